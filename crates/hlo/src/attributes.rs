@@ -1,0 +1,186 @@
+//! The attributes that payloads carry, with XLA's names (`xla/xla_data.proto`).
+
+/// Attributes of an opcode that this compiler reads and prints but never compiles: pairs of name and text, as written.
+pub type RawAttributes = Vec<(String, String)>;
+
+/// One dimension of a slice: `[start:limit:stride]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SliceDimension {
+    /// The first index.
+    pub start: i64,
+    /// One past the last.
+    pub limit: i64,
+    /// The step, at least 1.
+    pub stride: i64,
+}
+
+/// Which dimensions a dot multiplies and sums.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in XLA's proto")]
+pub struct DotDimensionNumbers {
+    pub lhs_batch_dims: Vec<usize>,
+    pub lhs_contracting_dims: Vec<usize>,
+    pub rhs_batch_dims: Vec<usize>,
+    pub rhs_contracting_dims: Vec<usize>,
+}
+
+/// Where a gather's slices go and where their starts come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in XLA's proto")]
+pub struct GatherDimensionNumbers {
+    pub offset_dims: Vec<usize>,
+    pub collapsed_slice_dims: Vec<usize>,
+    pub start_index_map: Vec<usize>,
+    pub operand_batching_dims: Vec<usize>,
+    pub start_indices_batching_dims: Vec<usize>,
+    pub index_vector_dim: usize,
+}
+
+/// Where a scatter's windows go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in XLA's proto")]
+pub struct ScatterDimensionNumbers {
+    pub update_window_dims: Vec<usize>,
+    pub inserted_window_dims: Vec<usize>,
+    pub scatter_dims_to_operand_dims: Vec<usize>,
+    pub input_batching_dims: Vec<usize>,
+    pub scatter_indices_batching_dims: Vec<usize>,
+    pub index_vector_dim: usize,
+}
+
+/// One dimension of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in XLA's proto")]
+pub struct WindowDimension {
+    pub size: i64,
+    pub stride: i64,
+    pub padding_low: i64,
+    pub padding_high: i64,
+    pub window_dilation: i64,
+    pub base_dilation: i64,
+    pub window_reversal: bool,
+}
+
+impl WindowDimension {
+    /// A window of a size that steps by 1, neither padded nor dilated.
+    pub const fn of_size(size: i64) -> Self {
+        Self {
+            size,
+            stride: 1,
+            padding_low: 0,
+            padding_high: 0,
+            window_dilation: 1,
+            base_dilation: 1,
+            window_reversal: false,
+        }
+    }
+}
+
+/// The windows of a convolution or a windowed reduction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// One for each (spatial) dimension.
+    pub dimensions: Vec<WindowDimension>,
+}
+
+/// Which dimensions of a convolution's operands and result are which; text `b01f_01io->b01f`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in XLA's proto")]
+pub struct ConvolutionDimensionNumbers {
+    pub input_batch_dimension: usize,
+    pub input_feature_dimension: usize,
+    pub input_spatial_dimensions: Vec<usize>,
+    pub kernel_input_feature_dimension: usize,
+    pub kernel_output_feature_dimension: usize,
+    pub kernel_spatial_dimensions: Vec<usize>,
+    pub output_batch_dimension: usize,
+    pub output_feature_dimension: usize,
+    pub output_spatial_dimensions: Vec<usize>,
+}
+
+/// Padding of one dimension: `low_high` or `low_high_interior`; negative edges crop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in XLA's proto")]
+pub struct PaddingDimension {
+    pub edge_padding_low: i64,
+    pub edge_padding_high: i64,
+    pub interior_padding: i64,
+}
+
+/// Padding of every dimension.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PaddingConfig {
+    /// One for each dimension.
+    pub dimensions: Vec<PaddingDimension>,
+}
+
+/// What a comparison asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in XLA's text")]
+pub enum ComparisonDirection {
+    Eq,
+    Ne,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+}
+
+/// How a comparison orders floating-point values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ComparisonType {
+    /// The operand type's own order: IEEE's partial order for floats. Not printed.
+    #[default]
+    Default,
+    /// The total order of IEEE 754-2019: -NaN < -inf < ... < -0 < 0 < ... < NaN.
+    TotalOrder,
+}
+
+/// Why instructions were fused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FusionKind {
+    /// `kLoop`: one loop nest over the result, everything computed where it is used.
+    Loop,
+    /// `kInput`: the root is a reduction, what feeds it is computed in its loop.
+    Input,
+    /// `kOutput`: what follows a contraction is computed on its tiles.
+    Output,
+    /// `kCustom`: as its name says.
+    Custom,
+}
+
+/// Distributions of `rng`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in XLA's text")]
+pub enum RandomDistribution {
+    Uniform,
+    Normal,
+}
+
+/// Algorithms of `rng-bit-generator`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in XLA's text")]
+pub enum RandomAlgorithm {
+    Default,
+    ThreeFry,
+    Philox,
+}
+
+/// Kinds of Fourier transforms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in XLA's text")]
+pub enum FftType {
+    Fft,
+    Ifft,
+    Rfft,
+    Irfft,
+}
+
+/// What a triangular solve does to its matrix first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as in XLA's text")]
+pub enum TriangularTranspose {
+    NoTranspose,
+    Transpose,
+    Adjoint,
+}

@@ -1,0 +1,77 @@
+//! Builds a computation with inferred shapes.
+
+use crate::computation::{Computation, InstructionId};
+use crate::infer::infer_shape;
+use crate::instruction::OpMetadata;
+use crate::module::Module;
+use crate::opcode::Op;
+use shape::{Literal, Shape};
+use support::Result;
+
+/// A computation in the making. Everything it adds is stamped with the current metadata.
+#[derive(Debug)]
+pub struct ComputationBuilder {
+    computation: Computation,
+    metadata: OpMetadata,
+}
+
+impl ComputationBuilder {
+    /// Starts an empty computation.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { computation: Computation::new(name), metadata: OpMetadata::default() }
+    }
+
+    /// What is added from now on comes from there.
+    pub fn set_metadata(&mut self, metadata: OpMetadata) {
+        self.metadata = metadata;
+    }
+
+    /// What has been built so far.
+    pub fn computation(&self) -> &Computation {
+        &self.computation
+    }
+
+    /// The shape of an instruction.
+    pub fn shape(&self, id: InstructionId) -> &Shape {
+        self.computation[id].shape()
+    }
+
+    /// Adds the next parameter.
+    pub fn parameter(&mut self, name: &str, shape: Shape) -> InstructionId {
+        let number = self.computation.parameters().len();
+        self.computation.add(name, Op::Parameter { number }, shape, &[], self.metadata.clone())
+    }
+
+    /// Adds a constant.
+    pub fn constant(&mut self, literal: Literal) -> InstructionId {
+        let shape = literal.shape();
+        self.computation.add("", Op::Constant { literal }, shape, &[], self.metadata.clone())
+    }
+
+    /// Adds an instruction whose shape follows from its operands (see [`infer_shape`] for those whose does not).
+    /// `module` holds the computations that `op` calls. An error says which operands do not fit.
+    pub fn op(&mut self, module: &Module, op: Op, operands: &[InstructionId]) -> Result<InstructionId> {
+        let shapes: Vec<&Shape> = operands.iter().map(|&id| self.computation[id].shape()).collect();
+        let shape = infer_shape(module, &op, &shapes, None)?;
+        Ok(self.computation.add("", op, shape, operands, self.metadata.clone()))
+    }
+
+    /// Adds an instruction with the shape the caller wants; an error if the operands cannot give it.
+    pub fn op_with_shape(
+        &mut self,
+        module: &Module,
+        shape: Shape,
+        op: Op,
+        operands: &[InstructionId],
+    ) -> Result<InstructionId> {
+        let shapes: Vec<&Shape> = operands.iter().map(|&id| self.computation[id].shape()).collect();
+        let shape = infer_shape(module, &op, &shapes, Some(&shape))?;
+        Ok(self.computation.add("", op, shape, operands, self.metadata.clone()))
+    }
+
+    /// The computation with its root.
+    pub fn finish(mut self, root: InstructionId) -> Computation {
+        self.computation.set_root(root);
+        self.computation
+    }
+}

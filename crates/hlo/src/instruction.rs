@@ -1,0 +1,66 @@
+//! One instruction of a computation.
+
+use crate::computation::InstructionId;
+use crate::opcode::{Op, Opcode};
+use shape::Shape;
+
+/// Where an instruction comes from: all that is left of the source graph past the import.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpMetadata {
+    /// The source op, such as `MatMul`.
+    pub op_type: String,
+    /// The source node's name, such as `tower/dense/MatMul`.
+    pub op_name: String,
+    /// The file that made it, if known.
+    pub source_file: String,
+    /// The line in that file, 0 if unknown.
+    pub source_line: u32,
+}
+
+/// An instruction: an opcode applied to operands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instruction {
+    pub(crate) name: String,
+    pub(crate) op: Op,
+    pub(crate) shape: Shape,
+    pub(crate) operands: Vec<InstructionId>,
+    pub(crate) users: Vec<InstructionId>,
+    pub(crate) metadata: OpMetadata,
+}
+
+impl Instruction {
+    /// The name, unique in its computation.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Opcode and payload.
+    pub fn op(&self) -> &Op {
+        &self.op
+    }
+
+    /// The opcode.
+    pub fn opcode(&self) -> Opcode {
+        self.op.opcode()
+    }
+
+    /// What it makes.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What it reads.
+    pub fn operands(&self) -> &[InstructionId] {
+        &self.operands
+    }
+
+    /// Who reads it: each user once, in the order in which they became users.
+    pub fn users(&self) -> &[InstructionId] {
+        &self.users
+    }
+
+    /// Where it comes from.
+    pub fn metadata(&self) -> &OpMetadata {
+        &self.metadata
+    }
+}

@@ -1,0 +1,20 @@
+//! HLO: the one middle of the compiler. Modules, computations, instructions, with XLA's opcodes, names and text.
+//!
+//! What a program means lives here and nowhere else; no TensorFlow, no target, no file. The fields of the graph are
+//! private: reads go through indexing, edits through [`Computation`]'s methods, which keep the users right.
+
+mod attributes;
+mod builder;
+mod computation;
+mod infer;
+mod instruction;
+mod module;
+mod opcode;
+
+pub use attributes::*;
+pub use builder::ComputationBuilder;
+pub use computation::{Computation, InstructionId};
+pub use infer::infer_shape;
+pub use instruction::{Instruction, OpMetadata};
+pub use module::{AliasKind, ComputationId, InputOutputAlias, Module};
+pub use opcode::{Arity, Op, Opcode, Traits};

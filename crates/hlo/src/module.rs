@@ -1,0 +1,151 @@
+//! A module: computations, one of which is the entry.
+
+use crate::computation::Computation;
+use shape::ShapeIndex;
+use std::collections::BTreeSet;
+use std::ops::Index;
+use support::IdVec;
+
+support::id_type!(
+    /// A computation of one module.
+    ComputationId,
+    "computation"
+);
+
+/// Whether a result must or may live in its parameter's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AliasKind {
+    /// `may-alias`.
+    May,
+    /// `must-alias`: an in-out argument.
+    Must,
+}
+
+/// A result that lives in a parameter's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputOutputAlias {
+    /// The path in the entry's result.
+    pub output_index: ShapeIndex,
+    /// The parameter.
+    pub parameter_number: usize,
+    /// The path in that parameter.
+    pub parameter_index: ShapeIndex,
+    /// May or must.
+    pub kind: AliasKind,
+}
+
+/// A program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Module {
+    name: String,
+    computations: IdVec<ComputationId, Option<Computation>>,
+    entry: Option<ComputationId>,
+    input_output_alias: Vec<InputOutputAlias>,
+}
+
+impl Module {
+    /// A module without computations; it needs an entry before anyone else may see it.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), computations: IdVec::new(), entry: None, input_output_alias: Vec::new() }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Adds a computation; a name that is taken gets a suffix.
+    pub fn add_computation(&mut self, mut computation: Computation) -> ComputationId {
+        let taken = |name: &str| self.computations().any(|(_, c)| c.name() == name);
+        if taken(computation.name()) {
+            let stem = computation.name().to_owned();
+            let free = (1..).map(|n| format!("{stem}.{n}")).find(|name| !taken(name));
+            computation.set_name(free.expect("some suffix is free"));
+        }
+        self.computations.push(Some(computation))
+    }
+
+    /// The live computations, in the order in which they were added.
+    pub fn computations(&self) -> impl DoubleEndedIterator<Item = (ComputationId, &Computation)> {
+        self.computations.iter().filter_map(|(id, slot)| Some((id, slot.as_ref()?)))
+    }
+
+    /// The computation, or `None` if it was removed.
+    pub fn get(&self, id: ComputationId) -> Option<&Computation> {
+        self.computations.get(id)?.as_ref()
+    }
+
+    /// The computation, for editing.
+    pub fn computation_mut(&mut self, id: ComputationId) -> &mut Computation {
+        self.computations[id].as_mut().expect("a live computation")
+    }
+
+    /// The entry's id. Panics before one is set.
+    pub fn entry(&self) -> ComputationId {
+        self.entry.expect("a finished module has an entry")
+    }
+
+    /// The entry.
+    pub fn entry_computation(&self) -> &Computation {
+        &self[self.entry()]
+    }
+
+    /// Makes a computation the entry.
+    pub fn set_entry(&mut self, id: ComputationId) {
+        self.entry = Some(id);
+    }
+
+    /// Results that live in parameters' memory.
+    pub fn input_output_alias(&self) -> &[InputOutputAlias] {
+        &self.input_output_alias
+    }
+
+    /// Replaces the aliases.
+    pub fn set_input_output_alias(&mut self, alias: Vec<InputOutputAlias>) {
+        self.input_output_alias = alias;
+    }
+
+    /// The computations that the entry reaches, callees before callers, the entry last.
+    pub fn post_order(&self) -> Vec<ComputationId> {
+        let mut order = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut stack = vec![(self.entry(), None)];
+        while let Some((id, callees)) = stack.pop() {
+            let mut callees: std::vec::IntoIter<ComputationId> = match callees {
+                Some(rest) => rest,
+                None if !seen.insert(id) => continue,
+                None => {
+                    let called = self[id].instructions().flat_map(|(_, i)| i.op().called_computations());
+                    called.collect::<Vec<_>>().into_iter()
+                }
+            };
+            match callees.next() {
+                Some(callee) => {
+                    stack.push((id, Some(callees)));
+                    stack.push((callee, None));
+                }
+                None => order.push(id),
+            }
+        }
+        order
+    }
+
+    /// Removes the computations that the entry does not reach; whether there were any.
+    pub fn remove_unreachable_computations(&mut self) -> bool {
+        let reachable: BTreeSet<ComputationId> = self.post_order().into_iter().collect();
+        let mut removed = false;
+        for id in self.computations.ids().filter(|id| !reachable.contains(id)) {
+            removed |= self.computations[id].take().is_some();
+        }
+        removed
+    }
+}
+
+impl Index<ComputationId> for Module {
+    type Output = Computation;
+
+    /// Panics if the computation was removed.
+    fn index(&self, id: ComputationId) -> &Computation {
+        self.computations[id].as_ref().unwrap_or_else(|| panic!("{id} of {} was removed", self.name))
+    }
+}

@@ -1,0 +1,15 @@
+//! Element types, shapes and literals, as XLA has them, and index arithmetic over them.
+//!
+//! A shape knows no graph; a literal is bytes plus a shape. All arrays are row-major unless a layout says otherwise.
+
+pub mod index;
+mod literal;
+mod primitive_type;
+mod scalar;
+#[expect(clippy::module_inception, reason = "the crate and its main type share XLA's word")]
+mod shape;
+
+pub use literal::Literal;
+pub use primitive_type::PrimitiveType;
+pub use scalar::{NativeType, Scalar};
+pub use shape::{ArrayShape, Dimension, Layout, ProgramShape, Shape, ShapeIndex};

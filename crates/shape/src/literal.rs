@@ -1,0 +1,337 @@
+//! Literals: constant values with a shape.
+
+use crate::index::{indices, linear_index};
+use crate::{ArrayShape, NativeType, PrimitiveType, Scalar, Shape};
+use bytes::Bytes;
+use half::{bf16, f16};
+
+/// A constant value: an array as row-major little-endian bytes, or a tuple of literals.
+///
+/// The bytes are shared, so cloning a literal (and wrapping the bytes of a mapped file) copies nothing. They need not
+/// be aligned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Literal {
+    /// An array; `data` has exactly `shape.byte_size()` bytes.
+    Array {
+        /// Static and row-major.
+        shape: ArrayShape,
+        /// The elements.
+        data: Bytes,
+    },
+    /// A tuple.
+    Tuple(Vec<Literal>),
+}
+
+impl Literal {
+    /// An array over existing bytes. `None` if their number is not the shape's.
+    pub fn from_bytes(shape: ArrayShape, data: Bytes) -> Option<Self> {
+        (data.len() as u64 == shape.byte_size()).then_some(Self::Array { shape, data })
+    }
+
+    /// An array of native elements. Panics if their number is not the shape's.
+    pub fn from_elements<T: NativeType>(sizes: &[i64], elements: &[T]) -> Self {
+        let shape = ArrayShape::new(T::TYPE, sizes);
+        assert_eq!(elements.len() as i64, shape.element_count(), "elements of {shape}");
+        let mut data = Vec::with_capacity(shape.byte_size() as usize);
+        elements.iter().for_each(|e| e.write_le(&mut data));
+        Self::Array { shape, data: data.into() }
+    }
+
+    /// A scalar.
+    pub fn scalar<T: NativeType>(value: T) -> Self {
+        Self::from_elements(&[], &[value])
+    }
+
+    /// An array of scalars in row-major order, each converted with [`Scalar`]'s exactness (narrowing rounds to nearest
+    /// even, integers wrap). Panics if a scalar's kind is not the element type's, or their number is not the shape's.
+    pub fn from_scalars(shape: ArrayShape, scalars: impl IntoIterator<Item = Scalar>) -> Self {
+        let mut data = Vec::with_capacity(shape.byte_size() as usize);
+        for scalar in scalars {
+            extend_scalar(shape.element_type, scalar, &mut data);
+        }
+        assert_eq!(data.len() as u64, shape.byte_size(), "elements of {shape}");
+        Self::Array { shape, data: data.into() }
+    }
+
+    /// Its shape.
+    pub fn shape(&self) -> Shape {
+        match self {
+            Self::Array { shape, .. } => Shape::Array(shape.clone()),
+            Self::Tuple(elements) => Shape::Tuple(elements.iter().map(Self::shape).collect()),
+        }
+    }
+
+    /// The array's shape. Panics on a tuple.
+    #[track_caller]
+    pub fn array_shape(&self) -> &ArrayShape {
+        match self {
+            Self::Array { shape, .. } => shape,
+            Self::Tuple(_) => panic!("an array literal"),
+        }
+    }
+
+    /// The array's bytes. Panics on a tuple.
+    #[track_caller]
+    pub fn bytes(&self) -> &Bytes {
+        match self {
+            Self::Array { data, .. } => data,
+            Self::Tuple(_) => panic!("an array literal"),
+        }
+    }
+
+    /// All elements. `None` if the element type is another, or for a tuple.
+    pub fn to_vec<T: NativeType>(&self) -> Option<Vec<T>> {
+        match self {
+            Self::Array { shape, data } if shape.element_type == T::TYPE => {
+                Some(data.chunks_exact(T::TYPE.byte_size()).map(T::read_le).collect())
+            }
+            _ => None,
+        }
+    }
+
+    /// The element at a row-major position. Panics outside of the array or on a tuple.
+    #[track_caller]
+    pub fn scalar_at(&self, linear: usize) -> Scalar {
+        let shape = self.array_shape();
+        let size = shape.element_type.byte_size();
+        read_scalar(shape.element_type, &self.bytes()[linear * size..(linear + 1) * size])
+    }
+
+    /// All elements in row-major order. Panics on a tuple.
+    #[track_caller]
+    pub fn scalars(&self) -> impl ExactSizeIterator<Item = Scalar> + '_ {
+        let element_type = self.array_shape().element_type;
+        self.bytes().chunks_exact(element_type.byte_size()).map(move |bytes| read_scalar(element_type, bytes))
+    }
+
+    /// All elements as integers; `None` if one is no integer within `i64`, or for a tuple.
+    pub fn to_i64s(&self) -> Option<Vec<i64>> {
+        match self {
+            Self::Array { .. } => self.scalars().map(Scalar::as_i64).collect(),
+            Self::Tuple(_) => None,
+        }
+    }
+
+    /// Whether all elements have the same bytes (true for empty arrays); false for a tuple.
+    pub fn is_splat(&self) -> bool {
+        match self {
+            Self::Array { shape, data } => {
+                let mut chunks = data.chunks_exact(shape.element_type.byte_size());
+                let first = chunks.next();
+                chunks.all(|chunk| Some(chunk) == first)
+            }
+            Self::Tuple(_) => false,
+        }
+    }
+
+    /// The array with its dimensions permuted: `result[i] = self[i[permutation^-1]]`, as XLA's transpose.
+    /// Result dimension `d` is operand dimension `permutation[d]`. Panics on a tuple.
+    pub fn transpose(&self, permutation: &[usize]) -> Self {
+        let shape = self.array_shape();
+        let (sizes, size) = (shape.sizes(), shape.element_type.byte_size());
+        let result: Vec<i64> = permutation.iter().map(|&p| sizes[p]).collect();
+        let mut data = Vec::with_capacity(self.bytes().len());
+        let mut source = vec![0; sizes.len()];
+        for index in indices(&result) {
+            permutation.iter().zip(&index).for_each(|(&p, &i)| source[p] = i);
+            let at = linear_index(&sizes, &source) as usize * size;
+            data.extend_from_slice(&self.bytes()[at..at + size]);
+        }
+        Self::Array { shape: ArrayShape::new(shape.element_type, &result), data: data.into() }
+    }
+
+    /// The same elements with other dimensions. `None` if the number of elements differs, or for a tuple.
+    pub fn reshape(&self, sizes: &[i64]) -> Option<Self> {
+        match self {
+            Self::Array { shape, data } => {
+                Self::from_bytes(ArrayShape::new(shape.element_type, sizes), data.clone())
+            }
+            Self::Tuple(_) => None,
+        }
+    }
+}
+
+/// Reads one element from its little-endian bytes.
+fn read_scalar(element_type: PrimitiveType, bytes: &[u8]) -> Scalar {
+    use PrimitiveType::*;
+    match element_type {
+        Pred => Scalar::Pred(bytes[0] != 0),
+        S2 => Scalar::Signed(i64::from((bytes[0] << 6) as i8 >> 6)),
+        S4 => Scalar::Signed(i64::from((bytes[0] << 4) as i8 >> 4)),
+        S8 => Scalar::Signed(i8::read_le(bytes).into()),
+        S16 => Scalar::Signed(i16::read_le(bytes).into()),
+        S32 => Scalar::Signed(i32::read_le(bytes).into()),
+        S64 => Scalar::Signed(i64::read_le(bytes)),
+        U2 => Scalar::Unsigned((bytes[0] & 3).into()),
+        U4 => Scalar::Unsigned((bytes[0] & 15).into()),
+        U8 => Scalar::Unsigned(bytes[0].into()),
+        U16 => Scalar::Unsigned(u16::read_le(bytes).into()),
+        U32 => Scalar::Unsigned(u32::read_le(bytes).into()),
+        U64 => Scalar::Unsigned(u64::read_le(bytes)),
+        F8e5m2 => Scalar::Float(float8::to_f64(float8::E5M2, bytes[0])),
+        F8e4m3fn => Scalar::Float(float8::to_f64(float8::E4M3FN, bytes[0])),
+        F16 => Scalar::Float(f16::read_le(bytes).to_f64()),
+        Bf16 => Scalar::Float(bf16::read_le(bytes).to_f64()),
+        F32 => Scalar::Float(f32::read_le(bytes).into()),
+        F64 => Scalar::Float(f64::read_le(bytes)),
+        C64 => {
+            let [re, im] = <[f32; 2]>::read_le(bytes);
+            Scalar::Complex(re.into(), im.into())
+        }
+        C128 => {
+            let [re, im] = <[f64; 2]>::read_le(bytes);
+            Scalar::Complex(re, im)
+        }
+    }
+}
+
+/// Appends one element's little-endian bytes.
+#[track_caller]
+fn extend_scalar(element_type: PrimitiveType, scalar: Scalar, out: &mut Vec<u8>) {
+    use PrimitiveType::*;
+    let wrapped = || match scalar {
+        Scalar::Signed(value) => value,
+        Scalar::Unsigned(value) => value as i64,
+        other => panic!("{other:?} is no element of {element_type}"),
+    };
+    match (element_type, scalar) {
+        (Pred, Scalar::Pred(value)) => value.write_le(out),
+        (S2 | S4 | S8, _) => {
+            let shift = 64 - element_type.bit_width();
+            ((wrapped() << shift >> shift) as i8).write_le(out);
+        }
+        (U2 | U4 | U8, _) => (wrapped() as u8 & (0xff >> (8 - element_type.bit_width()))).write_le(out),
+        (S16 | U16, _) => (wrapped() as u16).write_le(out),
+        (S32 | U32, _) => (wrapped() as u32).write_le(out),
+        (S64 | U64, _) => wrapped().write_le(out),
+        (F8e5m2, Scalar::Float(value)) => out.push(float8::from_f64(float8::E5M2, value)),
+        (F8e4m3fn, Scalar::Float(value)) => out.push(float8::from_f64(float8::E4M3FN, value)),
+        (F16, Scalar::Float(value)) => f16::from_f64(value).write_le(out),
+        (Bf16, Scalar::Float(value)) => bf16::from_f64(value).write_le(out),
+        (F32, Scalar::Float(value)) => (value as f32).write_le(out),
+        (F64, Scalar::Float(value)) => value.write_le(out),
+        (C64, Scalar::Complex(re, im)) => [re as f32, im as f32].write_le(out),
+        (C128, Scalar::Complex(re, im)) => [re, im].write_le(out),
+        (_, other) => panic!("{other:?} is no element of {element_type}"),
+    }
+}
+
+/// The two 8-bit floating-point formats (OCP 8-bit floating point specification, 2023).
+mod float8 {
+    /// A format's parameters.
+    #[derive(Clone, Copy)]
+    pub(super) struct Format {
+        mantissa_bits: i32,
+        bias: i32,
+        has_infinity: bool,
+    }
+
+    pub(super) const E5M2: Format = Format { mantissa_bits: 2, bias: 15, has_infinity: true };
+    pub(super) const E4M3FN: Format = Format { mantissa_bits: 3, bias: 7, has_infinity: false };
+
+    /// The exact value of the bits.
+    pub(super) fn to_f64(format: Format, bits: u8) -> f64 {
+        let sign = if bits & 0x80 == 0 { 1.0 } else { -1.0 };
+        let exponent = i32::from(bits & 0x7f) >> format.mantissa_bits;
+        let mantissa = f64::from(i32::from(bits) & ((1 << format.mantissa_bits) - 1));
+        let ulp = |e: i32| 2f64.powi(e - format.bias - format.mantissa_bits);
+        let implicit = f64::from(1 << format.mantissa_bits);
+        if format.has_infinity && exponent == 31 {
+            return if mantissa == 0.0 { sign * f64::INFINITY } else { f64::NAN.copysign(sign) };
+        }
+        if !format.has_infinity && bits & 0x7f == 0x7f {
+            return f64::NAN.copysign(sign);
+        }
+        match exponent {
+            0 => sign * mantissa * ulp(1),
+            e => sign * (implicit + mantissa) * ulp(e),
+        }
+    }
+
+    /// The nearest value, ties to even; beyond the largest: infinity, or NaN in a format without one.
+    pub(super) fn from_f64(format: Format, value: f64) -> u8 {
+        let sign = if value.is_sign_negative() { 0x80 } else { 0 };
+        let (infinity, nan) = if format.has_infinity { (0x7c, 0x7e) } else { (0x7f, 0x7f) };
+        if value.is_nan() {
+            return sign | nan;
+        }
+        let magnitude = value.abs();
+        // The finite values are ordered as their bits, so the nearest is found by bisection over them.
+        let (mut low, mut high) = (0u8, infinity - 1);
+        let limit = to_f64(format, high) + (to_f64(format, high) - to_f64(format, high - 1)) / 2.0;
+        if magnitude >= limit && !(magnitude == limit && high % 2 == 0) {
+            return sign | infinity;
+        }
+        while low < high {
+            let middle = low + (high - low).div_ceil(2);
+            if to_f64(format, middle) <= magnitude { low = middle } else { high = middle - 1 }
+        }
+        if low + 1 < infinity {
+            let (below, above) = (magnitude - to_f64(format, low), to_f64(format, low + 1) - magnitude);
+            if above < below || (above == below && low % 2 == 1) {
+                low += 1;
+            }
+        }
+        sign | low
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scalars_of_every_type_survive_the_round_trip() {
+        for element_type in PrimitiveType::ALL {
+            let shape = ArrayShape::new(element_type, &[2]);
+            let scalars = match element_type {
+                PrimitiveType::Pred => [Scalar::Pred(true), Scalar::Pred(false)],
+                t if t.is_signed_integer() => [Scalar::Signed(-2), Scalar::Signed(1)],
+                t if t.is_integer() => [Scalar::Unsigned(3), Scalar::Unsigned(0)],
+                t if t.is_complex() => [Scalar::Complex(1.5, -2.0), Scalar::Complex(0.0, 0.25)],
+                _ => [Scalar::Float(-1.5), Scalar::Float(f64::INFINITY)],
+            };
+            let literal = Literal::from_scalars(shape, scalars);
+            let read: Vec<Scalar> = literal.scalars().collect();
+            if element_type == PrimitiveType::F8e4m3fn {
+                assert_eq!(read[0], scalars[0]);
+                assert!(matches!(read[1], Scalar::Float(v) if v.is_nan()), "e4m3fn has no infinity");
+            } else {
+                assert_eq!(read, scalars, "{element_type}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_finite_float8_rounds_to_itself() {
+        for format in [PrimitiveType::F8e5m2, PrimitiveType::F8e4m3fn] {
+            for bits in 0..=255u8 {
+                let shape = ArrayShape::new(format, &[]);
+                let literal = Literal::from_bytes(shape.clone(), Bytes::from(vec![bits])).expect("one byte");
+                let Scalar::Float(value) = literal.scalar_at(0) else { panic!("a float") };
+                if !value.is_nan() {
+                    assert_eq!(Literal::from_scalars(shape, [Scalar::Float(value)]), literal, "{value}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn float8_rounds_half_to_even() {
+        // The neighbours of 17 in e4m3fn are 16 and 18; of 19, 18 and 20.
+        let rounded = |v| {
+            Literal::from_scalars(ArrayShape::new(PrimitiveType::F8e4m3fn, &[]), [Scalar::Float(v)])
+                .scalar_at(0)
+        };
+        assert_eq!(rounded(17.0), Scalar::Float(16.0));
+        assert_eq!(rounded(19.0), Scalar::Float(20.0));
+        assert_eq!(rounded(464.0), Scalar::Float(448.0));
+        assert!(matches!(rounded(465.0), Scalar::Float(v) if v.is_nan()));
+    }
+
+    #[test]
+    fn transpose_takes_result_dimension_d_from_operand_dimension_p_d() {
+        let literal = Literal::from_elements(&[2, 3], &[1i32, 2, 3, 4, 5, 6]);
+        assert_eq!(literal.transpose(&[1, 0]), Literal::from_elements(&[3, 2], &[1i32, 4, 2, 5, 3, 6]));
+    }
+}

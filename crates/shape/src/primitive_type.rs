@@ -1,0 +1,138 @@
+//! The element types of arrays, with XLA's names and numbers.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// An element type. Discriminants are the numbers of XLA's `PrimitiveType` proto enum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum PrimitiveType {
+    Pred = 1,
+    S8 = 2,
+    S16 = 3,
+    S32 = 4,
+    S64 = 5,
+    U8 = 6,
+    U16 = 7,
+    U32 = 8,
+    U64 = 9,
+    F16 = 10,
+    F32 = 11,
+    F64 = 12,
+    C64 = 15,
+    Bf16 = 16,
+    C128 = 18,
+    F8e5m2 = 19,
+    F8e4m3fn = 20,
+    S4 = 21,
+    U4 = 22,
+    S2 = 26,
+    U2 = 27,
+}
+
+use PrimitiveType::*;
+
+impl PrimitiveType {
+    /// Every element type, in the order of XLA's numbers.
+    pub const ALL: [Self; 21] = [
+        Pred, S8, S16, S32, S64, U8, U16, U32, U64, F16, F32, F64, C64, Bf16, C128, F8e5m2, F8e4m3fn, S4, U4,
+        S2, U2,
+    ];
+
+    /// XLA's name in HLO text: `f32`, `pred`, `f8e4m3fn`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Pred => "pred",
+            S2 => "s2",
+            S4 => "s4",
+            S8 => "s8",
+            S16 => "s16",
+            S32 => "s32",
+            S64 => "s64",
+            U2 => "u2",
+            U4 => "u4",
+            U8 => "u8",
+            U16 => "u16",
+            U32 => "u32",
+            U64 => "u64",
+            F8e5m2 => "f8e5m2",
+            F8e4m3fn => "f8e4m3fn",
+            F16 => "f16",
+            Bf16 => "bf16",
+            F32 => "f32",
+            F64 => "f64",
+            C64 => "c64",
+            C128 => "c128",
+        }
+    }
+
+    /// Bytes of one element in memory. Types narrower than a byte take one byte each, as in XLA's CPU literals.
+    pub fn byte_size(self) -> usize {
+        match self {
+            Pred | S2 | S4 | S8 | U2 | U4 | U8 | F8e5m2 | F8e4m3fn => 1,
+            S16 | U16 | F16 | Bf16 => 2,
+            S32 | U32 | F32 => 4,
+            S64 | U64 | F64 | C64 => 8,
+            C128 => 16,
+        }
+    }
+
+    /// Bits of the value: `4` for `s4`, `1` for `pred`.
+    pub fn bit_width(self) -> u32 {
+        match self {
+            Pred => 1,
+            S2 | U2 => 2,
+            S4 | U4 => 4,
+            _ => self.byte_size() as u32 * 8,
+        }
+    }
+
+    /// `f8e5m2` to `f64`; not complex.
+    pub fn is_floating_point(self) -> bool {
+        matches!(self, F8e5m2 | F8e4m3fn | F16 | Bf16 | F32 | F64)
+    }
+
+    /// `c64` or `c128`.
+    pub fn is_complex(self) -> bool {
+        matches!(self, C64 | C128)
+    }
+
+    /// `s2` to `s64`.
+    pub fn is_signed_integer(self) -> bool {
+        matches!(self, S2 | S4 | S8 | S16 | S32 | S64)
+    }
+
+    /// `u2` to `u64`; not `pred`.
+    pub fn is_unsigned_integer(self) -> bool {
+        matches!(self, U2 | U4 | U8 | U16 | U32 | U64)
+    }
+
+    /// Signed or unsigned; not `pred`.
+    pub fn is_integer(self) -> bool {
+        self.is_signed_integer() || self.is_unsigned_integer()
+    }
+
+    /// The type of a complex number's parts, of any other type itself.
+    pub fn real_part(self) -> Self {
+        match self {
+            C64 => F32,
+            C128 => F64,
+            other => other,
+        }
+    }
+}
+
+impl fmt::Display for PrimitiveType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for PrimitiveType {
+    type Err = ();
+
+    fn from_str(name: &str) -> Result<Self, ()> {
+        Self::ALL.into_iter().find(|t| t.name() == name).ok_or(())
+    }
+}

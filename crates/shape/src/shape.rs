@@ -1,0 +1,260 @@
+//! Shapes: arrays with bounded dimensions, tuples, tokens.
+
+use crate::PrimitiveType;
+use std::fmt;
+
+/// One dimension: a size, or a bound if the true size is known only at run time (`<=8`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dimension {
+    /// The size, or the largest size of a dynamic dimension. Never negative.
+    pub size: i64,
+    /// Whether the true size may be less.
+    pub is_dynamic: bool,
+}
+
+impl From<i64> for Dimension {
+    fn from(size: i64) -> Self {
+        Self { size, is_dynamic: false }
+    }
+}
+
+/// The order of dimensions in memory, the fastest first.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Layout {
+    /// A permutation of the dimension numbers; `[1, 0]` is a row-major matrix.
+    pub minor_to_major: Vec<usize>,
+}
+
+/// The shape of an array.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ArrayShape {
+    /// The type of each element.
+    pub element_type: PrimitiveType,
+    /// The dimensions, the slowest first.
+    pub dimensions: Vec<Dimension>,
+    /// `None` is row-major. Only modules read from outside carry one.
+    pub layout: Option<Layout>,
+}
+
+impl ArrayShape {
+    /// A static, row-major shape.
+    pub fn new(element_type: PrimitiveType, sizes: &[i64]) -> Self {
+        debug_assert!(sizes.iter().all(|&size| size >= 0), "negative size in {sizes:?}");
+        Self { element_type, dimensions: sizes.iter().map(|&s| s.into()).collect(), layout: None }
+    }
+
+    /// The number of dimensions.
+    pub fn rank(&self) -> usize {
+        self.dimensions.len()
+    }
+
+    /// The sizes, bounds for dynamic dimensions.
+    pub fn sizes(&self) -> Vec<i64> {
+        self.dimensions.iter().map(|d| d.size).collect()
+    }
+
+    /// The size or bound of one dimension.
+    pub fn size(&self, dimension: usize) -> i64 {
+        self.dimensions[dimension].size
+    }
+
+    /// The number of elements, saturating at `i64::MAX`.
+    pub fn element_count(&self) -> i64 {
+        crate::index::element_count(&self.sizes()).unwrap_or(i64::MAX)
+    }
+
+    /// Bytes in memory, saturating at `u64::MAX`.
+    pub fn byte_size(&self) -> u64 {
+        (self.element_count() as u64).saturating_mul(self.element_type.byte_size() as u64)
+    }
+
+    /// Whether every size is known.
+    pub fn is_static(&self) -> bool {
+        self.dimensions.iter().all(|d| !d.is_dynamic)
+    }
+
+    /// Whether the layout is row-major.
+    pub fn is_row_major(&self) -> bool {
+        self.layout.as_ref().is_none_or(|l| l.minor_to_major.iter().rev().copied().eq(0..self.rank()))
+    }
+
+    /// The same dimensions with another element type.
+    #[must_use]
+    pub fn with_element_type(&self, element_type: PrimitiveType) -> Self {
+        Self { element_type, ..self.clone() }
+    }
+
+    /// Whether both have the same dimensions, dynamic bits included.
+    pub fn same_dimensions(&self, other: &Self) -> bool {
+        self.dimensions == other.dimensions
+    }
+}
+
+/// What an instruction makes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Shape {
+    /// An array; a scalar is an array of rank 0.
+    Array(ArrayShape),
+    /// A tuple of shapes.
+    Tuple(Vec<Shape>),
+    /// A token: orders effects, holds nothing.
+    Token,
+}
+
+/// A path into a tuple; empty for the whole.
+pub type ShapeIndex = Vec<usize>;
+
+impl Shape {
+    /// A static, row-major array.
+    pub fn array(element_type: PrimitiveType, sizes: &[i64]) -> Self {
+        Self::Array(ArrayShape::new(element_type, sizes))
+    }
+
+    /// An array of rank 0.
+    pub fn scalar(element_type: PrimitiveType) -> Self {
+        Self::array(element_type, &[])
+    }
+
+    /// The array shape, or `None` for tuples and tokens.
+    pub fn as_array(&self) -> Option<&ArrayShape> {
+        match self {
+            Self::Array(array) => Some(array),
+            Self::Tuple(_) | Self::Token => None,
+        }
+    }
+
+    /// The elements of a tuple, or `None`.
+    pub fn as_tuple(&self) -> Option<&[Shape]> {
+        match self {
+            Self::Tuple(elements) => Some(elements),
+            Self::Array(_) | Self::Token => None,
+        }
+    }
+
+    /// The array shape. Panics on tuples and tokens: only for shapes that a verifier has let through.
+    #[track_caller]
+    pub fn expect_array(&self) -> &ArrayShape {
+        self.as_array().expect("an array shape, as the verifier checked")
+    }
+
+    /// The sub-shape at a path.
+    pub fn get(&self, index: &[usize]) -> Option<&Shape> {
+        index.iter().try_fold(self, |shape, &i| shape.as_tuple()?.get(i))
+    }
+
+    /// All array leaves with their paths, in order.
+    pub fn leaves(&self) -> Vec<(ShapeIndex, &ArrayShape)> {
+        fn walk<'a>(shape: &'a Shape, path: &mut ShapeIndex, out: &mut Vec<(ShapeIndex, &'a ArrayShape)>) {
+            match shape {
+                Shape::Array(array) => out.push((path.clone(), array)),
+                Shape::Tuple(elements) => {
+                    for (i, element) in elements.iter().enumerate() {
+                        path.push(i);
+                        walk(element, path, out);
+                        path.pop();
+                    }
+                }
+                Shape::Token => {}
+            }
+        }
+        let mut out = Vec::new();
+        walk(self, &mut Vec::new(), &mut out);
+        out
+    }
+
+    /// Bytes of all array leaves, saturating.
+    pub fn byte_size(&self) -> u64 {
+        self.leaves().iter().fold(0, |sum: u64, (_, leaf)| sum.saturating_add(leaf.byte_size()))
+    }
+
+    /// Equal but for layouts.
+    pub fn compatible(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Array(a), Self::Array(b)) => a.element_type == b.element_type && a.same_dimensions(b),
+            (Self::Tuple(a), Self::Tuple(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.compatible(b))
+            }
+            (Self::Token, Self::Token) => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<ArrayShape> for Shape {
+    fn from(array: ArrayShape) -> Self {
+        Self::Array(array)
+    }
+}
+
+/// Parameters and result of a computation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramShape {
+    /// The parameters' shapes.
+    pub parameters: Vec<Shape>,
+    /// The parameters' names, as many.
+    pub parameter_names: Vec<String>,
+    /// The root's shape.
+    pub result: Shape,
+}
+
+impl fmt::Display for ArrayShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[", self.element_type)?;
+        for (i, dimension) in self.dimensions.iter().enumerate() {
+            let comma = if i > 0 { "," } else { "" };
+            let bound = if dimension.is_dynamic { "<=" } else { "" };
+            write!(f, "{comma}{bound}{}", dimension.size)?;
+        }
+        f.write_str("]")?;
+        let Some(layout) = &self.layout else { return Ok(()) };
+        let order: Vec<String> = layout.minor_to_major.iter().map(usize::to_string).collect();
+        write!(f, "{{{}}}", order.join(","))
+    }
+}
+
+impl fmt::Display for Shape {
+    /// XLA's text: `f32[2,<=3]{1,0}`, `(f32[], s32[2])`, `token[]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Array(array) => array.fmt(f),
+            Self::Tuple(elements) => {
+                let elements: Vec<String> = elements.iter().map(Shape::to_string).collect();
+                write!(f, "({})", elements.join(", "))
+            }
+            Self::Token => f.write_str("token[]"),
+        }
+    }
+}
+
+impl fmt::Display for ProgramShape {
+    /// `(x: f32[2,3], y: f32[3]) -> f32[2]`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parameters: Vec<String> =
+            self.parameter_names.iter().zip(&self.parameters).map(|(n, s)| format!("{n}: {s}")).collect();
+        write!(f, "({}) -> {}", parameters.join(", "), self.result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_print_as_xla_prints_them() {
+        let mut bounded = ArrayShape::new(PrimitiveType::F32, &[2, 3]);
+        bounded.dimensions[1].is_dynamic = true;
+        bounded.layout = Some(Layout { minor_to_major: vec![1, 0] });
+        let tuple = Shape::Tuple(vec![bounded.into(), Shape::scalar(PrimitiveType::Pred), Shape::Token]);
+        assert_eq!(tuple.to_string(), "(f32[2,<=3]{1,0}, pred[], token[])");
+        assert_eq!(tuple.get(&[1]), Some(&Shape::scalar(PrimitiveType::Pred)));
+        assert_eq!(tuple.get(&[1, 0]), None);
+    }
+
+    #[test]
+    fn sizes_saturate_instead_of_overflowing() {
+        let huge = ArrayShape::new(PrimitiveType::F64, &[i64::MAX, 3]);
+        assert_eq!(huge.element_count(), i64::MAX);
+        assert_eq!(huge.byte_size(), u64::MAX);
+        assert_eq!(ArrayShape::new(PrimitiveType::F64, &[i64::MAX, 3, 0]).byte_size(), 0);
+    }
+}

@@ -1,0 +1,152 @@
+//! Typed indices: a newtype over `u32` for each kind of entity, and a vector indexed by it.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
+
+/// A typed index. Made by [`id_type!`](crate::id_type).
+pub trait Id: Copy + Ord + fmt::Debug {
+    /// The id of position `index`. Panics beyond `u32::MAX`.
+    fn from_index(index: usize) -> Self;
+    /// The position.
+    fn index(self) -> usize;
+}
+
+/// Declares a typed index that displays as `prefix` and its number.
+#[macro_export]
+macro_rules! id_type {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(u32);
+
+        impl $crate::Id for $name {
+            fn from_index(index: usize) -> Self {
+                Self(u32::try_from(index).expect("fewer than 2^32 entities"))
+            }
+            fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+
+        impl ::std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                ::std::fmt::Display::fmt(self, f)
+            }
+        }
+    };
+}
+
+/// A vector that owns its entities and hands out typed indices to them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdVec<I, T> {
+    items: Vec<T>,
+    marker: PhantomData<I>,
+}
+
+impl<I: Id, T> IdVec<I, T> {
+    /// An empty vector.
+    pub const fn new() -> Self {
+        Self { items: Vec::new(), marker: PhantomData }
+    }
+
+    /// Appends an entity.
+    pub fn push(&mut self, item: T) -> I {
+        let id = self.next_id();
+        self.items.push(item);
+        id
+    }
+
+    /// The id that the next `push` returns.
+    pub fn next_id(&self) -> I {
+        I::from_index(self.items.len())
+    }
+
+    /// How many entities there are.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The entity, or `None` for an id of another vector.
+    pub fn get(&self, id: I) -> Option<&T> {
+        self.items.get(id.index())
+    }
+
+    /// All ids, in order.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = I> + ExactSizeIterator + use<I, T> {
+        (0..self.items.len()).map(I::from_index)
+    }
+
+    /// All entities, in order.
+    pub fn values(&self) -> std::slice::Iter<'_, T> {
+        self.items.iter()
+    }
+
+    /// All entities, in order.
+    pub fn values_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.items.iter_mut()
+    }
+
+    /// All pairs of id and entity, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator {
+        self.items.iter().enumerate().map(|(i, item)| (I::from_index(i), item))
+    }
+}
+
+impl<I: Id, T> Default for IdVec<I, T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<I: Id, T> Index<I> for IdVec<I, T> {
+    type Output = T;
+    fn index(&self, id: I) -> &T {
+        &self.items[id.index()]
+    }
+}
+
+impl<I: Id, T> IndexMut<I> for IdVec<I, T> {
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.items[id.index()]
+    }
+}
+
+impl<I: Id, T> FromIterator<T> for IdVec<I, T> {
+    fn from_iter<It: IntoIterator<Item = T>>(items: It) -> Self {
+        Self { items: items.into_iter().collect(), marker: PhantomData }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    crate::id_type!(
+        /// A test entity.
+        Thing,
+        "t"
+    );
+
+    #[test]
+    fn ids_display_with_their_prefix_and_index_their_vector() {
+        let mut things = IdVec::<Thing, &str>::new();
+        let first = things.push("first");
+        let second = things.push("second");
+        assert_eq!(format!("{first} {second:?}"), "t0 t1");
+        assert_eq!(things[second], "second");
+        assert_eq!(things.ids().rev().map(|id| things[id]).collect::<Vec<_>>(), ["second", "first"]);
+        assert_eq!(things.get(Thing::from_index(2)), None);
+    }
+}
