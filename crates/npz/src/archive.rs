@@ -1,0 +1,151 @@
+//! `.npz`: a zip archive whose members are `.npy` files. Members are inflated one by one, when they are asked for.
+
+use crate::npy::{parse_npy, write_npy};
+use bytes::Bytes;
+use shape::Literal;
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read, Write};
+use support::{Error, Result};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
+
+/// More members than any archive of ours has.
+const MAX_MEMBERS: usize = 100_000;
+
+/// An open archive. Members go by their array's name, without `.npy`.
+pub struct Archive {
+    zip: ZipArchive<Cursor<Bytes>>,
+    members: BTreeMap<String, usize>,
+    limit: u64,
+}
+
+impl Archive {
+    /// Opens an archive of which no member may inflate to more than `limit` bytes.
+    pub fn open(data: Bytes, limit: u64) -> Result<Self> {
+        let zip = ZipArchive::new(Cursor::new(data)).map_err(|e| bad("archive", e))?;
+        if zip.len() > MAX_MEMBERS {
+            return Err(Error::invalid(format!("an .npz archive of {} members is too large", zip.len())));
+        }
+        let mut members = BTreeMap::new();
+        for index in 0..zip.len() {
+            let name = zip.name_for_index(index).ok_or_else(|| bad("archive", "a member without a name"))?;
+            let name = name.map_err(|e| bad("archive", e))?;
+            members.insert(name.strip_suffix(".npy").unwrap_or(&name).to_owned(), index);
+        }
+        Ok(Self { zip, members, limit })
+    }
+
+    /// All names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.members.keys().map(String::as_str)
+    }
+
+    /// Whether there is such a member.
+    pub fn contains(&self, name: &str) -> bool {
+        self.members.contains_key(name)
+    }
+
+    /// The array of this name, if there is one.
+    pub fn get(&mut self, name: &str) -> Result<Option<Literal>> {
+        let Some(&index) = self.members.get(name) else { return Ok(None) };
+        let mut member = self.zip.by_index(index).map_err(|e| bad(name, e))?;
+        let size = member.size();
+        if size > self.limit {
+            return Err(bad(name, format!("{size} bytes are more than the limit of {}", self.limit)));
+        }
+        // The size is the archive's claim: reserve at most what deflate can make of the bytes that are there.
+        let plausible = size.min(member.compressed_size().saturating_mul(1032).saturating_add(64));
+        let mut data = Vec::with_capacity(plausible as usize);
+        (&mut member).take(self.limit + 1).read_to_end(&mut data).map_err(|e| bad(name, e))?;
+        if data.len() as u64 != size {
+            return Err(bad(name, format!("{} bytes, the directory says {size}", data.len())));
+        }
+        parse_npy(&data.into()).map(Some).map_err(|e| e.context(format!("member '{name}'")))
+    }
+
+    /// The array of this name; its absence is an error.
+    pub fn require(&mut self, name: &str) -> Result<Literal> {
+        self.get(name)?.ok_or_else(|| Error::invalid(format!("the archive has no member '{name}'")))
+    }
+
+    /// The bytes of a `u8` array that holds a file.
+    pub fn require_bytes(&mut self, name: &str) -> Result<Bytes> {
+        let literal = self.require(name)?;
+        match literal.to_vec::<u8>() {
+            Some(_) => Ok(literal.bytes().clone()),
+            None => Err(Error::invalid(format!("member '{name}' is no array of u8"))),
+        }
+    }
+}
+
+/// An archive of these arrays, deflated, in the order of their names, the same bytes every time.
+pub fn write(arrays: &BTreeMap<String, Literal>) -> Result<Vec<u8>> {
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Deflated)
+        .last_modified_time(DateTime::default());
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, literal) in arrays {
+        zip.start_file(format!("{name}.npy"), options).map_err(|e| bad(name, e))?;
+        zip.write_all(&write_npy(literal)).map_err(|e| bad(name, e))?;
+    }
+    Ok(zip.finish().map_err(|e| bad("archive", e))?.into_inner())
+}
+
+/// A message about a member or the whole.
+fn bad(what: &str, why: impl std::fmt::Display) -> Error {
+    Error::invalid(format!("malformed .npz, {what}: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrays() -> BTreeMap<String, Literal> {
+        BTreeMap::from([
+            ("feed/0".to_owned(), Literal::from_elements(&[2, 2], &[1.5f32, -0.0, f32::NAN, 4.0])),
+            ("meta.json".to_owned(), Literal::from_elements(&[2], b"{}")),
+            ("zeros".to_owned(), Literal::from_elements(&[1000], &[0i64; 1000])),
+        ])
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_and_is_deflated() {
+        let written = write(&arrays()).unwrap();
+        assert!(written.len() < 2000, "8000 zero bytes deflate to a few: {}", written.len());
+        assert_eq!(written, write(&arrays()).unwrap());
+        let mut archive = Archive::open(written.into(), 1 << 20).unwrap();
+        assert_eq!(archive.names().collect::<Vec<_>>(), ["feed/0", "meta.json", "zeros"]);
+        for (name, literal) in arrays() {
+            assert_eq!(archive.require(&name).unwrap(), literal);
+        }
+        assert_eq!(archive.get("feed/1").unwrap(), None);
+        assert_eq!(&archive.require_bytes("meta.json").unwrap()[..], b"{}");
+        assert!(archive.require_bytes("zeros").is_err());
+        assert!(archive.require("feed/1").unwrap_err().to_string().contains("'feed/1'"));
+    }
+
+    #[test]
+    fn a_member_beyond_the_limit_is_refused() {
+        let mut archive = Archive::open(write(&arrays()).unwrap().into(), 4096).unwrap();
+        assert!(archive.get("zeros").unwrap_err().to_string().contains("limit of 4096"));
+        assert!(archive.get("feed/0").unwrap().is_some());
+    }
+
+    #[test]
+    fn damage_is_an_error() {
+        let written = write(&arrays()).unwrap();
+        assert!(Archive::open(Bytes::from_static(b"no zip"), 1).is_err());
+        assert!(Archive::open(written[..written.len() / 2].to_vec().into(), 1).is_err());
+        // Every single-byte change is either noticed or reaches nothing that is read.
+        for at in 0..written.len() {
+            let mut damaged = written.clone();
+            damaged[at] ^= 0x55;
+            let Ok(mut archive) = Archive::open(damaged.into(), 1 << 16) else { continue };
+            for name in ["feed/0", "meta.json", "zeros"] {
+                if let Ok(Some(literal)) = archive.get(name) {
+                    assert_eq!(literal, arrays()[name], "byte {at}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! NumPy's files: `.npy`, one array, and `.npz`, a zip archive of them, to and from literals.
+//!
+//! Files come from anywhere: sizes are checked against a limit before anything is allocated, a malformed file is an
+//! [`Error::invalid`](support::Error). Nothing here opens a file; callers hand over bytes. Types that NumPy lacks
+//! (bfloat16, the float8s) stand in such files as integers of their width; the caller gives them their meaning back.
+
+mod archive;
+mod npy;
+
+pub use archive::{Archive, write};
+pub use npy::{parse_npy, write_npy};
