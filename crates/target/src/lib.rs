@@ -1,0 +1,75 @@
+//! What a machine offers to the planner and the lowering: instruction set, vectors, registers, caches.
+//!
+//! A pure description: nothing here looks at the host, and nothing names LLVM.
+
+mod triple;
+mod x86;
+
+pub use triple::{Architecture, ObjectFormat, Triple};
+
+use support::Result;
+
+/// The machine that code is made for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// The triple.
+    pub triple: Triple,
+    /// LLVM's name of the processor; empty is the architecture's baseline.
+    pub cpu: String,
+    /// LLVM's feature string, such as `+avx2,+fma`; empty is what the processor has.
+    pub features: String,
+    /// Bytes of the widest vector register worth using.
+    pub vector_bytes: u32,
+    /// How many vector registers there are.
+    pub vector_registers: u32,
+    /// Whether multiply-add is one instruction.
+    pub has_fma: bool,
+    /// Whether floor, ceil, trunc and round-to-even are one instruction (elsewhere LLVM would call a library).
+    pub has_rounding: bool,
+    /// Whether conversions between `f16` and `f32` are one instruction.
+    pub has_f16_conversion: bool,
+    /// Whether a population count is one instruction.
+    pub has_popcnt: bool,
+    /// Bytes of a core's first-level data cache.
+    pub l1_bytes: u64,
+    /// Bytes of a core's second-level cache.
+    pub l2_bytes: u64,
+}
+
+impl Target {
+    /// The target of LLVM's names. An error for a malformed triple; processors and features that LLVM knows and this
+    /// table does not count as the architecture's baseline.
+    pub fn new(triple: &str, cpu: &str, features: &str) -> Result<Self> {
+        let triple = Triple::parse(triple)?;
+        let mut target = Self {
+            cpu: cpu.to_owned(),
+            features: features.to_owned(),
+            vector_bytes: 16,
+            vector_registers: 16,
+            has_fma: false,
+            has_rounding: false,
+            has_f16_conversion: false,
+            has_popcnt: false,
+            l1_bytes: 32 << 10,
+            l2_bytes: 512 << 10,
+            triple,
+        };
+        match target.triple.architecture {
+            Architecture::X86_64 => x86::describe(&mut target),
+            Architecture::Aarch64 => {
+                target.vector_registers = 32;
+                target.has_fma = true;
+                target.has_rounding = true;
+                target.has_f16_conversion = true;
+            }
+            Architecture::X86 => target.vector_registers = 8,
+            Architecture::Arm | Architecture::Riscv64 | Architecture::Wasm32 | Architecture::Other => {}
+        }
+        Ok(target)
+    }
+
+    /// How many elements of so many bytes a vector holds, at least 1.
+    pub fn lanes(&self, element_bytes: usize) -> u32 {
+        (self.vector_bytes / element_bytes as u32).max(1)
+    }
+}
