@@ -1,0 +1,197 @@
+//! The plan: for each instruction that needs code, how its code will look.
+//!
+//! A pure function of module and target, printable with [`ModulePlan::to_text`], tested as tables. The plan decides what
+//! the buffers must provide (packed constants, scratch, in-place rights), so it comes before them; it emits nothing.
+
+mod dot;
+mod fusion;
+mod loops;
+mod print;
+mod reduce;
+
+pub use dot::{DotPlan, DotShape, Packing};
+pub use fusion::{Fusion, Position};
+pub use loops::LoopPlan;
+pub use reduce::{ReduceKind, ReducePlan};
+
+use bytes::Bytes;
+use hlo::{Computation, ComputationId, InstructionId, Module, Op};
+use std::collections::BTreeMap;
+use support::{Error, Result};
+use target::Target;
+
+/// Plans of the entry and of every computation that control flow reaches from it (not of those that fusions,
+/// reductions and their kind apply: these are emitted in place).
+#[derive(Clone, Debug, Default)]
+pub struct ModulePlan {
+    /// By computation.
+    pub computations: BTreeMap<ComputationId, ComputationPlan>,
+}
+
+/// Plans of a computation's instructions.
+#[derive(Clone, Debug, Default)]
+pub struct ComputationPlan {
+    /// One for each live instruction.
+    pub instructions: BTreeMap<InstructionId, InstructionPlan>,
+}
+
+/// The plan of one instruction.
+#[derive(Clone, Debug)]
+pub struct InstructionPlan {
+    /// How its code looks.
+    pub strategy: Strategy,
+    /// Constant operands in the layout that the kernel wants. The kernel does not read the operand itself.
+    pub packed: Vec<PackedConstant>,
+    /// Bytes of 64-byte aligned scratch for one call.
+    pub scratch_bytes: u64,
+    /// Operands whose memory the (array) result may take over, if nobody reads them later: element `i` of the result
+    /// is written after the last read of element `i` of the operand, and nothing else of it is read after that.
+    pub may_overwrite: Vec<usize>,
+}
+
+/// How an instruction's code looks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Strategy {
+    /// None: the result is the operand's memory, the parameter's, the constant's, or a tuple of such.
+    Alias,
+    /// A loop nest over the result, each element computed from the operands.
+    Loop(LoopPlan),
+    /// A reduction with what feeds it.
+    Reduce(ReducePlan),
+    /// A contraction with what follows it.
+    Dot(DotPlan),
+    /// Each operand copied to its place.
+    Concatenate,
+    /// Operand 0 copied (or taken over), then the update written into it.
+    DynamicUpdateSlice,
+    /// Operand 0 copied (or taken over), then each update combined into it, in order.
+    Scatter,
+    /// A merge sort along one dimension, rows one after another.
+    Sort,
+    /// The first `k` of each row by total order.
+    TopK,
+    /// Blocks of random bits.
+    RngBitGenerator,
+    /// The instance's own random state.
+    RngGetAndUpdateState,
+    /// One of several computations.
+    Conditional,
+    /// A computation repeated in place.
+    While,
+}
+
+/// A constant operand in a kernel's own layout.
+#[derive(Clone, Debug)]
+pub struct PackedConstant {
+    /// The operand's position.
+    pub operand: usize,
+    /// The packed elements; 64-byte aligned in the constants block.
+    pub bytes: Bytes,
+}
+
+impl InstructionPlan {
+    /// A strategy that needs nothing.
+    pub fn new(strategy: Strategy) -> Self {
+        Self { strategy, packed: Vec::new(), scratch_bytes: 0, may_overwrite: Vec::new() }
+    }
+}
+
+/// Plans a module. An error lists every instruction that no strategy covers.
+pub fn plan(module: &Module, target: &Target) -> Result<ModulePlan> {
+    let mut plans = ModulePlan::default();
+    let mut unsupported = Vec::new();
+    let mut pending = vec![module.entry()];
+    while let Some(id) = pending.pop() {
+        if plans.computations.contains_key(&id) {
+            continue;
+        }
+        let computation = &module[id];
+        let mut instructions = BTreeMap::new();
+        for instruction in computation.post_order() {
+            match plan_instruction(module, computation, instruction, target) {
+                Ok(plan) => drop(instructions.insert(instruction, plan)),
+                Err(error) => unsupported.push(describe(computation, instruction, &error)),
+            }
+            match computation[instruction].op() {
+                Op::Conditional { branch_computations } => pending.extend(branch_computations),
+                Op::While { condition, body } => pending.extend([condition, body]),
+                _ => {}
+            }
+        }
+        plans.computations.insert(id, ComputationPlan { instructions });
+    }
+    if unsupported.is_empty() {
+        return Ok(plans);
+    }
+    Err(Error::unsupported(format!("no code can be made for:\n  {}", unsupported.join("\n  "))))
+}
+
+fn describe(computation: &Computation, id: InstructionId, error: &Error) -> String {
+    let instruction = &computation[id];
+    let metadata = instruction.metadata();
+    let node = if metadata.op_name.is_empty() {
+        String::new()
+    } else {
+        format!(" (node '{}', op {})", metadata.op_name, metadata.op_type)
+    };
+    format!("{} = {} {}{node}: {error}", instruction.name(), instruction.shape(), instruction.opcode().name())
+}
+
+/// The strategy of one instruction.
+fn plan_instruction(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    target: &Target,
+) -> Result<InstructionPlan> {
+    let instruction = &computation[id];
+    for (_, leaf) in instruction.shape().leaves() {
+        if !leaf.is_row_major() {
+            return Err(Error::unsupported(format!("layout of {leaf}; only row-major arrays have code")));
+        }
+    }
+    let strategy = match instruction.op() {
+        Op::Parameter { .. }
+        | Op::Constant { .. }
+        | Op::Tuple {}
+        | Op::GetTupleElement { .. }
+        | Op::Bitcast {}
+        | Op::Reshape {}
+        | Op::OptimizationBarrier {}
+        | Op::AddDependency {}
+        | Op::AfterAll {} => Strategy::Alias,
+        Op::Concatenate { .. } => Strategy::Concatenate,
+        Op::DynamicUpdateSlice {} => return Ok(in_place(Strategy::DynamicUpdateSlice)),
+        Op::Scatter { .. } if instruction.shape().as_array().is_some() => return Ok(in_place(Strategy::Scatter)),
+        Op::Sort { .. } => return Ok(sort(instruction.shape(), Strategy::Sort)),
+        Op::TopK { .. } => {
+            let operand = computation[instruction.operands()[0]].shape();
+            return Ok(sort(operand, Strategy::TopK));
+        }
+        Op::RngBitGenerator { .. } => Strategy::RngBitGenerator,
+        Op::RngGetAndUpdateState { .. } => Strategy::RngGetAndUpdateState,
+        Op::Conditional { .. } => Strategy::Conditional,
+        Op::While { .. } => Strategy::While,
+        _ => {
+            let fusion = Fusion::of(module, computation, id)?;
+            return match fusion.root_op() {
+                Op::Reduce { .. } => reduce::plan(&fusion, target),
+                _ if fusion.find_dot().is_some() => dot::plan(&fusion, target),
+                _ => loops::plan(&fusion, target),
+            };
+        }
+    };
+    Ok(InstructionPlan::new(strategy))
+}
+
+/// Operand 0 may become the result.
+fn in_place(strategy: Strategy) -> InstructionPlan {
+    InstructionPlan { may_overwrite: vec![0], ..InstructionPlan::new(strategy) }
+}
+
+/// A sort needs a second copy of a row, and a permutation of `i64` to sort by, twice.
+fn sort(shape: &shape::Shape, strategy: Strategy) -> InstructionPlan {
+    let elements = shape.leaves().first().map_or(0, |(_, leaf)| leaf.element_count().max(0) as u64);
+    let scratch_bytes = elements.saturating_mul(16).saturating_add(shape.byte_size());
+    InstructionPlan { scratch_bytes, ..InstructionPlan::new(strategy) }
+}

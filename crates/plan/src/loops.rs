@@ -1,0 +1,119 @@
+//! Loop nests over a result.
+
+use crate::{Fusion, InstructionPlan, Strategy};
+use hlo::{Op, Traits};
+use shape::Shape;
+use support::{Error, Result};
+use target::Target;
+
+/// How a loop nest over a result looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopPlan {
+    /// Elements of the innermost dimension computed at once; 1 is a scalar loop.
+    pub lanes: u32,
+    /// Whether all operands have the result's dimensions (or are scalars that are broadcast), so that one loop over
+    /// the elements in memory order does.
+    pub is_flat: bool,
+}
+
+/// Plans a body whose root is no contraction and no reduction.
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+    let Shape::Array(result) = fusion.shape() else {
+        return Err(Error::unsupported(format!("a result {} in one loop nest", fusion.shape())));
+    };
+    for id in fusion.instructions() {
+        check_fusible(fusion.body[id].op())?;
+    }
+    let is_flat = is_flat(fusion);
+    let lanes = lanes(fusion, target);
+    let lanes = if is_flat || result.dimensions.last().is_some_and(|d| d.size >= i64::from(lanes)) {
+        lanes
+    } else {
+        largest_fitting(lanes, result.dimensions.last().map_or(1, |d| d.size))
+    };
+    let may_overwrite = if is_flat { overwritable(fusion) } else { Vec::new() };
+    Ok(InstructionPlan { may_overwrite, ..InstructionPlan::new(Strategy::Loop(LoopPlan { lanes, is_flat })) })
+}
+
+/// Whether an op can be computed element by element inside of a loop nest.
+pub(crate) fn check_fusible(op: &Op) -> Result<()> {
+    let traits = op.opcode().traits();
+    let reindexes = traits.contains(Traits::ELEMENTWISE) || traits.contains(Traits::REINDEXES);
+    if reindexes
+        || matches!(
+            op,
+            Op::Clamp {}
+                | Op::BitcastConvert {}
+                | Op::Constant { .. }
+                | Op::Iota { .. }
+                | Op::Gather { .. }
+                | Op::Pad { .. }
+                | Op::Map { .. }
+                | Op::Concatenate { .. }
+        )
+    {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("opcode {}", op.opcode().name())))
+}
+
+/// The vector width for the widest element type that the body touches; complex bodies are scalar.
+pub(crate) fn lanes(fusion: &Fusion<'_>, target: &Target) -> u32 {
+    let mut bytes = 1;
+    for id in fusion.instructions() {
+        for shape in std::iter::once(id).chain(fusion.body[id].operands().iter().copied()) {
+            for (_, leaf) in fusion.body[shape].shape().leaves() {
+                if leaf.element_type.is_complex() {
+                    return 1;
+                }
+                // Narrow floats are widened for arithmetic.
+                let floor = if leaf.element_type.is_floating_point() { 4 } else { 1 };
+                bytes = bytes.max(leaf.element_type.byte_size()).max(floor);
+            }
+        }
+    }
+    target.lanes(bytes)
+}
+
+/// The largest power of two up to `lanes` and `size`.
+fn largest_fitting(lanes: u32, size: i64) -> u32 {
+    let mut fitting = lanes;
+    while fitting > 1 && i64::from(fitting) > size {
+        fitting /= 2;
+    }
+    fitting
+}
+
+/// Whether every instruction works element by element on the result's dimensions, or makes the same value everywhere.
+fn is_flat(fusion: &Fusion<'_>) -> bool {
+    let Some(result) = fusion.shape().as_array() else { return false };
+    fusion.instructions().into_iter().all(|id| {
+        let instruction = &fusion.body[id];
+        let same = |shape: &Shape| shape.as_array().is_some_and(|s| s.sizes() == result.sizes());
+        let is_scalar = |shape: &Shape| shape.as_array().is_some_and(|s| s.rank() == 0);
+        let operand_shape = |k: usize| fusion.body[instruction.operands()[k]].shape();
+        match instruction.op() {
+            Op::Broadcast { .. } => is_scalar(operand_shape(0)),
+            Op::Constant { .. } => is_scalar(instruction.shape()),
+            Op::Reshape {} | Op::Bitcast {} => false,
+            Op::Clamp {} => same(instruction.shape()) || is_scalar(instruction.shape()),
+            op if op.opcode().traits().contains(Traits::ELEMENTWISE) => {
+                let fits = |shape: &Shape| same(shape) || is_scalar(shape);
+                fits(instruction.shape()) && (0..instruction.operands().len()).all(|k| fits(operand_shape(k)))
+            }
+            _ => false,
+        }
+    })
+}
+
+/// Operands of a flat loop that have the result's bytes per element.
+fn overwritable(fusion: &Fusion<'_>) -> Vec<usize> {
+    let Some(result) = fusion.shape().as_array() else { return Vec::new() };
+    let operands = fusion.caller[fusion.instruction].operands();
+    let fits = |k: &usize| {
+        fusion.caller[operands[*k]].shape().as_array().is_some_and(|s| {
+            s.sizes() == result.sizes() && s.element_type.byte_size() == result.element_type.byte_size()
+        })
+    };
+    (0..operands.len()).filter(fits).collect()
+}

@@ -1,0 +1,66 @@
+//! The plan as text, for `-v` and for tests.
+
+use crate::{InstructionPlan, ModulePlan, Strategy};
+use hlo::Module;
+use std::fmt::Write as _;
+
+impl ModulePlan {
+    /// One line for each instruction that needs code: name, shape, strategy, what it asks of the buffers.
+    pub fn to_text(&self, module: &Module) -> String {
+        let mut text = String::new();
+        for (&id, plan) in &self.computations {
+            let computation = &module[id];
+            let _ = writeln!(text, "{}:", computation.name());
+            for (&instruction, plan) in &plan.instructions {
+                if plan.strategy != Strategy::Alias {
+                    let instruction = &computation[instruction];
+                    let _ = writeln!(text, "  {} {}: {plan}", instruction.name(), instruction.shape());
+                }
+            }
+        }
+        text
+    }
+}
+
+impl std::fmt::Display for InstructionPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.strategy {
+            Strategy::Alias => f.write_str("alias"),
+            Strategy::Loop(plan) => {
+                write!(f, "{} loop, {} lanes", if plan.is_flat { "flat" } else { "nested" }, plan.lanes)
+            }
+            Strategy::Reduce(plan) => {
+                let kind = format!("{:?}", plan.kind).to_lowercase();
+                write!(f, "{kind} reduction, {} lanes, {} accumulators", plan.lanes, plan.accumulators)
+            }
+            Strategy::Dot(plan) => plan.fmt(f),
+            Strategy::Concatenate => f.write_str("concatenation"),
+            Strategy::DynamicUpdateSlice => f.write_str("slice update"),
+            Strategy::Scatter => f.write_str("scatter"),
+            Strategy::Sort => f.write_str("merge sort"),
+            Strategy::TopK => f.write_str("top k"),
+            Strategy::RngBitGenerator => f.write_str("random bits"),
+            Strategy::RngGetAndUpdateState => f.write_str("random state"),
+            Strategy::Conditional => f.write_str("conditional"),
+            Strategy::While => f.write_str("loop of computations"),
+        }?;
+        if !self.packed.is_empty() {
+            let bytes: usize = self.packed.iter().map(|p| p.bytes.len()).sum();
+            write!(f, ", {bytes} bytes packed")?;
+        }
+        if self.scratch_bytes > 0 {
+            write!(f, ", {} bytes scratch", self.scratch_bytes)?;
+        }
+        if !self.may_overwrite.is_empty() {
+            write!(f, ", may overwrite {:?}", self.may_overwrite)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for crate::DotPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let s = self.shape;
+        write!(f, "dot {}x{}x{}x{}", s.batch, s.m, s.n, s.k)
+    }
+}

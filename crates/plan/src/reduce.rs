@@ -1,0 +1,82 @@
+//! Reductions.
+
+use crate::{Fusion, InstructionPlan, Strategy, loops};
+use hlo::Op;
+use support::{Error, Result};
+use target::Target;
+
+/// The shape of a reduction's loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReduceKind {
+    /// The innermost dimensions are reduced: vectors of accumulators run along the row and are combined at its end.
+    Row,
+    /// The innermost dimension is kept: each lane accumulates its own column.
+    Column,
+    /// One element after another: several operands, complex numbers, a computation that is no single operation.
+    Scalar,
+}
+
+/// How a reduction looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReducePlan {
+    /// Its loops.
+    pub kind: ReduceKind,
+    /// Elements at once.
+    pub lanes: u32,
+    /// Independent vector accumulators of a row.
+    pub accumulators: u32,
+}
+
+/// Plans a body whose root is a reduction.
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+    let Op::Reduce { dimensions, to_apply } = fusion.root_op() else {
+        return Err(Error::internal("the root is a reduction"));
+    };
+    for id in fusion.instructions().into_iter().filter(|&id| id != fusion.root) {
+        loops::check_fusible(fusion.body[id].op())?;
+    }
+    let operand = fusion.body[fusion.body[fusion.root].operands()[0]].shape().expect_array();
+    let lanes = loops::lanes(fusion, target);
+    let innermost = operand.rank().checked_sub(1);
+    let innermost_size = innermost.map_or(1, |d| operand.size(d));
+    let is_simple = fusion.shape().as_array().is_some() && is_associative(&fusion.module[*to_apply]);
+    let kind = if !is_simple || lanes == 1 {
+        ReduceKind::Scalar
+    } else if innermost.is_some_and(|d| dimensions.contains(&d)) {
+        ReduceKind::Row
+    } else {
+        ReduceKind::Column
+    };
+    let lanes = match kind {
+        ReduceKind::Scalar => 1,
+        _ if innermost_size < i64::from(lanes) => 1.max(prev_power_of_two(innermost_size, lanes)),
+        _ => lanes,
+    };
+    let accumulators = match kind {
+        ReduceKind::Row if innermost_size >= i64::from(lanes) * 8 => 4,
+        ReduceKind::Row if innermost_size >= i64::from(lanes) * 2 => 2,
+        _ => 1,
+    };
+    Ok(InstructionPlan::new(Strategy::Reduce(ReducePlan { kind, lanes, accumulators })))
+}
+
+/// Whether a computation is one operation that may be applied in any order of its inputs (up to rounding).
+fn is_associative(computation: &hlo::Computation) -> bool {
+    let root = &computation[computation.root()];
+    let of_parameters = root.operands().len() == 2
+        && root.operands()[0] != root.operands()[1]
+        && root.operands().iter().all(|&o| matches!(computation[o].op(), Op::Parameter { .. }));
+    of_parameters
+        && matches!(
+            root.op(),
+            Op::Add {} | Op::Multiply {} | Op::Maximum {} | Op::Minimum {} | Op::And {} | Op::Or {} | Op::Xor {}
+        )
+}
+
+fn prev_power_of_two(size: i64, lanes: u32) -> u32 {
+    let mut fitting = lanes;
+    while fitting > 1 && i64::from(fitting) > size {
+        fitting /= 2;
+    }
+    fitting
+}
