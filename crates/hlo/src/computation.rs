@@ -123,6 +123,11 @@ impl Computation {
         self.root.expect("a finished computation has a root")
     }
 
+    /// The root, or `None` before one is set.
+    pub fn root_if_set(&self) -> Option<InstructionId> {
+        self.root
+    }
+
     /// Makes an instruction the root.
     pub fn set_root(&mut self, id: InstructionId) {
         assert!(self.get(id).is_some(), "the root is a live instruction");

@@ -1,0 +1,165 @@
+//! Opcodes that apply a scalar computation: reductions, map, sort.
+
+use super::{Inference, array_of, retyped};
+use crate::attributes::Window;
+use crate::module::ComputationId;
+use shape::{ArrayShape, Dimension, PrimitiveType, Shape};
+use support::Result;
+
+impl Inference<'_> {
+    /// A reducer takes `2n` scalars, accumulators first, and makes the `n` new accumulators.
+    pub(super) fn check_reducer(
+        &self,
+        what: &str,
+        reducer: ComputationId,
+        accumulators: &[PrimitiveType],
+    ) -> Result<()> {
+        let scalars: Vec<Shape> = accumulators.iter().map(|&t| Shape::scalar(t)).collect();
+        let result = match &scalars[..] {
+            [scalar] => scalar.clone(),
+            _ => Shape::Tuple(scalars.clone()),
+        };
+        let signature = self.signature(reducer)?;
+        let arguments: Vec<&Shape> = scalars.iter().chain(&scalars).collect();
+        self.check_parameters(what, &signature, &arguments)?;
+        let single_tuple = matches!(&signature.result, Shape::Tuple(e) if *e == scalars);
+        self.check(
+            signature.result.compatible(&result) || single_tuple,
+            format_args!("{what} makes {}, must make {result}", signature.result),
+        )
+    }
+
+    /// Splits the operands into `n` arrays of equal sizes and their `n` initial scalars.
+    fn arrays_and_initial_values(&self) -> Result<Vec<&ArrayShape>> {
+        let count = self.operands.len() / 2;
+        self.check(
+            count >= 1 && self.operands.len().is_multiple_of(2),
+            "takes arrays and as many initial values",
+        )?;
+        let arrays = self.arrays(0..count)?;
+        for (i, array) in arrays.iter().enumerate() {
+            self.check(array.sizes() == arrays[0].sizes(), "the arrays must have the same dimensions")?;
+            let initial = self.scalar(count + i)?;
+            self.check(
+                initial.element_type == array.element_type,
+                format_args!("initial value {i} must have the element type of its array"),
+            )?;
+        }
+        Ok(arrays)
+    }
+
+    /// One array for each accumulator: alone, or as a tuple.
+    fn accumulated(&self, arrays: &[&ArrayShape], dimensions: &[Dimension]) -> Shape {
+        let results = arrays.iter().map(|a| array_of(a.element_type, dimensions.to_vec()));
+        single_or_tuple(results.collect())
+    }
+
+    pub(super) fn reduce(&self, reduced: &[usize], to_apply: ComputationId) -> Result<Shape> {
+        let arrays = self.arrays_and_initial_values()?;
+        self.check_dimensions("dimensions", reduced, arrays[0].rank())?;
+        let types: Vec<PrimitiveType> = arrays.iter().map(|a| a.element_type).collect();
+        self.check_reducer("to_apply", to_apply, &types)?;
+        let kept = arrays[0].dimensions.iter().enumerate().filter(|(d, _)| !reduced.contains(d));
+        let kept: Vec<Dimension> = kept.map(|(_, &dimension)| dimension).collect();
+        Ok(self.accumulated(&arrays, &kept))
+    }
+
+    pub(super) fn reduce_window(&self, window: &Window, to_apply: ComputationId) -> Result<Shape> {
+        let arrays = self.arrays_and_initial_values()?;
+        let types: Vec<PrimitiveType> = arrays.iter().map(|a| a.element_type).collect();
+        self.check_reducer("to_apply", to_apply, &types)?;
+        let positions = self.window_positions(&arrays[0].dimensions, window)?;
+        Ok(self.accumulated(&arrays, &positions))
+    }
+
+    pub(super) fn select_and_scatter(
+        &self,
+        window: &Window,
+        select: ComputationId,
+        scatter: ComputationId,
+    ) -> Result<Shape> {
+        let (operand, source, initial) = (self.array(0)?, self.array(1)?, self.scalar(2)?);
+        self.check(
+            source.element_type == operand.element_type && initial.element_type == operand.element_type,
+            "the operands must have the same element type",
+        )?;
+        let scalar = Shape::scalar(operand.element_type);
+        let signature = self.signature(select)?;
+        self.check_parameters("select", &signature, &[&scalar, &scalar])?;
+        self.check(
+            signature.result.compatible(&Shape::scalar(PrimitiveType::Pred)),
+            format_args!("select makes {}, must make pred[]", signature.result),
+        )?;
+        self.check_reducer("scatter", scatter, &[operand.element_type])?;
+        let positions = self.window_positions(&operand.dimensions, window)?;
+        let expected = array_of(operand.element_type, positions);
+        self.check(
+            expected.compatible(self.operand(1)?),
+            format_args!("the source must have one element for each window position: {expected}"),
+        )?;
+        Ok(retyped(operand, operand.element_type))
+    }
+
+    pub(super) fn map(&self, dimensions: &[usize], to_apply: ComputationId) -> Result<Shape> {
+        self.check(!self.operands.is_empty(), "takes at least one operand")?;
+        let arrays = self.arrays(0..self.operands.len())?;
+        let first = arrays[0];
+        self.check(
+            arrays.iter().all(|array| array.sizes() == first.sizes()),
+            "the operands must have the same dimensions",
+        )?;
+        self.check(
+            dimensions.iter().copied().eq(0..first.rank()),
+            format_args!("dimensions must be all of the operands' in order, not {dimensions:?}"),
+        )?;
+        let signature = self.signature(to_apply)?;
+        let scalars: Vec<Shape> = arrays.iter().map(|array| Shape::scalar(array.element_type)).collect();
+        self.check_parameters("to_apply", &signature, &scalars.iter().collect::<Vec<_>>())?;
+        match signature.result.as_array() {
+            Some(result) if result.rank() == 0 => Ok(retyped(first, result.element_type)),
+            _ => Err(self.error(format_args!("to_apply makes {}, must make a scalar", signature.result))),
+        }
+    }
+
+    pub(super) fn sort(&self, dimension: usize, to_apply: ComputationId) -> Result<Shape> {
+        self.check(!self.operands.is_empty(), "takes at least one operand")?;
+        let arrays = self.arrays(0..self.operands.len())?;
+        self.check(
+            arrays.iter().all(|array| array.sizes() == arrays[0].sizes()),
+            "the operands must have the same dimensions",
+        )?;
+        // XLA lets a scalar be sorted along its dimension 0, which it lacks.
+        self.check_dimension("the dimension", dimension, arrays[0].rank().max(1))?;
+        let scalars: Vec<Shape> = arrays.iter().map(|array| Shape::scalar(array.element_type)).collect();
+        let arguments: Vec<&Shape> = scalars.iter().flat_map(|scalar| [scalar, scalar]).collect();
+        let signature = self.signature(to_apply)?;
+        self.check_parameters("to_apply", &signature, &arguments)?;
+        self.check(
+            signature.result.compatible(&Shape::scalar(PrimitiveType::Pred)),
+            format_args!("to_apply makes {}, must make pred[]", signature.result),
+        )?;
+        Ok(single_or_tuple(arrays.iter().map(|a| retyped(a, a.element_type)).collect()))
+    }
+
+    pub(super) fn top_k(&self, k: i64) -> Result<Shape> {
+        let operand = self.array(0)?;
+        let last = operand.dimensions.last().copied();
+        let last = last.ok_or_else(|| self.error("the operand must have at least one dimension"))?;
+        self.check(
+            0 <= k && k <= last.size,
+            format_args!("k = {k} must be within the last dimension's {}", last.size),
+        )?;
+        let mut dimensions = operand.dimensions.clone();
+        dimensions.pop();
+        dimensions.push(Dimension { size: k, is_dynamic: last.is_dynamic });
+        Ok(Shape::Tuple(vec![
+            array_of(operand.element_type, dimensions.clone()),
+            array_of(PrimitiveType::S32, dimensions),
+        ]))
+    }
+}
+
+/// The shape, if it is one, else the tuple of them.
+fn single_or_tuple(mut shapes: Vec<Shape>) -> Shape {
+    if shapes.len() == 1 { shapes.remove(0) } else { Shape::Tuple(shapes) }
+}
