@@ -1,0 +1,17 @@
+//! Judging the compiler by recorded answers: the conformance runner and the oracle runner, as a library for their two
+//! binaries.
+//!
+//! * Conformance: thousands of small cases, each one graph with inputs and the answers of TensorFlow and of XLA, run
+//!   in-process through the whole compiler, in child processes ([`pool`]) so that a crash or a hang costs
+//!   one case.
+//! * Oracle: whole programs through the real tool: object, header, C++ compiler, run, compare.
+//!
+//! Nothing here computes an expected value; all of them were recorded.
+
+pub mod arguments;
+pub mod case;
+pub mod compare;
+pub mod pool;
+pub mod report;
+pub mod select;
+pub mod worker;

@@ -1,0 +1,131 @@
+//! Which cases run: all of the named directories, less what `--only` and `--sample` leave out.
+
+use crate::case::{Metadata, read_metadata};
+use regex_lite::Regex;
+use std::path::{Path, PathBuf};
+use support::{Error, Result};
+
+/// A case file that was found.
+pub struct Found {
+    /// Its path below the directory it was found in, without `.npz`.
+    pub name: String,
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it says of itself, or why that can't be read.
+    pub metadata: Result<Metadata>,
+}
+
+impl Found {
+    fn has_op(&self, op: &str) -> bool {
+        self.metadata.as_ref().is_ok_and(|metadata| metadata.ops.contains_key(op))
+    }
+}
+
+/// All cases below these directories, in the order of their names; a file is a case by itself.
+pub fn find(roots: &[PathBuf]) -> Result<Vec<Found>> {
+    let mut found = Vec::new();
+    for root in roots {
+        let mut paths = Vec::new();
+        if root.is_dir() {
+            collect(root, &mut paths)?;
+        } else {
+            paths.push(root.clone());
+        }
+        paths.sort();
+        for path in paths {
+            let below = path.strip_prefix(root).ok().filter(|below| below.components().next().is_some());
+            let name = below.unwrap_or(&path).with_extension("").display().to_string();
+            let metadata = read_metadata(&path);
+            found.push(Found { name, path, metadata });
+        }
+    }
+    Ok(found)
+}
+
+fn collect(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
+    let cannot = |e: std::io::Error| Error::invalid(format!("cannot list {}: {e}", directory.display()));
+    for entry in std::fs::read_dir(directory).map_err(cannot)? {
+        let entry = entry.map_err(cannot)?;
+        // The type of the entry itself: links to directories are not followed, so there are no cycles.
+        if entry.file_type().map_err(cannot)?.is_dir() {
+            collect(&entry.path(), paths)?;
+        } else if entry.path().extension().is_some_and(|e| e == "npz") {
+            paths.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the cases that have the op `only`, or, where no case has such an op, those whose name the regular expression
+/// `only` matches.
+pub fn keep_only(cases: Vec<Found>, only: &str) -> Result<Vec<Found>> {
+    if cases.iter().any(|case| case.has_op(only)) {
+        return Ok(cases.into_iter().filter(|case| case.has_op(only)).collect());
+    }
+    let regex = Regex::new(only).map_err(|e| Error::invalid(format!("--only {only}: {e}")))?;
+    Ok(cases.into_iter().filter(|case| regex.is_match(&case.name)).collect())
+}
+
+/// Keeps `count` cases spread over all of them: those whose names hash lowest, so that the choice does not depend on
+/// what else is there or on the machine.
+pub fn sample(mut cases: Vec<Found>, count: usize) -> Vec<Found> {
+    let mut hashes: Vec<(u64, usize)> =
+        cases.iter().enumerate().map(|(i, case)| (fnv1a64(case.name.as_bytes()), i)).collect();
+    hashes.sort_unstable();
+    hashes.truncate(count);
+    let kept: std::collections::BTreeSet<usize> = hashes.into_iter().map(|(_, i)| i).collect();
+    let mut index = 0..;
+    cases.retain(|_| index.next().is_some_and(|i| kept.contains(&i)));
+    cases
+}
+
+/// The 64-bit FNV-1a hash.
+pub fn fnv1a64(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cases(names: &[&str]) -> Vec<Found> {
+        let found = |name: &&str| Found {
+            name: (*name).to_owned(),
+            path: PathBuf::from(name),
+            metadata: Err(Error::invalid("none")),
+        };
+        names.iter().map(found).collect()
+    }
+
+    fn names(cases: &[Found]) -> Vec<&str> {
+        cases.iter().map(|case| case.name.as_str()).collect()
+    }
+
+    #[test]
+    fn the_hash_is_fnv1a() {
+        // The vectors of the FNV reference, draft-eastlake-fnv.
+        assert_eq!(fnv1a64(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a64(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a64(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn only_is_a_regular_expression_over_names() {
+        let kept = keep_only(cases(&["a/add_1", "a/sub_1", "b/add_2"]), "^a/|_2$").unwrap();
+        assert_eq!(names(&kept), ["a/add_1", "a/sub_1", "b/add_2"]);
+        let kept = keep_only(cases(&["a/add_1", "a/sub_1"]), "add").unwrap();
+        assert_eq!(names(&kept), ["a/add_1"]);
+        assert!(keep_only(cases(&["a"]), "(").is_err());
+    }
+
+    #[test]
+    fn a_sample_keeps_its_members_when_cases_are_added() {
+        let small = sample(cases(&["a", "b", "c", "d", "e"]), 3);
+        assert_eq!(small.len(), 3);
+        let large = sample(cases(&["a", "b", "c", "d", "e"]), 4);
+        assert!(names(&small).iter().all(|name| names(&large).contains(name)));
+        assert_eq!(sample(cases(&["a", "b"]), 9).len(), 2);
+    }
+}
