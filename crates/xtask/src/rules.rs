@@ -1,0 +1,111 @@
+//! The tables that `tidy` enforces. A change of structure is a change here, reviewed as such.
+
+/// Which of our crates each crate may use. The arrows of `ARCHITECTURE.md`; development dependencies are free, but for
+/// the rule that nothing else than tests may use `filetest`.
+pub const EDGES: &[(&str, &[&str])] = &[
+    ("support", &[]),
+    ("shape", &["support"]),
+    ("hlo", &["support", "shape"]),
+    ("evaluator", &["support", "shape", "hlo"]),
+    ("tf", &["support", "shape"]),
+    ("import", &["support", "shape", "hlo", "tf", "evaluator"]),
+    ("passes", &["support", "shape", "hlo", "evaluator"]),
+    ("target", &["support"]),
+    ("plan", &["support", "shape", "hlo", "target"]),
+    ("buffers", &["support", "shape", "hlo", "plan"]),
+    ("kernel", &["support", "shape", "hlo", "target", "plan", "buffers"]),
+    ("codegen", &["support", "shape", "target", "plan", "buffers", "kernel"]),
+    ("aot", &["support", "shape", "codegen"]),
+    ("jit", &["support", "shape", "codegen"]),
+    (
+        "compiler",
+        &[
+            "support",
+            "shape",
+            "hlo",
+            "evaluator",
+            "tf",
+            "import",
+            "passes",
+            "target",
+            "plan",
+            "buffers",
+            "kernel",
+            "codegen",
+            "aot",
+            "jit",
+        ],
+    ),
+    ("cli", &["support", "compiler", "tf"]),
+    ("npz", &["support", "shape"]),
+    ("conformance", &["support", "shape", "npz", "hlo", "evaluator", "compiler"]),
+    (
+        "filetest",
+        &[
+            "support",
+            "shape",
+            "hlo",
+            "evaluator",
+            "tf",
+            "import",
+            "passes",
+            "target",
+            "plan",
+            "buffers",
+            "kernel",
+            "codegen",
+            "jit",
+            "compiler",
+            "npz",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+/// Crates that read or write files, start processes, or look at the environment or the clock, and why.
+pub const IO_ALLOWED: &[(&str, &str)] = &[
+    ("cli", "the command line: reads inputs, writes outputs"),
+    ("conformance", "test runners: case files, child processes, times"),
+    ("filetest", "test runner: reads and, on request, rewrites test files"),
+    ("tf", "maps model files"),
+    ("xtask", "reads the repository"),
+];
+
+/// How source names IO. Looked for outside of tests and comments.
+pub const IO_WORDS: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::env",
+    "std::process",
+    "std::time::Instant",
+    "SystemTime",
+    "File::open",
+    "File::create",
+    "Mmap",
+];
+
+/// The only crate that may name LLVM, and how it is named.
+pub const LLVM_CRATE: &str = "codegen";
+/// Packages that are bindings to LLVM.
+pub const LLVM_PACKAGES: &[&str] = &["inkwell", "llvm-sys"];
+
+/// The most lines of a source file, inline tests not counted.
+pub const MAX_LINES: usize = 600;
+
+/// Files that may be longer, and why.
+pub const LONG_FILES: &[(&str, &str)] = &[];
+
+/// The most bytes of a committed file, by the longest matching prefix of its path.
+pub const SIZE_LIMITS: &[(&str, u64)] = &[
+    ("", 128 << 10),
+    // One line for each digit of the data set.
+    ("examples/digits/", 512 << 10),
+    ("tests/conformance/", 32 << 10),
+    ("tests/oracle/", 64 << 10),
+    // The table of TensorFlow's op signatures, generated.
+    ("crates/tf/", 512 << 10),
+    ("Cargo.lock", 256 << 10),
+];
+
+/// Names that say nothing.
+pub const DRAWER_NAMES: &[&str] = &["utils", "util", "misc", "common", "other", "base", "helpers"];

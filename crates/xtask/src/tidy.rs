@@ -1,0 +1,271 @@
+//! The checks. Each takes the files and adds its findings; a finding names the file and says what to do.
+
+use crate::manifest::{Dependency, dependencies};
+use crate::rules::{
+    DRAWER_NAMES, EDGES, IO_ALLOWED, IO_WORDS, LLVM_CRATE, LLVM_PACKAGES, LONG_FILES, MAX_LINES, SIZE_LIMITS,
+};
+use crate::tree::SourceFile;
+use std::collections::BTreeSet;
+
+/// All findings over these files.
+pub fn check(files: &[SourceFile]) -> Vec<String> {
+    let mut findings = Vec::new();
+    edges(files, &mut findings);
+    for file in files {
+        sizes(file, &mut findings);
+        if file.path.ends_with(".rs") {
+            headers(file, &mut findings);
+            lengths(file, &mut findings);
+            llvm(file, &mut findings);
+            io(file, &mut findings);
+            names(file, &mut findings);
+        }
+        debts(file, &mut findings);
+    }
+    findings
+}
+
+/// Every dependency between our crates is an arrow of the table.
+fn edges(files: &[SourceFile], findings: &mut Vec<String>) {
+    let manifests: Vec<(&str, Vec<Dependency>)> = files
+        .iter()
+        .filter_map(|file| {
+            let name = file.path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml")?;
+            (!name.contains('/')).then(|| (name, dependencies(&file.text)))
+        })
+        .collect();
+    let ours: BTreeSet<&str> = manifests.iter().map(|(name, _)| *name).collect();
+    for (name, dependencies) in &manifests {
+        let Some((_, allowed)) = EDGES.iter().find(|(known, _)| known == name) else {
+            findings.push(format!("crate {name} is not in the table of xtask/src/rules.rs"));
+            continue;
+        };
+        for dependency in dependencies {
+            let to = dependency.name.as_str();
+            if LLVM_PACKAGES.contains(&to) && *name != LLVM_CRATE {
+                findings.push(format!("{name} depends on {to}; LLVM is named only in {LLVM_CRATE}"));
+            }
+            if ours.contains(to) && !dependency.dev && !allowed.contains(&to) {
+                findings.push(format!("{name} -> {to} is no arrow of the table in xtask/src/rules.rs"));
+            }
+        }
+    }
+}
+
+/// No file is larger than its folder allows.
+fn sizes(file: &SourceFile, findings: &mut Vec<String>) {
+    let limit = SIZE_LIMITS.iter().filter(|(prefix, _)| file.path.starts_with(prefix));
+    let (_, limit) = limit.max_by_key(|(prefix, _)| prefix.len()).expect("the empty prefix matches all");
+    if file.size > *limit {
+        findings.push(format!("{} has {} bytes, its folder's limit is {limit}", file.path, file.size));
+    }
+}
+
+/// Every source file opens with what lives there.
+fn headers(file: &SourceFile, findings: &mut Vec<String>) {
+    if !file.text.starts_with("//!") {
+        findings.push(format!("{} does not open with `//!`", file.path));
+    }
+}
+
+/// No source file outgrows its room.
+fn lengths(file: &SourceFile, findings: &mut Vec<String>) {
+    let lines = shipped(file).lines().count();
+    if lines > MAX_LINES && !LONG_FILES.iter().any(|(path, _)| *path == file.path) {
+        findings.push(format!(
+            "{} has {lines} lines without tests, the limit is {MAX_LINES}; split it",
+            file.path
+        ));
+    }
+}
+
+/// LLVM's bindings are used in one crate.
+fn llvm(file: &SourceFile, findings: &mut Vec<String>) {
+    if crate_of(file) == Some(LLVM_CRATE) || crate_of(file) == Some("xtask") {
+        return;
+    }
+    for (number, line) in code_lines(&file.text) {
+        if ["inkwell::", "llvm_sys::"].iter().any(|word| line.contains(word)) {
+            findings.push(format!("{}:{number} names LLVM, which only {LLVM_CRATE} may", file.path));
+        }
+    }
+}
+
+/// Only the listed crates do IO; tests may anywhere.
+fn io(file: &SourceFile, findings: &mut Vec<String>) {
+    let Some(name) = crate_of(file).filter(|name| !IO_ALLOWED.iter().any(|(allowed, _)| allowed == name))
+    else {
+        return;
+    };
+    if is_test_file(&file.path) {
+        return;
+    }
+    for (number, line) in code_lines(shipped(file)) {
+        if let Some(word) = IO_WORDS.iter().find(|word| line.contains(**word)) {
+            findings
+                .push(format!("{}:{number} uses {word}; {name} does no IO (xtask/src/rules.rs)", file.path));
+        }
+    }
+}
+
+/// Files are named for what they hold.
+fn names(file: &SourceFile, findings: &mut Vec<String>) {
+    let stem = file.path.rsplit('/').next().and_then(|name| name.strip_suffix(".rs")).unwrap_or_default();
+    if DRAWER_NAMES.contains(&stem) {
+        findings.push(format!("{}: `{stem}` says nothing; name it for what it holds", file.path));
+    }
+}
+
+/// A debt has the number of its issue.
+fn debts(file: &SourceFile, findings: &mut Vec<String>) {
+    if crate_of(file) == Some("xtask") || !is_source(&file.path) {
+        return;
+    }
+    for (number, line) in file.text.lines().enumerate() {
+        let open = ["TODO", "FIXME", "XXX"].into_iter().find(|word| {
+            line.match_indices(word).any(|(at, _)| {
+                let before = line[..at].chars().next_back();
+                let after = &line[at + word.len()..];
+                let is_word = !before.is_some_and(|c| c.is_alphanumeric() || c == '_')
+                    && !after.chars().next().is_some_and(|c| c.is_alphanumeric() || c == '_');
+                is_word && !after.starts_with("(#")
+            })
+        });
+        if let Some(word) = open {
+            findings.push(format!("{}:{}: {word} without an issue, `{word}(#123)`", file.path, number + 1));
+        }
+        if line.contains("todo!(") || line.contains("unimplemented!(") || line.contains("#[ignore") {
+            findings.push(format!("{}:{}: unfinished: {}", file.path, number + 1, line.trim()));
+        }
+    }
+}
+
+/// The crate that a file belongs to.
+fn crate_of(file: &SourceFile) -> Option<&str> {
+    file.path.strip_prefix("crates/")?.split('/').next()
+}
+
+/// Source that is looked at for debts.
+fn is_source(path: &str) -> bool {
+    [".rs", ".h", ".cc", ".py", ".sh", ".toml", "Makefile"].iter().any(|end| path.ends_with(end))
+}
+
+/// A file that holds nothing but tests.
+fn is_test_file(path: &str) -> bool {
+    path.contains("/tests/")
+        || path.ends_with("/tests.rs")
+        || path.ends_with("_tests.rs")
+        || path.ends_with("build.rs")
+}
+
+/// The text before the inline tests.
+fn shipped(file: &SourceFile) -> &str {
+    if is_test_file(&file.path) && !file.path.ends_with("build.rs") {
+        return "";
+    }
+    file.text.find("\n#[cfg(test)]\nmod tests {").map_or(&file.text, |at| &file.text[..=at])
+}
+
+/// Lines with their numbers, comments left out.
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
+    lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> SourceFile {
+        SourceFile { path: path.to_owned(), size: text.len() as u64, text: text.to_owned() }
+    }
+
+    fn findings(path: &str, text: &str) -> Vec<String> {
+        check(&[file(path, text)])
+    }
+
+    #[track_caller]
+    fn one_finding(path: &str, text: &str, want: &str) {
+        let found = findings(path, text);
+        assert!(found.len() == 1 && found[0].contains(want), "want one with {want:?}: {found:?}");
+    }
+
+    #[test]
+    fn a_clean_file_has_no_finding() {
+        let text = "//! Shapes.\n\n/// A thing. See std::fs for files.\npub struct Thing;\n";
+        assert_eq!(findings("crates/shape/src/thing.rs", text), [""; 0]);
+    }
+
+    #[test]
+    fn edges_outside_of_the_table_are_found() {
+        let manifest = |name: &str, text: &str| file(&format!("crates/{name}/Cargo.toml"), text);
+        let good = manifest("shape", "[dependencies]\nsupport.workspace = true\nbytes = \"1\"\n");
+        let support = manifest("support", "[dependencies]\n");
+        assert_eq!(check(&[good, support.clone()]), [""; 0]);
+        let bad = manifest("support", "[dependencies]\nshape.workspace = true\n");
+        let shape = manifest("shape", "[dependencies]\n");
+        let found = check(&[bad, shape.clone()]);
+        assert!(found.len() == 1 && found[0].contains("support -> shape"), "{found:?}");
+        let dev = manifest("support", "[dev-dependencies]\nshape.workspace = true\n");
+        assert_eq!(check(&[dev, shape]), [""; 0]);
+        one_finding("crates/kernel/Cargo.toml", "[dependencies]\ninkwell = \"1\"\n", "LLVM");
+        one_finding("crates/newcomer/Cargo.toml", "[dependencies]\n", "newcomer is not in the table");
+    }
+
+    #[test]
+    fn the_table_has_no_cycle() {
+        // Each crate uses only crates above it in the table, or the table is not in the order of the arrows.
+        for (position, (name, allowed)) in EDGES.iter().enumerate() {
+            for to in *allowed {
+                let at = EDGES
+                    .iter()
+                    .position(|(other, _)| other == to)
+                    .expect("an arrow to a crate of the table");
+                assert!(at < position, "{name} -> {to} points down the table");
+            }
+        }
+    }
+
+    #[test]
+    fn structure_of_source_files_is_checked() {
+        one_finding("crates/hlo/src/x.rs", "pub struct Thing;\n", "`//!`");
+        one_finding("crates/hlo/src/utils.rs", "//! Things.\n", "says nothing");
+        let long = format!("//! Long.\n{}", "fn f() {}\n".repeat(600));
+        one_finding("crates/hlo/src/x.rs", &long, "601 lines");
+        let tests = format!("//! Long.\n\n#[cfg(test)]\nmod tests {{\n{}}}\n", "fn f() {}\n".repeat(600));
+        assert_eq!(findings("crates/hlo/src/x.rs", &tests), [""; 0]);
+        let gated = format!("//! L.\n#[cfg(test)]\nmod fixtures;\n{}", "fn f() {}\n".repeat(600));
+        one_finding("crates/hlo/src/x.rs", &gated, "603 lines");
+    }
+
+    #[test]
+    fn llvm_and_io_stay_in_their_rooms() {
+        let llvm = "//! K.\nuse inkwell::context::Context;\n";
+        one_finding("crates/kernel/src/x.rs", llvm, "names LLVM");
+        assert_eq!(findings("crates/codegen/src/x.rs", llvm), [""; 0]);
+        let io = "//! P.\nfn f() { std::fs::read(\"x\"); }\n";
+        one_finding("crates/plan/src/x.rs", io, "std::fs");
+        assert_eq!(findings("crates/cli/src/x.rs", io), [""; 0]);
+        let tested = "//! P.\n\n#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n";
+        assert_eq!(findings("crates/plan/src/x.rs", tested), [""; 0]);
+        assert_eq!(findings("crates/plan/tests/x.rs", io), [""; 0]);
+    }
+
+    #[test]
+    fn debts_need_an_issue() {
+        one_finding("crates/hlo/src/x.rs", "//! H.\n// TODO: later\n", "TODO without an issue");
+        one_finding("scripts/x.sh", "# FIXME\n", "FIXME without an issue");
+        assert_eq!(findings("crates/hlo/src/x.rs", "//! H.\n// TODO(#12): later\n"), [""; 0]);
+        assert_eq!(findings("crates/hlo/src/x.rs", "//! H.\nconst TODOS: u8 = 0;\n"), [""; 0]);
+        one_finding("crates/hlo/src/x.rs", "//! H.\nfn f() { todo!() }\n", "unfinished");
+    }
+
+    #[test]
+    fn committed_files_stay_small() {
+        let mut large = file("tests/conformance/x.npz", "");
+        large.size = 40 << 10;
+        assert_eq!(check(std::slice::from_ref(&large)).len(), 1);
+        large.path = "examples/digits/digits.csv".to_owned();
+        assert_eq!(check(&[large]), [""; 0]);
+    }
+}

@@ -1,0 +1,69 @@
+//! The files that are checked: what git tracks or would add, or, without git, everything but build outputs.
+
+use std::path::Path;
+use std::process::Command;
+
+/// A file of the repository.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// Its path from the root, with `/`.
+    pub path: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its text; empty if it is none, or too large to be source.
+    pub text: String,
+}
+
+/// Larger files are not source; only their size is checked.
+const TEXT_LIMIT: u64 = 1 << 20;
+
+/// All files below `root`, sorted by path.
+pub fn read(root: &Path) -> Result<Vec<SourceFile>, String> {
+    let mut paths = git_files(root).map_or_else(|| walk(root), Ok)?;
+    paths.sort();
+    paths.dedup();
+    let mut files = Vec::new();
+    for path in paths {
+        let at = root.join(&path);
+        // A tracked file that was deleted but not yet committed is no file.
+        let Ok(metadata) = std::fs::symlink_metadata(&at) else { continue };
+        if !metadata.is_file() {
+            continue;
+        }
+        let size = metadata.len();
+        let data = if size <= TEXT_LIMIT { std::fs::read(&at) } else { Ok(Vec::new()) };
+        let data = data.map_err(|e| format!("cannot read {path}: {e}"))?;
+        files.push(SourceFile { path, size, text: String::from_utf8(data).unwrap_or_default() });
+    }
+    if files.is_empty() { Err("no files here; run it in the repository".to_owned()) } else { Ok(files) }
+}
+
+/// Git's list, ignored files left out. `None` without git or outside of a checkout.
+fn git_files(root: &Path) -> Option<Vec<String>> {
+    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+    let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
+    Some(text.split_terminator('\0').map(str::to_owned).collect())
+}
+
+/// Every file, less version control and build outputs.
+fn walk(root: &Path) -> Result<Vec<String>, String> {
+    let mut files = Vec::new();
+    let mut directories = vec![root.to_path_buf()];
+    while let Some(directory) = directories.pop() {
+        let entries = std::fs::read_dir(&directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+        for entry in entries {
+            let entry = entry.map_err(|e| format!("{}: {e}", directory.display()))?;
+            let path = entry.path();
+            let name = entry.file_name();
+            if path.is_dir() && !path.is_symlink() {
+                if name != ".git" && name != "target" {
+                    directories.push(path);
+                }
+            } else if let Ok(below) = path.strip_prefix(root) {
+                files.push(below.to_string_lossy().replace('\\', "/"));
+            }
+        }
+    }
+    Ok(files)
+}
