@@ -6,7 +6,6 @@ pub mod index;
 mod literal;
 mod primitive_type;
 mod scalar;
-#[expect(clippy::module_inception, reason = "the crate and its main type share XLA's word")]
 mod shape;
 
 pub use literal::Literal;

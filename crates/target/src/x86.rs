@@ -46,7 +46,7 @@ pub(crate) fn describe(target: &mut Target) {
             let f = f.trim();
             (f.get(1..)? == name).then(|| f.starts_with('+'))
         });
-        switches.last().unwrap_or(by_cpu)
+        switches.fold(by_cpu, |_, on| on)
     };
     let avx512 = has("avx512f", level >= Level::V4);
     let avx2 = has("avx2", level >= Level::V3) || avx512;

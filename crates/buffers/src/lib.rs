@@ -1,0 +1,101 @@
+//! Where every value lives: schedule, aliasing, liveness, and the assignment of memory.
+//!
+//! A pure function of module and plan. Arguments and results belong to the caller; everything else is a slice of one
+//! block of temporaries or of one block of constants. [`check`] judges an assignment by replaying the schedule, without
+//! looking at how the assignment was made.
+
+mod assign;
+mod check;
+mod liveness;
+mod pack;
+mod print;
+mod schedule;
+mod values;
+
+pub use assign::assign;
+pub use check::check;
+pub use schedule::{Schedule, schedule};
+
+use bytes::Bytes;
+use hlo::{ComputationId, InstructionId};
+use shape::ShapeIndex;
+use std::collections::BTreeMap;
+
+/// Temporaries, constants and packed constants start at multiples of so many bytes.
+pub const ALIGNMENT: u64 = 64;
+
+/// A block of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Allocation {
+    /// The caller's memory for an entry parameter, aligned as its element type.
+    Parameter(usize),
+    /// The caller's memory for an element of the entry's result. An in-out result is its parameter instead.
+    Result(usize),
+    /// The block of temporaries.
+    Temps,
+    /// The block of constants, never written.
+    Constants,
+}
+
+/// Bytes of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slice {
+    /// The block.
+    pub allocation: Allocation,
+    /// Bytes from its start.
+    pub offset: u64,
+    /// How many bytes.
+    pub size: u64,
+}
+
+/// Bytes to copy from one slice to another of the same size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyPair {
+    /// Where from.
+    pub from: Slice,
+    /// Where to.
+    pub to: Slice,
+}
+
+/// An array leaf of an instruction's result.
+pub type Leaf = (ComputationId, InstructionId, ShapeIndex);
+
+/// Where every value lives.
+#[derive(Clone, Debug, Default)]
+pub struct BufferAssignment {
+    /// The slice of every array leaf of every instruction that a kernel reads or writes.
+    pub slices: BTreeMap<Leaf, Slice>,
+    /// The scratch of instructions that have some.
+    pub scratch: BTreeMap<(ComputationId, InstructionId), Slice>,
+    /// The packed constants, by the position in the instruction's plan.
+    pub packed: BTreeMap<(ComputationId, InstructionId, usize), Slice>,
+    /// Copies at the start of a while: the initial state.
+    pub start_copies: BTreeMap<(ComputationId, InstructionId), Vec<CopyPair>>,
+    /// Copies at the end of a computation, in order: root values that are not made in their place.
+    pub end_copies: BTreeMap<ComputationId, Vec<CopyPair>>,
+    /// Size of the block of temporaries.
+    pub temps_size: u64,
+    /// Its first bytes, which live from run to run and are zero before the first.
+    pub persistent_size: u64,
+    /// The parts of the block of constants, by rising offset.
+    pub constants: Vec<(u64, Bytes)>,
+    /// Size of the block of constants.
+    pub constants_size: u64,
+}
+
+impl BufferAssignment {
+    /// The slice of an array leaf. Panics for a leaf that nothing reads or writes.
+    pub fn slice(&self, computation: ComputationId, instruction: InstructionId, index: &[usize]) -> Slice {
+        let leaf = (computation, instruction, index.to_vec());
+        *self.slices.get(&leaf).unwrap_or_else(|| panic!("{computation} {instruction} {index:?} has no slice"))
+    }
+}
+
+impl Slice {
+    /// Whether they share a byte.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.allocation == other.allocation
+            && self.offset < other.offset + other.size
+            && other.offset < self.offset + self.size
+    }
+}

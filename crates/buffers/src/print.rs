@@ -1,0 +1,52 @@
+//! The assignment as text, for `-v` and for tests.
+
+use crate::{Allocation, BufferAssignment, Slice};
+use hlo::Module;
+use std::fmt;
+use std::fmt::Write as _;
+
+impl fmt::Display for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.allocation {
+            Allocation::Parameter(number) => write!(f, "parameter {number}"),
+            Allocation::Result(number) => write!(f, "result {number}"),
+            Allocation::Temps => f.write_str("temps"),
+            Allocation::Constants => f.write_str("constants"),
+        }?;
+        write!(f, "[{}..{}]", self.offset, self.offset.saturating_add(self.size))
+    }
+}
+
+impl BufferAssignment {
+    /// Sizes, then a line for each leaf, scratch, packed constant and copy.
+    pub fn to_text(&self, module: &Module) -> String {
+        let mut text = format!(
+            "temps {} bytes, {} persistent; constants {} bytes\n",
+            self.temps_size, self.persistent_size, self.constants_size
+        );
+        for ((computation, instruction, index), slice) in &self.slices {
+            let name = module[*computation][*instruction].name();
+            let path: String = index.iter().map(|i| format!("{{{i}}}")).collect();
+            let _ = writeln!(text, "  {name}{path}: {slice}");
+        }
+        for ((computation, instruction), slice) in &self.scratch {
+            let _ = writeln!(text, "  {} scratch: {slice}", module[*computation][*instruction].name());
+        }
+        for ((computation, instruction, position), slice) in &self.packed {
+            let name = module[*computation][*instruction].name();
+            let _ = writeln!(text, "  {name} packed {position}: {slice}");
+        }
+        for ((computation, instruction), copies) in &self.start_copies {
+            for copy in copies {
+                let name = module[*computation][*instruction].name();
+                let _ = writeln!(text, "  before {name}: {} -> {}", copy.from, copy.to);
+            }
+        }
+        for (computation, copies) in &self.end_copies {
+            for copy in copies {
+                let _ = writeln!(text, "  end of {}: {} -> {}", module[*computation].name(), copy.from, copy.to);
+            }
+        }
+        text
+    }
+}

@@ -1,0 +1,373 @@
+//! Builds a function, statement by statement, folding index arithmetic on the way.
+
+use super::*;
+use support::{Id, Result};
+
+/// A function in the making. Regions are closures: what they build goes into the region.
+#[derive(Debug)]
+pub struct FunctionBuilder {
+    name: String,
+    parameters: Vec<Parameter>,
+    values: IdVec<ValueId, Type>,
+    /// The constant that a value is known to be.
+    constants: Vec<Option<Constant>>,
+    /// Open regions, the innermost last.
+    open: Vec<Vec<Statement>>,
+    linkage: Linkage,
+}
+
+impl FunctionBuilder {
+    /// Starts a function.
+    pub fn new(name: impl Into<String>, linkage: Linkage) -> Self {
+        Self {
+            name: name.into(),
+            parameters: Vec::new(),
+            values: IdVec::new(),
+            constants: Vec::new(),
+            open: vec![Vec::new()],
+            linkage,
+        }
+    }
+
+    /// Adds a parameter.
+    pub fn parameter(&mut self, name: &str, ty: Type, pointer: PointerFacts) -> ValueId {
+        let value = self.define(ty);
+        self.parameters.push(Parameter { name: name.to_owned(), value, pointer });
+        value
+    }
+
+    /// The finished function.
+    pub fn finish(mut self) -> Function {
+        let statements = self.open.pop().expect("the body is open");
+        assert!(self.open.is_empty(), "every region is closed");
+        Function {
+            name: self.name,
+            parameters: self.parameters,
+            values: self.values,
+            body: Block { statements, yields: Vec::new() },
+            linkage: self.linkage,
+        }
+    }
+
+    /// The type of a value.
+    pub fn ty(&self, value: ValueId) -> Type {
+        self.values[value]
+    }
+
+    /// The integer that a scalar is known to be.
+    pub fn known_integer(&self, value: ValueId) -> Option<i64> {
+        match self.constants[value.index()] {
+            Some(Constant::Integer(i)) => Some(i),
+            _ => None,
+        }
+    }
+
+    fn define(&mut self, ty: Type) -> ValueId {
+        self.constants.push(None);
+        self.values.push(ty)
+    }
+
+    fn push(&mut self, statement: Statement) {
+        self.open.last_mut().expect("a region is open").push(statement);
+    }
+
+    /// Defines a value of a type. The typed methods below are nearly always better.
+    pub fn value(&mut self, ty: Type, expression: Expression) -> ValueId {
+        let id = self.define(ty);
+        if let Expression::Constant(constant) = expression {
+            self.constants[id.index()] = Some(constant);
+        }
+        self.push(Statement::Let(id, expression));
+        id
+    }
+
+    /// An integer (or `Bool`: 0 or 1) constant, in every lane.
+    pub fn integer(&mut self, ty: Type, value: i64) -> ValueId {
+        debug_assert!(!ty.scalar.is_float(), "an integer type");
+        self.value(ty, Expression::Constant(Constant::Integer(value)))
+    }
+
+    /// An index constant.
+    pub fn index(&mut self, value: i64) -> ValueId {
+        self.integer(Type::I64, value)
+    }
+
+    /// A float constant, in every lane; rounded to `F32` if that is the type.
+    pub fn float(&mut self, ty: Type, value: f64) -> ValueId {
+        let bits = match ty.scalar {
+            ScalarType::F32 => u64::from((value as f32).to_bits()),
+            ScalarType::F64 => value.to_bits(),
+            other => panic!("{other:?} is no float type"),
+        };
+        self.value(ty, Expression::Constant(Constant::FloatBits(bits)))
+    }
+
+    /// One operand, its type.
+    pub fn unary(&mut self, op: UnaryOp, a: ValueId) -> ValueId {
+        self.value(self.ty(a), Expression::Unary(op, a))
+    }
+
+    /// Two operands of one type, that type. Index arithmetic on known integers folds.
+    pub fn binary(&mut self, op: BinaryOp, a: ValueId, b: ValueId) -> ValueId {
+        let ty = self.ty(a);
+        assert_eq!(ty, self.ty(b), "{op:?} takes two values of one type");
+        if ty == Type::I64 {
+            match (op, self.known_integer(a), self.known_integer(b)) {
+                (BinaryOp::Add, Some(x), Some(y)) => return self.index(x.wrapping_add(y)),
+                (BinaryOp::Subtract, Some(x), Some(y)) => return self.index(x.wrapping_sub(y)),
+                (BinaryOp::Multiply, Some(x), Some(y)) => return self.index(x.wrapping_mul(y)),
+                (BinaryOp::Add, Some(0), _) | (BinaryOp::Multiply, Some(1), _) => return b,
+                (BinaryOp::Add | BinaryOp::Subtract, _, Some(0)) | (BinaryOp::Multiply, _, Some(1)) => {
+                    return a;
+                }
+                (BinaryOp::Multiply, Some(0), _) => return a,
+                (BinaryOp::Multiply, _, Some(0)) => return b,
+                (BinaryOp::DivideSigned, Some(x), Some(y)) if y > 0 => return self.index(x / y),
+                (BinaryOp::RemainderSigned, Some(x), Some(y)) if y > 0 => return self.index(x % y),
+                (BinaryOp::DivideSigned, _, Some(1)) => return a,
+                (BinaryOp::RemainderSigned, _, Some(1)) => return self.index(0),
+                _ => {}
+            }
+        }
+        self.value(ty, Expression::Binary(op, a, b))
+    }
+
+    /// Sum.
+    pub fn add(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        self.binary(BinaryOp::Add, a, b)
+    }
+
+    /// Difference.
+    pub fn sub(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        self.binary(BinaryOp::Subtract, a, b)
+    }
+
+    /// Product.
+    pub fn mul(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        self.binary(BinaryOp::Multiply, a, b)
+    }
+
+    /// Bitwise and.
+    pub fn and(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        self.binary(BinaryOp::And, a, b)
+    }
+
+    /// Bitwise or.
+    pub fn or(&mut self, a: ValueId, b: ValueId) -> ValueId {
+        self.binary(BinaryOp::Or, a, b)
+    }
+
+    /// An index plus a constant.
+    pub fn add_constant(&mut self, a: ValueId, constant: i64) -> ValueId {
+        let b = self.integer(self.ty(a), constant);
+        self.add(a, b)
+    }
+
+    /// An index times a constant.
+    pub fn mul_constant(&mut self, a: ValueId, constant: i64) -> ValueId {
+        let b = self.integer(self.ty(a), constant);
+        self.mul(a, b)
+    }
+
+    /// `a * b + c` of floats.
+    pub fn multiply_add(&mut self, a: ValueId, b: ValueId, c: ValueId) -> ValueId {
+        self.value(self.ty(a), Expression::MultiplyAdd(a, b, c))
+    }
+
+    /// A comparison of two values of one type.
+    pub fn compare(&mut self, predicate: Predicate, a: ValueId, b: ValueId) -> ValueId {
+        let ty = self.ty(a);
+        assert_eq!(ty, self.ty(b), "{predicate:?} takes two values of one type");
+        self.value(ty.with_scalar(ScalarType::Bool), Expression::Compare(predicate, a, b))
+    }
+
+    /// `condition ? a : b`.
+    pub fn select(&mut self, condition: ValueId, a: ValueId, b: ValueId) -> ValueId {
+        let ty = self.ty(a);
+        assert_eq!(ty, self.ty(b), "select takes two values of one type");
+        self.value(ty, Expression::Select(condition, a, b))
+    }
+
+    /// A conversion to another scalar type, lanes kept; nothing if it is the type already.
+    pub fn convert(&mut self, op: ConvertOp, a: ValueId, to: ScalarType) -> ValueId {
+        let ty = self.ty(a).with_scalar(to);
+        if ty == self.ty(a) { a } else { self.value(ty, Expression::Convert(op, a)) }
+    }
+
+    /// The same bits as another type of the same size.
+    pub fn bitcast(&mut self, a: ValueId, to: Type) -> ValueId {
+        if to == self.ty(a) { a } else { self.value(to, Expression::Convert(ConvertOp::Bitcast, a)) }
+    }
+
+    /// A scalar in every lane; the scalar itself for one lane.
+    pub fn splat(&mut self, scalar: ValueId, lanes: u32) -> ValueId {
+        let ty = self.ty(scalar);
+        assert_eq!(ty.lanes, 1, "splat takes a scalar");
+        if lanes == 1 {
+            scalar
+        } else {
+            self.value(Type::vector(ty.scalar, lanes), Expression::Splat(scalar))
+        }
+    }
+
+    /// One lane of a vector; a scalar itself.
+    pub fn extract(&mut self, vector: ValueId, lane: u32) -> ValueId {
+        let ty = self.ty(vector);
+        if ty.lanes == 1 {
+            vector
+        } else {
+            self.value(Type::scalar(ty.scalar), Expression::Extract(vector, lane))
+        }
+    }
+
+    /// A vector with one lane replaced.
+    pub fn insert(&mut self, vector: ValueId, lane: u32, scalar: ValueId) -> ValueId {
+        self.value(self.ty(vector), Expression::Insert(vector, lane, scalar))
+    }
+
+    /// Lanes of two vectors.
+    pub fn shuffle(&mut self, a: ValueId, b: ValueId, lanes: Vec<u32>) -> ValueId {
+        let ty = Type::vector(self.ty(a).scalar, lanes.len() as u32);
+        self.value(ty, Expression::Shuffle(a, b, lanes))
+    }
+
+    /// Lanes 0, 1, 2, ...
+    pub fn iota(&mut self, scalar: ScalarType, lanes: u32) -> ValueId {
+        self.value(Type::vector(scalar, lanes), Expression::Iota)
+    }
+
+    /// `pointer + index * scale` bytes.
+    pub fn offset(&mut self, pointer: ValueId, index: ValueId, scale: i64) -> ValueId {
+        match self.known_integer(index) {
+            Some(0) => pointer,
+            _ => self.value(Type::PTR, Expression::Offset { pointer, index, scale }),
+        }
+    }
+
+    /// `pointer + bytes`.
+    pub fn offset_bytes(&mut self, pointer: ValueId, bytes: i64) -> ValueId {
+        let index = self.index(bytes);
+        self.offset(pointer, index, 1)
+    }
+
+    /// Reads a value.
+    pub fn load(&mut self, ty: Type, pointer: ValueId, alignment: u32) -> ValueId {
+        self.value(ty, Expression::Load { pointer, alignment, mask: None })
+    }
+
+    /// Reads the lanes of a mask.
+    pub fn load_masked(&mut self, ty: Type, pointer: ValueId, alignment: u32, mask: ValueId) -> ValueId {
+        self.value(ty, Expression::Load { pointer, alignment, mask: Some(mask) })
+    }
+
+    /// Writes a value.
+    pub fn store(&mut self, value: ValueId, pointer: ValueId, alignment: u32) {
+        self.push(Statement::Store { value, pointer, alignment, mask: None });
+    }
+
+    /// Writes the lanes of a mask.
+    pub fn store_masked(&mut self, value: ValueId, pointer: ValueId, alignment: u32, mask: ValueId) {
+        self.push(Statement::Store { value, pointer, alignment, mask: Some(mask) });
+    }
+
+    /// Calls a function.
+    pub fn call(&mut self, function: FunctionId, arguments: Vec<ValueId>) {
+        self.push(Statement::Call { function, arguments });
+    }
+
+    /// Copies bytes between regions that do not overlap.
+    pub fn copy_bytes(&mut self, to: ValueId, from: ValueId, bytes: ValueId) {
+        self.push(Statement::CopyBytes { to, from, bytes });
+    }
+
+    /// Sets bytes.
+    pub fn fill_bytes(&mut self, to: ValueId, byte: ValueId, bytes: ValueId) {
+        self.push(Statement::FillBytes { to, byte, bytes });
+    }
+
+    /// `for index in (begin..end).step_by(step)` with carried values: the body gets the index and their current values
+    /// and returns the next ones. Returns their last ones.
+    pub fn for_carrying(
+        &mut self,
+        begin: ValueId,
+        end: ValueId,
+        step: i64,
+        initial: &[ValueId],
+        body: impl FnOnce(&mut Self, ValueId, &[ValueId]) -> Result<Vec<ValueId>>,
+    ) -> Result<Vec<ValueId>> {
+        assert!(step >= 1, "a loop goes forward");
+        let index = self.define(Type::I64);
+        let carried = self.carry(initial);
+        let inner: Vec<ValueId> = carried.iter().map(|c| c.inner).collect();
+        let body = self.region(|b| body(b, index, &inner))?;
+        assert_eq!(body.yields.len(), carried.len(), "a loop's body yields every carried value");
+        let results = carried.iter().map(|c| c.result).collect();
+        self.push(Statement::For { index, begin, end, step, carried, body });
+        Ok(results)
+    }
+
+    /// A loop that carries nothing.
+    pub fn for_each(
+        &mut self,
+        begin: ValueId,
+        end: ValueId,
+        step: i64,
+        body: impl FnOnce(&mut Self, ValueId) -> Result<()>,
+    ) -> Result<()> {
+        self.for_carrying(begin, end, step, &[], |b, index, _| body(b, index).map(|()| Vec::new()))
+            .map(|_| ())
+    }
+
+    /// Repeats while `condition` gives a true `Bool`. Returns the carried values' last ones.
+    pub fn while_carrying(
+        &mut self,
+        initial: &[ValueId],
+        condition: impl FnOnce(&mut Self, &[ValueId]) -> Result<ValueId>,
+        body: impl FnOnce(&mut Self, &[ValueId]) -> Result<Vec<ValueId>>,
+    ) -> Result<Vec<ValueId>> {
+        let carried = self.carry(initial);
+        let inner: Vec<ValueId> = carried.iter().map(|c| c.inner).collect();
+        let condition = self.region(|b| Ok(vec![condition(b, &inner)?]))?;
+        let body = self.region(|b| body(b, &inner))?;
+        assert_eq!(body.yields.len(), carried.len(), "a loop's body yields every carried value");
+        let results = carried.iter().map(|c| c.result).collect();
+        self.push(Statement::While { carried, condition, body });
+        Ok(results)
+    }
+
+    /// One of two regions; both return as many values of the same types. Returns the chosen region's.
+    pub fn if_else(
+        &mut self,
+        condition: ValueId,
+        then: impl FnOnce(&mut Self) -> Result<Vec<ValueId>>,
+        otherwise: impl FnOnce(&mut Self) -> Result<Vec<ValueId>>,
+    ) -> Result<Vec<ValueId>> {
+        let then = self.region(then)?;
+        let otherwise = self.region(otherwise)?;
+        assert_eq!(then.yields.len(), otherwise.yields.len(), "both regions yield alike");
+        let types: Vec<Type> = then.yields.iter().map(|&v| self.ty(v)).collect();
+        let results: Vec<ValueId> = types.into_iter().map(|ty| self.define(ty)).collect();
+        self.push(Statement::If { condition, results: results.clone(), then, otherwise });
+        Ok(results)
+    }
+
+    /// A region that runs only if the condition holds.
+    pub fn if_then(&mut self, condition: ValueId, then: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.if_else(condition, |b| then(b).map(|()| Vec::new()), |_| Ok(Vec::new())).map(|_| ())
+    }
+
+    fn carry(&mut self, initial: &[ValueId]) -> Vec<Carried> {
+        let carry = |&initial: &ValueId| {
+            let ty = self.ty(initial);
+            Carried { inner: self.define(ty), initial, result: self.define(ty) }
+        };
+        initial.iter().map(carry).collect()
+    }
+
+    fn region(&mut self, build: impl FnOnce(&mut Self) -> Result<Vec<ValueId>>) -> Result<Block> {
+        self.open.push(Vec::new());
+        let yields = build(self);
+        let statements = self.open.pop().expect("the region just opened");
+        Ok(Block { statements, yields: yields? })
+    }
+}
