@@ -1,1 +1,26 @@
-//! TensorFlow graphs.
+//! TensorFlow graphs: reading them, checking them, and preparing them for import.
+//!
+//! [`prepare()`] turns a [`proto::GraphDef`] and a [`proto::Config`] into a [`Program`]: feeds
+//! replaced, pruned, typed, functions instantiated, control flow functionalised. [`freeze`](freeze::freeze) puts a
+//! checkpoint's values into a graph. Nothing here knows HLO.
+
+mod attributes;
+mod data_type;
+mod function;
+mod functionalize;
+mod graph;
+mod op_def;
+mod partial_shape;
+mod prepare;
+mod program;
+pub mod proto;
+mod tensor;
+mod text;
+
+pub use attributes::Attributes;
+pub use data_type::DataType;
+pub use function::{Function, FunctionLibrary};
+pub use graph::{Graph, Node, NodeId, OutputId};
+pub use partial_shape::PartialShape;
+pub use prepare::prepare;
+pub use program::{Feed, Fetch, Program, Variable};

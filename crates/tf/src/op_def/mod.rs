@@ -1,0 +1,7 @@
+//! The signatures of the ops that TensorFlow registers, and what they say about a node.
+
+mod signature;
+mod table;
+
+pub(crate) use signature::{check_attributes, fill_defaults, flat_types};
+pub(crate) use table::lookup;

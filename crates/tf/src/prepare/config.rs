@@ -1,0 +1,132 @@
+//! Validation of the config by itself.
+
+use super::FedOutput;
+use crate::PartialShape;
+use crate::proto::{Config, TensorId};
+use std::collections::BTreeSet;
+use support::{Error, Result};
+
+/// The node and output of an id.
+pub(super) fn id(id: &Option<TensorId>) -> FedOutput {
+    id.as_ref().map_or_else(FedOutput::default, |id| (id.node_name.clone(), id.output_index))
+}
+
+/// Checks everything that can be said without the graph.
+pub(super) fn validate(config: &Config) -> Result<()> {
+    let mut feeds = BTreeSet::new();
+    let mut names = Names::new("feed");
+    for (i, feed) in config.feed.iter().enumerate() {
+        let id = id(&feed.id);
+        check_id(&id, "feed", i)?;
+        if let Some(shape) = &feed.shape {
+            PartialShape::from_proto(shape).map_err(|e| e.context(format!("feed '{}:{}'", id.0, id.1)))?;
+        }
+        if !feeds.insert(id.clone()) {
+            return Err(Error::invalid(format!(
+                "feed '{}:{}' is listed twice: remove one of the two",
+                id.0, id.1
+            )));
+        }
+        names.add(&feed.name, &format!("{}:{}", id.0, id.1))?;
+    }
+    names.check_clashes()?;
+    let mut names = Names::new("fetch");
+    for (i, fetch) in config.fetch.iter().enumerate() {
+        let id = id(&fetch.id);
+        check_id(&id, "fetch", i)?;
+        names.add(&fetch.name, &format!("{}:{}", id.0, id.1))?;
+    }
+    names.check_clashes()?;
+    validate_variables(config)?;
+    if config.fetch.is_empty() {
+        return Err(Error::invalid(
+            "fetches must be specified: add fetch { id { node_name: \"...\" } } to the config",
+        ));
+    }
+    Ok(())
+}
+
+fn validate_variables(config: &Config) -> Result<()> {
+    let mut nodes = BTreeSet::new();
+    let mut names = Names::new("variable");
+    for (i, variable) in config.variable.iter().enumerate() {
+        let node = &variable.node_name;
+        if node.is_empty() {
+            return Err(Error::invalid(format!("variable number {i} of the config has no node_name")));
+        }
+        if let Some(shape) = &variable.shape {
+            PartialShape::from_proto(shape).map_err(|e| e.context(format!("variable '{node}'")))?;
+        }
+        if !nodes.insert(node) {
+            return Err(Error::invalid(format!("variable '{node}' is listed twice: remove one of the two")));
+        }
+        names.add(&variable.name, node)?;
+    }
+    names.check_clashes()
+}
+
+fn check_id(id: &FedOutput, what: &str, number: usize) -> Result<()> {
+    if id.0.is_empty() {
+        return Err(Error::invalid(format!(
+            "TensorId node_name must be non-empty: {what} number {number} of the config has none"
+        )));
+    }
+    if id.1 < 0 {
+        return Err(Error::invalid(format!(
+            "TensorId output_index must be positive: {what} '{}' has {}",
+            id.0, id.1
+        )));
+    }
+    Ok(())
+}
+
+/// The names given to feeds, fetches or variables: C++ identifiers, unique, and with `n` there is no `n_data`, because
+/// the accessor `n_data()` belongs to `n`.
+struct Names<'a> {
+    what: &'static str,
+    names: BTreeSet<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn new(what: &'static str) -> Self {
+        Self { what, names: BTreeSet::new() }
+    }
+
+    fn add(&mut self, name: &'a str, id: &str) -> Result<()> {
+        let what = self.what;
+        if name.is_empty() {
+            return Ok(());
+        }
+        let complaint = if name.starts_with(|c: char| c.is_ascii_digit()) {
+            Some("illegal leading char")
+        } else if name.bytes().any(|c| !c.is_ascii_alphanumeric() && c != b'_') {
+            Some("illegal char")
+        } else {
+            None
+        };
+        if let Some(complaint) = complaint {
+            return Err(Error::invalid(format!(
+                "{complaint}: {what} name: '{name}', given to '{id}', must match [_A-Za-z][_A-Za-z0-9]*"
+            )));
+        }
+        if !self.names.insert(name) {
+            return Err(Error::invalid(format!(
+                "duplicate {what} name: {name}: give '{id}' another name or none"
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_clashes(&self) -> Result<()> {
+        for name in &self.names {
+            let data = format!("{name}_data");
+            if self.names.contains(data.as_str()) {
+                return Err(Error::invalid(format!(
+                    "conflicting {} name: {name} and {data}: both would make an accessor of that name",
+                    self.what
+                )));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! What each feed is: its type and shape, from config and graph.
+
+use super::build::Signatures;
+use super::names::Names;
+use super::{FedOutput, config};
+use crate::proto::{Config, NodeDef, TensorShapeProto, attr_value::Value};
+use crate::{DataType, PartialShape};
+use shape::index;
+use support::{Error, Result};
+
+/// A feed whose type and shape are known.
+pub(super) struct Argument {
+    pub(super) id: FedOutput,
+    pub(super) name: String,
+    pub(super) shape: Vec<i64>,
+    pub(super) data_type: DataType,
+}
+
+/// Looks every feed up in the graph.
+pub(super) fn resolve(
+    config: &Config,
+    nodes: &[NodeDef],
+    names: &Names<'_>,
+    signatures: &Signatures<'_>,
+) -> Result<Vec<Argument>> {
+    let mut arguments = Vec::new();
+    for feed in &config.feed {
+        let id = config::id(&feed.id);
+        let node = names.get(&id.0).map(|i| &nodes[i]).ok_or_else(|| {
+            Error::invalid(format!(
+                "Can't find feed node: {}:{}: no node of the graph has this name",
+                id.0, id.1
+            ))
+        })?;
+        let data_type = feed_type(&id, feed.r#type, node, signatures)?;
+        let shape = feed_shape(&id, feed.shape.as_ref(), node)?;
+        let bytes = data_type.primitive_type().map_or(0, |t| t.byte_size() as i64);
+        if index::element_count(&shape).and_then(|count| count.checked_mul(bytes)).is_none() {
+            return Err(Error::invalid(format!("feed '{}:{}' has 2^63 bytes or more", id.0, id.1)));
+        }
+        arguments.push(Argument { id, name: feed.name.clone(), shape, data_type });
+    }
+    Ok(arguments)
+}
+
+fn feed_type(
+    id: &FedOutput,
+    configured: i32,
+    node: &NodeDef,
+    signatures: &Signatures<'_>,
+) -> Result<DataType> {
+    let configured = match configured {
+        0 => None,
+        number => Some(DataType::from_number(number).map(DataType::base).ok_or_else(|| {
+            Error::invalid(format!("feed '{}:{}' has the type {number}, which is no data type", id.0, id.1))
+        })?),
+    };
+    let stated = match signatures.get(&node.op) {
+        Some(_) => Some(graph_type(id, node, signatures)?),
+        None => None,
+    };
+    let data_type = match (configured, stated) {
+        (Some(configured), Some(stated)) if configured != stated => {
+            return Err(Error::invalid(format!(
+                "feed '{}:{}' has type {configured} in the config, but the node (op {}) makes {stated}: remove \
+                 `type` from the feed or correct it",
+                id.0, id.1, node.op
+            )));
+        }
+        (Some(data_type), _) | (None, Some(data_type)) => data_type,
+        (None, None) => {
+            return Err(Error::invalid(format!(
+                "the type of feed '{}:{}' is not known, because op '{}' of its node is not registered: give it in \
+                 the config, for instance type: DT_FLOAT",
+                id.0, id.1, node.op
+            )));
+        }
+    };
+    match data_type.primitive_type() {
+        Some(_) => Ok(data_type),
+        None => Err(Error::unsupported(format!(
+            "feed '{}:{}' has type {data_type}, which cannot be an argument: feed tensors of numbers or bools",
+            id.0, id.1
+        ))),
+    }
+}
+
+fn graph_type(id: &FedOutput, node: &NodeDef, signatures: &Signatures<'_>) -> Result<DataType> {
+    let (_, types) = signatures.output_types(node)?;
+    let index = usize::try_from(id.1).unwrap_or(usize::MAX);
+    types.get(index).map(|t| t.base()).ok_or_else(|| {
+        Error::invalid(format!(
+            "Invalid output_index {} for feed node {}: op {} has {} outputs here",
+            id.1,
+            id.0,
+            node.op,
+            types.len()
+        ))
+    })
+}
+
+/// The shape of the config if it has one. Else that of the graph, and where the graph doesn't state even a rank, that of
+/// a scalar: so the original reads a shape that is left out.
+fn feed_shape(id: &FedOutput, configured: Option<&TensorShapeProto>, node: &NodeDef) -> Result<Vec<i64>> {
+    let (shape, source) = match configured {
+        Some(proto) => (PartialShape::from_proto(proto)?, "config"),
+        None => match stated_shape(node, id.1) {
+            PartialShape::UNKNOWN => (PartialShape::known(&[]), "config"),
+            stated => (stated, "graph"),
+        },
+    };
+    shape.sizes().ok_or_else(|| {
+        Error::invalid(format!(
+            "Shape {shape} is not fully defined: feed '{}:{}' has it from the {source}; write every size into the \
+             config, for instance shape {{ dim {{ size: 2 }} dim {{ size: 3 }} }}",
+            id.0, id.1
+        ))
+    })
+}
+
+/// The shape that the graph gives for an output: a placeholder's, a constant's, a variable's, or the note that an
+/// exported graph has for every node.
+fn stated_shape(node: &NodeDef, output: i64) -> PartialShape {
+    let value = |name: &str| node.attr.get(name).and_then(|v| v.value.as_ref());
+    let proto = match (node.op.as_str(), value("_output_shapes")) {
+        (_, Some(Value::List(list))) => usize::try_from(output).ok().and_then(|i| list.shape.get(i)),
+        ("Const", _) => match value("value") {
+            Some(Value::Tensor(tensor)) => tensor.tensor_shape.as_ref(),
+            _ => None,
+        },
+        ("Placeholder" | "PlaceholderV2" | "PlaceholderWithDefault" | "VariableV2" | "Variable", _) => {
+            match value("shape") {
+                Some(Value::Shape(shape)) => Some(shape),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    proto.and_then(|proto| PartialShape::from_proto(proto).ok()).unwrap_or(PartialShape::UNKNOWN)
+}

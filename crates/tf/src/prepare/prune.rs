@@ -1,0 +1,75 @@
+//! Which nodes the fetches need.
+
+use super::names::{Input, Names};
+use super::{FedOutput, config};
+use crate::proto::{Config, NodeDef};
+use std::collections::BTreeMap;
+use support::{Error, Result};
+
+/// For each node of the graph, whether a fetch needs it: reached backwards over inputs and control inputs, but not over
+/// outputs that are fed.
+pub(super) fn needed(
+    config: &Config,
+    nodes: &[NodeDef],
+    names: &Names<'_>,
+    fed: &BTreeMap<FedOutput, usize>,
+) -> Result<Vec<bool>> {
+    let mut needed = vec![false; nodes.len()];
+    let mut work = Vec::new();
+    for fetch in &config.fetch {
+        let id = config::id(&fetch.id);
+        if fed.contains_key(&id) {
+            continue;
+        }
+        let node = names.get(&id.0).ok_or_else(|| {
+            Error::invalid(format!(
+                "While pruning graph, node {} needed but not found in the graph: fetch '{}:{}' names no node",
+                id.0, id.0, id.1
+            ))
+        })?;
+        work.push(node);
+    }
+    while let Some(at) = work.pop() {
+        if std::mem::replace(&mut needed[at], true) {
+            continue;
+        }
+        let node = &nodes[at];
+        for text in &node.input {
+            let input = Input::parse(text, &node.name)?;
+            if replaced_by(input, nodes, names, fed).is_some() {
+                continue;
+            }
+            work.push(names.get(input.node()).ok_or_else(|| {
+                Error::invalid(format!(
+                    "While pruning graph, node {} needed but not found in the graph: node '{}' input '{text}' names \
+                     no node",
+                    input.node(),
+                    node.name
+                ))
+            })?);
+        }
+    }
+    Ok(needed)
+}
+
+/// The feed that an input takes instead of its node: of the same output, or, for control inputs, any feed of a node that
+/// only holds a value, for waiting for it means nothing.
+pub(super) fn replaced_by(
+    input: Input<'_>,
+    nodes: &[NodeDef],
+    names: &Names<'_>,
+    fed: &BTreeMap<FedOutput, usize>,
+) -> Option<usize> {
+    match input {
+        Input::Data(name, index) => fed.get(&(name.to_owned(), index)).copied(),
+        Input::Control(name) => {
+            let node = &nodes[names.get(name)?];
+            match node.op.as_str() {
+                "Placeholder" | "PlaceholderV2" | "PlaceholderWithDefault" | "Const" => {
+                    fed.get(&(name.to_owned(), 0)).copied()
+                }
+                _ => None,
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What each variable is: its type and shape, from config and graph.
+
+use super::build::ids_by_name;
+use super::names::Names;
+use crate::proto::{Config, NodeDef, Variable as VariableProto, attr_value::Value};
+use crate::{DataType, Graph, PartialShape, Variable};
+use std::collections::BTreeSet;
+use support::{Error, Result};
+
+/// The ops that make a variable.
+const VARIABLE_OPS: [&str; 6] = [
+    "VarHandleOp",
+    "_XlaAotOnlyVarHandleOp",
+    "VariableV2",
+    "Variable",
+    "AutoReloadVariable",
+    "_VarHandlesOp",
+];
+
+/// Looks every variable of the config up in the graph, and refuses variables of the graph that are not in the config.
+pub(super) fn resolve(
+    config: &Config,
+    nodes: &[NodeDef],
+    names: &Names<'_>,
+    pruned: &Graph,
+) -> Result<Vec<Variable>> {
+    let ids = ids_by_name(&pruned.nodes);
+    let mut variables = Vec::new();
+    for proto in &config.variable {
+        let node = names.get(&proto.node_name).map(|i| &nodes[i]);
+        check_node(proto, node)?;
+        let data_type = variable_type(proto, node)?;
+        let shape = variable_shape(proto, node)?;
+        variables.push(Variable {
+            node_name: proto.node_name.clone(),
+            name: proto.name.clone(),
+            shape,
+            data_type,
+            readonly: proto.readonly,
+            node: ids.get(proto.node_name.as_str()).copied().filter(|&id| is_variable(&pruned.nodes[id].op)),
+        });
+    }
+    let configured: BTreeSet<&str> = config.variable.iter().map(|v| v.node_name.as_str()).collect();
+    let missing: Vec<&str> = pruned
+        .nodes
+        .values()
+        .filter(|node| is_variable(&node.op) && !configured.contains(node.name.as_str()))
+        .map(|node| node.name.as_str())
+        .collect();
+    if missing.is_empty() {
+        return Ok(variables);
+    }
+    let missing: Vec<String> =
+        missing.iter().map(|name| format!("Variable: {name} not configured")).collect();
+    Err(Error::invalid(format!(
+        "{}: list every variable that a fetch needs in the config, as variable {{ node_name: \"...\" shape {{ ... }} \
+         type: DT_FLOAT }}, with readonly: true if it is only read",
+        missing.join("; ")
+    )))
+}
+
+fn is_variable(op: &str) -> bool {
+    VARIABLE_OPS.contains(&op)
+}
+
+fn check_node(proto: &VariableProto, node: Option<&NodeDef>) -> Result<()> {
+    let name = &proto.node_name;
+    match node {
+        // A variable that is promised to be only read is an argument that nobody uses.
+        None if proto.readonly => Ok(()),
+        None => Err(Error::invalid(format!(
+            "Variable \"{name}\" is marked as not readonly, but is not modified by the computation: the graph has no \
+             node of this name"
+        ))),
+        Some(node) if is_variable(&node.op) => Ok(()),
+        Some(node) => Err(Error::invalid(format!(
+            "variable '{name}' of the config names a node of op {}, which is no variable",
+            node.op
+        ))),
+    }
+}
+
+fn variable_type(proto: &VariableProto, node: Option<&NodeDef>) -> Result<DataType> {
+    let name = &proto.node_name;
+    let stated = match node.and_then(|n| n.attr.get("dtype")).and_then(|v| v.value.as_ref()) {
+        Some(Value::Type(number)) => DataType::from_number(*number).map(DataType::base),
+        _ => None,
+    };
+    let configured = match proto.r#type {
+        0 => None,
+        number => Some(DataType::from_number(number).map(DataType::base).ok_or_else(|| {
+            Error::invalid(format!("variable '{name}' has the type {number}, which is no data type"))
+        })?),
+    };
+    if let (Some(configured), Some(stated)) = (configured, stated)
+        && configured != stated
+    {
+        return Err(Error::invalid(format!(
+            "variable '{name}' has type {configured} in the config, but {stated} in the graph"
+        )));
+    }
+    let data_type = configured.or(stated).ok_or_else(|| {
+        Error::invalid(format!(
+            "Unsupported type in DataTypeToPrimitiveType: 'INVALID': variable '{name}' has no type; give it in the \
+             config, for instance type: DT_FLOAT"
+        ))
+    })?;
+    match data_type.primitive_type() {
+        Some(_) => Ok(data_type),
+        None => Err(Error::unsupported(format!(
+            "variable '{name}' has type {data_type}; variables must hold numbers or bools"
+        ))),
+    }
+}
+
+/// The shape of the config if it has one; else that of the graph, and where the graph doesn't state even a rank, that of
+/// a scalar: so the original reads a shape that is left out.
+fn variable_shape(proto: &VariableProto, node: Option<&NodeDef>) -> Result<Vec<i64>> {
+    let name = &proto.node_name;
+    let stated = match node.and_then(|n| n.attr.get("shape")).and_then(|v| v.value.as_ref()) {
+        Some(Value::Shape(shape)) => {
+            PartialShape::from_proto(shape).map_err(|e| e.context(format!("node '{name}'")))?
+        }
+        _ => PartialShape::UNKNOWN,
+    };
+    let shape = match &proto.shape {
+        Some(shape) => PartialShape::from_proto(shape)?,
+        None if stated == PartialShape::UNKNOWN => PartialShape::known(&[]),
+        None => stated.clone(),
+    };
+    let sizes = shape.sizes().ok_or_else(|| {
+        Error::invalid(format!(
+            "Shape {shape} is not fully defined: variable '{name}' has it; write every size into the config"
+        ))
+    })?;
+    if !stated.allows(&sizes) {
+        return Err(Error::invalid(format!(
+            "variable '{name}' has shape {shape} in the config, but {stated} in the graph: correct the config"
+        )));
+    }
+    Ok(sizes)
+}

@@ -1,0 +1,125 @@
+//! Checkpoints of both versions, and savers.
+
+use super::{TensorProto, TensorShapeProto, VersionDef};
+use prost::Message;
+
+/// `tensorflow.SaverDef`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of saver.proto")]
+pub struct SaverDef {
+    #[prost(string, tag = "1")]
+    pub filename_tensor_name: String,
+    #[prost(string, tag = "2")]
+    pub save_tensor_name: String,
+    #[prost(string, tag = "3")]
+    pub restore_op_name: String,
+    #[prost(int32, tag = "4")]
+    pub max_to_keep: i32,
+    #[prost(bool, tag = "5")]
+    pub sharded: bool,
+    #[prost(float, tag = "6")]
+    pub keep_checkpoint_every_n_hours: f32,
+    #[prost(int32, tag = "7")]
+    pub version: i32,
+}
+
+/// `tensorflow.SavedTensorSlices`: a value of a version 1 checkpoint; the one of the empty key holds `meta`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of saved_tensor_slice.proto")]
+pub struct SavedTensorSlices {
+    #[prost(message, optional, tag = "1")]
+    pub meta: Option<SavedTensorSliceMeta>,
+    #[prost(message, optional, tag = "2")]
+    pub data: Option<SavedSlice>,
+}
+
+/// `tensorflow.SavedTensorSliceMeta`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of saved_tensor_slice.proto")]
+pub struct SavedTensorSliceMeta {
+    #[prost(message, repeated, tag = "1")]
+    pub tensor: Vec<SavedSliceMeta>,
+    #[prost(message, optional, tag = "2")]
+    pub versions: Option<VersionDef>,
+}
+
+/// `tensorflow.SavedSliceMeta`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of saved_tensor_slice.proto")]
+pub struct SavedSliceMeta {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(message, optional, tag = "2")]
+    pub shape: Option<TensorShapeProto>,
+    #[prost(int32, tag = "3")]
+    pub r#type: i32,
+    #[prost(message, repeated, tag = "4")]
+    pub slice: Vec<TensorSliceProto>,
+}
+
+/// `tensorflow.SavedSlice`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of saved_tensor_slice.proto")]
+pub struct SavedSlice {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(message, optional, tag = "2")]
+    pub slice: Option<TensorSliceProto>,
+    #[prost(message, optional, tag = "3")]
+    pub data: Option<TensorProto>,
+}
+
+/// `tensorflow.TensorSliceProto`: a box within a tensor.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of tensor_slice.proto")]
+pub struct TensorSliceProto {
+    #[prost(message, repeated, tag = "1")]
+    pub extent: Vec<slice_extent::Extent>,
+}
+
+/// The extents of a [`TensorSliceProto`].
+pub mod slice_extent {
+    use super::*;
+
+    /// `tensorflow.TensorSliceProto.Extent`: without a length it is the whole dimension.
+    #[derive(Clone, PartialEq, Message)]
+    #[expect(missing_docs, reason = "the names are those of tensor_slice.proto")]
+    pub struct Extent {
+        #[prost(int64, tag = "1")]
+        pub start: i64,
+        #[prost(int64, optional, tag = "2")]
+        pub length: Option<i64>,
+    }
+}
+
+/// `tensorflow.BundleHeaderProto`: the value of the empty key in the index of a version 2 checkpoint.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of tensor_bundle.proto")]
+pub struct BundleHeaderProto {
+    #[prost(int32, tag = "1")]
+    pub num_shards: i32,
+    #[prost(int32, tag = "2")]
+    pub endianness: i32,
+    #[prost(message, optional, tag = "3")]
+    pub version: Option<VersionDef>,
+}
+
+/// `tensorflow.BundleEntryProto`: where the bytes of a tensor lie.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of tensor_bundle.proto")]
+pub struct BundleEntryProto {
+    #[prost(int32, tag = "1")]
+    pub dtype: i32,
+    #[prost(message, optional, tag = "2")]
+    pub shape: Option<TensorShapeProto>,
+    #[prost(int32, tag = "3")]
+    pub shard_id: i32,
+    #[prost(int64, tag = "4")]
+    pub offset: i64,
+    #[prost(int64, tag = "5")]
+    pub size: i64,
+    #[prost(fixed32, tag = "6")]
+    pub crc32c: u32,
+    #[prost(message, repeated, tag = "7")]
+    pub slices: Vec<TensorSliceProto>,
+}

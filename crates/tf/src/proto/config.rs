@@ -1,0 +1,70 @@
+//! `tensorflow.tf2xla.Config`. The older `tensorflow.tfcompile.Config` has the same fields and numbers, only fewer.
+
+use super::TensorShapeProto;
+use prost::Message;
+
+/// What to compile: the inputs, the outputs and the variables of the program.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of tf2xla.proto")]
+pub struct Config {
+    #[prost(message, repeated, tag = "1")]
+    pub feed: Vec<Feed>,
+    #[prost(message, repeated, tag = "2")]
+    pub fetch: Vec<Fetch>,
+    #[prost(message, repeated, tag = "3")]
+    pub variable: Vec<Variable>,
+}
+
+/// An output of a node.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of tf2xla.proto")]
+pub struct TensorId {
+    #[prost(string, tag = "1")]
+    pub node_name: String,
+    #[prost(int64, tag = "2")]
+    pub output_index: i64,
+}
+
+/// An argument of the program.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of tf2xla.proto")]
+pub struct Feed {
+    #[prost(message, optional, tag = "1")]
+    pub id: Option<TensorId>,
+    #[prost(message, optional, tag = "2")]
+    pub shape: Option<TensorShapeProto>,
+    #[prost(string, tag = "3")]
+    pub name: String,
+    #[prost(int32, tag = "4")]
+    pub r#type: i32,
+}
+
+/// A result of the program. Shape and type are for the reader only.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of tf2xla.proto")]
+pub struct Fetch {
+    #[prost(message, optional, tag = "1")]
+    pub id: Option<TensorId>,
+    #[prost(string, tag = "2")]
+    pub name: String,
+    #[prost(message, optional, tag = "3")]
+    pub shape: Option<TensorShapeProto>,
+    #[prost(int32, tag = "4")]
+    pub r#type: i32,
+}
+
+/// A resource variable that the program reads and, unless readonly, writes.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of tf2xla.proto")]
+pub struct Variable {
+    #[prost(string, tag = "1")]
+    pub node_name: String,
+    #[prost(string, tag = "2")]
+    pub name: String,
+    #[prost(message, optional, tag = "3")]
+    pub shape: Option<TensorShapeProto>,
+    #[prost(int32, tag = "4")]
+    pub r#type: i32,
+    #[prost(bool, tag = "5")]
+    pub readonly: bool,
+}

@@ -1,0 +1,18 @@
+//! TensorFlow's protocol buffers, as far as a compiler needs them, written by hand: fields not named here are skipped.
+//!
+//! Names and numbers are those of the `.proto` files. Byte fields share the file's memory.
+
+mod checkpoint;
+mod config;
+mod function;
+mod graph;
+mod tensor;
+
+pub use checkpoint::{
+    BundleEntryProto, BundleHeaderProto, SavedSlice, SavedSliceMeta, SavedTensorSliceMeta, SavedTensorSlices,
+    SaverDef, TensorSliceProto, slice_extent,
+};
+pub use config::{Config, Feed, Fetch, TensorId, Variable};
+pub use function::{ArgDef, AttrDef, FunctionDef, FunctionDefLibrary, GradientDef, OpDef};
+pub use graph::{AttrValue, GraphDef, ListValue, NameAttrList, NodeDef, VersionDef, attr_value};
+pub use tensor::{Dim, TensorProto, TensorShapeProto};

@@ -1,0 +1,278 @@
+//! The fields of each message, as text format names them.
+//!
+//! More fields stand here than the structs of [`crate::proto`] have: a text must not be refused for a field that exists
+//! in TensorFlow but that nothing here reads.
+
+use crate::DataType;
+
+/// A message's name and fields.
+pub(crate) struct MessageType {
+    /// With its package.
+    pub(crate) name: &'static str,
+    /// In the order of their definition.
+    pub(crate) fields: &'static [Field],
+    /// The name of the oneof, for messages that consist of one.
+    pub(crate) oneof: Option<&'static str>,
+}
+
+/// A field of a message.
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) number: u32,
+    pub(crate) kind: Kind,
+    pub(crate) repeated: bool,
+}
+
+/// The type of a field.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Int32,
+    Int64,
+    Uint32,
+    Uint64,
+    Bool,
+    Float,
+    Double,
+    String,
+    Bytes,
+    /// The number of a value's name.
+    Enum(fn(&str) -> Option<i32>),
+    Message(&'static MessageType),
+    /// Of any type; its value is checked for form and dropped.
+    Skipped,
+}
+
+use Kind::*;
+
+const DTYPE: Kind = Enum(data_type);
+
+fn data_type(name: &str) -> Option<i32> {
+    if name == "DT_INVALID" {
+        return Some(0);
+    }
+    let base = name.strip_suffix("_REF").unwrap_or(name);
+    let data_type = DataType::ALL.iter().find(|t| t.proto_name() == base)?;
+    Some(if base == name { data_type.number() } else { data_type.reference().number() })
+}
+
+fn saver_version(name: &str) -> Option<i32> {
+    ["LEGACY", "V1", "V2"].iter().position(|&n| n == name).map(|i| i as i32)
+}
+
+const fn one(name: &'static str, number: u32, kind: Kind) -> Field {
+    Field { name, number, kind, repeated: false }
+}
+
+const fn many(name: &'static str, number: u32, kind: Kind) -> Field {
+    Field { name, number, kind, repeated: true }
+}
+
+macro_rules! messages {
+    ($($(#[$doc:meta])* $ident:ident = $name:literal $(oneof $oneof:literal)? { $($field:expr),* $(,)? })*) => {
+        $(
+            $(#[$doc])*
+            pub(crate) static $ident: MessageType = MessageType {
+                name: $name,
+                fields: &[$($field),*],
+                oneof: messages!(@oneof $($oneof)?),
+            };
+        )*
+    };
+    (@oneof) => { None };
+    (@oneof $oneof:literal) => { Some($oneof) };
+}
+
+messages! {
+    /// `tensorflow.GraphDef`.
+    GRAPH_DEF = "tensorflow.GraphDef" {
+        many("node", 1, Message(&NODE_DEF)),
+        one("versions", 4, Message(&VERSION_DEF)),
+        one("version", 3, Int32),
+        one("library", 2, Message(&LIBRARY)),
+        one("debug_info", 5, Skipped),
+    }
+    VERSION_DEF = "tensorflow.VersionDef" {
+        one("producer", 1, Int32),
+        one("min_consumer", 2, Int32),
+        many("bad_consumers", 3, Int32),
+    }
+    NODE_DEF = "tensorflow.NodeDef" {
+        one("name", 1, String),
+        one("op", 2, String),
+        many("input", 3, String),
+        one("device", 4, String),
+        many("attr", 5, Message(&NODE_ATTR_ENTRY)),
+        one("experimental_debug_info", 6, Skipped),
+        one("experimental_type", 7, Skipped),
+    }
+    NODE_ATTR_ENTRY = "tensorflow.NodeDef.AttrEntry" {
+        one("key", 1, String),
+        one("value", 2, Message(&ATTR_VALUE)),
+    }
+    /// `tensorflow.AttrValue`.
+    ATTR_VALUE = "tensorflow.AttrValue" oneof "value" {
+        one("s", 2, Bytes),
+        one("i", 3, Int64),
+        one("f", 4, Float),
+        one("b", 5, Bool),
+        one("type", 6, DTYPE),
+        one("shape", 7, Message(&TENSOR_SHAPE)),
+        one("tensor", 8, Message(&TENSOR)),
+        one("list", 1, Message(&LIST_VALUE)),
+        one("func", 10, Message(&NAME_ATTR_LIST)),
+        one("placeholder", 9, String),
+    }
+    LIST_VALUE = "tensorflow.AttrValue.ListValue" {
+        many("s", 2, Bytes),
+        many("i", 3, Int64),
+        many("f", 4, Float),
+        many("b", 5, Bool),
+        many("type", 6, DTYPE),
+        many("shape", 7, Message(&TENSOR_SHAPE)),
+        many("tensor", 8, Message(&TENSOR)),
+        many("func", 9, Message(&NAME_ATTR_LIST)),
+    }
+    NAME_ATTR_LIST = "tensorflow.NameAttrList" {
+        one("name", 1, String),
+        many("attr", 2, Message(&NAME_ATTR_ENTRY)),
+    }
+    NAME_ATTR_ENTRY = "tensorflow.NameAttrList.AttrEntry" {
+        one("key", 1, String),
+        one("value", 2, Message(&ATTR_VALUE)),
+    }
+    TENSOR_SHAPE = "tensorflow.TensorShapeProto" {
+        many("dim", 2, Message(&DIM)),
+        one("unknown_rank", 3, Bool),
+    }
+    DIM = "tensorflow.TensorShapeProto.Dim" {
+        one("size", 1, Int64),
+        one("name", 2, String),
+    }
+    TENSOR = "tensorflow.TensorProto" {
+        one("dtype", 1, DTYPE),
+        one("tensor_shape", 2, Message(&TENSOR_SHAPE)),
+        one("version_number", 3, Int32),
+        one("tensor_content", 4, Bytes),
+        many("half_val", 13, Int32),
+        many("float_val", 5, Float),
+        many("double_val", 6, Double),
+        many("int_val", 7, Int32),
+        many("string_val", 8, Bytes),
+        many("scomplex_val", 9, Float),
+        many("int64_val", 10, Int64),
+        many("bool_val", 11, Bool),
+        many("dcomplex_val", 12, Double),
+        many("resource_handle_val", 14, Skipped),
+        many("variant_val", 15, Skipped),
+        many("uint32_val", 16, Uint32),
+        many("uint64_val", 17, Uint64),
+        one("float8_val", 18, Bytes),
+    }
+    LIBRARY = "tensorflow.FunctionDefLibrary" {
+        many("function", 1, Message(&FUNCTION_DEF)),
+        many("gradient", 2, Message(&GRADIENT_DEF)),
+        many("registered_gradients", 3, Skipped),
+    }
+    GRADIENT_DEF = "tensorflow.GradientDef" {
+        one("function_name", 1, String),
+        one("gradient_func", 2, String),
+    }
+    FUNCTION_DEF = "tensorflow.FunctionDef" {
+        one("signature", 1, Message(&OP_DEF)),
+        many("attr", 5, Message(&FUNCTION_ATTR_ENTRY)),
+        many("arg_attr", 7, Skipped),
+        many("resource_arg_unique_id", 8, Skipped),
+        many("node_def", 3, Message(&NODE_DEF)),
+        many("ret", 4, Message(&RET_ENTRY)),
+        many("control_ret", 6, Message(&CONTROL_RET_ENTRY)),
+    }
+    FUNCTION_ATTR_ENTRY = "tensorflow.FunctionDef.AttrEntry" {
+        one("key", 1, String),
+        one("value", 2, Message(&ATTR_VALUE)),
+    }
+    RET_ENTRY = "tensorflow.FunctionDef.RetEntry" {
+        one("key", 1, String),
+        one("value", 2, String),
+    }
+    CONTROL_RET_ENTRY = "tensorflow.FunctionDef.ControlRetEntry" {
+        one("key", 1, String),
+        one("value", 2, String),
+    }
+    OP_DEF = "tensorflow.OpDef" {
+        one("name", 1, String),
+        many("input_arg", 2, Message(&ARG_DEF)),
+        many("output_arg", 3, Message(&ARG_DEF)),
+        many("control_output", 20, String),
+        many("attr", 4, Message(&ATTR_DEF)),
+        one("deprecation", 8, Skipped),
+        one("summary", 5, String),
+        one("description", 6, String),
+        one("is_commutative", 18, Bool),
+        one("is_aggregate", 16, Bool),
+        one("is_stateful", 17, Bool),
+        one("allows_uninitialized_input", 19, Bool),
+        one("is_distributed_communication", 21, Bool),
+    }
+    ARG_DEF = "tensorflow.OpDef.ArgDef" {
+        one("name", 1, String),
+        one("description", 2, String),
+        one("type", 3, DTYPE),
+        one("type_attr", 4, String),
+        one("number_attr", 5, String),
+        one("type_list_attr", 6, String),
+        many("handle_data", 7, Skipped),
+        one("is_ref", 16, Bool),
+        one("experimental_full_type", 17, Skipped),
+    }
+    ATTR_DEF = "tensorflow.OpDef.AttrDef" {
+        one("name", 1, String),
+        one("type", 2, String),
+        one("default_value", 3, Message(&ATTR_VALUE)),
+        one("description", 4, String),
+        one("has_minimum", 5, Bool),
+        one("minimum", 6, Int64),
+        one("allowed_values", 7, Message(&ATTR_VALUE)),
+    }
+    /// `tensorflow.tf2xla.Config`.
+    CONFIG = "tensorflow.tf2xla.Config" {
+        many("feed", 1, Message(&FEED)),
+        many("fetch", 2, Message(&FETCH)),
+        many("variable", 3, Message(&VARIABLE)),
+        one("conversion_options", 4, Skipped),
+    }
+    TENSOR_ID = "tensorflow.tf2xla.TensorId" {
+        one("node_name", 1, String),
+        one("output_index", 2, Int64),
+    }
+    FEED = "tensorflow.tf2xla.Feed" {
+        one("id", 1, Message(&TENSOR_ID)),
+        one("shape", 2, Message(&TENSOR_SHAPE)),
+        one("name", 3, String),
+        one("type", 4, DTYPE),
+    }
+    FETCH = "tensorflow.tf2xla.Fetch" {
+        one("id", 1, Message(&TENSOR_ID)),
+        one("name", 2, String),
+        one("shape", 3, Message(&TENSOR_SHAPE)),
+        one("type", 4, DTYPE),
+    }
+    // `readonly` was called `read_only` for a short time.
+    VARIABLE = "tensorflow.tf2xla.Variable" {
+        one("node_name", 1, String),
+        one("name", 2, String),
+        one("shape", 3, Message(&TENSOR_SHAPE)),
+        one("type", 4, DTYPE),
+        one("readonly", 5, Bool),
+        one("read_only", 5, Bool),
+    }
+    /// `tensorflow.SaverDef`.
+    SAVER_DEF = "tensorflow.SaverDef" {
+        one("filename_tensor_name", 1, String),
+        one("save_tensor_name", 2, String),
+        one("restore_op_name", 3, String),
+        one("max_to_keep", 4, Int32),
+        one("sharded", 5, Bool),
+        one("keep_checkpoint_every_n_hours", 6, Float),
+        one("version", 7, Enum(saver_version)),
+    }
+}

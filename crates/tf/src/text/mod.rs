@@ -1,0 +1,11 @@
+//! Protocol buffers in text format.
+//!
+//! The text is translated to the wire format, driven by a table of messages, and then decoded like a binary file. So one
+//! decoder serves both forms, memory stays near the size of the text, and messages and positions are libprotobuf's.
+
+mod messages;
+mod parser;
+mod token;
+
+pub(crate) use messages::{ATTR_VALUE, CONFIG, GRAPH_DEF, Kind, MessageType, SAVER_DEF};
+pub(crate) use parser::to_wire;
