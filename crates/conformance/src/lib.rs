@@ -11,6 +11,7 @@
 pub mod arguments;
 pub mod case;
 pub mod compare;
+pub mod oracle;
 pub mod pool;
 pub mod report;
 pub mod select;

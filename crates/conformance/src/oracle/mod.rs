@@ -1,0 +1,105 @@
+//! The oracle: whole programs through the real tool. Each check compiles a graph to an object and a header, builds a C++
+//! program around them, feeds it recorded inputs and compares what comes out with TensorFlow's recorded answers.
+//!
+//! The tool is used only through its command line, so these checks depend on none of the compiler's crates.
+
+mod config;
+mod errors;
+mod graphs;
+mod mnist;
+mod models;
+mod program;
+mod recipe;
+mod tools;
+mod values;
+
+pub use tools::Tools;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One check: its name, and what runs it in an empty directory of its own. It returns a remark, or why it failed.
+pub struct Check {
+    /// `suite/name`.
+    pub name: String,
+    run: Box<CheckFn>,
+}
+
+type CheckFn = dyn Fn(&Tools, &Path) -> Result<String, String> + Send + Sync;
+
+impl Check {
+    fn new(
+        name: impl Into<String>,
+        run: impl Fn(&Tools, &Path) -> Result<String, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), run: Box::new(run) }
+    }
+}
+
+/// All checks of a directory laid out as the oracle's: `tfcompile_tests`, its `errors`, `mnist_softmax`, and those
+/// `models` whose graphs are in the directory `graphs`.
+pub fn checks(root: &Path, graphs: Option<&Path>) -> Result<Vec<Check>, String> {
+    let mut checks = graphs::checks(&root.join("tfcompile_tests"))?;
+    checks.extend(errors::checks(&root.join("tfcompile_tests/errors"))?);
+    checks.extend(mnist::checks(&root.join("mnist_softmax"))?);
+    if let Some(graphs) = graphs {
+        checks.extend(models::checks(&root.join("models"), graphs)?);
+    }
+    Ok(checks)
+}
+
+/// Runs checks, `jobs` at a time; calls `done` with each one's position and result, as they end.
+pub fn run(
+    checks: &[Check],
+    tools: &Tools,
+    work: &Path,
+    jobs: usize,
+    done: impl FnMut(usize, Result<String, String>) + Send,
+) {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(done));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, checks.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(check) = checks.get(index) else { return };
+                    let directory = work.join(check.name.replace('/', "-"));
+                    let result = fresh(&directory).and_then(|()| (check.run)(tools, &directory));
+                    (done.lock().expect("`done` does not panic"))(index, result);
+                }
+            });
+        }
+    });
+}
+
+/// Makes an empty directory.
+fn fresh(directory: &Path) -> Result<(), String> {
+    if directory.exists() {
+        std::fs::remove_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    }
+    std::fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))
+}
+
+/// The sub-directories that hold this file, sorted; none if there is no such directory.
+fn entries(directory: &Path, file: &str) -> Result<Vec<PathBuf>, String> {
+    if !directory.is_dir() {
+        return Ok(Vec::new());
+    }
+    let list = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    let mut found: Vec<PathBuf> = list.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    found.retain(|path| path.join(file).is_file());
+    found.sort();
+    Ok(found)
+}
+
+/// The last part of a path, as text.
+fn stem(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Reads a JSON file.
+fn read_json(path: &Path) -> Result<serde_json::Value, String> {
+    let data = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    serde_json::from_slice(&data).map_err(|e| format!("{}: {e}", path.display()))
+}

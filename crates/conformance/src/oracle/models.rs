@@ -1,0 +1,151 @@
+//! Realistic models: configs, inputs by recipe and recorded answers are kept; the graphs are made by a script.
+
+use super::program::{self, Session};
+use super::tools::{Model, Tools};
+use super::{Check, config, entries, read_json, recipe, stem, values};
+use crate::compare::Tolerance;
+use npz::Archive;
+use serde_json::Value;
+use shape::Literal;
+use std::path::{Path, PathBuf};
+
+/// How the one rule that is a sentence is spelled: a mask of the positions that hold a token.
+const MASK_RULE: &str = "1 at positions below 100, else 0";
+/// The tokens of that rule.
+const MASKED: usize = 100;
+
+/// A check for each model whose graph is below `graphs`.
+pub(super) fn checks(directory: &Path, graphs: &Path) -> Result<Vec<Check>, String> {
+    let mut checks = Vec::new();
+    for entry in entries(directory, "spec.json")? {
+        let graph: PathBuf = graphs.join(stem(&entry)).join("graph.pb");
+        if graph.is_file() {
+            let name = format!("models/{}", stem(&entry));
+            checks.push(Check::new(name, move |tools, work| check(tools, &entry, &graph, work)));
+        }
+    }
+    Ok(checks)
+}
+
+fn check(tools: &Tools, entry: &Path, graph: &Path, work: &Path) -> Result<String, String> {
+    let spec = read_json(&entry.join("spec.json"))?;
+    let config_path = entry.join("config.pbtxt");
+    let config = config::read(&config_path)?;
+    let entry_point = format!("oracle_{}", stem(entry));
+    let model = Model { graph, config: &config_path, class: "oracle::Model", entry_point: &entry_point };
+    let mut session = program::start(tools, &model, &config, work)?;
+    let mut expected = values::open(&entry.join("expected.npz"))?;
+    if spec["losses"].is_null() {
+        check_inference(&mut session, &config, &spec, &mut expected)?;
+    } else {
+        let initial = graph.with_file_name("initial.npz");
+        let inputs = [values::open(&entry.join("batches.npz"))?, values::open(&initial)?];
+        check_training(&mut session, &config, &spec, &mut expected, inputs)?;
+    }
+    session.finish()
+}
+
+fn check_inference(
+    session: &mut Session,
+    config: &config::Config,
+    spec: &Value,
+    expected: &mut Archive,
+) -> Result<(), String> {
+    let mut feeds = Vec::new();
+    for feed in &config.feeds {
+        let given =
+            spec["feeds"].as_array().and_then(|all| all.iter().find(|f| f["tensor"] == feed.tensor.as_str()));
+        let given = given.ok_or_else(|| format!("spec.json has no feed {}", feed.tensor))?;
+        feeds.push(if given["rule"] == MASK_RULE {
+            mask(&feed.sizes)
+        } else {
+            recipe::fill(&given["rule"], given["key"].as_str().ok_or("a feed without a key")?, &feed.sizes)?
+        });
+    }
+    session.new_case(&[])?;
+    let answer = session.run(&feeds.iter().map(|feed| &feed.bytes()[..]).collect::<Vec<_>>())?;
+    let fetches = spec["fetches"].as_array().ok_or("spec.json has no fetches")?;
+    for fetch in fetches {
+        let tensor = fetch["tensor"].as_str().ok_or("a fetch without a tensor")?;
+        let at =
+            config.fetches.iter().position(|f| f == tensor).ok_or_else(|| format!("no fetch {tensor}"))?;
+        check_value(tensor, &answer.results[at], fetch, "", expected, tolerance(&fetch["tolerance"])?)?;
+    }
+    Ok(())
+}
+
+fn check_training(
+    session: &mut Session,
+    config: &config::Config,
+    spec: &Value,
+    expected: &mut Archive,
+    [mut batches, mut initial]: [Archive; 2],
+) -> Result<(), String> {
+    let steps = spec["steps"].as_u64().ok_or("spec.json has no steps")? as usize;
+    let start = config.variables.iter().map(|name| values::require(&mut initial, name));
+    let start: Vec<Literal> = start.collect::<Result<_, _>>()?;
+    session.new_case(&start.iter().map(|value| &value.bytes()[..]).collect::<Vec<_>>())?;
+    let batches = config.feeds.iter().map(|feed| values::require(&mut batches, &feed.tensor));
+    let batches: Vec<Literal> = batches.collect::<Result<_, _>>()?;
+    let fetch = config.fetches.first().ok_or("the config has no fetch")?;
+    let losses = values::require(expected, fetch)?.to_vec::<f32>().ok_or("losses are no floats")?;
+    for step in 0..steps {
+        let part = |all: &Literal| {
+            let size = all.bytes().len() / steps;
+            all.bytes().slice(step * size..(step + 1) * size)
+        };
+        let feeds: Vec<_> = batches.iter().map(part).collect();
+        let answer = session.run(&feeds.iter().map(|feed| &feed[..]).collect::<Vec<_>>())?;
+        let loss = Literal::scalar(*losses.get(step).ok_or("a step without a loss")?);
+        let limit = tolerance(&spec["loss_tolerance"][step])?;
+        values::check_whole(&format!("loss {step}"), &answer.results[0], &loss, limit)?;
+        let moment = match step {
+            0 => "first",
+            _ if step + 1 == steps => "final",
+            _ => continue,
+        };
+        for variable in spec["variables"].as_array().ok_or("spec.json has no variables")? {
+            let name = variable["name"].as_str().ok_or("a variable without a name")?;
+            let at = config
+                .variables
+                .iter()
+                .position(|v| v == name)
+                .ok_or_else(|| format!("no variable {name}"))?;
+            let limit = tolerance(&variable[moment]["tolerance"])?;
+            check_value(name, &answer.variables[at], variable, &format!("{moment}/"), expected, limit)?;
+        }
+    }
+    Ok(())
+}
+
+/// Compares with what is recorded under `prefix` and the name, whole or in samples.
+fn check_value(
+    name: &str,
+    got: &[u8],
+    entry: &Value,
+    prefix: &str,
+    expected: &mut Archive,
+    tolerance: Tolerance,
+) -> Result<(), String> {
+    let want = values::require(expected, &format!("{prefix}{name}"))?;
+    let what = format!("{prefix}{name}");
+    if entry["stored"] == "samples" {
+        let at = values::require(expected, &format!("index/{name}"))?;
+        values::check(&what, got, &want, Some(&at), tolerance)
+    } else {
+        values::check_whole(&what, got, &want, tolerance)
+    }
+}
+
+fn tolerance(value: &Value) -> Result<Tolerance, String> {
+    let absolute = value.as_f64().ok_or("spec.json lacks a tolerance")?;
+    Ok(Tolerance { absolute, relative: 0.0 })
+}
+
+/// Rows of ones, then zeros.
+fn mask(sizes: &[i64]) -> Literal {
+    let columns = sizes.last().map_or(1, |&c| c.max(1) as usize);
+    let count = sizes.iter().product::<i64>().max(0) as usize;
+    let values: Vec<i32> = (0..count).map(|i| i32::from(i % columns < MASKED)).collect();
+    Literal::from_elements(sizes, &values)
+}

@@ -1,0 +1,237 @@
+//! The C++ program around a compiled model, and the conversation with it.
+//!
+//! The program says first how large its arguments and results are. Then, on each `c` it makes a new object and takes
+//! all variables; on each `r` it takes all feeds, runs, and answers with a status byte, all results and all variables.
+
+use super::config::Config;
+use super::tools::{Compiled, Model, Tools};
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// The longest a program may run, all its cases together.
+const TIME_LIMIT: Duration = Duration::from_secs(600);
+/// No argument or result of ours is larger.
+const SIZE_LIMIT: u64 = 1 << 32;
+
+/// A running program.
+pub(super) struct Session {
+    child: Arc<Mutex<Child>>,
+    /// `None` once the conversation is over.
+    stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
+    feed_sizes: Vec<u64>,
+    variable_sizes: Vec<u64>,
+    result_sizes: Vec<u64>,
+    /// Dropped when the session ends, which ends the watching thread.
+    _alive: Sender<()>,
+    /// What the model cost, for a remark.
+    pub remark: String,
+}
+
+/// What one run gave: the results, then the variables, as bytes.
+pub(super) struct Answer {
+    pub results: Vec<Vec<u8>>,
+    pub variables: Vec<Vec<u8>>,
+}
+
+/// Compiles a model, builds its program and starts it.
+pub(super) fn start(
+    tools: &Tools,
+    model: &Model<'_>,
+    config: &Config,
+    work: &Path,
+) -> Result<Session, String> {
+    let compiled = tools.compile(model, work)?;
+    let source = work.join("main.cc");
+    std::fs::write(&source, source_text(model.class, config)).map_err(|e| e.to_string())?;
+    let program = tools.link(&source, &compiled, work)?;
+    Session::start(&program, config, &compiled)
+}
+
+/// The program's source.
+fn source_text(class: &str, config: &Config) -> String {
+    let (feeds, variables) = (config.feeds.len(), config.variables.len());
+    let mut sizes = String::new();
+    let mut answers = String::new();
+    for i in 0..config.fetches.len() {
+        writeln!(sizes, "  put_size(static_cast<std::size_t>(model->result{i}_size()));")
+            .expect("a string takes all");
+        writeln!(
+            answers,
+            "    put(model->result{i}_data(), static_cast<std::size_t>(model->result{i}_size()));"
+        )
+        .expect("a string takes all");
+    }
+    format!(
+        r#"#include "model.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+using Model = {class};
+
+static void take(void* to, std::size_t size) {{
+  if (std::fread(to, 1, size, stdin) != size) std::exit(3);
+}}
+static void put(void const* from, std::size_t size) {{
+  if (std::fwrite(from, 1, size, stdout) != size) std::exit(4);
+}}
+static void put_size(std::size_t size) {{
+  std::uint64_t const wide = size;
+  put(&wide, sizeof wide);
+}}
+
+int main() {{
+  static_assert(Model::kNumArgs == {arguments}, "feeds and variables");
+  auto model = std::make_unique<Model>();
+  for (int i = 0; i < {arguments}; ++i) put_size(static_cast<std::size_t>(Model::ArgSize(i)));
+{sizes}  std::fflush(stdout);
+  for (int command; (command = std::getchar()) != EOF;) {{
+    if (command == 'c') {{
+      model = std::make_unique<Model>();
+      for (int i = {feeds}; i < {arguments}; ++i) take(model->arg_data(i), static_cast<std::size_t>(Model::ArgSize(i)));
+      continue;
+    }}
+    for (int i = 0; i < {feeds}; ++i) take(model->arg_data(i), static_cast<std::size_t>(Model::ArgSize(i)));
+    unsigned char const fine = model->Run();
+    put(&fine, 1);
+{answers}    for (int i = {feeds}; i < {arguments}; ++i) put(model->arg_data(i), static_cast<std::size_t>(Model::ArgSize(i)));
+    std::fflush(stdout);
+  }}
+}}
+"#,
+        arguments = feeds + variables,
+    )
+}
+
+impl Session {
+    fn start(program: &Path, config: &Config, compiled: &Compiled) -> Result<Self, String> {
+        let mut child = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .map_err(|e| format!("cannot run the program: {e}"))?;
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take().expect("piped above");
+        let child = Arc::new(Mutex::new(child));
+        let (alive, ended) = mpsc::channel::<()>();
+        let watched = Arc::clone(&child);
+        std::thread::spawn(move || {
+            if ended.recv_timeout(TIME_LIMIT) == Err(RecvTimeoutError::Timeout) {
+                // Fails only where it has just ended by itself.
+                let _ = watched.lock().map(|mut child| child.kill());
+            }
+        });
+        let remark = format!(
+            "object {} bytes, compiled in {} ms, header {} bytes",
+            compiled.bytes,
+            compiled.time.as_millis(),
+            std::fs::metadata(&compiled.header).map_or(0, |m| m.len())
+        );
+        let mut session = Self {
+            child,
+            stdin,
+            stdout,
+            feed_sizes: Vec::new(),
+            variable_sizes: Vec::new(),
+            result_sizes: Vec::new(),
+            _alive: alive,
+            remark,
+        };
+        session.feed_sizes = session.sizes(config.feeds.len())?;
+        session.variable_sizes = session.sizes(config.variables.len())?;
+        session.result_sizes = session.sizes(config.fetches.len())?;
+        Ok(session)
+    }
+
+    /// Makes a new object with these values of its variables.
+    pub(super) fn new_case(&mut self, variables: &[&[u8]]) -> Result<(), String> {
+        check_sizes("variable", variables, &self.variable_sizes)?;
+        self.send(b"c", variables)
+    }
+
+    /// Runs the object on these feeds.
+    pub(super) fn run(&mut self, feeds: &[&[u8]]) -> Result<Answer, String> {
+        check_sizes("feed", feeds, &self.feed_sizes)?;
+        self.send(b"r", feeds)?;
+        if self.receive(1)? != [1] {
+            return Err("Run() returned false".to_owned());
+        }
+        let (result_sizes, variable_sizes) = (self.result_sizes.clone(), self.variable_sizes.clone());
+        let results = result_sizes.iter().map(|&size| self.receive(size)).collect::<Result<_, _>>()?;
+        let variables = variable_sizes.iter().map(|&size| self.receive(size)).collect::<Result<_, _>>()?;
+        Ok(Answer { results, variables })
+    }
+
+    /// Ends the program; it has to end well.
+    pub(super) fn finish(mut self) -> Result<String, String> {
+        drop(self.stdin.take());
+        let status = self.child.lock().expect("no thread panics while holding it").wait();
+        match status {
+            Ok(status) if status.success() => Ok(std::mem::take(&mut self.remark)),
+            Ok(status) => Err(format!("the program ended with {status}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn send(&mut self, command: &[u8], parts: &[&[u8]]) -> Result<(), String> {
+        let stdin = self.stdin.as_mut().expect("the conversation is not over");
+        let mut sent = stdin.write_all(command);
+        for part in parts {
+            sent = sent.and_then(|()| stdin.write_all(part));
+        }
+        sent.and_then(|()| stdin.flush()).map_err(|_| self.end())
+    }
+
+    fn receive(&mut self, size: u64) -> Result<Vec<u8>, String> {
+        let mut data = Vec::new();
+        let read = (&mut self.stdout).take(size).read_to_end(&mut data);
+        if read.is_ok() && data.len() as u64 == size { Ok(data) } else { Err(self.end()) }
+    }
+
+    fn sizes(&mut self, count: usize) -> Result<Vec<u64>, String> {
+        let data = self.receive(8 * count as u64)?;
+        let words = data.chunks_exact(8);
+        let sizes: Vec<u64> =
+            words.map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
+        match sizes.iter().find(|&&size| size > SIZE_LIMIT) {
+            Some(size) => Err(format!("an argument or result of {size} bytes")),
+            None => Ok(sizes),
+        }
+    }
+
+    /// How the program ended, when it did before its time.
+    fn end(&self) -> String {
+        match self.child.lock().expect("no thread panics while holding it").wait() {
+            Ok(status) => format!("the program ended early: {status}"),
+            Err(error) => error.to_string(),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Ok(mut child) = self.child.lock() {
+            // Both fail only where it has ended already.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn check_sizes(what: &str, given: &[&[u8]], want: &[u64]) -> Result<(), String> {
+    let given: Vec<u64> = given.iter().map(|part| part.len() as u64).collect();
+    if given == want {
+        Ok(())
+    } else {
+        Err(format!("the class has {what}s of {want:?} bytes, the data {given:?}"))
+    }
+}

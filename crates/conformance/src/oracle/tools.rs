@@ -1,0 +1,156 @@
+//! The programs that a check runs: the tool, the C++ compiler, `nm`; each with a time limit.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// No compilation of ours takes longer.
+const TIME_LIMIT: Duration = Duration::from_secs(600);
+/// What an object may leave undefined.
+const ALLOWED_UNDEFINED: [&str; 3] = ["memcpy", "memset", "memmove"];
+
+/// Where the programs are.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    /// The `tfcompile` under test.
+    pub tool: PathBuf,
+    /// The C++ compiler.
+    pub cxx: String,
+    /// The directory that generated headers include from.
+    pub include: PathBuf,
+    /// More flags for the tool.
+    pub flags: Vec<String>,
+}
+
+/// What a program said.
+pub(super) struct Output {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+    pub time: Duration,
+}
+
+/// What to compile.
+pub(super) struct Model<'a> {
+    pub graph: &'a Path,
+    pub config: &'a Path,
+    /// `--cpp_class`.
+    pub class: &'a str,
+    pub entry_point: &'a str,
+}
+
+/// A compiled model.
+pub(super) struct Compiled {
+    pub object: PathBuf,
+    pub header: PathBuf,
+    /// How long the tool took.
+    pub time: Duration,
+    /// The object's size.
+    pub bytes: u64,
+}
+
+impl Tools {
+    /// Has the tool write its own C++ headers below `work`.
+    pub fn write_headers(&mut self, work: &Path) -> Result<(), String> {
+        std::fs::create_dir_all(work).map_err(|e| format!("{}: {e}", work.display()))?;
+        let include = work.join("include");
+        let output = run(
+            Command::new(&self.tool).arg("headers").arg("-o").arg(&include),
+            work,
+            "headers",
+            TIME_LIMIT,
+        )?;
+        if !output.status.success() {
+            return Err(format!("tfcompile headers: {}", said(&output)));
+        }
+        self.include = include;
+        Ok(())
+    }
+
+    /// The tool's command line for a model, outputs below `work`.
+    pub(super) fn command(&self, model: &Model<'_>, work: &Path) -> Vec<String> {
+        let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
+        let mut words = vec![
+            flag("graph", model.graph),
+            flag("config", model.config),
+            format!("--cpp_class={}", model.class),
+            format!("--entry_point={}", model.entry_point),
+            flag("out_function_object", &work.join("model.o")),
+            flag("out_header", &work.join("model.h")),
+            flag("out_metadata_object", &work.join("model_metadata.o")),
+        ];
+        words.extend(self.flags.iter().cloned());
+        words
+    }
+
+    /// Compiles a model and checks what its object needs from others.
+    pub(super) fn compile(&self, model: &Model<'_>, work: &Path) -> Result<Compiled, String> {
+        let output =
+            run(Command::new(&self.tool).args(self.command(model, work)), work, "tfcompile", TIME_LIMIT)?;
+        if !output.status.success() {
+            return Err(format!("tfcompile: {}", said(&output)));
+        }
+        let object = work.join("model.o");
+        let bytes = std::fs::metadata(&object).map_err(|e| format!("no object: {e}"))?.len();
+        let undefined = run(Command::new("nm").arg("-u").arg(&object), work, "nm", TIME_LIMIT)?;
+        if !undefined.status.success() {
+            return Err(format!("nm: {}", said(&undefined)));
+        }
+        let symbols = undefined.stdout.lines().filter_map(|line| line.split_whitespace().last());
+        let others: Vec<&str> = symbols.filter(|symbol| !ALLOWED_UNDEFINED.contains(symbol)).collect();
+        if !others.is_empty() {
+            return Err(format!("the object leaves undefined: {}", others.join(" ")));
+        }
+        Ok(Compiled { object, header: work.join("model.h"), time: output.time, bytes })
+    }
+
+    /// Builds a program from C++ source and a compiled model.
+    pub(super) fn link(&self, source: &Path, compiled: &Compiled, work: &Path) -> Result<PathBuf, String> {
+        let program = work.join("program");
+        let mut command = Command::new(&self.cxx);
+        command.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]);
+        command.arg("-I").arg(&self.include).arg("-I").arg(work).arg(source).arg(&compiled.object);
+        command.arg(work.join("model_metadata.o")).arg("-o").arg(&program);
+        let output = run(&mut command, work, "cxx", TIME_LIMIT)?;
+        if output.status.success() { Ok(program) } else { Err(format!("{}: {}", self.cxx, said(&output))) }
+    }
+}
+
+/// Runs a program to its end, or to the end of its time. Its outputs go through files in `work`, so that a large one
+/// cannot block it.
+pub(super) fn run(command: &mut Command, work: &Path, name: &str, limit: Duration) -> Result<Output, String> {
+    let files = [work.join(format!("{name}.stdout")), work.join(format!("{name}.stderr"))];
+    let create = |path: &PathBuf| File::create(path).map_err(|e| format!("{}: {e}", path.display()));
+    let start = Instant::now();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(create(&files[0])?)
+        .stderr(create(&files[1])?)
+        .spawn()
+        .map_err(|e| format!("cannot run {}: {e}", command.get_program().to_string_lossy()))?;
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
+            break status;
+        }
+        if start.elapsed() > limit {
+            // Both fail only where it has just ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(format!("{name} took longer than {} s", limit.as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let time = start.elapsed();
+    let read = |path: &PathBuf| std::fs::read(path).map(|data| String::from_utf8_lossy(&data).into_owned());
+    let stdout = read(&files[0]).map_err(|e| e.to_string())?;
+    let stderr = read(&files[1]).map_err(|e| e.to_string())?;
+    Ok(Output { status, stdout, stderr, time })
+}
+
+/// The end of what a program said, for a message.
+pub(super) fn said(output: &Output) -> String {
+    let text = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(6).collect();
+    format!("{}: {}", output.status, lines.join(" | "))
+}
