@@ -1,0 +1,127 @@
+//! Shapes of values, and arrays read as numbers or moved as bytes.
+
+use crate::float::round_scalar;
+use shape::index::{advance, row_major_strides};
+use shape::{ArrayShape, Literal, Scalar, Shape};
+use support::{Error, Result};
+
+/// The shape that a value has: without layouts and dynamic bits, a token as the empty tuple.
+pub(crate) fn static_shape(shape: &Shape) -> Shape {
+    match shape {
+        Shape::Array(array) => Shape::Array(static_array(array)),
+        Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(static_shape).collect()),
+        Shape::Token => Shape::Tuple(Vec::new()),
+    }
+}
+
+pub(crate) fn static_array(array: &ArrayShape) -> ArrayShape {
+    ArrayShape::new(array.element_type, &array.sizes())
+}
+
+/// The array shape of a result, or an error.
+pub(crate) fn array(shape: &Shape) -> Result<ArrayShape> {
+    match shape {
+        Shape::Array(array) => Ok(static_array(array)),
+        other => Err(Error::invalid(format!("the result must be an array, not {other}"))),
+    }
+}
+
+/// The element shapes of a result of one or several arrays.
+pub(crate) fn arrays(shape: &Shape) -> Result<Vec<ArrayShape>> {
+    match shape {
+        Shape::Array(array) => Ok(vec![static_array(array)]),
+        Shape::Tuple(elements) => elements.iter().map(array).collect(),
+        Shape::Token => Err(Error::invalid("the result must be arrays, not a token")),
+    }
+}
+
+/// One literal for an array, a tuple for a tuple.
+pub(crate) fn pack(shape: &Shape, mut literals: Vec<Literal>) -> Literal {
+    match shape {
+        Shape::Array(_) if literals.len() == 1 => literals.remove(0),
+        _ => Literal::Tuple(literals),
+    }
+}
+
+/// An error unless the literal is an array.
+pub(crate) fn check_array(literal: &Literal) -> Result<()> {
+    match literal {
+        Literal::Array { .. } => Ok(()),
+        Literal::Tuple(_) => Err(Error::invalid(format!("an array is wanted, not {}", literal.shape()))),
+    }
+}
+
+/// An array of numbers, each rounded to the element type.
+pub(crate) fn from_scalars(shape: &ArrayShape, scalars: impl IntoIterator<Item = Scalar>) -> Literal {
+    let element_type = shape.element_type;
+    Literal::from_scalars(shape.clone(), scalars.into_iter().map(|s| round_scalar(element_type, s)))
+}
+
+/// An array's elements as bytes, found by multi-index.
+pub(crate) struct View<'a> {
+    bytes: &'a [u8],
+    pub(crate) sizes: Vec<i64>,
+    pub(crate) strides: Vec<i64>,
+    width: usize,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(literal: &'a Literal) -> Result<Self> {
+        check_array(literal)?;
+        let shape = literal.array_shape();
+        let (sizes, width) = (shape.sizes(), shape.element_type.byte_size());
+        Ok(Self { bytes: literal.bytes(), strides: row_major_strides(&sizes), sizes, width })
+    }
+
+    /// The element at a row-major position.
+    pub(crate) fn at(&self, linear: i64) -> &'a [u8] {
+        let start = linear as usize * self.width;
+        &self.bytes[start..start + self.width]
+    }
+
+    /// The element at a multi-index.
+    pub(crate) fn get(&self, index: &[i64]) -> &'a [u8] {
+        self.at(dot(index, &self.strides))
+    }
+}
+
+/// The position of a multi-index.
+pub(crate) fn dot(index: &[i64], strides: &[i64]) -> i64 {
+    index.iter().zip(strides).map(|(i, s)| i * s).sum()
+}
+
+/// Calls `visit` with every multi-index in row-major order.
+pub(crate) fn for_each_index(sizes: &[i64], mut visit: impl FnMut(&[i64]) -> Result<()>) -> Result<()> {
+    if sizes.contains(&0) {
+        return Ok(());
+    }
+    let mut index = vec![0; sizes.len()];
+    loop {
+        visit(&index)?;
+        if !advance(sizes, &mut index) {
+            return Ok(());
+        }
+    }
+}
+
+/// An array each of whose elements is copied from somewhere.
+pub(crate) fn move_elements<'a>(
+    shape: &ArrayShape,
+    mut source: impl FnMut(&[i64]) -> &'a [u8],
+) -> Result<Literal> {
+    let mut data = Vec::with_capacity(shape.byte_size() as usize);
+    for_each_index(&shape.sizes(), |index| {
+        data.extend_from_slice(source(index));
+        Ok(())
+    })?;
+    from_bytes(shape, data)
+}
+
+/// An array over bytes; an error if they do not fit the shape.
+pub(crate) fn from_bytes(shape: &ArrayShape, data: impl Into<bytes::Bytes>) -> Result<Literal> {
+    let data = data.into();
+    let given = data.len();
+    Literal::from_bytes(shape.clone(), data).ok_or_else(|| {
+        Error::invalid(format!("{shape} needs {} bytes, but its operands give {given}", shape.byte_size()))
+    })
+}

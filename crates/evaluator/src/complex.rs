@@ -1,0 +1,260 @@
+//! Complex arithmetic and functions, in `f64`. A number is its real and imaginary part.
+
+use crate::elementwise::{Binary, Unary};
+use shape::Scalar;
+
+pub(crate) type Complex = [f64; 2];
+
+const I: Complex = [0.0, 1.0];
+const ONE: Complex = [1.0, 0.0];
+
+/// A function of one complex number, not yet rounded; `None` if it has no complex meaning.
+pub(crate) fn unary(function: Unary, z: Complex) -> Option<Scalar> {
+    let [re, im] = z;
+    let value = match function {
+        Unary::Abs => return Some(Scalar::Float(libm::hypot(re, im))),
+        Unary::Real => return Some(Scalar::Float(re)),
+        Unary::Imag => return Some(Scalar::Float(im)),
+        Unary::Acos => acos(z),
+        Unary::Acosh => acosh(z),
+        Unary::Asin => over_i(asinh(times_i(z))),
+        Unary::Asinh => asinh(z),
+        Unary::Atanh => atanh(z),
+        Unary::Cbrt => power(z, [1.0 / 3.0, 0.0]),
+        Unary::Copy => z,
+        Unary::Cos => cosh(times_i(z)),
+        Unary::Cosh => cosh(z),
+        Unary::Exp => exp(z),
+        Unary::Expm1 => expm1(z),
+        Unary::Log => log(z),
+        Unary::Log1p => log1p(z),
+        Unary::Logistic => divide(ONE, add(ONE, exp([-re, -im]))),
+        Unary::Negate => [-re, -im],
+        Unary::Rsqrt => divide(ONE, sqrt(z)),
+        Unary::Sign => match libm::hypot(re, im) {
+            0.0 => [0.0, 0.0],
+            magnitude => [re / magnitude, im / magnitude],
+        },
+        Unary::Sin => over_i(sinh(times_i(z))),
+        Unary::Sinh => sinh(z),
+        Unary::Sqrt => sqrt(z),
+        Unary::Tan => over_i(tanh(times_i(z))),
+        Unary::Tanh => tanh(z),
+        Unary::Ceil
+        | Unary::CountLeadingZeros
+        | Unary::Erf
+        | Unary::Floor
+        | Unary::IsFinite
+        | Unary::Not
+        | Unary::PopulationCount
+        | Unary::RoundNearestAfz
+        | Unary::RoundNearestEven => return None,
+    };
+    Some(Scalar::Complex(value[0], value[1]))
+}
+
+/// A function of two complex numbers, not yet rounded; `None` if it has no complex meaning.
+pub(crate) fn binary(function: Binary, x: Complex, y: Complex) -> Option<Complex> {
+    Some(match function {
+        Binary::Add => add(x, y),
+        Binary::Subtract => [x[0] - y[0], x[1] - y[1]],
+        Binary::Multiply => multiply(x, y),
+        Binary::Divide => divide(x, y),
+        Binary::Power => power(x, y),
+        Binary::Atan2 => atan2(x, y),
+        Binary::And
+        | Binary::Maximum
+        | Binary::Minimum
+        | Binary::Or
+        | Binary::Remainder
+        | Binary::ShiftLeft
+        | Binary::ShiftRightArithmetic
+        | Binary::ShiftRightLogical
+        | Binary::Xor => return None,
+    })
+}
+
+pub(crate) fn add(x: Complex, y: Complex) -> Complex {
+    [x[0] + y[0], x[1] + y[1]]
+}
+
+pub(crate) fn multiply([a, b]: Complex, [c, d]: Complex) -> Complex {
+    [a * c - b * d, a * d + b * c]
+}
+
+pub(crate) fn conjugate([re, im]: Complex) -> Complex {
+    [re, -im]
+}
+
+/// Smith's method; division by zero gives infinities, as in C's Annex G.
+pub(crate) fn divide([a, b]: Complex, [c, d]: Complex) -> Complex {
+    if c == 0.0 && d == 0.0 {
+        let infinity = f64::INFINITY.copysign(c);
+        return [infinity * a, infinity * b];
+    }
+    if (c.is_infinite() || d.is_infinite()) && a.is_finite() && b.is_finite() {
+        let unit = |v: f64| if v.is_infinite() { 1.0_f64.copysign(v) } else { 0.0_f64.copysign(v) };
+        let (c, d) = (unit(c), unit(d));
+        return [0.0 * (a * c + b * d), 0.0 * (b * c - a * d)];
+    }
+    if c.abs() >= d.abs() {
+        let ratio = d / c;
+        let denominator = c + d * ratio;
+        [(a + b * ratio) / denominator, (b - a * ratio) / denominator]
+    } else {
+        let ratio = c / d;
+        let denominator = c * ratio + d;
+        [(a * ratio + b) / denominator, (b * ratio - a) / denominator]
+    }
+}
+
+fn times_i([re, im]: Complex) -> Complex {
+    [-im, re]
+}
+
+fn over_i([re, im]: Complex) -> Complex {
+    [im, -re]
+}
+
+/// `magnitude * (cos angle, sin angle)`, exact on the real axis even for an infinite magnitude.
+fn from_polar(magnitude: f64, angle: f64) -> Complex {
+    if angle == 0.0 {
+        return [magnitude, angle];
+    }
+    [magnitude * libm::cos(angle), magnitude * libm::sin(angle)]
+}
+
+fn exp([re, im]: Complex) -> Complex {
+    if re == f64::NEG_INFINITY && !im.is_finite() {
+        return [0.0, 0.0];
+    }
+    from_polar(libm::exp(re), im)
+}
+
+/// `e^re cos im - 1` without cancellation: `expm1(re) cos im - 2 sin(im/2)^2`.
+fn expm1([re, im]: Complex) -> Complex {
+    if im == 0.0 {
+        return [libm::expm1(re), im];
+    }
+    let half = libm::sin(im / 2.0);
+    [libm::expm1(re) * libm::cos(im) - 2.0 * half * half, libm::exp(re) * libm::sin(im)]
+}
+
+fn log([re, im]: Complex) -> Complex {
+    [libm::log(libm::hypot(re, im)), libm::atan2(im, re)]
+}
+
+/// Near zero `log |1 + z|` is half of `log1p(2 re + re^2 + im^2)`.
+fn log1p([re, im]: Complex) -> Complex {
+    let magnitude = if re.abs() < 0.5 && im.abs() < 0.5 {
+        0.5 * libm::log1p(re * (2.0 + re) + im * im)
+    } else {
+        libm::log(libm::hypot(1.0 + re, im))
+    };
+    [magnitude, libm::atan2(im, 1.0 + re)]
+}
+
+/// The root with a non-negative real part; the imaginary part has the operand's sign.
+fn sqrt([re, im]: Complex) -> Complex {
+    if re == 0.0 && im == 0.0 {
+        return [0.0, im];
+    }
+    if im.is_infinite() {
+        return [f64::INFINITY, im];
+    }
+    if re.is_infinite() {
+        let other = if im.is_nan() { im } else { 0.0_f64.copysign(im) };
+        return if re > 0.0 { [re, other] } else { [other.abs(), f64::INFINITY.copysign(im)] };
+    }
+    // Half the sum would overflow or vanish at the ends of the range, so the number is scaled by a power of 4.
+    let exponent = libm::frexp(re.abs().max(im.abs())).1 & !1;
+    let (x, y) = (libm::ldexp(re, -exponent), libm::ldexp(im, -exponent));
+    let root = libm::ldexp(((x.abs() + libm::hypot(x, y)) / 2.0).sqrt(), exponent / 2);
+    let other = libm::ldexp(y, exponent) / (2.0 * root);
+    if re >= 0.0 { [root, other] } else { [other.abs(), root.copysign(im)] }
+}
+
+fn sinh([re, im]: Complex) -> Complex {
+    if im == 0.0 {
+        return [libm::sinh(re), im];
+    }
+    let real = if re == 0.0 { re } else { libm::sinh(re) * libm::cos(im) };
+    [real, libm::cosh(re) * libm::sin(im)]
+}
+
+fn cosh([re, im]: Complex) -> Complex {
+    let imaginary = if re == 0.0 || im == 0.0 { re * im } else { libm::sinh(re) * libm::sin(im) };
+    [libm::cosh(re) * libm::cos(im), imaginary]
+}
+
+/// Kahan's formula; where `sinh` would overflow the limit is 1 with a vanishing imaginary part.
+fn tanh([re, im]: Complex) -> Complex {
+    if re.abs() > 30.0 {
+        let vanishing = 4.0 * libm::sin(im) * libm::cos(im) * libm::exp(-2.0 * re.abs());
+        return [1.0_f64.copysign(re), if im.is_finite() { vanishing } else { 0.0 }];
+    }
+    let tangent = libm::tan(im);
+    let beta = 1.0 + tangent * tangent;
+    let s = libm::sinh(re);
+    let rho = (1.0 + s * s).sqrt();
+    let denominator = 1.0 + beta * s * s;
+    [beta * rho * s / denominator, tangent / denominator]
+}
+
+/// Kahan: `acos z = (2 atan2(Re sqrt(1-z), Re sqrt(1+z)), asinh(Im(conj(sqrt(1+z)) sqrt(1-z))))`.
+fn acos([re, im]: Complex) -> Complex {
+    let (plus, minus) = (sqrt([1.0 + re, im]), sqrt([1.0 - re, -im]));
+    [2.0 * libm::atan2(minus[0], plus[0]), libm::asinh(multiply(conjugate(plus), minus)[1])]
+}
+
+/// Kahan: `acosh z = (asinh(Re(conj(sqrt(z-1)) sqrt(z+1))), 2 atan2(Im sqrt(z-1), Re sqrt(z+1)))`.
+fn acosh([re, im]: Complex) -> Complex {
+    let (plus, minus) = (sqrt([re + 1.0, im]), sqrt([re - 1.0, im]));
+    [libm::asinh(multiply(conjugate(minus), plus)[0]), 2.0 * libm::atan2(minus[1], plus[0])]
+}
+
+/// `asinh z = i asin(z / i)`, with Kahan's `asin`.
+fn asinh(z: Complex) -> Complex {
+    let [re, im] = over_i(z);
+    let (plus, minus) = (sqrt([1.0 + re, im]), sqrt([1.0 - re, -im]));
+    let real = libm::atan2(re, multiply(plus, minus)[0]);
+    times_i([real, libm::asinh(multiply(conjugate(minus), plus)[1])])
+}
+
+/// `(log1p z - log1p(-z)) / 2`, its real part without cancellation.
+fn atanh([re, im]: Complex) -> Complex {
+    let distance = (1.0 - re) * (1.0 - re) + im * im;
+    let real =
+        if distance.is_infinite() { 0.0_f64.copysign(re) } else { 0.25 * libm::log1p(4.0 * re / distance) };
+    let angle = libm::atan2(2.0 * im, (1.0 - re) * (1.0 + re) - im * im);
+    [real, 0.5 * angle]
+}
+
+/// `z^w = e^(w log z)`, but 1 for exponent 0 or base 1, and powers of 0 and of positive infinity taken as limits.
+fn power(base: Complex, exponent: Complex) -> Complex {
+    if exponent == [0.0, 0.0] || base == ONE {
+        return ONE;
+    }
+    if base == [0.0, 0.0] {
+        let nan = [f64::NAN, f64::NAN];
+        return if exponent[0] > 0.0 {
+            [0.0, 0.0]
+        } else if exponent[1] == 0.0 {
+            [f64::INFINITY, 0.0]
+        } else {
+            nan
+        };
+    }
+    if base == [f64::INFINITY, 0.0] && exponent[1] == 0.0 {
+        return if exponent[0] > 0.0 { base } else { [0.0, 0.0] };
+    }
+    let logarithm = log(base);
+    let [magnitude, angle] = multiply(exponent, logarithm);
+    from_polar(libm::exp(magnitude), angle)
+}
+
+/// `atan2(y, x) = -i log((x + i y) / sqrt(x^2 + y^2))`.
+fn atan2(y: Complex, x: Complex) -> Complex {
+    let numerator = add(x, multiply(I, y));
+    over_i(log(divide(numerator, sqrt(add(multiply(x, x), multiply(y, y))))))
+}

@@ -1,0 +1,268 @@
+//! Evaluates computations, and the instructions that call them once: control flow.
+
+use crate::array::static_shape;
+use crate::evaluator::Evaluator;
+use hlo::{Computation, ComputationId, Instruction, InstructionId, Op, Opcode, Traits};
+use shape::{Literal, Scalar};
+use std::collections::BTreeMap;
+use support::{Error, Id, Result};
+
+/// The true sizes of dynamic dimensions, where they are less than their bounds.
+type DynamicSizes = BTreeMap<usize, i64>;
+
+/// The values of a computation's instructions, each kept until its last use.
+struct Values {
+    literals: Vec<Option<Literal>>,
+    uses: Vec<usize>,
+    dynamic_sizes: BTreeMap<InstructionId, DynamicSizes>,
+    live_bytes: u64,
+}
+
+impl Evaluator<'_> {
+    /// Evaluates one computation. The arguments must have the shapes of its parameters.
+    pub fn evaluate_computation(&mut self, id: ComputationId, arguments: &[Literal]) -> Result<Literal> {
+        let module = self.module;
+        let Some(computation) = module.get(id) else {
+            return Err(Error::internal(format!("{id} is no computation of module {}", module.name())));
+        };
+        check_arguments(computation, arguments)?;
+        if self.depth >= self.limits.max_depth {
+            let limit = self.limits.max_depth;
+            return Err(Error::unsupported(format!("computations call each other more than {limit} deep")));
+        }
+        self.depth += 1;
+        let mut values = Values::new(computation);
+        let result = self.evaluate_instructions(computation, arguments, &mut values);
+        self.live_bytes -= values.live_bytes;
+        self.depth -= 1;
+        result
+    }
+
+    fn evaluate_instructions(
+        &mut self,
+        computation: &Computation,
+        arguments: &[Literal],
+        values: &mut Values,
+    ) -> Result<Literal> {
+        for id in computation.post_order() {
+            let instruction = &computation[id];
+            let value = self.evaluate_in(computation, id, arguments, values).map_err(|e| {
+                e.context(format_args!("{} ({})", instruction.name(), instruction.opcode().name()))
+            })?;
+            self.keep(values, id, value);
+            for &operand in instruction.operands() {
+                self.release(values, operand);
+            }
+        }
+        let root = values.literals[computation.root().index()].clone();
+        root.ok_or_else(|| Error::internal(format!("the root of {} has no value", computation.name())))
+    }
+
+    fn evaluate_in(
+        &mut self,
+        computation: &Computation,
+        id: InstructionId,
+        arguments: &[Literal],
+        values: &mut Values,
+    ) -> Result<Literal> {
+        let instruction = &computation[id];
+        if let Op::Parameter { number } = instruction.op() {
+            return Ok(arguments[*number].clone());
+        }
+        let mut dynamic_sizes = values.dynamic_sizes(instruction)?;
+        if let Op::GetDimensionSize { dimension } = instruction.op()
+            && let Some(&size) = dynamic_sizes.get(dimension)
+        {
+            return Ok(Literal::scalar(size as i32));
+        }
+        let operands: Vec<&Literal> = instruction
+            .operands()
+            .iter()
+            .map(|o| {
+                values.literals[o.index()]
+                    .as_ref()
+                    .expect("operands come first and live until their last use")
+            })
+            .collect();
+        let result = self.evaluate_instruction(instruction.op(), instruction.shape(), &operands)?;
+        if let Op::SetDimensionSize { dimension } = instruction.op() {
+            let size = dynamic_size(operands[1], instruction, *dimension)?;
+            if size < instruction.shape().expect_array().size(*dimension) {
+                dynamic_sizes.insert(*dimension, size);
+            } else {
+                dynamic_sizes.remove(dimension);
+            }
+        }
+        if matches!(instruction.op(), Op::GetDimensionSize { .. }) {
+            dynamic_sizes.clear();
+        }
+        if !dynamic_sizes.is_empty() {
+            values.dynamic_sizes.insert(id, dynamic_sizes);
+        }
+        Ok(result)
+    }
+
+    fn keep(&mut self, values: &mut Values, id: InstructionId, value: Literal) {
+        if values.uses[id.index()] > 0 {
+            let bytes = byte_size(&value);
+            values.live_bytes += bytes;
+            self.live_bytes += bytes;
+            values.literals[id.index()] = Some(value);
+        }
+    }
+
+    fn release(&mut self, values: &mut Values, id: InstructionId) {
+        values.uses[id.index()] -= 1;
+        if values.uses[id.index()] == 0
+            && let Some(value) = values.literals[id.index()].take()
+        {
+            let bytes = byte_size(&value);
+            values.live_bytes -= bytes;
+            self.live_bytes -= bytes;
+        }
+    }
+
+    /// `while`: the state goes through `body` as long as `condition` holds for it.
+    pub(crate) fn while_loop(
+        &mut self,
+        condition: ComputationId,
+        body: ComputationId,
+        init: &Literal,
+    ) -> Result<Literal> {
+        let mut state = init.clone();
+        loop {
+            self.charge(1)?;
+            let arguments = [state];
+            if !predicate(&self.evaluate_computation(condition, &arguments)?)? {
+                let [state] = arguments;
+                return Ok(state);
+            }
+            state = self.evaluate_computation(body, &arguments)?;
+        }
+    }
+
+    /// `conditional`: a predicate picks branch 0 if true, else 1; an index outside of the branches picks the last.
+    pub(crate) fn conditional(
+        &mut self,
+        branches: &[ComputationId],
+        operands: &[&Literal],
+    ) -> Result<Literal> {
+        let [index, arguments @ ..] = operands else {
+            return Err(Error::invalid("a conditional needs an index"));
+        };
+        let chosen = match scalar(index)? {
+            Scalar::Pred(true) => 0,
+            Scalar::Pred(false) => 1,
+            other => match other.as_i64().and_then(|i| usize::try_from(i).ok()) {
+                Some(i) if i < branches.len() => i,
+                _ => branches.len().saturating_sub(1),
+            },
+        };
+        match (branches.get(chosen), arguments.get(chosen)) {
+            (Some(&branch), Some(&argument)) => {
+                self.evaluate_computation(branch, std::slice::from_ref(argument))
+            }
+            _ => {
+                Err(Error::invalid(format!("a conditional needs a branch and an operand of number {chosen}")))
+            }
+        }
+    }
+
+    /// `call` and `fusion`.
+    pub(crate) fn call(&mut self, callee: ComputationId, operands: &[&Literal]) -> Result<Literal> {
+        let arguments: Vec<Literal> = operands.iter().map(|&o| o.clone()).collect();
+        self.evaluate_computation(callee, &arguments)
+    }
+}
+
+impl Values {
+    fn new(computation: &Computation) -> Self {
+        let mut uses = vec![0; computation.id_count()];
+        for id in computation.post_order() {
+            for operand in computation[id].operands() {
+                uses[operand.index()] += 1;
+            }
+        }
+        uses[computation.root().index()] += 1;
+        let literals = vec![None; computation.id_count()];
+        Self { literals, uses, dynamic_sizes: BTreeMap::new(), live_bytes: 0 }
+    }
+
+    /// The dynamic sizes that an instruction inherits. Only elementwise instructions and a few others know what to do
+    /// with elements that are not there; for the rest a partly filled operand is an error.
+    fn dynamic_sizes(&self, instruction: &Instruction) -> Result<DynamicSizes> {
+        let mut inherited = DynamicSizes::new();
+        for operand in instruction.operands() {
+            let Some(sizes) = self.dynamic_sizes.get(operand) else { continue };
+            let opcode = instruction.opcode();
+            let passes = opcode.traits().contains(Traits::ELEMENTWISE)
+                || matches!(
+                    opcode,
+                    Opcode::GetDimensionSize | Opcode::SetDimensionSize | Opcode::OptimizationBarrier
+                );
+            if !passes {
+                return Err(Error::unsupported(
+                    "an operand is smaller than its bounds, which only elementwise instructions can take",
+                ));
+            }
+            inherited.extend(sizes);
+        }
+        Ok(inherited)
+    }
+}
+
+fn dynamic_size(size: &Literal, instruction: &Instruction, dimension: usize) -> Result<i64> {
+    let bound = instruction.shape().expect_array().size(dimension);
+    match scalar(size)?.as_i64() {
+        Some(size) if (0..=bound).contains(&size) => Ok(size),
+        other => {
+            Err(Error::invalid(format!("dimension {dimension} of bound {bound} cannot have size {other:?}")))
+        }
+    }
+}
+
+fn check_arguments(computation: &Computation, arguments: &[Literal]) -> Result<()> {
+    let (name, parameters) = (computation.name(), computation.parameters());
+    if parameters.len() != arguments.len() {
+        let (wanted, given) = (parameters.len(), arguments.len());
+        return Err(Error::invalid(format!("{name} takes {wanted} arguments, but {given} are given")));
+    }
+    for (number, (&parameter, argument)) in parameters.iter().zip(arguments).enumerate() {
+        let wanted = static_shape(computation[parameter].shape());
+        if !wanted.compatible(&static_shape(&argument.shape())) {
+            let given = argument.shape();
+            return Err(Error::invalid(format!(
+                "argument {number} of {name} is {given}, but {wanted} is wanted"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The only element of an array.
+pub(crate) fn scalar(literal: &Literal) -> Result<Scalar> {
+    match literal {
+        Literal::Array { shape, .. } if shape.element_count() == 1 => Ok(literal.scalar_at(0)),
+        other => Err(Error::invalid(format!("a scalar is wanted, but the value is {}", other.shape()))),
+    }
+}
+
+/// The value of a scalar `pred`.
+pub(crate) fn predicate(literal: &Literal) -> Result<bool> {
+    match scalar(literal)? {
+        Scalar::Pred(value) => Ok(value),
+        _ => Err(Error::invalid(format!("a pred[] is wanted, but the value is {}", literal.shape()))),
+    }
+}
+
+fn byte_size(literal: &Literal) -> u64 {
+    match literal {
+        Literal::Array { data, .. } => data.len() as u64,
+        Literal::Tuple(elements) => elements.iter().map(byte_size).sum(),
+    }
+}
+
+/// The value of a token.
+pub(crate) fn token() -> Literal {
+    Literal::Tuple(Vec::new())
+}

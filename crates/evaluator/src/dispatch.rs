@@ -1,0 +1,230 @@
+//! One instruction: which function evaluates which opcode.
+
+use crate::array::check_array;
+use crate::computation::token;
+use crate::convolution::Convolution;
+use crate::dynamic_index::indices_of;
+use crate::elementwise::{self, Function};
+use crate::evaluator::Evaluator;
+use crate::linear_algebra::TriangularSolve;
+use crate::{batch_norm, convert, data_movement, gather_scatter, random, sort};
+use hlo::{Arity, Op};
+use shape::{Literal, Shape};
+use support::{Error, Result};
+
+impl Evaluator<'_> {
+    /// Evaluates one instruction of the given opcode and result shape. Parameters have no value, so they are an error;
+    /// so are instructions that talk to other devices, to the host or to foreign code.
+    pub fn evaluate_instruction(&mut self, op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
+        if let Arity::Exactly(count) = op.opcode().arity()
+            && count != operands.len()
+        {
+            let (name, given) = (op.opcode().name(), operands.len());
+            return Err(Error::invalid(format!("{name} takes {count} operands, but {given} are given")));
+        }
+        self.check_allocation(shape)?;
+        self.charge(1)?;
+        for (_, leaf) in shape.leaves() {
+            self.charge(leaf.element_count() as u64)?;
+        }
+        self.dispatch(op, shape, operands)
+    }
+
+    fn dispatch(&mut self, op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
+        match op {
+            Op::Abs {}
+            | Op::Acos {}
+            | Op::Acosh {}
+            | Op::Add {}
+            | Op::And {}
+            | Op::Asin {}
+            | Op::Asinh {}
+            | Op::Atan2 {}
+            | Op::Atanh {}
+            | Op::Cbrt {}
+            | Op::Ceil {}
+            | Op::Clamp {}
+            | Op::Compare { .. }
+            | Op::Complex {}
+            | Op::Convert {}
+            | Op::Cos {}
+            | Op::Cosh {}
+            | Op::CountLeadingZeros {}
+            | Op::Divide {}
+            | Op::Erf {}
+            | Op::Exp {}
+            | Op::Expm1 {}
+            | Op::Floor {}
+            | Op::Imag {}
+            | Op::IsFinite {}
+            | Op::Log {}
+            | Op::Log1p {}
+            | Op::Logistic {}
+            | Op::Maximum {}
+            | Op::Minimum {}
+            | Op::Multiply {}
+            | Op::Negate {}
+            | Op::Not {}
+            | Op::Or {}
+            | Op::PopulationCount {}
+            | Op::Power {}
+            | Op::Real {}
+            | Op::ReducePrecision { .. }
+            | Op::Remainder {}
+            | Op::RoundNearestAfz {}
+            | Op::RoundNearestEven {}
+            | Op::Rsqrt {}
+            | Op::Select {}
+            | Op::ShiftLeft {}
+            | Op::ShiftRightArithmetic {}
+            | Op::ShiftRightLogical {}
+            | Op::Sign {}
+            | Op::Sin {}
+            | Op::Sinh {}
+            | Op::Sqrt {}
+            | Op::StochasticConvert {}
+            | Op::Subtract {}
+            | Op::Tan {}
+            | Op::Tanh {}
+            | Op::Xor {} => elementwise(op, shape, operands),
+            Op::AddDependency {} | Op::Copy {} | Op::OptimizationBarrier {} => Ok(operands[0].clone()),
+            Op::AfterAll {} => Ok(token()),
+            Op::BatchNormGrad { epsilon, feature_index } => {
+                batch_norm::grad(shape, fixed(operands)?, *epsilon, *feature_index)
+            }
+            Op::BatchNormInference { epsilon, feature_index } => {
+                batch_norm::inference(shape, fixed(operands)?, *epsilon, *feature_index)
+            }
+            Op::BatchNormTraining { epsilon, feature_index } => {
+                batch_norm::training(shape, fixed(operands)?, *epsilon, *feature_index)
+            }
+            Op::Bitcast {} | Op::Reshape {} => data_movement::reshape(shape, operands[0]),
+            Op::BitcastConvert {} => convert::bitcast_convert(shape, operands[0]),
+            Op::Broadcast { dimensions } => data_movement::broadcast(shape, operands[0], dimensions),
+            Op::Call { to_apply } => self.call(*to_apply, operands),
+            Op::Cholesky { lower } => self.cholesky(shape, operands[0], *lower),
+            Op::Concatenate { dimension } => data_movement::concatenate(shape, operands, *dimension),
+            Op::Conditional { branch_computations } => self.conditional(branch_computations, operands),
+            Op::Constant { literal } => Ok(literal.clone()),
+            Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } => {
+                let (feature_group_count, batch_group_count) = (*feature_group_count, *batch_group_count);
+                let convolution = Convolution { window, dim_labels, feature_group_count, batch_group_count };
+                self.convolution(shape, operands[0], operands[1], &convolution)
+            }
+            Op::Dot { dot_dimension_numbers } => {
+                self.dot(shape, operands[0], operands[1], dot_dimension_numbers)
+            }
+            Op::DynamicSlice { .. } => {
+                let (operand, start) = first(operands)?;
+                data_movement::dynamic_slice(shape, operand, &indices_of(start)?)
+            }
+            Op::DynamicUpdateSlice {} => {
+                let (operand, rest) = first(operands)?;
+                let (update, start) = first(rest)?;
+                data_movement::dynamic_update_slice(operand, update, &indices_of(start)?)
+            }
+            Op::Fft { fft_type, fft_length } => self.fft(shape, operands[0], *fft_type, fft_length),
+            Op::Fusion { calls, .. } => self.call(*calls, operands),
+            Op::Gather { gather_dimension_numbers, slice_sizes, .. } => {
+                gather_scatter::gather(shape, operands[0], operands[1], gather_dimension_numbers, slice_sizes)
+            }
+            Op::GetDimensionSize { dimension } => get_dimension_size(operands[0], *dimension),
+            Op::GetTupleElement { index } => get_tuple_element(operands[0], *index),
+            Op::Iota { iota_dimension } => data_movement::iota(shape, *iota_dimension),
+            Op::Map { to_apply, .. } => self.map(shape, operands, *to_apply),
+            Op::Pad { padding } => data_movement::pad(shape, operands[0], operands[1], padding),
+            Op::Parameter { number } => Err(Error::invalid(format!("parameter {number} has no value here"))),
+            // There is one replica of one partition.
+            Op::PartitionId {} | Op::ReplicaId {} => Ok(Literal::scalar(0u32)),
+            Op::Reduce { dimensions, to_apply } => self.reduce(shape, operands, dimensions, *to_apply),
+            Op::ReduceWindow { window, to_apply } => self.reduce_window(shape, operands, window, *to_apply),
+            Op::Reverse { dimensions } => data_movement::reverse(shape, operands[0], dimensions),
+            Op::Rng { distribution } => self.rng(shape, fixed(operands)?, *distribution),
+            Op::RngBitGenerator { algorithm } => random::rng_bit_generator(shape, operands[0], *algorithm),
+            Op::RngGetAndUpdateState { delta } => self.rng_get_and_update_state(shape, *delta),
+            Op::Scatter { scatter_dimension_numbers, to_apply, .. } => {
+                self.scatter(shape, operands, scatter_dimension_numbers, *to_apply)
+            }
+            Op::SelectAndScatter { window, select, scatter } => {
+                self.select_and_scatter(shape, fixed(operands)?, window, *select, *scatter)
+            }
+            // The size lives beside the value, see `computation`.
+            Op::SetDimensionSize { .. } => data_movement::reshape(shape, operands[0]),
+            Op::Slice { slice } => data_movement::slice(shape, operands[0], slice),
+            Op::Sort { dimension, to_apply, .. } => self.sort(shape, operands, *dimension, *to_apply),
+            Op::TopK { k, largest } => sort::top_k(shape, operands[0], *k, *largest),
+            Op::Transpose { dimensions } => data_movement::transpose(operands[0], dimensions),
+            &Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } => {
+                let options = TriangularSolve { left_side, lower, unit_diagonal, transpose_a };
+                self.triangular_solve(shape, operands[0], operands[1], options)
+            }
+            Op::Tuple {} => Ok(Literal::Tuple(operands.iter().map(|&o| o.clone()).collect())),
+            Op::While { condition, body } => self.while_loop(*condition, *body, operands[0]),
+            Op::AllGather { .. }
+            | Op::AllGatherDone { .. }
+            | Op::AllGatherStart { .. }
+            | Op::AllReduce { .. }
+            | Op::AllReduceDone { .. }
+            | Op::AllReduceStart { .. }
+            | Op::AllToAll { .. }
+            | Op::AsyncDone { .. }
+            | Op::AsyncStart { .. }
+            | Op::AsyncUpdate { .. }
+            | Op::CollectiveBroadcast { .. }
+            | Op::CollectivePermute { .. }
+            | Op::CollectivePermuteDone { .. }
+            | Op::CollectivePermuteStart { .. }
+            | Op::CopyDone { .. }
+            | Op::CopyStart { .. }
+            | Op::CustomCall { .. }
+            | Op::Domain { .. }
+            | Op::DynamicReshape {}
+            | Op::Infeed { .. }
+            | Op::Outfeed { .. }
+            | Op::RaggedAllToAll { .. }
+            | Op::RaggedDot { .. }
+            | Op::Recv { .. }
+            | Op::RecvDone { .. }
+            | Op::ReduceScatter { .. }
+            | Op::ScaledDot { .. }
+            | Op::Scan { .. }
+            | Op::Send { .. }
+            | Op::SendDone { .. } => {
+                Err(Error::unsupported(format!("the evaluator does not know {}", op.opcode().name())))
+            }
+        }
+    }
+}
+
+fn elementwise(op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
+    match Function::of(op) {
+        Some(function) => elementwise::evaluate(function, shape, operands),
+        None => Err(Error::internal(format!("{} is no elementwise function", op.opcode().name()))),
+    }
+}
+
+fn fixed<'a, const N: usize>(operands: &[&'a Literal]) -> Result<[&'a Literal; N]> {
+    operands.try_into().map_err(|_| Error::invalid(format!("{N} operands are wanted")))
+}
+
+fn first<'a, 'b>(operands: &'b [&'a Literal]) -> Result<(&'a Literal, &'b [&'a Literal])> {
+    match operands {
+        [first, rest @ ..] => Ok((first, rest)),
+        [] => Err(Error::invalid("an operand is missing")),
+    }
+}
+
+fn get_tuple_element(tuple: &Literal, index: usize) -> Result<Literal> {
+    match tuple {
+        Literal::Tuple(elements) if index < elements.len() => Ok(elements[index].clone()),
+        other => Err(Error::invalid(format!("{} has no element {index}", other.shape()))),
+    }
+}
+
+fn get_dimension_size(operand: &Literal, dimension: usize) -> Result<Literal> {
+    check_array(operand)?;
+    match operand.array_shape().dimensions.get(dimension) {
+        Some(found) => Ok(Literal::scalar(found.size as i32)),
+        None => Err(Error::invalid(format!("{} has no dimension {dimension}", operand.shape()))),
+    }
+}

@@ -1,0 +1,325 @@
+//! Elementwise instructions: which function an opcode is, and that function on numbers of any type.
+
+use crate::array::{array, check_array, from_bytes, from_scalars};
+use crate::{complex, convert, float, integer};
+use hlo::{ComparisonDirection, ComparisonType, Op};
+use shape::{Literal, PrimitiveType, Scalar, Shape};
+use std::cmp::Ordering;
+use support::{Error, Result};
+
+/// A function of one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unary {
+    Abs,
+    Acos,
+    Acosh,
+    Asin,
+    Asinh,
+    Atanh,
+    Cbrt,
+    Ceil,
+    Copy,
+    Cos,
+    Cosh,
+    CountLeadingZeros,
+    Erf,
+    Exp,
+    Expm1,
+    Floor,
+    Imag,
+    IsFinite,
+    Log,
+    Log1p,
+    Logistic,
+    Negate,
+    Not,
+    PopulationCount,
+    Real,
+    RoundNearestAfz,
+    RoundNearestEven,
+    Rsqrt,
+    Sign,
+    Sin,
+    Sinh,
+    Sqrt,
+    Tan,
+    Tanh,
+}
+
+/// A function of two numbers of one type, to that type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Binary {
+    Add,
+    And,
+    Atan2,
+    Divide,
+    Maximum,
+    Minimum,
+    Multiply,
+    Or,
+    Power,
+    Remainder,
+    ShiftLeft,
+    ShiftRightArithmetic,
+    ShiftRightLogical,
+    Subtract,
+    Xor,
+}
+
+/// A function of as many numbers as the opcode has operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    Unary(Unary),
+    Binary(Binary),
+    Clamp,
+    Compare(ComparisonDirection, ComparisonType),
+    Complex,
+    Convert,
+    ReducePrecision { exponent_bits: u32, mantissa_bits: u32 },
+    Select,
+    StochasticConvert,
+}
+
+impl Function {
+    /// The function of an elementwise opcode; `None` for other opcodes.
+    pub(crate) fn of(op: &Op) -> Option<Self> {
+        unary(op).map(Self::Unary).or_else(|| binary(op).map(Self::Binary)).or_else(|| match op {
+            Op::Clamp {} => Some(Self::Clamp),
+            Op::Compare { direction, comparison_type } => Some(Self::Compare(*direction, *comparison_type)),
+            Op::Complex {} => Some(Self::Complex),
+            Op::Convert {} => Some(Self::Convert),
+            &Op::ReducePrecision { exponent_bits, mantissa_bits } => {
+                Some(Self::ReducePrecision { exponent_bits, mantissa_bits })
+            }
+            Op::Select {} => Some(Self::Select),
+            Op::StochasticConvert {} => Some(Self::StochasticConvert),
+            _ => None,
+        })
+    }
+
+    fn arity(self) -> usize {
+        match self {
+            Self::Unary(_) | Self::Convert | Self::ReducePrecision { .. } => 1,
+            Self::Binary(_) | Self::Compare(..) | Self::Complex | Self::StochasticConvert => 2,
+            Self::Clamp | Self::Select => 3,
+        }
+    }
+
+    /// The function's value, rounded to the result's type.
+    pub(crate) fn apply(
+        self,
+        result: PrimitiveType,
+        operands: &[PrimitiveType],
+        values: &[Scalar],
+    ) -> Result<Scalar> {
+        let value = match (self, values) {
+            (Self::Unary(function), &[x]) => apply_unary(function, result, x),
+            (Self::Binary(function), &[x, y]) => apply_binary(function, result, x, y),
+            (Self::Clamp, &[low, x, high]) => {
+                let raised = apply_binary(Binary::Maximum, result, low, x);
+                raised.and_then(|x| apply_binary(Binary::Minimum, result, x, high))
+            }
+            (Self::Compare(direction, order), &[x, y]) => compare(direction, order, x, y).map(Scalar::Pred),
+            (Self::Complex, &[Scalar::Float(re), Scalar::Float(im)]) => Some(Scalar::Complex(re, im)),
+            (Self::Convert, &[x]) => Some(convert::convert(x, result)),
+            (Self::ReducePrecision { exponent_bits, mantissa_bits }, &[Scalar::Float(x)]) => {
+                Some(Scalar::Float(float::reduce_precision(result, exponent_bits, mantissa_bits, x)))
+            }
+            (Self::Select, &[Scalar::Pred(choice), x, y]) => Some(if choice { x } else { y }),
+            (Self::StochasticConvert, &[x, random]) => {
+                convert::stochastic(x, random, operands.get(1).copied(), result)
+            }
+            _ => None,
+        };
+        let value = value.ok_or_else(|| {
+            let types: Vec<&str> = operands.iter().map(|t| t.name()).collect();
+            Error::unsupported(format!("{self:?} is not defined from ({}) to {result}", types.join(", ")))
+        })?;
+        Ok(float::round_scalar(result, value))
+    }
+}
+
+/// Evaluates an elementwise instruction. A scalar operand of `select` or `clamp` applies to all elements.
+pub(crate) fn evaluate(function: Function, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
+    let result = array(shape)?;
+    let count = result.element_count() as usize;
+    if operands.len() != function.arity() {
+        return Err(Error::invalid(format!("{} operands are wanted", function.arity())));
+    }
+    for operand in operands {
+        check_array(operand)?;
+        let given = operand.array_shape();
+        if given.sizes() != result.sizes() && given.element_count() != 1 {
+            return Err(Error::invalid(format!("an operand is {given}, but the result is {result}")));
+        }
+    }
+    let types: Vec<PrimitiveType> = operands.iter().map(|o| o.array_shape().element_type).collect();
+    let at = |operand: &Literal, i: usize| if operand.array_shape().rank() == 0 { 0 } else { i };
+    match function {
+        // What only moves elements keeps their bits, those of a NaN as well.
+        Function::Unary(Unary::Copy) if types[0] == result.element_type => {
+            return from_bytes(&result, operands[0].bytes().clone());
+        }
+        Function::Select if types[1] == result.element_type && types[2] == result.element_type => {
+            let width = result.element_type.byte_size();
+            let mut data = Vec::with_capacity(count * width);
+            for i in 0..count {
+                let chosen =
+                    if operands[0].scalar_at(at(operands[0], i)) == Scalar::Pred(true) { 1 } else { 2 };
+                let start = at(operands[chosen], i) * width;
+                data.extend_from_slice(&operands[chosen].bytes()[start..start + width]);
+            }
+            return from_bytes(&result, data);
+        }
+        _ => {}
+    }
+    let mut values = Vec::with_capacity(operands.len());
+    let mut scalars = Vec::with_capacity(count);
+    for i in 0..count {
+        values.clear();
+        values.extend(operands.iter().map(|o| o.scalar_at(at(o, i))));
+        scalars.push(function.apply(result.element_type, &types, &values)?);
+    }
+    Ok(from_scalars(&result, scalars))
+}
+
+fn apply_unary(function: Unary, result: PrimitiveType, x: Scalar) -> Option<Scalar> {
+    match (function, x) {
+        (Unary::IsFinite, Scalar::Float(x)) => Some(Scalar::Pred(x.is_finite())),
+        (Unary::IsFinite, Scalar::Complex(re, im)) => Some(Scalar::Pred(re.is_finite() && im.is_finite())),
+        (Unary::Copy, x) => Some(x),
+        (Unary::Not, Scalar::Pred(x)) => Some(Scalar::Pred(!x)),
+        (_, Scalar::Pred(_)) => None,
+        (_, Scalar::Signed(x)) => integer::unary(function, result, x.into()),
+        (_, Scalar::Unsigned(x)) => integer::unary(function, result, x.into()),
+        (_, Scalar::Float(x)) => float::unary(function, x).map(Scalar::Float),
+        (_, Scalar::Complex(re, im)) => complex::unary(function, [re, im]),
+    }
+}
+
+pub(crate) fn apply_binary(function: Binary, result: PrimitiveType, x: Scalar, y: Scalar) -> Option<Scalar> {
+    match (x, y) {
+        (Scalar::Pred(x), Scalar::Pred(y)) => pred(function, x, y).map(Scalar::Pred),
+        (Scalar::Signed(x), Scalar::Signed(y)) => integer::binary(function, result, x.into(), y.into()),
+        (Scalar::Unsigned(x), Scalar::Unsigned(y)) => integer::binary(function, result, x.into(), y.into()),
+        (Scalar::Float(x), Scalar::Float(y)) => float::binary(function, x, y).map(Scalar::Float),
+        (Scalar::Complex(a, b), Scalar::Complex(c, d)) => {
+            complex::binary(function, [a, b], [c, d]).map(|[re, im]| Scalar::Complex(re, im))
+        }
+        _ => None,
+    }
+}
+
+/// Arithmetic of truth values: addition is `or`, multiplication is `and`.
+fn pred(function: Binary, x: bool, y: bool) -> Option<bool> {
+    match function {
+        Binary::Add | Binary::Maximum | Binary::Or => Some(x | y),
+        Binary::Multiply | Binary::Minimum | Binary::And => Some(x & y),
+        Binary::Xor => Some(x ^ y),
+        Binary::Power => Some(x | !y),
+        Binary::Atan2
+        | Binary::Divide
+        | Binary::Remainder
+        | Binary::ShiftLeft
+        | Binary::ShiftRightArithmetic
+        | Binary::ShiftRightLogical
+        | Binary::Subtract => None,
+    }
+}
+
+/// IEEE comparison for floats unless the total order is asked for; complex numbers are equal or not.
+fn compare(direction: ComparisonDirection, order: ComparisonType, x: Scalar, y: Scalar) -> Option<bool> {
+    use ComparisonDirection::{Eq, Ge, Gt, Le, Lt, Ne};
+    let ordering = match (x, y) {
+        (Scalar::Complex(a, b), Scalar::Complex(c, d)) => {
+            let equal = a == c && b == d;
+            return match direction {
+                Eq => Some(equal),
+                Ne => Some(!equal),
+                Ge | Gt | Le | Lt => None,
+            };
+        }
+        (Scalar::Float(x), Scalar::Float(y)) if order == ComparisonType::TotalOrder => Some(x.total_cmp(&y)),
+        (x, y) => order_of(x, y)?,
+    };
+    Some(match direction {
+        Eq => ordering == Some(Ordering::Equal),
+        Ne => ordering != Some(Ordering::Equal),
+        Ge => matches!(ordering, Some(Ordering::Greater | Ordering::Equal)),
+        Gt => ordering == Some(Ordering::Greater),
+        Le => matches!(ordering, Some(Ordering::Less | Ordering::Equal)),
+        Lt => ordering == Some(Ordering::Less),
+    })
+}
+
+/// The order of two numbers of one kind; the inner `None` is "unordered".
+fn order_of(x: Scalar, y: Scalar) -> Option<Option<Ordering>> {
+    match (x, y) {
+        (Scalar::Pred(x), Scalar::Pred(y)) => Some(x.partial_cmp(&y)),
+        (Scalar::Signed(x), Scalar::Signed(y)) => Some(x.partial_cmp(&y)),
+        (Scalar::Unsigned(x), Scalar::Unsigned(y)) => Some(x.partial_cmp(&y)),
+        (Scalar::Float(x), Scalar::Float(y)) => Some(x.partial_cmp(&y)),
+        _ => None,
+    }
+}
+
+fn unary(op: &Op) -> Option<Unary> {
+    Some(match op {
+        Op::Abs {} => Unary::Abs,
+        Op::Acos {} => Unary::Acos,
+        Op::Acosh {} => Unary::Acosh,
+        Op::Asin {} => Unary::Asin,
+        Op::Asinh {} => Unary::Asinh,
+        Op::Atanh {} => Unary::Atanh,
+        Op::Cbrt {} => Unary::Cbrt,
+        Op::Ceil {} => Unary::Ceil,
+        Op::Copy {} => Unary::Copy,
+        Op::Cos {} => Unary::Cos,
+        Op::Cosh {} => Unary::Cosh,
+        Op::CountLeadingZeros {} => Unary::CountLeadingZeros,
+        Op::Erf {} => Unary::Erf,
+        Op::Exp {} => Unary::Exp,
+        Op::Expm1 {} => Unary::Expm1,
+        Op::Floor {} => Unary::Floor,
+        Op::Imag {} => Unary::Imag,
+        Op::IsFinite {} => Unary::IsFinite,
+        Op::Log {} => Unary::Log,
+        Op::Log1p {} => Unary::Log1p,
+        Op::Logistic {} => Unary::Logistic,
+        Op::Negate {} => Unary::Negate,
+        Op::Not {} => Unary::Not,
+        Op::PopulationCount {} => Unary::PopulationCount,
+        Op::Real {} => Unary::Real,
+        Op::RoundNearestAfz {} => Unary::RoundNearestAfz,
+        Op::RoundNearestEven {} => Unary::RoundNearestEven,
+        Op::Rsqrt {} => Unary::Rsqrt,
+        Op::Sign {} => Unary::Sign,
+        Op::Sin {} => Unary::Sin,
+        Op::Sinh {} => Unary::Sinh,
+        Op::Sqrt {} => Unary::Sqrt,
+        Op::Tan {} => Unary::Tan,
+        Op::Tanh {} => Unary::Tanh,
+        _ => return None,
+    })
+}
+
+fn binary(op: &Op) -> Option<Binary> {
+    Some(match op {
+        Op::Add {} => Binary::Add,
+        Op::And {} => Binary::And,
+        Op::Atan2 {} => Binary::Atan2,
+        Op::Divide {} => Binary::Divide,
+        Op::Maximum {} => Binary::Maximum,
+        Op::Minimum {} => Binary::Minimum,
+        Op::Multiply {} => Binary::Multiply,
+        Op::Or {} => Binary::Or,
+        Op::Power {} => Binary::Power,
+        Op::Remainder {} => Binary::Remainder,
+        Op::ShiftLeft {} => Binary::ShiftLeft,
+        Op::ShiftRightArithmetic {} => Binary::ShiftRightArithmetic,
+        Op::ShiftRightLogical {} => Binary::ShiftRightLogical,
+        Op::Subtract {} => Binary::Subtract,
+        Op::Xor {} => Binary::Xor,
+        _ => return None,
+    })
+}

@@ -1,0 +1,109 @@
+//! The evaluator's state: what is left of its budget, and the random number generator's counter.
+
+use hlo::{ComputationId, Module, Op};
+use shape::{ArrayShape, Literal, Shape, ShapeIndex};
+use support::{Error, Result};
+
+/// How much an evaluation may use. An evaluation that needs more ends with an `Unsupported` error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Elementary steps: about one for each element written, multiply-add, or instruction of a scalar computation.
+    pub max_steps: u64,
+    /// Bytes of all values that are alive at one time, the next instruction's working memory included: 32 bytes for
+    /// each element of its result.
+    pub max_live_bytes: u64,
+    /// How deep computations may call each other.
+    pub max_depth: usize,
+}
+
+impl Default for Limits {
+    /// Enough for real models: 2^40 steps, 16 GiB, 64 calls.
+    fn default() -> Self {
+        Self { max_steps: 1 << 40, max_live_bytes: 1 << 34, max_depth: 64 }
+    }
+}
+
+/// Evaluates the entry of a module with default limits and a random state of 0.
+pub fn evaluate(module: &Module, arguments: &[Literal]) -> Result<Literal> {
+    Evaluator::new(module).evaluate(arguments)
+}
+
+/// Evaluates one computation with default limits and a random state of 0.
+pub fn evaluate_computation(module: &Module, id: ComputationId, arguments: &[Literal]) -> Result<Literal> {
+    Evaluator::new(module).evaluate_computation(id, arguments)
+}
+
+/// Evaluates one instruction with default limits, such as for folding constants. `module` holds the computations that
+/// `op` calls. Parameters have no value, so they are an error.
+pub fn evaluate_instruction(
+    module: &Module,
+    op: &Op,
+    shape: &Shape,
+    operands: &[&Literal],
+) -> Result<Literal> {
+    Evaluator::new(module).evaluate_instruction(op, shape, operands)
+}
+
+/// An interpreter of one module. The random state and what is left of the limits last as long as the evaluator.
+#[derive(Debug)]
+pub struct Evaluator<'m> {
+    pub(crate) module: &'m Module,
+    pub(crate) limits: Limits,
+    pub(crate) steps_left: u64,
+    pub(crate) live_bytes: u64,
+    pub(crate) depth: usize,
+    pub(crate) random_state: u128,
+}
+
+impl<'m> Evaluator<'m> {
+    /// An evaluator with default limits.
+    pub fn new(module: &'m Module) -> Self {
+        Self::with_limits(module, Limits::default())
+    }
+
+    /// An evaluator with given limits.
+    pub fn with_limits(module: &'m Module, limits: Limits) -> Self {
+        Self { module, limits, steps_left: limits.max_steps, live_bytes: 0, depth: 0, random_state: 0 }
+    }
+
+    /// The counter that the next `rng-get-and-update-state` returns; initially 0.
+    pub fn random_state(&self) -> u128 {
+        self.random_state
+    }
+
+    /// Evaluates the module's entry. The arguments must have the shapes of its parameters.
+    pub fn evaluate(&mut self, arguments: &[Literal]) -> Result<Literal> {
+        self.evaluate_computation(self.module.entry(), arguments)
+    }
+
+    /// Spends steps.
+    pub(crate) fn charge(&mut self, steps: u64) -> Result<()> {
+        self.steps_left = self.steps_left.checked_sub(steps).ok_or_else(|| {
+            Error::unsupported(format!(
+                "the evaluation takes more than {} steps; raise the limit, or look for a loop that does not end",
+                self.limits.max_steps
+            ))
+        })?;
+        Ok(())
+    }
+
+    /// Spends the product of some sizes as steps.
+    pub(crate) fn charge_product(&mut self, sizes: &[i64]) -> Result<()> {
+        self.charge(sizes.iter().fold(1u64, |product, &size| product.saturating_mul(size.max(0) as u64)))
+    }
+
+    /// Checks that a value of this shape may be allocated now.
+    pub(crate) fn check_allocation(&self, shape: &Shape) -> Result<()> {
+        let limit = self.limits.max_live_bytes;
+        let working =
+            |(_, leaf): &(ShapeIndex, &ArrayShape)| (leaf.element_count() as u64).saturating_mul(32);
+        let needed = shape.leaves().iter().map(working).fold(shape.byte_size(), u64::saturating_add);
+        if self.live_bytes.saturating_add(needed) > limit {
+            return Err(Error::unsupported(format!(
+                "the evaluation needs more than {limit} bytes at once ({} live, {shape} to come); raise the limit",
+                self.live_bytes
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! `fft`: discrete Fourier transforms along the last dimensions, in `f64`.
+
+use crate::array::{array, check_array, from_scalars};
+use crate::complex::{Complex, add, conjugate, multiply};
+use crate::contraction::terms;
+use crate::evaluator::Evaluator;
+use hlo::FftType;
+use shape::index::row_major_strides;
+use shape::{Literal, Scalar, Shape};
+use support::{Error, Result};
+
+impl Evaluator<'_> {
+    /// Forward transforms are not scaled, inverse ones by the reciprocal of their length. `rfft` keeps the first half
+    /// of the spectrum, `irfft` starts from it.
+    pub(crate) fn fft(
+        &mut self,
+        shape: &Shape,
+        operand: &Literal,
+        fft_type: FftType,
+        lengths: &[i64],
+    ) -> Result<Literal> {
+        let result = array(shape)?;
+        check_array(operand)?;
+        let sizes = operand.array_shape().sizes();
+        let (Some(&last), true) = (lengths.last(), lengths.len() <= sizes.len()) else {
+            return Err(Error::invalid(format!("{lengths:?} are no lengths for {}", operand.shape())));
+        };
+        let mut array = Axes { values: terms(operand), sizes };
+        let (first, axis) = (array.sizes.len() - lengths.len(), array.sizes.len() - 1);
+        let spectrum = last / 2 + 1;
+        let wanted_last = if fft_type == FftType::Irfft { spectrum } else { last };
+        if array.sizes[axis] != wanted_last || array.sizes[first..axis] != lengths[..lengths.len() - 1] {
+            return Err(Error::invalid(format!("{} does not have lengths {lengths:?}", operand.shape())));
+        }
+        let count = (array.values.len() as u64).max(result.element_count() as u64);
+        self.charge(lengths.iter().fold(0u64, |sum, &n| sum.saturating_add(n as u64)).saturating_mul(count))?;
+        match fft_type {
+            FftType::Fft => (first..=axis).for_each(|d| array.transform(d, |x| dft(x, false))),
+            FftType::Ifft => (first..=axis).for_each(|d| array.transform(d, inverse)),
+            FftType::Rfft => {
+                array.transform(axis, |x| {
+                    let mut all = dft(x, false);
+                    all.truncate(spectrum as usize);
+                    all
+                });
+                (first..axis).for_each(|d| array.transform(d, |x| dft(x, false)));
+            }
+            FftType::Irfft => {
+                (first..axis).for_each(|d| array.transform(d, inverse));
+                array.transform(axis, |x| inverse(&hermitian(x, last as usize)));
+            }
+        }
+        if array.sizes != result.sizes() {
+            return Err(Error::invalid(format!(
+                "the transform gives {:?}, but the result is {result}",
+                array.sizes
+            )));
+        }
+        let to_scalar = |[re, im]: Complex| {
+            if result.element_type.is_complex() { Scalar::Complex(re, im) } else { Scalar::Float(re) }
+        };
+        Ok(from_scalars(&result, array.values.into_iter().map(to_scalar)))
+    }
+}
+
+/// An array to transform along one axis after the other.
+struct Axes {
+    values: Vec<Complex>,
+    sizes: Vec<i64>,
+}
+
+impl Axes {
+    /// Replaces every line along an axis; all lines get the same new length.
+    fn transform(&mut self, axis: usize, function: impl Fn(&[Complex]) -> Vec<Complex>) {
+        let stride = row_major_strides(&self.sizes)[axis] as usize;
+        let length = self.sizes[axis] as usize;
+        let block = stride * length;
+        if self.values.is_empty() || block == 0 {
+            return;
+        }
+        let mut values = Vec::with_capacity(self.values.len());
+        for chunk in self.values.chunks_exact(block) {
+            let lines: Vec<Vec<Complex>> = (0..stride)
+                .map(|offset| {
+                    function(&chunk.iter().skip(offset).step_by(stride).copied().collect::<Vec<_>>())
+                })
+                .collect();
+            let new_length = lines[0].len();
+            self.sizes[axis] = new_length as i64;
+            values.extend((0..new_length).flat_map(|i| lines.iter().map(move |line| line[i])));
+        }
+        self.values = values;
+    }
+}
+
+/// The whole spectrum of a real signal from its first half.
+fn hermitian(half: &[Complex], length: usize) -> Vec<Complex> {
+    let mirrored = |k: usize| if k < half.len() { half[k] } else { conjugate(half[length - k]) };
+    let mut whole: Vec<Complex> = (0..length).map(mirrored).collect();
+    if let Some(first) = whole.first_mut() {
+        first[1] = 0.0;
+    }
+    if length % 2 == 0 && length > 0 {
+        whole[length / 2][1] = 0.0;
+    }
+    whole
+}
+
+fn inverse(x: &[Complex]) -> Vec<Complex> {
+    let scale = 1.0 / x.len() as f64;
+    dft(x, true).into_iter().map(|[re, im]| [re * scale, im * scale]).collect()
+}
+
+/// Cooley and Tukey's recursion over the prime factors of the length.
+fn dft(x: &[Complex], is_inverse: bool) -> Vec<Complex> {
+    let n = x.len();
+    if n <= 1 {
+        return x.to_vec();
+    }
+    let factor = (2..).take_while(|p| p * p <= n).find(|p| n.is_multiple_of(*p)).unwrap_or(n);
+    let part = n / factor;
+    let parts: Vec<Vec<Complex>> = (0..factor)
+        .map(|r| dft(&x.iter().skip(r).step_by(factor).copied().collect::<Vec<_>>(), is_inverse))
+        .collect();
+    let turn = if is_inverse { 1.0 } else { -1.0 } * std::f64::consts::TAU / n as f64;
+    let roots: Vec<Complex> =
+        (0..n).map(|k| [libm::cos(turn * k as f64), libm::sin(turn * k as f64)]).collect();
+    (0..n)
+        .map(|k| {
+            let terms = parts
+                .iter()
+                .enumerate()
+                .map(|(r, part_values)| multiply(roots[r * k % n], part_values[k % part]));
+            terms.fold([0.0, 0.0], add)
+        })
+        .collect()
+}

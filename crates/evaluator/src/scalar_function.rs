@@ -1,0 +1,147 @@
+//! Computations on scalars, as `reduce`, `sort` and others call them for each element.
+
+use crate::computation::scalar;
+use crate::elementwise::{Binary, Function, apply_binary};
+use crate::evaluator::Evaluator;
+use hlo::{Computation, ComputationId, InstructionId, Op};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use std::collections::BTreeMap;
+use support::{Error, Result};
+
+/// A computation to call with scalars.
+pub(crate) struct Callee {
+    id: ComputationId,
+    /// The computation as a list of steps, if it is elementwise throughout.
+    steps: Option<Steps>,
+    /// Whether it is just one of these on its two parameters.
+    binary: Option<Binary>,
+    parameter_types: Vec<PrimitiveType>,
+}
+
+struct Steps {
+    steps: Vec<Step>,
+    results: Vec<usize>,
+}
+
+enum Step {
+    Parameter(usize),
+    Constant(Scalar),
+    Apply { function: Function, result: PrimitiveType, types: Vec<PrimitiveType>, operands: Vec<usize> },
+}
+
+impl Evaluator<'_> {
+    /// Prepares a computation of `parameters` scalars.
+    pub(crate) fn callee(&self, id: ComputationId, parameters: usize) -> Result<Callee> {
+        let Some(computation) = self.module.get(id) else {
+            return Err(Error::internal(format!("{id} is no computation of module {}", self.module.name())));
+        };
+        let scalar_type = |&p: &InstructionId| match computation[p].shape().as_array() {
+            Some(array) if array.rank() == 0 => Some(array.element_type),
+            _ => None,
+        };
+        let types: Option<Vec<PrimitiveType>> = computation.parameters().iter().map(scalar_type).collect();
+        match types {
+            Some(parameter_types) if parameter_types.len() == parameters => {
+                let (steps, binary) = (steps_of(computation), binary_of(computation));
+                Ok(Callee { id, steps, binary, parameter_types })
+            }
+            _ => Err(Error::invalid(format!("{} must take {parameters} scalars", computation.name()))),
+        }
+    }
+
+    /// Calls a computation; the results are those of its root, one for each element of a tuple.
+    pub(crate) fn apply(&mut self, callee: &Callee, arguments: &[Scalar]) -> Result<Vec<Scalar>> {
+        if let Some(steps) = &callee.steps {
+            self.charge(steps.steps.len() as u64)?;
+            return steps.run(arguments);
+        }
+        let literal = |(&element_type, &argument): (&PrimitiveType, &Scalar)| {
+            Literal::from_scalars(ArrayShape::new(element_type, &[]), [argument])
+        };
+        let literals: Vec<Literal> = callee.parameter_types.iter().zip(arguments).map(literal).collect();
+        match self.evaluate_computation(callee.id, &literals)? {
+            Literal::Tuple(elements) => elements.iter().map(scalar).collect(),
+            array @ Literal::Array { .. } => Ok(vec![scalar(&array)?]),
+        }
+    }
+
+    /// One step of an accumulation. A lone `add` or `multiply` keeps the accumulator in `f64`; the caller rounds it.
+    pub(crate) fn accumulate(
+        &mut self,
+        callee: &Callee,
+        accumulators: &[Scalar],
+        values: &[Scalar],
+    ) -> Result<Vec<Scalar>> {
+        if let (Some(function @ (Binary::Add | Binary::Multiply)), &[x], &[y]) =
+            (callee.binary, accumulators, values)
+        {
+            self.charge(1)?;
+            let sum = apply_binary(function, callee.parameter_types[0], x, y);
+            return sum.map(|sum| vec![sum]).ok_or_else(|| Error::invalid("an accumulation of mixed types"));
+        }
+        self.apply(callee, &[accumulators, values].concat())
+    }
+}
+
+impl Steps {
+    fn run(&self, arguments: &[Scalar]) -> Result<Vec<Scalar>> {
+        let mut values: Vec<Scalar> = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            let value = match step {
+                Step::Parameter(number) => arguments[*number],
+                Step::Constant(value) => *value,
+                Step::Apply { function, result, types, operands } => {
+                    let operands: Vec<Scalar> = operands.iter().map(|&o| values[o]).collect();
+                    function.apply(*result, types, &operands)?
+                }
+            };
+            values.push(value);
+        }
+        Ok(self.results.iter().map(|&r| values[r]).collect())
+    }
+}
+
+/// The steps of a computation all of whose instructions are elementwise functions of scalars.
+fn steps_of(computation: &Computation) -> Option<Steps> {
+    let root = computation.root();
+    let mut positions = BTreeMap::new();
+    let mut steps = Vec::new();
+    for id in computation.post_order() {
+        let instruction = &computation[id];
+        if id == root && matches!(instruction.op(), Op::Tuple {}) {
+            continue;
+        }
+        let result = instruction.shape().as_array().filter(|a| a.rank() == 0)?.element_type;
+        let step = match instruction.op() {
+            Op::Parameter { number } => Step::Parameter(*number),
+            Op::Constant { literal } => Step::Constant(literal.scalar_at(0)),
+            op => {
+                let operands = instruction.operands();
+                let types = operands.iter().map(|&o| Some(computation[o].shape().as_array()?.element_type));
+                Step::Apply {
+                    function: Function::of(op)?,
+                    result,
+                    types: types.collect::<Option<_>>()?,
+                    operands: operands.iter().map(|o| positions.get(o).copied()).collect::<Option<_>>()?,
+                }
+            }
+        };
+        positions.insert(id, steps.len());
+        steps.push(step);
+    }
+    let results = match computation[root].op() {
+        Op::Tuple {} => computation[root].operands().to_vec(),
+        _ => vec![root],
+    };
+    let results = results.iter().map(|r| positions.get(r).copied()).collect::<Option<_>>()?;
+    Some(Steps { steps, results })
+}
+
+fn binary_of(computation: &Computation) -> Option<Binary> {
+    let root = &computation[computation.root()];
+    let (&[x, y], &[p, q]) = (root.operands(), computation.parameters()) else { return None };
+    match Function::of(root.op()) {
+        Some(Function::Binary(function)) if (x, y) == (p, q) || (x, y) == (q, p) => Some(function),
+        _ => None,
+    }
+}
