@@ -65,7 +65,11 @@ impl Computation {
             self.parameters.push(id);
         }
         for &operand in operands {
-            add_user(self.expect_mut(operand), id);
+            // The newest instruction is the last user if it is one.
+            let users = &mut self.expect_mut(operand).users;
+            if users.last() != Some(&id) {
+                users.push(id);
+            }
         }
         self.names.insert(name.clone(), id);
         let users = Vec::new();

@@ -10,6 +10,7 @@ mod infer;
 mod instruction;
 mod module;
 mod opcode;
+pub mod text;
 
 pub use attributes::*;
 pub use builder::ComputationBuilder;
@@ -18,3 +19,4 @@ pub use infer::infer_shape;
 pub use instruction::{Instruction, OpMetadata};
 pub use module::{AliasKind, ComputationId, InputOutputAlias, Module};
 pub use opcode::{Arity, Op, Opcode, Traits};
+pub use text::{PrintOptions, parse};

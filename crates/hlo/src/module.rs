@@ -39,6 +39,7 @@ pub struct InputOutputAlias {
 pub struct Module {
     name: String,
     computations: IdVec<ComputationId, Option<Computation>>,
+    names: BTreeSet<String>,
     entry: Option<ComputationId>,
     input_output_alias: Vec<InputOutputAlias>,
 }
@@ -46,7 +47,13 @@ pub struct Module {
 impl Module {
     /// A module without computations; it needs an entry before anyone else may see it.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), computations: IdVec::new(), entry: None, input_output_alias: Vec::new() }
+        Self {
+            name: name.into(),
+            computations: IdVec::new(),
+            names: BTreeSet::new(),
+            entry: None,
+            input_output_alias: Vec::new(),
+        }
     }
 
     /// The name.
@@ -56,12 +63,12 @@ impl Module {
 
     /// Adds a computation; a name that is taken gets a suffix.
     pub fn add_computation(&mut self, mut computation: Computation) -> ComputationId {
-        let taken = |name: &str| self.computations().any(|(_, c)| c.name() == name);
-        if taken(computation.name()) {
+        if self.names.contains(computation.name()) {
             let stem = computation.name().to_owned();
-            let free = (1..).map(|n| format!("{stem}.{n}")).find(|name| !taken(name));
+            let free = (1..).map(|n| format!("{stem}.{n}")).find(|name| !self.names.contains(name));
             computation.set_name(free.expect("some suffix is free"));
         }
+        self.names.insert(computation.name().to_owned());
         self.computations.push(Some(computation))
     }
 
@@ -83,6 +90,11 @@ impl Module {
     /// The entry's id. Panics before one is set.
     pub fn entry(&self) -> ComputationId {
         self.entry.expect("a finished module has an entry")
+    }
+
+    /// The entry's id, or `None` before one is set.
+    pub fn entry_if_set(&self) -> Option<ComputationId> {
+        self.entry
     }
 
     /// The entry.
@@ -135,7 +147,10 @@ impl Module {
         let reachable: BTreeSet<ComputationId> = self.post_order().into_iter().collect();
         let mut removed = false;
         for id in self.computations.ids().filter(|id| !reachable.contains(id)) {
-            removed |= self.computations[id].take().is_some();
+            if let Some(computation) = self.computations[id].take() {
+                self.names.remove(computation.name());
+                removed = true;
+            }
         }
         removed
     }

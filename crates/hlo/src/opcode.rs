@@ -6,7 +6,9 @@
 
 use crate::attributes::*;
 use crate::module::ComputationId;
+use crate::text::{AttributePrinter, AttributeReader};
 use shape::Literal;
+use support::Result;
 
 /// How many operands an opcode takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +46,11 @@ const fn exactly(count: usize) -> Arity {
     Arity::Exactly(count)
 }
 
+// A field is `name: type`, then `as "text"` where XLA's text has another name for it, then `= value` where the text may
+// leave it out because it is that value.
 macro_rules! opcodes {
-    ($($variant:ident = $text:literal, $arity:expr, { $($field:ident : $type:ty),* }, $traits:ident;)*) => {
+    ($($variant:ident = $text:literal, $arity:expr,
+       { $($field:ident : $type:ty $(as $attribute:literal)? $(= $default:expr)?),* }, $traits:ident;)*) => {
         /// An opcode with its payload, each field named as XLA's text spells it.
         #[derive(Clone, Debug, PartialEq)]
         #[expect(missing_docs, reason = "XLA's operation semantics document each opcode and attribute")]
@@ -66,6 +71,31 @@ macro_rules! opcodes {
                 match self {
                     $(Self::$variant { .. } => Opcode::$variant,)*
                 }
+            }
+        }
+
+        impl Op {
+            /// Writes the attributes in the payload's order, without those that are at their default.
+            pub(crate) fn print_attributes(&self, printer: &mut AttributePrinter<'_>) {
+                match self {
+                    $(Self::$variant { $($field),* } => {
+                        $(printer.field([$($attribute,)? stringify!($field)][0], $field, &[$($default)?]);)*
+                        let _ = printer;
+                    })*
+                }
+            }
+
+            /// The opcode with the payload that these attributes spell.
+            pub(crate) fn parse_attributes(
+                opcode: Opcode,
+                reader: &mut AttributeReader<'_, '_>,
+            ) -> Result<Self> {
+                let _ = &reader;
+                Ok(match opcode {
+                    $(Opcode::$variant => Self::$variant {
+                        $($field: reader.field([$($attribute,)? stringify!($field)][0], &[$($default)?])?),*
+                    },)*
+                })
             }
         }
 
@@ -128,30 +158,30 @@ opcodes! {
     BatchNormTraining     = "batch-norm-training",      exactly(3),  { epsilon: f32, feature_index: usize },      NONE;
     Bitcast               = "bitcast",                  exactly(1),  {},                                          REINDEXES;
     BitcastConvert        = "bitcast-convert",          exactly(1),  {},                                          NONE;
-    Broadcast             = "broadcast",                exactly(1),  { dimensions: Dims },                        REINDEXES;
+    Broadcast             = "broadcast",                exactly(1),  { dimensions: Dims = Dims::new() },                        REINDEXES;
     Call                  = "call",                     VARIADIC,    { to_apply: ComputationId },                 NONE;
     Cbrt                  = "cbrt",                     exactly(1),  {},                                          ELEMENTWISE;
     Ceil                  = "ceil",                     exactly(1),  {},                                          ELEMENTWISE;
-    Cholesky              = "cholesky",                 exactly(1),  { lower: bool },                             NONE;
+    Cholesky              = "cholesky",                 exactly(1),  { lower: bool = false },                             NONE;
     Clamp                 = "clamp",                    exactly(3),  {},                                          NONE;
     CollectiveBroadcast   = "collective-broadcast",     VARIADIC,    { attributes: RawAttributes },               SIDE_EFFECT;
     CollectivePermute     = "collective-permute",       VARIADIC,    { attributes: RawAttributes },               SIDE_EFFECT;
     CollectivePermuteDone = "collective-permute-done",  exactly(1),  { attributes: RawAttributes },               SIDE_EFFECT;
     CollectivePermuteStart = "collective-permute-start", VARIADIC,   { attributes: RawAttributes },               SIDE_EFFECT;
-    Compare               = "compare",                  exactly(2),  { direction: ComparisonDirection, comparison_type: ComparisonType }, ELEMENTWISE;
+    Compare               = "compare",                  exactly(2),  { direction: ComparisonDirection, comparison_type: ComparisonType as "type" = ComparisonType::Default }, ELEMENTWISE;
     Complex               = "complex",                  exactly(2),  {},                                          ELEMENTWISE;
-    Concatenate           = "concatenate",              VARIADIC,    { dimension: usize },                        NONE;
+    Concatenate           = "concatenate",              VARIADIC,    { dimension: usize as "dimensions" },                        NONE;
     Conditional           = "conditional",              VARIADIC,    { branch_computations: Vec<ComputationId> }, NONE;
     Constant              = "constant",                 exactly(0),  { literal: Literal },                        NONE;
     Convert               = "convert",                  exactly(1),  {},                                          ELEMENTWISE;
-    Convolution           = "convolution",              exactly(2),  { window: Window, dim_labels: ConvolutionDimensionNumbers, feature_group_count: i64, batch_group_count: i64 }, NONE;
+    Convolution           = "convolution",              exactly(2),  { window: Window = Window::default(), dim_labels: ConvolutionDimensionNumbers, feature_group_count: i64 = 1, batch_group_count: i64 = 1 }, NONE;
     Copy                  = "copy",                     exactly(1),  {},                                          ELEMENTWISE;
     CopyDone              = "copy-done",                exactly(1),  { attributes: RawAttributes },               SIDE_EFFECT;
     CopyStart             = "copy-start",               exactly(1),  { attributes: RawAttributes },               SIDE_EFFECT;
     Cos                   = "cosine",                   exactly(1),  {},                                          ELEMENTWISE;
     Cosh                  = "cosh",                     exactly(1),  {},                                          ELEMENTWISE;
     CountLeadingZeros     = "count-leading-zeros",      exactly(1),  {},                                          ELEMENTWISE;
-    CustomCall            = "custom-call",              VARIADIC,    { custom_call_target: String, backend_config: String, custom_call_has_side_effect: bool }, NONE;
+    CustomCall            = "custom-call",              VARIADIC,    { custom_call_target: String, backend_config: String = String::new(), custom_call_has_side_effect: bool = false }, NONE;
     Divide                = "divide",                   exactly(2),  {},                                          ELEMENTWISE;
     Domain                = "domain",                   exactly(1),  { attributes: RawAttributes },               SIDE_EFFECT;
     Dot                   = "dot",                      exactly(2),  { dot_dimension_numbers: DotDimensionNumbers }, NONE;
@@ -164,8 +194,8 @@ opcodes! {
     Fft                   = "fft",                      exactly(1),  { fft_type: FftType, fft_length: Sizes },    NONE;
     Floor                 = "floor",                    exactly(1),  {},                                          ELEMENTWISE;
     Fusion                = "fusion",                   VARIADIC,    { kind: FusionKind, calls: ComputationId },  NONE;
-    Gather                = "gather",                   exactly(2),  { gather_dimension_numbers: GatherDimensionNumbers, slice_sizes: Sizes, indices_are_sorted: bool }, NONE;
-    GetDimensionSize      = "get-dimension-size",       exactly(1),  { dimension: usize },                        NONE;
+    Gather                = "gather",                   exactly(2),  { gather_dimension_numbers: GatherDimensionNumbers, slice_sizes: Sizes, indices_are_sorted: bool = false }, NONE;
+    GetDimensionSize      = "get-dimension-size",       exactly(1),  { dimension: usize as "dimensions" },                        NONE;
     GetTupleElement       = "get-tuple-element",        exactly(1),  { index: usize },                            NONE;
     Imag                  = "imag",                     exactly(1),  {},                                          ELEMENTWISE;
     Infeed                = "infeed",                   exactly(1),  { attributes: RawAttributes },               SIDE_EFFECT;
@@ -174,7 +204,7 @@ opcodes! {
     Log                   = "log",                      exactly(1),  {},                                          ELEMENTWISE;
     Log1p                 = "log-plus-one",             exactly(1),  {},                                          ELEMENTWISE;
     Logistic              = "logistic",                 exactly(1),  {},                                          ELEMENTWISE;
-    Map                   = "map",                      VARIADIC,    { dimensions: Dims, to_apply: ComputationId }, NONE;
+    Map                   = "map",                      VARIADIC,    { dimensions: Dims = Dims::new(), to_apply: ComputationId }, NONE;
     Maximum               = "maximum",                  exactly(2),  {},                                          COMMUTATIVE;
     Minimum               = "minimum",                  exactly(2),  {},                                          COMMUTATIVE;
     Multiply              = "multiply",                 exactly(2),  {},                                          COMMUTATIVE;
@@ -193,10 +223,10 @@ opcodes! {
     Real                  = "real",                     exactly(1),  {},                                          ELEMENTWISE;
     Recv                  = "recv",                     exactly(1),  { attributes: RawAttributes },               SIDE_EFFECT;
     RecvDone              = "recv-done",                exactly(1),  { attributes: RawAttributes },               SIDE_EFFECT;
-    Reduce                = "reduce",                   VARIADIC,    { dimensions: Dims, to_apply: ComputationId }, NONE;
+    Reduce                = "reduce",                   VARIADIC,    { dimensions: Dims = Dims::new(), to_apply: ComputationId }, NONE;
     ReducePrecision       = "reduce-precision",         exactly(1),  { exponent_bits: u32, mantissa_bits: u32 },  ELEMENTWISE;
     ReduceScatter         = "reduce-scatter",           VARIADIC,    { attributes: RawAttributes },               SIDE_EFFECT;
-    ReduceWindow          = "reduce-window",            VARIADIC,    { window: Window, to_apply: ComputationId }, NONE;
+    ReduceWindow          = "reduce-window",            VARIADIC,    { window: Window = Window::default(), to_apply: ComputationId }, NONE;
     Remainder             = "remainder",                exactly(2),  {},                                          ELEMENTWISE;
     ReplicaId             = "replica-id",               exactly(0),  {},                                          NONE;
     Reshape               = "reshape",                  exactly(1),  {},                                          REINDEXES;
@@ -209,12 +239,12 @@ opcodes! {
     Rsqrt                 = "rsqrt",                    exactly(1),  {},                                          ELEMENTWISE;
     ScaledDot             = "scaled-dot",               exactly(4),  { attributes: RawAttributes },               NONE;
     Scan                  = "scan",                     VARIADIC,    { attributes: RawAttributes },               NONE;
-    Scatter               = "scatter",                  VARIADIC,    { scatter_dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool, unique_indices: bool, to_apply: ComputationId }, NONE;
+    Scatter               = "scatter",                  VARIADIC,    { scatter_dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool = false, unique_indices: bool = false, to_apply: ComputationId }, NONE;
     Select                = "select",                   exactly(3),  {},                                          ELEMENTWISE;
-    SelectAndScatter      = "select-and-scatter",       exactly(3),  { window: Window, select: ComputationId, scatter: ComputationId }, NONE;
+    SelectAndScatter      = "select-and-scatter",       exactly(3),  { window: Window = Window::default(), select: ComputationId, scatter: ComputationId }, NONE;
     Send                  = "send",                     exactly(2),  { attributes: RawAttributes },               SIDE_EFFECT;
     SendDone              = "send-done",                exactly(1),  { attributes: RawAttributes },               SIDE_EFFECT;
-    SetDimensionSize      = "set-dimension-size",       exactly(2),  { dimension: usize },                        NONE;
+    SetDimensionSize      = "set-dimension-size",       exactly(2),  { dimension: usize as "dimensions" },                        NONE;
     ShiftLeft             = "shift-left",               exactly(2),  {},                                          ELEMENTWISE;
     ShiftRightArithmetic  = "shift-right-arithmetic",   exactly(2),  {},                                          ELEMENTWISE;
     ShiftRightLogical     = "shift-right-logical",      exactly(2),  {},                                          ELEMENTWISE;
@@ -222,15 +252,15 @@ opcodes! {
     Sin                   = "sine",                     exactly(1),  {},                                          ELEMENTWISE;
     Sinh                  = "sinh",                     exactly(1),  {},                                          ELEMENTWISE;
     Slice                 = "slice",                    exactly(1),  { slice: Vec<SliceDimension> },              REINDEXES;
-    Sort                  = "sort",                     VARIADIC,    { dimension: usize, is_stable: bool, to_apply: ComputationId }, NONE;
+    Sort                  = "sort",                     VARIADIC,    { dimension: usize as "dimensions", is_stable: bool = false, to_apply: ComputationId }, NONE;
     Sqrt                  = "sqrt",                     exactly(1),  {},                                          ELEMENTWISE;
     StochasticConvert     = "stochastic-convert",       exactly(2),  {},                                          ELEMENTWISE;
     Subtract              = "subtract",                 exactly(2),  {},                                          ELEMENTWISE;
     Tan                   = "tan",                      exactly(1),  {},                                          ELEMENTWISE;
     Tanh                  = "tanh",                     exactly(1),  {},                                          ELEMENTWISE;
-    TopK                  = "topk",                     exactly(1),  { k: i64, largest: bool },                   NONE;
+    TopK                  = "topk",                     exactly(1),  { k: i64, largest: bool = true },                   NONE;
     Transpose             = "transpose",                exactly(1),  { dimensions: Dims },                        REINDEXES;
-    TriangularSolve       = "triangular-solve",         exactly(2),  { left_side: bool, lower: bool, unit_diagonal: bool, transpose_a: TriangularTranspose }, NONE;
+    TriangularSolve       = "triangular-solve",         exactly(2),  { left_side: bool = false, lower: bool = false, unit_diagonal: bool = false, transpose_a: TriangularTranspose = TriangularTranspose::NoTranspose }, NONE;
     Tuple                 = "tuple",                    VARIADIC,    {},                                          NONE;
     While                 = "while",                    exactly(1),  { condition: ComputationId, body: ComputationId }, NONE;
     Xor                   = "xor",                      exactly(2),  {},                                          COMMUTATIVE;

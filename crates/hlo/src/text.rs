@@ -1,0 +1,37 @@
+//! HLO text: the printer, which XLA's parser accepts, and the parser, which accepts what XLA prints.
+//!
+//! The grammar is that of `xla/hlo/parser/hlo_parser.cc`. What an opcode's attributes are is read off the opcode table:
+//! each payload type knows how it is spelled ([`attribute`]).
+
+mod attribute;
+mod computation;
+mod dimension_numbers;
+mod escape;
+mod instruction;
+mod lexer;
+mod literal;
+mod names;
+mod number;
+mod parser;
+mod printer;
+mod shape;
+
+pub(crate) use attribute::{AttributePrinter, AttributeReader};
+pub use parser::parse;
+pub use printer::{PrintOptions, print};
+
+use crate::module::Module;
+use std::fmt;
+
+impl Module {
+    /// The whole module as HLO text, every constant complete.
+    pub fn to_text(&self) -> String {
+        print(self, PrintOptions::default())
+    }
+}
+
+impl fmt::Display for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text())
+    }
+}

@@ -1,0 +1,360 @@
+//! Attributes: `name=value` behind an instruction's operands. Each payload type of the opcode table spells itself here.
+
+use super::escape::{unescape, write_quoted};
+use super::lexer::{Lexer, Token};
+use crate::attributes::*;
+use crate::module::ComputationId;
+use shape::{Literal, PrimitiveType};
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
+use support::Result;
+
+/// Writes an instruction's attributes, each with a comma before it.
+pub(crate) struct AttributePrinter<'a> {
+    pub(super) out: &'a mut String,
+    pub(super) computations: &'a BTreeMap<ComputationId, String>,
+    /// The element type of the first operand: a conditional on `pred` names its branches differently.
+    pub(super) first_operand: Option<PrimitiveType>,
+}
+
+impl AttributePrinter<'_> {
+    /// Writes a field of a payload, unless it is at its default.
+    pub(crate) fn field<T: Attribute>(&mut self, name: &str, value: &T, default: &[T]) {
+        if default.first() != Some(value) {
+            value.print(name, self);
+        }
+    }
+
+    /// Starts an attribute; the value is to be appended to what is returned.
+    fn name(&mut self, name: &str) -> &mut String {
+        write!(self.out, ", {name}=").expect("a string takes everything");
+        self.out
+    }
+
+    fn computation(&mut self, id: ComputationId) {
+        match self.computations.get(&id) {
+            Some(name) => self.out.push_str(name),
+            None => write!(self.out, "{id}").expect("a string takes everything"),
+        }
+    }
+}
+
+/// An attribute as it stands in the text.
+pub(super) struct RawAttribute<'t> {
+    pub(super) name: &'t str,
+    pub(super) name_start: usize,
+    pub(super) value: std::ops::Range<usize>,
+    pub(super) taken: bool,
+}
+
+/// Reads an instruction's attributes by name.
+pub(crate) struct AttributeReader<'a, 't> {
+    pub(super) text: &'t str,
+    /// The instruction, for errors.
+    pub(super) lexer: Lexer<'t>,
+    pub(super) attributes: Vec<RawAttribute<'t>>,
+    pub(super) computations: &'a BTreeMap<String, ComputationId>,
+}
+
+impl<'t> AttributeReader<'_, 't> {
+    /// The value of an attribute, which counts as known from then on.
+    pub(super) fn value(&mut self, name: &str) -> Option<Lexer<'t>> {
+        let attribute = self.attributes.iter_mut().find(|attribute| attribute.name == name)?;
+        attribute.taken = true;
+        Some(self.lexer.part(attribute.value.clone()))
+    }
+
+    /// Reads a field of a payload, or takes its default.
+    pub(crate) fn field<T: Attribute>(&mut self, name: &str, default: &[T]) -> Result<T> {
+        match T::parse(name, self)? {
+            Some(value) => Ok(value),
+            None => {
+                let default = default.first().cloned();
+                default.ok_or_else(|| self.lexer.error(&format!("the attribute '{name}' is missing")))
+            }
+        }
+    }
+}
+
+/// A type of the opcode table's payloads.
+pub(crate) trait Attribute: Sized + Clone + PartialEq {
+    /// Writes it under its name, or under several names of its own.
+    fn print(&self, name: &str, printer: &mut AttributePrinter<'_>);
+    /// Reads it; `None` if the text does not have it.
+    fn parse(name: &str, reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>>;
+}
+
+/// An attribute that is one value.
+pub(super) trait Value: Sized + Clone + PartialEq {
+    fn write(&self, out: &mut String);
+    fn read(lexer: &mut Lexer<'_>) -> Result<Self>;
+}
+
+impl<T: Value> Attribute for T {
+    fn print(&self, name: &str, printer: &mut AttributePrinter<'_>) {
+        self.write(printer.name(name));
+    }
+
+    fn parse(name: &str, reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>> {
+        let Some(mut lexer) = reader.value(name) else { return Ok(None) };
+        let value = T::read(&mut lexer)?;
+        lexer.expect_end()?;
+        Ok(Some(value))
+    }
+}
+
+fn write_display(value: impl Display, out: &mut String) {
+    write!(out, "{value}").expect("a string takes everything");
+}
+
+/// `{1,2}`.
+pub(super) fn write_list(values: &[impl Display], out: &mut String) {
+    out.push('{');
+    for (i, value) in values.iter().enumerate() {
+        out.push_str(if i > 0 { "," } else { "" });
+        write_display(value, out);
+    }
+    out.push('}');
+}
+
+/// `{a,b}`, each entry read by `read`.
+pub(super) fn read_list<'t, T>(
+    lexer: &mut Lexer<'t>,
+    mut read: impl FnMut(&mut Lexer<'t>) -> Result<T>,
+) -> Result<Vec<T>> {
+    lexer.expect_symbol('{')?;
+    let mut values = Vec::new();
+    while !lexer.eat_symbol('}') {
+        if !values.is_empty() {
+            lexer.expect_symbol(',')?;
+        }
+        values.push(read(lexer)?);
+    }
+    Ok(values)
+}
+
+impl Value for bool {
+    fn write(&self, out: &mut String) {
+        write_display(self, out);
+    }
+    fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
+        if lexer.eat(Token::Word("true")) {
+            return Ok(true);
+        }
+        if lexer.eat(Token::Word("false")) { Ok(false) } else { Err(lexer.expected("true or false")) }
+    }
+}
+
+impl Value for f32 {
+    fn write(&self, out: &mut String) {
+        super::number::write_element(PrimitiveType::F32, &self.to_le_bytes(), out);
+    }
+    fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
+        let mut bytes = Vec::new();
+        super::number::read_element(PrimitiveType::F32, lexer, &mut bytes)?;
+        Ok(<f32 as shape::NativeType>::read_le(&bytes))
+    }
+}
+
+impl Value for i64 {
+    fn write(&self, out: &mut String) {
+        write_display(self, out);
+    }
+    fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
+        lexer.expect_integer("an integer")
+    }
+}
+
+impl Value for u32 {
+    fn write(&self, out: &mut String) {
+        write_display(self, out);
+    }
+    fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
+        lexer.expect_integer("a number that is not negative")
+    }
+}
+
+impl Value for String {
+    fn write(&self, out: &mut String) {
+        write_quoted(self, out);
+    }
+    fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
+        // A backend's configuration may stand there as JSON without quotes.
+        if lexer.peek() == Token::Symbol('{') {
+            return Ok(lexer.take_rest().to_owned());
+        }
+        let Token::Quoted(inside) = lexer.peek() else { return Err(lexer.expected("a quoted string")) };
+        let text = unescape(inside).ok_or_else(|| lexer.error("the string has an escape that is none"))?;
+        lexer.take();
+        Ok(text)
+    }
+}
+
+/// A dimension number or an index; XLA spells the one dimension of `concatenate` and its like as a list of one.
+impl Attribute for usize {
+    fn print(&self, name: &str, printer: &mut AttributePrinter<'_>) {
+        let out = printer.name(name);
+        if name == "dimensions" { write_list(&[self], out) } else { write_display(self, out) }
+    }
+
+    fn parse(name: &str, reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>> {
+        let Some(mut lexer) = reader.value(name) else { return Ok(None) };
+        let is_list = name == "dimensions";
+        if is_list {
+            lexer.expect_symbol('{')?;
+        }
+        let value = lexer.expect_integer("a number that is not negative")?;
+        if is_list {
+            lexer.expect_symbol('}')?;
+        }
+        lexer.expect_end()?;
+        Ok(Some(value))
+    }
+}
+
+impl Value for Vec<usize> {
+    fn write(&self, out: &mut String) {
+        write_list(self, out);
+    }
+    fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
+        read_list(lexer, |lexer| lexer.expect_integer("a dimension number"))
+    }
+}
+
+impl Value for Vec<i64> {
+    fn write(&self, out: &mut String) {
+        write_list(self, out);
+    }
+    fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
+        read_list(lexer, |lexer| lexer.expect_integer("an integer"))
+    }
+}
+
+/// A constant's literal stands in the place of operands, so it is no attribute in the text.
+impl Attribute for Literal {
+    fn print(&self, _name: &str, _printer: &mut AttributePrinter<'_>) {}
+
+    fn parse(_name: &str, _reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>> {
+        Ok(None)
+    }
+}
+
+/// Takes the name of a computation that stands above.
+fn read_computation(
+    lexer: &mut Lexer<'_>,
+    computations: &BTreeMap<String, ComputationId>,
+) -> Result<ComputationId> {
+    let at = lexer.start();
+    let name = lexer.expect_name("the name of a computation")?;
+    let unknown = || lexer.error_at(at, &format!("unknown computation '{name}'"));
+    computations.get(name).copied().ok_or_else(unknown)
+}
+
+impl Attribute for ComputationId {
+    fn print(&self, name: &str, printer: &mut AttributePrinter<'_>) {
+        printer.name(name);
+        printer.computation(*self);
+    }
+
+    fn parse(name: &str, reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>> {
+        let Some(mut lexer) = reader.value(name) else { return Ok(None) };
+        let id = read_computation(&mut lexer, reader.computations)?;
+        lexer.expect_end()?;
+        Ok(Some(id))
+    }
+}
+
+/// The branches of a conditional: a list, or the true and the false computation where a predicate chooses.
+impl Attribute for Vec<ComputationId> {
+    fn print(&self, name: &str, printer: &mut AttributePrinter<'_>) {
+        if let ([on_true, on_false], Some(PrimitiveType::Pred)) = (&self[..], printer.first_operand) {
+            on_true.print("true_computation", printer);
+            return on_false.print("false_computation", printer);
+        }
+        printer.name(name).push('{');
+        for (i, &branch) in self.iter().enumerate() {
+            printer.out.push_str(if i > 0 { ", " } else { "" });
+            printer.computation(branch);
+        }
+        printer.out.push('}');
+    }
+
+    fn parse(name: &str, reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>> {
+        let Some(mut lexer) = reader.value(name) else {
+            let on_true = reader.field("true_computation", &[])?;
+            return Ok(Some(vec![on_true, reader.field("false_computation", &[])?]));
+        };
+        let branches = read_list(&mut lexer, |lexer| read_computation(lexer, reader.computations))?;
+        lexer.expect_end()?;
+        Ok(Some(branches))
+    }
+}
+
+/// Everything that is left, as written.
+impl Attribute for RawAttributes {
+    fn print(&self, _name: &str, printer: &mut AttributePrinter<'_>) {
+        for (name, value) in self {
+            printer.name(name).push_str(value);
+        }
+    }
+
+    fn parse(_name: &str, reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>> {
+        let text = reader.text;
+        let rest = reader.attributes.iter_mut().filter(|attribute| !attribute.taken);
+        let rest = rest.map(|attribute| {
+            attribute.taken = true;
+            (attribute.name.to_owned(), text[attribute.value.clone()].to_owned())
+        });
+        Ok(Some(rest.collect()))
+    }
+}
+
+/// Enums spelled by one word for each variant.
+macro_rules! words {
+    ($($type:ident: $what:literal { $($text:literal => $variant:ident),* $(,)? })*) => {$(
+        impl Value for $type {
+            fn write(&self, out: &mut String) {
+                out.push_str(match self { $(Self::$variant => $text,)* });
+            }
+            fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
+                $(if lexer.eat(Token::Word($text)) { return Ok(Self::$variant); })*
+                Err(lexer.expected($what))
+            }
+        }
+    )*};
+}
+
+words! {
+    ComparisonDirection: "EQ, NE, GE, GT, LE or LT" {
+        "EQ" => Eq, "NE" => Ne, "GE" => Ge, "GT" => Gt, "LE" => Le, "LT" => Lt,
+    }
+    FusionKind: "a kind of fusion such as kLoop" {
+        "kLoop" => Loop, "kInput" => Input, "kOutput" => Output, "kCustom" => Custom,
+    }
+    RandomDistribution: "rng_uniform or rng_normal" {
+        "rng_uniform" => Uniform, "rng_normal" => Normal,
+    }
+    RandomAlgorithm: "rng_default, rng_three_fry or rng_philox" {
+        "rng_default" => Default, "rng_three_fry" => ThreeFry, "rng_philox" => Philox,
+    }
+    FftType: "FFT, IFFT, RFFT or IRFFT" {
+        "FFT" => Fft, "IFFT" => Ifft, "RFFT" => Rfft, "IRFFT" => Irfft,
+    }
+    TriangularTranspose: "NO_TRANSPOSE, TRANSPOSE or ADJOINT" {
+        "NO_TRANSPOSE" => NoTranspose, "TRANSPOSE" => Transpose, "ADJOINT" => Adjoint,
+    }
+}
+
+impl Value for ComparisonType {
+    fn write(&self, out: &mut String) {
+        // The default depends on the operands and is not printed.
+        out.push_str("TOTALORDER");
+    }
+    fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
+        match lexer.take() {
+            Token::Word("TOTALORDER") => Ok(Self::TotalOrder),
+            Token::Word("FLOAT" | "SIGNED" | "UNSIGNED") => Ok(Self::Default),
+            _ => Err(lexer.error("a comparison's type is FLOAT, TOTALORDER, SIGNED or UNSIGNED")),
+        }
+    }
+}

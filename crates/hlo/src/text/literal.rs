@@ -1,0 +1,205 @@
+//! Literals: `1`, `{1, 2}`, `{ {1, 2}, {3, 4} }`, `(1, {2, 3})`.
+
+use super::lexer::{Lexer, Token};
+use super::number::{read_element, write_element};
+use shape::{ArrayShape, Literal, Shape};
+use support::Result;
+
+/// Appends a literal, every element of it, or `{...}` for an array of more elements than `limit`.
+pub(super) fn write_literal(literal: &Literal, limit: usize, out: &mut String) {
+    match literal {
+        Literal::Array { shape, data } => write_array(shape, data, limit, out),
+        Literal::Tuple(elements) => {
+            out.push('(');
+            for (i, element) in elements.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                write_literal(element, limit, out);
+            }
+            out.push(')');
+        }
+    }
+}
+
+fn write_array(shape: &ArrayShape, data: &[u8], limit: usize, out: &mut String) {
+    let (sizes, size) = (shape.sizes(), shape.element_type.byte_size());
+    let count = data.len() / size;
+    // An array without elements may still have more empty rows than a text can hold; nothing is lost by leaving them out.
+    if !sizes.is_empty() && (count > limit || (count == 0 && sizes[0] != 0)) {
+        return out.push_str("{...}");
+    }
+    if sizes.is_empty() {
+        return write_element(shape.element_type, data, out);
+    }
+    if count == 0 {
+        return out.push_str("{}");
+    }
+    let mut index = vec![0; sizes.len()];
+    let mut opened = sizes.len();
+    for element in data.chunks_exact(size) {
+        open_braces(opened, out);
+        write_element(shape.element_type, element, out);
+        // As many dimensions end behind this element as indices wrap around.
+        let mut wrapped = 0;
+        for (i, &size) in index.iter_mut().zip(&sizes).rev() {
+            *i += 1;
+            if *i < size {
+                break;
+            }
+            *i = 0;
+            wrapped += 1;
+        }
+        for closed in 0..wrapped {
+            out.push_str(if closed > 0 { " }" } else { "}" });
+        }
+        if wrapped < sizes.len() {
+            out.push_str(", ");
+        }
+        opened = wrapped;
+    }
+}
+
+/// `{ {` for two dimensions that begin.
+fn open_braces(count: usize, out: &mut String) {
+    for i in 0..count {
+        out.push_str(if i + 1 < count { "{ " } else { "{" });
+    }
+}
+
+/// Reads a literal of a shape. Every element stands in the text, so memory is bounded by the text's length.
+pub(super) fn read_literal(lexer: &mut Lexer<'_>, shape: &Shape) -> Result<Literal> {
+    match shape {
+        Shape::Array(array) => read_array(lexer, array),
+        Shape::Tuple(shapes) => {
+            lexer.expect_symbol('(')?;
+            let mut elements = Vec::with_capacity(shapes.len());
+            for (i, shape) in shapes.iter().enumerate() {
+                if i > 0 {
+                    lexer.expect_symbol(',')?;
+                }
+                elements.push(read_literal(lexer, shape)?);
+            }
+            lexer.expect_symbol(')')?;
+            Ok(Literal::Tuple(elements))
+        }
+        Shape::Token => Err(lexer.error("a token has no literal")),
+    }
+}
+
+fn read_array(lexer: &mut Lexer<'_>, shape: &ArrayShape) -> Result<Literal> {
+    if !shape.is_static() {
+        return Err(lexer.error(&format!("a constant of the dynamic shape {shape} has no text")));
+    }
+    let shape = ArrayShape::new(shape.element_type, &shape.sizes());
+    let mut data = Vec::new();
+    read_rows(lexer, &shape, &mut data)?;
+    let literal = Literal::from_bytes(shape, data.into());
+    literal.ok_or_else(|| lexer.error("the constant has another number of elements than its shape"))
+}
+
+/// Reads nested rows, without recursion: `seen[d]` is how many entries the open row of dimension `d` has.
+fn read_rows(lexer: &mut Lexer<'_>, shape: &ArrayShape, data: &mut Vec<u8>) -> Result<()> {
+    let sizes = shape.sizes();
+    let mut seen: Vec<i64> = Vec::new();
+    loop {
+        if seen.len() < sizes.len() && lexer.eat_symbol('{') {
+            seen.push(0);
+            if lexer.peek() == Token::Dots {
+                if shape.element_count() != 0 || seen.len() != 1 {
+                    return Err(lexer.error(
+                        "'...' stands for elements that the text lacks; print the constant completely",
+                    ));
+                }
+                lexer.take();
+                return lexer.expect_symbol('}');
+            }
+            if sizes[seen.len() - 1] != 0 {
+                continue;
+            }
+        } else if seen.len() == sizes.len() {
+            read_element(shape.element_type, lexer, data)?;
+            if let Some(row) = seen.last_mut() {
+                *row += 1;
+            }
+        } else {
+            return Err(lexer.expected("'{'"));
+        }
+        // Close the rows that are complete.
+        while let Some(&row) = seen.last() {
+            let dimension = seen.len() - 1;
+            if row != sizes[dimension] {
+                if lexer.eat_symbol(',') {
+                    break;
+                }
+                let size = sizes[dimension];
+                return Err(
+                    lexer.expected(&format!("{size} entries in dimension {dimension}, not {row}: ','"))
+                );
+            }
+            lexer.expect_symbol('}')?;
+            seen.pop();
+            if let Some(outer) = seen.last_mut() {
+                *outer += 1;
+            }
+        }
+        if seen.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shape::PrimitiveType;
+
+    fn text_of(literal: &Literal, limit: usize) -> String {
+        let mut out = String::new();
+        write_literal(literal, limit, &mut out);
+        out
+    }
+
+    fn read(shape: &Shape, text: &str) -> Result<Literal> {
+        let mut lexer = Lexer::new(text, 0);
+        let literal = read_literal(&mut lexer, shape)?;
+        lexer.expect_end()?;
+        Ok(literal)
+    }
+
+    #[test]
+    fn literals_nest_as_their_dimensions_do() {
+        let cube = Literal::from_elements(&[2, 1, 2], &[1i32, 2, 3, 4]);
+        assert_eq!(text_of(&cube, 4), "{ { {1, 2} }, { {3, 4} } }");
+        assert_eq!(text_of(&cube, 3), "{...}");
+        let tuple = Literal::Tuple(vec![Literal::scalar(true), Literal::from_elements(&[0], &[] as &[f32])]);
+        assert_eq!(text_of(&tuple, 9), "(true, {})");
+        for literal in [cube, tuple] {
+            assert_eq!(read(&literal.shape(), &text_of(&literal, 9)), Ok(literal));
+        }
+    }
+
+    #[test]
+    fn arrays_without_elements_read_back_however_many_empty_rows_they_have() {
+        let empty = Literal::from_elements(&[1 << 40, 0], &[] as &[f32]);
+        assert_eq!(text_of(&empty, 0), "{...}");
+        assert_eq!(read(&empty.shape(), "{...}"), Ok(empty));
+        let rows = Literal::from_elements(&[2, 0], &[] as &[f32]);
+        assert_eq!(read(&rows.shape(), "{ {}, {} }"), Ok(rows));
+    }
+
+    #[test]
+    fn wrong_shapes_are_refused() {
+        let shape = Shape::array(PrimitiveType::S32, &[2, 2]);
+        for text in [
+            "{{1,2}}",
+            "{{1,2},{3}}",
+            "{{1,2},{3,4},{5,6}}",
+            "{1,2,3,4}",
+            "{{1,2},{3,4,5}}",
+            "{...}",
+            "1",
+            "{{{1}}}",
+        ] {
+            assert!(read(&shape, text).is_err(), "{text}");
+        }
+    }
+}

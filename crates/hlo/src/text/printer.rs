@@ -1,0 +1,200 @@
+//! The printer.
+
+use super::attribute::{AttributePrinter, write_list};
+use super::escape::write_quoted;
+use super::literal::write_literal;
+use super::names::{computation_names, instruction_names, sanitized};
+use crate::computation::{Computation, InstructionId};
+use crate::instruction::{Instruction, OpMetadata};
+use crate::module::{AliasKind, ComputationId, Module};
+use crate::opcode::Op;
+use shape::Shape;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+const TAKES_EVERYTHING: &str = "a string takes everything";
+
+/// How much a text says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrintOptions {
+    /// Print the layouts that shapes carry.
+    pub layouts: bool,
+    /// Print `{...}` for constants of more elements. Such a text does not read back.
+    pub max_constant_elements: usize,
+    /// Print where instructions come from.
+    pub metadata: bool,
+}
+
+impl Default for PrintOptions {
+    /// Everything.
+    fn default() -> Self {
+        Self { layouts: true, max_constant_elements: usize::MAX, metadata: true }
+    }
+}
+
+impl PrintOptions {
+    /// For a human reader: no layouts, no metadata, no large constants.
+    pub fn short() -> Self {
+        Self { layouts: false, max_constant_elements: 10, metadata: false }
+    }
+}
+
+/// The module as HLO text: callees before callers, the entry last, operands before users.
+pub fn print(module: &Module, options: PrintOptions) -> String {
+    let mut out = format!("HloModule {}", sanitized(module.name()));
+    print_aliases(module, &mut out);
+    out.push('\n');
+    let names = computation_names(module);
+    for id in computation_order(module) {
+        out.push('\n');
+        let is_entry = module.entry_if_set() == Some(id);
+        out.push_str(if is_entry { "ENTRY " } else { "" });
+        out.push_str(&names[&id]);
+        out.push_str(" {\n");
+        print_instructions(&module[id], &names, options, &mut out);
+        out.push_str("}\n");
+    }
+    out
+}
+
+fn print_aliases(module: &Module, out: &mut String) {
+    if module.input_output_alias().is_empty() {
+        return;
+    }
+    out.push_str(", input_output_alias={ ");
+    for (i, alias) in module.input_output_alias().iter().enumerate() {
+        out.push_str(if i > 0 { ", " } else { "" });
+        write_list(&alias.output_index, out);
+        write!(out, ": ({}, ", alias.parameter_number).expect(TAKES_EVERYTHING);
+        write_list(&alias.parameter_index, out);
+        out.push_str(match alias.kind {
+            AliasKind::May => ", may-alias)",
+            AliasKind::Must => ", must-alias)",
+        });
+    }
+    out.push_str(" }");
+}
+
+/// All computations, in the order in which they were added but for callees, which come before their callers, and the
+/// entry, which comes last. Attributes that are kept as text may name computations that nothing else calls, so all are
+/// printed.
+fn computation_order(module: &Module) -> Vec<ComputationId> {
+    let entry = module.entry_if_set();
+    let ids = module.computations().map(|(id, _)| id).filter(|&id| Some(id) != entry);
+    depth_first(ids.chain(entry), |id| {
+        let called = module[id].instructions().flat_map(|(_, i)| i.op().called_computations());
+        called.filter(|&callee| module.get(callee).is_some()).collect()
+    })
+}
+
+/// All live instructions, in the order in which they were added but for operands that came later than their users.
+fn instruction_order(computation: &Computation) -> Vec<InstructionId> {
+    let ids = computation.instructions().map(|(id, _)| id);
+    depth_first(ids, |id| computation[id].operands().to_vec())
+}
+
+/// Everything reachable, what an item needs before the item, else in the order of the starts.
+fn depth_first<Id: Copy + Ord>(starts: impl Iterator<Item = Id>, needs: impl Fn(Id) -> Vec<Id>) -> Vec<Id> {
+    let mut order = Vec::new();
+    let mut seen = BTreeSet::new();
+    for start in starts {
+        let mut stack: Vec<(Id, std::vec::IntoIter<Id>)> = Vec::new();
+        if seen.insert(start) {
+            stack.push((start, needs(start).into_iter()));
+        }
+        while let Some((id, rest)) = stack.last_mut() {
+            match rest.next() {
+                Some(next) if seen.insert(next) => stack.push((next, needs(next).into_iter())),
+                Some(_) => {}
+                None => {
+                    order.push(*id);
+                    stack.pop();
+                }
+            }
+        }
+    }
+    order
+}
+
+fn print_instructions(
+    computation: &Computation,
+    computations: &BTreeMap<ComputationId, String>,
+    options: PrintOptions,
+    out: &mut String,
+) {
+    let names = instruction_names(computation);
+    for id in instruction_order(computation) {
+        let instruction = &computation[id];
+        let root = if computation.root_if_set() == Some(id) { "ROOT " } else { "" };
+        write!(out, "  {root}{} = ", names[&id]).expect(TAKES_EVERYTHING);
+        print_shape(instruction.shape(), options, out);
+        write!(out, " {}(", instruction.opcode().name()).expect(TAKES_EVERYTHING);
+        print_operands(instruction, &names, options, out);
+        out.push(')');
+        if !matches!(instruction.op(), Op::Parameter { .. } | Op::Constant { .. }) {
+            let first = instruction.operands().first().map(|&operand| computation[operand].shape());
+            let first_operand = first.and_then(Shape::as_array).map(|array| array.element_type);
+            instruction.op().print_attributes(&mut AttributePrinter { out, computations, first_operand });
+        }
+        if options.metadata {
+            print_metadata(instruction.metadata(), out);
+        }
+        out.push('\n');
+    }
+}
+
+fn print_shape(shape: &Shape, options: PrintOptions, out: &mut String) {
+    match shape {
+        Shape::Array(array) if !options.layouts && array.layout.is_some() => {
+            let plain = shape::ArrayShape { layout: None, ..array.clone() };
+            write!(out, "{plain}").expect(TAKES_EVERYTHING);
+        }
+        Shape::Tuple(elements) => {
+            out.push('(');
+            for (i, element) in elements.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                print_shape(element, options, out);
+            }
+            out.push(')');
+        }
+        Shape::Array(_) | Shape::Token => write!(out, "{shape}").expect(TAKES_EVERYTHING),
+    }
+}
+
+fn print_operands(
+    instruction: &Instruction,
+    names: &BTreeMap<InstructionId, String>,
+    options: PrintOptions,
+    out: &mut String,
+) {
+    match instruction.op() {
+        Op::Parameter { number } => write!(out, "{number}").expect(TAKES_EVERYTHING),
+        Op::Constant { literal } => write_literal(literal, options.max_constant_elements, out),
+        _ => {
+            let operands: Vec<&str> = instruction.operands().iter().map(|id| &names[id][..]).collect();
+            out.push_str(&operands.join(", "));
+        }
+    }
+}
+
+fn print_metadata(metadata: &OpMetadata, out: &mut String) {
+    if *metadata == OpMetadata::default() {
+        return;
+    }
+    out.push_str(", metadata={");
+    let mut blank = "";
+    let fields = [
+        ("op_type", &metadata.op_type),
+        ("op_name", &metadata.op_name),
+        ("source_file", &metadata.source_file),
+    ];
+    for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_empty()) {
+        write!(out, "{blank}{name}=").expect(TAKES_EVERYTHING);
+        write_quoted(value, out);
+        blank = " ";
+    }
+    if metadata.source_line != 0 {
+        write!(out, "{blank}source_line={}", metadata.source_line).expect(TAKES_EVERYTHING);
+    }
+    out.push('}');
+}
