@@ -1,0 +1,192 @@
+//! Names that the user chooses for C++ and C: the class and the entry point.
+
+use std::fmt;
+use support::{Error, Result};
+
+/// A class name with its namespaces, outermost first. All parts are C++ identifiers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CppClass {
+    namespaces: Vec<String>,
+    class_name: String,
+}
+
+impl CppClass {
+    /// The enclosing namespaces, outermost first; may be empty.
+    pub fn namespaces(&self) -> &[String] {
+        &self.namespaces
+    }
+
+    /// The name of the class alone.
+    pub fn class_name(&self) -> &str {
+        &self.class_name
+    }
+
+    /// All parts joined by `_`, as in the symbols of the metadata object.
+    pub fn symbol_part(&self) -> String {
+        let parts: Vec<&str> =
+            self.namespaces.iter().map(String::as_str).chain([self.class_name.as_str()]).collect();
+        parts.join("_")
+    }
+}
+
+impl fmt::Display for CppClass {
+    /// `foo::bar::Comp`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for namespace in &self.namespaces {
+            write!(f, "{namespace}::")?;
+        }
+        f.write_str(&self.class_name)
+    }
+}
+
+/// Parses `--cpp_class`: `[[::]namespace::]...Class`. Errors are worded as tfcompile words them, with what would work.
+pub fn parse_cpp_class(cpp_class: &str) -> Result<CppClass> {
+    if cpp_class.is_empty() {
+        return Err(Error::invalid("Must specify --cpp_class"));
+    }
+    let mut parts: Vec<&str> = cpp_class.split("::").collect();
+    if parts[0].is_empty() && parts.len() > 1 {
+        parts.remove(0);
+    }
+    let (class_name, namespaces) = parts.split_last().expect("split returns at least one part");
+    for namespace in namespaces {
+        validate_identifier(namespace, &format!("in namespace component of cpp_class: {cpp_class}"))?;
+    }
+    validate_identifier(class_name, &format!("in class name of cpp_class: {cpp_class}"))?;
+    if MEMBER_NAMES.contains(class_name) {
+        return Err(Error::invalid(format!(
+            "in class name of cpp_class: {cpp_class}: '{class_name}' is the name of a member that every \
+             generated class has; choose another"
+        )));
+    }
+    Ok(CppClass {
+        namespaces: namespaces.iter().map(ToString::to_string).collect(),
+        class_name: class_name.to_string(),
+    })
+}
+
+/// Checks `--entry_point`: a C identifier, no keyword of C or C++, not `main`.
+pub fn validate_entry_point(entry_point: &str) -> Result<()> {
+    validate_identifier(entry_point, &format!("in entry_point: {entry_point}"))?;
+    if entry_point == "main" {
+        return Err(Error::invalid(
+            "in entry_point: main: a program has a function of this name; choose another",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a text is an identifier of ASCII letters, digits and underscores that does not begin with a digit.
+pub fn is_identifier(text: &str) -> bool {
+    identifier_defect(text).is_none()
+}
+
+/// Whether a text is a word that C++17 or C11 keeps for itself.
+pub fn is_keyword(text: &str) -> bool {
+    KEYWORDS.contains(&text)
+}
+
+fn identifier_defect(text: &str) -> Option<&'static str> {
+    let mut chars = text.chars();
+    match chars.next() {
+        None => Some("empty identifier"),
+        Some(c) if c != '_' && !c.is_ascii_alphabetic() => Some("illegal leading char"),
+        Some(_) if chars.any(|c| c != '_' && !c.is_ascii_alphanumeric()) => Some("illegal char"),
+        Some(_) => None,
+    }
+}
+
+fn validate_identifier(text: &str, place: &str) -> Result<()> {
+    if let Some(defect) = identifier_defect(text) {
+        return Err(Error::invalid(format!(
+            "{defect}: {place} (use ASCII letters, digits and '_', not beginning with a digit)"
+        )));
+    }
+    if is_keyword(text) {
+        return Err(Error::invalid(format!("{place}: '{text}' is a C++ keyword; choose another name")));
+    }
+    Ok(())
+}
+
+/// Methods and tables that a generated class has whatever the graph: a class of such a name would hide them.
+#[rustfmt::skip]
+const MEMBER_NAMES: &[&str] = &[
+    "ArgSize", "GetArgName", "GetResultName", "GetVariableName", "HasNameIndices", "LookupArgIndex",
+    "LookupResultIndex", "LookupVariableIndex", "ProgramShape", "Run", "StaticData", "arg_data", "arg_size",
+    "args", "error_msg", "hlo_profile_printer_data", "hlo_profiling_enabled", "is_thunk_mode", "kArgNames",
+    "kArgs", "kNumArgs", "kNumResults", "kNumVariables", "kParameterNames", "kProfileCounters",
+    "kProfilePrinterData", "kProgramShape", "kResultNames", "kResults", "kVariableNames",
+    "kVariableResults", "num_args", "num_results", "num_variables", "profile_counters", "result_data",
+    "result_size", "results", "run_options", "set_arg_data", "set_error_msg", "set_parallel_for",
+    "set_thread_pool",
+];
+
+#[rustfmt::skip]
+const KEYWORDS: &[&str] = &[
+    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch",
+    "char", "char16_t", "char32_t", "char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept",
+    "const", "const_cast", "consteval", "constexpr", "constinit", "continue", "decltype", "default", "delete",
+    "do", "double", "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false", "float", "for",
+    "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq",
+    "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast",
+    "requires", "restrict", "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast",
+    "struct", "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid",
+    "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_parse_with_and_without_namespaces() {
+        let class = parse_cpp_class("foo::bar::Comp").unwrap();
+        assert_eq!(class.namespaces(), ["foo", "bar"]);
+        assert_eq!(class.class_name(), "Comp");
+        assert_eq!(class.symbol_part(), "foo_bar_Comp");
+        assert_eq!(parse_cpp_class("::foo::bar::Comp").unwrap(), class);
+        assert_eq!(parse_cpp_class("Comp").unwrap().to_string(), "Comp");
+        assert_eq!(parse_cpp_class("::Comp").unwrap().to_string(), "Comp");
+    }
+
+    #[test]
+    fn bad_classes_are_named_in_the_words_of_tfcompile() {
+        let cases = [
+            ("", "Must specify --cpp_class"),
+            ("a-b::c", "illegal char: in namespace component of cpp_class: a-b::c"),
+            ("a::::c", "empty identifier: in namespace component of cpp_class: a::::c"),
+            ("::", "empty identifier: in class name of cpp_class: ::"),
+            ("a::", "empty identifier: in class name of cpp_class: a::"),
+            ("::::a", "empty identifier: in namespace component of cpp_class: ::::a"),
+            ("a:b", "illegal char: in class name of cpp_class: a:b"),
+            ("a::9b", "illegal leading char: in class name of cpp_class: a::9b"),
+            ("a::B c", "illegal char: in class name of cpp_class: a::B c"),
+            ("new::B", "in namespace component of cpp_class: new::B: 'new' is a C++ keyword"),
+            ("a::é", "illegal leading char: in class name"),
+            ("a::Run", "'Run' is the name of a member"),
+        ];
+        for (class, message) in cases {
+            let error = parse_cpp_class(class).unwrap_err();
+            assert!(
+                error.message().starts_with(message) || error.message().contains(message),
+                "{class}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn entry_points_are_c_identifiers() {
+        assert!(validate_entry_point("__xla_tensorflow_compiler_aot_tests__test_graph_tfadd").is_ok());
+        for (name, message) in [
+            ("", "empty identifier: in entry_point"),
+            ("a-b", "illegal char: in entry_point: a-b"),
+            ("a:b", "illegal char: in entry_point: a:b"),
+            ("1a", "illegal leading char: in entry_point: 1a"),
+            ("int", "'int' is a C++ keyword"),
+            ("main", "a program has a function of this name"),
+        ] {
+            let error = validate_entry_point(name).unwrap_err();
+            assert!(error.message().contains(message), "{name}: {error}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The methods by which a program reaches buffers and their elements.
+
+use super::CppNames;
+use super::text::Text;
+use crate::Artifact;
+use crate::artifact::ArgumentKind;
+use crate::cpp_type::{cpp_type, remark};
+use shape::ArrayShape;
+
+/// Who may write through the accessors of a buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Feeds: the setter takes any pointer.
+    Feed,
+    /// Results: no setter.
+    Result,
+    /// Written variables.
+    Variable,
+    /// Read-only variables, whose memory may be constant.
+    ReadonlyVariable,
+}
+
+/// A buffer and the table it is found in.
+struct Buffer<'a> {
+    /// `arg_data` or `result_data`.
+    table: &'static str,
+    index: usize,
+    shape: &'a ArrayShape,
+    access: Access,
+}
+
+/// The number of parameters of the element accessor: none for rank 0 and for one element in one dimension.
+pub(super) fn parameters(shape: &ArrayShape) -> usize {
+    if shape.sizes() == [1] { 0 } else { shape.rank() }
+}
+
+/// Methods of the feeds, by position and by name.
+pub(super) fn arguments(out: &mut Text, artifact: &Artifact, names: &CppNames) {
+    for line in [
+        "Arguments, by position and by name. For argument N with elements of type T:",
+        "",
+        "  void set_argN_data(const void* data)  uses memory of the caller from the next Run on.",
+        "  T* argN_data()                        is the buffer.",
+        "  T& argN(dim0, dim1, ...)              is an element; indices are not checked.",
+        "  int argN_size() const                 is the buffer's size in bytes.",
+        "  int argN_count() const                is the number of elements.",
+    ] {
+        out.comment(line);
+    }
+    out.blank();
+    for (index, (argument, name)) in artifact.feeds().iter().zip(&names.feeds).enumerate() {
+        let buffer = Buffer { table: "arg_data", index, shape: &argument.shape, access: Access::Feed };
+        methods(out, &buffer, &format!("arg{index}"));
+        if let Some(name) = name {
+            methods(out, &buffer, &format!("arg_{name}"));
+        }
+    }
+}
+
+/// Methods of the fetches, by position and by name.
+pub(super) fn results(out: &mut Text, artifact: &Artifact, names: &CppNames) {
+    out.comment(
+        "Results, by position and by name, after a Run that returned true. The methods are those of the",
+    );
+    out.comment("arguments, but for the setter: results are in memory of the object.");
+    out.blank();
+    for (index, (result, name)) in artifact.fetches().iter().zip(&names.fetches).enumerate() {
+        let buffer = Buffer { table: "result_data", index, shape: &result.shape, access: Access::Result };
+        methods(out, &buffer, &format!("result{index}"));
+        if let Some(name) = name {
+            methods(out, &buffer, &format!("result_{name}"));
+        }
+    }
+}
+
+/// Methods of the variables, by name.
+pub(super) fn variables(out: &mut Text, artifact: &Artifact, names: &CppNames) {
+    for line in [
+        "Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(), var_X_count(). A",
+        "variable that the graph writes has its new value in the same buffer after Run. For one that it only",
+        "reads, T is const: its buffer may be constant memory if the caller has set it.",
+    ] {
+        out.comment(line);
+    }
+    out.blank();
+    let first = artifact.feed_count();
+    for (position, (variable, name)) in artifact.variables().iter().zip(&names.variables).enumerate() {
+        let readonly = variable.kind == ArgumentKind::Variable { readonly: true };
+        let access = if readonly { Access::ReadonlyVariable } else { Access::Variable };
+        let buffer = Buffer { table: "arg_data", index: first + position, shape: &variable.shape, access };
+        if let Some(name) = name {
+            methods(out, &buffer, &format!("var_{name}"));
+        }
+    }
+}
+
+/// All methods of one buffer under one name.
+fn methods(out: &mut Text, buffer: &Buffer<'_>, name: &str) {
+    let element = cpp_type(buffer.shape.element_type);
+    let (count, size) = (buffer.shape.element_count(), buffer.shape.byte_size());
+    if let Some(remark) = remark(buffer.shape.element_type) {
+        out.comment(remark);
+    }
+    let readonly = buffer.access == Access::ReadonlyVariable;
+    let mutable_element = if readonly { format!("const {element}") } else { element.to_string() };
+    let set_type = match buffer.access {
+        Access::Feed => Some("const void"),
+        Access::Variable | Access::ReadonlyVariable => Some(mutable_element.as_str()),
+        Access::Result => None,
+    };
+    if let Some(set_type) = set_type {
+        out.line(&format!(
+            "void set_{name}_data({set_type}* data) {{ set_arg_data({}, data); }}",
+            buffer.index
+        ));
+    }
+    for (element, constness) in [(mutable_element.as_str(), ""), (&format!("const {element}"), " const")] {
+        let data = format!("static_cast<{element}*>({}({}))", buffer.table, buffer.index);
+        let (indices, offset) = element_offset(buffer.shape);
+        out.line(&format!("{element}* {name}_data(){constness} {{ return {data}; }}"));
+        out.line(&format!("{element}& {name}({indices}){constness} {{ return {data}[{offset}]; }}"));
+    }
+    out.line(&format!("{} {name}_size() const {{ return {size}; }}", count_type(size)));
+    out.line(&format!("{} {name}_count() const {{ return {count}; }}", count_type(count as u64)));
+    out.blank();
+}
+
+/// The index parameters and the row-major position of the element. Strides rather than an array type, since C++ has
+/// no arrays without elements.
+fn element_offset(shape: &ArrayShape) -> (String, String) {
+    if parameters(shape) == 0 {
+        return (String::new(), "0".to_string());
+    }
+    let rank = shape.rank();
+    let indices: Vec<String> = (0..rank).map(|i| format!("::std::size_t dim{i}")).collect();
+    let mut stride: i64 = 1;
+    let mut terms = Vec::with_capacity(rank);
+    for dimension in (0..rank).rev() {
+        terms.push(match stride {
+            1 => format!("dim{dimension}"),
+            _ => format!("dim{dimension} * {stride}u"),
+        });
+        stride = stride.saturating_mul(shape.size(dimension));
+    }
+    terms.reverse();
+    (indices.join(", "), terms.join(" + "))
+}
+
+/// `int`, as in the original, unless the number needs more.
+fn count_type(number: u64) -> &'static str {
+    if number <= i32::MAX as u64 { "int" } else { "::std::int64_t" }
+}

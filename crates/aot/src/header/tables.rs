@@ -1,0 +1,157 @@
+//! The constant tables behind `StaticData()`: sizes, aliases, names, shapes.
+
+use super::text::{Text, quoted};
+use super::{BASE, HeaderOptions};
+use crate::Artifact;
+use crate::artifact::Argument;
+use crate::cpp_type::{alignment, enumerator};
+use shape::{ArrayShape, ProgramShape, Shape};
+
+/// `StaticData()`, which the base class is constructed with.
+pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderOptions) {
+    let named = options.gen_name_to_index;
+    let profiled = !artifact.profile_counters.is_empty();
+    let entry = &artifact.entry_point;
+    let memory = &artifact.memory;
+    let choose = |name: &'static str, present: bool| if present { name } else { "nullptr" };
+    let fields: [(&str, String); 17] = [
+        ("function", format!("&::{entry}")),
+        ("constants", format!("::{entry}_constants")),
+        ("args", choose("kArgs", !artifact.arguments.is_empty()).to_string()),
+        ("results", choose("kResults", !artifact.results.is_empty()).to_string()),
+        ("variable_results", choose("kVariableResults", !artifact.variables().is_empty()).to_string()),
+        ("num_args", artifact.arguments.len().to_string()),
+        ("num_results", artifact.results.len().to_string()),
+        ("num_variables", artifact.variables().len().to_string()),
+        ("temps_size", format!("{}u", memory.temps)),
+        ("persistent_temps_size", format!("{}u", memory.persistent_temps)),
+        ("scratch_size", format!("{}u", memory.scratch)),
+        ("profile_counters_size", artifact.profile_counters.len().to_string()),
+        ("arg_names", choose("kArgNames", named).to_string()),
+        ("variable_names", choose("kVariableNames", named).to_string()),
+        ("result_names", choose("kResultNames", named).to_string()),
+        ("program_shape", choose("&kProgramShape", options.gen_program_shape).to_string()),
+        ("hlo_profile_printer_data", choose("&kProfilePrinterData", profiled).to_string()),
+    ];
+    out.comment("What the base class has to know about this computation.");
+    out.line(&format!("static const {BASE}::StaticData& StaticData() {{"));
+    out.line(&format!("  static constexpr {BASE}::StaticData kStaticData = {{"));
+    for (field, value) in &fields {
+        out.line(&format!("      /*{field}=*/{value},"));
+    }
+    out.line("  };");
+    out.line("  return kStaticData;");
+    out.line("}");
+    out.blank();
+}
+
+/// The private tables.
+pub(super) fn tables(out: &mut Text, artifact: &Artifact, options: &HeaderOptions) {
+    let infos = |shapes: Vec<&ArrayShape>| -> Vec<String> {
+        let info = |s: &&ArrayShape| format!("{{{}u, {}u}}", s.byte_size(), alignment(s.element_type));
+        shapes.iter().map(info).collect()
+    };
+    let buffer_info = format!("{BASE}::BufferInfo");
+    out.comment("Bytes, and alignment of an element.");
+    table(out, &buffer_info, "kArgs", &infos(artifact.arguments.iter().map(|a| &a.shape).collect()));
+    table(out, &buffer_info, "kResults", &infos(artifact.results.iter().map(|r| &r.shape).collect()));
+    let aliases: Vec<String> = artifact
+        .variable_results()
+        .into_iter()
+        .map(|result| result.map_or("-1".to_string(), |index| index.to_string()))
+        .collect();
+    table(out, "::std::int32_t", "kVariableResults", &aliases);
+    if options.gen_name_to_index {
+        names(out, artifact);
+    }
+    if options.gen_program_shape {
+        program_shape(out, &artifact.program_shape);
+    }
+    if !artifact.profile_counters.is_empty() {
+        profile_printer_data(out, &artifact.profile_counters);
+    }
+}
+
+fn table(out: &mut Text, element: &str, name: &str, entries: &[String]) {
+    if entries.is_empty() {
+        return;
+    }
+    out.line(&format!("static constexpr {element} {name}[] = {{"));
+    for entry in entries {
+        out.line(&format!("    {entry},"));
+    }
+    out.line("};");
+}
+
+/// Names of the config, each table closed by a null pointer.
+fn names(out: &mut Text, artifact: &Artifact) {
+    let closed = |names: Vec<&str>| -> Vec<String> {
+        names.into_iter().map(quoted).chain(["nullptr".to_string()]).collect()
+    };
+    let feeds = artifact.feeds().iter().map(Argument::lookup_name).collect();
+    let variables = artifact.variables().iter().map(Argument::lookup_name).collect();
+    let fetches = artifact.fetches().iter().map(|r| r.name.as_deref().unwrap_or("")).collect();
+    for (name, entries) in [("kArgNames", feeds), ("kVariableNames", variables), ("kResultNames", fetches)] {
+        table(out, "const char*", name, &closed(entries));
+    }
+}
+
+fn profile_printer_data(out: &mut Text, counters: &[String]) {
+    let counters: Vec<String> = counters.iter().map(|counter| quoted(counter)).collect();
+    table(out, "const char*", "kProfileCounters", &counters);
+    out.line(&format!(
+        "static constexpr ::xla::tfcompile_v1::HloProfilePrinterData kProfilePrinterData{{kProfileCounters, {}}};",
+        counters.len()
+    ));
+}
+
+fn program_shape(out: &mut Text, shape: &ProgramShape) {
+    let mut arrays = ShapeArrays { lines: Vec::new() };
+    let parameters = arrays.shapes(&shape.parameters);
+    let names: Vec<String> = shape.parameter_names.iter().map(|name| quoted(name)).collect();
+    let names = arrays.define("const char*", "kParameterNames", &names);
+    let result = arrays.shape(&shape.result);
+    for line in &arrays.lines {
+        out.line(line);
+    }
+    let count = shape.parameters.len();
+    out.line("static constexpr ::xla::tfcompile_v1::ProgramShapeProto kProgramShape{");
+    out.line(&format!("    {parameters}, {names}, {count}, {result}}};"));
+}
+
+/// Constants that the shapes refer to, numbered in the order of their definition.
+struct ShapeArrays {
+    lines: Vec<String>,
+}
+
+impl ShapeArrays {
+    /// The name of an array of shapes, or `nullptr`.
+    fn shapes(&mut self, shapes: &[Shape]) -> String {
+        let shapes: Vec<String> = shapes.iter().map(|shape| self.shape(shape)).collect();
+        self.define("::xla::tfcompile_v1::ShapeProto", "kShapes", &shapes)
+    }
+
+    /// An expression that constructs the shape.
+    fn shape(&mut self, shape: &Shape) -> String {
+        let arguments = match shape {
+            Shape::Array(array) => {
+                let sizes: Vec<String> = array.sizes().iter().map(i64::to_string).collect();
+                let dimensions = self.define("::std::int64_t", "kDimensions", &sizes);
+                let element_type = enumerator(array.element_type);
+                format!("::xla::tfcompile_v1::{element_type}, {dimensions}, {}", array.rank())
+            }
+            Shape::Tuple(elements) => format!("{}, {}", self.shapes(elements), elements.len()),
+            Shape::Token => "::xla::tfcompile_v1::TOKEN, nullptr, 0".to_string(),
+        };
+        format!("::xla::tfcompile_v1::ShapeProto({arguments})")
+    }
+
+    fn define(&mut self, element: &str, name: &str, entries: &[String]) -> String {
+        if entries.is_empty() {
+            return "nullptr".to_string();
+        }
+        let name = format!("{name}{}", self.lines.len());
+        self.lines.push(format!("static constexpr {element} {name}[] = {{{}}};", entries.join(", ")));
+        name
+    }
+}

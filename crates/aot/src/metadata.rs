@@ -1,0 +1,152 @@
+//! The metadata object: a record about the compiled program, and its `ProgramShapeProto` if asked for.
+//!
+//! The record stands in a section of its own that is not loaded: `.tfcompile` in ELF and COFF, `__LLVM,__tfcompile` in
+//! Mach-O. Linkers concatenate such sections, so a program of several models has one record after another. A record,
+//! with little-endian numbers whatever the target:
+//!
+//! | offset | bytes | content                                                   |
+//! |--------|-------|-----------------------------------------------------------|
+//! | 0      | 8     | `TFCMETA` and a zero byte                                  |
+//! | 8      | 4     | version of this layout and of the JSON's keys: 1           |
+//! | 12     | 4     | length of the JSON in bytes                                |
+//! | 16     | n     | JSON in UTF-8, keys sorted                                 |
+//! | 16 + n |       | zero bytes up to the next multiple of 8                    |
+//!
+//! The JSON object has `tool_version`; `entry_point`, `cpp_class`; `target` (`triple`, `cpu`, `features`);
+//! `signature`; `arguments` and `results` (`name`, `node`, `kind`, `shape`, `bytes`, and `accessor`, what the header
+//! calls it); `memory` in bytes; `profile_counters`; `config`; `inputs` (SHA-256 by role); `kernels`. New keys may come
+//! within a version.
+
+use crate::artifact::{ArgumentKind, Artifact, ResultKind};
+use crate::header::{CppNames, cpp_names};
+use crate::{object_file, program_shape_proto};
+use serde_json::{Map, Value, json};
+use support::{Error, Result};
+
+/// Begins every record.
+pub const METADATA_MAGIC: [u8; 8] = *b"TFCMETA\0";
+
+/// The version of the record.
+pub const METADATA_VERSION: u32 = 1;
+
+/// What the object holds beyond the record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetadataOptions {
+    /// `--gen_program_shape`: the serialised `ProgramShapeProto` under [`program_shape_symbol`].
+    pub gen_program_shape: bool,
+}
+
+/// The symbol of the serialised `ProgramShapeProto`, as in tfcompile's objects.
+pub fn program_shape_symbol(artifact: &Artifact) -> String {
+    format!("__tfcompile_{}_ProgramShapeProto_protobuf_array_contents", artifact.cpp_class.symbol_part())
+}
+
+/// The metadata object of an artifact for its target triple.
+///
+/// Fails as [`header`](crate::header()) does, and for targets whose object format is not ELF, COFF or Mach-O.
+pub fn metadata_object(artifact: &Artifact, options: &MetadataOptions) -> Result<Vec<u8>> {
+    artifact.validate()?;
+    let record = record(artifact)?;
+    let mut symbols = Vec::new();
+    if options.gen_program_shape {
+        symbols.push((program_shape_symbol(artifact), program_shape_proto::encode(&artifact.program_shape)));
+    }
+    object_file::write(&artifact.provenance.target_triple, &record, &symbols)
+}
+
+/// The record, with its head and its padding.
+fn record(artifact: &Artifact) -> Result<Vec<u8>> {
+    let json = json(artifact)?.to_string();
+    let length = u32::try_from(json.len()).map_err(|_| {
+        Error::unsupported("the metadata (names, config) is larger than 4 GiB: shorten the config")
+    })?;
+    let mut record = Vec::with_capacity(16 + json.len() + 7);
+    record.extend_from_slice(&METADATA_MAGIC);
+    record.extend_from_slice(&METADATA_VERSION.to_le_bytes());
+    record.extend_from_slice(&length.to_le_bytes());
+    record.extend_from_slice(json.as_bytes());
+    record.resize(record.len().next_multiple_of(8), 0);
+    Ok(record)
+}
+
+fn json(artifact: &Artifact) -> Result<Value> {
+    let names = cpp_names(artifact)?;
+    let provenance = &artifact.provenance;
+    let inputs: Map<String, Value> =
+        provenance.input_hashes.iter().map(|(role, hash)| (role.clone(), json!(hash))).collect();
+    Ok(json!({
+        "tool_version": provenance.tool_version,
+        "entry_point": artifact.entry_point,
+        "cpp_class": artifact.cpp_class.to_string(),
+        "target": {
+            "triple": provenance.target_triple,
+            "cpu": provenance.target_cpu,
+            "features": provenance.target_features,
+        },
+        "signature": artifact.program_shape.to_string(),
+        "arguments": arguments(artifact, &names),
+        "results": results(artifact, &names),
+        "memory": {
+            "temps": artifact.memory.temps,
+            "persistent_temps": artifact.memory.persistent_temps,
+            "scratch_per_worker": artifact.memory.scratch,
+            "constants": artifact.memory.constants,
+        },
+        "profile_counters": artifact.profile_counters,
+        "config": provenance.config,
+        "inputs": inputs,
+        "kernels": provenance.kernels,
+    }))
+}
+
+fn arguments(artifact: &Artifact, names: &CppNames) -> Vec<Value> {
+    let accessor = |index: usize| match index.checked_sub(names.feeds.len()) {
+        None => accessor("arg", Some(index), names.feeds[index].as_deref()),
+        Some(variable) => accessor("var", None, names.variables[variable].as_deref()),
+    };
+    let entry = |(index, argument): (usize, &crate::artifact::Argument)| {
+        json!({
+            "name": argument.name,
+            "node": argument.node,
+            "kind": match argument.kind {
+                ArgumentKind::Feed => "feed",
+                ArgumentKind::Variable { readonly: true } => "readonly variable",
+                ArgumentKind::Variable { readonly: false } => "variable",
+            },
+            "shape": argument.shape.to_string(),
+            "bytes": argument.shape.byte_size(),
+            "accessor": accessor(index),
+        })
+    };
+    artifact.arguments.iter().enumerate().map(entry).collect()
+}
+
+fn results(artifact: &Artifact, names: &CppNames) -> Vec<Value> {
+    let entry = |(index, result): (usize, &crate::artifact::ResultEntry)| {
+        let (kind, accessor) = match result.kind {
+            ResultKind::Fetch => ("fetch", accessor("result", Some(index), names.fetches[index].as_deref())),
+            ResultKind::Variable { argument } => {
+                let variable = argument - names.feeds.len();
+                ("variable", accessor("var", None, names.variables[variable].as_deref()))
+            }
+        };
+        json!({
+            "name": result.name,
+            "node": result.node,
+            "kind": kind,
+            "shape": result.shape.to_string(),
+            "bytes": result.shape.byte_size(),
+            "accessor": accessor,
+        })
+    };
+    artifact.results.iter().enumerate().map(entry).collect()
+}
+
+/// The header's name of an element accessor: by name if there is one, else by position.
+fn accessor(prefix: &str, index: Option<usize>, name: Option<&str>) -> String {
+    match (name, index) {
+        (Some(name), _) => format!("{prefix}_{name}"),
+        (None, Some(index)) => format!("{prefix}{index}"),
+        (None, None) => prefix.to_string(),
+    }
+}

@@ -1,0 +1,114 @@
+//! Object files that hold data only, in the format of a target triple.
+
+use object::write::{MachOBuildVersion, Object, StandardSection, Symbol, SymbolSection};
+use object::{
+    Architecture, BinaryFormat, Endianness, FileFlags, SectionKind, SymbolFlags, SymbolKind, SymbolScope,
+};
+use support::{Error, Result};
+
+/// What decides the head of an object file.
+struct Machine {
+    format: BinaryFormat,
+    architecture: Architecture,
+    endianness: Endianness,
+    /// ELF's flags of the ABI: linkers refuse to mix some of them.
+    elf_flags: object::elf::FileFlags,
+}
+
+/// Writes an object with the record in a section that is not loaded, and each symbol over its bytes in read-only data.
+pub(crate) fn write(triple: &str, record: &[u8], symbols: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
+    let machine = machine(triple)?;
+    let mut object = Object::new(machine.format, machine.architecture, machine.endianness);
+    match machine.format {
+        BinaryFormat::Elf => {
+            object.flags =
+                FileFlags::Elf { os_abi: object::elf::OsAbi(0), abi_version: 0, e_flags: machine.elf_flags };
+            // Without this section, linkers assume that the object wants an executable stack.
+            object.add_section(Vec::new(), b".note.GNU-stack".to_vec(), SectionKind::Other);
+        }
+        BinaryFormat::MachO => object.set_macho_build_version(build_version(triple)),
+        _ => {}
+    }
+    let (segment, name): (&[u8], &[u8]) = match machine.format {
+        BinaryFormat::MachO => (b"__LLVM", b"__tfcompile"),
+        _ => (b"", b".tfcompile"),
+    };
+    let section = object.add_section(segment.to_vec(), name.to_vec(), SectionKind::Other);
+    object.append_section_data(section, record, 8);
+    for (name, bytes) in symbols {
+        define(&mut object, name, bytes);
+    }
+    object.write().map_err(|error| Error::internal(format!("the metadata object cannot be written: {error}")))
+}
+
+fn define(object: &mut Object<'_>, name: &str, bytes: &[u8]) {
+    let section = object.section_id(StandardSection::ReadOnlyData);
+    let symbol = object.add_symbol(Symbol {
+        name: name.as_bytes().to_vec(),
+        value: 0,
+        size: 0,
+        kind: SymbolKind::Data,
+        // Global within a program or library, but not exported from it.
+        scope: SymbolScope::Linkage,
+        weak: false,
+        section: SymbolSection::Undefined,
+        flags: SymbolFlags::None,
+    });
+    object.add_symbol_data(symbol, section, bytes, 8);
+}
+
+/// Format and architecture of an LLVM triple, which is `architecture-vendor-system[-environment]`.
+fn machine(triple: &str) -> Result<Machine> {
+    let unknown = || {
+        Error::unsupported(format!(
+            "no metadata object can be written for target triple '{triple}'; known are x86_64, i386 to i686, aarch64, \
+             arm, riscv32, riscv64, powerpc64le and s390x, with ELF, COFF (windows) and Mach-O (darwin, macos, ios)"
+        ))
+    };
+    let name = triple.split('-').next().unwrap_or("");
+    let none = object::elf::FileFlags(0);
+    let (architecture, elf_flags) = match name {
+        "x86_64" | "amd64" | "x86_64h" => (Architecture::X86_64, none),
+        "i386" | "i486" | "i586" | "i686" => (Architecture::I386, none),
+        "aarch64" | "arm64" | "arm64e" => (Architecture::Aarch64, none),
+        // The double-precision float ABI and compressed instructions, which Linux uses.
+        "riscv64" => {
+            (Architecture::Riscv64, object::elf::EF_RISCV_FLOAT_ABI_DOUBLE | object::elf::EF_RISCV_RVC)
+        }
+        "riscv32" => (Architecture::Riscv32, none),
+        // Version 2 of the ABI.
+        "powerpc64le" | "ppc64le" => (Architecture::PowerPc64, object::elf::FileFlags(2)),
+        "s390x" | "systemz" => (Architecture::S390x, none),
+        _ if name.starts_with("arm") || name.starts_with("thumb") => {
+            (Architecture::Arm, object::elf::EF_ARM_EABI_VER5)
+        }
+        _ => return Err(unknown()),
+    };
+    let endianness = if architecture == Architecture::S390x { Endianness::Big } else { Endianness::Little };
+    let format = if ["darwin", "macos", "ios", "tvos", "watchos"].iter().any(|system| triple.contains(system))
+    {
+        BinaryFormat::MachO
+    } else if triple.contains("windows") || triple.contains("win32") {
+        BinaryFormat::Coff
+    } else {
+        BinaryFormat::Elf
+    };
+    let has_format = match format {
+        BinaryFormat::MachO | BinaryFormat::Coff => matches!(
+            architecture,
+            Architecture::X86_64 | Architecture::I386 | Architecture::Aarch64 | Architecture::Arm
+        ),
+        _ => true,
+    };
+    if has_format { Ok(Machine { format, architecture, endianness, elf_flags }) } else { Err(unknown()) }
+}
+
+/// The platform that a Mach-O object is for. The versions are the oldest that the linkers in use still know.
+fn build_version(triple: &str) -> MachOBuildVersion {
+    let mut version = MachOBuildVersion::default();
+    let ios = triple.contains("ios");
+    version.platform = if ios { object::macho::PLATFORM_IOS } else { object::macho::PLATFORM_MACOS };
+    version.minos = object::macho::Version(if ios { 12 << 16 } else { 11 << 16 });
+    version.sdk = version.minos;
+    version
+}

@@ -1,0 +1,72 @@
+// Hand-written entry functions for the headers of tests/fixtures: what a compiled object would define.
+
+#include <string.h>
+
+#include "tfcompile/frame.h"
+
+// The constants of every fixture; entry_train reads its first float.
+#define CONSTANTS(entry) _Alignas(64) const unsigned char entry##_constants[64]
+
+CONSTANTS(entry_addcomp);
+int32_t entry_addcomp(struct tfcompile_frame* frame) {
+  if (frame->size < sizeof(struct tfcompile_frame) || frame->version != 1) return 1;
+  *(int32_t*)frame->results[0] = *(const int32_t*)frame->args[0] + *(const int32_t*)frame->args[1];
+  return 0;
+}
+
+CONSTANTS(entry_matmulandaddcomp);
+
+// One row of both results. Each worker keeps its sums in scratch memory of its own.
+static int32_t Row(void* data, int64_t begin, int64_t end, int64_t worker) {
+  struct tfcompile_frame* frame = data;
+  const float* x = frame->args[0];
+  const float* y = frame->args[1];
+  float* sums = (float*)((char*)frame->scratch + 64 * worker);
+  if (worker < 0 || worker >= frame->max_workers) return 2;
+  for (int64_t row = begin; row < end; ++row) {
+    for (int column = 0; column < 2; ++column) {
+      sums[column] = x[2 * row] * y[column] + x[2 * row + 1] * y[2 + column];
+      ((float*)frame->results[1])[2 * row + column] = x[2 * row + column] + y[2 * row + column];
+    }
+    memcpy((float*)frame->results[0] + 2 * row, sums, 2 * sizeof(float));
+  }
+  return 0;
+}
+
+int32_t entry_matmulandaddcomp(struct tfcompile_frame* frame) {
+  if (frame->profile_counters != 0) frame->profile_counters[0] += 1;
+  if ((uintptr_t)frame->scratch % 64 != 0) return 3;
+  if (frame->parallel_for != 0) return frame->parallel_for(frame->context, 2, Row, frame);
+  return Row(frame, 0, 2, 0);
+}
+
+// args: step, kernel (written), other (read), bias (written); constants: 0.5.
+_Alignas(64) const unsigned char entry_train_constants[64] = {0, 0, 0, 0x3f};
+int32_t entry_train(struct tfcompile_frame* frame) {
+  const float step = *(const float*)frame->args[0];
+  float* kernel = frame->args[1];
+  const float* other = frame->args[2];
+  float* bias = frame->args[3];
+  int64_t* runs = frame->temps;
+  if ((uintptr_t)frame->temps % 64 != 0 || (uintptr_t)frame->constants % 64 != 0) return 1;
+  if (frame->results[1] != kernel || frame->results[2] != bias) return 1;
+  if (step < 0) {
+    frame->error = "the step is negative";
+    return 7;
+  }
+  memset((char*)frame->temps + 8, 0xff, 192);
+  for (int i = 0; i < 3; ++i) ((float*)frame->results[1])[i] = kernel[i] - step * other[i];
+  ((float*)frame->results[2])[0] += *(const float*)frame->constants;
+  *runs += 1;
+  *(float*)frame->results[0] = (float)*runs;
+  return 0;
+}
+
+// Copies bf16 and c64 to the results; the feeds are in the order of XLA's element types.
+CONSTANTS(entry_types);
+int32_t entry_types(struct tfcompile_frame* frame) {
+  enum { kC64 = 12, kBf16 = 13 };
+  memcpy(frame->results[0], frame->args[kBf16], 4);
+  memcpy(frame->results[1], frame->args[kC64], 16);
+  return 0;
+}

@@ -1,0 +1,91 @@
+//! Headers, byte for byte, and the artifacts that have none.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod fixtures;
+
+use aot::{Artifact, HeaderOptions, ResultKind, header};
+use shape::{ArrayShape, PrimitiveType};
+use std::path::Path;
+
+/// Compares with the file, or writes it if `BLESS` is set.
+fn check(name: &str, artifact: &Artifact, options: HeaderOptions) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let text = header(artifact, &options).unwrap();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    assert!(text == golden, "{name} differs from the golden file; look at the difference, then BLESS=1");
+}
+
+const ALL: HeaderOptions = HeaderOptions { gen_name_to_index: true, gen_program_shape: true };
+const NONE: HeaderOptions = HeaderOptions { gen_name_to_index: false, gen_program_shape: false };
+
+#[test]
+fn a_class_without_names() {
+    check("add.h", &fixtures::add(), NONE);
+}
+
+#[test]
+fn a_class_in_namespaces_with_names_program_shape_and_profile() {
+    check("matmul_and_add.h", &fixtures::matmul_and_add(), ALL);
+}
+
+#[test]
+fn variables_with_mangled_names() {
+    check("train.h", &fixtures::train(), HeaderOptions { gen_name_to_index: true, ..NONE });
+}
+
+#[test]
+fn all_types_and_sizes() {
+    check("types.h", &fixtures::types(), HeaderOptions { gen_program_shape: true, ..NONE });
+}
+
+#[test]
+fn no_arguments_at_all() {
+    let artifact =
+        fixtures::artifact("Constant", vec![], vec![fixtures::fetch("", "c:0", PrimitiveType::F32, &[])]);
+    let text = header(&artifact, &ALL).unwrap();
+    assert!(text.contains("/*args=*/nullptr,"), "{text}");
+    assert!(text.contains("() -> (f32[])"), "{text}");
+}
+
+#[test]
+fn names_that_the_user_must_mend_are_named() {
+    let mut artifact = fixtures::matmul_and_add();
+    artifact.arguments[1].name = Some("x".into());
+    let error = header(&artifact, &ALL).unwrap_err();
+    assert!(error.message().starts_with("duplicate feed name: x"), "{error}");
+    artifact.arguments[1].name = Some("x_data".into());
+    let error = header(&artifact, &ALL).unwrap_err();
+    assert!(error.message().starts_with("conflicting feed name: x and x_data"), "{error}");
+}
+
+#[test]
+fn bounded_shapes_are_named_and_refused() {
+    let mut artifact = fixtures::matmul_and_add();
+    artifact.results[0].shape.dimensions[1].is_dynamic = true;
+    let error = header(&artifact, &ALL).unwrap_err();
+    assert!(error.message().contains("'x_y_prod:0' has the bounded shape f32[2,<=2]"), "{error}");
+}
+
+#[test]
+fn inconsistent_artifacts_are_internal_errors() {
+    type Break = fn(&mut Artifact);
+    let broken: [(&str, Break); 6] = [
+        ("a feed stands behind", |a| a.arguments.swap(0, 1)),
+        ("a fetch stands behind", |a| a.results.swap(0, 1)),
+        ("but its new value is", |a| a.results[1].shape = ArrayShape::new(PrimitiveType::F32, &[4])),
+        ("not where its position", |a| a.results[1].kind = ResultKind::Variable { argument: 2 }),
+        ("persistent temps are larger", |a| a.memory.persistent_temps = 201),
+        ("num_args(3)", |a| a.program_shape.parameters.truncate(3)),
+    ];
+    for (message, break_it) in broken {
+        let mut artifact = fixtures::train();
+        break_it(&mut artifact);
+        let error = header(&artifact, &NONE).unwrap_err();
+        assert!(error.message().contains(message), "{message}: {error}");
+        assert_eq!(error.kind(), support::ErrorKind::Internal);
+    }
+}

@@ -1,0 +1,8 @@
+// Stands at this path for programs written for TensorFlow's tfcompile.
+
+#ifndef TFCOMPILE_FORWARD_COMPILER_XLA_CPU_FUNCTION_RUNTIME_H_
+#define TFCOMPILE_FORWARD_COMPILER_XLA_CPU_FUNCTION_RUNTIME_H_
+
+#include "xla/cpu_function_runtime.h"
+
+#endif  // TFCOMPILE_FORWARD_COMPILER_XLA_CPU_FUNCTION_RUNTIME_H_

@@ -1,0 +1,104 @@
+// Element types for which C++17 has no type of its own.
+//
+// f16 and bf16 are uint16_t with the bits, f8e5m2 and f8e4m3fn are uint8_t with the bits; the functions below convert
+// them. Complex numbers are plain structs with the layout of std::complex, so `reinterpret_cast<std::complex<float>*>`
+// of a buffer is a valid view of it. Integers narrower than a byte take a byte each: int8_t and uint8_t.
+
+#ifndef TFCOMPILE_TYPES_H_
+#define TFCOMPILE_TYPES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace tfcompile {
+
+// c64: two floats.
+struct complex64 {
+  float real;
+  float imag;
+};
+
+// c128: two doubles.
+struct complex128 {
+  double real;
+  double imag;
+};
+
+static_assert(sizeof(bool) == 1, "a compiled graph keeps a pred in one byte");
+static_assert(sizeof(complex64) == 8 && sizeof(complex128) == 16, "complex numbers are interleaved");
+
+// The float with the value of a bfloat16. Exact.
+inline float BFloat16ToFloat(::std::uint16_t bits) {
+  const ::std::uint32_t wide = static_cast<::std::uint32_t>(bits) << 16;
+  float value;
+  ::std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+// The bfloat16 nearest to a float, ties to even. NaN stays NaN.
+inline ::std::uint16_t FloatToBFloat16(float value) {
+  ::std::uint32_t bits;
+  ::std::memcpy(&bits, &value, sizeof bits);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<::std::uint16_t>((bits >> 16) | 0x0040u);
+  bits += 0x7fffu + ((bits >> 16) & 1u);
+  return static_cast<::std::uint16_t>(bits >> 16);
+}
+
+// The float with the value of an IEEE half. Exact.
+inline float HalfToFloat(::std::uint16_t bits) {
+  const ::std::uint32_t sign = static_cast<::std::uint32_t>(bits & 0x8000u) << 16;
+  const ::std::uint32_t magnitude = bits & 0x7fffu;
+  if (magnitude < 0x0400u) {
+    // Zero or subnormal: a multiple of 2^-24.
+    const float value = static_cast<float>(magnitude) * 5.9604644775390625e-8f;
+    return sign != 0 ? -value : value;
+  }
+  // Infinity and NaN keep an exponent of ones; everything else moves from bias 15 to bias 127.
+  const ::std::uint32_t bias = magnitude >= 0x7c00u ? 0x70000000u : 0x38000000u;
+  const ::std::uint32_t wide = sign | ((magnitude << 13) + bias);
+  float value;
+  ::std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+// The IEEE half nearest to a float, ties to even. Too large becomes infinity, NaN stays NaN.
+inline ::std::uint16_t FloatToHalf(float value) {
+  ::std::uint32_t bits;
+  ::std::memcpy(&bits, &value, sizeof bits);
+  const ::std::uint16_t sign = static_cast<::std::uint16_t>((bits >> 16) & 0x8000u);
+  bits &= 0x7fffffffu;
+  if (bits > 0x7f800000u) return static_cast<::std::uint16_t>(sign | 0x7e00u | ((bits >> 13) & 0x01ffu));
+  if (bits >= 0x477ff000u) return static_cast<::std::uint16_t>(sign | 0x7c00u);
+  if (bits < 0x33000001u) return sign;
+  // Drop 13 bits of a normal result; a subnormal one loses more, and its leading one is no longer implied.
+  ::std::uint32_t shift = 13;
+  ::std::uint32_t significand = bits - 0x38000000u;
+  if (bits < 0x38800000u) {
+    shift = 126 - (bits >> 23);
+    significand = (bits & 0x007fffffu) | 0x00800000u;
+  }
+  const ::std::uint32_t kept = significand >> shift;
+  const ::std::uint32_t rest = significand & ((1u << shift) - 1u);
+  const ::std::uint32_t half = 1u << (shift - 1);
+  const ::std::uint32_t up = rest > half || (rest == half && (kept & 1u) != 0) ? 1u : 0u;
+  return static_cast<::std::uint16_t>(sign | (kept + up));
+}
+
+}  // namespace tfcompile
+
+// The names that programs take from TensorFlow's headers.
+namespace tensorflow {
+
+using int8 = ::std::int8_t;
+using int16 = ::std::int16_t;
+using int32 = ::std::int32_t;
+using int64 = ::std::int64_t;
+using uint8 = ::std::uint8_t;
+using uint16 = ::std::uint16_t;
+using uint32 = ::std::uint32_t;
+using uint64 = ::std::uint64_t;
+
+}  // namespace tensorflow
+
+#endif  // TFCOMPILE_TYPES_H_

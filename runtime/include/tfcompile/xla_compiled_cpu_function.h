@@ -1,0 +1,359 @@
+// The base class of every class that tfcompile generates.
+//
+// It owns the buffers and the frame of one computation and calls the compiled function. Header-only, C++17, no library
+// but the standard one; builds with and without exceptions and RTTI. It stands in an inline namespace of its own, so a
+// program may link TensorFlow, which has a class of the same name, as well.
+//
+// An object is thread-compatible: non-const methods need exclusive access. Use one object for each thread.
+
+#ifndef TFCOMPILE_XLA_COMPILED_CPU_FUNCTION_H_
+#define TFCOMPILE_XLA_COMPILED_CPU_FUNCTION_H_
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include "tfcompile/frame.h"
+#include "tfcompile/program_shape.h"
+#include "tfcompile/types.h"
+
+namespace Eigen {
+struct ThreadPoolDevice;
+}
+
+namespace xla {
+inline namespace tfcompile_v1 {
+
+// What a call is run with, as far as a compiled object knows such things.
+class ExecutableRunOptions {
+ public:
+  void set_intra_op_thread_pool(const ::Eigen::ThreadPoolDevice* pool) { intra_op_thread_pool_ = pool; }
+  const ::Eigen::ThreadPoolDevice* intra_op_thread_pool() const { return intra_op_thread_pool_; }
+
+ private:
+  const ::Eigen::ThreadPoolDevice* intra_op_thread_pool_ = nullptr;
+};
+
+}  // namespace tfcompile_v1
+}  // namespace xla
+
+namespace tensorflow {
+
+using string = ::std::string;
+
+inline namespace tfcompile_v1 {
+
+class XlaCompiledCpuFunction {
+ public:
+  // The compiled function. Returns 0 if all went well.
+  using Function = ::std::int32_t (*)(::tfcompile_frame* frame);
+
+  // One argument or result.
+  struct BufferInfo {
+    ::std::size_t size;       // Bytes.
+    ::std::size_t alignment;  // Of one element, in bytes.
+  };
+
+  // What a generated class knows about its computation. Constant; shared by all objects of the class.
+  struct StaticData {
+    Function function;
+    const unsigned char* constants;
+    const BufferInfo* args;                    // num_args entries: feeds, then variables.
+    const BufferInfo* results;                 // num_results entries: fetches, then written variables.
+    const ::std::int32_t* variable_results;    // For each variable its result, or -1 if it is read-only.
+    ::std::int32_t num_args;
+    ::std::int32_t num_results;
+    ::std::int32_t num_variables;
+    ::std::size_t temps_size;                  // Bytes.
+    ::std::size_t persistent_temps_size;       // The leading bytes of the temps that must be zero before the first run.
+    ::std::size_t scratch_size;                // Bytes for each worker, a multiple of 64.
+    ::std::int64_t profile_counters_size;
+    const char* const* arg_names;              // Of the feeds, "" for one without a name. Null: no names.
+    const char* const* variable_names;
+    const char* const* result_names;           // Of the fetches.
+    const ::xla::tfcompile_v1::ProgramShapeProto* program_shape;  // May be null.
+    const ::xla::tfcompile_v1::HloProfilePrinterData* hlo_profile_printer_data;  // May be null.
+  };
+
+  // Who owns the memory of arguments and variables. Results, profile counters and temps are always the object's.
+  enum class AllocMode {
+    // The object.
+    ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS,
+    // The caller, who sets each argument and each variable before the first Run().
+    RESULTS_PROFILES_AND_TEMPS_ONLY,
+
+    // Names of earlier releases of the original.
+    ARGS_RESULTS_PROFILES_AND_TEMPS = ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS,
+    ARGS_RESULTS_AND_TEMPS = ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS,
+    RESULTS_AND_TEMPS_ONLY = RESULTS_PROFILES_AND_TEMPS_ONLY
+  };
+
+  // Allocates once: all memory that the object ever needs when it runs on one thread. Owned arguments start as zeros.
+  explicit XlaCompiledCpuFunction(const StaticData& static_data,
+                                  AllocMode alloc_mode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS)
+      : static_data_(&static_data) {
+    const bool owns_args = alloc_mode == AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS;
+    block_ = Allocate(Layout(nullptr, owns_args));
+    Layout(block_, owns_args);
+    frame_.size = sizeof(frame_);
+    frame_.version = TFCOMPILE_FRAME_VERSION;
+    frame_.args = args_;
+    frame_.results = results_;
+    frame_.constants = static_data.constants;
+    frame_.max_workers = 1;
+    CountUnsetArgs();
+  }
+
+  virtual ~XlaCompiledCpuFunction() { Free(); }
+
+  XlaCompiledCpuFunction(const XlaCompiledCpuFunction&) = delete;
+  XlaCompiledCpuFunction& operator=(const XlaCompiledCpuFunction&) = delete;
+
+  // The buffers move along and keep their addresses. What was moved from may only be destroyed or assigned to.
+  XlaCompiledCpuFunction(XlaCompiledCpuFunction&& other) : static_data_(other.static_data_) { Take(other); }
+  XlaCompiledCpuFunction& operator=(XlaCompiledCpuFunction&& other) {
+    if (this != &other) {
+      Free();
+      Take(other);
+    }
+    return *this;
+  }
+
+  // Remembers an Eigen pool. "tfcompile/eigen_thread_pool.h" makes a computation use it; alone, this starts no thread.
+  virtual void set_thread_pool(const ::Eigen::ThreadPoolDevice* pool) { run_options_.set_intra_op_thread_pool(pool); }
+
+  const ::xla::tfcompile_v1::ExecutableRunOptions* run_options() const { return &run_options_; }
+
+  // Lets runs share their work out through `parallel_for` (see frame.h) to at most `max_workers` workers. A null
+  // function means the calling thread only. Results don't depend on it. Allocates scratch memory for the workers.
+  void set_parallel_for(::tfcompile_parallel_for parallel_for, void* context, ::std::int64_t max_workers) {
+    if (parallel_for == nullptr || max_workers < 1) max_workers = 1;
+    const ::std::size_t bytes = static_data_->scratch_size * static_cast<::std::size_t>(max_workers);
+    unsigned char* wider = nullptr;
+    if (max_workers > 1 && bytes > 0) {
+      assert(bytes / static_cast<::std::size_t>(max_workers) == static_data_->scratch_size && "Scratch size overflows");
+      wider = Allocate(bytes);
+    }
+    ::operator delete(wide_scratch_);
+    wide_scratch_ = wider;
+    frame_.parallel_for = parallel_for;
+    frame_.context = context;
+    frame_.max_workers = max_workers;
+    frame_.scratch = wider != nullptr ? AlignUp(wider) : scratch_;
+  }
+
+  // Computes the results. On false, error_msg() says what went wrong.
+  virtual bool Run() {
+    frame_.error = nullptr;
+    if (unset_args_ != 0 && !ArgsAreSet()) return false;
+    if (static_data_->function(&frame_) == 0) return true;
+    if (frame_.error == nullptr) frame_.error = "the compiled function failed";
+    return false;
+  }
+
+  // Why the last Run() failed; "" if it did not.
+  ::std::string error_msg() const { return frame_.error != nullptr ? frame_.error : error_msg_; }
+  void set_error_msg(const ::std::string& error_msg) { error_msg_ = error_msg; }
+
+  // Arguments: feeds at [0, num_args() - num_variables()), then variables.
+  void* arg_data(::std::size_t index) { return args_[index]; }
+  const void* arg_data(::std::size_t index) const { return args_[index]; }
+
+  // Points an argument at memory of the caller, which must outlive its use. Needs no alignment beyond that of an
+  // element. Where a written variable points, its new value goes.
+  void set_arg_data(::std::size_t index, const void* data) {
+    assert(reinterpret_cast<::std::uintptr_t>(data) % static_data_->args[index].alignment == 0 &&
+           "Underaligned pointer!");
+    if (static_data_->args[index].size > 0) unset_args_ += (data == nullptr) - (args_[index] == nullptr);
+    args_[index] = const_cast<void*>(data);
+    const ::std::size_t first_variable = static_cast<::std::size_t>(num_args() - num_variables());
+    if (index >= first_variable) BindVariable(index - first_variable);
+  }
+
+  // Results: fetches, then written variables.
+  void* result_data(::std::size_t index) { return results_[index]; }
+  const void* result_data(::std::size_t index) const { return results_[index]; }
+
+  // The tables of pointers. To change an argument use set_arg_data: it keeps the results in step.
+  void** args() { return args_; }
+  const void* const* args() const { return args_; }
+  void** results() { return results_; }
+  const void* const* results() const { return results_; }
+
+  int num_args() const { return static_data_->num_args; }
+  int num_results() const { return static_data_->num_results; }
+  int num_variables() const { return static_data_->num_variables; }
+
+  // Bytes; the largest int if that is too small. Static method ArgSize() of the generated class has all 64 bits.
+  int arg_size(int index) const { return SaturatedSize(static_data_->args[index].size); }
+  int result_size(int index) const { return SaturatedSize(static_data_->results[index].size); }
+
+  // Names exist if the header was generated with --gen_name_to_index. Lookups answer -1 for what they don't find.
+  bool HasNameIndices() const { return static_data_->arg_names != nullptr; }
+  int LookupArgIndex(const ::std::string& name) const {
+    return Lookup(static_data_->arg_names, num_args() - num_variables(), name);
+  }
+  // The index among all arguments: what arg_data() takes.
+  int LookupVariableIndex(const ::std::string& name) const {
+    const int index = Lookup(static_data_->variable_names, num_variables(), name);
+    return index < 0 ? -1 : num_args() - num_variables() + index;
+  }
+  int LookupResultIndex(const ::std::string& name) const {
+    return Lookup(static_data_->result_names, num_fetches(), name);
+  }
+
+  // "" for what has no name; null if there are no names or the index is out of range.
+  const char* GetArgName(int index) const {
+    return Name(static_data_->arg_names, num_args() - num_variables(), index);
+  }
+  const char* GetVariableName(int index) const { return Name(static_data_->variable_names, num_variables(), index); }
+  const char* GetResultName(int index) const { return Name(static_data_->result_names, num_fetches(), index); }
+
+  // Null unless the header was generated with --gen_program_shape.
+  const ::xla::tfcompile_v1::ProgramShapeProto* ProgramShape() const { return static_data_->program_shape; }
+
+  bool hlo_profiling_enabled() const { return static_data_->hlo_profile_printer_data != nullptr; }
+  // Only if hlo_profiling_enabled().
+  const ::xla::tfcompile_v1::HloProfilePrinterData& hlo_profile_printer_data() const {
+    assert(hlo_profiling_enabled());
+    return *static_data_->hlo_profile_printer_data;
+  }
+  // Summed over all runs of this object. Null unless profiling is enabled.
+  const ::std::int64_t* profile_counters() const { return frame_.profile_counters; }
+
+ protected:
+  // Of the original's two ways to run a computation, one exists here.
+  virtual bool is_thunk_mode() const { return false; }
+
+ private:
+  static constexpr ::std::size_t kAlign = 64;
+
+  static ::std::size_t RoundUp(::std::size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+  static unsigned char* AlignUp(unsigned char* data) {
+    const ::std::size_t past = reinterpret_cast<::std::uintptr_t>(data) % kAlign;
+    return past == 0 ? data : data + (kAlign - past);
+  }
+
+  // Has room for `bytes` after AlignUp().
+  static unsigned char* Allocate(::std::size_t bytes) {
+    return static_cast<unsigned char*>(::operator new(bytes + kAlign));
+  }
+
+  static int SaturatedSize(::std::size_t size) {
+    return size > static_cast<::std::size_t>(INT32_MAX) ? INT32_MAX : static_cast<int>(size);
+  }
+
+  static int Lookup(const char* const* names, int count, const ::std::string& name) {
+    if (names == nullptr || name.empty()) return -1;
+    for (int i = 0; i < count; ++i) {
+      if (name == names[i]) return i;
+    }
+    return -1;
+  }
+
+  static const char* Name(const char* const* names, int count, int index) {
+    return names == nullptr || index < 0 || index >= count ? nullptr : names[index];
+  }
+
+  int num_fetches() const {
+    int fetches = num_results();
+    for (int i = 0; i < num_variables(); ++i) fetches -= static_data_->variable_results[i] >= 0;
+    return fetches;
+  }
+
+  // The bytes of the block; if there is one, sets all pointers into it. Every buffer starts at a multiple of 64.
+  // Zeroed are the tables of pointers, owned arguments, counters and the persistent part of the temps, nothing else:
+  // memory that a run writes before it reads need not be touched here.
+  ::std::size_t Layout(unsigned char* block, bool owns_args) {
+    unsigned char* const start = block == nullptr ? nullptr : AlignUp(block);
+    ::std::size_t used = 0;
+    const auto take = [&](::std::size_t bytes, ::std::size_t zeroed) -> unsigned char* {
+      unsigned char* const place = start == nullptr ? nullptr : start + used;
+      used += RoundUp(bytes);
+      if (place != nullptr && zeroed > 0) ::std::memset(place, 0, zeroed);
+      return place;
+    };
+    const auto take_zeroed = [&](::std::size_t bytes) { return take(bytes, bytes); };
+    const StaticData& data = *static_data_;
+    args_ = reinterpret_cast<void**>(take_zeroed(static_cast<::std::size_t>(data.num_args) * sizeof(void*)));
+    results_ = reinterpret_cast<void**>(take_zeroed(static_cast<::std::size_t>(data.num_results) * sizeof(void*)));
+    for (int i = 0; owns_args && i < data.num_args; ++i) {
+      unsigned char* const place = take_zeroed(data.args[i].size);
+      if (place != nullptr) args_[i] = place;
+    }
+    const int fetches = num_fetches();
+    for (int i = 0; i < fetches; ++i) {
+      unsigned char* const place = take(data.results[i].size, 0);
+      if (place != nullptr) results_[i] = place;
+    }
+    for (int i = 0; start != nullptr && i < data.num_variables; ++i) BindVariable(static_cast<::std::size_t>(i));
+    const ::std::size_t counters = static_cast<::std::size_t>(data.profile_counters_size) * sizeof(::std::int64_t);
+    frame_.profile_counters = counters == 0 ? nullptr : reinterpret_cast<::std::int64_t*>(take_zeroed(counters));
+    scratch_ = data.scratch_size == 0 ? nullptr : take(data.scratch_size, 0);
+    frame_.scratch = scratch_;
+    frame_.temps = take(data.temps_size, data.persistent_temps_size);
+    return used;
+  }
+
+  // Makes the result of a written variable the buffer of its argument.
+  void BindVariable(::std::size_t variable) {
+    const ::std::int32_t result = static_data_->variable_results[variable];
+    if (result >= 0) results_[result] = args_[static_cast<::std::size_t>(num_args() - num_variables()) + variable];
+  }
+
+  void CountUnsetArgs() {
+    unset_args_ = 0;
+    for (int i = 0; i < num_args(); ++i) unset_args_ += args_[i] == nullptr && static_data_->args[i].size > 0;
+  }
+
+  // Off the fast way of Run(): looks again, for a caller may have filled the table that args() returns.
+  bool ArgsAreSet() {
+    CountUnsetArgs();
+    if (unset_args_ != 0) {
+      frame_.error = "an argument or variable has no buffer: in this AllocMode, set each of them before Run()";
+      return false;
+    }
+    for (int i = 0; i < num_variables(); ++i) BindVariable(static_cast<::std::size_t>(i));
+    return true;
+  }
+
+  void Free() {
+    ::operator delete(block_);
+    ::operator delete(wide_scratch_);
+  }
+
+  void Take(XlaCompiledCpuFunction& other) {
+    static_data_ = other.static_data_;
+    frame_ = other.frame_;
+    args_ = other.args_;
+    results_ = other.results_;
+    unset_args_ = other.unset_args_;
+    scratch_ = other.scratch_;
+    block_ = other.block_;
+    wide_scratch_ = other.wide_scratch_;
+    run_options_ = other.run_options_;
+    error_msg_ = other.error_msg_;
+    other.block_ = nullptr;
+    other.wide_scratch_ = nullptr;
+  }
+
+  const StaticData* static_data_;
+  ::tfcompile_frame frame_ = {};
+  void** args_ = nullptr;
+  void** results_ = nullptr;
+  int unset_args_ = 0;
+  unsigned char* scratch_ = nullptr;  // Of one worker; part of block_.
+  unsigned char* block_ = nullptr;
+  unsigned char* wide_scratch_ = nullptr;  // Of many workers.
+  ::xla::tfcompile_v1::ExecutableRunOptions run_options_;
+  ::std::string error_msg_;
+};
+
+}  // namespace tfcompile_v1
+}  // namespace tensorflow
+
+#endif  // TFCOMPILE_XLA_COMPILED_CPU_FUNCTION_H_
