@@ -1,6 +1,6 @@
 //! TensorFlow graphs: reading them, checking them, and preparing them for import.
 //!
-//! [`prepare()`] turns a [`proto::GraphDef`] and a [`proto::Config`] into a [`Program`]: feeds
+//! [`source`] reads files. [`prepare()`] turns a [`proto::GraphDef`] and a [`proto::Config`] into a [`Program`]: feeds
 //! replaced, pruned, typed, functions instantiated, control flow functionalised. [`freeze`](freeze::freeze) puts a
 //! checkpoint's values into a graph. Nothing here knows HLO.
 
@@ -14,8 +14,10 @@ mod partial_shape;
 mod prepare;
 mod program;
 pub mod proto;
+pub mod source;
 mod tensor;
 mod text;
+mod wire;
 
 pub use attributes::Attributes;
 pub use data_type::DataType;

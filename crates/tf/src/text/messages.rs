@@ -4,6 +4,8 @@
 //! in TensorFlow but that nothing here reads.
 
 use crate::DataType;
+use crate::proto::*;
+use std::string::String as Text;
 
 /// A message's name and fields.
 pub(crate) struct MessageType {
@@ -13,6 +15,8 @@ pub(crate) struct MessageType {
     pub(crate) fields: &'static [Field],
     /// The name of the oneof, for messages that consist of one.
     pub(crate) oneof: Option<&'static str>,
+    /// Bytes of the decoded message, without what it owns.
+    pub(crate) memory: usize,
 }
 
 /// A field of a message.
@@ -68,13 +72,14 @@ const fn many(name: &'static str, number: u32, kind: Kind) -> Field {
 }
 
 macro_rules! messages {
-    ($($(#[$doc:meta])* $ident:ident = $name:literal $(oneof $oneof:literal)? { $($field:expr),* $(,)? })*) => {
+    ($($(#[$doc:meta])* $ident:ident = $name:literal as $type:ty, $(oneof $oneof:literal)? { $($field:expr),* $(,)? })*) => {
         $(
             $(#[$doc])*
             pub(crate) static $ident: MessageType = MessageType {
                 name: $name,
                 fields: &[$($field),*],
                 oneof: messages!(@oneof $($oneof)?),
+                memory: size_of::<$type>(),
             };
         )*
     };
@@ -84,19 +89,19 @@ macro_rules! messages {
 
 messages! {
     /// `tensorflow.GraphDef`.
-    GRAPH_DEF = "tensorflow.GraphDef" {
+    GRAPH_DEF = "tensorflow.GraphDef" as GraphDef, {
         many("node", 1, Message(&NODE_DEF)),
         one("versions", 4, Message(&VERSION_DEF)),
         one("version", 3, Int32),
         one("library", 2, Message(&LIBRARY)),
         one("debug_info", 5, Skipped),
     }
-    VERSION_DEF = "tensorflow.VersionDef" {
+    VERSION_DEF = "tensorflow.VersionDef" as VersionDef, {
         one("producer", 1, Int32),
         one("min_consumer", 2, Int32),
         many("bad_consumers", 3, Int32),
     }
-    NODE_DEF = "tensorflow.NodeDef" {
+    NODE_DEF = "tensorflow.NodeDef" as NodeDef, {
         one("name", 1, String),
         one("op", 2, String),
         many("input", 3, String),
@@ -105,12 +110,12 @@ messages! {
         one("experimental_debug_info", 6, Skipped),
         one("experimental_type", 7, Skipped),
     }
-    NODE_ATTR_ENTRY = "tensorflow.NodeDef.AttrEntry" {
+    NODE_ATTR_ENTRY = "tensorflow.NodeDef.AttrEntry" as (Text, AttrValue), {
         one("key", 1, String),
         one("value", 2, Message(&ATTR_VALUE)),
     }
     /// `tensorflow.AttrValue`.
-    ATTR_VALUE = "tensorflow.AttrValue" oneof "value" {
+    ATTR_VALUE = "tensorflow.AttrValue" as AttrValue, oneof "value" {
         one("s", 2, Bytes),
         one("i", 3, Int64),
         one("f", 4, Float),
@@ -122,7 +127,7 @@ messages! {
         one("func", 10, Message(&NAME_ATTR_LIST)),
         one("placeholder", 9, String),
     }
-    LIST_VALUE = "tensorflow.AttrValue.ListValue" {
+    LIST_VALUE = "tensorflow.AttrValue.ListValue" as ListValue, {
         many("s", 2, Bytes),
         many("i", 3, Int64),
         many("f", 4, Float),
@@ -132,23 +137,23 @@ messages! {
         many("tensor", 8, Message(&TENSOR)),
         many("func", 9, Message(&NAME_ATTR_LIST)),
     }
-    NAME_ATTR_LIST = "tensorflow.NameAttrList" {
+    NAME_ATTR_LIST = "tensorflow.NameAttrList" as NameAttrList, {
         one("name", 1, String),
         many("attr", 2, Message(&NAME_ATTR_ENTRY)),
     }
-    NAME_ATTR_ENTRY = "tensorflow.NameAttrList.AttrEntry" {
+    NAME_ATTR_ENTRY = "tensorflow.NameAttrList.AttrEntry" as (Text, AttrValue), {
         one("key", 1, String),
         one("value", 2, Message(&ATTR_VALUE)),
     }
-    TENSOR_SHAPE = "tensorflow.TensorShapeProto" {
+    TENSOR_SHAPE = "tensorflow.TensorShapeProto" as TensorShapeProto, {
         many("dim", 2, Message(&DIM)),
         one("unknown_rank", 3, Bool),
     }
-    DIM = "tensorflow.TensorShapeProto.Dim" {
+    DIM = "tensorflow.TensorShapeProto.Dim" as Dim, {
         one("size", 1, Int64),
         one("name", 2, String),
     }
-    TENSOR = "tensorflow.TensorProto" {
+    TENSOR = "tensorflow.TensorProto" as TensorProto, {
         one("dtype", 1, DTYPE),
         one("tensor_shape", 2, Message(&TENSOR_SHAPE)),
         one("version_number", 3, Int32),
@@ -168,16 +173,16 @@ messages! {
         many("uint64_val", 17, Uint64),
         one("float8_val", 18, Bytes),
     }
-    LIBRARY = "tensorflow.FunctionDefLibrary" {
+    LIBRARY = "tensorflow.FunctionDefLibrary" as FunctionDefLibrary, {
         many("function", 1, Message(&FUNCTION_DEF)),
         many("gradient", 2, Message(&GRADIENT_DEF)),
         many("registered_gradients", 3, Skipped),
     }
-    GRADIENT_DEF = "tensorflow.GradientDef" {
+    GRADIENT_DEF = "tensorflow.GradientDef" as GradientDef, {
         one("function_name", 1, String),
         one("gradient_func", 2, String),
     }
-    FUNCTION_DEF = "tensorflow.FunctionDef" {
+    FUNCTION_DEF = "tensorflow.FunctionDef" as FunctionDef, {
         one("signature", 1, Message(&OP_DEF)),
         many("attr", 5, Message(&FUNCTION_ATTR_ENTRY)),
         many("arg_attr", 7, Skipped),
@@ -186,19 +191,19 @@ messages! {
         many("ret", 4, Message(&RET_ENTRY)),
         many("control_ret", 6, Message(&CONTROL_RET_ENTRY)),
     }
-    FUNCTION_ATTR_ENTRY = "tensorflow.FunctionDef.AttrEntry" {
+    FUNCTION_ATTR_ENTRY = "tensorflow.FunctionDef.AttrEntry" as (Text, AttrValue), {
         one("key", 1, String),
         one("value", 2, Message(&ATTR_VALUE)),
     }
-    RET_ENTRY = "tensorflow.FunctionDef.RetEntry" {
+    RET_ENTRY = "tensorflow.FunctionDef.RetEntry" as (Text, Text), {
         one("key", 1, String),
         one("value", 2, String),
     }
-    CONTROL_RET_ENTRY = "tensorflow.FunctionDef.ControlRetEntry" {
+    CONTROL_RET_ENTRY = "tensorflow.FunctionDef.ControlRetEntry" as (Text, Text), {
         one("key", 1, String),
         one("value", 2, String),
     }
-    OP_DEF = "tensorflow.OpDef" {
+    OP_DEF = "tensorflow.OpDef" as OpDef, {
         one("name", 1, String),
         many("input_arg", 2, Message(&ARG_DEF)),
         many("output_arg", 3, Message(&ARG_DEF)),
@@ -213,7 +218,7 @@ messages! {
         one("allows_uninitialized_input", 19, Bool),
         one("is_distributed_communication", 21, Bool),
     }
-    ARG_DEF = "tensorflow.OpDef.ArgDef" {
+    ARG_DEF = "tensorflow.OpDef.ArgDef" as ArgDef, {
         one("name", 1, String),
         one("description", 2, String),
         one("type", 3, DTYPE),
@@ -224,7 +229,7 @@ messages! {
         one("is_ref", 16, Bool),
         one("experimental_full_type", 17, Skipped),
     }
-    ATTR_DEF = "tensorflow.OpDef.AttrDef" {
+    ATTR_DEF = "tensorflow.OpDef.AttrDef" as AttrDef, {
         one("name", 1, String),
         one("type", 2, String),
         one("default_value", 3, Message(&ATTR_VALUE)),
@@ -234,30 +239,30 @@ messages! {
         one("allowed_values", 7, Message(&ATTR_VALUE)),
     }
     /// `tensorflow.tf2xla.Config`.
-    CONFIG = "tensorflow.tf2xla.Config" {
+    CONFIG = "tensorflow.tf2xla.Config" as Config, {
         many("feed", 1, Message(&FEED)),
         many("fetch", 2, Message(&FETCH)),
         many("variable", 3, Message(&VARIABLE)),
         one("conversion_options", 4, Skipped),
     }
-    TENSOR_ID = "tensorflow.tf2xla.TensorId" {
+    TENSOR_ID = "tensorflow.tf2xla.TensorId" as TensorId, {
         one("node_name", 1, String),
         one("output_index", 2, Int64),
     }
-    FEED = "tensorflow.tf2xla.Feed" {
+    FEED = "tensorflow.tf2xla.Feed" as Feed, {
         one("id", 1, Message(&TENSOR_ID)),
         one("shape", 2, Message(&TENSOR_SHAPE)),
         one("name", 3, String),
         one("type", 4, DTYPE),
     }
-    FETCH = "tensorflow.tf2xla.Fetch" {
+    FETCH = "tensorflow.tf2xla.Fetch" as Fetch, {
         one("id", 1, Message(&TENSOR_ID)),
         one("name", 2, String),
         one("shape", 3, Message(&TENSOR_SHAPE)),
         one("type", 4, DTYPE),
     }
     // `readonly` was called `read_only` for a short time.
-    VARIABLE = "tensorflow.tf2xla.Variable" {
+    VARIABLE = "tensorflow.tf2xla.Variable" as Variable, {
         one("node_name", 1, String),
         one("name", 2, String),
         one("shape", 3, Message(&TENSOR_SHAPE)),
@@ -266,7 +271,7 @@ messages! {
         one("read_only", 5, Bool),
     }
     /// `tensorflow.SaverDef`.
-    SAVER_DEF = "tensorflow.SaverDef" {
+    SAVER_DEF = "tensorflow.SaverDef" as SaverDef, {
         one("filename_tensor_name", 1, String),
         one("save_tensor_name", 2, String),
         one("restore_op_name", 3, String),

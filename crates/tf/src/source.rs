@@ -1,0 +1,128 @@
+//! Files: mapping them, and telling text from binary.
+
+use crate::proto::{Config, GraphDef, SaverDef};
+use crate::text::{self, MessageType};
+use crate::wire;
+use bytes::Bytes;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use support::{Error, Result};
+
+/// The most bytes read from something that cannot be mapped, such as a pipe.
+const MAX_STREAM: u64 = 1 << 30;
+
+/// The bytes of a file. A regular file is mapped, so its pages are read as they are needed and shared by everything that
+/// keeps a part of them.
+pub fn read_bytes(path: &Path) -> Result<Bytes> {
+    let io = |e: std::io::Error| {
+        // "No such file or directory (os error 2)" without the number.
+        let reason = e.to_string();
+        let reason = reason.split(" (os error").next().unwrap_or(&reason);
+        Error::invalid(format!("{}; {reason}", path.display()))
+    };
+    let mut file = File::open(path).map_err(io)?;
+    let metadata = file.metadata().map_err(io)?;
+    if metadata.is_dir() {
+        let hint = match path.join("saved_model.pb").exists() || path.join("saved_model.pbtxt").exists() {
+            true => " that holds a SavedModel; give its frozen graph instead",
+            false => "",
+        };
+        return Err(Error::invalid(format!("{} is a directory{hint}", path.display())));
+    }
+    if metadata.is_file() && metadata.len() > 0 {
+        #[expect(unsafe_code, reason = "mapping a file")]
+        // SAFETY: the map is private and read-only. As for every mapped input, another process that shortens the file
+        // meanwhile can end this one with a signal; it cannot make it read anything but the file.
+        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
+        return Ok(Bytes::from_owner(map));
+    }
+    let mut bytes = Vec::new();
+    file.by_ref().take(MAX_STREAM + 1).read_to_end(&mut bytes).map_err(io)?;
+    if bytes.len() as u64 > MAX_STREAM {
+        return Err(Error::invalid(format!("{}; more than {MAX_STREAM} bytes", path.display())));
+    }
+    Ok(bytes.into())
+}
+
+/// Reads a graph.
+pub fn read_graph_def(path: &Path) -> Result<GraphDef> {
+    parse_graph_def(read_bytes(path)?, &path.display().to_string())
+}
+
+/// Reads a config, of `tensorflow.tf2xla` or the older `tensorflow.tfcompile`.
+pub fn read_config(path: &Path) -> Result<Config> {
+    parse_config(read_bytes(path)?, &path.display().to_string())
+}
+
+/// Reads a saver.
+pub fn read_saver_def(path: &Path) -> Result<SaverDef> {
+    parse(read_bytes(path)?, &path.display().to_string(), &text::SAVER_DEF)
+}
+
+/// A graph from the bytes of the file `name`.
+pub fn parse_graph_def(bytes: Bytes, name: &str) -> Result<GraphDef> {
+    if let Some(kind) = other_model(&bytes) {
+        return Err(Error::invalid(format!(
+            "Can't parse {name} as a GraphDef: it is a {kind}; give a GraphDef, for instance the model's frozen graph"
+        )));
+    }
+    parse(bytes, name, &text::GRAPH_DEF)
+}
+
+/// A config from the bytes of the file `name`.
+pub fn parse_config(bytes: Bytes, name: &str) -> Result<Config> {
+    parse(bytes, name, &text::CONFIG)
+}
+
+/// The content decides whether a file is text or binary; the suffix `.pbtxt`, where the content leaves both open.
+fn parse<M: prost::Message + Default>(bytes: Bytes, name: &str, message: &'static MessageType) -> Result<M> {
+    let named_text = name.ends_with(".pbtxt");
+    let text = || -> Result<M> {
+        let complain = |e| Error::invalid(format!("Can't parse {name} as text proto: {e}"));
+        let wire = text::to_wire(&bytes, message).map_err(complain)?;
+        wire::decode(wire.into(), message).map_err(complain)
+    };
+    let binary = || -> Result<M> {
+        wire::decode(bytes.clone(), message)
+            .map_err(|e| Error::invalid(format!("Can't parse {name} as binary proto: {e}")))
+    };
+    match (looks_like_text(&bytes), named_text) {
+        (true, true) => text(),
+        (false, false) => binary(),
+        // Named binary, but of printable characters. Binary files of these messages hold control characters, the tags
+        // of their fields, but for degenerate ones such as an empty file.
+        (true, false) => binary().or_else(|_| text()),
+        (false, true) => binary().or_else(|_| text()),
+    }
+}
+
+/// Whether the beginning of a file has only characters of text.
+fn looks_like_text(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(4096)];
+    head.iter().all(|&c| matches!(c, b'\t' | b'\n' | b'\r' | 0x0b | 0x0c) || (c >= b' ' && c != 0x7f))
+}
+
+/// Recognises the other files that TensorFlow stores models in.
+fn other_model(bytes: &[u8]) -> Option<&'static str> {
+    if looks_like_text(bytes) {
+        let head = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
+        let first = head.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))?;
+        let field = first.split([' ', ':', '{']).next()?;
+        return match field {
+            "saved_model_schema_version" | "meta_graphs" => Some("SavedModel"),
+            "meta_info_def" | "graph_def" => Some("MetaGraphDef"),
+            _ => None,
+        };
+    }
+    // Field 1 of a SavedModel is a number, its schema version; field 2 holds the graphs.
+    if bytes.len() > 3 && bytes[0] == 0x08 && bytes[2] == 0x12 {
+        return Some("SavedModel");
+    }
+    match bytes {
+        _ if bytes.get(4..8) == Some(b"TFL3") => Some("TensorFlow Lite model"),
+        [0x89, b'H', b'D', b'F', ..] => Some("HDF5 file"),
+        [b'P', b'K', 3, 4, ..] => Some("Keras or zip archive"),
+        _ => None,
+    }
+}

@@ -1,0 +1,127 @@
+//! Reads and prepares every graph of the oracle set.
+
+use std::path::{Path, PathBuf};
+use tf::source;
+
+/// The folder of the large test data, or `None` where it may be absent and is.
+fn shared() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let shared = std::env::var_os("TFCOMPILE_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
+    let oracle = shared.join("oracle");
+    if oracle.is_dir() {
+        return Some(oracle);
+    }
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "no test data in {}", oracle.display());
+    eprintln!("skipped: no test data in {}", oracle.display());
+    None
+}
+
+/// Every folder below `root` that holds a graph and a config, by path.
+fn entries(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut work = vec![root.to_owned()];
+    while let Some(folder) = work.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                work.push(path);
+            }
+        }
+        if folder.join("graph.pb").exists() && folder.join("config.pbtxt").exists() {
+            found.push(folder);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Ops that are still in the program's graphs although they belong to V1 control flow.
+fn leftovers(program: &tf::Program) -> Vec<String> {
+    let graphs = std::iter::once(&program.graph).chain(program.library.functions().map(|f| &f.graph));
+    graphs
+        .flat_map(|graph| graph.nodes.values())
+        .filter(|n| ["Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"].contains(&n.op.as_str()))
+        .map(|n| n.name.clone())
+        .collect()
+}
+
+#[test]
+fn binary_and_text_of_every_graph_are_equal() {
+    let Some(oracle) = shared() else { return };
+    let entries = entries(&oracle);
+    assert!(entries.len() > 60, "{} entries", entries.len());
+    for folder in entries {
+        let binary = source::read_graph_def(&folder.join("graph.pb")).expect("binary");
+        let text = source::read_graph_def(&folder.join("graph.pbtxt")).expect("text");
+        assert!(binary == text, "{}", folder.display());
+    }
+}
+
+#[test]
+fn every_graph_prepares_but_those_with_v1_loops() {
+    let Some(oracle) = shared() else { return };
+    for folder in entries(&oracle) {
+        if folder.parent().is_some_and(|p| p.ends_with("errors")) {
+            continue;
+        }
+        let name = folder.strip_prefix(&oracle).expect("below").display().to_string();
+        for config in ["config.pbtxt", "config_named.pbtxt"] {
+            let path = folder.join(config);
+            if !path.exists() {
+                continue;
+            }
+            let graph_path = match folder.join("frozen.pb") {
+                frozen if frozen.exists() => frozen,
+                _ => folder.join("graph.pb"),
+            };
+            let graph = source::read_graph_def(&graph_path).expect("a graph");
+            let has_loop = graph.node.iter().any(|n| n.op == "Enter");
+            let result = tf::prepare(graph, source::read_config(&path).expect("a config"));
+            match result {
+                Ok(program) => {
+                    assert!(leftovers(&program).is_empty(), "{name}: {:?}", leftovers(&program));
+                    program.graph.topological_order().expect("no cycle");
+                }
+                Err(e) => {
+                    assert!(has_loop && e.message().contains("frame '"), "{name}: {e}");
+                }
+            }
+        }
+    }
+}
+
+/// What the message about each wrong input must name.
+const CULPRITS: [(&str, &str); 20] = [
+    ("bad_cpp_feed_name", "illegal char: feed name: 'a-b', given to 'x:0'"),
+    ("cycle", "2 nodes in a cycle: 'b' -> 'a'"),
+    ("duplicate_feed", "feed 'x:0' is listed twice"),
+    ("duplicate_feed_name", "duplicate feed name: a"),
+    ("duplicate_node", "two nodes have the name 'x'"),
+    ("empty_feed_node", "TensorId node_name must be non-empty: feed number 2"),
+    ("empty_fetch_node", "TensorId node_name must be non-empty: fetch number 0"),
+    ("feed_type_mismatch", "feed 'x:0' has type int32 in the config"),
+    ("missing_input", "'gone"),
+    ("negative_index", "TensorId output_index must be positive: fetch 'sum' has -1"),
+    ("no_fetch", "fetches must be specified"),
+    ("no_such_feed", "Can't find feed node: nosuch:0"),
+    ("no_such_fetch", "While pruning graph, node nosuch needed but not found in the graph"),
+    ("no_such_output", "Invalid fetch id: sum:3, output index should be < 1"),
+    ("no_such_variable", "Variable \"w\""),
+    ("placeholder_not_fed", "'y' (needed by 'sum')"),
+    ("type_mismatch", "Input 1 of node sum was passed int32 from y:0 incompatible with expected float."),
+    ("unknown_dimension", "Shape [?] is not fully defined: feed 'x:0'"),
+    ("unknown_op_needed", "op 'SomeUnknownOp' (node '"),
+    ("variable_not_in_config", "Variable: v not configured"),
+];
+
+#[test]
+fn wrong_graphs_and_configs_are_refused_with_the_culprits_name() {
+    let Some(oracle) = shared() else { return };
+    for (name, culprit) in CULPRITS {
+        let folder = oracle.join("tfcompile_tests/errors").join(name);
+        let graph = source::read_graph_def(&folder.join("graph.pb")).expect("a graph");
+        let config = source::read_config(&folder.join("config.pbtxt")).expect("a config");
+        let error = tf::prepare(graph, config).expect_err(name);
+        assert!(error.message().contains(culprit), "{name}: {error}");
+    }
+}
