@@ -61,7 +61,7 @@ pub(crate) fn inference(
 ) -> Result<Literal> {
     let features = Features::new(operand, feature_index, &[scale, offset, mean, variance])?;
     let [x, scale, offset, mean, variance]: [Vec<f64>; 5] =
-        [operand, scale, offset, mean, variance].map(|literal| terms(literal));
+        [operand, scale, offset, mean, variance].map(terms);
     let epsilon = f64::from(epsilon);
     Ok(features
         .map(&array(shape)?, |i, f| scale[f] * (x[i] - mean[f]) / (variance[f] + epsilon).sqrt() + offset[f]))
@@ -79,7 +79,7 @@ pub(crate) fn training(
         return Err(Error::invalid(format!("three results are wanted, not {shape}")));
     };
     let features = Features::new(operand, feature_index, &[scale, offset])?;
-    let [x, scale, offset]: [Vec<f64>; 3] = [operand, scale, offset].map(|literal| terms(literal));
+    let [x, scale, offset]: [Vec<f64>; 3] = [operand, scale, offset].map(terms);
     let count = features.elements_each();
     let mean: Vec<f64> = features.sums(|i| x[i]).into_iter().map(|sum| sum / count).collect();
     let squares = features.sums(|i| {
@@ -109,7 +109,7 @@ pub(crate) fn grad(
         return Err(Error::invalid("the output's gradient must have the operand's shape"));
     }
     let [x, scale, mean, variance, dy]: [Vec<f64>; 5] =
-        [operand, scale, mean, variance, grad_output].map(|literal| terms(literal));
+        [operand, scale, mean, variance, grad_output].map(terms);
     let count = features.elements_each();
     let spread: Vec<f64> = variance.iter().map(|v| v + f64::from(epsilon)).collect();
     let sum = features.sums(|i| dy[i]);

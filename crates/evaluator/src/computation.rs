@@ -31,8 +31,9 @@ impl Evaluator<'_> {
             return Err(Error::unsupported(format!("computations call each other more than {limit} deep")));
         }
         self.depth += 1;
-        let mut values = Values::new(computation);
-        let result = self.evaluate_instructions(computation, arguments, &mut values);
+        let order = computation.post_order();
+        let mut values = Values::new(computation, &order);
+        let result = self.evaluate_instructions(computation, &order, arguments, &mut values);
         self.live_bytes -= values.live_bytes;
         self.depth -= 1;
         result
@@ -41,10 +42,11 @@ impl Evaluator<'_> {
     fn evaluate_instructions(
         &mut self,
         computation: &Computation,
+        order: &[InstructionId],
         arguments: &[Literal],
         values: &mut Values,
     ) -> Result<Literal> {
-        for id in computation.post_order() {
+        for &id in order {
             let instruction = &computation[id];
             let value = self.evaluate_in(computation, id, arguments, values).map_err(|e| {
                 e.context(format_args!("{} ({})", instruction.name(), instruction.opcode().name()))
@@ -176,9 +178,9 @@ impl Evaluator<'_> {
 }
 
 impl Values {
-    fn new(computation: &Computation) -> Self {
+    fn new(computation: &Computation, order: &[InstructionId]) -> Self {
         let mut uses = vec![0; computation.id_count()];
-        for id in computation.post_order() {
+        for &id in order {
             for operand in computation[id].operands() {
                 uses[operand.index()] += 1;
             }

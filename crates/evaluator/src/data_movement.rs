@@ -30,6 +30,10 @@ pub(crate) fn reshape(shape: &Shape, operand: &Literal) -> Result<Literal> {
 /// Result dimension `d` is operand dimension `dimensions[d]`.
 pub(crate) fn transpose(operand: &Literal, dimensions: &[usize]) -> Result<Literal> {
     check_array(operand)?;
+    let rank = operand.array_shape().rank();
+    if dimensions.len() != rank || (0..rank).any(|d| !dimensions.contains(&d)) {
+        return Err(Error::invalid(format!("{dimensions:?} is no permutation of {rank} dimensions")));
+    }
     Ok(operand.transpose(dimensions))
 }
 

@@ -83,7 +83,13 @@ pub(crate) enum Function {
 impl Function {
     /// The function of an elementwise opcode; `None` for other opcodes.
     pub(crate) fn of(op: &Op) -> Option<Self> {
-        unary(op).map(Self::Unary).or_else(|| binary(op).map(Self::Binary)).or_else(|| match op {
+        if let Some(function) = unary(op) {
+            return Some(Self::Unary(function));
+        }
+        if let Some(function) = binary(op) {
+            return Some(Self::Binary(function));
+        }
+        match op {
             Op::Clamp {} => Some(Self::Clamp),
             Op::Compare { direction, comparison_type } => Some(Self::Compare(*direction, *comparison_type)),
             Op::Complex {} => Some(Self::Complex),
@@ -94,7 +100,7 @@ impl Function {
             Op::Select {} => Some(Self::Select),
             Op::StochasticConvert {} => Some(Self::StochasticConvert),
             _ => None,
-        })
+        }
     }
 
     fn arity(self) -> usize {

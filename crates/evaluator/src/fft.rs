@@ -100,7 +100,7 @@ fn hermitian(half: &[Complex], length: usize) -> Vec<Complex> {
     if let Some(first) = whole.first_mut() {
         first[1] = 0.0;
     }
-    if length % 2 == 0 && length > 0 {
+    if length.is_multiple_of(2) && length > 0 {
         whole[length / 2][1] = 0.0;
     }
     whole

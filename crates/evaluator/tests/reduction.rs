@@ -1,0 +1,132 @@
+//! Reductions, windows, sorts against XLA on the CPU.
+
+mod support;
+
+use hlo::*;
+use shape::PrimitiveType::*;
+use shape::{Literal, Shape};
+use support::*;
+
+#[test]
+fn reduce_applies_the_computation_from_left_to_right() {
+    // (((100 * 2 + 1) * 2 + 2) * 2 + 3) along each row.
+    let mut module = Module::new("test");
+    let mut c = Computation::new("horner");
+    let (x, y) = (parameter(&mut c, Shape::scalar(S32)), parameter(&mut c, Shape::scalar(S32)));
+    let two = add(&mut c, Op::Constant { literal: Literal::scalar(2i32) }, Shape::scalar(S32), &[]);
+    let doubled = add(&mut c, Op::Multiply {}, Shape::scalar(S32), &[x, two]);
+    let root = add(&mut c, Op::Add {}, Shape::scalar(S32), &[doubled, y]);
+    c.set_root(root);
+    let to_apply = module.add_computation(c);
+    let op = Op::Reduce { dimensions: vec![1], to_apply };
+    let x = Literal::from_elements(&[2, 3], &[1i32, 2, 3, 4, 5, 6]);
+    let shape = Shape::array(S32, &[2]);
+    let reduced =
+        evaluator::evaluate_instruction(&module, &op, &shape, &[&x, &Literal::scalar(100i32)]).unwrap();
+    assert_eq!(reduced.to_vec::<i32>().unwrap(), [811, 832]);
+}
+
+#[test]
+fn variadic_reduce_finds_the_greatest_and_where_it_is() {
+    let mut module = Module::new("test");
+    let mut c = Computation::new("argmax");
+    let p: Vec<_> = [F32, S32, F32, S32].map(|t| parameter(&mut c, Shape::scalar(t))).to_vec();
+    let op = Op::Compare { direction: ComparisonDirection::Ge, comparison_type: ComparisonType::Default };
+    let keep = add(&mut c, op, Shape::scalar(Pred), &[p[0], p[2]]);
+    let value = add(&mut c, Op::Select {}, Shape::scalar(F32), &[keep, p[0], p[2]]);
+    let index = add(&mut c, Op::Select {}, Shape::scalar(S32), &[keep, p[1], p[3]]);
+    let pair = Shape::Tuple(vec![Shape::scalar(F32), Shape::scalar(S32)]);
+    let root = add(&mut c, Op::Tuple {}, pair, &[value, index]);
+    c.set_root(root);
+    let to_apply = module.add_computation(c);
+    let op = Op::Reduce { dimensions: vec![0], to_apply };
+    let x = f32s(&[3, 2], &[1.0, 9.0, 7.0, 9.0, 3.0, -1.0]);
+    let at = Literal::from_elements(&[3, 2], &[0i32, 0, 1, 1, 2, 2]);
+    let shape = Shape::Tuple(vec![Shape::array(F32, &[2]), Shape::array(S32, &[2])]);
+    let operands = [&x, &at, &Literal::scalar(f32::NEG_INFINITY), &Literal::scalar(-1i32)];
+    let result = evaluator::evaluate_instruction(&module, &op, &shape, &operands).unwrap();
+    let expected = vec![f32s(&[2], &[7.0, 9.0]), Literal::from_elements(&[2], &[1i32, 0])];
+    assert_eq!(result, Literal::Tuple(expected));
+}
+
+#[test]
+fn reduce_window_pads_with_the_initial_value_and_dilates() {
+    let mut module = Module::new("test");
+    let (max, sum) =
+        (binary(&mut module, Op::Maximum {}, F32, F32), binary(&mut module, Op::Add {}, F32, F32));
+    let x = pattern(&[3, 5], 7, 11, 4);
+    let run = |rows, columns, to_apply, init: f32| {
+        let op = Op::ReduceWindow { window: Window { dimensions: vec![rows, columns] }, to_apply };
+        let shape = Shape::array(F32, &[2, 5]);
+        evaluator::evaluate_instruction(&module, &op, &shape, &[&x, &Literal::scalar(init)]).unwrap()
+    };
+    let rows = WindowDimension { padding_low: 1, window_dilation: 2, ..WindowDimension::of_size(2) };
+    let columns =
+        WindowDimension { stride: 2, padding_high: 1, base_dilation: 2, ..WindowDimension::of_size(2) };
+    let maxima = run(rows, columns, max, f32::NEG_INFINITY);
+    assert_eq!(maxima.to_vec::<f32>().unwrap(), [-2.0, 5.0, 1.0, -3.0, 4.0, 0.0, 3.0, 3.0, 6.0, 6.0]);
+    let rows = WindowDimension { stride: 2, padding_high: 1, ..WindowDimension::of_size(2) };
+    let columns = WindowDimension { padding_low: 1, padding_high: 1, ..WindowDimension::of_size(3) };
+    let sums = run(rows, columns, sum, 0.0);
+    assert_eq!(sums.to_vec::<f32>().unwrap(), [2.0, 2.0, 11.0, 9.0, 9.0, -4.0, -1.0, -2.0, 8.0, 5.0]);
+}
+
+#[test]
+fn select_and_scatter_prefers_the_first_of_equals() {
+    let mut module = Module::new("test");
+    let ge = Op::Compare { direction: ComparisonDirection::Ge, comparison_type: ComparisonType::Default };
+    let select = binary(&mut module, ge, F32, Pred);
+    let scatter = binary(&mut module, Op::Add {}, F32, F32);
+    let pool = WindowDimension { stride: 2, ..WindowDimension::of_size(2) };
+    let op = Op::SelectAndScatter { window: Window { dimensions: vec![pool, pool] }, select, scatter };
+    let operand = f32s(&[4, 4], &[3., 1., 4., 1., 5., 9., 2., 6., 5., 3., 9., 9., 7., 9., 3., 2.]);
+    let source = f32s(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+    let operands = [&operand, &source, &Literal::scalar(0.5f32)];
+    let result =
+        evaluator::evaluate_instruction(&module, &op, &Shape::array(F32, &[4, 4]), &operands).unwrap();
+    assert_eq!(
+        result.to_vec::<f32>().unwrap(),
+        [0.5, 0.5, 0.5, 0.5, 0.5, 1.5, 0.5, 2.5, 0.5, 0.5, 4.5, 0.5, 0.5, 3.5, 0.5, 0.5]
+    );
+}
+
+#[test]
+fn sorts_are_stable_and_carry_the_other_operands_along() {
+    let mut module = Module::new("test");
+    let mut c = Computation::new("less");
+    let p: Vec<_> = [F32, F32, S32, S32].map(|t| parameter(&mut c, Shape::scalar(t))).to_vec();
+    let op = Op::Compare { direction: ComparisonDirection::Lt, comparison_type: ComparisonType::TotalOrder };
+    let root = add(&mut c, op, Shape::scalar(Pred), &[p[0], p[1]]);
+    c.set_root(root);
+    let to_apply = module.add_computation(c);
+    let op = Op::Sort { dimension: 0, is_stable: true, to_apply };
+    let keys = f32s(&[6, 1], &[3.0, f32::NAN, -0.0, 0.0, -1.0, 3.0]);
+    let values = Literal::from_elements(&[6, 1], &[0i32, 1, 2, 3, 4, 5]);
+    let shape = Shape::Tuple(vec![Shape::array(F32, &[6, 1]), Shape::array(S32, &[6, 1])]);
+    let result = evaluator::evaluate_instruction(&module, &op, &shape, &[&keys, &values]).unwrap();
+    let Literal::Tuple(results) = result else { panic!("a tuple") };
+    assert_eq!(results[1].to_vec::<i32>().unwrap(), [4, 2, 3, 0, 5, 1]);
+    assert!(results[0].to_vec::<f32>().unwrap()[5].is_nan());
+}
+
+#[test]
+fn topk_orders_nan_above_all_and_equals_by_index() {
+    let x = f32s(&[1, 6], &[3.0, f32::NAN, -0.0, 0.0, -1.0, 3.0]);
+    let shape = Shape::Tuple(vec![Shape::array(F32, &[1, 4]), Shape::array(S32, &[1, 4])]);
+    let Literal::Tuple(results) = run(Op::TopK { k: 4, largest: true }, shape.clone(), &[&x]) else {
+        panic!()
+    };
+    assert_eq!(results[1].to_vec::<i32>().unwrap(), [1, 0, 5, 3]);
+    let Literal::Tuple(results) = run(Op::TopK { k: 4, largest: false }, shape, &[&x]) else { panic!() };
+    assert_eq!(results[1].to_vec::<i32>().unwrap(), [4, 2, 3, 0]);
+}
+
+#[test]
+fn map_calls_its_computation_for_each_element() {
+    let mut module = Module::new("test");
+    let to_apply = binary(&mut module, Op::Subtract {}, F32, F32);
+    let (x, y) = (f32s(&[2], &[5.0, 1.0]), f32s(&[2], &[3.0, 4.0]));
+    let op = Op::Map { dimensions: vec![0], to_apply };
+    let result = evaluator::evaluate_instruction(&module, &op, &Shape::array(F32, &[2]), &[&x, &y]).unwrap();
+    assert_eq!(result, f32s(&[2], &[2.0, -3.0]));
+}
