@@ -9,7 +9,7 @@ mod loops;
 mod print;
 mod reduce;
 
-pub use dot::{DotPlan, DotShape, Packing};
+pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile};
 pub use fusion::{Fusion, Position};
 pub use loops::LoopPlan;
 pub use reduce::{ReduceKind, ReducePlan};
@@ -59,7 +59,7 @@ pub enum Strategy {
     /// A reduction with what feeds it.
     Reduce(ReducePlan),
     /// A contraction with what follows it.
-    Dot(DotPlan),
+    Dot(Box<DotPlan>),
     /// Each operand copied to its place.
     Concatenate,
     /// Operand 0 copied (or taken over), then the update written into it.

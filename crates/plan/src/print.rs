@@ -57,10 +57,3 @@ impl std::fmt::Display for InstructionPlan {
         Ok(())
     }
 }
-
-impl std::fmt::Display for crate::DotPlan {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let s = self.shape;
-        write!(f, "dot {}x{}x{}x{}", s.batch, s.m, s.n, s.k)
-    }
-}

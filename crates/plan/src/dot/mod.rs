@@ -1,0 +1,268 @@
+//! Contractions: how a dot's loops, tiles and packed operands look.
+//!
+//! Findings behind the rules: rows of the left operand are best read in place as long as a tile has at most eight of them;
+//! columns of the right operand are best read as panels of a few vectors; eight independent accumulators hide the latency of
+//! a multiply-add; rows split evenly beat full tiles and a rest.
+
+mod dims;
+mod pack;
+mod tile;
+
+pub use dims::{DotDims, Extent};
+pub use tile::Tile;
+
+use crate::{Fusion, InstructionPlan, PackedConstant, Position, Strategy};
+use hlo::{Op, Traits};
+use shape::{ArrayShape, Literal, PrimitiveType};
+use support::{Error, Result};
+use target::Target;
+
+/// The extents of a contraction: `batch` products of `m x k` and `k x n`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DotShape {
+    /// Products.
+    pub batch: i64,
+    /// Rows of the left operand and the result.
+    pub m: i64,
+    /// Columns of the right operand and the result.
+    pub n: i64,
+    /// Summands.
+    pub k: i64,
+}
+
+/// Where a kernel reads an operand from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// In place.
+    None,
+    /// Packed at compile time.
+    Constant,
+    /// Packed into scratch on each call.
+    Scratch,
+}
+
+/// The loops of a contraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DotKind {
+    /// Tiles of rows and vectors of columns, accumulated over the summands.
+    Tiled,
+    /// Vectors run along the summands, one result after another.
+    RowDot,
+    /// One result after another, of complex numbers.
+    Complex,
+}
+
+/// How a contraction looks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DotPlan {
+    /// Its extents.
+    pub shape: DotShape,
+    /// Its dimensions in both operands.
+    pub dims: DotDims,
+    /// Its loops.
+    pub kind: DotKind,
+    /// The type of products and sums; operands of another type are converted when they are packed.
+    pub accumulator: PrimitiveType,
+    /// The type of the left operand in memory.
+    pub lhs_type: PrimitiveType,
+    /// The type of the right operand in memory.
+    pub rhs_type: PrimitiveType,
+    /// Left operand: in place, or as `[m][k]` in scratch, one product at a time.
+    pub lhs_packing: Packing,
+    /// Right operand of `Tiled`: in place, or as panels `[n / columns][k][columns]`, the last one padded with zeros. In
+    /// scratch one product at a time, as a constant all of them. Of other kinds: in place, or as `[n][k]` in scratch.
+    pub rhs_packing: Packing,
+    /// Rows and vectors of a tile.
+    pub tile: Tile,
+    /// Whether panels are the outer loop and rows the inner one.
+    pub panels_outside: bool,
+    /// The fusion's operand that is the left one.
+    pub lhs_operand: usize,
+    /// The fusion's operand that is the right one.
+    pub rhs_operand: usize,
+}
+
+impl DotPlan {
+    /// Bytes of scratch for the left operand.
+    pub fn lhs_scratch_bytes(&self) -> u64 {
+        match self.lhs_packing {
+            Packing::Scratch => self.bytes(self.shape.m, self.shape.k),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of scratch for the right operand.
+    pub fn rhs_scratch_bytes(&self) -> u64 {
+        match (self.rhs_packing, self.kind) {
+            (Packing::Scratch, DotKind::Tiled) => self.bytes(self.padded_columns(), self.shape.k),
+            (Packing::Scratch, _) => self.bytes(self.shape.n, self.shape.k),
+            _ => 0,
+        }
+    }
+
+    /// Columns rounded up to whole panels.
+    pub fn padded_columns(&self) -> i64 {
+        let columns = self.tile.columns();
+        (self.shape.n + columns - 1) / columns * columns
+    }
+
+    /// Rounded up to 64, so that what follows is aligned.
+    fn bytes(&self, rows: i64, columns: i64) -> u64 {
+        let elements = (rows as u64).saturating_mul(columns as u64);
+        elements.saturating_mul(self.accumulator.byte_size() as u64).div_ceil(64).saturating_mul(64)
+    }
+}
+
+/// Plans a body that holds a dot, with elementwise work behind it.
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+    let id = fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))?;
+    let Op::Dot { dot_dimension_numbers: numbers } = fusion.body[id].op() else {
+        return Err(Error::internal("the dot is a dot"));
+    };
+    check_epilogue(fusion, id)?;
+    let operand = |k: usize| -> Result<(usize, &ArrayShape)> {
+        let operand = fusion.body[id].operands()[k];
+        let Position::Operand(number) = fusion.position(operand) else {
+            return Err(Error::internal("a dot's operands are in memory"));
+        };
+        Ok((number, fusion.body[operand].shape().expect_array()))
+    };
+    let ((lhs_operand, lhs), (rhs_operand, rhs)) = (operand(0)?, operand(1)?);
+    let result = fusion.body[id].shape().expect_array();
+    if [lhs, rhs, result].iter().any(|s| s.element_type == PrimitiveType::Pred) {
+        return Err(Error::unsupported("opcode dot of pred; convert its operands to an integer type"));
+    }
+    let dims = DotDims::new(lhs, rhs, numbers);
+    let constant = constant_operand(fusion, rhs_operand);
+    let mut plan = DotPlan {
+        shape: dims.shape(),
+        kind: DotKind::Tiled,
+        accumulator: accumulator(result.element_type),
+        lhs_type: lhs.element_type,
+        rhs_type: rhs.element_type,
+        lhs_packing: Packing::None,
+        rhs_packing: Packing::None,
+        tile: Tile::SCALAR,
+        panels_outside: false,
+        lhs_operand,
+        rhs_operand,
+        dims,
+    };
+    choose(&mut plan, constant.is_some(), target);
+    let mut packed = Vec::new();
+    if let (Packing::Constant, Some(literal)) = (plan.rhs_packing, constant) {
+        packed.push(PackedConstant { operand: rhs_operand, bytes: pack::panels(literal, &plan) });
+    }
+    let scratch_bytes = plan.lhs_scratch_bytes().saturating_add(plan.rhs_scratch_bytes());
+    let mut instruction = InstructionPlan::new(Strategy::Dot(Box::new(plan)));
+    instruction.packed = packed;
+    instruction.scratch_bytes = scratch_bytes;
+    Ok(instruction)
+}
+
+/// Narrow floats are multiplied and summed as `f32`.
+fn accumulator(element_type: PrimitiveType) -> PrimitiveType {
+    use PrimitiveType::*;
+    match element_type {
+        F16 | Bf16 | F8e5m2 | F8e4m3fn => F32,
+        S2 | S4 => S8,
+        U2 | U4 => U8,
+        other => other,
+    }
+}
+
+/// Loops, tile and packing, from the extents, the accesses and the target.
+fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
+    let DotShape { m, n, k, .. } = plan.shape;
+    let lhs_fits = plan.lhs_type == plan.accumulator && plan.dims.lhs_is_strided();
+    let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
+    if !lhs_fits {
+        plan.lhs_packing = Packing::Scratch;
+    }
+    if plan.accumulator.is_complex() {
+        plan.kind = DotKind::Complex;
+        if !rhs_fits {
+            plan.rhs_packing = Packing::Scratch;
+        }
+        return;
+    }
+    let lanes = target.lanes(plan.accumulator.byte_size());
+    let unit_k = |fits: bool, stride: i64| !fits || stride == 1 || k == 1;
+    let along_k = unit_k(lhs_fits, plan.dims.lhs_k_stride()) && unit_k(rhs_fits, plan.dims.rhs_k_stride());
+    // A panel pays if several rows read it, or if it is made at compile time.
+    let few_rows = m <= 2 && plan.dims.rhs_n_stride() != 1 && !rhs_is_constant;
+    if along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
+        plan.kind = DotKind::RowDot;
+        plan.tile = tile::row_dot(n, k, lanes);
+        if !rhs_fits {
+            plan.rhs_packing = Packing::Scratch;
+        }
+        return;
+    }
+    plan.tile = tile::choose(m, n, lanes, target);
+    let in_place = rhs_fits && (plan.dims.rhs_n_stride() == 1 || n == 1);
+    plan.rhs_packing = if rhs_is_constant {
+        Packing::Constant
+    } else if in_place && m <= 128 {
+        // Packing costs a pass over the operand; it pays when many rows follow.
+        Packing::None
+    } else {
+        Packing::Scratch
+    };
+    let panels = (n + plan.tile.columns() - 1) / plan.tile.columns();
+    let rhs_bytes = (n as u64).saturating_mul(k as u64).saturating_mul(plan.accumulator.byte_size() as u64);
+    plan.panels_outside = panels > 1 && m > i64::from(plan.tile.rows) && rhs_bytes > target.l2_bytes / 2;
+}
+
+/// What follows a dot works on its tiles: elementwise, on operands that need no other of its elements.
+fn check_epilogue(fusion: &Fusion<'_>, dot: hlo::InstructionId) -> Result<()> {
+    for id in fusion.instructions() {
+        let op = fusion.body[id].op();
+        let reads_dot = fusion.body[id].operands().contains(&dot);
+        let elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
+        if id != dot && (matches!(op, Op::Dot { .. }) || (reads_dot && !elementwise)) {
+            return Err(Error::unsupported(format!("opcode {} behind a dot in one fusion", op.opcode().name())));
+        }
+        if id != dot {
+            crate::loops::check_fusible(op)?;
+        }
+    }
+    Ok(())
+}
+
+/// The literal of a constant operand, seen through reshapes (they keep the elements' order).
+fn constant_operand<'m>(fusion: &Fusion<'m>, number: usize) -> Option<&'m Literal> {
+    let mut id = fusion.operand(number);
+    loop {
+        match fusion.caller[id].op() {
+            Op::Constant { literal } => return Some(literal),
+            Op::Reshape {} | Op::Bitcast {} => id = fusion.caller[id].operands()[0],
+            _ => return None,
+        }
+    }
+}
+
+impl std::fmt::Display for DotPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let DotShape { batch, m, n, k } = self.shape;
+        if batch != 1 {
+            write!(f, "{batch} times ")?;
+        }
+        write!(f, "{} {m}x{n}x{k} in {}", match self.kind {
+            DotKind::Tiled => "tiled dot",
+            DotKind::RowDot => "dot along rows",
+            DotKind::Complex => "complex dot",
+        }, self.accumulator)?;
+        if self.kind == DotKind::Tiled {
+            write!(f, ", tile {}x{} of {} lanes", self.tile.rows, self.tile.vectors, self.tile.lanes)?;
+        }
+        for (side, packing) in [("left", self.lhs_packing), ("right", self.rhs_packing)] {
+            match packing {
+                Packing::None => {}
+                Packing::Constant => write!(f, ", {side} packed at compile time")?,
+                Packing::Scratch => write!(f, ", {side} packed on each call")?,
+            }
+        }
+        Ok(())
+    }
+}

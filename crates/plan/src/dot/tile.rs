@@ -1,0 +1,99 @@
+//! Choosing a tile: a pure table of extents and registers.
+
+use target::Target;
+
+/// What is accumulated in registers at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tile {
+    /// Rows of a full tile; a product's rows are split into tiles of this and of one less.
+    pub rows: u32,
+    /// Vectors of columns.
+    pub vectors: u32,
+    /// Elements of a vector.
+    pub lanes: u32,
+    /// Independent sets of accumulators, each for every so-manieth summand; they are added at the end.
+    pub k_split: u32,
+}
+
+impl Tile {
+    /// One element.
+    pub const SCALAR: Self = Self { rows: 1, vectors: 1, lanes: 1, k_split: 1 };
+
+    /// Columns of a full tile, and of a packed panel.
+    pub fn columns(&self) -> i64 {
+        i64::from(self.vectors) * i64::from(self.lanes)
+    }
+}
+
+/// So many independent accumulators keep two multiply-add units with a latency of four busy.
+const ENOUGH_ACCUMULATORS: u32 = 8;
+
+/// The tile of an `m x n` result, for vectors of up to `lanes` elements.
+pub(super) fn choose(m: i64, n: i64, lanes: u32, target: &Target) -> Tile {
+    let lanes = lanes.min(u32::try_from(n.max(1)).map_or(lanes, u32::next_power_of_two));
+    let needed = u32::try_from((n.max(1) + i64::from(lanes) - 1) / i64::from(lanes)).unwrap_or(u32::MAX);
+    let many_registers = target.vector_registers >= 32;
+    let most = match (m, many_registers) {
+        (1, true) => 8,
+        (1, false) => 6,
+        (_, true) => 4,
+        (_, false) => 2,
+    };
+    // Panels of equal width rather than wide ones and a narrow rest.
+    let panels = needed.div_ceil(most);
+    let vectors = needed.div_ceil(panels);
+    let most_rows = match (vectors, many_registers) {
+        (1, true) => 8,
+        (2, true) => 8,
+        (3, true) => 8,
+        (4, true) => 6,
+        (1, false) => 8,
+        (2, false) => 6,
+        (_, true) => 3,
+        (_, false) => 2,
+    };
+    let tiles = (m.max(1) + most_rows - 1) / most_rows;
+    let rows = ((m.max(1) + tiles - 1) / tiles) as u32;
+    let k_split = (ENOUGH_ACCUMULATORS / (rows * vectors)).clamp(1, 4);
+    Tile { rows, vectors, lanes, k_split: prev_power_of_two(k_split) }
+}
+
+/// The tile of results computed one by one along `k`: up to four columns at once, each with vectors of `lanes`.
+pub(super) fn row_dot(n: i64, k: i64, lanes: u32) -> Tile {
+    let vectors = n.clamp(1, 4) as u32;
+    let k_split = if k >= i64::from(lanes) * 8 { ENOUGH_ACCUMULATORS / 2 / vectors } else { 1 };
+    Tile { rows: 1, vectors, lanes, k_split: k_split.max(1) }
+}
+
+fn prev_power_of_two(x: u32) -> u32 {
+    1 << x.ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_fit_the_registers_and_split_evenly() {
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+        let table = [
+            // m, n -> rows, vectors, lanes, k_split
+            ((&avx512, 128, 768), (6, 4, 16, 1)),
+            ((&avx512, 49, 512), (6, 4, 16, 1)),
+            ((&avx512, 128, 80), (8, 3, 16, 1)),
+            ((&avx512, 100, 10), (8, 1, 16, 1)),
+            ((&avx512, 1, 256), (1, 8, 16, 1)),
+            ((&avx512, 1, 10), (1, 1, 16, 4)),
+            ((&avx512, 2, 2), (2, 1, 2, 4)),
+            ((&avx2, 128, 768), (6, 2, 8, 1)),
+            ((&avx2, 9, 8), (5, 1, 8, 1)),
+            ((&avx2, 1, 1000), (1, 6, 8, 1)),
+        ];
+        for ((target, m, n), (rows, vectors, lanes, k_split)) in table {
+            let tile = choose(m, n, target.lanes(4), target);
+            assert_eq!(tile, Tile { rows, vectors, lanes, k_split }, "{m}x{n}");
+            assert!(tile.rows * tile.vectors * tile.k_split + tile.vectors < target.vector_registers, "{m}x{n}");
+        }
+    }
+}
