@@ -1,0 +1,111 @@
+# Every command a developer needs. Each installs what is missing (Debian) or says what is; `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+# The large test sets; absent, their tests are skipped with one line (under CI=true that is a failure).
+export TFCOMPILE_SHARED ?= ../shared
+# The digits that `make demo` learns.
+DIGITS ?= examples/digits/digits.csv
+# Models that `make test-models` makes and checks.
+MODELS ?= mlp
+# HLO modules that XLA judges within `make test`; `make test-xla` takes all.
+XLA_SAMPLE ?= 40
+# A checkout of TensorFlow's source, for the original's own C++ test.
+TENSORFLOW_SOURCE ?=
+
+TOOL := target/release/tfcompile
+CONFORMANCE := target/release/conformance
+ORACLE := target/release/oracle
+SHARED := scripts/shared.sh
+
+.PHONY: help
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 20
+
+# ---- build
+
+.PHONY: build
+build: ## build target/release/tfcompile, LLVM linked dynamically
+	@scripts/setup.sh build
+	cargo build --release -p cli
+
+.PHONY: release
+release: ## build target/release/tfcompile to give away, LLVM linked statically
+	@scripts/setup.sh release
+	@scripts/release.sh
+
+.PHONY: demo
+demo: build ## learn handwritten digits in compiled code (DIGITS=FILE: other ones)
+	@scripts/demo.sh $(DIGITS)
+
+# ---- test
+
+.PHONY: test
+test: setup-test lint unit tools oracle conformance test-models test-xla-sample ## everything that has to pass, within 35 minutes on 2 cores
+	@echo "make test: all passed"
+
+.PHONY: test-all
+test-all: test conformance-all test-xla test-original ## test, and what takes longer
+
+.PHONY: setup-test
+setup-test:
+	@scripts/setup.sh test
+
+.PHONY: lint
+lint: ## formatting, clippy, tidy
+	cargo fmt --all -- --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo xtask tidy
+
+.PHONY: deny
+deny: ## licences, duplicate versions and sources of dependencies (needs cargo-deny)
+	cargo deny --all-features check
+
+.PHONY: unit
+unit: ## unit, file and consumer tests
+	cargo test --workspace --quiet
+
+.PHONY: tools
+tools:
+	cargo build --release -p cli -p conformance
+
+.PHONY: oracle
+oracle: tools ## whole programs through the tool, judged by TensorFlow's recorded answers
+	$(ORACLE) tests/oracle --tool $(TOOL)
+	$(SHARED) oracle $(ORACLE) {} --tool $(TOOL)
+
+.PHONY: conformance
+conformance: tools ## recorded cases; wrong answers and crashes fail, ops not done yet do not
+	$(CONFORMANCE) tests/conformance --allow-unsupported
+	$(CONFORMANCE) tests/conformance --allow-unsupported --evaluator
+	$(SHARED) conformance/cases $(CONFORMANCE) {} --allow-unsupported
+
+.PHONY: conformance-all
+conformance-all: tools
+	$(SHARED) conformance/cases_raw $(CONFORMANCE) {} --allow-unsupported
+	$(SHARED) conformance/cases $(CONFORMANCE) {} --allow-unsupported --evaluator
+
+.PHONY: test-models
+test-models: tools ## make large models once (MODELS="mlp ..."), compile and check them
+	$(SHARED) oracle scripts/models.sh {} $(MODELS)
+
+.PHONY: test-xla test-xla-sample
+test-xla: setup-test ## XLA parses and runs our HLO; its results are compared with ours
+	scripts/test_xla.sh
+test-xla-sample: setup-test
+	scripts/test_xla.sh --sample $(XLA_SAMPLE)
+
+.PHONY: test-original
+test-original: tools ## the original's own C++ test (TENSORFLOW_SOURCE=DIR)
+	@if [ -z "$(TENSORFLOW_SOURCE)" ]; then echo "skipped: the original's C++ test (set TENSORFLOW_SOURCE)"; else \
+	  $(TOOL) headers -o target/include && \
+	  python=$$(scripts/venv.sh venv tensorflow-cpu==2.15.1 numpy==1.26.4) && \
+	  $(SHARED) tools "$$python" {}/tfcompile_test/run.py --src $(TENSORFLOW_SOURCE) --python "$$python" \
+	    --tool $(TOOL) --include target/include --include /usr/include/eigen3; fi
+
+.PHONY: clean
+clean: ## remove what was built
+	cargo clean

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Installs what is missing to build and test. On Debian and its kin through apt-get; elsewhere it says what to install.
+#   scripts/setup.sh build|test|release|venv
+# `build` is what the tool and its programs need, `test` adds what the tests need, `venv` what Python environments need.
+set -eu
+
+want=${1:-build}
+
+# What to look for, and the package that brings it.
+missing=()
+need() { # need PACKAGE TEST...
+  local package=$1
+  shift
+  "$@" >/dev/null 2>&1 || missing+=("$package")
+}
+have_llvm() {
+  command -v llvm-config-22 && llvm-config-22 --version | grep -q '^22\.' && [ -e "$(llvm-config-22 --includedir)/llvm-c/Core.h" ]
+}
+have_library() { # a library that the linker finds, by name
+  local out=1 object
+  object=$(mktemp)
+  echo 'int main(void) { return 0; }' | cc -x c - -o "$object" "-l$1" && out=0
+  rm -f "$object"
+  return $out
+}
+
+need g++ command -v g++
+need binutils command -v nm
+need llvm-22-dev have_llvm
+if command -v cc >/dev/null; then
+  need zlib1g-dev have_library z
+  need libzstd-dev have_library zstd
+  need libxml2-dev have_library xml2
+  need libffi-dev have_library ffi
+  need libz3-dev have_library z3
+else
+  missing+=(zlib1g-dev libzstd-dev libxml2-dev libffi-dev libz3-dev)
+fi
+case $want in
+  build) ;;
+  release)
+    need libpolly-22-dev test -e "$(llvm-config-22 --libdir 2>/dev/null || echo /nonexistent)/libPolly.a"
+    ;;
+  test | venv)
+    need clang command -v clang++
+    need libeigen3-dev test -d /usr/include/eigen3/Eigen
+    need python3-venv python3 -c 'import ensurepip, venv'
+    ;;
+  *)
+    echo "setup: unknown part '$want' (build, test, release, venv)" >&2
+    exit 2
+    ;;
+esac
+
+if [ ${#missing[@]} -gt 0 ]; then
+  if ! command -v apt-get >/dev/null; then
+    echo "setup: please install: a C++17 compiler, LLVM 22 with its development files (llvm-config-22 on PATH), zlib, zstd, libxml2, libffi, Z3; for the tests also clang, Eigen 3 and Python 3 with venv. Missing here, by Debian's names: ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=()
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || {
+      echo "setup: please install as root: apt-get install ${missing[*]}" >&2
+      exit 1
+    }
+    as_root=(sudo)
+  fi
+  echo "setup: installing ${missing[*]} (apt-get)"
+  log=$(mktemp)
+  install() {
+    "${as_root[@]}" apt-get -q update >"$log" 2>&1 &&
+      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends "${missing[@]}" >>"$log" 2>&1
+  }
+  install || {
+    tail -n 20 "$log" >&2
+    echo "setup: apt-get failed; LLVM 22 is in Debian 12's security archive and in later releases" >&2
+    exit 1
+  }
+  rm -f "$log"
+fi
+
+command -v cargo >/dev/null && command -v rustc >/dev/null || {
+  echo "setup: Rust is missing; install it from https://rustup.rs or your distribution (1.90 or newer), then run this again" >&2
+  exit 1
+}
