@@ -8,6 +8,8 @@ mod names;
 mod prune;
 mod variables;
 
+pub(crate) use build::push_argument;
+
 use crate::proto::{Config, GraphDef};
 use crate::{Fetch, Program, functionalize};
 use build::Signatures;
