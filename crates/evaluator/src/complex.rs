@@ -183,7 +183,14 @@ fn sinh([re, im]: Complex) -> Complex {
 }
 
 fn cosh([re, im]: Complex) -> Complex {
-    let imaginary = if re == 0.0 || im == 0.0 { re * im } else { libm::sinh(re) * libm::sin(im) };
+    // An infinity times the zero of the other axis is that zero, not NaN.
+    let imaginary = if im == 0.0 {
+        im * 1.0_f64.copysign(re)
+    } else if re == 0.0 {
+        if im.is_finite() { re * libm::sin(im) } else { re }
+    } else {
+        libm::sinh(re) * libm::sin(im)
+    };
     [libm::cosh(re) * libm::cos(im), imaginary]
 }
 
@@ -216,6 +223,9 @@ fn acosh([re, im]: Complex) -> Complex {
 /// `asinh z = i asin(z / i)`, with Kahan's `asin`.
 fn asinh(z: Complex) -> Complex {
     let [re, im] = over_i(z);
+    if re.is_infinite() || im.is_infinite() {
+        return times_i([libm::atan2(re, im.abs()), f64::INFINITY.copysign(im)]);
+    }
     let (plus, minus) = (sqrt([1.0 + re, im]), sqrt([1.0 - re, -im]));
     let real = libm::atan2(re, multiply(plus, minus)[0]);
     times_i([real, libm::asinh(multiply(conjugate(minus), plus)[1])])

@@ -1,5 +1,10 @@
 //! Complex functions against NumPy.
 
+#![expect(
+    clippy::approx_constant,
+    reason = "what a function makes of one argument is a recorded value like the others"
+)]
+
 mod support;
 
 use hlo::Op;
@@ -292,4 +297,24 @@ fn complex_numbers_have_parts_and_a_magnitude() {
     assert_eq!(sign.to_vec::<[f32; 2]>().unwrap(), [[0.6, -0.8], [0.0, 0.0]]);
     let (re, im) = (f32s(&[2], &[3.0, 0.0]), f32s(&[2], &[-4.0, 0.0]));
     assert_eq!(run_array(Op::Complex {}, C64, &[2], &[&re, &im]), z);
+}
+
+#[test]
+fn complex_functions_at_infinity_and_on_branch_cuts() {
+    let one = |op: Op, z: [f64; 2]| {
+        let result = run_array(op, C128, &[], &[&Literal::scalar(z)]);
+        result.to_vec::<[f64; 2]>().unwrap()[0]
+    };
+    let (infinity, pi) = (f64::INFINITY, std::f64::consts::PI);
+    assert_eq!(one(Op::Log {}, [-1.0, 0.0]), [0.0, pi]);
+    assert_eq!(one(Op::Log {}, [-1.0, -0.0]), [0.0, -pi]);
+    assert_eq!(one(Op::Sqrt {}, [-4.0, -0.0]), [0.0, -2.0]);
+    assert_eq!(one(Op::Sqrt {}, [-infinity, 1.0]), [0.0, infinity]);
+    assert_eq!(one(Op::Exp {}, [infinity, 0.0]), [infinity, 0.0]);
+    assert_eq!(one(Op::Cosh {}, [-infinity, 0.0]), [infinity, 0.0]);
+    assert_eq!(one(Op::Asin {}, [infinity, 0.0]), [pi / 2.0, infinity]);
+    assert_eq!(one(Op::Tanh {}, [1000.0, 1.0]), [1.0, 0.0]);
+    // The real part is smaller than the rounding of 1 + z.
+    assert_eq!(one(Op::Log1p {}, [1e-200, -1e-200]), [1e-200, -1e-200]);
+    assert_eq!(one(Op::Expm1 {}, [1e-200, 0.0]), [1e-200, 0.0]);
 }

@@ -10,13 +10,13 @@ use support::*;
 fn ints(op: Op, x: &[i32], y: &[i32]) -> Vec<i32> {
     let n = x.len() as i64;
     let (x, y) = (Literal::from_elements(&[n], x), Literal::from_elements(&[n], y));
-    run_array(op, S32, &[n], &[&x, &y]).to_vec().unwrap()
+    run_array(op, S32, &[n], &[&x, &y]).to_vec().expect("s32 elements")
 }
 
 fn bytes(op: Op, x: &[u8], y: &[u8]) -> Vec<u8> {
     let n = x.len() as i64;
     let (x, y) = (Literal::from_elements(&[n], x), Literal::from_elements(&[n], y));
-    run_array(op, U8, &[n], &[&x, &y]).to_vec().unwrap()
+    run_array(op, U8, &[n], &[&x, &y]).to_vec().expect("u8 elements")
 }
 
 #[test]

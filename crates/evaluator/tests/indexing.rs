@@ -17,7 +17,7 @@ fn iota(sizes: &[i64]) -> Literal {
 }
 
 fn values(literal: &Literal) -> Vec<i32> {
-    literal.to_vec().unwrap()
+    literal.to_vec().expect("s32 elements")
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub fn binary(
 
 /// Evaluates one instruction that calls nothing.
 pub fn run(op: Op, shape: Shape, operands: &[&Literal]) -> Literal {
-    evaluator::evaluate_instruction(&Module::new("test"), &op, &shape, operands).unwrap()
+    evaluator::evaluate_instruction(&Module::new("test"), &op, &shape, operands).expect("a valid instruction")
 }
 
 /// The same, to an array.
@@ -59,7 +59,7 @@ pub fn assert_close(literal: &Literal, expected: &[f64]) {
     for scalar in literal.scalars() {
         match scalar {
             shape::Scalar::Complex(re, im) => parts.extend([re, im]),
-            other => parts.push(other.as_f64().unwrap()),
+            other => parts.push(other.as_f64().expect("a real number")),
         }
     }
     assert_eq!(parts.len(), expected.len());
