@@ -98,6 +98,11 @@ impl<I: Id, T> IdVec<I, T> {
         self.items.iter_mut()
     }
 
+    /// All entities, in order, by value.
+    pub fn into_values(self) -> std::vec::IntoIter<T> {
+        self.items.into_iter()
+    }
+
     /// All pairs of id and entity, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (I, &T)> + ExactSizeIterator {
         self.items.iter().enumerate().map(|(i, item)| (I::from_index(i), item))

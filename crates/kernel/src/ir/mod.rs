@@ -7,8 +7,12 @@
 //! parameters, loads and stores.
 
 mod builder;
+mod text;
+mod verify;
 
 pub use builder::FunctionBuilder;
+pub use text::parse;
+pub use verify::verify;
 
 use std::fmt;
 use support::IdVec;

@@ -1,0 +1,64 @@
+//! Finds LLVM 22, compiles the reader of its processor tables, and links LLVM: dynamically, or with the feature
+//! `static-llvm` statically.
+
+use std::process::Command;
+
+/// The major version that `inkwell`'s feature in Cargo.toml names.
+const LLVM_MAJOR: &str = "22";
+
+fn main() {
+    println!("cargo:rerun-if-changed=cpp/subtarget_tables.cc");
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed=LLVM_SYS_221_PREFIX");
+    let config = find_llvm_config();
+    let ask = |arguments: &[&str]| output(&config, arguments).unwrap_or_else(|why| panic!("{config}: {why}"));
+    cc::Build::new()
+        .cpp(true)
+        .std("c++17")
+        .flag("-fno-exceptions")
+        .flag("-fno-rtti")
+        .flag_if_supported("-Wno-unused-parameter")
+        .include(ask(&["--includedir"]))
+        .file("cpp/subtarget_tables.cc")
+        .compile("subtarget_tables");
+    println!("cargo:rustc-link-search=native={}", ask(&["--libdir"]));
+    if std::env::var_os("CARGO_FEATURE_STATIC_LLVM").is_some() {
+        for library in libraries(&ask(&["--link-static", "--libs"])) {
+            println!("cargo:rustc-link-lib=static:-bundle={library}");
+        }
+        for library in libraries(&ask(&["--link-static", "--system-libs"])) {
+            println!("cargo:rustc-link-lib=dylib={library}");
+        }
+    } else {
+        for library in libraries(&ask(&["--link-shared", "--libs"])) {
+            println!("cargo:rustc-link-lib=dylib={library}");
+        }
+    }
+}
+
+/// `llvm-config` of the right version: below `LLVM_SYS_221_PREFIX` (which `llvm-sys` reads too), or on the path.
+fn find_llvm_config() -> String {
+    let candidates = match std::env::var("LLVM_SYS_221_PREFIX") {
+        Ok(prefix) => vec![format!("{prefix}/bin/llvm-config")],
+        Err(_) => vec![format!("llvm-config-{LLVM_MAJOR}"), "llvm-config".to_owned()],
+    };
+    let fits = |config: &&String| {
+        output(config, &["--version"]).is_ok_and(|version| version.split('.').next() == Some(LLVM_MAJOR))
+    };
+    candidates.iter().find(fits).cloned().unwrap_or_else(|| {
+        panic!("LLVM {LLVM_MAJOR} is not installed (looked for {}); on Debian: llvm-22-dev", candidates.join(", "))
+    })
+}
+
+fn output(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(arguments).output().map_err(|e| e.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// The names in `-lfirst -lsecond`.
+fn libraries(flags: &str) -> Vec<String> {
+    flags.split_whitespace().filter_map(|flag| flag.strip_prefix("-l")).map(str::to_owned).collect()
+}

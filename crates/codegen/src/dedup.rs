@@ -1,0 +1,124 @@
+//! Functions that differ in nothing but their names are compiled once.
+
+use std::collections::BTreeMap;
+
+use kernel::ir::{Block, Expression, Function, FunctionId, Linkage, Parameter, Program, Statement};
+use support::{Id, IdVec};
+
+/// Replaces calls to a function that equals an earlier one by calls to that one, and drops the later one. The first
+/// keeps its name. Callees stand before callers, so callers of equal functions become equal in turn.
+pub fn dedup(program: &mut Program) {
+    let mut kept: IdVec<FunctionId, Function> = IdVec::new();
+    let mut renumbered: Vec<FunctionId> = Vec::with_capacity(program.functions.len());
+    let mut by_size: BTreeMap<(usize, usize, usize), Vec<FunctionId>> = BTreeMap::new();
+    for mut function in std::mem::take(&mut program.functions).into_values() {
+        renumber(&mut function.body, &renumbered);
+        let size = (function.values.len(), function.parameters.len(), function.body.statements.len());
+        let alike = by_size.entry(size).or_default();
+        let earlier = alike.iter().copied().find(|&id| same_code(&kept[id], &function));
+        renumbered.push(earlier.unwrap_or_else(|| {
+            let id = kept.push(function);
+            alike.push(id);
+            id
+        }));
+    }
+    program.functions = kept;
+}
+
+fn same_code(a: &Function, b: &Function) -> bool {
+    let same_parameter = |(p, q): (&Parameter, &Parameter)| p.value == q.value && p.pointer == q.pointer;
+    a.linkage == b.linkage
+        && a.linkage != Linkage::Entry
+        && a.values == b.values
+        && a.parameters.len() == b.parameters.len()
+        && a.parameters.iter().zip(&b.parameters).all(same_parameter)
+        && a.body == b.body
+}
+
+fn renumber(block: &mut Block, ids: &[FunctionId]) {
+    for statement in &mut block.statements {
+        match statement {
+            Statement::Let(_, Expression::FunctionAddress(function)) | Statement::Call { function, .. } => {
+                *function = ids.get(function.index()).copied().unwrap_or(*function);
+            }
+            Statement::For { body, .. } => renumber(body, ids),
+            Statement::While { condition, body, .. } => {
+                renumber(condition, ids);
+                renumber(body, ids);
+            }
+            Statement::If { then, otherwise, .. } => {
+                renumber(then, ids);
+                renumber(otherwise, ids);
+            }
+            Statement::Let(..)
+            | Statement::Store { .. }
+            | Statement::CopyBytes { .. }
+            | Statement::FillBytes { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::ir::{FunctionBuilder, PointerFacts, ScalarType, Type};
+
+    fn leaf(name: &str, constant: f64) -> Function {
+        let mut b = FunctionBuilder::new(name, Linkage::Internal);
+        let out = b.parameter(name, Type::PTR, PointerFacts::default());
+        let value = b.float(Type::scalar(ScalarType::F32), constant);
+        b.store(value, out, 4);
+        b.finish()
+    }
+
+    fn caller(name: &str, callee: FunctionId, linkage: Linkage) -> Function {
+        let mut b = FunctionBuilder::new(name, linkage);
+        let out = b.parameter("out", Type::PTR, PointerFacts::default());
+        b.call(callee, vec![out]);
+        b.finish()
+    }
+
+    #[test]
+    fn equal_functions_become_one_up_the_calls() {
+        let mut program = Program::default();
+        let a = program.functions.push(leaf("a", 1.0));
+        let b = program.functions.push(leaf("b", 1.0));
+        let c = program.functions.push(leaf("c", 2.0));
+        let d = program.functions.push(caller("d", a, Linkage::Internal));
+        let e = program.functions.push(caller("e", b, Linkage::Internal));
+        let f = program.functions.push(caller("f", c, Linkage::Internal));
+        let mut entry = FunctionBuilder::new("entry", Linkage::Entry);
+        let out = entry.parameter("frame", Type::PTR, PointerFacts::default());
+        for callee in [d, e, f] {
+            entry.call(callee, vec![out]);
+        }
+        program.functions.push(entry.finish());
+
+        dedup(&mut program);
+
+        let names: Vec<&str> = program.functions.values().map(|f| f.name.as_str()).collect();
+        assert_eq!(names, ["a", "c", "d", "f", "entry"]);
+        let entry = program.functions.values().last().expect("the entry is kept");
+        let calls: Vec<usize> = entry
+            .body
+            .statements
+            .iter()
+            .map(|s| match s {
+                Statement::Call { function, .. } => function.index(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(calls, [2, 2, 3]);
+    }
+
+    #[test]
+    fn facts_about_parameters_tell_functions_apart() {
+        let mut program = Program::default();
+        program.functions.push(leaf("a", 1.0));
+        let mut other = leaf("b", 1.0);
+        other.parameters[0].pointer.alignment = 64;
+        program.functions.push(other);
+        dedup(&mut program);
+        assert_eq!(program.functions.len(), 2);
+    }
+}

@@ -1,0 +1,301 @@
+//! Expressions to LLVM instructions. No fast-math flag is ever set; a multiply-add is fused only where it is written as
+//! one and the target has the instruction.
+
+use inkwell::types::{BasicTypeEnum, VectorType};
+use inkwell::values::{
+    BasicMetadataValueEnum, BasicValue, BasicValueEnum, InstructionOpcode, IntValue, VectorValue,
+};
+use inkwell::{FloatPredicate, IntPredicate};
+use kernel::ir::{BinaryOp, Constant, ConvertOp, Expression, Predicate, ScalarType, Type, UnaryOp, ValueId};
+use support::{Error, Result};
+
+use crate::function::{Built, FunctionTranslator};
+use crate::module::vector_of;
+
+impl<'c> FunctionTranslator<'_, 'c> {
+    /// Emits the instructions of an expression; `id` is the value it defines.
+    pub(crate) fn expression(&self, id: ValueId, expression: &Expression) -> Result<BasicValueEnum<'c>> {
+        let ty = self.source.values[id];
+        match expression {
+            Expression::Constant(constant) => self.constant(ty, *constant),
+            Expression::Unary(op, a) => self.unary(*op, self.value(*a)?),
+            Expression::Binary(op, a, b) => {
+                let opcode = binary_opcode(*op, ty.scalar);
+                self.builder.build_binop(opcode, self.value(*a)?, self.value(*b)?, "").built()
+            }
+            Expression::MultiplyAdd(a, b, c) => {
+                let operands = [self.value(*a)?.into(), self.value(*b)?.into(), self.value(*c)?.into()];
+                self.call("llvm.fmuladd", &[self.ty(id)], &operands)
+            }
+            Expression::Compare(predicate, a, b) => {
+                let scalar = self.source.values[*a].scalar;
+                self.compare(*predicate, scalar, self.value(*a)?, self.value(*b)?)
+            }
+            Expression::Select(condition, a, b) => {
+                let (a, b) = (self.value(*a)?, self.value(*b)?);
+                match self.value(*condition)? {
+                    BasicValueEnum::IntValue(c) => self.builder.build_select(c, a, b, "").built(),
+                    BasicValueEnum::VectorValue(c) => self.builder.build_select(c, a, b, "").built(),
+                    _ => Err(Error::internal("a condition is Bool")),
+                }
+            }
+            Expression::Convert(op, a) => self.convert(*op, *a, id),
+            Expression::Splat(a) => self.splat(self.value(*a)?, ty.lanes),
+            Expression::Extract(vector, lane) => self.extract(self.vector(*vector)?, *lane),
+            Expression::Insert(vector, lane, scalar) => {
+                let (vector, scalar) = (self.vector(*vector)?, self.value(*scalar)?);
+                Ok(self
+                    .builder
+                    .build_insert_element(vector, scalar, self.lane_number(*lane), "")
+                    .built()?
+                    .into())
+            }
+            Expression::Shuffle(a, b, lanes) => self.shuffle(*a, *b, lanes),
+            Expression::Iota => Ok(self.iota(ty)),
+            Expression::Offset { pointer, index, scale } => self.offset(*pointer, *index, *scale),
+            Expression::Load { pointer, alignment, mask } => self.load(id, *pointer, *alignment, *mask),
+            Expression::StackSlot { .. } => Err(Error::internal("stack slots are statements of the body")),
+            Expression::FunctionAddress(function) => {
+                Ok(self.module.functions[*function].as_global_value().as_pointer_value().into())
+            }
+        }
+    }
+
+    /// Calls an intrinsic function that returns a value.
+    pub(crate) fn call(
+        &self,
+        name: &str,
+        types: &[BasicTypeEnum<'c>],
+        operands: &[BasicMetadataValueEnum<'c>],
+    ) -> Result<BasicValueEnum<'c>> {
+        let intrinsic = self.module.intrinsic(name, types)?;
+        let call = self.builder.build_call(intrinsic, operands, "").built()?;
+        call.try_as_basic_value().basic().ok_or_else(|| Error::internal(format!("{name} returns nothing")))
+    }
+
+    pub(crate) fn vector(&self, id: ValueId) -> Result<VectorValue<'c>> {
+        match self.value(id)? {
+            BasicValueEnum::VectorValue(value) => Ok(value),
+            _ => Err(Error::internal(format!("{id} is no vector"))),
+        }
+    }
+
+    fn lane_number(&self, lane: u32) -> IntValue<'c> {
+        self.module.context.i64_type().const_int(u64::from(lane), false)
+    }
+
+    fn constant(&self, ty: Type, constant: Constant) -> Result<BasicValueEnum<'c>> {
+        let scalar: BasicValueEnum<'c> = match (self.module.ty(Type::scalar(ty.scalar)), constant) {
+            (BasicTypeEnum::IntType(t), Constant::Integer(i)) => t.const_int(i as u64, true).into(),
+            (BasicTypeEnum::IntType(t), Constant::FloatBits(bits)) => t.const_int(bits, false).into(),
+            (BasicTypeEnum::FloatType(t), Constant::FloatBits(bits)) => {
+                // The bits go through an integer, which keeps a NaN's payload.
+                let integer = if ty.scalar == ScalarType::F32 {
+                    self.module.context.i32_type().const_int(bits, false)
+                } else {
+                    self.module.context.i64_type().const_int(bits, false)
+                };
+                self.builder.build_cast(InstructionOpcode::BitCast, integer, t, "").built()?
+            }
+            (BasicTypeEnum::FloatType(t), Constant::Integer(i)) => t.const_float(i as f64).into(),
+            (other, _) => other.const_zero(),
+        };
+        Ok(if ty.lanes == 1 { scalar } else { splat_constant(scalar, ty.lanes) })
+    }
+
+    fn iota(&self, ty: Type) -> BasicValueEnum<'c> {
+        let BasicTypeEnum::IntType(scalar) = self.module.ty(Type::scalar(ty.scalar)) else {
+            return self.module.ty(ty).const_zero();
+        };
+        if ty.lanes == 1 {
+            return scalar.const_zero().into();
+        }
+        let lanes: Vec<_> = (0..u64::from(ty.lanes)).map(|i| scalar.const_int(i, false)).collect();
+        VectorType::const_vector(&lanes).into()
+    }
+
+    fn unary(&self, op: UnaryOp, a: BasicValueEnum<'c>) -> Result<BasicValueEnum<'c>> {
+        let ty = a.get_type();
+        let simple = |name: &str| self.call(name, &[ty], &[a.into()]);
+        match op {
+            UnaryOp::Negate => match a {
+                BasicValueEnum::VectorValue(v) => Ok(self.builder.build_float_neg(v, "").built()?.into()),
+                BasicValueEnum::FloatValue(v) => Ok(self.builder.build_float_neg(v, "").built()?.into()),
+                _ => Err(Error::internal("negate takes floats")),
+            },
+            UnaryOp::Abs => simple("llvm.fabs"),
+            UnaryOp::Sqrt => simple("llvm.sqrt"),
+            UnaryOp::Floor => simple("llvm.floor"),
+            UnaryOp::Ceil => simple("llvm.ceil"),
+            UnaryOp::Truncate => simple("llvm.trunc"),
+            UnaryOp::RoundEven => simple("llvm.roundeven"),
+            UnaryOp::Not => match a {
+                BasicValueEnum::VectorValue(v) => Ok(self.builder.build_not(v, "").built()?.into()),
+                BasicValueEnum::IntValue(v) => Ok(self.builder.build_not(v, "").built()?.into()),
+                _ => Err(Error::internal("not takes integers")),
+            },
+            UnaryOp::CountLeadingZeros => {
+                let zero_is_defined = self.module.context.bool_type().const_zero();
+                self.call("llvm.ctlz", &[ty], &[a.into(), zero_is_defined.into()])
+            }
+            UnaryOp::PopulationCount => simple("llvm.ctpop"),
+        }
+    }
+
+    fn compare(
+        &self,
+        predicate: Predicate,
+        scalar: ScalarType,
+        a: BasicValueEnum<'c>,
+        b: BasicValueEnum<'c>,
+    ) -> Result<BasicValueEnum<'c>> {
+        let builder = &self.builder;
+        if scalar.is_float() {
+            let predicate = float_predicate(predicate)?;
+            return match (a, b) {
+                (BasicValueEnum::VectorValue(a), BasicValueEnum::VectorValue(b)) => {
+                    Ok(builder.build_float_compare(predicate, a, b, "").built()?.into())
+                }
+                (BasicValueEnum::FloatValue(a), BasicValueEnum::FloatValue(b)) => {
+                    Ok(builder.build_float_compare(predicate, a, b, "").built()?.into())
+                }
+                _ => Err(Error::internal("a comparison takes two values of one type")),
+            };
+        }
+        let predicate = integer_predicate(predicate);
+        match (a, b) {
+            (BasicValueEnum::VectorValue(a), BasicValueEnum::VectorValue(b)) => {
+                Ok(builder.build_int_compare(predicate, a, b, "").built()?.into())
+            }
+            (BasicValueEnum::IntValue(a), BasicValueEnum::IntValue(b)) => {
+                Ok(builder.build_int_compare(predicate, a, b, "").built()?.into())
+            }
+            (BasicValueEnum::PointerValue(a), BasicValueEnum::PointerValue(b)) => {
+                Ok(builder.build_int_compare(predicate, a, b, "").built()?.into())
+            }
+            _ => Err(Error::internal("a comparison takes two values of one type")),
+        }
+    }
+
+    fn convert(&self, op: ConvertOp, from: ValueId, to: ValueId) -> Result<BasicValueEnum<'c>> {
+        let (a, ty) = (self.value(from)?, self.ty(to));
+        let opcode = match op {
+            ConvertOp::SignExtend => InstructionOpcode::SExt,
+            ConvertOp::ZeroExtend => InstructionOpcode::ZExt,
+            ConvertOp::Truncate => InstructionOpcode::Trunc,
+            ConvertOp::SignedToFloat => InstructionOpcode::SIToFP,
+            ConvertOp::UnsignedToFloat => InstructionOpcode::UIToFP,
+            ConvertOp::FloatExtend => InstructionOpcode::FPExt,
+            ConvertOp::FloatTruncate => InstructionOpcode::FPTrunc,
+            ConvertOp::FloatToSigned => {
+                return self.call("llvm.fptosi.sat", &[ty, a.get_type()], &[a.into()]);
+            }
+            ConvertOp::FloatToUnsigned => {
+                return self.call("llvm.fptoui.sat", &[ty, a.get_type()], &[a.into()]);
+            }
+            ConvertOp::Bitcast => match (self.source.values[from].scalar, self.source.values[to].scalar) {
+                (ScalarType::Ptr, ScalarType::Ptr) => return Ok(a),
+                (ScalarType::Ptr, _) => InstructionOpcode::PtrToInt,
+                (_, ScalarType::Ptr) => InstructionOpcode::IntToPtr,
+                _ => InstructionOpcode::BitCast,
+            },
+        };
+        self.builder.build_cast(opcode, a, ty, "").built()
+    }
+
+    /// A scalar in every lane.
+    fn splat(&self, scalar: BasicValueEnum<'c>, lanes: u32) -> Result<BasicValueEnum<'c>> {
+        if lanes == 1 {
+            return Ok(scalar);
+        }
+        if scalar.is_const() {
+            return Ok(splat_constant(scalar, lanes));
+        }
+        let one = self.as_vector(scalar, lanes)?;
+        let first_lane = self.module.context.i32_type().vec_type(lanes).const_zero();
+        Ok(self.builder.build_shuffle_vector(one, one.get_type().get_poison(), first_lane, "").built()?.into())
+    }
+
+    /// A vector whose lane 0 is the scalar.
+    pub(crate) fn as_vector(&self, scalar: BasicValueEnum<'c>, lanes: u32) -> Result<VectorValue<'c>> {
+        let BasicTypeEnum::VectorType(ty) = vector_of(scalar.get_type(), lanes) else {
+            return Err(Error::internal("no vector has such lanes"));
+        };
+        self.builder.build_insert_element(ty.get_poison(), scalar, self.lane_number(0), "").built()
+    }
+
+    pub(crate) fn extract(&self, vector: VectorValue<'c>, lane: u32) -> Result<BasicValueEnum<'c>> {
+        self.builder.build_extract_element(vector, self.lane_number(lane), "").built()
+    }
+
+    fn shuffle(&self, a: ValueId, b: ValueId, lanes: &[u32]) -> Result<BasicValueEnum<'c>> {
+        let as_vector = |id| match self.value(id)? {
+            BasicValueEnum::VectorValue(v) => Ok(v),
+            scalar => self.as_vector(scalar, 1),
+        };
+        let (a, b) = (as_vector(a)?, as_vector(b)?);
+        if let &[lane] = lanes {
+            let size = a.get_type().get_size();
+            return if lane < size { self.extract(a, lane) } else { self.extract(b, lane - size) };
+        }
+        let i32 = self.module.context.i32_type();
+        let mask: Vec<_> = lanes.iter().map(|&lane| i32.const_int(u64::from(lane), false)).collect();
+        let mask = VectorType::const_vector(&mask);
+        Ok(self.builder.build_shuffle_vector(a, b, mask, "").built()?.into())
+    }
+}
+
+fn splat_constant(scalar: BasicValueEnum<'_>, lanes: u32) -> BasicValueEnum<'_> {
+    VectorType::const_vector(&vec![scalar; lanes as usize]).into()
+}
+
+fn binary_opcode(op: BinaryOp, scalar: ScalarType) -> InstructionOpcode {
+    match (op, scalar.is_float()) {
+        (BinaryOp::Add, true) => InstructionOpcode::FAdd,
+        (BinaryOp::Add, false) => InstructionOpcode::Add,
+        (BinaryOp::Subtract, true) => InstructionOpcode::FSub,
+        (BinaryOp::Subtract, false) => InstructionOpcode::Sub,
+        (BinaryOp::Multiply, true) => InstructionOpcode::FMul,
+        (BinaryOp::Multiply, false) => InstructionOpcode::Mul,
+        (BinaryOp::Divide, _) => InstructionOpcode::FDiv,
+        (BinaryOp::DivideSigned, _) => InstructionOpcode::SDiv,
+        (BinaryOp::DivideUnsigned, _) => InstructionOpcode::UDiv,
+        (BinaryOp::RemainderSigned, _) => InstructionOpcode::SRem,
+        (BinaryOp::RemainderUnsigned, _) => InstructionOpcode::URem,
+        (BinaryOp::And, _) => InstructionOpcode::And,
+        (BinaryOp::Or, _) => InstructionOpcode::Or,
+        (BinaryOp::Xor, _) => InstructionOpcode::Xor,
+        (BinaryOp::ShiftLeft, _) => InstructionOpcode::Shl,
+        (BinaryOp::ShiftRightLogical, _) => InstructionOpcode::LShr,
+        (BinaryOp::ShiftRightArithmetic, _) => InstructionOpcode::AShr,
+    }
+}
+
+fn float_predicate(predicate: Predicate) -> Result<FloatPredicate> {
+    Ok(match predicate {
+        Predicate::Equal => FloatPredicate::OEQ,
+        Predicate::NotEqual => FloatPredicate::UNE,
+        Predicate::Less => FloatPredicate::OLT,
+        Predicate::LessEqual => FloatPredicate::OLE,
+        Predicate::Greater => FloatPredicate::OGT,
+        Predicate::GreaterEqual => FloatPredicate::OGE,
+        Predicate::Below | Predicate::BelowEqual | Predicate::Above | Predicate::AboveEqual => {
+            return Err(Error::internal("floats have no unsigned comparison"));
+        }
+    })
+}
+
+fn integer_predicate(predicate: Predicate) -> IntPredicate {
+    match predicate {
+        Predicate::Equal => IntPredicate::EQ,
+        Predicate::NotEqual => IntPredicate::NE,
+        Predicate::Less => IntPredicate::SLT,
+        Predicate::LessEqual => IntPredicate::SLE,
+        Predicate::Greater => IntPredicate::SGT,
+        Predicate::GreaterEqual => IntPredicate::SGE,
+        Predicate::Below => IntPredicate::ULT,
+        Predicate::BelowEqual => IntPredicate::ULE,
+        Predicate::Above => IntPredicate::UGT,
+        Predicate::AboveEqual => IntPredicate::UGE,
+    }
+}

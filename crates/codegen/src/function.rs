@@ -1,0 +1,320 @@
+//! A function's statements to LLVM IR: structured control flow becomes blocks and phis.
+
+use inkwell::IntPredicate;
+use inkwell::basic_block::BasicBlock;
+use inkwell::builder::{Builder, BuilderError};
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicValueEnum, FunctionValue, IntValue, PhiValue, PointerValue};
+use kernel::ir::{self, Block, Carried, Statement, ValueId};
+use support::{Error, Id, Result};
+
+use crate::module::ModuleTranslator;
+
+/// A function in translation.
+pub(crate) struct FunctionTranslator<'m, 'c> {
+    pub(crate) module: &'m ModuleTranslator<'c>,
+    pub(crate) builder: Builder<'c>,
+    pub(crate) source: &'m ir::Function,
+    function: FunctionValue<'c>,
+    /// The entry block, which holds the stack slots and nothing else.
+    slots: BasicBlock<'c>,
+    values: Vec<Option<BasicValueEnum<'c>>>,
+}
+
+/// The builder's errors are defects of the translation.
+pub(crate) trait Built<T> {
+    /// As our error.
+    fn built(self) -> Result<T>;
+}
+
+impl<T> Built<T> for Result<T, BuilderError> {
+    fn built(self) -> Result<T> {
+        self.map_err(|e| Error::internal(format!("LLVM refuses an instruction: {e}")))
+    }
+}
+
+impl<'m, 'c> FunctionTranslator<'m, 'c> {
+    /// Prepares a declared function.
+    pub(crate) fn new(
+        module: &'m ModuleTranslator<'c>,
+        source: &'m ir::Function,
+        function: FunctionValue<'c>,
+    ) -> Self {
+        let mut values = vec![None; source.values.len()];
+        for (parameter, value) in source.parameters.iter().zip(function.get_param_iter()) {
+            values[parameter.value.index()] = Some(value);
+        }
+        Self {
+            module,
+            builder: module.context.create_builder(),
+            source,
+            slots: module.context.append_basic_block(function, ""),
+            function,
+            values,
+        }
+    }
+
+    /// Emits the body.
+    pub(crate) fn translate(mut self) -> Result<()> {
+        let body = self.new_block();
+        self.builder.position_at_end(body);
+        self.block(&self.source.body)?;
+        match self.source.linkage {
+            ir::Linkage::Entry => {
+                let fine = self.module.context.i32_type().const_zero();
+                self.builder.build_return(Some(&fine)).built()?;
+            }
+            ir::Linkage::Internal | ir::Linkage::Inline => {
+                self.builder.build_return(None).built()?;
+            }
+        }
+        self.builder.position_at_end(self.slots);
+        self.builder.build_unconditional_branch(body).built()?;
+        Ok(())
+    }
+
+    /// The value of an id that is defined already.
+    pub(crate) fn value(&self, id: ValueId) -> Result<BasicValueEnum<'c>> {
+        self.values
+            .get(id.index())
+            .copied()
+            .flatten()
+            .ok_or_else(|| Error::internal(format!("{id} is used before its definition")))
+    }
+
+    /// An integer scalar.
+    pub(crate) fn integer(&self, id: ValueId) -> Result<IntValue<'c>> {
+        match self.value(id)? {
+            BasicValueEnum::IntValue(value) => Ok(value),
+            _ => Err(Error::internal(format!("{id} is no integer"))),
+        }
+    }
+
+    /// An address.
+    pub(crate) fn pointer(&self, id: ValueId) -> Result<PointerValue<'c>> {
+        match self.value(id)? {
+            BasicValueEnum::PointerValue(value) => Ok(value),
+            _ => Err(Error::internal(format!("{id} is no address"))),
+        }
+    }
+
+    /// The type of a value in LLVM's terms.
+    pub(crate) fn ty(&self, id: ValueId) -> BasicTypeEnum<'c> {
+        self.module.ty(self.source.values[id])
+    }
+
+    fn define(&mut self, id: ValueId, value: BasicValueEnum<'c>) {
+        self.values[id.index()] = Some(value);
+    }
+
+    fn new_block(&self) -> BasicBlock<'c> {
+        self.module.context.append_basic_block(self.function, "")
+    }
+
+    fn current_block(&self) -> Result<BasicBlock<'c>> {
+        self.builder.get_insert_block().ok_or_else(|| Error::internal("no block is open"))
+    }
+
+    fn all(&self, ids: impl IntoIterator<Item = ValueId>) -> Result<Vec<BasicValueEnum<'c>>> {
+        ids.into_iter().map(|id| self.value(id)).collect()
+    }
+
+    /// Emits a region's statements where the builder stands; returns what it yields.
+    fn block(&mut self, block: &Block) -> Result<Vec<BasicValueEnum<'c>>> {
+        for statement in &block.statements {
+            self.statement(statement)?;
+        }
+        self.all(block.yields.iter().copied())
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Result<()> {
+        match statement {
+            Statement::Let(id, ir::Expression::StackSlot { bytes, alignment }) => {
+                let slot = self.stack_slot(*bytes, *alignment)?;
+                self.define(*id, slot);
+            }
+            Statement::Let(id, expression) => {
+                let value = self.expression(*id, expression)?;
+                self.define(*id, value);
+            }
+            Statement::Store { value, pointer, alignment, mask } => {
+                self.store(*value, *pointer, *alignment, *mask)?;
+            }
+            Statement::For { index, begin, end, step, carried, body } => {
+                self.for_loop(*index, (*begin, *end, *step), carried, body)?;
+            }
+            Statement::While { carried, condition, body } => self.while_loop(carried, condition, body)?,
+            Statement::If { condition, results, then, otherwise } => {
+                self.if_else(*condition, results, then, otherwise)?;
+            }
+            Statement::Call { function, arguments } => {
+                let arguments: Vec<_> =
+                    self.all(arguments.iter().copied())?.into_iter().map(Into::into).collect();
+                let callee = self.module.functions[*function];
+                self.builder.build_call(callee, &arguments, "").built()?;
+            }
+            Statement::CopyBytes { to, from, bytes } => {
+                let (to, from, bytes) = (self.pointer(*to)?, self.pointer(*from)?, self.integer(*bytes)?);
+                self.builder.build_memcpy(to, 1, from, 1, bytes).built()?;
+            }
+            Statement::FillBytes { to, byte, bytes } => {
+                let (to, byte, bytes) = (self.pointer(*to)?, self.integer(*byte)?, self.integer(*bytes)?);
+                self.builder.build_memset(to, 1, byte, bytes).built()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn stack_slot(&self, bytes: u64, alignment: u32) -> Result<BasicValueEnum<'c>> {
+        let bytes = u32::try_from(bytes).map_err(|_| Error::internal("a stack slot of 4 GiB or more"))?;
+        let here = self.current_block()?;
+        self.builder.position_at_end(self.slots);
+        let slot = self.builder.build_alloca(self.module.context.i8_type().array_type(bytes), "").built()?;
+        let instruction = slot.as_instruction().ok_or_else(|| Error::internal("an alloca is an instruction"))?;
+        instruction.set_alignment(alignment).map_err(|e| Error::internal(format!("stack slot: {e}")))?;
+        self.builder.position_at_end(here);
+        Ok(slot.into())
+    }
+
+    fn phis(&self, ids: impl IntoIterator<Item = ValueId>) -> Result<Vec<PhiValue<'c>>> {
+        ids.into_iter().map(|id| self.builder.build_phi(self.ty(id), "").built()).collect()
+    }
+
+    /// A loop with its test at the end, and one before it where it is not known to run at all.
+    fn for_loop(
+        &mut self,
+        index: ValueId,
+        (begin, end, step): (ValueId, ValueId, i64),
+        carried: &[Carried],
+        body: &Block,
+    ) -> Result<()> {
+        let (begin, end) = (self.integer(begin)?, self.integer(end)?);
+        let initial = self.all(carried.iter().map(|c| c.initial))?;
+        let trips = trip_count(begin, end, step);
+        if trips == Some(0) {
+            self.define_all(carried.iter().map(|c| c.result), initial);
+            return Ok(());
+        }
+        if trips == Some(1) {
+            self.define(index, begin.into());
+            self.define_all(carried.iter().map(|c| c.inner), initial);
+            let last = self.block(body)?;
+            self.define_all(carried.iter().map(|c| c.result), last);
+            return Ok(());
+        }
+        let before = self.current_block()?;
+        let start = self.new_block();
+        self.builder.position_at_end(start);
+        let counter = self.builder.build_phi(self.ty(index), "").built()?;
+        let inner = self.phis(carried.iter().map(|c| c.inner))?;
+        self.define(index, counter.as_basic_value());
+        self.define_all(carried.iter().map(|c| c.inner), inner.iter().map(|phi| phi.as_basic_value()));
+        let last = self.block(body)?;
+        let latch = self.current_block()?;
+        let step = self.module.context.i64_type().const_int(step as u64, true);
+        let next =
+            self.builder.build_int_nsw_add(counter.as_basic_value().into_int_value(), step, "").built()?;
+        let again = self.builder.build_int_compare(IntPredicate::SLT, next, end, "").built()?;
+        let exit = self.new_block();
+        self.builder.build_conditional_branch(again, start, exit).built()?;
+        counter.add_incoming(&[(&begin, before), (&next, latch)]);
+        for ((phi, initial), last) in inner.iter().zip(&initial).zip(&last) {
+            phi.add_incoming(&[(initial, before), (last, latch)]);
+        }
+        self.builder.position_at_end(before);
+        if trips.is_some() {
+            self.builder.build_unconditional_branch(start).built()?;
+            self.builder.position_at_end(exit);
+            self.define_all(carried.iter().map(|c| c.result), last);
+            return Ok(());
+        }
+        let any = self.builder.build_int_compare(IntPredicate::SLT, begin, end, "").built()?;
+        self.builder.build_conditional_branch(any, start, exit).built()?;
+        self.builder.position_at_end(exit);
+        let results = self.phis(carried.iter().map(|c| c.result))?;
+        for ((phi, initial), last) in results.iter().zip(&initial).zip(&last) {
+            phi.add_incoming(&[(initial, before), (last, latch)]);
+        }
+        self.define_all(carried.iter().map(|c| c.result), results.iter().map(|phi| phi.as_basic_value()));
+        Ok(())
+    }
+
+    fn while_loop(&mut self, carried: &[Carried], condition: &Block, body: &Block) -> Result<()> {
+        let initial = self.all(carried.iter().map(|c| c.initial))?;
+        let before = self.current_block()?;
+        let start = self.new_block();
+        self.builder.build_unconditional_branch(start).built()?;
+        self.builder.position_at_end(start);
+        let inner = self.phis(carried.iter().map(|c| c.inner))?;
+        let current: Vec<_> = inner.iter().map(|phi| phi.as_basic_value()).collect();
+        self.define_all(carried.iter().map(|c| c.inner), current.iter().copied());
+        let [BasicValueEnum::IntValue(again)] = self.block(condition)?[..] else {
+            return Err(Error::internal("a loop's condition yields one Bool"));
+        };
+        let tested = self.current_block()?;
+        let run = self.new_block();
+        self.builder.position_at_end(run);
+        let last = self.block(body)?;
+        let latch = self.current_block()?;
+        self.builder.build_unconditional_branch(start).built()?;
+        for ((phi, initial), last) in inner.iter().zip(&initial).zip(&last) {
+            phi.add_incoming(&[(initial, before), (last, latch)]);
+        }
+        let exit = self.new_block();
+        self.builder.position_at_end(tested);
+        self.builder.build_conditional_branch(again, run, exit).built()?;
+        self.builder.position_at_end(exit);
+        self.define_all(carried.iter().map(|c| c.result), current);
+        Ok(())
+    }
+
+    fn if_else(
+        &mut self,
+        condition: ValueId,
+        results: &[ValueId],
+        then: &Block,
+        otherwise: &Block,
+    ) -> Result<()> {
+        let condition = self.integer(condition)?;
+        let before = self.current_block()?;
+        let then_start = self.new_block();
+        self.builder.position_at_end(then_start);
+        let then_values = self.block(then)?;
+        let then_end = self.current_block()?;
+        let otherwise_start = self.new_block();
+        self.builder.position_at_end(otherwise_start);
+        let otherwise_values = self.block(otherwise)?;
+        let otherwise_end = self.current_block()?;
+        let exit = self.new_block();
+        self.builder.build_unconditional_branch(exit).built()?;
+        self.builder.position_at_end(then_end);
+        self.builder.build_unconditional_branch(exit).built()?;
+        self.builder.position_at_end(before);
+        self.builder.build_conditional_branch(condition, then_start, otherwise_start).built()?;
+        self.builder.position_at_end(exit);
+        let phis = self.phis(results.iter().copied())?;
+        for ((phi, a), b) in phis.iter().zip(&then_values).zip(&otherwise_values) {
+            phi.add_incoming(&[(a, then_end), (b, otherwise_end)]);
+        }
+        self.define_all(results.iter().copied(), phis.iter().map(|phi| phi.as_basic_value()));
+        Ok(())
+    }
+
+    fn define_all(
+        &mut self,
+        ids: impl IntoIterator<Item = ValueId>,
+        values: impl IntoIterator<Item = BasicValueEnum<'c>>,
+    ) {
+        for (id, value) in ids.into_iter().zip(values) {
+            self.define(id, value);
+        }
+    }
+}
+
+/// How often a loop runs, if both bounds are constants.
+fn trip_count(begin: IntValue<'_>, end: IntValue<'_>, step: i64) -> Option<u128> {
+    let begin = i128::from(begin.get_sign_extended_constant()?);
+    let end = i128::from(end.get_sign_extended_constant()?);
+    let distance = u128::try_from(end - begin).unwrap_or(0);
+    Some(distance.div_ceil(step.unsigned_abs().max(1).into()))
+}

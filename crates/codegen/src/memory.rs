@@ -1,0 +1,112 @@
+//! Addresses, loads and stores to LLVM instructions.
+
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
+use kernel::ir::{Type, ValueId};
+use support::{Error, Result};
+
+use inkwell::attributes::AttributeLoc;
+
+use crate::function::{Built, FunctionTranslator};
+use crate::module::vector_of;
+
+impl<'c> FunctionTranslator<'_, 'c> {
+    /// `pointer + index * scale` bytes.
+    pub(crate) fn offset(&self, pointer: ValueId, index: ValueId, scale: i64) -> Result<BasicValueEnum<'c>> {
+        let (pointer, mut index) = (self.pointer(pointer)?, self.integer(index)?);
+        if scale != 1 {
+            let scale = self.module.context.i64_type().const_int(scale as u64, true);
+            index = self.builder.build_int_nsw_mul(index, scale, "").built()?;
+        }
+        Ok(self.byte_offset(pointer, index)?.into())
+    }
+
+    fn byte_offset(&self, pointer: PointerValue<'c>, index: IntValue<'c>) -> Result<PointerValue<'c>> {
+        // SAFETY: one index into bytes fits the element type, whatever the pointer.
+        #[expect(unsafe_code, reason = "inkwell cannot check indices against the element type")]
+        let address = unsafe {
+            self.builder.build_in_bounds_gep(self.module.context.i8_type(), pointer, &[index], "")
+        };
+        address.built()
+    }
+
+    /// Reads the value `id`.
+    pub(crate) fn load(
+        &self,
+        id: ValueId,
+        pointer: ValueId,
+        alignment: u32,
+        mask: Option<ValueId>,
+    ) -> Result<BasicValueEnum<'c>> {
+        let pointer = self.pointer(pointer)?;
+        let Some(mask) = mask else {
+            let value = self.builder.build_load(self.ty(id), pointer, "").built()?;
+            self.align(value, alignment)?;
+            return Ok(value);
+        };
+        let ty = self.source.values[id];
+        let vector = self.vector_type(ty)?;
+        let zeros = match vector {
+            BasicTypeEnum::VectorType(v) => v.const_zero(),
+            _ => return Err(Error::internal("a masked load reads a vector")),
+        };
+        let intrinsic = self.module.intrinsic("llvm.masked.load", &[vector, pointer.get_type().into()])?;
+        let operands = [pointer.into(), self.mask(mask)?.into(), zeros.into()];
+        let call = self.builder.build_call(intrinsic, &operands, "").built()?;
+        call.set_alignment_attribute(AttributeLoc::Param(0), alignment);
+        match call.try_as_basic_value().basic() {
+            Some(BasicValueEnum::VectorValue(v)) if ty.lanes == 1 => self.extract(v, 0),
+            Some(value) => Ok(value),
+            None => Err(Error::internal("a masked load has a value")),
+        }
+    }
+
+    /// Writes a value.
+    pub(crate) fn store(
+        &self,
+        value: ValueId,
+        pointer: ValueId,
+        alignment: u32,
+        mask: Option<ValueId>,
+    ) -> Result<()> {
+        let (stored, pointer) = (self.value(value)?, self.pointer(pointer)?);
+        let Some(mask) = mask else {
+            let store = self.builder.build_store(pointer, stored).built()?;
+            return store.set_alignment(alignment).map_err(|e| Error::internal(format!("store: {e}")));
+        };
+        let vector = self.vector_type(self.source.values[value])?;
+        let stored = match stored {
+            BasicValueEnum::VectorValue(v) => v,
+            scalar => self.as_vector(scalar, 1)?,
+        };
+        let intrinsic = self.module.intrinsic("llvm.masked.store", &[vector, pointer.get_type().into()])?;
+        let operands = [stored.into(), pointer.into(), self.mask(mask)?.into()];
+        let call = self.builder.build_call(intrinsic, &operands, "").built()?;
+        call.set_alignment_attribute(AttributeLoc::Param(1), alignment);
+        Ok(())
+    }
+
+    /// The type as a vector, of one lane for a scalar.
+    fn vector_type(&self, ty: Type) -> Result<BasicTypeEnum<'c>> {
+        Ok(vector_of(self.module.ty(Type::scalar(ty.scalar)), ty.lanes))
+    }
+
+    fn mask(&self, mask: ValueId) -> Result<VectorValue<'c>> {
+        match self.value(mask)? {
+            BasicValueEnum::VectorValue(v) => Ok(v),
+            scalar => self.as_vector(scalar, 1),
+        }
+    }
+
+    fn align(&self, loaded: BasicValueEnum<'c>, alignment: u32) -> Result<()> {
+        let instruction = match loaded {
+            BasicValueEnum::VectorValue(v) => v.as_instruction(),
+            BasicValueEnum::IntValue(v) => v.as_instruction(),
+            BasicValueEnum::FloatValue(v) => v.as_instruction(),
+            BasicValueEnum::PointerValue(v) => v.as_instruction(),
+            _ => None,
+        };
+        let instruction = instruction.ok_or_else(|| Error::internal("a load is an instruction"))?;
+        instruction.set_alignment(alignment).map_err(|e| Error::internal(format!("load: {e}")))
+    }
+}

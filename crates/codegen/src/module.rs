@@ -1,0 +1,230 @@
+//! A program to an LLVM module: symbols, signatures and attributes. Bodies are `function`'s.
+
+use std::collections::BTreeSet;
+
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::context::Context;
+use inkwell::intrinsics::Intrinsic;
+use inkwell::module::{Linkage, Module};
+use inkwell::targets::TargetMachine;
+use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
+use inkwell::values::{FunctionValue, UnnamedAddress};
+use inkwell::{AddressSpace, GlobalVisibility};
+use kernel::ir;
+use support::{Error, IdVec, Result};
+use target::{ObjectFormat, Target};
+
+use crate::function::FunctionTranslator;
+
+/// The largest constants block that an object can carry: section sizes and relocations of 32 bits end here.
+pub(crate) const MAX_CONSTANTS: u64 = (1 << 31) - 64;
+
+/// An LLVM module in the making.
+pub(crate) struct ModuleTranslator<'c> {
+    pub(crate) context: &'c Context,
+    pub(crate) module: Module<'c>,
+    /// In the order of the program's functions.
+    pub(crate) functions: IdVec<ir::FunctionId, FunctionValue<'c>>,
+    target: &'c Target,
+}
+
+/// The bytes of the constants block in the object: at least one cache line, so that the symbol always exists.
+pub(crate) fn constants_bytes(size: u64) -> u64 {
+    size.max(64)
+}
+
+impl<'c> ModuleTranslator<'c> {
+    /// Declares every function, translates every body.
+    pub(crate) fn translate(
+        context: &'c Context,
+        machine: &TargetMachine,
+        program: &ir::Program,
+        target: &'c Target,
+        entry_point: &str,
+        constants_size: u64,
+    ) -> Result<Module<'c>> {
+        let module = context.create_module(entry_point);
+        module.set_triple(&machine.get_triple());
+        module.set_data_layout(&machine.get_target_data().get_data_layout());
+        let mut this = Self { context, module, functions: IdVec::new(), target };
+        this.declare_constants(entry_point, constants_size);
+        let mut names = BTreeSet::from([entry_point.to_owned(), format!("{entry_point}_constants")]);
+        for function in program.functions.values() {
+            let symbol = match function.linkage {
+                ir::Linkage::Entry => entry_point.to_owned(),
+                _ => local_symbol(entry_point, &function.name, &mut names),
+            };
+            let declared = this.declare(function, &symbol)?;
+            this.functions.push(declared);
+        }
+        for (id, function) in program.functions.iter() {
+            FunctionTranslator::new(&this, function, this.functions[id])
+                .translate()
+                .map_err(|e| e.context(format_args!("function {:?}", function.name)))?;
+        }
+        Ok(this.module)
+    }
+
+    /// The read-only block that the finished object's bytes are patched into; LLVM sees zeros only.
+    fn declare_constants(&self, entry_point: &str, size: u64) {
+        let bytes = u32::try_from(constants_bytes(size)).expect("MAX_CONSTANTS is below 2^32");
+        let ty = self.context.i8_type().array_type(bytes);
+        let global = self.module.add_global(ty, None, &format!("{entry_point}_constants"));
+        global.set_initializer(&ty.const_zero());
+        global.set_constant(true);
+        global.set_alignment(64);
+        let section = match self.target.triple.object_format {
+            ObjectFormat::Elf => ".rodata.tfcompile",
+            ObjectFormat::Coff => ".rdata$tfc",
+            ObjectFormat::MachO => "__TEXT,__const",
+            ObjectFormat::Wasm => return,
+        };
+        global.set_section(Some(section));
+    }
+
+    fn declare(&self, function: &ir::Function, symbol: &str) -> Result<FunctionValue<'c>> {
+        let parameters: Vec<BasicMetadataTypeEnum<'c>> =
+            function.parameters.iter().map(|p| self.ty(function.values[p.value]).into()).collect();
+        let entry = function.linkage == ir::Linkage::Entry;
+        let ty = if entry {
+            self.context.i32_type().fn_type(&parameters, false)
+        } else {
+            self.context.void_type().fn_type(&parameters, false)
+        };
+        let linkage = if entry { Linkage::External } else { Linkage::Internal };
+        let value = self.module.add_function(symbol, ty, Some(linkage));
+        if entry {
+            value.as_global_value().set_visibility(GlobalVisibility::Default);
+        } else {
+            value.as_global_value().set_unnamed_address(UnnamedAddress::Global);
+        }
+        self.add_attributes(function, value);
+        for (i, parameter) in function.parameters.iter().enumerate() {
+            if function.values[parameter.value] == ir::Type::PTR {
+                self.add_pointer_facts(value, i, &parameter.pointer)?;
+            }
+        }
+        Ok(value)
+    }
+
+    fn add_attributes(&self, function: &ir::Function, value: FunctionValue<'c>) {
+        let flag = |name: &str| {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            value.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
+        };
+        let text = |name: &str, text: &str| {
+            value.add_attribute(AttributeLoc::Function, self.context.create_string_attribute(name, text));
+        };
+        flag("nounwind");
+        match function.linkage {
+            ir::Linkage::Entry => {}
+            ir::Linkage::Internal => flag("noinline"),
+            ir::Linkage::Inline => flag("alwaysinline"),
+        }
+        // Copy loops stay loops, and no library function is assumed to exist.
+        text("no-builtins", "");
+        if !self.target.cpu.is_empty() {
+            text("target-cpu", &self.target.cpu);
+        }
+        if !self.target.features.is_empty() {
+            text("target-features", &self.target.features);
+        }
+        text("prefer-vector-width", &(self.target.vector_bytes * 8).to_string());
+        if self.target.triple.object_format == ObjectFormat::Coff {
+            // Large frames would call `__chkstk`, a library function.
+            text("no-stack-arg-probe", "");
+        }
+    }
+
+    fn add_pointer_facts(
+        &self,
+        value: FunctionValue<'c>,
+        index: usize,
+        facts: &ir::PointerFacts,
+    ) -> Result<()> {
+        let index = u32::try_from(index).map_err(|_| Error::internal("too many parameters"))?;
+        let add = |name: &str, argument: u64| {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            value.add_attribute(
+                AttributeLoc::Param(index),
+                self.context.create_enum_attribute(kind, argument),
+            );
+        };
+        if facts.no_alias {
+            add("noalias", 0);
+        }
+        if facts.read_only {
+            add("readonly", 0);
+        }
+        if facts.alignment > 1 {
+            add("align", u64::from(facts.alignment));
+        }
+        Ok(())
+    }
+
+    /// LLVM's type for ours.
+    pub(crate) fn ty(&self, ty: ir::Type) -> BasicTypeEnum<'c> {
+        let scalar = self.scalar(ty.scalar);
+        if ty.lanes == 1 { scalar } else { vector_of(scalar, ty.lanes) }
+    }
+
+    fn scalar(&self, scalar: ir::ScalarType) -> BasicTypeEnum<'c> {
+        match scalar {
+            ir::ScalarType::Bool => self.context.bool_type().as_basic_type_enum(),
+            ir::ScalarType::I8 => self.context.i8_type().as_basic_type_enum(),
+            ir::ScalarType::I16 => self.context.i16_type().as_basic_type_enum(),
+            ir::ScalarType::I32 => self.context.i32_type().as_basic_type_enum(),
+            ir::ScalarType::I64 => self.context.i64_type().as_basic_type_enum(),
+            ir::ScalarType::F32 => self.context.f32_type().as_basic_type_enum(),
+            ir::ScalarType::F64 => self.context.f64_type().as_basic_type_enum(),
+            ir::ScalarType::Ptr => self.context.ptr_type(AddressSpace::default()).as_basic_type_enum(),
+        }
+    }
+
+    /// An intrinsic function of LLVM for some types.
+    pub(crate) fn intrinsic(&self, name: &str, types: &[BasicTypeEnum<'c>]) -> Result<FunctionValue<'c>> {
+        Intrinsic::find(name)
+            .and_then(|intrinsic| intrinsic.get_declaration(&self.module, types))
+            .ok_or_else(|| Error::internal(format!("LLVM has no intrinsic {name} for these types")))
+    }
+}
+
+/// A vector type, of one lane too.
+pub(crate) fn vector_of(scalar: BasicTypeEnum<'_>, lanes: u32) -> BasicTypeEnum<'_> {
+    match scalar {
+        BasicTypeEnum::FloatType(ty) => ty.vec_type(lanes).as_basic_type_enum(),
+        BasicTypeEnum::IntType(ty) => ty.vec_type(lanes).as_basic_type_enum(),
+        BasicTypeEnum::PointerType(ty) => ty.vec_type(lanes).as_basic_type_enum(),
+        other => other,
+    }
+}
+
+/// `<entry>.<name>`, unique. Node names keep their slashes, so that a profile shows them; what assemblers, linkers or
+/// symbol versioning read otherwise becomes `_`.
+fn local_symbol(entry_point: &str, name: &str, taken: &mut BTreeSet<String>) -> String {
+    let clean: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | '$') { c } else { '_' })
+        .collect();
+    let base = format!("{entry_point}.{clean}");
+    let mut symbol = base.clone();
+    let mut suffix = 1;
+    while !taken.insert(symbol.clone()) {
+        symbol = format!("{base}.{suffix}");
+        suffix += 1;
+    }
+    symbol
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_symbols_are_clean_and_unique() {
+        let mut taken = BTreeSet::from(["e".to_owned()]);
+        assert_eq!(local_symbol("e", "model/dense:0", &mut taken), "e.model/dense_0");
+        assert_eq!(local_symbol("e", "model/dense@0", &mut taken), "e.model/dense_0.1");
+        assert_eq!(local_symbol("e", "a b\"\0ä", &mut taken), "e.a_b___");
+    }
+}

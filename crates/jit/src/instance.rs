@@ -1,0 +1,212 @@
+//! Loaded code and the buffers it runs on.
+
+use std::ffi::{CStr, c_void};
+
+use codegen::LoadedObject;
+use support::{Error, Result};
+
+use crate::{AlignedBytes, Frame};
+
+/// An argument's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferSpec {
+    /// How large it is.
+    pub bytes: usize,
+    /// What its address is a multiple of: the element type's alignment.
+    pub alignment: usize,
+}
+
+/// A result's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResultSpec {
+    /// How large it is.
+    pub bytes: usize,
+    /// The argument that it is written to, for the new value of a variable.
+    pub alias: Option<usize>,
+}
+
+/// What an entry function expects in its frame.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Interface {
+    /// Feeds, then variables.
+    pub arguments: Vec<BufferSpec>,
+    /// Fetches, then new values of variables.
+    pub results: Vec<ResultSpec>,
+    /// Bytes of temps.
+    pub temps_bytes: usize,
+    /// Bytes of scratch for each worker.
+    pub scratch_bytes: usize,
+    /// How many profile counters there are.
+    pub profile_counters: usize,
+    /// How many dynamic sizes there are.
+    pub dynamic_sizes: usize,
+}
+
+/// A loaded object.
+#[derive(Debug)]
+pub struct Executable {
+    object: LoadedObject,
+    interface: Interface,
+    /// Constants that the object does not carry.
+    constants: Option<AlignedBytes>,
+}
+
+impl Executable {
+    /// Loads an object for this machine. The code is trusted: it must be the compiler's, and `interface` what it was
+    /// compiled for. Constants that are not embedded in the object are given beside it.
+    pub fn load(
+        object: &[u8],
+        entry_point: &str,
+        interface: Interface,
+        constants: Option<AlignedBytes>,
+    ) -> Result<Self> {
+        let arguments = &interface.arguments;
+        for (k, result) in interface.results.iter().enumerate() {
+            if let Some(alias) = result.alias
+                && arguments.get(alias).is_none_or(|argument| argument.bytes < result.bytes)
+            {
+                return Err(Error::internal(format!("result {k} does not fit into argument {alias}")));
+            }
+        }
+        if arguments.iter().any(|argument| !argument.alignment.is_power_of_two()) {
+            return Err(Error::internal("the alignment of an argument is a power of two"));
+        }
+        Ok(Self { object: LoadedObject::load(object, entry_point)?, interface, constants })
+    }
+
+    /// What the entry function expects.
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    /// Buffers of its own for one user of the code.
+    pub fn instance(&self) -> Result<Instance<'_>> {
+        let interface = &self.interface;
+        let buffer = |result: &ResultSpec| match result.alias {
+            Some(_) => AlignedBytes::zeroed(0),
+            None => AlignedBytes::zeroed(result.bytes),
+        };
+        Ok(Instance {
+            executable: self,
+            results: interface.results.iter().map(buffer).collect::<Result<_>>()?,
+            temps: AlignedBytes::zeroed(interface.temps_bytes)?,
+            scratch: AlignedBytes::zeroed(interface.scratch_bytes)?,
+            profile_counters: vec![0; interface.profile_counters],
+            dynamic_sizes: vec![0; interface.dynamic_sizes],
+        })
+    }
+
+    /// Calls the entry function; returns what it returns.
+    ///
+    /// # Safety
+    /// The frame's addresses must be valid for the sizes and alignments of the interface, distinct except where the
+    /// interface says that a result is an argument, and nobody else may use the memory behind them meanwhile.
+    #[expect(unsafe_code, reason = "generated code follows raw addresses")]
+    pub unsafe fn call(&self, frame: &mut Frame) -> i32 {
+        // SAFETY: `load` was promised an object of ours, whose entry has this signature.
+        let entry = unsafe {
+            std::mem::transmute::<*mut (), unsafe extern "C" fn(*mut Frame) -> i32>(
+                self.object.entry_address().as_ptr(),
+            )
+        };
+        // SAFETY: the caller's promise.
+        unsafe { entry(frame) }
+    }
+
+    fn constants_address(&self) -> *const c_void {
+        match &self.constants {
+            Some(constants) => constants.as_ptr().cast(),
+            None => self.object.constants_address().as_ptr().cast_const().cast(),
+        }
+    }
+}
+
+/// The results, the temps and the counters of one user. Persistent parts of temps live as long as this.
+#[derive(Debug)]
+pub struct Instance<'e> {
+    executable: &'e Executable,
+    results: Vec<AlignedBytes>,
+    temps: AlignedBytes,
+    scratch: AlignedBytes,
+    profile_counters: Vec<i64>,
+    dynamic_sizes: Vec<i64>,
+}
+
+impl Instance<'_> {
+    /// Runs the code once. Variables among the arguments get their new values. Errors: an argument of the wrong size
+    /// or alignment, or the code's own message.
+    pub fn run(&mut self, arguments: &mut [&mut [u8]]) -> Result<()> {
+        let interface = &self.executable.interface;
+        if arguments.len() != interface.arguments.len() {
+            return Err(Error::invalid(format!(
+                "{} arguments, but the code takes {}",
+                arguments.len(),
+                interface.arguments.len()
+            )));
+        }
+        for (k, (argument, spec)) in arguments.iter().zip(&interface.arguments).enumerate() {
+            if argument.len() != spec.bytes {
+                return Err(Error::invalid(format!(
+                    "argument {k} has {} bytes, but the code takes {}",
+                    argument.len(),
+                    spec.bytes
+                )));
+            }
+            if spec.bytes > 0 && !argument.as_ptr().addr().is_multiple_of(spec.alignment) {
+                return Err(Error::invalid(format!(
+                    "argument {k} does not begin at a multiple of {} bytes",
+                    spec.alignment
+                )));
+            }
+        }
+        let arguments: Vec<*mut c_void> = arguments.iter_mut().map(|a| a.as_mut_ptr().cast()).collect();
+        let results: Vec<*mut c_void> = interface
+            .results
+            .iter()
+            .zip(&mut self.results)
+            .map(|(spec, buffer)| match spec.alias {
+                Some(argument) => arguments[argument],
+                None => buffer.as_mut_ptr().cast(),
+            })
+            .collect();
+        let mut frame = Frame {
+            args: arguments.as_ptr(),
+            results: results.as_ptr(),
+            temps: self.temps.as_mut_ptr().cast(),
+            constants: self.executable.constants_address(),
+            scratch: self.scratch.as_mut_ptr().cast(),
+            profile_counters: self.profile_counters.as_mut_ptr(),
+            dynamic_sizes: self.dynamic_sizes.as_mut_ptr(),
+            ..Frame::empty()
+        };
+        // SAFETY: arguments were checked against the interface and are borrowed uniquely; results, temps, scratch and
+        // counters are of the interface's sizes and borrowed uniquely through `self`; constants are only read.
+        #[expect(unsafe_code, reason = "generated code follows raw addresses")]
+        let status = unsafe { self.executable.call(&mut frame) };
+        if status == 0 {
+            return Ok(());
+        }
+        if frame.error.is_null() {
+            return Err(Error::internal(format!("the code returned {status}")));
+        }
+        // SAFETY: the code sets `error` to a static NUL-terminated message.
+        #[expect(unsafe_code, reason = "a C string of generated code")]
+        let message = unsafe { CStr::from_ptr(frame.error) };
+        Err(Error::invalid(message.to_string_lossy()))
+    }
+
+    /// A result's bytes. Empty for one that is written to an argument.
+    pub fn result(&self, index: usize) -> &[u8] {
+        self.results.get(index).map_or(&[], |buffer| buffer)
+    }
+
+    /// The profile counters.
+    pub fn profile_counters(&self) -> &[i64] {
+        &self.profile_counters
+    }
+
+    /// The true sizes of bounded dimensions.
+    pub fn dynamic_sizes(&self) -> &[i64] {
+        &self.dynamic_sizes
+    }
+}

@@ -1,0 +1,12 @@
+//! Runs compiled code in this process.
+//!
+//! An [`Executable`] is a loaded object with its [`Interface`]; an [`Instance`] owns what one user of it needs: results,
+//! temps and the frame, like the generated C++ class.
+
+mod aligned;
+mod frame;
+mod instance;
+
+pub use aligned::{ALIGNMENT, AlignedBytes};
+pub use frame::Frame;
+pub use instance::{BufferSpec, Executable, Instance, Interface, ResultSpec};

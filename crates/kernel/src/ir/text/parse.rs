@@ -1,0 +1,508 @@
+//! Text to programs. Errors name the line.
+
+use std::collections::BTreeMap;
+
+use support::{Error, Id, IdVec, Result};
+
+use super::{BINARY, CONVERSIONS, PREDICATES, SCALARS, UNARY, named};
+use crate::ir::*;
+
+/// Regions within regions.
+const MAX_NESTING: usize = 256;
+/// Values of a function.
+const MAX_VALUES: u32 = 1 << 24;
+
+/// Parses the text of a program. It is not verified.
+pub fn parse(text: &str) -> Result<Program> {
+    let mut reader = Reader { rest: text, line: 1, types: BTreeMap::new(), depth: 0 };
+    let mut program = Program::default();
+    while !reader.at_end() {
+        let function = reader.function().map_err(|e| e.context(format_args!("line {}", reader.line)))?;
+        program.functions.push(function);
+    }
+    Ok(program)
+}
+
+struct Reader<'t> {
+    rest: &'t str,
+    line: usize,
+    /// The types of the values met in this function.
+    types: BTreeMap<u32, Type>,
+    depth: usize,
+}
+
+impl<'t> Reader<'t> {
+    /// Skips blanks and comments, which begin with `//`.
+    fn skip(&mut self) {
+        loop {
+            let trimmed = self.rest.trim_start();
+            let skipped = &self.rest[..self.rest.len() - trimmed.len()];
+            self.line += skipped.matches('\n').count();
+            self.rest = trimmed;
+            if !trimmed.starts_with("//") {
+                return;
+            }
+            self.rest = trimmed.find('\n').map_or("", |end| &trimmed[end..]);
+        }
+    }
+
+    fn at_end(&mut self) -> bool {
+        self.skip();
+        self.rest.is_empty()
+    }
+
+    fn eat(&mut self, punctuation: &str) -> bool {
+        self.skip();
+        match self.rest.strip_prefix(punctuation) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn expect(&mut self, punctuation: &str) -> Result<()> {
+        if self.eat(punctuation) { Ok(()) } else { Err(self.unexpected(&format!("'{punctuation}'"))) }
+    }
+
+    fn unexpected(&self, expected: &str) -> Error {
+        let found: String = self.rest.chars().take_while(|&c| c != '\n').take(24).collect();
+        Error::invalid(format!("expected {expected}, found '{found}'"))
+    }
+
+    /// Letters, digits, underscores, or nothing.
+    fn peek_word(&mut self) -> &'t str {
+        self.skip();
+        let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(self.rest.len());
+        &self.rest[..end]
+    }
+
+    fn word(&mut self, what: &str) -> Result<&'t str> {
+        let word = self.peek_word();
+        if word.is_empty() {
+            return Err(self.unexpected(what));
+        }
+        self.rest = &self.rest[word.len()..];
+        Ok(word)
+    }
+
+    fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.peek_word() == word;
+        if found {
+            self.rest = &self.rest[word.len()..];
+        }
+        found
+    }
+
+    fn expect_word(&mut self, word: &str) -> Result<()> {
+        if self.eat_word(word) { Ok(()) } else { Err(self.unexpected(&format!("'{word}'"))) }
+    }
+
+    /// A number of Rust's syntax: digits, sign, point, exponent, hexadecimal bits.
+    fn number_text(&mut self) -> Result<&'t str> {
+        self.skip();
+        let mut end = 0;
+        let mut previous = ' ';
+        for c in self.rest.chars() {
+            let range = c == '.' && self.rest[end..].starts_with("..");
+            let sign = matches!(c, '-' | '+') && (end == 0 || matches!(previous, 'e' | 'E'));
+            if range || !(c.is_ascii_alphanumeric() || c == '.' || sign) {
+                break;
+            }
+            end += c.len_utf8();
+            previous = c;
+        }
+        if end == 0 {
+            return Err(self.unexpected("a number"));
+        }
+        let (number, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        Ok(number)
+    }
+
+    fn number<T: std::str::FromStr>(&mut self) -> Result<T> {
+        let text = self.number_text()?;
+        text.parse().map_err(|_| Error::invalid(format!("'{text}' is no number that fits here")))
+    }
+
+    fn quoted(&mut self) -> Result<String> {
+        self.expect("\"")?;
+        let mut string = String::new();
+        loop {
+            let mut chars = self.rest.chars();
+            let c = chars.next().ok_or_else(|| Error::invalid("a string does not end"))?;
+            self.rest = chars.as_str();
+            match c {
+                '"' => return Ok(string),
+                '\\' => string.push(self.escape()?),
+                c => string.push(c),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char> {
+        if let Some(rest) = self.rest.strip_prefix("u{")
+            && let Some((digits, rest)) = rest.split_once('}')
+            && let Some(c) = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32)
+        {
+            self.rest = rest;
+            return Ok(c);
+        }
+        let mut chars = self.rest.chars();
+        match chars.next() {
+            Some(c @ ('"' | '\\')) => {
+                self.rest = chars.as_str();
+                Ok(c)
+            }
+            _ => Err(self.unexpected("an escape")),
+        }
+    }
+
+    fn id<I: Id>(&mut self, prefix: &str, what: &str) -> Result<I> {
+        let word = self.word(what)?;
+        let number = word.strip_prefix(prefix).and_then(|digits| digits.parse::<u32>().ok());
+        match number {
+            Some(number) if number < MAX_VALUES => Ok(I::from_index(number as usize)),
+            _ => Err(Error::invalid(format!("expected {what}, found '{word}'"))),
+        }
+    }
+
+    fn value(&mut self) -> Result<ValueId> {
+        self.id("v", "a value such as v0")
+    }
+
+    fn values(&mut self) -> Result<Vec<ValueId>> {
+        let mut values = vec![self.value()?];
+        while self.eat(",") {
+            values.push(self.value()?);
+        }
+        Ok(values)
+    }
+
+    fn ty(&mut self) -> Result<Type> {
+        let word = self.word("a type")?;
+        let (scalar, lanes) = match word.split_once('x') {
+            Some((scalar, lanes)) => (scalar, lanes.parse().ok().filter(|&lanes| lanes > 1)),
+            None => (word, Some(1)),
+        };
+        match (named(SCALARS, scalar), lanes) {
+            (Some(scalar), Some(lanes)) => Ok(Type::vector(scalar, lanes)),
+            _ => Err(Error::invalid(format!("'{word}' is no type"))),
+        }
+    }
+
+    fn define(&mut self, id: ValueId, ty: Type) -> Result<()> {
+        match self.types.insert(id.index() as u32, ty) {
+            None => Ok(()),
+            Some(_) => Err(Error::invalid(format!("{id} is defined twice"))),
+        }
+    }
+
+    fn function(&mut self) -> Result<Function> {
+        self.types.clear();
+        let linkage = match self.word("a function")? {
+            "entry" => Linkage::Entry,
+            "internal" => Linkage::Internal,
+            "inline" => Linkage::Inline,
+            other => {
+                return Err(Error::invalid(format!("expected entry, internal or inline, found '{other}'")));
+            }
+        };
+        self.expect_word("fn")?;
+        self.skip();
+        let name = self.quoted()?;
+        self.expect("(")?;
+        let mut parameters = Vec::new();
+        while !self.eat(")") {
+            if !parameters.is_empty() {
+                self.expect(",")?;
+            }
+            parameters.push(self.parameter()?);
+        }
+        let body = self.region()?;
+        let mut values = IdVec::new();
+        for (&number, &ty) in &self.types {
+            if number as usize != values.len() {
+                let missing = ValueId::from_index(values.len());
+                return Err(Error::invalid(format!("{missing} has no definition, but v{number} has")));
+            }
+            let _: ValueId = values.push(ty);
+        }
+        Ok(Function { name, parameters, values, body, linkage })
+    }
+
+    fn parameter(&mut self) -> Result<Parameter> {
+        let value = self.value()?;
+        self.skip();
+        let name = self.quoted()?;
+        self.expect(":")?;
+        let ty = self.ty()?;
+        self.define(value, ty)?;
+        let mut pointer = PointerFacts::default();
+        pointer.no_alias = self.eat_word("noalias");
+        pointer.read_only = self.eat_word("readonly");
+        if self.eat_word("align") {
+            pointer.alignment = self.number()?;
+        }
+        Ok(Parameter { name, value, pointer })
+    }
+
+    fn region(&mut self) -> Result<Block> {
+        self.depth += 1;
+        if self.depth > MAX_NESTING {
+            return Err(Error::invalid(format!("more than {MAX_NESTING} nested regions")));
+        }
+        self.expect("{")?;
+        let mut block = Block::default();
+        while !self.eat("}") {
+            if self.eat_word("yield") {
+                block.yields = self.values()?;
+                self.expect("}")?;
+                break;
+            }
+            block.statements.push(self.statement()?);
+        }
+        self.depth -= 1;
+        Ok(block)
+    }
+
+    fn statement(&mut self) -> Result<Statement> {
+        match self.peek_word() {
+            "for" => {
+                self.expect_word("for")?;
+                self.for_loop(&[])
+            }
+            "while" => {
+                self.expect_word("while")?;
+                self.while_loop(&[])
+            }
+            "if" => {
+                self.expect_word("if")?;
+                self.if_else(&[])
+            }
+            "store" => {
+                self.expect_word("store")?;
+                let value = self.value()?;
+                self.expect_word("to")?;
+                let pointer = self.value()?;
+                let (alignment, mask) = self.access()?;
+                Ok(Statement::Store { value, pointer, alignment, mask })
+            }
+            "call" => {
+                self.expect_word("call")?;
+                let function = self.id("f", "a function such as f0")?;
+                self.expect("(")?;
+                let arguments = if self.eat(")") { Vec::new() } else { self.values_in_parentheses()? };
+                Ok(Statement::Call { function, arguments })
+            }
+            "copy_bytes" => {
+                self.expect_word("copy_bytes")?;
+                let [to, from, bytes] = self.exactly()?;
+                Ok(Statement::CopyBytes { to, from, bytes })
+            }
+            "fill_bytes" => {
+                self.expect_word("fill_bytes")?;
+                let [to, byte, bytes] = self.exactly()?;
+                Ok(Statement::FillBytes { to, byte, bytes })
+            }
+            _ => self.definition(),
+        }
+    }
+
+    fn values_in_parentheses(&mut self) -> Result<Vec<ValueId>> {
+        let values = self.values()?;
+        self.expect(")")?;
+        Ok(values)
+    }
+
+    fn exactly<const N: usize>(&mut self) -> Result<[ValueId; N]> {
+        let values = self.values()?;
+        let found = values.len();
+        values.try_into().map_err(|_| Error::invalid(format!("expected {N} values, found {found}")))
+    }
+
+    /// `v0: type, .. = for | while | if | expression`.
+    fn definition(&mut self) -> Result<Statement> {
+        let mut results = Vec::new();
+        loop {
+            let id = self.value()?;
+            self.expect(":")?;
+            let ty = self.ty()?;
+            self.define(id, ty)?;
+            results.push((id, ty));
+            if !self.eat(",") {
+                break;
+            }
+        }
+        self.expect("=")?;
+        match self.word("an operation")? {
+            "for" => self.for_loop(&results),
+            "while" => self.while_loop(&results),
+            "if" => self.if_else(&results),
+            operation => {
+                let &[(id, ty)] = &results[..] else {
+                    return Err(Error::invalid(format!("{operation} gives one value")));
+                };
+                Ok(Statement::Let(id, self.expression(operation, ty)?))
+            }
+        }
+    }
+
+    fn carried(&mut self, results: &[(ValueId, Type)]) -> Result<Vec<Carried>> {
+        let mut carried = Vec::new();
+        if self.eat_word("carry") {
+            self.expect("(")?;
+            for &(result, ty) in results {
+                if !carried.is_empty() {
+                    self.expect(",")?;
+                }
+                let inner = self.value()?;
+                self.define(inner, ty)?;
+                self.expect("=")?;
+                carried.push(Carried { inner, initial: self.value()?, result });
+            }
+            self.expect(")")?;
+        }
+        if carried.len() == results.len() {
+            Ok(carried)
+        } else {
+            Err(self.unexpected("as many carried values as results"))
+        }
+    }
+
+    fn for_loop(&mut self, results: &[(ValueId, Type)]) -> Result<Statement> {
+        let index = self.value()?;
+        self.define(index, Type::I64)?;
+        self.expect_word("in")?;
+        let begin = self.value()?;
+        self.expect("..")?;
+        let end = self.value()?;
+        self.expect_word("step")?;
+        let step = self.number()?;
+        let carried = self.carried(results)?;
+        Ok(Statement::For { index, begin, end, step, carried, body: self.region()? })
+    }
+
+    fn while_loop(&mut self, results: &[(ValueId, Type)]) -> Result<Statement> {
+        let carried = self.carried(results)?;
+        let condition = self.region()?;
+        self.expect_word("do")?;
+        Ok(Statement::While { carried, condition, body: self.region()? })
+    }
+
+    fn if_else(&mut self, results: &[(ValueId, Type)]) -> Result<Statement> {
+        let condition = self.value()?;
+        let then = self.region()?;
+        self.expect_word("else")?;
+        let otherwise = self.region()?;
+        let results = results.iter().map(|&(id, _)| id).collect();
+        Ok(Statement::If { condition, results, then, otherwise })
+    }
+
+    fn access(&mut self) -> Result<(u32, Option<ValueId>)> {
+        self.expect_word("align")?;
+        let alignment = self.number()?;
+        let mask = if self.eat_word("mask") { Some(self.value()?) } else { None };
+        Ok((alignment, mask))
+    }
+
+    fn expression(&mut self, operation: &str, ty: Type) -> Result<Expression> {
+        if let Some(op) = named(UNARY, operation) {
+            return Ok(Expression::Unary(op, self.value()?));
+        }
+        if let Some(op) = named(BINARY, operation) {
+            let [a, b] = self.exactly()?;
+            return Ok(Expression::Binary(op, a, b));
+        }
+        Ok(match operation {
+            "constant" => Expression::Constant(self.constant(ty)?),
+            "multiply_add" => {
+                let [a, b, c] = self.exactly()?;
+                Expression::MultiplyAdd(a, b, c)
+            }
+            "compare" => {
+                let word = self.word("a predicate")?;
+                let predicate = named(PREDICATES, word)
+                    .ok_or_else(|| Error::invalid(format!("'{word}' is no predicate")))?;
+                let [a, b] = self.exactly()?;
+                Expression::Compare(predicate, a, b)
+            }
+            "select" => {
+                let [condition, a, b] = self.exactly()?;
+                Expression::Select(condition, a, b)
+            }
+            "convert" => {
+                let word = self.word("a conversion")?;
+                let op = named(CONVERSIONS, word)
+                    .ok_or_else(|| Error::invalid(format!("'{word}' is no conversion")))?;
+                Expression::Convert(op, self.value()?)
+            }
+            "splat" => Expression::Splat(self.value()?),
+            "extract" => {
+                let vector = self.value()?;
+                self.expect(",")?;
+                Expression::Extract(vector, self.number()?)
+            }
+            "insert" => {
+                let vector = self.value()?;
+                self.expect(",")?;
+                let lane = self.number()?;
+                self.expect(",")?;
+                Expression::Insert(vector, lane, self.value()?)
+            }
+            "shuffle" => self.shuffle()?,
+            "iota" => Expression::Iota,
+            "offset" => {
+                let pointer = self.value()?;
+                self.expect("+")?;
+                let index = self.value()?;
+                self.expect("*")?;
+                Expression::Offset { pointer, index, scale: self.number()? }
+            }
+            "load" => {
+                let pointer = self.value()?;
+                let (alignment, mask) = self.access()?;
+                Expression::Load { pointer, alignment, mask }
+            }
+            "stack_slot" => {
+                let bytes = self.number()?;
+                self.expect_word("align")?;
+                Expression::StackSlot { bytes, alignment: self.number()? }
+            }
+            "function_address" => Expression::FunctionAddress(self.id("f", "a function such as f0")?),
+            other => return Err(Error::invalid(format!("'{other}' is no operation"))),
+        })
+    }
+
+    fn shuffle(&mut self) -> Result<Expression> {
+        let a = self.value()?;
+        self.expect(",")?;
+        let b = self.value()?;
+        self.expect(",")?;
+        self.expect("[")?;
+        let mut lanes = Vec::new();
+        while !self.eat("]") {
+            if !lanes.is_empty() {
+                self.expect(",")?;
+            }
+            lanes.push(self.number()?);
+        }
+        Ok(Expression::Shuffle(a, b, lanes))
+    }
+
+    fn constant(&mut self, ty: Type) -> Result<Constant> {
+        if !ty.scalar.is_float() {
+            return Ok(Constant::Integer(self.number()?));
+        }
+        let text = self.number_text()?;
+        let bits = if let Some(digits) = text.strip_prefix("0x") {
+            u64::from_str_radix(digits, 16).ok()
+        } else if ty.scalar == ScalarType::F32 {
+            text.parse::<f32>().ok().map(|value| u64::from(value.to_bits()))
+        } else {
+            text.parse::<f64>().ok().map(f64::to_bits)
+        };
+        bits.map(Constant::FloatBits).ok_or_else(|| Error::invalid(format!("'{text}' is no {ty}")))
+    }
+}

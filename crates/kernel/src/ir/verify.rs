@@ -1,0 +1,407 @@
+//! Checks that a program follows the language's rules, so that translations need not.
+//!
+//! - Functions: names are unique and not empty; callees stand before callers; an entry stands last, is the only one and
+//!   takes one address; facts about memory stand on addresses only.
+//! - Values: each has exactly one definition, before its uses and visible where it is used; lanes are 1 to 1024, and
+//!   addresses are scalars.
+//! - Expressions and statements: the types that the operation takes and gives; alignments are powers of two; stack
+//!   slots lie outside of loops and have at most 1 GiB.
+//! - Regions: as many yields of the same types as the owner expects; at most 256 nested.
+
+use super::*;
+use std::collections::BTreeSet;
+use support::{Error, Id, Result};
+
+const MAX_LANES: u32 = 1024;
+const MAX_NESTING: usize = 256;
+const MAX_STACK_SLOT: u64 = 1 << 30;
+
+/// Checks a program. The error is the first breach, with the function's name and the statement.
+pub fn verify(program: &Program) -> Result<()> {
+    let mut names = BTreeSet::new();
+    for (id, function) in program.functions.iter() {
+        let mut check = || {
+            require(!function.name.is_empty(), || "a function has a name".to_owned())?;
+            require(names.insert(function.name.as_str()), || "two functions have this name".to_owned())?;
+            let last = id.index() + 1 == program.functions.len();
+            require(last || function.linkage != Linkage::Entry, || "the entry stands last".to_owned())?;
+            Verifier::new(program, id, function).function()
+        };
+        check().map_err(|e| e.context(format_args!("loop nest {:?}", function.name)))?;
+    }
+    Ok(())
+}
+
+fn require(holds: bool, message: impl FnOnce() -> String) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::internal(message())) }
+}
+
+struct Verifier<'p> {
+    program: &'p Program,
+    id: FunctionId,
+    function: &'p Function,
+    /// Whether a definition was met.
+    defined: Vec<bool>,
+    /// Whether the value may be used here.
+    visible: Vec<bool>,
+    /// The values that become invisible at the end of each open region.
+    scopes: Vec<Vec<ValueId>>,
+    loops: usize,
+}
+
+impl<'p> Verifier<'p> {
+    fn new(program: &'p Program, id: FunctionId, function: &'p Function) -> Self {
+        let values = function.values.len();
+        Self {
+            program,
+            id,
+            function,
+            defined: vec![false; values],
+            visible: vec![false; values],
+            scopes: vec![Vec::new()],
+            loops: 0,
+        }
+    }
+
+    fn function(mut self) -> Result<()> {
+        let function = self.function;
+        for (id, ty) in function.values.iter() {
+            let fine = (1..=MAX_LANES).contains(&ty.lanes) && (ty.scalar != ScalarType::Ptr || ty.lanes == 1);
+            require(fine, || format!("{id}: no value has the type {ty}"))?;
+        }
+        for parameter in &function.parameters {
+            self.define(parameter.value)?;
+            let facts = parameter.pointer;
+            let is_pointer = self.ty(parameter.value)? == Type::PTR;
+            require(is_pointer || facts == PointerFacts::default(), || {
+                format!("parameter {}: facts about memory stand on addresses only", parameter.value)
+            })?;
+            require(facts.alignment.is_power_of_two(), || {
+                format!("parameter {}: alignment {} is no power of two", parameter.value, facts.alignment)
+            })?;
+        }
+        if function.linkage == Linkage::Entry {
+            let one_address = matches!(&function.parameters[..], [p] if function.values[p.value] == Type::PTR);
+            require(one_address, || "the entry takes one address".to_owned())?;
+        }
+        self.region(&function.body, &[])?;
+        match self.defined.iter().position(|defined| !defined) {
+            Some(index) => Err(Error::internal(format!("{} has no definition", ValueId::from_index(index)))),
+            None => Ok(()),
+        }
+    }
+
+    fn ty(&self, id: ValueId) -> Result<Type> {
+        let ty = self.function.values.get(id).copied();
+        ty.ok_or_else(|| Error::internal(format!("{id} is no value of this function")))
+    }
+
+    fn define(&mut self, id: ValueId) -> Result<()> {
+        self.ty(id)?;
+        require(!self.defined[id.index()], || format!("{id} has two definitions"))?;
+        self.defined[id.index()] = true;
+        self.visible[id.index()] = true;
+        self.scopes.last_mut().expect("a region is open").push(id);
+        Ok(())
+    }
+
+    /// The type of a value that is used here.
+    fn used(&self, id: ValueId) -> Result<Type> {
+        let ty = self.ty(id)?;
+        require(self.visible[id.index()], || format!("{id} is not visible here"))?;
+        Ok(ty)
+    }
+
+    fn used_as(&self, id: ValueId, expected: Type) -> Result<()> {
+        let ty = self.used(id)?;
+        require(ty == expected, || format!("{id} is {ty}, expected {expected}"))
+    }
+
+    fn alike(&self, values: &[ValueId], expected: &[Type], what: &str) -> Result<()> {
+        require(values.len() == expected.len(), || {
+            format!("{what}: {} values, expected {}", values.len(), expected.len())
+        })?;
+        values.iter().zip(expected).try_for_each(|(&value, &ty)| {
+            self.used_as(value, ty).map_err(|e| e.context(what))
+        })
+    }
+
+    /// The statements of a region and its yields.
+    fn region(&mut self, block: &Block, yields: &[Type]) -> Result<()> {
+        require(self.scopes.len() <= MAX_NESTING, || format!("more than {MAX_NESTING} nested regions"))?;
+        self.scopes.push(Vec::new());
+        for statement in &block.statements {
+            self.statement(statement)
+                .map_err(|e| e.context(format_args!("`{}`", text::StatementHead(self.function, statement))))?;
+        }
+        self.alike(&block.yields, yields, "yield")?;
+        for id in self.scopes.pop().expect("pushed above") {
+            self.visible[id.index()] = false;
+        }
+        Ok(())
+    }
+
+    /// Checks the initial values and opens a scope with the inner ones. Returns their types.
+    fn carried(&mut self, carried: &[Carried]) -> Result<Vec<Type>> {
+        let types = carried.iter().map(|c| self.used(c.initial)).collect::<Result<Vec<_>>>()?;
+        self.scopes.push(Vec::new());
+        for (c, &ty) in carried.iter().zip(&types) {
+            self.define(c.inner)?;
+            self.used_as(c.inner, ty)?;
+        }
+        Ok(types)
+    }
+
+    fn close_scope(&mut self) {
+        for id in self.scopes.pop().expect("a scope is open") {
+            self.visible[id.index()] = false;
+        }
+    }
+
+    fn results(&mut self, results: impl Iterator<Item = ValueId>, types: &[Type]) -> Result<()> {
+        for (id, &ty) in results.zip(types) {
+            self.define(id)?;
+            self.used_as(id, ty)?;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Result<()> {
+        match statement {
+            Statement::Let(id, expression) => {
+                let ty = self.ty(*id)?;
+                self.expression(ty, expression)?;
+                self.define(*id)
+            }
+            Statement::Store { value, pointer, alignment, mask } => {
+                let ty = self.used(*value)?;
+                self.access(ty, *pointer, *alignment, *mask)
+            }
+            Statement::For { index, begin, end, step, carried, body } => {
+                self.used_as(*begin, Type::I64)?;
+                self.used_as(*end, Type::I64)?;
+                require(*step >= 1, || format!("step {step} is not at least 1"))?;
+                let types = self.carried(carried)?;
+                self.define(*index)?;
+                self.used_as(*index, Type::I64)?;
+                self.loops += 1;
+                self.region(body, &types)?;
+                self.loops -= 1;
+                self.close_scope();
+                self.results(carried.iter().map(|c| c.result), &types)
+            }
+            Statement::While { carried, condition, body } => {
+                let types = self.carried(carried)?;
+                self.loops += 1;
+                self.region(condition, &[Type::BOOL])?;
+                self.region(body, &types)?;
+                self.loops -= 1;
+                self.close_scope();
+                self.results(carried.iter().map(|c| c.result), &types)
+            }
+            Statement::If { condition, results, then, otherwise } => {
+                self.used_as(*condition, Type::BOOL)?;
+                let types = results.iter().map(|&id| self.ty(id)).collect::<Result<Vec<_>>>()?;
+                self.region(then, &types)?;
+                self.region(otherwise, &types)?;
+                self.results(results.iter().copied(), &types)
+            }
+            Statement::Call { function, arguments } => {
+                let callee = self.callee(*function)?;
+                let types: Vec<Type> = callee.parameters.iter().map(|p| callee.values[p.value]).collect();
+                self.alike(arguments, &types, "arguments")
+            }
+            Statement::CopyBytes { to, from, bytes } => {
+                self.used_as(*to, Type::PTR)?;
+                self.used_as(*from, Type::PTR)?;
+                self.used_as(*bytes, Type::I64)
+            }
+            Statement::FillBytes { to, byte, bytes } => {
+                self.used_as(*to, Type::PTR)?;
+                self.used_as(*byte, Type::scalar(ScalarType::I8))?;
+                self.used_as(*bytes, Type::I64)
+            }
+        }
+    }
+
+    fn callee(&self, function: FunctionId) -> Result<&'p Function> {
+        require(function < self.id, || format!("{function} does not stand before its caller"))?;
+        let callee = &self.program.functions[function];
+        for parameter in &callee.parameters {
+            require(callee.values.get(parameter.value).is_some(), || format!("{function} is malformed"))?;
+        }
+        Ok(callee)
+    }
+
+    /// A load or store of a value of type `ty`.
+    fn access(&self, ty: Type, pointer: ValueId, alignment: u32, mask: Option<ValueId>) -> Result<()> {
+        require(ty.scalar != ScalarType::Bool, || "Bool is not kept in memory".to_owned())?;
+        require(alignment.is_power_of_two(), || format!("alignment {alignment} is no power of two"))?;
+        self.used_as(pointer, Type::PTR)?;
+        match mask {
+            Some(mask) => {
+                require(ty.scalar != ScalarType::Ptr, || "addresses have no mask".to_owned())?;
+                self.used_as(mask, ty.with_scalar(ScalarType::Bool))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn expression(&self, ty: Type, expression: &Expression) -> Result<()> {
+        match expression {
+            Expression::Constant(constant) => {
+                let fits = match constant {
+                    Constant::Integer(_) => !ty.scalar.is_float() && ty.scalar != ScalarType::Ptr,
+                    Constant::FloatBits(bits) => {
+                        ty.scalar == ScalarType::F64
+                            || (ty.scalar == ScalarType::F32 && u32::try_from(*bits).is_ok())
+                    }
+                };
+                require(fits, || format!("{ty} has no such constant"))
+            }
+            Expression::Unary(op, a) => {
+                self.used_as(*a, ty)?;
+                require(unary_takes(*op, ty.scalar), || format!("{op:?} does not take {ty}"))
+            }
+            Expression::Binary(op, a, b) => {
+                self.used_as(*a, ty)?;
+                self.used_as(*b, ty)?;
+                require(binary_takes(*op, ty.scalar), || format!("{op:?} does not take {ty}"))
+            }
+            Expression::MultiplyAdd(a, b, c) => {
+                require(ty.scalar.is_float(), || format!("multiply-add does not take {ty}"))?;
+                self.alike(&[*a, *b, *c], &[ty; 3], "multiply-add")
+            }
+            Expression::Compare(predicate, a, b) => {
+                let operand = self.used(*a)?;
+                self.used_as(*b, operand)?;
+                require(compares(*predicate, operand.scalar), || {
+                    format!("{predicate:?} does not take {operand}")
+                })?;
+                gives(ty, operand.with_scalar(ScalarType::Bool))
+            }
+            Expression::Select(condition, a, b) => {
+                let condition = self.used(*condition)?;
+                let fine = condition == Type::BOOL || condition == ty.with_scalar(ScalarType::Bool);
+                require(fine, || format!("a condition of type {condition} for {ty}"))?;
+                self.alike(&[*a, *b], &[ty; 2], "select")
+            }
+            Expression::Convert(op, a) => {
+                let from = self.used(*a)?;
+                require(converts(*op, from, ty), || format!("{op:?} does not turn {from} into {ty}"))
+            }
+            Expression::Splat(a) => self.used_as(*a, Type::scalar(ty.scalar)),
+            Expression::Extract(vector, lane) => {
+                let vector = self.used(*vector)?;
+                lane_of(*lane, vector)?;
+                gives(ty, Type::scalar(vector.scalar))
+            }
+            Expression::Insert(vector, lane, scalar) => {
+                self.used_as(*vector, ty)?;
+                lane_of(*lane, ty)?;
+                self.used_as(*scalar, Type::scalar(ty.scalar))
+            }
+            Expression::Shuffle(a, b, lanes) => {
+                let operand = self.used(*a)?;
+                self.used_as(*b, operand)?;
+                require(operand.scalar != ScalarType::Ptr, || "addresses are not shuffled".to_owned())?;
+                require(lanes.iter().all(|&lane| lane < 2 * operand.lanes), || {
+                    format!("a lane beyond two vectors of type {operand}")
+                })?;
+                require(lanes.len() == ty.lanes as usize, || {
+                    format!("{} lanes do not make {ty}", lanes.len())
+                })?;
+                gives(ty.with_scalar(operand.scalar), ty)
+            }
+            Expression::Iota => require(ty.scalar.is_integer(), || format!("no iota of type {ty}")),
+            Expression::Offset { pointer, index, .. } => {
+                self.used_as(*pointer, Type::PTR)?;
+                self.used_as(*index, Type::I64)?;
+                gives(ty, Type::PTR)
+            }
+            Expression::Load { pointer, alignment, mask } => self.access(ty, *pointer, *alignment, *mask),
+            Expression::StackSlot { bytes, alignment } => {
+                require(self.loops == 0, || "a stack slot inside of a loop".to_owned())?;
+                require(*bytes <= MAX_STACK_SLOT, || format!("a stack slot of {bytes} bytes"))?;
+                require(alignment.is_power_of_two(), || format!("alignment {alignment} is no power of two"))?;
+                gives(ty, Type::PTR)
+            }
+            Expression::FunctionAddress(function) => {
+                self.callee(*function)?;
+                gives(ty, Type::PTR)
+            }
+        }
+    }
+}
+
+fn gives(ty: Type, expected: Type) -> Result<()> {
+    require(ty == expected, || format!("the result is {expected}, not {ty}"))
+}
+
+fn lane_of(lane: u32, vector: Type) -> Result<()> {
+    require(vector.lanes > 1, || format!("{vector} is no vector"))?;
+    require(lane < vector.lanes, || format!("{vector} has no lane {lane}"))
+}
+
+fn unary_takes(op: UnaryOp, scalar: ScalarType) -> bool {
+    match op {
+        UnaryOp::Negate
+        | UnaryOp::Abs
+        | UnaryOp::Sqrt
+        | UnaryOp::Floor
+        | UnaryOp::Ceil
+        | UnaryOp::Truncate
+        | UnaryOp::RoundEven => scalar.is_float(),
+        UnaryOp::Not => scalar.is_integer() || scalar == ScalarType::Bool,
+        UnaryOp::CountLeadingZeros | UnaryOp::PopulationCount => scalar.is_integer(),
+    }
+}
+
+fn binary_takes(op: BinaryOp, scalar: ScalarType) -> bool {
+    match op {
+        BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => scalar.is_float() || scalar.is_integer(),
+        BinaryOp::Divide => scalar.is_float(),
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => scalar.is_integer() || scalar == ScalarType::Bool,
+        BinaryOp::DivideSigned
+        | BinaryOp::DivideUnsigned
+        | BinaryOp::RemainderSigned
+        | BinaryOp::RemainderUnsigned
+        | BinaryOp::ShiftLeft
+        | BinaryOp::ShiftRightLogical
+        | BinaryOp::ShiftRightArithmetic => scalar.is_integer(),
+    }
+}
+
+fn compares(predicate: Predicate, scalar: ScalarType) -> bool {
+    match predicate {
+        Predicate::Equal | Predicate::NotEqual => true,
+        Predicate::Less | Predicate::LessEqual | Predicate::Greater | Predicate::GreaterEqual => {
+            scalar.is_float() || scalar.is_integer()
+        }
+        Predicate::Below | Predicate::BelowEqual | Predicate::Above | Predicate::AboveEqual => {
+            scalar.is_integer()
+        }
+    }
+}
+
+fn converts(op: ConvertOp, from: Type, to: Type) -> bool {
+    let bits = |scalar: ScalarType| if scalar == ScalarType::Bool { 1 } else { 8 * scalar.byte_size() };
+    let (a, b) = (from.scalar, to.scalar);
+    let integral = |scalar: ScalarType| scalar.is_integer() || scalar == ScalarType::Bool;
+    if op == ConvertOp::Bitcast {
+        let total = |ty: Type| bits(ty.scalar) as u64 * u64::from(ty.lanes);
+        let address = a == ScalarType::Ptr || b == ScalarType::Ptr;
+        return total(from) == total(to) && (!address || matches!(a, ScalarType::I64 | ScalarType::Ptr))
+            && (!address || matches!(b, ScalarType::I64 | ScalarType::Ptr));
+    }
+    let fits = match op {
+        ConvertOp::SignExtend | ConvertOp::ZeroExtend => integral(a) && b.is_integer() && bits(a) < bits(b),
+        ConvertOp::Truncate => a.is_integer() && integral(b) && bits(a) > bits(b),
+        ConvertOp::SignedToFloat | ConvertOp::UnsignedToFloat => a.is_integer() && b.is_float(),
+        ConvertOp::FloatToSigned | ConvertOp::FloatToUnsigned => a.is_float() && b.is_integer(),
+        ConvertOp::FloatExtend => (a, b) == (ScalarType::F32, ScalarType::F64),
+        ConvertOp::FloatTruncate => (a, b) == (ScalarType::F64, ScalarType::F32),
+        ConvertOp::Bitcast => unreachable!("returned above"),
+    };
+    fits && from.lanes == to.lanes
+}
