@@ -1,0 +1,99 @@
+//! The sets of data types that TF ops are registered with in XLA's CPU device, named for the rows of the rules.
+
+use tf::DataType::{self, *};
+
+/// Everything that an array can hold.
+pub(crate) const ALL: &[DataType] = &[
+    Bfloat16, Bool, Complex128, Complex64, Half, Float, Double, Float8e4m3fn, Float8e5m2, Int16, Int32, Int4,
+    Int64, Int8, Qint32, Qint8, Quint8, Uint16, Uint32, Uint4, Uint64, Uint8, Qint16, Quint16, Int2, Uint2,
+];
+
+/// Arrays, strings, and what flows through graphs without being an array.
+pub(crate) const ANYTHING: &[DataType] = &[
+    Bfloat16, Bool, Complex128, Complex64, Half, Float, Double, Float8e4m3fn, Float8e5m2, Int16, Int32, Int4,
+    Int64, Int8, Qint32, Qint8, Quint8, Uint16, Uint32, Uint4, Uint64, Uint8, Qint16, Quint16, Int2, Uint2,
+    String, Resource,
+];
+
+/// Arrays and handles of variables.
+pub(crate) const ALL_AND_RESOURCES: &[DataType] = &[
+    Bfloat16, Bool, Complex128, Complex64, Half, Float, Double, Float8e4m3fn, Float8e5m2, Int16, Int32, Int4,
+    Int64, Int8, Qint32, Qint8, Quint8, Uint16, Uint32, Uint4, Uint64, Uint8, Qint16, Quint16, Int2, Uint2,
+    Resource,
+];
+
+/// Arrays and strings.
+pub(crate) const ALL_AND_STRINGS: &[DataType] = &[
+    Bfloat16, Bool, Complex128, Complex64, Half, Float, Double, Float8e4m3fn, Float8e5m2, Int16, Int32, Int4,
+    Int64, Int8, Qint32, Qint8, Quint8, Uint16, Uint32, Uint4, Uint64, Uint8, Qint16, Quint16, Int2, Uint2,
+    String,
+];
+
+/// Real floating point.
+pub(crate) const FLOATS: &[DataType] = &[Bfloat16, Half, Float, Double];
+
+/// Real and complex floating point.
+pub(crate) const FLOATS_AND_COMPLEX: &[DataType] = &[Bfloat16, Complex128, Complex64, Half, Float, Double];
+
+/// Complex.
+pub(crate) const COMPLEX: &[DataType] = &[Complex128, Complex64];
+
+/// The parts of complex numbers.
+pub(crate) const COMPLEX_PARTS: &[DataType] = &[Float, Double];
+
+/// Integers, quantised ones left out.
+pub(crate) const INTEGERS: &[DataType] = &[Int16, Int32, Int64, Int8, Uint16, Uint32, Uint64, Uint8];
+
+/// Types of indices.
+pub(crate) const INDICES: &[DataType] = &[Int32, Int64, Int16];
+
+/// Real numbers: integers and floating point.
+pub(crate) const REAL: &[DataType] =
+    &[Bfloat16, Half, Float, Double, Int16, Int32, Int64, Int8, Uint16, Uint32, Uint64, Uint8];
+
+/// Real numbers, quantised ones included.
+pub(crate) const REAL_AND_QUANTISED: &[DataType] = &[
+    Bfloat16, Half, Float, Double, Int16, Int32, Int64, Int8, Uint16, Uint32, Uint64, Uint8, Qint32, Qint8,
+    Quint8,
+];
+
+/// Truth values and real numbers, quantised ones included.
+pub(crate) const ORDERED: &[DataType] = &[
+    Bfloat16, Bool, Half, Float, Double, Int16, Int32, Int64, Int8, Uint16, Uint32, Uint64, Uint8, Qint32,
+    Qint8, Quint8,
+];
+
+/// Numbers: integers, floating point, complex.
+pub(crate) const NUMBERS: &[DataType] = &[
+    Bfloat16, Complex128, Complex64, Half, Float, Double, Int16, Int32, Int64, Int8, Uint16, Uint32, Uint64,
+    Uint8,
+];
+
+/// Numbers, quantised ones included.
+pub(crate) const NUMBERS_AND_QUANTISED: &[DataType] = &[
+    Bfloat16, Complex128, Complex64, Half, Float, Double, Int16, Int32, Int64, Int8, Qint32, Qint8, Quint8,
+    Uint16, Uint32, Uint64, Uint8,
+];
+
+/// Numbers with a sign.
+pub(crate) const SIGNED_NUMBERS: &[DataType] =
+    &[Bfloat16, Complex128, Complex64, Half, Float, Double, Int16, Int32, Int64, Int8];
+
+/// Real numbers with a sign.
+pub(crate) const SIGNED_REAL: &[DataType] = &[Bfloat16, Half, Float, Double, Int16, Int32, Int64, Int8];
+
+/// Floating point and the two integer types that remainders are defined for.
+pub(crate) const FLOATS_AND_INDICES: &[DataType] = &[Bfloat16, Half, Float, Double, Int32, Int64];
+
+/// `bool` and numbers, quantised ones left out.
+pub(crate) const BOOL_AND_NUMBERS: &[DataType] = &[
+    Bfloat16, Bool, Complex128, Complex64, Half, Float, Double, Int16, Int32, Int64, Int8, Uint16, Uint32,
+    Uint64, Uint8,
+];
+
+/// A truth value.
+pub(crate) const BOOL: &[DataType] = &[Bool];
+
+/// What `Relu` is defined for.
+pub(crate) const RELU: &[DataType] =
+    &[Bfloat16, Half, Float, Double, Int16, Int32, Int64, Int8, Qint8, Uint16, Uint32, Uint64, Uint8];

@@ -1,0 +1,103 @@
+//! Compile-time constants: evaluates what has been built so far, as far as it depends on no parameter.
+
+use crate::scope::Scope;
+use evaluator::{Evaluator, Limits};
+use hlo::{InstructionId, Module, Op, Opcode};
+use shape::{Literal, Shape};
+
+/// Instructions with more elements are not evaluated: shapes, axes and paddings are short.
+const MAX_FOLDED_ELEMENTS: i64 = 1 << 16;
+
+/// The value of an instruction, if it depends on constants only and is small. Each instruction is evaluated once.
+pub(crate) fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Option<Literal> {
+    let mut stack = vec![id];
+    while let Some(&top) = stack.last() {
+        if scope.folded.contains_key(&top) {
+            stack.pop();
+            continue;
+        }
+        let instruction = &scope.computation[top];
+        if let Op::Constant { literal } = instruction.op() {
+            let value = Some(literal.clone());
+            scope.folded.insert(top, value);
+            continue;
+        }
+        if !may_fold(instruction.op(), instruction.shape()) {
+            scope.folded.insert(top, None);
+            continue;
+        }
+        let operands = instruction.operands();
+        let unknown = operands.iter().find(|operand| !scope.folded.contains_key(operand));
+        if let Some(&unknown) = unknown {
+            stack.push(unknown);
+            continue;
+        }
+        let values: Option<Vec<&Literal>> = operands.iter().map(|o| scope.folded[o].as_ref()).collect();
+        let value = values.and_then(|values| evaluate_instruction(module, scope, top, &values));
+        scope.folded.insert(top, value);
+    }
+    scope.folded[&id].clone()
+}
+
+/// The integer at a position of a short vector, even if its neighbours are not known: what comes out of `Pack` is
+/// looked up in what went in.
+pub(crate) fn fold_element(
+    module: &Module,
+    scope: &mut Scope,
+    mut id: InstructionId,
+    mut position: usize,
+) -> Option<i64> {
+    loop {
+        if let Some(literal) = fold(module, scope, id) {
+            return literal.scalar_at(position).as_i64();
+        }
+        let instruction = &scope.computation[id];
+        match instruction.op() {
+            Op::Reshape {} | Op::Convert {} => id = instruction.operands()[0],
+            Op::Concatenate { .. } => {
+                let shape = instruction.shape().as_array()?;
+                if shape.rank() != 1 {
+                    return None;
+                }
+                let mut operands = instruction.operands().iter();
+                id = loop {
+                    let &operand = operands.next()?;
+                    let size = scope.computation[operand].shape().as_array()?.size(0) as usize;
+                    if position < size {
+                        break operand;
+                    }
+                    position -= size;
+                };
+            }
+            Op::Slice { slice } => {
+                let [dimension] = slice.as_slice() else { return None };
+                position = (dimension.start + position as i64 * dimension.stride) as usize;
+                id = instruction.operands()[0];
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Whether an instruction has a value at compile time once its operands have one.
+fn may_fold(op: &Op, shape: &Shape) -> bool {
+    let small = shape.leaves().iter().all(|(_, leaf)| leaf.element_count() <= MAX_FOLDED_ELEMENTS);
+    let pure = !matches!(
+        op.opcode(),
+        Opcode::Parameter | Opcode::Rng | Opcode::RngGetAndUpdateState | Opcode::CustomCall | Opcode::Infeed
+    );
+    small && pure
+}
+
+/// Evaluates one instruction on known operands.
+fn evaluate_instruction(
+    module: &Module,
+    scope: &Scope,
+    id: InstructionId,
+    operands: &[&Literal],
+) -> Option<Literal> {
+    let instruction = &scope.computation[id];
+    let limits = Limits { max_steps: 1 << 24, max_live_bytes: 1 << 26, max_depth: 16 };
+    let mut evaluator = Evaluator::with_limits(module, limits);
+    evaluator.evaluate_instruction(instruction.op(), instruction.shape(), operands).ok()
+}

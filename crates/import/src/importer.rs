@@ -1,0 +1,302 @@
+//! The walk over a program: nodes in execution order, each by its rule, into the computation being built.
+
+use crate::context::NodeContext;
+use crate::reducer::Reducer;
+use crate::rule::{Rule, Translation};
+use crate::rules;
+use crate::scope::Scope;
+use crate::value::{Value, VariableId};
+use hlo::{ComputationId, InstructionId, Module, Op, OpMetadata};
+use shape::{PrimitiveType, Shape};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Id, Result};
+use tf::{Function, Graph, NodeId};
+
+/// How deep calls and conditionals may nest.
+const MAX_DEPTH: usize = 50;
+
+/// How many nodes may be translated in all, those of functions once for each call.
+const MAX_NODES: usize = 2_000_000;
+
+/// The state of an import.
+pub(crate) struct Importer<'p> {
+    pub(crate) program: &'p tf::Program,
+    pub(crate) module: Module,
+    /// The entry, and on it the branches that are being built, the innermost last.
+    pub(crate) scopes: Vec<Scope>,
+    reducers: BTreeMap<(Reducer, PrimitiveType), ComputationId>,
+    depth: usize,
+    nodes: usize,
+    /// How many random number generators there are so far: each gets a stream of its own.
+    pub(crate) random_streams: u64,
+}
+
+impl<'p> Importer<'p> {
+    pub(crate) fn new(program: &'p tf::Program, name: &str) -> Self {
+        Self {
+            program,
+            module: Module::new(name),
+            scopes: vec![Scope::entry("main")],
+            reducers: BTreeMap::new(),
+            depth: 0,
+            nodes: 0,
+            random_streams: 0,
+        }
+    }
+
+    /// The computation being built.
+    pub(crate) fn scope(&mut self) -> &mut Scope {
+        self.scopes.last_mut().expect("the entry is open until the end")
+    }
+
+    /// The computation being built, to look at.
+    pub(crate) fn scope_ref(&self) -> &Scope {
+        self.scopes.last().expect("the entry is open until the end")
+    }
+
+    /// The finished computations, and the one being built.
+    pub(crate) fn module_and_scope(&mut self) -> (&Module, &mut Scope) {
+        (&self.module, self.scopes.last_mut().expect("the entry is open until the end"))
+    }
+
+    /// The scalar computation of a reducer, made once for each type.
+    pub(crate) fn reducer(&mut self, reducer: Reducer, element_type: PrimitiveType) -> Result<ComputationId> {
+        if let Some(&id) = self.reducers.get(&(reducer, element_type)) {
+            return Ok(id);
+        }
+        let id = reducer.build(&mut self.module, element_type)?;
+        self.reducers.insert((reducer, element_type), id);
+        Ok(id)
+    }
+
+    /// Translates a graph whose nodes of op `_Arg` are given; `needed` leaves out what has no use.
+    pub(crate) fn translate_graph(
+        &mut self,
+        graph: &'p Graph,
+        mut values: BTreeMap<NodeId, Vec<Value>>,
+        needed: Option<&BTreeSet<NodeId>>,
+        prefix: &str,
+    ) -> Result<BTreeMap<NodeId, Vec<Value>>> {
+        if self.depth >= MAX_DEPTH {
+            return Err(Error::invalid(format!(
+                "functions call each other more than {MAX_DEPTH} levels deep at '{}'; recursion cannot be compiled",
+                prefix.trim_end_matches('/')
+            )));
+        }
+        self.depth += 1;
+        for id in graph.topological_order()? {
+            if values.contains_key(&id) || needed.is_some_and(|needed| !needed.contains(&id)) {
+                continue;
+            }
+            self.nodes += 1;
+            if self.nodes > MAX_NODES {
+                return Err(Error::invalid(format!(
+                    "the graph has more than {MAX_NODES} nodes once its function calls are inlined"
+                )));
+            }
+            let made = self.translate_node(graph, id, &values, prefix)?;
+            values.insert(id, made);
+        }
+        self.depth -= 1;
+        Ok(values)
+    }
+
+    fn translate_node(
+        &mut self,
+        graph: &'p Graph,
+        id: NodeId,
+        values: &BTreeMap<NodeId, Vec<Value>>,
+        prefix: &str,
+    ) -> Result<Vec<Value>> {
+        let node = &graph.nodes[id];
+        let name = format!("{prefix}{}", node.name);
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for input in &node.inputs {
+            let value = values.get(&input.node).and_then(|outputs| outputs.get(input.index));
+            inputs.push(*value.ok_or_else(|| {
+                let producer = &graph.nodes[input.node];
+                Error::invalid(format!(
+                    "node '{name}' (op '{}') reads output {} of node '{}' (op '{}'), which makes no such value",
+                    node.op, input.index, producer.name, producer.op
+                ))
+            })?);
+        }
+        let outer = std::mem::replace(
+            &mut self.scope().metadata,
+            OpMetadata { op_type: node.op.clone(), op_name: name.clone(), ..OpMetadata::default() },
+        );
+        let mut cx = NodeContext { importer: self, node, name, inputs };
+        let result = translate(&mut cx);
+        let result = result.map_err(|error| cx.at_node(error));
+        self.scope().metadata = outer;
+        result
+    }
+
+    /// Translates a function's body in place; the values of its results.
+    pub(crate) fn translate_function(
+        &mut self,
+        function: &'p Function,
+        arguments: &[Value],
+        prefix: &str,
+    ) -> Result<Vec<Value>> {
+        if arguments.len() != function.arguments.len() {
+            return Err(Error::invalid(format!(
+                "function '{}' takes {} arguments, but is given {}",
+                function.name,
+                function.arguments.len(),
+                arguments.len()
+            )));
+        }
+        let given = function.arguments.iter().zip(arguments).map(|(&id, &value)| (id, vec![value])).collect();
+        let needed = needed_nodes(self.program, function);
+        let values = self.translate_graph(&function.graph, given, Some(&needed), prefix)?;
+        let result = |output: &tf::OutputId| {
+            values.get(&output.node).and_then(|outputs| outputs.get(output.index)).copied().ok_or_else(|| {
+                Error::invalid(format!(
+                    "function '{}' returns output {} of node '{}', which makes no such value",
+                    function.name, output.index, function.graph.nodes[output.node].name
+                ))
+            })
+        };
+        function.results.iter().map(result).collect()
+    }
+
+    /// The name of a variable in messages.
+    pub(crate) fn variable_name(&self, variable: VariableId) -> &'p str {
+        &self.program.variables[variable.index()].node_name
+    }
+
+    /// The current value of a variable: as the code before this point left it.
+    pub(crate) fn read_variable(&mut self, variable: VariableId) -> InstructionId {
+        self.read_variable_in(self.scopes.len() - 1, variable)
+    }
+
+    fn read_variable_in(&mut self, level: usize, variable: VariableId) -> InstructionId {
+        if let Some(&id) = self.scopes[level].variables.get(&variable) {
+            return id;
+        }
+        // The entry knows all variables, so there is a level below.
+        let outer = self.read_variable_in(level - 1, variable);
+        let shape = self.scopes[level - 1].shape(outer).clone();
+        let id = self.scopes[level].capture(outer, &shape);
+        self.scopes[level].variables.insert(variable, id);
+        id
+    }
+
+    /// Gives a variable a new value.
+    pub(crate) fn write_variable(&mut self, variable: VariableId, value: InstructionId, writer: &str) {
+        let scope = self.scope();
+        scope.variables.insert(variable, value);
+        scope.written.entry(variable).or_insert_with(|| writer.to_owned());
+    }
+
+    /// The feeds, variables and random numbers that an instruction depends on, in words.
+    pub(crate) fn origins(&self, id: InstructionId) -> Vec<String> {
+        let mut found = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut stack = vec![(self.scopes.len() - 1, id)];
+        while let Some((level, id)) = stack.pop() {
+            if !seen.insert((level, id)) {
+                continue;
+            }
+            let scope = &self.scopes[level];
+            let instruction = &scope.computation[id];
+            match (instruction.op(), &scope.captures) {
+                (Op::GetTupleElement { index }, Some(captures))
+                    if instruction.operands()[0] == captures.parameter =>
+                {
+                    stack.push((level - 1, captures.outer[*index]));
+                }
+                (Op::Parameter { number }, None) => {
+                    found.insert(self.parameter_origin(*number));
+                }
+                (Op::RngGetAndUpdateState { .. }, _) => {
+                    found.insert(format!("random numbers (node '{}')", instruction.metadata().op_name));
+                }
+                _ => stack.extend(instruction.operands().iter().map(|&operand| (level, operand))),
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    fn parameter_origin(&self, number: usize) -> String {
+        match self.program.feeds.get(number) {
+            Some(feed) => format!("the feed '{}:{}'", feed.id.0, feed.id.1),
+            None => {
+                let variable = &self.program.variables[number - self.program.feeds.len()];
+                format!("the variable '{}'", variable.node_name)
+            }
+        }
+    }
+}
+
+impl NodeContext<'_, '_> {
+    /// Adds the node to an error that does not name it.
+    fn at_node(&self, error: Error) -> Error {
+        let named = [format!("'{}'", self.name), format!("`{}`", self.name)];
+        if named.iter().any(|name| error.message().contains(name)) || error.message().contains("node '") {
+            return error;
+        }
+        let shape = |value: &Value| match value {
+            Value::Array(id) => self.importer.scope_ref().shape(*id).to_string(),
+            Value::Resource(v) | Value::Reference(v) => format!("variable '{}'", self.importer.variable_name(*v)),
+            Value::Opaque => "no array".to_owned(),
+        };
+        let inputs: Vec<String> = self.inputs.iter().take(8).map(shape).collect();
+        let inputs = if inputs.is_empty() { String::new() } else { format!(", inputs {}", inputs.join(", ")) };
+        let message = format!("{} (node '{}', op '{}'{inputs})", error.message(), self.name, self.node.op);
+        match error.kind() {
+            support::ErrorKind::Invalid => Error::invalid(message),
+            support::ErrorKind::Unsupported => Error::unsupported(message),
+            support::ErrorKind::Internal => Error::internal(message),
+        }
+    }
+}
+
+/// Applies the node's rule, or calls the function that its op names.
+fn translate(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let arrays = |ids: Vec<InstructionId>| ids.into_iter().map(Value::Array).collect();
+    match rules::find(&cx.node.op) {
+        Some(Rule { translation: Translation::One(translate), .. }) => Ok(arrays(vec![translate(cx)?])),
+        Some(Rule { translation: Translation::Many(translate), .. }) => Ok(arrays(translate(cx)?)),
+        Some(Rule { translation: Translation::Values(translate), .. }) => translate(cx),
+        None => crate::calls::call_of_op(cx),
+    }
+}
+
+/// The nodes of a function that a call must run: what results and control results need, and effects.
+pub(crate) fn needed_nodes(program: &tf::Program, function: &Function) -> BTreeSet<NodeId> {
+    let graph = &function.graph;
+    let effects = graph.nodes.iter().filter(|(_, node)| match rules::find(&node.op) {
+        Some(rule) => rule.has_effect,
+        // A call may write variables inside.
+        None => program.library.get(&node.op).is_some(),
+    });
+    let mut stack: Vec<NodeId> = effects.map(|(id, _)| id).collect();
+    stack.extend(function.results.iter().map(|output| output.node));
+    stack.extend(&function.control_results);
+    let mut needed = BTreeSet::new();
+    while let Some(id) = stack.pop() {
+        if needed.insert(id) {
+            let node = &graph.nodes[id];
+            stack.extend(node.inputs.iter().map(|input| input.node));
+            stack.extend(&node.control_inputs);
+        }
+    }
+    needed
+}
+
+/// The entry parameter of a feed or a variable.
+pub(crate) fn parameter_shape(what: &str, name: &str, data_type: tf::DataType, sizes: &[i64]) -> Result<Shape> {
+    let Some(element_type) = data_type.base().primitive_type() else {
+        return Err(Error::unsupported(format!(
+            "{what} '{name}' has type {data_type}; only numbers and bool can be compiled"
+        )));
+    };
+    if sizes.iter().any(|&size| size < 0) || shape::index::element_count(sizes).is_none() {
+        return Err(Error::invalid(format!("{what} '{name}' has no valid shape: {sizes:?}")));
+    }
+    let shape = Shape::array(element_type, sizes);
+    crate::scope::check_size(&shape).map_err(|e| e.context(format!("{what} '{name}'")))?;
+    Ok(shape)
+}

@@ -1,0 +1,188 @@
+//! TensorFlow graphs to HLO: one rule for each op.
+//!
+//! [`import`] walks a prepared [`tf::Program`] in execution order and applies the rule of each node's op. What comes
+//! out is plain HLO of static shapes, each instruction with the op and the name of the node it comes from:
+//! - the entry's parameters are the feeds, then the variables, in the order of the config;
+//! - its result is a tuple: the fetches, then the new value of each variable that is not readonly;
+//! - such a result lives in its variable's parameter (`input_output_alias`, `must-alias`);
+//! - functions are inlined; conditionals become `conditional`, with the variables they touch passed in and out.
+//!
+//! A rule lives in the file of its family, as one row and one function; `rules` lists the families.
+
+mod arithmetic;
+mod activations;
+mod arrays;
+mod build;
+mod calls;
+mod cast;
+mod comparison;
+mod complex;
+mod concat_split;
+mod conditionals;
+mod constants;
+mod context;
+mod data_types;
+mod division;
+mod fold;
+mod gather;
+mod importer;
+mod losses;
+mod matmul;
+mod pad;
+mod passing;
+mod random;
+mod ranges;
+mod reducer;
+mod reductions;
+mod rule;
+mod rules;
+mod scatter;
+mod scope;
+mod shapes;
+mod special_functions;
+mod strided_slice;
+mod topk;
+mod trigonometry;
+mod unsupported;
+mod value;
+mod variables;
+
+pub use rules::{SupportedOp, supported_ops};
+
+use crate::importer::{Importer, parameter_shape};
+use crate::value::{Value, VariableId};
+use hlo::{AliasKind, InputOutputAlias, InstructionId, Module, Op, OpMetadata};
+use std::collections::BTreeMap;
+use support::{Error, Id, Result};
+use tf::{NodeId, Program};
+
+/// An imported program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportResult {
+    /// The program as HLO.
+    pub module: Module,
+    /// The name of each entry parameter: the config's, or the node's.
+    pub parameter_names: Vec<String>,
+    /// The variables that the program writes, as positions in `Program::variables`, in order. Their new values follow
+    /// the fetches in the result tuple.
+    pub written_variables: Vec<usize>,
+    /// What each element of the result tuple is, in order.
+    pub results: Vec<ResultOrigin>,
+}
+
+/// What an element of the entry's result tuple is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResultOrigin {
+    /// A fetch, by its position in `Program::fetches`.
+    Fetch(usize),
+    /// The new value of a variable, by its position in `Program::variables`.
+    Variable(usize),
+}
+
+/// The HLO of a program.
+///
+/// Errors are the user's graph's (`Invalid`: shapes that do not fit, variables that the config describes wrongly), or
+/// list every node that cannot be compiled yet (`Unsupported`).
+pub fn import(program: &Program) -> Result<Module> {
+    Ok(import_program(program)?.module)
+}
+
+/// The HLO of a program, with what its parameters and results are.
+pub fn import_program(program: &Program) -> Result<ImportResult> {
+    unsupported::check(program)?;
+    let mut importer = Importer::new(program, "tfcompile");
+    let parameter_names = add_variables_and_feeds(&mut importer)?;
+    let given: BTreeMap<NodeId, Vec<Value>> = program
+        .feeds
+        .iter()
+        .zip(importer.scope_ref().computation.parameters())
+        .map(|(feed, &parameter)| (feed.tensor.node, vec![Value::Array(parameter)]))
+        .collect();
+    let values = importer.translate_graph(&program.graph, given, None, "")?;
+    variables::check_written(&importer)?;
+
+    let mut elements = Vec::new();
+    let mut results = Vec::new();
+    for (i, fetch) in program.fetches.iter().enumerate() {
+        elements.push(fetched(&mut importer, fetch, &values)?);
+        results.push(ResultOrigin::Fetch(i));
+    }
+    let written: Vec<usize> =
+        (0..program.variables.len()).filter(|&v| !program.variables[v].readonly).collect();
+    let mut alias = Vec::new();
+    for &v in &written {
+        alias.push(InputOutputAlias {
+            output_index: vec![elements.len()],
+            parameter_number: program.feeds.len() + v,
+            parameter_index: Vec::new(),
+            kind: AliasKind::Must,
+        });
+        elements.push(importer.read_variable(VariableId::from_index(v)));
+        results.push(ResultOrigin::Variable(v));
+    }
+    let scope = importer.scopes.pop().expect("the entry is open until here");
+    let (computation, _) = scope.finish(&elements);
+    let mut module = importer.module;
+    let entry = module.add_computation(computation);
+    module.set_entry(entry);
+    module.set_input_output_alias(alias);
+    // Reducers and branches that were built for what nobody needs.
+    module.remove_unreachable_computations();
+    Ok(ImportResult { module, parameter_names, written_variables: written, results })
+}
+
+/// Adds the entry's parameters; their names.
+fn add_variables_and_feeds(importer: &mut Importer<'_>) -> Result<Vec<String>> {
+    let program = importer.program;
+    let mut names = Vec::new();
+    for feed in &program.feeds {
+        let name = if feed.name.is_empty() { &feed.id.0 } else { &feed.name };
+        let shape = parameter_shape("feed", name, feed.data_type, &feed.shape)?;
+        add_parameter(importer, name, shape, &feed.id.0, "Placeholder");
+        names.push(name.clone());
+    }
+    for (v, variable) in program.variables.iter().enumerate() {
+        let name = if variable.name.is_empty() { &variable.node_name } else { &variable.name };
+        let shape = parameter_shape("variable", name, variable.data_type, &variable.shape)?;
+        let id = add_parameter(importer, name, shape, &variable.node_name, "VarHandleOp");
+        importer.scope().variables.insert(VariableId::from_index(v), id);
+        names.push(name.clone());
+    }
+    Ok(names)
+}
+
+fn add_parameter(
+    importer: &mut Importer<'_>,
+    name: &str,
+    shape: shape::Shape,
+    op_name: &str,
+    op_type: &str,
+) -> InstructionId {
+    let metadata =
+        OpMetadata { op_type: op_type.to_owned(), op_name: op_name.to_owned(), ..OpMetadata::default() };
+    let computation = &mut importer.scope().computation;
+    let number = computation.parameters().len();
+    computation.add(name, Op::Parameter { number }, shape, &[], metadata)
+}
+
+/// The array that a fetch asks for.
+fn fetched(
+    importer: &mut Importer<'_>,
+    fetch: &tf::Fetch,
+    values: &BTreeMap<NodeId, Vec<Value>>,
+) -> Result<InstructionId> {
+    let id = format!("{}:{}", fetch.id.0, fetch.id.1);
+    let value = values.get(&fetch.tensor.node).and_then(|outputs| outputs.get(fetch.tensor.index));
+    match value {
+        Some(Value::Array(id)) => Ok(*id),
+        Some(Value::Reference(variable)) => Ok(importer.read_variable(*variable)),
+        Some(Value::Resource(variable)) => Err(Error::invalid(format!(
+            "fetch '{id}' is the handle of variable '{}'; fetch a ReadVariableOp of it instead",
+            importer.variable_name(*variable)
+        ))),
+        Some(Value::Opaque) => {
+            Err(Error::unsupported(format!("fetch '{id}' is a string; only numbers and bool can be compiled")))
+        }
+        None => Err(Error::invalid(format!("fetch '{id}': the node makes no such value"))),
+    }
+}

@@ -1,0 +1,89 @@
+//! Sequences.
+
+use crate::context::NodeContext;
+use crate::data_types::*;
+use crate::rule::{Rule, rule};
+use hlo::{ComparisonDirection, InstructionId};
+use shape::{PrimitiveType, Scalar};
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("Range", range).types("Tidx", REAL),
+    rule("LinSpace", lin_space).types("T", FLOATS).types("Tidx", INDICES),
+];
+
+/// `start, start + delta, ...` up to and without `limit`; all three known at compile time.
+fn range(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let mut bounds = Vec::new();
+    for k in 0..3 {
+        let literal = cx.constant(k)?;
+        let count = literal.array_shape().element_count();
+        cx.check(count == 1, || format!("input {k} must be a scalar, but has {count} elements"))?;
+        bounds.push(literal.scalar_at(0));
+    }
+    let (start_input, delta_input) = (cx.input(0)?, cx.input(2)?);
+    let element_type = cx.element_type(start_input);
+    let size = match element_type.is_integer() {
+        true => integer_count(cx, &bounds)?,
+        false => float_count(cx, &bounds, element_type)?,
+    };
+    let (start, delta) = (cx.reshape(start_input, &[])?, cx.reshape(delta_input, &[])?);
+    let steps = cx.iota(element_type, &[size], 0)?;
+    let (start, delta) = (cx.broadcast(start, &[size], &[])?, cx.broadcast(delta, &[size], &[])?);
+    let offsets = cx.mul(delta, steps)?;
+    cx.add(start, offsets)
+}
+
+fn integer_count(cx: &NodeContext<'_, '_>, bounds: &[Scalar]) -> Result<i64> {
+    let value = |scalar: &Scalar| match *scalar {
+        Scalar::Unsigned(value) => i128::from(value),
+        other => i128::from(other.as_i64().unwrap_or_default()),
+    };
+    let (start, limit, delta) = (value(&bounds[0]), value(&bounds[1]), value(&bounds[2]));
+    cx.check(delta != 0, || "delta must not be 0".to_owned())?;
+    cx.check(start == limit || (start < limit) == (delta > 0), || {
+        format!("from {start} to {limit} leads no step of {delta}")
+    })?;
+    let count = (limit - start).unsigned_abs().div_ceil(delta.unsigned_abs());
+    i64::try_from(count).map_err(|_| cx.invalid("the range has too many elements"))
+}
+
+/// The quotient is rounded as the type's own arithmetic does.
+fn float_count(cx: &NodeContext<'_, '_>, bounds: &[Scalar], element_type: PrimitiveType) -> Result<i64> {
+    let value = |scalar: &Scalar| scalar.as_f64().unwrap_or(f64::NAN);
+    let (start, limit, delta) = (value(&bounds[0]), value(&bounds[1]), value(&bounds[2]));
+    cx.check(delta != 0.0, || "delta must not be 0".to_owned())?;
+    cx.check(start == limit || (start < limit) == (delta > 0.0), || {
+        format!("from {start} to {limit} leads no step of {delta}")
+    })?;
+    let count = match element_type {
+        PrimitiveType::F64 => ((limit - start) / delta).abs().ceil(),
+        _ => f64::from((((limit as f32) - (start as f32)) / (delta as f32)).abs().ceil()),
+    };
+    // Not a number and infinity fail the comparison.
+    cx.check(count < 9e15, || format!("the range has too many elements: {count}"))?;
+    Ok(count as i64)
+}
+
+/// `LinSpace(start, stop, num)`: `num` values in equal steps, the last one `stop` itself.
+fn lin_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let num = cx.constant_i64(2)?;
+    cx.check(num > 0, || format!("num must be positive, but is {num}"))?;
+    let (start, stop) = (cx.input(0)?, cx.input(1)?);
+    let (start, stop) = (cx.reshape(start, &[])?, cx.reshape(stop, &[])?);
+    let element_type = cx.element_type(start);
+    let difference = cx.sub(stop, start)?;
+    let steps = cx.scalar(element_type, (num - 1).max(1) as f64);
+    let step = cx.div(difference, steps)?;
+    let positions = cx.iota(element_type, &[num], 0)?;
+    let (step, start) = (cx.broadcast(step, &[num], &[])?, cx.broadcast(start, &[num], &[])?);
+    let offsets = cx.mul(positions, step)?;
+    let values = cx.add(offsets, start)?;
+    if num == 1 {
+        return Ok(values);
+    }
+    let index = cx.iota(PrimitiveType::S64, &[num], 0)?;
+    let is_last = cx.compare_scalar(ComparisonDirection::Eq, index, (num - 1) as f64)?;
+    let stop = cx.broadcast(stop, &[num], &[])?;
+    cx.select(is_last, stop, values)
+}

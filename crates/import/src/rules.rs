@@ -1,0 +1,73 @@
+//! All rules: the families, one after the other.
+
+use crate::rule::Rule;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The families' rules.
+const FAMILIES: &[&[Rule]] = &[
+    crate::activations::RULES,
+    crate::arithmetic::RULES,
+    crate::arrays::RULES,
+    crate::calls::RULES,
+    crate::cast::RULES,
+    crate::comparison::RULES,
+    crate::complex::RULES,
+    crate::concat_split::RULES,
+    crate::conditionals::RULES,
+    crate::constants::RULES,
+    crate::division::RULES,
+    crate::gather::RULES,
+    crate::losses::RULES,
+    crate::matmul::RULES,
+    crate::pad::RULES,
+    crate::passing::RULES,
+    crate::random::RULES,
+    crate::ranges::RULES,
+    crate::reductions::RULES,
+    crate::scatter::RULES,
+    crate::shapes::RULES,
+    crate::special_functions::RULES,
+    crate::strided_slice::RULES,
+    crate::topk::RULES,
+    crate::trigonometry::RULES,
+    crate::variables::RULES,
+];
+
+static BY_OP: LazyLock<BTreeMap<&'static str, &'static Rule>> =
+    LazyLock::new(|| FAMILIES.iter().copied().flatten().map(|rule| (rule.op, rule)).collect());
+
+/// The rule of an op.
+pub(crate) fn find(op: &str) -> Option<&'static Rule> {
+    BY_OP.get(op).copied()
+}
+
+/// An op that can be imported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SupportedOp {
+    /// TensorFlow's name.
+    pub name: &'static str,
+    /// The types that each of its type attributes may name; attributes that are not here are not restricted.
+    pub types: Vec<(&'static str, &'static [tf::DataType])>,
+}
+
+/// Every op that can be imported, by name.
+pub fn supported_ops() -> Vec<SupportedOp> {
+    let types = |rule: &Rule| rule.types.iter().flatten().map(|t| (t.attribute, t.types)).collect();
+    BY_OP.values().map(|rule| SupportedOp { name: rule.op, types: types(rule) }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_op_has_one_rule() {
+        let rows: usize = FAMILIES.iter().map(|family| family.len()).sum();
+        let mut names: Vec<&str> = FAMILIES.iter().copied().flatten().map(|rule| rule.op).collect();
+        names.sort_unstable();
+        let twice: Vec<&[&str]> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
+        assert!(twice.is_empty(), "rows of the same op: {twice:?}");
+        assert_eq!(supported_ops().len(), rows);
+    }
+}

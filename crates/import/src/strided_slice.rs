@@ -1,0 +1,329 @@
+//! Slices: `Slice`, `StridedSlice` with all its masks, and its gradient.
+
+use crate::context::{NodeContext, list};
+use crate::data_types::*;
+use crate::rule::{Rule, rule};
+use hlo::{ComparisonDirection, InstructionId, Op, SliceDimension};
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("Slice", slice).types("T", ALL).types("Index", INDICES),
+    rule("StridedSlice", strided_slice).types("T", ALL).types("Index", INDICES),
+    rule("StridedSliceGrad", strided_slice_grad).types("T", ALL).types("Index", INDICES),
+];
+
+/// `Slice(x, begin, size)`: a size of -1 is the rest. With a begin that is not constant it is clamped such that the slice
+/// fits, as in XLA.
+fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (x, begin_input) = (cx.input(0)?, cx.input(1)?);
+    let sizes = cx.sizes(x);
+    let wanted = cx.constant_i64s(2)?;
+    let begin_sizes = cx.sizes(begin_input);
+    cx.check(wanted.len() == sizes.len() && begin_sizes == [sizes.len() as i64], || {
+        format!(
+            "begin and size must have an element for each dimension of {}, but have {} and {}",
+            list(&sizes),
+            list(&begin_sizes),
+            wanted.len()
+        )
+    })?;
+    let mut begin = Vec::new();
+    for d in 0..sizes.len() {
+        begin.push(cx.constant_element(1, d)?);
+    }
+    if begin.iter().all(Option::is_some) {
+        let mut dimensions = Vec::new();
+        for (d, start) in begin.into_iter().flatten().enumerate() {
+            let size = if wanted[d] == -1 { sizes[d].checked_sub(start).unwrap_or(-1) } else { wanted[d] };
+            let limit = start.checked_add(size);
+            let fits = start >= 0 && size >= 0 && limit.is_some_and(|limit| limit <= sizes[d]);
+            cx.check(fits, || {
+                format!("a slice of {} elements from {start} is out of dimension {d} of {}", wanted[d], list(&sizes))
+            })?;
+            dimensions.push(SliceDimension { start, limit: start + size, stride: 1 });
+        }
+        return cx.slice(x, dimensions);
+    }
+    if wanted.contains(&-1) {
+        return Err(cx.not_constant(1, begin_input));
+    }
+    let fits = wanted.iter().zip(&sizes).all(|(&w, &size)| (0..=size).contains(&w));
+    cx.check(fits, || format!("a slice of size {} does not fit into {}", list(&wanted), list(&sizes)))?;
+    let mut operands = vec![x];
+    for d in 0..sizes.len() {
+        let element = cx.slice_in(begin_input, 0, d as i64, d as i64 + 1)?;
+        operands.push(cx.reshape(element, &[])?);
+    }
+    cx.op(Op::DynamicSlice { dynamic_slice_sizes: wanted }, &operands)
+}
+
+/// What a strided slice does to one dimension of its input.
+struct DenseDimension {
+    /// The position in `begin`, `end` and `strides`; `None` where the ellipsis stands.
+    sparse: Option<usize>,
+    stride: i64,
+    begin_masked: bool,
+    end_masked: bool,
+    shrink: bool,
+}
+
+/// One dimension of the result.
+enum FinalDimension {
+    Kept(usize),
+    New,
+}
+
+/// The masks applied: one entry for each dimension of the input, and the dimensions of the result.
+struct DenseSpec {
+    dimensions: Vec<DenseDimension>,
+    result: Vec<FinalDimension>,
+}
+
+/// A range of one dimension whose bounds are known.
+struct Range {
+    begin: i64,
+    stride: i64,
+    size: i64,
+}
+
+impl DenseSpec {
+    /// Follows the definition of `tf.strided_slice`.
+    fn new(cx: &NodeContext<'_, '_>, strides: &[i64], rank: usize) -> Result<Self> {
+        let mask = |name: &str| cx.node.attributes.int_or(name, 0);
+        let (begin_mask, end_mask) = (mask("begin_mask")?, mask("end_mask")?);
+        let (new_axis_mask, shrink_mask) = (mask("new_axis_mask")?, mask("shrink_axis_mask")?);
+        let ellipsis_mask = mask("ellipsis_mask")?;
+        let set = |mask: i64, i: usize| i < 63 && mask >> i & 1 == 1;
+        let count = strides.len();
+        let ellipses = (0..count).filter(|&i| set(ellipsis_mask, i)).count();
+        cx.check(ellipses <= 1, || "more than one ellipsis".to_owned())?;
+        let mut spec = Self { dimensions: Vec::new(), result: Vec::new() };
+        // Without an ellipsis there is one behind the last index.
+        let order = (0..count).chain((ellipses == 0).then_some(count));
+        for i in order {
+            if i == count || set(ellipsis_mask, i) {
+                let behind = (i + 1..count).filter(|&j| !set(new_axis_mask, j)).count();
+                let next = rank.saturating_sub(behind).max(spec.dimensions.len());
+                while spec.dimensions.len() < next {
+                    spec.result.push(FinalDimension::Kept(spec.dimensions.len()));
+                    spec.dimensions.push(DenseDimension {
+                        sparse: None,
+                        stride: 1,
+                        begin_masked: true,
+                        end_masked: true,
+                        shrink: false,
+                    });
+                }
+            } else if set(new_axis_mask, i) {
+                spec.result.push(FinalDimension::New);
+            } else {
+                let shrink = set(shrink_mask, i);
+                if !shrink {
+                    spec.result.push(FinalDimension::Kept(spec.dimensions.len()));
+                }
+                spec.dimensions.push(DenseDimension {
+                    sparse: Some(i),
+                    stride: strides[i],
+                    begin_masked: set(begin_mask, i),
+                    end_masked: set(end_mask, i),
+                    shrink,
+                });
+            }
+        }
+        cx.check(spec.dimensions.len() == rank, || {
+            format!("the slice has {} indices, but the tensor only {rank} dimensions", spec.dimensions.len())
+        })?;
+        Ok(spec)
+    }
+}
+
+impl DenseDimension {
+    /// The range, from bounds that are known. `None` if a bound that counts is not.
+    fn range(
+        &self,
+        cx: &NodeContext<'_, '_>,
+        begin: Option<i64>,
+        end: Option<i64>,
+        size: i64,
+    ) -> Result<Option<Range>> {
+        let stride = self.stride;
+        cx.check(stride != 0, || "strides must not be 0".to_owned())?;
+        if self.shrink {
+            cx.check(stride > 0, || "an index that drops its dimension must have stride 1".to_owned())?;
+            let Some(index) = begin else { return Ok(None) };
+            let wrapped = if index < 0 { index + size } else { index };
+            cx.check((0..size).contains(&wrapped), || {
+                format!("slice index {index} is out of bounds of a dimension of size {size}")
+            })?;
+            return Ok(Some(Range { begin: wrapped, stride: 1, size: 1 }));
+        }
+        let (low, high) = if stride > 0 { (0, size) } else { (-1, size - 1) };
+        let bound = |value: Option<i64>, masked: bool, default: i64| match (masked, value) {
+            (true, _) => Some(default),
+            (false, Some(value)) => {
+                let value = if value < 0 { value.saturating_add(size) } else { value };
+                Some(value.clamp(low, high))
+            }
+            (false, None) => None,
+        };
+        let (first, last) = if stride > 0 { (low, high) } else { (high, low) };
+        let begin = bound(begin, self.begin_masked, first);
+        let end = bound(end, self.end_masked, last);
+        let (Some(begin), Some(end)) = (begin, end) else { return Ok(None) };
+        let length = end - begin;
+        let size = match length == 0 || (length < 0) != (stride < 0) {
+            true => 0,
+            false => (length.unsigned_abs().div_ceil(stride.unsigned_abs())) as i64,
+        };
+        Ok(Some(Range { begin, stride, size }))
+    }
+}
+
+/// The ranges of all dimensions, `None` where a bound is known at run time only.
+fn ranges(
+    cx: &mut NodeContext<'_, '_>,
+    spec: &DenseSpec,
+    sizes: &[i64],
+    begin_input: usize,
+) -> Result<Vec<Option<Range>>> {
+    let mut ranges = Vec::new();
+    for (dimension, &size) in spec.dimensions.iter().zip(sizes) {
+        let (begin, end) = match dimension.sparse {
+            Some(i) => (cx.constant_element(begin_input, i)?, cx.constant_element(begin_input + 1, i)?),
+            None => (None, None),
+        };
+        ranges.push(dimension.range(cx, begin, end, size)?);
+    }
+    Ok(ranges)
+}
+
+/// `begin`, `end` and `strides` are vectors of one length; the strides, which must be known.
+fn strides(cx: &mut NodeContext<'_, '_>, begin_input: usize) -> Result<Vec<i64>> {
+    let strides = cx.constant_i64s(begin_input + 2)?;
+    for k in begin_input..begin_input + 2 {
+        let bound = cx.input(k)?;
+        let sizes = cx.sizes(bound);
+        cx.check(sizes == [strides.len() as i64], || {
+            format!(
+                "begin, end and strides must be vectors of one length, but input {k} has shape {} and there are {} \
+                 strides",
+                list(&sizes),
+                strides.len()
+            )
+        })?;
+    }
+    Ok(strides)
+}
+
+/// `StridedSlice(x, begin, end, strides)`. An index that drops its dimension may depend on run-time values (it wraps
+/// around once if negative, then is clamped); the ends of ranges must be known at compile time.
+fn strided_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let mut x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let strides = strides(cx, 1)?;
+    let spec = DenseSpec::new(cx, &strides, sizes.len())?;
+    let ranges = ranges(cx, &spec, &sizes, 1)?;
+    if ranges.iter().any(Option::is_none) {
+        x = run_time_indices(cx, x, &spec, &ranges)?;
+    }
+    let (mut reversed, mut slices, mut processed) = (Vec::new(), Vec::new(), Vec::new());
+    for (d, range) in ranges.iter().enumerate() {
+        let Some(range) = range else {
+            // A run-time index left one element.
+            slices.push(SliceDimension { start: 0, limit: 1, stride: 1 });
+            processed.push(1);
+            continue;
+        };
+        let start = if range.stride < 0 { sizes[d] - 1 - range.begin } else { range.begin };
+        let stride = range.stride.saturating_abs();
+        let limit = if range.size == 0 { start } else { start + (range.size - 1) * stride + 1 };
+        // An empty range may begin anywhere.
+        let (start, limit) = if range.size == 0 { (0, 0) } else { (start, limit) };
+        if range.stride < 0 {
+            reversed.push(d);
+        }
+        slices.push(SliceDimension { start, limit, stride: stride.min(sizes[d].max(1)) });
+        processed.push(range.size);
+    }
+    let x = cx.reverse(x, reversed)?;
+    let x = cx.slice(x, slices)?;
+    cx.reshape(x, &final_sizes(&spec, &processed))
+}
+
+/// The result's sizes: new dimensions have size 1, dropped ones are gone.
+fn final_sizes(spec: &DenseSpec, processed: &[i64]) -> Vec<i64> {
+    let size = |dimension: &FinalDimension| match dimension {
+        FinalDimension::Kept(d) => processed[*d],
+        FinalDimension::New => 1,
+    };
+    spec.result.iter().map(size).collect()
+}
+
+/// Takes one element of each dimension whose index is known at run time only.
+fn run_time_indices(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    spec: &DenseSpec,
+    ranges: &[Option<Range>],
+) -> Result<InstructionId> {
+    let begins = cx.input(1)?;
+    let index_type = cx.element_type(begins);
+    let mut sizes = cx.sizes(x);
+    let mut operands = vec![x];
+    for (d, dimension) in spec.dimensions.iter().enumerate() {
+        if ranges[d].is_some() {
+            operands.push(cx.scalar(index_type, 0.0));
+            continue;
+        }
+        if !dimension.shrink {
+            // Which of the two ends is in the way?
+            let i = dimension.sparse.unwrap_or_default();
+            let input = if !dimension.begin_masked && cx.constant_element(1, i)?.is_none() { 1 } else { 2 };
+            let id = cx.input(input)?;
+            return Err(cx.not_constant(input, id));
+        }
+        let position = dimension.sparse.unwrap_or_default() as i64;
+        let index = cx.slice_in(begins, 0, position, position + 1)?;
+        let index = cx.reshape(index, &[])?;
+        let negative = cx.compare_scalar(ComparisonDirection::Lt, index, 0.0)?;
+        let wrapped = cx.add_scalar(index, sizes[d] as f64)?;
+        operands.push(cx.select(negative, wrapped, index)?);
+        sizes[d] = 1;
+    }
+    cx.op(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &operands)
+}
+
+/// `StridedSliceGrad(shape, begin, end, strides, dy)`: zeros of `shape`, with `dy` where the slice was taken.
+fn strided_slice_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let sizes = cx.constant_sizes(0)?;
+    let dy = cx.input(4)?;
+    let strides = strides(cx, 1)?;
+    let spec = DenseSpec::new(cx, &strides, sizes.len())?;
+    let mut padding = Vec::new();
+    let (mut reversed, mut processed) = (Vec::new(), Vec::new());
+    for (d, range) in ranges(cx, &spec, &sizes, 1)?.into_iter().enumerate() {
+        let Some(range) = range else {
+            let id = cx.input(1)?;
+            return Err(cx.not_constant(1, id));
+        };
+        let start = if range.stride < 0 { sizes[d] - 1 - range.begin } else { range.begin };
+        let stride = range.stride.saturating_abs().min(sizes[d].max(1));
+        if range.stride < 0 {
+            reversed.push(d);
+        }
+        padding.push(match range.size {
+            0 => (sizes[d], 0, 0),
+            size => (start, sizes[d] - start - ((size - 1) * stride + 1), stride - 1),
+        });
+        processed.push(range.size);
+    }
+    let (dy_sizes, wanted) = (cx.sizes(dy), final_sizes(&spec, &processed));
+    cx.check(dy_sizes == wanted, || {
+        format!("the gradient has shape {}, but the slice has shape {}", list(&dy_sizes), list(&wanted))
+    })?;
+    let element_type = cx.element_type(dy);
+    let zero = cx.scalar(element_type, 0.0);
+    let dy = cx.reshape(dy, &processed)?;
+    let padded = cx.pad(dy, zero, &padding)?;
+    cx.reverse(padded, reversed)
+}

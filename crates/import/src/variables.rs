@@ -1,0 +1,181 @@
+//! Variables: TF 2's resources and TF 1's references, read and written in execution order.
+
+use crate::context::{NodeContext, list};
+use crate::data_types::*;
+use crate::importer::Importer;
+use crate::rule::{Rule, rule, rule_values};
+use crate::value::{Value, VariableId};
+use hlo::{InstructionId, Op};
+use shape::PrimitiveType;
+use support::{Error, Id, Result};
+
+pub(crate) const RULES: &[Rule] = &[
+    rule_values("VarHandleOp", |cx| Ok(vec![Value::Resource(declared_variable(cx, "dtype")?)])).types("dtype", ALL),
+    rule_values("_XlaAotOnlyVarHandleOp", |cx| Ok(vec![Value::Resource(declared_variable(cx, "dtype")?)]))
+        .types("dtype", ALL),
+    rule_values("VariableV2", |cx| Ok(vec![Value::Reference(declared_variable(cx, "dtype")?)])).types("dtype", ALL),
+    rule_values("Variable", |cx| Ok(vec![Value::Reference(declared_variable(cx, "dtype")?)])).types("dtype", ALL),
+    rule("ReadVariableOp", read).types("dtype", ALL),
+    rule("VariableShape", variable_shape),
+    // Compiled code is given every variable, so all are initialised.
+    rule("VarIsInitializedOp", |cx| Ok(cx.scalar(PrimitiveType::Pred, 1.0))),
+    rule("IsVariableInitialized", |cx| Ok(cx.scalar(PrimitiveType::Pred, 1.0))),
+    rule_values("AssignVariableOp", assign).types("dtype", ALL).effect(),
+    rule_values("AssignAddVariableOp", |cx| assign_sum(cx, Op::Add {})).types("dtype", NUMBERS).effect(),
+    rule_values("AssignSubVariableOp", |cx| assign_sum(cx, Op::Subtract {})).types("dtype", NUMBERS).effect(),
+    rule_values("Assign", assign).types("T", ALL).effect(),
+    rule_values("AssignAdd", |cx| assign_sum(cx, Op::Add {})).types("T", NUMBERS).effect(),
+    rule_values("AssignSub", |cx| assign_sum(cx, Op::Subtract {})).types("T", NUMBERS).effect(),
+    rule_values("ResourceApplyGradientDescent", apply_gradient_descent).types("T", FLOATS_AND_COMPLEX).effect(),
+    rule_values("ApplyGradientDescent", apply_gradient_descent).types("T", NUMBERS).effect(),
+];
+
+/// The variable of the config that a node declares.
+fn declared_variable(cx: &mut NodeContext<'_, '_>, type_attribute: &str) -> Result<VariableId> {
+    let attributes = &cx.node.attributes;
+    let shared = attributes.string_or("shared_name", Default::default())?;
+    let shared = std::str::from_utf8(&shared).unwrap_or_default();
+    let variables = &cx.importer.program.variables;
+    let found = [cx.node.name.as_str(), shared]
+        .into_iter()
+        .filter(|name| !name.is_empty())
+        .find_map(|name| variables.iter().position(|variable| variable.node_name == name));
+    let Some(position) = found else {
+        return Err(cx.invalid(format!(
+            "Variable: {} not configured: the node '{}' (op '{}') is needed, so list it in the config: variable {{ \
+             node_name: \"{}\" shape {{ ... }} type: DT_... }}",
+            cx.node.name, cx.name, cx.node.op, cx.node.name
+        )));
+    };
+    let variable = &variables[position];
+    let data_type = attributes.ty(type_attribute)?;
+    cx.check(data_type.base() == variable.data_type.base(), || {
+        format!(
+            "variable '{}' has type {data_type} in the graph (node '{}'), but {} in the config",
+            variable.node_name, cx.name, variable.data_type
+        )
+    })?;
+    let declared = attributes.shape_or("shape", tf::PartialShape::UNKNOWN)?;
+    let fits = declared.dimensions.as_ref().is_none_or(|declared| {
+        let same = |(d, s): (&Option<i64>, &i64)| d.is_none_or(|d| d == *s);
+        declared.len() == variable.shape.len() && declared.iter().zip(&variable.shape).all(same)
+    });
+    // TF 1 writes [] where the shape is not known.
+    let unknown = attributes.bool_or("_unknown_shape", false)?;
+    cx.check(fits || unknown, || {
+        format!(
+            "variable '{}' has shape {declared} in the graph (node '{}'), but {} in the config",
+            variable.node_name,
+            cx.name,
+            list(&variable.shape)
+        )
+    })?;
+    Ok(VariableId::from_index(position))
+}
+
+/// The variable's value now.
+fn read(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let variable = cx.variable(0)?;
+    let value = cx.importer.read_variable(variable);
+    let (wanted, have) = (cx.output_type(0)?, cx.element_type(value));
+    cx.check(wanted == have, || {
+        format!("variable '{}' has type {have}, but is read as {wanted}", cx.importer.variable_name(variable))
+    })?;
+    Ok(value)
+}
+
+/// The sizes of a variable.
+fn variable_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let variable = cx.variable(0)?;
+    let value = cx.importer.read_variable(variable);
+    let (sizes, out_type) = (cx.sizes(value), cx.output_type(0)?);
+    cx.integers(out_type, &sizes)
+}
+
+impl NodeContext<'_, '_> {
+    /// Gives the variable at input 0 a new value, of the same shape and type.
+    pub(crate) fn assign_variable(&mut self, variable: VariableId, value: InstructionId) -> Result<Vec<Value>> {
+        let old = self.importer.read_variable(variable);
+        let (old, new) = (self.array(old), self.array(value));
+        self.check(old == new, || {
+            format!(
+                "variable '{}' has shape {old}, but is assigned a value of shape {new}; compiled code updates \
+                 variables in place, so their shapes stay",
+                self.importer.variable_name(variable)
+            )
+        })?;
+        let name = self.name.clone();
+        self.importer.write_variable(variable, value, &name);
+        // TF 1's assignments return the reference.
+        let returns_reference = !self.node.output_types.is_empty();
+        Ok(if returns_reference { vec![Value::Reference(variable)] } else { Vec::new() })
+    }
+}
+
+fn assign(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let variable = cx.variable(0)?;
+    let value = cx.input(1)?;
+    cx.assign_variable(variable, value)
+}
+
+/// Adds to a variable or subtracts from it.
+fn assign_sum(cx: &mut NodeContext<'_, '_>, op: Op) -> Result<Vec<Value>> {
+    let variable = cx.variable(0)?;
+    let delta = cx.input(1)?;
+    let old = cx.importer.read_variable(variable);
+    same_shape(cx, old, delta)?;
+    let new = cx.op(op, &[old, delta])?;
+    cx.assign_variable(variable, new)
+}
+
+fn same_shape(cx: &NodeContext<'_, '_>, variable: InstructionId, delta: InstructionId) -> Result<()> {
+    let (old, delta) = (cx.sizes(variable), cx.sizes(delta));
+    cx.check(old == delta, || {
+        format!("the variable has shape {}, but its update has shape {}", list(&old), list(&delta))
+    })
+}
+
+/// `var -= alpha * delta`.
+fn apply_gradient_descent(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let variable = cx.variable(0)?;
+    let (alpha, delta) = (cx.input(1)?, cx.input(2)?);
+    let alpha_sizes = cx.sizes(alpha);
+    cx.check(alpha_sizes.is_empty(), || format!("alpha must be a scalar, but has shape {}", list(&alpha_sizes)))?;
+    let old = cx.importer.read_variable(variable);
+    same_shape(cx, old, delta)?;
+    let sizes = cx.sizes(old);
+    let alpha = cx.broadcast(alpha, &sizes, &[])?;
+    let step = cx.mul(alpha, delta)?;
+    let new = cx.sub(old, step)?;
+    cx.assign_variable(variable, new)
+}
+
+/// What the config says about readonly variables must be true.
+pub(crate) fn check_written(importer: &Importer<'_>) -> Result<()> {
+    for (position, variable) in importer.program.variables.iter().enumerate() {
+        let writer = importer.scope_ref().written.get(&VariableId::from_index(position));
+        let name = &variable.node_name;
+        match (writer, variable.readonly) {
+            (Some(writer), true) => {
+                return Err(Error::invalid(format!(
+                    "Variable \"{name}\" is marked as readonly, but is modified by the computation: node '{writer}' \
+                     writes it. Remove `readonly: true` from the config, or fetch something that does not need that \
+                     node."
+                )));
+            }
+            (None, false) => {
+                let hint = match variable.node {
+                    Some(_) => "no node that the fetches need writes it. Set `readonly: true` in the config, or fetch \
+                                the update (or a node that depends on it)",
+                    None => "no variable of that name is needed by the fetches. Correct the name, or remove it from \
+                             the config",
+                };
+                return Err(Error::invalid(format!(
+                    "Variable \"{name}\" is marked as not readonly, but is not modified by the computation: {hint}."
+                )));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
