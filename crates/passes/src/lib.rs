@@ -1,0 +1,97 @@
+//! Passes: plain HLO to plain HLO. Whatever runs here leaves a module that the evaluator and XLA can still run, and that
+//! computes the same.
+//!
+//! One file for each pass, one file for each root op of the simplifier. What runs in which order is the compiler's.
+
+mod call_inliner;
+mod constant_folding;
+mod control_flow;
+mod cse;
+mod dce;
+mod fusion;
+mod pipeline;
+mod simplify;
+mod tuple_simplifier;
+
+pub use call_inliner::CallInliner;
+pub use constant_folding::ConstantFolding;
+pub use control_flow::ConditionalSimplifier;
+pub use cse::CommonSubexpressionElimination;
+pub use dce::DeadCodeElimination;
+pub use fusion::InstructionFusion;
+pub use pipeline::{PassRecord, Pipeline};
+pub use simplify::AlgebraicSimplifier;
+pub use tuple_simplifier::TupleSimplifier;
+
+use hlo::{ComputationId, Module};
+use support::Result;
+
+/// Whether a pass changed the module.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// Not a bit.
+    No,
+    /// Something.
+    Yes,
+}
+
+impl Changed {
+    /// Yes if either is.
+    pub fn or(self, other: Self) -> Self {
+        if self == Self::Yes { self } else { other }
+    }
+}
+
+impl From<bool> for Changed {
+    fn from(changed: bool) -> Self {
+        if changed { Self::Yes } else { Self::No }
+    }
+}
+
+/// A rewrite of a whole module that keeps its meaning.
+pub trait Pass {
+    /// XLA's name where it has one, such as `algsimp`'s long form `algebraic-simplifier`.
+    fn name(&self) -> &'static str;
+    /// Rewrites the module. An error leaves it in any state.
+    fn run(&self, module: &mut Module) -> Result<Changed>;
+}
+
+/// Every pass by name, for tests and for `--xla_disable_hlo_passes`.
+pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
+    let all: Vec<Box<dyn Pass>> = vec![
+        Box::new(CallInliner),
+        Box::new(ConstantFolding::default()),
+        Box::new(ConditionalSimplifier),
+        Box::new(CommonSubexpressionElimination),
+        Box::new(DeadCodeElimination),
+        Box::new(InstructionFusion::default()),
+        Box::new(AlgebraicSimplifier),
+        Box::new(TupleSimplifier),
+    ];
+    all.into_iter().find(|pass| pass.name() == name)
+}
+
+/// The entry and the computations that control flow runs, callees first: those whose instructions run one by one. Fused
+/// and applied computations are not among them.
+fn executed_computations(module: &Module) -> Vec<ComputationId> {
+    use hlo::Op;
+    let mut executed = vec![module.entry()];
+    let mut next = 0;
+    while let Some(&id) = executed.get(next) {
+        next += 1;
+        for (_, instruction) in module[id].instructions() {
+            let called = match instruction.op() {
+                Op::Conditional { .. } | Op::While { .. } | Op::Call { .. } => instruction.op().called_computations(),
+                _ => continue,
+            };
+            for callee in called {
+                if !executed.contains(&callee) {
+                    executed.push(callee);
+                }
+            }
+        }
+    }
+    executed.reverse();
+    executed
+}

@@ -1,0 +1,59 @@
+//! Runs passes in order, verifies after each change, and keeps the books.
+
+use crate::{Changed, Pass};
+use hlo::Module;
+use support::Result;
+
+/// What one pass did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassRecord {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it changed anything.
+    pub changed: bool,
+    /// Live instructions in all computations afterwards.
+    pub instructions: usize,
+}
+
+/// Passes in their order.
+#[derive(Default)]
+pub struct Pipeline {
+    passes: Vec<Box<dyn Pass>>,
+}
+
+impl Pipeline {
+    /// These passes, once each.
+    pub fn new(passes: Vec<Box<dyn Pass>>) -> Self {
+        Self { passes }
+    }
+
+    /// Runs every pass whose name is not disabled. After each that changed the module it is verified, and `observe` sees
+    /// it (to dump it, or to time it). Debug builds compare the module's text with what a pass claims to have changed.
+    pub fn run(
+        &self,
+        module: &mut Module,
+        disabled: &[String],
+        mut observe: impl FnMut(&PassRecord, &Module),
+    ) -> Result<Vec<PassRecord>> {
+        let mut records = Vec::new();
+        for pass in &self.passes {
+            if disabled.iter().any(|name| name == pass.name()) {
+                continue;
+            }
+            let before = cfg!(debug_assertions).then(|| module.clone());
+            let changed = pass.run(module).map_err(|e| e.context(format_args!("pass {}", pass.name())))?;
+            if let Some(before) = before {
+                let claims_right = changed == Changed::Yes || before == *module;
+                assert!(claims_right, "pass {} changed the module and says it did not", pass.name());
+            }
+            if changed == Changed::Yes {
+                hlo::verify(module).map_err(|e| e.context(format_args!("after pass {}", pass.name())))?;
+            }
+            let instructions = module.computations().map(|(_, c)| c.instructions().count()).sum();
+            let record = PassRecord { name: pass.name(), changed: changed == Changed::Yes, instructions };
+            observe(&record, module);
+            records.push(record);
+        }
+        Ok(records)
+    }
+}
