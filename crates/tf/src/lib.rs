@@ -5,7 +5,9 @@
 //! checkpoint's values into a graph. Nothing here knows HLO.
 
 mod attributes;
+pub mod checkpoint;
 mod data_type;
+pub mod freeze;
 mod function;
 mod functionalize;
 mod graph;
@@ -24,5 +26,5 @@ pub use data_type::DataType;
 pub use function::{Function, FunctionLibrary};
 pub use graph::{Graph, Node, NodeId, OutputId};
 pub use partial_shape::PartialShape;
-pub use prepare::prepare;
+pub use prepare::{fetch_nodes, prepare};
 pub use program::{Feed, Fetch, Program, Variable};

@@ -13,6 +13,8 @@ use support::{Error, Id, Result};
 /// The nodes that end a conditional: they become the results of one `If`.
 pub(super) struct Conditional {
     predicate: OutputId,
+    /// The state of the place where it stands.
+    pub(super) outer: Rc<Vec<Outcome>>,
     /// Each `Merge` with its input under false and its input under true.
     merges: Vec<(NodeId, [usize; 2])>,
     /// Nodes that run for their effect under the predicate being false, or being true.
@@ -41,19 +43,25 @@ impl Conditional {
     ) -> Result<Option<Self>> {
         type Place = (Rc<Vec<Outcome>>, OutputId);
         let mut groups: BTreeMap<Place, Self> = BTreeMap::new();
-        let empty = |predicate| Self { predicate, merges: Vec::new(), effects: BTreeSet::new() };
+        let empty = |(outer, predicate): &Place| Self {
+            predicate: *predicate,
+            outer: outer.clone(),
+            merges: Vec::new(),
+            effects: BTreeSet::new(),
+        };
         for &id in order.iter().filter(|&&id| is_merge(&graph.nodes[id].op)) {
             let Some((outer, (predicate, inputs))) = states.sides(graph, id) else { continue };
-            groups.entry((outer, predicate)).or_insert_with(|| empty(predicate)).merges.push((id, inputs));
+            let place = (outer, predicate);
+            groups.entry(place.clone()).or_insert_with(|| empty(&place)).merges.push((id, inputs));
         }
         for &id in effects {
             let Some(state) = states.of_node(id) else { continue };
             // The innermost predicate is the one decided last, which is the one computed last.
-            let place = |id: NodeId| order.iter().position(|&o| o == id);
-            let Some(last) = (0..state.len()).max_by_key(|&i| place(state[i].0.node)) else { continue };
+            let position = |id: NodeId| order.iter().position(|&o| o == id);
+            let Some(last) = (0..state.len()).max_by_key(|&i| position(state[i].0.node)) else { continue };
             let outer = state.iter().enumerate().filter(|(i, _)| *i != last).map(|(_, o)| *o).collect();
-            let predicate = state[last].0;
-            groups.entry((Rc::new(outer), predicate)).or_insert_with(|| empty(predicate)).effects.insert(id);
+            let place = (Rc::new(outer), state[last].0);
+            groups.entry(place.clone()).or_insert_with(|| empty(&place)).effects.insert(id);
         }
         let deepest = groups.into_iter().max_by_key(|((outer, _), _)| outer.len());
         let Some((_, mut conditional)) = deepest else { return Ok(None) };
@@ -78,15 +86,17 @@ impl Conditional {
         self.effects.retain(|id| !dependent.contains(id));
     }
 
-    /// Adds the `If` and its branches. The answer maps the outputs of each `Merge` to those of the `If`.
+    /// Adds the `If` and its branches. `moved` are the nodes with effects that stand in a branch already. The answer maps the outputs of each `Merge` to those of the `If`.
     pub(super) fn build(
         &self,
         graph: &mut Graph,
         library: &mut FunctionLibrary,
         order: &[NodeId],
         states: &States,
+        moved: &mut BTreeSet<NodeId>,
     ) -> Result<BTreeMap<OutputId, OutputId>> {
         let branches = [self.branch(graph, order, states, false)?, self.branch(graph, order, states, true)?];
+        self.move_effects(graph, &branches, moved)?;
         let captures: Vec<OutputId> = branches[0].captures.union(&branches[1].captures).copied().collect();
         let mut waits_for: BTreeSet<NodeId> =
             branches.iter().flat_map(|b| b.waits_for.iter().copied()).collect();
@@ -100,9 +110,11 @@ impl Conditional {
         };
         let index_used = self.indices_used(graph, order);
         let mut functions = Vec::new();
+        let mut has_effects = false;
         for (branch, side) in branches.iter().zip(["else", "then"]) {
             let name = library.unused_name(&format!("{base}_{side}"));
             let function = self.function(graph, states, branch, &captures, &index_used, name.clone());
+            has_effects |= !function.control_results.is_empty();
             library.insert(function);
             functions.push(name);
         }
@@ -119,11 +131,12 @@ impl Conditional {
         }
         let predicate = self.predicate;
         let input_types: Vec<DataType> = captures.iter().map(|&o| graph.output_type(o)).collect();
-        let attributes = if_attributes(graph, &base, predicate, &input_types, &types, &functions);
+        let op = if has_effects { "If" } else { "StatelessIf" };
+        let attributes = if_attributes(graph, (&base, op), predicate, &input_types, &types, &functions);
         waits_for.remove(&predicate.node);
         graph.nodes.push(Node {
             name: base,
-            op: "If".to_owned(),
+            op: op.to_owned(),
             inputs: std::iter::once(predicate).chain(captures).collect(),
             control_inputs: waits_for.into_iter().collect(),
             attributes,
@@ -151,13 +164,13 @@ impl Conditional {
             Branch { outcome, body: Vec::new(), captures: BTreeSet::new(), waits_for: BTreeSet::new() };
         let mut body = BTreeSet::new();
         let mut work: Vec<NodeId> = self.effects.iter().copied().filter(|&id| runs_here(id)).collect();
-        let mut visit = |output: OutputId, work: &mut Vec<NodeId>, branch: &mut Branch| -> Result<()> {
+        let visit = |output: OutputId, work: &mut Vec<NodeId>, branch: &mut Branch| -> Result<()> {
             if runs_here(output.node) {
                 work.push(output.node);
             } else if let Some(source) = self.switched(graph, states, output) {
                 if output.index != usize::from(outcome) {
-                    return Err(Error::internal(format!(
-                        "branch {outcome} of '{}' uses the other side of '{}'",
+                    return Err(Error::unsupported(format!(
+                        "what runs if '{}' is {outcome} uses the other side of node '{}' (op Switch)",
                         graph.nodes[self.predicate.node].name, graph.nodes[output.node].name
                     )));
                 }
@@ -181,7 +194,7 @@ impl Conditional {
             for &control in &graph.nodes[id].control_inputs {
                 if runs_here(control) {
                     work.push(control);
-                } else if !is_switch(&graph.nodes[control].op) {
+                } else {
                     branch.waits_for.insert(control);
                 }
             }
@@ -197,6 +210,22 @@ impl Conditional {
             )));
         }
         Ok(branch)
+    }
+
+    /// A node with an effect runs once, so it cannot stand in two conditionals.
+    fn move_effects(&self, graph: &Graph, branches: &[Branch], moved: &mut BTreeSet<NodeId>) -> Result<()> {
+        let body = branches.iter().flat_map(|branch| &branch.body);
+        for &id in body.filter(|&&id| is_stateful(graph, id)) {
+            let node = &graph.nodes[id];
+            if !moved.insert(id) && !matches!(node.op.as_str(), "VarHandleOp" | "VariableV2" | "Variable") {
+                return Err(Error::unsupported(format!(
+                    "node '{}' (op {}) has an effect, and two conditionals on '{}' of which one needs the other's \
+                     result both need it",
+                    node.name, node.op, graph.nodes[self.predicate.node].name
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// What a `Switch` on this predicate passes on.
@@ -223,11 +252,17 @@ impl Conditional {
             outputs.insert(capture, OutputId { node, index: 0 });
         }
         let mut ids: BTreeMap<NodeId, NodeId> = BTreeMap::new();
-        let resolve = |ids: &BTreeMap<NodeId, NodeId>, output: OutputId| match ids.get(&output.node) {
-            Some(&node) => OutputId { node, index: output.index },
-            None => outputs[&self.switched(graph, states, output).unwrap_or(output)],
+        let resolve = |ids: &BTreeMap<NodeId, NodeId>, mut output: OutputId| loop {
+            match (ids.get(&output.node), outputs.get(&output)) {
+                (Some(&node), _) => return OutputId { node, index: output.index },
+                (None, Some(&argument)) => return argument,
+                // A Switch on this predicate passes its data on, inside of the branch too.
+                (None, None) => {
+                    output = self.switched(graph, states, output).expect("what is no node here was captured");
+                }
+            }
         };
-        for &id in &branch.body {
+        for &id in branch.body.iter().filter(|&&id| !is_switch(&graph.nodes[id].op)) {
             let mut node = graph.nodes[id].clone();
             node.inputs.iter_mut().for_each(|input| *input = resolve(&ids, *input));
             node.control_inputs = node.control_inputs.iter().filter_map(|c| ids.get(c).copied()).collect();
@@ -237,7 +272,7 @@ impl Conditional {
             .body
             .iter()
             .filter(|&&id| is_stateful(graph, id) || self.effects.contains(&id))
-            .map(|id| ids[id])
+            .filter_map(|id| ids.get(id).copied())
             .collect();
         let mut results = Vec::new();
         for ((merge, inputs), &index_used) in self.merges.iter().zip(index_used) {
@@ -283,7 +318,7 @@ fn push_index(graph: &mut Graph, name: &str, value: usize) -> NodeId {
 
 fn if_attributes(
     graph: &Graph,
-    name: &str,
+    (name, op): (&str, &str),
     predicate: OutputId,
     inputs: &[DataType],
     outputs: &[DataType],
@@ -305,5 +340,5 @@ fn if_attributes(
         ("output_shapes", Value::List(Box::default())),
     ];
     let values = values.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
-    Attributes::new(name, "If", values)
+    Attributes::new(name, op, values)
 }

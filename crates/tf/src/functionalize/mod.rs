@@ -9,10 +9,12 @@
 mod conditional;
 mod state;
 
-use crate::{FunctionLibrary, Graph, NodeId, OutputId, Program};
+use crate::proto::attr_value::Value;
+use crate::{Attributes, FunctionLibrary, Graph, Node, NodeId, OutputId, Program};
 use conditional::Conditional;
-use state::States;
+use state::{Outcome, States};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use support::{Error, Id, Result};
 
 /// The most nodes visited over all steps; it bounds the time that a hostile graph can take.
@@ -89,7 +91,9 @@ fn is_loop(op: &str) -> bool {
 
 /// Replaces one conditional after the other, the innermost first.
 fn replace(graph: &mut Graph, library: &mut FunctionLibrary, mut roots: Roots) -> Result<Roots> {
+    wait_for_inputs_of_switches(graph);
     let mut visits = 0usize;
+    let mut done = Done::default();
     loop {
         let order = reachable(graph, &roots)?;
         refuse_loops(graph, &order)?;
@@ -97,8 +101,9 @@ fn replace(graph: &mut Graph, library: &mut FunctionLibrary, mut roots: Roots) -
         if visits > MAX_VISITS {
             return Err(Error::unsupported("the graph has too many conditionals by Switch and Merge"));
         }
-        let states = States::new(graph, &order)?;
+        let states = States::new(graph, &order, &done.outer)?;
         if !states.redirects.is_empty() {
+            refuse_index_of_dead(graph, &order, &states)?;
             redirect(graph, &mut roots, &states.redirects);
             continue;
         }
@@ -106,9 +111,81 @@ fn replace(graph: &mut Graph, library: &mut FunctionLibrary, mut roots: Roots) -
             check_roots(graph, &roots, &states)?;
             return Ok(roots);
         };
-        let redirects = conditional.build(graph, library, &order, &states)?;
-        roots.effects.retain(|id| !conditional.effects.contains(id));
+        let node = graph.nodes.next_id();
+        let redirects = conditional.build(graph, library, &order, &states, &mut done.moved)?;
+        done.outer.insert(node, conditional.outer.clone());
+        if !conditional.effects.is_empty() {
+            roots.effects.retain(|id| !conditional.effects.contains(id));
+            roots.effects.push(node);
+        }
         redirect(graph, &mut roots, &redirects);
+    }
+}
+
+/// What the steps before have done.
+#[derive(Default)]
+struct Done {
+    /// The state of each `If` made.
+    outer: BTreeMap<NodeId, Rc<Vec<Outcome>>>,
+    /// The nodes with effects that stand in a branch now.
+    moved: BTreeSet<NodeId>,
+}
+
+/// Control inputs on a `Switch` become control inputs on copies of its inputs, which say the same: that it runs. A
+/// variable waits for nothing, wherever it was created.
+fn wait_for_inputs_of_switches(graph: &mut Graph) {
+    let is_switch_at = |graph: &Graph, id: NodeId| is_switch(&graph.nodes[id].op);
+    let mut copies: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
+    for id in graph.nodes.ids() {
+        if matches!(graph.nodes[id].op.as_str(), "VarHandleOp" | "VariableV2" | "Variable") {
+            graph.nodes[id].control_inputs.clear();
+        }
+        let controls = graph.nodes[id].control_inputs.clone();
+        for &switch in controls.iter().filter(|&&control| is_switch_at(graph, control)) {
+            copies.entry(switch).or_default();
+        }
+    }
+    for (switch, copies) in &mut copies {
+        let node = graph.nodes[*switch].clone();
+        for (input, what) in node.inputs.iter().zip(["data", "pred"]) {
+            copies.push(push_identity(graph, &format!("{}/{what}", node.name), *input));
+        }
+        copies.extend(node.control_inputs.iter().filter(|&&control| !is_switch_at(graph, control)));
+    }
+    for node in graph.nodes.values_mut() {
+        if node.control_inputs.iter().any(|control| copies.contains_key(control)) {
+            let controls: BTreeSet<NodeId> = node
+                .control_inputs
+                .iter()
+                .flat_map(|control| copies.get(control).cloned().unwrap_or_else(|| vec![*control]))
+                .collect();
+            node.control_inputs = controls.into_iter().collect();
+        }
+    }
+}
+
+fn push_identity(graph: &mut Graph, name: &str, input: OutputId) -> NodeId {
+    let data_type = graph.output_type(input).base();
+    let values = BTreeMap::from([("T".to_owned(), Value::Type(data_type.number()).into())]);
+    graph.nodes.push(Node {
+        name: name.to_owned(),
+        op: "Identity".to_owned(),
+        inputs: vec![input],
+        control_inputs: Vec::new(),
+        attributes: Attributes::new(name, "Identity", values),
+        output_types: vec![data_type],
+    })
+}
+
+/// A `Merge` of which one input can be alive is that input, but the number of the input has no node to come from.
+fn refuse_index_of_dead(graph: &Graph, order: &[NodeId], states: &States) -> Result<()> {
+    let mut inputs = order.iter().flat_map(|&id| &graph.nodes[id].inputs);
+    match inputs.find(|i| i.index == 1 && states.redirects.contains_key(&OutputId { index: 0, ..**i })) {
+        Some(input) => Err(Error::unsupported(format!(
+            "node '{}' (op {}) has inputs that never are alive, and its second output is used",
+            graph.nodes[input.node].name, graph.nodes[input.node].op
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -222,7 +299,7 @@ fn compact(graph: &mut Graph, roots: &Roots, arguments: &[NodeId]) -> BTreeMap<N
     let mut work: Vec<NodeId> = roots.nodes().collect();
     while let Some(id) = work.pop() {
         let node = &graph.nodes[id];
-        if kept.insert(id) || arguments.contains(&id) {
+        if kept.insert(id) {
             work.extend(
                 node.inputs.iter().map(|input| input.node).chain(node.control_inputs.iter().copied()),
             );

@@ -15,19 +15,25 @@ pub(super) type Outcome = (OutputId, bool);
 /// The outcomes that must all hold, in order; `None` if they exclude each other, so that the node never runs.
 pub(super) type State = Option<Rc<Vec<Outcome>>>;
 
+/// A predicate, and which input of a `Merge` is the one under false and the one under true.
+pub(super) type Sides = (OutputId, [usize; 2]);
+
 /// The states of all nodes of a graph.
 pub(super) struct States {
     states: Vec<State>,
     /// The predicate of each `Switch`, with copies by `Identity` looked through.
     predicates: BTreeMap<NodeId, OutputId>,
-    /// Outputs that are nothing but another output: of a `Switch` under a condition that decides it already, and of a
-    /// `Merge` whose other inputs never are alive.
+    /// First outputs of each `Merge` of which one input only can be alive, and that input.
     pub(super) redirects: BTreeMap<OutputId, OutputId>,
 }
 
 impl States {
-    /// Finds the states of the nodes in `order`, which has inputs first.
-    pub(super) fn new(graph: &Graph, order: &[NodeId]) -> Result<Self> {
+    /// Finds the states of the nodes in `order`, which has inputs first. `outer` has states that nodes have at least.
+    pub(super) fn new(
+        graph: &Graph,
+        order: &[NodeId],
+        outer: &BTreeMap<NodeId, Rc<Vec<Outcome>>>,
+    ) -> Result<Self> {
         let mut states = Self {
             states: vec![Some(Rc::default()); graph.nodes.len()],
             predicates: BTreeMap::new(),
@@ -45,11 +51,10 @@ impl States {
                     node.name, node.op
                 )));
             }
-            if let (Some(predicate), Some(state)) = (states.predicates.get(&id), &state)
-                && let Some(&(_, outcome)) = state.iter().find(|(p, _)| p == predicate)
-            {
-                states.redirects.insert(OutputId { node: id, index: outcome.into() }, node.inputs[0]);
-            }
+            let state = match outer.get(&id) {
+                Some(outer) => join(&state, &Some(outer.clone())),
+                None => state,
+            };
             states.states[id.index()] = state;
         }
         Ok(states)
@@ -125,13 +130,8 @@ impl States {
         Ok(state)
     }
 
-    /// For a `Merge` of two inputs that differ in one predicate's outcome only: the rest of their states, and the
-    /// predicate with the number of the input under false and of that under true.
-    pub(super) fn sides(
-        &self,
-        graph: &Graph,
-        id: NodeId,
-    ) -> Option<(Rc<Vec<Outcome>>, (OutputId, [usize; 2]))> {
+    /// For a `Merge` of two inputs that differ in one predicate's outcome only: the rest of their states, and its sides.
+    pub(super) fn sides(&self, graph: &Graph, id: NodeId) -> Option<(Rc<Vec<Outcome>>, Sides)> {
         let &[first, second] = graph.nodes[id].inputs.as_slice() else { return None };
         let (first, second) = (self.of_output(graph, first)?, self.of_output(graph, second)?);
         if first.len() != second.len() {

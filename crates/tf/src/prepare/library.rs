@@ -236,12 +236,12 @@ impl<'a> Body<'a> {
         let mut arguments = Vec::new();
         for (arg, bounds) in self.signature.input_arg.iter().zip(starts.windows(2)) {
             let (first, end) = (bounds[0], bounds[1]);
-            for index in first..end {
+            for (index, &data_type) in types.iter().enumerate().take(end).skip(first) {
                 let name = match end - first {
                     1 => arg.name.clone(),
                     _ => format!("{}:{}", arg.name, index - first),
                 };
-                arguments.push(push_argument(graph, &name, index, types[index]));
+                arguments.push(push_argument(graph, &name, index, data_type));
             }
             if named.insert(&arg.name, Named::Argument(first..end)).is_some() {
                 return Err(Error::invalid(format!("two arguments have the name '{}'", arg.name)));

@@ -50,6 +50,14 @@ pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
     Ok(program)
 }
 
+/// The names of the nodes that a valid config fetches, sorted, each once.
+pub fn fetch_nodes(config: &Config) -> Result<Vec<String>> {
+    config::validate(config)?;
+    let names: std::collections::BTreeSet<String> =
+        config.fetch.iter().map(|f| config::id(&f.id).0).collect();
+    Ok(names.into_iter().collect())
+}
+
 fn check_fetch_type(id: &FedOutput, program: &Program, tensor: crate::OutputId) -> Result<()> {
     let data_type = program.graph.output_type(tensor);
     match data_type.base().primitive_type() {
