@@ -1,0 +1,17 @@
+// CHECK for the programs in the folders beside it: says where, and ends the program.
+
+#ifndef CHECK_H_
+#define CHECK_H_
+
+#include <cstdio>
+#include <cstdlib>
+
+#define CHECK(condition)                                                       \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);     \
+      std::exit(1);                                                            \
+    }                                                                          \
+  } while (false)
+
+#endif  // CHECK_H_
