@@ -11,6 +11,8 @@
 pub mod arguments;
 pub mod case;
 pub mod compare;
+pub mod engine;
+pub mod export;
 pub mod oracle;
 pub mod pool;
 pub mod report;

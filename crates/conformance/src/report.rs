@@ -88,7 +88,7 @@ impl Report {
         let mut out = String::new();
         for entry in all.iter().take(limit) {
             let extra = if entry.extra { " (extra)" } else { "" };
-            let (word, reason) = (entry.outcome.word(), first_line(entry.outcome.reason()));
+            let (word, reason) = (entry.outcome.word(), one_line(entry.outcome.reason()));
             writeln!(out, "{}{extra}: {word}: {reason}", entry.name).expect("a string takes all");
         }
         if all.len() > limit {
@@ -101,7 +101,7 @@ impl Report {
     pub fn by_reason(&self) -> String {
         let mut groups: BTreeMap<(&str, String), (usize, &str)> = BTreeMap::new();
         for entry in self.counted().filter(|entry| entry.outcome != Outcome::Passed) {
-            let key = (entry.outcome.word(), generalise(first_line(entry.outcome.reason())));
+            let key = (entry.outcome.word(), generalise(&one_line(entry.outcome.reason())));
             groups.entry(key).or_insert((0, &entry.name)).0 += 1;
         }
         let mut rows: Vec<_> = groups.into_iter().collect();
@@ -123,7 +123,7 @@ impl Report {
                 if entry.extra { "1" } else { "0" },
                 entry.outcome.word(),
                 &format!("{:.1}", entry.time.as_secs_f64() * 1e3),
-                entry.outcome.reason(),
+                &one_line(entry.outcome.reason()),
             ];
             out.push_str(&fields.map(quote).join(","));
             out.push('\n');
@@ -145,8 +145,9 @@ impl Report {
     }
 }
 
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+/// A message of several lines as one.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A field of a CSV file, in quotes where it must be.
@@ -158,22 +159,26 @@ fn quote(field: &str) -> String {
     }
 }
 
-/// The message with node names and numbers replaced, so that equal problems read equal.
+/// The message with quoted names and numbers replaced, so that equal problems read equal.
 fn generalise(message: &str) -> String {
     let mut out = String::new();
     let mut rest = message;
     while let Some(c) = rest.chars().next() {
-        if let Some((before, after)) = rest.strip_prefix("node '").and_then(|r| r.split_once('\'')) {
-            debug_assert!(!before.contains('\''));
-            out.push_str("node '*'");
+        let quoted = matches!(c, '\'' | '`' | '"').then(|| rest[1..].split_once(c)).flatten();
+        if let Some((_, after)) = quoted {
+            out.push('*');
             rest = after;
-        } else if c.is_ascii_digit() {
+        } else if c.is_ascii_digit() && !out.ends_with(|before: char| before.is_alphanumeric()) {
             out.push('#');
             rest = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
         } else {
             out.push(c);
             rest = &rest[c.len_utf8()..];
         }
+    }
+    // A list of names is as good as one.
+    while out.contains("*, *") {
+        out = out.replace("*, *", "*");
     }
     out
 }
@@ -188,7 +193,8 @@ mod tests {
     }
 
     fn report() -> Report {
-        let unsupported = |node| Outcome::Unsupported(format!("'Sort' (node '{node}') is not supported"));
+        let unsupported =
+            |node| Outcome::Unsupported(format!("2 nodes:\n  op Conv2D (T=f32): nodes '{node}', 'b'"));
         let entries = vec![
             entry("a/1", &["Add", "Mul"], false, Outcome::Passed),
             entry("a/2", &["Add"], false, Outcome::Wrong("fetch 0: at [3] 1, want 2".to_owned())),
@@ -220,7 +226,7 @@ mod tests {
     #[test]
     fn equal_reasons_are_grouped() {
         let lines = [
-            "     2  unsupported: 'Sort' (node '*') is not supported  (as b/1)",
+            "     2  unsupported: # nodes: op Conv2D (T=f32): nodes *  (as b/1)",
             "     1  wrong: fetch #: at [#] #, want #  (as a/2)",
         ];
         assert_eq!(report().by_reason().lines().collect::<Vec<_>>(), lines);

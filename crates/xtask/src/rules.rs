@@ -38,7 +38,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ),
     ("cli", &["support", "compiler", "tf"]),
     ("npz", &["support", "shape"]),
-    ("conformance", &["support", "shape", "npz", "hlo", "evaluator", "tf", "import", "compiler"]),
+    ("conformance", &["support", "shape", "npz", "hlo", "evaluator", "compiler"]),
     (
         "filetest",
         &[

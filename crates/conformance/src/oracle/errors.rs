@@ -100,13 +100,22 @@ fn refused(output: &Output, culprits: &[&str]) -> Result<String, String> {
     if message.contains("panicked at") || message.contains("stack backtrace") {
         return Err(format!("a panic is no message: {first}"));
     }
-    if message.contains("\n\n") || message.lines().filter(|line| !line.starts_with(' ')).count() > 1 {
+    let heads = message.lines().filter(|line| is_head(line)).count();
+    if message.contains("\n\n") || heads > 1 {
         return Err(format!("more than one message: {}", message.replace('\n', " | ")));
     }
     match culprits.iter().find(|culprit| !names(message, culprit)) {
         Some(culprit) => Err(format!("the message does not name {culprit:?}: {message}")),
         None => Ok(first.to_owned()),
     }
+}
+
+/// Whether a line is the first of a message: it begins with the kind of error and a colon.
+fn is_head(line: &str) -> bool {
+    let kind = line.split_once(':').map(|(kind, _)| kind.to_ascii_lowercase());
+    let kinds =
+        ["error", "invalid", "invalid arguments", "unsupported", "unimplemented", "internal", "tfcompile"];
+    kind.is_some_and(|kind| kinds.contains(&kind.as_str()))
 }
 
 /// Whether a message has this word. A name of one or two letters has to be a whole word and look like a name (in quotes,
@@ -160,13 +169,17 @@ mod tests {
 
     #[test]
     fn a_refusal_is_one_message_with_the_culprit_and_status_1() {
-        let fine = output(1 << 8, "INVALID ARGUMENTS: node 'sum' needs\n  its second input\n\n");
+        let fine = output(1 << 8, "INVALID ARGUMENTS: node 'sum' needs\nits second input\n\n");
         assert!(refused(&fine, &["sum"]).is_ok());
         assert!(refused(&fine, &["sum", "gone"]).unwrap_err().contains("gone"));
         assert!(refused(&output(2 << 8, "x 'sum'"), &["sum"]).unwrap_err().contains("status: 2"));
         assert!(refused(&output(6, "x 'sum'"), &["sum"]).unwrap_err().contains("signal"));
         assert!(refused(&output(1 << 8, ""), &[]).is_err());
-        assert!(refused(&output(1 << 8, "first\nsecond"), &[]).unwrap_err().contains("more than one"));
+        assert!(
+            refused(&output(1 << 8, "error: first\nerror: second"), &[])
+                .unwrap_err()
+                .contains("more than one")
+        );
         assert!(refused(&output(1 << 8, "thread 'main' panicked at src/x.rs"), &[]).is_err());
     }
 

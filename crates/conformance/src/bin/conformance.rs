@@ -1,0 +1,112 @@
+//! The conformance runner: recorded cases through the whole compiler, in-process, many a second.
+
+use conformance::arguments::RunOptions;
+use conformance::pool::Pool;
+use conformance::report::{Entry, Report};
+use conformance::select::{Found, find, keep_only, sample};
+use conformance::worker::{Outcome, serve};
+use conformance::{case::Case, engine};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// How many failures are listed without `--verbose`.
+const LISTED: usize = 10;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.iter().any(|word| word == "--help") {
+        print!("{}", RunOptions::HELP);
+        return ExitCode::SUCCESS;
+    }
+    let result = RunOptions::parse(words)
+        .and_then(|options| if options.worker { work(&options) } else { run(&options) });
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("conformance: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The child's side.
+fn work(options: &RunOptions) -> Result<bool, String> {
+    let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let served = if options.evaluator {
+        serve(&engine::interpret, input, output)
+    } else {
+        let cpu = options.target_cpu.as_deref().unwrap_or("native");
+        serve(&|case: &Case| engine::compile_and_run(case, cpu), input, output)
+    };
+    served.map(|()| true).map_err(|e| e.to_string())
+}
+
+/// The parent's side: whether the run succeeded.
+fn run(options: &RunOptions) -> Result<bool, String> {
+    let start = Instant::now();
+    let cases = find(&options.directories).map_err(|e| e.to_string())?;
+    let all = cases.len();
+    let (cases, skipped) = select(cases, options)?;
+    if all == 0 {
+        return Err("no case files; name directories with .npz files (--help)".to_owned());
+    }
+    if cases.is_empty() {
+        return Err(format!("none of {all} cases is selected"));
+    }
+    let paths: Vec<PathBuf> = cases.iter().map(|case| case.path.clone()).collect();
+    let mut outcomes: Vec<Option<(Outcome, Duration)>> = vec![None; cases.len()];
+    let pool = Pool { command: worker_command(options)?, jobs: options.jobs, time_limit: options.time_limit };
+    pool.run(&paths, |index, outcome, time| outcomes[index] = Some((outcome, time)));
+    let entries = cases.into_iter().zip(outcomes).map(|(case, outcome)| {
+        let (outcome, time) = outcome.expect("the pool answers for every case");
+        let (ops, extra) = match &case.metadata {
+            Ok(metadata) => (metadata.ops.keys().cloned().collect(), !metadata.xla_ok),
+            Err(_) => (Vec::new(), false),
+        };
+        Entry { name: case.name, ops, extra, outcome, time }
+    });
+    let report = Report { entries: entries.collect(), skipped };
+    if let Some(csv) = &options.csv {
+        std::fs::write(csv, report.csv()).map_err(|e| format!("{}: {e}", csv.display()))?;
+    }
+    print!("{}", report.by_op());
+    if options.verbose {
+        print!("\n{}", report.by_reason());
+    }
+    print!("\n{}", report.failures(if options.verbose { usize::MAX } else { LISTED }));
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{:.1} s, {:.0} cases a second", seconds, report.entries.len() as f64 / seconds);
+    println!("{}", report.closing());
+    let tolerated = if options.allow_unsupported { report.unsupported() } else { 0 };
+    Ok(report.failed() == tolerated)
+}
+
+/// The cases to run, and how many are left out.
+fn select(cases: Vec<Found>, options: &RunOptions) -> Result<(Vec<Found>, usize), String> {
+    let all = cases.len();
+    let mut kept = cases;
+    if let Some(only) = &options.only {
+        kept = keep_only(kept, only).map_err(|e| e.to_string())?;
+    }
+    if let Some(count) = options.sample {
+        kept = sample(kept, count);
+    }
+    let skipped = all - kept.len();
+    Ok((kept, skipped))
+}
+
+/// This program again, as a child that runs cases.
+fn worker_command(options: &RunOptions) -> Result<Vec<OsString>, String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut command = vec![program.into_os_string(), "--worker".into()];
+    if options.evaluator {
+        command.push("--evaluator".into());
+    }
+    if let Some(cpu) = &options.target_cpu {
+        command.extend(["--target-cpu".into(), cpu.into()]);
+    }
+    Ok(command)
+}

@@ -1,0 +1,121 @@
+//! Writes HLO modules with arguments and our results, for XLA to judge (`scripts/test_xla.sh`).
+
+use conformance::arguments::Arguments;
+use conformance::export::{module_of_graph, modules_of_test, write};
+use conformance::select::fnv1a64;
+use hlo::Module;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+    hlo-cases OUT [--hlo DIR] [--sample N] [--graphs DIR...]
+
+Writes NAME.hlo, and NAME.npz with arguments and results, for each module in the file tests below --hlo and each graph
+(graph.pb beside config.pbtxt) below --graphs; with --sample only N of them.
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.is_empty() || words.iter().any(|word| word == "--help") {
+        print!("{HELP}");
+        return ExitCode::from(if words.is_empty() { 2 } else { 0 });
+    }
+    match export(words) {
+        Ok(count) => {
+            println!("{count} modules");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("hlo-cases: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Where a module comes from.
+enum Source {
+    Text(String),
+    Graph { graph: PathBuf, config: PathBuf },
+}
+
+fn export(mut words: Vec<String>) -> Result<usize, String> {
+    let mut graphs = Vec::new();
+    if let Some(at) = words.iter().position(|word| word == "--graphs") {
+        let end =
+            words[at + 1..].iter().position(|word| word.starts_with('-')).map_or(words.len(), |n| at + 1 + n);
+        graphs = words.drain(at..end).skip(1).collect();
+    }
+    let mut arguments = Arguments::new(words);
+    let hlo: Option<PathBuf> = arguments.value("--hlo")?;
+    let sample: Option<usize> = arguments.value("--sample")?;
+    let out: PathBuf = match arguments.rest()?.as_slice() {
+        [out] => out.into(),
+        _ => return Err("name one directory to write to".to_owned()),
+    };
+    let mut sources = Vec::new();
+    if let Some(root) = hlo.filter(|root| root.is_dir()) {
+        add_tests(&root, &root, &mut sources)?;
+    }
+    for root in &graphs {
+        add_graphs(Path::new(root), Path::new(root), &mut sources)?;
+    }
+    sources.sort_by(|(a, _), (b, _)| a.cmp(b));
+    if let Some(count) = sample {
+        sources.sort_by_key(|(name, _)| fnv1a64(name.as_bytes()));
+        sources.truncate(count);
+    }
+    std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    for (name, source) in &sources {
+        let module = match source {
+            Source::Text(text) => hlo::parse(text),
+            Source::Graph { graph, config } => module_of_graph(graph, config),
+        };
+        let written = module.and_then(|module: Module| write(&out, name, &module));
+        written.map_err(|e| format!("{name}: {e}"))?;
+    }
+    Ok(sources.len())
+}
+
+/// The modules of every file test, named by their paths.
+fn add_tests(root: &Path, directory: &Path, sources: &mut Vec<(String, Source)>) -> Result<(), String> {
+    for path in list(directory)? {
+        if path.is_dir() {
+            add_tests(root, &path, sources)?;
+        } else if path.extension().is_some_and(|e| e == "hlo") {
+            let test = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            for (k, text) in modules_of_test(&test).into_iter().enumerate() {
+                sources.push((format!("{}-{k}", flat_name(root, &path)), Source::Text(text.to_owned())));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every graph that has a config, but for those with something wrong.
+fn add_graphs(root: &Path, directory: &Path, sources: &mut Vec<(String, Source)>) -> Result<(), String> {
+    let frozen = directory.join("frozen.pb");
+    let graph = if frozen.is_file() { frozen } else { directory.join("graph.pb") };
+    let config = directory.join("config.pbtxt");
+    // A graph that has yet to be frozen holds its variables' restore ops.
+    let needs_freezing = directory.join("graph.ckpt").exists() && graph.ends_with("graph.pb");
+    if graph.is_file() && config.is_file() && !needs_freezing {
+        sources.push((flat_name(root, directory), Source::Graph { graph, config }));
+    }
+    for path in list(directory)? {
+        if path.is_dir() && !path.ends_with("errors") {
+            add_graphs(root, &path, sources)?;
+        }
+    }
+    Ok(())
+}
+
+fn list(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
+}
+
+/// The path below the root's parent as one name.
+fn flat_name(root: &Path, path: &Path) -> String {
+    let below = root.parent().and_then(|parent| path.strip_prefix(parent).ok()).unwrap_or(path);
+    below.with_extension("").display().to_string().replace(['/', '\\', '.'], "-")
+}

@@ -1,0 +1,142 @@
+//! HLO for another implementation to judge: the texts of the file tests and the modules that graphs become, each with
+//! seeded arguments and the results of our evaluator.
+
+use crate::select::fnv1a64;
+use compiler::{Input, NoObserver};
+use evaluator::{Evaluator, Limits};
+use hlo::Module;
+use shape::{ArrayShape, Literal, Scalar, Shape};
+use std::collections::BTreeMap;
+use std::path::Path;
+use support::{Error, Result};
+
+/// What separates a test's input from its expectation.
+const ARROW: &str = "// ==>";
+/// Modules that take the evaluator longer are only parsed.
+const LIMITS: Limits = Limits { max_steps: 1 << 27, max_live_bytes: 1 << 31, max_depth: 64 };
+/// Opcodes whose results an implementation chooses, or that need more than one device.
+const NOT_COMPARABLE: [&str; 9] = [
+    " rng(",
+    " rng-get-and-update-state(",
+    " custom-call(",
+    " infeed(",
+    " outfeed(",
+    " send(",
+    " recv(",
+    " all-reduce(",
+    " partition-id(",
+];
+
+/// The modules in a file test, input and expectation; none where an error is expected.
+pub fn modules_of_test(test: &str) -> Vec<&str> {
+    if test.lines().any(|line| line.contains("// error:")) {
+        return Vec::new();
+    }
+    let parts = test.split(ARROW);
+    parts.filter(|part| part.lines().any(|line| line.starts_with("HloModule"))).collect()
+}
+
+/// The module that a graph becomes.
+pub fn module_of_graph(graph: &Path, config: &Path) -> Result<Module> {
+    let read = |path: &Path| {
+        let bytes = std::fs::read(path).map_err(|e| Error::invalid(format!("{}: {e}", path.display())))?;
+        Ok(Input { name: path.display().to_string(), bytes: bytes.into() })
+    };
+    Ok(compiler::import(&read(graph)?, &read(config)?, &mut NoObserver)?.import.module)
+}
+
+/// Seeded arguments and our results, as members of an archive; `None` where results cannot be compared.
+pub fn arguments_and_results(module: &Module, seed: &str) -> Option<BTreeMap<String, Literal>> {
+    let text = module.to_text();
+    if NOT_COMPARABLE.iter().any(|opcode| text.contains(opcode)) {
+        return None;
+    }
+    let entry = &module[module.entry()];
+    let mut arguments = Vec::new();
+    for (k, &parameter) in entry.parameters().iter().enumerate() {
+        match entry[parameter].shape() {
+            Shape::Array(shape) if shape.is_static() => arguments.push(draw(shape, &format!("{seed}/{k}"))),
+            _ => return None,
+        }
+    }
+    let root = entry[entry.root()].shape();
+    if root.leaves().iter().any(|(_, leaf)| !leaf.is_static()) {
+        return None;
+    }
+    let result = Evaluator::with_limits(module, LIMITS).evaluate(&arguments).ok()?;
+    let mut results = Vec::new();
+    flatten(result, &mut results);
+    let named = |kind: &str, literals: Vec<Literal>| -> Vec<(String, Literal)> {
+        literals.into_iter().enumerate().map(|(k, literal)| (format!("{kind}/{k}"), literal)).collect()
+    };
+    Some(named("in", arguments).into_iter().chain(named("out", results)).collect())
+}
+
+fn flatten(literal: Literal, out: &mut Vec<Literal>) {
+    match literal {
+        Literal::Tuple(elements) => elements.into_iter().for_each(|element| flatten(element, out)),
+        array @ Literal::Array { .. } => out.push(array),
+    }
+}
+
+/// Small values of every kind: floats within 2 of zero, integers that are also useful as indices.
+fn draw(shape: &ArrayShape, seed: &str) -> Literal {
+    let element_type = shape.element_type;
+    let mut state = fnv1a64(seed.as_bytes());
+    let mut next = || {
+        // Knuth's MMIX generator; the high bits are the good ones.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 40
+    };
+    let mut real = move || next() as f64 / f64::from(1 << 22) - 2.0;
+    let scalars = (0..shape.element_count()).map(|_| {
+        let value = real();
+        match element_type {
+            shape::PrimitiveType::Pred => Scalar::Pred(value < 0.0),
+            t if t.is_signed_integer() => Scalar::Signed((value * 2.0).floor() as i64),
+            t if t.is_unsigned_integer() => Scalar::Unsigned((value + 2.0) as u64),
+            t if t.is_complex() => Scalar::Complex(value, real()),
+            _ => Scalar::Float(value),
+        }
+    });
+    Literal::from_scalars(shape.clone(), scalars.collect::<Vec<_>>())
+}
+
+/// Writes a module, and its arguments and results where there are some, below `directory`.
+pub fn write(directory: &Path, name: &str, module: &Module) -> Result<()> {
+    let path = directory.join(name);
+    let cannot = |e: std::io::Error| Error::invalid(format!("cannot write {}: {e}", path.display()));
+    std::fs::write(path.with_extension("hlo"), module.to_text()).map_err(cannot)?;
+    if let Some(arrays) = arguments_and_results(module, name) {
+        std::fs::write(path.with_extension("npz"), npz::write(&arrays)?).map_err(cannot)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "HloModule m\n\nENTRY main {\n  x = s32[3] parameter(0)\n  y = s32[3] negate(x)\n  \
+                        ROOT t = (s32[3], s32[3]) tuple(y, x)\n}\n";
+
+    #[test]
+    fn a_test_with_an_arrow_has_two_modules() {
+        let test = format!("// test: pass=dce\n// Why.\n\n{TEXT}{ARROW}\n{TEXT}");
+        assert_eq!(modules_of_test(&test).len(), 2);
+        assert_eq!(modules_of_test(&format!("{TEXT}{ARROW}\nallocation 0: 12 bytes\n")).len(), 1);
+        assert!(modules_of_test(&format!("{TEXT}  // error: bad\n")).is_empty());
+    }
+
+    #[test]
+    fn results_are_those_of_the_seeded_arguments() {
+        let module = hlo::parse(TEXT).unwrap();
+        let arrays = arguments_and_results(&module, "seed").unwrap();
+        assert_eq!(arrays.keys().collect::<Vec<_>>(), ["in/0", "out/0", "out/1"]);
+        let values = |name: &str| arrays[name].to_vec::<i32>().unwrap();
+        assert_eq!(values("out/1"), values("in/0"));
+        assert_eq!(values("out/0"), values("in/0").iter().map(|x| -x).collect::<Vec<_>>());
+        assert_eq!(arguments_and_results(&module, "seed").unwrap(), arrays);
+        assert_ne!(arguments_and_results(&module, "other").unwrap(), arrays);
+    }
+}
