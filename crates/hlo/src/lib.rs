@@ -10,7 +10,9 @@ mod infer;
 mod instruction;
 mod module;
 mod opcode;
+pub mod proto;
 pub mod text;
+mod verify;
 
 pub use attributes::*;
 pub use builder::ComputationBuilder;
@@ -20,3 +22,4 @@ pub use instruction::{Instruction, OpMetadata};
 pub use module::{AliasKind, ComputationId, InputOutputAlias, Module};
 pub use opcode::{Arity, Op, Opcode, Traits};
 pub use text::{PrintOptions, parse};
+pub use verify::{MAX_CALL_DEPTH, VerifyError, verify, verify_all};

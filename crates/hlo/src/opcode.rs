@@ -99,6 +99,15 @@ macro_rules! opcodes {
             }
         }
 
+        impl Op {
+            /// Whether the payload is attributes that are kept as text: read and printed, never compiled.
+            pub fn has_raw_attributes(&self) -> bool {
+                match self {
+                    $(Self::$variant { $($field),* } => false $(|| is_raw($field))*,)*
+                }
+            }
+        }
+
         impl Opcode {
             /// Every opcode, in the table's order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
@@ -125,6 +134,11 @@ macro_rules! opcodes {
             }
         }
     };
+}
+
+/// Whether a payload's field is attributes as text.
+fn is_raw<T: std::any::Any>(field: &T) -> bool {
+    (field as &dyn std::any::Any).is::<RawAttributes>()
 }
 
 type Dims = Vec<usize>;
@@ -223,7 +237,7 @@ opcodes! {
     Real                  = "real",                     exactly(1),  {},                                          ELEMENTWISE;
     Recv                  = "recv",                     exactly(1),  { attributes: RawAttributes },               SIDE_EFFECT;
     RecvDone              = "recv-done",                exactly(1),  { attributes: RawAttributes },               SIDE_EFFECT;
-    Reduce                = "reduce",                   VARIADIC,    { dimensions: Dims = Dims::new(), to_apply: ComputationId }, NONE;
+    Reduce                = "reduce",                   VARIADIC,    { dimensions: Dims, to_apply: ComputationId }, NONE;
     ReducePrecision       = "reduce-precision",         exactly(1),  { exponent_bits: u32, mantissa_bits: u32 },  ELEMENTWISE;
     ReduceScatter         = "reduce-scatter",           VARIADIC,    { attributes: RawAttributes },               SIDE_EFFECT;
     ReduceWindow          = "reduce-window",            VARIADIC,    { window: Window = Window::default(), to_apply: ComputationId }, NONE;
@@ -260,7 +274,7 @@ opcodes! {
     Tanh                  = "tanh",                     exactly(1),  {},                                          ELEMENTWISE;
     TopK                  = "topk",                     exactly(1),  { k: i64, largest: bool = true },                   NONE;
     Transpose             = "transpose",                exactly(1),  { dimensions: Dims },                        REINDEXES;
-    TriangularSolve       = "triangular-solve",         exactly(2),  { left_side: bool = false, lower: bool = false, unit_diagonal: bool = false, transpose_a: TriangularTranspose = TriangularTranspose::NoTranspose }, NONE;
+    TriangularSolve       = "triangular-solve",         exactly(2),  { left_side: bool = false, lower: bool = false, unit_diagonal: bool = false, transpose_a: TriangularTranspose }, NONE;
     Tuple                 = "tuple",                    VARIADIC,    {},                                          NONE;
     While                 = "while",                    exactly(1),  { condition: ComputationId, body: ComputationId }, NONE;
     Xor                   = "xor",                      exactly(2),  {},                                          COMMUTATIVE;

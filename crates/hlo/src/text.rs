@@ -17,8 +17,10 @@ mod printer;
 mod shape;
 
 pub(crate) use attribute::{AttributePrinter, AttributeReader};
+pub(crate) use names::{computation_names, sanitized};
 pub use parser::parse;
 pub use printer::{PrintOptions, print};
+pub(crate) use printer::{computation_order, instruction_order};
 
 use crate::module::Module;
 use std::fmt;

@@ -22,9 +22,8 @@ impl Inference<'_> {
         let signature = self.signature(reducer)?;
         let arguments: Vec<&Shape> = scalars.iter().chain(&scalars).collect();
         self.check_parameters(what, &signature, &arguments)?;
-        let single_tuple = matches!(&signature.result, Shape::Tuple(e) if *e == scalars);
         self.check(
-            signature.result.compatible(&result) || single_tuple,
+            signature.result.compatible(&result),
             format_args!("{what} makes {}, must make {result}", signature.result),
         )
     }

@@ -45,7 +45,7 @@ fn is_reserved(name: &str) -> bool {
 }
 
 /// The name with everything replaced that XLA's text does not allow in it.
-pub(super) fn sanitized(name: &str) -> String {
+pub(crate) fn sanitized(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let mut name: String = name.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
     // The lexer would take `x-` before `>` for an arrow.
@@ -96,7 +96,7 @@ fn printable<Id: Copy + Ord>(names: &[(Id, &str)]) -> BTreeMap<Id, String> {
 }
 
 /// Printable names of a module's computations.
-pub(super) fn computation_names(module: &Module) -> BTreeMap<ComputationId, String> {
+pub(crate) fn computation_names(module: &Module) -> BTreeMap<ComputationId, String> {
     printable(&module.computations().map(|(id, c)| (id, c.name())).collect::<Vec<_>>())
 }
 

@@ -78,7 +78,7 @@ fn print_aliases(module: &Module, out: &mut String) {
 /// All computations, in the order in which they were added but for callees, which come before their callers, and the
 /// entry, which comes last. Attributes that are kept as text may name computations that nothing else calls, so all are
 /// printed.
-fn computation_order(module: &Module) -> Vec<ComputationId> {
+pub(crate) fn computation_order(module: &Module) -> Vec<ComputationId> {
     let entry = module.entry_if_set();
     let ids = module.computations().map(|(id, _)| id).filter(|&id| Some(id) != entry);
     depth_first(ids.chain(entry), |id| {
@@ -88,7 +88,7 @@ fn computation_order(module: &Module) -> Vec<ComputationId> {
 }
 
 /// All live instructions, in the order in which they were added but for operands that came later than their users.
-fn instruction_order(computation: &Computation) -> Vec<InstructionId> {
+pub(crate) fn instruction_order(computation: &Computation) -> Vec<InstructionId> {
     let ids = computation.instructions().map(|(id, _)| id);
     depth_first(ids, |id| computation[id].operands().to_vec())
 }

@@ -1,0 +1,209 @@
+//! HLO as protocol buffers: `xla.HloModuleProto` and the `xla.HloSnapshot` that `--out_session_module` writes.
+//!
+//! The bytes are a function of the module alone. Only writing is supported; the text is the way back in.
+
+mod instruction;
+mod literal;
+mod messages;
+
+use crate::computation::{Computation, InstructionId};
+use crate::module::{AliasKind, ComputationId, Module};
+use crate::opcode::Op;
+use crate::text::{computation_names, computation_order, instruction_order, sanitized};
+use messages::{
+    AliasEntryProto, HloComputationProto, HloInputOutputAliasProto, HloModuleProto, HloProto, HloSnapshot,
+    LayoutProto, ProgramShapeProto, ShapeProto,
+};
+use prost::Message;
+use shape::{ArrayShape, Shape};
+use std::collections::{BTreeMap, BTreeSet};
+use support::Result;
+
+/// The module as a serialized `xla.HloModuleProto`. An error names an instruction that only the text can carry.
+pub fn to_hlo_module_proto_bytes(module: &Module) -> Result<Vec<u8>> {
+    Ok(module_proto(module)?.encode_to_vec())
+}
+
+/// The module as a serialized `xla.HloSnapshot` without arguments and result.
+pub fn to_hlo_snapshot_bytes(module: &Module) -> Result<Vec<u8>> {
+    let hlo = HloProto { hlo_module: Some(module_proto(module)?) };
+    Ok(HloSnapshot { hlo: Some(hlo) }.encode_to_vec())
+}
+
+/// Numbers and names that are unique in the module, as XLA wants them.
+struct Numbers {
+    computations: BTreeMap<ComputationId, i64>,
+    instructions: BTreeMap<(ComputationId, InstructionId), (i64, String)>,
+}
+
+fn number(module: &Module, order: &[ComputationId]) -> Numbers {
+    let mut numbers = Numbers { computations: BTreeMap::new(), instructions: BTreeMap::new() };
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let mut suffixes: BTreeMap<String, u64> = BTreeMap::new();
+    for (i, &computation) in order.iter().enumerate() {
+        numbers.computations.insert(computation, i as i64 + 1);
+        for instruction in instruction_order(&module[computation]) {
+            let stem = sanitized(module[computation][instruction].name());
+            let mut name = stem.clone();
+            while !taken.insert(name.clone()) {
+                let suffix = suffixes.entry(stem.clone()).or_insert(0);
+                *suffix += 1;
+                name = format!("{stem}.{suffix}");
+            }
+            let number = numbers.instructions.len() as i64 + 1;
+            numbers.instructions.insert((computation, instruction), (number, name));
+        }
+    }
+    numbers
+}
+
+fn module_proto(module: &Module) -> Result<HloModuleProto> {
+    let order = computation_order(module);
+    let numbers = number(module, &order);
+    let names = computation_names(module);
+    let fused: BTreeSet<ComputationId> = order
+        .iter()
+        .flat_map(|&id| module[id].instructions())
+        .filter_map(|(_, instruction)| match instruction.op() {
+            Op::Fusion { calls, .. } => Some(*calls),
+            _ => None,
+        })
+        .collect();
+    let mut computations = Vec::with_capacity(order.len());
+    for &id in &order {
+        let computation = &module[id];
+        let mut instructions = Vec::new();
+        for instruction in instruction_order(computation) {
+            instructions.push(instruction::proto(module, id, instruction, &numbers)?);
+        }
+        computations.push(HloComputationProto {
+            name: names[&id].clone(),
+            instructions,
+            program_shape: Some(program_shape(computation, id, &numbers)),
+            id: numbers.computations[&id],
+            root_id: numbers.instructions[&(id, computation.root())].0,
+            is_fusion_computation: fused.contains(&id),
+            execution_thread: "main".to_owned(),
+        });
+    }
+    let entry = module.entry();
+    Ok(HloModuleProto {
+        name: sanitized(module.name()),
+        entry_computation_name: names[&entry].clone(),
+        computations,
+        host_program_shape: Some(program_shape(&module[entry], entry, &numbers)),
+        id: 0,
+        entry_computation_id: numbers.computations[&entry],
+        input_output_alias: alias_proto(module),
+    })
+}
+
+fn alias_proto(module: &Module) -> Option<HloInputOutputAliasProto> {
+    let entries = module.input_output_alias().iter().map(|alias| AliasEntryProto {
+        output_shape_index: signed(&alias.output_index),
+        parameter_number: alias.parameter_number as i64,
+        parameter_shape_index: signed(&alias.parameter_index),
+        kind: match alias.kind {
+            AliasKind::May => 1,
+            AliasKind::Must => 2,
+        },
+    });
+    (!module.input_output_alias().is_empty()).then(|| HloInputOutputAliasProto { entries: entries.collect() })
+}
+
+fn program_shape(computation: &Computation, id: ComputationId, numbers: &Numbers) -> ProgramShapeProto {
+    let shape = |instruction| shape_proto(computation[instruction].shape());
+    ProgramShapeProto {
+        parameters: computation.parameters().iter().map(|&parameter| shape(parameter)).collect(),
+        result: Some(shape(computation.root())),
+        parameter_names: computation
+            .parameters()
+            .iter()
+            .map(|&parameter| numbers.instructions[&(id, parameter)].1.clone())
+            .collect(),
+    }
+}
+
+/// `xla.PrimitiveType`'s numbers for what is no array.
+const TUPLE: i32 = 13;
+const TOKEN: i32 = 17;
+
+fn shape_proto(shape: &Shape) -> ShapeProto {
+    match shape {
+        Shape::Array(array) => array_proto(array),
+        Shape::Tuple(elements) => ShapeProto {
+            element_type: TUPLE,
+            tuple_shapes: elements.iter().map(shape_proto).collect(),
+            ..ShapeProto::default()
+        },
+        Shape::Token => ShapeProto { element_type: TOKEN, ..ShapeProto::default() },
+    }
+}
+
+fn array_proto(array: &ArrayShape) -> ShapeProto {
+    let minor_to_major = match &array.layout {
+        Some(layout) => signed(&layout.minor_to_major),
+        None => (0..array.rank() as i64).rev().collect(),
+    };
+    ShapeProto {
+        element_type: array.element_type as i32,
+        dimensions: array.sizes(),
+        tuple_shapes: Vec::new(),
+        layout: Some(LayoutProto { minor_to_major }),
+        is_dynamic_dimension: array.dimensions.iter().map(|dimension| dimension.is_dynamic).collect(),
+    }
+}
+
+fn signed(values: &[usize]) -> Vec<i64> {
+    values.iter().map(|&value| value as i64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse;
+
+    #[test]
+    fn the_smallest_module_has_these_bytes() {
+        let module =
+            parse("HloModule m\nENTRY e {\n  ROOT p = f32[2] parameter(0)\n}\n").expect("a valid text");
+        let bytes = to_hlo_module_proto_bytes(&module).expect("nothing that only the text can carry");
+        // f32[2]{0}: element_type 2: 11, dimensions 3: [2], layout 5: {1: [0]}, is_dynamic_dimension 6: [0].
+        let shape = [0x10, 11, 0x1a, 1, 2, 0x2a, 3, 0x0a, 1, 0, 0x32, 1, 0];
+        let mut instruction = vec![0x0a, 1, b'p', 0x12, 9];
+        instruction.extend(b"parameter");
+        instruction.extend([0x1a, 13]);
+        instruction.extend(shape);
+        // id, field 35: 1.
+        instruction.extend([0x98, 0x02, 1]);
+        let mut program_shape = vec![0x0a, 13];
+        program_shape.extend(shape);
+        program_shape.extend([0x12, 13]);
+        program_shape.extend(shape);
+        program_shape.extend([0x1a, 1, b'p']);
+        let mut computation = vec![0x0a, 1, b'e', 0x12, instruction.len() as u8];
+        computation.extend(&instruction);
+        computation.extend([0x22, program_shape.len() as u8]);
+        computation.extend(&program_shape);
+        computation.extend([0x28, 1, 0x30, 1, 0x42, 4]);
+        computation.extend(b"main");
+        let mut expected = vec![0x0a, 1, b'm', 0x12, 1, b'e', 0x1a, computation.len() as u8];
+        expected.extend(&computation);
+        expected.extend([0x22, program_shape.len() as u8]);
+        expected.extend(&program_shape);
+        expected.extend([0x30, 1]);
+        assert_eq!(bytes, expected);
+        let snapshot = to_hlo_snapshot_bytes(&module).expect("the same");
+        assert_eq!(expected.len(), 127);
+        assert_eq!(snapshot[..5], [0x0a, 0x81, 0x01, 0x0a, 127], "129 bytes of hlo, 127 of hlo_module");
+        assert_eq!(snapshot[5..], expected);
+    }
+
+    #[test]
+    fn what_only_the_text_can_carry_is_refused_by_name() {
+        let text = "HloModule m\nENTRY e {\n  p = f32[2] parameter(0)\n  ROOT r = f32[2] all-reduce(p), channel_id=1\n}\n";
+        let error =
+            to_hlo_module_proto_bytes(&parse(text).expect("a valid text")).expect_err("no such message");
+        assert_eq!(error.message(), "instruction 'r': all-reduce can be written as text only");
+    }
+}

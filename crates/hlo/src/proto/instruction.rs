@@ -1,0 +1,234 @@
+//! Instructions as `xla.HloInstructionProto`.
+
+use super::messages::*;
+use super::{Numbers, literal, shape_proto, signed};
+use crate::attributes::*;
+use crate::computation::InstructionId;
+use crate::instruction::OpMetadata;
+use crate::module::{ComputationId, Module};
+use crate::opcode::Op;
+use shape::{ArrayShape, Shape};
+use support::{Error, Result};
+
+/// The instruction's message.
+pub(super) fn proto(
+    module: &Module,
+    computation: ComputationId,
+    id: InstructionId,
+    numbers: &Numbers,
+) -> Result<HloInstructionProto> {
+    let instruction = &module[computation][id];
+    let (number, name) = &numbers.instructions[&(computation, id)];
+    let operands = instruction.operands().iter();
+    let mut message = HloInstructionProto {
+        name: name.clone(),
+        opcode: instruction.opcode().name().to_owned(),
+        shape: Some(shape_proto(instruction.shape())),
+        metadata: metadata_proto(instruction.metadata()),
+        id: *number,
+        operand_ids: operands.map(|&operand| numbers.instructions[&(computation, operand)].0).collect(),
+        called_computation_ids: called(instruction.op()).iter().map(|id| numbers.computations[id]).collect(),
+        ..HloInstructionProto::default()
+    };
+    if !fill(&mut message, instruction.op()) {
+        return Err(Error::unsupported(format!(
+            "instruction '{}': {} can be written as text only",
+            instruction.name(),
+            instruction.opcode().name()
+        )));
+    }
+    Ok(message)
+}
+
+/// The called computations in the order of XLA's instruction, which is another for `while`.
+fn called(op: &Op) -> Vec<ComputationId> {
+    match op {
+        Op::While { condition, body } => vec![*body, *condition],
+        _ => op.called_computations(),
+    }
+}
+
+fn metadata_proto(metadata: &OpMetadata) -> Option<OpMetadataProto> {
+    (*metadata != OpMetadata::default()).then(|| OpMetadataProto {
+        op_type: metadata.op_type.clone(),
+        op_name: metadata.op_name.clone(),
+        source_file: metadata.source_file.clone(),
+        source_line: i32::try_from(metadata.source_line).unwrap_or(i32::MAX),
+    })
+}
+
+/// Fills the payload's fields; false if the payload is text that this compiler does not look into.
+fn fill(message: &mut HloInstructionProto, op: &Op) -> bool {
+    match op {
+        Op::BatchNormGrad { epsilon, feature_index }
+        | Op::BatchNormInference { epsilon, feature_index }
+        | Op::BatchNormTraining { epsilon, feature_index } => {
+            message.epsilon = *epsilon;
+            message.feature_index = *feature_index as i64;
+        }
+        Op::Broadcast { dimensions }
+        | Op::Map { dimensions, .. }
+        | Op::Reduce { dimensions, .. }
+        | Op::Reverse { dimensions }
+        | Op::Transpose { dimensions } => message.dimensions = signed(dimensions),
+        Op::Concatenate { dimension }
+        | Op::GetDimensionSize { dimension }
+        | Op::SetDimensionSize { dimension }
+        | Op::Iota { iota_dimension: dimension } => message.dimensions = vec![*dimension as i64],
+        Op::Sort { dimension, is_stable, .. } => {
+            message.dimensions = vec![*dimension as i64];
+            message.is_stable = *is_stable;
+        }
+        Op::Cholesky { lower } => message.cholesky_options = Some(CholeskyOptionsProto { lower: *lower }),
+        Op::Compare { direction, comparison_type } => {
+            message.comparison_direction = format!("{direction:?}").to_uppercase();
+            if *comparison_type == ComparisonType::TotalOrder {
+                message.comparison_type = "TOTALORDER".to_owned();
+            }
+        }
+        Op::Constant { literal } => {
+            message.literal = Some(literal::proto(literal));
+            // A literal is row-major, and its instruction must agree.
+            message.shape = Some(shape_proto(&row_major(&literal.shape())));
+        }
+        Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } => {
+            message.window = Some(window_proto(window));
+            message.convolution_dimension_numbers = Some(convolution_proto(dim_labels));
+            message.feature_group_count = *feature_group_count;
+            message.batch_group_count = *batch_group_count;
+        }
+        Op::CustomCall { custom_call_target, backend_config, custom_call_has_side_effect } => {
+            message.custom_call_target = custom_call_target.clone();
+            message.backend_config = backend_config.clone().into_bytes();
+            message.custom_call_has_side_effect = *custom_call_has_side_effect;
+        }
+        Op::Dot { dot_dimension_numbers: numbers } => {
+            message.dot_dimension_numbers = Some(DotDimensionNumbersProto {
+                lhs_contracting_dimensions: signed(&numbers.lhs_contracting_dims),
+                rhs_contracting_dimensions: signed(&numbers.rhs_contracting_dims),
+                lhs_batch_dimensions: signed(&numbers.lhs_batch_dims),
+                rhs_batch_dimensions: signed(&numbers.rhs_batch_dims),
+            });
+        }
+        Op::DynamicSlice { dynamic_slice_sizes } => message.dynamic_slice_sizes = dynamic_slice_sizes.clone(),
+        Op::Fft { fft_type, fft_length } => {
+            message.fft_type = *fft_type as i32;
+            message.fft_length = fft_length.clone();
+        }
+        Op::Fusion { kind, .. } => message.fusion_kind = format!("k{kind:?}"),
+        Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted } => {
+            message.gather_dimension_numbers = Some(gather_proto(gather_dimension_numbers));
+            message.gather_slice_sizes = slice_sizes.clone();
+            message.indices_are_sorted = *indices_are_sorted;
+        }
+        Op::GetTupleElement { index } => message.tuple_index = *index as i64,
+        Op::Pad { padding } => message.padding_config = Some(padding_proto(padding)),
+        Op::Parameter { number } => message.parameter_number = *number as i64,
+        Op::ReducePrecision { exponent_bits, mantissa_bits } => {
+            message.exponent_bits = *exponent_bits as i32;
+            message.mantissa_bits = *mantissa_bits as i32;
+        }
+        Op::ReduceWindow { window, .. } | Op::SelectAndScatter { window, .. } => {
+            message.window = Some(window_proto(window));
+        }
+        Op::Rng { distribution } => {
+            message.distribution = match distribution {
+                RandomDistribution::Uniform => 1,
+                RandomDistribution::Normal => 2,
+            };
+        }
+        Op::RngBitGenerator { algorithm } => message.rng_algorithm = *algorithm as i32,
+        Op::RngGetAndUpdateState { delta } => message.delta = *delta,
+        Op::Scatter { scatter_dimension_numbers, indices_are_sorted, unique_indices, .. } => {
+            message.scatter_dimension_numbers = Some(scatter_proto(scatter_dimension_numbers));
+            message.indices_are_sorted = *indices_are_sorted;
+            message.unique_indices = *unique_indices;
+        }
+        Op::Slice { slice } => message.slice_dimensions = slice.iter().map(slice_proto).collect(),
+        Op::TopK { k, largest } => {
+            message.k = *k;
+            message.largest = *largest;
+        }
+        Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } => {
+            message.triangular_solve_options = Some(TriangularSolveOptionsProto {
+                left_side: *left_side,
+                lower: *lower,
+                unit_diagonal: *unit_diagonal,
+                transpose_a: *transpose_a as i32 + 1,
+            });
+        }
+        _ => return !op.has_raw_attributes(),
+    }
+    true
+}
+
+/// The same shape without layouts, which is row-major.
+fn row_major(shape: &Shape) -> Shape {
+    match shape {
+        Shape::Array(array) => Shape::Array(ArrayShape { layout: None, ..array.clone() }),
+        Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(row_major).collect()),
+        Shape::Token => Shape::Token,
+    }
+}
+
+fn slice_proto(slice: &SliceDimension) -> SliceDimensionsProto {
+    SliceDimensionsProto { start: slice.start, limit: slice.limit, stride: slice.stride }
+}
+
+fn window_proto(window: &Window) -> WindowProto {
+    let dimensions = window.dimensions.iter().map(|dimension| WindowDimensionProto {
+        size: dimension.size,
+        stride: dimension.stride,
+        padding_low: dimension.padding_low,
+        padding_high: dimension.padding_high,
+        window_dilation: dimension.window_dilation,
+        base_dilation: dimension.base_dilation,
+        window_reversal: dimension.window_reversal,
+    });
+    WindowProto { dimensions: dimensions.collect() }
+}
+
+fn padding_proto(padding: &PaddingConfig) -> PaddingConfigProto {
+    let dimensions = padding.dimensions.iter().map(|dimension| PaddingConfigDimensionProto {
+        edge_padding_low: dimension.edge_padding_low,
+        edge_padding_high: dimension.edge_padding_high,
+        interior_padding: dimension.interior_padding,
+    });
+    PaddingConfigProto { dimensions: dimensions.collect() }
+}
+
+fn convolution_proto(labels: &ConvolutionDimensionNumbers) -> ConvolutionDimensionNumbersProto {
+    ConvolutionDimensionNumbersProto {
+        kernel_input_feature_dimension: labels.kernel_input_feature_dimension as i64,
+        kernel_output_feature_dimension: labels.kernel_output_feature_dimension as i64,
+        kernel_spatial_dimensions: signed(&labels.kernel_spatial_dimensions),
+        input_batch_dimension: labels.input_batch_dimension as i64,
+        input_feature_dimension: labels.input_feature_dimension as i64,
+        output_batch_dimension: labels.output_batch_dimension as i64,
+        output_feature_dimension: labels.output_feature_dimension as i64,
+        input_spatial_dimensions: signed(&labels.input_spatial_dimensions),
+        output_spatial_dimensions: signed(&labels.output_spatial_dimensions),
+    }
+}
+
+fn gather_proto(numbers: &GatherDimensionNumbers) -> GatherDimensionNumbersProto {
+    GatherDimensionNumbersProto {
+        offset_dims: signed(&numbers.offset_dims),
+        collapsed_slice_dims: signed(&numbers.collapsed_slice_dims),
+        start_index_map: signed(&numbers.start_index_map),
+        index_vector_dim: numbers.index_vector_dim as i64,
+        operand_batching_dims: signed(&numbers.operand_batching_dims),
+        start_indices_batching_dims: signed(&numbers.start_indices_batching_dims),
+    }
+}
+
+fn scatter_proto(numbers: &ScatterDimensionNumbers) -> ScatterDimensionNumbersProto {
+    ScatterDimensionNumbersProto {
+        update_window_dims: signed(&numbers.update_window_dims),
+        inserted_window_dims: signed(&numbers.inserted_window_dims),
+        scatter_dims_to_operand_dims: signed(&numbers.scatter_dims_to_operand_dims),
+        index_vector_dim: numbers.index_vector_dim as i64,
+        input_batching_dims: signed(&numbers.input_batching_dims),
+        scatter_indices_batching_dims: signed(&numbers.scatter_indices_batching_dims),
+    }
+}

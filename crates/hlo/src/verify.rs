@@ -1,0 +1,187 @@
+//! The verifier: what must hold of every module, whoever made it.
+//!
+//! It finds everything that is wrong, not only the first thing, and neither panics nor overflows its stack on any module
+//! that the graph's editing methods can make. After each pass a debug build runs it.
+
+mod alias;
+mod calls;
+mod graph;
+mod instruction;
+
+use crate::computation::{Computation, InstructionId};
+use crate::module::Module;
+use std::fmt;
+use support::{Error, Result};
+
+/// How deep calls may nest: while in conditional in while and so on.
+pub const MAX_CALL_DEPTH: usize = 128;
+
+/// Something that does not hold, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifyError {
+    /// The computation's name; empty if it is about the module.
+    pub computation: String,
+    /// The instruction's name; empty if it is about the computation.
+    pub instruction: String,
+    /// What does not hold.
+    pub message: String,
+}
+
+impl fmt::Display for VerifyError {
+    /// `main: add.1: the operands must have the same dimensions`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for place in [&self.computation, &self.instruction] {
+            if !place.is_empty() {
+                write!(f, "{place}: ")?;
+            }
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Everything that is wrong with a module, in the order of the module.
+pub fn verify_all(module: &Module) -> Vec<VerifyError> {
+    let mut errors = Errors::default();
+    let called_right = calls::verify(module, &mut errors);
+    for (_, computation) in module.computations() {
+        if graph::verify(computation, &mut errors) && called_right {
+            instruction::verify(module, computation, &mut errors);
+        }
+    }
+    if errors.found.is_empty() {
+        alias::verify(module, &mut errors);
+    }
+    errors.found
+}
+
+/// Checks a module; one error that lists everything that is wrong.
+pub fn verify(module: &Module) -> Result<()> {
+    let errors = verify_all(module);
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = errors.iter().map(VerifyError::to_string).collect();
+    Err(Error::internal(format!("HLO module {} is not valid:\n{}", module.name(), lines.join("\n"))))
+}
+
+/// The errors so far.
+#[derive(Default)]
+struct Errors {
+    found: Vec<VerifyError>,
+}
+
+impl Errors {
+    fn module(&mut self, message: impl fmt::Display) {
+        self.push("", "", message);
+    }
+
+    fn computation(&mut self, computation: &Computation, message: impl fmt::Display) {
+        self.push(computation.name(), "", message);
+    }
+
+    fn instruction(&mut self, computation: &Computation, id: InstructionId, message: impl fmt::Display) {
+        self.push(computation.name(), computation[id].name(), message);
+    }
+
+    fn push(&mut self, computation: &str, instruction: &str, message: impl fmt::Display) {
+        self.found.push(VerifyError {
+            computation: computation.to_owned(),
+            instruction: instruction.to_owned(),
+            message: message.to_string(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::opcode::Op;
+    use crate::{OpMetadata, parse};
+    use shape::{ArrayShape, Literal, PrimitiveType, Shape};
+
+    fn messages(module: &Module) -> Vec<String> {
+        verify_all(module).iter().map(VerifyError::to_string).collect()
+    }
+
+    fn add(computation: &mut Computation, op: Op, operands: &[InstructionId]) -> InstructionId {
+        let shape = Shape::scalar(PrimitiveType::F32);
+        computation.add("", op, shape, operands, OpMetadata::default())
+    }
+
+    fn module_of(computation: Computation) -> Module {
+        let mut module = Module::new("m");
+        let entry = module.add_computation(computation);
+        module.set_entry(entry);
+        module
+    }
+
+    #[test]
+    fn a_module_without_an_entry_and_a_computation_without_a_root_are_found() {
+        assert_eq!(messages(&Module::new("m")), ["the module has no entry"]);
+        assert_eq!(messages(&module_of(Computation::new("main"))), ["main: the computation has no root"]);
+    }
+
+    #[test]
+    fn a_cycle_is_found() {
+        let mut computation = Computation::new("main");
+        let x = add(&mut computation, Op::Parameter { number: 0 }, &[]);
+        let a = add(&mut computation, Op::Negate {}, &[x]);
+        let b = add(&mut computation, Op::Sin {}, &[a]);
+        computation.replace_operand(a, 0, b);
+        computation.set_root(b);
+        let found = messages(&module_of(computation));
+        assert_eq!(found, ["main: negate: depends on itself", "main: sine: depends on itself"]);
+    }
+
+    #[test]
+    fn a_shape_that_does_not_follow_and_a_literal_of_another_shape_are_found() {
+        let mut computation = Computation::new("main");
+        let x = add(&mut computation, Op::Parameter { number: 0 }, &[]);
+        let wrong = Literal::from_elements(&[2], &[1i32, 2]);
+        let y = add(&mut computation, Op::Constant { literal: wrong }, &[]);
+        let root = add(&mut computation, Op::Add {}, &[x, y]);
+        computation.set_shape(root, Shape::array(PrimitiveType::F32, &[3]));
+        computation.set_root(root);
+        assert_eq!(
+            messages(&module_of(computation)),
+            [
+                "main: constant: constant(): makes s32[2], not f32[]",
+                "main: add: add(f32[], f32[]): makes f32[], not f32[3]"
+            ]
+        );
+    }
+
+    #[test]
+    fn bytes_that_are_no_value_of_their_type_are_found() {
+        let mut computation = Computation::new("main");
+        let literal = Literal::from_bytes(ArrayShape::new(PrimitiveType::Pred, &[]), vec![2].into());
+        let shape = Shape::scalar(PrimitiveType::Pred);
+        let literal = literal.expect("one byte");
+        let root = computation.add("c", Op::Constant { literal }, shape, &[], OpMetadata::default());
+        computation.set_root(root);
+        assert_eq!(messages(&module_of(computation)), ["main: c: a byte of pred[] is neither 0 nor 1"]);
+    }
+
+    #[test]
+    fn deep_graphs_do_not_overflow_the_stack() {
+        let mut text = String::from("HloModule deep\nENTRY main {\n  v0 = f32[] parameter(0)\n");
+        for i in 1..200_000 {
+            text.push_str(&format!("  v{i} = f32[] negate(v{})\n", i - 1));
+        }
+        text.push_str("}\n");
+        assert_eq!(messages(&parse(&text).expect("a valid text")), [""; 0]);
+    }
+
+    #[test]
+    fn calls_that_nest_too_deep_are_found() {
+        let mut text = String::from("HloModule deep\nf0 {\n  ROOT x = f32[] parameter(0)\n}\n");
+        for i in 1..=MAX_CALL_DEPTH + 1 {
+            text.push_str(&format!(
+                "f{i} {{\n  x = f32[] parameter(0)\n  ROOT y = f32[] call(x), to_apply=f{}\n}}\n",
+                i - 1
+            ));
+        }
+        let found = messages(&parse(&text).expect("a valid text"));
+        assert_eq!(found, ["f129: calls nest deeper than 128"]);
+    }
+}

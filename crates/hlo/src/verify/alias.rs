@@ -1,0 +1,39 @@
+//! Input-output aliases: each pairs one array of a parameter with one array of the result, of as many bytes.
+
+use super::Errors;
+use crate::module::Module;
+use shape::{Shape, ShapeIndex};
+use std::collections::BTreeSet;
+
+/// Checks the aliases of a module whose entry is sound.
+pub(super) fn verify(module: &Module, errors: &mut Errors) {
+    let signature = module.entry_computation().program_shape();
+    let mut outputs: BTreeSet<ShapeIndex> = BTreeSet::new();
+    let mut inputs: BTreeSet<(usize, ShapeIndex)> = BTreeSet::new();
+    for alias in module.input_output_alias() {
+        let (number, index) = (alias.parameter_number, &alias.parameter_index);
+        let name = format!("alias of result {:?} with parameter {number} {index:?}", alias.output_index);
+        let output = signature.result.get(&alias.output_index);
+        let input = signature.parameters.get(number).and_then(|parameter| parameter.get(index));
+        match (output, input) {
+            (Some(output @ Shape::Array(_)), Some(input @ Shape::Array(_))) => {
+                if output.byte_size() != input.byte_size() {
+                    errors.module(format_args!("{name}: {output} cannot live in {input}"));
+                }
+            }
+            (None | Some(_), Some(Shape::Array(_))) => {
+                errors.module(format_args!(
+                    "{name}: there is no such array in the result {}",
+                    signature.result
+                ));
+            }
+            _ => errors.module(format_args!("{name}: there is no such array in the parameters")),
+        }
+        if !outputs.insert(alias.output_index.clone()) {
+            errors.module(format_args!("{name}: the result is aliased twice"));
+        }
+        if !inputs.insert((number, index.clone())) {
+            errors.module(format_args!("{name}: the parameter is aliased twice"));
+        }
+    }
+}

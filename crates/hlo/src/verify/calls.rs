@@ -1,0 +1,75 @@
+//! Calls between computations: who is called exists, nobody calls itself, calls do not nest too deep.
+
+use super::{Errors, MAX_CALL_DEPTH};
+use crate::module::{ComputationId, Module};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Checks the calls; whether called computations can be looked at.
+pub(super) fn verify(module: &Module, errors: &mut Errors) -> bool {
+    let before = errors.found.len();
+    match module.entry_if_set() {
+        None => errors.module("the module has no entry"),
+        Some(entry) if module.get(entry).is_none() => errors.module("the entry was removed"),
+        Some(_) => {}
+    }
+    let mut callees: BTreeMap<ComputationId, BTreeSet<ComputationId>> = BTreeMap::new();
+    for (id, computation) in module.computations() {
+        let called = callees.entry(id).or_default();
+        for (caller, instruction) in computation.instructions() {
+            for callee in instruction.op().called_computations() {
+                if module.get(callee).is_none() {
+                    errors.instruction(
+                        computation,
+                        caller,
+                        format_args!("calls {callee}, which does not exist"),
+                    );
+                } else if module.entry_if_set() == Some(callee) {
+                    errors.instruction(computation, caller, "calls the entry");
+                } else {
+                    called.insert(callee);
+                }
+            }
+        }
+    }
+    verify_depths(module, &callees, errors);
+    errors.found.len() == before
+}
+
+/// Finds how deep each computation's calls nest, callees first; what is never found calls itself.
+fn verify_depths(
+    module: &Module,
+    callees: &BTreeMap<ComputationId, BTreeSet<ComputationId>>,
+    errors: &mut Errors,
+) {
+    let mut callers: BTreeMap<ComputationId, Vec<ComputationId>> = BTreeMap::new();
+    let mut waiting = BTreeMap::new();
+    let mut ready = Vec::new();
+    for (&caller, called) in callees {
+        called.iter().for_each(|&callee| callers.entry(callee).or_default().push(caller));
+        waiting.insert(caller, called.len());
+        if called.is_empty() {
+            ready.push(caller);
+        }
+    }
+    let mut depths: BTreeMap<ComputationId, usize> = BTreeMap::new();
+    while let Some(id) = ready.pop() {
+        waiting.remove(&id);
+        let deepest = callees[&id].iter().map(|callee| depths.get(callee).map_or(0, |depth| depth + 1));
+        let depth = deepest.max().unwrap_or(0);
+        depths.insert(id, depth);
+        if depth == MAX_CALL_DEPTH + 1 {
+            errors.computation(&module[id], format_args!("calls nest deeper than {MAX_CALL_DEPTH}"));
+        }
+        for caller in callers.get(&id).into_iter().flatten() {
+            if let Some(count) = waiting.get_mut(caller) {
+                *count -= 1;
+                if *count == 0 {
+                    ready.push(*caller);
+                }
+            }
+        }
+    }
+    for id in waiting.into_keys() {
+        errors.computation(&module[id], "calls itself, or a computation that does");
+    }
+}
