@@ -19,4 +19,5 @@ pub use header::{HeaderOptions, header};
 pub use metadata::{
     METADATA_MAGIC, METADATA_VERSION, MetadataOptions, metadata_object, program_shape_symbol,
 };
+pub use object_file::empty_object;
 pub use runtime_headers::runtime_headers;

@@ -41,6 +41,11 @@ pub(crate) fn write(triple: &str, record: &[u8], symbols: &[(String, Vec<u8>)]) 
     object.write().map_err(|error| Error::internal(format!("the metadata object cannot be written: {error}")))
 }
 
+/// An object file for a triple that defines nothing: for build files that want one more object than there is to write.
+pub fn empty_object(triple: &str) -> Result<Vec<u8>> {
+    write(triple, &[], &[])
+}
+
 fn define(object: &mut Object<'_>, name: &str, bytes: &[u8]) {
     let section = object.section_id(StandardSection::ReadOnlyData);
     let symbol = object.add_symbol(Symbol {
