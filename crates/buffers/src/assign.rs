@@ -104,7 +104,9 @@ impl Assigner<'_> {
             for (index, definition) in self.values.root_leaves(computation) {
                 let Some(home) = self.root_destination(computation, &index) else { continue };
                 let made_here = definition.0 == computation && !self.has_own_memory(&definition);
-                if made_here && !self.homes.contains_key(&definition) && self.may_take(computation, &index, &definition)
+                if made_here
+                    && !self.homes.contains_key(&definition)
+                    && self.may_take(computation, &index, &definition)
                 {
                     self.homes.insert(definition, home);
                 }
@@ -203,7 +205,10 @@ impl Assigner<'_> {
         let groups = self.groups();
         let mut requests: Vec<Request> = groups
             .iter()
-            .map(|group| Request { size: self.values.shape(&group.leaves[0]).byte_size(), interval: group.interval })
+            .map(|group| Request {
+                size: self.values.shape(&group.leaves[0]).byte_size(),
+                interval: group.interval,
+            })
             .collect();
         let scratch: Vec<(ComputationId, InstructionId, u64)> = self.scratch_requests();
         for &(computation, instruction, size) in &scratch {
@@ -217,7 +222,9 @@ impl Assigner<'_> {
         }
         let (offsets, end) = pack(self.out.persistent_size, &requests);
         if end > MAX_TEMPS {
-            return Err(Error::invalid(format!("the graph needs {end} bytes of temporaries; make its arrays smaller")));
+            return Err(Error::invalid(format!(
+                "the graph needs {end} bytes of temporaries; make its arrays smaller"
+            )));
         }
         self.out.temps_size = end;
         let mut places = offsets.into_iter().zip(&requests).map(|(offset, request)| Slice {
@@ -232,7 +239,9 @@ impl Assigner<'_> {
             }
         }
         for (computation, instruction, _) in scratch {
-            self.out.scratch.insert((computation, instruction), places.next().expect("an offset for each request"));
+            self.out
+                .scratch
+                .insert((computation, instruction), places.next().expect("an offset for each request"));
         }
         for staged in &mut self.staged {
             staged.slice = places.next();
@@ -270,7 +279,10 @@ impl Assigner<'_> {
         let mut definitions: Vec<(&Leaf, &Interval)> = self.liveness.intervals.iter().collect();
         definitions.sort_by_key(|(leaf, interval)| (interval.begin, *leaf));
         for (leaf, interval) in definitions {
-            if self.out.slices.contains_key(leaf) || self.constant_or_parameter(leaf) || self.home_slice(leaf).is_some() {
+            if self.out.slices.contains_key(leaf)
+                || self.constant_or_parameter(leaf)
+                || self.home_slice(leaf).is_some()
+            {
                 continue;
             }
             let owner = self.home_leaf(leaf);
@@ -344,7 +356,8 @@ impl Assigner<'_> {
             let Some(home) = self.root_destination(computation, &index) else { continue };
             let is_home = self.homes.get(&definition).is_some_and(|h| h.same(&home))
                 && !taken.iter().any(|t| t.same(&home));
-            let is_old = in_place_target(&self.values, self.module, computation, &index) == Some(definition.clone());
+            let is_old =
+                in_place_target(&self.values, self.module, computation, &index) == Some(definition.clone());
             if is_home || is_old {
                 taken.push(home);
             } else {
@@ -420,8 +433,8 @@ impl Assigner<'_> {
             for &instruction in sequence {
                 for leaf in self.values.leaves(computation, instruction) {
                     let definition = self.values.definition(leaf.clone());
-                    let unread_constant = self.constant_or_parameter(&definition)
-                        && !self.out.slices.contains_key(&definition);
+                    let unread_constant =
+                        self.constant_or_parameter(&definition) && !self.out.slices.contains_key(&definition);
                     if !unread_constant {
                         let slice = self.slice_of(&definition);
                         self.out.slices.insert(leaf, slice);

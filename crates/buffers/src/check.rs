@@ -26,6 +26,14 @@ pub fn check(
             memory.write(assignment.slices[&leaf], leaf);
         }
     }
+    // Equal constants share their bytes, so one slice may hold several values.
+    for (leaf, slice) in &assignment.slices {
+        if matches!(module[leaf.0][leaf.1].op(), Op::Constant { .. })
+            && slice.allocation == Allocation::Constants
+        {
+            memory.contents.push((*slice, leaf.clone()));
+        }
+    }
     checker.run(entry, &mut memory)?;
     for (index, definition) in checker.values.root_leaves(entry) {
         let root = (entry, module[entry].root(), index.clone());
@@ -63,7 +71,8 @@ impl Memory {
     }
 
     fn copy(&mut self, from: Slice, to: Slice) {
-        let held: Vec<Leaf> = self.contents.iter().filter(|(s, _)| *s == from).map(|(_, v)| v.clone()).collect();
+        let held: Vec<Leaf> =
+            self.contents.iter().filter(|(s, _)| *s == from).map(|(_, v)| v.clone()).collect();
         self.clobber(to);
         self.contents.extend(held.into_iter().map(|value| (to, value)));
     }
@@ -79,9 +88,7 @@ struct Checker<'m> {
 
 impl Checker<'_> {
     fn expect(&self, memory: &Memory, slice: Slice, value: &Leaf, place: &str) -> Result<()> {
-        let op = self.module[value.0][value.1].op();
-        let is_constant = matches!(op, Op::Constant { .. }) && slice.allocation == Allocation::Constants;
-        if is_constant || memory.holds(slice, value) {
+        if memory.holds(slice, value) {
             return Ok(());
         }
         let name = self.module[value.0][value.1].name();
@@ -112,7 +119,12 @@ impl Checker<'_> {
     }
 
     /// The slices that an instruction reads, each checked to hold its value.
-    fn reads(&self, computation: ComputationId, instruction: InstructionId, memory: &Memory) -> Result<Vec<Slice>> {
+    fn reads(
+        &self,
+        computation: ComputationId,
+        instruction: InstructionId,
+        memory: &Memory,
+    ) -> Result<Vec<Slice>> {
         let name = self.module[computation][instruction].name();
         let mut slices = Vec::new();
         for leaf in self.values.reads(computation, instruction) {
@@ -123,7 +135,12 @@ impl Checker<'_> {
         Ok(slices)
     }
 
-    fn kernel(&self, computation: ComputationId, instruction: InstructionId, memory: &mut Memory) -> Result<()> {
+    fn kernel(
+        &self,
+        computation: ComputationId,
+        instruction: InstructionId,
+        memory: &mut Memory,
+    ) -> Result<()> {
         let current = &self.module[computation][instruction];
         let plan = &self.plan.computations[&computation].instructions[&instruction];
         let reads = self.reads(computation, instruction, memory)?;
@@ -139,7 +156,8 @@ impl Checker<'_> {
             .collect();
         let scratch = self.assignment.scratch.get(&(computation, instruction)).copied();
         for (slice, _) in &writes {
-            let clash = reads.iter().any(|read| read.overlaps(slice) && !(read == slice && allowed.contains(read)));
+            let clash =
+                reads.iter().any(|read| read.overlaps(slice) && !(read == slice && allowed.contains(read)));
             let constant = slice.allocation == Allocation::Constants && slice.size > 0;
             if clash || constant || scratch.is_some_and(|s| s.overlaps(slice)) {
                 return Err(Error::internal(format!(
@@ -150,7 +168,10 @@ impl Checker<'_> {
         }
         if let Some(scratch) = scratch {
             if reads.iter().any(|read| read.overlaps(&scratch)) {
-                return Err(Error::internal(format!("buffer assignment: scratch of {} is in use", current.name())));
+                return Err(Error::internal(format!(
+                    "buffer assignment: scratch of {} is in use",
+                    current.name()
+                )));
             }
             memory.clobber(scratch);
         }

@@ -87,7 +87,10 @@ impl BufferAssignment {
     /// The slice of an array leaf. Panics for a leaf that nothing reads or writes.
     pub fn slice(&self, computation: ComputationId, instruction: InstructionId, index: &[usize]) -> Slice {
         let leaf = (computation, instruction, index.to_vec());
-        *self.slices.get(&leaf).unwrap_or_else(|| panic!("{computation} {instruction} {index:?} has no slice"))
+        *self
+            .slices
+            .get(&leaf)
+            .unwrap_or_else(|| panic!("{computation} {instruction} {index:?} has no slice"))
     }
 }
 

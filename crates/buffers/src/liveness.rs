@@ -1,8 +1,8 @@
 //! From when to when each value is needed, on one time line for the whole module.
 
+use crate::Leaf;
 use crate::schedule::Schedule;
 use crate::values::Values;
-use crate::Leaf;
 use hlo::{ComputationId, InstructionId, Module, Op};
 use std::collections::BTreeMap;
 

@@ -44,7 +44,8 @@ impl BufferAssignment {
         }
         for (computation, copies) in &self.end_copies {
             for copy in copies {
-                let _ = writeln!(text, "  end of {}: {} -> {}", module[*computation].name(), copy.from, copy.to);
+                let _ =
+                    writeln!(text, "  end of {}: {} -> {}", module[*computation].name(), copy.from, copy.to);
             }
         }
         text

@@ -101,14 +101,20 @@ pub(crate) fn reads_value(
     };
     called.into_iter().any(|callee| {
         values.root_leaves(callee).iter().any(|(_, definition)| definition == value)
-            || values.computation(callee).post_order().into_iter().any(|inner| {
-                !values.is_alias(callee, inner) && reads_value(values, callee, inner, value)
-            })
+            || values
+                .computation(callee)
+                .post_order()
+                .into_iter()
+                .any(|inner| !values.is_alias(callee, inner) && reads_value(values, callee, inner, value))
     })
 }
 
 /// Whether `from` needs `to`, directly or not.
-fn depends(edges: &BTreeMap<InstructionId, BTreeSet<InstructionId>>, from: InstructionId, to: InstructionId) -> bool {
+fn depends(
+    edges: &BTreeMap<InstructionId, BTreeSet<InstructionId>>,
+    from: InstructionId,
+    to: InstructionId,
+) -> bool {
     let mut seen = BTreeSet::new();
     let mut stack = vec![from];
     while let Some(id) = stack.pop() {

@@ -54,7 +54,11 @@ impl<'m> Values<'m> {
         self.callers.get(&id).copied()
     }
 
-    pub(crate) fn plan(&self, computation: ComputationId, instruction: InstructionId) -> &'m plan::InstructionPlan {
+    pub(crate) fn plan(
+        &self,
+        computation: ComputationId,
+        instruction: InstructionId,
+    ) -> &'m plan::InstructionPlan {
         &self.plan.computations[&computation].instructions[&instruction]
     }
 
@@ -84,7 +88,9 @@ impl<'m> Values<'m> {
                     instruction = operand(0);
                 }
                 Op::Parameter { .. } => {
-                    let Some(caller) = self.caller(computation) else { return (computation, instruction, index) };
+                    let Some(caller) = self.caller(computation) else {
+                        return (computation, instruction, index);
+                    };
                     computation = caller.computation;
                     instruction = match caller.branch {
                         Some(k) => self.module[computation][caller.instruction].operands()[k + 1],

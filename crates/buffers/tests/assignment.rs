@@ -1,0 +1,256 @@
+//! Assignments of small modules: what is made in place, what is copied, and that the checker sees what is wrong.
+
+use buffers::{Allocation, BufferAssignment, Schedule, Slice, assign, check, schedule};
+use hlo::Module;
+use plan::ModulePlan;
+use target::Target;
+
+struct Assigned {
+    module: Module,
+    plan: ModulePlan,
+    schedule: Schedule,
+    assignment: BufferAssignment,
+}
+
+/// Plans, schedules, assigns and checks a module.
+fn assigned(text: &str) -> Assigned {
+    let module = hlo::parse(text).expect("HLO text");
+    hlo::verify(&module).expect("a valid module");
+    let target = Target::new("x86_64-pc-linux", "", "").expect("a triple");
+    let plan = plan::plan(&module, &target).expect("a plan");
+    let schedule = schedule(&module, &plan);
+    let assignment = assign(&module, &plan, &schedule).expect("an assignment");
+    check(&module, &plan, &schedule, &assignment).expect("a right assignment");
+    Assigned { module, plan, schedule, assignment }
+}
+
+impl Assigned {
+    fn slice(&self, name: &str) -> Slice {
+        let entry = self.module.entry();
+        let id = self.module[entry].find(name).expect("an instruction of the entry");
+        self.assignment.slice(entry, id, &[])
+    }
+
+    fn allocation(&self, name: &str) -> Allocation {
+        self.slice(name).allocation
+    }
+
+    /// The entry's end copies.
+    fn copies(&self) -> Vec<(Allocation, Allocation)> {
+        let copies = self.assignment.end_copies.get(&self.module.entry());
+        copies.into_iter().flatten().map(|c| (c.from.allocation, c.to.allocation)).collect()
+    }
+
+    fn position(&self, name: &str) -> usize {
+        let entry = self.module.entry();
+        let id = self.module[entry].find(name).expect("an instruction of the entry");
+        self.schedule.sequences[&entry].iter().position(|&i| i == id).expect("scheduled")
+    }
+}
+
+use Allocation::{Constants, Parameter, Result, Temps};
+
+#[test]
+fn a_variable_is_updated_in_its_own_memory_after_its_readers() {
+    let a = assigned(
+        "HloModule m, input_output_alias={ {1}: (1, {}, must-alias) }
+        ENTRY main {
+          x = f32[4] parameter(0)
+          v = f32[4] parameter(1)
+          new = f32[4] subtract(v, x)
+          read = f32[4] multiply(v, v)
+          ROOT out = (f32[4], f32[4]) tuple(read, new)
+        }",
+    );
+    assert_eq!(a.allocation("new"), Parameter(1));
+    assert_eq!(a.allocation("read"), Result(0));
+    assert!(a.position("read") < a.position("new"), "the old value is read before it is overwritten");
+    assert_eq!(a.copies(), []);
+    assert_eq!(a.assignment.temps_size, 0);
+}
+
+#[test]
+fn an_old_value_that_a_later_result_needs_is_not_overwritten() {
+    let a = assigned(
+        "HloModule m, input_output_alias={ {1}: (0, {}, must-alias) }
+        ENTRY main {
+          v = f32[4] parameter(0)
+          new = f32[4] negate(v)
+          both = f32[4] add(new, v)
+          ROOT out = (f32[4], f32[4]) tuple(both, new)
+        }",
+    );
+    assert_eq!(a.allocation("new"), Temps);
+    assert_eq!(a.copies(), [(Temps, Parameter(0))]);
+}
+
+#[test]
+fn two_variables_swap_through_temporaries() {
+    let a = assigned(
+        "HloModule m, input_output_alias={ {0}: (0, {}, must-alias), {1}: (1, {}, must-alias) }
+        ENTRY main {
+          v = f32[4] parameter(0)
+          w = f32[4] parameter(1)
+          ROOT out = (f32[4], f32[4]) tuple(w, v)
+        }",
+    );
+    let copies = a.copies();
+    assert_eq!(copies.iter().filter(|c| c.1 == Temps).count(), 2);
+    assert_eq!(copies.last().map(|c| c.0), Some(Temps));
+    assert_eq!(a.assignment.temps_size, 128);
+}
+
+#[test]
+fn results_that_nothing_makes_are_copied() {
+    let a = assigned(
+        "HloModule m
+        ENTRY main {
+          x = f32[4] parameter(0)
+          c = f32[4] constant({1, 2, 3, 4})
+          y = f32[4] negate(x)
+          ROOT out = (f32[4], f32[4], f32[4], f32[4]) tuple(x, c, y, y)
+        }",
+    );
+    assert_eq!(a.allocation("y"), Result(2));
+    assert_eq!(a.copies(), [(Parameter(0), Result(0)), (Constants, Result(1)), (Result(2), Result(3))]);
+    assert_eq!(a.assignment.constants_size, 64);
+}
+
+#[test]
+fn equal_constants_are_stored_once_and_unread_ones_not_at_all() {
+    let a = assigned(
+        "HloModule m
+        ENTRY main {
+          x = f32[2] parameter(0)
+          c = f32[2] constant({1, 2})
+          d = f32[2] constant({1, 2})
+          e = f32[2] constant({5, 6})
+          y = f32[2] add(x, c)
+          z = f32[2] multiply(x, d)
+          ROOT out = (f32[2], f32[2]) tuple(y, z)
+        }",
+    );
+    assert_eq!(a.slice("c"), a.slice("d"));
+    assert_eq!(a.assignment.constants_size, 64);
+}
+
+#[test]
+fn a_chain_of_elementwise_work_stays_in_one_place() {
+    let a = assigned(
+        "HloModule m
+        ENTRY main {
+          x = f32[100] parameter(0)
+          a = f32[100] negate(x)
+          b = f32[100] exponential(a)
+          c = f32[100] log(b)
+          d = f32[] constant(0)
+          r = f32[100] reverse(c), dimensions={0}
+          ROOT out = (f32[100]) tuple(r)
+        }",
+    );
+    assert_eq!(a.allocation("a"), Temps);
+    assert_eq!(a.slice("a"), a.slice("b"));
+    assert_eq!(a.slice("b"), a.slice("c"));
+    assert_eq!(a.allocation("r"), Result(0));
+    assert_eq!(a.assignment.temps_size, 448);
+}
+
+const CONDITIONAL: &str = "HloModule m
+    negated {
+      p = (f32[4], f32[4]) parameter(0)
+      x = f32[4] get-tuple-element(p), index=0
+      n = f32[4] negate(x)
+      ROOT t = (f32[4], f32[4]) tuple(n, n)
+    }
+    passed {
+      q = f32[4] parameter(0)
+      ROOT t = (f32[4], f32[4]) tuple(q, q)
+    }
+    ENTRY main {
+      c = pred[] parameter(0)
+      x = f32[4] parameter(1)
+      y = f32[4] parameter(2)
+      e = f32[4] exponential(x)
+      both = (f32[4], f32[4]) tuple(e, y)
+      r = (f32[4], f32[4]) conditional(c, both, y), true_computation=negated, false_computation=passed
+      first = f32[4] get-tuple-element(r), index=0
+      second = f32[4] get-tuple-element(r), index=1
+      s = f32[4] add(first, second)
+      ROOT out = (f32[4], f32[4]) tuple(s, first)
+    }";
+
+#[test]
+fn branches_write_the_conditionals_result() {
+    let a = assigned(CONDITIONAL);
+    let negated = a.module.computations().find(|(_, c)| c.name() == "negated").expect("a branch").0;
+    let n = a.module[negated].find("n").expect("an instruction");
+    assert_eq!(a.assignment.slice(negated, n, &[]).allocation, Result(1), "made where the entry returns it");
+    assert_eq!(a.assignment.end_copies[&negated].len(), 1, "the second use is copied");
+    let passed = a.module.computations().find(|(_, c)| c.name() == "passed").expect("a branch").0;
+    assert_eq!(a.assignment.end_copies[&passed].len(), 2, "a parameter is copied to both places");
+}
+
+#[test]
+fn a_loops_state_stays_in_place() {
+    let a = assigned(
+        "HloModule m
+        below {
+          p = (s32[], f32[4]) parameter(0)
+          i = s32[] get-tuple-element(p), index=0
+          n = s32[] constant(10)
+          ROOT c = pred[] compare(i, n), direction=LT
+        }
+        step {
+          p = (s32[], f32[4]) parameter(0)
+          i = s32[] get-tuple-element(p), index=0
+          one = s32[] constant(1)
+          next = s32[] add(i, one)
+          x = f32[4] get-tuple-element(p), index=1
+          doubled = f32[4] add(x, x)
+          ROOT t = (s32[], f32[4]) tuple(next, doubled)
+        }
+        ENTRY main {
+          x = f32[4] parameter(0)
+          zero = s32[] constant(0)
+          start = (s32[], f32[4]) tuple(zero, x)
+          w = (s32[], f32[4]) while(start), condition=below, body=step
+          last = f32[4] get-tuple-element(w), index=1
+          ROOT out = (f32[4]) tuple(last)
+        }",
+    );
+    let step = a.module.computations().find(|(_, c)| c.name() == "step").expect("the body").0;
+    assert!(!a.assignment.end_copies.contains_key(&step), "no copies in the body");
+    let doubled = a.module[step].find("doubled").expect("an instruction");
+    assert_eq!(a.assignment.slice(step, doubled, &[]).allocation, Result(0));
+    let starts: usize = a.assignment.start_copies.values().map(Vec::len).sum();
+    assert_eq!(starts, 2);
+}
+
+#[test]
+fn the_checker_sees_a_value_that_is_overwritten_too_early() {
+    let mut a = assigned(
+        "HloModule m
+        ENTRY main {
+          x = f32[4] parameter(0)
+          a = f32[4] negate(x)
+          b = f32[4] exponential(x)
+          j = f32[8] concatenate(a, b), dimensions={0}
+          ROOT out = (f32[8]) tuple(j)
+        }",
+    );
+    let entry = a.module.entry();
+    let leaf = |name: &str| (entry, a.module[entry].find(name).expect("an instruction"), Vec::new());
+    let (first, second) = (leaf("a"), leaf("b"));
+    assert_ne!(a.assignment.slices[&first], a.assignment.slices[&second]);
+    let shared = a.assignment.slices[&first];
+    a.assignment.slices.insert(second, shared);
+    let error = check(&a.module, &a.plan, &a.schedule, &a.assignment).expect_err("a is overwritten by b");
+    assert!(error.message().contains("expects a"), "{error}");
+}
+
+#[test]
+fn the_checker_sees_a_lost_copy() {
+    let mut a = assigned(CONDITIONAL);
+    a.assignment.end_copies.clear();
+    assert!(check(&a.module, &a.plan, &a.schedule, &a.assignment).is_err());
+}

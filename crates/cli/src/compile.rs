@@ -1,0 +1,101 @@
+//! Compiling a graph: from flags to files.
+
+use crate::flags::Compile;
+use crate::outputs;
+use crate::report::Report;
+use crate::xla_flags::XlaFlags;
+use compiler::{AotOptions, BackOptions, Input};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use support::{Error, Result};
+use target::Target;
+
+/// Runs the compiler and writes what it made.
+pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
+    for warning in &xla.warnings {
+        let _ = writeln!(std::io::stderr(), "warning: {warning}");
+    }
+    check_flags(flags)?;
+    let config = input(flags.config.as_ref(), "Must specify --config: a file that names feeds and fetches")?;
+    if flags.dump_fetch_nodes {
+        let names = compiler::guarded(|| compiler::check_config(&config))?;
+        return outputs::print(&names.join(","));
+    }
+    compiler::guarded(|| compiler::check_config(&config))?;
+    let graph = input(flags.graph.as_ref(), "Must specify --graph: a GraphDef file")?;
+    let class = flags.cpp_class.as_deref().filter(|class| !class.is_empty());
+    let class = class.ok_or_else(|| {
+        Error::invalid(
+            "Must specify --cpp_class: the class that the header defines, such as mynamespace::MyComputation",
+        )
+    })?;
+    let options = AotOptions {
+        cpp_class: class.to_owned(),
+        gen_name_to_index: flags.gen_name_to_index,
+        gen_program_shape: flags.gen_program_shape,
+        session_module: flags.out_session_module.is_some(),
+        back: BackOptions {
+            target: target(flags)?,
+            entry_point: flags.entry_point.clone(),
+            disabled_passes: xla.disabled_passes.clone(),
+        },
+    };
+    let mut report = Report::new(flags.verbose);
+    let made = compiler::guarded(|| compiler::build(&graph, &config, &options, &mut report))?;
+    let mut files: Vec<(&Path, &[u8])> = vec![
+        (&flags.out_function_object, &made.function_object),
+        (&flags.out_header, made.header.as_bytes()),
+        (&flags.out_metadata_object, &made.metadata_object),
+    ];
+    if let (Some(path), Some(snapshot)) = (&flags.out_session_module, &made.session_module) {
+        files.push((path, snapshot));
+    }
+    let empty = match &flags.out_constant_buffers_object {
+        Some(_) => aot::empty_object(options.back.target.triple.as_str())?,
+        None => Vec::new(),
+    };
+    if let Some(path) = &flags.out_constant_buffers_object {
+        files.push((path, &empty));
+    }
+    outputs::write_all(&files)?;
+    if flags.verbose {
+        report.print();
+    }
+    Ok(())
+}
+
+/// Flags of the original whose values this tool cannot honour.
+fn check_flags(flags: &Compile) -> Result<()> {
+    if flags.experimental_quantize {
+        return Err(Error::unsupported(
+            "--experimental_quantize calls a hook that is no part of tfcompile; leave it out",
+        ));
+    }
+    if flags.sanitize_dataflow {
+        return Err(Error::unsupported("--sanitize_dataflow: no code is instrumented here; leave it out"));
+    }
+    let known = ["", "None", "Bridge", "HloLowering"];
+    match flags.mlir_components.split(',').find(|name| !known.contains(name)) {
+        Some(name) => Err(Error::invalid(format!(
+            "Unknown mlir_component {name}: None, Bridge and HloLowering are accepted"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn input(path: Option<&PathBuf>, missing: &str) -> Result<Input> {
+    let path = path.filter(|path| !path.as_os_str().is_empty()).ok_or_else(|| Error::invalid(missing))?;
+    Ok(Input { name: path.display().to_string(), bytes: tf::source::read_bytes(path)? })
+}
+
+fn target(flags: &Compile) -> Result<Target> {
+    if flags.target_cpu == "native" {
+        let (cpu, host_features) = codegen::host_target();
+        let features = match flags.target_features.as_str() {
+            "" => host_features,
+            more => format!("{host_features},{more}"),
+        };
+        return Target::new(&flags.target_triple, &cpu, &features);
+    }
+    Target::new(&flags.target_triple, &flags.target_cpu, &flags.target_features)
+}

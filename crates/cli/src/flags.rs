@@ -1,0 +1,172 @@
+//! The flags: the original's names and meanings (and more), in `clap`'s words.
+
+use clap::builder::BoolishValueParser;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Compiles a TensorFlow graph ahead of time, into an object file and a C++ header that gives access to it.
+///
+/// A graph, a config that names its feeds and fetches, and a class name are all it needs:
+///
+///     tfcompile --graph=graph.pb --config=graph.config.pbtxt --cpp_class=mynamespace::MyComputation
+///
+/// writes out.h and out_model.o. Include the first, link the second; `tfcompile headers -o DIR` writes the headers that
+/// the first includes. No TensorFlow, no Python and no library is needed from then on.
+///
+/// Flags are written --name=value; switches also --name and --noname.
+#[derive(Debug, Parser)]
+#[command(name = "tfcompile", version, args_override_self = true, args_conflicts_with_subcommands = true)]
+#[command(subcommand_negates_reqs = true, disable_help_subcommand = true, verbatim_doc_comment)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) compile: Compile,
+}
+
+/// Other things than compiling.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Put a checkpoint's values into a graph, as TensorFlow's freeze_graph does
+    Freeze(Freeze),
+    /// Write the C++ headers that generated headers include
+    Headers(Headers),
+}
+
+/// Compiling a graph.
+#[derive(Args, Debug)]
+pub(crate) struct Compile {
+    /// The graph: a GraphDef file, binary or text
+    #[arg(long, value_name = "FILE")]
+    pub(crate) graph: Option<PathBuf>,
+    /// Its feeds, fetches and variables: a tensorflow.tf2xla.Config file, binary or text
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The class that the header defines: [[namespace::]...]Class
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) cpp_class: Option<String>,
+    /// The object file to write: code and constants
+    #[arg(long, alias = "out_object", value_name = "FILE", default_value = "out_model.o")]
+    pub(crate) out_function_object: PathBuf,
+    /// The C++ header to write
+    #[arg(long, value_name = "FILE", default_value = "out.h")]
+    pub(crate) out_header: PathBuf,
+    /// The object file to write that describes the program: names, shapes, config
+    #[arg(long, value_name = "FILE", default_value = "out_helper.o")]
+    pub(crate) out_metadata_object: PathBuf,
+    /// An object file for constants. Accepted for the newest build files: constants are in the function's object, so what
+    /// is written here is empty
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out_constant_buffers_object: Option<PathBuf>,
+    /// Write the graph's HLO, before any optimisation, as a serialised xla.HloSnapshot
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out_session_module: Option<PathBuf>,
+    /// The C symbol of the compiled function. Must be unique among objects that are linked together
+    #[arg(long, value_name = "SYMBOL", default_value = "entry")]
+    pub(crate) entry_point: String,
+    /// The machine to compile for, as an LLVM triple
+    #[arg(long, value_name = "TRIPLE", default_value = "x86_64-pc-linux")]
+    pub(crate) target_triple: String,
+    /// Its processor, by LLVM's name; `native` is this machine's. Without, code runs on every processor of the triple
+    #[arg(long, value_name = "CPU", default_value = "")]
+    pub(crate) target_cpu: String,
+    /// Its features, such as +avx2,+fma
+    #[arg(long, value_name = "FEATURES", default_value = "", allow_hyphen_values = true)]
+    pub(crate) target_features: String,
+    /// Names of feeds, fetches and variables for the class's Lookup*Index
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]
+    pub(crate) gen_name_to_index: bool,
+    /// Shapes for the class's ProgramShape()
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]
+    pub(crate) gen_program_shape: bool,
+    /// Print the names of the fetched nodes, joined by commas, and nothing else
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]
+    pub(crate) dump_fetch_nodes: bool,
+    /// Source places of the graph's nodes: a GraphDebugInfo file. Accepted; messages name nodes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) debug_info: Option<PathBuf>,
+    /// Accepted with --debug_info
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) debug_info_path_begin_marker: Option<String>,
+    /// Parts of the original that used MLIR. Accepted: `None`, `Bridge` and `HloLowering` make no difference here
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
+    pub(crate) mlir_components: String,
+    /// The original's quantisation hook, which is no part of it. Only false is accepted
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide = true)]
+    pub(crate) experimental_quantize: bool,
+    /// Instrumentation for the data flow sanitizer. Only false is accepted
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide = true)]
+    pub(crate) sanitize_dataflow: bool,
+    /// Accepted with --sanitize_dataflow
+    #[arg(long, value_name = "LIST", hide = true)]
+    pub(crate) sanitize_abilists_dataflow: Option<String>,
+    /// Another run time of the newest original. Accepted: there is only one here
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide = true)]
+    pub(crate) use_xla_nanort_runtime: bool,
+    /// Threads to compile with. The output does not depend on it
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) jobs: u32,
+    /// Print a table of the stages' times and what they made: HLO, plan, buffers
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+/// `tfcompile freeze`.
+#[derive(Args, Debug)]
+pub(crate) struct Freeze {
+    /// The graph: a GraphDef file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input_graph: Option<PathBuf>,
+    /// The checkpoint: its file, or the prefix of its files
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input_checkpoint: Option<PathBuf>,
+    /// A SaverDef file that says how variables are stored
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input_saver: Option<PathBuf>,
+    /// The checkpoint's format: 1 or 2. The files tell, so this is only checked
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) checkpoint_version: i64,
+    /// Whether the graph is binary. The file tells, so this is only accepted
+    #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]
+    pub(crate) input_binary: bool,
+    /// The nodes to keep, with all that they need: names joined by commas
+    #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true)]
+    pub(crate) output_node_names: String,
+    /// The frozen graph to write
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_graph: Option<PathBuf>,
+    /// Whether to clear the nodes' devices
+    #[arg(long, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL")]
+    pub(crate) clear_devices: bool,
+}
+
+/// `tfcompile headers`.
+#[derive(Args, Debug)]
+pub(crate) struct Headers {
+    /// The directory to write them to; it is made if it does not exist
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: PathBuf,
+}
+
+/// One sentence of a parse error, in the words of the original where it has some.
+pub(crate) fn message(error: &clap::Error) -> String {
+    use clap::error::ErrorKind;
+    let text = error.render().to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let words: Vec<&str> = text.split("\n\nUsage:").next().unwrap_or(text).split_whitespace().collect();
+    let sentence = words.join(" ");
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => format!(
+            "{sentence}. This command does not take any arguments other than flags and the commands freeze and headers. See --help."
+        ),
+        _ => format!("{sentence}. See --help."),
+    }
+}

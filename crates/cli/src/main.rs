@@ -1,0 +1,49 @@
+//! The command line: arguments, files, exit codes. What the words mean is the compiler's business.
+
+mod compile;
+mod flags;
+mod freeze;
+mod headers;
+mod outputs;
+mod report;
+mod xla_flags;
+
+use clap::Parser;
+use flags::{Cli, Command};
+use std::process::ExitCode;
+use support::{Error, ErrorKind, Result};
+
+fn main() -> ExitCode {
+    // A defect is reported once, by `compiler::guarded`, with words for the user.
+    std::panic::set_hook(Box::new(|_| {}));
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let kind = match error.kind() {
+                ErrorKind::Invalid => "INVALID ARGUMENTS",
+                ErrorKind::Unsupported => "UNSUPPORTED",
+                ErrorKind::Internal => "INTERNAL ERROR",
+            };
+            // Nobody is left to tell if standard error is closed.
+            let _ = std::io::Write::write_fmt(
+                &mut std::io::stderr(),
+                format_args!("{kind}: {}\n", error.message()),
+            );
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let (words, xla) = xla_flags::split(std::env::args_os().collect(), std::env::var("XLA_FLAGS").ok())?;
+    let cli = match Cli::try_parse_from(words) {
+        Ok(cli) => cli,
+        Err(answer) if !answer.use_stderr() => return outputs::print(&answer.to_string()),
+        Err(error) => return Err(Error::invalid(flags::message(&error))),
+    };
+    match cli.command {
+        Some(Command::Freeze(arguments)) => freeze::run(&arguments),
+        Some(Command::Headers(arguments)) => headers::run(&arguments),
+        None => compile::run(&cli.compile, &xla),
+    }
+}

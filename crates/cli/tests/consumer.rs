@@ -1,0 +1,123 @@
+//! Builds and runs the programs of `tests/consumer`, as its README says.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{root, succeed, tfcompile};
+
+/// What `case.txt` says.
+#[derive(Default)]
+struct Case {
+    compile: Vec<Vec<String>>,
+    cxx: Vec<String>,
+    needs_eigen: bool,
+}
+
+fn read_case(directory: &Path) -> Case {
+    let mut case = Case::default();
+    let text = std::fs::read_to_string(directory.join("case.txt")).expect("a case.txt");
+    for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        match words[0].as_str() {
+            "compile" => case.compile.push(words[1..].to_vec()),
+            "cxx" => case.cxx.extend_from_slice(&words[1..]),
+            "needs" if words[1] == "eigen" => case.needs_eigen = true,
+            other => panic!("{}: unknown directive {other}", directory.display()),
+        }
+    }
+    assert!(!case.compile.is_empty(), "{}: nothing to compile", directory.display());
+    case
+}
+
+/// Compiles the case's graphs; returns their objects.
+fn compile(case: &Case, directory: &Path, out: &Path) -> Vec<PathBuf> {
+    let mut objects = Vec::new();
+    for (number, words) in case.compile.iter().enumerate() {
+        let [graph, config, header, flags @ ..] = &words[..] else {
+            panic!("compile GRAPH CONFIG HEADER FLAGS...")
+        };
+        let header = out.join(header);
+        std::fs::create_dir_all(header.parent().expect("a folder")).expect("writable");
+        let object = out.join(format!("{number}.o"));
+        let metadata = out.join(format!("{number}_metadata.o"));
+        let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
+        succeed(
+            tfcompile(directory)
+                .arg(flag("graph", Path::new(graph)))
+                .arg(flag("config", Path::new(config)))
+                .arg(flag("out_header", &header))
+                .arg(flag("out_function_object", &object))
+                .arg(flag("out_metadata_object", &metadata))
+                .args(flags),
+        );
+        objects.extend([object, metadata]);
+    }
+    objects
+}
+
+fn build_and_run(name: &str, compilers: &[&str]) {
+    let root = root();
+    let directory = root.join("tests/consumer").join(name);
+    let case = read_case(&directory);
+    if case.needs_eigen && !Path::new("/usr/include/eigen3").exists() {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "{name} needs Eigen");
+        println!("skipped: {name} needs Eigen");
+        return;
+    }
+    let out = tempfile::tempdir().expect("a directory");
+    let objects = compile(&case, &directory, out.path());
+    let mut sources: Vec<PathBuf> = std::fs::read_dir(&directory)
+        .expect("readable")
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "cc"))
+        .collect();
+    sources.sort();
+    for compiler in compilers {
+        for dialect in [&[][..], &["-fno-exceptions", "-fno-rtti"]] {
+            let program = out.path().join("program");
+            let mut build = Command::new(compiler);
+            build.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1"]).args(dialect).args(&case.cxx);
+            for include in [root.join("runtime/include"), out.path().to_owned(), root.join("tests/consumer")]
+            {
+                build.arg("-I").arg(include);
+            }
+            build.args(&sources).args(&objects).arg("-lpthread").arg("-o").arg(&program);
+            succeed(&mut build);
+            succeed(&mut Command::new(&program));
+        }
+    }
+}
+
+/// One test for each program and compiler family.
+macro_rules! programs {
+    ($($name:ident),* $(,)?) => {
+        $(mod $name {
+            #[test]
+            fn with_gcc() {
+                super::build_and_run(stringify!($name), &["g++"]);
+            }
+
+            #[test]
+            fn with_clang() {
+                super::build_and_run(stringify!($name), &["clang++"]);
+            }
+        })*
+
+        #[test]
+        fn every_program_has_a_test() {
+            let mut found: Vec<String> = std::fs::read_dir(root().join("tests/consumer"))
+                .expect("readable")
+                .map(|entry| entry.expect("readable").path())
+                .filter(|path| path.is_dir())
+                .map(|path| path.file_name().expect("a name").to_string_lossy().into_owned())
+                .collect();
+            found.sort();
+            let mut listed = vec![$(stringify!($name)),*];
+            listed.sort_unstable();
+            assert_eq!(found, listed);
+        }
+    };
+}
+
+programs!(add, documentation, names, threads, two_models, types, variables);

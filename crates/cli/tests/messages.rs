@@ -1,0 +1,139 @@
+//! What a user reads who gets something wrong: one message, exit code 1, nothing written.
+
+mod support;
+
+use std::path::Path;
+use support::{refuse, root, succeed, tfcompile};
+
+/// A graph of one node `y = x + x` over a placeholder, and a config for it.
+const GRAPH: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "y" op: "AddV2" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+versions { producer: 1286 }
+"#;
+const CONFIG: &str = r#"
+feed { id { node_name: "x" } shape { dim { size: 2 } } }
+fetch { id { node_name: "y" } }
+"#;
+
+struct Place {
+    directory: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("graph.pbtxt"), GRAPH).expect("writable");
+        std::fs::write(directory.path().join("config.pbtxt"), CONFIG).expect("writable");
+        Self { directory }
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// What the tool says to these flags beside a good graph and a good config.
+    fn refuse(&self, flags: &[&str]) -> String {
+        let mut command = tfcompile(self.path());
+        command.args(["--graph=graph.pbtxt", "--config=config.pbtxt", "--cpp_class=Comp"]).args(flags);
+        refuse(&mut command, self.path())
+    }
+}
+
+#[test]
+fn missing_flags_are_named_one_after_another() {
+    let place = Place::new();
+    let say = |flags: &[&str]| refuse(tfcompile(place.path()).args(flags), place.path());
+    assert!(say(&[]).contains("Must specify --config"));
+    assert!(say(&["--config=config.pbtxt"]).contains("Must specify --graph"));
+    assert!(say(&["--config=config.pbtxt", "--graph=graph.pbtxt"]).contains("Must specify --cpp_class"));
+}
+
+#[test]
+fn wrong_words_are_named() {
+    let place = Place::new();
+    assert!(place.refuse(&["--no_such_flag=1"]).contains("'--no_such_flag'"));
+    assert!(place.refuse(&["left_over"]).contains("does not take any arguments other than flags"));
+    assert!(place.refuse(&["--gen_program_shape=perhaps"]).contains("perhaps"));
+    assert!(place.refuse(&["--mlir_components=Rubbish"]).contains("Unknown mlir_component Rubbish"));
+}
+
+#[test]
+fn wrong_names_are_refused_before_anything_is_compiled() {
+    let place = Place::new();
+    assert!(
+        place
+            .refuse(&["--cpp_class=a-b::C"])
+            .contains("illegal char: in namespace component of cpp_class: a-b::C")
+    );
+    assert!(
+        place
+            .refuse(&["--cpp_class=a::::C"])
+            .contains("empty identifier: in namespace component of cpp_class")
+    );
+    assert!(place.refuse(&["--entry_point=a:b"]).contains("a:b"));
+}
+
+#[test]
+fn wrong_targets_are_refused_by_name() {
+    let place = Place::new();
+    assert!(place.refuse(&["--target_triple=nonsense-pc-linux"]).contains("nonsense-pc-linux"));
+    assert!(place.refuse(&["--target_cpu=pentium9"]).contains("pentium9"));
+    assert!(place.refuse(&["--target_features=+avx9"]).contains("avx9"));
+}
+
+#[test]
+fn files_that_cannot_be_read_or_written_are_named() {
+    let place = Place::new();
+    assert!(
+        place.refuse(&["--graph=/nonexistent.pb"]).contains("/nonexistent.pb; No such file or directory")
+    );
+    assert!(place.refuse(&["--out_header=missing/out.h"]).contains("missing/out.h"));
+    assert!(place.refuse(&["--out_function_object=/dev/full"]).contains("/dev/full"));
+    assert!(Path::new("/dev/full").exists());
+}
+
+#[test]
+fn a_wrong_field_of_the_config_is_named_with_its_place() {
+    let place = Place::new();
+    std::fs::write(place.path().join("bad.pbtxt"), "feed { bogus: 1 }\n").expect("writable");
+    let message = place.refuse(&["--config=bad.pbtxt"]);
+    assert!(message.contains("1:8"), "{message}");
+    assert!(message.contains("\"tensorflow.tf2xla.Feed\" has no field named \"bogus\""), "{message}");
+}
+
+#[test]
+fn fetch_nodes_are_printed_sorted_and_alone() {
+    let place = Place::new();
+    let config = r#"fetch { id { node_name: "b" } } fetch { id { node_name: "a" } } fetch { id { node_name: "b" output_index: 1 } }"#;
+    std::fs::write(place.path().join("config.pbtxt"), config).expect("writable");
+    let output = succeed(tfcompile(place.path()).args(["--config=config.pbtxt", "--dump_fetch_nodes"]));
+    assert_eq!(output.stdout, b"a,b");
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    let help = succeed(tfcompile(&root()).arg("--help"));
+    let text = String::from_utf8(help.stdout).expect("UTF-8");
+    for flag in ["--graph", "--config", "--cpp_class", "--target_cpu", "--out_header", "--dump_fetch_nodes"] {
+        assert!(text.contains(flag), "{flag}");
+    }
+    let version = succeed(tfcompile(&root()).arg("--version"));
+    assert!(String::from_utf8(version.stdout).expect("UTF-8").starts_with("tfcompile "));
+}
+
+#[test]
+fn xla_flags_are_accepted_with_a_warning() {
+    let place = Place::new();
+    let mut command = tfcompile(place.path());
+    command.args([
+        "--graph=graph.pbtxt",
+        "--config=config.pbtxt",
+        "--cpp_class=Comp",
+        "--xla_cpu_no_such_thing=3",
+    ]);
+    let output = succeed(command.env("XLA_FLAGS", "--xla_cpu_enable_fast_math=true"));
+    let warnings = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(warnings.contains("--xla_cpu_enable_fast_math in XLA_FLAGS is ignored"), "{warnings}");
+    assert!(warnings.contains("--xla_cpu_no_such_thing"), "{warnings}");
+}

@@ -1,0 +1,51 @@
+//! Running the tool and other programs in tests.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The root of the checkout.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
+}
+
+/// The tool, in a directory, without flags from the environment.
+pub fn tfcompile(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tfcompile"));
+    command.current_dir(directory).env_remove("XLA_FLAGS");
+    command
+}
+
+/// Runs a command that must succeed.
+pub fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+/// Runs the tool, which must refuse: exit code 1, one message, nothing written. Returns the message.
+pub fn refuse(command: &mut Command, directory: &Path) -> String {
+    let before = listing(directory);
+    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    let message = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(1), "{command:?}: {message}");
+    assert_eq!(
+        message.matches("INVALID ARGUMENTS: ").count() + message.matches("UNSUPPORTED: ").count(),
+        1,
+        "{message}"
+    );
+    assert_eq!(listing(directory), before, "a failed run leaves nothing behind");
+    message
+}
+
+fn listing(directory: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(directory).expect("readable").map(|e| e.expect("readable").path()).collect();
+    entries.sort();
+    entries
+}

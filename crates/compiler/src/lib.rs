@@ -1,0 +1,49 @@
+//! The façade: from the bytes of a graph and its config to object, header and metadata, or to code in this process.
+//!
+//! Owns the list of passes and the order of the stages, and nothing else: each stage is a crate, and takes the previous
+//! one's result as a parameter. No file is read or written here.
+
+mod aot_build;
+mod back;
+mod front;
+mod in_process;
+mod pipeline;
+
+pub use aot_build::{AotOptions, Outputs, build};
+pub use back::{BackOptions, Compiled, compile_module};
+pub use front::{Front, Input, check_config, import};
+pub use in_process::{Executable, compile_in_process};
+pub use pipeline::pipeline;
+
+use support::{Error, Result};
+
+/// Sees the stages go by, to time or to print them.
+pub trait Observer {
+    /// A stage or a pass has ended; `detail` is what there is to say of it, such as the plan's text, made only if asked.
+    fn ended(&mut self, stage: &str, detail: &dyn Fn() -> String);
+}
+
+/// Sees nothing.
+pub struct NoObserver;
+
+impl Observer for NoObserver {
+    fn ended(&mut self, _stage: &str, _detail: &dyn Fn() -> String) {}
+}
+
+/// Enough for the deepest recursion that bounded inputs cause; only what is touched is ever committed.
+const STACK_BYTES: usize = 128 << 20;
+
+/// Runs a compilation on a stack of its own. A panic in it is a defect of this tool, and becomes an error that says so.
+pub fn guarded<T: Send>(compile: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, compile);
+        let worker = worker.map_err(|e| Error::internal(format!("cannot start a thread: {e}")))?;
+        worker.join().unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            Err(Error::internal(format!(
+                "{text}; this is a defect of tfcompile, please report it with the graph"
+            )))
+        })
+    })
+}

@@ -1,0 +1,27 @@
+//! The passes, in their order.
+
+use passes::{
+    AlgebraicSimplifier, CallInliner, CommonSubexpressionElimination, ConditionalSimplifier, ConstantFolding,
+    DeadCodeElimination, InstructionFusion, Pipeline, TupleSimplifier,
+};
+
+/// The way from imported to optimised HLO.
+pub fn pipeline() -> Pipeline {
+    Pipeline::new(vec![
+        // Everything after sees one flat computation for each region of control flow.
+        Box::new(CallInliner),
+        Box::new(TupleSimplifier),
+        Box::new(AlgebraicSimplifier),
+        Box::new(ConstantFolding::default()),
+        // Folding may make a predicate known, and inlining a branch may make more constants.
+        Box::new(ConditionalSimplifier),
+        Box::new(TupleSimplifier),
+        Box::new(ConstantFolding::default()),
+        Box::new(AlgebraicSimplifier),
+        Box::new(CommonSubexpressionElimination),
+        Box::new(DeadCodeElimination),
+        // Last, so that no pass looks into fusions.
+        Box::new(InstructionFusion::default()),
+        Box::new(DeadCodeElimination),
+    ])
+}
