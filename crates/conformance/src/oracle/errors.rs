@@ -114,7 +114,7 @@ fn refused(output: &Output, culprits: &[&str]) -> Result<String, String> {
 fn is_head(line: &str) -> bool {
     let kind = line.split_once(':').map(|(kind, _)| kind.to_ascii_lowercase());
     let kinds =
-        ["error", "invalid", "invalid arguments", "unsupported", "unimplemented", "internal", "tfcompile"];
+        ["error", "invalid", "invalid arguments", "unsupported", "unimplemented", "internal", "internal error", "tfcompile"];
     kind.is_some_and(|kind| kinds.contains(&kind.as_str()))
 }
 
