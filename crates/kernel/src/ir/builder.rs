@@ -11,6 +11,8 @@ pub struct FunctionBuilder {
     values: IdVec<ValueId, Type>,
     /// The constant that a value is known to be.
     constants: Vec<Option<Constant>>,
+    /// How many regions are open where a value is defined.
+    depths: Vec<usize>,
     /// Open regions, the innermost last.
     open: Vec<Vec<Statement>>,
     linkage: Linkage,
@@ -24,6 +26,7 @@ impl FunctionBuilder {
             parameters: Vec::new(),
             values: IdVec::new(),
             constants: Vec::new(),
+            depths: Vec::new(),
             open: vec![Vec::new()],
             linkage,
         }
@@ -31,7 +34,7 @@ impl FunctionBuilder {
 
     /// Adds a parameter.
     pub fn parameter(&mut self, name: &str, ty: Type, pointer: PointerFacts) -> ValueId {
-        let value = self.define(ty);
+        let value = self.define_at(ty, 1);
         self.parameters.push(Parameter { name: name.to_owned(), value, pointer });
         value
     }
@@ -62,8 +65,43 @@ impl FunctionBuilder {
         }
     }
 
+    /// The constant (in every lane) that a value is known to be.
+    pub fn known_constant(&self, value: ValueId) -> Option<Constant> {
+        self.constants[value.index()]
+    }
+
+    /// How many values there are so far.
+    pub fn value_count(&self) -> usize {
+        self.values.len()
+    }
+
+    /// How many regions are open: 1 in the function's body, one more in each loop or branch.
+    pub fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// How many regions are open where a value is defined.
+    pub fn depth_of(&self, value: ValueId) -> usize {
+        self.depths[value.index()]
+    }
+
+    /// Builds in the open region of a depth: ahead of the loop or branch that is being built there.
+    pub fn outside<R>(&mut self, depth: usize, build: impl FnOnce(&mut Self) -> R) -> R {
+        assert!(depth >= 1 && depth <= self.open.len(), "an open region");
+        let inner = self.open.split_off(depth);
+        let result = build(self);
+        assert_eq!(self.open.len(), depth, "every region is closed");
+        self.open.extend(inner);
+        result
+    }
+
     fn define(&mut self, ty: Type) -> ValueId {
+        self.define_at(ty, self.open.len())
+    }
+
+    fn define_at(&mut self, ty: Type, depth: usize) -> ValueId {
         self.constants.push(None);
+        self.depths.push(depth);
         self.values.push(ty)
     }
 
@@ -296,7 +334,7 @@ impl FunctionBuilder {
         body: impl FnOnce(&mut Self, ValueId, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Vec<ValueId>> {
         assert!(step >= 1, "a loop goes forward");
-        let index = self.define(Type::I64);
+        let index = self.define_at(Type::I64, self.open.len() + 1);
         let carried = self.carry(initial);
         let inner: Vec<ValueId> = carried.iter().map(|c| c.inner).collect();
         let body = self.region(|b| body(b, index, &inner))?;
@@ -359,7 +397,8 @@ impl FunctionBuilder {
     fn carry(&mut self, initial: &[ValueId]) -> Vec<Carried> {
         let carry = |&initial: &ValueId| {
             let ty = self.ty(initial);
-            Carried { inner: self.define(ty), initial, result: self.define(ty) }
+            let inner = self.define_at(ty, self.open.len() + 1);
+            Carried { inner, initial, result: self.define(ty) }
         };
         initial.iter().map(carry).collect()
     }

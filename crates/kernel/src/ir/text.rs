@@ -95,7 +95,11 @@ names!(SCALARS: ScalarType {
 });
 
 fn name_of<T: PartialEq>(table: &'static [(T, &'static str)], op: &T) -> &'static str {
-    table.iter().find(|(candidate, _)| candidate == op).map(|(_, name)| *name).expect("every operation has a name")
+    table
+        .iter()
+        .find(|(candidate, _)| candidate == op)
+        .map(|(_, name)| *name)
+        .expect("every operation has a name")
 }
 
 fn named<T: Copy>(table: &[(T, &str)], name: &str) -> Option<T> {

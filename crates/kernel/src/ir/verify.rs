@@ -81,7 +81,8 @@ impl<'p> Verifier<'p> {
             })?;
         }
         if function.linkage == Linkage::Entry {
-            let one_address = matches!(&function.parameters[..], [p] if function.values[p.value] == Type::PTR);
+            let one_address =
+                matches!(&function.parameters[..], [p] if function.values[p.value] == Type::PTR);
             require(one_address, || "the entry takes one address".to_owned())?;
         }
         self.region(&function.body, &[])?;
@@ -121,9 +122,10 @@ impl<'p> Verifier<'p> {
         require(values.len() == expected.len(), || {
             format!("{what}: {} values, expected {}", values.len(), expected.len())
         })?;
-        values.iter().zip(expected).try_for_each(|(&value, &ty)| {
-            self.used_as(value, ty).map_err(|e| e.context(what))
-        })
+        values
+            .iter()
+            .zip(expected)
+            .try_for_each(|(&value, &ty)| self.used_as(value, ty).map_err(|e| e.context(what)))
     }
 
     /// The statements of a region and its yields.
@@ -131,8 +133,9 @@ impl<'p> Verifier<'p> {
         require(self.scopes.len() <= MAX_NESTING, || format!("more than {MAX_NESTING} nested regions"))?;
         self.scopes.push(Vec::new());
         for statement in &block.statements {
-            self.statement(statement)
-                .map_err(|e| e.context(format_args!("`{}`", text::StatementHead(self.function, statement))))?;
+            self.statement(statement).map_err(|e| {
+                e.context(format_args!("`{}`", text::StatementHead(self.function, statement)))
+            })?;
         }
         self.alike(&block.yields, yields, "yield")?;
         for id in self.scopes.pop().expect("pushed above") {
@@ -391,7 +394,8 @@ fn converts(op: ConvertOp, from: Type, to: Type) -> bool {
     if op == ConvertOp::Bitcast {
         let total = |ty: Type| bits(ty.scalar) as u64 * u64::from(ty.lanes);
         let address = a == ScalarType::Ptr || b == ScalarType::Ptr;
-        return total(from) == total(to) && (!address || matches!(a, ScalarType::I64 | ScalarType::Ptr))
+        return total(from) == total(to)
+            && (!address || matches!(a, ScalarType::I64 | ScalarType::Ptr))
             && (!address || matches!(b, ScalarType::I64 | ScalarType::Ptr));
     }
     let fits = match op {

@@ -1,0 +1,424 @@
+//! From symbolic indices to values, addresses, loads and stores.
+
+use crate::context::{IndexKey, KernelContext, Memory};
+use crate::element::{Element, decode, encode, memory_type, splat};
+use crate::index::{Facts, Index, Position, gcd};
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use support::Result;
+
+/// Whether an index is within bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Containment {
+    Always,
+    Never,
+    /// A `Bool`, in lanes unless the index is the same in all.
+    When(ValueId),
+}
+
+impl KernelContext<'_> {
+    /// The least and the greatest value, over all lanes.
+    pub(crate) fn range(&self, index: &Index) -> (i64, i64) {
+        let (mut min, mut max) = (i128::from(index.offset()), i128::from(index.offset()));
+        let lanes = i128::from(index.lane_stride()) * i128::from(self.lanes.saturating_sub(1));
+        min += lanes.min(0);
+        max += lanes.max(0);
+        for &(value, factor) in index.terms().iter().chain(index.vectors()) {
+            let facts = self.facts_of(value);
+            let (a, b) =
+                (i128::from(facts.min) * i128::from(factor), i128::from(facts.max) * i128::from(factor));
+            min += a.min(b);
+            max += a.max(b);
+        }
+        let saturate = |v: i128| v.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        (saturate(min), saturate(max))
+    }
+
+    fn facts_of(&self, value: ValueId) -> Facts {
+        self.facts.get(&value).copied().unwrap_or(Facts::UNKNOWN)
+    }
+
+    /// A divisor of all values of the scalar terms.
+    fn divisor_of_terms(&self, index: &Index) -> i64 {
+        index.terms().iter().fold(0, |d, &(v, f)| gcd(d, f.saturating_mul(self.facts_of(v).multiple)))
+    }
+
+    /// The value of an index that all lanes share: a scalar `I64`. Its parts are added where they are known.
+    pub fn scalar_value(&mut self, b: &mut FunctionBuilder, index: &Index) -> Result<ValueId> {
+        let key = IndexKey::Scalar(index.clone());
+        if let Some(value) = self.known_index(&key) {
+            return Ok(value);
+        }
+        let mut terms: Vec<(ValueId, i64)> = index.terms().to_vec();
+        terms.sort_by_key(|&(value, _)| b.depth_of(value));
+        let mut sum = self.at(b, 1, |b| b.index(index.offset()));
+        for (value, factor) in terms {
+            let depth = self.depth_of(b, [value, sum]);
+            sum = self.at(b, depth, |b| {
+                let product = b.mul_constant(value, factor);
+                b.add(sum, product)
+            });
+        }
+        let (min, max) = self.range(index);
+        self.facts.insert(sum, Facts { min, max, multiple: 1 });
+        self.remember_index(b, key, sum)
+    }
+
+    /// The value of an index in so many lanes.
+    pub fn vector_value(&mut self, b: &mut FunctionBuilder, index: &Index, lanes: u32) -> Result<ValueId> {
+        let uniform = self.scalar_value(b, &index.uniform_part())?;
+        if lanes == 1 {
+            return Ok(uniform);
+        }
+        let key = IndexKey::Vector(index.clone(), lanes);
+        if let Some(value) = self.known_index(&key) {
+            return Ok(value);
+        }
+        let depth = self.depth_of(b, index.vectors().iter().map(|&(v, _)| v).chain([uniform]));
+        let value = self.at(b, depth, |b| {
+            let ty = Type::vector(ScalarType::I64, lanes);
+            let mut sum = splat(b, uniform, lanes);
+            if index.lane_stride() != 0 {
+                let lane = b.iota(ScalarType::I64, lanes);
+                let stride = b.integer(ty, index.lane_stride());
+                let offset = b.mul(lane, stride);
+                sum = b.add(sum, offset);
+            }
+            for &(vector, factor) in index.vectors() {
+                let factor_value = b.integer(ty, factor);
+                let product = if factor == 1 { vector } else { b.mul(vector, factor_value) };
+                sum = b.add(sum, product);
+            }
+            sum
+        });
+        self.remember_index(b, key, value)
+    }
+
+    /// Quotient and rest by a positive constant; the index is not negative.
+    pub(crate) fn div_rem(
+        &mut self,
+        b: &mut FunctionBuilder,
+        index: &Index,
+        divisor: i64,
+    ) -> Result<(Index, Index)> {
+        if divisor == 1 {
+            return Ok((index.clone(), Index::default()));
+        }
+        let (quotient, rest) = index.split(divisor);
+        let (min, max) = self.range(&rest);
+        if 0 <= min && max < divisor {
+            return Ok((quotient, rest));
+        }
+        // All but `offset` is a multiple of `unit`, so lanes that stay within a unit share the quotient.
+        let unit = gcd(divisor, self.divisor_of_terms(&rest));
+        let offset = rest.offset().rem_euclid(unit);
+        let last = rest.lane_stride().saturating_mul(i64::from(self.lanes) - 1).saturating_add(offset);
+        let (shared, own) = if rest.vectors().is_empty() && rest.lane_stride() >= 0 && last < unit {
+            let own = Index::lanes(rest.lane_stride()).plus_constant(offset);
+            (rest.uniform_part().plus_constant(-offset), own)
+        } else {
+            (rest, Index::default())
+        };
+        let (q, r) = self.divide(b, &shared, divisor, unit)?;
+        Ok((quotient.plus(&q), r.plus(&own)))
+    }
+
+    fn divide(
+        &mut self,
+        b: &mut FunctionBuilder,
+        index: &Index,
+        divisor: i64,
+        unit: i64,
+    ) -> Result<(Index, Index)> {
+        let lanes = if index.is_uniform() { 1 } else { self.lanes };
+        let wrap = if lanes == 1 { Index::scalar } else { Index::vector };
+        let quotient_key = IndexKey::Quotient(index.clone(), divisor, lanes);
+        let rest_key = IndexKey::Rest(index.clone(), divisor, lanes);
+        if let (Some(q), Some(r)) = (self.known_index(&quotient_key), self.known_index(&rest_key)) {
+            return Ok((wrap(q), wrap(r)));
+        }
+        let (min, max) = self.range(index);
+        let value =
+            if lanes == 1 { self.scalar_value(b, index)? } else { self.vector_value(b, index, lanes)? };
+        if let Some(known) = b.known_integer(value).filter(|_| lanes == 1) {
+            return Ok((Index::constant(known / divisor), Index::constant(known % divisor)));
+        }
+        let depth = b.depth_of(value);
+        let (q, r) = self.at(b, depth, |b| {
+            // 32 bits divide faster, in vectors above all.
+            let is_narrow = min >= 0 && max <= i64::from(i32::MAX);
+            let scalar = if is_narrow { ScalarType::I32 } else { ScalarType::I64 };
+            let narrow = b.convert(ConvertOp::Truncate, value, scalar);
+            let by = b.integer(b.ty(narrow), divisor);
+            let q = b.binary(BinaryOp::DivideUnsigned, narrow, by);
+            let q = b.convert(ConvertOp::ZeroExtend, q, ScalarType::I64);
+            let by = b.integer(b.ty(q), divisor);
+            let product = b.mul(q, by);
+            (q, b.sub(value, product))
+        });
+        self.facts.insert(q, Facts::range(min.max(0) / divisor, max / divisor));
+        let multiple = if lanes == 1 { unit } else { 1 };
+        self.facts.insert(r, Facts { min: 0, max: divisor - multiple, multiple });
+        self.remember_index(b, quotient_key, q)?;
+        self.remember_index(b, rest_key, r)?;
+        Ok((wrap(q), wrap(r)))
+    }
+
+    /// The nearest index between `low` and `high`.
+    pub(crate) fn clamp(
+        &mut self,
+        b: &mut FunctionBuilder,
+        index: &Index,
+        low: i64,
+        high: i64,
+    ) -> Result<Index> {
+        let (min, max) = self.range(index);
+        if low <= min && max <= high {
+            return Ok(index.clone());
+        }
+        if let Some(constant) = index.as_constant() {
+            return Ok(Index::constant(constant.clamp(low, high)));
+        }
+        let lanes = if index.is_uniform() { 1 } else { self.lanes };
+        let wrap = if lanes == 1 { Index::scalar } else { Index::vector };
+        let key = IndexKey::Clamped(index.clone(), low, high, lanes);
+        if let Some(value) = self.known_index(&key) {
+            return Ok(wrap(value));
+        }
+        let value =
+            if lanes == 1 { self.scalar_value(b, index)? } else { self.vector_value(b, index, lanes)? };
+        let depth = b.depth_of(value);
+        let value = self.at(b, depth, |b| clamp_value(b, value, low, high));
+        self.facts.insert(value, Facts::range(low.max(min.min(high)), high.min(max.max(low))));
+        self.remember_index(b, key, value)?;
+        Ok(wrap(value))
+    }
+
+    /// Whether `low <= index < high`.
+    pub(crate) fn contains(
+        &mut self,
+        b: &mut FunctionBuilder,
+        index: &Index,
+        low: i64,
+        high: i64,
+    ) -> Result<Containment> {
+        let (min, max) = self.range(index);
+        if low <= min && max < high {
+            return Ok(Containment::Always);
+        }
+        if max < low || min >= high {
+            return Ok(Containment::Never);
+        }
+        let lanes = if index.is_uniform() { 1 } else { self.lanes };
+        let value =
+            if lanes == 1 { self.scalar_value(b, index)? } else { self.vector_value(b, index, lanes)? };
+        let depth = b.depth_of(value);
+        Ok(Containment::When(self.at(b, depth, |b| {
+            let ty = b.ty(value);
+            let (first, end) = (b.integer(ty, low), b.integer(ty, high));
+            if min >= low {
+                return b.compare(Predicate::Less, value, end);
+            }
+            let is_above = b.compare(Predicate::GreaterEqual, value, first);
+            if max < high {
+                return is_above;
+            }
+            let is_below = b.compare(Predicate::Less, value, end);
+            b.and(is_above, is_below)
+        })))
+    }
+
+    /// The address of an element, the same in every lane; and its alignment.
+    pub(crate) fn address(
+        &mut self,
+        b: &mut FunctionBuilder,
+        memory: &Memory,
+        index: &Index,
+    ) -> Result<(ValueId, u32)> {
+        let size = memory.shape.element_type.byte_size() as i64;
+        let distance = gcd(self.divisor_of_terms(index), index.offset()).saturating_mul(size);
+        let alignment = match distance {
+            0 => memory.alignment,
+            d => memory.alignment.min(1 << d.trailing_zeros().min(30)),
+        };
+        // A positive constant is left to the addressing mode; the address before it is within the array too.
+        let is_forward = index.terms().iter().all(|&(v, f)| f > 0 && self.facts_of(v).min >= 0);
+        let constant = if is_forward && index.offset() > 0 { index.offset() } else { 0 };
+        let scalar = self.scalar_value(b, &index.plus_constant(-constant))?;
+        let depth = self.depth_of(b, [memory.pointer, scalar]);
+        let address = self.at(b, depth, |b| {
+            let base = b.offset(memory.pointer, scalar, size);
+            b.offset_bytes(base, constant.saturating_mul(size))
+        });
+        Ok((address, alignment))
+    }
+
+    /// Reads the elements at a position, in register form. Inside of the array in every lane.
+    pub fn load(&mut self, b: &mut FunctionBuilder, memory: &Memory, position: &Position) -> Result<Element> {
+        let index = position.linear(&memory.shape.sizes());
+        let (lanes, stride) = (if index.is_uniform() { 1 } else { self.lanes }, index.stride());
+        let is_complex = memory.shape.element_type.is_complex();
+        match stride {
+            _ if lanes == 1 => self.load_vector(b, memory, &index, 1),
+            Some(1) if !is_complex => self.load_vector(b, memory, &index.uniform_part(), lanes),
+            Some(-1) if !is_complex => {
+                let first = index.uniform_part().plus_constant(1 - i64::from(lanes));
+                let element = self.load_vector(b, memory, &first, lanes)?;
+                let depth = self.depth_of(b, element.values());
+                Ok(self.at(b, depth, |b| element.map(|v| b.shuffle(v, v, (0..lanes).rev().collect()))))
+            }
+            _ => self.load_lanes(b, memory, &index, lanes),
+        }
+    }
+
+    fn load_vector(
+        &mut self,
+        b: &mut FunctionBuilder,
+        memory: &Memory,
+        first: &Index,
+        lanes: u32,
+    ) -> Result<Element> {
+        let (address, alignment) = self.address(b, memory, first)?;
+        let element_type = memory.shape.element_type;
+        let ty = Type::vector(memory_type(element_type), lanes);
+        let depth = b.depth_of(address);
+        Ok(self.at(b, depth, |b| {
+            let raw = b.load(ty, address, alignment);
+            if element_type.is_complex() {
+                let part = ty.scalar.byte_size();
+                let imaginary = b.offset_bytes(address, part as i64);
+                Element::Complex(raw, b.load(ty, imaginary, alignment.min(part as u32)))
+            } else {
+                Element::Real(decode(b, element_type, raw))
+            }
+        }))
+    }
+
+    /// One lane after another.
+    fn load_lanes(
+        &mut self,
+        b: &mut FunctionBuilder,
+        memory: &Memory,
+        index: &Index,
+        lanes: u32,
+    ) -> Result<Element> {
+        let element_type = memory.shape.element_type;
+        let mut gathered: Option<Element> = None;
+        for lane in 0..lanes {
+            let element = self.load_vector_raw(b, memory, index, lane)?;
+            let depth = self
+                .depth_of(b, element.values().into_iter().chain(gathered.iter().flat_map(|g| g.values())));
+            gathered = Some(self.at(b, depth, |b| match gathered {
+                None => element.map(|v| splat(b, v, lanes)),
+                Some(vector) => vector.zip(element, |vector, v| b.insert(vector, lane, v)),
+            }));
+        }
+        let gathered = gathered.expect("at least one lane");
+        let depth = self.depth_of(b, gathered.values());
+        Ok(self.at(b, depth, |b| match gathered {
+            Element::Real(raw) => Element::Real(decode(b, element_type, raw)),
+            complex => complex,
+        }))
+    }
+
+    /// The element of one lane as it is in memory.
+    fn load_vector_raw(
+        &mut self,
+        b: &mut FunctionBuilder,
+        memory: &Memory,
+        index: &Index,
+        lane: u32,
+    ) -> Result<Element> {
+        let index = self.lane_index(b, index, lane)?;
+        let (address, alignment) = self.address(b, memory, &index)?;
+        let ty = Type::scalar(memory_type(memory.shape.element_type));
+        let is_complex = memory.shape.element_type.is_complex();
+        let depth = b.depth_of(address);
+        Ok(self.at(b, depth, |b| {
+            let raw = b.load(ty, address, alignment);
+            if is_complex {
+                let part = ty.scalar.byte_size();
+                let imaginary = b.offset_bytes(address, part as i64);
+                Element::Complex(raw, b.load(ty, imaginary, alignment.min(part as u32)))
+            } else {
+                Element::Real(raw)
+            }
+        }))
+    }
+
+    /// The index of one lane.
+    fn lane_index(&mut self, b: &mut FunctionBuilder, index: &Index, lane: u32) -> Result<Index> {
+        let mut of_lane = index.uniform_part().plus_constant(index.lane_stride() * i64::from(lane));
+        for &(vector, factor) in index.vectors() {
+            let depth = b.depth_of(vector);
+            let scalar = self.at(b, depth, |b| b.extract(vector, lane));
+            let facts = self.facts_of(vector);
+            self.facts.insert(scalar, facts);
+            of_lane = of_lane.plus(&Index::scalar(scalar).times(factor));
+        }
+        Ok(of_lane)
+    }
+
+    /// Writes elements, one in each lane. Never moved out of the region that is open.
+    pub fn store(
+        &mut self,
+        b: &mut FunctionBuilder,
+        memory: &Memory,
+        position: &Position,
+        element: Element,
+    ) -> Result<()> {
+        let element_type = memory.shape.element_type;
+        let index = position.linear(&memory.shape.sizes());
+        let lanes = if index.is_uniform() { 1 } else { self.lanes };
+        let element = self.widen(b, element, lanes)?;
+        if let (Element::Real(value), Some(1)) = (element, index.stride()) {
+            let (address, alignment) = self.address(b, memory, &index.uniform_part())?;
+            let raw = encode(b, element_type, value);
+            b.store(raw, address, alignment);
+            return Ok(());
+        }
+        let raw = element.map(|v| encode(b, element_type, v));
+        for lane in 0..lanes {
+            let index = self.lane_index(b, &index, lane)?;
+            let (address, alignment) = self.address(b, memory, &index)?;
+            let mut at = address;
+            for value in raw.values() {
+                let scalar = b.extract(value, lane);
+                let size = b.ty(scalar).scalar.byte_size();
+                b.store(scalar, at, alignment.min(size as u32));
+                at = b.offset_bytes(at, size as i64);
+            }
+        }
+        Ok(())
+    }
+
+    /// The same element in so many lanes.
+    pub fn widen(&mut self, b: &mut FunctionBuilder, element: Element, lanes: u32) -> Result<Element> {
+        let mut widened = Vec::with_capacity(2);
+        for value in element.values() {
+            if b.ty(value).lanes == lanes {
+                widened.push(value);
+                continue;
+            }
+            let key = IndexKey::Splat(value, lanes);
+            widened.push(match self.known_index(&key) {
+                Some(known) => known,
+                None => {
+                    let depth = b.depth_of(value);
+                    let vector = self.at(b, depth, |b| splat(b, value, lanes));
+                    self.remember_index(b, key, vector)?
+                }
+            });
+        }
+        Ok(Element::from_values(&widened))
+    }
+}
+
+/// Between two constants, as signed numbers.
+pub(crate) fn clamp_value(b: &mut FunctionBuilder, value: ValueId, low: i64, high: i64) -> ValueId {
+    let ty = b.ty(value);
+    let (low, high) = (b.integer(ty, low), b.integer(ty, high));
+    let is_low = b.compare(Predicate::Less, value, low);
+    let raised = b.select(is_low, low, value);
+    let is_high = b.compare(Predicate::Greater, raised, high);
+    b.select(is_high, high, raised)
+}

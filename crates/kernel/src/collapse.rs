@@ -1,0 +1,193 @@
+//! Which neighbouring dimensions of a loop nest may become one loop.
+//!
+//! Two dimensions become one by letting the inner one's index run through both and the outer one's stay 0. Row-major
+//! addresses come out the same wherever both dimensions arrive side by side, and nothing in between looks at either.
+
+use crate::context::KernelContext;
+use hlo::{InstructionId, Op, Traits};
+use plan::Position as Place;
+use std::collections::BTreeSet;
+use support::Result;
+
+/// More pairs of instruction and dimension order than this are not looked at: then nothing is merged.
+const MAX_VISITS: usize = 10_000;
+
+/// A loop of a nest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loop {
+    /// The dimension whose index it runs.
+    pub(crate) dimension: usize,
+    /// How far.
+    pub(crate) extent: i64,
+}
+
+/// For each dimension of an instruction, the dimension of the nest that it follows.
+type Follows = Vec<Option<usize>>;
+
+/// The loops over the dimensions of `sizes`, the outermost first, where `starts` are evaluated at the nest's indices.
+/// Dimensions of different `kinds` stay apart.
+pub(crate) fn loops(
+    cx: &KernelContext<'_>,
+    starts: &[InstructionId],
+    sizes: &[i64],
+    kinds: &[bool],
+) -> Result<Vec<Loop>> {
+    let wide: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] != 1).collect();
+    let mut walk =
+        Walk { cx, wide: &wide, mergeable: vec![true; wide.len().saturating_sub(1)], seen: BTreeSet::new() };
+    for (k, pair) in wide.windows(2).enumerate() {
+        walk.mergeable[k] = kinds[pair[0]] == kinds[pair[1]];
+    }
+    for &start in starts {
+        walk.visit_all(start, (0..sizes.len()).map(Some).collect())?;
+    }
+    let mut loops: Vec<Loop> = Vec::new();
+    for (k, &dimension) in wide.iter().enumerate() {
+        let extent = sizes[dimension];
+        match loops.last_mut() {
+            Some(last) if walk.mergeable[k - 1] => *last = Loop { dimension, extent: last.extent * extent },
+            _ => loops.push(Loop { dimension, extent }),
+        }
+    }
+    Ok(loops)
+}
+
+struct Walk<'c, 'a> {
+    cx: &'c KernelContext<'a>,
+    /// The nest's dimensions that are not 1.
+    wide: &'c [usize],
+    /// Whether a wide dimension and the next may be merged.
+    mergeable: Vec<bool>,
+    seen: BTreeSet<(InstructionId, Follows)>,
+}
+
+impl Walk<'_, '_> {
+    fn visit_all(&mut self, start: InstructionId, follows: Follows) -> Result<()> {
+        let mut pending = vec![(start, follows)];
+        while let Some((id, follows)) = pending.pop() {
+            if !self.seen.insert((id, follows.clone())) {
+                continue;
+            }
+            if self.seen.len() > MAX_VISITS {
+                self.mergeable.fill(false);
+                return Ok(());
+            }
+            self.visit(id, &follows, &mut pending)?;
+        }
+        Ok(())
+    }
+
+    fn visit(
+        &mut self,
+        id: InstructionId,
+        follows: &Follows,
+        pending: &mut Vec<(InstructionId, Follows)>,
+    ) -> Result<()> {
+        if self.cx.fusion.position(id) != Place::Inside {
+            self.require_order(id, follows, |_, _| true);
+            return Ok(());
+        }
+        let instruction = &self.cx.fusion.body[id];
+        let operands = instruction.operands();
+        let op = instruction.op();
+        let same = |operand: InstructionId| match self.cx.shape(operand) {
+            Ok(shape) if shape.rank() == follows.len() => follows.clone(),
+            _ => Vec::new(),
+        };
+        let is_elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE)
+            || matches!(
+                op,
+                Op::Clamp {} | Op::Map { .. } | Op::OptimizationBarrier {} | Op::AddDependency {}
+            );
+        match op {
+            _ if is_elementwise => pending.extend(operands.iter().map(|&o| (o, same(o)))),
+            Op::Constant { literal } => {
+                if !literal.is_splat() {
+                    self.require_order(id, follows, |_, _| true);
+                }
+            }
+            Op::GetTupleElement { .. } => self.require_order(id, follows, |_, _| true),
+            Op::Broadcast { dimensions } => {
+                pending.push((operands[0], dimensions.iter().map(|&d| follows[d]).collect()));
+            }
+            Op::Transpose { dimensions } => {
+                let mut moved = vec![None; follows.len()];
+                dimensions.iter().zip(follows).for_each(|(&d, &f)| moved[d] = f);
+                pending.push((operands[0], moved));
+            }
+            Op::Reshape {} | Op::Bitcast {} => self.visit_reshape(id, follows, pending)?,
+            Op::Slice { slice } => {
+                let operand = self.cx.shape(operands[0])?.sizes();
+                let whole =
+                    |d: usize| slice[d].start == 0 && slice[d].limit == operand[d] && slice[d].stride == 1;
+                self.require_order(id, follows, |outer, inner| slice[outer].stride == 1 && whole(inner));
+                pending.push((operands[0], follows.clone()));
+            }
+            Op::DynamicSlice { dynamic_slice_sizes } => {
+                let operand = self.cx.shape(operands[0])?.sizes();
+                self.require_order(id, follows, |_, inner| dynamic_slice_sizes[inner] == operand[inner]);
+                pending.push((operands[0], follows.clone()));
+            }
+            Op::Reverse { dimensions } => {
+                self.require_order(id, follows, |o, i| !dimensions.contains(&o) && !dimensions.contains(&i));
+                pending.push((operands[0], follows.clone()));
+            }
+            Op::Iota { iota_dimension } => {
+                self.require_order(id, follows, |o, i| *iota_dimension != o && *iota_dimension != i);
+            }
+            Op::Pad { padding } => {
+                let is_plain = |d: usize| padding.dimensions[d] == hlo::PaddingDimension::default();
+                self.require_order(id, follows, |outer, inner| is_plain(outer) && is_plain(inner));
+                pending.push((operands[0], follows.clone()));
+            }
+            Op::Concatenate { dimension } => {
+                self.require_order(id, follows, |outer, inner| *dimension != outer && *dimension != inner);
+                pending.extend(operands.iter().map(|&o| (o, follows.clone())));
+            }
+            // A contraction whose tiles the caller lays out, and opcodes that look at each index.
+            _ => self.require_order(id, follows, |_, _| false),
+        }
+        Ok(())
+    }
+
+    /// A reshape of memory keeps the element's number. Elsewhere the dimensions must survive as they are.
+    fn visit_reshape(
+        &mut self,
+        id: InstructionId,
+        follows: &Follows,
+        pending: &mut Vec<(InstructionId, Follows)>,
+    ) -> Result<()> {
+        let operand = self.cx.fusion.body[id].operands()[0];
+        self.require_order(id, follows, |_, _| true);
+        if self.cx.fusion.position(operand) != Place::Inside {
+            return Ok(());
+        }
+        let (from, to) = (self.cx.shape(operand)?.sizes(), self.cx.shape(id)?.sizes());
+        let mut kept = to.iter().zip(follows).filter(|(size, _)| **size != 1);
+        let is_squeeze = from.iter().filter(|s| **s != 1).eq(to.iter().filter(|s| **s != 1));
+        if is_squeeze {
+            let moved = from.iter().map(|&s| if s == 1 { None } else { kept.next().and_then(|(_, f)| *f) });
+            pending.push((operand, moved.collect()));
+        } else {
+            self.require_order(id, follows, |_, _| false);
+        }
+        Ok(())
+    }
+
+    /// Keeps pairs apart that do not arrive side by side in order, or that `allows` (outer and inner dimension here)
+    /// refuses; pairs of which nothing arrives are free.
+    fn require_order(&mut self, id: InstructionId, follows: &Follows, allows: impl Fn(usize, usize) -> bool) {
+        let sizes = self.cx.shape(id).map(|s| s.sizes()).unwrap_or_default();
+        let here: Vec<usize> = (0..follows.len()).filter(|&d| sizes.get(d) != Some(&1)).collect();
+        for k in 0..self.mergeable.len() {
+            let (outer, inner) = (self.wide[k], self.wide[k + 1]);
+            let at = |of: usize| here.iter().position(|&d| follows[d] == Some(of));
+            let is_free = match (at(outer), at(inner)) {
+                (None, None) => true,
+                (Some(o), Some(i)) => i == o + 1 && allows(here[o], here[i]),
+                _ => false,
+            };
+            self.mergeable[k] &= is_free;
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! What a kernel in the making knows: its memory, the regions that are open, and the values it has already computed.
+//!
+//! Values are computed in the outermost region where their operands exist, and once in each region: loop-invariant
+//! work leaves its loops here, for nothing behind this crate moves it.
+
+use crate::element::Element;
+use crate::index::{Facts, Index, Position};
+use crate::ir::{FunctionBuilder, ValueId};
+use hlo::{InstructionId, Module};
+use plan::{Fusion, InstructionPlan};
+use shape::{ArrayShape, Literal, ShapeIndex};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+use target::Target;
+
+/// A kernel larger than this many values is refused: what a fusion duplicates has no other bound.
+const MAX_VALUES: usize = 400_000;
+
+/// An array in memory.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Its first byte.
+    pub pointer: ValueId,
+    /// Element type and dimensions, row-major.
+    pub shape: ArrayShape,
+    /// Bytes; a power of two that divides the address.
+    pub alignment: u32,
+}
+
+/// What an operand of the kernel is.
+#[derive(Clone, Debug)]
+pub(crate) enum Operand {
+    /// An array in memory.
+    Memory(Memory),
+    /// A constant with the same element everywhere: an immediate.
+    Splat(Literal),
+}
+
+/// A kernel in the making. The function builder goes with it, as an argument of its own.
+pub struct KernelContext<'a> {
+    /// The module.
+    pub module: &'a Module,
+    /// The machine.
+    pub target: &'a Target,
+    /// What the kernel computes.
+    pub fusion: Fusion<'a>,
+    /// How.
+    pub plan: &'a InstructionPlan,
+    /// The leaves of the result.
+    pub results: Vec<Memory>,
+    /// Packed constants: their first bytes, 64-byte aligned, in the plan's order.
+    pub packed: Vec<ValueId>,
+    /// The scratch's first byte, 64-byte aligned, if the plan asks for some.
+    pub scratch: Option<ValueId>,
+    /// Whether a result shares memory with an operand.
+    pub is_in_place: bool,
+    /// How many lanes an index with a stride has.
+    pub lanes: u32,
+    pub(crate) operands: BTreeMap<(usize, ShapeIndex), Operand>,
+    /// Parameters that are called with one and the same address.
+    pub(crate) same_memory: BTreeSet<(ValueId, ValueId)>,
+    pub(crate) facts: BTreeMap<ValueId, Facts>,
+    /// Values that stand for instructions, whatever the position.
+    pub(crate) provided: BTreeMap<InstructionId, Element>,
+    frames: Vec<Frame>,
+    /// What depends on a provided instruction.
+    dependents: BTreeMap<InstructionId, BTreeSet<InstructionId>>,
+    /// Nothing is computed further out than this depth.
+    floor: usize,
+}
+
+/// What is known in one region.
+#[derive(Debug)]
+struct Frame {
+    depth: usize,
+    /// The provided instruction whose dependents alone are kept here.
+    of: Option<InstructionId>,
+    elements: BTreeMap<ElementKey, Element>,
+    indices: BTreeMap<IndexKey, ValueId>,
+}
+
+type ElementKey = (InstructionId, u32, Position);
+
+/// A value derived from an index.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum IndexKey {
+    /// The index itself, the same in every lane.
+    Scalar(Index),
+    /// The index in so many lanes.
+    Vector(Index, u32),
+    /// The quotient by a constant.
+    Quotient(Index, i64, u32),
+    /// The rest of that.
+    Rest(Index, i64, u32),
+    /// Between two constants.
+    Clamped(Index, i64, i64, u32),
+    /// An element as an index between 0 and a constant.
+    Start(ValueId, i64),
+    /// A scalar in so many lanes.
+    Splat(ValueId, u32),
+}
+
+impl<'a> KernelContext<'a> {
+    pub(crate) fn new(
+        module: &'a Module,
+        target: &'a Target,
+        fusion: Fusion<'a>,
+        plan: &'a InstructionPlan,
+    ) -> Self {
+        Self {
+            module,
+            target,
+            fusion,
+            plan,
+            results: Vec::new(),
+            packed: Vec::new(),
+            scratch: None,
+            is_in_place: false,
+            lanes: 1,
+            operands: BTreeMap::new(),
+            same_memory: BTreeSet::new(),
+            facts: BTreeMap::new(),
+            provided: BTreeMap::new(),
+            frames: vec![Frame::new(1, None)],
+            dependents: BTreeMap::new(),
+            floor: 1,
+        }
+    }
+
+    /// The memory of an array operand. An error if it has none: it is an immediate, or packed.
+    pub fn operand(&self, number: usize) -> Result<&Memory> {
+        match self.operands.get(&(number, Vec::new())) {
+            Some(Operand::Memory(memory)) => Ok(memory),
+            _ => Err(Error::internal(format!("operand {number} is no array in memory"))),
+        }
+    }
+
+    /// Whether an operand's memory is a result's.
+    pub(crate) fn is_same_memory(&self, operand: ValueId, result: ValueId) -> bool {
+        self.same_memory.contains(&(operand, result))
+    }
+
+    /// The shape of an array instruction of the body.
+    pub(crate) fn shape(&self, id: InstructionId) -> Result<&'a ArrayShape> {
+        let body = self.fusion.body;
+        let shape = body[id].shape();
+        shape.as_array().ok_or_else(|| Error::internal(format!("{} is no array", body[id].name())))
+    }
+
+    /// Runs `body` for `begin`, `begin + step`, ... below `end`, as a loop, or in place if it runs once.
+    pub fn for_range(
+        &mut self,
+        b: &mut FunctionBuilder,
+        begin: i64,
+        end: i64,
+        step: i64,
+        mut body: impl FnMut(&mut Self, &mut FunctionBuilder, Index) -> Result<()>,
+    ) -> Result<()> {
+        self.for_range_carrying(b, (begin, end, step), &[], |cx, b, i, _| body(cx, b, i).map(|()| Vec::new()))
+            .map(|_| ())
+    }
+
+    /// As [`Self::for_range`] over `(begin, end, step)`, with values from iteration to iteration.
+    pub fn for_range_carrying(
+        &mut self,
+        b: &mut FunctionBuilder,
+        (begin, end, step): (i64, i64, i64),
+        initial: &[ValueId],
+        mut body: impl FnMut(&mut Self, &mut FunctionBuilder, Index, &[ValueId]) -> Result<Vec<ValueId>>,
+    ) -> Result<Vec<ValueId>> {
+        if begin >= end {
+            return Ok(initial.to_vec());
+        }
+        if begin + step >= end {
+            return body(self, b, Index::constant(begin), initial);
+        }
+        let last = begin + (end - 1 - begin) / step * step;
+        let (from, to) = (b.index(begin), b.index(end));
+        b.for_carrying(from, to, step, initial, |b, index, carried| {
+            let facts = Facts { min: begin, max: last, multiple: crate::index::gcd(begin, step) };
+            self.facts.insert(index, facts);
+            self.scoped(b, |cx, b| body(cx, b, Index::scalar(index), carried))
+        })
+    }
+
+    /// A loop to a bound that is known at run time only; the index is below `limit`.
+    pub(crate) fn for_dynamic(
+        &mut self,
+        b: &mut FunctionBuilder,
+        begin: ValueId,
+        end: ValueId,
+        limit: i64,
+        initial: &[ValueId],
+        body: impl FnOnce(&mut Self, &mut FunctionBuilder, ValueId, &[ValueId]) -> Result<Vec<ValueId>>,
+    ) -> Result<Vec<ValueId>> {
+        b.for_carrying(begin, end, 1, initial, |b, index, carried| {
+            self.facts.insert(index, Facts::range(0, limit - 1));
+            self.scoped(b, |cx, b| body(cx, b, index, carried))
+        })
+    }
+
+    /// A region that runs only if the condition holds; nothing of it is computed outside.
+    pub(crate) fn if_then(
+        &mut self,
+        b: &mut FunctionBuilder,
+        condition: ValueId,
+        then: impl FnOnce(&mut Self, &mut FunctionBuilder) -> Result<()>,
+    ) -> Result<()> {
+        b.if_then(condition, |b| {
+            let floor = std::mem::replace(&mut self.floor, b.depth());
+            let result = self.scoped(b, then);
+            self.floor = floor;
+            result
+        })
+    }
+
+    /// Runs `body` in the region that has just been opened; what it computes in there is forgotten afterwards.
+    pub fn scoped<R>(
+        &mut self,
+        b: &mut FunctionBuilder,
+        body: impl FnOnce(&mut Self, &mut FunctionBuilder) -> R,
+    ) -> R {
+        self.frames.push(Frame::new(b.depth(), None));
+        let result = body(self, b);
+        self.frames.pop();
+        result
+    }
+
+    /// Evaluates the body's root at a position, with the value of one instruction given: the epilogue of a contraction.
+    /// What depends on the value is forgotten afterwards.
+    pub fn epilogue(
+        &mut self,
+        b: &mut FunctionBuilder,
+        instruction: InstructionId,
+        value: Element,
+        position: &Position,
+    ) -> Result<Element> {
+        self.dependents.entry(instruction).or_insert_with(|| dependents(&self.fusion, instruction));
+        let before = self.provided.insert(instruction, value);
+        self.frames.push(Frame::new(b.depth(), Some(instruction)));
+        let result = self.element(b, self.fusion.root, position);
+        self.frames.pop();
+        match before {
+            Some(before) => self.provided.insert(instruction, before),
+            None => self.provided.remove(&instruction),
+        };
+        result
+    }
+
+    /// Builds in the region of a depth, or the innermost one if that is further out.
+    pub(crate) fn at<R>(
+        &self,
+        b: &mut FunctionBuilder,
+        depth: usize,
+        build: impl FnOnce(&mut FunctionBuilder) -> R,
+    ) -> R {
+        let depth = depth.max(self.floor);
+        if depth < b.depth() { b.outside(depth, build) } else { build(b) }
+    }
+
+    /// The depth where a value of these operands can be computed.
+    pub(crate) fn depth_of(&self, b: &FunctionBuilder, operands: impl IntoIterator<Item = ValueId>) -> usize {
+        operands.into_iter().map(|v| b.depth_of(v)).max().unwrap_or(1).max(self.floor)
+    }
+
+    pub(crate) fn known_element(&self, id: InstructionId, position: &Position) -> Option<Element> {
+        if let Some(&element) = self.provided.get(&id) {
+            return Some(element);
+        }
+        let key = self.element_key(id, position);
+        self.frames.iter().rev().find_map(|frame| frame.elements.get(&key).copied())
+    }
+
+    pub(crate) fn remember_element(
+        &mut self,
+        b: &FunctionBuilder,
+        id: InstructionId,
+        position: &Position,
+        element: Element,
+    ) -> Result<()> {
+        if b.value_count() > MAX_VALUES {
+            let name = self.fusion.caller[self.fusion.instruction].name();
+            return Err(Error::internal(format!("the kernel of {name} has more than {MAX_VALUES} values")));
+        }
+        let key = self.element_key(id, position);
+        let depth = self.depth_of(b, element.values());
+        self.frame(depth, Some(id))?.elements.insert(key, element);
+        Ok(())
+    }
+
+    fn element_key(&self, id: InstructionId, position: &Position) -> ElementKey {
+        (id, if position.is_uniform() { 1 } else { self.lanes }, position.clone())
+    }
+
+    pub(crate) fn known_index(&self, key: &IndexKey) -> Option<ValueId> {
+        self.frames.iter().rev().find_map(|frame| frame.indices.get(key).copied())
+    }
+
+    pub(crate) fn remember_index(
+        &mut self,
+        b: &FunctionBuilder,
+        key: IndexKey,
+        value: ValueId,
+    ) -> Result<ValueId> {
+        let depth = b.depth_of(value);
+        self.frame(depth, None)?.indices.insert(key, value);
+        Ok(value)
+    }
+
+    /// The innermost frame of a depth that keeps values of an instruction (or of indices).
+    fn frame(&mut self, depth: usize, id: Option<InstructionId>) -> Result<&mut Frame> {
+        let dependents = &self.dependents;
+        let keeps = |frame: &Frame| match (frame.of, id) {
+            (None, _) => true,
+            (Some(provided), Some(id)) => dependents.get(&provided).is_some_and(|d| d.contains(&id)),
+            (Some(_), None) => false,
+        };
+        let frame = self.frames.iter_mut().rev().find(|frame| frame.depth <= depth && keeps(frame));
+        let frame = frame.filter(|frame| frame.depth == depth);
+        frame.ok_or_else(|| Error::internal("a value of a region that was opened behind the context's back"))
+    }
+}
+
+impl Frame {
+    fn new(depth: usize, of: Option<InstructionId>) -> Self {
+        Self { depth, of, elements: BTreeMap::new(), indices: BTreeMap::new() }
+    }
+}
+
+/// The instructions of the body that need another one.
+fn dependents(fusion: &Fusion<'_>, provided: InstructionId) -> BTreeSet<InstructionId> {
+    let mut dependents = BTreeSet::from([provided]);
+    for id in fusion.instructions() {
+        if fusion.body[id].operands().iter().any(|operand| dependents.contains(operand)) {
+            dependents.insert(id);
+        }
+    }
+    dependents
+}

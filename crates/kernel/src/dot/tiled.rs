@@ -1,0 +1,255 @@
+//! Register tiles: rows times vectors of columns, accumulated over the summands.
+
+use super::{DotElement, DotSurroundings, Product, multiply_add, scalar_type, zero};
+use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use plan::{DotPlan, Packing};
+use support::Result;
+
+/// A vector of columns within a tile.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Its first column, from the tile's.
+    offset: i64,
+    lanes: u32,
+    /// Columns that exist; the others are padding, or are not loaded.
+    valid: u32,
+}
+
+/// Emits the loops over the tiles of one product.
+pub(super) fn emit(
+    b: &mut FunctionBuilder,
+    plan: &DotPlan,
+    product: &Product,
+    surroundings: &mut dyn DotSurroundings,
+) -> Result<()> {
+    if plan.panels_outside {
+        return for_panels(b, plan, &mut |b, panel, column, parts| {
+            for_rows(b, plan, &mut |b, row, rows| {
+                tile(b, plan, product, Place { row, rows, panel, column, parts }, surroundings)
+            })
+        });
+    }
+    for_rows(b, plan, &mut |b, row, rows| {
+        for_panels(b, plan, &mut |b, panel, column, parts| {
+            tile(b, plan, product, Place { row, rows, panel, column, parts }, surroundings)
+        })
+    })
+}
+
+/// Tiles of `tile.rows` rows, then tiles of one row less, so that all rows are covered.
+fn for_rows(
+    b: &mut FunctionBuilder,
+    plan: &DotPlan,
+    body: &mut dyn FnMut(&mut FunctionBuilder, ValueId, u32) -> Result<()>,
+) -> Result<()> {
+    let (m, most) = (plan.shape.m, i64::from(plan.tile.rows));
+    let tiles = (m + most - 1) / most;
+    let smaller = tiles * most - m;
+    let larger = tiles - smaller;
+    let (zero, end) = (b.index(0), b.index(larger));
+    b.for_each(zero, end, 1, |b, tile| {
+        let row = b.mul_constant(tile, most);
+        body(b, row, plan.tile.rows)
+    })?;
+    if smaller == 0 || most == 1 {
+        return Ok(());
+    }
+    let (zero, end) = (b.index(0), b.index(smaller));
+    b.for_each(zero, end, 1, |b, tile| {
+        let row = b.mul_constant(tile, most - 1);
+        let row = b.add_constant(row, larger * most);
+        body(b, row, plan.tile.rows - 1)
+    })
+}
+
+type PanelBody<'b> = &'b mut dyn FnMut(&mut FunctionBuilder, ValueId, ValueId, &[Part]) -> Result<()>;
+
+/// Full panels, then the columns that are left. The body gets the panel's number, its first column, and its vectors.
+fn for_panels(b: &mut FunctionBuilder, plan: &DotPlan, body: PanelBody<'_>) -> Result<()> {
+    let (n, columns) = (plan.shape.n, plan.tile.columns());
+    let lanes = plan.tile.lanes;
+    let (zero, end) = (b.index(0), b.index(n / columns));
+    let full: Vec<Part> = (0..plan.tile.vectors)
+        .map(|v| Part { offset: i64::from(v * lanes), lanes, valid: lanes })
+        .collect();
+    b.for_each(zero, end, 1, |b, panel| {
+        let column = b.mul_constant(panel, columns);
+        body(b, panel, column, &full)
+    })?;
+    let rest = n % columns;
+    if rest == 0 {
+        return Ok(());
+    }
+    let (panel, column) = (b.index(n / columns), b.index(n - rest));
+    body(b, panel, column, &rest_parts(plan, rest))
+}
+
+/// The vectors of the last, narrower panel. Packed panels are padded, so whole vectors are read; of an operand in place
+/// only what exists is: masked where vectors are wide, else in ever smaller vectors.
+fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Part> {
+    let lanes = plan.tile.lanes;
+    let bytes = lanes as usize * plan.accumulator.byte_size();
+    let whole = plan.rhs_packing != Packing::None || bytes >= 32;
+    let (mut parts, mut offset) = (Vec::new(), 0);
+    while offset < rest {
+        let left = rest - offset;
+        let valid = i64::from(lanes).min(left) as u32;
+        let part = if whole || valid == lanes {
+            Part { offset, lanes, valid }
+        } else {
+            let lanes = 1 << valid.ilog2();
+            Part { offset, lanes, valid: lanes }
+        };
+        parts.push(part);
+        offset += i64::from(part.valid);
+    }
+    parts
+}
+
+/// Where a tile stands.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    row: ValueId,
+    rows: u32,
+    panel: ValueId,
+    column: ValueId,
+    parts: &'p [Part],
+}
+
+/// One tile: accumulate, add up, hand over.
+fn tile(
+    b: &mut FunctionBuilder,
+    plan: &DotPlan,
+    product: &Product,
+    place: Place<'_>,
+    surroundings: &mut dyn DotSurroundings,
+) -> Result<()> {
+    let scalar = scalar_type(plan.accumulator)?;
+    let lhs = b.offset(product.lhs, place.row, product.lhs_row);
+    let rhs = match plan.rhs_packing {
+        Packing::None => b.offset(product.rhs, place.column, product.rhs_column),
+        Packing::Constant | Packing::Scratch => {
+            let panel = b.mul_constant(place.panel, plan.tile.columns());
+            b.offset(product.rhs, panel, product.rhs_column)
+        }
+    };
+    let inputs = Inputs { lhs, rhs, product, place, scalar };
+    let sets = i64::from(plan.tile.k_split);
+    let initial: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(b)).collect();
+    let width = initial.len() / sets as usize;
+    // A few summands for each round of the loop; the last ones follow behind it, straight.
+    let unroll = sets.max(if width >= 16 { 2 } else { 4 });
+    let k = plan.shape.k;
+    let (start, end) = (b.index(0), b.index(k - k % unroll));
+    let mut sums = b.for_carrying(start, end, unroll, &initial, |b, index, sums| {
+        let mut sums = sums.to_vec();
+        for step in 0..unroll {
+            let set = (step % sets) as usize;
+            inputs.accumulate(b, index, step, &mut sums[set * width..(set + 1) * width]);
+        }
+        Ok(sums)
+    })?;
+    for step in 0..k % unroll {
+        let set = (step % sets) as usize;
+        inputs.accumulate(b, end, step, &mut sums[set * width..(set + 1) * width]);
+    }
+    let sums = add_sets(b, sums, width);
+    for (position, sum) in sums.into_iter().enumerate() {
+        let (row, part) = (position / place.parts.len(), place.parts[position % place.parts.len()]);
+        let row = b.add_constant(place.row, row as i64);
+        hand_over(b, product, row, place.column, part, sum, surroundings)?;
+    }
+    Ok(())
+}
+
+/// What a tile reads.
+struct Inputs<'p> {
+    lhs: ValueId,
+    rhs: ValueId,
+    product: &'p Product,
+    place: Place<'p>,
+    scalar: ScalarType,
+}
+
+impl Inputs<'_> {
+    fn zeros(&self, b: &mut FunctionBuilder) -> Vec<ValueId> {
+        let mut zeros = Vec::new();
+        for _ in 0..self.place.rows {
+            for part in self.place.parts {
+                zeros.push(zero(b, Type::vector(self.scalar, part.lanes)));
+            }
+        }
+        zeros
+    }
+
+    /// Adds the products of summand `index + step` to the sums, row by row.
+    fn accumulate(&self, b: &mut FunctionBuilder, index: ValueId, step: i64, sums: &mut [ValueId]) {
+        let (lhs_k, rhs_k) = (self.product.lhs_k, self.product.rhs_k);
+        let rhs = b.offset(self.rhs, index, rhs_k);
+        let rhs = b.offset_bytes(rhs, step * rhs_k);
+        let columns: Vec<ValueId> = self.place.parts.iter().map(|part| self.load(b, rhs, *part)).collect();
+        let lhs = b.offset(self.lhs, index, lhs_k);
+        for row in 0..self.place.rows as usize {
+            let pointer = b.offset_bytes(lhs, row as i64 * self.product.lhs_row + step * lhs_k);
+            let element = b.load(Type::scalar(self.scalar), pointer, self.scalar.byte_size() as u32);
+            for (k, (part, &column)) in self.place.parts.iter().zip(&columns).enumerate() {
+                let sum = &mut sums[row * columns.len() + k];
+                let element = b.splat(element, part.lanes);
+                *sum = multiply_add(b, element, column, *sum);
+            }
+        }
+    }
+
+    fn load(&self, b: &mut FunctionBuilder, rhs: ValueId, part: Part) -> ValueId {
+        let ty = Type::vector(self.scalar, part.lanes);
+        let pointer = b.offset_bytes(rhs, part.offset * self.scalar.byte_size() as i64);
+        let is_packed = self.product.rhs_alignment > self.scalar.byte_size() as u32;
+        if part.valid == part.lanes || is_packed {
+            return b.load(ty, pointer, self.product.rhs_alignment);
+        }
+        let lanes = b.iota(ScalarType::I32, part.lanes);
+        let valid = b.integer(Type::vector(ScalarType::I32, part.lanes), i64::from(part.valid));
+        let mask = b.compare(Predicate::Less, lanes, valid);
+        b.load_masked(ty, pointer, self.product.rhs_alignment, mask)
+    }
+}
+
+/// Adds up independent sets of accumulators, pairwise.
+fn add_sets(b: &mut FunctionBuilder, mut sums: Vec<ValueId>, width: usize) -> Vec<ValueId> {
+    while sums.len() > width {
+        let half = sums.len() / 2;
+        let upper = sums.split_off(half);
+        for (sum, other) in sums.iter_mut().zip(upper) {
+            *sum = b.add(*sum, other);
+        }
+    }
+    sums
+}
+
+/// Hands over a vector's valid columns, in pieces whose lanes are powers of two.
+fn hand_over(
+    b: &mut FunctionBuilder,
+    product: &Product,
+    row: ValueId,
+    column: ValueId,
+    part: Part,
+    sum: ValueId,
+    surroundings: &mut dyn DotSurroundings,
+) -> Result<()> {
+    let mut done = 0;
+    while done < part.valid {
+        let lanes = 1 << (part.valid - done).ilog2();
+        let value = if lanes == part.lanes {
+            sum
+        } else if lanes == 1 {
+            b.extract(sum, done)
+        } else {
+            b.shuffle(sum, sum, (done..done + lanes).collect())
+        };
+        let column = b.add_constant(column, part.offset + i64::from(done));
+        let element = DotElement { batch: product.batch, row, column, lanes, values: vec![value] };
+        surroundings.finish(b, &element)?;
+        done += lanes;
+    }
+    Ok(())
+}

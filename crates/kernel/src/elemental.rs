@@ -1,0 +1,272 @@
+//! One opcode on elements in registers: the meaning of every elementwise opcode, for every element type.
+//!
+//! Lanes are independent; all operands have the same number of them. Results are in register form, rounded or wrapped
+//! to their type, so that each instruction rounds by itself.
+
+mod comparison;
+mod complex;
+mod complex_functions;
+mod conversion;
+mod integer;
+mod real;
+
+pub use comparison::{compare, total_order_key};
+pub use conversion::{bits_of, convert, from_bits};
+pub use real::{maximum, minimum};
+
+use crate::element::{Element, normalise, register_type};
+use crate::ir::{BinaryOp, FunctionBuilder, ScalarType, Type, UnaryOp, ValueId};
+use hlo::Op;
+use shape::PrimitiveType;
+use support::{Error, Result};
+use target::Target;
+
+/// The result of an elementwise opcode. `types` are the operands' element types, `result` the result's.
+pub fn emit(
+    b: &mut FunctionBuilder,
+    target: &Target,
+    op: &Op,
+    types: &[PrimitiveType],
+    result: PrimitiveType,
+    operands: &[Element],
+) -> Result<Element> {
+    match op {
+        Op::Abs {}
+        | Op::Acos {}
+        | Op::Acosh {}
+        | Op::Asin {}
+        | Op::Asinh {}
+        | Op::Atanh {}
+        | Op::Cbrt {}
+        | Op::Ceil {}
+        | Op::Cos {}
+        | Op::Cosh {}
+        | Op::CountLeadingZeros {}
+        | Op::Erf {}
+        | Op::Exp {}
+        | Op::Expm1 {}
+        | Op::Floor {}
+        | Op::Imag {}
+        | Op::IsFinite {}
+        | Op::Log {}
+        | Op::Log1p {}
+        | Op::Logistic {}
+        | Op::Negate {}
+        | Op::Not {}
+        | Op::PopulationCount {}
+        | Op::Real {}
+        | Op::RoundNearestAfz {}
+        | Op::RoundNearestEven {}
+        | Op::Rsqrt {}
+        | Op::Sign {}
+        | Op::Sin {}
+        | Op::Sinh {}
+        | Op::Sqrt {}
+        | Op::Tan {}
+        | Op::Tanh {} => unary(b, target, op, types[0], operands[0]),
+        Op::Add {}
+        | Op::And {}
+        | Op::Atan2 {}
+        | Op::Divide {}
+        | Op::Maximum {}
+        | Op::Minimum {}
+        | Op::Multiply {}
+        | Op::Or {}
+        | Op::Power {}
+        | Op::Remainder {}
+        | Op::ShiftLeft {}
+        | Op::ShiftRightArithmetic {}
+        | Op::ShiftRightLogical {}
+        | Op::Subtract {}
+        | Op::Xor {} => binary(b, target, op, types[0], operands[0], operands[1]),
+        Op::Clamp {} => {
+            let raised = binary(b, target, &Op::Maximum {}, result, operands[1], operands[0])?;
+            binary(b, target, &Op::Minimum {}, result, raised, operands[2])
+        }
+        Op::Compare { direction, comparison_type } => {
+            compare(b, *direction, *comparison_type, types[0], operands[0], operands[1]).map(Element::Real)
+        }
+        Op::Complex {} => Ok(Element::Complex(operands[0].real(), operands[1].real())),
+        Op::Convert {} => convert(b, types[0], result, operands[0]),
+        Op::Copy {} | Op::AddDependency {} | Op::Bitcast {} | Op::OptimizationBarrier {} | Op::Reshape {} => {
+            Ok(operands[0])
+        }
+        Op::ReducePrecision { exponent_bits, mantissa_bits } => {
+            let value =
+                real::reduce_precision(b, types[0], *exponent_bits, *mantissa_bits, operands[0].real());
+            Ok(Element::Real(normalise(b, result, value)))
+        }
+        Op::Select {} => {
+            let condition = operands[0].real();
+            Ok(operands[1].zip(operands[2], |x, y| b.select(condition, x, y)))
+        }
+        Op::Constant { literal } => constant(b, literal, 0, 1),
+        Op::BitcastConvert {} => {
+            let bits = bits_of(b, types[0], operands[0].real());
+            Ok(Element::Real(from_bits(b, result, bits)))
+        }
+        Op::AfterAll {}
+        | Op::AllGather { .. }
+        | Op::AllGatherDone { .. }
+        | Op::AllGatherStart { .. }
+        | Op::AllReduce { .. }
+        | Op::AllReduceDone { .. }
+        | Op::AllReduceStart { .. }
+        | Op::AllToAll { .. }
+        | Op::AsyncDone { .. }
+        | Op::AsyncStart { .. }
+        | Op::AsyncUpdate { .. }
+        | Op::BatchNormGrad { .. }
+        | Op::BatchNormInference { .. }
+        | Op::BatchNormTraining { .. }
+        | Op::Broadcast { .. }
+        | Op::Call { .. }
+        | Op::Cholesky { .. }
+        | Op::CollectiveBroadcast { .. }
+        | Op::CollectivePermute { .. }
+        | Op::CollectivePermuteDone { .. }
+        | Op::CollectivePermuteStart { .. }
+        | Op::Concatenate { .. }
+        | Op::Conditional { .. }
+        | Op::Convolution { .. }
+        | Op::CopyDone { .. }
+        | Op::CopyStart { .. }
+        | Op::CustomCall { .. }
+        | Op::Domain { .. }
+        | Op::Dot { .. }
+        | Op::DynamicReshape {}
+        | Op::DynamicSlice { .. }
+        | Op::DynamicUpdateSlice {}
+        | Op::Fft { .. }
+        | Op::Fusion { .. }
+        | Op::Gather { .. }
+        | Op::GetDimensionSize { .. }
+        | Op::GetTupleElement { .. }
+        | Op::Infeed { .. }
+        | Op::Iota { .. }
+        | Op::Map { .. }
+        | Op::Outfeed { .. }
+        | Op::Pad { .. }
+        | Op::Parameter { .. }
+        | Op::PartitionId {}
+        | Op::RaggedAllToAll { .. }
+        | Op::RaggedDot { .. }
+        | Op::Recv { .. }
+        | Op::RecvDone { .. }
+        | Op::Reduce { .. }
+        | Op::ReduceScatter { .. }
+        | Op::ReduceWindow { .. }
+        | Op::ReplicaId {}
+        | Op::Reverse { .. }
+        | Op::Rng { .. }
+        | Op::RngBitGenerator { .. }
+        | Op::RngGetAndUpdateState { .. }
+        | Op::ScaledDot { .. }
+        | Op::Scan { .. }
+        | Op::Scatter { .. }
+        | Op::SelectAndScatter { .. }
+        | Op::Send { .. }
+        | Op::SendDone { .. }
+        | Op::SetDimensionSize { .. }
+        | Op::Slice { .. }
+        | Op::Sort { .. }
+        | Op::StochasticConvert {}
+        | Op::TopK { .. }
+        | Op::Transpose { .. }
+        | Op::TriangularSolve { .. }
+        | Op::Tuple {}
+        | Op::While { .. } => {
+            Err(Error::unsupported(format!("opcode {} element by element", op.opcode().name())))
+        }
+    }
+}
+
+fn unary(
+    b: &mut FunctionBuilder,
+    target: &Target,
+    op: &Op,
+    element_type: PrimitiveType,
+    operand: Element,
+) -> Result<Element> {
+    match element_type {
+        PrimitiveType::Pred => match op {
+            Op::Not {} => Ok(Element::Real(b.unary(UnaryOp::Not, operand.real()))),
+            _ => Err(undefined(op, element_type)),
+        },
+        t if t.is_integer() => integer::unary(b, op, t, operand.real()).map(Element::Real),
+        t if t.is_complex() => complex::unary(b, target, op, t, operand),
+        t => {
+            let value = real::unary(b, target, op, operand.real())?;
+            let keeps_type = !matches!(op, Op::IsFinite {});
+            Ok(Element::Real(if keeps_type { normalise(b, t, value) } else { value }))
+        }
+    }
+}
+
+fn binary(
+    b: &mut FunctionBuilder,
+    target: &Target,
+    op: &Op,
+    element_type: PrimitiveType,
+    lhs: Element,
+    rhs: Element,
+) -> Result<Element> {
+    match element_type {
+        PrimitiveType::Pred => pred_binary(b, op, lhs.real(), rhs.real()).map(Element::Real),
+        t if t.is_integer() => integer::binary(b, op, t, lhs.real(), rhs.real()).map(Element::Real),
+        t if t.is_complex() => complex::binary(b, target, op, t, lhs, rhs),
+        t => {
+            let value = real::binary(b, target, op, lhs.real(), rhs.real())?;
+            Ok(Element::Real(normalise(b, t, value)))
+        }
+    }
+}
+
+/// Arithmetic of truth values is that of integers, with "not zero" as the result.
+fn pred_binary(b: &mut FunctionBuilder, op: &Op, x: ValueId, y: ValueId) -> Result<ValueId> {
+    Ok(match op {
+        Op::Add {} | Op::Maximum {} | Op::Or {} => b.or(x, y),
+        Op::Multiply {} | Op::Minimum {} | Op::And {} => b.and(x, y),
+        Op::Xor {} => b.binary(BinaryOp::Xor, x, y),
+        Op::Power {} => {
+            let not = b.unary(UnaryOp::Not, y);
+            b.or(x, not)
+        }
+        _ => return Err(undefined(op, PrimitiveType::Pred)),
+    })
+}
+
+/// An opcode that has no meaning for an element type.
+fn undefined(op: &Op, element_type: PrimitiveType) -> Error {
+    Error::unsupported(format!("opcode {} of {element_type}", op.opcode().name()))
+}
+
+/// Element `linear` of a constant array, in so many lanes.
+pub fn constant(
+    b: &mut FunctionBuilder,
+    literal: &shape::Literal,
+    linear: usize,
+    lanes: u32,
+) -> Result<Element> {
+    let element_type = match literal {
+        shape::Literal::Array { shape, .. } => shape.element_type,
+        shape::Literal::Tuple(_) => return Err(Error::internal("a tuple constant in registers")),
+    };
+    let ty = Type::vector(register_type(element_type), lanes);
+    Ok(match literal.scalar_at(linear) {
+        shape::Scalar::Pred(value) => Element::Real(b.integer(ty, value.into())),
+        shape::Scalar::Signed(value) => Element::Real(b.integer(ty, value)),
+        // Constants are sign extended from the width of the register.
+        shape::Scalar::Unsigned(value) => Element::Real(b.integer(ty, sign_extended(ty.scalar, value))),
+        shape::Scalar::Float(value) => Element::Real(b.float(ty, value)),
+        shape::Scalar::Complex(re, im) => {
+            let re = b.float(ty, re);
+            Element::Complex(re, b.float(ty, im))
+        }
+    })
+}
+
+fn sign_extended(scalar: ScalarType, value: u64) -> i64 {
+    let unused = 64 - 8 * scalar.byte_size() as u32;
+    (value << unused) as i64 >> unused
+}

@@ -1,0 +1,144 @@
+//! Conversions between all pairs of element types, by value and by bits.
+
+use super::integer;
+use crate::element::{Element, decode, encode, memory_type, normalise, register_type};
+use crate::ir::{ConvertOp, FunctionBuilder, Predicate, ScalarType, ValueId};
+use crate::narrow;
+use shape::PrimitiveType;
+use support::Result;
+
+/// XLA's `convert`: integers wrap, floats saturate to integers with NaN as 0, `pred` asks for "not zero", a complex
+/// number becomes its real part.
+pub fn convert(
+    b: &mut FunctionBuilder,
+    from: PrimitiveType,
+    to: PrimitiveType,
+    operand: Element,
+) -> Result<Element> {
+    if from == to {
+        return Ok(operand);
+    }
+    let part = to.real_part();
+    Ok(match operand {
+        Element::Complex(re, im) if to.is_complex() => {
+            let re = convert_real(b, from.real_part(), part, re);
+            Element::Complex(re, convert_real(b, from.real_part(), part, im))
+        }
+        Element::Complex(re, im) if to == PrimitiveType::Pred => {
+            let re = convert_real(b, from.real_part(), to, re);
+            let im = convert_real(b, from.real_part(), to, im);
+            Element::Real(b.or(re, im))
+        }
+        Element::Complex(value, _) | Element::Real(value) => {
+            let value = convert_real(b, from.real_part(), part, value);
+            if to.is_complex() {
+                let zero = b.float(b.ty(value), 0.0);
+                Element::Complex(value, zero)
+            } else {
+                Element::Real(value)
+            }
+        }
+    })
+}
+
+fn convert_real(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType, x: ValueId) -> ValueId {
+    if from == to {
+        return x;
+    }
+    let ty = b.ty(x);
+    let register = ty.with_scalar(register_type(to));
+    if to == PrimitiveType::Pred {
+        let zero = if ty.scalar.is_float() { b.float(ty, 0.0) } else { b.integer(ty, 0) };
+        return b.compare(Predicate::NotEqual, x, zero);
+    }
+    if from == PrimitiveType::Pred {
+        if to.is_integer() {
+            let value = b.convert(ConvertOp::ZeroExtend, x, register.scalar);
+            return normalise(b, to, value);
+        }
+        let (one, zero) = (b.float(register, 1.0), b.float(register, 0.0));
+        return b.select(x, one, zero);
+    }
+    match (from.is_integer(), to.is_integer()) {
+        (true, true) => {
+            let resized = integer::resize(b, from, register.scalar, x);
+            normalise(b, to, resized)
+        }
+        (true, false) => integer_to_float(b, from, to, x),
+        (false, true) => float_to_integer(b, to, x),
+        (false, false) => float_to_float(b, from, to, x),
+    }
+}
+
+fn integer_to_float(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType, x: ValueId) -> ValueId {
+    let is_narrow = to.byte_size() < 4;
+    // The way over F64 keeps the bits that decide about a tie in the narrow format.
+    let over = if is_narrow && from.bit_width() >= 32 { ScalarType::F64 } else { register_type(to) };
+    let wide = if b.ty(x).scalar.byte_size() < 4 { integer::resize(b, from, ScalarType::I32, x) } else { x };
+    let is_extended = b.ty(wide) != b.ty(x);
+    let op = if from.is_signed_integer() || is_extended {
+        ConvertOp::SignedToFloat
+    } else {
+        ConvertOp::UnsignedToFloat
+    };
+    let value = b.convert(op, wide, over);
+    if !is_narrow {
+        return value;
+    }
+    let value = if over == ScalarType::F64 { narrow::round_to_odd(b, value) } else { value };
+    normalise(b, to, value)
+}
+
+fn float_to_integer(b: &mut FunctionBuilder, to: PrimitiveType, x: ValueId) -> ValueId {
+    let register = register_type(to);
+    if to.is_signed_integer() {
+        let value = b.convert(ConvertOp::FloatToSigned, x, register);
+        if to.bit_width() >= 8 {
+            return value;
+        }
+        let greatest = (1i64 << (to.bit_width() - 1)) - 1;
+        let raised = clip(b, value, -greatest - 1, Predicate::Less);
+        return clip(b, raised, greatest, Predicate::Greater);
+    }
+    let value = b.convert(ConvertOp::FloatToUnsigned, x, register);
+    if to.bit_width() >= 8 { value } else { clip(b, value, (1 << to.bit_width()) - 1, Predicate::Above) }
+}
+
+/// The limit, where the value is beyond it.
+fn clip(b: &mut FunctionBuilder, value: ValueId, limit: i64, beyond: Predicate) -> ValueId {
+    let limit = b.integer(b.ty(value), limit);
+    let is_beyond = b.compare(beyond, value, limit);
+    b.select(is_beyond, limit, value)
+}
+
+fn float_to_float(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType, x: ValueId) -> ValueId {
+    match (register_type(from), register_type(to)) {
+        (ScalarType::F32, ScalarType::F64) => b.convert(ConvertOp::FloatExtend, x, ScalarType::F64),
+        (ScalarType::F64, ScalarType::F32) if to == PrimitiveType::F32 => {
+            b.convert(ConvertOp::FloatTruncate, x, ScalarType::F32)
+        }
+        (ScalarType::F64, _) => {
+            let odd = narrow::round_to_odd(b, x);
+            normalise(b, to, odd)
+        }
+        _ => normalise(b, to, x),
+    }
+}
+
+/// The bits of an element as an integer of its size in memory.
+pub fn bits_of(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
+    let encoded = encode(b, element_type, value);
+    let ty = b.ty(encoded);
+    match ty.scalar {
+        ScalarType::F32 => b.bitcast(encoded, ty.with_scalar(ScalarType::I32)),
+        ScalarType::F64 => b.bitcast(encoded, ty.with_scalar(ScalarType::I64)),
+        _ => encoded,
+    }
+}
+
+/// The element of these bits, an integer of the element's size in memory.
+pub fn from_bits(b: &mut FunctionBuilder, element_type: PrimitiveType, bits: ValueId) -> ValueId {
+    let raw = b.ty(bits).with_scalar(memory_type(element_type));
+    let raw = b.bitcast(bits, raw);
+    decode(b, element_type, raw)
+}

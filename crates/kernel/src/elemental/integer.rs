@@ -1,0 +1,218 @@
+//! Integers of every width, signed and unsigned.
+
+use super::undefined;
+use crate::element::normalise;
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
+use hlo::Op;
+use shape::PrimitiveType;
+use support::Result;
+
+/// A function of one integer.
+pub(super) fn unary(
+    b: &mut FunctionBuilder,
+    op: &Op,
+    element_type: PrimitiveType,
+    x: ValueId,
+) -> Result<ValueId> {
+    let ty = b.ty(x);
+    let zero = b.integer(ty, 0);
+    let value = match op {
+        Op::Abs {} if element_type.is_unsigned_integer() => x,
+        Op::Abs {} => {
+            let negated = b.sub(zero, x);
+            let is_negative = b.compare(Predicate::Less, x, zero);
+            b.select(is_negative, negated, x)
+        }
+        Op::Negate {} => b.sub(zero, x),
+        Op::Not {} => b.unary(UnaryOp::Not, x),
+        Op::Sign {} => {
+            let one = b.integer(ty, 1);
+            let is_zero = b.compare(Predicate::Equal, x, zero);
+            if element_type.is_unsigned_integer() {
+                b.select(is_zero, zero, one)
+            } else {
+                let minus = b.integer(ty, -1);
+                let is_negative = b.compare(Predicate::Less, x, zero);
+                let sign = b.select(is_negative, minus, one);
+                b.select(is_zero, zero, sign)
+            }
+        }
+        Op::PopulationCount {} => {
+            let bits = low_bits(b, element_type, x);
+            b.unary(UnaryOp::PopulationCount, bits)
+        }
+        Op::CountLeadingZeros {} => {
+            let bits = low_bits(b, element_type, x);
+            let zeros = b.unary(UnaryOp::CountLeadingZeros, bits);
+            let unused = ty.scalar.byte_size() as i64 * 8 - i64::from(element_type.bit_width());
+            let unused = b.integer(ty, unused);
+            b.sub(zeros, unused)
+        }
+        Op::Real {} => x,
+        Op::Imag {} => zero,
+        _ => return Err(undefined(op, element_type)),
+    };
+    Ok(normalise(b, element_type, value))
+}
+
+/// The bits of the type alone: without the sign extension of types narrower than a byte.
+fn low_bits(b: &mut FunctionBuilder, element_type: PrimitiveType, x: ValueId) -> ValueId {
+    if element_type.bit_width() >= 8 {
+        return x;
+    }
+    let mask = b.integer(b.ty(x), (1 << element_type.bit_width()) - 1);
+    b.and(x, mask)
+}
+
+/// A function of two integers.
+pub(super) fn binary(
+    b: &mut FunctionBuilder,
+    op: &Op,
+    element_type: PrimitiveType,
+    x: ValueId,
+    y: ValueId,
+) -> Result<ValueId> {
+    let is_signed = element_type.is_signed_integer();
+    let value = match op {
+        Op::Add {} => b.add(x, y),
+        Op::Subtract {} => b.sub(x, y),
+        Op::Multiply {} => b.mul(x, y),
+        Op::And {} => b.and(x, y),
+        Op::Or {} => b.or(x, y),
+        Op::Xor {} => b.binary(BinaryOp::Xor, x, y),
+        Op::Divide {} => divide(b, is_signed, x, y),
+        Op::Remainder {} => remainder(b, is_signed, x, y),
+        Op::Maximum {} => {
+            let above = b.compare(if is_signed { Predicate::Greater } else { Predicate::Above }, x, y);
+            b.select(above, x, y)
+        }
+        Op::Minimum {} => {
+            let below = b.compare(if is_signed { Predicate::Less } else { Predicate::Below }, x, y);
+            b.select(below, x, y)
+        }
+        Op::Power {} => power(b, element_type, x, y)?,
+        Op::ShiftLeft {} => {
+            let zero = b.integer(b.ty(x), 0);
+            shift(b, element_type, BinaryOp::ShiftLeft, x, y, zero)
+        }
+        Op::ShiftRightLogical {} => {
+            let zero = b.integer(b.ty(x), 0);
+            let bits = low_bits(b, element_type, x);
+            shift(b, element_type, BinaryOp::ShiftRightLogical, bits, y, zero)
+        }
+        Op::ShiftRightArithmetic {} => {
+            // An unsigned operand is shifted as the signed number of the same bits.
+            let signed = sign_extended(b, element_type, x);
+            let all = b.integer(b.ty(x), b.ty(x).scalar.byte_size() as i64 * 8 - 1);
+            let sign = b.binary(BinaryOp::ShiftRightArithmetic, signed, all);
+            shift(b, element_type, BinaryOp::ShiftRightArithmetic, signed, y, sign)
+        }
+        _ => return Err(undefined(op, element_type)),
+    };
+    Ok(normalise(b, element_type, value))
+}
+
+fn sign_extended(b: &mut FunctionBuilder, element_type: PrimitiveType, x: ValueId) -> ValueId {
+    match element_type {
+        PrimitiveType::U2 => normalise(b, PrimitiveType::S2, x),
+        PrimitiveType::U4 => normalise(b, PrimitiveType::S4, x),
+        _ => x,
+    }
+}
+
+/// A shift; a distance of the width and more (or negative) gives `beyond`.
+fn shift(
+    b: &mut FunctionBuilder,
+    element_type: PrimitiveType,
+    op: BinaryOp,
+    x: ValueId,
+    distance: ValueId,
+    beyond: ValueId,
+) -> ValueId {
+    let width = b.integer(b.ty(x), i64::from(element_type.bit_width()));
+    let is_within = b.compare(Predicate::Below, distance, width);
+    let zero = b.integer(b.ty(x), 0);
+    let safe = b.select(is_within, distance, zero);
+    let shifted = b.binary(op, x, safe);
+    b.select(is_within, shifted, beyond)
+}
+
+/// A divisor that never traps: 1 for 0, and for -1 if that overflows (the quotient wraps to the dividend then).
+struct Divisor {
+    is_zero: ValueId,
+    safe: ValueId,
+}
+
+fn safe_divisor(b: &mut FunctionBuilder, is_signed: bool, x: ValueId, y: ValueId) -> Divisor {
+    let ty = b.ty(x);
+    let (zero, one) = (b.integer(ty, 0), b.integer(ty, 1));
+    let is_zero = b.compare(Predicate::Equal, y, zero);
+    let mut unsafe_divisor = is_zero;
+    if is_signed {
+        let least = b.integer(ty, i64::MIN >> (64 - 8 * ty.scalar.byte_size()));
+        let minus_one = b.integer(ty, -1);
+        let is_least = b.compare(Predicate::Equal, x, least);
+        let is_minus_one = b.compare(Predicate::Equal, y, minus_one);
+        let overflows = b.and(is_least, is_minus_one);
+        unsafe_divisor = b.or(is_zero, overflows);
+    }
+    Divisor { is_zero, safe: b.select(unsafe_divisor, one, y) }
+}
+
+/// The quotient towards zero; by 0 it is -1 (all ones), and the least number by -1 is itself.
+fn divide(b: &mut FunctionBuilder, is_signed: bool, x: ValueId, y: ValueId) -> ValueId {
+    let divisor = safe_divisor(b, is_signed, x, y);
+    let op = if is_signed { BinaryOp::DivideSigned } else { BinaryOp::DivideUnsigned };
+    let quotient = b.binary(op, x, divisor.safe);
+    let ones = b.integer(b.ty(x), -1);
+    b.select(divisor.is_zero, ones, quotient)
+}
+
+/// The remainder with the dividend's sign; by 0 it is the dividend.
+fn remainder(b: &mut FunctionBuilder, is_signed: bool, x: ValueId, y: ValueId) -> ValueId {
+    let divisor = safe_divisor(b, is_signed, x, y);
+    let op = if is_signed { BinaryOp::RemainderSigned } else { BinaryOp::RemainderUnsigned };
+    let rest = b.binary(op, x, divisor.safe);
+    b.select(divisor.is_zero, x, rest)
+}
+
+/// The power by repeated squaring, wrapping; with a negative exponent those of 1 and -1, else 0.
+fn power(b: &mut FunctionBuilder, element_type: PrimitiveType, x: ValueId, y: ValueId) -> Result<ValueId> {
+    let ty = b.ty(x);
+    let (zero, one) = (b.integer(ty, 0), b.integer(ty, 1));
+    let (begin, end) = (b.index(0), b.index(i64::from(element_type.bit_width())));
+    let results = b.for_carrying(begin, end, 1, &[one, x, y], |b, _, carried| {
+        let [result, square, rest] = carried[..] else { unreachable!("three values are carried") };
+        let low = b.and(rest, one);
+        let is_odd = b.compare(Predicate::NotEqual, low, zero);
+        let product = b.mul(result, square);
+        Ok(vec![
+            b.select(is_odd, product, result),
+            b.mul(square, square),
+            b.binary(BinaryOp::ShiftRightLogical, rest, one),
+        ])
+    })?;
+    if element_type.is_unsigned_integer() {
+        return Ok(results[0]);
+    }
+    let minus_one = b.integer(ty, -1);
+    let low = b.and(y, one);
+    let is_odd = b.compare(Predicate::NotEqual, low, zero);
+    let alternating = b.select(is_odd, minus_one, one);
+    let is_minus_one = b.compare(Predicate::Equal, x, minus_one);
+    let is_one = b.compare(Predicate::Equal, x, one);
+    let unit = b.select(is_one, one, zero);
+    let reciprocal = b.select(is_minus_one, alternating, unit);
+    let is_negative = b.compare(Predicate::Less, y, zero);
+    Ok(b.select(is_negative, reciprocal, results[0]))
+}
+
+/// An integer as another integer type, wrapped.
+pub(super) fn resize(b: &mut FunctionBuilder, from: PrimitiveType, to: ScalarType, x: ValueId) -> ValueId {
+    let have = b.ty(x).scalar;
+    if have.byte_size() >= to.byte_size() {
+        return b.convert(ConvertOp::Truncate, x, to);
+    }
+    let op = if from.is_signed_integer() { ConvertOp::SignExtend } else { ConvertOp::ZeroExtend };
+    b.convert(op, x, to)
+}

@@ -1,0 +1,224 @@
+//! The entry function: calls the kernels in schedule order, and nothing else.
+//!
+//! Its parameter is the frame of the caller; pointers are read from it once, in front of everything else, and only those
+//! that are needed.
+
+use crate::ir::{Function, FunctionBuilder, Linkage, PointerFacts, Predicate, ScalarType, Type, ValueId};
+use crate::lower::Kernels;
+use buffers::{Allocation, BufferAssignment, CopyPair, Schedule, Slice};
+use hlo::{ComputationId, InstructionId, Module, Op};
+use shape::PrimitiveType;
+use std::collections::BTreeMap;
+use support::{Error, Result};
+
+/// Offsets of the frame's fields, in bytes.
+mod frame {
+    pub(super) const ARGS: i64 = 16;
+    pub(super) const RESULTS: i64 = 24;
+    pub(super) const TEMPS: i64 = 32;
+    pub(super) const CONSTANTS: i64 = 40;
+}
+
+/// How deep conditionals and loops may nest.
+const MAX_NESTING: usize = 100;
+
+/// The entry function.
+pub(crate) fn emit(
+    module: &Module,
+    schedule: &Schedule,
+    assignment: &BufferAssignment,
+    kernels: &Kernels,
+    name: &str,
+) -> Result<Function> {
+    let mut b = FunctionBuilder::new(name, Linkage::Entry);
+    let facts = PointerFacts { no_alias: true, read_only: true, alignment: 8 };
+    let frame = b.parameter("frame", Type::PTR, facts);
+    let mut entry = Entry {
+        module,
+        schedule,
+        assignment,
+        kernels,
+        frame,
+        fields: BTreeMap::new(),
+        pointers: BTreeMap::new(),
+    };
+    entry.sequence(&mut b, module.entry(), 0)?;
+    Ok(b.finish())
+}
+
+struct Entry<'a> {
+    module: &'a Module,
+    schedule: &'a Schedule,
+    assignment: &'a BufferAssignment,
+    kernels: &'a Kernels,
+    frame: ValueId,
+    /// Fields of the frame, by offset.
+    fields: BTreeMap<i64, ValueId>,
+    /// Slices, by allocation and offset.
+    pointers: BTreeMap<(Allocation, u64), ValueId>,
+}
+
+impl Entry<'_> {
+    /// Everything of a computation, and the copies at its end.
+    fn sequence(
+        &mut self,
+        b: &mut FunctionBuilder,
+        computation: ComputationId,
+        nesting: usize,
+    ) -> Result<()> {
+        if nesting > MAX_NESTING {
+            return Err(Error::unsupported(format!("control flow nested more than {MAX_NESTING} deep")));
+        }
+        let sequence = self.schedule.sequences.get(&computation);
+        for &instruction in sequence.ok_or_else(|| Error::internal("a computation without a schedule"))? {
+            match self.module[computation][instruction].op() {
+                Op::Conditional { branch_computations } => {
+                    self.conditional(b, computation, instruction, branch_computations, nesting)?;
+                }
+                Op::While { condition, body } => {
+                    self.while_loop(b, computation, instruction, *condition, *body, nesting)?;
+                }
+                _ => self.call(b, computation, instruction),
+            }
+        }
+        let copies = self.assignment.end_copies.get(&computation);
+        copies.into_iter().flatten().for_each(|copy| self.copy(b, copy));
+        Ok(())
+    }
+
+    fn call(&mut self, b: &mut FunctionBuilder, computation: ComputationId, instruction: InstructionId) {
+        let Some(call) = self.kernels.calls.get(&(computation, instruction)) else { return };
+        let arguments = call.arguments.iter().map(|slice| self.pointer(b, slice)).collect();
+        b.call(call.function, arguments);
+    }
+
+    fn conditional(
+        &mut self,
+        b: &mut FunctionBuilder,
+        computation: ComputationId,
+        instruction: InstructionId,
+        branches: &[ComputationId],
+        nesting: usize,
+    ) -> Result<()> {
+        let index = self.module[computation][instruction].operands()[0];
+        let element_type = self.module[computation][index].shape().expect_array().element_type;
+        let slice = self.assignment.slice(computation, index, &[]);
+        let pointer = self.pointer(b, &slice);
+        let number = if element_type == PrimitiveType::Pred {
+            let value = b.load(Type::scalar(ScalarType::I8), pointer, 1);
+            let (zero, first, second) = (b.integer(b.ty(value), 0), b.index(0), b.index(1));
+            let is_true = b.compare(Predicate::NotEqual, value, zero);
+            b.select(is_true, first, second)
+        } else {
+            let value = b.load(Type::scalar(ScalarType::I32), pointer, 4);
+            let wide = b.convert(crate::ir::ConvertOp::SignExtend, value, ScalarType::I64);
+            // Whatever is out of range, negative or not, means the last branch.
+            let (end, last) = (b.index(branches.len() as i64), b.index(branches.len() as i64 - 1));
+            let is_branch = b.compare(Predicate::Below, wide, end);
+            b.select(is_branch, wide, last)
+        };
+        self.branch(b, number, branches, 0, nesting + 1)
+    }
+
+    /// Bisects to the branch of a number; the first of `branches` has the number `first`.
+    fn branch(
+        &mut self,
+        b: &mut FunctionBuilder,
+        number: ValueId,
+        branches: &[ComputationId],
+        first: i64,
+        nesting: usize,
+    ) -> Result<()> {
+        if let [branch] = branches {
+            return self.sequence(b, *branch, nesting);
+        }
+        let (low, high) = branches.split_at(branches.len() / 2);
+        let middle = first + low.len() as i64;
+        let limit = b.index(middle);
+        let is_low = b.compare(Predicate::Less, number, limit);
+        let entry = std::cell::RefCell::new(self);
+        b.if_else(
+            is_low,
+            |b| entry.borrow_mut().branch(b, number, low, first, nesting).map(|()| Vec::new()),
+            |b| entry.borrow_mut().branch(b, number, high, middle, nesting).map(|()| Vec::new()),
+        )
+        .map(|_| ())
+    }
+
+    fn while_loop(
+        &mut self,
+        b: &mut FunctionBuilder,
+        computation: ComputationId,
+        instruction: InstructionId,
+        condition: ComputationId,
+        body: ComputationId,
+        nesting: usize,
+    ) -> Result<()> {
+        let copies = self.assignment.start_copies.get(&(computation, instruction));
+        copies.into_iter().flatten().for_each(|copy| self.copy(b, copy));
+        let root = self.module[condition].root();
+        let verdict = self.assignment.slice(condition, root, &[]);
+        let entry = std::cell::RefCell::new(self);
+        b.while_carrying(
+            &[],
+            |b, _| {
+                let mut entry = entry.borrow_mut();
+                entry.sequence(b, condition, nesting + 1)?;
+                let pointer = entry.pointer(b, &verdict);
+                let value = b.load(Type::scalar(ScalarType::I8), pointer, 1);
+                let zero = b.integer(b.ty(value), 0);
+                Ok(b.compare(Predicate::NotEqual, value, zero))
+            },
+            |b, _| entry.borrow_mut().sequence(b, body, nesting + 1).map(|()| Vec::new()),
+        )
+        .map(|_| ())
+    }
+
+    fn copy(&mut self, b: &mut FunctionBuilder, copy: &CopyPair) {
+        let (to, from) = (self.pointer(b, &copy.to), self.pointer(b, &copy.from));
+        let bytes = b.index(copy.to.size.min(copy.from.size) as i64);
+        b.copy_bytes(to, from, bytes);
+    }
+
+    /// The address of a slice, read in front of everything else.
+    fn pointer(&mut self, b: &mut FunctionBuilder, slice: &Slice) -> ValueId {
+        let key = (slice.allocation, slice.offset);
+        if let Some(&pointer) = self.pointers.get(&key) {
+            return pointer;
+        }
+        let offset = slice.offset as i64;
+        let pointer = match slice.allocation {
+            Allocation::Parameter(number) => self.listed(b, frame::ARGS, number, offset),
+            Allocation::Result(number) => self.listed(b, frame::RESULTS, number, offset),
+            Allocation::Temps => self.in_block(b, frame::TEMPS, offset),
+            Allocation::Constants => self.in_block(b, frame::CONSTANTS, offset),
+        };
+        self.pointers.insert(key, pointer);
+        pointer
+    }
+
+    /// A pointer of a list in the frame, plus an offset.
+    fn listed(&mut self, b: &mut FunctionBuilder, field: i64, number: usize, offset: i64) -> ValueId {
+        let list = self.field(b, field);
+        b.outside(1, |b| {
+            let at = b.offset_bytes(list, 8 * number as i64);
+            let pointer = b.load(Type::PTR, at, 8);
+            b.offset_bytes(pointer, offset)
+        })
+    }
+
+    fn in_block(&mut self, b: &mut FunctionBuilder, field: i64, offset: i64) -> ValueId {
+        let block = self.field(b, field);
+        b.outside(1, |b| b.offset_bytes(block, offset))
+    }
+
+    fn field(&mut self, b: &mut FunctionBuilder, field: i64) -> ValueId {
+        let frame = self.frame;
+        *self.fields.entry(field).or_insert_with(|| {
+            b.outside(1, |b| {
+                let at = b.offset_bytes(frame, field);
+                b.load(Type::PTR, at, 8)
+            })
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! The value of an instruction of the kernel's body at a position, and of everything it needs.
+//!
+//! Reindexing opcodes only change positions, elementwise ones compute, operands are read from memory. A value is
+//! computed once for each position; the walk keeps its own stack, for bodies may be deep.
+
+use crate::context::{KernelContext, Operand};
+use crate::element::Element;
+use crate::elemental;
+use crate::index::Position;
+use crate::ir::FunctionBuilder;
+use hlo::{InstructionId, Op, Traits};
+use plan::Position as Place;
+use shape::{PrimitiveType, ShapeIndex};
+use support::{Error, Result};
+
+/// What is needed to go on.
+pub(crate) enum Step {
+    /// The element.
+    Is(Element),
+    /// Values of other instructions first.
+    Needs(Vec<(InstructionId, Position)>),
+}
+
+/// Values of operands, or the list of those that are not there yet.
+pub(crate) type Available = std::result::Result<Vec<Element>, Vec<(InstructionId, Position)>>;
+
+impl KernelContext<'_> {
+    /// The element of an instruction at a position: one in each lane, or a single one if all lanes have the same.
+    pub fn element(
+        &mut self,
+        b: &mut FunctionBuilder,
+        id: InstructionId,
+        position: &Position,
+    ) -> Result<Element> {
+        let mut stack = vec![(id, position.clone())];
+        while let Some((id, position)) = stack.last().cloned() {
+            if self.known_element(id, &position).is_some() {
+                stack.pop();
+                continue;
+            }
+            match self.step(b, id, &position)? {
+                Step::Needs(more) => stack.extend(more),
+                Step::Is(element) => {
+                    self.remember_element(b, id, &position, element)?;
+                    stack.pop();
+                }
+            }
+        }
+        self.known_element(id, position).ok_or_else(|| Error::internal("an element that was just computed"))
+    }
+
+    /// The values at positions, if all are known.
+    pub(crate) fn available(&self, wanted: &[(InstructionId, Position)]) -> Available {
+        let mut values = Vec::with_capacity(wanted.len());
+        let mut missing = Vec::new();
+        for (id, position) in wanted {
+            match self.known_element(*id, position) {
+                Some(element) => values.push(element),
+                None => missing.push((*id, position.clone())),
+            }
+        }
+        if missing.is_empty() { Ok(values) } else { Err(missing) }
+    }
+
+    /// The operand's leaf that an instruction of the body stands for, if it stands for one.
+    fn operand_leaf(&self, id: InstructionId) -> Option<(usize, ShapeIndex)> {
+        let mut path = ShapeIndex::new();
+        let mut id = id;
+        loop {
+            match self.fusion.position(id) {
+                Place::Operand(number) => return Some((number, path)),
+                Place::Inside => match self.fusion.body[id].op() {
+                    Op::GetTupleElement { index } => {
+                        path.insert(0, *index);
+                        id = self.fusion.body[id].operands()[0];
+                    }
+                    _ => return None,
+                },
+            }
+        }
+    }
+
+    fn step(&mut self, b: &mut FunctionBuilder, id: InstructionId, position: &Position) -> Result<Step> {
+        if let Some(leaf) = self.operand_leaf(id) {
+            return match self.operands.get(&leaf).cloned() {
+                Some(Operand::Memory(memory)) => self.load(b, &memory, position).map(Step::Is),
+                Some(Operand::Splat(literal)) => {
+                    self.at(b, 1, |b| elemental::constant(b, &literal, 0, 1)).map(Step::Is)
+                }
+                None => Err(Error::internal(format!("operand {} of the kernel has no memory", leaf.0))),
+            };
+        }
+        let body = self.fusion.body;
+        let op = body[id].op();
+        if op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {}) {
+            return self.elementwise(b, id, position);
+        }
+        match op {
+            Op::OptimizationBarrier {} | Op::AddDependency {} => {
+                self.forward(&[(body[id].operands()[0], position.clone())])
+            }
+            Op::Constant { literal } => self.constant(b, literal, position),
+            Op::GetTupleElement { index } => {
+                let tuple = &body[body[id].operands()[0]];
+                match tuple.op() {
+                    Op::Tuple {} => self.forward(&[(tuple.operands()[*index], position.clone())]),
+                    other => Err(Error::unsupported(format!(
+                        "an element of {} inside of a kernel",
+                        other.opcode().name()
+                    ))),
+                }
+            }
+            Op::Map { to_apply, .. } => {
+                let wanted: Vec<_> = body[id].operands().iter().map(|&o| (o, position.clone())).collect();
+                match self.available(&wanted) {
+                    Err(missing) => Ok(Step::Needs(missing)),
+                    Ok(values) => {
+                        let results = self.apply(b, *to_apply, &values)?;
+                        results
+                            .first()
+                            .copied()
+                            .map(Step::Is)
+                            .ok_or_else(|| Error::internal("map makes an element"))
+                    }
+                }
+            }
+            _ => self.reindex(b, id, position),
+        }
+    }
+
+    /// The value of another instruction at another position.
+    pub(crate) fn forward(&self, wanted: &[(InstructionId, Position)]) -> Result<Step> {
+        Ok(match self.available(wanted) {
+            Ok(values) => Step::Is(values[0]),
+            Err(missing) => Step::Needs(missing),
+        })
+    }
+
+    /// Scalar operands of `select` and `clamp` apply to all elements.
+    fn elementwise(
+        &mut self,
+        b: &mut FunctionBuilder,
+        id: InstructionId,
+        position: &Position,
+    ) -> Result<Step> {
+        let instruction = &self.fusion.body[id];
+        let result = self.shape(id)?;
+        let mut wanted = Vec::with_capacity(instruction.operands().len());
+        let mut types = Vec::with_capacity(instruction.operands().len());
+        for &operand in instruction.operands() {
+            let shape = self.shape(operand)?;
+            let is_scalar = shape.rank() == 0 && result.rank() > 0;
+            wanted.push((operand, if is_scalar { Position::scalar() } else { position.clone() }));
+            types.push(shape.element_type);
+        }
+        let values = match self.available(&wanted) {
+            Ok(values) => values,
+            Err(missing) => return Ok(Step::Needs(missing)),
+        };
+        self.compute(b, instruction.op(), &types, result.element_type, &values).map(Step::Is)
+    }
+
+    /// An elementwise opcode on values, in as many lanes as the widest has, as far out as they allow.
+    pub(crate) fn compute(
+        &mut self,
+        b: &mut FunctionBuilder,
+        op: &Op,
+        types: &[PrimitiveType],
+        result: PrimitiveType,
+        values: &[Element],
+    ) -> Result<Element> {
+        let lanes = values.iter().map(|v| v.lanes(b)).max().unwrap_or(1);
+        let mut widened = Vec::with_capacity(values.len());
+        for &value in values {
+            widened.push(self.widen(b, value, lanes)?);
+        }
+        let depth = self.depth_of(b, widened.iter().flat_map(|v| v.values()));
+        self.at(b, depth, |b| elemental::emit(b, self.target, op, types, result, &widened))
+    }
+
+    /// A constant inside of the body: an immediate if all elements are equal, else a choice by the index.
+    fn constant(
+        &mut self,
+        b: &mut FunctionBuilder,
+        literal: &shape::Literal,
+        position: &Position,
+    ) -> Result<Step> {
+        let sizes = literal.array_shape().sizes();
+        let count = literal.array_shape().element_count();
+        if literal.is_splat() {
+            return self.at(b, 1, |b| elemental::constant(b, literal, 0, 1)).map(Step::Is);
+        }
+        let index = position.linear(&sizes);
+        if let Some(linear) = index.as_constant() {
+            return self.at(b, 1, |b| elemental::constant(b, literal, linear as usize, 1)).map(Step::Is);
+        }
+        if count > 64 {
+            return Err(Error::internal(format!("a constant of {count} elements inside of a kernel")));
+        }
+        let lanes = if index.is_uniform() { 1 } else { self.lanes };
+        let index = self.vector_value(b, &index, lanes)?;
+        let depth = b.depth_of(index);
+        self.at(b, depth, |b| {
+            let mut chosen = elemental::constant(b, literal, 0, lanes)?;
+            for linear in 1..count {
+                let element = elemental::constant(b, literal, linear as usize, lanes)?;
+                let number = b.integer(b.ty(index), linear);
+                let is_this = b.compare(crate::ir::Predicate::Equal, index, number);
+                chosen = element.zip(chosen, |x, y| b.select(is_this, x, y));
+            }
+            Ok(Step::Is(chosen))
+        })
+    }
+}

@@ -1,0 +1,36 @@
+//! Loop nests: the level between HLO and machine code, and the lowering of each planned fusion to it.
+//!
+//! [`ir`] is the language: functions of structured control flow over scalars and fixed-width vectors. Lowerings build
+//! tiled, vectorised loops explicitly; whoever translates the result (LLVM today) is not asked to vectorise or tile.
+//! Nothing here names LLVM, and nothing chooses a strategy: that is the plan's.
+//!
+//! [`lower`] makes a program of a module with its plan and buffers. A kernel reads like the loop it makes: the loops
+//! ([`mod@loops`], `reduce`, `sort`, ...) ask for elements at symbolic positions; `fused` and `reindex` turn a position
+//! into operand positions; [`elemental`] computes one opcode.
+
+mod addressing;
+mod apply;
+mod collapse;
+mod concatenate;
+mod context;
+pub mod dot;
+mod element;
+pub mod elemental;
+mod entry;
+mod fused;
+pub mod index;
+pub mod ir;
+mod loops;
+mod lower;
+pub mod math;
+pub mod narrow;
+mod random;
+mod reduce;
+mod reindex;
+mod scatter;
+mod sort;
+mod update;
+
+pub use context::{KernelContext, Memory};
+pub use element::{Element, decode, encode, memory_type, normalise, register_type, splat};
+pub use lower::lower;

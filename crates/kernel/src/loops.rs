@@ -1,0 +1,87 @@
+//! Loop nests over a result: each element computed from the operands, vectors along the innermost loop.
+
+use crate::collapse::{self, Loop};
+use crate::context::KernelContext;
+use crate::index::{Index, Position};
+use crate::ir::FunctionBuilder;
+use plan::LoopPlan;
+use support::Result;
+
+/// Bodies up to this size are unrolled over short loops.
+const UNROLL_INSTRUCTIONS: usize = 12;
+/// A loop of so many vectors or fewer is short.
+const UNROLL_VECTORS: i64 = 4;
+
+/// Writes every element of the result.
+pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &LoopPlan) -> Result<()> {
+    let shape = cx.results[0].shape.clone();
+    if shape.element_count() == 0 {
+        return Ok(());
+    }
+    let sizes = shape.sizes();
+    let loops = collapse::loops(cx, &[cx.fusion.root], &sizes, &vec![false; sizes.len()])?;
+    let mut indices = vec![Index::default(); sizes.len()];
+    nest(b, cx, plan, &loops, &mut indices)
+}
+
+fn nest(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &LoopPlan,
+    loops: &[Loop],
+    indices: &mut Vec<Index>,
+) -> Result<()> {
+    match loops {
+        [] => element(b, cx, indices),
+        [innermost] => vectors(b, cx, plan, *innermost, indices),
+        [outer, inner @ ..] => cx.for_range(b, 0, outer.extent, 1, |cx, b, index| {
+            indices[outer.dimension] = index;
+            nest(b, cx, plan, inner, indices)
+        }),
+    }
+}
+
+/// Full vectors, then the rest: by a last vector that overlaps the one before, or one by one where an element that is
+/// written twice would be read in between.
+fn vectors(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &LoopPlan,
+    innermost: Loop,
+    indices: &mut Vec<Index>,
+) -> Result<()> {
+    let lanes = i64::from(plan.lanes);
+    let full = innermost.extent / lanes * lanes;
+    let mut vector = |cx: &mut KernelContext<'_>, b: &mut FunctionBuilder, index: Index| {
+        cx.lanes = plan.lanes;
+        indices[innermost.dimension] = index.plus(&Index::lanes(i64::from(plan.lanes > 1)));
+        let result = element(b, cx, indices);
+        cx.lanes = 1;
+        result
+    };
+    let is_short = full / lanes <= UNROLL_VECTORS && cx.fusion.instructions().len() <= UNROLL_INSTRUCTIONS;
+    if is_short {
+        for begin in (0..full).step_by(lanes as usize) {
+            vector(cx, b, Index::constant(begin))?;
+        }
+    } else {
+        cx.for_range(b, 0, full, lanes, &mut vector)?;
+    }
+    if full == innermost.extent {
+        return Ok(());
+    }
+    if full > 0 && !cx.is_in_place {
+        return vector(cx, b, Index::constant(innermost.extent - lanes));
+    }
+    cx.for_range(b, full, innermost.extent, 1, |cx, b, index| {
+        indices[innermost.dimension] = index;
+        element(b, cx, indices)
+    })
+}
+
+fn element(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, indices: &[Index]) -> Result<()> {
+    let position = Position::Multi(indices.to_vec());
+    let value = cx.element(b, cx.fusion.root, &position)?;
+    let result = cx.results[0].clone();
+    cx.store(b, &result, &position, value)
+}

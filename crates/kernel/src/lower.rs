@@ -1,0 +1,280 @@
+//! Lowers a module: one function for each kernel, and the entry that calls them.
+
+use crate::context::{KernelContext, Memory, Operand};
+use crate::entry;
+use crate::ir::{Function, FunctionBuilder, Linkage, PointerFacts, Program, Type};
+use crate::{concatenate, dot, loops, random, reduce, scatter, sort, update};
+use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
+use hlo::{ComputationId, InstructionId, Module, Op};
+use plan::{Fusion, InstructionPlan, ModulePlan, Position, Strategy};
+use shape::{ArrayShape, Literal, ShapeIndex};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+use target::Target;
+
+/// A kernel with at most this many statements is inlined where it is called.
+const INLINE_STATEMENTS: usize = 40;
+
+/// Lowers a module to a program whose last function, `entry_point`, runs it.
+///
+/// A kernel's parameters are pointers, in this order: the array leaves of its operands that it reads (by operand, then
+/// by leaf), packed constants in the plan's order, the leaves of its result, scratch.
+pub fn lower(
+    module: &Module,
+    plan: &ModulePlan,
+    schedule: &Schedule,
+    assignment: &BufferAssignment,
+    target: &Target,
+    entry_point: &str,
+) -> Result<Program> {
+    let mut program = Program::default();
+    let mut kernels = Kernels::default();
+    let mut names = BTreeSet::from([entry_point.to_owned()]);
+    for (&computation, sequence) in &schedule.sequences {
+        for &instruction in sequence {
+            let plan = &plan.computations[&computation].instructions[&instruction];
+            if matches!(plan.strategy, Strategy::Alias | Strategy::Conditional | Strategy::While) {
+                continue;
+            }
+            let name = unique_name(&mut names, &kernel_name(module, computation, instruction));
+            let kernel = Kernel { module, assignment, target, plan, computation, instruction };
+            let lowered =
+                kernel.lower(name).map_err(|error| describe(module, computation, instruction, error))?;
+            if let Some((function, arguments)) = lowered {
+                let id = program.functions.push(function);
+                kernels.calls.insert((computation, instruction), Call { function: id, arguments });
+            }
+        }
+    }
+    let function = entry::emit(module, schedule, assignment, &kernels, entry_point)?;
+    program.functions.push(function);
+    Ok(program)
+}
+
+/// The calls of kernels; instructions with nothing to do have none.
+#[derive(Debug, Default)]
+pub(crate) struct Kernels {
+    pub(crate) calls: BTreeMap<(ComputationId, InstructionId), Call>,
+}
+
+/// A kernel and what it is called with.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) function: crate::ir::FunctionId,
+    pub(crate) arguments: Vec<Slice>,
+}
+
+/// The instruction's name with that of the source node: `fusion.3_dense/BiasAdd`.
+fn kernel_name(module: &Module, computation: ComputationId, instruction: InstructionId) -> String {
+    let instruction = &module[computation][instruction];
+    let node = match instruction.op() {
+        Op::Fusion { calls, .. } if instruction.metadata().op_name.is_empty() => {
+            &module[*calls][module[*calls].root()].metadata().op_name
+        }
+        _ => &instruction.metadata().op_name,
+    };
+    let name = if node.is_empty() {
+        instruction.name().to_owned()
+    } else {
+        format!("{}_{node}", instruction.name())
+    };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
+    name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
+}
+
+fn unique_name(names: &mut BTreeSet<String>, wish: &str) -> String {
+    let mut name = wish.to_owned();
+    let mut number = 1;
+    while !names.insert(name.clone()) {
+        name = format!("{wish}.{number}");
+        number += 1;
+    }
+    name
+}
+
+fn describe(module: &Module, computation: ComputationId, id: InstructionId, error: Error) -> Error {
+    let instruction = &module[computation][id];
+    let metadata = instruction.metadata();
+    let node = match metadata.op_name.as_str() {
+        "" => String::new(),
+        name => format!(" (node '{name}', op {})", metadata.op_type),
+    };
+    error.context(format!(
+        "{} = {} {}{node}",
+        instruction.name(),
+        instruction.shape(),
+        instruction.opcode().name()
+    ))
+}
+
+/// One instruction that needs code.
+struct Kernel<'a> {
+    module: &'a Module,
+    assignment: &'a BufferAssignment,
+    target: &'a Target,
+    plan: &'a InstructionPlan,
+    computation: ComputationId,
+    instruction: InstructionId,
+}
+
+impl Kernel<'_> {
+    /// The function and its arguments; nothing if there is nothing to do.
+    fn lower(&self, name: String) -> Result<Option<(Function, Vec<Slice>)>> {
+        let fusion = Fusion::of(self.module, &self.module[self.computation], self.instruction)?;
+        let mut b = FunctionBuilder::new(name, Linkage::Internal);
+        let mut cx = KernelContext::new(self.module, self.target, fusion, self.plan);
+        let arguments = self.parameters(&mut b, &mut cx)?;
+        self.emit(&mut b, &mut cx)?;
+        let mut function = b.finish();
+        let statements = count_statements(&function.body);
+        if statements == 0 {
+            return Ok(None);
+        }
+        if statements <= INLINE_STATEMENTS {
+            function.linkage = Linkage::Inline;
+        }
+        Ok(Some((function, arguments)))
+    }
+
+    fn emit(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+        match &self.plan.strategy {
+            Strategy::Loop(plan) => loops::emit(b, cx, plan),
+            Strategy::Reduce(plan) => reduce::emit(b, cx, plan),
+            Strategy::Dot(plan) => dot::emit(b, cx, plan),
+            Strategy::Concatenate => concatenate::emit(b, cx),
+            Strategy::DynamicUpdateSlice => update::emit(b, cx),
+            Strategy::Scatter => scatter::emit(b, cx),
+            Strategy::Sort => sort::emit(b, cx),
+            Strategy::TopK => sort::emit_top_k(b, cx),
+            Strategy::RngBitGenerator => random::emit_bits(b, cx),
+            Strategy::RngGetAndUpdateState => random::emit_state(b, cx),
+            Strategy::Alias | Strategy::Conditional | Strategy::While => {
+                Err(Error::internal("an instruction without a kernel"))
+            }
+        }
+    }
+
+    /// Declares the parameters, in the documented order; the slices to call the kernel with.
+    fn parameters(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<Vec<Slice>> {
+        let operands = self.operand_leaves(cx);
+        let results: Vec<(ShapeIndex, ArrayShape)> =
+            cx.fusion.shape().leaves().into_iter().map(|(index, shape)| (index, shape.clone())).collect();
+        let scratch = self.assignment.scratch.get(&(self.computation, self.instruction)).copied();
+        let written: Vec<Slice> = results
+            .iter()
+            .map(|(index, _)| self.assignment.slice(self.computation, self.instruction, index))
+            .chain(scratch)
+            .collect();
+        let mut arguments = Vec::new();
+        let mut pointers = Vec::new();
+        for (number, index, shape) in operands {
+            let slice = self.assignment.slice(self.computation, cx.fusion.operand(number), &index);
+            let is_shared = written.iter().any(|w| w.overlaps(&slice));
+            cx.is_in_place |= is_shared;
+            let facts =
+                PointerFacts { no_alias: !is_shared, read_only: true, alignment: alignment(&slice, &shape) };
+            let pointer = b.parameter(&leaf_name(&format!("operand{number}"), &index), Type::PTR, facts);
+            let memory = Memory { pointer, shape, alignment: facts.alignment };
+            cx.operands.insert((number, index), Operand::Memory(memory));
+            pointers.push((pointer, slice));
+            arguments.push(slice);
+        }
+        for (position, packed) in self.plan.packed.iter().enumerate() {
+            let slice = self.assignment.packed[&(self.computation, self.instruction, position)];
+            let facts = PointerFacts { no_alias: true, read_only: true, alignment: ALIGNMENT as u32 };
+            cx.packed.push(b.parameter(&format!("packed{}", packed.operand), Type::PTR, facts));
+            arguments.push(slice);
+        }
+        for (index, shape) in results {
+            let slice = self.assignment.slice(self.computation, self.instruction, &index);
+            let facts = PointerFacts {
+                no_alias: !arguments.iter().any(|a: &Slice| a.overlaps(&slice)),
+                read_only: false,
+                alignment: alignment(&slice, &shape),
+            };
+            let pointer = b.parameter(&leaf_name("result", &index), Type::PTR, facts);
+            let same = pointers.iter().filter(|(_, s)| *s == slice);
+            cx.same_memory.extend(same.map(|&(operand, _)| (operand, pointer)));
+            cx.results.push(Memory { pointer, shape, alignment: facts.alignment });
+            arguments.push(slice);
+        }
+        if let Some(slice) = scratch {
+            let facts = PointerFacts { no_alias: true, read_only: false, alignment: ALIGNMENT as u32 };
+            cx.scratch = Some(b.parameter("scratch", Type::PTR, facts));
+            arguments.push(slice);
+        }
+        Ok(arguments)
+    }
+
+    /// The array leaves of operands that the body reads from memory. Constants with one element everywhere become
+    /// immediates.
+    fn operand_leaves(&self, cx: &mut KernelContext<'_>) -> Vec<(usize, ShapeIndex, ArrayShape)> {
+        let fusion = cx.fusion;
+        let mut read = BTreeSet::new();
+        for id in fusion.instructions() {
+            for &operand in fusion.body[id].operands() {
+                if let Position::Operand(number) = fusion.position(operand) {
+                    read.insert(number);
+                }
+            }
+        }
+        if let Position::Operand(number) = fusion.position(fusion.root) {
+            read.insert(number);
+        }
+        let mut leaves = Vec::new();
+        for number in read {
+            if self.plan.packed.iter().any(|p| p.operand == number) {
+                continue;
+            }
+            let operand = &fusion.caller[fusion.operand(number)];
+            if let (Op::Constant { literal: literal @ Literal::Array { shape, .. } }, true) =
+                (operand.op(), reads_elements(&self.plan.strategy))
+                && shape.element_count() > 0
+                && literal.is_splat()
+            {
+                cx.operands.insert((number, Vec::new()), Operand::Splat(literal.clone()));
+                continue;
+            }
+            let shapes = operand.shape().leaves();
+            leaves.extend(shapes.into_iter().map(|(index, shape)| (number, index, shape.clone())));
+        }
+        leaves
+    }
+}
+
+/// Whether a strategy reads operands element by element only, so that an immediate will do.
+fn reads_elements(strategy: &Strategy) -> bool {
+    matches!(strategy, Strategy::Loop(_) | Strategy::Reduce(_))
+}
+
+/// What divides the address of a slice.
+fn alignment(slice: &Slice, shape: &ArrayShape) -> u32 {
+    let element = shape.element_type.real_part().byte_size() as u32;
+    match slice.allocation {
+        Allocation::Parameter(_) => element,
+        Allocation::Result(_) | Allocation::Temps | Allocation::Constants => {
+            let of_offset = 1u64 << slice.offset.trailing_zeros().min(6);
+            of_offset.min(ALIGNMENT) as u32
+        }
+    }
+}
+
+fn leaf_name(stem: &str, index: &[usize]) -> String {
+    index.iter().fold(stem.to_owned(), |name, i| format!("{name}_{i}"))
+}
+
+/// How many statements there are, those in regions included.
+fn count_statements(block: &crate::ir::Block) -> usize {
+    use crate::ir::Statement;
+    let inside = |statement: &Statement| match statement {
+        Statement::For { body, .. } => count_statements(body),
+        Statement::While { condition, body, .. } => count_statements(condition) + count_statements(body),
+        Statement::If { then, otherwise, .. } => count_statements(then) + count_statements(otherwise),
+        Statement::Let(..)
+        | Statement::Store { .. }
+        | Statement::Call { .. }
+        | Statement::CopyBytes { .. }
+        | Statement::FillBytes { .. } => 0,
+    };
+    block.statements.iter().map(|s| 1 + inside(s)).sum()
+}

@@ -1,0 +1,6 @@
+use crate::context::KernelContext;
+use crate::ir::FunctionBuilder;
+use support::*;
+pub(crate) fn emit(_: &mut FunctionBuilder, _: &mut KernelContext<'_>, _: &plan::ReducePlan) -> Result<()> {
+    Err(Error::unsupported("x"))
+}

@@ -1,0 +1,9 @@
+use crate::context::KernelContext;
+use crate::ir::FunctionBuilder;
+use support::*;
+pub(crate) fn emit(_: &mut FunctionBuilder, _: &mut KernelContext<'_>) -> Result<()> {
+    Err(Error::unsupported("x"))
+}
+pub(crate) fn emit_top_k(_: &mut FunctionBuilder, _: &mut KernelContext<'_>) -> Result<()> {
+    Err(Error::unsupported("x"))
+}

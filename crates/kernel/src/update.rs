@@ -1,0 +1,95 @@
+//! Dynamic update of a slice: the operand copied or taken over, then the update written into it.
+
+use crate::context::{KernelContext, Memory};
+use crate::element::Element;
+use crate::index::{Index, Position};
+use crate::ir::FunctionBuilder;
+use support::{Error, Result};
+
+/// Copies what lies before, then writes the update row by row at its clamped start.
+pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+    let result = cx.results[0].clone();
+    copy_operand(b, cx, 0)?;
+    let operands = cx.fusion.body[cx.fusion.root].operands();
+    let update = cx.operand(number_of(cx, operands[1])?)?.clone();
+    if update.shape.element_count() == 0 {
+        return Ok(());
+    }
+    let (sizes, update_sizes) = (result.shape.sizes(), update.shape.sizes());
+    let mut starts = Vec::with_capacity(sizes.len());
+    for (d, (id, position)) in cx.start_operands(&operands[2..], sizes.len())?.into_iter().enumerate() {
+        let element = cx.element(b, id, &position)?;
+        let element_type = cx.shape(id)?.element_type;
+        starts.push(cx.start_index(b, element, element_type, sizes[d] - update_sizes[d])?);
+    }
+    // The dimensions that the update fills lie together with the next slower one.
+    let whole = (0..sizes.len()).rev().take_while(|&d| sizes[d] == update_sizes[d]).count();
+    let rows = sizes.len().saturating_sub(whole + 1);
+    let run: i64 = update_sizes[rows..].iter().product();
+    let mut indices: Vec<Index> = vec![Index::default(); sizes.len()];
+    copy_rows(b, cx, &Rows { result, update, starts, count: rows, run }, 0, &mut indices)
+}
+
+struct Rows {
+    result: Memory,
+    update: Memory,
+    starts: Vec<Index>,
+    /// How many dimensions number the rows.
+    count: usize,
+    /// Elements that lie together.
+    run: i64,
+}
+
+fn copy_rows(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    rows: &Rows,
+    dimension: usize,
+    indices: &mut Vec<Index>,
+) -> Result<()> {
+    if dimension < rows.count {
+        return cx.for_range(b, 0, rows.update.shape.size(dimension), 1, |cx, b, index| {
+            indices[dimension] = index;
+            copy_rows(b, cx, rows, dimension + 1, indices)
+        });
+    }
+    let moved = indices.iter().zip(&rows.starts).map(|(i, s)| i.plus(s)).collect();
+    let size = rows.update.shape.element_type.byte_size() as i64;
+    let to = Position::Multi(moved).linear(&rows.result.shape.sizes());
+    let from = Position::Multi(indices.clone()).linear(&rows.update.shape.sizes());
+    if rows.run == 1 {
+        let element = cx.load(b, &rows.update, &Position::Linear(from))?;
+        return cx.store(b, &rows.result, &Position::Linear(to), element);
+    }
+    let (to, from) = (cx.scalar_value(b, &to)?, cx.scalar_value(b, &from)?);
+    let (to, from) = (b.offset(rows.result.pointer, to, size), b.offset(rows.update.pointer, from, size));
+    let bytes = b.index(rows.run * size);
+    b.copy_bytes(to, from, bytes);
+    Ok(())
+}
+
+/// The number of the kernel's operand that an operand of the root is.
+pub(crate) fn number_of(cx: &KernelContext<'_>, id: hlo::InstructionId) -> Result<usize> {
+    match cx.fusion.position(id) {
+        plan::Position::Operand(number) => Ok(number),
+        plan::Position::Inside => Err(Error::internal("an operand that the kernel computes itself")),
+    }
+}
+
+/// Copies operand `k` of the root to result `k`, unless that is its memory already.
+pub(crate) fn copy_operand(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, k: usize) -> Result<()> {
+    let operand = cx.fusion.body[cx.fusion.root].operands()[k];
+    let memory = cx.operand(number_of(cx, operand)?)?.clone();
+    let result = cx.results[k].clone();
+    if cx.is_same_memory(memory.pointer, result.pointer) {
+        return Ok(());
+    }
+    let bytes = b.index(result.shape.byte_size() as i64);
+    b.copy_bytes(result.pointer, memory.pointer, bytes);
+    Ok(())
+}
+
+/// The values of an element, for loops that carry it.
+pub(crate) fn flatten(elements: &[Element]) -> Vec<crate::ir::ValueId> {
+    elements.iter().flat_map(|e| e.values()).collect()
+}
