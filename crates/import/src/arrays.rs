@@ -229,16 +229,20 @@ fn roll(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut x = cx.input(0)?;
     let sizes = cx.sizes(x);
     let axes = cx.constant_i64s(2)?;
-    let shifts = cx.constant_i64s(1)?;
-    cx.check(axes.len() == shifts.len(), || {
-        format!("there are {} axes but {} shifts", axes.len(), shifts.len())
-    })?;
-    for (&axis, &shift) in axes.iter().zip(&shifts) {
+    let shifts = cx.input(1)?;
+    let count = element_count(&cx.sizes(shifts)).unwrap_or(i64::MAX);
+    cx.check(axes.len() as i64 == count, || format!("there are {} axes but {count} shifts", axes.len()))?;
+    let shifts = cx.reshape(shifts, &[count])?;
+    for (i, &axis) in axes.iter().enumerate() {
         let axis = cx.dimension(axis, sizes.len())?;
         let size = sizes[axis];
-        if size == 0 {
+        if sizes.contains(&0) {
             return Ok(x);
         }
+        let Some(shift) = cx.constant_element(1, i)? else {
+            x = roll_at_run_time(cx, x, shifts, i as i64, axis)?;
+            continue;
+        };
         let cut = size - shift.rem_euclid(size);
         if cut < size {
             let (tail, head) = (cx.slice_in(x, axis, cut, size)?, cx.slice_in(x, axis, 0, cut)?);
@@ -246,6 +250,30 @@ fn roll(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         }
     }
     Ok(x)
+}
+
+/// Two copies in a row hold every rolled array as a slice.
+fn roll_at_run_time(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    shifts: InstructionId,
+    position: i64,
+    axis: usize,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(x);
+    let shift = cx.slice_in(shifts, 0, position, position + 1)?;
+    let shift = cx.reshape(shift, &[])?;
+    let size = cx.splat_like(shift, sizes[axis] as f64)?;
+    // start = size - (shift mod size), the remainder made positive first.
+    let remainder = cx.op(Op::Remainder {}, &[shift, size])?;
+    let positive = cx.add(remainder, size)?;
+    let remainder = cx.op(Op::Remainder {}, &[positive, size])?;
+    let start = cx.sub(size, remainder)?;
+    let zero = cx.splat_like(shift, 0.0)?;
+    let twice = cx.concatenate(&[x, x], axis)?;
+    let mut operands = vec![twice];
+    operands.extend((0..sizes.len()).map(|d| if d == axis { start } else { zero }));
+    cx.op(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &operands)
 }
 
 /// `Diag(x)`: twice the dimensions, `x` where the first half of the index equals the second, else 0.

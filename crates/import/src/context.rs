@@ -1,6 +1,6 @@
 //! What a rule sees of its node: inputs, attributes, compile-time constants. Building is in `build`.
 
-use crate::fold::{fold, fold_element};
+use crate::fold::{MAX_ADDITIONS, fold, fold_element, linear_element};
 use crate::importer::Importer;
 use crate::value::{Value, VariableId};
 use hlo::InstructionId;
@@ -118,12 +118,6 @@ impl<'p> NodeContext<'_, 'p> {
         }
     }
 
-    /// The value of an input, if it is known at compile time.
-    pub(crate) fn constant_if_known(&mut self, k: usize) -> Result<Option<Literal>> {
-        let id = self.input(k)?;
-        Ok(self.fold(id))
-    }
-
     /// The value of an instruction, if it is known at compile time.
     pub(crate) fn fold(&mut self, id: InstructionId) -> Option<Literal> {
         let (module, scope) = self.importer.module_and_scope();
@@ -135,6 +129,18 @@ impl<'p> NodeContext<'_, 'p> {
         let id = self.input(k)?;
         let (module, scope) = self.importer.module_and_scope();
         Ok(fold_element(module, scope, id, position))
+    }
+
+    /// `end[position] - begin[position]`, if both are known up to the same run-time value.
+    pub(crate) fn constant_difference(&mut self, end: usize, begin: usize, position: usize) -> Result<Option<i64>> {
+        let (end, begin) = (self.input(end)?, self.input(begin)?);
+        let (module, scope) = self.importer.module_and_scope();
+        let end = linear_element(module, scope, end, position, MAX_ADDITIONS);
+        let begin = linear_element(module, scope, begin, position, MAX_ADDITIONS);
+        Ok(match (end, begin) {
+            (Some(end), Some(begin)) if end.base == begin.base => end.offset.checked_sub(begin.offset),
+            _ => None,
+        })
     }
 
     /// The error of an input that must be known at compile time and is not.

@@ -15,13 +15,6 @@ pub(crate) const ANYTHING: &[DataType] = &[
     String, Resource,
 ];
 
-/// Arrays and handles of variables.
-pub(crate) const ALL_AND_RESOURCES: &[DataType] = &[
-    Bfloat16, Bool, Complex128, Complex64, Half, Float, Double, Float8e4m3fn, Float8e5m2, Int16, Int32, Int4,
-    Int64, Int8, Qint32, Qint8, Quint8, Uint16, Uint32, Uint4, Uint64, Uint8, Qint16, Quint16, Int2, Uint2,
-    Resource,
-];
-
 /// Arrays and strings.
 pub(crate) const ALL_AND_STRINGS: &[DataType] = &[
     Bfloat16, Bool, Complex128, Complex64, Half, Float, Double, Float8e4m3fn, Float8e5m2, Int16, Int32, Int4,
@@ -90,9 +83,6 @@ pub(crate) const BOOL_AND_NUMBERS: &[DataType] = &[
     Bfloat16, Bool, Complex128, Complex64, Half, Float, Double, Int16, Int32, Int64, Int8, Uint16, Uint32,
     Uint64, Uint8,
 ];
-
-/// A truth value.
-pub(crate) const BOOL: &[DataType] = &[Bool];
 
 /// What `Relu` is defined for.
 pub(crate) const RELU: &[DataType] =

@@ -3,7 +3,7 @@
 use crate::scope::Scope;
 use evaluator::{Evaluator, Limits};
 use hlo::{InstructionId, Module, Op, Opcode};
-use shape::{Literal, Shape};
+use shape::{ArrayShape, Literal, Shape};
 
 /// Instructions with more elements are not evaluated: shapes, axes and paddings are short.
 const MAX_FOLDED_ELEMENTS: i64 = 1 << 16;
@@ -20,6 +20,10 @@ pub(crate) fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Opt
         if let Op::Constant { literal } = instruction.op() {
             let value = Some(literal.clone());
             scope.folded.insert(top, value);
+            continue;
+        }
+        if let Some(empty) = empty_array(instruction.shape()) {
+            scope.folded.insert(top, Some(empty));
             continue;
         }
         if !may_fold(instruction.op(), instruction.shape()) {
@@ -39,25 +43,53 @@ pub(crate) fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Opt
     scope.folded[&id].clone()
 }
 
+/// An integer as `base + offset`, where the base is an element that is known at run time only; without a base the
+/// offset is the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinearElement {
+    pub(crate) base: Option<(InstructionId, usize)>,
+    pub(crate) offset: i64,
+}
+
+/// How many additions are followed.
+pub(crate) const MAX_ADDITIONS: usize = 32;
+
 /// The integer at a position of a short vector, even if its neighbours are not known: what comes out of `Pack` is
 /// looked up in what went in.
 pub(crate) fn fold_element(
     module: &Module,
     scope: &mut Scope,
+    id: InstructionId,
+    position: usize,
+) -> Option<i64> {
+    let element = linear_element(module, scope, id, position, MAX_ADDITIONS)?;
+    element.base.is_none().then_some(element.offset)
+}
+
+/// The integer at a position of a vector, relative to what it is added to. `None` if it is no integer.
+pub(crate) fn linear_element(
+    module: &Module,
+    scope: &mut Scope,
     mut id: InstructionId,
     mut position: usize,
-) -> Option<i64> {
+    additions: usize,
+) -> Option<LinearElement> {
     loop {
         if let Some(literal) = fold(module, scope, id) {
-            return literal.scalar_at(position).as_i64();
+            let in_range = (position as i64) < literal.array_shape().element_count();
+            let offset = if in_range { literal.scalar_at(position).as_i64()? } else { return None };
+            return Some(LinearElement { base: None, offset });
         }
+        let unknown = LinearElement { base: Some((id, position)), offset: 0 };
         let instruction = &scope.computation[id];
         match instruction.op() {
-            Op::Reshape {} | Op::Convert {} => id = instruction.operands()[0],
+            Op::Reshape {} => id = instruction.operands()[0],
+            Op::Broadcast { dimensions } if dimensions.is_empty() => {
+                (id, position) = (instruction.operands()[0], 0);
+            }
             Op::Concatenate { .. } => {
-                let shape = instruction.shape().as_array()?;
-                if shape.rank() != 1 {
-                    return None;
+                if instruction.shape().as_array()?.rank() != 1 {
+                    return Some(unknown);
                 }
                 let mut operands = instruction.operands().iter();
                 id = loop {
@@ -70,13 +102,30 @@ pub(crate) fn fold_element(
                 };
             }
             Op::Slice { slice } => {
-                let [dimension] = slice.as_slice() else { return None };
+                let [dimension] = slice.as_slice() else { return Some(unknown) };
                 position = (dimension.start + position as i64 * dimension.stride) as usize;
                 id = instruction.operands()[0];
             }
-            _ => return None,
+            Op::Add {} if additions > 0 => {
+                let (a, b) = (instruction.operands()[0], instruction.operands()[1]);
+                let a = linear_element(module, scope, a, position, additions - 1)?;
+                let b = linear_element(module, scope, b, position, additions - 1)?;
+                return match (a.base, b.base, a.offset.checked_add(b.offset)) {
+                    (base, None, Some(offset)) | (None, base, Some(offset)) => {
+                        Some(LinearElement { base, offset })
+                    }
+                    _ => Some(unknown),
+                };
+            }
+            _ => return Some(unknown),
         }
     }
+}
+
+/// The value of an array without elements: known whatever it depends on.
+fn empty_array(shape: &Shape) -> Option<Literal> {
+    let array = shape.as_array().filter(|array| array.element_count() == 0)?;
+    Literal::from_bytes(ArrayShape::new(array.element_type, &array.sizes()), Default::default())
 }
 
 /// Whether an instruction has a value at compile time once its operands have one.

@@ -18,7 +18,17 @@ pub(crate) const RULES: &[Rule] = &[
 /// `Gather(params, indices) = params[indices, ...]`.
 fn gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (params, indices) = (cx.input(0)?, cx.input(1)?);
+    let indices = as_unsigned(cx, indices)?;
     gather_along(cx, params, indices, 0, 0)
+}
+
+/// 64-bit indices as XLA's `TorchIndexSelect` takes them: as unsigned numbers of 32 bits, so that a negative index is
+/// beyond the end and clamped to it.
+fn as_unsigned(cx: &mut NodeContext<'_, '_>, indices: InstructionId) -> Result<InstructionId> {
+    match cx.element_type(indices) {
+        PrimitiveType::S64 => cx.convert(indices, PrimitiveType::U32),
+        _ => Ok(indices),
+    }
 }
 
 /// The same on the value of a variable; leading `batch_dims` dimensions are matched.
@@ -94,7 +104,12 @@ fn with_batch_positions(
     if index_type.byte_size() < 4 {
         index_type = PrimitiveType::S32;
     }
-    let indices = cx.convert(indices, index_type)?;
+    let indices = if index_type == PrimitiveType::S64 {
+        as_unsigned(cx, indices)?
+    } else {
+        cx.convert(indices, index_type)?
+    };
+    let index_type = cx.element_type(indices);
     let mut sizes = cx.sizes(indices);
     sizes.push(1);
     let mut parts = Vec::new();

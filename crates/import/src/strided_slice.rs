@@ -215,8 +215,9 @@ fn strides(cx: &mut NodeContext<'_, '_>, begin_input: usize) -> Result<Vec<i64>>
     Ok(strides)
 }
 
-/// `StridedSlice(x, begin, end, strides)`. An index that drops its dimension may depend on run-time values (it wraps
-/// around once if negative, then is clamped); the ends of ranges must be known at compile time.
+/// `StridedSlice(x, begin, end, strides)`. An index that drops its dimension may depend on run-time values, and so may the
+/// ends of a range whose length is known, as in `x[i:i + 2]`: they wrap around once if negative, then are clamped such
+/// that the range fits. Other ends of ranges must be known at compile time.
 fn strided_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -229,9 +230,10 @@ fn strided_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (mut reversed, mut slices, mut processed) = (Vec::new(), Vec::new(), Vec::new());
     for (d, range) in ranges.iter().enumerate() {
         let Some(range) = range else {
-            // A run-time index left one element.
-            slices.push(SliceDimension { start: 0, limit: 1, stride: 1 });
-            processed.push(1);
+            // Cut already, by its run-time index.
+            let limit = cx.sizes(x)[d];
+            slices.push(SliceDimension { start: 0, limit, stride: 1 });
+            processed.push(limit);
             continue;
         };
         let start = if range.stride < 0 { sizes[d] - 1 - range.begin } else { range.begin };
@@ -259,38 +261,102 @@ fn final_sizes(spec: &DenseSpec, processed: &[i64]) -> Vec<i64> {
     spec.result.iter().map(size).collect()
 }
 
-/// Takes one element of each dimension whose index is known at run time only.
-fn run_time_indices(
+/// The length of a range whose ends are known at run time only.
+fn run_time_size(cx: &mut NodeContext<'_, '_>, dimension: &DenseDimension, size: i64) -> Result<i64> {
+    if dimension.shrink {
+        return Ok(1);
+    }
+    let i = dimension.sparse.unwrap_or_default();
+    if dimension.stride == 1
+        && !dimension.begin_masked
+        && !dimension.end_masked
+        && let Some(length) = cx.constant_difference(2, 1, i)?
+    {
+        return Ok(length.clamp(0, size));
+    }
+    // Which of the two ends is in the way?
+    let input = if !dimension.begin_masked && cx.constant_element(1, i)?.is_none() { 1 } else { 2 };
+    let id = cx.input(input)?;
+    Err(cx.not_constant(input, id))
+}
+
+/// Where each dimension's range begins, as a scalar; negative run-time values wrap around once.
+fn run_time_starts(
     cx: &mut NodeContext<'_, '_>,
-    x: InstructionId,
     spec: &DenseSpec,
     ranges: &[Option<Range>],
-) -> Result<InstructionId> {
+    sizes: &[i64],
+) -> Result<Vec<InstructionId>> {
     let begins = cx.input(1)?;
     let index_type = cx.element_type(begins);
-    let mut sizes = cx.sizes(x);
-    let mut operands = vec![x];
+    let mut starts = Vec::new();
     for (d, dimension) in spec.dimensions.iter().enumerate() {
-        if ranges[d].is_some() {
-            operands.push(cx.scalar(index_type, 0.0));
+        if let Some(range) = &ranges[d] {
+            starts.push(cx.scalar(index_type, range.begin as f64));
             continue;
-        }
-        if !dimension.shrink {
-            // Which of the two ends is in the way?
-            let i = dimension.sparse.unwrap_or_default();
-            let input = if !dimension.begin_masked && cx.constant_element(1, i)?.is_none() { 1 } else { 2 };
-            let id = cx.input(input)?;
-            return Err(cx.not_constant(input, id));
         }
         let position = dimension.sparse.unwrap_or_default() as i64;
         let index = cx.slice_in(begins, 0, position, position + 1)?;
         let index = cx.reshape(index, &[])?;
         let negative = cx.compare_scalar(ComparisonDirection::Lt, index, 0.0)?;
         let wrapped = cx.add_scalar(index, sizes[d] as f64)?;
-        operands.push(cx.select(negative, wrapped, index)?);
-        sizes[d] = 1;
+        starts.push(cx.select(negative, wrapped, index)?);
+    }
+    Ok(starts)
+}
+
+/// Cuts each dimension whose range is known at run time only; the others stay whole.
+fn run_time_indices(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    spec: &DenseSpec,
+    ranges: &[Option<Range>],
+) -> Result<InstructionId> {
+    let mut sizes = cx.sizes(x);
+    let whole: Vec<Option<Range>> = ranges
+        .iter()
+        .zip(&sizes)
+        .map(|(range, &size)| range.as_ref().map(|_| Range { begin: 0, stride: 1, size }))
+        .collect();
+    let mut operands = vec![x];
+    operands.extend(run_time_starts(cx, spec, &whole, &sizes)?);
+    for (d, dimension) in spec.dimensions.iter().enumerate() {
+        if ranges[d].is_none() {
+            sizes[d] = run_time_size(cx, dimension, sizes[d])?;
+        }
     }
     cx.op(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &operands)
+}
+
+/// The gradient where some begin is known at run time only: `dy` is as large as the slice was, so it says the sizes.
+fn run_time_grad(
+    cx: &mut NodeContext<'_, '_>,
+    dy: InstructionId,
+    spec: &DenseSpec,
+    ranges: &[Option<Range>],
+    sizes: &[i64],
+) -> Result<InstructionId> {
+    let unit = spec.dimensions.iter().all(|dimension| dimension.stride == 1);
+    cx.check(unit, || "strides must be 1 where begin or end are known at run time only".to_owned())?;
+    let dy_sizes = cx.sizes(dy);
+    cx.check(dy_sizes.len() == spec.result.len(), || {
+        format!("the gradient has shape {}, but the slice has {} dimensions", list(&dy_sizes), spec.result.len())
+    })?;
+    let mut processed = vec![1; sizes.len()];
+    for (dimension, &size) in spec.result.iter().zip(&dy_sizes) {
+        if let FinalDimension::Kept(d) = dimension {
+            processed[*d] = size;
+        }
+    }
+    let element_type = cx.element_type(dy);
+    let zeros = cx.splat(element_type, sizes, 0.0)?;
+    if processed.contains(&0) {
+        return Ok(zeros);
+    }
+    let dy = cx.reshape(dy, &processed)?;
+    let mut operands = vec![zeros, dy];
+    operands.extend(run_time_starts(cx, spec, ranges, sizes)?);
+    cx.op(Op::DynamicUpdateSlice {}, &operands)
 }
 
 /// `StridedSliceGrad(shape, begin, end, strides, dy)`: zeros of `shape`, with `dy` where the slice was taken.
@@ -299,13 +365,13 @@ fn strided_slice_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let dy = cx.input(4)?;
     let strides = strides(cx, 1)?;
     let spec = DenseSpec::new(cx, &strides, sizes.len())?;
+    let ranges = ranges(cx, &spec, &sizes, 1)?;
+    if ranges.iter().any(Option::is_none) {
+        return run_time_grad(cx, dy, &spec, &ranges, &sizes);
+    }
     let mut padding = Vec::new();
     let (mut reversed, mut processed) = (Vec::new(), Vec::new());
-    for (d, range) in ranges(cx, &spec, &sizes, 1)?.into_iter().enumerate() {
-        let Some(range) = range else {
-            let id = cx.input(1)?;
-            return Err(cx.not_constant(1, id));
-        };
+    for (d, range) in ranges.into_iter().flatten().enumerate() {
         let start = if range.stride < 0 { sizes[d] - 1 - range.begin } else { range.begin };
         let stride = range.stride.saturating_abs().min(sizes[d].max(1));
         if range.stride < 0 {

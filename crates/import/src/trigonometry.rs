@@ -267,17 +267,21 @@ fn atanh(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId
     cx.mul_scalar(difference, 0.5)
 }
 
-/// With `z = x + i y`: `log1p(4 x / ((1 - x)^2 + y^2)) / 4 + i atan2(2 y, (1 - x) (1 + x) - y^2) / 2`.
+/// With `z = x + i y`: `sign(x) log1p(4 |x| / ((1 - |x|)^2 + y^2)) / 4 + i atan2(2 y, (1 - x) (1 + x) - y^2) / 2`.
 fn atanh_complex(cx: &mut NodeContext<'_, '_>, z: InstructionId) -> Result<InstructionId> {
     let (x, y) = cx.parts(z)?;
     let one = cx.splat_like(x, 1.0)?;
     let (low, high) = (cx.sub(one, x)?, cx.add(one, x)?);
-    let (low_square, y_square) = (cx.mul(low, low)?, cx.mul(y, y)?);
-    let distance = cx.add(low_square, y_square)?;
-    let four_x = cx.mul_scalar(x, 4.0)?;
+    let magnitude = cx.op(Op::Abs {}, &[x])?;
+    let near = cx.sub(one, magnitude)?;
+    let (near_square, y_square) = (cx.mul(near, near)?, cx.mul(y, y)?);
+    let distance = cx.add(near_square, y_square)?;
+    let four_x = cx.mul_scalar(magnitude, 4.0)?;
     let ratio = cx.div(four_x, distance)?;
     let log = cx.op(Op::Log1p {}, &[ratio])?;
-    let re = cx.mul_scalar(log, 0.25)?;
+    let quarter = cx.mul_scalar(log, 0.25)?;
+    let sign = cx.op(Op::Sign {}, &[x])?;
+    let re = cx.mul(sign, quarter)?;
     let twice = cx.mul_scalar(y, 2.0)?;
     let product = cx.mul(low, high)?;
     let base = cx.sub(product, y_square)?;
