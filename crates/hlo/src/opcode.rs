@@ -227,7 +227,7 @@ opcodes! {
     OptimizationBarrier   = "opt-barrier",              exactly(1),  {},                                          NONE;
     Or                    = "or",                       exactly(2),  {},                                          COMMUTATIVE;
     Outfeed               = "outfeed",                  exactly(2),  { attributes: RawAttributes },               SIDE_EFFECT;
-    Pad                   = "pad",                      exactly(2),  { padding: PaddingConfig },                  NONE;
+    Pad                   = "pad",                      exactly(2),  { padding: PaddingConfig = PaddingConfig::default() },                  NONE;
     Parameter             = "parameter",                exactly(0),  { number: usize },                           NONE;
     PartitionId           = "partition-id",             exactly(0),  {},                                          NONE;
     PopulationCount       = "popcnt",                   exactly(1),  {},                                          ELEMENTWISE;

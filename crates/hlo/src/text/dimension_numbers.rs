@@ -53,7 +53,7 @@ fn read_pattern(
     parts.ok_or_else(|| lexer.error_at(at, &format!("expected {what}, found '{word}'")))
 }
 
-/// `0_1x2_3`, with `_4` behind each where there is interior padding.
+/// `0_1x2_3`, with `_4` behind each where there is interior padding. That of a scalar has no text and is left out.
 impl Value for PaddingConfig {
     fn write(&self, out: &mut String) {
         let interior = self.dimensions.iter().any(|d| d.interior_padding != 0);
@@ -67,10 +67,6 @@ impl Value for PaddingConfig {
     }
 
     fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
-        // A scalar is padded by nothing, not even a number.
-        if lexer.peek() == Token::End {
-            return Ok(Self::default());
-        }
         let parts = read_pattern(lexer, "a padding such as 0_1x2_3", 2..=3)?;
         let dimensions = parts.iter().map(|part| PaddingDimension {
             edge_padding_low: part[0],
