@@ -46,7 +46,10 @@ fn find_llvm_config() -> String {
         output(config, &["--version"]).is_ok_and(|version| version.split('.').next() == Some(LLVM_MAJOR))
     };
     candidates.iter().find(fits).cloned().unwrap_or_else(|| {
-        panic!("LLVM {LLVM_MAJOR} is not installed (looked for {}); on Debian: llvm-22-dev", candidates.join(", "))
+        panic!(
+            "LLVM {LLVM_MAJOR} is not installed (looked for {}); on Debian: llvm-22-dev",
+            candidates.join(", ")
+        )
     })
 }
 

@@ -213,7 +213,11 @@ impl<'c> FunctionTranslator<'_, 'c> {
         }
         let one = self.as_vector(scalar, lanes)?;
         let first_lane = self.module.context.i32_type().vec_type(lanes).const_zero();
-        Ok(self.builder.build_shuffle_vector(one, one.get_type().get_poison(), first_lane, "").built()?.into())
+        Ok(self
+            .builder
+            .build_shuffle_vector(one, one.get_type().get_poison(), first_lane, "")
+            .built()?
+            .into())
     }
 
     /// A vector whose lane 0 is the scalar.

@@ -170,7 +170,8 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         let here = self.current_block()?;
         self.builder.position_at_end(self.slots);
         let slot = self.builder.build_alloca(self.module.context.i8_type().array_type(bytes), "").built()?;
-        let instruction = slot.as_instruction().ok_or_else(|| Error::internal("an alloca is an instruction"))?;
+        let instruction =
+            slot.as_instruction().ok_or_else(|| Error::internal("an alloca is an instruction"))?;
         instruction.set_alignment(alignment).map_err(|e| Error::internal(format!("stack slot: {e}")))?;
         self.builder.position_at_end(here);
         Ok(slot.into())

@@ -116,6 +116,10 @@ pub fn compile(
 ) -> Result<CompiledModule> {
     check_entry_point(&options.entry_point)?;
     check_constants(constants, target)?;
+    ir::verify(program)?;
+    if program.functions.values().last().map(|function| function.linkage) != Some(ir::Linkage::Entry) {
+        return Err(Error::internal("the program has no entry"));
+    }
     let machine = machine::target_machine(target, options.optimize)?;
     let context = Context::create();
     let diagnostics = llvm::Diagnostics::listen(&context);

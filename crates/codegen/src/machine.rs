@@ -150,7 +150,9 @@ fn suggestion(name: &str, known: &BTreeSet<String>) -> String {
     let mut near: Vec<(usize, &String)> = known
         .iter()
         .map(|k| (edit_distance(&wanted, k), k))
-        .filter(|&(distance, k)| distance <= 2.max(wanted.len() / 3) || (wanted.len() >= 3 && k.starts_with(&wanted)))
+        .filter(|&(distance, k)| {
+            distance <= 2.max(wanted.len() / 3) || (wanted.len() >= 3 && k.starts_with(&wanted))
+        })
         .collect();
     near.sort();
     let near: Vec<String> = near.into_iter().take(4).map(|(_, k)| format!("'{k}'")).collect();

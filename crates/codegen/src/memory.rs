@@ -24,9 +24,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
     fn byte_offset(&self, pointer: PointerValue<'c>, index: IntValue<'c>) -> Result<PointerValue<'c>> {
         // SAFETY: one index into bytes fits the element type, whatever the pointer.
         #[expect(unsafe_code, reason = "inkwell cannot check indices against the element type")]
-        let address = unsafe {
-            self.builder.build_in_bounds_gep(self.module.context.i8_type(), pointer, &[index], "")
-        };
+        let address =
+            unsafe { self.builder.build_in_bounds_gep(self.module.context.i8_type(), pointer, &[index], "") };
         address.built()
     }
 

@@ -9,6 +9,9 @@ use crate::{Constants, FunctionSize};
 /// The only functions that an object may need from outside.
 const ALLOWED: [&str; 3] = ["memcpy", "memset", "memmove"];
 
+/// Names that linkers define themselves; position-independent code of some processors refers to them.
+const LINKER_DEFINED: [&str; 2] = ["_GLOBAL_OFFSET_TABLE_", ".TOC."];
+
 /// Copies the constants into the section that was emitted for them, full of zeros.
 pub(crate) fn write_constants(
     bytes: &mut [u8],
@@ -76,7 +79,7 @@ pub(crate) fn check_undefined_symbols(bytes: &[u8], target: &Target) -> Result<(
         // `_fltused` is no function: it marks objects with floating-point code for Windows' linkers, which define it.
         let marker = target.triple.object_format == ObjectFormat::Coff
             && matches!(name, "_fltused" | "__fltused" | "fltused");
-        if name.is_empty() || marker || ALLOWED.contains(&name) {
+        if name.is_empty() || marker || ALLOWED.contains(&name) || LINKER_DEFINED.contains(&name) {
             continue;
         }
         let user = using_function(&file, symbol.index(), target);

@@ -68,7 +68,13 @@ macro_rules! integer_tests {
                 let nonzero = |_: $unsigned, y: $unsigned| y != 0;
                 binary("divide_signed", &S, fine, |b, x, y| b.binary(DivideSigned, x, y), |x, y| x / y);
                 binary("remainder_signed", &S, fine, |b, x, y| b.binary(RemainderSigned, x, y), |x, y| x % y);
-                binary("divide_unsigned", &U, nonzero, |b, x, y| b.binary(DivideUnsigned, x, y), |x, y| x / y);
+                binary(
+                    "divide_unsigned",
+                    &U,
+                    nonzero,
+                    |b, x, y| b.binary(DivideUnsigned, x, y),
+                    |x, y| x / y,
+                );
                 binary(
                     "remainder_unsigned",
                     &U,
@@ -169,9 +175,19 @@ macro_rules! integer_tests {
                 use ConvertOp::*;
                 let (s, u) = (<$signed as harness::Element>::SCALAR, <$unsigned as harness::Element>::SCALAR);
                 unary("signed_to_f32", &S, |b, x| b.convert(SignedToFloat, x, ScalarType::F32), |x| x as f32);
-                unary("unsigned_to_f32", &U, |b, x| b.convert(UnsignedToFloat, x, ScalarType::F32), |x| x as f32);
+                unary(
+                    "unsigned_to_f32",
+                    &U,
+                    |b, x| b.convert(UnsignedToFloat, x, ScalarType::F32),
+                    |x| x as f32,
+                );
                 unary("signed_to_f64", &S, |b, x| b.convert(SignedToFloat, x, ScalarType::F64), |x| x as f64);
-                unary("unsigned_to_f64", &U, |b, x| b.convert(UnsignedToFloat, x, ScalarType::F64), |x| x as f64);
+                unary(
+                    "unsigned_to_f64",
+                    &U,
+                    |b, x| b.convert(UnsignedToFloat, x, ScalarType::F64),
+                    |x| x as f64,
+                );
                 unary("f32_to_signed", &F32, |b, x| b.convert(FloatToSigned, x, s), |x| x as $signed);
                 unary("f32_to_unsigned", &F32, |b, x| b.convert(FloatToUnsigned, x, u), |x| x as $unsigned);
                 unary("f64_to_signed", &F64, |b, x| b.convert(FloatToSigned, x, s), |x| x as $signed);

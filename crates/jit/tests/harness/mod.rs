@@ -3,9 +3,7 @@
 
 use codegen::{CodegenOptions, Constants};
 use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec};
-use kernel::ir::{
-    FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type, ValueId,
-};
+use kernel::ir::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type, ValueId};
 use support::Result;
 use target::Target;
 
@@ -60,8 +58,9 @@ pub fn entry_program(
 /// Compiles, loads and runs a program once; returns the results' bytes.
 pub fn run(program: &Program, target: &Target, arguments: &[&[u8]], results: &[usize]) -> Vec<Vec<u8>> {
     kernel::ir::verify(program).unwrap_or_else(|e| panic!("{e}\n{program}"));
-    let compiled = codegen::compile(program, target, &CodegenOptions::new("test_entry"), &Constants::default())
-        .unwrap_or_else(|e| panic!("{e}\n{program}"));
+    let compiled =
+        codegen::compile(program, target, &CodegenOptions::new("test_entry"), &Constants::default())
+            .unwrap_or_else(|e| panic!("{e}\n{program}"));
     let interface = Interface {
         arguments: arguments.iter().map(|a| BufferSpec { bytes: a.len(), alignment: 64 }).collect(),
         results: results.iter().map(|&bytes| ResultSpec { bytes, alias: None }).collect(),
@@ -220,8 +219,11 @@ pub fn binary<A: Element, R: Element>(
     op: impl Fn(&mut FunctionBuilder, ValueId, ValueId) -> ValueId,
     expected: impl Fn(A, A) -> R,
 ) {
-    let pairs: Vec<(A, A)> =
-        values.iter().flat_map(|&x| values.iter().map(move |&y| (x, y))).filter(|&(x, y)| defined(x, y)).collect();
+    let pairs: Vec<(A, A)> = values
+        .iter()
+        .flat_map(|&x| values.iter().map(move |&y| (x, y)))
+        .filter(|&(x, y)| defined(x, y))
+        .collect();
     let (x, y): (Vec<A>, Vec<A>) = pairs.into_iter().unzip();
     let (x, y) = (padded(&x), padded(&y));
     let expected: Vec<R> = x.iter().zip(&y).map(|(&x, &y)| expected(x, y)).collect();

@@ -1,0 +1,195 @@
+//! Objects for many targets: what they define, what they need, where their constants are.
+
+use codegen::{CodegenOptions, Constants, compile};
+use kernel::ir::{
+    BinaryOp, ConvertOp, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type,
+    UnaryOp,
+};
+use object::{Object, ObjectSection, ObjectSymbol};
+use target::Target;
+
+/// The targets of the original's tests, and those of phones and small boards.
+const TARGETS: [(&str, &str, &str); 12] = [
+    ("x86_64-pc-linux", "", ""),
+    ("x86_64-pc-linux", "haswell", ""),
+    ("x86_64-pc-linux", "skylake-avx512", ""),
+    ("x86_64-none-darwin", "", ""),
+    ("x86_64-none-windows", "", ""),
+    ("x86_64-pc-windows-gnu", "", ""),
+    ("i686-unknown-linux-gnu", "", "+sse2"),
+    ("aarch64-unknown-linux-gnu", "", ""),
+    ("arm64-none-ios", "", ""),
+    ("aarch64-none-android", "", ""),
+    ("riscv64-unknown-linux-gnu", "", "+m,+f,+d,+v"),
+    ("powerpc64le-unknown-linux-gnu", "", ""),
+];
+
+/// A kernel of vector arithmetic, a loop, a mask and a copy, and an entry that calls it.
+fn program() -> Program {
+    let mut program = Program::default();
+    let mut b = FunctionBuilder::new("model/dense:0", Linkage::Internal);
+    let facts = PointerFacts { no_alias: true, ..Default::default() };
+    let (from, to) = (b.parameter("from", Type::PTR, facts), b.parameter("to", Type::PTR, facts));
+    let ty = Type::vector(ScalarType::F32, 8);
+    let (zero, end, start) = (b.index(0), b.index(64), b.float(ty, 1.0));
+    let sums = b
+        .for_carrying(zero, end, 8, &[start], |b, i, sums| {
+            let address = b.offset(from, i, 4);
+            let x = b.load(ty, address, 4);
+            let product = b.multiply_add(x, x, sums[0]);
+            let less = b.compare(Predicate::Less, x, product);
+            let bits = b.bitcast(x, ty.with_scalar(ScalarType::I32));
+            let three = b.integer(ty.with_scalar(ScalarType::I32), 3);
+            let shifted = b.binary(BinaryOp::ShiftRightLogical, bits, three);
+            let as_float = b.convert(ConvertOp::SignedToFloat, shifted, ScalarType::F32);
+            let root = b.unary(UnaryOp::Sqrt, as_float);
+            let target = b.offset(to, i, 4);
+            b.store_masked(root, target, 4, less);
+            Ok(vec![b.select(less, product, root)])
+        })
+        .expect("a loop");
+    b.store(sums[0], to, 4);
+    let bytes = b.index(4096);
+    b.copy_bytes(to, from, bytes);
+    let kernel = program.functions.push(b.finish());
+    let mut b = FunctionBuilder::new("entry", Linkage::Entry);
+    let frame = b.parameter("frame", Type::PTR, PointerFacts { alignment: 8, ..Default::default() });
+    b.call(kernel, vec![frame, frame]);
+    program.functions.push(b.finish());
+    program
+}
+
+fn options() -> CodegenOptions {
+    CodegenOptions::new("my_model")
+}
+
+#[test]
+fn objects_of_every_format_carry_their_constants_and_need_only_mem_functions() {
+    let block: Vec<u8> = (0..10_000u32).map(|i| (i % 251) as u8).collect();
+    let constants = Constants { size: 10_064, chunks: vec![(64, &block)] };
+    for (triple, cpu, features) in TARGETS {
+        let target = Target::new(triple, cpu, features).expect("a triple");
+        let compiled = compile(&program(), &target, &options(), &constants).unwrap_or_else(|e| panic!("{e}"));
+        let file = object::File::parse(&compiled.object[..]).expect("an object");
+        let name = |s: &object::Symbol<'_, '_>| s.name().expect("a name").trim_start_matches('_').to_owned();
+        let symbol = |wanted: &str| {
+            file.symbols()
+                .find(|s| s.is_definition() && name(s) == wanted)
+                .unwrap_or_else(|| panic!("{triple}: no {wanted}"))
+        };
+        for exported in ["my_model", "my_model_constants"] {
+            assert!(symbol(exported).is_global(), "{triple}: {exported} is exported");
+        }
+        assert!(symbol("my_model.model/dense_0").is_local(), "{triple}: kernels are local");
+        // Windows' objects share vector constants by their contents, which their names spell.
+        let exported = file.symbols().filter(|s| s.is_global() && s.is_definition()).map(|s| name(&s));
+        let others: Vec<String> = exported.filter(|name| !name.contains("mm@")).collect();
+        assert_eq!(others.len(), 2, "{triple} exports {others:?}");
+        for undefined in file.symbols().filter(|s| s.is_undefined()).map(|s| name(&s)) {
+            assert!(
+                ["", "memcpy", "fltused", "GLOBAL_OFFSET_TABLE_", ".TOC."].contains(&&*undefined),
+                "{triple} needs {undefined}"
+            );
+        }
+        let block_symbol = symbol("my_model_constants");
+        let section = file.section_by_index(block_symbol.section_index().expect("a section")).expect("it");
+        assert!(section.align() >= 64, "{triple}: the constants are aligned");
+        let start = (block_symbol.address() - section.address()) as usize;
+        assert_eq!(start % 64, 0, "{triple}");
+        let bytes = &section.data().expect("bytes")[start..start + 10_064];
+        assert!(
+            bytes[..64].iter().all(|&b| b == 0) && bytes[64..] == block,
+            "{triple}: the constants' bytes"
+        );
+        let kernel = compiled.functions.iter().find(|f| f.name == "my_model.model/dense_0");
+        assert!(kernel.is_some_and(|k| k.bytes > 32), "{triple}: {:?}", compiled.functions);
+    }
+}
+
+#[test]
+fn without_constants_the_symbol_stands() {
+    let target = Target::new("x86_64-pc-linux", "", "").expect("a triple");
+    let compiled = compile(&program(), &target, &options(), &Constants::default()).expect("compiles");
+    let file = object::File::parse(&compiled.object[..]).expect("an object");
+    let symbol = file.symbols().find(|s| s.name() == Ok("my_model_constants")).expect("the symbol");
+    assert_eq!(symbol.size(), 64);
+    for unwanted in [".comment", ".eh_frame", ".bss"] {
+        let section = file.section_by_name(unwanted);
+        assert!(section.is_none_or(|s| s.size() == 0), "{unwanted} is in the object");
+    }
+}
+
+#[test]
+fn the_same_program_gives_the_same_bytes() {
+    for (triple, cpu, features) in TARGETS {
+        let target = Target::new(triple, cpu, features).expect("a triple");
+        let once = || {
+            compile(&program(), &target, &options(), &Constants::from_bytes(b"weights")).expect("compiles")
+        };
+        let first = once().object;
+        let in_threads: Vec<Vec<u8>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..2).map(|_| scope.spawn(|| once().object)).collect();
+            threads.into_iter().map(|t| t.join().expect("no panic")).collect()
+        });
+        assert!(in_threads.iter().all(|object| *object == first), "{triple}");
+    }
+}
+
+#[test]
+fn text_outputs_change_nothing() {
+    let target = Target::new("x86_64-pc-linux", "haswell", "").expect("a triple");
+    let plain = compile(&program(), &target, &options(), &Constants::default()).expect("compiles");
+    let options = CodegenOptions { llvm_ir: true, assembly: true, ..options() };
+    let chatty = compile(&program(), &target, &options, &Constants::default()).expect("compiles");
+    assert_eq!(plain.object, chatty.object);
+    let (ir, assembly) = (chatty.llvm_ir.expect("asked for"), chatty.assembly.expect("asked for"));
+    assert!(ir.contains("define internal void @\"my_model.model/dense_0\"(ptr noalias"), "{ir}");
+    assert!(ir.contains("call <8 x float> @llvm.fmuladd.v8f32"), "{ir}");
+    assert!(
+        ["fast", "nnan", "contract", "reassoc"].iter().all(|flag| !ir.contains(&format!(" {flag} "))),
+        "{ir}"
+    );
+    assert!(assembly.contains("vfmadd"), "{assembly}");
+}
+
+/// A vector that the baseline rounds by calling a library is an error that names function and symbol.
+#[test]
+fn library_calls_are_refused() {
+    let mut b = FunctionBuilder::new("entry", Linkage::Entry);
+    let frame = b.parameter("frame", Type::PTR, PointerFacts::default());
+    let ty = Type::vector(ScalarType::F32, 4);
+    let x = b.load(ty, frame, 4);
+    let y = b.unary(UnaryOp::RoundEven, x);
+    b.store(y, frame, 4);
+    let mut program = Program::default();
+    program.functions.push(b.finish());
+    let target = Target::new("x86_64-pc-linux", "", "").expect("a triple");
+    assert!(!target.has_rounding);
+    let error =
+        compile(&program, &target, &options(), &Constants::default()).expect_err("it calls roundevenf");
+    assert_eq!(error.kind(), support::ErrorKind::Internal);
+    assert!(error.message().contains("'roundevenf' in function 'my_model'"), "{error}");
+    let target = Target::new("x86_64-pc-linux", "haswell", "").expect("a triple");
+    compile(&program, &target, &options(), &Constants::default()).expect("haswell rounds by itself");
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let target = Target::new("x86_64-pc-linux", "", "").expect("a triple");
+    let with_entry = |entry_point: &str| {
+        compile(&program(), &target, &CodegenOptions::new(entry_point), &Constants::default()).map(|_| ())
+    };
+    for name in ["", "1a", "a-b", "a b", "memcpy", "main", "a\0"] {
+        let error = with_entry(name).expect_err("no entry point");
+        assert_eq!(error.kind(), support::ErrorKind::Invalid, "{name:?}");
+    }
+    with_entry("_my_1").expect("a C identifier");
+    let beyond = Constants { size: 4, chunks: vec![(2, b"abc")] };
+    assert!(compile(&program(), &target, &options(), &beyond).is_err());
+    let huge = Constants { size: 1 << 31, chunks: Vec::new() };
+    let error = compile(&program(), &target, &options(), &huge).expect_err("too large");
+    assert!(error.message().contains("2 GiB"), "{error}");
+    let mut headless = program();
+    headless.functions = headless.functions.into_values().take(1).collect();
+    assert!(compile(&headless, &target, &options(), &Constants::default()).is_err());
+}
