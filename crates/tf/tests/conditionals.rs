@@ -98,7 +98,7 @@ impl Interpreter<'_> {
             "If" | "StatelessIf" => {
                 let branch = if inputs[0].bool() { "then_branch" } else { "else_branch" };
                 let (name, _) = node.attributes.func(branch).expect("a function");
-                self.call(&name.to_owned(), &inputs[1..])
+                self.call(name, &inputs[1..])
             }
             op => self.call(op, inputs),
         }

@@ -82,7 +82,10 @@ fn wrong_calls_are_refused() {
         "Invalid checkpoint version (must be '1' or '2'): 3"
     );
     let frozen = tests.join("tfadd_with_ckpt/frozen.pb");
-    assert!(message(FreezeOptions { input_graph: frozen, ..good.clone() }).contains("cannot freeze a graph twice"));
+    assert!(
+        message(FreezeOptions { input_graph: frozen, ..good.clone() })
+            .contains("cannot freeze a graph twice")
+    );
     assert!(message(FreezeOptions { output_node_names: "nope".to_owned(), ..good.clone() }).contains("nope"));
     assert!(message(FreezeOptions { output_node_names: "Assign".to_owned(), ..good }).contains("'y_saved'"));
 }

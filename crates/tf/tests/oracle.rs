@@ -40,7 +40,9 @@ fn leftovers(program: &tf::Program) -> Vec<String> {
     let graphs = std::iter::once(&program.graph).chain(program.library.functions().map(|f| &f.graph));
     graphs
         .flat_map(|graph| graph.nodes.values())
-        .filter(|n| ["Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"].contains(&n.op.as_str()))
+        .filter(|n| {
+            ["Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"].contains(&n.op.as_str())
+        })
         .map(|n| n.name.clone())
         .collect()
 }
@@ -91,7 +93,7 @@ fn every_graph_prepares_but_those_with_v1_loops() {
 }
 
 /// What the message about each wrong input must name.
-const CULPRITS: [(&str, &str); 20] = [
+const CULPRITS: [(&str, &str); 21] = [
     ("bad_cpp_feed_name", "illegal char: feed name: 'a-b', given to 'x:0'"),
     ("cycle", "2 nodes in a cycle: 'b' -> 'a'"),
     ("duplicate_feed", "feed 'x:0' is listed twice"),
@@ -112,6 +114,7 @@ const CULPRITS: [(&str, &str); 20] = [
     ("unknown_dimension", "Shape [?] is not fully defined: feed 'x:0'"),
     ("unknown_op_needed", "op 'SomeUnknownOp' (node '"),
     ("variable_not_in_config", "Variable: v not configured"),
+    ("variable_shape_mismatch", "variable 'v' has shape [3] in the config, but [2] in the graph"),
 ];
 
 #[test]

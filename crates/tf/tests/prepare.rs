@@ -57,16 +57,45 @@ fn a_feed_that_nothing_needs_stays_an_argument() {
 fn messages_name_feed_and_fetch() {
     for (config, message) in [
         (FETCH_SUM.to_owned(), "placeholders that are needed but not fed: 'x' (needed by 'sum')"),
-        (format!("feed {{ id {{ node_name: 'x' }} }} {FETCH_SUM}"), "Shape [2,?] is not fully defined: feed 'x:0' has it from the graph"),
-        (format!("feed {{ id {{ node_name: 'x' }} shape {{ unknown_rank: true }} }} {FETCH_SUM}"), "Shape <unknown> is not fully defined: feed 'x:0'"),
-        (format!("feed {{ id {{ node_name: 'x' output_index: 2 }} shape {{ }} }} {FETCH_SUM}"), "Invalid output_index 2 for feed node x"),
-        (format!("feed {{ id {{ node_name: 'x' }} shape {{ dim {{ size: -7 }} }} }} {FETCH_SUM}"), "feed 'x:0': shape size -7 is below -1"),
-        (format!("feed {{ id {{ node_name: 'odd' }} shape {{ }} }} {FEED_X} {FETCH_SUM}"), "the type of feed 'odd:0' is not known"),
+        (
+            format!("feed {{ id {{ node_name: 'x' }} }} {FETCH_SUM}"),
+            "Shape [2,?] is not fully defined: feed 'x:0' has it from the graph",
+        ),
+        (
+            format!("feed {{ id {{ node_name: 'x' }} shape {{ unknown_rank: true }} }} {FETCH_SUM}"),
+            "Shape <unknown> is not fully defined: feed 'x:0'",
+        ),
+        (
+            format!("feed {{ id {{ node_name: 'x' output_index: 2 }} shape {{ }} }} {FETCH_SUM}"),
+            "Invalid output_index 2 for feed node x",
+        ),
+        (
+            format!("feed {{ id {{ node_name: 'x' }} shape {{ dim {{ size: -7 }} }} }} {FETCH_SUM}"),
+            "feed 'x:0': shape size -7 is below -1",
+        ),
+        (
+            format!("feed {{ id {{ node_name: 'odd' }} shape {{ }} }} {FEED_X} {FETCH_SUM}"),
+            "the type of feed 'odd:0' is not known",
+        ),
         ("fetch { id { node_name: 'odd' } }".to_owned(), "op 'NoSuchOp' (node 'odd') is not registered"),
-        (format!("{FEED_X} fetch {{ id {{ node_name: 'bad' }} }}"), "node 'bad' input 'missing:0' names no node"),
-        (format!("{FEED_X} fetch {{ id {{ node_name: 'sum' }} name: 'a' }} fetch {{ id {{ node_name: 'c' }} name: 'a_data' }}"), "conflicting fetch name: a and a_data"),
-        (format!("{FEED_X} {FETCH_SUM} variable {{ node_name: 'v' }} variable {{ node_name: 'v' }}"), "variable 'v' is listed twice"),
-        (format!("{FEED_X} {FETCH_SUM} variable {{ node_name: 'sum' readonly: true }}"), "names a node of op AddV2, which is no variable"),
+        (
+            format!("{FEED_X} fetch {{ id {{ node_name: 'bad' }} }}"),
+            "node 'bad' input 'missing:0' names no node",
+        ),
+        (
+            format!(
+                "{FEED_X} fetch {{ id {{ node_name: 'sum' }} name: 'a' }} fetch {{ id {{ node_name: 'c' }} name: 'a_data' }}"
+            ),
+            "conflicting fetch name: a and a_data",
+        ),
+        (
+            format!("{FEED_X} {FETCH_SUM} variable {{ node_name: 'v' }} variable {{ node_name: 'v' }}"),
+            "variable 'v' is listed twice",
+        ),
+        (
+            format!("{FEED_X} {FETCH_SUM} variable {{ node_name: 'sum' readonly: true }}"),
+            "names a node of op AddV2, which is no variable",
+        ),
     ] {
         let error = prepare(ADD, &config).expect_err(&config);
         assert!(error.contains(message), "{config}: {error}");
@@ -82,7 +111,8 @@ fn an_unfed_placeholder_with_default_is_its_default() {
     );
     let program = prepare(&graph, "fetch { id { node_name: 'n' } }").expect("valid");
     assert_eq!(program.graph.nodes[program.graph.find("p").expect("kept")].op, "Identity");
-    let program = prepare(&graph, "feed { id { node_name: 'p' } } fetch { id { node_name: 'n' } }").expect("valid");
+    let program =
+        prepare(&graph, "feed { id { node_name: 'p' } } fetch { id { node_name: 'n' } }").expect("valid");
     assert_eq!(names(&program.graph), ["p", "n"]);
     assert!(program.graph.nodes[program.graph.find("n").expect("kept")].control_inputs.is_empty());
 }
@@ -92,13 +122,28 @@ fn wrong_nodes_are_refused_by_name() {
     let node = |text: &str| format!("{ADD} node {{ name: 'w' {text} }}");
     let float = "attr { key: 'T' value { type: DT_FLOAT } }";
     for (text, message) in [
-        (format!("op: 'Neg' {float}"), "node 'w' (op Neg) has 0 inputs, but its signature and attributes want 1"),
+        (
+            format!("op: 'Neg' {float}"),
+            "node 'w' (op Neg) has 0 inputs, but its signature and attributes want 1",
+        ),
         ("op: 'Neg' input: 'c'".to_owned(), "node 'w' (op Neg): NodeDef missing attr 'T' from Op<name=Neg>"),
-        (format!("op: 'Neg' input: 'c:1' {float}"), "node 'w' input 0 is 'c:1', but op Const of that node has only 1 outputs"),
+        (
+            format!("op: 'Neg' input: 'c:1' {float}"),
+            "node 'w' input 0 is 'c:1', but op Const of that node has only 1 outputs",
+        ),
         (format!("op: 'Neg' input: 'c:' {float}"), "node 'w' has the input 'c:'"),
-        ("op: 'Neg' input: 'c' attr { key: 'T' value { type: DT_STRING } }".to_owned(), "Value string is not in the list of allowed values"),
-        ("op: 'Neg' input: 'c' attr { key: 'T' value { i: 1 } }".to_owned(), "attr 'T': the value must have kind 'type'"),
-        (format!("op: 'AddN' input: 'c' attr {{ key: 'N' value {{ i: 0 }} }} {float}"), "attr 'N': Value 0 is below the minimum 1"),
+        (
+            "op: 'Neg' input: 'c' attr { key: 'T' value { type: DT_STRING } }".to_owned(),
+            "Value string is not in the list of allowed values",
+        ),
+        (
+            "op: 'Neg' input: 'c' attr { key: 'T' value { i: 1 } }".to_owned(),
+            "attr 'T': the value must have kind 'type'",
+        ),
+        (
+            format!("op: 'AddN' input: 'c' attr {{ key: 'N' value {{ i: 0 }} }} {float}"),
+            "attr 'N': Value 0 is below the minimum 1",
+        ),
         (format!("op: 'AddN' input: 'c' attr {{ key: 'N' value {{ i: 9000000000 }} }} {float}"), "attr 'N'"),
         (format!("op: 'Neg' input: 'w' {float}"), "1 nodes in a cycle: 'w'"),
         ("op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } }".to_owned(), "'w' (fetched)"),
@@ -121,14 +166,20 @@ const LIBRARY: &str = "
         ret { key: 'b' value: 'split:output:1' } } }";
 
 fn call(name: &str, op: &str, input: &str, data_type: &str) -> String {
-    format!("node {{ name: '{name}' op: '{op}' input: '{input}' attr {{ key: 'T' value {{ type: {data_type} }} }} }}")
+    format!(
+        "node {{ name: '{name}' op: '{op}' input: '{input}' attr {{ key: 'T' value {{ type: {data_type} }} }} }}"
+    )
 }
 
 #[test]
 fn a_function_is_made_once_for_each_set_of_attributes() {
     let cast = "node { name: 'i' op: 'Cast' input: 'c' attr { key: 'SrcT' value { type: DT_FLOAT } }
                 attr { key: 'DstT' value { type: DT_INT32 } } }";
-    let calls = [call("f", "twice", "c", "DT_FLOAT"), call("g", "twice", "f", "DT_FLOAT"), call("h", "twice", "i", "DT_INT32")];
+    let calls = [
+        call("f", "twice", "c", "DT_FLOAT"),
+        call("g", "twice", "f", "DT_FLOAT"),
+        call("h", "twice", "i", "DT_INT32"),
+    ];
     let config = "fetch { id { node_name: 'g' } } fetch { id { node_name: 'h' } }";
     let program = prepare(&format!("{ADD} {cast} {} {LIBRARY}", calls.concat()), config).expect("valid");
     let op = |name: &str| &program.graph.nodes[program.graph.find(name).expect("a node")].op;

@@ -4,8 +4,10 @@ use tf::{Attributes, source};
 
 /// The attribute `value` of a constant with a tensor in text format.
 fn constant(tensor: &str) -> Attributes {
-    let text = format!("node {{ name: 'c' op: 'Const' attr {{ key: 'value' value {{ tensor {{ {tensor} }} }} }} }}");
-    let graph = source::parse_graph_def(text.into(), "test.pbtxt").unwrap_or_else(|e| panic!("{tensor}: {e}"));
+    let text =
+        format!("node {{ name: 'c' op: 'Const' attr {{ key: 'value' value {{ tensor {{ {tensor} }} }} }} }}");
+    let graph =
+        source::parse_graph_def(text.into(), "test.pbtxt").unwrap_or_else(|e| panic!("{tensor}: {e}"));
     Attributes::new("c", "Const", graph.node[0].attr.clone())
 }
 
@@ -23,7 +25,11 @@ fn every_encoding_gives_tensorflows_bytes() {
         assert_eq!(literal.bytes().as_ref(), expected, "{text}");
         if let Some((scalar, shape)) = attributes.tensor_is_splat("value").expect("numbers") {
             assert!(literal.is_splat(), "{text}");
-            assert_eq!((scalar.scalar_at(0), &shape), (literal.scalar_at(0), literal.array_shape()), "{text}");
+            assert_eq!(
+                (scalar.scalar_at(0), &shape),
+                (literal.scalar_at(0), literal.array_shape()),
+                "{text}"
+            );
         }
     }
 }
@@ -58,7 +64,8 @@ fn wrong_tensors_are_refused() {
 
 #[test]
 fn strings_are_kept() {
-    let attributes = constant("dtype: DT_STRING tensor_shape { dim { size: 3 } } string_val: 'a' string_val: '\\377'");
+    let attributes =
+        constant("dtype: DT_STRING tensor_shape { dim { size: 3 } } string_val: 'a' string_val: '\\377'");
     let strings = attributes.tensor_strings("value").expect("strings");
     assert_eq!(strings, [&b"a"[..], b"\xff", b"\xff"]);
 }

@@ -8,7 +8,8 @@ fn config(text: &str) -> Result<tf::proto::Config, String> {
 
 #[test]
 fn every_way_to_write_a_field_is_read() {
-    let plain = config("feed { id { node_name: \"ab\" output_index: 10 } } fetch { id { node_name: \"y\" } }");
+    let plain =
+        config("feed { id { node_name: \"ab\" output_index: 10 } } fetch { id { node_name: \"y\" } }");
     let plain = plain.expect("valid");
     for text in [
         "feed < id < node_name: 'a' \"b\" output_index: 0xA > > fetch: { id: { node_name: \"\\171\" } }",
@@ -26,7 +27,8 @@ fn enums_numbers_and_both_spellings_of_readonly_are_read() {
     let c = config("variable { node_name: 'v' type: 0x1 readonly: 1 } conversion_options { x: [1, -2.5] }");
     assert_eq!(a, b);
     assert_eq!(a, c.expect("valid"));
-    let graph = "node { name: 'n' op: 'o' attr { key: 'f' value { list { f: [1, 2.5, -inf, 1e3f, .5, nan] } } } }";
+    let graph =
+        "node { name: 'n' op: 'o' attr { key: 'f' value { list { f: [1, 2.5, -inf, 1e3f, .5, nan] } } } }";
     let graph = source::parse_graph_def(graph.to_owned().into(), "g.pbtxt").expect("valid");
     let floats = tf::Attributes::new("n", "o", graph.node[0].attr.clone()).floats("f").expect("floats");
     assert_eq!(floats[..5], [1.0, 2.5, f32::NEG_INFINITY, 1000.0, 0.5]);
@@ -36,13 +38,13 @@ fn enums_numbers_and_both_spellings_of_readonly_are_read() {
 #[test]
 fn messages_say_where_and_what() {
     for (text, message) in [
-        (
-            "feed { bogus: 1 }",
-            "1:13: Message type \"tensorflow.tf2xla.Feed\" has no field named \"bogus\".",
-        ),
+        ("feed { bogus: 1 }", "1:13: Message type \"tensorflow.tf2xla.Feed\" has no field named \"bogus\"."),
         ("feed {\n  id { node_name: 3 }\n}", "2:19: Expected string, got: 3"),
         ("feed { id { output_index: x } }", "1:27: Expected integer, got: x"),
-        ("feed { id { output_index: 9223372036854775808 } }", "1:27: Integer out of range (9223372036854775808)"),
+        (
+            "feed { id { output_index: 9223372036854775808 } }",
+            "1:27: Integer out of range (9223372036854775808)",
+        ),
         ("feed { name: 'a' name: 'b' }", "1:22: Non-repeated field \"name\" is specified multiple times."),
         ("feed { type: DT_FLAOT }", "1:14: Unknown enumeration value of \"DT_FLAOT\" for field \"type\"."),
         ("feed { name: 'a\n' }", "1:16: String literals cannot cross line boundaries."),
@@ -74,7 +76,8 @@ fn content_tells_text_from_binary() {
     let error = source::read_graph_def(std::path::Path::new("/nonexistent.pb")).expect_err("missing");
     assert_eq!(error.message(), "/nonexistent.pb; No such file or directory");
     for saved in [&b"\x08\x01\x12\x02\x0a\x00"[..], b"saved_model_schema_version: 1\nmeta_graphs { }"] {
-        let error = source::parse_graph_def(saved.to_vec().into(), "saved_model.pb").expect_err("a SavedModel");
+        let error =
+            source::parse_graph_def(saved.to_vec().into(), "saved_model.pb").expect_err("a SavedModel");
         assert!(error.message().contains("it is a SavedModel"), "{error}");
     }
 }

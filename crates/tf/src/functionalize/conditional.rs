@@ -33,14 +33,41 @@ struct Branch {
 }
 
 impl Conditional {
-    /// The deepest conditional of the graph. Of several that have the same predicate and place, those that don't need
-    /// each other's results are one.
+    /// The deepest conditionals of the graph, as many as can be replaced in one step. Of several that have the same
+    /// predicate and place, those that don't need each other's results are one.
     pub(super) fn innermost(
         graph: &Graph,
         order: &[NodeId],
         states: &States,
         effects: &[NodeId],
-    ) -> Result<Option<Self>> {
+    ) -> Vec<Self> {
+        let groups = Self::by_place(graph, order, states, effects);
+        let depth = groups.iter().map(|group| group.outer.len()).max();
+        let deepest = groups.into_iter().filter(|group| Some(group.outer.len()) == depth);
+        let mut all: Vec<(usize, usize, Self)> = deepest
+            .flat_map(|group| group.by_level(graph, order))
+            .map(|conditional| {
+                let ends = conditional.merges.iter().map(|(id, _)| id).chain(&conditional.effects);
+                let positions: Vec<usize> = ends.map(|&id| states.position(id)).collect();
+                let first = positions.iter().min().copied().unwrap_or(0);
+                (first, positions.iter().max().copied().unwrap_or(0), conditional)
+            })
+            .collect();
+        // Conditionals whose ends don't interleave can't need each other both ways, so they become nodes of no cycle.
+        all.sort_by_key(|(first, last, _)| (*first, *last));
+        let mut end = None;
+        all.into_iter()
+            .filter(|(first, last, _)| {
+                let follows = end.is_none_or(|end| end < *first);
+                end = if follows { Some(*last) } else { end };
+                follows
+            })
+            .map(|(_, _, conditional)| conditional)
+            .collect()
+    }
+
+    /// Groups every `Merge` and effect by predicate and place.
+    fn by_place(graph: &Graph, order: &[NodeId], states: &States, effects: &[NodeId]) -> Vec<Self> {
         type Place = (Rc<Vec<Outcome>>, OutputId);
         let mut groups: BTreeMap<Place, Self> = BTreeMap::new();
         let empty = |(outer, predicate): &Place| Self {
@@ -57,45 +84,56 @@ impl Conditional {
         for &id in effects {
             let Some(state) = states.of_node(id) else { continue };
             // The innermost predicate is the one decided last, which is the one computed last.
-            let position = |id: NodeId| order.iter().position(|&o| o == id);
-            let Some(last) = (0..state.len()).max_by_key(|&i| position(state[i].0.node)) else { continue };
+            let Some(last) = (0..state.len()).max_by_key(|&i| states.position(state[i].0.node)) else {
+                continue;
+            };
             let outer = state.iter().enumerate().filter(|(i, _)| *i != last).map(|(_, o)| *o).collect();
             let place = (Rc::new(outer), state[last].0);
             groups.entry(place.clone()).or_insert_with(|| empty(&place)).effects.insert(id);
         }
-        let deepest = groups.into_iter().max_by_key(|((outer, _), _)| outer.len());
-        let Some((_, mut conditional)) = deepest else { return Ok(None) };
-        conditional.keep_independent(graph, order);
-        Ok(Some(conditional))
+        groups.into_values().collect()
     }
 
-    /// Leaves out every `Merge` and effect that needs the result of another `Merge` here.
-    fn keep_independent(&mut self, graph: &Graph, order: &[NodeId]) {
+    /// Parts the group by how many of its own `Merge` nodes, one after the other, each end needs.
+    fn by_level(self, graph: &Graph, order: &[NodeId]) -> Vec<Self> {
+        if self.merges.len() + self.effects.len() == 1 {
+            return vec![self];
+        }
         let merges: BTreeSet<NodeId> = self.merges.iter().map(|(id, _)| *id).collect();
-        let mut depends = vec![false; graph.nodes.len()];
-        let mut dependent = BTreeSet::new();
+        let mut levels = vec![0u32; graph.nodes.len()];
         for &id in order {
             let node = &graph.nodes[id];
-            let mut inputs = node.inputs.iter().map(|i| i.node).chain(node.control_inputs.iter().copied());
-            if inputs.any(|input| depends[input.index()] || merges.contains(&input)) {
-                depends[id.index()] = true;
-                dependent.insert(id);
-            }
+            let inputs = node.inputs.iter().map(|i| i.node).chain(node.control_inputs.iter().copied());
+            // A `Merge` adds one for those who need it.
+            let level = |id: NodeId| levels[id.index()] + u32::from(merges.contains(&id));
+            levels[id.index()] = inputs.map(level).max().unwrap_or(0);
         }
-        self.merges.retain(|(id, _)| !dependent.contains(id));
-        self.effects.retain(|id| !dependent.contains(id));
+        let mut parts: BTreeMap<u32, Self> = BTreeMap::new();
+        let empty = || Self {
+            predicate: self.predicate,
+            outer: self.outer.clone(),
+            merges: Vec::new(),
+            effects: BTreeSet::new(),
+        };
+        for &(id, inputs) in &self.merges {
+            parts.entry(levels[id.index()]).or_insert_with(empty).merges.push((id, inputs));
+        }
+        for &id in &self.effects {
+            parts.entry(levels[id.index()]).or_insert_with(empty).effects.insert(id);
+        }
+        parts.into_values().collect()
     }
 
-    /// Adds the `If` and its branches. `moved` are the nodes with effects that stand in a branch already. The answer maps the outputs of each `Merge` to those of the `If`.
+    /// Adds the `If` and its branches. `moved` are the nodes with effects that stand in a branch already. The answer
+    /// maps the outputs of each `Merge` to those of the `If`.
     pub(super) fn build(
         &self,
         graph: &mut Graph,
         library: &mut FunctionLibrary,
-        order: &[NodeId],
         states: &States,
         moved: &mut BTreeSet<NodeId>,
     ) -> Result<BTreeMap<OutputId, OutputId>> {
-        let branches = [self.branch(graph, order, states, false)?, self.branch(graph, order, states, true)?];
+        let branches = [self.branch(graph, states, false)?, self.branch(graph, states, true)?];
         self.move_effects(graph, &branches, moved)?;
         let captures: Vec<OutputId> = branches[0].captures.union(&branches[1].captures).copied().collect();
         let mut waits_for: BTreeSet<NodeId> =
@@ -108,7 +146,8 @@ impl Conditional {
             (None, Some(effect)) => format!("{}/cond", graph.nodes[*effect].name),
             (None, None) => return Err(Error::internal("a conditional without an end")),
         };
-        let index_used = self.indices_used(graph, order);
+        let index_used: Vec<bool> =
+            self.merges.iter().map(|(merge, _)| states.is_index_used(*merge)).collect();
         let mut functions = Vec::new();
         let mut has_effects = false;
         for (branch, side) in branches.iter().zip(["else", "then"]) {
@@ -145,19 +184,8 @@ impl Conditional {
         Ok(redirects)
     }
 
-    /// For each `Merge`, whether someone uses the number of the input it took.
-    fn indices_used(&self, graph: &Graph, order: &[NodeId]) -> Vec<bool> {
-        let used: BTreeSet<NodeId> = order
-            .iter()
-            .flat_map(|&id| &graph.nodes[id].inputs)
-            .filter(|input| input.index == 1)
-            .map(|input| input.node)
-            .collect();
-        self.merges.iter().map(|(merge, _)| used.contains(merge)).collect()
-    }
-
     /// Collects the nodes of a branch backwards from its results and effects.
-    fn branch(&self, graph: &Graph, order: &[NodeId], states: &States, outcome: bool) -> Result<Branch> {
+    fn branch(&self, graph: &Graph, states: &States, outcome: bool) -> Result<Branch> {
         let here = (self.predicate, outcome);
         let runs_here = |id: NodeId| states.of_node(id).as_ref().is_some_and(|s| s.contains(&here));
         let mut branch =
@@ -199,7 +227,8 @@ impl Conditional {
                 }
             }
         }
-        branch.body = order.iter().copied().filter(|id| body.contains(id)).collect();
+        branch.body = body.into_iter().collect();
+        branch.body.sort_by_key(|&id| states.position(id));
         if let Some(&id) =
             branch.body.iter().find(|&&id| is_switch(&graph.nodes[id].op) || is_merge(&graph.nodes[id].op))
         {

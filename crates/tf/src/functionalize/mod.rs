@@ -18,7 +18,7 @@ use std::rc::Rc;
 use support::{Error, Id, Result};
 
 /// The most nodes visited over all steps; it bounds the time that a hostile graph can take.
-const MAX_VISITS: usize = 200_000_000;
+const MAX_VISITS: usize = 20_000_000;
 
 /// Replaces V1 conditionals in the program's graph and in its functions. V1 loops are refused.
 pub(crate) fn functionalize(program: &mut Program) -> Result<()> {
@@ -89,7 +89,7 @@ fn is_loop(op: &str) -> bool {
     )
 }
 
-/// Replaces one conditional after the other, the innermost first.
+/// Replaces all conditionals, the innermost first.
 fn replace(graph: &mut Graph, library: &mut FunctionLibrary, mut roots: Roots) -> Result<Roots> {
     wait_for_inputs_of_switches(graph);
     let mut visits = 0usize;
@@ -107,16 +107,20 @@ fn replace(graph: &mut Graph, library: &mut FunctionLibrary, mut roots: Roots) -
             redirect(graph, &mut roots, &states.redirects);
             continue;
         }
-        let Some(conditional) = Conditional::innermost(graph, &order, &states, &roots.effects)? else {
+        let conditionals = Conditional::innermost(graph, &order, &states, &roots.effects);
+        if conditionals.is_empty() {
             check_roots(graph, &roots, &states)?;
             return Ok(roots);
-        };
-        let node = graph.nodes.next_id();
-        let redirects = conditional.build(graph, library, &order, &states, &mut done.moved)?;
-        done.outer.insert(node, conditional.outer.clone());
-        if !conditional.effects.is_empty() {
-            roots.effects.retain(|id| !conditional.effects.contains(id));
-            roots.effects.push(node);
+        }
+        let mut redirects = BTreeMap::new();
+        for conditional in &conditionals {
+            let node = graph.nodes.next_id();
+            redirects.extend(conditional.build(graph, library, &states, &mut done.moved)?);
+            done.outer.insert(node, conditional.outer.clone());
+            if !conditional.effects.is_empty() {
+                roots.effects.retain(|id| !conditional.effects.contains(id));
+                roots.effects.push(node);
+            }
         }
         redirect(graph, &mut roots, &redirects);
     }

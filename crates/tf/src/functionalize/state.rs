@@ -2,7 +2,7 @@
 
 use super::{is_merge, is_switch};
 use crate::{Graph, NodeId, OutputId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use support::{Error, Id, Result};
 
@@ -25,6 +25,10 @@ pub(super) struct States {
     predicates: BTreeMap<NodeId, OutputId>,
     /// First outputs of each `Merge` of which one input only can be alive, and that input.
     pub(super) redirects: BTreeMap<OutputId, OutputId>,
+    /// Where each node stands in the order.
+    positions: Vec<usize>,
+    /// The nodes whose second output is used.
+    second_used: BTreeSet<NodeId>,
 }
 
 impl States {
@@ -38,7 +42,14 @@ impl States {
             states: vec![Some(Rc::default()); graph.nodes.len()],
             predicates: BTreeMap::new(),
             redirects: BTreeMap::new(),
+            positions: vec![0; graph.nodes.len()],
+            second_used: BTreeSet::new(),
         };
+        for (position, &id) in order.iter().enumerate() {
+            states.positions[id.index()] = position;
+            let inputs = graph.nodes[id].inputs.iter();
+            states.second_used.extend(inputs.filter(|input| input.index == 1).map(|input| input.node));
+        }
         for &id in order {
             let node = &graph.nodes[id];
             if is_switch(&node.op) {
@@ -58,6 +69,16 @@ impl States {
             states.states[id.index()] = state;
         }
         Ok(states)
+    }
+
+    /// Where a node stands in the order.
+    pub(super) fn position(&self, id: NodeId) -> usize {
+        self.positions[id.index()]
+    }
+
+    /// Whether someone uses the number of the input that a `Merge` took.
+    pub(super) fn is_index_used(&self, merge: NodeId) -> bool {
+        self.second_used.contains(&merge)
     }
 
     /// The state of a node.

@@ -10,12 +10,18 @@ use crate::tensor::{MAX_FILL_BYTES, Tensor};
 use crate::{
     Attributes, DataType, Feed, FunctionLibrary, Graph, Node, NodeId, OutputId, PartialShape, Program,
 };
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use support::{Error, Id, IdVec, Result};
+
+/// The most inputs and outputs that all nodes together may have.
+const MAX_TENSORS: usize = 100_000_000;
 
 /// The signatures that nodes can refer to: library functions first, then registered ops.
 pub(super) struct Signatures<'a> {
     functions: BTreeMap<&'a str, (&'a FunctionDef, &'a OpDef)>,
+    /// How many inputs and outputs more may be made.
+    tensors_left: Cell<usize>,
 }
 
 /// A node whose signature is applied.
@@ -41,7 +47,7 @@ impl<'a> Signatures<'a> {
                 )));
             }
         }
-        Ok(Self { functions })
+        Ok(Self { functions, tensors_left: Cell::new(MAX_TENSORS) })
     }
 
     /// The signature of an op or function.
@@ -64,6 +70,13 @@ impl<'a> Signatures<'a> {
         let (input_types, _) = op_def::flat_types(&signature.input_arg, &values).map_err(at_node)?;
         let (output_types, output_starts) =
             op_def::flat_types(&signature.output_arg, &values).map_err(at_node)?;
+        let made = input_types.len() + output_types.len();
+        let left = self.tensors_left.get().checked_sub(made).ok_or_else(|| {
+            at_node(Error::invalid(format!(
+                "the graph has more than {MAX_TENSORS} inputs and outputs in all"
+            )))
+        })?;
+        self.tensors_left.set(left);
         Ok(Typed { values, input_types, output_types, output_starts })
     }
 
@@ -185,24 +198,27 @@ pub(super) fn main_graph<'a>(
 
 /// Refuses placeholders that are needed and not fed: all in one message, each with a node that needs it.
 fn check_placeholders(kept: &[&NodeDef]) -> Result<()> {
-    let unfed: Vec<String> = kept
-        .iter()
-        .filter(|node| matches!(node.op.as_str(), "Placeholder" | "PlaceholderV2"))
-        .map(|placeholder| {
-            let user = kept.iter().find(|node| {
-                node.input.iter().any(|input| {
-                    Input::parse(input, &node.name).is_ok_and(|input| input.node() == placeholder.name)
-                })
-            });
-            match user {
-                Some(user) => format!("'{}' (needed by '{}')", placeholder.name, user.name),
-                None => format!("'{}' (fetched)", placeholder.name),
-            }
-        })
-        .collect();
-    if unfed.is_empty() {
+    let is_placeholder = |node: &&&NodeDef| matches!(node.op.as_str(), "Placeholder" | "PlaceholderV2");
+    let mut users: BTreeMap<&str, Option<&str>> =
+        kept.iter().filter(is_placeholder).map(|node| (node.name.as_str(), None)).collect();
+    if users.is_empty() {
         return Ok(());
     }
+    for node in kept {
+        for input in &node.input {
+            if let Some(user) = users.get_mut(Input::parse(input, &node.name)?.node()) {
+                user.get_or_insert(&node.name);
+            }
+        }
+    }
+    let unfed: Vec<String> = kept
+        .iter()
+        .filter(is_placeholder)
+        .map(|placeholder| match users[placeholder.name.as_str()] {
+            Some(user) => format!("'{}' (needed by '{user}')", placeholder.name),
+            None => format!("'{}' (fetched)", placeholder.name),
+        })
+        .collect();
     Err(Error::invalid(format!(
         "placeholders that are needed but not fed: {}; give each a feed in the config: feed {{ id {{ node_name: \
          \"...\" }} shape {{ ... }} }}",

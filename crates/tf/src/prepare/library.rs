@@ -163,11 +163,12 @@ impl Instances<'_> {
         if signature.attr.is_empty() {
             return name.to_owned();
         }
-        let taken: BTreeSet<&String> = self.names.values().collect();
-        (0..)
-            .map(|number| format!("{name}__instance_{number}"))
-            .find(|candidate| !taken.contains(candidate) && self.signatures.function(candidate).is_none())
-            .expect("there are more numbers than functions")
+        // No other instance has this number.
+        let mut instance = format!("{name}__instance_{}", self.names.len());
+        while self.signatures.function(&instance).is_some() {
+            instance.push('_');
+        }
+        instance
     }
 }
 
@@ -254,8 +255,9 @@ impl<'a> Body<'a> {
     fn kept(&self) -> Result<Vec<&'a NodeDef>> {
         let nodes = &self.function.node_def;
         let mut index: BTreeMap<&str, usize> = BTreeMap::new();
+        let arguments: BTreeSet<&str> = self.signature.input_arg.iter().map(|a| a.name.as_str()).collect();
         for (i, node) in nodes.iter().enumerate() {
-            let is_argument = self.signature.input_arg.iter().any(|arg| arg.name == node.name);
+            let is_argument = arguments.contains(node.name.as_str());
             if node.name.is_empty() || is_argument || index.insert(&node.name, i).is_some() {
                 return Err(Error::invalid(format!(
                     "the name '{}' of a node (op {}) is empty or not unique",
