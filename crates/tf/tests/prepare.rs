@@ -211,3 +211,14 @@ fn missing_functions_are_named() {
     let error = prepare(&graph, "fetch { id { node_name: 'call' } }").expect_err("missing");
     assert!(error.contains("node 'call'") && error.contains("function 'gone'"), "{error}");
 }
+
+#[test]
+fn fetch_nodes_are_sorted_and_unique_and_need_a_valid_config() {
+    let config = |text: &str| source::parse_config(text.to_owned().into(), "c.pbtxt").expect("a config");
+    let fetch =
+        |name: &str, index: i64| format!("fetch {{ id {{ node_name: '{name}' output_index: {index} }} }}");
+    let text = [fetch("z", 0), fetch("a/b", 1), fetch("z", 2)].concat();
+    assert_eq!(tf::fetch_nodes(&config(&text)).expect("valid"), ["a/b", "z"]);
+    tf::fetch_nodes(&config("")).expect_err("no fetch");
+    tf::fetch_nodes(&config(&fetch("", 0))).expect_err("no name");
+}

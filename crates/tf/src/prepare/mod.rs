@@ -14,7 +14,7 @@ use crate::proto::{Config, GraphDef};
 use crate::{Fetch, Program, functionalize};
 use build::Signatures;
 use names::Names;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
 /// An output as the config names it.
@@ -55,6 +55,13 @@ pub fn fetch_nodes(config: &Config) -> Result<Vec<String>> {
     config::validate(config)?;
     let names: std::collections::BTreeSet<String> =
         config.fetch.iter().map(|f| config::id(&f.id).0).collect();
+    Ok(names.into_iter().collect())
+}
+
+/// Validates a config by itself. The answer is the names of the nodes it fetches: sorted, each once.
+pub fn fetch_nodes(config: &Config) -> Result<Vec<String>> {
+    config::validate(config)?;
+    let names: BTreeSet<String> = config.fetch.iter().map(|fetch| config::id(&fetch.id).0).collect();
     Ok(names.into_iter().collect())
 }
 
