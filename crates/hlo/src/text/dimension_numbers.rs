@@ -84,7 +84,7 @@ impl Value for Window {
             |name: &str, is_usual: fn(&WindowDimension) -> bool, text: fn(&WindowDimension) -> String| {
                 if !self.dimensions.iter().all(is_usual) {
                     let parts: Vec<String> = self.dimensions.iter().map(text).collect();
-                    let blank = if out.ends_with('{') { "" } else { " " };
+                    let blank = if name.starts_with('{') { "" } else { " " };
                     write!(out, "{blank}{name}={}", parts.join("x")).expect(TAKES_EVERYTHING);
                 }
             };

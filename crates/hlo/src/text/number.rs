@@ -79,23 +79,23 @@ fn write_nan(format: Format, bytes: &[u8], out: &mut String) {
     }
 }
 
-/// The shortest decimal that, read as `f64` and rounded to the element type, is this finite value.
+/// The shortest decimal that, read as `f64` and rounded to the element type, is this finite value; the exact value if
+/// that is no longer.
 fn shortest(element_type: PrimitiveType, value: f64) -> String {
     let reads_back = |text: &str| {
         text.parse().is_ok_and(|read: f64| rounded(element_type, read).to_bits() == value.to_bits())
     };
-    let mut text = match element_type {
-        PrimitiveType::F64 => format!("{value:?}"),
-        PrimitiveType::F32 => format!("{:?}", value as f32),
+    let exact = format!("{value:?}");
+    let shorter = match element_type {
+        PrimitiveType::F64 => None,
+        PrimitiveType::F32 => Some(format!("{:?}", value as f32)),
         _ => {
             let digits = (0..17).map(|digits| format!("{value:.digits$e}")).find(|text| reads_back(text));
             // Rust's notation for numbers of common size, `1.5` rather than `1.5e0`.
-            digits.map_or_else(String::new, |text| format!("{:?}", text.parse::<f64>().unwrap_or(value)))
+            digits.map(|text| format!("{:?}", text.parse::<f64>().unwrap_or(value)))
         }
     };
-    if !reads_back(&text) {
-        text = format!("{value:?}");
-    }
+    let text = shorter.filter(|text| text.len() < exact.len() && reads_back(text)).unwrap_or(exact);
     // XLA reads an integer as well, but loses the sign of `-0`.
     match text.strip_suffix(".0") {
         Some(integer) if integer != "-0" => integer.to_owned(),
@@ -237,7 +237,7 @@ mod tests {
             assert_eq!(text_of(&Literal::scalar(value)), expected);
         }
         assert_eq!(text_of(&Literal::scalar(bf16::from_f32(0.1))), "0.1");
-        assert_eq!(text_of(&Literal::scalar(f16::from_f32(65504.0))), "65500");
+        assert_eq!(text_of(&Literal::scalar(f16::from_f32(65504.0))), "65504");
         assert_eq!(text_of(&Literal::scalar(0.1f64 + 0.2)), "0.30000000000000004");
         assert_eq!(text_of(&Literal::scalar([1.0f32, -2.5])), "(1, -2.5)");
     }
