@@ -50,14 +50,6 @@ pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
     Ok(program)
 }
 
-/// The names of the nodes that a valid config fetches, sorted, each once.
-pub fn fetch_nodes(config: &Config) -> Result<Vec<String>> {
-    config::validate(config)?;
-    let names: std::collections::BTreeSet<String> =
-        config.fetch.iter().map(|f| config::id(&f.id).0).collect();
-    Ok(names.into_iter().collect())
-}
-
 /// Validates a config by itself. The answer is the names of the nodes it fetches: sorted, each once.
 pub fn fetch_nodes(config: &Config) -> Result<Vec<String>> {
     config::validate(config)?;
