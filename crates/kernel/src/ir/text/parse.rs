@@ -51,19 +51,28 @@ impl<'t> Reader<'t> {
         self.rest.is_empty()
     }
 
+    /// Nothing is skipped where the next thing is another: an error belongs to the line before.
     fn eat(&mut self, punctuation: &str) -> bool {
+        let before = (self.rest, self.line);
         self.skip();
         match self.rest.strip_prefix(punctuation) {
             Some(rest) => {
                 self.rest = rest;
                 true
             }
-            None => false,
+            None => {
+                (self.rest, self.line) = before;
+                false
+            }
         }
     }
 
     fn expect(&mut self, punctuation: &str) -> Result<()> {
-        if self.eat(punctuation) { Ok(()) } else { Err(self.unexpected(&format!("'{punctuation}'"))) }
+        if self.eat(punctuation) {
+            return Ok(());
+        }
+        self.skip();
+        Err(self.unexpected(&format!("'{punctuation}'")))
     }
 
     fn unexpected(&self, expected: &str) -> Error {

@@ -1,0 +1,205 @@
+//! The text of the loop-nest language, and the programs that its verifier refuses.
+
+use kernel::ir::{parse, verify};
+
+/// Every statement and expression of the language.
+const EVERYTHING: &str = r#"inline fn "a \"quoted\" \\ name\u{a}" (v0 "x": ptr noalias readonly align 64, v1 "n": i64, v2 "c": boolx4) {
+  v3: i8 = constant -7
+  fill_bytes v0, v3, v1
+  copy_bytes v0, v0, v1
+}
+
+internal fn "model/dense:0" (v0 "x": ptr noalias, v1 "n": i64) {
+  v2: ptr = stack_slot 128 align 64
+  v3: i64 = constant 0
+  v4: f32x4 = constant -0.1
+  v5: f32 = constant 0x7fc01234
+  v6: f64x2 = constant 1e-320
+  v7: f64 = constant 0xfff0000000000000
+  v8: bool = constant 1
+  v9: i32x4 = iota
+  v10: ptr = offset v0 + v1 * -8
+  v11: i32x4 = load v10 align 4
+  v12: boolx4 = compare below v9, v11
+  v13: i32x4 = load v10 align 16 mask v12
+  v14: i32x4 = shift_right_arithmetic v11, v13
+  v15: f32x4 = convert signed_to_float v14
+  v16: f32x4 = multiply_add v15, v4, v15
+  v17: f32x4 = select v12, v16, v4
+  v18: f32x4 = select v8, v16, v17
+  v19: f32 = extract v18, 3
+  v20: f32x4 = insert v18, 0, v19
+  v21: f32x8 = shuffle v18, v20, [0, 7, 1, 6, 2, 5, 3, 4]
+  v22: f32x4 = splat v5
+  v23: f32x4 = round_even v22
+  v24: i64 = not v3
+  store v23 to v2 align 64
+  store v20 to v0 align 4 mask v12
+  v25: f32x4, v26: i64 = for v27 in v3..v1 step 4 carry (v28 = v20, v29 = v3) {
+    v30: f32x4 = add v28, v22
+    v31: i64 = add v29, v27
+    v32: i64 = if v8 {
+      yield v31
+    } else {
+      call f0 (v0, v31, v12)
+      yield v29
+    }
+    yield v30, v32
+  }
+  v33: i64 = while carry (v34 = v26) {
+    v35: bool = compare less v34, v1
+    yield v35
+  } do {
+    v36: i64 = add v34, v34
+    yield v36
+  }
+  for v37 in v3..v33 step 1 {
+    if v8 {
+    } else {
+    }
+  }
+  store v25 to v0 align 4
+}
+
+entry fn "entry" (v0 "frame": ptr align 8) {
+  v1: ptr = function_address f1
+  v2: i64 = convert bitcast v1
+  call f1 (v0, v2)
+}
+"#;
+
+#[test]
+fn text_reads_back() {
+    let program = parse(EVERYTHING).expect("well-formed");
+    assert_eq!(program.to_string(), EVERYTHING);
+    assert_eq!(program.functions.len(), 3);
+    verify(&program).expect("every rule is kept");
+}
+
+#[test]
+fn comments_and_blanks_do_not_matter() {
+    let text = EVERYTHING.replace('\n', " // the end of a line\n\n").replace(", ", " ,\n ");
+    // Blanks within a string do matter.
+    assert_eq!(parse(&text).expect("well-formed").to_string(), EVERYTHING);
+}
+
+#[test]
+fn malformed_text_is_refused_with_its_line() {
+    for (text, line, message) in [
+        ("kernel fn", 1, "expected entry, internal or inline, found 'kernel'"),
+        ("entry fn \"e", 1, "a string does not end"),
+        ("entry fn \"e\\q\" () {\n}", 1, "expected an escape"),
+        ("entry fn \"e\" () {\n  v0: i65 = constant 1\n}", 2, "'i65' is no type"),
+        ("entry fn \"e\" () {\n  v0: f32x1 = constant 1\n}", 2, "'f32x1' is no type"),
+        ("entry fn \"e\" () {\n  v0: i64 = constant\n}", 3, "expected a number"),
+        ("entry fn \"e\" () {\n  v0: i64 = constant 99999999999999999999\n}", 2, "no number that fits"),
+        ("entry fn \"e\" () {\n  v0: i64 = frobnicate v0\n}", 2, "'frobnicate' is no operation"),
+        ("entry fn \"e\" () {\n  v0: i64 = constant 1\n  v0: i64 = constant 1\n}", 3, "v0 is defined twice"),
+        ("entry fn \"e\" () {\n  v1: i64 = constant 1\n}", 3, "v0 has no definition, but v1 has"),
+        ("entry fn \"e\" () {\n  v4294967295: i64 = constant 1\n}", 2, "expected a value such as v0"),
+        ("entry fn \"e\" () {\n  v0: i64 = add v0\n}", 2, "expected 2 values, found 1"),
+        ("entry fn \"e\" () {\n  yield v0\n  v1: i64 = iota\n}", 3, "expected '}'"),
+        ("entry fn \"e\" () {\n", 2, "expected a value such as v0"),
+    ] {
+        let error = parse(text).expect_err(text).to_string();
+        assert!(error.starts_with(&format!("line {line}: ")) && error.contains(message), "{text}: {error}");
+    }
+}
+
+#[test]
+fn deep_nesting_is_refused_not_overflowed() {
+    let mut text = "entry fn \"e\" (v0 \"c\": bool) {\n".to_owned();
+    for _ in 0..100_000 {
+        text.push_str("if v0 {\n");
+    }
+    let error = parse(&text).expect_err("too deep").to_string();
+    assert!(error.contains("nested"), "{error}");
+}
+
+/// The body of a function of an address, an integer, a float vector and a condition, and what the verifier says.
+#[test]
+fn breaches_are_found() {
+    for (body, message) in [
+        ("v4: i64 = add v1, v5 v5: i64 = constant 0", "v5 is not visible here"),
+        ("v4: f32x4 = add v1, v1", "v1 is i64, expected f32x4"),
+        ("v4: boolx4 = compare less v2, v2 v5: boolx4 = add v4, v4", "Add does not take boolx4"),
+        ("v4: i64 = divide v1, v1", "Divide does not take i64"),
+        ("v4: f32x4 = not v2", "Not does not take f32x4"),
+        ("v4: i64 = sqrt v1", "Sqrt does not take i64"),
+        ("v4: i64 = multiply_add v1, v1, v1", "multiply-add does not take i64"),
+        ("v4: bool = compare less v2, v2", "the result is boolx4, not bool"),
+        ("v4: boolx4 = compare below v2, v2", "Below does not take f32x4"),
+        ("v4: f32x4 = select v1, v2, v2", "a condition of type i64 for f32x4"),
+        ("v4: i32 = convert sign_extend v1", "SignExtend does not turn i64 into i32"),
+        ("v4: i32x8 = convert bitcast v2", "Bitcast does not turn f32x4 into i32x8"),
+        ("v4: f64x2 = convert float_extend v2", "FloatExtend does not turn f32x4 into f64x2"),
+        ("v4: ptr = convert bitcast v2", "Bitcast does not turn f32x4 into ptr"),
+        ("v4: f32x4 = constant 1", ""),
+        ("v4: f32 = extract v2, 4", "f32x4 has no lane 4"),
+        ("v4: i64 = extract v1, 0", "i64 is no vector"),
+        ("v4: f32x4 = insert v2, 0, v1", "v1 is i64, expected f32"),
+        ("v4: f32x4 = splat v2", "v2 is f32x4, expected f32"),
+        ("v4: f32x2 = shuffle v2, v2, [0, 8]", "a lane beyond two vectors"),
+        ("v4: f32x2 = shuffle v2, v2, [0, 1, 2]", "3 lanes do not make f32x2"),
+        ("v4: f32x4 = iota", "no iota of type f32x4"),
+        ("v4: ptr = offset v1 + v1 * 4", "v1 is i64, expected ptr"),
+        ("v4: i64 = offset v0 + v1 * 4", "the result is ptr, not i64"),
+        ("v4: bool = load v0 align 1", "Bool is not kept in memory"),
+        ("v4: i64 = load v0 align 3", "alignment 3 is no power of two"),
+        ("v4: f32x4 = load v0 align 4 mask v3", "v3 is bool, expected boolx4"),
+        ("store v3 to v0 align 1", "Bool is not kept in memory"),
+        ("store v2 to v1 align 1", "v1 is i64, expected ptr"),
+        ("v4: ptrx2 = load v0 align 8", "no value has the type ptrx2"),
+        ("v4: f32x2000 = load v0 align 8", "no value has the type f32x2000"),
+        ("v4: ptr = stack_slot 2000000000 align 8", "a stack slot of 2000000000 bytes"),
+        ("for v4 in v1..v1 step 1 { v5: ptr = stack_slot 8 align 8 }", "a stack slot inside of a loop"),
+        ("for v4 in v1..v1 step 0 { }", "step 0 is not at least 1"),
+        ("for v4 in v1..v2 step 1 { }", "v2 is f32x4, expected i64"),
+        ("for v4 in v1..v1 step 1 { yield v4 }", "yield: 1 values, expected 0"),
+        ("for v4 in v1..v1 step 1 { } v5: i64 = add v4, v4", "v4 is not visible here"),
+        ("v4: i64 = for v5 in v1..v1 step 1 carry (v6 = v1) { yield v4 }", "v4 is not visible here"),
+        ("v4: f32 = for v5 in v1..v1 step 1 carry (v6 = v1) { yield v1 }", "v6 is f32, expected i64"),
+        ("v4: i64 = for v5 in v1..v1 step 1 carry (v6 = v1) { } ", "yield: 0 values, expected 1"),
+        ("while { yield v1 } do { }", "v1 is i64, expected bool"),
+        ("v4: i64 = if v3 { yield v1 } else { yield v2 }", "v2 is f32x4, expected i64"),
+        ("if v1 { } else { }", "v1 is i64, expected bool"),
+        ("call f1 ()", "f1 does not stand before its caller"),
+        ("call f7 ()", "f7 does not stand before its caller"),
+        ("call f0 (v1)", "v1 is i64, expected ptr"),
+        ("call f0 ()", "arguments: 0 values, expected 1"),
+        ("v4: ptr = function_address f1", "f1 does not stand before its caller"),
+        ("fill_bytes v0, v1, v1", "v1 is i64, expected i8"),
+        ("copy_bytes v0, v1, v1", "v1 is i64, expected ptr"),
+    ] {
+        let text = format!(
+            "internal fn \"callee\" (v0 \"p\": ptr) {{ }}\n\
+             internal fn \"kernel\" (v0 \"p\": ptr, v1 \"i\": i64, v2 \"x\": f32x4, v3 \"c\": bool) {{\n{body}\n}}"
+        );
+        let program = parse(&text).unwrap_or_else(|e| panic!("{body}: {e}"));
+        match verify(&program) {
+            Ok(()) => assert!(message.is_empty(), "{body} is accepted"),
+            Err(error) => {
+                let error = error.to_string();
+                let named = error.starts_with("loop nest \"kernel\": ");
+                assert!(!message.is_empty() && named && error.contains(message), "{body}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn breaches_of_functions_are_found() {
+    for (text, message) in [
+        ("internal fn \"a\" () { } internal fn \"a\" () { }", "two functions have this name"),
+        ("internal fn \"\" () { }", "a function has a name"),
+        ("entry fn \"e\" (v0 \"f\": ptr) { } internal fn \"a\" () { }", "the entry stands last"),
+        ("entry fn \"e\" () { }", "the entry takes one address"),
+        ("entry fn \"e\" (v0 \"f\": i64) { }", "the entry takes one address"),
+        ("internal fn \"a\" (v0 \"n\": i64 noalias) { }", "facts about memory stand on addresses only"),
+        ("internal fn \"a\" (v0 \"p\": ptr align 12) { }", "alignment 12 is no power of two"),
+        ("internal fn \"a\" (v0 \"c\": bool) { yield v0 }", "yield: 1 values, expected 0"),
+    ] {
+        let error = verify(&parse(text).expect(text)).expect_err(text).to_string();
+        assert!(error.contains(message), "{text}: {error}");
+    }
+}
