@@ -114,7 +114,9 @@ fn transpose(cx: &mut NodeContext<'_, '_>, conjugate: bool) -> Result<Instructio
 fn invert_permutation(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let shape = cx.array(x);
-    cx.check(shape.rank() == 1, || format!("the input must be a vector, but has shape {}", list(&shape.sizes())))?;
+    cx.check(shape.rank() == 1, || {
+        format!("the input must be a vector, but has shape {}", list(&shape.sizes()))
+    })?;
     if let Some(values) = cx.fold(x).and_then(|literal| literal.to_i64s()) {
         let mut inverse = vec![None; values.len()];
         for (i, &value) in values.iter().enumerate() {
@@ -147,7 +149,10 @@ fn reverse(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let flags = cx.constant_i64s(1)?;
     let rank = cx.rank(x);
     cx.check(flags.len() == rank, || {
-        format!("there must be a truth value for each of the {rank} dimensions, but there are {}", flags.len())
+        format!(
+            "there must be a truth value for each of the {rank} dimensions, but there are {}",
+            flags.len()
+        )
     })?;
     let dimensions = (0..rank).filter(|&d| flags[d] != 0).collect();
     cx.reverse(x, dimensions)
@@ -173,7 +178,11 @@ fn tile(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.sizes(x);
     let multiples = cx.constant_sizes(1)?;
     cx.check(multiples.len() == sizes.len(), || {
-        format!("there must be a multiple for each dimension of {}, but they are {}", list(&sizes), list(&multiples))
+        format!(
+            "there must be a multiple for each dimension of {}, but they are {}",
+            list(&sizes),
+            list(&multiples)
+        )
     })?;
     if multiples.iter().all(|&multiple| multiple == 1) {
         return Ok(x);

@@ -2,7 +2,9 @@
 
 use crate::context::{NodeContext, list};
 use crate::reducer::Reducer;
-use hlo::{ComparisonDirection, ComparisonType, InstructionId, Op, PaddingConfig, PaddingDimension, SliceDimension};
+use hlo::{
+    ComparisonDirection, ComparisonType, InstructionId, Op, PaddingConfig, PaddingDimension, SliceDimension,
+};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::Result;
 
@@ -37,7 +39,10 @@ pub(crate) fn integer_vector(element_type: PrimitiveType, values: &[i64]) -> Opt
         true => Scalar::Signed(value),
         false => Scalar::Unsigned(value as u64),
     };
-    Some(Literal::from_scalars(ArrayShape::new(element_type, &[values.len() as i64]), values.iter().map(scalar)))
+    Some(Literal::from_scalars(
+        ArrayShape::new(element_type, &[values.len() as i64]),
+        values.iter().map(scalar),
+    ))
 }
 
 impl NodeContext<'_, '_> {
@@ -48,7 +53,12 @@ impl NodeContext<'_, '_> {
     }
 
     /// Adds an instruction of a shape that the caller gives.
-    pub(crate) fn op_shaped(&mut self, shape: &Shape, op: Op, operands: &[InstructionId]) -> Result<InstructionId> {
+    pub(crate) fn op_shaped(
+        &mut self,
+        shape: &Shape,
+        op: Op,
+        operands: &[InstructionId],
+    ) -> Result<InstructionId> {
         let (module, scope) = self.importer.module_and_scope();
         scope.add(module, op, operands, Some(shape))
     }
@@ -64,7 +74,12 @@ impl NodeContext<'_, '_> {
     }
 
     /// A constant whose elements are all the same.
-    pub(crate) fn splat(&mut self, element_type: PrimitiveType, sizes: &[i64], value: f64) -> Result<InstructionId> {
+    pub(crate) fn splat(
+        &mut self,
+        element_type: PrimitiveType,
+        sizes: &[i64],
+        value: f64,
+    ) -> Result<InstructionId> {
         let scalar = self.scalar(element_type, value);
         self.broadcast(scalar, sizes, &[])
     }
@@ -78,8 +93,9 @@ impl NodeContext<'_, '_> {
     /// A vector of integers as TF's shape ops make it.
     pub(crate) fn integers(&mut self, element_type: PrimitiveType, values: &[i64]) -> Result<InstructionId> {
         let literal = integer_vector(element_type, values);
-        let literal = literal
-            .ok_or_else(|| self.invalid(format!("{} does not fit {element_type}: use int64", list(values))))?;
+        let literal = literal.ok_or_else(|| {
+            self.invalid(format!("{} does not fit {element_type}: use int64", list(values)))
+        })?;
         Ok(self.literal(literal))
     }
 
@@ -108,7 +124,13 @@ impl NodeContext<'_, '_> {
         let fits = lead.is_some_and(|lead| have.iter().zip(&sizes[lead..]).all(|(&h, &s)| h == s || h == 1));
         let lead = match lead {
             Some(lead) if fits => lead,
-            _ => return Err(self.invalid(format!("Incompatible shapes: {} vs. {}", list(&have), list(sizes)))),
+            _ => {
+                return Err(self.invalid(format!(
+                    "Incompatible shapes: {} vs. {}",
+                    list(&have),
+                    list(sizes)
+                )));
+            }
         };
         // HLO repeats whole dimensions only, so those of size 1 go first.
         let kept: Vec<usize> = (0..have.len()).filter(|&d| have[d] == sizes[lead + d]).collect();
@@ -221,7 +243,11 @@ impl NodeContext<'_, '_> {
     }
 
     /// The same elements in another type.
-    pub(crate) fn convert(&mut self, id: InstructionId, element_type: PrimitiveType) -> Result<InstructionId> {
+    pub(crate) fn convert(
+        &mut self,
+        id: InstructionId,
+        element_type: PrimitiveType,
+    ) -> Result<InstructionId> {
         let shape = self.array(id);
         if shape.element_type == element_type {
             return Ok(id);
@@ -257,9 +283,15 @@ impl NodeContext<'_, '_> {
     }
 
     /// A slice with a start, a limit and a stride for each dimension.
-    pub(crate) fn slice(&mut self, id: InstructionId, dimensions: Vec<SliceDimension>) -> Result<InstructionId> {
+    pub(crate) fn slice(
+        &mut self,
+        id: InstructionId,
+        dimensions: Vec<SliceDimension>,
+    ) -> Result<InstructionId> {
         let sizes = self.sizes(id);
-        let whole = |(slice, &size): (&SliceDimension, &i64)| slice.start == 0 && slice.limit == size && slice.stride == 1;
+        let whole = |(slice, &size): (&SliceDimension, &i64)| {
+            slice.start == 0 && slice.limit == size && slice.stride == 1
+        };
         if dimensions.len() == sizes.len() && dimensions.iter().zip(&sizes).all(whole) {
             return Ok(id);
         }

@@ -6,10 +6,8 @@ use crate::value::Value;
 use support::{Error, Result};
 use tf::Function;
 
-pub(crate) const RULES: &[Rule] = &[
-    rule_values("PartitionedCall", call),
-    rule_values("StatefulPartitionedCall", call).effect(),
-];
+pub(crate) const RULES: &[Rule] =
+    &[rule_values("PartitionedCall", call), rule_values("StatefulPartitionedCall", call).effect()];
 
 /// Calls the function of attribute `f`.
 fn call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
@@ -26,9 +24,11 @@ pub(crate) fn call_of_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 
 /// A function of the library.
 pub(crate) fn function<'p>(cx: &NodeContext<'_, 'p>, name: &str) -> Result<&'p Function> {
-    cx.importer.program.library.get(name).ok_or_else(|| {
-        Error::invalid(format!("function '{name}' is not in the graph's library"))
-    })
+    cx.importer
+        .program
+        .library
+        .get(name)
+        .ok_or_else(|| Error::invalid(format!("function '{name}' is not in the graph's library")))
 }
 
 /// The values of a function's results, its body translated here.

@@ -54,7 +54,9 @@ fn truncate(
 ) -> Result<InstructionId> {
     let dropped = mantissa_bits(from).zip(mantissa_bits(to)).and_then(|(from, to)| from.checked_sub(to));
     let Some(dropped) = dropped.filter(|&bits| bits > 0) else {
-        return Err(Error::unsupported("Truncate needs a floating-point type that becomes a less precise one"));
+        return Err(Error::unsupported(
+            "Truncate needs a floating-point type that becomes a less precise one",
+        ));
     };
     let bits = match from.bit_width() {
         8 => PrimitiveType::U8,
@@ -92,7 +94,9 @@ fn bitcast_real(cx: &mut NodeContext<'_, '_>, x: InstructionId, to: PrimitiveTyp
     } else if to_size > from_size {
         let ratio = (to_size / from_size) as i64;
         cx.check(sizes.pop() == Some(ratio), || {
-            format!("the last dimension must be {ratio}, the number of input elements that make one of the output")
+            format!(
+                "the last dimension must be {ratio}, the number of input elements that make one of the output"
+            )
         })?;
     }
     cx.op_shaped(&Shape::array(to, &sizes), Op::BitcastConvert {}, &[x])
@@ -130,7 +134,9 @@ fn complex_bitcast(
     }
     let ratio = (to.byte_size() / from.byte_size()) as i64;
     cx.check(ratio > 0 && sizes.pop() == Some(ratio), || {
-        format!("the last dimension must be {ratio}, the number of input elements that make one of the output")
+        format!(
+            "the last dimension must be {ratio}, the number of input elements that make one of the output"
+        )
     })?;
     let mut pair = sizes.clone();
     pair.push(2);
@@ -139,7 +145,11 @@ fn complex_bitcast(
         split.push(ratio / 2);
     }
     let paired = cx.reshape(parts, &split)?;
-    let parts = if from == part { paired } else { cx.op_shaped(&Shape::array(part, &pair), Op::BitcastConvert {}, &[paired])? };
+    let parts = if from == part {
+        paired
+    } else {
+        cx.op_shaped(&Shape::array(part, &pair), Op::BitcastConvert {}, &[paired])?
+    };
     let last = pair.len() - 1;
     let (re, im) = (cx.slice_in(parts, last, 0, 1)?, cx.slice_in(parts, last, 1, 2)?);
     let (re, im) = (cx.reshape(re, &sizes)?, cx.reshape(im, &sizes)?);

@@ -1,7 +1,7 @@
 //! Comparisons and selections.
 
-use crate::context::{NodeContext, list};
 use crate::build::broadcast_sizes;
+use crate::context::{NodeContext, list};
 use crate::data_types::*;
 use crate::rule::{Rule, rule};
 use hlo::{ComparisonDirection, InstructionId};

@@ -82,7 +82,8 @@ fn empty(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn fake_param(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let shape = cx.node.attributes.shape("shape")?;
     let sizes = shape.sizes();
-    let sizes = sizes.ok_or_else(|| cx.invalid(format!("the shape {shape} must be known at compile time")))?;
+    let sizes =
+        sizes.ok_or_else(|| cx.invalid(format!("the shape {shape} must be known at compile time")))?;
     let element_type = cx.type_attribute("dtype")?;
     cx.splat(element_type, &sizes, 0.0)
 }

@@ -99,7 +99,9 @@ impl<'p> NodeContext<'_, 'p> {
 
     fn primitive(&self, data_type: DataType) -> Result<PrimitiveType> {
         data_type.base().primitive_type().ok_or_else(|| {
-            Error::unsupported(format!("tensors of {data_type} cannot be compiled; only numbers and bool can"))
+            Error::unsupported(format!(
+                "tensors of {data_type} cannot be compiled; only numbers and bool can"
+            ))
         })
     }
 
@@ -132,7 +134,12 @@ impl<'p> NodeContext<'_, 'p> {
     }
 
     /// `end[position] - begin[position]`, if both are known up to the same run-time value.
-    pub(crate) fn constant_difference(&mut self, end: usize, begin: usize, position: usize) -> Result<Option<i64>> {
+    pub(crate) fn constant_difference(
+        &mut self,
+        end: usize,
+        begin: usize,
+        position: usize,
+    ) -> Result<Option<i64>> {
         let (end, begin) = (self.input(end)?, self.input(begin)?);
         let (module, scope) = self.importer.module_and_scope();
         let end = linear_element(module, scope, end, position, MAX_ADDITIONS);
@@ -170,7 +177,9 @@ impl<'p> NodeContext<'_, 'p> {
     pub(crate) fn constant_i64(&mut self, k: usize) -> Result<i64> {
         match self.constant_i64s(k)?.as_slice() {
             [value] => Ok(*value),
-            values => Err(self.invalid(format!("input {k} must be a scalar, but has {} elements", values.len()))),
+            values => {
+                Err(self.invalid(format!("input {k} must be a scalar, but has {} elements", values.len())))
+            }
         }
     }
 
@@ -187,7 +196,10 @@ impl<'p> NodeContext<'_, 'p> {
         let rank = rank as i64;
         let dimension = if axis < 0 { axis + rank } else { axis };
         self.check((0..rank).contains(&dimension), || {
-            format!("axis {axis} is out of range for a tensor of rank {rank}: it must be in [{}, {rank})", -rank)
+            format!(
+                "axis {axis} is out of range for a tensor of rank {rank}: it must be in [{}, {rank})",
+                -rank
+            )
         })?;
         Ok(dimension as usize)
     }

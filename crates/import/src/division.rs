@@ -20,7 +20,8 @@ pub(crate) const RULES: &[Rule] = &[
     rule("Reciprocal", reciprocal).types("T", SIGNED_NUMBERS),
     rule("Inv", reciprocal).types("T", SIGNED_NUMBERS),
     rule("DivNoNan", |cx| unless_zero(cx, Which::Second, Op::Divide {}, None)).types("T", FLOATS_AND_COMPLEX),
-    rule("MulNoNan", |cx| unless_zero(cx, Which::Second, Op::Multiply {}, None)).types("T", FLOATS_AND_COMPLEX),
+    rule("MulNoNan", |cx| unless_zero(cx, Which::Second, Op::Multiply {}, None))
+        .types("T", FLOATS_AND_COMPLEX),
     rule("Xdivy", |cx| unless_zero(cx, Which::First, Op::Divide {}, None)).types("T", FLOATS_AND_COMPLEX),
     rule("Xlogy", |cx| unless_zero(cx, Which::First, Op::Multiply {}, Some(Op::Log {})))
         .types("T", FLOATS_AND_COMPLEX),

@@ -239,11 +239,14 @@ impl NodeContext<'_, '_> {
         }
         let shape = |value: &Value| match value {
             Value::Array(id) => self.importer.scope_ref().shape(*id).to_string(),
-            Value::Resource(v) | Value::Reference(v) => format!("variable '{}'", self.importer.variable_name(*v)),
+            Value::Resource(v) | Value::Reference(v) => {
+                format!("variable '{}'", self.importer.variable_name(*v))
+            }
             Value::Opaque => "no array".to_owned(),
         };
         let inputs: Vec<String> = self.inputs.iter().take(8).map(shape).collect();
-        let inputs = if inputs.is_empty() { String::new() } else { format!(", inputs {}", inputs.join(", ")) };
+        let inputs =
+            if inputs.is_empty() { String::new() } else { format!(", inputs {}", inputs.join(", ")) };
         let message = format!("{} (node '{}', op '{}'{inputs})", error.message(), self.name, self.node.op);
         match error.kind() {
             support::ErrorKind::Invalid => Error::invalid(message),
@@ -287,7 +290,12 @@ pub(crate) fn needed_nodes(program: &tf::Program, function: &Function) -> BTreeS
 }
 
 /// The entry parameter of a feed or a variable.
-pub(crate) fn parameter_shape(what: &str, name: &str, data_type: tf::DataType, sizes: &[i64]) -> Result<Shape> {
+pub(crate) fn parameter_shape(
+    what: &str,
+    name: &str,
+    data_type: tf::DataType,
+    sizes: &[i64],
+) -> Result<Shape> {
     let Some(element_type) = data_type.base().primitive_type() else {
         return Err(Error::unsupported(format!(
             "{what} '{name}' has type {data_type}; only numbers and bool can be compiled"

@@ -9,8 +9,8 @@
 //!
 //! A rule lives in the file of its family, as one row and one function; `rules` lists the families.
 
-mod arithmetic;
 mod activations;
+mod arithmetic;
 mod arrays;
 mod build;
 mod calls;
@@ -180,9 +180,9 @@ fn fetched(
             "fetch '{id}' is the handle of variable '{}'; fetch a ReadVariableOp of it instead",
             importer.variable_name(*variable)
         ))),
-        Some(Value::Opaque) => {
-            Err(Error::unsupported(format!("fetch '{id}' is a string; only numbers and bool can be compiled")))
-        }
+        Some(Value::Opaque) => Err(Error::unsupported(format!(
+            "fetch '{id}' is a string; only numbers and bool can be compiled"
+        ))),
         None => Err(Error::invalid(format!("fetch '{id}': the node makes no such value"))),
     }
 }

@@ -122,7 +122,8 @@ fn sparse_softmax_cross_entropy(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Inst
     let not_negative = cx.compare_scalar(ComparisonDirection::Ge, labels, 0.0)?;
     let below = cx.compare_scalar(ComparisonDirection::Lt, labels, sizes[1] as f64)?;
     let in_range = cx.op(Op::And {}, &[not_negative, below])?;
-    let (fine, nan) = (cx.splat(element_type, &label_sizes, 0.0)?, cx.splat(element_type, &label_sizes, f64::NAN)?);
+    let (fine, nan) =
+        (cx.splat(element_type, &label_sizes, 0.0)?, cx.splat(element_type, &label_sizes, f64::NAN)?);
     let nan_or_zero = cx.select(in_range, fine, nan)?;
     let nan_or_zero = cx.broadcast(nan_or_zero, &sizes, &[0])?;
     let one_hot = cx.add(one_hot, nan_or_zero)?;

@@ -34,7 +34,11 @@ fn sparse_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn matrices(cx: &mut NodeContext<'_, '_>, a: InstructionId, b: InstructionId) -> Result<InstructionId> {
     let (a_sizes, b_sizes) = (cx.sizes(a), cx.sizes(b));
     cx.check(a_sizes.len() == 2 && b_sizes.len() == 2, || {
-        format!("MatMul multiplies two matrices, but the shapes are {} and {}", list(&a_sizes), list(&b_sizes))
+        format!(
+            "MatMul multiplies two matrices, but the shapes are {} and {}",
+            list(&a_sizes),
+            list(&b_sizes)
+        )
     })?;
     let attributes = &cx.node.attributes;
     let transpose_a = attributes.bool_or("transpose_a", false)?;
@@ -82,7 +86,11 @@ fn batch_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (mut x, mut y) = (cx.input(0)?, cx.input(1)?);
     let (x_sizes, y_sizes) = (cx.sizes(x), cx.sizes(y));
     cx.check(x_sizes.len() >= 2 && y_sizes.len() >= 2, || {
-        format!("both inputs must have at least 2 dimensions, but the shapes are {} and {}", list(&x_sizes), list(&y_sizes))
+        format!(
+            "both inputs must have at least 2 dimensions, but the shapes are {} and {}",
+            list(&x_sizes),
+            list(&y_sizes)
+        )
     })?;
     let attributes = &cx.node.attributes;
     let (adj_x, adj_y) = (attributes.bool_or("adj_x", false)?, attributes.bool_or("adj_y", false)?);
@@ -97,8 +105,9 @@ fn batch_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         (x, y) = (cx.convert(x, out)?, cx.convert(y, out)?);
     }
     let (x_batch, y_batch) = (&x_sizes[..x_sizes.len() - 2], &y_sizes[..y_sizes.len() - 2]);
-    let batch = broadcast_sizes(x_batch, y_batch)
-        .ok_or_else(|| cx.invalid(format!("Incompatible shapes: {} vs. {}", list(&x_sizes), list(&y_sizes))))?;
+    let batch = broadcast_sizes(x_batch, y_batch).ok_or_else(|| {
+        cx.invalid(format!("Incompatible shapes: {} vs. {}", list(&x_sizes), list(&y_sizes)))
+    })?;
     let (x_rank, y_rank) = (x_sizes.len(), y_sizes.len());
     let x_inner = if adj_x { x_rank - 2 } else { x_rank - 1 };
     let y_inner = if adj_y { y_rank - 1 } else { y_rank - 2 };

@@ -20,7 +20,10 @@ fn paddings(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Vec<(i64, i64)>
     // A vector of no dimensions has no pairs.
     let is_matrix = sizes == [rank as i64, 2] || (rank == 0 && literal.array_shape().element_count() == 0);
     cx.check(is_matrix, || {
-        format!("paddings must be a matrix [{rank}, 2], a pair for each dimension, but have shape {}", list(&sizes))
+        format!(
+            "paddings must be a matrix [{rank}, 2], a pair for each dimension, but have shape {}",
+            list(&sizes)
+        )
     })?;
     let values = literal.to_i64s().ok_or_else(|| cx.invalid("paddings must hold integers"))?;
     cx.check(values.iter().all(|&value| value >= 0), || "paddings must not be negative".to_owned())?;
@@ -60,7 +63,10 @@ fn mirror_pad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     for (dimension, (low, high)) in paddings(cx, sizes.len())?.into_iter().enumerate().rev() {
         let size = sizes[dimension];
         cx.check(low <= size - edge && high <= size - edge, || {
-            format!("dimension {dimension} of {} is too short to mirror {low} and {high} elements", list(&sizes))
+            format!(
+                "dimension {dimension} of {} is too short to mirror {low} and {high} elements",
+                list(&sizes)
+            )
         })?;
         let mut parts = Vec::new();
         if low > 0 {
@@ -91,9 +97,7 @@ fn mirror_pad_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             format!("dimension {dimension} of {} is too short for paddings {low} and {high}", list(&sizes))
         })?;
         let mut sum = cx.slice_in(grad, dimension, low, size - high)?;
-        for (start, limit, before) in
-            [(0, low, edge), (size - high, size, core_size - high - edge)]
-        {
+        for (start, limit, before) in [(0, low, edge), (size - high, size, core_size - high - edge)] {
             let part = cx.slice_in(grad, dimension, start, limit)?;
             let part = cx.reverse(part, vec![dimension])?;
             let mut padding = vec![(0, 0, 0); sizes.len()];

@@ -22,7 +22,8 @@ const BLOCK_BITS: i64 = 128;
 /// Random bits of an unsigned type.
 fn random_bits(cx: &mut NodeContext<'_, '_>, bits: PrimitiveType, sizes: &[i64]) -> Result<InstructionId> {
     let count = element_count(sizes).unwrap_or(i64::MAX);
-    let blocks = count.saturating_mul(i64::from(bits.bit_width())).saturating_add(BLOCK_BITS - 1) / BLOCK_BITS;
+    let blocks =
+        count.saturating_mul(i64::from(bits.bit_width())).saturating_add(BLOCK_BITS - 1) / BLOCK_BITS;
     let state = cx.op_shaped(
         &Shape::array(PrimitiveType::U64, &[2]),
         Op::RngGetAndUpdateState { delta: blocks.max(1) },

@@ -17,8 +17,12 @@ pub(crate) const RULES: &[Rule] = &[
     rule("All", |cx| extremum(cx, Reducer::And)),
     rule("Any", |cx| extremum(cx, Reducer::Or)),
     rule("L2Loss", l2_loss).types("T", FLOATS),
-    rule("ArgMax", |cx| arg_extremum(cx, Reducer::Maximum)).types("T", ORDERED).types("output_type", ARG_OUTPUTS),
-    rule("ArgMin", |cx| arg_extremum(cx, Reducer::Minimum)).types("T", ORDERED).types("output_type", ARG_OUTPUTS),
+    rule("ArgMax", |cx| arg_extremum(cx, Reducer::Maximum))
+        .types("T", ORDERED)
+        .types("output_type", ARG_OUTPUTS),
+    rule("ArgMin", |cx| arg_extremum(cx, Reducer::Minimum))
+        .types("T", ORDERED)
+        .types("output_type", ARG_OUTPUTS),
 ];
 
 const ARG_OUTPUTS: &[tf::DataType] =

@@ -19,17 +19,36 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("ResourceScatterUpdate", |cx| resource_scatter(cx, Reducer::Replace, false))
         .types("dtype", ALL)
         .effect(),
-    rule_values("ResourceScatterAdd", |cx| resource_scatter(cx, Reducer::Add, false)).types("dtype", NUMBERS_AND_QUANTISED).effect(),
-    rule_values("ResourceScatterSub", |cx| resource_scatter(cx, Reducer::Subtract, false)).types("dtype", NUMBERS_AND_QUANTISED).effect(),
-    rule_values("ResourceScatterMul", |cx| resource_scatter(cx, Reducer::Multiply, false)).types("dtype", NUMBERS_AND_QUANTISED).effect(),
-    rule_values("ResourceScatterDiv", |cx| resource_scatter(cx, Reducer::Divide, false)).types("dtype", NUMBERS_AND_QUANTISED).effect(),
-    rule_values("ResourceScatterMax", |cx| resource_scatter(cx, Reducer::Maximum, false)).types("dtype", REAL_AND_QUANTISED).effect(),
-    rule_values("ResourceScatterMin", |cx| resource_scatter(cx, Reducer::Minimum, false)).types("dtype", REAL_AND_QUANTISED).effect(),
-    rule_values("ResourceScatterNdUpdate", |cx| resource_scatter(cx, Reducer::Replace, true)).types("T", ALL).effect(),
-    rule_values("ResourceScatterNdAdd", |cx| resource_scatter(cx, Reducer::Add, true)).types("T", ALL).effect(),
-    rule_values("ResourceScatterNdSub", |cx| resource_scatter(cx, Reducer::Subtract, true)).types("T", ALL).effect(),
+    rule_values("ResourceScatterAdd", |cx| resource_scatter(cx, Reducer::Add, false))
+        .types("dtype", NUMBERS_AND_QUANTISED)
+        .effect(),
+    rule_values("ResourceScatterSub", |cx| resource_scatter(cx, Reducer::Subtract, false))
+        .types("dtype", NUMBERS_AND_QUANTISED)
+        .effect(),
+    rule_values("ResourceScatterMul", |cx| resource_scatter(cx, Reducer::Multiply, false))
+        .types("dtype", NUMBERS_AND_QUANTISED)
+        .effect(),
+    rule_values("ResourceScatterDiv", |cx| resource_scatter(cx, Reducer::Divide, false))
+        .types("dtype", NUMBERS_AND_QUANTISED)
+        .effect(),
+    rule_values("ResourceScatterMax", |cx| resource_scatter(cx, Reducer::Maximum, false))
+        .types("dtype", REAL_AND_QUANTISED)
+        .effect(),
+    rule_values("ResourceScatterMin", |cx| resource_scatter(cx, Reducer::Minimum, false))
+        .types("dtype", REAL_AND_QUANTISED)
+        .effect(),
+    rule_values("ResourceScatterNdUpdate", |cx| resource_scatter(cx, Reducer::Replace, true))
+        .types("T", ALL)
+        .effect(),
+    rule_values("ResourceScatterNdAdd", |cx| resource_scatter(cx, Reducer::Add, true))
+        .types("T", ALL)
+        .effect(),
+    rule_values("ResourceScatterNdSub", |cx| resource_scatter(cx, Reducer::Subtract, true))
+        .types("T", ALL)
+        .effect(),
     rule("UnsortedSegmentSum", |cx| unsorted_segment(cx, Reducer::Add)).types("T", NUMBERS_AND_QUANTISED),
-    rule("UnsortedSegmentProd", |cx| unsorted_segment(cx, Reducer::Multiply)).types("T", NUMBERS_AND_QUANTISED),
+    rule("UnsortedSegmentProd", |cx| unsorted_segment(cx, Reducer::Multiply))
+        .types("T", NUMBERS_AND_QUANTISED),
     rule("UnsortedSegmentMax", |cx| unsorted_segment(cx, Reducer::Maximum)).types("T", REAL),
     rule("UnsortedSegmentMin", |cx| unsorted_segment(cx, Reducer::Minimum)).types("T", REAL),
 ];

@@ -38,7 +38,11 @@ fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             let limit = start.checked_add(size);
             let fits = start >= 0 && size >= 0 && limit.is_some_and(|limit| limit <= sizes[d]);
             cx.check(fits, || {
-                format!("a slice of {} elements from {start} is out of dimension {d} of {}", wanted[d], list(&sizes))
+                format!(
+                    "a slice of {} elements from {start} is out of dimension {d} of {}",
+                    wanted[d],
+                    list(&sizes)
+                )
             })?;
             dimensions.push(SliceDimension { start, limit: start + size, stride: 1 });
         }
@@ -340,7 +344,11 @@ fn run_time_grad(
     cx.check(unit, || "strides must be 1 where begin or end are known at run time only".to_owned())?;
     let dy_sizes = cx.sizes(dy);
     cx.check(dy_sizes.len() == spec.result.len(), || {
-        format!("the gradient has shape {}, but the slice has {} dimensions", list(&dy_sizes), spec.result.len())
+        format!(
+            "the gradient has shape {}, but the slice has {} dimensions",
+            list(&dy_sizes),
+            spec.result.len()
+        )
     })?;
     let mut processed = vec![1; sizes.len()];
     for (dimension, &size) in spec.result.iter().zip(&dy_sizes) {

@@ -10,11 +10,14 @@ use shape::PrimitiveType;
 use support::{Error, Id, Result};
 
 pub(crate) const RULES: &[Rule] = &[
-    rule_values("VarHandleOp", |cx| Ok(vec![Value::Resource(declared_variable(cx, "dtype")?)])).types("dtype", ALL),
+    rule_values("VarHandleOp", |cx| Ok(vec![Value::Resource(declared_variable(cx, "dtype")?)]))
+        .types("dtype", ALL),
     rule_values("_XlaAotOnlyVarHandleOp", |cx| Ok(vec![Value::Resource(declared_variable(cx, "dtype")?)]))
         .types("dtype", ALL),
-    rule_values("VariableV2", |cx| Ok(vec![Value::Reference(declared_variable(cx, "dtype")?)])).types("dtype", ALL),
-    rule_values("Variable", |cx| Ok(vec![Value::Reference(declared_variable(cx, "dtype")?)])).types("dtype", ALL),
+    rule_values("VariableV2", |cx| Ok(vec![Value::Reference(declared_variable(cx, "dtype")?)]))
+        .types("dtype", ALL),
+    rule_values("Variable", |cx| Ok(vec![Value::Reference(declared_variable(cx, "dtype")?)]))
+        .types("dtype", ALL),
     rule("ReadVariableOp", read).types("dtype", ALL),
     rule("VariableShape", variable_shape),
     // Compiled code is given every variable, so all are initialised.
@@ -26,7 +29,9 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("Assign", assign).types("T", ALL).effect(),
     rule_values("AssignAdd", |cx| assign_sum(cx, Op::Add {})).types("T", NUMBERS).effect(),
     rule_values("AssignSub", |cx| assign_sum(cx, Op::Subtract {})).types("T", NUMBERS).effect(),
-    rule_values("ResourceApplyGradientDescent", apply_gradient_descent).types("T", FLOATS_AND_COMPLEX).effect(),
+    rule_values("ResourceApplyGradientDescent", apply_gradient_descent)
+        .types("T", FLOATS_AND_COMPLEX)
+        .effect(),
     rule_values("ApplyGradientDescent", apply_gradient_descent).types("T", NUMBERS).effect(),
 ];
 
@@ -94,7 +99,11 @@ fn variable_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 
 impl NodeContext<'_, '_> {
     /// Gives the variable at input 0 a new value, of the same shape and type.
-    pub(crate) fn assign_variable(&mut self, variable: VariableId, value: InstructionId) -> Result<Vec<Value>> {
+    pub(crate) fn assign_variable(
+        &mut self,
+        variable: VariableId,
+        value: InstructionId,
+    ) -> Result<Vec<Value>> {
         let old = self.importer.read_variable(variable);
         let (old, new) = (self.array(old), self.array(value));
         self.check(old == new, || {
@@ -140,7 +149,9 @@ fn apply_gradient_descent(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let variable = cx.variable(0)?;
     let (alpha, delta) = (cx.input(1)?, cx.input(2)?);
     let alpha_sizes = cx.sizes(alpha);
-    cx.check(alpha_sizes.is_empty(), || format!("alpha must be a scalar, but has shape {}", list(&alpha_sizes)))?;
+    cx.check(alpha_sizes.is_empty(), || {
+        format!("alpha must be a scalar, but has shape {}", list(&alpha_sizes))
+    })?;
     let old = cx.importer.read_variable(variable);
     same_shape(cx, old, delta)?;
     let sizes = cx.sizes(old);
@@ -165,10 +176,14 @@ pub(crate) fn check_written(importer: &Importer<'_>) -> Result<()> {
             }
             (None, false) => {
                 let hint = match variable.node {
-                    Some(_) => "no node that the fetches need writes it. Set `readonly: true` in the config, or fetch \
-                                the update (or a node that depends on it)",
-                    None => "no variable of that name is needed by the fetches. Correct the name, or remove it from \
-                             the config",
+                    Some(_) => {
+                        "no node that the fetches need writes it. Set `readonly: true` in the config, or fetch \
+                                the update (or a node that depends on it)"
+                    }
+                    None => {
+                        "no variable of that name is needed by the fetches. Correct the name, or remove it from \
+                             the config"
+                    }
                 };
                 return Err(Error::invalid(format!(
                     "Variable \"{name}\" is marked as not readonly, but is not modified by the computation: {hint}."
