@@ -214,6 +214,18 @@ impl<'a> KernelContext<'a> {
         })
     }
 
+    /// Builds all of `body` in the region that is open: for reads of memory that the kernel writes too.
+    pub(crate) fn pinned<R>(
+        &mut self,
+        b: &mut FunctionBuilder,
+        body: impl FnOnce(&mut Self, &mut FunctionBuilder) -> R,
+    ) -> R {
+        let floor = std::mem::replace(&mut self.floor, b.depth());
+        let result = body(self, b);
+        self.floor = floor;
+        result
+    }
+
     /// Runs `body` in the region that has just been opened; what it computes in there is forgotten afterwards.
     pub fn scoped<R>(
         &mut self,

@@ -1,9 +1,262 @@
-use crate::context::KernelContext;
-use crate::ir::FunctionBuilder;
-use support::*;
-pub(crate) fn emit_bits(_: &mut FunctionBuilder, _: &mut KernelContext<'_>) -> Result<()> {
-    Err(Error::unsupported("x"))
+//! Random bits: Philox 4x32-10 and ThreeFry 2x32-20 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+//! SC 2011), laid out in the result as XLA lays them out; and the instance's own random state.
+
+use crate::context::{KernelContext, Memory};
+use crate::element::Element;
+use crate::index::{Index, Position};
+use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use crate::update::number_of;
+use hlo::{Op, RandomAlgorithm};
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+const I32: Type = Type::scalar(ScalarType::I32);
+
+/// The persistent counter's old value is the result; the state is the old value plus `delta`, both of 128 bits.
+pub(crate) fn emit_state(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+    let Op::RngGetAndUpdateState { delta } = cx.fusion.root_op() else {
+        return Err(Error::internal("the root is rng-get-and-update-state"));
+    };
+    let state = cx.scratch.ok_or_else(|| Error::internal("random state has a place of its own"))?;
+    let result = cx.results[0].pointer;
+    let high_at = |b: &mut FunctionBuilder, pointer: ValueId| b.offset_bytes(pointer, 8);
+    let state_high = high_at(b, state);
+    let (low, high) = (b.load(Type::I64, state, 8), b.load(Type::I64, state_high, 8));
+    let result_high = high_at(b, result);
+    b.store(low, result, 8);
+    b.store(high, result_high, 8);
+    let amount = b.index(*delta);
+    let (next_low, next_high) = add_128(b, low, high, amount);
+    let next_high = if *delta < 0 { b.add_constant(next_high, -1) } else { next_high };
+    b.store(next_low, state, 8);
+    b.store(next_high, state_high, 8);
+    Ok(())
 }
-pub(crate) fn emit_state(_: &mut FunctionBuilder, _: &mut KernelContext<'_>) -> Result<()> {
-    Err(Error::unsupported("x"))
+
+/// The sum of two 64-bit halves and an unsigned 64-bit number.
+fn add_128(b: &mut FunctionBuilder, low: ValueId, high: ValueId, amount: ValueId) -> (ValueId, ValueId) {
+    let sum = b.add(low, amount);
+    let carries = b.compare(Predicate::Below, sum, low);
+    let next = b.add_constant(high, 1);
+    (sum, b.select(carries, next, high))
+}
+
+/// The low and high half.
+fn halves(b: &mut FunctionBuilder, value: ValueId) -> [ValueId; 2] {
+    let low = b.convert(ConvertOp::Truncate, value, ScalarType::I32);
+    let distance = b.index(32);
+    let high = b.binary(BinaryOp::ShiftRightLogical, value, distance);
+    [low, b.convert(ConvertOp::Truncate, high, ScalarType::I32)]
+}
+
+fn joined(b: &mut FunctionBuilder, [low, high]: [ValueId; 2]) -> ValueId {
+    let low = b.convert(ConvertOp::ZeroExtend, low, ScalarType::I64);
+    let high = b.convert(ConvertOp::ZeroExtend, high, ScalarType::I64);
+    let distance = b.index(32);
+    let high = b.binary(BinaryOp::ShiftLeft, high, distance);
+    b.or(low, high)
+}
+
+/// The bits of a state: the key and the counter; the state after is the counter moved on.
+pub(crate) fn emit_bits(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+    let Op::RngBitGenerator { algorithm } = cx.fusion.root_op() else {
+        return Err(Error::internal("the root is rng-bit-generator"));
+    };
+    let [next_state, data] = &cx.results[..] else {
+        return Err(Error::internal("rng-bit-generator makes the state and the bits"));
+    };
+    let (next_state, data) = (next_state.clone(), data.clone());
+    let state = cx.operand(number_of(cx, cx.fusion.body[cx.fusion.root].operands()[0])?)?.clone();
+    let length = state.shape.element_count();
+    if state.shape.element_type != PrimitiveType::U64 || !(2..=3).contains(&length) {
+        return Err(Error::unsupported(format!(
+            "a random state {}; u64[2] and u64[3] are known",
+            state.shape
+        )));
+    }
+    let mut words = Vec::with_capacity(3);
+    for i in 0..length {
+        words.push(cx.load(b, &state, &Position::Linear(Index::constant(i)))?.real());
+    }
+    match algorithm {
+        RandomAlgorithm::Default | RandomAlgorithm::Philox => {
+            // A state of two words gives the key twice: it is also the counter's high word.
+            let (low, high) = if length == 3 { (words[1], words[2]) } else { (words[1], words[0]) };
+            let per_block = if data.shape.element_type.bit_width() == 64 { 2 } else { 4 };
+            let blocks = (data.shape.element_count() as u64).div_ceil(per_block) as i64;
+            philox_bits(b, cx, &data, words[0], (low, high))?;
+            let amount = b.index(blocks);
+            let (next_low, next_high) = add_128(b, low, high, amount);
+            words[1] = next_low;
+            if length == 3 {
+                words[2] = next_high;
+            }
+        }
+        RandomAlgorithm::ThreeFry if length == 2 => {
+            let counters = three_fry_bits(b, cx, &data, words[0], words[1])?;
+            words[1] = b.add_constant(words[1], counters);
+        }
+        RandomAlgorithm::ThreeFry => {
+            return Err(Error::unsupported("ThreeFry with a state other than u64[2]"));
+        }
+    }
+    for (i, word) in words.into_iter().enumerate() {
+        cx.store(b, &next_state, &Position::Linear(Index::constant(i as i64)), Element::Real(word))?;
+    }
+    Ok(())
+}
+
+/// Writes a word, or its low bits, as an element.
+fn store_word(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    data: &Memory,
+    at: Index,
+    word: ValueId,
+) -> Result<()> {
+    let element_type = data.shape.element_type;
+    let from = if b.ty(word) == Type::I64 { PrimitiveType::U64 } else { PrimitiveType::U32 };
+    let element = crate::elemental::convert(b, from, element_type, Element::Real(word))?;
+    cx.store(b, data, &Position::Linear(at), element)
+}
+
+/// Blocks of four words in order; the counter counts blocks.
+fn philox_bits(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    data: &Memory,
+    key: ValueId,
+    (low, high): (ValueId, ValueId),
+) -> Result<()> {
+    let count = data.shape.element_count();
+    let is_wide = data.shape.element_type.bit_width() == 64;
+    let per_block = if is_wide { 2 } else { 4 };
+    let key = halves(b, key);
+    let block = |cx: &mut KernelContext<'_>, b: &mut FunctionBuilder, number: &Index, elements: i64| {
+        let amount = cx.scalar_value(b, number)?;
+        let (low, high) = add_128(b, low, high, amount);
+        let ([w, x], [y, z]) = (halves(b, low), halves(b, high));
+        let [w, x, y, z] = philox(b, [w, x, y, z], key);
+        let words = if is_wide { vec![joined(b, [w, x]), joined(b, [y, z])] } else { vec![w, x, y, z] };
+        for (k, word) in words.into_iter().enumerate().take(elements as usize) {
+            store_word(b, cx, data, number.times(per_block).plus_constant(k as i64), word)?;
+        }
+        Ok(())
+    };
+    let full = count / per_block;
+    cx.for_range(b, 0, full, 1, |cx, b, number| block(cx, b, &number, per_block))?;
+    match count % per_block {
+        0 => Ok(()),
+        rest => block(cx, b, &Index::constant(full), rest),
+    }
+}
+
+/// Ten rounds of Philox 4x32.
+fn philox(b: &mut FunctionBuilder, counter: [ValueId; 4], key: [ValueId; 2]) -> [ValueId; 4] {
+    let ([mut w, mut x, mut y, mut z], [mut key0, mut key1]) = (counter, key);
+    for _ in 0..10 {
+        let [low0, high0] = multiply(b, w, 0xD251_1F53);
+        let [low1, high1] = multiply(b, y, 0xCD9E_8D57);
+        let mixed0 = b.binary(BinaryOp::Xor, high1, x);
+        let mixed1 = b.binary(BinaryOp::Xor, high0, z);
+        w = b.binary(BinaryOp::Xor, mixed0, key0);
+        x = low1;
+        y = b.binary(BinaryOp::Xor, mixed1, key1);
+        z = low0;
+        key0 = b.add_constant(key0, word_constant(0x9E37_79B9));
+        key1 = b.add_constant(key1, word_constant(0xBB67_AE85));
+    }
+    [w, x, y, z]
+}
+
+/// A 32-bit constant as constants are written: sign extended.
+const fn word_constant(value: u32) -> i64 {
+    value as i32 as i64
+}
+
+/// The low and high word of a product.
+fn multiply(b: &mut FunctionBuilder, x: ValueId, factor: u32) -> [ValueId; 2] {
+    let wide = b.convert(ConvertOp::ZeroExtend, x, ScalarType::I64);
+    let product = b.mul_constant(wide, i64::from(factor));
+    halves(b, product)
+}
+
+/// Numbers for an array; returns how many counters they took. Words come in pairs, which lie next to each other along
+/// the first even dimension, or else along the largest; an element of 64 bits is a pair.
+fn three_fry_bits(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    data: &Memory,
+    key: ValueId,
+    counter: ValueId,
+) -> Result<i64> {
+    let sizes = data.shape.sizes();
+    let count = data.shape.element_count();
+    let key = halves(b, key);
+    let pair =
+        |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, number: &Index| -> Result<[ValueId; 2]> {
+            let number = cx.scalar_value(b, number)?;
+            let sum = b.add(counter, number);
+            let input = halves(b, sum);
+            Ok(three_fry(b, input, key))
+        };
+    if data.shape.element_type.bit_width() == 64 {
+        cx.for_range(b, 0, count, 1, |cx, b, number| {
+            let words = pair(b, cx, &number)?;
+            let word = joined(b, words);
+            store_word(b, cx, data, number, word)
+        })?;
+        return Ok(count);
+    }
+    let even = sizes.iter().position(|size| size % 2 == 0);
+    let largest = || (0..sizes.len()).rev().max_by_key(|&d| sizes[d]);
+    let Some(split) = even.or_else(largest) else {
+        let [word, _] = pair(b, cx, &Index::constant(0))?;
+        store_word(b, cx, data, Index::constant(0), word)?;
+        return Ok(1);
+    };
+    let (outer, inner): (i64, i64) = (sizes[..split].iter().product(), sizes[split + 1..].iter().product());
+    let (size, half) = (sizes[split], (sizes[split] + 1) / 2);
+    let both = |cx: &mut KernelContext<'_>, b: &mut FunctionBuilder, o: &Index, h: &Index, words: usize| {
+        cx.for_range(b, 0, inner, 1, |cx, b, i| {
+            let number = o.times(half).plus(h).times(inner).plus(&i);
+            let at = o.times(size).plus(&h.times(2)).times(inner).plus(&i);
+            for (k, word) in pair(b, cx, &number)?.into_iter().enumerate().take(words) {
+                store_word(b, cx, data, at.plus_constant(k as i64 * inner), word)?;
+            }
+            Ok(())
+        })
+    };
+    cx.for_range(b, 0, outer, 1, |cx, b, o| {
+        cx.for_range(b, 0, size / 2, 1, |cx, b, h| both(cx, b, &o, &h, 2))?;
+        if size % 2 == 1 { both(cx, b, &o, &Index::constant(half - 1), 1) } else { Ok(()) }
+    })?;
+    Ok(outer * half * inner)
+}
+
+/// Twenty rounds of ThreeFry 2x32.
+fn three_fry(b: &mut FunctionBuilder, [c0, c1]: [ValueId; 2], [k0, k1]: [ValueId; 2]) -> [ValueId; 2] {
+    const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
+    let parity = b.integer(I32, word_constant(0x1BD1_1BDA));
+    let mixed = b.binary(BinaryOp::Xor, k0, k1);
+    let keys = [k0, k1, b.binary(BinaryOp::Xor, mixed, parity)];
+    let (mut x0, mut x1) = (b.add(c0, keys[0]), b.add(c1, keys[1]));
+    for group in 0..5 {
+        for rotation in ROTATIONS[group % 2] {
+            x0 = b.add(x0, x1);
+            let rotated = rotate_left(b, x1, rotation);
+            x1 = b.binary(BinaryOp::Xor, rotated, x0);
+        }
+        x0 = b.add(x0, keys[(group + 1) % 3]);
+        x1 = b.add(x1, keys[(group + 2) % 3]);
+        x1 = b.add_constant(x1, group as i64 + 1);
+    }
+    [x0, x1]
+}
+
+fn rotate_left(b: &mut FunctionBuilder, x: ValueId, distance: u32) -> ValueId {
+    let (left, right) = (b.integer(I32, distance.into()), b.integer(I32, (32 - distance).into()));
+    let high = b.binary(BinaryOp::ShiftLeft, x, left);
+    let low = b.binary(BinaryOp::ShiftRightLogical, x, right);
+    b.or(high, low)
 }

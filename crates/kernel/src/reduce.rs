@@ -1,6 +1,115 @@
+//! Reductions: the loops over what is kept, and inside of them those over what is reduced.
+
+mod column;
+mod operation;
+mod row;
+mod scalar;
+
+use crate::collapse::{self, Loop};
 use crate::context::KernelContext;
+use crate::element::Element;
+use crate::index::{Index, Position};
 use crate::ir::FunctionBuilder;
-use support::*;
-pub(crate) fn emit(_: &mut FunctionBuilder, _: &mut KernelContext<'_>, _: &plan::ReducePlan) -> Result<()> {
-    Err(Error::unsupported("x"))
+use hlo::{ComputationId, InstructionId, Op};
+use plan::{ReduceKind, ReducePlan};
+use support::{Error, Result};
+
+/// A reduction in the making.
+struct Reduction<'a> {
+    /// The arrays.
+    inputs: &'a [InstructionId],
+    /// As many initial values.
+    initial: &'a [InstructionId],
+    /// What combines two elements of each.
+    to_apply: ComputationId,
+    /// Loops over kept dimensions, the outermost first.
+    kept: Vec<Loop>,
+    /// Loops over reduced dimensions, the outermost first.
+    reduced: Vec<Loop>,
+    /// The dimensions of the arrays.
+    sizes: Vec<i64>,
+    /// Which of them are reduced.
+    is_reduced: Vec<bool>,
+}
+
+/// Writes the result of a reduction.
+pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &ReducePlan) -> Result<()> {
+    let Op::Reduce { dimensions, to_apply } = cx.fusion.root_op() else {
+        return Err(Error::internal("the root is a reduction"));
+    };
+    if cx.results.iter().any(|result| result.shape.element_count() == 0) {
+        return Ok(());
+    }
+    let body = cx.fusion.body;
+    let (inputs, initial) = body[cx.fusion.root].operands().split_at(cx.results.len());
+    let sizes = cx.shape(inputs[0])?.sizes();
+    let is_reduced: Vec<bool> = (0..sizes.len()).map(|d| dimensions.contains(&d)).collect();
+    let loops = collapse::loops(cx, inputs, &sizes, &is_reduced)?;
+    let (reduced, kept): (Vec<Loop>, Vec<Loop>) = loops.into_iter().partition(|l| is_reduced[l.dimension]);
+    let reduction = Reduction { inputs, initial, to_apply: *to_apply, kept, reduced, sizes, is_reduced };
+    if reduction.sizes.contains(&0) {
+        return reduction.write_initial(b, cx);
+    }
+    match plan.kind {
+        ReduceKind::Row => row::emit(b, cx, plan, &reduction),
+        ReduceKind::Column => column::emit(b, cx, plan, &reduction),
+        ReduceKind::Scalar => scalar::emit(b, cx, &reduction),
+    }
+}
+
+impl Reduction<'_> {
+    /// An index for each dimension of the arrays, all 0.
+    fn origin(&self) -> Vec<Index> {
+        vec![Index::default(); self.sizes.len()]
+    }
+
+    /// The position in the result: the indices of the kept dimensions.
+    fn result_position(&self, indices: &[Index]) -> Position {
+        let kept = indices.iter().zip(&self.is_reduced).filter(|(_, r)| !**r);
+        Position::Multi(kept.map(|(index, _)| index.clone()).collect())
+    }
+
+    /// Nothing is reduced: every result is the initial value.
+    fn write_initial(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+        for k in 0..cx.results.len() {
+            let value = cx.element(b, self.initial[k], &Position::scalar())?;
+            let result = cx.results[k].clone();
+            cx.for_range(b, 0, result.shape.element_count(), 1, |cx, b, index| {
+                cx.store(b, &result, &Position::Linear(index), value)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The element of an array.
+    fn input(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        k: usize,
+        indices: &[Index],
+    ) -> Result<Element> {
+        cx.element(b, self.inputs[k], &Position::Multi(indices.to_vec()))
+    }
+}
+
+/// Runs loops, the outermost first, handing values through all of them.
+fn nest(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    loops: &[Loop],
+    indices: &mut Vec<Index>,
+    carried: &[crate::ir::ValueId],
+    body: &mut dyn FnMut(
+        &mut FunctionBuilder,
+        &mut KernelContext<'_>,
+        &mut Vec<Index>,
+        &[crate::ir::ValueId],
+    ) -> Result<Vec<crate::ir::ValueId>>,
+) -> Result<Vec<crate::ir::ValueId>> {
+    let Some((outer, inner)) = loops.split_first() else { return body(b, cx, indices, carried) };
+    cx.for_range_carrying(b, (0, outer.extent, 1), carried, |cx, b, index, carried| {
+        indices[outer.dimension] = index;
+        nest(b, cx, inner, indices, carried, body)
+    })
 }

@@ -1,9 +1,237 @@
+//! Sorts: a stable merge sort of a permutation for each row, and what is then gathered by it.
+
 use crate::context::KernelContext;
-use crate::ir::FunctionBuilder;
-use support::*;
-pub(crate) fn emit(_: &mut FunctionBuilder, _: &mut KernelContext<'_>) -> Result<()> {
-    Err(Error::unsupported("x"))
+use crate::element::Element;
+use crate::elemental;
+use crate::index::{Facts, Index, Position};
+use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
+use crate::update::number_of;
+use hlo::{ComparisonDirection, ComparisonType, Op};
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// Whether the first of two numbers of a row belongs in front of the second.
+type Before<'f> =
+    dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &Index) -> Result<ValueId> + 'f;
+
+/// Sorts every row along the dimension, all operands by one permutation.
+pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+    let Op::Sort { dimension, to_apply, .. } = cx.fusion.root_op() else {
+        return Err(Error::internal("the root is a sort"));
+    };
+    let sizes = cx.results[0].shape.sizes();
+    if sizes.contains(&0) {
+        return Ok(());
+    }
+    let mut operands = Vec::new();
+    for &operand in cx.fusion.body[cx.fusion.root].operands() {
+        operands.push(cx.operand(number_of(cx, operand)?)?.clone());
+    }
+    let results = cx.results.clone();
+    let rows: Vec<usize> = (0..sizes.len()).filter(|d| d != dimension).collect();
+    let mut indices = vec![Index::default(); sizes.len()];
+    for_rows(b, cx, &sizes, &rows, &mut indices, &mut |b, cx, indices| {
+        let at = |index: &Index| {
+            let mut indices = indices.to_vec();
+            indices[*dimension] = index.clone();
+            Position::Multi(indices)
+        };
+        let order = merge_sort(b, cx, sizes[*dimension], &mut |b, cx, x, y| {
+            let mut arguments = Vec::with_capacity(2 * operands.len());
+            for operand in &operands {
+                arguments.push(cx.load(b, operand, &at(x))?);
+                arguments.push(cx.load(b, operand, &at(y))?);
+            }
+            let verdict = cx.apply(b, *to_apply, &arguments)?;
+            verdict.first().map(|v| v.real()).ok_or_else(|| Error::internal("a comparison makes a pred"))
+        })?;
+        cx.for_range(b, 0, sizes[*dimension], 1, |cx, b, index| {
+            let from = read_order(b, cx, order, &index, sizes[*dimension])?;
+            for (operand, result) in operands.iter().zip(&results) {
+                let element = cx.load(b, operand, &at(&from))?;
+                cx.store(b, result, &at(&index), element)?;
+            }
+            Ok(())
+        })
+    })
 }
-pub(crate) fn emit_top_k(_: &mut FunctionBuilder, _: &mut KernelContext<'_>) -> Result<()> {
-    Err(Error::unsupported("x"))
+
+/// The first `k` of every row by total order, the smaller index first among equals; and their indices.
+pub(crate) fn emit_top_k(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+    let Op::TopK { k, largest } = cx.fusion.root_op() else {
+        return Err(Error::internal("the root is topk"));
+    };
+    let operand = cx.operand(number_of(cx, cx.fusion.body[cx.fusion.root].operands()[0])?)?.clone();
+    let [values, numbers] = &cx.results[..] else {
+        return Err(Error::internal("topk makes values and indices"));
+    };
+    let (values, numbers) = (values.clone(), numbers.clone());
+    let sizes = operand.shape.sizes();
+    let Some((&length, outer)) = sizes.split_last() else {
+        return Err(Error::internal("topk has a dimension"));
+    };
+    if sizes.contains(&0) || *k == 0 {
+        return Ok(());
+    }
+    let rows: Vec<usize> = (0..outer.len()).collect();
+    let mut indices = vec![Index::default(); outer.len()];
+    for_rows(b, cx, outer, &rows, &mut indices, &mut |b, cx, indices| {
+        let at = |index: &Index| Position::Multi(indices.iter().chain([index]).cloned().collect());
+        let order = merge_sort(b, cx, length, &mut |b, cx, x, y| {
+            let (x, y) = (cx.load(b, &operand, &at(x))?, cx.load(b, &operand, &at(y))?);
+            precedes(b, operand.shape.element_type, *largest, x, y)
+        })?;
+        cx.for_range(b, 0, *k, 1, |cx, b, index| {
+            let from = read_order(b, cx, order, &index, length)?;
+            let element = cx.load(b, &operand, &at(&from))?;
+            cx.store(b, &values, &at(&index), element)?;
+            let number = cx.scalar_value(b, &from)?;
+            let to = numbers.shape.element_type;
+            let number = elemental::convert(b, PrimitiveType::S64, to, Element::Real(number))?;
+            cx.store(b, &numbers, &at(&index), number)
+        })
+    })
+}
+
+fn precedes(
+    b: &mut FunctionBuilder,
+    element_type: PrimitiveType,
+    largest: bool,
+    x: Element,
+    y: Element,
+) -> Result<ValueId> {
+    let direction = if largest { ComparisonDirection::Gt } else { ComparisonDirection::Lt };
+    let order = match element_type.is_floating_point() {
+        true => ComparisonType::TotalOrder,
+        false => ComparisonType::Default,
+    };
+    elemental::compare(b, direction, order, element_type, x, y)
+}
+
+/// Runs the body for each index of some dimensions.
+fn for_rows(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    sizes: &[i64],
+    dimensions: &[usize],
+    indices: &mut Vec<Index>,
+    body: &mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &[Index]) -> Result<()>,
+) -> Result<()> {
+    let Some((&outer, inner)) = dimensions.split_first() else { return body(b, cx, indices) };
+    cx.for_range(b, 0, sizes[outer], 1, |cx, b, index| {
+        indices[outer] = index;
+        for_rows(b, cx, sizes, inner, indices, body)
+    })
+}
+
+/// An entry of a permutation, as an index.
+fn read_order(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    order: ValueId,
+    index: &Index,
+    length: i64,
+) -> Result<Index> {
+    let index = cx.scalar_value(b, index)?;
+    let address = b.offset(order, index, 8);
+    let entry = b.load(Type::I64, address, 8);
+    cx.facts.insert(entry, Facts::range(0, length - 1));
+    Ok(Index::scalar(entry))
+}
+
+/// Sorts the numbers below `length` in scratch, from the bottom up: runs of 1, 2, 4, ... are merged from one half of
+/// the scratch into the other. Returns the address of the permutation.
+fn merge_sort(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    length: i64,
+    before: &mut Before<'_>,
+) -> Result<ValueId> {
+    let scratch = cx.scratch.ok_or_else(|| Error::internal("a sort has scratch"))?;
+    let other = b.offset_bytes(scratch, 8 * length);
+    cx.for_range(b, 0, length, 1, |cx, b, index| {
+        let number = cx.scalar_value(b, &index)?;
+        let address = b.offset(scratch, number, 8);
+        b.store(number, address, 8);
+        Ok(())
+    })?;
+    let passes = i64::from(64 - (length as u64 - 1).leading_zeros());
+    let one = b.index(1);
+    let carried = cx.for_range_carrying(b, (0, passes, 1), &[one, scratch, other], |cx, b, _, carried| {
+        let [width, from, to] = carried[..] else { return Err(Error::internal("three values are carried")) };
+        let zero = b.index(0);
+        let end = b.index(length);
+        let context = std::cell::RefCell::new((&mut *cx, &mut *before));
+        b.while_carrying(
+            &[zero],
+            |b, carried| Ok(b.compare(Predicate::Less, carried[0], end)),
+            |b, carried| {
+                let (cx, before) = &mut *context.borrow_mut();
+                cx.scoped(b, |cx, b| {
+                    let run = Run { from, to, first: carried[0], width, length };
+                    run.merge(b, cx, *before).map(|next| vec![next])
+                })
+            },
+        )?;
+        let doubled = b.add(width, width);
+        Ok(vec![doubled, to, from])
+    })?;
+    Ok(carried[1])
+}
+
+/// Two neighbouring sorted runs.
+struct Run {
+    from: ValueId,
+    to: ValueId,
+    /// Where the first begins.
+    first: ValueId,
+    /// How long each is, but for the end.
+    width: ValueId,
+    length: i64,
+}
+
+impl Run {
+    /// Merges them; returns where the next two begin.
+    fn merge(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        before: &mut Before<'_>,
+    ) -> Result<ValueId> {
+        let length = b.index(self.length);
+        let middle = b.add(self.first, self.width);
+        let middle = least(b, middle, length);
+        let next = b.add(self.first, self.width);
+        let next = b.add(next, self.width);
+        let end = least(b, next, length);
+        let (last_left, last_right) = (b.add_constant(middle, -1), b.add_constant(end, -1));
+        let (limit, start) = (self.length, [self.first, middle]);
+        cx.for_dynamic(b, self.first, end, limit, &start, |cx, b, index, carried| {
+            let (left, right) = (carried[0], carried[1]);
+            let has_left = b.compare(Predicate::Less, left, middle);
+            let has_right = b.compare(Predicate::Less, right, end);
+            let left_entry = least(b, left, last_left);
+            let right_entry = least(b, right, last_right);
+            let left_number = read_order(b, cx, self.from, &Index::scalar(left_entry), limit)?;
+            let right_number = read_order(b, cx, self.from, &Index::scalar(right_entry), limit)?;
+            let overtakes = before(b, cx, &right_number, &left_number)?;
+            let is_alone = b.unary(UnaryOp::Not, has_left);
+            let is_right = b.or(is_alone, overtakes);
+            let is_right = b.and(has_right, is_right);
+            let (x, y) = (cx.scalar_value(b, &left_number)?, cx.scalar_value(b, &right_number)?);
+            let number = b.select(is_right, y, x);
+            let address = b.offset(self.to, index, 8);
+            b.store(number, address, 8);
+            let step_right = b.convert(crate::ir::ConvertOp::ZeroExtend, is_right, ScalarType::I64);
+            let one = b.index(1);
+            let step_left = b.sub(one, step_right);
+            Ok(vec![b.add(left, step_left), b.add(right, step_right)])
+        })?;
+        Ok(next)
+    }
+}
+
+fn least(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
+    let is_less = b.compare(Predicate::Less, x, y);
+    b.select(is_less, x, y)
 }

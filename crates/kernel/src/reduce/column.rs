@@ -1,0 +1,113 @@
+//! The innermost dimension is kept: each lane accumulates its own column, several vectors of columns side by side.
+
+use super::operation::Operation;
+use super::{Reduction, nest};
+use crate::collapse::Loop;
+use crate::context::KernelContext;
+use crate::element::{Element, normalise};
+use crate::index::{Index, Position};
+use crate::ir::{FunctionBuilder, ValueId};
+use plan::ReducePlan;
+use support::Result;
+
+/// So many vectors of columns are summed at once: enough to use whole cache lines and to hide the latency.
+const VECTORS: i64 = 8;
+
+/// Columns in the making.
+struct Columns<'a> {
+    operation: Operation<'a>,
+    reduction: &'a Reduction<'a>,
+    innermost: Loop,
+    initial: ValueId,
+}
+
+pub(super) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ReducePlan,
+    reduction: &Reduction<'_>,
+) -> Result<()> {
+    let Some((&innermost, outer)) = reduction.kept.split_last() else {
+        return super::scalar::emit(b, cx, reduction);
+    };
+    let operation = Operation::of(cx, reduction.to_apply, cx.results[0].shape.element_type);
+    let initial = cx.element(b, reduction.initial[0], &Position::scalar())?.real();
+    let columns = Columns { operation, reduction, innermost, initial };
+    let lanes = i64::from(plan.lanes);
+    let block = (innermost.extent / lanes).clamp(1, VECTORS) * lanes;
+    let full = innermost.extent / block * block;
+    let vectors = innermost.extent / lanes * lanes;
+    let mut indices = reduction.origin();
+    nest(b, cx, outer, &mut indices, &[], &mut |b, cx, indices, _| {
+        if vectors > 0 {
+            cx.for_range(b, 0, full, block, |cx, b, index| {
+                columns.block(b, cx, indices, &index, plan.lanes, block / lanes)
+            })?;
+            if full < vectors {
+                columns.block(
+                    b,
+                    cx,
+                    indices,
+                    &Index::constant(full),
+                    plan.lanes,
+                    (vectors - full) / lanes,
+                )?;
+            }
+        }
+        match vectors < innermost.extent {
+            // The last vector overlaps the one before; its columns are summed again.
+            true if vectors > 0 => {
+                let last = Index::constant(innermost.extent - lanes);
+                columns.block(b, cx, indices, &last, plan.lanes, 1)?;
+            }
+            true => cx.for_range(b, vectors, innermost.extent, 1, |cx, b, index| {
+                columns.block(b, cx, indices, &index, 1, 1)
+            })?,
+            false => {}
+        }
+        Ok(Vec::new())
+    })
+    .map(|_| ())
+}
+
+impl Columns<'_> {
+    /// Sums `vectors` neighbouring vectors of columns from `begin` on.
+    fn block(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        indices: &mut Vec<Index>,
+        begin: &Index,
+        lanes: u32,
+        vectors: i64,
+    ) -> Result<()> {
+        let initial = cx.widen(b, Element::Real(self.initial), lanes)?.real();
+        let column = |k: i64| {
+            let stride = Index::lanes(i64::from(lanes > 1));
+            begin.plus(&stride).plus_constant(k * i64::from(lanes))
+        };
+        let start = vec![initial; vectors as usize];
+        let dimension = self.innermost.dimension;
+        let sums = nest(b, cx, &self.reduction.reduced, indices, &start, &mut |b, cx, indices, sums| {
+            let mut next = Vec::with_capacity(sums.len());
+            cx.lanes = lanes;
+            for (k, &sum) in sums.iter().enumerate() {
+                indices[dimension] = column(k as i64);
+                let element = self.reduction.input(b, cx, 0, indices)?;
+                let element = cx.widen(b, element, lanes)?.real();
+                next.push(self.operation.combine(b, cx, sum, element)?);
+            }
+            cx.lanes = 1;
+            Ok(next)
+        })?;
+        let result = cx.results[0].clone();
+        cx.lanes = lanes;
+        for (k, sum) in sums.into_iter().enumerate() {
+            indices[dimension] = column(k as i64);
+            let value = normalise(b, result.shape.element_type, sum);
+            cx.store(b, &result, &self.reduction.result_position(indices), Element::Real(value))?;
+        }
+        cx.lanes = 1;
+        Ok(())
+    }
+}

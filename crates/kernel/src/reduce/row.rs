@@ -1,0 +1,158 @@
+//! The innermost dimension is reduced: vectors of accumulators run along the row and are combined at its end.
+
+use super::operation::Operation;
+use super::{Reduction, nest};
+use crate::collapse::Loop;
+use crate::context::KernelContext;
+use crate::element::{Element, normalise};
+use crate::index::{Index, Position};
+use crate::ir::{FunctionBuilder, ScalarType, Type, ValueId};
+use plan::ReducePlan;
+use support::{Error, Result};
+
+/// A row in the making.
+struct Row<'a> {
+    operation: Operation<'a>,
+    reduction: &'a Reduction<'a>,
+    /// The reduced loop along the row.
+    innermost: Loop,
+    lanes: u32,
+    accumulators: u32,
+}
+
+pub(super) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ReducePlan,
+    reduction: &Reduction<'_>,
+) -> Result<()> {
+    let element_type = cx.results[0].shape.element_type;
+    let operation = Operation::of(cx, reduction.to_apply, element_type);
+    let Some((&innermost, outer)) = reduction.reduced.split_last() else {
+        return super::scalar::emit(b, cx, reduction);
+    };
+    let lanes = largest_power(innermost.extent, plan.lanes);
+    let vectors = innermost.extent / i64::from(lanes);
+    let accumulators = plan.accumulators.min(u32::try_from(vectors).unwrap_or(u32::MAX)).max(1);
+    let row = Row { operation, reduction, innermost, lanes, accumulators };
+    let initial = cx.element(b, reduction.initial[0], &Position::scalar())?.real();
+    let neutral = cx.at(b, 1, |b| operation.neutral(b, lanes))?;
+    let result = cx.results[0].clone();
+    let mut indices = reduction.origin();
+    nest(b, cx, &reduction.kept, &mut indices, &[], &mut |b, cx, indices, _| {
+        let start = vec![neutral; accumulators as usize];
+        let sums =
+            nest(b, cx, outer, indices, &start, &mut |b, cx, indices, sums| row.run(b, cx, indices, sums))?;
+        let sum = row.finish(b, cx, sums)?;
+        let value = operation.combine(b, cx, initial, sum)?;
+        let value = normalise(b, element_type, value);
+        let position = reduction.result_position(indices);
+        cx.store(b, &result, &position, Element::Real(value))?;
+        Ok(Vec::new())
+    })
+    .map(|_| ())
+}
+
+fn largest_power(extent: i64, lanes: u32) -> u32 {
+    let mut fitting = lanes.max(1);
+    while fitting > 1 && i64::from(fitting) > extent {
+        fitting /= 2;
+    }
+    fitting
+}
+
+impl Row<'_> {
+    /// Accumulates a row: blocks of one vector for each accumulator, single vectors, and what is left.
+    fn run(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        indices: &mut Vec<Index>,
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let lanes = i64::from(self.lanes);
+        let block = lanes * i64::from(self.accumulators);
+        let extent = self.innermost.extent;
+        let (blocks, vectors) = (extent / block * block, extent / lanes * lanes);
+        let mut sums = cx.for_range_carrying(b, (0, blocks, block), sums, |cx, b, index, sums| {
+            let mut next = Vec::with_capacity(sums.len());
+            for (k, &sum) in sums.iter().enumerate() {
+                let value = self.vector(b, cx, indices, &index.plus_constant(k as i64 * lanes))?;
+                next.push(self.operation.combine(b, cx, sum, value)?);
+            }
+            Ok(next)
+        })?;
+        for (k, begin) in (blocks..vectors).step_by(lanes as usize).enumerate() {
+            let value = self.vector(b, cx, indices, &Index::constant(begin))?;
+            sums[k] = self.operation.combine(b, cx, sums[k], value)?;
+        }
+        if vectors < extent {
+            let value = self.last(b, cx, indices, extent - vectors)?;
+            let last = sums.len() - 1;
+            sums[last] = self.operation.combine(b, cx, sums[last], value)?;
+        }
+        Ok(sums)
+    }
+
+    fn vector(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        indices: &mut [Index],
+        index: &Index,
+    ) -> Result<ValueId> {
+        let stride = Index::lanes(i64::from(self.lanes > 1));
+        indices[self.innermost.dimension] = index.plus(&stride);
+        cx.lanes = self.lanes;
+        let element = self.reduction.input(b, cx, 0, indices);
+        let element = element.and_then(|e| cx.widen(b, e, self.lanes));
+        cx.lanes = 1;
+        Ok(element?.real())
+    }
+
+    /// The last vector of the row, which overlaps the one before; lanes that were there already are neutral.
+    fn last(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        indices: &mut [Index],
+        count: i64,
+    ) -> Result<ValueId> {
+        let begin = self.innermost.extent - i64::from(self.lanes);
+        let value = self.vector(b, cx, indices, &Index::constant(begin))?;
+        let neutral = self.operation.neutral(b, self.lanes)?;
+        let lane = b.iota(ScalarType::I32, self.lanes);
+        let first = b.integer(Type::vector(ScalarType::I32, self.lanes), i64::from(self.lanes) - count);
+        let is_new = b.compare(crate::ir::Predicate::GreaterEqual, lane, first);
+        Ok(b.select(is_new, value, neutral))
+    }
+
+    /// All accumulators as one scalar.
+    fn finish(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &KernelContext<'_>,
+        mut sums: Vec<ValueId>,
+    ) -> Result<ValueId> {
+        while sums.len() > 1 {
+            let mut halved = Vec::with_capacity(sums.len().div_ceil(2));
+            for pair in sums.chunks(2) {
+                halved.push(match *pair {
+                    [x, y] => self.operation.combine(b, cx, x, y)?,
+                    [x] => x,
+                    _ => return Err(Error::internal("chunks of two")),
+                });
+            }
+            sums = halved;
+        }
+        let mut sum = sums[0];
+        let mut lanes = self.lanes;
+        while lanes > 1 {
+            lanes /= 2;
+            let low = b.shuffle(sum, sum, (0..lanes).collect());
+            let high = b.shuffle(sum, sum, (lanes..2 * lanes).collect());
+            sum = self.operation.combine(b, cx, low, high)?;
+        }
+        Ok(b.extract(sum, 0))
+    }
+}
