@@ -1,7 +1,7 @@
 //! Attributes that say which dimension is which: slices, paddings, windows, labels and dimension numbers.
 
 use super::attribute::{Attribute, AttributePrinter, AttributeReader, Value, read_list};
-use super::lexer::{Lexer, Token};
+use super::lexer::Lexer;
 use crate::attributes::*;
 use std::fmt::Write;
 use support::Result;
