@@ -6,7 +6,7 @@
 mod comparison;
 mod complex;
 mod complex_functions;
-mod conversion;
+pub(crate) mod conversion;
 mod integer;
 mod real;
 

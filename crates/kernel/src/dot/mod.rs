@@ -1,12 +1,189 @@
-//! Contractions.
+//! Contractions: one generator for all that [`plan::DotPlan`] describes.
+//!
+//! Tiles of rows and vectors of columns are accumulated in registers over the summands; what follows the dot is handed each
+//! finished element (a vector of neighbouring columns) before anything is stored.
+
+mod complex;
+mod pack;
+mod row_dot;
+mod tiled;
 
 use crate::context::KernelContext;
-use crate::ir::FunctionBuilder;
-use plan::DotPlan;
+use crate::element::{Element, normalise};
+use crate::index::{Index, Position};
+use crate::ir::{FunctionBuilder, ScalarType, ValueId};
+use hlo::Op;
+use plan::{DotKind, DotPlan, Packing};
+use shape::PrimitiveType;
 use support::{Error, Result};
+
+/// Neighbouring elements of a row of the result, finished but for what follows the dot.
+#[derive(Clone, Debug)]
+struct DotElement {
+    /// The number of the product, row-major over the batch dimensions.
+    batch: Index,
+    /// The row, row-major over the left operand's free dimensions.
+    row: Index,
+    /// The first column, row-major over the right operand's free dimensions.
+    column: Index,
+    /// How many columns.
+    lanes: u32,
+    /// The sum.
+    value: Element,
+}
 
 /// Writes the result of a contraction and of what follows it.
 pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
-    let _ = (b, cx, plan);
-    Err(Error::unsupported("opcode dot"))
+    if cx.results[0].shape.element_count() == 0 {
+        return Ok(());
+    }
+    let size = plan.accumulator.byte_size() as i64;
+    let lhs = cx.operand(plan.lhs_operand)?.pointer;
+    let rhs = match plan.rhs_packing {
+        Packing::Constant => *cx.packed.first().ok_or_else(|| Error::internal("a packed operand is missing"))?,
+        Packing::None | Packing::Scratch => cx.operand(plan.rhs_operand)?.pointer,
+    };
+    let constant_product = plan.padded_columns() * plan.shape.k * size;
+    cx.for_range(b, 0, plan.shape.batch, 1, |cx, b, batch| {
+        let lhs = pack::batch_pointer(b, cx, lhs, &batch, &plan.dims.lhs_batch, plan.lhs_type)?;
+        let rhs = match plan.rhs_packing {
+            Packing::Constant => {
+                let number = cx.scalar_value(b, &batch)?;
+                b.offset(rhs, number, constant_product)
+            }
+            _ => pack::batch_pointer(b, cx, rhs, &batch, &plan.dims.rhs_batch, plan.rhs_type)?,
+        };
+        let product = pack::product(b, cx, plan, Product::in_place(plan, batch, lhs, rhs))?;
+        match plan.kind {
+            DotKind::Tiled => tiled::emit(b, cx, plan, &product),
+            DotKind::RowDot => row_dot::emit(b, cx, plan, &product),
+            DotKind::Complex => complex::emit(b, cx, plan, &product),
+        }
+    })
+}
+
+/// Computes what follows the dot for some elements and stores the result.
+fn finish(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &DotPlan, element: DotElement) -> Result<()> {
+    let dot = cx.fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))?;
+    let shape = cx.shape(dot)?;
+    let Op::Dot { dot_dimension_numbers: numbers } = cx.fusion.body[dot].op() else {
+        return Err(Error::internal("the dot is a dot"));
+    };
+    let sizes = shape.sizes();
+    let batch_rank = numbers.lhs_batch_dims.len();
+    let lhs_rank = cx.shape(cx.fusion.body[dot].operands()[0])?.rank();
+    let column_rank = lhs_rank - numbers.lhs_contracting_dims.len();
+    cx.lanes = element.lanes;
+    let column = element.column.plus(&Index::lanes(i64::from(element.lanes > 1)));
+    let mut position = delinearised(b, cx, &element.batch, &sizes[..batch_rank])?;
+    position.extend(delinearised(b, cx, &element.row, &sizes[batch_rank..column_rank])?);
+    position.extend(delinearised(b, cx, &column, &sizes[column_rank..])?);
+    let position = Position::Multi(position);
+    let value = element.value.map(|v| match plan.accumulator == shape.element_type {
+        true => v,
+        false => normalise(b, shape.element_type, v),
+    });
+    let value = cx.epilogue(b, dot, value, &position)?;
+    let result = cx.results[0].clone();
+    let stored = cx.store(b, &result, &position, value);
+    cx.lanes = 1;
+    stored
+}
+
+/// A row-major number as an index for each dimension.
+fn delinearised(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    number: &Index,
+    sizes: &[i64],
+) -> Result<Vec<Index>> {
+    let mut indices = vec![Index::default(); sizes.len()];
+    let mut rest = number.clone();
+    for dimension in (0..sizes.len()).rev() {
+        if dimension == 0 {
+            indices[0] = rest;
+            break;
+        }
+        (rest, indices[dimension]) = cx.div_rem(b, &rest, sizes[dimension])?;
+    }
+    Ok(indices)
+}
+
+/// One product of matrices: where its operands are, in bytes.
+#[derive(Clone, Debug)]
+struct Product {
+    batch: Index,
+    lhs: ValueId,
+    lhs_row: i64,
+    lhs_k: i64,
+    rhs: ValueId,
+    rhs_k: i64,
+    /// The distance of neighbouring columns, and of neighbouring panels if the operand is packed.
+    rhs_column: i64,
+    /// Alignment of the right operand's first element of a panel.
+    rhs_alignment: u32,
+}
+
+impl Product {
+    /// The operands where they are.
+    fn in_place(plan: &DotPlan, batch: Index, lhs: ValueId, rhs: ValueId) -> Self {
+        let size = plan.accumulator.byte_size() as i64;
+        let mut product = Self {
+            batch,
+            lhs,
+            lhs_row: plan.dims.lhs_m_stride() * size,
+            lhs_k: plan.dims.lhs_k_stride() * size,
+            rhs,
+            rhs_k: plan.dims.rhs_k_stride() * size,
+            rhs_column: plan.dims.rhs_n_stride() * size,
+            rhs_alignment: alignment(plan.accumulator),
+        };
+        if plan.rhs_packing == Packing::Constant {
+            product.panels(plan, rhs);
+        }
+        product
+    }
+
+    /// The right operand as packed panels.
+    fn panels(&mut self, plan: &DotPlan, pointer: ValueId) {
+        let size = plan.accumulator.byte_size() as i64;
+        self.rhs = pointer;
+        self.rhs_column = plan.shape.k * size;
+        self.rhs_k = plan.tile.columns() * size;
+        // Panels and rows of panels are as wide as whole vectors, so the block's alignment carries over.
+        self.rhs_alignment = (i64::from(plan.tile.lanes) * size).min(64) as u32;
+    }
+}
+
+/// The lane type of an accumulator.
+fn scalar_type(element_type: PrimitiveType) -> Result<ScalarType> {
+    use PrimitiveType::*;
+    Ok(match element_type {
+        S8 | U8 => ScalarType::I8,
+        S16 | U16 => ScalarType::I16,
+        S32 | U32 => ScalarType::I32,
+        S64 | U64 => ScalarType::I64,
+        F32 | C64 => ScalarType::F32,
+        F64 | C128 => ScalarType::F64,
+        other => return Err(Error::internal(format!("{other} is no accumulator"))),
+    })
+}
+
+/// The alignment of an element; a complex number's is its parts'.
+fn alignment(element_type: PrimitiveType) -> u32 {
+    element_type.real_part().byte_size() as u32
+}
+
+/// `a * b + c` in the accumulator's arithmetic.
+fn multiply_add(b: &mut FunctionBuilder, x: ValueId, y: ValueId, sum: ValueId) -> ValueId {
+    if b.ty(x).scalar.is_float() {
+        return b.multiply_add(x, y, sum);
+    }
+    let product = b.mul(x, y);
+    b.add(product, sum)
+}
+
+/// The additive identity of a type.
+fn zero(b: &mut FunctionBuilder, ty: crate::ir::Type) -> ValueId {
+    if ty.scalar.is_float() { b.float(ty, 0.0) } else { b.integer(ty, 0) }
 }

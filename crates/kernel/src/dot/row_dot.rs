@@ -1,7 +1,10 @@
 //! Results one after another, vectors along the summands: for products with very few columns, or with very few rows and
 //! a right operand whose columns are contiguous.
 
-use super::{DotElement, DotSurroundings, Product, multiply_add, scalar_type, zero};
+use super::{DotElement, Product, finish, multiply_add, scalar_type, zero};
+use crate::context::KernelContext;
+use crate::element::Element;
+use crate::index::Index;
 use crate::ir::{FunctionBuilder, Type, ValueId};
 use plan::DotPlan;
 use support::Result;
@@ -9,53 +12,52 @@ use support::Result;
 /// Emits the loops of one product: all rows, a few columns at once.
 pub(super) fn emit(
     b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     product: &Product,
-    surroundings: &mut dyn DotSurroundings,
 ) -> Result<()> {
     let (n, together) = (plan.shape.n, i64::from(plan.tile.vectors));
-    let (zero, rows) = (b.index(0), b.index(plan.shape.m));
-    b.for_each(zero, rows, 1, |b, row| {
-        let lhs = b.offset(product.lhs, row, product.lhs_row);
-        let (zero, end) = (b.index(0), b.index(n - n % together));
-        b.for_each(zero, end, together, |b, column| {
-            columns(b, plan, product, Place { row, lhs, column, count: together }, surroundings)
+    cx.for_range(b, 0, plan.shape.m, 1, |cx, b, row| {
+        let number = cx.scalar_value(b, &row)?;
+        let lhs = b.offset(product.lhs, number, product.lhs_row);
+        cx.for_range(b, 0, n - n % together, together, |cx, b, column| {
+            columns(b, cx, plan, product, Place { row: &row, lhs, column: &column, count: together as usize })
         })?;
-        let (begin, end) = (b.index(n - n % together), b.index(n));
-        b.for_each(begin, end, 1, |b, column| {
-            columns(b, plan, product, Place { row, lhs, column, count: 1 }, surroundings)
+        cx.for_range(b, n - n % together, n, 1, |cx, b, column| {
+            columns(b, cx, plan, product, Place { row: &row, lhs, column: &column, count: 1 })
         })
     })
 }
 
 /// Some columns of one row.
 #[derive(Clone, Copy)]
-struct Place {
-    row: ValueId,
+struct Place<'p> {
+    row: &'p Index,
     lhs: ValueId,
-    column: ValueId,
-    count: i64,
+    column: &'p Index,
+    count: usize,
 }
 
 fn columns(
     b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     product: &Product,
-    place: Place,
-    surroundings: &mut dyn DotSurroundings,
+    place: Place<'_>,
 ) -> Result<()> {
     let scalar = scalar_type(plan.accumulator)?;
     let (lanes, sets) = (plan.tile.lanes, plan.tile.k_split as usize);
     let ty = Type::vector(scalar, lanes);
     let alignment = scalar.byte_size() as u32;
     let size = i64::from(alignment);
-    let rhs = b.offset(product.rhs, place.column, product.rhs_column);
-    let count = place.count as usize;
+    let column = cx.scalar_value(b, place.column)?;
+    let rhs = b.offset(product.rhs, column, product.rhs_column);
+    let count = place.count;
     let step = i64::from(lanes) * sets as i64;
     let (k, whole) = (plan.shape.k, plan.shape.k / step * step);
     let zeros: Vec<ValueId> = (0..count * sets).map(|_| zero(b, ty)).collect();
-    let (start, end) = (b.index(0), b.index(whole));
-    let sums = b.for_carrying(start, end, step, &zeros, |b, index, sums| {
+    let sums = cx.for_range_carrying(b, (0, whole, step), &zeros, |cx, b, index, sums| {
+        let index = cx.scalar_value(b, &index)?;
         let mut sums = sums.to_vec();
         for set in 0..sets {
             let skip = set as i64 * i64::from(lanes) * size;
@@ -80,8 +82,8 @@ fn columns(
         }
         totals.push(add_lanes(b, sum));
     }
-    let (start, end) = (b.index(whole), b.index(k));
-    let totals = b.for_carrying(start, end, 1, &totals, |b, index, totals| {
+    let totals = cx.for_range_carrying(b, (whole, k, 1), &totals, |cx, b, index, totals| {
+        let index = cx.scalar_value(b, &index)?;
         let left = b.offset(place.lhs, index, product.lhs_k);
         let left = b.load(Type::scalar(scalar), left, alignment);
         let mut next = Vec::new();
@@ -94,10 +96,9 @@ fn columns(
         Ok(next)
     })?;
     for (offset, total) in totals.into_iter().enumerate() {
-        let column = b.add_constant(place.column, offset as i64);
-        let element =
-            DotElement { batch: product.batch, row: place.row, column, lanes: 1, values: vec![total] };
-        surroundings.finish(b, &element)?;
+        let column = place.column.plus_constant(offset as i64);
+        let (batch, row, value) = (product.batch.clone(), place.row.clone(), Element::Real(total));
+        finish(b, cx, plan, DotElement { batch, row, column, lanes: 1, value })?;
     }
     Ok(())
 }

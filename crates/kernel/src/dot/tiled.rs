@@ -1,6 +1,9 @@
 //! Register tiles: rows times vectors of columns, accumulated over the summands.
 
-use super::{DotElement, DotSurroundings, Product, multiply_add, scalar_type, zero};
+use super::{DotElement, Product, finish, multiply_add, scalar_type, zero};
+use crate::context::KernelContext;
+use crate::element::Element;
+use crate::index::Index;
 use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use plan::{DotPlan, Packing};
 use support::Result;
@@ -18,70 +21,61 @@ struct Part {
 /// Emits the loops over the tiles of one product.
 pub(super) fn emit(
     b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     product: &Product,
-    surroundings: &mut dyn DotSurroundings,
 ) -> Result<()> {
     if plan.panels_outside {
-        return for_panels(b, plan, &mut |b, panel, column, parts| {
-            for_rows(b, plan, &mut |b, row, rows| {
-                tile(b, plan, product, Place { row, rows, panel, column, parts }, surroundings)
+        return for_panels(b, cx, plan, &mut |b, cx, panel, column, parts| {
+            for_rows(b, cx, plan, &mut |b, cx, row, rows| {
+                tile(b, cx, plan, product, Place { row, rows, panel, column, parts })
             })
         });
     }
-    for_rows(b, plan, &mut |b, row, rows| {
-        for_panels(b, plan, &mut |b, panel, column, parts| {
-            tile(b, plan, product, Place { row, rows, panel, column, parts }, surroundings)
+    for_rows(b, cx, plan, &mut |b, cx, row, rows| {
+        for_panels(b, cx, plan, &mut |b, cx, panel, column, parts| {
+            tile(b, cx, plan, product, Place { row, rows, panel, column, parts })
         })
     })
 }
 
+type RowsBody<'b> = &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, u32) -> Result<()>;
+
 /// Tiles of `tile.rows` rows, then tiles of one row less, so that all rows are covered.
-fn for_rows(
-    b: &mut FunctionBuilder,
-    plan: &DotPlan,
-    body: &mut dyn FnMut(&mut FunctionBuilder, ValueId, u32) -> Result<()>,
-) -> Result<()> {
+fn for_rows(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &DotPlan, body: RowsBody<'_>) -> Result<()> {
     let (m, most) = (plan.shape.m, i64::from(plan.tile.rows));
     let tiles = (m + most - 1) / most;
     let smaller = tiles * most - m;
     let larger = tiles - smaller;
-    let (zero, end) = (b.index(0), b.index(larger));
-    b.for_each(zero, end, 1, |b, tile| {
-        let row = b.mul_constant(tile, most);
-        body(b, row, plan.tile.rows)
-    })?;
-    if smaller == 0 || most == 1 {
-        return Ok(());
-    }
-    let (zero, end) = (b.index(0), b.index(smaller));
-    b.for_each(zero, end, 1, |b, tile| {
-        let row = b.mul_constant(tile, most - 1);
-        let row = b.add_constant(row, larger * most);
-        body(b, row, plan.tile.rows - 1)
+    cx.for_range(b, 0, larger, 1, |cx, b, tile| body(b, cx, &tile.times(most), plan.tile.rows))?;
+    cx.for_range(b, 0, smaller, 1, |cx, b, tile| {
+        let row = tile.times(most - 1).plus_constant(larger * most);
+        body(b, cx, &row, plan.tile.rows - 1)
     })
 }
 
-type PanelBody<'b> = &'b mut dyn FnMut(&mut FunctionBuilder, ValueId, ValueId, &[Part]) -> Result<()>;
+type PanelBody<'b> =
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &Index, &[Part]) -> Result<()>;
 
 /// Full panels, then the columns that are left. The body gets the panel's number, its first column, and its vectors.
-fn for_panels(b: &mut FunctionBuilder, plan: &DotPlan, body: PanelBody<'_>) -> Result<()> {
+fn for_panels(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    body: PanelBody<'_>,
+) -> Result<()> {
     let (n, columns) = (plan.shape.n, plan.tile.columns());
     let lanes = plan.tile.lanes;
-    let (zero, end) = (b.index(0), b.index(n / columns));
     let full: Vec<Part> = (0..plan.tile.vectors)
         .map(|v| Part { offset: i64::from(v * lanes), lanes, valid: lanes })
         .collect();
-    b.for_each(zero, end, 1, |b, panel| {
-        let column = b.mul_constant(panel, columns);
-        body(b, panel, column, &full)
-    })?;
+    cx.for_range(b, 0, n / columns, 1, |cx, b, panel| body(b, cx, &panel, &panel.times(columns), &full))?;
     let rest = n % columns;
     if rest == 0 {
         return Ok(());
     }
-    let (panel, column) = (b.index(n / columns), b.index(n - rest));
-    body(b, panel, column, &rest_parts(plan, rest))
+    let (panel, column) = (Index::constant(n / columns), Index::constant(n - rest));
+    body(b, cx, &panel, &column, &rest_parts(plan, rest))
 }
 
 /// The vectors of the last, narrower panel. Packed panels are padded, so whole vectors are read; of an operand in place
@@ -109,30 +103,30 @@ fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Part> {
 /// Where a tile stands.
 #[derive(Clone, Copy)]
 struct Place<'p> {
-    row: ValueId,
+    row: &'p Index,
     rows: u32,
-    panel: ValueId,
-    column: ValueId,
+    panel: &'p Index,
+    column: &'p Index,
     parts: &'p [Part],
 }
 
 /// One tile: accumulate, add up, hand over.
 fn tile(
     b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     product: &Product,
     place: Place<'_>,
-    surroundings: &mut dyn DotSurroundings,
 ) -> Result<()> {
     let scalar = scalar_type(plan.accumulator)?;
-    let lhs = b.offset(product.lhs, place.row, product.lhs_row);
-    let rhs = match plan.rhs_packing {
-        Packing::None => b.offset(product.rhs, place.column, product.rhs_column),
-        Packing::Constant | Packing::Scratch => {
-            let panel = b.mul_constant(place.panel, plan.tile.columns());
-            b.offset(product.rhs, panel, product.rhs_column)
-        }
+    let row = cx.scalar_value(b, place.row)?;
+    let lhs = b.offset(product.lhs, row, product.lhs_row);
+    let position = match plan.rhs_packing {
+        Packing::None => place.column.clone(),
+        Packing::Constant | Packing::Scratch => place.panel.times(plan.tile.columns()),
     };
+    let position = cx.scalar_value(b, &position)?;
+    let rhs = b.offset(product.rhs, position, product.rhs_column);
     let inputs = Inputs { lhs, rhs, product, place, scalar };
     let sets = i64::from(plan.tile.k_split);
     let initial: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(b)).collect();
@@ -140,8 +134,9 @@ fn tile(
     // A few summands for each round of the loop; the last ones follow behind it, straight.
     let unroll = sets.max(if width >= 16 { 2 } else { 4 });
     let k = plan.shape.k;
-    let (start, end) = (b.index(0), b.index(k - k % unroll));
-    let mut sums = b.for_carrying(start, end, unroll, &initial, |b, index, sums| {
+    let whole = k - k % unroll;
+    let mut sums = cx.for_range_carrying(b, (0, whole, unroll), &initial, |cx, b, index, sums| {
+        let index = cx.scalar_value(b, &index)?;
         let mut sums = sums.to_vec();
         for step in 0..unroll {
             let set = (step % sets) as usize;
@@ -149,15 +144,16 @@ fn tile(
         }
         Ok(sums)
     })?;
+    let end = b.index(whole);
     for step in 0..k % unroll {
         let set = (step % sets) as usize;
         inputs.accumulate(b, end, step, &mut sums[set * width..(set + 1) * width]);
     }
     let sums = add_sets(b, sums, width);
-    for (position, sum) in sums.into_iter().enumerate() {
-        let (row, part) = (position / place.parts.len(), place.parts[position % place.parts.len()]);
-        let row = b.add_constant(place.row, row as i64);
-        hand_over(b, product, row, place.column, part, sum, surroundings)?;
+    for (number, sum) in sums.into_iter().enumerate() {
+        let (row, part) = (number / place.parts.len(), place.parts[number % place.parts.len()]);
+        let row = place.row.plus_constant(row as i64);
+        hand_over(b, cx, plan, (product, &row, place.column), part, sum)?;
     }
     Ok(())
 }
@@ -229,12 +225,11 @@ fn add_sets(b: &mut FunctionBuilder, mut sums: Vec<ValueId>, width: usize) -> Ve
 /// Hands over a vector's valid columns, in pieces whose lanes are powers of two.
 fn hand_over(
     b: &mut FunctionBuilder,
-    product: &Product,
-    row: ValueId,
-    column: ValueId,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    (product, row, column): (&Product, &Index, &Index),
     part: Part,
     sum: ValueId,
-    surroundings: &mut dyn DotSurroundings,
 ) -> Result<()> {
     let mut done = 0;
     while done < part.valid {
@@ -246,9 +241,9 @@ fn hand_over(
         } else {
             b.shuffle(sum, sum, (done..done + lanes).collect())
         };
-        let column = b.add_constant(column, part.offset + i64::from(done));
-        let element = DotElement { batch: product.batch, row, column, lanes, values: vec![value] };
-        surroundings.finish(b, &element)?;
+        let column = column.plus_constant(part.offset + i64::from(done));
+        let (batch, row) = (product.batch.clone(), row.clone());
+        finish(b, cx, plan, DotElement { batch, row, column, lanes, value: Element::Real(value) })?;
         done += lanes;
     }
     Ok(())
