@@ -1,6 +1,8 @@
 //! What LLVM holds once for a whole process: its back ends, and what happens when one of them gives up.
 
+use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};
+use std::rc::Rc;
 use std::sync::Once;
 
 use inkwell::context::Context;
@@ -37,15 +39,15 @@ extern "C" fn fatal_error(reason: *const c_char) {
 
 /// Collects the errors that back ends report through a context, which LLVM would print.
 pub(crate) struct Diagnostics {
-    errors: Box<Vec<String>>,
+    errors: Rc<RefCell<Vec<String>>>,
 }
 
 impl Diagnostics {
     /// Listens to a context. The result must live as long as code is generated in it.
     pub(crate) fn listen(context: &Context) -> Self {
-        let mut errors = Box::<Vec<String>>::default();
-        let data: *mut Vec<String> = &mut *errors;
-        // SAFETY: the box does not move its vector, and `drop` of the caller's scope order ends code generation first.
+        let errors = Rc::<RefCell<Vec<String>>>::default();
+        let data = Rc::as_ptr(&errors).cast_mut();
+        // SAFETY: the list stays where it is as long as `self` lives, which the caller keeps while it generates code.
         #[expect(unsafe_code, reason = "LLVM's C interface")]
         unsafe {
             LLVMContextSetDiagnosticHandler(context.raw(), Some(collect), data.cast());
@@ -54,8 +56,8 @@ impl Diagnostics {
     }
 
     /// The first error so far.
-    pub(crate) fn first_error(&self) -> Option<&str> {
-        self.errors.first().map(String::as_str)
+    pub(crate) fn first_error(&self) -> Option<String> {
+        self.errors.borrow().first().cloned()
     }
 }
 
@@ -68,8 +70,8 @@ extern "C" fn collect(diagnostic: LLVMDiagnosticInfoRef, data: *mut c_void) {
             return;
         }
         let description = LLVMGetDiagInfoDescription(diagnostic);
-        let errors = &mut *data.cast::<Vec<String>>();
-        errors.push(CStr::from_ptr(description).to_string_lossy().into_owned());
+        let errors = &*data.cast::<RefCell<Vec<String>>>();
+        errors.borrow_mut().push(CStr::from_ptr(description).to_string_lossy().into_owned());
         LLVMDisposeMessage(description);
     }
 }

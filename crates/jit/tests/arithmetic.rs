@@ -385,7 +385,8 @@ fn selection() {
 
 #[test]
 fn logic_on_conditions() {
-    let ops: [(BinaryOp, fn(bool, bool) -> bool); 3] =
+    type Logic = fn(bool, bool) -> bool;
+    let ops: [(BinaryOp, Logic); 3] =
         [(BinaryOp::And, |x, y| x & y), (BinaryOp::Or, |x, y| x | y), (BinaryOp::Xor, |x, y| x ^ y)];
     for (op, expected) in ops {
         binary(

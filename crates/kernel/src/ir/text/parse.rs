@@ -248,12 +248,10 @@ impl<'t> Reader<'t> {
         self.expect(":")?;
         let ty = self.ty()?;
         self.define(value, ty)?;
-        let mut pointer = PointerFacts::default();
-        pointer.no_alias = self.eat_word("noalias");
-        pointer.read_only = self.eat_word("readonly");
-        if self.eat_word("align") {
-            pointer.alignment = self.number()?;
-        }
+        let no_alias = self.eat_word("noalias");
+        let read_only = self.eat_word("readonly");
+        let alignment = if self.eat_word("align") { self.number()? } else { 1 };
+        let pointer = PointerFacts { no_alias, read_only, alignment };
         Ok(Parameter { name, value, pointer })
     }
 
