@@ -20,6 +20,12 @@ use crate::opcode::{Arity, Op};
 use shape::{ArrayShape, Dimension, PrimitiveType, ProgramShape, Shape};
 use support::{Error, Result};
 
+/// How many dimensions an array may have. TensorFlow's limit is 254.
+pub const MAX_RANK: usize = 256;
+
+/// How deep tuples may nest.
+pub const MAX_TUPLE_DEPTH: usize = 64;
+
 /// The shape of `op` applied to operands of these shapes, or an error that says which rule they break.
 ///
 /// Opcodes whose result does not follow from operands and payload (`reshape`, `broadcast`, `convert`, `iota`, `rng`,
@@ -29,6 +35,7 @@ pub fn infer_shape(module: &Module, op: &Op, operands: &[&Shape], wanted: Option
     let inference = Inference { module, op, operands, wanted };
     inference.check_arity()?;
     let shape = inference.dispatch()?;
+    inference.check_bounds(&shape, 0)?;
     let Some(wanted) = wanted else { return Ok(shape) };
     if !shape.compatible(wanted) {
         return Err(inference.error(format_args!("makes {}, not {wanted}", without_layout(&shape))));
@@ -53,6 +60,23 @@ impl<'a> Inference<'a> {
 
     fn check(&self, holds: bool, rule: impl std::fmt::Display) -> Result<()> {
         if holds { Ok(()) } else { Err(self.error(rule)) }
+    }
+
+    /// Bounds what a short program can make: without this, ranks and tuples would double with each instruction.
+    fn check_bounds(&self, shape: &Shape, depth: usize) -> Result<()> {
+        match shape {
+            Shape::Array(array) => {
+                self.check(array.rank() <= MAX_RANK, format_args!("makes more than {MAX_RANK} dimensions"))
+            }
+            Shape::Tuple(elements) => {
+                self.check(
+                    depth < MAX_TUPLE_DEPTH,
+                    format_args!("makes tuples that nest deeper than {MAX_TUPLE_DEPTH}"),
+                )?;
+                elements.iter().try_for_each(|element| self.check_bounds(element, depth + 1))
+            }
+            Shape::Token => Ok(()),
+        }
     }
 
     fn check_arity(&self) -> Result<()> {

@@ -17,7 +17,7 @@ mod verify;
 pub use attributes::*;
 pub use builder::ComputationBuilder;
 pub use computation::{Computation, InstructionId};
-pub use infer::infer_shape;
+pub use infer::{MAX_RANK, MAX_TUPLE_DEPTH, infer_shape};
 pub use instruction::{Instruction, OpMetadata};
 pub use module::{AliasKind, ComputationId, InputOutputAlias, Module};
 pub use opcode::{Arity, Op, Opcode, Traits};

@@ -173,6 +173,22 @@ mod tests {
     }
 
     #[test]
+    fn short_texts_make_no_large_shapes() {
+        let doubling = |step: &str| {
+            let mut text = String::from("HloModule m\nENTRY main {\n  v0 = f32[1] parameter(0)\n");
+            for i in 1..100 {
+                text.push_str(&format!("  v{i} = {step}(v{}, v{})\n", i - 1, i - 1));
+            }
+            text + "}\n"
+        };
+        for (step, line, why) in [("dot", 12, "more than 256 dimensions"), ("tuple", 24, "too large")] {
+            let error = parse(&doubling(step)).expect_err("bounded");
+            assert!(error.message().contains(why), "{error}");
+            assert!(error.message().starts_with(&format!("{line}: ")), "{error}");
+        }
+    }
+
+    #[test]
     fn calls_that_nest_too_deep_are_found() {
         let mut text = String::from("HloModule deep\nf0 {\n  ROOT x = f32[] parameter(0)\n}\n");
         for i in 1..=MAX_CALL_DEPTH + 1 {

@@ -10,6 +10,7 @@ use crate::infer::infer_shape;
 use crate::instruction::OpMetadata;
 use crate::opcode::{Op, Opcode};
 use shape::Shape;
+use std::collections::BTreeSet;
 use support::Result;
 
 /// How deep instructions may nest as operands of each other.
@@ -160,10 +161,11 @@ impl<'t> ComputationParser<'_, 't> {
 /// Reads `, name=value` as often as it comes.
 pub(super) fn read_attributes<'t>(lexer: &mut Lexer<'t>, text: &'t str) -> Result<Vec<RawAttribute<'t>>> {
     let mut attributes: Vec<RawAttribute<'t>> = Vec::new();
+    let mut names = BTreeSet::new();
     while lexer.eat_symbol(',') {
         let name_start = lexer.start();
         let name = lexer.expect_name("the name of an attribute")?;
-        if attributes.iter().any(|attribute| attribute.name == name) {
+        if !names.insert(name) {
             return Err(lexer.error_at(name_start, &format!("the attribute '{name}' is there twice")));
         }
         if lexer.peek() != Token::Symbol('=') {

@@ -1,11 +1,9 @@
 //! Shapes: `f32[2,<=3]{1,0}`, `(f32[], s32[2])`, `token[]`.
 
 use super::lexer::{Lexer, Token};
+use crate::infer::{MAX_RANK, MAX_TUPLE_DEPTH};
 use shape::{ArrayShape, Dimension, Layout, PrimitiveType, Shape};
 use support::Result;
-
-/// How deep tuples may nest, in a text and in the shapes that instructions make.
-pub(crate) const MAX_TUPLE_DEPTH: usize = 64;
 
 /// Whether a shape comes next: an element type before `[`, or a tuple.
 pub(super) fn shape_is_next(lexer: &Lexer<'_>) -> bool {
@@ -51,6 +49,9 @@ fn read_array_or_token(lexer: &mut Lexer<'_>) -> Result<Shape> {
     while lexer.peek() != Token::Symbol(']') {
         if !dimensions.is_empty() {
             lexer.expect_symbol(',')?;
+        }
+        if dimensions.len() == MAX_RANK {
+            return Err(lexer.error(&format!("an array has at most {MAX_RANK} dimensions")));
         }
         let is_dynamic = lexer.eat(Token::AtMost);
         let size = match lexer.peek() {
@@ -162,5 +163,7 @@ mod tests {
         }
         let deep = format!("{}{}", "(".repeat(100_000), ")".repeat(100_000));
         assert!(read(&deep).is_err(), "depth is bounded");
+        let wide = |rank| format!("f32[{}]", vec!["1"; rank].join(","));
+        assert!(read(&wide(MAX_RANK)).is_ok() && read(&wide(MAX_RANK + 1)).is_err(), "rank is bounded");
     }
 }
