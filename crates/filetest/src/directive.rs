@@ -1,6 +1,7 @@
 //! Directives: what a test file does to its text. One file each; a new one is added to [`ALL`].
 
 mod parse;
+mod pass;
 mod verify;
 
 use crate::case::{Case, LineError};
@@ -27,8 +28,11 @@ pub struct Directive {
 }
 
 /// Every directive.
-pub const ALL: &[Directive] =
-    &[Directive { name: "parse", run: parse::run }, Directive { name: "verify", run: verify::run }];
+pub const ALL: &[Directive] = &[
+    Directive { name: "parse", run: parse::run },
+    Directive { name: "pass", run: pass::run },
+    Directive { name: "verify", run: verify::run },
+];
 
 /// Reads the module of a file whose subject is not the parser: an error is one of the test.
 pub fn parse_input(case: &Case) -> Result<hlo::Module, Outcome> {
