@@ -154,12 +154,10 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
                 self.builder.build_call(callee, &arguments, "").built()?;
             }
             Statement::CopyBytes { to, from, bytes } => {
-                let (to, from, bytes) = (self.pointer(*to)?, self.pointer(*from)?, self.integer(*bytes)?);
-                self.builder.build_memcpy(to, 1, from, 1, bytes).built()?;
+                self.copy_bytes(self.pointer(*to)?, self.pointer(*from)?, self.integer(*bytes)?)?;
             }
             Statement::FillBytes { to, byte, bytes } => {
-                let (to, byte, bytes) = (self.pointer(*to)?, self.integer(*byte)?, self.integer(*bytes)?);
-                self.builder.build_memset(to, 1, byte, bytes).built()?;
+                self.fill_bytes(self.pointer(*to)?, self.integer(*byte)?, self.integer(*bytes)?)?;
             }
         }
         Ok(())

@@ -108,4 +108,44 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let instruction = instruction.ok_or_else(|| Error::internal("a load is an instruction"))?;
         instruction.set_alignment(alignment).map_err(|e| Error::internal(format!("load: {e}")))
     }
+
+    /// Copies bytes between regions that do not overlap.
+    pub(crate) fn copy_bytes(
+        &self,
+        to: PointerValue<'c>,
+        from: PointerValue<'c>,
+        bytes: IntValue<'c>,
+    ) -> Result<()> {
+        if !self.module.calls_memory_functions_by_name(bytes) {
+            self.builder.build_memcpy(to, 1, from, 1, bytes).built()?;
+            return Ok(());
+        }
+        let address = to.get_type();
+        let size = self.module.size_type();
+        let ty = address.fn_type(&[address.into(), address.into(), size.into()], false);
+        let bytes = self.builder.build_int_cast(bytes, size, "").built()?;
+        let memcpy = self.module.library_function("memcpy", ty);
+        self.builder.build_call(memcpy, &[to.into(), from.into(), bytes.into()], "").built()?;
+        Ok(())
+    }
+
+    /// Sets bytes.
+    pub(crate) fn fill_bytes(
+        &self,
+        to: PointerValue<'c>,
+        byte: IntValue<'c>,
+        bytes: IntValue<'c>,
+    ) -> Result<()> {
+        if !self.module.calls_memory_functions_by_name(bytes) {
+            self.builder.build_memset(to, 1, byte, bytes).built()?;
+            return Ok(());
+        }
+        let (address, int, size) = (to.get_type(), self.module.context.i32_type(), self.module.size_type());
+        let ty = address.fn_type(&[address.into(), int.into(), size.into()], false);
+        let byte = self.builder.build_int_z_extend(byte, int, "").built()?;
+        let bytes = self.builder.build_int_cast(bytes, size, "").built()?;
+        let memset = self.module.library_function("memset", ty);
+        self.builder.build_call(memset, &[to.into(), byte.into(), bytes.into()], "").built()?;
+        Ok(())
+    }
 }

@@ -7,12 +7,12 @@ use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::module::{Linkage, Module};
 use inkwell::targets::TargetMachine;
-use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum};
-use inkwell::values::{FunctionValue, UnnamedAddress};
+use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionType, IntType};
+use inkwell::values::{FunctionValue, IntValue, UnnamedAddress};
 use inkwell::{AddressSpace, GlobalVisibility};
 use kernel::ir;
 use support::{Error, IdVec, Result};
-use target::{ObjectFormat, Target};
+use target::{Architecture, ObjectFormat, Target};
 
 use crate::function::FunctionTranslator;
 
@@ -26,6 +26,8 @@ pub(crate) struct ModuleTranslator<'c> {
     /// In the order of the program's functions.
     pub(crate) functions: IdVec<ir::FunctionId, FunctionValue<'c>>,
     target: &'c Target,
+    /// The integer that is as wide as an address.
+    size_type: IntType<'c>,
 }
 
 /// The bytes of the constants block in the object: at least one cache line, so that the symbol always exists.
@@ -46,7 +48,8 @@ impl<'c> ModuleTranslator<'c> {
         let module = context.create_module(entry_point);
         module.set_triple(&machine.get_triple());
         module.set_data_layout(&machine.get_target_data().get_data_layout());
-        let mut this = Self { context, module, functions: IdVec::new(), target };
+        let size_type = context.ptr_sized_int_type(&machine.get_target_data(), None);
+        let mut this = Self { context, module, functions: IdVec::new(), target, size_type };
         this.declare_constants(entry_point, constants_size);
         let mut names = BTreeSet::from([entry_point.to_owned(), format!("{entry_point}_constants")]);
         for function in program.functions.values() {
@@ -179,6 +182,31 @@ impl<'c> ModuleTranslator<'c> {
             ir::ScalarType::F64 => self.context.f64_type().as_basic_type_enum(),
             ir::ScalarType::Ptr => self.context.ptr_type(AddressSpace::default()).as_basic_type_enum(),
         }
+    }
+
+    /// The integer type of sizes in C.
+    pub(crate) fn size_type(&self) -> IntType<'c> {
+        self.size_type
+    }
+
+    /// Whether copying and filling so many bytes calls `memcpy` and `memset` by their names. LLVM's intrinsics, which
+    /// become instructions where that is best, call other functions on some platforms: `bzero`, `__aeabi_memcpy`.
+    pub(crate) fn calls_memory_functions_by_name(&self, bytes: IntValue<'c>) -> bool {
+        let small = bytes.get_zero_extended_constant().is_some_and(|bytes| bytes <= 16);
+        let other_names = self.target.triple.architecture == Architecture::Arm
+            || self.target.triple.object_format == ObjectFormat::MachO;
+        other_names && !small
+    }
+
+    /// A function of the C library.
+    pub(crate) fn library_function(&self, name: &str, ty: FunctionType<'c>) -> FunctionValue<'c> {
+        self.module.get_function(name).unwrap_or_else(|| {
+            let function = self.module.add_function(name, ty, Some(Linkage::External));
+            let nounwind = Attribute::get_named_enum_kind_id("nounwind");
+            let nounwind = self.context.create_enum_attribute(nounwind, 0);
+            function.add_attribute(AttributeLoc::Function, nounwind);
+            function
+        })
     }
 
     /// An intrinsic function of LLVM for some types.
