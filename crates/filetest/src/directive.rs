@@ -2,6 +2,7 @@
 
 mod parse;
 mod pass;
+mod run;
 mod verify;
 
 use crate::case::{Case, LineError};
@@ -31,6 +32,7 @@ pub struct Directive {
 pub const ALL: &[Directive] = &[
     Directive { name: "parse", run: parse::run },
     Directive { name: "pass", run: pass::run },
+    Directive { name: "run", run: run::run },
     Directive { name: "verify", run: verify::run },
 ];
 

@@ -17,6 +17,7 @@ mod printer;
 mod shape;
 
 pub(crate) use attribute::{AttributePrinter, AttributeReader};
+pub use literal::{literal_to_text, parse_literal};
 pub(crate) use names::{computation_names, sanitized};
 pub use parser::parse;
 pub use printer::{PrintOptions, print};

@@ -2,8 +2,25 @@
 
 use super::lexer::{Lexer, Token};
 use super::number::{read_element, write_element};
+use super::shape::read_shape;
 use shape::{ArrayShape, Literal, Shape};
 use support::Result;
+
+/// A literal with its shape, every element of it: `f32[2] {1, 2.5}`.
+pub fn literal_to_text(literal: &Literal) -> String {
+    let mut out = format!("{} ", literal.shape());
+    write_literal(literal, usize::MAX, &mut out);
+    out
+}
+
+/// Reads what [`literal_to_text`] writes.
+pub fn parse_literal(text: &str) -> Result<Literal> {
+    let mut lexer = Lexer::new(text, 0);
+    let shape = read_shape(&mut lexer)?;
+    let literal = read_literal(&mut lexer, &shape)?;
+    lexer.expect_end()?;
+    Ok(literal)
+}
 
 /// Appends a literal, every element of it, or `{...}` for an array of more elements than `limit`.
 pub(super) fn write_literal(literal: &Literal, limit: usize, out: &mut String) {
@@ -172,6 +189,8 @@ mod tests {
         assert_eq!(text_of(&cube, 3), "{...}");
         let tuple = Literal::Tuple(vec![Literal::scalar(true), Literal::from_elements(&[0], &[] as &[f32])]);
         assert_eq!(text_of(&tuple, 9), "(true, {})");
+        assert_eq!(literal_to_text(&cube), "s32[2,1,2] { { {1, 2} }, { {3, 4} } }");
+        assert_eq!(parse_literal("s32[2,1,2] {{{1,2}},{{3,4}}}").as_ref(), Ok(&cube));
         for literal in [cube, tuple] {
             assert_eq!(read(&literal.shape(), &text_of(&literal, 9)), Ok(literal));
         }
