@@ -1,0 +1,238 @@
+//! Every elementwise opcode on every element type, compiled, against the evaluator.
+
+mod harness;
+
+use harness::{Tolerance, Values, check};
+use std::fmt::Write as _;
+
+const INTEGERS: [&str; 12] = ["s2", "s4", "s8", "s16", "s32", "s64", "u2", "u4", "u8", "u16", "u32", "u64"];
+const FLOATS: [&str; 6] = ["f8e5m2", "f8e4m3fn", "f16", "bf16", "f32", "f64"];
+const COMPLEX: [&str; 2] = ["c64", "c128"];
+
+/// Sizes around the vector widths of all targets.
+const SIZES: [usize; 9] = [0, 1, 3, 4, 5, 15, 16, 17, 50];
+
+/// A module that applies each function to parameters of one type.
+fn module(parameters: &[String], instructions: &[(String, String)]) -> String {
+    let mut text = String::from("HloModule elementwise\n\nENTRY main {\n");
+    for (k, shape) in parameters.iter().enumerate() {
+        let _ = writeln!(text, "  p{k} = {shape} parameter({k})");
+    }
+    for (k, (shape, call)) in instructions.iter().enumerate() {
+        let _ = writeln!(text, "  r{k} = {shape} {call}");
+    }
+    let shapes: Vec<&str> = instructions.iter().map(|(shape, _)| shape.as_str()).collect();
+    let names: Vec<String> = (0..instructions.len()).map(|k| format!("r{k}")).collect();
+    let _ = writeln!(text, "  ROOT all = ({}) tuple({})\n}}", shapes.join(", "), names.join(", "));
+    text
+}
+
+fn each_size(element_type: &str, parameters: usize, calls: &[&str], values: Values, tolerance: Tolerance) {
+    for size in SIZES {
+        let shape = format!("{element_type}[{size}]");
+        let instructions: Vec<_> = calls.iter().map(|c| (shape.clone(), (*c).to_owned())).collect();
+        check(&module(&vec![shape; parameters], &instructions), &[values], tolerance);
+    }
+}
+
+#[test]
+fn integer_arithmetic() {
+    let calls = [
+        "add(p0, p1)",
+        "subtract(p0, p1)",
+        "multiply(p0, p1)",
+        "divide(p0, p1)",
+        "remainder(p0, p1)",
+        "maximum(p0, p1)",
+        "minimum(p0, p1)",
+        "and(p0, p1)",
+        "or(p0, p1)",
+        "xor(p0, p1)",
+        "power(p0, p1)",
+        "shift-left(p0, p1)",
+        "shift-right-arithmetic(p0, p1)",
+        "shift-right-logical(p0, p1)",
+        "clamp(p0, p1, p2)",
+        "not(p0)",
+        "negate(p0)",
+        "popcnt(p0)",
+        "count-leading-zeros(p0)",
+        "copy(p0)",
+    ];
+    for element_type in INTEGERS {
+        each_size(element_type, 3, &calls, Values::Hard, Tolerance::Exact);
+    }
+    for element_type in INTEGERS.iter().filter(|t| t.starts_with('s')) {
+        each_size(element_type, 1, &["abs(p0)", "sign(p0)"], Values::Hard, Tolerance::Exact);
+    }
+}
+
+#[test]
+fn truth_values() {
+    let calls = [
+        "add(p0, p1)",
+        "multiply(p0, p1)",
+        "maximum(p0, p1)",
+        "minimum(p0, p1)",
+        "and(p0, p1)",
+        "or(p0, p1)",
+        "xor(p0, p1)",
+        "not(p0)",
+        "copy(p0)",
+        "select(p0, p1, p2)",
+        "compare(p0, p1), direction=LT",
+        "compare(p0, p1), direction=GE",
+        "compare(p0, p1), direction=EQ",
+    ];
+    each_size("pred", 3, &calls, Values::Hard, Tolerance::Exact);
+}
+
+#[test]
+fn exact_float_functions() {
+    let calls = [
+        "add(p0, p1)",
+        "subtract(p0, p1)",
+        "multiply(p0, p1)",
+        "divide(p0, p1)",
+        "maximum(p0, p1)",
+        "minimum(p0, p1)",
+        "clamp(p0, p1, p2)",
+        "negate(p0)",
+        "abs(p0)",
+        "sign(p0)",
+        "sqrt(p0)",
+        "floor(p0)",
+        "ceil(p0)",
+        "round-nearest-even(p0)",
+        "round-nearest-afz(p0)",
+        "copy(p0)",
+    ];
+    for element_type in FLOATS {
+        each_size(element_type, 3, &calls, Values::Hard, Tolerance::Exact);
+        each_size(element_type, 3, &["rsqrt(p0)"], Values::Hard, Tolerance::Relative(2e-7));
+    }
+}
+
+#[test]
+fn reduced_precision() {
+    for element_type in ["f32", "f64"] {
+        let calls = [
+            "reduce-precision(p0), exponent_bits=5, mantissa_bits=10",
+            "reduce-precision(p0), exponent_bits=8, mantissa_bits=7",
+            "reduce-precision(p0), exponent_bits=4, mantissa_bits=3",
+            "reduce-precision(p0), exponent_bits=8, mantissa_bits=23",
+            "reduce-precision(p0), exponent_bits=3, mantissa_bits=0",
+        ];
+        each_size(element_type, 1, &calls, Values::Hard, Tolerance::Exact);
+    }
+}
+
+#[test]
+fn comparisons_of_all_types() {
+    for element_type in INTEGERS.iter().chain(&FLOATS).chain(&COMPLEX).chain(&["pred"]) {
+        let is_complex = element_type.starts_with('c');
+        let directions: &[&str] =
+            if is_complex { &["EQ", "NE"] } else { &["EQ", "NE", "GE", "GT", "LE", "LT"] };
+        for size in SIZES {
+            let mut calls = Vec::new();
+            for direction in directions {
+                calls.push((format!("pred[{size}]"), format!("compare(p0, p1), direction={direction}")));
+                if element_type.contains('f') {
+                    let total = format!("compare(p0, p1), direction={direction}, type=TOTALORDER");
+                    calls.push((format!("pred[{size}]"), total));
+                }
+            }
+            if element_type.contains('f') {
+                calls.push((format!("pred[{size}]"), "is-finite(p0)".to_owned()));
+            }
+            let shape = format!("{element_type}[{size}]");
+            check(&module(&[shape.clone(), shape.clone()], &calls), &[Values::Hard], Tolerance::Exact);
+            check(&module(&[shape.clone(), shape], &calls), &[Values::Below(2)], Tolerance::Exact);
+        }
+    }
+}
+
+#[test]
+fn conversions_between_all_pairs() {
+    let all: Vec<&str> = INTEGERS.iter().chain(&FLOATS).chain(&["pred"]).copied().collect();
+    for from in &all {
+        for size in [3, 17, 50] {
+            let to: Vec<_> = all
+                .iter()
+                .chain(&COMPLEX)
+                .map(|to| (format!("{to}[{size}]"), "convert(p0)".to_owned()))
+                .collect();
+            check(&module(&[format!("{from}[{size}]")], &to), &[Values::Hard], Tolerance::Exact);
+        }
+    }
+    for from in COMPLEX {
+        let to: Vec<_> = COMPLEX.iter().map(|to| (format!("{to}[7]"), "convert(p0)".to_owned())).collect();
+        check(&module(&[format!("{from}[7]")], &to), &[Values::Hard], Tolerance::Exact);
+    }
+}
+
+#[test]
+fn bits_as_another_type() {
+    let by_width: [&[&str]; 6] = [
+        &["s2", "u2"],
+        &["s4", "u4"],
+        &["s8", "u8", "f8e5m2", "f8e4m3fn"],
+        &["s16", "u16", "f16", "bf16"],
+        &["s32", "u32", "f32"],
+        &["s64", "u64", "f64"],
+    ];
+    for types in by_width {
+        for from in types {
+            let calls: Vec<_> =
+                types.iter().map(|to| (format!("{to}[50]"), "bitcast-convert(p0)".to_owned())).collect();
+            check(&module(&[format!("{from}[50]")], &calls), &[Values::Tame], Tolerance::Exact);
+        }
+    }
+    let narrowing = [
+        ("s32[6]", "u8[6,4]"),
+        ("f32[6]", "s16[6,2]"),
+        ("u64[5]", "u32[5,2]"),
+        ("f64[3]", "u8[3,8]"),
+        ("s16[7]", "s4[7,4]"),
+        ("u8[5]", "u2[5,4]"),
+        ("s64[2,3]", "u16[2,3,4]"),
+    ];
+    for (wide, narrow) in narrowing {
+        let split = [(narrow.to_owned(), "bitcast-convert(p0)".to_owned())];
+        check(&module(&[wide.to_owned()], &split), &[Values::Hard], Tolerance::Exact);
+        if !wide.starts_with('f') {
+            let join = [(wide.to_owned(), "bitcast-convert(p0)".to_owned())];
+            check(&module(&[narrow.to_owned()], &join), &[Values::Hard], Tolerance::Exact);
+        }
+    }
+}
+
+#[test]
+fn complex_arithmetic() {
+    let parts = ["f32", "f64"];
+    for (element_type, part) in COMPLEX.iter().zip(parts) {
+        let tolerance = Tolerance::Relative(if part == "f32" { 3e-7 } else { 1e-15 });
+        let calls = [
+            "add(p0, p1)",
+            "subtract(p0, p1)",
+            "negate(p0)",
+            "copy(p0)",
+            "multiply(p0, p1)",
+            "divide(p0, p1)",
+            "sqrt(p0)",
+            "rsqrt(p0)",
+            "sign(p0)",
+        ];
+        each_size(element_type, 2, &calls, Values::Tame, tolerance);
+        let exact = ["add(p0, p1)", "subtract(p0, p1)", "negate(p0)"];
+        each_size(element_type, 2, &exact, Values::Hard, Tolerance::Exact);
+        for size in SIZES {
+            let real = |call: &str| (format!("{part}[{size}]"), call.to_owned());
+            let calls = [real("real(p0)"), real("imag(p0)"), real("abs(p0)")];
+            check(&module(&[format!("{element_type}[{size}]")], &calls), &[Values::Tame], tolerance);
+            let calls = [(format!("{element_type}[{size}]"), "complex(p0, p1)".to_owned())];
+            let shape = format!("{part}[{size}]");
+            check(&module(&[shape.clone(), shape], &calls), &[Values::Hard], Tolerance::Exact);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Scatter, sorts, random bits and control flow, compiled, against the evaluator.
+
+mod harness;
+
+use harness::{Numbers, Tolerance, Values, check, check_with, random, run, targets};
+use shape::{ArrayShape, Literal, PrimitiveType};
+
+fn combiner(op: &str, element_type: &str) -> String {
+    let call = if op == "assign" { "copy(y)".to_owned() } else { format!("{op}(x, y)") };
+    format!(
+        "combine {{\n  x = {element_type}[] parameter(0)\n  y = {element_type}[] parameter(1)\n  ROOT r = {element_type}[] {call}\n}}\n"
+    )
+}
+
+#[test]
+fn scatters() {
+    let cases = [
+        // Rows, in vectors; indices beyond the end are skipped.
+        (
+            "f32[10,35]",
+            "s32[8]",
+            "f32[8,35]",
+            "update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+        ),
+        // Single elements.
+        (
+            "s32[10,6]",
+            "s32[30,2]",
+            "s32[30]",
+            "update_window_dims={}, inserted_window_dims={0,1}, scatter_dims_to_operand_dims={0,1}, index_vector_dim=1",
+        ),
+        // Windows that may not fit.
+        (
+            "f32[6,9]",
+            "s64[4,2]",
+            "f32[4,2,5]",
+            "update_window_dims={1,2}, inserted_window_dims={}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=1",
+        ),
+        // A batch dimension.
+        (
+            "f32[4,9]",
+            "s32[4,7]",
+            "f32[4,7]",
+            "update_window_dims={}, inserted_window_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0}, scatter_dims_to_operand_dims={1}, index_vector_dim=2",
+        ),
+        // One place for all: indices without components.
+        (
+            "bf16[3]",
+            "s32[20,0]",
+            "bf16[20,3]",
+            "update_window_dims={1}, inserted_window_dims={}, scatter_dims_to_operand_dims={}, index_vector_dim=1",
+        ),
+        (
+            "c64[5]",
+            "u8[9]",
+            "c64[9]",
+            "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1",
+        ),
+    ];
+    for (operand, indices, updates, attributes) in cases {
+        let element_type = &operand[..operand.find('[').expect("a shape")];
+        for op in ["add", "assign"] {
+            let text = format!(
+                "HloModule scatters\n\n{}\nENTRY main {{\n  a = {operand} parameter(0)\n  i = {indices} parameter(1)\n  u = {updates} parameter(2)\n  ROOT r = {operand} scatter(a, i, u), {attributes}, to_apply=combine\n}}\n",
+                combiner(op, element_type)
+            );
+            check(&text, &[Values::Tame, Values::Below(11), Values::Tame], Tolerance::Exact);
+            check(&text, &[Values::Tame, Values::Hard, Values::Tame], Tolerance::Exact);
+        }
+    }
+}
+
+#[test]
+fn sorts_are_stable_and_follow_the_comparison() {
+    for size in [0, 1, 2, 3, 8, 37, 64, 129] {
+        for (dimension, shape) in
+            [(0, format!("[{size}]")), (1, format!("[3,{size}]")), (0, format!("[{size},3]"))]
+        {
+            let text = format!(
+                "HloModule sorts\n\nbefore {{\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  c = s32[] parameter(2)\n  d = s32[] parameter(3)\n  ROOT r = pred[] compare(a, b), direction=GT\n}}\n\nENTRY main {{\n  k = f32{shape} parameter(0)\n  v = s32{shape} iota(), iota_dimension={dimension}\n  ROOT r = (f32{shape}, s32{shape}) sort(k, v), dimensions={{{dimension}}}, is_stable=true, to_apply=before\n}}\n"
+            );
+            check(&text, &[Values::Below(6)], Tolerance::Exact);
+            check(&text, &[Values::Tame], Tolerance::Exact);
+        }
+    }
+}
+
+#[test]
+fn the_first_k_by_total_order() {
+    for (element_type, largest) in
+        [("f32", true), ("f32", false), ("s16", true), ("u64", false), ("bf16", true)]
+    {
+        for k in [0, 1, 5, 29] {
+            let text = format!(
+                "HloModule top\n\nENTRY main {{\n  a = {element_type}[4,29] parameter(0)\n  ROOT r = ({element_type}[4,{k}], s32[4,{k}]) topk(a), k={k}, largest={largest}\n}}\n"
+            );
+            check(&text, &[Values::Hard], Tolerance::Exact);
+            check(&text, &[Values::Below(5)], Tolerance::Exact);
+        }
+    }
+}
+
+#[test]
+fn random_bits() {
+    for algorithm in ["rng_philox", "rng_default", "rng_three_fry"] {
+        for length in [2, 3] {
+            if algorithm == "rng_three_fry" && length == 3 {
+                continue;
+            }
+            for data in [
+                "u32[]", "u32[7]", "s32[4,6]", "u32[5,3]", "u64[9]", "s64[2,2]", "u8[11]", "u16[3,7]",
+                "u32[0]",
+            ] {
+                let text = format!(
+                    "HloModule bits\n\nENTRY main {{\n  s = u64[{length}] parameter(0)\n  ROOT r = (u64[{length}], {data}) rng-bit-generator(s), algorithm={algorithm}\n}}\n"
+                );
+                check(&text, &[Values::Hard], Tolerance::Exact);
+            }
+        }
+    }
+}
+
+/// The published test vectors of Random123: Philox 4x32-10 of zeros, and of the digits of pi.
+#[test]
+fn philox_as_published() {
+    let text = "HloModule bits\n\nENTRY main {\n  s = u64[3] parameter(0)\n  ROOT r = (u64[3], u32[4]) rng-bit-generator(s), algorithm=rng_philox\n}\n";
+    let module = hlo::parse(text).expect("a module");
+    let cases = [
+        ([0u64, 0, 0], [0x6627_e8d5u32, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]),
+        (
+            [0x299f_31d0_a409_3822, 0x85a3_08d3_243f_6a88, 0x0370_7344_1319_8a2e],
+            [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1],
+        ),
+    ];
+    for target in targets() {
+        for (state, words) in cases {
+            let have = run(&module, &target, &[Literal::from_elements(&[3], &state)], 1).expect("it runs");
+            assert_eq!(have[1], Literal::from_elements(&[4], &words), "{state:x?}");
+        }
+    }
+}
+
+/// The state starts at zero and moves on by the delta at each run.
+#[test]
+fn random_state_lives_from_run_to_run() {
+    let text = "HloModule state\n\nENTRY main {\n  ROOT r = u64[2] rng-get-and-update-state(), delta=5\n}\n";
+    let module = hlo::parse(text).expect("a module");
+    for target in targets() {
+        for (runs, low) in [(1, 0u64), (2, 5), (4, 15)] {
+            let have = run(&module, &target, &[], runs).expect("it runs");
+            assert_eq!(have[0], Literal::from_elements(&[2], &[low, 0]));
+        }
+    }
+}
+
+#[test]
+fn conditionals_choose_a_branch() {
+    let branches: String = (0..5)
+        .map(|k| format!("branch{k} {{\n  x = f32[6] parameter(0)\n  c = f32[] constant({k})\n  b = f32[6] broadcast(c), dimensions={{}}\n  ROOT r = f32[6] add(x, b)\n}}\n\n"))
+        .collect();
+    let text = format!(
+        "HloModule choice\n\n{branches}ENTRY main {{\n  i = s32[] parameter(0)\n  x = f32[6] parameter(1)\n  y = f32[6] negate(x)\n  ROOT r = f32[6] conditional(i, x, y, x, y, x), branch_computations={{branch0, branch1, branch2, branch3, branch4}}\n}}\n"
+    );
+    let module = hlo::parse(&text).expect("a module");
+    let mut numbers = Numbers::new(3);
+    for index in [-7, 0, 1, 2, 3, 4, 5, i32::MIN, i32::MAX] {
+        let x = random(&ArrayShape::new(PrimitiveType::F32, &[6]), Values::Tame, &mut numbers);
+        check_with(&module, &[Literal::scalar(index), x], Tolerance::Exact);
+    }
+    let text = format!(
+        "HloModule choice\n\n{branches}ENTRY main {{\n  p = pred[] parameter(0)\n  x = f32[6] parameter(1)\n  ROOT r = f32[6] conditional(p, x, x), true_computation=branch1, false_computation=branch2\n}}\n"
+    );
+    let module = hlo::parse(&text).expect("a module");
+    for choice in [true, false] {
+        let x = random(&ArrayShape::new(PrimitiveType::F32, &[6]), Values::Tame, &mut numbers);
+        check_with(&module, &[Literal::scalar(choice), x], Tolerance::Exact);
+    }
+}
+
+#[test]
+fn loops_run_while_their_condition_holds() {
+    let text = "HloModule loops
+
+condition {
+  s = (s32[], f32[5], f32[5], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=3
+  ROOT c = pred[] compare(i, n), direction=LT
+}
+
+body {
+  s = (s32[], f32[5], f32[5], s32[]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  a = f32[5] get-tuple-element(s), index=1
+  b = f32[5] get-tuple-element(s), index=2
+  n = s32[] get-tuple-element(s), index=3
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  sum = f32[5] add(a, b)
+  ROOT r = (s32[], f32[5], f32[5], s32[]) tuple(next, b, sum, n)
+}
+
+ENTRY main {
+  n = s32[] parameter(0)
+  a = f32[5] parameter(1)
+  zero = s32[] constant(0)
+  s = (s32[], f32[5], f32[5], s32[]) tuple(zero, a, a, n)
+  w = (s32[], f32[5], f32[5], s32[]) while(s), condition=condition, body=body
+  f = f32[5] get-tuple-element(w), index=2
+  i = s32[] get-tuple-element(w), index=0
+  ROOT r = (f32[5], s32[]) tuple(f, i)
+}
+";
+    let module = hlo::parse(text).expect("a module");
+    let mut numbers = Numbers::new(9);
+    for n in [-1, 0, 1, 2, 9] {
+        let a = random(&ArrayShape::new(PrimitiveType::F32, &[5]), Values::Below(5), &mut numbers);
+        check_with(&module, &[Literal::scalar(n), a], Tolerance::Exact);
+    }
+}
