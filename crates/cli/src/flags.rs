@@ -35,6 +35,7 @@ pub(crate) enum Command {
 
 /// Compiling a graph.
 #[derive(Args, Debug)]
+#[command(rename_all = "snake_case")]
 pub(crate) struct Compile {
     /// The graph: a GraphDef file, binary or text
     #[arg(long, value_name = "FILE")]
@@ -119,6 +120,7 @@ pub(crate) struct Compile {
 
 /// `tfcompile freeze`.
 #[derive(Args, Debug)]
+#[command(rename_all = "snake_case")]
 pub(crate) struct Freeze {
     /// The graph: a GraphDef file
     #[arg(long, value_name = "FILE")]
@@ -150,6 +152,7 @@ pub(crate) struct Freeze {
 
 /// `tfcompile headers`.
 #[derive(Args, Debug)]
+#[command(rename_all = "snake_case")]
 pub(crate) struct Headers {
     /// The directory to write them to; it is made if it does not exist
     #[arg(short, long, value_name = "DIR")]

@@ -75,7 +75,8 @@ pub fn build(
         gen_program_shape: options.gen_program_shape,
     };
     aot::header(&artifact, &header_options)?;
-    let session_module = options.session_module.then(|| hlo::proto::to_hlo_snapshot_bytes(front.module()));
+    let snapshot = || hlo::proto::to_hlo_snapshot_bytes(front.module());
+    let session_module = options.session_module.then(snapshot).transpose()?;
     let Compiled { assignment, kernels, code, .. } =
         compile_module(front.import.module, &options.back, observer)?;
     artifact.memory = MemorySizes {
