@@ -1,26 +1,122 @@
 //! Elementary functions of `F32` and `F64` lanes, in arithmetic alone: no library is called.
 //!
-//! Each takes and returns values of one type, of any number of lanes.
+//! Each takes and returns values of one type, of any number of lanes. Special values are C's (annex F). Results are
+//! within 2 units in the last place. The arithmetic is written so that a multiply-add may be fused or not. What is
+//! frequent has `F32` arithmetic of its own; the other functions of `F32` are computed in `F64` and rounded.
 
+mod error_function;
+mod exact;
+mod exponential;
+mod inverse_trigonometric;
+mod lanes;
+mod logarithm;
+mod power;
+mod reduction;
+mod remainder;
 mod rounding;
+mod trigonometric;
 
 pub use rounding::{ceil, floor, round_even, trunc};
 
-use crate::ir::{FunctionBuilder, ValueId};
-use support::{Error, Result};
+use crate::ir::{FunctionBuilder, ScalarType, ValueId};
+use lanes::{Lanes, build};
+use support::Result;
 use target::Target;
 
-macro_rules! missing {
-    ($($name:ident($($argument:ident),*));*) => {
+macro_rules! direct {
+    ($($(#[$doc:meta])* $name:ident = $function:path;)*) => {
         $(
-            /// Not available.
-            pub fn $name(_: &mut FunctionBuilder, _: &Target, $($argument: ValueId),*) -> Result<ValueId> {
-                let _ = ($($argument),*);
-                Err(Error::unsupported(concat!("the function ", stringify!($name))))
+            $(#[$doc])*
+            pub fn $name(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<ValueId> {
+                build(b, target, &[x], |arguments| $function(arguments[0]))
             }
         )*
     };
 }
 
-missing!(exp(x); expm1(x); log(x); log1p(x); sin(x); cos(x); tan(x); tanh(x); sinh(x); cosh(x); asin(x); acos(x);
-    atan(x); asinh(x); acosh(x); atanh(x); erf(x); logistic(x); cbrt(x); atan2(y, x); pow(x, y); fmod(x, y));
+macro_rules! through_double {
+    ($($(#[$doc:meta])* $name:ident = $function:path;)*) => {
+        $(
+            $(#[$doc])*
+            pub fn $name(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<ValueId> {
+                build(b, target, &[x], |arguments| in_double(arguments, |x| $function(x[0])))
+            }
+        )*
+    };
+}
+
+direct! {
+    /// `e^x`.
+    exp = exponential::exp;
+    /// The natural logarithm.
+    log = logarithm::log;
+    /// The sine.
+    sin = trigonometric::sin;
+    /// The cosine.
+    cos = trigonometric::cos;
+    /// The hyperbolic tangent.
+    tanh = exponential::tanh;
+    /// The error function.
+    erf = error_function::erf;
+    /// `1 / (1 + e^-x)`.
+    logistic = exponential::logistic;
+    /// `1 / sqrt(x)`.
+    rsqrt = power::rsqrt;
+}
+
+through_double! {
+    /// `e^x - 1`.
+    expm1 = exponential::expm1;
+    /// `log(1 + x)`.
+    log1p = logarithm::log1p;
+    /// The tangent.
+    tan = trigonometric::tan;
+    /// The hyperbolic sine.
+    sinh = exponential::sinh;
+    /// The hyperbolic cosine.
+    cosh = exponential::cosh;
+    /// The arc sine.
+    asin = inverse_trigonometric::asin;
+    /// The arc cosine.
+    acos = inverse_trigonometric::acos;
+    /// The arc tangent.
+    atan = inverse_trigonometric::atan;
+    /// The inverse of [`sinh`].
+    asinh = logarithm::asinh;
+    /// The inverse of [`cosh`].
+    acosh = logarithm::acosh;
+    /// The inverse of [`tanh`].
+    atanh = logarithm::atanh;
+    /// The cube root.
+    cbrt = power::cbrt;
+}
+
+/// The angle of the point `(x, y)`.
+pub fn atan2(b: &mut FunctionBuilder, target: &Target, y: ValueId, x: ValueId) -> Result<ValueId> {
+    build(b, target, &[y, x], |arguments| in_double(arguments, |v| inverse_trigonometric::atan2(v[0], v[1])))
+}
+
+/// `x^y`, as C's `pow`.
+pub fn pow(b: &mut FunctionBuilder, target: &Target, x: ValueId, y: ValueId) -> Result<ValueId> {
+    let single = b.ty(x).scalar == ScalarType::F32;
+    build(b, target, &[x, y], |arguments| {
+        in_double(
+            arguments,
+            |v| if single { power::pow_of_singles(v[0], v[1]) } else { power::pow(v[0], v[1]) },
+        )
+    })
+}
+
+/// The remainder of `x / y` rounded towards zero, exactly, as C's `fmod`.
+pub fn fmod(b: &mut FunctionBuilder, target: &Target, x: ValueId, y: ValueId) -> Result<ValueId> {
+    build(b, target, &[x, y], |arguments| in_double(arguments, |v| remainder::fmod(v[0], v[1])))
+}
+
+/// A function of `F64` applied to either type.
+fn in_double<'s>(arguments: &[Lanes<'s>], function: impl FnOnce(&[Lanes<'s>]) -> Lanes<'s>) -> Lanes<'s> {
+    if !arguments[0].is_single() {
+        return function(arguments);
+    }
+    let wide: Vec<Lanes<'s>> = arguments.iter().map(|x| x.to_double()).collect();
+    function(&wide).to_single()
+}

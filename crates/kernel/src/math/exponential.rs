@@ -1,0 +1,158 @@
+//! The exponential function and those made of it: `expm1`, `logistic`, `tanh`, `sinh`, `cosh`.
+//!
+//! `exp(x) = 2^n exp(r)` with `n` the integer nearest to `x / ln 2`, and `exp(r) = 1 + r + r^2 Q(r)`. The polynomials
+//! are minimax ones for `|r| <= 0.34665`.
+
+use super::exact::quick_two_sum;
+use super::lanes::Lanes;
+
+const SINGLE: &[f64] = &[4.9999994e-1, 1.6666517e-1, 4.1668102e-2, 8.369192e-3, 1.3838868e-3];
+const SINGLE_MINUS_ONE: &[f64] = &[5.0e-1, 1.6666539e-1, 4.1666612e-2, 8.367096e-3, 1.391775e-3];
+const DOUBLE: &[f64] = &[
+    0.5,
+    0.16666666666666677,
+    0.0416666666666667,
+    0.008333333333321605,
+    0.001388888888886682,
+    0.00019841269886191243,
+    2.4801587360591664e-05,
+    2.755724414552869e-06,
+    2.755724272774412e-07,
+    2.510905868988307e-08,
+    2.09244536482291e-09,
+];
+
+/// `x = n ln 2 + r + tail`.
+struct Reduced<'s> {
+    /// `n` plus twice the exponent's bias, as an integer.
+    biased: Lanes<'s>,
+    r: Lanes<'s>,
+    /// What `r` lost to rounding.
+    tail: Lanes<'s>,
+}
+
+/// `|x|` is below `2^10`, or NaN.
+fn reduce(x: Lanes<'_>) -> Reduced<'_> {
+    let single = x.is_single();
+    // Adding 1.5 times the weight of the lowest bit rounds to an integer, and leaves it in the low bits.
+    let shifter = if single { 1.5 * 2f64.powi(23) } else { 1.5 * 2f64.powi(52) };
+    // The high part of ln 2 has so few bits that its products with n are exact (Cephes, FreeBSD's msun).
+    let (ln2_high, ln2_low) = if single {
+        (0.693359375, -2.12194440054690583e-4)
+    } else {
+        (6.93147180369123816490e-01, 1.90821492927058770002e-10)
+    };
+    let shifted = x.mul_add(std::f64::consts::LOG2_E, shifter);
+    let n = shifted - shifter;
+    let high = x - n * ln2_high;
+    let low = n * ln2_low;
+    let r = high - low;
+    let of_shifter = if single { i64::from((shifter as f32).to_bits()) } else { shifter.to_bits() as i64 };
+    let biased = shifted.bits() + (2 * bias(x) - of_shifter);
+    Reduced { biased, r, tail: (high - r) - low }
+}
+
+fn bias(x: Lanes<'_>) -> i64 {
+    if x.is_single() { 127 } else { 1023 }
+}
+
+fn mantissa_bits(x: Lanes<'_>) -> i64 {
+    if x.is_single() { 23 } else { 52 }
+}
+
+/// `2^n` of `n` plus twice the bias, as two factors that are normal numbers each. Rounds once, also to subnormals.
+fn factors<'s>(x: Lanes<'s>, biased: Lanes<'s>) -> (Lanes<'s>, Lanes<'s>) {
+    let half = biased.shr(1);
+    let rest = biased - half;
+    let bits = mantissa_bits(x);
+    (half.shl(bits).from_bits(), rest.shl(bits).from_bits())
+}
+
+/// Beyond these the result is infinite, or 0.
+fn clamp(x: Lanes<'_>) -> Lanes<'_> {
+    let (least, most) = if x.is_single() { (-104.0, 89.0) } else { (-746.0, 711.0) };
+    x.at_most_bound(most).at_least_bound(least)
+}
+
+/// `2^power exp(x + tail)`, for a tail below `2^-20`.
+fn scaled_exp<'s>(x: Lanes<'s>, tail: Option<Lanes<'s>>, power: i64) -> Lanes<'s> {
+    let Reduced { biased, r, tail: lost } = reduce(clamp(x));
+    let value = if x.is_single() {
+        r.polynomial(SINGLE).mul_add(r, 1.0).mul_add(r, 1.0)
+    } else {
+        let square = r * r;
+        let q = r.polynomial(DOUBLE);
+        let higher = tail.map_or(square * q, |tail| square.mul_add(q, lost + tail));
+        1.0 + (r + higher)
+    };
+    let biased = if power == 0 { biased } else { biased + power };
+    let (first, second) = factors(x, biased);
+    value * first * second
+}
+
+/// `e^x`.
+pub(super) fn exp(x: Lanes<'_>) -> Lanes<'_> {
+    scaled_exp(x, None, 0)
+}
+
+/// `e^x` of `F32` for `x` of at most 0 whose result is a normal number.
+pub(super) fn exp_within(x: Lanes<'_>) -> Lanes<'_> {
+    let Reduced { biased, r, .. } = reduce(x);
+    let value = r.polynomial(SINGLE).mul_add(r, 1.0).mul_add(r, 1.0);
+    value * (biased - bias(x)).shl(mantissa_bits(x)).from_bits()
+}
+
+/// `e^(x + tail)` of `F64`, for a tail of at most half a unit in the last place of `x`.
+pub(super) fn exp_of_sum<'s>(x: Lanes<'s>, tail: Lanes<'s>) -> Lanes<'s> {
+    scaled_exp(x, Some(tail), 0)
+}
+
+/// `e^x - 1` for `x` within the range where it is finite; tiny `x` lose their sign and lowest bit.
+fn exp_minus_one_within(x: Lanes<'_>) -> Lanes<'_> {
+    let Reduced { biased, r, tail } = reduce(x);
+    let q = r.polynomial(if x.is_single() { SINGLE_MINUS_ONE } else { DOUBLE });
+    // Half the result, (2^(n-1) - 1/2) + 2^(n-1) (r + r^2 Q): 2^(n-1) is a normal number always.
+    let half = (biased - (bias(x) + 1)).shl(mantissa_bits(x)).from_bits();
+    let integral = half - 0.5;
+    let sum = quick_two_sum(integral, half * r);
+    let doubled = sum.high + half.mul_add((r * r).mul_add(q, tail), sum.low);
+    doubled + doubled
+}
+
+/// `e^x - 1`.
+pub(super) fn expm1(x: Lanes<'_>) -> Lanes<'_> {
+    let (least, most, tiny) = if x.is_single() { (-20.0, 89.0, 1e-8) } else { (-40.0, 711.0, 1e-17) };
+    let value = exp_minus_one_within(x.at_most_bound(most).at_least_bound(least));
+    x.abs().below(tiny).choose(x, value)
+}
+
+/// `1 / (1 + e^-x)`.
+pub(super) fn logistic(x: Lanes<'_>) -> Lanes<'_> {
+    // e^-|x| does not overflow, and underflows only with the result.
+    let e = exp(-x.abs());
+    x.at_least(0.0).choose(x.number(1.0), e) / (1.0 + e)
+}
+
+/// `(e^2x - 1) / (e^2x + 1)`.
+pub(super) fn tanh(x: Lanes<'_>) -> Lanes<'_> {
+    let saturated = if x.is_single() { 10.0 } else { 20.0 };
+    let magnitude = x.abs().at_most_bound(saturated);
+    let e = exp_minus_one_within(magnitude + magnitude);
+    (e / (e + 2.0)).with_sign_of(x)
+}
+
+/// `(e^x - e^-x) / 2`.
+pub(super) fn sinh(x: Lanes<'_>) -> Lanes<'_> {
+    let magnitude = x.abs();
+    let near = expm1(magnitude.at_most_bound(1.0));
+    let near = 0.5 * (near + near / (near + 1.0));
+    let half = scaled_exp(magnitude, None, -1);
+    let far = half - 0.25 / half;
+    magnitude.at_most(1.0).choose(near, far).with_sign_of(x)
+}
+
+/// `(e^x + e^-x) / 2`.
+pub(super) fn cosh(x: Lanes<'_>) -> Lanes<'_> {
+    let half = scaled_exp(x.abs(), None, -1);
+    half + 0.25 / half
+}

@@ -1,0 +1,138 @@
+//! The logarithm and those made of it: `log1p`, `asinh`, `acosh`, `atanh`.
+//!
+//! `x = 2^k (1 + f)` with `1 + f` from `sqrt(1/2)` to `sqrt(2)`. Then `log(1 + f)` is `f - f^2/2 + f^3 P(f)` in `F32`;
+//! in `F64` it is `2 s + s z R(z)` with `s = f / (2 + f)` and `z = s^2`, summed as FreeBSD's msun does. The polynomials
+//! are minimax ones.
+
+use super::lanes::Lanes;
+
+const SINGLE: &[f64] = &[
+    3.333331e-1,
+    -2.4999987e-1,
+    2.0002227e-1,
+    -1.6669253e-1,
+    1.4218661e-1,
+    -1.2384334e-1,
+    1.1872938e-1,
+    -1.17898695e-1,
+    6.9155164e-2,
+];
+const DOUBLE: &[f64] = &[
+    0.6666666666666734,
+    0.39999999999413943,
+    0.28571428742565247,
+    0.22222198553564437,
+    0.18183565415079828,
+    0.15314020989198754,
+    0.14796261912558004,
+];
+
+/// `ln 2` in two parts, of which products of the high one with exponents are exact in `F64`.
+pub(super) const LN2_HIGH: f64 = 6.93147180369123816490e-01;
+const LN2_LOW: f64 = 1.90821492927058770002e-10;
+
+/// A positive number as `2^k (1 + f)`.
+pub(super) struct Split<'s> {
+    /// As a float.
+    pub(super) k: Lanes<'s>,
+    pub(super) f: Lanes<'s>,
+}
+
+/// Splits a positive number, subnormal ones too. Whatever comes of others.
+pub(super) fn split(x: Lanes<'_>) -> Split<'_> {
+    let single = x.is_single();
+    let (least_normal, scale_bits, mantissa_bits) =
+        if single { (f64::from(f32::MIN_POSITIVE), 23, 23) } else { (f64::MIN_POSITIVE, 54, 52) };
+    let is_subnormal = x.below(least_normal);
+    let scaled = x * 2f64.powi(scale_bits);
+    let bits = is_subnormal.choose(scaled, x).bits();
+    // The bits of 1 and of sqrt(1/2): their difference moves the exponent's step from powers of 2 to sqrt(2) of them.
+    let (one, root) = if single { (0x3F80_0000, 0x3F35_04F3) } else { (0x3FF0 << 48, 0x3FE6_A09E_667F_3BCD) };
+    let moved = bits + (one - root);
+    let m = ((moved & ((1i64 << mantissa_bits) - 1)) + root).from_bits();
+    // The exponent below the bits of 2^mantissa_bits is that float plus the exponent.
+    let integral = 2f64.powi(mantissa_bits as i32);
+    let base = if single { i64::from((integral as f32).to_bits()) } else { integral.to_bits() as i64 };
+    let biased = (moved.shr(mantissa_bits) | base).from_bits();
+    let bias = if single { 127.0 } else { 1023.0 };
+    let offset = integral + bias;
+    let k = biased - is_subnormal.choose(x.number(offset + f64::from(scale_bits)), offset);
+    Split { k, f: m - 1.0 }
+}
+
+/// `k ln 2 + log(1 + f) + c` of `F64`, for a small correction `c`.
+fn sum_of_split<'s>(k: Lanes<'s>, f: Lanes<'s>, c: Option<Lanes<'s>>) -> Lanes<'s> {
+    let s = f / (f + 2.0);
+    let z = s * s;
+    let r = z * z.polynomial(DOUBLE);
+    let half_square = 0.5 * f * f;
+    let low = k * LN2_LOW;
+    let low = c.map_or(low, |c| low + c);
+    k * LN2_HIGH - ((half_square - (s * (half_square + r) + low)) - f)
+}
+
+/// The logarithm of positive finite numbers.
+fn finite_log(x: Lanes<'_>) -> Lanes<'_> {
+    let Split { k, f } = split(x);
+    if !x.is_single() {
+        return sum_of_split(k, f, None);
+    }
+    let square = f * f;
+    let cube = square * f;
+    let low = cube.mul_add(f.polynomial(SINGLE), k * -2.12194440054690583e-4);
+    let low = square.mul_add(-0.5, low);
+    k.mul_add(0.693359375, f + low)
+}
+
+/// A logarithm where its argument is positive and finite; elsewhere its limits, and NaN below 0.
+fn with_limits<'s>(argument: Lanes<'s>, value: Lanes<'s>) -> Lanes<'s> {
+    let value = argument.below(f64::INFINITY).choose(value, argument);
+    let value = argument.equals(0.0).choose(argument.number(f64::NEG_INFINITY), value);
+    argument.below(0.0).choose(argument.number(f64::NAN), value)
+}
+
+/// The natural logarithm.
+pub(super) fn log(x: Lanes<'_>) -> Lanes<'_> {
+    with_limits(x, finite_log(x))
+}
+
+/// `log(1 + x)` of `F64`.
+pub(super) fn log1p(x: Lanes<'_>) -> Lanes<'_> {
+    let u = x + 1.0;
+    // What the sum lost, relative to it.
+    let lost = x.at_least(1.0).choose(1.0 - (u - x), x - (u - 1.0)) / u;
+    let Split { k, f } = split(u);
+    let is_near = k.equals(0.0);
+    let value = sum_of_split(k, is_near.choose(x, f), Some(is_near.choose(x.number(0.0), lost)));
+    let value = with_limits(u, value);
+    x.abs().below(1e-17).choose(x, value)
+}
+
+/// The inverse of `sinh`, of `F64`.
+pub(super) fn asinh(x: Lanes<'_>) -> Lanes<'_> {
+    let magnitude = x.abs();
+    let is_large = magnitude.above(1e100);
+    let square = magnitude * magnitude;
+    let near = magnitude + square / ((square + 1.0).sqrt() + 1.0);
+    // Beyond, the square root is the number itself: log(2 x), as log1p(x) + log(2).
+    let log = log1p(is_large.choose(magnitude, near));
+    (log + is_large.choose(x.number(std::f64::consts::LN_2), 0.0)).with_sign_of(x)
+}
+
+/// The inverse of `cosh`, of `F64`.
+pub(super) fn acosh(x: Lanes<'_>) -> Lanes<'_> {
+    let is_large = x.above(1e100);
+    let t = x - 1.0;
+    let near = t + (t * (t + 2.0)).sqrt();
+    let log = log1p(is_large.choose(x, near));
+    let value = log + is_large.choose(x.number(std::f64::consts::LN_2), 0.0);
+    x.below(1.0).choose(x.number(f64::NAN), value)
+}
+
+/// The inverse of `tanh`, of `F64`.
+pub(super) fn atanh(x: Lanes<'_>) -> Lanes<'_> {
+    let magnitude = x.abs();
+    let twice = magnitude + magnitude;
+    let value = 0.5 * log1p(twice + twice * magnitude / (1.0 - magnitude));
+    magnitude.above(1.0).choose(x.number(f64::NAN), value).with_sign_of(x)
+}

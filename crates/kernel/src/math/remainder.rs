@@ -1,0 +1,45 @@
+//! The exact remainder of a division.
+
+use super::exact::halves;
+use super::lanes::Lanes;
+
+/// At most so many bits of the quotient come of one step.
+const STEP_BITS: i64 = 25;
+
+/// C's `fmod` of `F64`: `x - trunc(x / y) y` without rounding, with the sign of `x`.
+pub(super) fn fmod<'s>(x: Lanes<'s>, y: Lanes<'s>) -> Lanes<'s> {
+    let (dividend, divisor) = (x.abs(), y.abs());
+    let is_defined = dividend.below(f64::INFINITY) & divisor.above(0.0);
+    let dividend = is_defined.choose(dividend, 0.0);
+    let rest = Lanes::while_loop(
+        &[dividend],
+        &[divisor],
+        |rest, divisor| rest[0].at_least(divisor[0]).any(),
+        |rest, divisor| vec![step(rest[0], divisor[0])],
+    )[0];
+    is_defined.choose(rest, f64::NAN).with_sign_of(x)
+}
+
+/// Subtracts a multiple of the divisor; what remains is congruent, not negative, and less than the divisor or smaller
+/// by a factor of `2^STEP_BITS`.
+fn step<'s>(rest: Lanes<'s>, divisor: Lanes<'s>) -> Lanes<'s> {
+    let excess = exponent(rest) - exponent(divisor) + (-STEP_BITS);
+    let shift = excess.above(0i64).choose(excess, 0i64);
+    let half = shift.shr(1i64);
+    let power = |n: Lanes<'s>| (n + 1023i64).shl(52i64).from_bits();
+    let scaled = divisor * power(half) * power(shift - half);
+    // The quotient has so few bits that its products with the halves are exact, and then the differences are.
+    let quotient = (rest / scaled).trunc();
+    let (high, low) = halves(scaled);
+    let difference = (rest - quotient * high) - quotient * low;
+    // Rounding may have raised the quotient to the next integer.
+    let difference = difference.below(0.0).choose(difference + scaled, difference);
+    rest.at_least(divisor).choose(difference, rest)
+}
+
+/// The biased exponent, as if subnormal numbers were normal.
+fn exponent(x: Lanes<'_>) -> Lanes<'_> {
+    let is_small = x.below(2f64.powi(-900));
+    let scaled = is_small.choose(x * 2f64.powi(100), x);
+    scaled.bits().shr(52i64) - is_small.choose(scaled.bits().number(100i64), 0i64)
+}
