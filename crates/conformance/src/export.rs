@@ -59,6 +59,13 @@ pub fn arguments_and_results(module: &Module, seed: &str) -> Option<BTreeMap<Str
             _ => return None,
         }
     }
+    // XLA's way from HLO to its executable goes through StableHLO, which has no constants of tuples.
+    let tuple_constant = |(_, instruction): (_, &hlo::Instruction)| {
+        instruction.opcode() == hlo::Opcode::Constant && instruction.shape().as_array().is_none()
+    };
+    if module.computations().any(|(_, computation)| computation.instructions().any(tuple_constant)) {
+        return None;
+    }
     let root = entry[entry.root()].shape();
     if root.leaves().iter().any(|(_, leaf)| !leaf.is_static()) {
         return None;

@@ -113,8 +113,16 @@ fn refused(output: &Output, culprits: &[&str]) -> Result<String, String> {
 /// Whether a line is the first of a message: it begins with the kind of error and a colon.
 fn is_head(line: &str) -> bool {
     let kind = line.split_once(':').map(|(kind, _)| kind.to_ascii_lowercase());
-    let kinds =
-        ["error", "invalid", "invalid arguments", "unsupported", "unimplemented", "internal", "internal error", "tfcompile"];
+    let kinds = [
+        "error",
+        "invalid",
+        "invalid arguments",
+        "unsupported",
+        "unimplemented",
+        "internal",
+        "internal error",
+        "tfcompile",
+    ];
     kind.is_some_and(|kind| kinds.contains(&kind.as_str()))
 }
 
