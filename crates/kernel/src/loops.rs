@@ -29,7 +29,7 @@ fn nest(
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
     loops: &[Loop],
-    indices: &mut Vec<Index>,
+    indices: &mut [Index],
 ) -> Result<()> {
     match loops {
         [] => element(b, cx, indices),
@@ -48,7 +48,7 @@ fn vectors(
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
     innermost: Loop,
-    indices: &mut Vec<Index>,
+    indices: &mut [Index],
 ) -> Result<()> {
     let lanes = i64::from(plan.lanes);
     let full = innermost.extent / lanes * lanes;

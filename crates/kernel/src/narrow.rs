@@ -62,12 +62,12 @@ impl Bits<'_> {
         self.b.integer(ty, value)
     }
 
-    fn of_float(&mut self, value: ValueId) -> ValueId {
+    fn bits(&mut self, value: ValueId) -> ValueId {
         let ty = self.ty();
         self.b.bitcast(value, ty)
     }
 
-    fn to_float(&mut self, bits: ValueId) -> ValueId {
+    fn float(&mut self, bits: ValueId) -> ValueId {
         self.b.bitcast(bits, Type::vector(ScalarType::F32, self.lanes))
     }
 
@@ -99,7 +99,7 @@ fn on(b: &mut FunctionBuilder, value: ValueId) -> Bits<'_> {
 /// Rounds `F32` to a format with `F32`'s exponents cut at both ends; the result is `F32`.
 fn round_to(b: &mut FunctionBuilder, format: Format, value: ValueId) -> ValueId {
     let mut f = on(b, value);
-    let bits = f.of_float(value);
+    let bits = f.bits(value);
     let sign = f.with(BinaryOp::And, bits, SIGN);
     let magnitude = f.with(BinaryOp::And, bits, !SIGN & 0xffff_ffff);
     let normal = f.round_off(magnitude, 23 - format.mantissa_bits);
@@ -107,35 +107,35 @@ fn round_to(b: &mut FunctionBuilder, format: Format, value: ValueId) -> ValueId 
     let beyond = f.constant(if format.has_infinity { INFINITY } else { QUIET_NAN });
     let normal = f.b.select(overflows, beyond, normal);
     let rounder = f.constant(format.subnormal_rounder());
-    let rounder = f.to_float(rounder);
-    let positive = f.to_float(magnitude);
+    let rounder = f.float(rounder);
+    let positive = f.float(magnitude);
     let sum = f.b.add(positive, rounder);
     let subnormal = f.b.sub(sum, rounder);
-    let subnormal = f.of_float(subnormal);
+    let subnormal = f.bits(subnormal);
     let is_subnormal = f.test(Predicate::Less, magnitude, format.least_normal());
     let rounded = f.b.select(is_subnormal, subnormal, normal);
     let is_nan = f.test(Predicate::Greater, magnitude, INFINITY);
     let nan = f.constant(QUIET_NAN);
     let rounded = f.b.select(is_nan, nan, rounded);
     let signed = f.b.or(rounded, sign);
-    f.to_float(signed)
+    f.float(signed)
 }
 
 /// The bits of a format, in the low bits of `I32` lanes.
 fn to_bits(b: &mut FunctionBuilder, format: Format, value: ValueId) -> ValueId {
     let rounded = round_to(b, format, value);
     let mut f = on(b, rounded);
-    let bits = f.of_float(rounded);
+    let bits = f.bits(rounded);
     let magnitude = f.with(BinaryOp::And, bits, !SIGN & 0xffff_ffff);
     let dropped = i64::from(23 - format.mantissa_bits);
     let rebased = f.with(BinaryOp::Subtract, magnitude, (127 - format.bias()) << 23);
     let normal = f.with(BinaryOp::ShiftRightLogical, rebased, dropped);
     // The rounder's mantissa is 0, so the sum's mantissa counts least subnormals.
     let rounder = f.constant(format.subnormal_rounder());
-    let rounder = f.to_float(rounder);
-    let positive = f.to_float(magnitude);
+    let rounder = f.float(rounder);
+    let positive = f.float(magnitude);
     let sum = f.b.add(positive, rounder);
-    let sum = f.of_float(sum);
+    let sum = f.bits(sum);
     let subnormal = f.with(BinaryOp::Subtract, sum, format.subnormal_rounder());
     let is_subnormal = f.test(Predicate::Less, magnitude, format.least_normal());
     let encoded = f.b.select(is_subnormal, subnormal, normal);
@@ -167,11 +167,11 @@ fn from_bits(b: &mut FunctionBuilder, format: Format, bits: ValueId) -> ValueId 
     let magnitude = f.with(BinaryOp::And, bits, (1 << width) - 1);
     let shifted = f.with(BinaryOp::ShiftLeft, magnitude, i64::from(23 - format.mantissa_bits));
     // Multiplying moves the exponent to F32's bias and makes subnormals normal.
-    let shifted_float = f.to_float(shifted);
+    let shifted_float = f.float(shifted);
     let scale = f.constant(Format::power_of_two(127 - format.bias()));
-    let scale = f.to_float(scale);
+    let scale = f.float(scale);
     let scaled = f.b.mul(shifted_float, scale);
-    let scaled = f.of_float(scaled);
+    let scaled = f.bits(scaled);
     let infinity = ((1i64 << format.exponent_bits) - 1) << format.mantissa_bits;
     let value = if format.has_infinity {
         let is_special = f.test(Predicate::Greater, magnitude, infinity - 1);
@@ -188,7 +188,7 @@ fn from_bits(b: &mut FunctionBuilder, format: Format, bits: ValueId) -> ValueId 
     let sign = f.with(BinaryOp::And, bits, 1 << width);
     let sign = f.with(BinaryOp::ShiftLeft, sign, i64::from(31 - width));
     let signed = f.b.or(value, sign);
-    f.to_float(signed)
+    f.float(signed)
 }
 
 fn widen(b: &mut FunctionBuilder, raw: ValueId) -> ValueId {
@@ -212,14 +212,14 @@ pub fn bf16_from_bits(b: &mut FunctionBuilder, raw: ValueId) -> ValueId {
     let bits = widen(b, raw);
     let mut f = on(b, bits);
     let shifted = f.with(BinaryOp::ShiftLeft, bits, 16);
-    f.to_float(shifted)
+    f.float(shifted)
 }
 
 /// The bits of the nearest `bf16`, in `I16`.
 pub fn bf16_to_bits(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     let rounded = round_to_bf16(b, value);
     let mut f = on(b, rounded);
-    let bits = f.of_float(rounded);
+    let bits = f.bits(rounded);
     let high = f.with(BinaryOp::ShiftRightLogical, bits, 16);
     b.convert(ConvertOp::Truncate, high, ScalarType::I16)
 }
@@ -266,13 +266,13 @@ pub fn round_to_f8e4m3fn(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
 /// The nearest `bf16`, as `F32`. Its exponents are `F32`'s, so rounding the bits carries into infinity by itself.
 pub fn round_to_bf16(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     let mut f = on(b, value);
-    let bits = f.of_float(value);
+    let bits = f.bits(value);
     let rounded = f.round_off(bits, 16);
     let quiet = f.with(BinaryOp::Or, bits, QUIET_NAN);
     let quiet = f.with(BinaryOp::And, quiet, 0xffff_0000u32 as i32 as i64);
     let is_nan = f.b.compare(Predicate::NotEqual, value, value);
     let result = f.b.select(is_nan, quiet, rounded);
-    f.to_float(result)
+    f.float(result)
 }
 
 /// `F64` to `F32` such that a further rounding to a narrower format is as one: inexact results get an odd last bit.
@@ -280,7 +280,7 @@ pub fn round_to_odd(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     let nearest = b.convert(ConvertOp::FloatTruncate, value, ScalarType::F32);
     let back = b.convert(ConvertOp::FloatExtend, nearest, ScalarType::F64);
     let mut f = on(b, nearest);
-    let bits = f.of_float(nearest);
+    let bits = f.bits(nearest);
     let magnitude = f.b.unary(UnaryOp::Abs, value);
     let rounded = f.b.unary(UnaryOp::Abs, back);
     let was_raised = f.b.compare(Predicate::Greater, rounded, magnitude);
@@ -290,5 +290,5 @@ pub fn round_to_odd(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     let odd = f.with(BinaryOp::Or, truncated, 1);
     let is_inexact = f.b.or(was_raised, was_lowered);
     let result = f.b.select(is_inexact, odd, bits);
-    f.to_float(result)
+    f.float(result)
 }

@@ -9,7 +9,7 @@ use crate::collapse::{self, Loop};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Index, Position};
-use crate::ir::FunctionBuilder;
+use crate::ir::{FunctionBuilder, ValueId};
 use hlo::{ComputationId, InstructionId, Op};
 use plan::{ReduceKind, ReducePlan};
 use support::{Error, Result};
@@ -93,20 +93,19 @@ impl Reduction<'_> {
     }
 }
 
+/// What a nest runs: from the carried values, the next ones.
+type Body<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut Vec<Index>, &[ValueId]) -> Result<Vec<ValueId>>
+    + 'f;
+
 /// Runs loops, the outermost first, handing values through all of them.
 fn nest(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     loops: &[Loop],
     indices: &mut Vec<Index>,
-    carried: &[crate::ir::ValueId],
-    body: &mut dyn FnMut(
-        &mut FunctionBuilder,
-        &mut KernelContext<'_>,
-        &mut Vec<Index>,
-        &[crate::ir::ValueId],
-    ) -> Result<Vec<crate::ir::ValueId>>,
-) -> Result<Vec<crate::ir::ValueId>> {
+    carried: &[ValueId],
+    body: &mut Body<'_>,
+) -> Result<Vec<ValueId>> {
     let Some((outer, inner)) = loops.split_first() else { return body(b, cx, indices, carried) };
     cx.for_range_carrying(b, (0, outer.extent, 1), carried, |cx, b, index, carried| {
         indices[outer.dimension] = index;

@@ -14,6 +14,9 @@ use support::{Error, Result};
 type Before<'f> =
     dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &Index) -> Result<ValueId> + 'f;
 
+/// What is done for a row, at its indices.
+type Row<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &[Index]) -> Result<()> + 'f;
+
 /// Sorts every row along the dimension, all operands by one permutation.
 pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
     let Op::Sort { dimension, to_apply, .. } = cx.fusion.root_op() else {
@@ -115,7 +118,7 @@ fn for_rows(
     sizes: &[i64],
     dimensions: &[usize],
     indices: &mut Vec<Index>,
-    body: &mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &[Index]) -> Result<()>,
+    body: &mut Row<'_>,
 ) -> Result<()> {
     let Some((&outer, inner)) = dimensions.split_first() else { return body(b, cx, indices) };
     cx.for_range(b, 0, sizes[outer], 1, |cx, b, index| {

@@ -218,3 +218,65 @@ ENTRY main {
         check_with(&module, &[Literal::scalar(n), a], Tolerance::Exact);
     }
 }
+
+/// New values of in-out parameters are written over the old ones, also where other results still want those.
+#[test]
+fn variables_are_updated_in_place() {
+    for size in [1, 7, 16, 33, 50] {
+        let text = format!(
+            "HloModule step, input_output_alias={{ {{0}}: (0, {{}}, must-alias), {{1}}: (1, {{}}, must-alias) }}
+
+ENTRY main {{
+  v = f32[{size}] parameter(0)
+  w = f32[{size}] parameter(1)
+  g = f32[{size}] parameter(2)
+  n = f32[{size}] subtract(v, g)
+  m = f32[{size}] multiply(w, v)
+  z = f32[{size}] add(v, w)
+  ROOT r = (f32[{size}], f32[{size}], f32[{size}]) tuple(n, m, z)
+}}
+"
+        );
+        check(&text, &[Values::Tame], Tolerance::Exact);
+        let swap = format!(
+            "HloModule swap, input_output_alias={{ {{0}}: (0, {{}}, must-alias), {{1}}: (1, {{}}, must-alias) }}
+
+ENTRY main {{
+  v = f32[{size}] parameter(0)
+  w = f32[{size}] parameter(1)
+  ROOT r = (f32[{size}], f32[{size}]) tuple(w, v)
+}}
+"
+        );
+        check(&swap, &[Values::Tame], Tolerance::Exact);
+        let update = format!(
+            "HloModule update, input_output_alias={{ {{0}}: (0, {{}}, must-alias) }}
+
+ENTRY main {{
+  v = f32[{size},3] parameter(0)
+  i = s32[] parameter(1)
+  u = f32[1,3] parameter(2)
+  zero = s32[] constant(0)
+  d = f32[{size},3] dynamic-update-slice(v, u, i, zero)
+  ROOT r = (f32[{size},3]) tuple(d)
+}}
+"
+        );
+        check(&update, &[Values::Tame, Values::Below(60), Values::Tame], Tolerance::Exact);
+        let scatter = format!(
+            "HloModule scatter, input_output_alias={{ {{0}}: (0, {{}}, must-alias) }}
+
+{}
+ENTRY main {{
+  v = f32[{size},18] parameter(0)
+  i = s32[9] parameter(1)
+  u = f32[9,18] parameter(2)
+  s = f32[{size},18] scatter(v, i, u), update_window_dims={{1}}, inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=combine
+  ROOT r = (f32[{size},18]) tuple(s)
+}}
+",
+            combiner("add", "f32")
+        );
+        check(&scatter, &[Values::Tame, Values::Below(20), Values::Tame], Tolerance::Exact);
+    }
+}

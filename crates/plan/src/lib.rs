@@ -162,11 +162,17 @@ fn plan_instruction(
         | Op::AfterAll {} => Strategy::Alias,
         Op::Concatenate { .. } => Strategy::Concatenate,
         Op::DynamicUpdateSlice {} => return Ok(in_place(Strategy::DynamicUpdateSlice)),
-        Op::Scatter { .. } if instruction.shape().as_array().is_some() => return Ok(in_place(Strategy::Scatter)),
-        Op::Sort { .. } => return Ok(sort(instruction.shape(), Strategy::Sort)),
+        Op::Scatter { .. } if instruction.shape().as_array().is_some() => {
+            return Ok(in_place(Strategy::Scatter));
+        }
+        Op::Sort { dimension, .. } => {
+            let operand = computation[instruction.operands()[0]].shape();
+            return Ok(sort(operand, *dimension, Strategy::Sort));
+        }
         Op::TopK { .. } => {
             let operand = computation[instruction.operands()[0]].shape();
-            return Ok(sort(operand, Strategy::TopK));
+            let last = operand.expect_array().rank().saturating_sub(1);
+            return Ok(sort(operand, last, Strategy::TopK));
         }
         Op::RngBitGenerator { .. } => Strategy::RngBitGenerator,
         Op::RngGetAndUpdateState { .. } => Strategy::RngGetAndUpdateState,
@@ -189,9 +195,9 @@ fn in_place(strategy: Strategy) -> InstructionPlan {
     InstructionPlan { may_overwrite: vec![0], ..InstructionPlan::new(strategy) }
 }
 
-/// A sort needs a second copy of a row, and a permutation of `i64` to sort by, twice.
-fn sort(shape: &shape::Shape, strategy: Strategy) -> InstructionPlan {
-    let elements = shape.leaves().first().map_or(0, |(_, leaf)| leaf.element_count().max(0) as u64);
-    let scratch_bytes = elements.saturating_mul(16).saturating_add(shape.byte_size());
+/// A sort needs two permutations of a row, of `i64`.
+fn sort(shape: &shape::Shape, dimension: usize, strategy: Strategy) -> InstructionPlan {
+    let row = shape.as_array().and_then(|array| array.dimensions.get(dimension)).map_or(0, |d| d.size.max(0));
+    let scratch_bytes = (row as u64).saturating_mul(16);
     InstructionPlan { scratch_bytes, ..InstructionPlan::new(strategy) }
 }

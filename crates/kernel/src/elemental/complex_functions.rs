@@ -8,7 +8,7 @@ use support::Result;
 
 impl Arithmetic<'_> {
     /// `magnitude * (cos angle, sin angle)`, exact on the real axis even for an infinite magnitude.
-    fn from_polar(&mut self, magnitude: ValueId, angle: ValueId) -> Result<Complex> {
+    fn polar(&mut self, magnitude: ValueId, angle: ValueId) -> Result<Complex> {
         let (cos, sin) = (self.math(math::cos, angle)?, self.math(math::sin, angle)?);
         let general = (self.b.mul(magnitude, cos), self.b.mul(magnitude, sin));
         let is_real = self.test(Predicate::Equal, angle, 0.0);
@@ -17,7 +17,7 @@ impl Arithmetic<'_> {
 
     pub(super) fn exp(&mut self, (re, im): Complex) -> Result<Complex> {
         let magnitude = self.math(math::exp, re)?;
-        let value = self.from_polar(magnitude, im)?;
+        let value = self.polar(magnitude, im)?;
         // Nothing times a direction that is none.
         let zero = self.real(0.0);
         let vanishes = self.test(Predicate::Equal, magnitude, 0.0);
@@ -211,7 +211,7 @@ impl Arithmetic<'_> {
         let logarithm = self.log(base)?;
         let (log_magnitude, angle) = self.multiply(exponent, logarithm);
         let magnitude = self.math(math::exp, log_magnitude)?;
-        let general = self.from_polar(magnitude, angle)?;
+        let general = self.polar(magnitude, angle)?;
         let (zero, one, infinity) = (self.real(0.0), self.real(1.0), self.real(f64::INFINITY));
         let nan = (self.float(f64::NAN), self.float(f64::NAN));
         let positive = self.test(Predicate::Greater, exponent.0, 0.0);

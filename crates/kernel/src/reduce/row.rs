@@ -67,7 +67,7 @@ impl Row<'_> {
         &self,
         b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
-        indices: &mut Vec<Index>,
+        indices: &mut [Index],
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let lanes = i64::from(self.lanes);
