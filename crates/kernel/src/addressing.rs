@@ -370,7 +370,8 @@ impl KernelContext<'_> {
         let index = position.linear(&memory.shape.sizes());
         let lanes = if index.is_uniform() { 1 } else { self.lanes };
         let element = self.widen(b, element, lanes)?;
-        if let (Element::Real(value), Some(1)) = (element, index.stride()) {
+        let is_contiguous = lanes == 1 || index.stride() == Some(1);
+        if let (Element::Real(value), true) = (element, is_contiguous) {
             let (address, alignment) = self.address(b, memory, &index.uniform_part())?;
             let raw = encode(b, element_type, value);
             b.store(raw, address, alignment);
