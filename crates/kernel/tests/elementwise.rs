@@ -236,3 +236,43 @@ fn complex_arithmetic() {
         }
     }
 }
+
+#[test]
+fn transcendental_functions() {
+    let calls = [
+        "exponential(p0)",
+        "exponential-minus-one(p0)",
+        "log(p0)",
+        "log-plus-one(p0)",
+        "logistic(p0)",
+        "sine(p0)",
+        "cosine(p0)",
+        "tan(p0)",
+        "sinh(p0)",
+        "cosh(p0)",
+        "tanh(p0)",
+        "asin(p0)",
+        "acos(p0)",
+        "asinh(p0)",
+        "acosh(p0)",
+        "atanh(p0)",
+        "power(p0, p1)",
+        "atan2(p0, p1)",
+    ];
+    for (element_type, limit) in
+        [("f32", 1e-6), ("f64", 1e-14), ("c64", 2e-6), ("c128", 1e-13), ("bf16", 8e-3), ("f16", 1e-3)]
+    {
+        for size in [5, 50] {
+            let shape = format!("{element_type}[{size}]");
+            let instructions: Vec<_> = calls.iter().map(|c| (shape.clone(), (*c).to_owned())).collect();
+            check(
+                &module(&[shape.clone(), shape], &instructions),
+                &[Values::Tame],
+                Tolerance::Relative(limit),
+            );
+        }
+    }
+    let real = ["cbrt(p0)", "erf(p0)", "remainder(p0, p1)"];
+    each_size("f32", 2, &real, Values::Tame, Tolerance::Relative(1e-6));
+    each_size("f64", 2, &real, Values::Tame, Tolerance::Relative(1e-14));
+}
