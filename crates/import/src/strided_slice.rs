@@ -4,7 +4,7 @@ use crate::context::{NodeContext, list};
 use crate::data_types::*;
 use crate::rule::{Rule, rule};
 use hlo::{ComparisonDirection, InstructionId, Op, SliceDimension};
-use support::Result;
+use support::{Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule("Slice", slice).types("T", ALL).types("Index", INDICES),
@@ -17,7 +17,7 @@ pub(crate) const RULES: &[Rule] = &[
 fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, begin_input) = (cx.input(0)?, cx.input(1)?);
     let sizes = cx.sizes(x);
-    let wanted = cx.constant_i64s(2)?;
+    let wanted = cx.constant_i64s(2).map_err(|e| bounded_result(&e))?;
     let begin_sizes = cx.sizes(begin_input);
     cx.check(wanted.len() == sizes.len() && begin_sizes == [sizes.len() as i64], || {
         format!(
@@ -49,7 +49,7 @@ fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         return cx.slice(x, dimensions);
     }
     if wanted.contains(&-1) {
-        return Err(cx.not_constant(1, begin_input));
+        return Err(bounded_result(&cx.not_constant(1, begin_input)));
     }
     let fits = wanted.iter().zip(&sizes).all(|(&w, &size)| (0..=size).contains(&w));
     cx.check(fits, || format!("a slice of size {} does not fit into {}", list(&wanted), list(&sizes)))?;
@@ -59,6 +59,14 @@ fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         operands.push(cx.reshape(element, &[])?);
     }
     cx.op(Op::DynamicSlice { dynamic_slice_sizes: wanted }, &operands)
+}
+
+/// XLA takes a slice whose size is known at run time only, as a result of bounded size; here that is to be done.
+fn bounded_result(not_constant: &Error) -> Error {
+    Error::unsupported(format!(
+        "{} (Else the result's size is known at run time only, and such results are not supported yet.)",
+        not_constant.message()
+    ))
 }
 
 /// What a strided slice does to one dimension of its input.
