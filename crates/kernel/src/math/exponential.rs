@@ -7,7 +7,6 @@ use super::exact::quick_two_sum;
 use super::lanes::Lanes;
 
 const SINGLE: &[f64] = &[4.9999994e-1, 1.6666517e-1, 4.1668102e-2, 8.369192e-3, 1.3838868e-3];
-const SINGLE_MINUS_ONE: &[f64] = &[5.0e-1, 1.6666539e-1, 4.1666612e-2, 8.367096e-3, 1.391775e-3];
 const DOUBLE: &[f64] = &[
     0.5,
     0.16666666666666677,
@@ -80,9 +79,11 @@ fn scaled_exp<'s>(x: Lanes<'s>, tail: Option<Lanes<'s>>, power: i64) -> Lanes<'s
     let value = if x.is_single() {
         r.polynomial(SINGLE).mul_add(r, 1.0).mul_add(r, 1.0)
     } else {
-        let square = r * r;
-        let q = r.polynomial(DOUBLE);
-        let higher = tail.map_or(square * q, |tail| square.mul_add(q, lost + tail));
+        let mut higher = (r * r) * r.polynomial(DOUBLE);
+        if let Some(tail) = tail {
+            let tail = lost + tail;
+            higher = higher + tail.mul_add(r + higher, tail);
+        }
         1.0 + (r + higher)
     };
     let biased = if power == 0 { biased } else { biased + power };
@@ -95,7 +96,7 @@ pub(super) fn exp(x: Lanes<'_>) -> Lanes<'_> {
     scaled_exp(x, None, 0)
 }
 
-/// `e^x` of `F32` for `x` of at most 0 whose result is a normal number.
+/// `e^x` of `F32` where the result is a normal number.
 pub(super) fn exp_within(x: Lanes<'_>) -> Lanes<'_> {
     let Reduced { biased, r, .. } = reduce(x);
     let value = r.polynomial(SINGLE).mul_add(r, 1.0).mul_add(r, 1.0);
@@ -107,10 +108,10 @@ pub(super) fn exp_of_sum<'s>(x: Lanes<'s>, tail: Lanes<'s>) -> Lanes<'s> {
     scaled_exp(x, Some(tail), 0)
 }
 
-/// `e^x - 1` for `x` within the range where it is finite; tiny `x` lose their sign and lowest bit.
+/// `e^x - 1` of `F64` for `x` within the range where it is finite; tiny `x` lose their sign and lowest bit.
 fn exp_minus_one_within(x: Lanes<'_>) -> Lanes<'_> {
     let Reduced { biased, r, tail } = reduce(x);
-    let q = r.polynomial(if x.is_single() { SINGLE_MINUS_ONE } else { DOUBLE });
+    let q = r.polynomial(DOUBLE);
     // Half the result, (2^(n-1) - 1/2) + 2^(n-1) (r + r^2 Q): 2^(n-1) is a normal number always.
     let half = (biased - (bias(x) + 1)).shl(mantissa_bits(x)).from_bits();
     let integral = half - 0.5;
@@ -119,29 +120,42 @@ fn exp_minus_one_within(x: Lanes<'_>) -> Lanes<'_> {
     doubled + doubled
 }
 
-/// `e^x - 1`.
+/// `e^x - 1` of `F64`.
 pub(super) fn expm1(x: Lanes<'_>) -> Lanes<'_> {
-    let (least, most, tiny) = if x.is_single() { (-20.0, 89.0, 1e-8) } else { (-40.0, 711.0, 1e-17) };
-    let value = exp_minus_one_within(x.at_most_bound(most).at_least_bound(least));
-    x.abs().below(tiny).choose(x, value)
+    let value = exp_minus_one_within(x.at_most_bound(710.0).at_least_bound(-40.0));
+    x.abs().below(1e-17).choose(x, value)
 }
 
 /// `1 / (1 + e^-x)`.
 pub(super) fn logistic(x: Lanes<'_>) -> Lanes<'_> {
     // e^-|x| does not overflow, and underflows only with the result.
     let e = exp(-x.abs());
-    x.at_least(0.0).choose(x.number(1.0), e) / (1.0 + e)
+    let sum = quick_two_sum(x.number(1.0), e);
+    let value = x.at_least(0.0).choose(x.number(1.0), e) / sum.high;
+    // What the sum lost counts where the result is small; there it is as good as relative to 1.
+    if x.is_single() { value - value * sum.low } else { value }
 }
+
+/// Where `tanh` of `F32` is a polynomial: `x + x z T(z)` with `z = x^2`.
+const TANH_BOUND: f64 = 0.55;
+const TANH: &[f64] = &[-3.3333316e-1, 1.3332544e-1, -5.3847548e-2, 2.1050714e-2, -6.2428494e-3];
 
 /// `(e^2x - 1) / (e^2x + 1)`.
 pub(super) fn tanh(x: Lanes<'_>) -> Lanes<'_> {
-    let saturated = if x.is_single() { 10.0 } else { 20.0 };
-    let magnitude = x.abs().at_most_bound(saturated);
-    let e = exp_minus_one_within(magnitude + magnitude);
+    let magnitude = x.abs();
+    if x.is_single() {
+        let z = x * x;
+        let near = (x * z).mul_add(z.polynomial(TANH), x);
+        let saturated = magnitude.at_most_bound(10.0);
+        let far = 1.0 - 2.0 / (1.0 + exp_within(saturated + saturated));
+        return magnitude.below(TANH_BOUND).choose(near, far.with_sign_of(x));
+    }
+    let saturated = magnitude.at_most_bound(20.0);
+    let e = exp_minus_one_within(saturated + saturated);
     (e / (e + 2.0)).with_sign_of(x)
 }
 
-/// `(e^x - e^-x) / 2`.
+/// `(e^x - e^-x) / 2`, of `F64`.
 pub(super) fn sinh(x: Lanes<'_>) -> Lanes<'_> {
     let magnitude = x.abs();
     let near = expm1(magnitude.at_most_bound(1.0));
@@ -151,7 +165,7 @@ pub(super) fn sinh(x: Lanes<'_>) -> Lanes<'_> {
     magnitude.at_most(1.0).choose(near, far).with_sign_of(x)
 }
 
-/// `(e^x + e^-x) / 2`.
+/// `(e^x + e^-x) / 2`, of `F64`.
 pub(super) fn cosh(x: Lanes<'_>) -> Lanes<'_> {
     let half = scaled_exp(x.abs(), None, -1);
     half + 0.25 / half

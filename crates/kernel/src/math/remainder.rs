@@ -25,9 +25,11 @@ pub(super) fn fmod<'s>(x: Lanes<'s>, y: Lanes<'s>) -> Lanes<'s> {
 fn step<'s>(rest: Lanes<'s>, divisor: Lanes<'s>) -> Lanes<'s> {
     let excess = exponent(rest) - exponent(divisor) + (-STEP_BITS);
     let shift = excess.above(0i64).choose(excess, 0i64);
-    let half = shift.shr(1i64);
+    // In four factors: a shift has more bits than a float's exponent.
+    let quarter = shift.shr(2i64);
     let power = |n: Lanes<'s>| (n + 1023i64).shl(52i64).from_bits();
-    let scaled = divisor * power(half) * power(shift - half);
+    let factor = power(quarter);
+    let scaled = divisor * factor * factor * factor * power(shift - quarter - quarter - quarter);
     // The quotient has so few bits that its products with the halves are exact, and then the differences are.
     let quotient = (rest / scaled).trunc();
     let (high, low) = halves(scaled);
