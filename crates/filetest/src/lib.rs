@@ -19,4 +19,6 @@
 pub mod case;
 pub mod directive;
 pub mod generate;
+pub mod oracle;
+pub mod programs;
 pub mod runner;

@@ -16,20 +16,25 @@ impl Pass for CallInliner {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for id in module.post_order() {
+            let mut inlined = false;
             for instruction in module[id].post_order() {
                 if let Op::Call { to_apply } = *module[id][instruction].op() {
                     let callee = module[to_apply].clone();
                     let arguments = module[id][instruction].operands().to_vec();
                     inline(module, id, instruction, &callee, &arguments);
-                    changed = true;
+                    inlined = true;
                 }
+            }
+            if inlined {
+                crate::dce::sweep(module.computation_mut(id));
+                changed = true;
             }
         }
         Ok(changed.into())
     }
 }
 
-/// Replaces an instruction by a computation's body, applied to these arguments.
+/// Replaces an instruction by a computation's body, applied to these arguments. The instruction stays behind, dead.
 pub(crate) fn inline(
     module: &mut Module,
     id: ComputationId,
@@ -52,5 +57,4 @@ pub(crate) fn inline(
         copies.insert(inner, copy);
     }
     caller.replace_all_uses(instruction, copies[&callee.root()]);
-    crate::dce::sweep(caller);
 }

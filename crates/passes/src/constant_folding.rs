@@ -1,14 +1,15 @@
 //! Computes what is known.
 
 use crate::{Changed, Pass};
-use hlo::{Computation, InstructionId, Module, Op, Traits};
-use shape::Literal;
+use hlo::{Computation, InstructionId, Module, Op, OpMetadata, Traits};
+use shape::{ArrayShape, Literal};
 use support::Result;
 
 /// Replaces instructions with constant operands by their value, as the evaluator computes it.
 ///
 /// Exact for every input, but for the last bits of transcendentals. Instructions whose result is large, or larger than
-/// what they are made of (`broadcast`, `iota`), stay.
+/// what they are made of (`iota`, `pad`), stay. The broadcast of a scalar constant counts as a constant, and where all
+/// elements of a result are equal it is what remains.
 pub struct ConstantFolding {
     /// Bytes of the largest result that is folded.
     pub max_bytes: u64,
@@ -36,11 +37,12 @@ impl Pass for ConstantFolding {
                 }
                 let computation = &module[id];
                 let current = &computation[instruction];
-                let operands: Vec<&Literal> = current
+                let operands: Vec<Literal> = current
                     .operands()
                     .iter()
-                    .map(|&o| constant(computation, o).expect("foldable operands are constant"))
+                    .map(|&o| self.constant(computation, o).expect("foldable operands are constant"))
                     .collect();
+                let operands: Vec<&Literal> = operands.iter().collect();
                 // What the evaluator cannot do stays as it is; the code generator says if it cannot either.
                 let Ok(literal) = evaluator::evaluate_instruction(module, current.op(), current.shape(), &operands)
                 else {
@@ -48,8 +50,7 @@ impl Pass for ConstantFolding {
                 };
                 let metadata = current.metadata().clone();
                 let computation = module.computation_mut(id);
-                let shape = literal.shape();
-                let folded = computation.add("", Op::Constant { literal }, shape, &[], metadata);
+                let folded = add_constant(computation, literal, metadata);
                 computation.replace_all_uses(instruction, folded);
                 changed = true;
             }
@@ -66,6 +67,7 @@ impl ConstantFolding {
             Op::Constant { .. }
                 | Op::Parameter { .. }
                 | Op::Iota { .. }
+                | Op::Broadcast { .. }
                 | Op::Tuple {}
                 | Op::GetTupleElement { .. }
                 | Op::CustomCall { .. }
@@ -82,8 +84,10 @@ impl ConstantFolding {
         }
         let mut operand_bytes: u64 = 0;
         for &operand in instruction.operands() {
-            let Some(literal) = constant(computation, operand) else { return false };
-            operand_bytes = operand_bytes.saturating_add(literal.shape().byte_size());
+            if self.constant(computation, operand).is_none() {
+                return false;
+            }
+            operand_bytes = operand_bytes.saturating_add(computation[operand].shape().byte_size());
         }
         let grows = result.byte_size() > operand_bytes.max(64);
         !grows && result.byte_size() <= self.max_bytes && self.work(computation, id) <= self.max_work
@@ -102,15 +106,44 @@ impl ConstantFolding {
             Op::Convolution { window, .. } | Op::ReduceWindow { window, .. } => {
                 window.dimensions.iter().fold(64i64, |k, d| k.saturating_mul(d.size))
             }
+            Op::Cholesky { .. } | Op::TriangularSolve { .. } | Op::Fft { .. } => {
+                let operand = computation[instruction.operands()[0]].shape().expect_array();
+                operand.sizes().last().map_or(1, |&size| size.saturating_mul(8))
+            }
+            Op::Map { .. } | Op::Reduce { .. } | Op::Scatter { .. } | Op::Sort { .. } => 64,
             _ => 1,
         };
+        let operands = operands.saturating_mul(inner.min(64));
         count(id).saturating_mul(inner).saturating_add(operands)
+    }
+
+    /// The value of a constant, or of a scalar constant's broadcast within the limit.
+    fn constant(&self, computation: &Computation, id: InstructionId) -> Option<Literal> {
+        match computation[id].op() {
+            Op::Constant { literal } => Some(literal.clone()),
+            Op::Broadcast { .. } => {
+                let shape = computation[id].shape().as_array()?;
+                let Op::Constant { literal } = computation[computation[id].operands()[0]].op() else { return None };
+                if literal.array_shape().rank() != 0 || shape.byte_size() > self.max_bytes || !shape.is_static() {
+                    return None;
+                }
+                let bytes = literal.bytes().repeat(shape.element_count() as usize);
+                Literal::from_bytes(ArrayShape::new(shape.element_type, &shape.sizes()), bytes.into())
+            }
+            _ => None,
+        }
     }
 }
 
-fn constant(computation: &Computation, id: InstructionId) -> Option<&Literal> {
-    match computation[id].op() {
-        Op::Constant { literal } => Some(literal),
-        _ => None,
+/// Adds a constant; if all of several elements are equal, as the broadcast of a scalar.
+fn add_constant(computation: &mut Computation, literal: Literal, metadata: OpMetadata) -> InstructionId {
+    let shape = literal.array_shape().clone();
+    if shape.rank() == 0 || shape.element_count() == 0 || !literal.is_splat() {
+        return computation.add("", Op::Constant { literal }, shape.into(), &[], metadata);
     }
+    let scalar = ArrayShape::new(shape.element_type, &[]);
+    let bytes = literal.bytes().slice(..shape.element_type.byte_size());
+    let literal = Literal::from_bytes(scalar.clone(), bytes).expect("the bytes of one element");
+    let scalar = computation.add("", Op::Constant { literal }, scalar.into(), &[], metadata.clone());
+    computation.add("", Op::Broadcast { dimensions: Vec::new() }, shape.into(), &[scalar], metadata)
 }

@@ -15,12 +15,17 @@ impl Pass for ConditionalSimplifier {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for id in crate::executed_computations(module) {
+            let mut inlined = false;
             for instruction in module[id].post_order() {
                 let Some(branch) = known_branch(&module[id], instruction) else { continue };
                 let Op::Conditional { branch_computations } = module[id][instruction].op() else { continue };
                 let callee = module[branch_computations[branch]].clone();
                 let argument = module[id][instruction].operands()[branch + 1];
                 call_inliner::inline(module, id, instruction, &callee, &[argument]);
+                inlined = true;
+            }
+            if inlined {
+                crate::dce::sweep(module.computation_mut(id));
                 changed = true;
             }
         }

@@ -1,8 +1,8 @@
 //! Computes equal things once.
 
 use crate::{Changed, Pass};
-use hlo::{Instruction, InstructionId, Module, Op, Traits};
-use std::collections::BTreeMap;
+use hlo::{ComputationId, Instruction, InstructionId, Module, Op, Traits};
+use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
 /// `f(a), f(a) => f(a)` for instructions of equal op, operands and shape, for every input.
@@ -15,13 +15,14 @@ impl Pass for CommonSubexpressionElimination {
 
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
+        let effects = computations_with_effects(module);
         for id in module.post_order() {
             let computation = module.computation_mut(id);
             // Candidates by opcode and operands; payloads are compared, since constants have no cheap order.
             let mut seen: BTreeMap<(hlo::Opcode, Vec<InstructionId>), Vec<InstructionId>> = BTreeMap::new();
             for instruction in computation.post_order() {
                 let current = &computation[instruction];
-                if !may_merge(current) {
+                if !may_merge(current, &effects) {
                     continue;
                 }
                 let key = (current.opcode(), current.operands().to_vec());
@@ -47,8 +48,24 @@ impl Pass for CommonSubexpressionElimination {
 /// So many different constants are compared with a new one; beyond it, equal ones may stay.
 const MAX_CANDIDATES: usize = 256;
 
-fn may_merge(instruction: &Instruction) -> bool {
-    let effect = instruction.opcode().traits().contains(Traits::SIDE_EFFECT);
+/// The computations that have an effect, by themselves or by what they call.
+fn computations_with_effects(module: &Module) -> BTreeSet<ComputationId> {
+    let mut effects = BTreeSet::new();
+    for id in module.post_order() {
+        let has_effect = module[id].instructions().any(|(_, instruction)| has_effect(instruction, &effects));
+        if has_effect {
+            effects.insert(id);
+        }
+    }
+    effects
+}
+
+fn has_effect(instruction: &Instruction, effects: &BTreeSet<ComputationId>) -> bool {
+    instruction.opcode().traits().contains(Traits::SIDE_EFFECT)
+        || instruction.op().called_computations().iter().any(|callee| effects.contains(callee))
+}
+
+fn may_merge(instruction: &Instruction, effects: &BTreeSet<ComputationId>) -> bool {
     let custom = matches!(instruction.op(), Op::Parameter { .. } | Op::CustomCall { .. });
-    !effect && !custom
+    !custom && !has_effect(instruction, effects)
 }

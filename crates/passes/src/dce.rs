@@ -23,22 +23,20 @@ impl Pass for DeadCodeElimination {
     }
 }
 
-/// Removes the dead instructions of a computation, users before operands.
+/// Removes the dead instructions of a computation, users before operands; whether there were any.
 pub(crate) fn sweep(computation: &mut Computation) -> bool {
     let live: BTreeSet<InstructionId> = computation.post_order().into_iter().collect();
-    let mut dead: Vec<InstructionId> =
+    let dead: Vec<InstructionId> =
         computation.instructions().map(|(id, _)| id).filter(|id| !live.contains(id)).collect();
-    let changed = !dead.is_empty();
-    while !dead.is_empty() {
-        let before = dead.len();
-        dead.retain(|&id| {
-            let is_needed = !computation[id].users().is_empty();
-            if !is_needed {
-                computation.remove(id);
-            }
-            is_needed
-        });
-        assert!(dead.len() < before, "dead instructions form no cycle");
+    let mut unused: Vec<InstructionId> =
+        dead.iter().copied().filter(|&id| computation[id].users().is_empty()).collect();
+    while let Some(id) = unused.pop() {
+        let operands: BTreeSet<InstructionId> = computation[id].operands().iter().copied().collect();
+        computation.remove(id);
+        let is_unused = |operand: &InstructionId| {
+            !live.contains(operand) && computation[*operand].users().is_empty()
+        };
+        unused.extend(operands.into_iter().filter(is_unused));
     }
-    changed
+    !dead.is_empty()
 }

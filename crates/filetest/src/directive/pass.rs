@@ -1,26 +1,31 @@
-//! `// test: pass=NAME`: one pass runs once, and the verifier after it; the whole module stands below the arrow.
+//! `// test: pass=NAME`: a pass (or several, `pass=NAME,NAME`) rewrites the module, which must stay valid and keep its
+//! meaning.
 
 use super::{Outcome, parse_input};
 use crate::case::{Case, LineError};
-use support::Result;
+use crate::oracle;
 
-/// Reads, runs the pass, prints.
+/// Runs passes and prints the module.
 pub(super) fn run(case: &Case) -> Outcome {
-    let mut module = match parse_input(case) {
+    let before = match parse_input(case) {
         Ok(module) => module,
         Err(errors) => return errors,
     };
-    match run_pass(&case.argument, &mut module) {
-        Ok(()) => Outcome::Text { text: module.to_text(), unless_expected: None },
-        Err(error) => Outcome::Errors(vec![LineError::from_message(error.message())]),
+    match rewritten(&case.argument, &before) {
+        Ok(text) => Outcome::Text { text, unless_expected: None },
+        Err(message) => Outcome::Errors(vec![LineError { line: 1, message }]),
     }
 }
 
-/// The verifier runs before it too: a pass is tested on modules that it may get.
-fn run_pass(name: &str, module: &mut hlo::Module) -> Result<()> {
-    let pass = passes::by_name(name);
-    let pass = pass.ok_or_else(|| support::Error::invalid(format!("there is no pass '{name}'")))?;
-    hlo::verify(module).map_err(|error| error.context("before the pass"))?;
-    let _ = pass.run(module)?;
-    hlo::verify(module).map_err(|error| error.context("after the pass"))
+fn rewritten(names: &str, before: &hlo::Module) -> Result<String, String> {
+    hlo::verify(before).map_err(|error| error.to_string())?;
+    let mut module = before.clone();
+    for name in names.split(',') {
+        let pass = passes::by_name(name).ok_or_else(|| format!("unknown pass '{name}'"))?;
+        oracle::run_pass(&*pass, &mut module)?;
+    }
+    for seed in 0..3 {
+        oracle::same_answers(before, &module, seed)?;
+    }
+    Ok(module.to_text())
 }

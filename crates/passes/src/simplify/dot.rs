@@ -1,31 +1,32 @@
 //! Rules rooted at `dot`.
 
-use super::{Rule, replacement};
-use hlo::{Computation, DotDimensionNumbers, InstructionId, Op, Opcode};
+use super::graph::Graph;
+use super::{Root::Is, Rule};
+use hlo::{DotDimensionNumbers, InstructionId, Op, Opcode};
 
 pub(super) const RULES: &[Rule] =
-    &[Rule { name: "dot-of-transpose", root: Opcode::Dot, apply: dot_of_transpose }];
+    &[Rule { name: "dot-of-transpose", root: Is(Opcode::Dot), apply: dot_of_transpose }];
 
 /// `dot(transpose(x), y) => dot(x, y)` with other dimension numbers, likewise for y, as long as the dimensions that are
 /// neither batch nor contracting keep their order. Exact for every input: the same products in the same order.
-fn dot_of_transpose(computation: &mut Computation, id: InstructionId) -> Option<InstructionId> {
-    let Op::Dot { dot_dimension_numbers: numbers } = computation[id].op() else { return None };
+fn dot_of_transpose(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let Op::Dot { dot_dimension_numbers: numbers } = graph[id].op() else { return None };
     let mut numbers = numbers.clone();
-    let mut operands = computation[id].operands().to_vec();
+    let mut operands = graph[id].operands().to_vec();
     for (side, operand) in operands.iter_mut().enumerate() {
-        let Op::Transpose { dimensions } = computation[*operand].op() else { continue };
+        let Op::Transpose { dimensions } = graph[*operand].op() else { continue };
         let free: Vec<usize> = free_dimensions(&numbers, side, dimensions.len());
         if !free.iter().map(|&d| dimensions[d]).is_sorted() {
             continue;
         }
         let (batch, contracting) = side_numbers(&mut numbers, side);
         batch.iter_mut().chain(contracting).for_each(|d| *d = dimensions[*d]);
-        *operand = computation[*operand].operands()[0];
+        *operand = graph[*operand].operands()[0];
     }
-    if operands == computation[id].operands() {
+    if operands == graph[id].operands() {
         return None;
     }
-    Some(replacement(computation, id, Op::Dot { dot_dimension_numbers: numbers }, &operands))
+    Some(graph.replacement(id, Op::Dot { dot_dimension_numbers: numbers }, &operands))
 }
 
 fn side_numbers(numbers: &mut DotDimensionNumbers, side: usize) -> (&mut Vec<usize>, &mut Vec<usize>) {

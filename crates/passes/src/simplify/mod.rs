@@ -1,34 +1,84 @@
 //! The algebraic simplifier: small rewrites, one file for each root op.
 //!
-//! Every rule goes downhill (its result costs less than what it replaces), so the pass runs to its fixpoint without a
-//! fuse. Each rule's comment gives `before => after` and for which inputs it is exact.
+//! Every rule goes downhill (its result costs less than what it replaces, or is one step nearer to a form in which more is
+//! fused), so the pass runs to its fixpoint without a fuse. Each rule's comment gives `before => after` and for which
+//! inputs it is exact; all of them preserve signs of zeros and whether an element is NaN, but not the bits of a NaN.
+//! Rules see instructions of static arrays only.
 
+mod add;
 mod broadcast;
+mod compare;
+mod concatenate;
 mod convert;
+mod divide;
 mod dot;
+mod dynamic_slice;
+mod elementwise;
+mod gather;
+mod graph;
+mod iota;
+mod logical;
+mod maximum;
+mod multiply;
+mod pad;
+mod power;
 mod reduce;
 mod reshape;
+mod reverse;
+mod select;
 mod slice;
 mod transpose;
 
 use crate::{Changed, Pass};
-use hlo::{Computation, InstructionId, Module, Op, Opcode};
+use graph::{Graph, Regions};
+use hlo::{Computation, InstructionId, Module, Op, Opcode, Traits};
 use support::Result;
+
+/// What a rule looks at.
+enum Root {
+    /// Instructions of one opcode.
+    Is(Opcode),
+    /// All elementwise instructions.
+    Elementwise,
+}
 
 /// A rewrite of one instruction.
 struct Rule {
     /// `x-of-y`, for the reader of a trace.
     name: &'static str,
-    root: Opcode,
+    root: Root,
     /// The instruction that replaces the root, if the rule applies.
-    apply: fn(&mut Computation, InstructionId) -> Option<InstructionId>,
+    apply: fn(&mut Graph<'_>, InstructionId) -> Option<InstructionId>,
 }
 
 /// Every rule.
 fn rules() -> impl Iterator<Item = &'static Rule> {
-    [broadcast::RULES, convert::RULES, dot::RULES, reduce::RULES, reshape::RULES, slice::RULES, transpose::RULES]
-        .into_iter()
-        .flatten()
+    [
+        add::RULES,
+        broadcast::RULES,
+        compare::RULES,
+        concatenate::RULES,
+        convert::RULES,
+        divide::RULES,
+        dot::RULES,
+        dynamic_slice::RULES,
+        elementwise::RULES,
+        gather::RULES,
+        iota::RULES,
+        logical::RULES,
+        maximum::RULES,
+        multiply::RULES,
+        pad::RULES,
+        power::RULES,
+        reduce::RULES,
+        reshape::RULES,
+        reverse::RULES,
+        select::RULES,
+        slice::RULES,
+        transpose::RULES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// Applies every rule until none applies.
@@ -41,8 +91,9 @@ impl Pass for AlgebraicSimplifier {
 
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
-        for id in module.post_order() {
-            while sweep(module.computation_mut(id)) {
+        let regions = graph::regions(module);
+        for id in crate::executed_computations(module) {
+            while sweep(module.computation_mut(id), &regions) {
                 changed = true;
             }
         }
@@ -51,15 +102,20 @@ impl Pass for AlgebraicSimplifier {
 }
 
 /// One pass over a computation; whether a rule applied.
-fn sweep(computation: &mut Computation) -> bool {
+fn sweep(computation: &mut Computation, regions: &Regions) -> bool {
     let mut changed = false;
     for id in computation.post_order() {
-        if computation.get(id).is_none() {
+        if !is_static(computation, id) || matches!(computation[id].op(), Op::Parameter { .. }) {
             continue;
         }
         let opcode = computation[id].opcode();
-        for rule in rules().filter(|rule| rule.root == opcode) {
-            let Some(new) = (rule.apply)(computation, id) else { continue };
+        let looks_at = |rule: &&Rule| match rule.root {
+            Root::Is(wanted) => wanted == opcode,
+            Root::Elementwise => opcode.traits().contains(Traits::ELEMENTWISE),
+        };
+        for rule in rules().filter(looks_at) {
+            let Some(new) = (rule.apply)(&mut Graph { computation, regions }, id) else { continue };
+            debug_assert!(new != id, "{} changed nothing", rule.name);
             debug_assert!(
                 computation[new].shape().compatible(computation[id].shape()),
                 "{} changed the shape",
@@ -76,15 +132,10 @@ fn sweep(computation: &mut Computation) -> bool {
     changed
 }
 
-/// Adds an instruction in the place of `root`, with its metadata.
-fn replacement(
-    computation: &mut Computation,
-    root: InstructionId,
-    op: Op,
-    operands: &[InstructionId],
-) -> InstructionId {
-    let (shape, metadata) = (computation[root].shape().clone(), computation[root].metadata().clone());
-    computation.add("", op, shape, operands, metadata)
+/// Whether an instruction makes and reads arrays of known sizes only.
+fn is_static(computation: &Computation, id: InstructionId) -> bool {
+    let is_static = |id: &InstructionId| computation[*id].shape().as_array().is_some_and(|s| s.is_static());
+    is_static(&id) && computation[id].operands().iter().all(is_static)
 }
 
 #[cfg(test)]

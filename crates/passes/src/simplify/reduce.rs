@@ -1,19 +1,74 @@
-//! Rules rooted at `reduce`.
+//! Rules rooted at `reduce` of one array with a region of one operation.
 
-use super::{Rule, replacement};
-use hlo::{Computation, InstructionId, Op, Opcode};
+use super::graph::Graph;
+use super::{Root::Is, Rule};
+use hlo::{InstructionId, Op, Opcode};
+use shape::{PrimitiveType, Scalar};
 
-pub(super) const RULES: &[Rule] =
-    &[Rule { name: "reduce-over-nothing", root: Opcode::Reduce, apply: reduce_over_nothing }];
+pub(super) const RULES: &[Rule] = &[
+    Rule { name: "reduce-of-one", root: Is(Opcode::Reduce), apply: reduce_of_one },
+    Rule { name: "reduce-of-nothing", root: Is(Opcode::Reduce), apply: reduce_of_nothing },
+    Rule { name: "reduce-of-reduce", root: Is(Opcode::Reduce), apply: reduce_of_reduce },
+];
 
-/// `reduce(x, init), dimensions={} => x`. Exact for every input of a computation whose neutral element is `init`, as
-/// XLA requires of every reduction.
-fn reduce_over_nothing(computation: &mut Computation, id: InstructionId) -> Option<InstructionId> {
-    let Op::Reduce { dimensions, .. } = computation[id].op() else { return None };
-    let [operand, _] = *computation[id].operands() else { return None };
-    if !dimensions.is_empty() {
+/// `reduce(x, init) => f(broadcast(init), reshape(x))` if each element of the result has one summand. Exact for every input.
+fn reduce_of_one(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let &[operand, init] = graph[id].operands() else { return None };
+    let op = region(graph, id)?;
+    if graph.array(operand).element_count() != graph.array(id).element_count() {
         return None;
     }
-    let same = computation[operand].shape() == computation[id].shape();
-    Some(if same { operand } else { replacement(computation, id, Op::Reshape {}, &[operand]) })
+    let (init, operand) = (graph.broadcast_scalar(id, init), graph.reshaped(id, operand));
+    Some(graph.replacement(id, op, &[init, operand]))
+}
+
+/// `reduce(empty, init) => broadcast(init)`. Exact.
+fn reduce_of_nothing(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let &[operand, init] = graph[id].operands() else { return None };
+    (graph.array(operand).element_count() == 0).then(|| graph.broadcast_scalar(id, init))
+}
+
+/// `reduce(reduce(x, init), init) => reduce(x, init)` over the dimensions of both, for one and the same operation that may
+/// be regrouped (not sums and products of floats) and an init that is neutral or idempotent. Exact for every input.
+fn reduce_of_reduce(graph: &mut Graph<'_>, outer: InstructionId) -> Option<InstructionId> {
+    let Op::Reduce { dimensions: q, to_apply } = graph[outer].op() else { return None };
+    let (q, to_apply) = (q.clone(), *to_apply);
+    let &[inner, init] = graph[outer].operands() else { return None };
+    let Op::Reduce { dimensions: p, .. } = graph[inner].op() else { return None };
+    let &[operand, inner_init] = graph[inner].operands() else { return None };
+    if !may_regroup(region(graph, outer)?, graph.array(outer).element_type, graph.splat(init))
+        || region(graph, inner)? != region(graph, outer)?
+        || (init != inner_init && (graph.splat(init).is_none() || graph.splat(init) != graph.splat(inner_init)))
+    {
+        return None;
+    }
+    let kept: Vec<usize> = (0..graph.array(operand).rank()).filter(|d| !p.contains(d)).collect();
+    let mut dimensions: Vec<usize> = p.iter().copied().chain(q.iter().map(|&d| kept[d])).collect();
+    dimensions.sort_unstable();
+    Some(graph.replacement(outer, Op::Reduce { dimensions, to_apply }, &[operand, init]))
+}
+
+/// The region's operation, if it is one of two operands of the result's type.
+fn region(graph: &Graph<'_>, id: InstructionId) -> Option<Op> {
+    let Op::Reduce { to_apply, .. } = graph[id].op() else { return None };
+    Some(match graph.regions.get(to_apply)? {
+        Opcode::Add => Op::Add {},
+        Opcode::And => Op::And {},
+        Opcode::Maximum => Op::Maximum {},
+        Opcode::Minimum => Op::Minimum {},
+        Opcode::Multiply => Op::Multiply {},
+        Opcode::Or => Op::Or {},
+        _ => return None,
+    })
+}
+
+/// Whether an operation gives the same however it is grouped and how often the init takes part.
+fn may_regroup(op: Op, element_type: PrimitiveType, init: Option<Scalar>) -> bool {
+    let neutral = |number: i64| init.is_some_and(|init| init.as_i64() == Some(number));
+    match op {
+        Op::And {} | Op::Or {} | Op::Maximum {} | Op::Minimum {} => true,
+        Op::Add {} => element_type.is_integer() && neutral(0),
+        Op::Multiply {} => element_type.is_integer() && neutral(1),
+        _ => false,
+    }
 }

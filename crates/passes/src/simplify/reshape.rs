@@ -1,39 +1,60 @@
-//! Rules rooted at `reshape`, `copy` and `bitcast`.
+//! Rules rooted at `reshape`.
 
-use super::{Rule, replacement};
-use hlo::{Computation, InstructionId, Op, Opcode};
+use super::graph::Graph;
+use super::{Root::Is, Rule};
+use hlo::{InstructionId, Op, Opcode};
+use shape::ArrayShape;
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "reshape-of-reshape", root: Opcode::Reshape, apply: reshape_of_reshape },
-    Rule { name: "reshape-to-the-same", root: Opcode::Reshape, apply: reshape_to_the_same },
-    Rule { name: "reshape-of-scalar-broadcast", root: Opcode::Reshape, apply: reshape_of_scalar_broadcast },
+    Rule { name: "reshape-of-reshape", root: Is(Opcode::Reshape), apply: reshape_of_reshape },
+    Rule { name: "reshape-to-the-same", root: Is(Opcode::Reshape), apply: reshape_to_the_same },
+    Rule { name: "reshape-of-broadcast", root: Is(Opcode::Reshape), apply: reshape_of_broadcast },
 ];
 
 /// `reshape(reshape(x)) => reshape(x)`. Exact for every input.
-fn reshape_of_reshape(computation: &mut Computation, outer: InstructionId) -> Option<InstructionId> {
-    let inner = computation[outer].operands()[0];
-    if !matches!(computation[inner].op(), Op::Reshape {}) {
+fn reshape_of_reshape(graph: &mut Graph<'_>, outer: InstructionId) -> Option<InstructionId> {
+    let inner = graph[outer].operands()[0];
+    if !matches!(graph[inner].op(), Op::Reshape {}) {
         return None;
     }
-    let operand = computation[inner].operands()[0];
-    Some(replacement(computation, outer, Op::Reshape {}, &[operand]))
+    let operand = graph[inner].operands()[0];
+    Some(graph.replacement(outer, Op::Reshape {}, &[operand]))
 }
 
 /// `reshape(x) => x` if the shape is x's. Exact for every input.
-fn reshape_to_the_same(computation: &mut Computation, id: InstructionId) -> Option<InstructionId> {
-    let operand = computation[id].operands()[0];
-    (computation[operand].shape() == computation[id].shape()).then_some(operand)
+fn reshape_to_the_same(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let operand = graph[id].operands()[0];
+    (graph[operand].shape() == graph[id].shape()).then_some(operand)
 }
 
-/// `reshape(broadcast(scalar)) => broadcast(scalar)`. Exact for every input.
-fn reshape_of_scalar_broadcast(computation: &mut Computation, id: InstructionId) -> Option<InstructionId> {
-    let broadcast = computation[id].operands()[0];
-    if !matches!(computation[broadcast].op(), Op::Broadcast { .. }) {
+/// `reshape(broadcast(x)) => broadcast(reshape(x))` if both reshapes only add and drop dimensions of size 1; of a scalar
+/// always. Exact for every input.
+fn reshape_of_broadcast(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let broadcast = graph.operand(id);
+    let Op::Broadcast { dimensions } = graph[broadcast].op() else { return None };
+    let source = graph.operand(broadcast);
+    if graph.array(source).rank() == 0 {
+        return Some(graph.broadcast_scalar(id, source));
+    }
+    let (from, to) = (graph.array(broadcast).sizes(), graph.array(id).sizes());
+    let wide = |sizes: &[i64]| -> Vec<usize> { (0..sizes.len()).filter(|&d| sizes[d] != 1).collect() };
+    let (wide_from, wide_to) = (wide(&from), wide(&to));
+    let same = wide_from.len() == wide_to.len() && wide_from.iter().zip(&wide_to).all(|(&a, &b)| from[a] == to[b]);
+    if !same {
         return None;
     }
-    let scalar = computation[broadcast].operands()[0];
-    if computation[scalar].shape().as_array()?.rank() != 0 {
-        return None;
+    // What is left of x is its dimensions that are wide, in their order.
+    let mut moved = Vec::new();
+    let mut sizes = Vec::new();
+    for &d in dimensions.iter().filter(|&&d| from[d] != 1) {
+        let position = wide_from.iter().position(|&wide| wide == d)?;
+        moved.push(wide_to[position]);
+        sizes.push(from[d]);
     }
-    Some(replacement(computation, id, Op::Broadcast { dimensions: Vec::new() }, &[scalar]))
+    let shape = ArrayShape::new(graph.array(id).element_type, &sizes);
+    let mut operand = source;
+    if sizes.len() != graph.array(source).rank() {
+        operand = graph.helper(id, Op::Reshape {}, shape, &[source]);
+    }
+    Some(graph.replacement(id, Op::Broadcast { dimensions: moved }, &[operand]))
 }

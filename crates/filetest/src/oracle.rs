@@ -1,0 +1,116 @@
+//! Judges: what must be true of a rewritten module, whoever rewrote it.
+
+use crate::generate::Random;
+use evaluator::{Evaluator, Limits};
+use hlo::Module;
+use passes::{Changed, Pass};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
+
+/// Runs a pass. The module must be valid afterwards, and must not have changed if the pass says so.
+pub fn run_pass(pass: &dyn Pass, module: &mut Module) -> Result<(), String> {
+    let before = module.clone();
+    let changed = pass.run(module).map_err(|error| format!("{}: {error}", pass.name()))?;
+    hlo::verify(module).map_err(|error| format!("{}: {error}", pass.name()))?;
+    if changed == Changed::No && *module != before {
+        return Err(format!("{} changed the module and says it did not", pass.name()));
+    }
+    Ok(())
+}
+
+/// Whether the evaluator computes the same for both on random arguments: the same bits, but any NaN for a NaN.
+pub fn same_answers(before: &Module, after: &Module, seed: u64) -> Result<(), String> {
+    let mut random = Random::new(seed);
+    let parameters = before.entry_computation().program_shape().parameters;
+    let arguments: Vec<Literal> = parameters.iter().map(|shape| argument(&mut random, shape)).collect();
+    let limits = Limits { max_steps: 1 << 24, max_live_bytes: 1 << 30, ..Limits::default() };
+    let evaluate = |module: &Module| Evaluator::with_limits(module, limits).evaluate(&arguments);
+    // What the evaluator cannot do has no answer that could be kept.
+    let Ok(wanted) = evaluate(before) else { return Ok(()) };
+    let found = evaluate(after).map_err(|error| format!("no longer evaluates: {error}"))?;
+    difference(&wanted, &found).map_or(Ok(()), |why| Err(format!("with arguments of seed {seed}: {why}")))
+}
+
+/// A random value, rich in zeros of both signs, ones, infinities and NaN, of small integers and of extreme ones.
+pub fn argument(random: &mut Random, shape: &Shape) -> Literal {
+    match shape {
+        Shape::Array(array) => {
+            let array = ArrayShape::new(array.element_type, &array.sizes());
+            let count = array.element_count();
+            let scalars: Vec<Scalar> = (0..count).map(|_| scalar(random, array.element_type)).collect();
+            Literal::from_scalars(array, scalars)
+        }
+        Shape::Tuple(elements) => Literal::Tuple(elements.iter().map(|shape| argument(random, shape)).collect()),
+        Shape::Token => Literal::Tuple(Vec::new()),
+    }
+}
+
+/// A random number of a type.
+pub fn scalar(random: &mut Random, element_type: PrimitiveType) -> Scalar {
+    const FLOATS: &[f64] = &[0.0, -0.0, 1.0, -1.0, 2.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-40, 3e38];
+    const INTEGERS: &[i64] = &[0, 1, -1, 2, 3, i64::MIN, i64::MAX, i32::MIN as i64, i32::MAX as i64, 127, -128, 255];
+    let mut float = || match random.below(3) {
+        0 => random.choose(FLOATS),
+        _ => (random.below(2001) as f64 - 1000.0) / 64.0,
+    };
+    match element_type {
+        PrimitiveType::Pred => Scalar::Pred(random.below(2) == 1),
+        t if t.is_complex() => Scalar::Complex(float(), float()),
+        t if t.is_floating_point() => Scalar::Float(float()),
+        t => {
+            let value = match random.below(3) {
+                0 => random.choose(INTEGERS),
+                _ => random.below(17) as i64 - 5,
+            };
+            if t.is_signed_integer() { Scalar::Signed(value) } else { Scalar::Unsigned(value as u64) }
+        }
+    }
+}
+
+/// The first difference of two values; none between two NaNs.
+pub fn difference(wanted: &Literal, found: &Literal) -> Option<String> {
+    if wanted.shape() != found.shape() {
+        return Some(format!("the result is {}, not {}", found.shape(), wanted.shape()));
+    }
+    match (wanted, found) {
+        (Literal::Tuple(wanted), Literal::Tuple(found)) => wanted
+            .iter()
+            .zip(found)
+            .enumerate()
+            .find_map(|(i, (wanted, found))| Some(format!("result {i}: {}", difference(wanted, found)?))),
+        _ => wanted.scalars().zip(found.scalars()).enumerate().find_map(|(i, (wanted, found))| {
+            (!same_scalar(wanted, found)).then(|| format!("element {i} is {found:?}, not {wanted:?}"))
+        }),
+    }
+}
+
+fn same_scalar(a: Scalar, b: Scalar) -> bool {
+    let same = |a: f64, b: f64| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) => same(a, b),
+        (Scalar::Complex(a, ai), Scalar::Complex(b, bi)) => same(a, b) && same(ai, bi),
+        _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_zeros_differ_and_nans_do_not() {
+        let f = |x: f32| Literal::Tuple(vec![Literal::scalar(x)]);
+        assert!(difference(&f(0.0), &f(-0.0)).is_some());
+        assert_eq!(difference(&f(f32::NAN), &f(-f32::NAN)), None);
+        assert!(difference(&f(1.0), &Literal::Tuple(vec![Literal::scalar(1i32)])).is_some());
+    }
+
+    #[test]
+    fn a_module_that_computes_something_else_is_found() {
+        let module = |op: &str| {
+            let text = format!("HloModule m\nENTRY main {{\n  x = f32[7] parameter(0)\n  ROOT y = f32[7] {op}(x)\n}}\n");
+            hlo::parse(&text).expect("a valid text")
+        };
+        assert!(same_answers(&module("negate"), &module("abs"), 1).is_err());
+        assert_eq!(same_answers(&module("abs"), &module("abs"), 1), Ok(()));
+    }
+}

@@ -1,0 +1,404 @@
+//! Random programs to be rewritten, compiled and run: valid, small, rich in what passes look for. The same for the same
+//! seed.
+//!
+//! Unlike the modules of [`generate`](crate::generate), which try every spelling, these use few types and sizes, so that
+//! values meet again, and constants that are neutral somewhere.
+
+use crate::generate::Random;
+use crate::oracle;
+use hlo::{
+    ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, DotDimensionNumbers, GatherDimensionNumbers,
+    InstructionId, Module, Op, PaddingConfig, PaddingDimension, SliceDimension,
+};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
+use PrimitiveType::*;
+
+const TYPES: &[PrimitiveType] = &[F32, F32, F32, S32, S32, Pred, F64, Bf16, U8, S64, F16];
+const SIZES: &[i64] = &[1, 2, 3, 3, 4, 0];
+
+/// A random program of about `size` instructions. The verifier accepts it.
+pub fn program(seed: u64, size: usize) -> Module {
+    let mut random = Random::new(seed);
+    // The first numbers of neighbouring seeds are alike.
+    for _ in 0..4 {
+        random.bits();
+    }
+    let mut module = Module::new(format!("program_{seed}"));
+    let parameters: Vec<Shape> = (0..1 + random.below(4)).map(|_| random_shape(&mut random)).collect();
+    let writer = Writer { random, module: &mut module, builder: ComputationBuilder::new("main"), arrays: Vec::new() };
+    let computation = writer.write(&parameters, size, 2, None);
+    let entry = module.add_computation(computation);
+    module.set_entry(entry);
+    module
+}
+
+fn random_shape(random: &mut Random) -> Shape {
+    let element_type = random.choose(TYPES);
+    let rank = random.below(4);
+    let sizes: Vec<i64> = (0..rank).map(|_| random.choose(SIZES)).collect();
+    Shape::array(element_type, &sizes)
+}
+
+/// A computation in the making.
+struct Writer<'m> {
+    random: Random,
+    module: &'m mut Module,
+    builder: ComputationBuilder,
+    arrays: Vec<InstructionId>,
+}
+
+impl Writer<'_> {
+    /// Writes `size` instructions. The result is a tuple of the newest values, or of one of the wanted shape.
+    fn write(mut self, parameters: &[Shape], size: usize, depth: usize, wanted: Option<&Shape>) -> hlo::Computation {
+        for (number, shape) in parameters.iter().enumerate() {
+            let id = self.builder.parameter(&format!("p{number}"), shape.clone());
+            self.arrays.push(id);
+        }
+        while self.builder.computation().id_count() < size {
+            let x = self.any();
+            self.step(x, depth);
+        }
+        let root = match wanted.and_then(Shape::as_array) {
+            Some(array) => self.like(array),
+            None => {
+                let count = self.arrays.len().min(4);
+                let results = self.arrays.split_off(self.arrays.len() - count);
+                self.builder.op(self.module, Op::Tuple {}, &results).expect("a tuple takes everything")
+            }
+        };
+        self.builder.finish(root)
+    }
+
+    /// Mostly one of the newest values.
+    fn any(&mut self) -> InstructionId {
+        let count = self.arrays.len();
+        let back = if self.random.below(3) == 0 { self.random.below(count) } else { self.random.below(count.min(5)) };
+        self.arrays[count - 1 - back]
+    }
+
+    fn array(&self, id: InstructionId) -> ArrayShape {
+        self.builder.shape(id).expect_array().clone()
+    }
+
+    /// Adds what the opcode allows; combinations that it refuses are left out.
+    fn add(&mut self, op: Op, operands: &[InstructionId]) -> Option<InstructionId> {
+        let id = self.builder.op(self.module, op, operands).ok()?;
+        self.keep(id)
+    }
+
+    fn add_shaped(&mut self, shape: ArrayShape, op: Op, operands: &[InstructionId]) -> Option<InstructionId> {
+        let id = self.builder.op_with_shape(self.module, shape.into(), op, operands).ok()?;
+        self.keep(id)
+    }
+
+    /// Keeps arrays that do not grow beyond measure.
+    fn keep(&mut self, id: InstructionId) -> Option<InstructionId> {
+        let is_small = self.builder.shape(id).as_array().is_some_and(|array| array.element_count() <= 400);
+        is_small.then(|| self.arrays.push(id));
+        is_small.then_some(id)
+    }
+
+    fn constant(&mut self, element_type: PrimitiveType) -> InstructionId {
+        let neutral = match (self.random.below(6), element_type) {
+            (0, t) if t.is_floating_point() => Scalar::Float(self.random.choose(&[0.0, -0.0])),
+            (1, t) if t.is_floating_point() => Scalar::Float(self.random.choose(&[1.0, 2.0, 4.0, 0.125])),
+            (2, t) if t.is_floating_point() => Scalar::Float(self.random.choose(&[f64::NEG_INFINITY, f64::INFINITY])),
+            (0 | 1, t) if t.is_signed_integer() => Scalar::Signed(self.random.choose(&[0, 1, 2])),
+            (0 | 1, t) if t.is_unsigned_integer() => Scalar::Unsigned(self.random.choose(&[0, 1, 2, 255])),
+            _ => oracle::scalar(&mut self.random, element_type),
+        };
+        let literal = Literal::from_scalars(ArrayShape::new(element_type, &[]), [neutral]);
+        self.builder.constant(literal)
+    }
+
+    /// A value of this shape: an old one, a constant, or the broadcast of a scalar.
+    fn like(&mut self, wanted: &ArrayShape) -> InstructionId {
+        let fits: Vec<InstructionId> =
+            self.arrays.iter().copied().filter(|&id| self.builder.shape(id).as_array() == Some(wanted)).collect();
+        if !fits.is_empty() && self.random.below(3) > 0 {
+            return self.random.choose(&fits);
+        }
+        if self.random.below(4) == 0 {
+            let literal = oracle::argument(&mut self.random, &wanted.clone().into());
+            return self.builder.constant(literal);
+        }
+        let scalars: Vec<InstructionId> = self.arrays.iter().copied().filter(|&id| {
+            self.builder.shape(id).as_array() == Some(&ArrayShape::new(wanted.element_type, &[]))
+        }).collect();
+        let scalar = match self.random.below(3) {
+            0 if !scalars.is_empty() => self.random.choose(&scalars),
+            _ => self.constant(wanted.element_type),
+        };
+        if wanted.rank() == 0 {
+            return scalar;
+        }
+        let op = Op::Broadcast { dimensions: Vec::new() };
+        self.builder.op_with_shape(self.module, wanted.clone().into(), op, &[scalar]).expect("a scalar fits everywhere")
+    }
+
+    fn region(&mut self, element_type: PrimitiveType) -> ComputationId {
+        let pred = [Op::And {}, Op::Or {}];
+        let others = [Op::Add {}, Op::Add {}, Op::Maximum {}, Op::Minimum {}, Op::Multiply {}, Op::Subtract {}];
+        let ops: &[Op] = if element_type == Pred { &pred } else { &others };
+        let op = ops[self.random.below(ops.len())].clone();
+        let mut builder = ComputationBuilder::new("region");
+        let x = builder.parameter("x", Shape::scalar(element_type));
+        let y = builder.parameter("y", Shape::scalar(element_type));
+        let root = builder.op(self.module, op, &[x, y]).expect("scalars of one type");
+        self.module.add_computation(builder.finish(root))
+    }
+
+    /// Adds an instruction or a few that read x.
+    fn step(&mut self, x: InstructionId, depth: usize) -> Option<InstructionId> {
+        let array = self.array(x);
+        let rank = array.rank();
+        match self.random.below(24) {
+            0..=5 => self.binary(x, &array),
+            6 | 7 => self.unary(x, &array),
+            8 => self.reshape(x, &array),
+            9 => self.broadcast(x, &array),
+            10 => self.transpose(x, rank),
+            11 => self.slice(x, &array),
+            12 => self.pad(x, &array),
+            13 => self.concatenate(x, &array),
+            14 => self.reduce(x, &array),
+            15 => self.dot(x, &array),
+            16 => self.select(x, &array),
+            17 => {
+                let element_type = self.random.choose(TYPES);
+                self.add_shaped(array.with_element_type(element_type), Op::Convert {}, &[x])
+            }
+            18 => {
+                let dimensions = (0..rank).filter(|_| self.random.below(2) == 0).collect();
+                self.add(Op::Reverse { dimensions }, &[x])
+            }
+            19 => self.dynamic_slice(x, &array),
+            20 => self.gather(x, &array),
+            21 => self.control_flow(x, &array, depth),
+            22 => {
+                let y = self.any();
+                let tuple = self.builder.op(self.module, Op::Tuple {}, &[x, y]).ok()?;
+                let index = self.random.below(2);
+                self.add(Op::GetTupleElement { index }, &[tuple])
+            }
+            _ if rank > 0 && array.element_type != Pred => {
+                let iota_dimension = self.random.below(rank);
+                self.add_shaped(array, Op::Iota { iota_dimension }, &[])
+            }
+            _ => None,
+        }
+    }
+
+    fn binary(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        use ComparisonDirection::*;
+        let y = self.like(array);
+        let operands = if self.random.below(2) == 0 { [x, y] } else { [y, x] };
+        let direction = self.random.choose(&[Eq, Ne, Ge, Gt, Le, Lt]);
+        let ops = [
+            Op::Add {},
+            Op::Subtract {},
+            Op::Multiply {},
+            Op::Divide {},
+            Op::Maximum {},
+            Op::Minimum {},
+            Op::And {},
+            Op::Or {},
+            Op::Compare { direction, comparison_type: ComparisonType::Default },
+        ];
+        let op = ops[self.random.below(ops.len())].clone();
+        let is_logical = matches!(op, Op::And {} | Op::Or {});
+        if is_logical && array.element_type.is_floating_point() {
+            return None;
+        }
+        self.add(op, &operands)
+    }
+
+    fn unary(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        if matches!(array.element_type, Pred) || array.element_type.is_integer() {
+            let op = if self.random.below(2) == 0 || array.element_type == Pred { Op::Not {} } else { Op::Negate {} };
+            return self.add(op, &[x]);
+        }
+        let ops = [Op::Negate {}, Op::Negate {}, Op::Abs {}, Op::Floor {}, Op::Exp {}, Op::Copy {}, Op::IsFinite {}];
+        let op = ops[self.random.below(ops.len())].clone();
+        self.add(op, &[x])
+    }
+
+    /// Adds, drops or merges dimensions.
+    fn reshape(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let mut sizes = array.sizes();
+        match self.random.below(4) {
+            0 => sizes.insert(self.random.below(sizes.len() + 1), 1),
+            1 => sizes.retain(|&size| size != 1),
+            2 if sizes.len() > 1 => {
+                let last = sizes.pop()?;
+                *sizes.last_mut()? *= last;
+            }
+            _ => sizes.reverse(),
+        }
+        self.add_shaped(ArrayShape::new(array.element_type, &sizes), Op::Reshape {}, &[x])
+    }
+
+    fn broadcast(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let mut sizes = array.sizes();
+        let mut dimensions: Vec<usize> = (0..sizes.len()).collect();
+        for _ in 0..1 + self.random.below(2) {
+            let at = self.random.below(sizes.len() + 1);
+            sizes.insert(at, self.random.choose(SIZES));
+            dimensions.iter_mut().filter(|d| **d >= at).for_each(|d| *d += 1);
+        }
+        self.add_shaped(ArrayShape::new(array.element_type, &sizes), Op::Broadcast { dimensions }, &[x])
+    }
+
+    fn transpose(&mut self, x: InstructionId, rank: usize) -> Option<InstructionId> {
+        let mut dimensions: Vec<usize> = (0..rank).collect();
+        (0..rank).for_each(|d| dimensions.swap(d, self.random.below(rank)));
+        self.add(Op::Transpose { dimensions }, &[x])
+    }
+
+    fn slice(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let slice = array.sizes().into_iter().map(|size| {
+            let start = self.random.below(size as usize + 1) as i64;
+            let limit = start + self.random.below((size - start) as usize + 1) as i64;
+            match self.random.below(3) {
+                0 => SliceDimension { start: 0, limit: size, stride: 1 },
+                _ => SliceDimension { start, limit, stride: self.random.choose(&[1, 1, 2, 3]) },
+            }
+        });
+        let slice = slice.collect();
+        self.add(Op::Slice { slice }, &[x])
+    }
+
+    fn pad(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let value = self.like(&ArrayShape::new(array.element_type, &[]));
+        let dimensions = (0..array.rank()).map(|_| PaddingDimension {
+            edge_padding_low: self.random.choose(&[0, 0, 1, -1, 2]),
+            edge_padding_high: self.random.choose(&[0, 0, 1, -1]),
+            interior_padding: self.random.choose(&[0, 0, 0, 1]),
+        });
+        let padding = PaddingConfig { dimensions: dimensions.collect() };
+        self.add(Op::Pad { padding }, &[x, value])
+    }
+
+    /// With another of its kind, or of two slices that may be neighbours.
+    fn concatenate(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        if array.rank() == 0 {
+            return None;
+        }
+        let dimension = self.random.below(array.rank());
+        if self.random.below(2) == 0 {
+            let y = self.like(array);
+            return self.add(Op::Concatenate { dimension }, &[x, y]);
+        }
+        let cut = self.random.below(array.size(dimension) as usize + 1) as i64;
+        let part = |from: i64, to: i64| {
+            let mut slice: Vec<SliceDimension> =
+                array.sizes().iter().map(|&limit| SliceDimension { start: 0, limit, stride: 1 }).collect();
+            slice[dimension] = SliceDimension { start: from, limit: to, stride: 1 };
+            Op::Slice { slice }
+        };
+        let low = self.add(part(0, cut), &[x])?;
+        let high = self.add(part(cut, array.size(dimension)), &[x])?;
+        let operands = if self.random.below(3) == 0 { [high, low] } else { [low, high] };
+        self.add(Op::Concatenate { dimension }, &operands)
+    }
+
+    fn reduce(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let to_apply = self.region(array.element_type);
+        let initial = self.like(&ArrayShape::new(array.element_type, &[]));
+        let dimensions = (0..array.rank()).filter(|_| self.random.below(2) == 0).collect();
+        let first = self.add(Op::Reduce { dimensions, to_apply }, &[x, initial])?;
+        if self.random.below(2) == 0 {
+            return Some(first);
+        }
+        let dimensions = (0..self.array(first).rank()).filter(|_| self.random.below(2) == 0).collect();
+        self.add(Op::Reduce { dimensions, to_apply }, &[first, initial])
+    }
+
+    fn dot(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        if array.rank() == 0 || array.element_type == Pred {
+            return None;
+        }
+        let contracting = self.random.below(array.rank());
+        let y = self.any();
+        let other = self.array(y);
+        let fits = |d: &usize| other.element_type == array.element_type && other.size(*d) == array.size(contracting);
+        let (y, rhs) = match (0..other.rank()).find(fits) {
+            Some(d) => (y, d),
+            None => (x, contracting),
+        };
+        let numbers = DotDimensionNumbers {
+            lhs_contracting_dims: vec![contracting],
+            rhs_contracting_dims: vec![rhs],
+            ..DotDimensionNumbers::default()
+        };
+        let dot = self.add(Op::Dot { dot_dimension_numbers: numbers }, &[x, y])?;
+        match self.random.below(3) {
+            0 => self.transpose(dot, self.array(dot).rank()),
+            _ => Some(dot),
+        }
+    }
+
+    fn select(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let predicate = self.like(&array.with_element_type(Pred));
+        let y = self.like(array);
+        let operands = if self.random.below(2) == 0 { [predicate, x, y] } else { [predicate, y, x] };
+        self.add(Op::Select {}, &operands)
+    }
+
+    fn dynamic_slice(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let sizes: Vec<i64> = array.sizes().iter().map(|&s| self.random.below(s as usize + 1) as i64).collect();
+        let mut operands = vec![x];
+        operands.extend((0..array.rank()).map(|_| self.like(&ArrayShape::new(S32, &[]))));
+        let slice = self.add(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &operands)?;
+        if self.random.below(2) == 0 {
+            return Some(slice);
+        }
+        operands.insert(1, slice);
+        self.add(Op::DynamicUpdateSlice {}, &operands)
+    }
+
+    /// Rows of x.
+    fn gather(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        if array.rank() == 0 || array.size(0) == 0 {
+            return None;
+        }
+        let rows = self.random.choose(&[1, 1, 2]);
+        let indices = self.like(&ArrayShape::new(S32, &[rows]));
+        let mut slice_sizes = array.sizes();
+        slice_sizes[0] = 1;
+        let numbers = GatherDimensionNumbers {
+            offset_dims: (1..array.rank()).collect(),
+            collapsed_slice_dims: vec![0],
+            start_index_map: vec![0],
+            index_vector_dim: 1,
+            ..GatherDimensionNumbers::default()
+        };
+        let op = Op::Gather { gather_dimension_numbers: numbers, slice_sizes, indices_are_sorted: false };
+        self.add(op, &[x, indices])
+    }
+
+    /// A call, or a conditional with two branches, of x.
+    fn control_flow(&mut self, x: InstructionId, array: &ArrayShape, depth: usize) -> Option<InstructionId> {
+        if depth == 0 {
+            return None;
+        }
+        let shape = Shape::from(array.clone());
+        if self.random.below(2) == 0 {
+            let to_apply = self.branch(&shape, depth);
+            return self.add(Op::Call { to_apply }, &[x]);
+        }
+        let predicate = self.like(&ArrayShape::new(Pred, &[]));
+        let branch_computations = vec![self.branch(&shape, depth), self.branch(&shape, depth)];
+        let y = self.like(array);
+        self.add(Op::Conditional { branch_computations }, &[predicate, x, y])
+    }
+
+    /// A computation of one value that makes another of the same shape.
+    fn branch(&mut self, shape: &Shape, depth: usize) -> ComputationId {
+        let random = Random::new(self.random.bits());
+        let builder = ComputationBuilder::new("branch");
+        let writer = Writer { random, module: &mut *self.module, builder, arrays: Vec::new() };
+        let computation = writer.write(std::slice::from_ref(shape), 8, depth - 1, Some(shape));
+        self.module.add_computation(computation)
+    }
+}

@@ -1,0 +1,80 @@
+//! Passes keep what random programs compute.
+//!
+//! `FUZZ_SECONDS=300 cargo test -p filetest --test passes` looks longer than the second that is the default; `FUZZ_SEED`
+//! is where it starts.
+
+use filetest::{oracle, programs};
+use hlo::Module;
+use std::time::{Duration, Instant};
+
+const PASSES: &[&str] = &[
+    "call-inliner",
+    "tuple-simplifier",
+    "algebraic-simplifier",
+    "constant-folding",
+    "simplify-conditional",
+    "algebraic-simplifier",
+    "constant-folding",
+    "algebraic-simplifier",
+    "cse",
+    "dce",
+    "fusion",
+    "dce",
+];
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().map_or(default, |value| value.parse().expect("a number"))
+}
+
+/// Each pass alone on the program, then all of them one after another.
+fn check(program: &Module, seed: u64) -> Result<(), String> {
+    for &name in PASSES {
+        let pass = passes::by_name(name).expect("a pass of that name");
+        let mut module = program.clone();
+        oracle::run_pass(&*pass, &mut module)?;
+        oracle::same_answers(program, &module, seed).map_err(|why| format!("{name} alone: {why}\n{module}"))?;
+    }
+    let mut module = program.clone();
+    for &name in PASSES {
+        let pass = passes::by_name(name).expect("a pass of that name");
+        let before = module.clone();
+        oracle::run_pass(&*pass, &mut module)?;
+        for round in 0..2 {
+            let same = oracle::same_answers(&before, &module, seed + round);
+            same.map_err(|why| format!("{name}: {why}\nbefore\n{before}\nafter\n{module}"))?;
+        }
+    }
+    let (again, pass) = (module.clone(), passes::by_name("dce").expect("dce is a pass"));
+    oracle::run_pass(&*pass, &mut module)?;
+    if module == again { Ok(()) } else { Err("dce leaves something for a second run".to_owned()) }
+}
+
+#[test]
+fn passes_keep_what_random_programs_compute() {
+    let end = Instant::now() + Duration::from_secs(number("FUZZ_SECONDS", 1));
+    let mut seed = number("FUZZ_SEED", 0);
+    // Some programs whatever the clock says, so that a slow machine tests something.
+    let first = seed;
+    while Instant::now() < end || seed < first + 20 {
+        let program = programs::program(seed, 6 + seed as usize % 40);
+        hlo::verify(&program).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{program}"));
+        check(&program, seed).unwrap_or_else(|why| panic!("seed {seed}: {why}\nprogram\n{program}"));
+        seed += 1;
+    }
+    println!("{} programs", seed - first);
+}
+
+#[test]
+fn passes_do_the_same_every_time() {
+    for seed in 0..20 {
+        let optimised = || {
+            let mut module = programs::program(seed, 30);
+            for &name in PASSES {
+                let pass = passes::by_name(name).expect("a pass of that name");
+                oracle::run_pass(&*pass, &mut module).expect("a valid module");
+            }
+            module.to_text()
+        };
+        assert_eq!(optimised(), optimised(), "seed {seed}");
+    }
+}

@@ -1,0 +1,251 @@
+//! Which instructions are computed together.
+
+use super::InstructionFusion;
+use hlo::{Computation, InstructionId, Op, Traits};
+use shape::ArrayShape;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where in the loop of its group an instruction's elements are needed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    /// Element `i` where element `i` of the root is made.
+    OnTile,
+    /// Each element at most once, where this reindexing instruction or reduction reads it.
+    Through(InstructionId),
+    /// A scalar, which is computed outside of the loops.
+    Scalar,
+    /// Some elements more than once.
+    Repeated,
+}
+
+/// Instructions that are computed together; only the root is read by others.
+#[derive(Debug, Default)]
+struct Group {
+    members: BTreeSet<InstructionId>,
+    has_dot: bool,
+}
+
+/// What a fusion is made of.
+#[derive(Debug, Default)]
+pub(super) struct Body {
+    /// The instructions that are computed.
+    pub(super) members: BTreeSet<InstructionId>,
+    /// What is read from memory, in the order in which the members read it first.
+    pub(super) operands: Vec<InstructionId>,
+}
+
+/// The groups of a computation.
+pub(super) struct Groups<'c> {
+    options: &'c InstructionFusion,
+    computation: &'c Computation,
+    order: Vec<InstructionId>,
+    groups: BTreeMap<InstructionId, Group>,
+    root_of: BTreeMap<InstructionId, InstructionId>,
+    access: BTreeMap<InstructionId, Access>,
+}
+
+impl<'c> Groups<'c> {
+    /// Groups what the computation needs, users before operands.
+    pub(super) fn new(options: &'c InstructionFusion, computation: &'c Computation) -> Self {
+        let mut groups = Self {
+            options,
+            computation,
+            order: computation.post_order(),
+            groups: BTreeMap::new(),
+            root_of: BTreeMap::new(),
+            access: BTreeMap::new(),
+        };
+        for id in groups.order.clone().into_iter().rev() {
+            let (root, access) = groups.joins(id).unwrap_or((id, Access::OnTile));
+            let group = groups.groups.entry(root).or_default();
+            group.members.insert(id);
+            group.has_dot |= is_dot(computation, id);
+            groups.root_of.insert(id, root);
+            groups.access.insert(id, access);
+        }
+        groups
+    }
+
+    /// The root of the group that an instruction joins, and how it is read there.
+    fn joins(&self, id: InstructionId) -> Option<(InstructionId, Access)> {
+        let instruction = &self.computation[id];
+        let is_dot = is_dot(self.computation, id);
+        if self.computation.root() == id || !(is_dot || is_inner(self.computation, id)) {
+            return None;
+        }
+        // Users that are not grouped are dead.
+        let mut users = instruction.users().iter().filter(|user| self.root_of.contains_key(user));
+        let first = users.next()?;
+        let root = self.root_of[first];
+        if !is_root(self.computation, root) || users.clone().any(|user| self.root_of[user] != root) {
+            return None;
+        }
+        let mut access = self.access_by(id, *first)?;
+        for &user in users {
+            let other = self.access_by(id, user)?;
+            access = if other == access { access } else { Access::Repeated };
+        }
+        let group = &self.groups[&root];
+        let fits = group.members.len() < self.options.max_instructions
+            && self.operand_count(group) + instruction.operands().len() <= self.options.max_operands;
+        let is_good = match access {
+            _ if is_dot => {
+                access == Access::OnTile
+                    && !group.has_dot
+                    && is_static(self.computation, id)
+                    && !matches!(self.computation[root].op(), Op::Reduce { .. })
+            }
+            Access::Repeated => is_cheap(self.computation, id),
+            Access::OnTile | Access::Through(_) | Access::Scalar => true,
+        };
+        (fits && is_good).then_some((root, access))
+    }
+
+    /// How `user` reads `id`; `None` if it must be in memory.
+    fn access_by(&self, id: InstructionId, user: InstructionId) -> Option<Access> {
+        let array = |id: InstructionId| self.computation[id].shape().as_array();
+        let (read, made) = (array(id)?, array(user));
+        let operands = self.computation[user].operands();
+        let only_first = operands.first() == Some(&id) && !operands[1..].contains(&id);
+        let outer = self.access[&user];
+        let through = if outer == Access::Repeated { outer } else { Access::Through(user) };
+        let op = self.computation[user].op();
+        Some(match op {
+            Op::Dot { .. } => return None,
+            Op::Reduce { .. } => {
+                let inputs = operands.len() / 2;
+                match operands.iter().position(|&o| o == id) {
+                    _ if read.rank() == 0 => Access::Scalar,
+                    Some(position) if position < inputs => Access::Through(user),
+                    _ => return None,
+                }
+            }
+            _ if read.rank() == 0 && made.is_some_and(|made| made.rank() > 0) => Access::Scalar,
+            Op::Broadcast { .. } => Access::Repeated,
+            Op::Gather { .. } => match made {
+                Some(made) if only_first && made.element_count() <= read.element_count() => through,
+                _ => Access::Repeated,
+            },
+            Op::DynamicSlice { .. } | Op::Pad { .. } if !only_first => Access::Repeated,
+            _ if is_elementwise(op) => outer,
+            _ => through,
+        })
+    }
+
+    /// Operands that members read from outside.
+    fn operand_count(&self, group: &Group) -> usize {
+        let read = group.members.iter().flat_map(|&m| self.computation[m].operands());
+        read.filter(|o| !group.members.contains(o)).collect::<BTreeSet<_>>().len()
+    }
+
+    /// The body of each group whose result somebody reads from memory, operands before users.
+    pub(super) fn bodies(&self) -> Vec<(InstructionId, Body)> {
+        let mut needed: BTreeSet<InstructionId> = BTreeSet::from([self.computation.root()]);
+        let mut bodies = Vec::new();
+        for &root in self.order.iter().rev().filter(|&&id| self.root_of[&id] == id) {
+            let has_effect = self.computation[root].opcode().traits().contains(Traits::SIDE_EFFECT);
+            if !has_effect && !needed.contains(&root) {
+                continue;
+            }
+            if is_root(self.computation, root) {
+                let body = self.body(root);
+                needed.extend(&body.operands);
+                bodies.push((root, body));
+            } else {
+                needed.extend(self.computation[root].operands());
+            }
+        }
+        bodies.reverse();
+        bodies
+    }
+
+    /// A group, with copies of the cheap ones that it reads.
+    fn body(&self, root: InstructionId) -> Body {
+        let group = &self.groups[&root];
+        let mut body = Body { members: group.members.clone(), operands: Vec::new() };
+        // A dot reads its operands many times, so they are in memory even if they are cheap.
+        let dots = group.members.iter().filter(|&&m| is_dot(self.computation, m));
+        let in_memory: BTreeSet<InstructionId> =
+            dots.flat_map(|&dot| self.computation[dot].operands()).copied().collect();
+        let mut seen = BTreeSet::new();
+        let mut stack = vec![root];
+        while let Some(id) = stack.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            if !body.members.contains(&id) {
+                if in_memory.contains(&id) || !self.is_copyable(id, body.members.len()) {
+                    body.operands.push(id);
+                    continue;
+                }
+                body.members.extend(&self.groups[&id].members);
+            }
+            stack.extend(self.computation[id].operands().iter().rev());
+        }
+        body
+    }
+
+    /// Whether the group of a root is cheap as a whole, so that it may be copied into a body of so many members.
+    fn is_copyable(&self, root: InstructionId, members: usize) -> bool {
+        let group = &self.groups[&root];
+        members + group.members.len() <= 2 * self.options.max_instructions
+            && group.members.iter().all(|&member| is_cheap(self.computation, member))
+    }
+}
+
+fn is_dot(computation: &Computation, id: InstructionId) -> bool {
+    matches!(computation[id].op(), Op::Dot { .. })
+}
+
+fn is_elementwise(op: &Op) -> bool {
+    op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {})
+}
+
+/// Whether an instruction makes and reads arrays of known sizes only.
+fn is_static(computation: &Computation, id: InstructionId) -> bool {
+    let is_static = |id: &InstructionId| computation[*id].shape().as_array().is_some_and(ArrayShape::is_static);
+    is_static(&id) && computation[id].operands().iter().all(is_static)
+}
+
+/// Whether an instruction may be inside of a fusion.
+fn is_inner(computation: &Computation, id: InstructionId) -> bool {
+    let op = computation[id].op();
+    let fits = match op {
+        Op::Reshape {} | Op::Bitcast {} => adds_only_ones(computation, id),
+        Op::Copy {} => false,
+        Op::Iota { .. } | Op::Pad { .. } | Op::Gather { .. } => true,
+        _ => is_elementwise(op) || op.opcode().traits().contains(Traits::REINDEXES),
+    };
+    fits && is_static(computation, id)
+}
+
+/// Whether a reshape only adds or drops dimensions of size 1: indices then need no division.
+fn adds_only_ones(computation: &Computation, id: InstructionId) -> bool {
+    let wide = |id: InstructionId| {
+        let array = computation[id].shape().as_array()?;
+        let sizes: Vec<i64> = array.sizes().into_iter().filter(|&size| size != 1).collect();
+        Some((array.element_type, sizes))
+    };
+    wide(id) == wide(computation[id].operands()[0])
+}
+
+/// Whether an instruction may be the root of a fusion. A reshape of memory is no work, so it is none.
+fn is_root(computation: &Computation, id: InstructionId) -> bool {
+    let is_static = |&id: &InstructionId| computation[id].shape().as_array().is_some_and(ArrayShape::is_static);
+    match computation[id].op() {
+        Op::Reduce { .. } => computation[id].operands().iter().all(is_static),
+        Op::Reshape {} | Op::Bitcast {} => false,
+        _ => is_inner(computation, id),
+    }
+}
+
+/// Whether an instruction only moves or makes data, so that doing it again costs no more than reading the result.
+fn is_cheap(computation: &Computation, id: InstructionId) -> bool {
+    let is_scalar = || computation[id].shape().as_array().is_some_and(|s| s.rank() == 0);
+    match computation[id].op() {
+        Op::Constant { .. } => is_scalar(),
+        Op::Broadcast { .. } | Op::Iota { .. } | Op::Slice { .. } => is_inner(computation, id),
+        Op::Reshape {} | Op::Bitcast {} => is_inner(computation, id),
+        _ => false,
+    }
+}

@@ -1,0 +1,44 @@
+//! Rules rooted at `dynamic-slice` and `dynamic-update-slice`.
+
+use super::graph::Graph;
+use super::{Root::Is, Rule};
+use hlo::{InstructionId, Op, Opcode, SliceDimension};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule { name: "dynamic-slice-at-constant", root: Is(Opcode::DynamicSlice), apply: dynamic_slice_at_constant },
+    Rule { name: "dynamic-slice-of-everything", root: Is(Opcode::DynamicSlice), apply: dynamic_slice_of_everything },
+    Rule {
+        name: "dynamic-update-slice-of-everything",
+        root: Is(Opcode::DynamicUpdateSlice),
+        apply: dynamic_update_slice_of_everything,
+    },
+];
+
+/// `dynamic-slice(x, constants...) => slice(x)`, starts clamped so that the slice lies within x. Exact for every input.
+fn dynamic_slice_at_constant(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let Op::DynamicSlice { dynamic_slice_sizes } = graph[id].op() else { return None };
+    let (&operand, starts) = graph[id].operands().split_first()?;
+    let sizes = graph.array(operand).sizes();
+    if starts.len() != sizes.len() {
+        return None;
+    }
+    let mut slice = Vec::with_capacity(sizes.len());
+    for ((&start, size), wanted) in starts.iter().zip(sizes).zip(dynamic_slice_sizes) {
+        // Beyond i64 is beyond every size.
+        let start = graph.splat(start)?.as_i64().unwrap_or(i64::MAX).clamp(0, size - wanted);
+        slice.push(SliceDimension { start, limit: start + wanted, stride: 1 });
+    }
+    Some(graph.replacement(id, Op::Slice { slice }, &[operand]))
+}
+
+/// `dynamic-slice(x, starts...) => x` if it takes all of x: starts are clamped to 0 then. Exact for every input.
+fn dynamic_slice_of_everything(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let operand = graph.operand(id);
+    (graph[operand].shape() == graph[id].shape()).then_some(operand)
+}
+
+/// `dynamic-update-slice(x, update, starts...) => update` if it covers all of x. Exact for every input.
+fn dynamic_update_slice_of_everything(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let update = *graph[id].operands().get(1)?;
+    (graph[update].shape() == graph[id].shape()).then_some(update)
+}

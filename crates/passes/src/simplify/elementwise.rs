@@ -1,0 +1,131 @@
+//! Rules rooted at any elementwise instruction.
+
+use super::graph::Graph;
+use super::{Root, Rule};
+use hlo::{InstructionId, Op, Traits};
+use shape::ArrayShape;
+
+pub(super) const RULES: &[Rule] = &[
+    Rule { name: "elementwise-of-broadcasts", root: Root::Elementwise, apply: elementwise_of_broadcasts },
+    Rule { name: "elementwise-of-reshapes", root: Root::Elementwise, apply: elementwise_of_reshapes },
+];
+
+/// `f(broadcast(x, d), broadcast(y, d)) => broadcast(f(x, y), d)`, where scalars may be broadcast beside; f then makes fewer
+/// elements. Only if x and y are scalars, or f is worth more than a pass over x. Exact for every input.
+fn elementwise_of_broadcasts(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let shared = shared_broadcast(graph, id)?;
+    let Op::Broadcast { dimensions } = graph[shared].op() else { return None };
+    let dimensions = dimensions.clone();
+    let small = graph.array(graph.operand(shared)).clone();
+    let pays = small.rank() == 0 || is_expensive(graph[id].op());
+    if !pays || small.element_count() >= graph.array(id).element_count() {
+        return None;
+    }
+    let operands = graph[id].operands().to_vec();
+    let mut narrowed = Vec::with_capacity(operands.len());
+    for operand in operands {
+        let source = graph.operand(operand);
+        let needs_broadcast = graph.array(source).rank() < small.rank();
+        narrowed.push(if needs_broadcast { filled_like(graph, id, source, &small) } else { source });
+    }
+    let shape = small.with_element_type(graph.array(id).element_type);
+    let op = graph[id].op().clone();
+    let result = graph.helper(id, op, shape, &narrowed);
+    Some(graph.replacement(id, Op::Broadcast { dimensions }, &[result]))
+}
+
+/// The broadcast whose dimensions all others share, if all operands are broadcasts; others may broadcast scalars.
+fn shared_broadcast(graph: &Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let operands = graph[id].operands();
+    let result = graph.array(id).sizes();
+    let source = |o: InstructionId| matches!(graph[o].op(), Op::Broadcast { .. }).then(|| graph.operand(o));
+    let mut widest = *operands.first()?;
+    for &operand in operands {
+        let rank = graph.array(source(operand)?).rank();
+        if graph.array(operand).sizes() != result {
+            return None;
+        }
+        if rank > graph.array(source(widest)?).rank() {
+            widest = operand;
+        }
+    }
+    let fits = |&o: &InstructionId| {
+        source(o).is_some_and(|s| graph.array(s).rank() == 0) || graph[o].op() == graph[widest].op()
+    };
+    operands.iter().all(fits).then_some(widest)
+}
+
+/// Whether an opcode takes many cycles for an element.
+fn is_expensive(op: &Op) -> bool {
+    !matches!(
+        op,
+        Op::Abs {}
+            | Op::Add {}
+            | Op::And {}
+            | Op::Ceil {}
+            | Op::Compare { .. }
+            | Op::Complex {}
+            | Op::Convert {}
+            | Op::Copy {}
+            | Op::Floor {}
+            | Op::Imag {}
+            | Op::IsFinite {}
+            | Op::Maximum {}
+            | Op::Minimum {}
+            | Op::Multiply {}
+            | Op::Negate {}
+            | Op::Not {}
+            | Op::Or {}
+            | Op::Real {}
+            | Op::Select {}
+            | Op::ShiftLeft {}
+            | Op::ShiftRightArithmetic {}
+            | Op::ShiftRightLogical {}
+            | Op::Subtract {}
+            | Op::Xor {}
+    )
+}
+
+/// A scalar in other dimensions.
+fn filled_like(graph: &mut Graph<'_>, id: InstructionId, scalar: InstructionId, like: &ArrayShape) -> InstructionId {
+    let shape = like.with_element_type(graph.array(scalar).element_type);
+    graph.helper(id, Op::Broadcast { dimensions: Vec::new() }, shape, &[scalar])
+}
+
+/// `f(reshape(x), reshape(y)) => reshape(f(x, y))`, where scalars may be broadcast beside, if x is computed by something
+/// that f can be fused with and nobody else reads the reshapes. Exact for every input.
+fn elementwise_of_reshapes(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let operands = graph[id].operands().to_vec();
+    let result = graph.array(id).clone();
+    let mut inner: Option<ArrayShape> = None;
+    let mut enables_fusion = false;
+    for &operand in &operands {
+        if graph.array(operand).sizes() != result.sizes() {
+            return None;
+        }
+        if graph.broadcast_of_scalar(operand).is_some() {
+            continue;
+        }
+        let Op::Reshape {} = graph[operand].op() else { return None };
+        let source = graph.operand(operand);
+        let shape = graph.array(source).clone();
+        if !graph.has_one_user(operand) || inner.as_ref().is_some_and(|i| i.sizes() != shape.sizes()) {
+            return None;
+        }
+        let traits = graph[source].opcode().traits();
+        enables_fusion |= matches!(graph[source].op(), Op::Dot { .. }) || traits.contains(Traits::ELEMENTWISE);
+        inner = Some(shape);
+    }
+    let inner = inner.filter(|_| enables_fusion)?;
+    let mut moved = Vec::with_capacity(operands.len());
+    for operand in operands {
+        moved.push(match graph.broadcast_of_scalar(operand) {
+            Some(scalar) if inner.rank() > 0 => filled_like(graph, id, scalar, &inner),
+            Some(scalar) => scalar,
+            None => graph.operand(operand),
+        });
+    }
+    let op = graph[id].op().clone();
+    let computed = graph.helper(id, op, inner.with_element_type(result.element_type), &moved);
+    Some(graph.replacement(id, Op::Reshape {}, &[computed]))
+}

@@ -1,0 +1,36 @@
+//! Rules rooted at `gather`.
+
+use super::graph::Graph;
+use super::{Root::Is, Rule};
+use hlo::{InstructionId, Op, Opcode, SliceDimension};
+use shape::ArrayShape;
+
+pub(super) const RULES: &[Rule] =
+    &[Rule { name: "gather-of-one-constant-slice", root: Is(Opcode::Gather), apply: gather_of_one_constant_slice }];
+
+/// `gather(x, constant index) => reshape(slice(x))` if it takes a single slice; the start is clamped so that the slice lies
+/// within x. Exact for every input.
+fn gather_of_one_constant_slice(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let Op::Gather { gather_dimension_numbers: numbers, slice_sizes, .. } = graph[id].op() else { return None };
+    let &[operand, indices] = graph[id].operands() else { return None };
+    let Op::Constant { literal } = graph[indices].op() else { return None };
+    let shape = graph.array(operand).clone();
+    let starts = literal.scalars().map(|scalar| scalar.as_i64().unwrap_or(i64::MAX));
+    let starts: Vec<i64> = starts.take(numbers.start_index_map.len() + 1).collect();
+    let is_single = starts.len() == numbers.start_index_map.len()
+        && numbers.operand_batching_dims.is_empty()
+        && numbers.offset_dims.is_sorted()
+        && slice_sizes.iter().product::<i64>() == graph.array(id).element_count();
+    if !is_single {
+        return None;
+    }
+    let mut slice: Vec<SliceDimension> =
+        slice_sizes.iter().map(|&limit| SliceDimension { start: 0, limit, stride: 1 }).collect();
+    for (&d, start) in numbers.start_index_map.iter().zip(starts) {
+        let start = start.clamp(0, shape.size(d) - slice_sizes[d]);
+        slice[d] = SliceDimension { start, limit: start + slice_sizes[d], stride: 1 };
+    }
+    let sliced = ArrayShape::new(shape.element_type, slice_sizes);
+    let slice = graph.helper(id, Op::Slice { slice }, sliced, &[operand]);
+    Some(graph.reshaped(id, slice))
+}
