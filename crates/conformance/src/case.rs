@@ -19,6 +19,8 @@ pub struct Metadata {
     pub ops: BTreeMap<String, u64>,
     /// Whether XLA took the graph; a case without is an extra.
     pub xla_ok: bool,
+    /// Whether the original compiles the graph with this config.
+    pub tfcompile_ok: bool,
     /// Whether values count, or only types and shapes.
     pub values: bool,
     /// For all floating-point values of the case.
@@ -128,6 +130,7 @@ fn parse_metadata(json: &Value) -> Option<Metadata> {
     Some(Metadata {
         ops: ops.collect::<Option<_>>()?,
         xla_ok: json["xla_ok"].as_bool()?,
+        tfcompile_ok: json["tfcompile_ok"].as_bool().unwrap_or(true),
         values: match json["compare"].as_str()? {
             "values" => true,
             "shape" => false,

@@ -34,7 +34,8 @@ pub(super) fn resolve(
         })?;
         let data_type = feed_type(&id, feed.r#type, node, signatures)?;
         let shape = feed_shape(&id, feed.shape.as_ref(), node)?;
-        let bytes = data_type.primitive_type().map_or(0, |t| t.byte_size() as i64);
+        let bytes =
+            data_type.primitive_type().ok_or_else(|| no_argument(&id, data_type, nodes))?.byte_size() as i64;
         if index::element_count(&shape).and_then(|count| count.checked_mul(bytes)).is_none() {
             return Err(Error::invalid(format!("feed '{}:{}' has 2^63 bytes or more", id.0, id.1)));
         }
@@ -76,13 +77,24 @@ fn feed_type(
             )));
         }
     };
-    match data_type.primitive_type() {
-        Some(_) => Ok(data_type),
-        None => Err(Error::unsupported(format!(
-            "feed '{}:{}' has type {data_type}, which cannot be an argument: feed tensors of numbers or bools",
-            id.0, id.1
-        ))),
-    }
+    Ok(data_type)
+}
+
+/// A feed of strings, resources and the like; those who read it cannot be compiled either, so they are named.
+fn no_argument(id: &FedOutput, data_type: DataType, nodes: &[NodeDef]) -> Error {
+    let names_feed = |input: &String| match input.split_once(':') {
+        Some((node, output)) => node == id.0 && output.parse() == Ok(id.1),
+        None => *input == id.0 && id.1 == 0,
+    };
+    let readers = nodes.iter().filter(|node| node.input.iter().any(names_feed));
+    let readers: Vec<String> = readers.take(3).map(|n| format!("node '{}' (op {})", n.name, n.op)).collect();
+    let read_by =
+        if readers.is_empty() { String::new() } else { format!(", read by {}", readers.join(", ")) };
+    Error::unsupported(format!(
+        "feed '{}:{}' has type {data_type}{read_by}, which cannot be an argument: feed tensors of numbers or bools, \
+         behind what reads it",
+        id.0, id.1
+    ))
 }
 
 fn graph_type(id: &FedOutput, node: &NodeDef, signatures: &Signatures<'_>) -> Result<DataType> {
