@@ -23,32 +23,29 @@ const DOUBLE: &[f64] = &[
 
 /// `x = n ln 2 + r + tail`.
 struct Reduced<'s> {
-    /// `n` plus twice the exponent's bias, as an integer.
-    biased: Lanes<'s>,
+    /// An integer whose low bits are those of `n` plus some number; shifted to the exponent's place only they are left.
+    shifted: Lanes<'s>,
     r: Lanes<'s>,
-    /// What `r` lost to rounding.
+    /// What `r` lost to rounding, in `F64`.
     tail: Lanes<'s>,
 }
 
-/// `|x|` is below `2^10`, or NaN.
-fn reduce(x: Lanes<'_>) -> Reduced<'_> {
+/// `|x|` is below `2^10`, or NaN. To `n` in `shifted` a small number is added.
+fn reduce(x: Lanes<'_>, added: i64) -> Reduced<'_> {
     let single = x.is_single();
     // Adding 1.5 times the weight of the lowest bit rounds to an integer, and leaves it in the low bits.
-    let shifter = if single { 1.5 * 2f64.powi(23) } else { 1.5 * 2f64.powi(52) };
-    // The high part of ln 2 has so few bits that its products with n are exact (Cephes, FreeBSD's msun).
-    let (ln2_high, ln2_low) = if single {
-        (0.693359375, -2.12194440054690583e-4)
-    } else {
-        (6.93147180369123816490e-01, 1.90821492927058770002e-10)
-    };
+    let shifter = 1.5 * 2f64.powi(mantissa_bits(x) as i32) + added as f64;
     let shifted = x.mul_add(std::f64::consts::LOG2_E, shifter);
     let n = shifted - shifter;
-    let high = x - n * ln2_high;
-    let low = n * ln2_low;
+    // The high part of ln 2 has so few bits that its products with n are exact (Cephes, FreeBSD's msun).
+    if single {
+        let r = n.mul_add(2.12194440054690583e-4, n.mul_add(-0.693359375, x));
+        return Reduced { shifted: shifted.bits(), r, tail: x };
+    }
+    let high = x - n * 6.93147180369123816490e-01;
+    let low = n * 1.90821492927058770002e-10;
     let r = high - low;
-    let of_shifter = if single { i64::from((shifter as f32).to_bits()) } else { shifter.to_bits() as i64 };
-    let biased = shifted.bits() + (2 * bias(x) - of_shifter);
-    Reduced { biased, r, tail: (high - r) - low }
+    Reduced { shifted: shifted.bits(), r, tail: (high - r) - low }
 }
 
 fn bias(x: Lanes<'_>) -> i64 {
@@ -59,14 +56,6 @@ fn mantissa_bits(x: Lanes<'_>) -> i64 {
     if x.is_single() { 23 } else { 52 }
 }
 
-/// `2^n` of `n` plus twice the bias, as two factors that are normal numbers each. Rounds once, also to subnormals.
-fn factors<'s>(x: Lanes<'s>, biased: Lanes<'s>) -> (Lanes<'s>, Lanes<'s>) {
-    let half = biased.shr(1);
-    let rest = biased - half;
-    let bits = mantissa_bits(x);
-    (half.shl(bits).from_bits(), rest.shl(bits).from_bits())
-}
-
 /// Beyond these the result is infinite, or 0.
 fn clamp(x: Lanes<'_>) -> Lanes<'_> {
     let (least, most) = if x.is_single() { (-104.0, 89.0) } else { (-746.0, 711.0) };
@@ -75,7 +64,8 @@ fn clamp(x: Lanes<'_>) -> Lanes<'_> {
 
 /// `2^power exp(x + tail)`, for a tail below `2^-20`.
 fn scaled_exp<'s>(x: Lanes<'s>, tail: Option<Lanes<'s>>, power: i64) -> Lanes<'s> {
-    let Reduced { biased, r, tail: lost } = reduce(clamp(x));
+    // Twice the bias, for two factors that are normal numbers each; their product rounds once, also to subnormals.
+    let Reduced { shifted, r, tail: lost } = reduce(clamp(x), 2 * bias(x) + power);
     let value = if x.is_single() {
         r.polynomial(SINGLE).mul_add(r, 1.0).mul_add(r, 1.0)
     } else {
@@ -86,9 +76,9 @@ fn scaled_exp<'s>(x: Lanes<'s>, tail: Option<Lanes<'s>>, power: i64) -> Lanes<'s
         }
         1.0 + (r + higher)
     };
-    let biased = if power == 0 { biased } else { biased + power };
-    let (first, second) = factors(x, biased);
-    value * first * second
+    let half = shifted.shr(1i64);
+    let factor = |exponent: Lanes<'s>| exponent.shl(mantissa_bits(x)).from_bits();
+    value * factor(half) * factor(shifted - half)
 }
 
 /// `e^x`.
@@ -98,9 +88,9 @@ pub(super) fn exp(x: Lanes<'_>) -> Lanes<'_> {
 
 /// `e^x` of `F32` where the result is a normal number.
 pub(super) fn exp_within(x: Lanes<'_>) -> Lanes<'_> {
-    let Reduced { biased, r, .. } = reduce(x);
+    let Reduced { shifted, r, .. } = reduce(x, bias(x));
     let value = r.polynomial(SINGLE).mul_add(r, 1.0).mul_add(r, 1.0);
-    value * (biased - bias(x)).shl(mantissa_bits(x)).from_bits()
+    value * shifted.shl(mantissa_bits(x)).from_bits()
 }
 
 /// `e^(x + tail)` of `F64`, for a tail of at most half a unit in the last place of `x`.
@@ -110,10 +100,10 @@ pub(super) fn exp_of_sum<'s>(x: Lanes<'s>, tail: Lanes<'s>) -> Lanes<'s> {
 
 /// `e^x - 1` of `F64` for `x` within the range where it is finite; tiny `x` lose their sign and lowest bit.
 fn exp_minus_one_within(x: Lanes<'_>) -> Lanes<'_> {
-    let Reduced { biased, r, tail } = reduce(x);
-    let q = r.polynomial(DOUBLE);
     // Half the result, (2^(n-1) - 1/2) + 2^(n-1) (r + r^2 Q): 2^(n-1) is a normal number always.
-    let half = (biased - (bias(x) + 1)).shl(mantissa_bits(x)).from_bits();
+    let Reduced { shifted, r, tail } = reduce(x, bias(x) - 1);
+    let q = r.polynomial(DOUBLE);
+    let half = shifted.shl(mantissa_bits(x)).from_bits();
     let integral = half - 0.5;
     let sum = quick_two_sum(integral, half * r);
     let doubled = sum.high + half.mul_add((r * r).mul_add(q, tail), sum.low);

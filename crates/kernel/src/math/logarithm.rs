@@ -38,26 +38,36 @@ pub(super) struct Split<'s> {
     pub(super) f: Lanes<'s>,
 }
 
-/// Splits a positive number, subnormal ones too. Whatever comes of others.
+/// Splits a positive finite number, a subnormal one too. Whatever comes of others.
 pub(super) fn split(x: Lanes<'_>) -> Split<'_> {
+    let is_subnormal = x.below(least_normal(x));
+    let scale_bits = mantissa_bits(x) + 1;
+    let Split { k, f } = split_normal(is_subnormal.choose(x * 2f64.powi(scale_bits as i32), x));
+    Split { k: k - is_subnormal.choose(x.number(scale_bits as f64), 0.0), f }
+}
+
+/// Splits a positive normal number.
+fn split_normal(x: Lanes<'_>) -> Split<'_> {
     let single = x.is_single();
-    let (least_normal, scale_bits, mantissa_bits) =
-        if single { (f64::from(f32::MIN_POSITIVE), 23, 23) } else { (f64::MIN_POSITIVE, 54, 52) };
-    let is_subnormal = x.below(least_normal);
-    let scaled = x * 2f64.powi(scale_bits);
-    let bits = is_subnormal.choose(scaled, x).bits();
+    let mantissa_bits = mantissa_bits(x);
     // The bits of 1 and of sqrt(1/2): their difference moves the exponent's step from powers of 2 to sqrt(2) of them.
     let (one, root) = if single { (0x3F80_0000, 0x3F35_04F3) } else { (0x3FF0 << 48, 0x3FE6_A09E_667F_3BCD) };
-    let moved = bits + (one - root);
+    let moved = x.bits() + (one - root);
     let m = ((moved & ((1i64 << mantissa_bits) - 1)) + root).from_bits();
     // The exponent below the bits of 2^mantissa_bits is that float plus the exponent.
     let integral = 2f64.powi(mantissa_bits as i32);
     let base = if single { i64::from((integral as f32).to_bits()) } else { integral.to_bits() as i64 };
-    let biased = (moved.shr(mantissa_bits) | base).from_bits();
     let bias = if single { 127.0 } else { 1023.0 };
-    let offset = integral + bias;
-    let k = biased - is_subnormal.choose(x.number(offset + f64::from(scale_bits)), offset);
+    let k = (moved.shr(mantissa_bits) | base).from_bits() - (integral + bias);
     Split { k, f: m - 1.0 }
+}
+
+fn mantissa_bits(x: Lanes<'_>) -> i64 {
+    if x.is_single() { 23 } else { 52 }
+}
+
+fn least_normal(x: Lanes<'_>) -> f64 {
+    if x.is_single() { f64::from(f32::MIN_POSITIVE) } else { f64::MIN_POSITIVE }
 }
 
 /// `k ln 2 + log(1 + f) + c` of `F64`, for a small correction `c`.
@@ -71,15 +81,13 @@ fn sum_of_split<'s>(k: Lanes<'s>, f: Lanes<'s>, c: Option<Lanes<'s>>) -> Lanes<'
     k * LN2_HIGH - ((half_square - (s * (half_square + r) + low)) - f)
 }
 
-/// The logarithm of positive finite numbers.
-fn finite_log(x: Lanes<'_>) -> Lanes<'_> {
-    let Split { k, f } = split(x);
-    if !x.is_single() {
+/// The logarithm of a number that is split.
+fn log_of_split<'s>(Split { k, f }: Split<'s>) -> Lanes<'s> {
+    if !k.is_single() {
         return sum_of_split(k, f, None);
     }
     let square = f * f;
-    let cube = square * f;
-    let low = cube.mul_add(f.polynomial(SINGLE), k * -2.12194440054690583e-4);
+    let low = (square * f).mul_add(f.polynomial(SINGLE), k * -2.12194440054690583e-4);
     let low = square.mul_add(-0.5, low);
     k.mul_add(0.693359375, f + low)
 }
@@ -93,7 +101,14 @@ fn with_limits<'s>(argument: Lanes<'s>, value: Lanes<'s>) -> Lanes<'s> {
 
 /// The natural logarithm.
 pub(super) fn log(x: Lanes<'_>) -> Lanes<'_> {
-    with_limits(x, finite_log(x))
+    let value = log_of_split(split_normal(x));
+    let is_normal = x.at_least(least_normal(x)) & x.below(f64::INFINITY);
+    // Zero, negative, subnormal, infinite or NaN lanes are rare.
+    (!is_normal).any().if_else(
+        &[x, value],
+        |values| vec![with_limits(values[0], log_of_split(split(values[0])))],
+        |values| vec![values[1]],
+    )[0]
 }
 
 /// `log(1 + x)` of `F64`.
