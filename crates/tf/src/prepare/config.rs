@@ -80,8 +80,11 @@ fn check_id(id: &FedOutput, what: &str, number: usize) -> Result<()> {
     Ok(())
 }
 
-/// The names given to feeds, fetches or variables: C++ identifiers, unique, and with `n` there is no `n_data`, because
-/// the accessor `n_data()` belongs to `n`.
+/// The names given to feeds, fetches or variables: unique, and with `n` there is no `n_data`, because the accessor
+/// `n_data()` belongs to `n`.
+///
+/// Names of feeds and fetches are C++ identifiers, or what a node or tensor is called (with `/` and `:`), which the header
+/// mangles; anything else is taken for a slip. Variables may have any name, as their nodes have.
 struct Names<'a> {
     what: &'static str,
     names: BTreeSet<&'a str>,
@@ -97,16 +100,19 @@ impl<'a> Names<'a> {
         if name.is_empty() {
             return Ok(());
         }
-        let complaint = if name.starts_with(|c: char| c.is_ascii_digit()) {
+        let is_legal = |c: char| c.is_ascii_alphanumeric() || "_/:".contains(c);
+        let complaint = if what == "variable" {
+            None
+        } else if name.starts_with(|c: char| c.is_ascii_digit()) {
             Some("illegal leading char")
-        } else if name.bytes().any(|c| !c.is_ascii_alphanumeric() && c != b'_') {
+        } else if !name.chars().all(is_legal) {
             Some("illegal char")
         } else {
             None
         };
         if let Some(complaint) = complaint {
             return Err(Error::invalid(format!(
-                "{complaint}: {what} name: '{name}', given to '{id}', must match [_A-Za-z][_A-Za-z0-9]*"
+                "{complaint}: {what} name: '{name}', given to '{id}', must match [_A-Za-z][_A-Za-z0-9]* (or be the name of a node or tensor)"
             )));
         }
         if !self.names.insert(name) {
