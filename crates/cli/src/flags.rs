@@ -166,10 +166,17 @@ pub(crate) fn message(error: &clap::Error) -> String {
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let words: Vec<&str> = text.split("\n\nUsage:").next().unwrap_or(text).split_whitespace().collect();
     let sentence = words.join(" ");
-    match error.kind() {
-        ErrorKind::InvalidSubcommand => format!(
-            "{sentence}. This command does not take any arguments other than flags and the commands freeze and headers. See --help."
+    // A word that is no flag is taken for a command, which stands alone.
+    let left_over = match error.kind() {
+        ErrorKind::InvalidSubcommand => true,
+        ErrorKind::ArgumentConflict => sentence.starts_with("the subcommand '"),
+        _ => false,
+    };
+    match sentence.split('\'').nth(1).filter(|_| left_over) {
+        Some(word) => format!(
+            "'{word}' is neither a flag nor the command freeze or headers, which stand alone and first. This command \
+             does not take any arguments other than flags. See --help."
         ),
-        _ => format!("{sentence}. See --help."),
+        None => format!("{sentence}. See --help."),
     }
 }

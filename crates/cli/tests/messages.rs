@@ -98,7 +98,7 @@ fn a_wrong_field_of_the_config_is_named_with_its_place() {
     let place = Place::new();
     std::fs::write(place.path().join("bad.pbtxt"), "feed { bogus: 1 }\n").expect("writable");
     let message = place.refuse(&["--config=bad.pbtxt"]);
-    assert!(message.contains("1:8"), "{message}");
+    assert!(message.contains("1:13"), "{message}");
     assert!(message.contains("\"tensorflow.tf2xla.Feed\" has no field named \"bogus\""), "{message}");
 }
 
