@@ -39,15 +39,19 @@ pub fn argument(random: &mut Random, shape: &Shape) -> Literal {
             let scalars: Vec<Scalar> = (0..count).map(|_| scalar(random, array.element_type)).collect();
             Literal::from_scalars(array, scalars)
         }
-        Shape::Tuple(elements) => Literal::Tuple(elements.iter().map(|shape| argument(random, shape)).collect()),
+        Shape::Tuple(elements) => {
+            Literal::Tuple(elements.iter().map(|shape| argument(random, shape)).collect())
+        }
         Shape::Token => Literal::Tuple(Vec::new()),
     }
 }
 
 /// A random number of a type.
 pub fn scalar(random: &mut Random, element_type: PrimitiveType) -> Scalar {
-    const FLOATS: &[f64] = &[0.0, -0.0, 1.0, -1.0, 2.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-40, 3e38];
-    const INTEGERS: &[i64] = &[0, 1, -1, 2, 3, i64::MIN, i64::MAX, i32::MIN as i64, i32::MAX as i64, 127, -128, 255];
+    const FLOATS: &[f64] =
+        &[0.0, -0.0, 1.0, -1.0, 2.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-40, 3e38];
+    const INTEGERS: &[i64] =
+        &[0, 1, -1, 2, 3, i64::MIN, i64::MAX, i32::MIN as i64, i32::MAX as i64, 127, -128, 255];
     let mut float = || match random.below(3) {
         0 => random.choose(FLOATS),
         _ => (random.below(2001) as f64 - 1000.0) / 64.0,
@@ -107,7 +111,9 @@ mod tests {
     #[test]
     fn a_module_that_computes_something_else_is_found() {
         let module = |op: &str| {
-            let text = format!("HloModule m\nENTRY main {{\n  x = f32[7] parameter(0)\n  ROOT y = f32[7] {op}(x)\n}}\n");
+            let text = format!(
+                "HloModule m\nENTRY main {{\n  x = f32[7] parameter(0)\n  ROOT y = f32[7] {op}(x)\n}}\n"
+            );
             hlo::parse(&text).expect("a valid text")
         };
         assert!(same_answers(&module("negate"), &module("abs"), 1).is_err());

@@ -6,12 +6,12 @@
 
 use crate::generate::Random;
 use crate::oracle;
+use PrimitiveType::*;
 use hlo::{
-    ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, DotDimensionNumbers, GatherDimensionNumbers,
-    InstructionId, Module, Op, PaddingConfig, PaddingDimension, SliceDimension,
+    ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, DotDimensionNumbers,
+    GatherDimensionNumbers, InstructionId, Module, Op, PaddingConfig, PaddingDimension, SliceDimension,
 };
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
-use PrimitiveType::*;
 
 const TYPES: &[PrimitiveType] = &[F32, F32, F32, S32, S32, Pred, F64, Bf16, U8, S64, F16];
 const SIZES: &[i64] = &[1, 2, 3, 3, 4, 0];
@@ -25,7 +25,8 @@ pub fn program(seed: u64, size: usize) -> Module {
     }
     let mut module = Module::new(format!("program_{seed}"));
     let parameters: Vec<Shape> = (0..1 + random.below(4)).map(|_| random_shape(&mut random)).collect();
-    let writer = Writer { random, module: &mut module, builder: ComputationBuilder::new("main"), arrays: Vec::new() };
+    let writer =
+        Writer { random, module: &mut module, builder: ComputationBuilder::new("main"), arrays: Vec::new() };
     let computation = writer.write(&parameters, size, 2, None);
     let entry = module.add_computation(computation);
     module.set_entry(entry);
@@ -49,7 +50,13 @@ struct Writer<'m> {
 
 impl Writer<'_> {
     /// Writes `size` instructions. The result is a tuple of the newest values, or of one of the wanted shape.
-    fn write(mut self, parameters: &[Shape], size: usize, depth: usize, wanted: Option<&Shape>) -> hlo::Computation {
+    fn write(
+        mut self,
+        parameters: &[Shape],
+        size: usize,
+        depth: usize,
+        wanted: Option<&Shape>,
+    ) -> hlo::Computation {
         for (number, shape) in parameters.iter().enumerate() {
             let id = self.builder.parameter(&format!("p{number}"), shape.clone());
             self.arrays.push(id);
@@ -72,7 +79,11 @@ impl Writer<'_> {
     /// Mostly one of the newest values.
     fn any(&mut self) -> InstructionId {
         let count = self.arrays.len();
-        let back = if self.random.below(3) == 0 { self.random.below(count) } else { self.random.below(count.min(5)) };
+        let back = if self.random.below(3) == 0 {
+            self.random.below(count)
+        } else {
+            self.random.below(count.min(5))
+        };
         self.arrays[count - 1 - back]
     }
 
@@ -102,7 +113,9 @@ impl Writer<'_> {
         let neutral = match (self.random.below(6), element_type) {
             (0, t) if t.is_floating_point() => Scalar::Float(self.random.choose(&[0.0, -0.0])),
             (1, t) if t.is_floating_point() => Scalar::Float(self.random.choose(&[1.0, 2.0, 4.0, 0.125])),
-            (2, t) if t.is_floating_point() => Scalar::Float(self.random.choose(&[f64::NEG_INFINITY, f64::INFINITY])),
+            (2, t) if t.is_floating_point() => {
+                Scalar::Float(self.random.choose(&[f64::NEG_INFINITY, f64::INFINITY]))
+            }
             (0 | 1, t) if t.is_signed_integer() => Scalar::Signed(self.random.choose(&[0, 1, 2])),
             (0 | 1, t) if t.is_unsigned_integer() => Scalar::Unsigned(self.random.choose(&[0, 1, 2, 255])),
             _ => oracle::scalar(&mut self.random, element_type),
@@ -113,8 +126,12 @@ impl Writer<'_> {
 
     /// A value of this shape: an old one, a constant, or the broadcast of a scalar.
     fn like(&mut self, wanted: &ArrayShape) -> InstructionId {
-        let fits: Vec<InstructionId> =
-            self.arrays.iter().copied().filter(|&id| self.builder.shape(id).as_array() == Some(wanted)).collect();
+        let fits: Vec<InstructionId> = self
+            .arrays
+            .iter()
+            .copied()
+            .filter(|&id| self.builder.shape(id).as_array() == Some(wanted))
+            .collect();
         if !fits.is_empty() && self.random.below(3) > 0 {
             return self.random.choose(&fits);
         }
@@ -122,9 +139,14 @@ impl Writer<'_> {
             let literal = oracle::argument(&mut self.random, &wanted.clone().into());
             return self.builder.constant(literal);
         }
-        let scalars: Vec<InstructionId> = self.arrays.iter().copied().filter(|&id| {
-            self.builder.shape(id).as_array() == Some(&ArrayShape::new(wanted.element_type, &[]))
-        }).collect();
+        let scalars: Vec<InstructionId> = self
+            .arrays
+            .iter()
+            .copied()
+            .filter(|&id| {
+                self.builder.shape(id).as_array() == Some(&ArrayShape::new(wanted.element_type, &[]))
+            })
+            .collect();
         let scalar = match self.random.below(3) {
             0 if !scalars.is_empty() => self.random.choose(&scalars),
             _ => self.constant(wanted.element_type),
@@ -133,12 +155,22 @@ impl Writer<'_> {
             return scalar;
         }
         let op = Op::Broadcast { dimensions: Vec::new() };
-        self.builder.op_with_shape(self.module, wanted.clone().into(), op, &[scalar]).expect("a scalar fits everywhere")
+        self.builder
+            .op_with_shape(self.module, wanted.clone().into(), op, &[scalar])
+            .expect("a scalar fits everywhere")
+    }
+
+    /// A constant whose elements are equal.
+    fn splat(&mut self, shape: &ArrayShape) -> InstructionId {
+        let scalar = oracle::scalar(&mut self.random, shape.element_type);
+        let scalars = (0..shape.element_count()).map(|_| scalar);
+        self.builder.constant(Literal::from_scalars(shape.clone(), scalars))
     }
 
     fn region(&mut self, element_type: PrimitiveType) -> ComputationId {
         let pred = [Op::And {}, Op::Or {}];
-        let others = [Op::Add {}, Op::Add {}, Op::Maximum {}, Op::Minimum {}, Op::Multiply {}, Op::Subtract {}];
+        let others =
+            [Op::Add {}, Op::Add {}, Op::Maximum {}, Op::Minimum {}, Op::Multiply {}, Op::Subtract {}];
         let ops: &[Op] = if element_type == Pred { &pred } else { &others };
         let op = ops[self.random.below(ops.len())].clone();
         let mut builder = ComputationBuilder::new("region");
@@ -203,11 +235,14 @@ impl Writer<'_> {
             Op::Minimum {},
             Op::And {},
             Op::Or {},
+            Op::Power {},
             Op::Compare { direction, comparison_type: ComparisonType::Default },
         ];
         let op = ops[self.random.below(ops.len())].clone();
         let is_logical = matches!(op, Op::And {} | Op::Or {});
-        if is_logical && array.element_type.is_floating_point() {
+        // The power of doubles is accurate to a unit in the last place only, the product that replaces it is exact.
+        let is_inexact = matches!(op, Op::Power {}) && array.element_type == F64;
+        if is_inexact || (is_logical && array.element_type.is_floating_point()) {
             return None;
         }
         self.add(op, &operands)
@@ -215,10 +250,22 @@ impl Writer<'_> {
 
     fn unary(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         if matches!(array.element_type, Pred) || array.element_type.is_integer() {
-            let op = if self.random.below(2) == 0 || array.element_type == Pred { Op::Not {} } else { Op::Negate {} };
+            let op = if self.random.below(2) == 0 || array.element_type == Pred {
+                Op::Not {}
+            } else {
+                Op::Negate {}
+            };
             return self.add(op, &[x]);
         }
-        let ops = [Op::Negate {}, Op::Negate {}, Op::Abs {}, Op::Floor {}, Op::Exp {}, Op::Copy {}, Op::IsFinite {}];
+        let ops = [
+            Op::Negate {},
+            Op::Negate {},
+            Op::Abs {},
+            Op::Floor {},
+            Op::Exp {},
+            Op::Copy {},
+            Op::IsFinite {},
+        ];
         let op = ops[self.random.below(ops.len())].clone();
         self.add(op, &[x])
     }
@@ -239,6 +286,10 @@ impl Writer<'_> {
     }
 
     fn broadcast(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let x = match self.random.below(8) {
+            0 if array.element_count() > 0 => self.splat(array),
+            _ => x,
+        };
         let mut sizes = array.sizes();
         let mut dimensions: Vec<usize> = (0..sizes.len()).collect();
         for _ in 0..1 + self.random.below(2) {
@@ -321,7 +372,8 @@ impl Writer<'_> {
         let contracting = self.random.below(array.rank());
         let y = self.any();
         let other = self.array(y);
-        let fits = |d: &usize| other.element_type == array.element_type && other.size(*d) == array.size(contracting);
+        let fits =
+            |d: &usize| other.element_type == array.element_type && other.size(*d) == array.size(contracting);
         let (y, rhs) = match (0..other.rank()).find(fits) {
             Some(d) => (y, d),
             None => (x, contracting),
@@ -346,7 +398,8 @@ impl Writer<'_> {
     }
 
     fn dynamic_slice(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
-        let sizes: Vec<i64> = array.sizes().iter().map(|&s| self.random.below(s as usize + 1) as i64).collect();
+        let sizes: Vec<i64> =
+            array.sizes().iter().map(|&s| self.random.below(s as usize + 1) as i64).collect();
         let mut operands = vec![x];
         operands.extend((0..array.rank()).map(|_| self.like(&ArrayShape::new(S32, &[]))));
         let slice = self.add(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &operands)?;

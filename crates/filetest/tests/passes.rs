@@ -32,7 +32,8 @@ fn check(program: &Module, seed: u64) -> Result<(), String> {
         let pass = passes::by_name(name).expect("a pass of that name");
         let mut module = program.clone();
         oracle::run_pass(&*pass, &mut module)?;
-        oracle::same_answers(program, &module, seed).map_err(|why| format!("{name} alone: {why}\n{module}"))?;
+        oracle::same_answers(program, &module, seed)
+            .map_err(|why| format!("{name} alone: {why}\n{module}"))?;
     }
     let mut module = program.clone();
     for &name in PASSES {

@@ -44,7 +44,8 @@ impl Pass for ConstantFolding {
                     .collect();
                 let operands: Vec<&Literal> = operands.iter().collect();
                 // What the evaluator cannot do stays as it is; the code generator says if it cannot either.
-                let Ok(literal) = evaluator::evaluate_instruction(module, current.op(), current.shape(), &operands)
+                let Ok(literal) =
+                    evaluator::evaluate_instruction(module, current.op(), current.shape(), &operands)
                 else {
                     continue;
                 };
@@ -123,8 +124,13 @@ impl ConstantFolding {
             Op::Constant { literal } => Some(literal.clone()),
             Op::Broadcast { .. } => {
                 let shape = computation[id].shape().as_array()?;
-                let Op::Constant { literal } = computation[computation[id].operands()[0]].op() else { return None };
-                if literal.array_shape().rank() != 0 || shape.byte_size() > self.max_bytes || !shape.is_static() {
+                let Op::Constant { literal } = computation[computation[id].operands()[0]].op() else {
+                    return None;
+                };
+                if literal.array_shape().rank() != 0
+                    || shape.byte_size() > self.max_bytes
+                    || !shape.is_static()
+                {
                     return None;
                 }
                 let bytes = literal.bytes().repeat(shape.element_count() as usize);

@@ -36,7 +36,9 @@ impl Pass for ConditionalSimplifier {
 /// The branch that a constant selects: 0 for true and 1 for false, or the index, the last branch if out of range.
 fn known_branch(computation: &Computation, instruction: InstructionId) -> Option<usize> {
     let Op::Conditional { branch_computations } = computation[instruction].op() else { return None };
-    let Op::Constant { literal } = computation[computation[instruction].operands()[0]].op() else { return None };
+    let Op::Constant { literal } = computation[computation[instruction].operands()[0]].op() else {
+        return None;
+    };
     match literal.scalar_at(0) {
         shape::Scalar::Pred(value) => Some(usize::from(!value)),
         other => {

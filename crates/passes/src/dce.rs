@@ -33,9 +33,8 @@ pub(crate) fn sweep(computation: &mut Computation) -> bool {
     while let Some(id) = unused.pop() {
         let operands: BTreeSet<InstructionId> = computation[id].operands().iter().copied().collect();
         computation.remove(id);
-        let is_unused = |operand: &InstructionId| {
-            !live.contains(operand) && computation[*operand].users().is_empty()
-        };
+        let is_unused =
+            |operand: &InstructionId| !live.contains(operand) && computation[*operand].users().is_empty();
         unused.extend(operands.into_iter().filter(is_unused));
     }
     !dead.is_empty()

@@ -82,7 +82,9 @@ fn executed_computations(module: &Module) -> Vec<ComputationId> {
         next += 1;
         for (_, instruction) in module[id].instructions() {
             let called = match instruction.op() {
-                Op::Conditional { .. } | Op::While { .. } | Op::Call { .. } => instruction.op().called_computations(),
+                Op::Conditional { .. } | Op::While { .. } | Op::Call { .. } => {
+                    instruction.op().called_computations()
+                }
                 _ => continue,
             };
             for callee in called {

@@ -22,7 +22,8 @@ impl Fused {
         let mut copies = BTreeMap::new();
         for (number, &operand) in body.operands.iter().enumerate() {
             let (shape, metadata) = (caller[operand].shape().clone(), OpMetadata::default());
-            let parameter = fused.add(&format!("param_{number}"), Op::Parameter { number }, shape, &[], metadata);
+            let parameter =
+                fused.add(&format!("param_{number}"), Op::Parameter { number }, shape, &[], metadata);
             copies.insert(operand, parameter);
         }
         let root_copy = copy(caller, root, &mut fused, &mut copies);

@@ -203,7 +203,8 @@ fn is_elementwise(op: &Op) -> bool {
 
 /// Whether an instruction makes and reads arrays of known sizes only.
 fn is_static(computation: &Computation, id: InstructionId) -> bool {
-    let is_static = |id: &InstructionId| computation[*id].shape().as_array().is_some_and(ArrayShape::is_static);
+    let is_static =
+        |id: &InstructionId| computation[*id].shape().as_array().is_some_and(ArrayShape::is_static);
     is_static(&id) && computation[id].operands().iter().all(is_static)
 }
 
@@ -231,7 +232,8 @@ fn adds_only_ones(computation: &Computation, id: InstructionId) -> bool {
 
 /// Whether an instruction may be the root of a fusion. A reshape of memory is no work, so it is none.
 fn is_root(computation: &Computation, id: InstructionId) -> bool {
-    let is_static = |&id: &InstructionId| computation[id].shape().as_array().is_some_and(ArrayShape::is_static);
+    let is_static =
+        |&id: &InstructionId| computation[id].shape().as_array().is_some_and(ArrayShape::is_static);
     match computation[id].op() {
         Op::Reduce { .. } => computation[id].operands().iter().all(is_static),
         Op::Reshape {} | Op::Bitcast {} => false,

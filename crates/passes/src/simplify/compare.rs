@@ -7,7 +7,11 @@ use shape::{PrimitiveType, Scalar};
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "compare-of-itself", root: Is(Opcode::Compare), apply: compare_of_itself },
-    Rule { name: "compare-of-pred-and-constant", root: Is(Opcode::Compare), apply: compare_of_pred_and_constant },
+    Rule {
+        name: "compare-of-pred-and-constant",
+        root: Is(Opcode::Compare),
+        apply: compare_of_pred_and_constant,
+    },
 ];
 
 /// `compare(x, x) => true` for EQ, GE and LE, `=> false` for NE, GT and LT, for integers and `pred`. Exact for every input.

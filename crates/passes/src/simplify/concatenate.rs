@@ -8,9 +8,17 @@ use shape::ArrayShape;
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "concatenate-of-one", root: Is(Opcode::Concatenate), apply: concatenate_of_one },
     Rule { name: "concatenate-of-nothing", root: Is(Opcode::Concatenate), apply: concatenate_of_nothing },
-    Rule { name: "concatenate-of-concatenate", root: Is(Opcode::Concatenate), apply: concatenate_of_concatenate },
+    Rule {
+        name: "concatenate-of-concatenate",
+        root: Is(Opcode::Concatenate),
+        apply: concatenate_of_concatenate,
+    },
     Rule { name: "concatenate-of-slices", root: Is(Opcode::Concatenate), apply: concatenate_of_slices },
-    Rule { name: "concatenate-of-broadcasts", root: Is(Opcode::Concatenate), apply: concatenate_of_broadcasts },
+    Rule {
+        name: "concatenate-of-broadcasts",
+        root: Is(Opcode::Concatenate),
+        apply: concatenate_of_broadcasts,
+    },
 ];
 
 /// `concatenate(x) => x`. Exact for every input.
@@ -38,7 +46,8 @@ fn concatenate_of_concatenate(graph: &mut Graph<'_>, id: InstructionId) -> Optio
     let mut flat = Vec::new();
     let mut changed = false;
     for &operand in graph[id].operands() {
-        let is_inner = matches!(*graph[operand].op(), Op::Concatenate { dimension: inner } if inner == dimension);
+        let is_inner =
+            matches!(*graph[operand].op(), Op::Concatenate { dimension: inner } if inner == dimension);
         let reads = graph[id].operands().iter().filter(|&&o| o == operand).count();
         if is_inner && reads == 1 && graph.has_one_user(operand) {
             flat.extend(graph[operand].operands());

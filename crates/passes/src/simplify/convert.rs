@@ -83,13 +83,37 @@ mod tests {
 
     #[test]
     fn a_type_holds_another_if_no_value_is_rounded() {
-        for (wide, narrow) in
-            [(F32, Bf16), (F32, F16), (F16, F8e5m2), (F64, S32), (F32, S16), (F32, U16), (Bf16, S8), (S32, U16), (S64, Pred), (F16, Pred), (F8e5m2, U2)]
-        {
+        for (wide, narrow) in [
+            (F32, Bf16),
+            (F32, F16),
+            (F16, F8e5m2),
+            (F64, S32),
+            (F32, S16),
+            (F32, U16),
+            (Bf16, S8),
+            (S32, U16),
+            (S64, Pred),
+            (F16, Pred),
+            (F8e5m2, U2),
+        ] {
             assert!(holds(wide, narrow), "{wide} holds {narrow}");
         }
         for (wide, narrow) in [
-            (F16, Bf16), (Bf16, F16), (F32, S32), (F64, S64), (F16, U16), (F16, S16), (S32, U32), (U64, S8), (U16, U32), (S32, F16), (Pred, S2), (C64, F32), (F32, C64), (F64, F8e4m3fn), (Pred, F32),
+            (F16, Bf16),
+            (Bf16, F16),
+            (F32, S32),
+            (F64, S64),
+            (F16, U16),
+            (F16, S16),
+            (S32, U32),
+            (U64, S8),
+            (U16, U32),
+            (S32, F16),
+            (Pred, S2),
+            (C64, F32),
+            (F32, C64),
+            (F64, F8e4m3fn),
+            (Pred, F32),
         ] {
             assert!(!holds(wide, narrow), "{wide} does not hold {narrow}");
         }

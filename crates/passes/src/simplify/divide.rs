@@ -26,7 +26,8 @@ fn divide_by_power_of_two(graph: &mut Graph<'_>, id: InstructionId) -> Option<In
         PrimitiveType::F16 => 14,
         _ => return None,
     };
-    let (mantissa, exponent) = (divisor.to_bits() & ((1 << 52) - 1), (divisor.to_bits() >> 52 & 0x7ff) as i64 - 1023);
+    let (mantissa, exponent) =
+        (divisor.to_bits() & ((1 << 52) - 1), (divisor.to_bits() >> 52 & 0x7ff) as i64 - 1023);
     if mantissa != 0 || !(-largest_exponent..=largest_exponent).contains(&exponent) {
         return None;
     }

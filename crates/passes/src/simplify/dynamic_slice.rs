@@ -5,8 +5,16 @@ use super::{Root::Is, Rule};
 use hlo::{InstructionId, Op, Opcode, SliceDimension};
 
 pub(super) const RULES: &[Rule] = &[
-    Rule { name: "dynamic-slice-at-constant", root: Is(Opcode::DynamicSlice), apply: dynamic_slice_at_constant },
-    Rule { name: "dynamic-slice-of-everything", root: Is(Opcode::DynamicSlice), apply: dynamic_slice_of_everything },
+    Rule {
+        name: "dynamic-slice-at-constant",
+        root: Is(Opcode::DynamicSlice),
+        apply: dynamic_slice_at_constant,
+    },
+    Rule {
+        name: "dynamic-slice-of-everything",
+        root: Is(Opcode::DynamicSlice),
+        apply: dynamic_slice_of_everything,
+    },
     Rule {
         name: "dynamic-update-slice-of-everything",
         root: Is(Opcode::DynamicUpdateSlice),

@@ -87,7 +87,12 @@ fn is_expensive(op: &Op) -> bool {
 }
 
 /// A scalar in other dimensions.
-fn filled_like(graph: &mut Graph<'_>, id: InstructionId, scalar: InstructionId, like: &ArrayShape) -> InstructionId {
+fn filled_like(
+    graph: &mut Graph<'_>,
+    id: InstructionId,
+    scalar: InstructionId,
+    like: &ArrayShape,
+) -> InstructionId {
     let shape = like.with_element_type(graph.array(scalar).element_type);
     graph.helper(id, Op::Broadcast { dimensions: Vec::new() }, shape, &[scalar])
 }
@@ -113,7 +118,8 @@ fn elementwise_of_reshapes(graph: &mut Graph<'_>, id: InstructionId) -> Option<I
             return None;
         }
         let traits = graph[source].opcode().traits();
-        enables_fusion |= matches!(graph[source].op(), Op::Dot { .. }) || traits.contains(Traits::ELEMENTWISE);
+        enables_fusion |=
+            matches!(graph[source].op(), Op::Dot { .. }) || traits.contains(Traits::ELEMENTWISE);
         inner = Some(shape);
     }
     let inner = inner.filter(|_| enables_fusion)?;

@@ -5,13 +5,18 @@ use super::{Root::Is, Rule};
 use hlo::{InstructionId, Op, Opcode, SliceDimension};
 use shape::ArrayShape;
 
-pub(super) const RULES: &[Rule] =
-    &[Rule { name: "gather-of-one-constant-slice", root: Is(Opcode::Gather), apply: gather_of_one_constant_slice }];
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "gather-of-one-constant-slice",
+    root: Is(Opcode::Gather),
+    apply: gather_of_one_constant_slice,
+}];
 
 /// `gather(x, constant index) => reshape(slice(x))` if it takes a single slice; the start is clamped so that the slice lies
 /// within x. Exact for every input.
 fn gather_of_one_constant_slice(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
-    let Op::Gather { gather_dimension_numbers: numbers, slice_sizes, .. } = graph[id].op() else { return None };
+    let Op::Gather { gather_dimension_numbers: numbers, slice_sizes, .. } = graph[id].op() else {
+        return None;
+    };
     let &[operand, indices] = graph[id].operands() else { return None };
     let Op::Constant { literal } = graph[indices].op() else { return None };
     let shape = graph.array(operand).clone();

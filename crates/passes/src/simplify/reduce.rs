@@ -38,7 +38,8 @@ fn reduce_of_reduce(graph: &mut Graph<'_>, outer: InstructionId) -> Option<Instr
     let &[operand, inner_init] = graph[inner].operands() else { return None };
     if !may_regroup(region(graph, outer)?, graph.array(outer).element_type, graph.splat(init))
         || region(graph, inner)? != region(graph, outer)?
-        || (init != inner_init && (graph.splat(init).is_none() || graph.splat(init) != graph.splat(inner_init)))
+        || (init != inner_init
+            && (graph.splat(init).is_none() || graph.splat(init) != graph.splat(inner_init)))
     {
         return None;
     }

@@ -39,7 +39,8 @@ fn reshape_of_broadcast(graph: &mut Graph<'_>, id: InstructionId) -> Option<Inst
     let (from, to) = (graph.array(broadcast).sizes(), graph.array(id).sizes());
     let wide = |sizes: &[i64]| -> Vec<usize> { (0..sizes.len()).filter(|&d| sizes[d] != 1).collect() };
     let (wide_from, wide_to) = (wide(&from), wide(&to));
-    let same = wide_from.len() == wide_to.len() && wide_from.iter().zip(&wide_to).all(|(&a, &b)| from[a] == to[b]);
+    let same =
+        wide_from.len() == wide_to.len() && wide_from.iter().zip(&wide_to).all(|(&a, &b)| from[a] == to[b]);
     if !same {
         return None;
     }

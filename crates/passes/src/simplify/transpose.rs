@@ -6,7 +6,11 @@ use hlo::{DotDimensionNumbers, InstructionId, Op, Opcode};
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "transpose-of-transpose", root: Is(Opcode::Transpose), apply: transpose_of_transpose },
-    Rule { name: "transpose-that-moves-nothing", root: Is(Opcode::Transpose), apply: transpose_that_moves_nothing },
+    Rule {
+        name: "transpose-that-moves-nothing",
+        root: Is(Opcode::Transpose),
+        apply: transpose_that_moves_nothing,
+    },
     Rule { name: "transpose-of-broadcast", root: Is(Opcode::Transpose), apply: transpose_of_broadcast },
     Rule { name: "transpose-of-dot", root: Is(Opcode::Transpose), apply: transpose_of_dot },
 ];
