@@ -37,7 +37,7 @@ pub(super) fn two_product<'s>(a: Lanes<'s>, b: Lanes<'s>) -> Pair<'s> {
 /// The leading digits and the rest. Products of leading digits are exact, and products of one with a rest.
 pub(super) fn halves(x: Lanes<'_>) -> (Lanes<'_>, Lanes<'_>) {
     let rest: i64 = if x.is_single() { 0xFFF } else { 0x7FF_FFFF };
-    let high = (x.bits() & !rest).from_bits();
+    let high = (x.bits() & !rest).as_float();
     (high, x - high)
 }
 

@@ -39,11 +39,11 @@ fn reduce(x: Lanes<'_>, added: i64) -> Reduced<'_> {
     let n = shifted - shifter;
     // The high part of ln 2 has so few bits that its products with n are exact (Cephes, FreeBSD's msun).
     if single {
-        let r = n.mul_add(2.12194440054690583e-4, n.mul_add(-0.693359375, x));
+        let r = n.mul_add(0.00021219444005469057, n.mul_add(-0.693359375, x));
         return Reduced { shifted: shifted.bits(), r, tail: x };
     }
-    let high = x - n * 6.93147180369123816490e-01;
-    let low = n * 1.90821492927058770002e-10;
+    let high = x - n * 0.6931471803691238;
+    let low = n * 1.9082149292705877e-10;
     let r = high - low;
     Reduced { shifted: shifted.bits(), r, tail: (high - r) - low }
 }
@@ -77,7 +77,7 @@ fn scaled_exp<'s>(x: Lanes<'s>, tail: Option<Lanes<'s>>, power: i64) -> Lanes<'s
         1.0 + (r + higher)
     };
     let half = shifted.shr(1i64);
-    let factor = |exponent: Lanes<'s>| exponent.shl(mantissa_bits(x)).from_bits();
+    let factor = |exponent: Lanes<'s>| exponent.shl(mantissa_bits(x)).as_float();
     value * factor(half) * factor(shifted - half)
 }
 
@@ -90,7 +90,7 @@ pub(super) fn exp(x: Lanes<'_>) -> Lanes<'_> {
 pub(super) fn exp_within(x: Lanes<'_>) -> Lanes<'_> {
     let Reduced { shifted, r, .. } = reduce(x, bias(x));
     let value = r.polynomial(SINGLE).mul_add(r, 1.0).mul_add(r, 1.0);
-    value * shifted.shl(mantissa_bits(x)).from_bits()
+    value * shifted.shl(mantissa_bits(x)).as_float()
 }
 
 /// `e^(x + tail)` of `F64`, for a tail of at most half a unit in the last place of `x`.
@@ -103,7 +103,7 @@ fn exp_minus_one_within(x: Lanes<'_>) -> Lanes<'_> {
     // Half the result, (2^(n-1) - 1/2) + 2^(n-1) (r + r^2 Q): 2^(n-1) is a normal number always.
     let Reduced { shifted, r, tail } = reduce(x, bias(x) - 1);
     let q = r.polynomial(DOUBLE);
-    let half = shifted.shl(mantissa_bits(x)).from_bits();
+    let half = shifted.shl(mantissa_bits(x)).as_float();
     let integral = half - 0.5;
     let sum = quick_two_sum(integral, half * r);
     let doubled = sum.high + half.mul_add((r * r).mul_add(q, tail), sum.low);
@@ -138,7 +138,7 @@ pub(super) fn tanh(x: Lanes<'_>) -> Lanes<'_> {
         let near = (x * z).mul_add(z.polynomial(TANH), x);
         let saturated = magnitude.at_most_bound(10.0);
         let far = 1.0 - 2.0 / (1.0 + exp_within(saturated + saturated));
-        return magnitude.below(TANH_BOUND).choose(near, far.with_sign_of(x));
+        return magnitude.below(TANH_BOUND).choose(near, far).with_sign_of(x);
     }
     let saturated = magnitude.at_most_bound(20.0);
     let e = exp_minus_one_within(saturated + saturated);

@@ -242,7 +242,7 @@ impl<'s> Lanes<'s> {
     }
 
     /// The floats of some bits.
-    pub(super) fn from_bits(self) -> Self {
+    pub(super) fn as_float(self) -> Self {
         let ty = self.ty();
         let scalar = if ty.scalar == ScalarType::I32 { ScalarType::F32 } else { ScalarType::F64 };
         self.make(|b| b.bitcast(self.id, ty.with_scalar(scalar)))
@@ -256,12 +256,12 @@ impl<'s> Lanes<'s> {
 
     /// The sign flipped where bits of [`Self::sign_bits`] are set.
     pub(super) fn flip_sign(self, sign_bits: Self) -> Self {
-        (self.bits() ^ sign_bits).from_bits()
+        (self.bits() ^ sign_bits).as_float()
     }
 
     /// The magnitude of this with the sign of another.
     pub(super) fn with_sign_of(self, other: Self) -> Self {
-        (self.abs().bits() | other.sign_bits()).from_bits()
+        (self.abs().bits() | other.sign_bits()).as_float()
     }
 
     fn shift(self, op: BinaryOp, count: impl Operand<'s>) -> Self {

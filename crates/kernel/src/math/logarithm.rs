@@ -28,8 +28,8 @@ const DOUBLE: &[f64] = &[
 ];
 
 /// `ln 2` in two parts, of which products of the high one with exponents are exact in `F64`.
-pub(super) const LN2_HIGH: f64 = 6.93147180369123816490e-01;
-const LN2_LOW: f64 = 1.90821492927058770002e-10;
+pub(super) const LN2_HIGH: f64 = 0.6931471803691238;
+const LN2_LOW: f64 = 1.9082149292705877e-10;
 
 /// A positive number as `2^k (1 + f)`.
 pub(super) struct Split<'s> {
@@ -53,12 +53,12 @@ fn split_normal(x: Lanes<'_>) -> Split<'_> {
     // The bits of 1 and of sqrt(1/2): their difference moves the exponent's step from powers of 2 to sqrt(2) of them.
     let (one, root) = if single { (0x3F80_0000, 0x3F35_04F3) } else { (0x3FF0 << 48, 0x3FE6_A09E_667F_3BCD) };
     let moved = x.bits() + (one - root);
-    let m = ((moved & ((1i64 << mantissa_bits) - 1)) + root).from_bits();
+    let m = ((moved & ((1i64 << mantissa_bits) - 1)) + root).as_float();
     // The exponent below the bits of 2^mantissa_bits is that float plus the exponent.
     let integral = 2f64.powi(mantissa_bits as i32);
     let base = if single { i64::from((integral as f32).to_bits()) } else { integral.to_bits() as i64 };
     let bias = if single { 127.0 } else { 1023.0 };
-    let k = (moved.shr(mantissa_bits) | base).from_bits() - (integral + bias);
+    let k = (moved.shr(mantissa_bits) | base).as_float() - (integral + bias);
     Split { k, f: m - 1.0 }
 }
 
@@ -87,7 +87,7 @@ fn log_of_split<'s>(Split { k, f }: Split<'s>) -> Lanes<'s> {
         return sum_of_split(k, f, None);
     }
     let square = f * f;
-    let low = (square * f).mul_add(f.polynomial(SINGLE), k * -2.12194440054690583e-4);
+    let low = (square * f).mul_add(f.polynomial(SINGLE), k * -0.00021219444005469057);
     let low = square.mul_add(-0.5, low);
     k.mul_add(0.693359375, f + low)
 }

@@ -91,7 +91,7 @@ pub(super) fn cbrt(x: Lanes<'_>) -> Lanes<'_> {
     let scaled = is_subnormal.choose(magnitude * 2f64.powi(54), magnitude);
     // A third of the exponent and the leading bits: within 4 percent of the root (the constants are msun's).
     let third = (scaled.bits().shr(32i64) * 0x5555_5556i64).shr(32i64);
-    let guess = (third + 715094163i64).shl(32i64).from_bits();
+    let guess = (third + 715094163i64).shl(32i64).as_float();
     let ratio = guess * guess * (guess / scaled);
     let root = guess * ratio.polynomial(INVERSE_ROOT);
     // Short enough that its square is exact; then one step of Halley's method.

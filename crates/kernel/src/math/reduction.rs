@@ -158,7 +158,7 @@ fn float_fraction<'s>(high: Lanes<'s>, low: Lanes<'s>) -> Pair<'s> {
     // A word below the exponent of 2^52 is that float plus the word.
     let float = |word: Lanes<'s>, exponent: i32| {
         let base = 2f64.powi(52);
-        ((word | base.to_bits() as i64).from_bits() - base) * 2f64.powi(exponent)
+        ((word | base.to_bits() as i64).as_float() - base) * 2f64.powi(exponent)
     };
     let upper = quick_two_sum(float(high.shr(32i64), -32), float(high & LOW_WORD, -64));
     let lower = float(low.shr(32i64), -96) + float(low & LOW_WORD, -128);

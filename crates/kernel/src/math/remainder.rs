@@ -27,7 +27,7 @@ fn step<'s>(rest: Lanes<'s>, divisor: Lanes<'s>) -> Lanes<'s> {
     let shift = excess.above(0i64).choose(excess, 0i64);
     // In four factors: a shift has more bits than a float's exponent.
     let quarter = shift.shr(2i64);
-    let power = |n: Lanes<'s>| (n + 1023i64).shl(52i64).from_bits();
+    let power = |n: Lanes<'s>| (n + 1023i64).shl(52i64).as_float();
     let factor = power(quarter);
     let scaled = divisor * factor * factor * factor * power(shift - quarter - quarter - quarter);
     // The quotient has so few bits that its products with the halves are exact, and then the differences are.

@@ -1,0 +1,383 @@
+//! The elementary functions, compiled and run, against values computed with more digits.
+//!
+//! `F32` results are compared with `F64` ones of `libm`; `F64` results with `data/math_points.txt`, which
+//! `data/make_math_points.py` writes. The bound is 2 units in the last place everywhere.
+
+use codegen::{CodegenOptions, Constants};
+use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec};
+use kernel::ir::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type, ValueId};
+use kernel::math;
+use support::Result;
+use target::Target;
+
+/// Builds a function of some operands.
+type Build = fn(&mut FunctionBuilder, &Target, &[ValueId]) -> Result<ValueId>;
+
+/// A function under test.
+struct Case {
+    name: &'static str,
+    operands: usize,
+    build: Build,
+    /// Its value in `F64`.
+    reference: fn(&[f64]) -> f64,
+}
+
+macro_rules! cases {
+    ($($name:ident($($operand:literal),+) = $reference:expr;)*) => {
+        const CASES: &[Case] = &[$(Case {
+            name: stringify!($name),
+            operands: [$($operand),+].len(),
+            build: |b, target, v| math::$name(b, target, $(v[$operand]),+),
+            reference: |v| $reference($(v[$operand]),+),
+        }),*];
+    };
+}
+
+cases! {
+    exp(0) = libm::exp;
+    expm1(0) = libm::expm1;
+    log(0) = libm::log;
+    log1p(0) = libm::log1p;
+    sin(0) = libm::sin;
+    cos(0) = libm::cos;
+    tan(0) = libm::tan;
+    tanh(0) = libm::tanh;
+    sinh(0) = libm::sinh;
+    cosh(0) = libm::cosh;
+    asin(0) = libm::asin;
+    acos(0) = libm::acos;
+    atan(0) = libm::atan;
+    asinh(0) = libm::asinh;
+    // libm's own is a number for some operands below -1.
+    acosh(0) = |x: f64| if x < 1.0 { f64::NAN } else { libm::acosh(x) };
+    atanh(0) = libm::atanh;
+    erf(0) = libm::erf;
+    logistic(0) = logistic;
+    cbrt(0) = libm::cbrt;
+    rsqrt(0) = |x: f64| 1.0 / x.sqrt();
+    pow(0, 1) = libm::pow;
+    atan2(0, 1) = libm::atan2;
+    fmod(0, 1) = libm::fmod;
+}
+
+/// Without the overflow that `1 / (1 + e^-x)` has where the result is subnormal in `F32`.
+fn logistic(x: f64) -> f64 {
+    let e = libm::exp(-x.abs());
+    if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
+}
+
+/// This machine at its baseline, at the usual middle level, and as it is.
+fn targets() -> Vec<Target> {
+    let triple = codegen::host_triple();
+    let (cpu, features) = codegen::host_target();
+    let mut names = vec![("", "")];
+    if triple.starts_with("x86_64") && ["+avx2", "+fma", "+bmi2"].iter().all(|f| features.contains(f)) {
+        names.push(("x86-64-v3", ""));
+    }
+    names.push((&cpu, &features));
+    names
+        .iter()
+        .map(|(cpu, features)| Target::new(&triple, cpu, features).expect("the host's triple"))
+        .collect()
+}
+
+/// `result[i] = function(operands[i])` for `count` elements, a multiple of `lanes`.
+fn program(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, count: usize) -> Program {
+    let mut b = FunctionBuilder::new("entry", Linkage::Entry);
+    let frame = b.parameter("frame", Type::PTR, PointerFacts { alignment: 8, ..Default::default() });
+    let pointer = |b: &mut FunctionBuilder, table: ValueId, bytes: i64| {
+        let address = b.offset_bytes(table, bytes);
+        b.load(Type::PTR, address, 8)
+    };
+    let (arguments, results) = (pointer(&mut b, frame, 16), pointer(&mut b, frame, 24));
+    let arrays: Vec<_> = (0..case.operands as i64).map(|k| pointer(&mut b, arguments, 8 * k)).collect();
+    let output = pointer(&mut b, results, 0);
+    let size = scalar.byte_size();
+    let (begin, end) = (b.index(0), b.index(count as i64));
+    b.for_each(begin, end, i64::from(lanes), |b, i| {
+        let load = |b: &mut FunctionBuilder, array: ValueId| {
+            let address = b.offset(array, i, size as i64);
+            b.load(Type::vector(scalar, lanes), address, size as u32)
+        };
+        let operands: Vec<_> = arrays.iter().map(|&array| load(b, array)).collect();
+        let value = (case.build)(b, target, &operands)?;
+        let address = b.offset(output, i, size as i64);
+        b.store(value, address, size as u32);
+        Ok(())
+    })
+    .expect("every function is defined");
+    let mut program = Program::default();
+    program.functions.push(b.finish());
+    program
+}
+
+fn compile(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, count: usize) -> Vec<u8> {
+    let program = program(case, target, scalar, lanes, count);
+    kernel::ir::verify(&program).unwrap_or_else(|e| panic!("{}: {e}\n{program}", case.name));
+    codegen::compile(&program, target, &CodegenOptions::new("test_entry"), &Constants::default())
+        .unwrap_or_else(|e| panic!("{} for {}: {e}", case.name, target.triple.as_str()))
+        .object
+}
+
+/// Runs a function over operands given as bytes; the result's bytes.
+fn run(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, operands: &[Vec<u8>]) -> Vec<u8> {
+    let bytes = operands[0].len();
+    let object = compile(case, target, scalar, lanes, bytes / scalar.byte_size());
+    let interface = Interface {
+        arguments: operands.iter().map(|_| BufferSpec { bytes, alignment: 64 }).collect(),
+        results: vec![ResultSpec { bytes, alias: None }],
+        ..Interface::default()
+    };
+    let executable = Executable::load(&object, "test_entry", interface, None).expect("the object loads");
+    let mut instance = executable.instance().expect("small buffers");
+    let mut owned: Vec<AlignedBytes> =
+        operands.iter().map(|o| AlignedBytes::from_bytes(o).expect("a small buffer")).collect();
+    let mut views: Vec<&mut [u8]> = owned.iter_mut().map(|o| &mut **o).collect();
+    instance.run(&mut views).expect("the code runs");
+    instance.result(0).to_vec()
+}
+
+const SPECIAL: [f32; 35] = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    -0.5,
+    2.0,
+    -2.0,
+    3.0,
+    -3.0,
+    2.5,
+    1e-45,
+    -1e-45,
+    1.1754942e-38,
+    f32::MIN_POSITIVE,
+    -f32::MIN_POSITIVE,
+    f32::MAX,
+    f32::MIN,
+    f32::INFINITY,
+    f32::NEG_INFINITY,
+    f32::NAN,
+    1.0000001,
+    0.99999994,
+    -1.0000001,
+    -0.99999994,
+    88.72283,
+    88.72284,
+    -87.33654,
+    -103.97207,
+    -103.97209,
+    3199.9,
+    3200.0,
+    16777217.0,
+    16777215.0,
+    -8388609.0,
+];
+
+/// Operand tuples of `F32`: special values and pairs of them, and samples of all numbers.
+fn operands(case: &Case) -> Vec<Vec<f32>> {
+    let sampled = (0..=u32::MAX).step_by(9973).map(f32::from_bits);
+    let mut columns: Vec<Vec<f32>> = if case.operands == 1 {
+        vec![SPECIAL.iter().copied().chain(sampled).collect()]
+    } else {
+        let mut state = 0x9E37_79B9_7F4A_7C15u64;
+        let partner = |x: f32| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let number = (state >> 40) as f32 / 2f32.powi(24);
+            match state % 6 {
+                0 => f32::from_bits((state >> 32) as u32),
+                1 => (number * 200.0).floor() - 100.0,
+                2 => x * (4.0 * number),
+                3 => 10.0 * number - 5.0,
+                // Powers that neither overflow nor underflow.
+                4 => 88.0 / x.abs().ln() * (2.2 * number - 1.1),
+                _ => 1e6 * number - 5e5,
+            }
+        };
+        let pairs = SPECIAL.iter().flat_map(|&x| SPECIAL.iter().map(move |&y| (x, y)));
+        let (x, y): (Vec<f32>, Vec<f32>) = pairs.unzip();
+        let x: Vec<f32> = x.into_iter().chain(sampled.clone()).collect();
+        vec![x, y.into_iter().chain(sampled.map(partner)).collect()]
+    };
+    for column in &mut columns {
+        column.resize(column.len().next_multiple_of(96), 1.0);
+    }
+    columns
+}
+
+/// How far a result of `F32` is from the value, in units of the value's last place. Special values are exact.
+fn ulps(got: f32, value: f64) -> f64 {
+    let rounded = value as f32;
+    if value.is_nan() || got.is_nan() {
+        return if value.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    if value.is_infinite() || value == 0.0 {
+        return if got.to_bits() == rounded.to_bits() { 0.0 } else { f64::INFINITY };
+    }
+    if got.is_sign_negative() != value.is_sign_negative() {
+        return f64::INFINITY;
+    }
+    // Infinity counts as the number after the largest.
+    let got = if got.is_infinite() { 2f64.powi(128).copysign(value) } else { f64::from(got) };
+    let exponent = ((value.abs().to_bits() >> 52) as i32 - 1023).clamp(-126, 127);
+    let last_place = 2f64.powi(exponent - 23);
+    let nearest = value.abs().min(2f64.powi(128)).copysign(value);
+    (got - nearest).abs() / last_place
+}
+
+fn bytes_of<const N: usize>(column: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
+    column.flatten().collect()
+}
+
+#[test]
+fn singles_are_within_two_units() {
+    for case in CASES {
+        let columns = operands(case);
+        let tuple = |i: usize| columns.iter().map(|c| f64::from(c[i])).collect::<Vec<f64>>();
+        let values: Vec<f64> = (0..columns[0].len()).map(|i| (case.reference)(&tuple(i))).collect();
+        let bytes: Vec<_> = columns.iter().map(|c| bytes_of(c.iter().map(|x| x.to_ne_bytes()))).collect();
+        for target in targets() {
+            let result = run(case, &target, ScalarType::F32, target.lanes(4), &bytes);
+            for (i, (got, &value)) in result.chunks_exact(4).zip(&values).enumerate() {
+                let got = f32::from_ne_bytes(got.try_into().expect("4 bytes"));
+                assert!(
+                    ulps(got, value) <= 2.0,
+                    "{} of {:?} on '{}' is {got:e}, not {value:e}",
+                    case.name,
+                    tuple(i),
+                    target.cpu
+                );
+            }
+        }
+    }
+}
+
+/// The recorded points of a function: operands and result.
+fn points(case: &Case) -> Vec<Vec<f64>> {
+    let number = |word: &str| f64::from_bits(u64::from_str_radix(word, 16).expect("hexadecimal bits"));
+    let lines = include_str!("data/math_points.txt").lines();
+    lines
+        .filter_map(|line| line.strip_prefix(case.name)?.strip_prefix(' '))
+        .map(|line| line.split(' ').map(number).collect())
+        .collect()
+}
+
+/// How many numbers of `F64` lie between two; infinity is the one after the largest.
+fn distance(a: f64, b: f64) -> u64 {
+    if a.is_nan() || b.is_nan() {
+        return if a.is_nan() && b.is_nan() { 0 } else { u64::MAX };
+    }
+    if a.is_sign_negative() != b.is_sign_negative() || (a == 0.0) != (b == 0.0) && a.abs() + b.abs() > 1e-300
+    {
+        return u64::MAX;
+    }
+    a.to_bits().abs_diff(b.to_bits())
+}
+
+#[test]
+fn doubles_are_within_two_units() {
+    for case in CASES {
+        let mut points = points(case);
+        assert!(points.len() > 45, "{} has recorded points", case.name);
+        points.resize(points.len().next_multiple_of(8), points[0].clone());
+        let column = |k: usize| bytes_of(points.iter().map(|p| p[k].to_ne_bytes()));
+        let bytes: Vec<_> = (0..case.operands).map(column).collect();
+        for target in targets() {
+            let result = run(case, &target, ScalarType::F64, target.lanes(8), &bytes);
+            for (got, point) in result.chunks_exact(8).zip(&points) {
+                let got = f64::from_ne_bytes(got.try_into().expect("8 bytes"));
+                let (value, operands) = point.split_last().expect("a result");
+                // Remainders are exact.
+                let bound = if case.name == "fmod" { 0 } else { 2 };
+                assert!(
+                    distance(got, *value) <= bound,
+                    "{} of {operands:?} on '{}' is {got:e}, not {value:e}",
+                    case.name,
+                    target.cpu
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn remainders_of_singles_are_exact() {
+    let case = CASES.iter().find(|case| case.name == "fmod").expect("a case");
+    let columns = operands(case);
+    let bytes: Vec<_> = columns.iter().map(|c| bytes_of(c.iter().map(|x| x.to_ne_bytes()))).collect();
+    for target in targets() {
+        let result = run(case, &target, ScalarType::F32, target.lanes(4), &bytes);
+        for (i, got) in result.chunks_exact(4).enumerate() {
+            let got = f32::from_ne_bytes(got.try_into().expect("4 bytes"));
+            let (x, y) = (columns[0][i], columns[1][i]);
+            let value = x % y;
+            let same = got.to_bits() == value.to_bits() || got.is_nan() && value.is_nan();
+            assert!(same, "fmod({x:e}, {y:e}) on '{}' is {got:e}, not {value:e}", target.cpu);
+        }
+    }
+}
+
+#[test]
+fn the_number_of_lanes_does_not_matter() {
+    // With branches on what all lanes hold, and with a loop.
+    for name in ["log", "sin", "fmod", "pow"] {
+        let case = CASES.iter().find(|case| case.name == name).expect("a case");
+        let columns: Vec<Vec<f32>> = operands(case).into_iter().map(|c| c[..1152].to_vec()).collect();
+        let single: Vec<_> = columns.iter().map(|c| bytes_of(c.iter().map(|x| x.to_ne_bytes()))).collect();
+        let double: Vec<_> =
+            columns.iter().map(|c| bytes_of(c.iter().map(|&x| f64::from(x).to_ne_bytes()))).collect();
+        for target in targets() {
+            for (scalar, bytes) in [(ScalarType::F32, &single), (ScalarType::F64, &double)] {
+                let expected = run(case, &target, scalar, 1, bytes);
+                for lanes in [2, 3, 8, 16, 96] {
+                    let got = run(case, &target, scalar, lanes, bytes);
+                    assert_eq!(
+                        without_nan(scalar, &got),
+                        without_nan(scalar, &expected),
+                        "{name}, {lanes} lanes"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The bits of floats, every NaN alike.
+fn without_nan(scalar: ScalarType, bytes: &[u8]) -> Vec<u64> {
+    let size = scalar.byte_size();
+    let bits = |bytes: &[u8]| {
+        if size == 4 {
+            let x = f32::from_ne_bytes(bytes.try_into().expect("4 bytes"));
+            if x.is_nan() { u64::MAX } else { u64::from(x.to_bits()) }
+        } else {
+            let x = f64::from_ne_bytes(bytes.try_into().expect("8 bytes"));
+            if x.is_nan() { u64::MAX } else { x.to_bits() }
+        }
+    };
+    bytes.chunks_exact(size).map(bits).collect()
+}
+
+/// Machines with vectors of 128 bits, one of them with 32-bit registers.
+const TRIPLES: [(&str, &str); 3] = [
+    ("x86_64-unknown-linux-gnu", ""),
+    ("aarch64-unknown-linux-gnu", ""),
+    ("i686-unknown-linux-gnu", "pentium4"),
+];
+
+#[test]
+fn no_library_is_called() {
+    // The code generator refuses objects with undefined symbols.
+    for (triple, cpu) in TRIPLES {
+        let target = Target::new(triple, cpu, "").expect("a triple");
+        for case in CASES {
+            for (scalar, lanes) in
+                [(ScalarType::F32, 1), (ScalarType::F32, 4), (ScalarType::F64, 1), (ScalarType::F64, 2)]
+            {
+                compile(case, &target, scalar, lanes, 8);
+            }
+        }
+    }
+}
