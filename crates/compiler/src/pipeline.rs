@@ -16,6 +16,10 @@ pub fn pipeline() -> Pipeline {
         // Folding may make a predicate known, and inlining a branch may make more constants.
         Box::new(ConditionalSimplifier),
         Box::new(TupleSimplifier),
+        // What is folded simplifies its users, and what is simplified may fold: depths of two are common in gradients.
+        Box::new(AlgebraicSimplifier),
+        Box::new(ConstantFolding::default()),
+        Box::new(AlgebraicSimplifier),
         Box::new(ConstantFolding::default()),
         Box::new(AlgebraicSimplifier),
         Box::new(CommonSubexpressionElimination),

@@ -1,7 +1,10 @@
 //! Directives: what a test file does to its text. One file each; a new one is added to [`ALL`].
 
+mod buffers;
+mod kernel;
 mod parse;
 mod pass;
+mod plan;
 mod run;
 mod verify;
 
@@ -30,8 +33,11 @@ pub struct Directive {
 
 /// Every directive.
 pub const ALL: &[Directive] = &[
+    Directive { name: "buffers", run: buffers::run },
+    Directive { name: "kernel", run: kernel::run },
     Directive { name: "parse", run: parse::run },
     Directive { name: "pass", run: pass::run },
+    Directive { name: "plan", run: plan::run },
     Directive { name: "run", run: run::run },
     Directive { name: "verify", run: verify::run },
 ];

@@ -6,6 +6,7 @@
 use filetest::{oracle, programs};
 use hlo::Module;
 use std::time::{Duration, Instant};
+use target::Target;
 
 const PASSES: &[&str] = &[
     "call-inliner",
@@ -40,14 +41,38 @@ fn check(program: &Module, seed: u64) -> Result<(), String> {
         let pass = passes::by_name(name).expect("a pass of that name");
         let before = module.clone();
         oracle::run_pass(&*pass, &mut module)?;
+        stays_plannable(&before, &module)
+            .map_err(|why| format!("{name}: {why}\nbefore\n{before}\nafter\n{module}"))?;
         for round in 0..2 {
             let same = oracle::same_answers(&before, &module, seed + round);
             same.map_err(|why| format!("{name}: {why}\nbefore\n{before}\nafter\n{module}"))?;
         }
     }
+    can_be_assigned(&module).map_err(|why| format!("{why}\n{module}"))?;
     let (again, pass) = (module.clone(), passes::by_name("dce").expect("dce is a pass"));
     oracle::run_pass(&*pass, &mut module)?;
     if module == again { Ok(()) } else { Err("dce leaves something for a second run".to_owned()) }
+}
+
+fn target() -> Target {
+    Target::new("x86_64-unknown-linux-gnu", "x86-64-v3", "").expect("a target")
+}
+
+/// What has a plan before it is fused has one afterwards.
+fn stays_plannable(before: &Module, after: &Module) -> Result<(), String> {
+    match plan::plan(before, &target()) {
+        Ok(_) => plan::plan(after, &target()).map(drop).map_err(|error| format!("plan: {error}")),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Where there is a plan, there is an assignment, and the checker accepts it.
+fn can_be_assigned(module: &Module) -> Result<(), String> {
+    let Ok(plan) = plan::plan(module, &target()) else { return Ok(()) };
+    let schedule = buffers::schedule(module, &plan);
+    let assignment =
+        buffers::assign(module, &plan, &schedule).map_err(|error| format!("assignment: {error}"))?;
+    buffers::check(module, &plan, &schedule, &assignment).map_err(|error| format!("checker: {error}"))
 }
 
 #[test]

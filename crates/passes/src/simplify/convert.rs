@@ -30,12 +30,16 @@ fn twice(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     same.then(|| graph[inner].operands()[0])
 }
 
-/// `convert(convert(x)) => convert(x)` if the type between holds every value of x's type. Exact for every input.
+/// `convert(convert(x)) => convert(x)` if the type between holds every value of x's type. Floats saturate where integers
+/// wrap, so on the way from integer to float to integer the last type must hold them too. Exact for every input.
 fn convert_of_convert(graph: &mut Graph<'_>, outer: InstructionId) -> Option<InstructionId> {
     let inner = graph.operand(outer);
     let Op::Convert {} = graph[inner].op() else { return None };
     let source = graph.operand(inner);
-    if !holds(graph.array(inner).element_type, graph.array(source).element_type) {
+    let element_type = |id: InstructionId| graph.array(id).element_type;
+    let (narrow, wide, last) = (element_type(source), element_type(inner), element_type(outer));
+    let wraps_instead = wide.is_floating_point() && !narrow.is_floating_point() && last.is_integer();
+    if !holds(wide, narrow) || (wraps_instead && !holds(last, narrow)) {
         return None;
     }
     if graph[source].shape() == graph[outer].shape() {

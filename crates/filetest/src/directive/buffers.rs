@@ -1,0 +1,14 @@
+//! `// test: buffers`: where every value lives. The independent checker must agree.
+
+use super::{Outcome, plan::outcome};
+use crate::case::Case;
+
+/// Plans, schedules, assigns, checks and prints.
+pub(super) fn run(case: &Case) -> Outcome {
+    outcome(case, |module, plan, _| {
+        let schedule = buffers::schedule(module, plan);
+        let assignment = buffers::assign(module, plan, &schedule)?;
+        buffers::check(module, plan, &schedule, &assignment)?;
+        Ok(assignment.to_text(module))
+    })
+}

@@ -1,0 +1,22 @@
+//! `// test: kernel`, or `kernel=CPU`: the loop nests of a module and the entry that calls them. Their text must read back
+//! as it is, and their verifier must agree.
+
+use super::{Outcome, plan::outcome};
+use crate::case::Case;
+use support::Error;
+
+/// Lowers and prints.
+pub(super) fn run(case: &Case) -> Outcome {
+    outcome(case, |module, plan, target| {
+        let schedule = buffers::schedule(module, plan);
+        let assignment = buffers::assign(module, plan, &schedule)?;
+        let program = kernel::lower(module, plan, &schedule, &assignment, target, "entry")?;
+        let text = program.to_string();
+        kernel::ir::verify(&program)?;
+        let read = kernel::ir::parse(&text)?;
+        match read.to_string() == text {
+            true => Ok(text),
+            false => Err(Error::internal(format!("the text reads back as\n{read}"))),
+        }
+    })
+}
