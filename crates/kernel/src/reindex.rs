@@ -7,7 +7,7 @@ use crate::elemental;
 use crate::fused::Step;
 use crate::index::{Facts, Index, Position};
 use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
-use hlo::{GatherDimensionNumbers, InstructionId, Op, PaddingConfig};
+use hlo::{GatherDimensionNumbers, InstructionId, Op, PaddingConfig, PaddingDimension};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
@@ -149,6 +149,11 @@ impl KernelContext<'_> {
         for (d, (index, pad)) in at.iter().zip(&padding.dimensions).enumerate() {
             if is_outside {
                 break;
+            }
+            if *pad == PaddingDimension::default() {
+                // A loop over merged dimensions goes beyond this one's size.
+                moved.push(index.clone());
+                continue;
             }
             let step = pad.interior_padding + 1;
             let last = (operand.size(d) - 1) * step;

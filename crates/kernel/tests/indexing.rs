@@ -74,6 +74,9 @@ fn pads() {
         ("f32[0,3]", "f32[2,5]", "1_1x1_1"),
         ("c64[4]", "c64[9]", "2_3"),
         ("u8[40]", "u8[101]", "11_11_1"),
+        // Dimensions without padding are one loop.
+        ("u64[3,2,1,2]", "u64[3,2,1,3]", "0_0x0_0x0_0x0_1"),
+        ("f32[2,3,4,5]", "f32[2,6,4,5]", "0_0x1_2x0_0x0_0"),
     ];
     for (from, to, padding) in cases {
         let element_type = &from[..from.find('[').expect("a shape")];
