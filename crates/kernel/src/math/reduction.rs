@@ -9,7 +9,7 @@ pub(super) struct Reduced<'s> {
     /// An integer; only its two low bits count.
     pub(super) quadrant: Lanes<'s>,
     pub(super) angle: Lanes<'s>,
-    /// What the angle lost to rounding; 0 in `F32`.
+    /// What the angle lost to rounding.
     pub(super) tail: Lanes<'s>,
 }
 
@@ -55,8 +55,12 @@ fn nearest_multiple(x: Lanes<'_>) -> (Lanes<'_>, Lanes<'_>) {
 
 fn reduce_near_single(x: Lanes<'_>) -> Reduced<'_> {
     let (n, quadrant) = nearest_multiple(x);
-    let angle = SINGLE_PARTS.iter().fold(x, |rest, &part| n.mul_add(-part, rest));
-    Reduced { quadrant, angle, tail: x.number(0.0) }
+    let [first, second, third, last] = SINGLE_PARTS;
+    // The products are exact, and so are the differences but for the last one.
+    let rest = n.mul_add(-second, n.mul_add(-first, x));
+    let angle = n.mul_add(-third, rest);
+    let lost = n.mul_add(-third, rest - angle);
+    Reduced { quadrant, angle, tail: n.mul_add(-last, lost) }
 }
 
 fn reduce_near_double(x: Lanes<'_>) -> Reduced<'_> {
@@ -71,11 +75,9 @@ fn reduce_near_double(x: Lanes<'_>) -> Reduced<'_> {
 /// In `F64`, which holds the reduced angle to more digits than are asked for.
 fn reduce_far_single(x: Lanes<'_>) -> Reduced<'_> {
     let far = reduce(x.to_double());
-    Reduced {
-        quadrant: far.quadrant.to_i32(),
-        angle: (far.angle + far.tail).to_single(),
-        tail: x.number(0.0),
-    }
+    let angle = (far.angle + far.tail).to_single();
+    let tail = (far.angle - angle.to_double()).to_single();
+    Reduced { quadrant: far.quadrant.to_i32(), angle, tail }
 }
 
 /// 34 zero bits, then the binary digits of `2/pi`.

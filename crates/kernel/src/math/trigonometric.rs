@@ -31,8 +31,8 @@ fn sin_cos<'s>(reduced: &Reduced<'s>) -> (Lanes<'s>, Lanes<'s>) {
     let z = angle * angle;
     let half = 0.5 * z;
     if angle.is_single() {
-        let sin = (angle * z).mul_add(z.polynomial(SIN_SINGLE), angle);
-        let cos = (z * z).mul_add(z.polynomial(COS_SINGLE), 1.0 - half);
+        let sin = angle + (angle * z).mul_add(z.polynomial(SIN_SINGLE), tail);
+        let cos = (z * z).mul_add(z.polynomial(COS_SINGLE), angle.mul_add(-tail, 1.0 - half));
         return (sin, cos);
     }
     let sin = angle + ((angle * z).mul_add(z.polynomial(SIN_DOUBLE), tail) - half * tail);
