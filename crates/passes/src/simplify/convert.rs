@@ -62,7 +62,7 @@ fn holds(wide: PrimitiveType, narrow: PrimitiveType) -> bool {
     };
     match float_format(narrow) {
         Some((e, m)) => e <= exponent && m <= mantissa,
-        None if narrow.is_complex() => false,
+        None if narrow.is_complex() || narrow.is_floating_point() => false,
         // All integers below 2^bits, and -2^(bits - 1): as many digits, and an exponent that reaches them.
         None => narrow.bit_width() <= mantissa + 1 && 1 << (exponent - 1) > narrow.bit_width(),
     }
