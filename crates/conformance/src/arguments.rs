@@ -67,6 +67,8 @@ pub struct RunOptions {
     pub time_limit: Duration,
     /// Succeed although cases are unsupported.
     pub allow_unsupported: bool,
+    /// A file of cases that are known to fail, each with the reason.
+    pub known: Option<PathBuf>,
     /// Print every failure and the reasons, grouped.
     pub verbose: bool,
     /// Be a child process of a run.
@@ -88,6 +90,7 @@ Runs recorded cases through the compiler and compares with TensorFlow's and XLA'
     --target-cpu CPU     compile for this CPU (default: the one that runs)
     --timeout SECONDS    the longest a case may take (default 60)
     --allow-unsupported  exit 0 if all failures are ops that the compiler says it can't do
+    --known FILE         exit 0 although these cases fail (`CASE: reason` a line), 1 if one of them passes
     --verbose            every failure, and the reasons grouped
 
 Last line: `N passed, M failed, K skipped`. Unsupported counts as failed; skipped are the cases that --only
@@ -109,6 +112,7 @@ Exit status: 0 if nothing failed, 1 if something did, 2 if nothing could be run.
             target_cpu: arguments.value("--target-cpu")?,
             time_limit: Duration::try_from_secs_f64(seconds).map_err(|e| format!("--timeout: {e}"))?,
             allow_unsupported: arguments.switch("--allow-unsupported"),
+            known: arguments.value("--known")?,
             verbose: arguments.switch("--verbose"),
             worker: arguments.switch("--worker"),
             directories: arguments.rest()?.into_iter().map(PathBuf::from).collect(),

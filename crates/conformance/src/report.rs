@@ -73,6 +73,19 @@ impl Report {
         self.unsupported() + self.counted().filter(refused).count()
     }
 
+    /// How many of the known failures failed, or the first that passed.
+    pub fn known_failures(&self, known: &BTreeMap<String, String>) -> Result<usize, String> {
+        let mut count = 0;
+        for entry in self.counted().filter(|entry| known.contains_key(&entry.name)) {
+            match entry.outcome {
+                Outcome::Passed => return Err(entry.name.clone()),
+                Outcome::Wrong(_) => count += 1,
+                Outcome::Unsupported(_) | Outcome::Refused(_) | Outcome::Crashed(_) => {}
+            }
+        }
+        Ok(count)
+    }
+
     /// The table: a line for each op, with the cases that hold it.
     pub fn by_op(&self) -> String {
         let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
@@ -219,6 +232,15 @@ mod tests {
             entry("c/2", &["Add"], true, Outcome::Crashed("signal: 11".to_owned())),
         ];
         Report { entries, skipped: 7 }
+    }
+
+    #[test]
+    fn a_known_failure_that_passes_is_named() {
+        let report = report();
+        let known = |name: &str| BTreeMap::from([(name.to_owned(), "for a reason".to_owned())]);
+        assert_eq!(report.known_failures(&known("a/2")), Ok(1));
+        assert_eq!(report.known_failures(&known("a/1")), Err("a/1".to_owned()));
+        assert_eq!(report.known_failures(&known("elsewhere/1")), Ok(0));
     }
 
     #[test]
