@@ -76,8 +76,13 @@ fn scaled_exp<'s>(x: Lanes<'s>, tail: Option<Lanes<'s>>, power: i64) -> Lanes<'s
         }
         1.0 + (r + higher)
     };
+    times_power(value, shifted)
+}
+
+/// Times `2^n`, for `n` plus twice the bias in the low bits.
+fn times_power<'s>(value: Lanes<'s>, shifted: Lanes<'s>) -> Lanes<'s> {
     let half = shifted.shr(1i64);
-    let factor = |exponent: Lanes<'s>| exponent.shl(mantissa_bits(x)).as_float();
+    let factor = |exponent: Lanes<'s>| exponent.shl(mantissa_bits(value)).as_float();
     value * factor(half) * factor(shifted - half)
 }
 
@@ -119,11 +124,27 @@ pub(super) fn expm1(x: Lanes<'_>) -> Lanes<'_> {
 /// `1 / (1 + e^-x)`.
 pub(super) fn logistic(x: Lanes<'_>) -> Lanes<'_> {
     // e^-|x| does not overflow, and underflows only with the result.
+    let is_positive = x.at_least(0.0);
+    if x.is_single() {
+        return logistic_single(x, is_positive);
+    }
     let e = exp(-x.abs());
-    let sum = quick_two_sum(x.number(1.0), e);
-    let value = x.at_least(0.0).choose(x.number(1.0), e) / sum.high;
-    // What the sum lost counts where the result is small; there it is as good as relative to 1.
-    if x.is_single() { value - value * sum.low } else { value }
+    is_positive.choose(x.number(1.0), e) / (1.0 + e)
+}
+
+fn logistic_single<'s>(x: Lanes<'s>, is_positive: Lanes<'s>) -> Lanes<'s> {
+    let Reduced { shifted, r, .. } = reduce((-x.abs()).at_least_bound(-104.0), 2 * bias(x));
+    let above_one = r.polynomial(SINGLE).mul_add(r, 1.0) * r;
+    let one = x.number(1.0);
+    let exp = quick_two_sum(one, above_one);
+    let e = times_power(exp.high, shifted);
+    let divisor = quick_two_sum(one, e);
+    let value = is_positive.choose(one, e) / divisor.high;
+    // What the two sums lost, relative to them: the dividend's divided by 1 + above_one to first order, the divisor's
+    // by 1, which it is near where this counts.
+    let of_dividend = above_one.mul_add(-exp.low, exp.low);
+    let lost = is_positive.choose(x.number(0.0), of_dividend) - divisor.low;
+    value.mul_add(lost, value)
 }
 
 /// Where `tanh` of `F32` is a polynomial: `x + x z T(z)` with `z = x^2`.
