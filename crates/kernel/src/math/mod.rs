@@ -1,8 +1,9 @@
 //! Elementary functions of `F32` and `F64` lanes, in arithmetic alone: no library is called.
 //!
 //! Each takes and returns values of one type, of any number of lanes. Special values are C's (annex F). Results are
-//! within 2 units in the last place. The arithmetic is written so that a multiply-add may be fused or not. What is
-//! frequent has `F32` arithmetic of its own; the other functions of `F32` are computed in `F64` and rounded.
+//! within 2 units in the last place in `F32` and within 2.5 in `F64`; remainders are exact. The arithmetic is written
+//! so that a multiply-add may be fused or not. What is frequent has `F32` arithmetic of its own; the other functions of
+//! `F32` are computed in `F64` and rounded.
 
 mod error_function;
 mod exact;
