@@ -27,11 +27,24 @@ fn main() -> ExitCode {
             // Nobody is left to tell if standard error is closed.
             let _ = std::io::Write::write_fmt(
                 &mut std::io::stderr(),
-                format_args!("{kind}: {}\n", error.message()),
+                format_args!("{kind}: {}\n", shortened(error.message())),
             );
             ExitCode::FAILURE
         }
     }
+}
+
+/// Bytes of the longest message; a graph may name its nodes with megabytes.
+const MAX_MESSAGE: usize = 4000;
+
+/// A message with the middle left out if it is too long: what is wrong stands at either end.
+fn shortened(message: &str) -> std::borrow::Cow<'_, str> {
+    if message.len() <= MAX_MESSAGE {
+        return message.into();
+    }
+    let start = message.floor_char_boundary(MAX_MESSAGE / 2);
+    let end = message.ceil_char_boundary(message.len() - MAX_MESSAGE / 2);
+    format!("{} [{} bytes left out] {}", &message[..start], end - start, &message[end..]).into()
 }
 
 fn run() -> Result<()> {

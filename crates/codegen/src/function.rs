@@ -10,6 +10,15 @@ use support::{Error, Id, Result};
 
 use crate::module::ModuleTranslator;
 
+/// Longer straight runs of statements are cut into blocks of this many: LLVM's time grows faster than a block.
+const BLOCK_STATEMENTS: usize = 1000;
+
+/// A call's share of a block: it may be inlined.
+const CALL_STATEMENTS: usize = 16;
+
+/// A function with this many cuts is not optimised, so that LLVM does not join the blocks again.
+const MAX_CUTS: usize = 16;
+
 /// A function in translation.
 pub(crate) struct FunctionTranslator<'m, 'c> {
     pub(crate) module: &'m ModuleTranslator<'c>,
@@ -19,6 +28,10 @@ pub(crate) struct FunctionTranslator<'m, 'c> {
     /// The entry block, which holds the stack slots and nothing else.
     slots: BasicBlock<'c>,
     values: Vec<Option<BasicValueEnum<'c>>>,
+    /// Statements since the current block began.
+    run: usize,
+    /// How many runs were too long.
+    cuts: usize,
 }
 
 /// The builder's errors are defects of the translation.
@@ -51,6 +64,8 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
             slots: module.context.append_basic_block(function, ""),
             function,
             values,
+            run: 0,
+            cuts: 0,
         }
     }
 
@@ -70,6 +85,9 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         }
         self.builder.position_at_end(self.slots);
         self.builder.build_unconditional_branch(body).built()?;
+        if self.cuts >= MAX_CUTS {
+            self.module.leave_unoptimized(self.function);
+        }
         Ok(())
     }
 
@@ -121,10 +139,29 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
 
     /// Emits a region's statements where the builder stands; returns what it yields.
     fn block(&mut self, block: &Block) -> Result<Vec<BasicValueEnum<'c>>> {
+        self.run = 0;
         for statement in &block.statements {
+            self.run += match statement {
+                Statement::Call { .. } => CALL_STATEMENTS,
+                _ => 1,
+            };
+            if self.run > BLOCK_STATEMENTS {
+                self.cut()?;
+            }
             self.statement(statement)?;
         }
+        self.run = 0;
         self.all(block.yields.iter().copied())
+    }
+
+    /// Goes on in a new block.
+    fn cut(&mut self) -> Result<()> {
+        let next = self.new_block();
+        self.builder.build_unconditional_branch(next).built()?;
+        self.builder.position_at_end(next);
+        self.run = 0;
+        self.cuts += 1;
+        Ok(())
     }
 
     fn statement(&mut self, statement: &Statement) -> Result<()> {

@@ -195,6 +195,14 @@ fn check_constants(constants: &Constants<'_>, target: &Target) -> Result<()> {
             constants.size
         )));
     }
+    // LLVM and the object's copy need the bytes twice, and LLVM does not say if it gets none.
+    let needed = usize::try_from(constants.size).ok().and_then(|size| size.checked_mul(3));
+    if needed.is_none_or(|needed| Vec::<u8>::new().try_reserve_exact(needed).is_err()) {
+        return Err(Error::unsupported(format!(
+            "{} bytes of constants: there is not enough memory to write an object file with them",
+            constants.size
+        )));
+    }
     if constants.size > 0 && target.triple.object_format == ObjectFormat::Wasm {
         return Err(Error::unsupported("constants inside of WebAssembly objects"));
     }

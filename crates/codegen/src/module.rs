@@ -139,6 +139,14 @@ impl<'c> ModuleTranslator<'c> {
         }
     }
 
+    /// Keeps LLVM from optimising a function, whose time for it grows faster than the code.
+    pub(crate) fn leave_unoptimized(&self, function: FunctionValue<'c>) {
+        for name in ["noinline", "optnone"] {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            function.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
+        }
+    }
+
     fn add_pointer_facts(
         &self,
         value: FunctionValue<'c>,

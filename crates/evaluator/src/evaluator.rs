@@ -76,6 +76,11 @@ impl<'m> Evaluator<'m> {
         self.evaluate_computation(self.module.entry(), arguments)
     }
 
+    /// How many steps may still be spent.
+    pub fn steps_left(&self) -> u64 {
+        self.steps_left
+    }
+
     /// Spends steps.
     pub(crate) fn charge(&mut self, steps: u64) -> Result<()> {
         self.steps_left = self.steps_left.checked_sub(steps).ok_or_else(|| {

@@ -184,12 +184,16 @@ impl Computation {
         }
         let users = std::mem::take(&mut self.expect_mut(old).users);
         for user in users {
+            // Asking the user is cheaper than searching a list of users, which may be long.
+            let is_user = self[user].operands.contains(&new);
             for operand in &mut self.expect_mut(user).operands {
                 if *operand == old {
                     *operand = new;
                 }
             }
-            add_user(self.expect_mut(new), user);
+            if !is_user {
+                self.expect_mut(new).users.push(user);
+            }
         }
         if self.root == Some(old) {
             self.root = Some(new);
@@ -198,11 +202,14 @@ impl Computation {
 
     /// Replaces one operand.
     pub fn replace_operand(&mut self, user: InstructionId, position: usize, new: InstructionId) {
+        let is_user = self[user].operands.contains(&new);
         let old = std::mem::replace(&mut self.expect_mut(user).operands[position], new);
         if !self[user].operands.contains(&old) {
-            self.expect_mut(old).users.retain(|&u| u != user);
+            remove_user(self.expect_mut(old), user);
         }
-        add_user(self.expect_mut(new), user);
+        if !is_user {
+            self.expect_mut(new).users.push(user);
+        }
     }
 
     /// Replaces the payload; the opcode, the operands and the shape stay.
@@ -235,12 +242,14 @@ impl Computation {
     pub fn remove(&mut self, id: InstructionId) {
         assert!(self[id].users.is_empty(), "{} has users", self[id].name);
         assert!(self.root != Some(id), "{} is the root", self[id].name);
-        assert!(!self.parameters.contains(&id), "{} is a parameter", self[id].name);
+        if let Op::Parameter { number } = self[id].op {
+            assert!(self.parameters.get(number) != Some(&id), "{} is a parameter", self[id].name);
+        }
         let instruction = self.instructions[id].take().expect("a live instruction");
         self.names.remove(&instruction.name);
         for operand in instruction.operands {
             if let Some(operand) = self.instructions[operand].as_mut() {
-                operand.users.retain(|&u| u != id);
+                remove_user(operand, id);
             }
         }
     }
@@ -266,9 +275,10 @@ impl Computation {
     }
 }
 
-fn add_user(instruction: &mut Instruction, user: InstructionId) {
-    if !instruction.users.contains(&user) {
-        instruction.users.push(user);
+/// Searches from the end, because what is removed together is removed backwards.
+fn remove_user(instruction: &mut Instruction, user: InstructionId) {
+    if let Some(at) = instruction.users.iter().rposition(|&u| u == user) {
+        instruction.users.remove(at);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::computation::Computation;
 use shape::ShapeIndex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Index;
 use support::IdVec;
 
@@ -34,12 +34,23 @@ pub struct InputOutputAlias {
     pub kind: AliasKind,
 }
 
+/// For each name that was wished again, a suffix below which none is free. Says nothing that the names don't say.
+#[derive(Clone, Debug, Default)]
+struct Suffixes(BTreeMap<String, u64>);
+
+impl PartialEq for Suffixes {
+    fn eq(&self, _other: &Self) -> bool {
+        true
+    }
+}
+
 /// A program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
     name: String,
     computations: IdVec<ComputationId, Option<Computation>>,
     names: BTreeSet<String>,
+    suffixes: Suffixes,
     entry: Option<ComputationId>,
     input_output_alias: Vec<InputOutputAlias>,
 }
@@ -51,6 +62,7 @@ impl Module {
             name: name.into(),
             computations: IdVec::new(),
             names: BTreeSet::new(),
+            suffixes: Suffixes::default(),
             entry: None,
             input_output_alias: Vec::new(),
         }
@@ -65,8 +77,12 @@ impl Module {
     pub fn add_computation(&mut self, mut computation: Computation) -> ComputationId {
         if self.names.contains(computation.name()) {
             let stem = computation.name().to_owned();
-            let free = (1..).map(|n| format!("{stem}.{n}")).find(|name| !self.names.contains(name));
-            computation.set_name(free.expect("some suffix is free"));
+            let suffix = self.suffixes.0.entry(stem.clone()).or_insert(1);
+            let named = |suffix: u64| format!("{stem}.{suffix}");
+            while self.names.contains(&named(*suffix)) {
+                *suffix += 1;
+            }
+            computation.set_name(named(*suffix));
         }
         self.names.insert(computation.name().to_owned());
         self.computations.push(Some(computation))
@@ -151,6 +167,9 @@ impl Module {
                 self.names.remove(computation.name());
                 removed = true;
             }
+        }
+        if removed {
+            self.suffixes.0.clear();
         }
         removed
     }

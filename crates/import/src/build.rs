@@ -6,7 +6,7 @@ use hlo::{
     ComparisonDirection, ComparisonType, InstructionId, Op, PaddingConfig, PaddingDimension, SliceDimension,
 };
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
-use support::Result;
+use support::{Error, Result};
 
 /// A number as an element of a type; rounded or wrapped as the type needs.
 pub(crate) fn scalar_of(element_type: PrimitiveType, value: f64) -> Scalar {
@@ -45,9 +45,13 @@ pub(crate) fn integer_vector(element_type: PrimitiveType, values: &[i64]) -> Opt
     ))
 }
 
+/// The most operands of a concatenation: each takes code of its own.
+const MAX_CONCATENATED: usize = 16_384;
+
 impl NodeContext<'_, '_> {
     /// Adds an instruction whose shape follows from its operands.
     pub(crate) fn op(&mut self, op: Op, operands: &[InstructionId]) -> Result<InstructionId> {
+        self.importer.count_instruction()?;
         let (module, scope) = self.importer.module_and_scope();
         scope.add(module, op, operands, None)
     }
@@ -59,6 +63,7 @@ impl NodeContext<'_, '_> {
         op: Op,
         operands: &[InstructionId],
     ) -> Result<InstructionId> {
+        self.importer.count_instruction()?;
         let (module, scope) = self.importer.module_and_scope();
         scope.add(module, op, operands, Some(shape))
     }
@@ -316,6 +321,10 @@ impl NodeContext<'_, '_> {
     pub(crate) fn concatenate(&mut self, ids: &[InstructionId], dimension: usize) -> Result<InstructionId> {
         match ids {
             [id] => Ok(*id),
+            ids if ids.len() > MAX_CONCATENATED => Err(Error::unsupported(format!(
+                "{} arrays are put one after the other, more than {MAX_CONCATENATED}; do it in several steps",
+                ids.len()
+            ))),
             ids => self.op(Op::Concatenate { dimension }, ids),
         }
     }

@@ -151,7 +151,14 @@ fn translate_branch<'p>(cx: &mut NodeContext<'_, 'p>, function: &'p Function) ->
     }
     cx.importer.scopes.push(inner);
     let prefix = format!("{}/", cx.name);
-    let results = cx.importer.translate_function(function, &arguments, &prefix)?;
+    let results = match cx.importer.translate_function(function, &arguments, &prefix) {
+        Ok(results) => results,
+        Err(error) => {
+            // What is said of this node is about the computation around the branch.
+            cx.importer.scopes.pop();
+            return Err(error);
+        }
+    };
     // A reference that a branch returns is read there.
     let results = results
         .into_iter()

@@ -8,6 +8,9 @@ use shape::{ArrayShape, Literal, Shape};
 /// Instructions with more elements are not evaluated: shapes, axes and paddings are short.
 const MAX_FOLDED_ELEMENTS: i64 = 1 << 16;
 
+/// How many steps all evaluations of a computation may take together.
+pub(crate) const MAX_STEPS: u64 = 1 << 25;
+
 /// The value of an instruction, if it depends on constants only and is small. Each instruction is evaluated once.
 pub(crate) fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Option<Literal> {
     let mut stack = vec![id];
@@ -37,7 +40,12 @@ pub(crate) fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Opt
             continue;
         }
         let values: Option<Vec<&Literal>> = operands.iter().map(|o| scope.folded[o].as_ref()).collect();
-        let value = values.and_then(|values| evaluate_instruction(module, scope, top, &values));
+        let limit = scope.fold_steps_left.min(1 << 24);
+        let (value, steps) = match values {
+            Some(values) => evaluate_instruction(module, scope, top, &values, limit),
+            None => (None, 0),
+        };
+        scope.fold_steps_left = scope.fold_steps_left.saturating_sub(steps);
         scope.folded.insert(top, value);
     }
     scope.folded[&id].clone()
@@ -138,15 +146,17 @@ fn may_fold(op: &Op, shape: &Shape) -> bool {
     small && pure
 }
 
-/// Evaluates one instruction on known operands.
+/// Evaluates one instruction on known operands; also says how many steps that took.
 fn evaluate_instruction(
     module: &Module,
     scope: &Scope,
     id: InstructionId,
     operands: &[&Literal],
-) -> Option<Literal> {
+    max_steps: u64,
+) -> (Option<Literal>, u64) {
     let instruction = &scope.computation[id];
-    let limits = Limits { max_steps: 1 << 24, max_live_bytes: 1 << 26, max_depth: 16 };
+    let limits = Limits { max_steps, max_live_bytes: 1 << 26, max_depth: 16 };
     let mut evaluator = Evaluator::with_limits(module, limits);
-    evaluator.evaluate_instruction(instruction.op(), instruction.shape(), operands).ok()
+    let value = evaluator.evaluate_instruction(instruction.op(), instruction.shape(), operands).ok();
+    (value, max_steps - evaluator.steps_left())
 }

@@ -18,6 +18,9 @@ const MAX_DEPTH: usize = 50;
 /// How many nodes may be translated in all, those of functions once for each call.
 const MAX_NODES: usize = 2_000_000;
 
+/// How many instructions may be built in all: some nodes make one for each of their outputs.
+const MAX_INSTRUCTIONS: usize = 250_000;
+
 /// The state of an import.
 pub(crate) struct Importer<'p> {
     pub(crate) program: &'p tf::Program,
@@ -27,6 +30,7 @@ pub(crate) struct Importer<'p> {
     reducers: BTreeMap<(Reducer, PrimitiveType), ComputationId>,
     depth: usize,
     nodes: usize,
+    instructions: usize,
     /// How many random number generators there are so far: each gets a stream of its own.
     pub(crate) random_streams: u64,
 }
@@ -40,6 +44,7 @@ impl<'p> Importer<'p> {
             reducers: BTreeMap::new(),
             depth: 0,
             nodes: 0,
+            instructions: 0,
             random_streams: 0,
         }
     }
@@ -57,6 +62,18 @@ impl<'p> Importer<'p> {
     /// The finished computations, and the one being built.
     pub(crate) fn module_and_scope(&mut self) -> (&Module, &mut Scope) {
         (&self.module, self.scopes.last_mut().expect("the entry is open until the end"))
+    }
+
+    /// Counts an instruction that is about to be built; an error when there are too many.
+    pub(crate) fn count_instruction(&mut self) -> Result<()> {
+        self.instructions += 1;
+        if self.instructions <= MAX_INSTRUCTIONS {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!(
+            "the graph needs more than {MAX_INSTRUCTIONS} instructions once its function calls are inlined; split it \
+             into several programs"
+        )))
     }
 
     /// The scalar computation of a reducer, made once for each type.

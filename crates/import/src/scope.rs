@@ -16,6 +16,8 @@ pub(crate) struct Captures {
     pub(crate) parameter: InstructionId,
     /// The elements: instructions of the enclosing scope.
     pub(crate) outer: Vec<InstructionId>,
+    /// Their shapes; the parameter gets them when the branch is finished.
+    shapes: Vec<Shape>,
     /// The `get-tuple-element` of each captured instruction.
     inner: BTreeMap<InstructionId, InstructionId>,
 }
@@ -33,6 +35,8 @@ pub(crate) struct Scope {
     pub(crate) written: BTreeMap<VariableId, String>,
     /// The value of each instruction that was asked for; `None` if it depends on what is known at run time only.
     pub(crate) folded: BTreeMap<InstructionId, Option<Literal>>,
+    /// How many steps the evaluation of instructions may still take.
+    pub(crate) fold_steps_left: u64,
 }
 
 impl Scope {
@@ -45,10 +49,11 @@ impl Scope {
             variables: BTreeMap::new(),
             written: BTreeMap::new(),
             folded: BTreeMap::new(),
+            fold_steps_left: crate::fold::MAX_STEPS,
         }
     }
 
-    /// A branch, with one parameter: a tuple that grows with each capture.
+    /// A branch, with one parameter: a tuple of what it captures.
     pub(crate) fn branch(name: &str) -> Self {
         let mut scope = Self::entry(name);
         let parameter = scope.computation.add(
@@ -58,7 +63,8 @@ impl Scope {
             &[],
             OpMetadata::default(),
         );
-        scope.captures = Some(Captures { parameter, outer: Vec::new(), inner: BTreeMap::new() });
+        scope.captures =
+            Some(Captures { parameter, outer: Vec::new(), shapes: Vec::new(), inner: BTreeMap::new() });
         scope
     }
 
@@ -71,11 +77,7 @@ impl Scope {
         let index = captures.outer.len();
         captures.outer.push(outer);
         let parameter = captures.parameter;
-        let Shape::Tuple(mut elements) = self.computation[parameter].shape().clone() else {
-            unreachable!("the parameter of a branch is a tuple")
-        };
-        elements.push(shape.clone());
-        self.computation.set_shape(parameter, Shape::Tuple(elements));
+        captures.shapes.push(shape.clone());
         let operands = [parameter];
         let op = Op::GetTupleElement { index };
         let inner = self.computation.add("", op, shape.clone(), &operands, self.metadata.clone());
@@ -115,6 +117,10 @@ impl Scope {
         let root =
             self.computation.add("", Op::Tuple {}, Shape::Tuple(shapes), elements, OpMetadata::default());
         self.computation.set_root(root);
+        if let Some(captures) = &mut self.captures {
+            let shapes = std::mem::take(&mut captures.shapes);
+            self.computation.set_shape(captures.parameter, Shape::Tuple(shapes));
+        }
         remove_dead_instructions(&mut self.computation);
         (self.computation, self.captures.map(|c| c.outer).unwrap_or_default())
     }

@@ -3,10 +3,12 @@
 use crate::context::KernelContext;
 use crate::ir::FunctionBuilder;
 use hlo::Op;
+use std::ops::Range;
 use support::{Error, Result};
 
-/// Copies operand after operand; a row is all that lies together: the dimensions from the concatenated one on.
-pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+/// Copies operand after operand of a part of the operands; a row is all that lies together: the dimensions from the
+/// concatenated one on.
+pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, part: &Range<usize>) -> Result<()> {
     let Op::Concatenate { dimension } = cx.fusion.root_op() else {
         return Err(Error::internal("the root is a concatenation"));
     };
@@ -16,12 +18,14 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Resul
     let rows: i64 = sizes[..*dimension].iter().product();
     let row_bytes = |sizes: &[i64]| sizes[*dimension..].iter().product::<i64>() * size;
     let stride = row_bytes(&sizes);
+    let inner_bytes = sizes[*dimension + 1..].iter().product::<i64>() * size;
     let mut offset = 0;
-    for &operand in cx.fusion.body[cx.fusion.root].operands() {
-        let plan::Position::Operand(number) = cx.fusion.position(operand) else {
-            return Err(Error::internal("a concatenation's operand is outside of the kernel"));
-        };
-        let memory = cx.operand(number)?.clone();
+    for (position, &operand) in cx.fusion.body[cx.fusion.root].operands().iter().enumerate() {
+        if !part.contains(&position) {
+            offset += cx.shape(operand)?.size(*dimension) * inner_bytes;
+            continue;
+        }
+        let memory = cx.operand(position)?.clone();
         let bytes = row_bytes(&memory.shape.sizes());
         if bytes > 0 {
             cx.for_range(b, 0, rows, 1, |cx, b, row| {

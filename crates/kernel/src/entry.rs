@@ -19,6 +19,9 @@ mod frame {
     pub(super) const CONSTANTS: i64 = 40;
 }
 
+/// An entry with more calls reads each call's pointers in front of that call: they would not fit into registers.
+const MAX_HOISTING_CALLS: usize = 256;
+
 /// How deep conditionals and loops may nest.
 const MAX_NESTING: usize = 100;
 
@@ -87,9 +90,10 @@ impl Entry<'_> {
     }
 
     fn call(&mut self, b: &mut FunctionBuilder, computation: ComputationId, instruction: InstructionId) {
-        let Some(call) = self.kernels.calls.get(&(computation, instruction)) else { return };
-        let arguments = call.arguments.iter().map(|slice| self.pointer(b, slice)).collect();
-        b.call(call.function, arguments);
+        for call in self.kernels.calls.get(&(computation, instruction)).into_iter().flatten() {
+            let arguments = call.arguments.iter().map(|slice| self.pointer(b, slice)).collect();
+            b.call(call.function, arguments);
+        }
     }
 
     fn conditional(
@@ -180,7 +184,7 @@ impl Entry<'_> {
         b.copy_bytes(to, from, bytes);
     }
 
-    /// The address of a slice, read in front of everything else.
+    /// The address of a slice; where there are few calls, read in front of everything else.
     fn pointer(&mut self, b: &mut FunctionBuilder, slice: &Slice) -> ValueId {
         let key = (slice.allocation, slice.offset);
         if let Some(&pointer) = self.pointers.get(&key) {
@@ -193,23 +197,37 @@ impl Entry<'_> {
             Allocation::Temps => self.in_block(b, frame::TEMPS, offset),
             Allocation::Constants => self.in_block(b, frame::CONSTANTS, offset),
         };
-        self.pointers.insert(key, pointer);
+        if self.is_hoisting() {
+            self.pointers.insert(key, pointer);
+        }
         pointer
     }
 
     /// A pointer of a list in the frame, plus an offset.
     fn listed(&mut self, b: &mut FunctionBuilder, field: i64, number: usize, offset: i64) -> ValueId {
         let list = self.field(b, field);
-        b.outside(1, |b| {
+        self.hoisted(b, |b| {
             let at = b.offset_bytes(list, 8 * number as i64);
             let pointer = b.load(Type::PTR, at, 8);
             b.offset_bytes(pointer, offset)
         })
     }
 
+    fn is_hoisting(&self) -> bool {
+        self.kernels.calls.len() <= MAX_HOISTING_CALLS
+    }
+
+    fn hoisted(
+        &self,
+        b: &mut FunctionBuilder,
+        build: impl FnOnce(&mut FunctionBuilder) -> ValueId,
+    ) -> ValueId {
+        if self.is_hoisting() { b.outside(1, build) } else { build(b) }
+    }
+
     fn in_block(&mut self, b: &mut FunctionBuilder, field: i64, offset: i64) -> ValueId {
         let block = self.field(b, field);
-        b.outside(1, |b| b.offset_bytes(block, offset))
+        self.hoisted(b, |b| b.offset_bytes(block, offset))
     }
 
     fn field(&mut self, b: &mut FunctionBuilder, field: i64) -> ValueId {

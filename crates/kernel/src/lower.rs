@@ -9,11 +9,18 @@ use hlo::{ComputationId, InstructionId, Module, Op};
 use plan::{Fusion, InstructionPlan, ModulePlan, Position, Strategy};
 use shape::{ArrayShape, Literal, ShapeIndex};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use support::{Error, Result};
 use target::Target;
 
 /// A kernel with at most this many statements is inlined where it is called.
 const INLINE_STATEMENTS: usize = 40;
+
+/// A program with more kernels is refused: it would take minutes to generate their code.
+const MAX_KERNELS: usize = 12_000;
+
+/// The most operands that one kernel concatenates: each is a parameter of it.
+const MAX_CONCATENATED: usize = 64;
 
 /// Lowers a module to a program whose last function, `entry_point`, runs it.
 ///
@@ -29,20 +36,31 @@ pub fn lower(
 ) -> Result<Program> {
     let mut program = Program::default();
     let mut kernels = Kernels::default();
-    let mut names = BTreeSet::from([entry_point.to_owned()]);
+    let mut names = Names::default();
+    names.unique(entry_point);
     for (&computation, sequence) in &schedule.sequences {
         for &instruction in sequence {
             let plan = &plan.computations[&computation].instructions[&instruction];
             if matches!(plan.strategy, Strategy::Alias | Strategy::Conditional | Strategy::While) {
                 continue;
             }
-            let name = unique_name(&mut names, &kernel_name(module, computation, instruction));
-            let kernel = Kernel { module, assignment, target, plan, computation, instruction };
-            let lowered =
-                kernel.lower(name).map_err(|error| describe(module, computation, instruction, error))?;
-            if let Some((function, arguments)) = lowered {
-                let id = program.functions.push(function);
-                kernels.calls.insert((computation, instruction), Call { function: id, arguments });
+            let name = kernel_name(module, computation, instruction);
+            for part in parts(module, plan, computation, instruction) {
+                let kernel = Kernel { module, assignment, target, plan, computation, instruction, part };
+                let lowered = kernel
+                    .lower(names.unique(&name))
+                    .map_err(|error| describe(module, computation, instruction, error))?;
+                if let Some((function, arguments)) = lowered {
+                    if program.functions.len() >= MAX_KERNELS {
+                        let error = Error::unsupported(format!(
+                            "the graph needs more than {MAX_KERNELS} kernels; split it into several programs"
+                        ));
+                        return Err(describe(module, computation, instruction, error));
+                    }
+                    let function = program.functions.push(function);
+                    let calls = kernels.calls.entry((computation, instruction)).or_default();
+                    calls.push(Call { function, arguments });
+                }
             }
         }
     }
@@ -51,10 +69,27 @@ pub fn lower(
     Ok(program)
 }
 
+/// The parts of its operands that an instruction's kernels treat: a kernel for each.
+fn parts(
+    module: &Module,
+    plan: &InstructionPlan,
+    computation: ComputationId,
+    instruction: InstructionId,
+) -> Vec<Range<usize>> {
+    match (&plan.strategy, module[computation][instruction].op()) {
+        (Strategy::Concatenate, Op::Concatenate { .. }) => {
+            let operands = module[computation][instruction].operands().len();
+            let starts = (0..operands).step_by(MAX_CONCATENATED);
+            starts.map(|start| start..operands.min(start + MAX_CONCATENATED)).collect()
+        }
+        _ => vec![0..usize::MAX],
+    }
+}
+
 /// The calls of kernels; instructions with nothing to do have none.
 #[derive(Debug, Default)]
 pub(crate) struct Kernels {
-    pub(crate) calls: BTreeMap<(ComputationId, InstructionId), Call>,
+    pub(crate) calls: BTreeMap<(ComputationId, InstructionId), Vec<Call>>,
 }
 
 /// A kernel and what it is called with.
@@ -82,14 +117,24 @@ fn kernel_name(module: &Module, computation: ComputationId, instruction: Instruc
     name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
 }
 
-fn unique_name(names: &mut BTreeSet<String>, wish: &str) -> String {
-    let mut name = wish.to_owned();
-    let mut number = 1;
-    while !names.insert(name.clone()) {
-        name = format!("{wish}.{number}");
-        number += 1;
+/// The names of functions.
+#[derive(Default)]
+struct Names {
+    taken: BTreeSet<String>,
+    /// The next number for a name that was wished more than once.
+    numbers: BTreeMap<String, u32>,
+}
+
+impl Names {
+    fn unique(&mut self, wish: &str) -> String {
+        let mut name = wish.to_owned();
+        while !self.taken.insert(name.clone()) {
+            let number = self.numbers.entry(wish.to_owned()).or_insert(0);
+            *number += 1;
+            name = format!("{wish}.{number}");
+        }
+        name
     }
-    name
 }
 
 fn describe(module: &Module, computation: ComputationId, id: InstructionId, error: Error) -> Error {
@@ -115,6 +160,8 @@ struct Kernel<'a> {
     plan: &'a InstructionPlan,
     computation: ComputationId,
     instruction: InstructionId,
+    /// The operands that a concatenation copies.
+    part: Range<usize>,
 }
 
 impl Kernel<'_> {
@@ -141,7 +188,7 @@ impl Kernel<'_> {
             Strategy::Loop(plan) => loops::emit(b, cx, plan),
             Strategy::Reduce(plan) => reduce::emit(b, cx, plan),
             Strategy::Dot(plan) => dot::emit(b, cx, plan),
-            Strategy::Concatenate => concatenate::emit(b, cx),
+            Strategy::Concatenate => concatenate::emit(b, cx, &self.part),
             Strategy::DynamicUpdateSlice => update::emit(b, cx),
             Strategy::Scatter => scatter::emit(b, cx),
             Strategy::Sort => sort::emit(b, cx),
@@ -212,8 +259,12 @@ impl Kernel<'_> {
         let fusion = cx.fusion;
         let mut read = BTreeSet::new();
         for id in fusion.instructions() {
-            for &operand in fusion.body[id].operands() {
-                if let Position::Operand(number) = fusion.position(operand) {
+            for (position, &operand) in fusion.body[id].operands().iter().enumerate() {
+                if self.plan.strategy == Strategy::Concatenate {
+                    if self.part.contains(&position) {
+                        read.insert(position);
+                    }
+                } else if let Position::Operand(number) = fusion.position(operand) {
                     read.insert(number);
                 }
             }

@@ -15,11 +15,13 @@ pub struct ConstantFolding {
     pub max_bytes: u64,
     /// Multiplications and the like that one fold may cost.
     pub max_work: i64,
+    /// What all folds of one run may cost together; what is left over stays.
+    pub max_total_work: i64,
 }
 
 impl Default for ConstantFolding {
     fn default() -> Self {
-        Self { max_bytes: 1 << 20, max_work: 1 << 22 }
+        Self { max_bytes: 1 << 20, max_work: 1 << 22, max_total_work: 1 << 25 }
     }
 }
 
@@ -30,12 +32,18 @@ impl Pass for ConstantFolding {
 
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
+        let mut work_left = self.max_total_work;
         for id in module.post_order() {
             for instruction in module[id].post_order() {
                 if !self.is_foldable(&module[id], instruction) {
                     continue;
                 }
                 let computation = &module[id];
+                let work = self.work(computation, instruction);
+                if work > work_left {
+                    continue;
+                }
+                work_left -= work;
                 let current = &computation[instruction];
                 let operands: Vec<Literal> = current
                     .operands()

@@ -11,7 +11,7 @@ use shape::{ArrayShape, Literal, PrimitiveType, index};
 use support::{Error, Result};
 
 /// The most bytes that the elements which a tensor does not store may fill.
-pub(crate) const MAX_FILL_BYTES: u64 = 1 << 30;
+pub(crate) const MAX_FILL_BYTES: u64 = 256 << 20;
 
 /// The most strings that a tensor may have.
 const MAX_STRINGS: u64 = 1 << 20;
@@ -69,10 +69,10 @@ impl<'a> Tensor<'a> {
         let data = if content.is_empty() {
             if self.fill_bytes() > MAX_FILL_BYTES {
                 return Err(Error::invalid(format!(
-                    "the tensor {shape} stores {} of its elements, filling the other {} bytes would take more than {} GiB",
+                    "the tensor {shape} stores {} of its elements, filling the other {} bytes would take more than {} MiB",
                     self.stored(),
                     self.fill_bytes(),
-                    MAX_FILL_BYTES >> 30
+                    MAX_FILL_BYTES >> 20
                 )));
             }
             Bytes::from(self.typed_elements(element_type, self.count))

@@ -1,5 +1,7 @@
 //! Running the tool and other programs in tests.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -4,6 +4,7 @@ use super::graph::Graph;
 use super::{Root::Is, Rule};
 use hlo::{InstructionId, Op, Opcode, SliceDimension};
 use shape::ArrayShape;
+use std::collections::BTreeMap;
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "concatenate-of-one", root: Is(Opcode::Concatenate), apply: concatenate_of_one },
@@ -43,13 +44,15 @@ fn concatenate_of_nothing(graph: &mut Graph<'_>, id: InstructionId) -> Option<In
 /// each is read once (else the operands could double at every step). Exact for every input.
 fn concatenate_of_concatenate(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Concatenate { dimension } = *graph[id].op() else { return None };
+    let is_inner = |operand: InstructionId| matches!(*graph[operand].op(), Op::Concatenate { dimension: inner } if inner == dimension);
+    let mut reads: BTreeMap<InstructionId, usize> = BTreeMap::new();
+    for &operand in graph[id].operands().iter().filter(|&&operand| is_inner(operand)) {
+        *reads.entry(operand).or_default() += 1;
+    }
     let mut flat = Vec::new();
     let mut changed = false;
     for &operand in graph[id].operands() {
-        let is_inner =
-            matches!(*graph[operand].op(), Op::Concatenate { dimension: inner } if inner == dimension);
-        let reads = graph[id].operands().iter().filter(|&&o| o == operand).count();
-        if is_inner && reads == 1 && graph.has_one_user(operand) {
+        if reads.get(&operand) == Some(&1) && graph.has_one_user(operand) {
             flat.extend(graph[operand].operands());
             changed = true;
         } else {
@@ -63,41 +66,43 @@ fn concatenate_of_concatenate(graph: &mut Graph<'_>, id: InstructionId) -> Optio
 /// input.
 fn concatenate_of_slices(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Concatenate { dimension } = *graph[id].op() else { return None };
-    let operands = graph[id].operands().to_vec();
-    let joined = |&at: &usize| join(graph, operands[at], operands[at + 1], dimension);
-    let at = (0..operands.len() - 1).find(|at| joined(at).is_some())?;
-    let (source, slice) = joined(&at)?;
-    let sizes: Vec<i64> = slice.iter().map(|s| s.limit - s.start).collect();
-    let shape = ArrayShape::new(graph.array(id).element_type, &sizes);
-    let slice = graph.helper(id, Op::Slice { slice }, shape, &[source]);
-    let operands = [&operands[..at], &[slice], &operands[at + 2..]].concat();
+    let old = graph[id].operands().to_vec();
+    let mut operands = Vec::new();
+    let mut at = 0;
+    while at < old.len() {
+        let continues = |&next: &usize| joins(graph, old[next - 1], old[next], dimension);
+        let end = (at + 1..old.len()).take_while(continues).last().map_or(at + 1, |last| last + 1);
+        operands.push(match (graph[old[at]].op(), graph[old[end - 1]].op()) {
+            (Op::Slice { slice }, Op::Slice { slice: last }) if end - at > 1 => {
+                let (mut slice, source) = (slice.clone(), graph.operand(old[at]));
+                slice[dimension].limit = last[dimension].limit;
+                let sizes: Vec<i64> = slice.iter().map(|s| s.limit - s.start).collect();
+                let shape = ArrayShape::new(graph.array(id).element_type, &sizes);
+                graph.helper(id, Op::Slice { slice }, shape, &[source])
+            }
+            _ => old[at],
+        });
+        at = end;
+    }
+    if operands.len() == old.len() {
+        return None;
+    }
     Some(match operands[..] {
         [only] => only,
         _ => graph.replacement(id, Op::Concatenate { dimension }, &operands),
     })
 }
 
-/// The operand and the bounds of a slice with stride 1 that is two slices, the second behind the first.
-fn join(
-    graph: &Graph<'_>,
-    first: InstructionId,
-    second: InstructionId,
-    dimension: usize,
-) -> Option<(InstructionId, Vec<SliceDimension>)> {
+/// Whether two slices with stride 1 of one array are a larger one, the second behind the first.
+fn joins(graph: &Graph<'_>, first: InstructionId, second: InstructionId, dimension: usize) -> bool {
     let (Op::Slice { slice: a }, Op::Slice { slice: b }) = (graph[first].op(), graph[second].op()) else {
-        return None;
+        return false;
     };
-    let source = graph.operand(first);
     let fits = a.iter().zip(b).enumerate().all(|(d, (a, b))| {
         let continues = if d == dimension { a.limit == b.start } else { a == b };
         continues && a.stride == 1 && b.stride == 1
     });
-    if !fits || source != graph.operand(second) {
-        return None;
-    }
-    let mut slice = a.clone();
-    slice[dimension].limit = b[dimension].limit;
-    Some((source, slice))
+    fits && graph.operand(first) == graph.operand(second)
 }
 
 /// `concatenate(broadcast(a), broadcast(a)) => broadcast(a)` for one scalar a. Exact for every input.

@@ -133,7 +133,8 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         return Err(Error::unsupported("opcode dot of pred; convert its operands to an integer type"));
     }
     let dims = DotDims::new(lhs, rhs, numbers);
-    let constant = constant_operand(fusion, rhs_operand);
+    // The kernel does not see a packed operand's own layout, so nothing else may read it.
+    let constant = constant_operand(fusion, rhs_operand).filter(|_| is_read_once(fusion, rhs_operand));
     let mut plan = DotPlan {
         shape: dims.shape(),
         kind: DotKind::Tiled,
@@ -158,6 +159,13 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     instruction.packed = packed;
     instruction.scratch_bytes = scratch_bytes;
     Ok(instruction)
+}
+
+/// Whether one operand of one instruction of the body is all that reads an operand.
+fn is_read_once(fusion: &Fusion<'_>, number: usize) -> bool {
+    let instructions = fusion.instructions();
+    let read = instructions.iter().flat_map(|&id| fusion.body[id].operands());
+    read.filter(|&&operand| fusion.position(operand) == Position::Operand(number)).count() == 1
 }
 
 /// Narrow floats are multiplied and summed as `f32`.

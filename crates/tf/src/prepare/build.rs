@@ -347,10 +347,10 @@ pub(super) fn check_fills(program: &Program) -> Result<()> {
         if total > MAX_FILL_BYTES {
             return Err(Error::invalid(format!(
                 "node '{}' (op Const) of shape {}: constants that store only a part of their elements fill more than \
-                 {} GiB together",
+                 {} MiB together",
                 node.name,
                 PartialShape::known(tensor.sizes()),
-                MAX_FILL_BYTES >> 30
+                MAX_FILL_BYTES >> 20
             )));
         }
     }

@@ -6,6 +6,12 @@ use crate::proto::{Config, TensorId};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
+/// The most feeds or fetches: each is a pointer of the caller's and a set of accessors in the header.
+const MAX_ENTRIES: usize = 20_000;
+
+/// The most variables: each is an argument and a result that share memory.
+const MAX_VARIABLES: usize = 5_000;
+
 /// The node and output of an id.
 pub(super) fn id(id: &Option<TensorId>) -> FedOutput {
     id.as_ref().map_or_else(FedOutput::default, |id| (id.node_name.clone(), id.output_index))
@@ -13,6 +19,16 @@ pub(super) fn id(id: &Option<TensorId>) -> FedOutput {
 
 /// Checks everything that can be said without the graph.
 pub(super) fn validate(config: &Config) -> Result<()> {
+    let counts = [
+        ("feeds", config.feed.len(), MAX_ENTRIES),
+        ("fetches", config.fetch.len(), MAX_ENTRIES),
+        ("variables", config.variable.len(), MAX_VARIABLES),
+    ];
+    if let Some((what, count, limit)) = counts.into_iter().find(|(_, count, limit)| count > limit) {
+        return Err(Error::invalid(format!(
+            "the config has {count} {what}, more than {limit}: pack several tensors into one"
+        )));
+    }
     let mut feeds = BTreeSet::new();
     let mut names = Names::new("feed");
     for (i, feed) in config.feed.iter().enumerate() {

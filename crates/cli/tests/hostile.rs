@@ -1,0 +1,232 @@
+//! Files are not trusted: whatever they hold is answered soon, in little memory, with one message, and nothing written.
+
+mod support;
+
+use std::fmt::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use support::{refuse, succeed, tfcompile};
+
+/// What an answer may cost: the time, and the address space in KiB.
+const TIME: Duration = Duration::from_secs(20);
+const ADDRESS_SPACE: u64 = 2 << 20;
+
+/// A graph as text, with a config of its feeds and fetches.
+struct Model {
+    graph: String,
+    config: String,
+}
+
+impl Model {
+    fn new() -> Self {
+        Self { graph: String::new(), config: String::new() }
+    }
+
+    /// A placeholder of floats that is fed.
+    fn feed(mut self, name: &str, sizes: &[i64]) -> Self {
+        let mut dims = String::new();
+        for size in sizes {
+            write!(dims, "dim {{ size: {size} }} ").expect("text");
+        }
+        writeln!(self.config, "feed {{ id {{ node_name: \"{name}\" }} shape {{ {dims} }} }}").expect("text");
+        self.node(name, "Placeholder", &[], "attr { key: \"dtype\" value { type: DT_FLOAT } }")
+    }
+
+    /// A node; `attributes` is text too.
+    fn node(mut self, name: &str, op: &str, inputs: &[&str], attributes: &str) -> Self {
+        self.push(name, op, inputs, attributes);
+        self
+    }
+
+    fn push(&mut self, name: &str, op: &str, inputs: &[&str], attributes: &str) {
+        write!(self.graph, "node {{ name: \"{name}\" op: \"{op}\" ").expect("text");
+        for input in inputs {
+            write!(self.graph, "input: \"{input}\" ").expect("text");
+        }
+        writeln!(self.graph, "{attributes} }}").expect("text");
+    }
+
+    /// A constant of 64-bit integers.
+    fn integers(self, name: &str, values: &[i64]) -> Self {
+        let values: String = values.iter().map(|v| format!("int64_val: {v} ")).collect();
+        let size = values.matches("int64_val").count();
+        let tensor = format!("dtype: DT_INT64 tensor_shape {{ dim {{ size: {size} }} }} {values}");
+        self.node(
+            name,
+            "Const",
+            &[],
+            &format!(
+                "{} attr {{ key: \"value\" value {{ tensor {{ {tensor} }} }} }}",
+                ty("dtype", "DT_INT64")
+            ),
+        )
+    }
+
+    fn fetch(mut self, name: &str) -> Self {
+        writeln!(self.config, "fetch {{ id {{ node_name: \"{name}\" }} }}").expect("text");
+        self
+    }
+
+    /// The message of a refusal.
+    fn refuse(&self) -> String {
+        let place = self.place();
+        let start = Instant::now();
+        let message = refuse(&mut limited(place.path(), &[]), place.path());
+        check(&message, start);
+        message
+    }
+
+    fn succeed(&self) {
+        let place = self.place();
+        let start = Instant::now();
+        succeed(&mut limited(place.path(), &[]));
+        check("", start);
+    }
+
+    fn place(&self) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("graph.pbtxt"), &self.graph).expect("writable");
+        std::fs::write(directory.path().join("config.pbtxt"), &self.config).expect("writable");
+        directory
+    }
+}
+
+/// A type attribute.
+fn ty(name: &str, data_type: &str) -> String {
+    format!("attr {{ key: \"{name}\" value {{ type: {data_type} }} }}")
+}
+
+fn check(message: &str, start: Instant) {
+    assert!(start.elapsed() < TIME, "{:?}: {message}", start.elapsed());
+    assert!(message.len() < 5000, "{} bytes", message.len());
+}
+
+/// The tool with bounded address space.
+fn limited(directory: &Path, flags: &[&str]) -> Command {
+    let tool = tfcompile(directory);
+    let mut command = Command::new("/bin/sh");
+    command.arg0("sh").args(["-c", &format!("ulimit -v {ADDRESS_SPACE}; ulimit -c 0; exec \"$@\""), "sh"]);
+    command.arg(tool.get_program());
+    command.args(["--graph=graph.pbtxt", "--config=config.pbtxt", "--cpp_class=C"]).args(flags);
+    command.current_dir(directory).env_remove("XLA_FLAGS");
+    command
+}
+
+#[test]
+fn arrays_that_no_machine_holds_are_refused_by_name() {
+    let float = ty("T", "DT_FLOAT");
+    let huge = Model::new().feed("x", &[1 << 32, 1]).feed("z", &[1, 1 << 32]).fetch("y");
+    let message = huge.node("y", "AddV2", &["x", "z"], &float).refuse();
+    assert!(message.contains("node 'y'") && message.contains("4294967296,4294967296"), "{message}");
+    let message = Model::new().feed("x", &[1 << 31, 1 << 31, 1 << 31, 0]).fetch("x").refuse();
+    assert!(message.contains("feed 'x:0'"), "{message}");
+    let tile = Model::new().feed("x", &[4]).integers("m", &[1 << 62]).fetch("y");
+    let message = tile.node("y", "Tile", &["x", "m"], &(float + &ty("Tmultiples", "DT_INT64"))).refuse();
+    assert!(message.contains("'y'"), "{message}");
+}
+
+#[test]
+fn large_constants_that_are_written_in_few_bytes_stay_small() {
+    let tensor = "dtype: DT_FLOAT tensor_shape { dim { size: 1048576 } dim { size: 1048576 } } float_val: 1";
+    let value =
+        format!("{} attr {{ key: \"value\" value {{ tensor {{ {tensor} }} }} }}", ty("dtype", "DT_FLOAT"));
+    Model::new().node("y", "Const", &[], &value).fetch("y").succeed();
+    let tensor = tensor.replace("float_val: 1", "float_val: 1 float_val: 2");
+    let value =
+        format!("{} attr {{ key: \"value\" value {{ tensor {{ {tensor} }} }} }}", ty("dtype", "DT_FLOAT"));
+    let message = Model::new().node("y", "Const", &[], &value).fetch("y").refuse();
+    assert!(message.contains("'y'"), "{message}");
+}
+
+#[test]
+fn long_chains_and_wide_nodes_are_compiled() {
+    let float = ty("T", "DT_FLOAT");
+    let mut chain = Model::new().feed("x", &[4]).fetch("n19999");
+    for i in 0..20_000 {
+        let input = if i == 0 { "x".to_owned() } else { format!("n{}", i - 1) };
+        chain.push(&format!("n{i}"), "AddV2", &[&input, "x"], &float);
+    }
+    chain.succeed();
+    let inputs = vec!["x"; 10_000];
+    let count = format!("{float} attr {{ key: \"N\" value {{ i: 10000 }} }}");
+    Model::new().feed("x", &[]).node("y", "Pack", &inputs, &count).fetch("y").succeed();
+}
+
+#[test]
+fn one_node_of_a_million_outputs_is_refused_by_name() {
+    let attributes = ty("T", "DT_FLOAT") + " attr { key: \"num\" value { i: 1048576 } }";
+    let message =
+        Model::new().feed("x", &[1 << 20]).node("y", "Unpack", &["x"], &attributes).fetch("y").refuse();
+    assert!(message.contains("node 'y'") && message.contains("instructions"), "{message}");
+}
+
+/// Functions `f0` to `f<depth>`, each of which calls the next one `calls` times; the last one negates.
+fn calls(depth: usize, calls: usize, last: &str) -> Model {
+    let mut model = Model::new().feed("x", &[4]).fetch("y");
+    let types = "attr { key: \"Tin\" value { list { type: DT_FLOAT } } } attr { key: \"Tout\" value { list { type: DT_FLOAT } } }";
+    let call = |f: &str| format!("{types} attr {{ key: \"f\" value {{ func {{ name: \"{f}\" }} }} }}");
+    model.push("y", "PartitionedCall", &["x"], &call("f0"));
+    let mut library = String::new();
+    for i in 0..=depth {
+        let signature = format!(
+            "signature {{ name: \"f{i}\" input_arg {{ name: \"a\" type: DT_FLOAT }} output_arg {{ name: \"r\" type: DT_FLOAT }} }}"
+        );
+        let (callee, times) = if i == depth { (last.to_owned(), 1) } else { (format!("f{}", i + 1), calls) };
+        let mut body = String::new();
+        let mut input = "a".to_owned();
+        for j in 0..times {
+            let (op, attributes, output) = match callee.as_str() {
+                "Neg" => ("Neg", ty("T", "DT_FLOAT"), "y"),
+                callee => ("PartitionedCall", call(callee), "output"),
+            };
+            write!(body, "node_def {{ name: \"b{j}\" op: \"{op}\" input: \"{input}\" {attributes} }} ")
+                .expect("text");
+            input = format!("b{j}:{output}:0");
+        }
+        write!(library, "function {{ {signature} {body} ret {{ key: \"r\" value: \"{input}\" }} }}\n")
+            .expect("text");
+    }
+    write!(model.graph, "library {{ {library} }}").expect("text");
+    model
+}
+
+#[test]
+fn functions_may_not_call_too_deep_too_often_or_themselves() {
+    calls(30, 1, "Neg").succeed();
+    let message = calls(2000, 1, "Neg").refuse();
+    assert!(message.contains("levels deep"), "{message}");
+    let message = calls(45, 2, "Neg").refuse();
+    assert!(message.contains("inlined"), "{message}");
+    let message = calls(3, 1, "f0").refuse();
+    assert!(message.contains("calls itself"), "{message}");
+}
+
+#[test]
+fn names_of_a_megabyte_make_no_message_of_a_megabyte() {
+    let name = "n".repeat(1 << 20);
+    let model = Model::new().feed("x", &[2]).feed("z", &[3]).fetch(&name);
+    let message = model.node(&name, "AddV2", &["x", "z"], &ty("T", "DT_FLOAT")).refuse();
+    assert!(message.contains("Incompatible shapes: [2] vs. [3] (node 'nnn"), "{message}");
+}
+
+#[test]
+fn texts_without_end_are_refused() {
+    let mut model = Model::new().feed("x", &[2]).fetch("x");
+    model.config = "feed { id ".repeat(100_000);
+    assert!(model.refuse().contains("config.pbtxt"));
+    model.config = "fetch { id { node_name: \"x\" } } ".repeat(100_000);
+    assert!(model.refuse().contains("100000 fetches"));
+}
+
+#[test]
+fn files_that_are_no_files_are_refused() {
+    let model = Model::new().feed("x", &[2]).fetch("x");
+    for graph in ["/dev/zero", "/dev/null", "/proc/self/maps", "."] {
+        let place = model.place();
+        let start = Instant::now();
+        let message = refuse(&mut limited(place.path(), &[&format!("--graph={graph}")]), place.path());
+        check(&message, start);
+    }
+}
