@@ -4,7 +4,8 @@ use crate::context::{IndexKey, KernelContext, Memory};
 use crate::element::{Element, decode, encode, memory_type, splat};
 use crate::index::{Facts, Index, Position, gcd};
 use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
-use support::Result;
+use crate::transpose::transpose;
+use support::{Error, Result};
 
 /// Whether an index is within bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,8 +267,48 @@ impl KernelContext<'_> {
                 let depth = self.depth_of(b, element.values());
                 Ok(self.at(b, depth, |b| element.map(|v| b.shuffle(v, v, (0..lanes).rev().collect()))))
             }
+            Some(_) if !is_complex && self.is_along_square(&index) => {
+                self.load_transposed(b, memory, &index, lanes)
+            }
             _ => self.load_lanes(b, memory, &index, lanes),
         }
+    }
+
+    /// Whether the rows of the square that is computed are neighbours in memory.
+    fn is_along_square(&self, index: &Index) -> bool {
+        self.square.is_some_and(|square| index.terms().contains(&(square.first, 1)))
+    }
+
+    /// A row of the square, of which all rows are read at once, in the direction in which they are contiguous.
+    fn load_transposed(
+        &mut self,
+        b: &mut FunctionBuilder,
+        memory: &Memory,
+        index: &Index,
+        lanes: u32,
+    ) -> Result<Element> {
+        let row = self.square.map_or(0, |square| square.row);
+        let first = index.plus_constant(-row);
+        let key = |row: i64| IndexKey::Transposed(memory.pointer, first.clone(), row);
+        let element_type = memory.shape.element_type;
+        if self.known_index(&key(row)).is_none() {
+            let ty = Type::vector(memory_type(element_type), lanes);
+            let mut vectors = Vec::with_capacity(lanes as usize);
+            for lane in 0..lanes {
+                let index = self.lane_index(b, &first, lane)?;
+                let (address, alignment) = self.address(b, memory, &index)?;
+                let depth = b.depth_of(address);
+                vectors.push(self.at(b, depth, |b| b.load(ty, address, alignment)));
+            }
+            let depth = self.depth_of(b, vectors.iter().copied());
+            let rows = self.at(b, depth, |b| transpose(b, &vectors));
+            for (row, value) in rows.into_iter().enumerate() {
+                self.remember_index(b, key(row as i64), value)?;
+            }
+        }
+        let raw = self.known_index(&key(row)).ok_or_else(|| Error::internal("a row of a square"))?;
+        let depth = b.depth_of(raw);
+        Ok(Element::Real(self.at(b, depth, |b| decode(b, element_type, raw))))
     }
 
     fn load_vector(

@@ -27,6 +27,16 @@ pub struct Memory {
     pub alignment: u32,
 }
 
+/// A row of a square of a result: as many rows as lanes, computed one after another from operands that are contiguous
+/// across the rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Square {
+    /// The index of the first row.
+    pub(crate) first: ValueId,
+    /// The row's number in the square.
+    pub(crate) row: i64,
+}
+
 /// What an operand of the kernel is.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
@@ -56,6 +66,8 @@ pub struct KernelContext<'a> {
     pub is_in_place: bool,
     /// How many lanes an index with a stride has.
     pub lanes: u32,
+    /// The square that is computed, if one is.
+    pub(crate) square: Option<Square>,
     pub(crate) operands: BTreeMap<(usize, ShapeIndex), Operand>,
     /// Parameters that are called with one and the same address.
     pub(crate) same_memory: BTreeSet<(ValueId, ValueId)>,
@@ -98,6 +110,8 @@ pub(crate) enum IndexKey {
     Start(ValueId, i64),
     /// A scalar in so many lanes.
     Splat(ValueId, u32),
+    /// From an array's pointer, a row of the transposed square whose first row is at an index; as in memory.
+    Transposed(ValueId, Index, i64),
 }
 
 impl<'a> KernelContext<'a> {
@@ -117,6 +131,7 @@ impl<'a> KernelContext<'a> {
             scratch: None,
             is_in_place: false,
             lanes: 1,
+            square: None,
             operands: BTreeMap::new(),
             same_memory: BTreeSet::new(),
             facts: BTreeMap::new(),
@@ -181,6 +196,22 @@ impl<'a> KernelContext<'a> {
             self.facts.insert(index, facts);
             self.scoped(b, |cx, b| body(cx, b, Index::scalar(index), carried))
         })
+    }
+
+    /// A loop over blocks of `step` indices, even if there is one only: the first index is always a value.
+    pub(crate) fn for_each_block(
+        &mut self,
+        b: &mut FunctionBuilder,
+        end: i64,
+        step: i64,
+        mut body: impl FnMut(&mut Self, &mut FunctionBuilder, ValueId) -> Result<()>,
+    ) -> Result<()> {
+        let (from, to) = (b.index(0), b.index(end));
+        b.for_carrying(from, to, step, &[], |b, index, _| {
+            self.facts.insert(index, Facts { min: 0, max: (end - step).max(0), multiple: step });
+            self.scoped(b, |cx, b| body(cx, b, index)).map(|()| Vec::new())
+        })
+        .map(|_| ())
     }
 
     /// A loop to a bound that is known at run time only; the index is below `limit`.

@@ -10,7 +10,6 @@
 
 mod addressing;
 mod apply;
-mod collapse;
 mod concatenate;
 mod context;
 pub mod dot;
@@ -29,6 +28,7 @@ mod reduce;
 mod reindex;
 mod scatter;
 mod sort;
+mod transpose;
 mod update;
 
 pub use context::{KernelContext, Memory};

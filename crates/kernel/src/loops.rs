@@ -1,10 +1,9 @@
 //! Loop nests over a result: each element computed from the operands, vectors along the innermost loop.
 
-use crate::collapse::{self, Loop};
-use crate::context::KernelContext;
+use crate::context::{KernelContext, Square};
 use crate::index::{Index, Position};
 use crate::ir::FunctionBuilder;
-use plan::LoopPlan;
+use plan::{Loop, LoopPlan};
 use support::Result;
 
 /// Bodies up to this size are unrolled over short loops.
@@ -18,9 +17,13 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &L
     if shape.element_count() == 0 {
         return Ok(());
     }
-    let sizes = shape.sizes();
-    let loops = collapse::loops(cx, &[cx.fusion.root], &sizes, &vec![false; sizes.len()])?;
-    let mut indices = vec![Index::default(); sizes.len()];
+    let mut loops = plan.loops.clone();
+    if let Some(number) = plan.transposed {
+        // The two loops that make the squares come last.
+        let across = loops.remove(number);
+        loops.insert(loops.len().saturating_sub(1), across);
+    }
+    let mut indices = vec![Index::default(); shape.rank()];
     nest(b, cx, plan, &loops, &mut indices)
 }
 
@@ -33,13 +36,45 @@ fn nest(
 ) -> Result<()> {
     match loops {
         [] => element(b, cx, indices),
-        [innermost] => vectors(b, cx, plan, *innermost, indices),
+        [innermost] => vectors(b, cx, plan, *innermost, indices, &mut element),
+        [across, innermost] if plan.transposed.is_some() => squares(b, cx, plan, (*across, *innermost), indices),
         [outer, inner @ ..] => cx.for_range(b, 0, outer.extent, 1, |cx, b, index| {
             indices[outer.dimension] = index;
             nest(b, cx, plan, inner, indices)
         }),
     }
 }
+
+/// Squares of two loops: what is contiguous along the outer one is read in its direction and transposed.
+fn squares(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &LoopPlan,
+    (across, innermost): (Loop, Loop),
+    indices: &mut [Index],
+) -> Result<()> {
+    let rows = i64::from(plan.lanes);
+    let full = across.extent / rows * rows;
+    cx.for_each_block(b, full, rows, |cx, b, first| {
+        vectors(b, cx, plan, innermost, indices, &mut |b, cx, indices| {
+            for row in 0..rows {
+                indices[across.dimension] = Index::scalar(first).plus_constant(row);
+                cx.square = Some(Square { first, row });
+                let result = element(b, cx, indices);
+                cx.square = None;
+                result?;
+            }
+            Ok(())
+        })
+    })?;
+    cx.for_range(b, full, across.extent, 1, |cx, b, index| {
+        indices[across.dimension] = index;
+        vectors(b, cx, plan, innermost, indices, &mut element)
+    })
+}
+
+/// What a loop runs for the indices.
+type Body<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut [Index]) -> Result<()> + 'f;
 
 /// Full vectors, then the rest: by a last vector that overlaps the one before, or one by one where an element that is
 /// written twice would be read in between.
@@ -49,17 +84,19 @@ fn vectors(
     plan: &LoopPlan,
     innermost: Loop,
     indices: &mut [Index],
+    body: &mut Body<'_>,
 ) -> Result<()> {
     let lanes = i64::from(plan.lanes);
     let full = innermost.extent / lanes * lanes;
     let mut vector = |cx: &mut KernelContext<'_>, b: &mut FunctionBuilder, index: Index| {
         cx.lanes = plan.lanes;
         indices[innermost.dimension] = index.plus(&Index::lanes(i64::from(plan.lanes > 1)));
-        let result = element(b, cx, indices);
+        let result = body(b, cx, indices);
         cx.lanes = 1;
         result
     };
-    let is_short = full / lanes <= UNROLL_VECTORS && cx.fusion.instructions().len() <= UNROLL_INSTRUCTIONS;
+    let is_short = plan.transposed.is_none()
+        && full / lanes <= UNROLL_VECTORS && cx.fusion.instructions().len() <= UNROLL_INSTRUCTIONS;
     if is_short {
         for begin in (0..full).step_by(lanes as usize) {
             vector(cx, b, Index::constant(begin))?;
@@ -75,11 +112,11 @@ fn vectors(
     }
     cx.for_range(b, full, innermost.extent, 1, |cx, b, index| {
         indices[innermost.dimension] = index;
-        element(b, cx, indices)
+        body(b, cx, indices)
     })
 }
 
-fn element(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, indices: &[Index]) -> Result<()> {
+fn element(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, indices: &mut [Index]) -> Result<()> {
     let position = Position::Multi(indices.to_vec());
     let value = cx.element(b, cx.fusion.root, &position)?;
     let result = cx.results[0].clone();

@@ -5,13 +5,12 @@ mod operation;
 mod row;
 mod scalar;
 
-use crate::collapse::{self, Loop};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::ir::{FunctionBuilder, ValueId};
 use hlo::{ComputationId, InstructionId, Op};
-use plan::{ReduceKind, ReducePlan};
+use plan::{Loop, ReduceKind, ReducePlan};
 use support::{Error, Result};
 
 /// A reduction in the making.
@@ -44,8 +43,7 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &R
     let (inputs, initial) = body[cx.fusion.root].operands().split_at(cx.results.len());
     let sizes = cx.shape(inputs[0])?.sizes();
     let is_reduced: Vec<bool> = (0..sizes.len()).map(|d| dimensions.contains(&d)).collect();
-    let loops = collapse::loops(cx, inputs, &sizes, &is_reduced)?;
-    let (reduced, kept): (Vec<Loop>, Vec<Loop>) = loops.into_iter().partition(|l| is_reduced[l.dimension]);
+    let (reduced, kept): (Vec<Loop>, Vec<Loop>) = plan.loops.iter().copied().partition(|l| is_reduced[l.dimension]);
     let reduction = Reduction { inputs, initial, to_apply: *to_apply, kept, reduced, sizes, is_reduced };
     if reduction.sizes.contains(&0) {
         return reduction.write_initial(b, cx);

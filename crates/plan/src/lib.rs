@@ -3,12 +3,14 @@
 //! A pure function of module and target, printable with [`ModulePlan::to_text`], tested as tables. The plan decides what
 //! the buffers must provide (packed constants, scratch, in-place rights), so it comes before them; it emits nothing.
 
+mod collapse;
 mod dot;
 mod fusion;
 mod loops;
 mod print;
 mod reduce;
 
+pub use collapse::Loop;
 pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile};
 pub use fusion::{Fusion, Position};
 pub use loops::LoopPlan;

@@ -1,5 +1,6 @@
 //! Loop nests over a result.
 
+use crate::collapse::{self, Loop};
 use crate::{Fusion, InstructionPlan, Strategy};
 use hlo::{Op, Traits};
 use shape::Shape;
@@ -11,6 +12,11 @@ use target::Target;
 pub struct LoopPlan {
     /// Elements of the innermost dimension computed at once; 1 is a scalar loop.
     pub lanes: u32,
+    /// The loops, the outermost first; vectors run along the innermost one.
+    pub loops: Vec<Loop>,
+    /// The number of an outer loop along which operands are contiguous that the innermost one strides through: squares
+    /// of both loops are read by rows of this one and transposed in registers.
+    pub transposed: Option<usize>,
     /// Whether all operands have the result's dimensions (or are scalars that are broadcast), so that one loop over
     /// the elements in memory order does.
     pub is_flat: bool,
@@ -25,14 +31,43 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         check_fusible(fusion.body[id].op())?;
     }
     let is_flat = is_flat(fusion);
-    let lanes = lanes(fusion, target);
-    let lanes = if is_flat || result.dimensions.last().is_some_and(|d| d.size >= i64::from(lanes)) {
-        lanes
-    } else {
-        largest_fitting(lanes, result.dimensions.last().map_or(1, |d| d.size))
-    };
+    let sizes = result.sizes();
+    let nest = collapse::nest(fusion, &[fusion.root], &sizes, &vec![false; sizes.len()])?;
+    let lanes = largest_fitting(lanes(fusion, target), nest.loops.last().map_or(1, |l| l.extent));
+    let transposed = nest
+        .across
+        .iter()
+        .filter(|l| lanes > 1 && l.extent >= i64::from(lanes) && is_transposable(fusion, lanes))
+        .find_map(|l| nest.loops.iter().position(|other| other == l));
     let may_overwrite = if is_flat { overwritable(fusion) } else { Vec::new() };
-    Ok(InstructionPlan { may_overwrite, ..InstructionPlan::new(Strategy::Loop(LoopPlan { lanes, is_flat })) })
+    let plan = LoopPlan { lanes, loops: nest.loops, transposed, is_flat };
+    Ok(InstructionPlan { may_overwrite, ..InstructionPlan::new(Strategy::Loop(plan)) })
+}
+
+/// Values computed in one square, at most: its rows are computed one after another in straight code.
+const MAX_SQUARE_VALUES: usize = 256;
+
+/// Whether a body may be computed in squares: it is short, and what it reads at an element inside of the result is
+/// inside of its operands for all of the square.
+fn is_transposable(fusion: &Fusion<'_>, lanes: u32) -> bool {
+    let instructions = fusion.instructions();
+    instructions.len() * lanes as usize <= MAX_SQUARE_VALUES
+        && instructions.iter().all(|&id| {
+            let op = fusion.body[id].op();
+            let is_cheap = !matches!(
+                op,
+                Op::Exp {} | Op::Expm1 {} | Op::Log {} | Op::Log1p {} | Op::Tanh {} | Op::Logistic {}
+                    | Op::Erf {} | Op::Sin {} | Op::Cos {} | Op::Tan {} | Op::Power {} | Op::Atan2 {}
+                    | Op::Cbrt {} | Op::Remainder {}
+            );
+            let is_plain = op.opcode().traits().contains(Traits::ELEMENTWISE)
+                || matches!(
+                    op,
+                    Op::Broadcast { .. } | Op::Transpose { .. } | Op::Reshape {} | Op::Bitcast {} | Op::Slice { .. }
+                        | Op::Constant { .. } | Op::Iota { .. } | Op::Clamp {}
+                );
+            is_cheap && is_plain
+        })
 }
 
 /// Whether an op can be computed element by element inside of a loop nest.

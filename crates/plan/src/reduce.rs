@@ -1,5 +1,6 @@
 //! Reductions.
 
+use crate::collapse::{self, Loop};
 use crate::{Fusion, InstructionPlan, Strategy, loops};
 use hlo::Op;
 use support::{Error, Result};
@@ -21,6 +22,8 @@ pub enum ReduceKind {
 pub struct ReducePlan {
     /// Its loops.
     pub kind: ReduceKind,
+    /// The loops over the operands' dimensions, the outermost first; none is over kept and reduced dimensions both.
+    pub loops: Vec<Loop>,
     /// Elements at once.
     pub lanes: u32,
     /// Independent vector accumulators of a row.
@@ -37,8 +40,11 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     }
     let operand = fusion.body[fusion.body[fusion.root].operands()[0]].shape().expect_array();
     let lanes = loops::lanes(fusion, target);
-    let innermost = operand.rank().checked_sub(1);
-    let innermost_size = innermost.map_or(1, |d| operand.size(d));
+    let (sizes, inputs) = (operand.sizes(), fusion.shape().leaves().len());
+    let is_reduced: Vec<bool> = (0..sizes.len()).map(|d| dimensions.contains(&d)).collect();
+    let inputs = &fusion.body[fusion.root].operands()[..inputs];
+    let loops = collapse::nest(fusion, inputs, &sizes, &is_reduced)?.loops;
+    let (innermost, innermost_size) = (loops.last().map(|l| l.dimension), loops.last().map_or(1, |l| l.extent));
     let is_simple = fusion.shape().as_array().is_some() && is_associative(&fusion.module[*to_apply]);
     let kind = if !is_simple || lanes == 1 {
         ReduceKind::Scalar
@@ -57,7 +63,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         ReduceKind::Row if innermost_size >= i64::from(lanes) * 2 => 2,
         _ => 1,
     };
-    Ok(InstructionPlan::new(Strategy::Reduce(ReducePlan { kind, lanes, accumulators })))
+    Ok(InstructionPlan::new(Strategy::Reduce(ReducePlan { kind, loops, lanes, accumulators })))
 }
 
 /// Whether a computation is one operation that may be applied in any order of its inputs (up to rounding).

@@ -5,7 +5,8 @@ use crate::context::KernelContext;
 use crate::element::{Element, decode, memory_type};
 use crate::elemental::conversion;
 use crate::index::Index;
-use crate::ir::{FunctionBuilder, Type, ValueId};
+use crate::ir::{FunctionBuilder, ScalarType, Type, ValueId};
+use crate::transpose::transpose;
 use plan::{DotKind, DotPlan, Extent, Packing};
 use shape::PrimitiveType;
 use support::{Error, Result};
@@ -62,18 +63,13 @@ pub(super) fn product(
         copy(b, cx, plan, Matrix { from: product.lhs, element_type: plan.lhs_type, to, outer, inner })?;
         (product.lhs, product.lhs_row, product.lhs_k) = (to, plan.shape.k * size, size);
     }
-    if plan.rhs_packing == Packing::Scratch {
+    if plan.rhs_packing == Packing::Scratch && plan.kind != DotKind::Tiled {
         let to = scratch("the right operand")?;
         let to = b.offset_bytes(to, plan.lhs_scratch_bytes() as i64);
-        if plan.kind == DotKind::Tiled {
-            panels(b, cx, plan, product.rhs, to)?;
-            product.panels(plan, to);
-        } else {
-            let outer = Dimension { extents: &plan.dims.columns, stride: plan.shape.k * size };
-            let inner = Dimension { extents: &plan.dims.rhs_k, stride: size };
-            copy(b, cx, plan, Matrix { from: product.rhs, element_type: plan.rhs_type, to, outer, inner })?;
-            (product.rhs, product.rhs_column, product.rhs_k) = (to, plan.shape.k * size, size);
-        }
+        let outer = Dimension { extents: &plan.dims.columns, stride: plan.shape.k * size };
+        let inner = Dimension { extents: &plan.dims.rhs_k, stride: size };
+        copy(b, cx, plan, Matrix { from: product.rhs, element_type: plan.rhs_type, to, outer, inner })?;
+        (product.rhs, product.rhs_column, product.rhs_k) = (to, plan.shape.k * size, size);
     }
     Ok(product)
 }
@@ -139,94 +135,175 @@ fn walk(
     })
 }
 
-/// Copies the right operand into panels `[n / columns][k][columns]`, zeros behind the last column.
-fn panels(
+/// Packs the panel that begins at a column: `[k][columns]`, zeros behind the last of the `valid` columns that exist.
+pub(super) fn panel(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
-    from: ValueId,
-    to: ValueId,
-) -> Result<()> {
+    product: &Product,
+    column: &Index,
+    valid: i64,
+) -> Result<Product> {
+    let scratch = cx.scratch.ok_or_else(|| Error::internal("no scratch for the right operand"))?;
+    let to = b.offset_bytes(scratch, plan.lhs_scratch_bytes() as i64);
+    let scalar = scalar_type(plan.accumulator)?;
+    let size = scalar.byte_size() as i64;
+    let panel = Panel { plan, to, row: plan.tile.columns() * size, lanes: i64::from(plan.tile.lanes), scalar, size };
     let is_plain = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
+    let vectors = valid - valid % panel.lanes;
+    if valid < plan.tile.columns() {
+        panel.fill(b, cx, vectors)?;
+    }
     if is_plain && plan.dims.rhs_n_stride() == 1 {
-        return panels_of_rows(b, cx, plan, from, to);
+        let first = cx.scalar_value(b, column)?;
+        let from = b.offset(product.rhs, first, size);
+        panel.copy_rows(b, cx, from, valid)?;
+    } else if is_plain && plan.dims.rhs_k_stride() == 1 && panel.lanes > 1 {
+        let first = cx.scalar_value(b, column)?;
+        let from = b.offset(product.rhs, first, plan.dims.rhs_n_stride() * size);
+        panel.transpose(b, cx, from, valid)?;
+    } else {
+        panel.copy_elements(b, cx, product.rhs, column, valid)?;
     }
-    let size = plan.accumulator.byte_size() as i64;
-    let (columns, k) = (plan.tile.columns(), plan.shape.k);
-    if plan.padded_columns() != plan.shape.n {
-        let last = b.index((plan.padded_columns() / columns - 1) * k * columns);
-        let last = b.offset(to, last, size);
-        let byte = b.integer(Type::scalar(crate::ir::ScalarType::I8), 0);
-        let bytes = b.index(k * columns * size);
-        b.fill_bytes(last, byte, bytes);
-    }
-    let element_size = plan.rhs_type.byte_size() as i64;
-    let start = Index::default();
-    walk(b, cx, &plan.dims.columns, from, &start, element_size, &mut |b, cx, from, column| {
-        let (panel, within) = cx.div_rem(b, &Index::scalar(column), columns)?;
-        let to_element = cx.scalar_value(b, &panel.times(k * columns).plus(&within))?;
-        let to = b.offset(to, to_element, size);
-        walk(b, cx, &plan.dims.rhs_k, from, &start, element_size, &mut |b, _, from, k| {
-            let to = b.offset(to, k, columns * size);
-            let element = load(b, plan, plan.rhs_type, from)?;
-            b.store(element.real(), to, alignment(plan.accumulator));
-            Ok(())
-        })
-    })
+    let mut packed = product.clone();
+    packed.panels(plan, to);
+    Ok(packed)
 }
 
-/// The same for rows of contiguous columns, a vector at a time.
-fn panels_of_rows(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
-    from: ValueId,
+/// A panel in the making.
+struct Panel<'p> {
+    plan: &'p DotPlan,
+    /// Its first byte.
     to: ValueId,
-) -> Result<()> {
-    let size = plan.accumulator.byte_size() as i64;
-    let (columns, n, k) = (plan.tile.columns(), plan.shape.n, plan.shape.k);
-    let ty = Type::vector(scalar_type(plan.accumulator)?, plan.tile.lanes);
-    let vector_bytes = (i64::from(plan.tile.lanes) * size).min(64) as u32;
-    let row_stride = plan.dims.rhs_k_stride() * size;
-    cx.for_range(b, 0, n / columns, 1, |cx, b, panel| {
-        let panel = cx.scalar_value(b, &panel)?;
-        let from = b.offset(from, panel, columns * size);
-        let to = b.offset(to, panel, k * columns * size);
-        cx.for_range(b, 0, k, 1, |cx, b, row| {
+    /// Bytes of a row.
+    row: i64,
+    lanes: i64,
+    scalar: ScalarType,
+    /// Bytes of an element.
+    size: i64,
+}
+
+impl Panel<'_> {
+    fn vector_alignment(&self) -> u32 {
+        (self.lanes * self.size).min(64) as u32
+    }
+
+    /// Zeros from a column on, in all rows.
+    fn fill(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, first: i64) -> Result<()> {
+        let nothing = zero(b, Type::vector(self.scalar, self.lanes as u32));
+        cx.for_range(b, 0, self.plan.shape.k, 1, |cx, b, row| {
             let row = cx.scalar_value(b, &row)?;
-            let from = b.offset(from, row, row_stride);
-            let to = b.offset(to, row, columns * size);
-            for vector in 0..i64::from(plan.tile.vectors) {
-                let offset = vector * i64::from(plan.tile.lanes) * size;
-                let (from, to) = (b.offset_bytes(from, offset), b.offset_bytes(to, offset));
-                let value = b.load(ty, from, alignment(plan.accumulator));
-                b.store(value, to, vector_bytes);
+            let to = b.offset(self.to, row, self.row);
+            for column in (first..self.plan.tile.columns()).step_by(self.lanes as usize) {
+                let to = b.offset_bytes(to, column * self.size);
+                b.store(nothing, to, self.vector_alignment());
             }
             Ok(())
         })
-    })?;
-    let rest = n % columns;
-    let from = b.offset_bytes(from, (n - rest) * size);
-    let to = b.offset_bytes(to, n / columns * k * columns * size);
-    let scalar = Type::scalar(ty.scalar);
-    let rows = if rest == 0 { 0 } else { k };
-    cx.for_range(b, 0, rows, 1, |cx, b, row| {
-        let row = cx.scalar_value(b, &row)?;
-        let from = b.offset(from, row, row_stride);
-        let to = b.offset(to, row, columns * size);
-        cx.for_range(b, 0, rest, 1, |cx, b, column| {
-            let column = cx.scalar_value(b, &column)?;
-            let (from, to) = (b.offset(from, column, size), b.offset(to, column, size));
-            let value = b.load(scalar, from, size as u32);
-            b.store(value, to, size as u32);
-            Ok(())
-        })?;
-        let nothing = zero(b, scalar);
-        cx.for_range(b, rest, columns, 1, |cx, b, column| {
-            let column = cx.scalar_value(b, &column)?;
-            let to = b.offset(to, column, size);
-            b.store(nothing, to, size as u32);
+    }
+
+    /// Copies rows that are contiguous.
+    fn copy_rows(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, from: ValueId, valid: i64) -> Result<()> {
+        let stride = self.plan.dims.rhs_k_stride() * self.size;
+        let vectors = valid - valid % self.lanes;
+        cx.for_range(b, 0, self.plan.shape.k, 1, |cx, b, row| {
+            let row = cx.scalar_value(b, &row)?;
+            let from = b.offset(from, row, stride);
+            let to = b.offset(self.to, row, self.row);
+            let copy = |b: &mut FunctionBuilder, column: i64, lanes: i64| {
+                let ty = Type::vector(self.scalar, lanes as u32);
+                let (from, to) = (b.offset_bytes(from, column * self.size), b.offset_bytes(to, column * self.size));
+                let value = b.load(ty, from, self.size as u32);
+                b.store(value, to, if lanes == self.lanes { self.vector_alignment() } else { self.size as u32 });
+            };
+            (0..vectors).step_by(self.lanes as usize).for_each(|column| copy(b, column, self.lanes));
+            let mut column = vectors;
+            while column < valid {
+                let lanes = 1 << (valid - column).ilog2();
+                copy(b, column, lanes);
+                column += lanes;
+            }
             Ok(())
         })
-    })
+    }
+
+    /// Copies columns that are contiguous: squares are read by columns and transposed.
+    fn transpose(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, from: ValueId, valid: i64) -> Result<()> {
+        let stride = self.plan.dims.rhs_n_stride() * self.size;
+        let (k, lanes) = (self.plan.shape.k, self.lanes);
+        let vectors = valid - valid % lanes;
+        let ty = Type::vector(self.scalar, lanes as u32);
+        cx.for_range(b, 0, vectors, lanes, |cx, b, column| {
+            let column = cx.scalar_value(b, &column)?;
+            let from = b.offset(from, column, stride);
+            let to = b.offset(self.to, column, self.size);
+            cx.for_range(b, 0, k - k % lanes, lanes, |cx, b, row| {
+                let row = cx.scalar_value(b, &row)?;
+                let from = b.offset(from, row, self.size);
+                let to = b.offset(to, row, self.row);
+                let columns: Vec<ValueId> = (0..lanes)
+                    .map(|column| {
+                        let from = b.offset_bytes(from, column * stride);
+                        b.load(ty, from, self.size as u32)
+                    })
+                    .collect();
+                for (row, value) in transpose(b, &columns).into_iter().enumerate() {
+                    let to = b.offset_bytes(to, row as i64 * self.row);
+                    b.store(value, to, self.vector_alignment());
+                }
+                Ok(())
+            })?;
+            cx.for_range(b, k - k % lanes, k, 1, |cx, b, row| {
+                let row = cx.scalar_value(b, &row)?;
+                let from = b.offset(from, row, self.size);
+                let to = b.offset(to, row, self.row);
+                for column in 0..lanes {
+                    self.copy_element(b, (from, column * stride), (to, column * self.size));
+                }
+                Ok(())
+            })
+        })?;
+        cx.for_range(b, vectors, valid, 1, |cx, b, column| {
+            let column = cx.scalar_value(b, &column)?;
+            let from = b.offset(from, column, stride);
+            let to = b.offset(self.to, column, self.size);
+            cx.for_range(b, 0, k, 1, |cx, b, row| {
+                let row = cx.scalar_value(b, &row)?;
+                let (from, to) = (b.offset(from, row, self.size), b.offset(to, row, self.row));
+                self.copy_element(b, (from, 0), (to, 0));
+                Ok(())
+            })
+        })
+    }
+
+    fn copy_element(&self, b: &mut FunctionBuilder, (from, skip): (ValueId, i64), (to, onward): (ValueId, i64)) {
+        let (from, to) = (b.offset_bytes(from, skip), b.offset_bytes(to, onward));
+        let value = b.load(Type::scalar(self.scalar), from, self.size as u32);
+        b.store(value, to, self.size as u32);
+    }
+
+    /// Copies element by element, whatever the dimensions and the type.
+    fn copy_elements(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        from: ValueId,
+        first: &Index,
+        valid: i64,
+    ) -> Result<()> {
+        let plan = self.plan;
+        let element_size = plan.rhs_type.byte_size() as i64;
+        let start = Index::default();
+        cx.for_range(b, 0, valid, 1, |cx, b, column| {
+            let to = cx.scalar_value(b, &column)?;
+            let to = b.offset(self.to, to, self.size);
+            let from = batch_pointer(b, cx, from, &first.plus(&column), &plan.dims.columns, plan.rhs_type)?;
+            walk(b, cx, &plan.dims.rhs_k, from, &start, element_size, &mut |b, _, from, k| {
+                let to = b.offset(to, k, self.row);
+                let element = load(b, plan, plan.rhs_type, from)?;
+                b.store(element.real(), to, alignment(plan.accumulator));
+                Ok(())
+            })
+        })
+    }
 }

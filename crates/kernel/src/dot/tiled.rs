@@ -1,6 +1,6 @@
 //! Register tiles: rows times vectors of columns, accumulated over the summands.
 
-use super::{DotElement, Product, finish, multiply_add, scalar_type, zero};
+use super::{DotElement, Product, finish, multiply_add, pack, scalar_type, zero};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::Index;
@@ -27,6 +27,10 @@ pub(super) fn emit(
 ) -> Result<()> {
     if plan.panels_outside {
         return for_panels(b, cx, plan, &mut |b, cx, panel, column, parts| {
+            let product = &match plan.rhs_packing {
+                Packing::Scratch => pack::panel(b, cx, plan, product, column, parts_end(parts))?,
+                Packing::None | Packing::Constant => product.clone(),
+            };
             for_rows(b, cx, plan, &mut |b, cx, row, rows| {
                 tile(b, cx, plan, product, Place { row, rows, panel, column, parts })
             })
@@ -100,6 +104,11 @@ fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Part> {
     parts
 }
 
+/// How many columns of a panel exist.
+fn parts_end(parts: &[Part]) -> i64 {
+    parts.last().map_or(0, |part| part.offset + i64::from(part.valid))
+}
+
 /// Where a tile stands.
 #[derive(Clone, Copy)]
 struct Place<'p> {
@@ -123,7 +132,8 @@ fn tile(
     let lhs = b.offset(product.lhs, row, product.lhs_row);
     let position = match plan.rhs_packing {
         Packing::None => place.column.clone(),
-        Packing::Constant | Packing::Scratch => place.panel.times(plan.tile.columns()),
+        Packing::Constant => place.panel.times(plan.tile.columns()),
+        Packing::Scratch => Index::default(),
     };
     let position = cx.scalar_value(b, &position)?;
     let rhs = b.offset(product.rhs, position, product.rhs_column);

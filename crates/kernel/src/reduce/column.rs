@@ -2,12 +2,11 @@
 
 use super::operation::Operation;
 use super::{Reduction, nest};
-use crate::collapse::Loop;
 use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
 use crate::ir::{FunctionBuilder, ValueId};
-use plan::ReducePlan;
+use plan::{Loop, ReducePlan};
 use support::Result;
 
 /// So many vectors of columns are summed at once: enough to use whole cache lines and to hide the latency.

@@ -70,11 +70,12 @@ pub struct DotPlan {
     /// Left operand: in place, or as `[m][k]` in scratch, one product at a time.
     pub lhs_packing: Packing,
     /// Right operand of `Tiled`: in place, or as panels `[n / columns][k][columns]`, the last one padded with zeros. In
-    /// scratch one product at a time, as a constant all of them. Of other kinds: in place, or as `[n][k]` in scratch.
+    /// scratch one panel at a time, as a constant all of them. Of other kinds: in place, or as `[n][k]` in scratch, one
+    /// product at a time.
     pub rhs_packing: Packing,
     /// Rows and vectors of a tile.
     pub tile: Tile,
-    /// Whether panels are the outer loop and rows the inner one.
+    /// Whether panels are the outer loop and rows the inner one; so it is if each panel is packed before its use.
     pub panels_outside: bool,
     /// The fusion's operand that is the left one.
     pub lhs_operand: usize,
@@ -94,7 +95,7 @@ impl DotPlan {
     /// Bytes of scratch for the right operand.
     pub fn rhs_scratch_bytes(&self) -> u64 {
         match (self.rhs_packing, self.kind) {
-            (Packing::Scratch, DotKind::Tiled) => self.bytes(self.padded_columns(), self.shape.k),
+            (Packing::Scratch, DotKind::Tiled) => self.bytes(self.tile.columns(), self.shape.k),
             (Packing::Scratch, _) => self.bytes(self.shape.n, self.shape.k),
             _ => 0,
         }
@@ -211,15 +212,32 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
     let in_place = rhs_fits && (plan.dims.rhs_n_stride() == 1 || n == 1);
     plan.rhs_packing = if rhs_is_constant {
         Packing::Constant
-    } else if in_place && m <= 128 {
-        // Packing costs a pass over the operand; it pays when many rows follow.
+    } else if in_place && (m <= few_tiles(plan) || m <= MANY_ROWS && !is_sparse(plan)) {
         Packing::None
     } else {
         Packing::Scratch
     };
     let panels = (n + plan.tile.columns() - 1) / plan.tile.columns();
     let rhs_bytes = (n as u64).saturating_mul(k as u64).saturating_mul(plan.accumulator.byte_size() as u64);
-    plan.panels_outside = panels > 1 && m > i64::from(plan.tile.rows) && rhs_bytes > target.l2_bytes / 2;
+    plan.panels_outside = plan.rhs_packing == Packing::Scratch
+        || panels > 1 && m > i64::from(plan.tile.rows) && rhs_bytes > target.l2_bytes / 2;
+}
+
+/// Packing costs a pass over the operand; with more rows than this it pays even if the operand is read well as it is.
+const MANY_ROWS: i64 = 128;
+
+/// So many rows are a few tiles only, not worth the packing.
+fn few_tiles(plan: &DotPlan) -> i64 {
+    2 * i64::from(plan.tile.rows)
+}
+
+/// Whether the rows of a panel lie so far apart that each is on a memory page of its own: the page tables' cache holds
+/// few of them, and rows at multiples of a page fall into the same few lines of the caches.
+fn is_sparse(plan: &DotPlan) -> bool {
+    const PAGE: i64 = 4096;
+    const FEW_PAGES: i64 = 64;
+    let stride = plan.dims.rhs_k_stride().saturating_mul(plan.accumulator.byte_size() as i64);
+    stride >= PAGE && plan.shape.k >= FEW_PAGES
 }
 
 /// What follows a dot works on its tiles: elementwise, on operands that need no other of its elements.

@@ -3,38 +3,47 @@
 //! Two dimensions become one by letting the inner one's index run through both and the outer one's stay 0. Row-major
 //! addresses come out the same wherever both dimensions arrive side by side, and nothing in between looks at either.
 
-use crate::context::KernelContext;
+use crate::{Fusion, Position};
 use hlo::{InstructionId, Op, Traits};
-use plan::Position as Place;
+use shape::ArrayShape;
 use std::collections::BTreeSet;
-use support::Result;
+use support::{Error, Result};
 
 /// More pairs of instruction and dimension order than this are not looked at: then nothing is merged.
 const MAX_VISITS: usize = 10_000;
 
 /// A loop of a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Loop {
+pub struct Loop {
     /// The dimension whose index it runs.
-    pub(crate) dimension: usize,
+    pub dimension: usize,
     /// How far.
-    pub(crate) extent: i64,
+    pub extent: i64,
+}
+
+/// A loop nest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Nest {
+    /// Its loops, the outermost first.
+    pub(crate) loops: Vec<Loop>,
+    /// Loops but the innermost along which some array is contiguous that the innermost one strides through.
+    pub(crate) across: Vec<Loop>,
 }
 
 /// For each dimension of an instruction, the dimension of the nest that it follows.
 type Follows = Vec<Option<usize>>;
 
-/// The loops over the dimensions of `sizes`, the outermost first, where `starts` are evaluated at the nest's indices.
-/// Dimensions of different `kinds` stay apart.
-pub(crate) fn loops(
-    cx: &KernelContext<'_>,
-    starts: &[InstructionId],
-    sizes: &[i64],
-    kinds: &[bool],
-) -> Result<Vec<Loop>> {
+/// The loops over the dimensions of `sizes`, where `starts` are evaluated at the nest's indices. Dimensions of different
+/// `kinds` stay apart.
+pub(crate) fn nest(fusion: &Fusion<'_>, starts: &[InstructionId], sizes: &[i64], kinds: &[bool]) -> Result<Nest> {
     let wide: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] != 1).collect();
-    let mut walk =
-        Walk { cx, wide: &wide, mergeable: vec![true; wide.len().saturating_sub(1)], seen: BTreeSet::new() };
+    let mut walk = Walk {
+        fusion,
+        wide: &wide,
+        mergeable: vec![true; wide.len().saturating_sub(1)],
+        contiguous: BTreeSet::new(),
+        seen: BTreeSet::new(),
+    };
     for (k, pair) in wide.windows(2).enumerate() {
         walk.mergeable[k] = kinds[pair[0]] == kinds[pair[1]];
     }
@@ -49,15 +58,24 @@ pub(crate) fn loops(
             _ => loops.push(Loop { dimension, extent }),
         }
     }
-    Ok(loops)
+    let outer = &loops[..loops.len().saturating_sub(1)];
+    let across = outer.iter().filter(|l| walk.contiguous.contains(&l.dimension)).copied().collect();
+    Ok(Nest { loops, across })
 }
 
-struct Walk<'c, 'a> {
-    cx: &'c KernelContext<'a>,
+fn shape<'m>(fusion: &Fusion<'m>, id: InstructionId) -> Result<&'m ArrayShape> {
+    let shape = fusion.body[id].shape();
+    shape.as_array().ok_or_else(|| Error::internal(format!("{} is no array", fusion.body[id].name())))
+}
+
+struct Walk<'c, 'm> {
+    fusion: &'c Fusion<'m>,
     /// The nest's dimensions that are not 1.
     wide: &'c [usize],
     /// Whether a wide dimension and the next may be merged.
     mergeable: Vec<bool>,
+    /// Dimensions of the nest along which an array is contiguous that the innermost one strides through.
+    contiguous: BTreeSet<usize>,
     seen: BTreeSet<(InstructionId, Follows)>,
 }
 
@@ -83,14 +101,14 @@ impl Walk<'_, '_> {
         follows: &Follows,
         pending: &mut Vec<(InstructionId, Follows)>,
     ) -> Result<()> {
-        if self.cx.fusion.position(id) != Place::Inside {
-            self.require_order(id, follows, |_, _| true);
+        if self.fusion.position(id) != Position::Inside {
+            self.read(id, follows);
             return Ok(());
         }
-        let instruction = &self.cx.fusion.body[id];
+        let instruction = &self.fusion.body[id];
         let operands = instruction.operands();
         let op = instruction.op();
-        let same = |operand: InstructionId| match self.cx.shape(operand) {
+        let same = |operand: InstructionId| match shape(self.fusion, operand) {
             Ok(shape) if shape.rank() == follows.len() => follows.clone(),
             _ => Vec::new(),
         };
@@ -103,10 +121,10 @@ impl Walk<'_, '_> {
             _ if is_elementwise => pending.extend(operands.iter().map(|&o| (o, same(o)))),
             Op::Constant { literal } => {
                 if !literal.is_splat() {
-                    self.require_order(id, follows, |_, _| true);
+                    self.read(id, follows);
                 }
             }
-            Op::GetTupleElement { .. } => self.require_order(id, follows, |_, _| true),
+            Op::GetTupleElement { .. } => self.read(id, follows),
             Op::Broadcast { dimensions } => {
                 pending.push((operands[0], dimensions.iter().map(|&d| follows[d]).collect()));
             }
@@ -117,14 +135,14 @@ impl Walk<'_, '_> {
             }
             Op::Reshape {} | Op::Bitcast {} => self.visit_reshape(id, follows, pending)?,
             Op::Slice { slice } => {
-                let operand = self.cx.shape(operands[0])?.sizes();
+                let operand = shape(self.fusion, operands[0])?.sizes();
                 let whole =
                     |d: usize| slice[d].start == 0 && slice[d].limit == operand[d] && slice[d].stride == 1;
                 self.require_order(id, follows, |outer, inner| slice[outer].stride == 1 && whole(inner));
                 pending.push((operands[0], follows.clone()));
             }
             Op::DynamicSlice { dynamic_slice_sizes } => {
-                let operand = self.cx.shape(operands[0])?.sizes();
+                let operand = shape(self.fusion, operands[0])?.sizes();
                 self.require_order(id, follows, |_, inner| dynamic_slice_sizes[inner] == operand[inner]);
                 pending.push((operands[0], follows.clone()));
             }
@@ -150,6 +168,20 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
+    /// An array in memory.
+    fn read(&mut self, id: InstructionId, follows: &Follows) {
+        self.require_order(id, follows, |_, _| true);
+        let sizes = shape(self.fusion, id).map(|s| s.sizes()).unwrap_or_default();
+        let last = (0..follows.len()).rev().find(|&d| sizes.get(d) != Some(&1));
+        let innermost = self.wide.last().copied();
+        if let Some(along) = last.and_then(|d| follows[d])
+            && Some(along) != innermost
+            && follows.contains(&innermost)
+        {
+            self.contiguous.insert(along);
+        }
+    }
+
     /// A reshape of memory keeps the element's number. Elsewhere the dimensions must survive as they are.
     fn visit_reshape(
         &mut self,
@@ -157,12 +189,12 @@ impl Walk<'_, '_> {
         follows: &Follows,
         pending: &mut Vec<(InstructionId, Follows)>,
     ) -> Result<()> {
-        let operand = self.cx.fusion.body[id].operands()[0];
+        let operand = self.fusion.body[id].operands()[0];
         self.require_order(id, follows, |_, _| true);
-        if self.cx.fusion.position(operand) != Place::Inside {
+        if self.fusion.position(operand) != Position::Inside {
             return Ok(());
         }
-        let (from, to) = (self.cx.shape(operand)?.sizes(), self.cx.shape(id)?.sizes());
+        let (from, to) = (shape(self.fusion, operand)?.sizes(), shape(self.fusion, id)?.sizes());
         let mut kept = to.iter().zip(follows).filter(|(size, _)| **size != 1);
         let is_squeeze = from.iter().filter(|s| **s != 1).eq(to.iter().filter(|s| **s != 1));
         if is_squeeze {
@@ -177,7 +209,7 @@ impl Walk<'_, '_> {
     /// Keeps pairs apart that do not arrive side by side in order, or that `allows` (outer and inner dimension here)
     /// refuses; pairs of which nothing arrives are free.
     fn require_order(&mut self, id: InstructionId, follows: &Follows, allows: impl Fn(usize, usize) -> bool) {
-        let sizes = self.cx.shape(id).map(|s| s.sizes()).unwrap_or_default();
+        let sizes = shape(self.fusion, id).map(|s| s.sizes()).unwrap_or_default();
         let here: Vec<usize> = (0..follows.len()).filter(|&d| sizes.get(d) != Some(&1)).collect();
         for k in 0..self.mergeable.len() {
             let (outer, inner) = (self.wide[k], self.wide[k + 1]);

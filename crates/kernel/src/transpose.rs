@@ -1,0 +1,71 @@
+//! Square tiles transposed in registers.
+
+use crate::ir::{FunctionBuilder, ValueId};
+
+/// Shuffles within so many bytes are single instructions everywhere.
+const BLOCK_BYTES: usize = 16;
+
+/// Transposes `rows.len()` vectors of as many lanes, a power of two: lane `j` of vector `i` becomes lane `i` of vector `j`.
+///
+/// Small squares are transposed within 16-byte blocks by interleaving, then the blocks change places.
+pub(crate) fn transpose(b: &mut FunctionBuilder, rows: &[ValueId]) -> Vec<ValueId> {
+    let lanes = rows.len();
+    let Some(&first) = rows.first() else { return Vec::new() };
+    let of_block = (BLOCK_BYTES / b.ty(first).scalar.byte_size()).clamp(1, lanes);
+    let squares: Vec<Vec<ValueId>> =
+        rows.chunks(of_block).map(|rows| within_blocks(b, rows.to_vec(), lanes)).collect();
+    let mut columns = vec![first; lanes];
+    for number in 0..of_block {
+        let across = squares.iter().map(|square| square[number]).collect();
+        for (block, column) in across_blocks(b, across, of_block, lanes).into_iter().enumerate() {
+            columns[block * of_block + number] = column;
+        }
+    }
+    columns
+}
+
+/// Transposes the squares of `rows.len()` lanes that lie side by side in some rows, each for itself.
+fn within_blocks(b: &mut FunctionBuilder, mut rows: Vec<ValueId>, lanes: usize) -> Vec<ValueId> {
+    let block = rows.len();
+    let mut rounds = block.ilog2();
+    while rounds > 0 {
+        let mut next = Vec::with_capacity(block);
+        for k in 0..block / 2 {
+            for half in [0, block / 2] {
+                let pick = |lane: usize| {
+                    let within = half + lane % block / 2;
+                    (lane / block * block + within + lane % 2 * lanes) as u32
+                };
+                next.push(b.shuffle(rows[k], rows[k + block / 2], (0..lanes).map(pick).collect()));
+            }
+        }
+        rows = next;
+        rounds -= 1;
+    }
+    rows
+}
+
+/// Block `j` of vector `i` becomes block `i` of vector `j`.
+fn across_blocks(
+    b: &mut FunctionBuilder,
+    mut vectors: Vec<ValueId>,
+    of_block: usize,
+    lanes: usize,
+) -> Vec<ValueId> {
+    let mut rounds = vectors.len().ilog2();
+    while rounds > 0 {
+        let mut next = Vec::with_capacity(vectors.len());
+        for parity in 0..2 {
+            for pair in vectors.chunks_exact(2) {
+                let pick = |lane: usize| {
+                    let block = 2 * (lane / of_block) + parity;
+                    (block * of_block + lane % of_block) as u32
+                };
+                next.push(b.shuffle(pair[0], pair[1], (0..lanes).map(pick).collect()));
+            }
+        }
+        vectors = next;
+        rounds -= 1;
+    }
+    vectors
+}
