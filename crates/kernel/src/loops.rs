@@ -37,7 +37,9 @@ fn nest(
     match loops {
         [] => element(b, cx, indices),
         [innermost] => vectors(b, cx, plan, *innermost, indices, &mut element),
-        [across, innermost] if plan.transposed.is_some() => squares(b, cx, plan, (*across, *innermost), indices),
+        [across, innermost] if plan.transposed.is_some() => {
+            squares(b, cx, plan, (*across, *innermost), indices)
+        }
         [outer, inner @ ..] => cx.for_range(b, 0, outer.extent, 1, |cx, b, index| {
             indices[outer.dimension] = index;
             nest(b, cx, plan, inner, indices)
@@ -96,7 +98,8 @@ fn vectors(
         result
     };
     let is_short = plan.transposed.is_none()
-        && full / lanes <= UNROLL_VECTORS && cx.fusion.instructions().len() <= UNROLL_INSTRUCTIONS;
+        && full / lanes <= UNROLL_VECTORS
+        && cx.fusion.instructions().len() <= UNROLL_INSTRUCTIONS;
     if is_short {
         for begin in (0..full).step_by(lanes as usize) {
             vector(cx, b, Index::constant(begin))?;

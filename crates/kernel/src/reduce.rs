@@ -43,7 +43,8 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &R
     let (inputs, initial) = body[cx.fusion.root].operands().split_at(cx.results.len());
     let sizes = cx.shape(inputs[0])?.sizes();
     let is_reduced: Vec<bool> = (0..sizes.len()).map(|d| dimensions.contains(&d)).collect();
-    let (reduced, kept): (Vec<Loop>, Vec<Loop>) = plan.loops.iter().copied().partition(|l| is_reduced[l.dimension]);
+    let (reduced, kept): (Vec<Loop>, Vec<Loop>) =
+        plan.loops.iter().copied().partition(|l| is_reduced[l.dimension]);
     let reduction = Reduction { inputs, initial, to_apply: *to_apply, kept, reduced, sizes, is_reduced };
     if reduction.sizes.contains(&0) {
         return reduction.write_initial(b, cx);

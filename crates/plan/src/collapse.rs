@@ -35,7 +35,12 @@ type Follows = Vec<Option<usize>>;
 
 /// The loops over the dimensions of `sizes`, where `starts` are evaluated at the nest's indices. Dimensions of different
 /// `kinds` stay apart.
-pub(crate) fn nest(fusion: &Fusion<'_>, starts: &[InstructionId], sizes: &[i64], kinds: &[bool]) -> Result<Nest> {
+pub(crate) fn nest(
+    fusion: &Fusion<'_>,
+    starts: &[InstructionId],
+    sizes: &[i64],
+    kinds: &[bool],
+) -> Result<Nest> {
     let wide: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] != 1).collect();
     let mut walk = Walk {
         fusion,

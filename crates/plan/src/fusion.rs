@@ -66,7 +66,9 @@ impl<'m> Fusion<'m> {
             return Position::Inside;
         }
         let operands = self.body[self.root].operands();
-        Position::Operand(operands.iter().position(|&o| o == id).expect("an operand of the single instruction"))
+        Position::Operand(
+            operands.iter().position(|&o| o == id).expect("an operand of the single instruction"),
+        )
     }
 
     /// The caller's operand.

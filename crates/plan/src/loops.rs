@@ -56,15 +56,32 @@ fn is_transposable(fusion: &Fusion<'_>, lanes: u32) -> bool {
             let op = fusion.body[id].op();
             let is_cheap = !matches!(
                 op,
-                Op::Exp {} | Op::Expm1 {} | Op::Log {} | Op::Log1p {} | Op::Tanh {} | Op::Logistic {}
-                    | Op::Erf {} | Op::Sin {} | Op::Cos {} | Op::Tan {} | Op::Power {} | Op::Atan2 {}
-                    | Op::Cbrt {} | Op::Remainder {}
+                Op::Exp {}
+                    | Op::Expm1 {}
+                    | Op::Log {}
+                    | Op::Log1p {}
+                    | Op::Tanh {}
+                    | Op::Logistic {}
+                    | Op::Erf {}
+                    | Op::Sin {}
+                    | Op::Cos {}
+                    | Op::Tan {}
+                    | Op::Power {}
+                    | Op::Atan2 {}
+                    | Op::Cbrt {}
+                    | Op::Remainder {}
             );
             let is_plain = op.opcode().traits().contains(Traits::ELEMENTWISE)
                 || matches!(
                     op,
-                    Op::Broadcast { .. } | Op::Transpose { .. } | Op::Reshape {} | Op::Bitcast {} | Op::Slice { .. }
-                        | Op::Constant { .. } | Op::Iota { .. } | Op::Clamp {}
+                    Op::Broadcast { .. }
+                        | Op::Transpose { .. }
+                        | Op::Reshape {}
+                        | Op::Bitcast {}
+                        | Op::Slice { .. }
+                        | Op::Constant { .. }
+                        | Op::Iota { .. }
+                        | Op::Clamp {}
                 );
             is_cheap && is_plain
         })

@@ -27,7 +27,8 @@ impl std::fmt::Display for InstructionPlan {
         match &self.strategy {
             Strategy::Alias => f.write_str("alias"),
             Strategy::Loop(plan) => {
-                write!(f, "{} loop, {} lanes", if plan.is_flat { "flat" } else { "nested" }, plan.lanes)
+                write!(f, "{} loop, {} lanes", if plan.is_flat { "flat" } else { "nested" }, plan.lanes)?;
+                if plan.transposed.is_some() { f.write_str(", squares transposed") } else { Ok(()) }
             }
             Strategy::Reduce(plan) => {
                 let kind = format!("{:?}", plan.kind).to_lowercase();

@@ -44,7 +44,8 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let is_reduced: Vec<bool> = (0..sizes.len()).map(|d| dimensions.contains(&d)).collect();
     let inputs = &fusion.body[fusion.root].operands()[..inputs];
     let loops = collapse::nest(fusion, inputs, &sizes, &is_reduced)?.loops;
-    let (innermost, innermost_size) = (loops.last().map(|l| l.dimension), loops.last().map_or(1, |l| l.extent));
+    let (innermost, innermost_size) =
+        (loops.last().map(|l| l.dimension), loops.last().map_or(1, |l| l.extent));
     let is_simple = fusion.shape().as_array().is_some() && is_associative(&fusion.module[*to_apply]);
     let kind = if !is_simple || lanes == 1 {
         ReduceKind::Scalar
@@ -75,7 +76,13 @@ fn is_associative(computation: &hlo::Computation) -> bool {
     of_parameters
         && matches!(
             root.op(),
-            Op::Add {} | Op::Multiply {} | Op::Maximum {} | Op::Minimum {} | Op::And {} | Op::Or {} | Op::Xor {}
+            Op::Add {}
+                | Op::Multiply {}
+                | Op::Maximum {}
+                | Op::Minimum {}
+                | Op::And {}
+                | Op::Or {}
+                | Op::Xor {}
         )
 }
 

@@ -40,7 +40,9 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &D
     let size = plan.accumulator.byte_size() as i64;
     let lhs = cx.operand(plan.lhs_operand)?.pointer;
     let rhs = match plan.rhs_packing {
-        Packing::Constant => *cx.packed.first().ok_or_else(|| Error::internal("a packed operand is missing"))?,
+        Packing::Constant => {
+            *cx.packed.first().ok_or_else(|| Error::internal("a packed operand is missing"))?
+        }
         Packing::None | Packing::Scratch => cx.operand(plan.rhs_operand)?.pointer,
     };
     let constant_product = plan.padded_columns() * plan.shape.k * size;
@@ -63,7 +65,12 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &D
 }
 
 /// Computes what follows the dot for some elements and stores the result.
-fn finish(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &DotPlan, element: DotElement) -> Result<()> {
+fn finish(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    element: DotElement,
+) -> Result<()> {
     let dot = cx.fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))?;
     let shape = cx.shape(dot)?;
     let Op::Dot { dot_dimension_numbers: numbers } = cx.fusion.body[dot].op() else {

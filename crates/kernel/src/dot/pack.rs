@@ -22,18 +22,14 @@ pub(super) fn batch_pointer(
 ) -> Result<ValueId> {
     let sizes: Vec<i64> = extents.iter().map(|e| e.size).collect();
     let indices = super::delinearised(b, cx, batch, &sizes)?;
-    let position = indices.iter().zip(extents).fold(Index::default(), |sum, (i, e)| sum.plus(&i.times(e.stride)));
+    let position =
+        indices.iter().zip(extents).fold(Index::default(), |sum, (i, e)| sum.plus(&i.times(e.stride)));
     let position = cx.scalar_value(b, &position)?;
     Ok(b.offset(pointer, position, element_type.byte_size() as i64))
 }
 
 /// Loads an element and converts it to the accumulator's type.
-fn load(
-    b: &mut FunctionBuilder,
-    plan: &DotPlan,
-    from: PrimitiveType,
-    pointer: ValueId,
-) -> Result<Element> {
+fn load(b: &mut FunctionBuilder, plan: &DotPlan, from: PrimitiveType, pointer: ValueId) -> Result<Element> {
     let ty = Type::scalar(memory_type(from));
     let part = ty.scalar.byte_size() as u32;
     let raw = b.load(ty, pointer, part);
@@ -93,7 +89,12 @@ struct Matrix<'p> {
 }
 
 /// Copies a matrix element by element, converting.
-fn copy(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &DotPlan, matrix: Matrix<'_>) -> Result<()> {
+fn copy(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    matrix: Matrix<'_>,
+) -> Result<()> {
     let element_size = matrix.element_type.byte_size() as i64;
     let start = Index::default();
     walk(b, cx, matrix.outer.extents, matrix.from, &start, element_size, &mut |b, cx, from, position| {
@@ -111,7 +112,8 @@ fn copy(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &DotPlan, mat
     })
 }
 
-type Visit<'v> = &'v mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, ValueId, ValueId) -> Result<()>;
+type Visit<'v> =
+    &'v mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, ValueId, ValueId) -> Result<()>;
 
 /// Visits the elements along some dimensions: their addresses, and their positions in row-major order.
 fn walk(
@@ -148,7 +150,8 @@ pub(super) fn panel(
     let to = b.offset_bytes(scratch, plan.lhs_scratch_bytes() as i64);
     let scalar = scalar_type(plan.accumulator)?;
     let size = scalar.byte_size() as i64;
-    let panel = Panel { plan, to, row: plan.tile.columns() * size, lanes: i64::from(plan.tile.lanes), scalar, size };
+    let panel =
+        Panel { plan, to, row: plan.tile.columns() * size, lanes: i64::from(plan.tile.lanes), scalar, size };
     let is_plain = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
     let vectors = valid - valid % panel.lanes;
     if valid < plan.tile.columns() {
@@ -203,7 +206,13 @@ impl Panel<'_> {
     }
 
     /// Copies rows that are contiguous.
-    fn copy_rows(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, from: ValueId, valid: i64) -> Result<()> {
+    fn copy_rows(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        from: ValueId,
+        valid: i64,
+    ) -> Result<()> {
         let stride = self.plan.dims.rhs_k_stride() * self.size;
         let vectors = valid - valid % self.lanes;
         cx.for_range(b, 0, self.plan.shape.k, 1, |cx, b, row| {
@@ -212,9 +221,14 @@ impl Panel<'_> {
             let to = b.offset(self.to, row, self.row);
             let copy = |b: &mut FunctionBuilder, column: i64, lanes: i64| {
                 let ty = Type::vector(self.scalar, lanes as u32);
-                let (from, to) = (b.offset_bytes(from, column * self.size), b.offset_bytes(to, column * self.size));
+                let (from, to) =
+                    (b.offset_bytes(from, column * self.size), b.offset_bytes(to, column * self.size));
                 let value = b.load(ty, from, self.size as u32);
-                b.store(value, to, if lanes == self.lanes { self.vector_alignment() } else { self.size as u32 });
+                b.store(
+                    value,
+                    to,
+                    if lanes == self.lanes { self.vector_alignment() } else { self.size as u32 },
+                );
             };
             (0..vectors).step_by(self.lanes as usize).for_each(|column| copy(b, column, self.lanes));
             let mut column = vectors;
@@ -228,7 +242,13 @@ impl Panel<'_> {
     }
 
     /// Copies columns that are contiguous: squares are read by columns and transposed.
-    fn transpose(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, from: ValueId, valid: i64) -> Result<()> {
+    fn transpose(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        from: ValueId,
+        valid: i64,
+    ) -> Result<()> {
         let stride = self.plan.dims.rhs_n_stride() * self.size;
         let (k, lanes) = (self.plan.shape.k, self.lanes);
         let vectors = valid - valid % lanes;
@@ -276,7 +296,12 @@ impl Panel<'_> {
         })
     }
 
-    fn copy_element(&self, b: &mut FunctionBuilder, (from, skip): (ValueId, i64), (to, onward): (ValueId, i64)) {
+    fn copy_element(
+        &self,
+        b: &mut FunctionBuilder,
+        (from, skip): (ValueId, i64),
+        (to, onward): (ValueId, i64),
+    ) {
         let (from, to) = (b.offset_bytes(from, skip), b.offset_bytes(to, onward));
         let value = b.load(Type::scalar(self.scalar), from, self.size as u32);
         b.store(value, to, self.size as u32);

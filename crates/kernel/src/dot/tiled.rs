@@ -43,10 +43,16 @@ pub(super) fn emit(
     })
 }
 
-type RowsBody<'b> = &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, u32) -> Result<()>;
+type RowsBody<'b> =
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, u32) -> Result<()>;
 
 /// Tiles of `tile.rows` rows, then tiles of one row less, so that all rows are covered.
-fn for_rows(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &DotPlan, body: RowsBody<'_>) -> Result<()> {
+fn for_rows(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    body: RowsBody<'_>,
+) -> Result<()> {
     let (m, most) = (plan.shape.m, i64::from(plan.tile.rows));
     let tiles = (m + most - 1) / most;
     let smaller = tiles * most - m;
@@ -70,9 +76,8 @@ fn for_panels(
 ) -> Result<()> {
     let (n, columns) = (plan.shape.n, plan.tile.columns());
     let lanes = plan.tile.lanes;
-    let full: Vec<Part> = (0..plan.tile.vectors)
-        .map(|v| Part { offset: i64::from(v * lanes), lanes, valid: lanes })
-        .collect();
+    let full: Vec<Part> =
+        (0..plan.tile.vectors).map(|v| Part { offset: i64::from(v * lanes), lanes, valid: lanes }).collect();
     cx.for_range(b, 0, n / columns, 1, |cx, b, panel| body(b, cx, &panel, &panel.times(columns), &full))?;
     let rest = n % columns;
     if rest == 0 {

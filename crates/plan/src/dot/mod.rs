@@ -231,13 +231,15 @@ fn few_tiles(plan: &DotPlan) -> i64 {
     2 * i64::from(plan.tile.rows)
 }
 
-/// Whether the rows of a panel lie so far apart that each is on a memory page of its own: the page tables' cache holds
-/// few of them, and rows at multiples of a page fall into the same few lines of the caches.
+/// Whether a panel's rows lie badly for reading them again and again: on more memory pages than a core keeps the
+/// addresses of, or at multiples of a page, which all fall into the same few lines of a cache.
 fn is_sparse(plan: &DotPlan) -> bool {
     const PAGE: i64 = 4096;
-    const FEW_PAGES: i64 = 64;
+    const MANY_PAGES: i64 = 1024;
+    const MANY_LINES: i64 = 64;
     let stride = plan.dims.rhs_k_stride().saturating_mul(plan.accumulator.byte_size() as i64);
-    stride >= PAGE && plan.shape.k >= FEW_PAGES
+    let pages = plan.shape.k.saturating_mul(stride.min(PAGE)) / PAGE;
+    pages >= MANY_PAGES || (stride % PAGE == 0 && plan.shape.k >= MANY_LINES)
 }
 
 /// What follows a dot works on its tiles: elementwise, on operands that need no other of its elements.
@@ -247,7 +249,10 @@ fn check_epilogue(fusion: &Fusion<'_>, dot: hlo::InstructionId) -> Result<()> {
         let reads_dot = fusion.body[id].operands().contains(&dot);
         let elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
         if id != dot && (matches!(op, Op::Dot { .. }) || (reads_dot && !elementwise)) {
-            return Err(Error::unsupported(format!("opcode {} behind a dot in one fusion", op.opcode().name())));
+            return Err(Error::unsupported(format!(
+                "opcode {} behind a dot in one fusion",
+                op.opcode().name()
+            )));
         }
         if id != dot {
             crate::loops::check_fusible(op)?;
@@ -274,11 +279,16 @@ impl std::fmt::Display for DotPlan {
         if batch != 1 {
             write!(f, "{batch} times ")?;
         }
-        write!(f, "{} {m}x{n}x{k} in {}", match self.kind {
-            DotKind::Tiled => "tiled dot",
-            DotKind::RowDot => "dot along rows",
-            DotKind::Complex => "complex dot",
-        }, self.accumulator)?;
+        write!(
+            f,
+            "{} {m}x{n}x{k} in {}",
+            match self.kind {
+                DotKind::Tiled => "tiled dot",
+                DotKind::RowDot => "dot along rows",
+                DotKind::Complex => "complex dot",
+            },
+            self.accumulator
+        )?;
         if self.kind == DotKind::Tiled {
             write!(f, ", tile {}x{} of {} lanes", self.tile.rows, self.tile.vectors, self.tile.lanes)?;
         }

@@ -93,7 +93,10 @@ mod tests {
         for ((target, m, n), (rows, vectors, lanes, k_split)) in table {
             let tile = choose(m, n, target.lanes(4), target);
             assert_eq!(tile, Tile { rows, vectors, lanes, k_split }, "{m}x{n}");
-            assert!(tile.rows * tile.vectors * tile.k_split + tile.vectors < target.vector_registers, "{m}x{n}");
+            assert!(
+                tile.rows * tile.vectors * tile.k_split + tile.vectors < target.vector_registers,
+                "{m}x{n}"
+            );
         }
     }
 }
