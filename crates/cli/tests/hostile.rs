@@ -185,7 +185,7 @@ fn calls(depth: usize, calls: usize, last: &str) -> Model {
                 .expect("text");
             input = format!("b{j}:{output}:0");
         }
-        write!(library, "function {{ {signature} {body} ret {{ key: \"r\" value: \"{input}\" }} }}\n")
+        writeln!(library, "function {{ {signature} {body} ret {{ key: \"r\" value: \"{input}\" }} }}")
             .expect("text");
     }
     write!(model.graph, "library {{ {library} }}").expect("text");

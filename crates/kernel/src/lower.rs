@@ -82,7 +82,7 @@ fn parts(
             let starts = (0..operands).step_by(MAX_CONCATENATED);
             starts.map(|start| start..operands.min(start + MAX_CONCATENATED)).collect()
         }
-        _ => vec![0..usize::MAX],
+        _ => std::iter::once(0..usize::MAX).collect(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::graph::Graph;
 use super::{Root::Is, Rule};
-use hlo::{InstructionId, Op, Opcode, SliceDimension};
+use hlo::{InstructionId, Op, Opcode};
 use shape::ArrayShape;
 use std::collections::BTreeMap;
 
