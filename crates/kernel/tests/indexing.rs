@@ -11,7 +11,7 @@ fn entry(lines: &str) -> String {
 
 /// A module of a loop fusion of the parameters.
 fn fusion(body: &str, parameters: &[&str], result: &str) -> String {
-    let mut text = format!("HloModule indexing\n\nfused {{\n");
+    let mut text = "HloModule indexing\n\nfused {\n".to_owned();
     for (k, shape) in parameters.iter().enumerate() {
         text += &format!("  p{k} = {shape} parameter({k})\n");
     }
