@@ -80,6 +80,7 @@ fn conditional<'p>(
     selector: InstructionId,
     functions: &[&'p Function],
 ) -> Result<Vec<Value>> {
+    cx.importer.count_branches(functions.len())?;
     let mut branches = Vec::new();
     for &function in functions {
         branches.push(translate_branch(cx, function)?);
