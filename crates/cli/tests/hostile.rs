@@ -230,3 +230,31 @@ fn files_that_are_no_files_are_refused() {
         check(&message, start);
     }
 }
+
+#[test]
+fn conditionals_without_end_are_refused_by_name() {
+    let mut model = Model::new().feed("x", &[4]).fetch("m5999");
+    model.push("p", "Placeholder", &[], &ty("dtype", "DT_BOOL"));
+    model.config.push_str("feed { id { node_name: \"p\" } shape { } }\n");
+    let float = ty("T", "DT_FLOAT");
+    let two = float.clone() + " attr { key: \"N\" value { i: 2 } }";
+    let mut value = "x".to_owned();
+    for i in 0..6000 {
+        model.push(&format!("s{i}"), "Switch", &[&value, "p"], &float);
+        model.push(&format!("n{i}"), "Neg", &[&format!("s{i}")], &float);
+        model.push(&format!("m{i}"), "Merge", &[&format!("s{i}:1"), &format!("n{i}")], &two);
+        value = format!("m{i}");
+    }
+    let message = model.refuse();
+    assert!(message.contains("branches") && message.contains("'m5000'"), "{message}");
+}
+
+#[test]
+fn a_large_constant_times_itself_is_compiled() {
+    let tensor =
+        "dtype: DT_FLOAT tensor_shape { dim { size: 256 } dim { size: 256 } } float_val: 1 float_val: 2";
+    let value =
+        format!("{} attr {{ key: \"value\" value {{ tensor {{ {tensor} }} }} }}", ty("dtype", "DT_FLOAT"));
+    let model = Model::new().node("c", "Const", &[], &value).fetch("y");
+    model.node("y", "MatMul", &["c", "c"], &ty("T", "DT_FLOAT")).succeed();
+}

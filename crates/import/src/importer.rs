@@ -21,6 +21,9 @@ const MAX_NODES: usize = 2_000_000;
 /// How many instructions may be built in all: some nodes make one for each of their outputs.
 const MAX_INSTRUCTIONS: usize = 250_000;
 
+/// How many branches all conditionals together may have: what generating code takes grows faster than their number.
+const MAX_BRANCHES: usize = 10_000;
+
 /// The state of an import.
 pub(crate) struct Importer<'p> {
     pub(crate) program: &'p tf::Program,
@@ -31,6 +34,7 @@ pub(crate) struct Importer<'p> {
     depth: usize,
     nodes: usize,
     instructions: usize,
+    branches: usize,
     /// How many random number generators there are so far: each gets a stream of its own.
     pub(crate) random_streams: u64,
 }
@@ -45,6 +49,7 @@ impl<'p> Importer<'p> {
             depth: 0,
             nodes: 0,
             instructions: 0,
+            branches: 0,
             random_streams: 0,
         }
     }
@@ -73,6 +78,17 @@ impl<'p> Importer<'p> {
         Err(Error::unsupported(format!(
             "the graph needs more than {MAX_INSTRUCTIONS} instructions once its function calls are inlined; split it \
              into several programs"
+        )))
+    }
+
+    /// Counts the branches of a conditional that is about to be built; an error when there are too many.
+    pub(crate) fn count_branches(&mut self, branches: usize) -> Result<()> {
+        self.branches = self.branches.saturating_add(branches);
+        if self.branches <= MAX_BRANCHES {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!(
+            "the graph's conditionals have more than {MAX_BRANCHES} branches; split it into several programs"
         )))
     }
 
