@@ -1,22 +1,12 @@
 //! Freezes the checkpoints of the oracle set.
 
+mod shared;
+
 use prost::Message;
 use std::path::{Path, PathBuf};
 use tf::freeze::{FreezeOptions, freeze};
 use tf::proto::GraphDef;
 use tf::{Attributes, source};
-
-fn shared() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::env::var_os("TFCOMPILE_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
-    let tests = shared.join("oracle/tfcompile_tests");
-    if tests.is_dir() {
-        return Some(tests);
-    }
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "no test data in {}", tests.display());
-    eprintln!("skipped: no test data in {}", tests.display());
-    None
-}
 
 fn options(folder: &Path, saver: bool) -> FreezeOptions {
     FreezeOptions {
@@ -41,7 +31,7 @@ fn meaning(graph: &GraphDef) -> Vec<(String, String, Vec<String>, Option<shape::
 
 #[test]
 fn frozen_graphs_are_those_of_freeze_graph() {
-    let Some(tests) = shared() else { return };
+    let Some(tests) = shared::folder("tfcompile_tests") else { return };
     let cases = [
         ("tfadd_with_ckpt", false),
         ("tfadd_with_ckpt_saver", false),
@@ -61,7 +51,7 @@ fn frozen_graphs_are_those_of_freeze_graph() {
 
 #[test]
 fn wrong_calls_are_refused() {
-    let Some(tests) = shared() else { return };
+    let Some(tests) = shared::folder("tfcompile_tests") else { return };
     let good = options(&tests.join("tfadd_with_ckpt"), false);
     let message = |options: FreezeOptions| freeze(&options).expect_err("wrong").to_string();
     let missing = PathBuf::from("/nonexistent");
@@ -93,7 +83,7 @@ fn wrong_calls_are_refused() {
 /// Every byte of a checkpoint is under a checksum or checked otherwise: a flipped bit is refused or without effect.
 #[test]
 fn damaged_checkpoints_are_refused() {
-    let Some(tests) = shared() else { return };
+    let Some(tests) = shared::folder("tfcompile_tests") else { return };
     let folder = std::env::temp_dir().join(format!("tf-freeze-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let original = std::fs::read(tests.join("tfadd_with_ckpt/graph.ckpt")).expect("a checkpoint");

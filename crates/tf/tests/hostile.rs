@@ -1,5 +1,7 @@
 //! Damaged and hostile files: refused or read, never a panic, in bounded time and memory.
 
+mod shared;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tf::proto::Config;
@@ -32,9 +34,7 @@ fn graphs() -> Vec<(PathBuf, Config)> {
         .map(|path| (path, config.clone()))
         .collect();
     assert!(graphs.len() > 8);
-    let shared =
-        std::env::var_os("TFCOMPILE_SHARED").map_or_else(|| root.join("../../../shared"), PathBuf::from);
-    for folder in std::fs::read_dir(shared.join("oracle/tfcompile_tests")).into_iter().flatten() {
+    for folder in std::fs::read_dir(shared::oracle().join("tfcompile_tests")).into_iter().flatten() {
         let folder = folder.expect("an entry").path();
         let (graph, config) = (folder.join("graph.pb"), folder.join("config.pbtxt"));
         if graph.exists() && config.exists() {

@@ -1,20 +1,9 @@
 //! Reads and prepares every graph of the oracle set.
 
+mod shared;
+
 use std::path::{Path, PathBuf};
 use tf::source;
-
-/// The folder of the large test data, or `None` where it may be absent and is.
-fn shared() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared = std::env::var_os("TFCOMPILE_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
-    let oracle = shared.join("oracle");
-    if oracle.is_dir() {
-        return Some(oracle);
-    }
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "no test data in {}", oracle.display());
-    eprintln!("skipped: no test data in {}", oracle.display());
-    None
-}
 
 /// Every folder below `root` that holds a graph and a config, by path.
 fn entries(root: &Path) -> Vec<PathBuf> {
@@ -49,7 +38,7 @@ fn leftovers(program: &tf::Program) -> Vec<String> {
 
 #[test]
 fn binary_and_text_of_every_graph_are_equal() {
-    let Some(oracle) = shared() else { return };
+    let Some(oracle) = shared::folder("") else { return };
     let entries = entries(&oracle);
     assert!(entries.len() > 60, "{} entries", entries.len());
     for folder in entries {
@@ -61,7 +50,7 @@ fn binary_and_text_of_every_graph_are_equal() {
 
 #[test]
 fn every_graph_prepares_but_those_with_v1_loops() {
-    let Some(oracle) = shared() else { return };
+    let Some(oracle) = shared::folder("") else { return };
     for folder in entries(&oracle) {
         if folder.parent().is_some_and(|p| p.ends_with("errors")) {
             continue;
@@ -119,7 +108,7 @@ const CULPRITS: [(&str, &str); 21] = [
 
 #[test]
 fn wrong_graphs_and_configs_are_refused_with_the_culprits_name() {
-    let Some(oracle) = shared() else { return };
+    let Some(oracle) = shared::folder("") else { return };
     for (name, culprit) in CULPRITS {
         let folder = oracle.join("tfcompile_tests/errors").join(name);
         let graph = source::read_graph_def(&folder.join("graph.pb")).expect("a graph");

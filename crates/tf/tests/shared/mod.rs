@@ -1,0 +1,21 @@
+//! Where the large test data lies.
+
+use std::path::{Path, PathBuf};
+
+/// `$TFCOMPILE_SHARED/oracle`, relative to the checkout's root, where `../shared` is the default; it need not exist.
+pub fn oracle() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.join(std::env::var_os("TFCOMPILE_SHARED").unwrap_or("../shared".into())).join("oracle")
+}
+
+/// A folder of it, or `None` where it may be absent and is.
+#[allow(dead_code, reason = "one of the test files takes what there is")]
+pub fn folder(name: &str) -> Option<PathBuf> {
+    let folder = oracle().join(name);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "no test data in {}", folder.display());
+    eprintln!("skipped: no test data in {}", folder.display());
+    None
+}
