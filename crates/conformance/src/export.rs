@@ -4,7 +4,7 @@
 use crate::select::fnv1a64;
 use compiler::{Input, NoObserver};
 use evaluator::{Evaluator, Limits};
-use hlo::Module;
+use hlo::{Computation, InstructionId, Module, Op};
 use shape::{ArrayShape, Literal, Scalar, Shape};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,6 +66,9 @@ pub fn arguments_and_results(module: &Module, seed: &str) -> Option<BTreeMap<Str
     if module.computations().any(|(_, computation)| computation.instructions().any(tuple_constant)) {
         return None;
     }
+    if module.computations().any(|(_, computation)| has_open_reduction(computation)) {
+        return None;
+    }
     let root = entry[entry.root()].shape();
     if root.leaves().iter().any(|(_, leaf)| !leaf.is_static()) {
         return None;
@@ -77,6 +80,19 @@ pub fn arguments_and_results(module: &Module, seed: &str) -> Option<BTreeMap<Str
         literals.into_iter().enumerate().map(|(k, literal)| (format!("{kind}/{k}"), literal)).collect()
     };
     Some(named("in", arguments).into_iter().chain(named("out", results)).collect())
+}
+
+/// Whether a reduction starts from a value that need not be the identity of its operation: XLA leaves open how often it is
+/// combined with the elements.
+fn has_open_reduction(computation: &Computation) -> bool {
+    computation.instructions().any(|(_, instruction)| {
+        let inits = match instruction.op() {
+            Op::Reduce { .. } | Op::ReduceWindow { .. } => instruction.operands().len() / 2,
+            _ => return false,
+        };
+        let is_constant = |&id: &InstructionId| computation[id].opcode() == hlo::Opcode::Constant;
+        !instruction.operands()[inits..].iter().all(is_constant)
+    })
 }
 
 fn flatten(literal: Literal, out: &mut Vec<Literal>) {
@@ -109,15 +125,43 @@ fn draw(shape: &ArrayShape, seed: &str) -> Literal {
     Literal::from_scalars(shape.clone(), scalars.collect::<Vec<_>>())
 }
 
-/// Writes a module, and its arguments and results where there are some, below `directory`.
-pub fn write(directory: &Path, name: &str, module: &Module) -> Result<()> {
-    let path = directory.join(name);
-    let cannot = |e: std::io::Error| Error::invalid(format!("cannot write {}: {e}", path.display()));
-    std::fs::write(path.with_extension("hlo"), module.to_text()).map_err(cannot)?;
-    if let Some(arrays) = arguments_and_results(module, name) {
-        std::fs::write(path.with_extension("npz"), npz::write(&arrays)?).map_err(cannot)?;
+/// The module with each fusion as a call of its computation: the same program. A back end runs the fusions that its own
+/// passes make, not every one that the language has. `None` if there is no fusion.
+fn fusions_as_calls(module: &Module) -> Option<Module> {
+    let mut unfused = module.clone();
+    for (id, computation) in module.computations() {
+        for (fusion, instruction) in computation.instructions() {
+            let Op::Fusion { calls, .. } = *instruction.op() else { continue };
+            let (shape, metadata) = (instruction.shape().clone(), instruction.metadata().clone());
+            let caller = unfused.computation_mut(id);
+            let operands = caller[fusion].operands().to_vec();
+            let call = caller.add("call", Op::Call { to_apply: calls }, shape, &operands, metadata);
+            caller.replace_all_uses(fusion, call);
+            caller.remove(fusion);
+        }
     }
-    Ok(())
+    (unfused != *module).then_some(unfused)
+}
+
+/// Writes a module, and its arguments and results where there are some, below `directory`. Of a module with fusions the
+/// text, and beside it the same program with calls, to be run.
+pub fn write(directory: &Path, name: &str, module: &Module) -> Result<()> {
+    if let Some(unfused) = fusions_as_calls(module) {
+        write_file(&directory.join(name), "hlo", module.to_text().as_bytes())?;
+        return write(directory, &format!("{name}-unfused"), &unfused);
+    }
+    let path = directory.join(name);
+    write_file(&path, "hlo", module.to_text().as_bytes())?;
+    match arguments_and_results(module, name) {
+        Some(arrays) => write_file(&path, "npz", &npz::write(&arrays)?),
+        None => Ok(()),
+    }
+}
+
+fn write_file(path: &Path, extension: &str, contents: &[u8]) -> Result<()> {
+    let path = path.with_extension(extension);
+    std::fs::write(&path, contents)
+        .map_err(|e| Error::invalid(format!("cannot write {}: {e}", path.display())))
 }
 
 #[cfg(test)]
@@ -133,6 +177,16 @@ mod tests {
         assert_eq!(modules_of_test(&test).len(), 2);
         assert_eq!(modules_of_test(&format!("{TEXT}{ARROW}\nallocation 0: 12 bytes\n")).len(), 1);
         assert!(modules_of_test(&format!("{TEXT}  // error: bad\n")).is_empty());
+    }
+
+    #[test]
+    fn a_fusion_becomes_a_call_of_the_same_computation() {
+        let text = "HloModule m\n\nf {\n  p = s32[3] parameter(0)\n  ROOT n = s32[3] negate(p)\n}\n\n\
+                    ENTRY main {\n  x = s32[3] parameter(0)\n  ROOT y = s32[3] fusion(x), kind=kLoop, calls=f\n}\n";
+        let unfused = fusions_as_calls(&hlo::parse(text).unwrap()).unwrap();
+        assert!(unfused.to_text().contains("s32[3] call(x), to_apply=f"), "{}", unfused.to_text());
+        hlo::verify(&unfused).unwrap();
+        assert!(fusions_as_calls(&unfused).is_none());
     }
 
     #[test]
