@@ -2,98 +2,26 @@
 
 use tf::DataType::{self, *};
 
-/// Everything that an array can hold.
-pub(crate) const ALL: &[DataType] = &[
-    Bfloat16,
-    Bool,
-    Complex128,
-    Complex64,
-    Half,
-    Float,
-    Double,
-    Float8e4m3fn,
-    Float8e5m2,
-    Int16,
-    Int32,
-    Int4,
-    Int64,
-    Int8,
-    Qint32,
-    Qint8,
-    Quint8,
-    Uint16,
-    Uint32,
-    Uint4,
-    Uint64,
-    Uint8,
-    Qint16,
-    Quint16,
-    Int2,
-    Uint2,
-];
+/// The types that an array can hold, and others behind them.
+macro_rules! array_types {
+    ($($more:ident),*) => {
+        &[
+            Bfloat16, Bool, Complex128, Complex64, Half, Float, Double, Float8e4m3fn,
+            Float8e5m2, Int16, Int32, Int4, Int64, Int8, Qint32, Qint8, Quint8, Uint16, Uint32,
+            Uint4, Uint64, Uint8, Qint16, Quint16, Int2, Uint2,
+            $($more),*
+        ]
+    };
+}
 
-/// Arrays, strings, and what flows through graphs without being an array.
-pub(crate) const ANYTHING: &[DataType] = &[
-    Bfloat16,
-    Bool,
-    Complex128,
-    Complex64,
-    Half,
-    Float,
-    Double,
-    Float8e4m3fn,
-    Float8e5m2,
-    Int16,
-    Int32,
-    Int4,
-    Int64,
-    Int8,
-    Qint32,
-    Qint8,
-    Quint8,
-    Uint16,
-    Uint32,
-    Uint4,
-    Uint64,
-    Uint8,
-    Qint16,
-    Quint16,
-    Int2,
-    Uint2,
-    String,
-    Resource,
-];
+/// Everything that an array can hold.
+pub(crate) const ALL: &[DataType] = array_types!();
 
 /// Arrays and strings.
-pub(crate) const ALL_AND_STRINGS: &[DataType] = &[
-    Bfloat16,
-    Bool,
-    Complex128,
-    Complex64,
-    Half,
-    Float,
-    Double,
-    Float8e4m3fn,
-    Float8e5m2,
-    Int16,
-    Int32,
-    Int4,
-    Int64,
-    Int8,
-    Qint32,
-    Qint8,
-    Quint8,
-    Uint16,
-    Uint32,
-    Uint4,
-    Uint64,
-    Uint8,
-    Qint16,
-    Quint16,
-    Int2,
-    Uint2,
-    String,
-];
+pub(crate) const ALL_AND_STRINGS: &[DataType] = array_types!(String);
+
+/// Arrays, strings, and what flows through graphs without being an array.
+pub(crate) const ANYTHING: &[DataType] = array_types!(String, Resource);
 
 /// Real floating point.
 pub(crate) const FLOATS: &[DataType] = &[Bfloat16, Half, Float, Double];

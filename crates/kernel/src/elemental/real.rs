@@ -13,11 +13,7 @@ pub(super) fn unary(b: &mut FunctionBuilder, target: &Target, op: &Op, x: ValueI
         Op::Abs {} => Ok(b.unary(UnaryOp::Abs, x)),
         Op::Negate {} => Ok(b.unary(UnaryOp::Negate, x)),
         Op::Sqrt {} => Ok(b.unary(UnaryOp::Sqrt, x)),
-        Op::Rsqrt {} => {
-            let one = b.float(b.ty(x), 1.0);
-            let root = b.unary(UnaryOp::Sqrt, x);
-            Ok(b.binary(BinaryOp::Divide, one, root))
-        }
+        Op::Rsqrt {} => math::rsqrt(b, target, x),
         Op::Sign {} => Ok(sign(b, x)),
         Op::IsFinite {} => {
             let magnitude = b.unary(UnaryOp::Abs, x);

@@ -191,7 +191,7 @@ pub enum Predicate {
 /// Conversions; the result's type stands with the value, lanes are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvertOp {
-    /// Wider integer, sign extended.
+    /// Wider integer, sign extended; from `Bool` too, where true is -1.
     SignExtend,
     /// Wider integer, zero extended; from `Bool` too.
     ZeroExtend,
