@@ -9,8 +9,9 @@ SHELL := /bin/bash
 export TFCOMPILE_SHARED ?= ../shared
 # The digits that `make demo` learns.
 DIGITS ?= examples/digits/digits.csv
-# Models that `make test-models` makes and checks.
-MODELS ?= mlp
+# Models that `make test-models` makes and checks; `make test` takes the small ones.
+SMALL_MODELS := mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96
+MODELS ?= $(SMALL_MODELS) mobilenet_v2_224 resnet50_224
 # HLO modules that XLA judges within `make test`; `make test-xla` takes all.
 XLA_SAMPLE ?= 40
 # A checkout of TensorFlow's source, for the original's own C++ test.
@@ -44,11 +45,11 @@ demo: build ## learn handwritten digits in compiled code (DIGITS=FILE: other one
 # ---- test
 
 .PHONY: test
-test: setup-test lint unit tools oracle conformance test-models test-xla-sample ## everything that has to pass, within 35 minutes on 2 cores
+test: setup-test lint unit tools oracle conformance test-small-models test-xla-sample ## everything that has to pass, within 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test conformance-all test-xla test-original ## test, and what takes longer
+test-all: test conformance-all test-models test-xla test-original ## test, and what takes longer
 
 .PHONY: setup-test
 setup-test:
@@ -88,9 +89,11 @@ conformance-all: tools
 	$(SHARED) conformance/cases_raw $(CONFORMANCE) {} --allow-unsupported --known tests/conformance/known_failures.txt
 	$(SHARED) conformance/cases $(CONFORMANCE) {} --allow-unsupported --evaluator
 
-.PHONY: test-models
+.PHONY: test-models test-small-models
 test-models: tools ## make large models once (MODELS="mlp ..."), compile and check them
 	$(SHARED) oracle scripts/models.sh {} $(MODELS)
+test-small-models: tools
+	$(SHARED) oracle scripts/models.sh {} $(SMALL_MODELS)
 
 .PHONY: test-xla test-xla-sample
 test-xla: setup-test ## XLA parses and runs our HLO; its results are compared with ours
