@@ -2,10 +2,15 @@
 //!
 //! A pure description: nothing here looks at the host, and nothing names LLVM.
 
+mod arm;
+mod names;
+mod riscv;
 mod triple;
 mod x86;
 
+pub use names::{NAMES, NamedTarget, named};
 pub use triple::{Architecture, ObjectFormat, Triple};
+pub use x86::Level;
 
 use support::Result;
 
@@ -18,7 +23,9 @@ pub struct Target {
     pub cpu: String,
     /// LLVM's feature string, such as `+avx2,+fma`; empty is what the processor has.
     pub features: String,
-    /// Bytes of the widest vector register worth using.
+    /// Bytes of an address.
+    pub pointer_bytes: u32,
+    /// Bytes of the widest vector register worth using; 4 where there are none.
     pub vector_bytes: u32,
     /// How many vector registers there are.
     pub vector_registers: u32,
@@ -38,12 +45,14 @@ pub struct Target {
 
 impl Target {
     /// The target of LLVM's names. An error for a malformed triple; processors and features that LLVM knows and this
-    /// table does not count as the architecture's baseline.
+    /// table does not count as the architecture's baseline. A triple of Linux on RISC-V without processor and without the
+    /// features of an instruction set gets those that every distribution wants (rv64gc).
     pub fn new(triple: &str, cpu: &str, features: &str) -> Result<Self> {
         let triple = Triple::parse(triple)?;
         let mut target = Self {
             cpu: cpu.to_owned(),
             features: features.to_owned(),
+            pointer_bytes: triple.pointer_bytes(),
             vector_bytes: 16,
             vector_registers: 16,
             has_fma: false,
@@ -56,16 +65,22 @@ impl Target {
         };
         match target.triple.architecture {
             Architecture::X86_64 => x86::describe(&mut target),
-            Architecture::Aarch64 => {
-                target.vector_registers = 32;
-                target.has_fma = true;
-                target.has_rounding = true;
-                target.has_f16_conversion = true;
-            }
+            Architecture::Aarch64 => arm::describe_aarch64(&mut target),
+            Architecture::Arm => arm::describe_arm(&mut target),
+            Architecture::Riscv64 => riscv::describe(&mut target),
             Architecture::X86 => target.vector_registers = 8,
-            Architecture::Arm | Architecture::Riscv64 | Architecture::Wasm32 | Architecture::Other => {}
+            Architecture::Wasm32 | Architecture::Other => {}
         }
         Ok(target)
+    }
+
+    /// What the feature string says of a feature, the last word counts; else what the processor has.
+    fn has(&self, feature: &str, by_cpu: bool) -> bool {
+        let switches = self.features.split(',').filter_map(|word| {
+            let word = word.trim();
+            (word.get(1..)? == feature).then(|| word.starts_with('+'))
+        });
+        switches.fold(by_cpu, |_, on| on)
     }
 
     /// How many elements of so many bytes a vector holds, at least 1.

@@ -51,7 +51,7 @@ impl Triple {
         let architecture = match parts[0] {
             "x86_64" | "amd64" => Architecture::X86_64,
             "i386" | "i486" | "i586" | "i686" => Architecture::X86,
-            "aarch64" | "arm64" => Architecture::Aarch64,
+            "aarch64" | "arm64" | "arm64e" | "aarch64_32" | "arm64_32" => Architecture::Aarch64,
             "riscv64" => Architecture::Riscv64,
             "wasm32" => Architecture::Wasm32,
             arm if arm.starts_with("arm") || arm.starts_with("thumb") => Architecture::Arm,
@@ -68,6 +68,26 @@ impl Triple {
             ObjectFormat::Elf
         };
         Ok(Self { text: text.to_owned(), architecture, object_format })
+    }
+
+    /// Bytes of an address: of the architecture, but for the environments that halve it.
+    pub(crate) fn pointer_bytes(&self) -> u32 {
+        let name = self.text.split('-').next().unwrap_or_default();
+        let halved = ["gnux32", "muslx32", "gnu_ilp32"].iter().any(|e| self.text.ends_with(e));
+        let wide = match self.architecture {
+            Architecture::X86_64 | Architecture::Riscv64 => true,
+            Architecture::Aarch64 => name != "aarch64_32" && name != "arm64_32",
+            Architecture::X86 | Architecture::Arm | Architecture::Wasm32 => false,
+            Architecture::Other => {
+                name.contains("64") || ["s390x", "systemz", "sparcv9", "ve", "bpf"].contains(&name)
+            }
+        };
+        if wide && !halved { 8 } else { 4 }
+    }
+
+    /// Whether the system is Linux, Android's too.
+    pub(crate) fn is_linux(&self) -> bool {
+        self.text.split('-').skip(1).any(|part| part.starts_with("linux") || part.starts_with("android"))
     }
 
     /// The text it was parsed from.
@@ -91,6 +111,23 @@ mod tests {
         ] {
             let triple = Triple::parse(text).expect(text);
             assert_eq!((triple.architecture, triple.object_format), (architecture, format), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_have_the_size_of_the_abi() {
+        for (text, bytes) in [
+            ("x86_64-pc-linux", 8),
+            ("x86_64-pc-linux-gnux32", 4),
+            ("i686-unknown-linux-gnu", 4),
+            ("aarch64-unknown-linux-gnu", 8),
+            ("armv7-unknown-linux-gnueabihf", 4),
+            ("riscv64-unknown-linux-gnu", 8),
+            ("wasm32-unknown-unknown", 4),
+            ("powerpc64le-unknown-linux-gnu", 8),
+            ("mips-none-linux-gnu", 4),
+        ] {
+            assert_eq!(Triple::parse(text).expect(text).pointer_bytes(), bytes, "{text}");
         }
     }
 

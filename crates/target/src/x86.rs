@@ -3,8 +3,8 @@
 use crate::Target;
 
 /// The levels of the x86-64 psABI.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
     /// SSE2.
     V1,
     /// SSE4.2 and popcnt.
@@ -15,6 +15,41 @@ enum Level {
     V3,
     /// AVX-512 F, BW, CD, DQ and VL.
     V4,
+}
+
+impl Level {
+    /// The level of a word of `--multiversion`: `v1` to `v4`.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "v1" => Some(Self::V1),
+            "v2" => Some(Self::V2),
+            "v3" => Some(Self::V3),
+            "v4" => Some(Self::V4),
+            _ => None,
+        }
+    }
+
+    /// `v1` to `v4`; `avx` for what lies between.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V1 => "v1",
+            Self::V2 => "v2",
+            Self::Avx => "avx",
+            Self::V3 => "v3",
+            Self::V4 => "v4",
+        }
+    }
+
+    /// LLVM's name of the level's processor.
+    pub const fn cpu(self) -> &'static str {
+        match self {
+            Self::V1 => "x86-64",
+            Self::V2 => "x86-64-v2",
+            Self::Avx => "sandybridge",
+            Self::V3 => "x86-64-v3",
+            Self::V4 => "x86-64-v4",
+        }
+    }
 }
 
 /// The level of a processor.
@@ -41,20 +76,16 @@ fn level_of_cpu(cpu: &str) -> Level {
 /// Fills in what the processor and the feature string say.
 pub(crate) fn describe(target: &mut Target) {
     let level = level_of_cpu(&target.cpu);
-    let has = |name: &str, by_cpu: bool| {
-        let switches = target.features.split(',').filter_map(|f| {
-            let f = f.trim();
-            (f.get(1..)? == name).then(|| f.starts_with('+'))
-        });
-        switches.fold(by_cpu, |_, on| on)
-    };
+    let has = |name: &str, by_cpu: bool| target.has(name, by_cpu);
     let avx512 = has("avx512f", level >= Level::V4);
     let avx2 = has("avx2", level >= Level::V3) || avx512;
     let avx = has("avx", level >= Level::Avx) || avx2;
-    target.has_fma = has("fma", level >= Level::V3) || avx512;
-    target.has_f16_conversion = has("f16c", level >= Level::V3) || avx512;
-    target.has_rounding = has("sse4.1", level >= Level::V2) || has("sse4.2", false) || avx;
-    target.has_popcnt = has("popcnt", level >= Level::V2) || avx;
+    let fma = has("fma", level >= Level::V3) || avx512;
+    let f16_conversion = has("f16c", level >= Level::V3) || avx512;
+    let rounding = has("sse4.1", level >= Level::V2) || has("sse4.2", false) || avx;
+    let popcnt = has("popcnt", level >= Level::V2) || avx;
+    (target.has_fma, target.has_f16_conversion) = (fma, f16_conversion);
+    (target.has_rounding, target.has_popcnt) = (rounding, popcnt);
     target.vector_bytes = match (avx512, avx) {
         (true, _) => 64,
         (_, true) => 32,

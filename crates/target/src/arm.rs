@@ -1,0 +1,60 @@
+//! What ARM processors of both widths offer.
+
+use crate::Target;
+
+/// 64 bits: NEON is part of the baseline.
+pub(crate) fn describe_aarch64(target: &mut Target) {
+    target.vector_registers = 32;
+    target.has_fma = true;
+    target.has_rounding = true;
+    target.has_f16_conversion = true;
+}
+
+/// Processors of ARMv8 that run 32-bit code.
+fn is_armv8(target: &Target) -> bool {
+    let name = target.triple.as_str().split('-').next().unwrap_or_default();
+    let by_name = ["armv8", "armv9", "thumbv8", "thumbv9"].iter().any(|n| name.starts_with(n));
+    by_name
+        || ["cortex-a3", "cortex-a5", "cortex-a7"]
+            .iter()
+            .any(|n| target.cpu.starts_with(n) && target.cpu.len() > 9)
+}
+
+/// 32 bits: NEON, which ARMv7-A has unless the features say otherwise; before it and without it, one number at a time.
+/// NEON's arithmetic takes denormal numbers for zero; `-neon` is for those who need them.
+pub(crate) fn describe_arm(target: &mut Target) {
+    let name = target.triple.as_str().split('-').next().unwrap_or_default();
+    let is_profile_a = ["armv7", "armv8", "armv9", "thumbv7"].iter().any(|n| name.starts_with(n))
+        && !["m", "em", "r"].iter().any(|profile| name.ends_with(profile));
+    let armv8 = is_armv8(target);
+    let neon = target.has("neon", is_profile_a || armv8 || target.cpu.starts_with("cortex-a"));
+    if neon {
+        target.vector_registers = 16;
+    } else {
+        target.vector_bytes = 4;
+        target.vector_registers = 16;
+    }
+    let fused = ["cortex-a7", "cortex-a15", "cortex-a17"].contains(&target.cpu.as_str()) || armv8;
+    target.has_fma = target.has("vfp4", fused);
+    target.has_rounding = target.has("fp-armv8", armv8);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Target;
+
+    #[test]
+    fn neon_is_as_the_features_say() {
+        let arm = |triple: &str, cpu: &str, features: &str| Target::new(triple, cpu, features).expect(triple);
+        let linux = "armv7-unknown-linux-gnueabihf";
+        assert_eq!(arm(linux, "", "").vector_bytes, 16);
+        assert_eq!(arm(linux, "", "-neon").lanes(4), 1);
+        assert_eq!(arm("thumbv7em-none-eabi", "cortex-m4", "").lanes(4), 1);
+        assert_eq!(arm("armv6-unknown-linux-gnueabihf", "", "").lanes(4), 1);
+        assert!(!arm(linux, "", "").has_fma);
+        assert!(arm(linux, "cortex-a7", "").has_fma);
+        assert!(!arm(linux, "cortex-a7", "").has_rounding);
+        assert!(arm(linux, "cortex-a53", "").has_rounding);
+        assert_eq!(arm(linux, "", "").pointer_bytes, 4);
+    }
+}

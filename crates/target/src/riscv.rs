@@ -1,0 +1,41 @@
+//! What RISC-V processors offer.
+
+use crate::Target;
+
+/// What Linux distributions ask of a processor: rv64gc.
+const LINUX: [&str; 5] = ["+m", "+a", "+f", "+d", "+c"];
+
+/// Vectors of the V extension have 16 bytes at least; without it, one number at a time.
+pub(crate) fn describe(target: &mut Target) {
+    if target.triple.is_linux() && target.cpu.is_empty() {
+        let missing =
+            LINUX.iter().filter(|f| !target.features.split(',').any(|word| word.get(1..) == f.get(1..)));
+        let mut words: Vec<String> = missing.map(|word| (*word).to_owned()).collect();
+        words.extend((!target.features.is_empty()).then(|| target.features.clone()));
+        target.features = words.join(",");
+    }
+    let server = target.cpu.starts_with("sifive-p") || target.cpu.starts_with("sifive-x");
+    let vectors = target.has("v", server || target.cpu == "spacemit-x60" || target.cpu == "tt-ascalon-d8");
+    target.vector_bytes = if vectors { 16 } else { 4 };
+    target.vector_registers = 32;
+    target.has_fma = target.has("f", true);
+    // `fcvt` rounds in one instruction, but only what fits an integer; LLVM guards it inline.
+    target.has_rounding = target.has("f", true);
+    target.has_popcnt = target.has("zbb", server);
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Target;
+
+    #[test]
+    fn linux_means_rv64gc() {
+        let plain = Target::new("riscv64-unknown-linux-gnu", "", "").expect("a triple");
+        assert_eq!(plain.features, "+m,+a,+f,+d,+c");
+        assert_eq!((plain.lanes(4), plain.has_fma, plain.pointer_bytes), (1, true, 8));
+        let vectors = Target::new("riscv64-unknown-linux-gnu", "", "+v,-c").expect("a triple");
+        assert_eq!(vectors.features, "+m,+a,+f,+d,+v,-c");
+        assert_eq!(vectors.lanes(4), 4);
+        assert_eq!(Target::new("riscv64-none-elf", "", "").expect("a triple").features, "");
+    }
+}
