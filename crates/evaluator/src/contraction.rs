@@ -1,16 +1,20 @@
 //! `dot`, and the arithmetic of sums of products.
+//!
+//! Every sum is taken over its terms in row-major order, whatever the loops around it look like and however many threads
+//! share them.
 
 use crate::array::{array, check_array};
 use crate::complex::{self, Complex};
 use crate::evaluator::Evaluator;
 use crate::float::round_scalar;
 use crate::integer::wrap;
+use crate::parallel::for_each_row;
 use hlo::DotDimensionNumbers;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::{Error, Result};
 
 /// A type in which products are summed.
-pub(crate) trait Term: Copy {
+pub(crate) trait Term: Copy + Send + Sync {
     const ZERO: Self;
     fn from_scalar(scalar: Scalar) -> Self;
     fn multiply_add(self, x: Self, y: Self) -> Self;
@@ -99,40 +103,81 @@ impl Evaluator<'_> {
         numbers: &DotDimensionNumbers,
     ) -> Result<Literal> {
         let n = numbers;
-        let (lhs, [batch, rows, depth]) = grouped(lhs, &n.lhs_batch_dims, &n.lhs_contracting_dims)?;
-        let (rhs, [rhs_batch, columns, rhs_depth]) =
-            grouped(rhs, &n.rhs_batch_dims, &n.rhs_contracting_dims)?;
-        if (batch, depth) != (rhs_batch, rhs_depth) || result.element_count() != batch * rows * columns {
+        let [lhs_batch, lhs_free, lhs_contracting] =
+            groups(lhs, &n.lhs_batch_dims, &n.lhs_contracting_dims)?;
+        let [rhs_batch, rhs_free, rhs_contracting] =
+            groups(rhs, &n.rhs_batch_dims, &n.rhs_contracting_dims)?;
+        let [batch, rows, depth] = [&lhs_batch, &lhs_free, &lhs_contracting].map(|group| group.count);
+        let columns = rhs_free.count;
+        if (batch, depth) != (rhs_batch.count, rhs_contracting.count)
+            || result.element_count() != batch * rows * columns
+        {
             return Err(Error::invalid(format!("the operands' dimensions do not give {result}")));
         }
         self.charge_product(&[batch, rows, columns, depth.max(1)])?;
+        let lhs = transposed(lhs, [&lhs_batch, &lhs_free, &lhs_contracting]);
+        let rhs = transposed(rhs, [&rhs_batch, &rhs_contracting, &rhs_free]);
         let (lhs, rhs): (Vec<T>, Vec<T>) = (terms(&lhs), terms(&rhs));
-        let depth = depth as usize;
-        let mut sums = Vec::with_capacity(result.element_count() as usize);
-        for b in 0..batch as usize {
-            for i in 0..rows as usize {
-                let row = &lhs[(b * rows as usize + i) * depth..][..depth];
-                for j in 0..columns as usize {
-                    let column = &rhs[(b * columns as usize + j) * depth..][..depth];
-                    let sum = row.iter().zip(column).fold(T::ZERO, |sum, (&x, &y)| sum.multiply_add(x, y));
-                    sums.push(sum.to_scalar(result.element_type));
-                }
-            }
-        }
+        let [rows, columns, depth] = [rows, columns, depth].map(|size| size as usize);
+        let mut sums = vec![T::ZERO; result.element_count() as usize];
+        for_each_row(&mut sums, columns, columns.saturating_mul(depth), |row, sums| {
+            let matrix = &rhs[row / rows * depth * columns..][..depth * columns];
+            add_products(sums, &lhs[row * depth..][..depth], matrix, columns);
+        });
+        let sums = sums.into_iter().map(|sum| sum.to_scalar(result.element_type));
         Ok(Literal::from_scalars(result.clone(), sums))
     }
 }
 
-/// The operand transposed to batch, free and contracting dimensions, and the number of indices of each group.
-fn grouped(operand: &Literal, batch: &[usize], contracting: &[usize]) -> Result<(Literal, [i64; 3])> {
+/// How many sums are taken side by side: enough to keep the processor busy, few enough for its registers.
+const SUMS: usize = 16;
+
+/// `sums[j] += x[0] y[0][j] + x[1] y[1][j] + ...`, from left to right, where rows of `y` are `stride` apart.
+pub(crate) fn add_products<T: Term>(sums: &mut [T], x: &[T], y: &[T], stride: usize) {
+    let mut blocks = sums.chunks_exact_mut(SUMS);
+    let mut first = 0;
+    for block in &mut blocks {
+        let block: &mut [T; SUMS] = block.try_into().expect("a chunk of this size");
+        let mut sum = *block;
+        for (k, &x) in x.iter().enumerate() {
+            let y: &[T; SUMS] = y[k * stride + first..][..SUMS].try_into().expect("a slice of this size");
+            for j in 0..SUMS {
+                sum[j] = sum[j].multiply_add(x, y[j]);
+            }
+        }
+        *block = sum;
+        first += SUMS;
+    }
+    for (j, sum) in blocks.into_remainder().iter_mut().enumerate() {
+        for (k, &x) in x.iter().enumerate() {
+            *sum = sum.multiply_add(x, y[k * stride + first + j]);
+        }
+    }
+}
+
+/// Some dimensions of an operand, and how many indices they have together.
+struct Group {
+    dimensions: Vec<usize>,
+    count: i64,
+}
+
+/// The batch, free and contracting dimensions of an operand.
+fn groups(operand: &Literal, batch: &[usize], contracting: &[usize]) -> Result<[Group; 3]> {
     check_array(operand)?;
     let sizes = operand.array_shape().sizes();
     let free: Vec<usize> =
         (0..sizes.len()).filter(|d| !batch.contains(d) && !contracting.contains(d)).collect();
-    let permutation = [batch, &free, contracting].concat();
-    if permutation.len() != sizes.len() || permutation.iter().any(|&d| d >= sizes.len()) {
+    let all = [batch, &free, contracting].concat();
+    if all.len() != sizes.len() || all.iter().any(|&d| d >= sizes.len()) {
         return Err(Error::invalid(format!("{batch:?} and {contracting:?} are no dimensions of {sizes:?}")));
     }
-    let count = |dimensions: &[usize]| dimensions.iter().map(|&d| sizes[d]).product();
-    Ok((operand.transpose(&permutation), [count(batch), count(&free), count(contracting)]))
+    let group = |dimensions: &[usize]| Group {
+        dimensions: dimensions.to_vec(),
+        count: dimensions.iter().map(|&d| sizes[d]).product(),
+    };
+    Ok([group(batch), group(&free), group(contracting)])
+}
+
+fn transposed(operand: &Literal, order: [&Group; 3]) -> Literal {
+    operand.transpose(&order.map(|group| group.dimensions.as_slice()).concat())
 }

@@ -1,11 +1,12 @@
 //! `convolution`, with every attribute XLA has.
 
-use crate::array::{array, check_array, for_each_index};
+use crate::array::{array, check_array, dot};
 use crate::complex::Complex;
-use crate::contraction::{Term, terms};
+use crate::contraction::{Term, add_products, terms};
 use crate::evaluator::Evaluator;
-use hlo::{ConvolutionDimensionNumbers, Window};
-use shape::index::row_major_strides;
+use crate::parallel::for_each_row;
+use hlo::{ConvolutionDimensionNumbers, Window, WindowDimension};
+use shape::index::{indices, linear_index, multi_index, row_major_strides};
 use shape::{ArrayShape, Literal, Shape};
 use support::{Error, Result};
 
@@ -47,6 +48,8 @@ impl Evaluator<'_> {
     }
 }
 
+/// The operands are brought to `[batch, spatial..., feature]` and `[spatial..., input feature, output feature]`, the sums
+/// of one position of the output for all its features are taken side by side, and the result is brought to its order.
 fn convolve<T: Term>(
     result: &ArrayShape,
     lhs: &Literal,
@@ -54,51 +57,91 @@ fn convolve<T: Term>(
     convolution: &Convolution<'_>,
 ) -> Result<Literal> {
     let labels = convolution.dim_labels;
-    let (lhs_sizes, rhs_sizes) = (lhs.array_shape().sizes(), rhs.array_shape().sizes());
-    let (lhs_strides, rhs_strides) = (row_major_strides(&lhs_sizes), row_major_strides(&rhs_sizes));
-    let (lhs, rhs): (Vec<T>, Vec<T>) = (terms(lhs), terms(rhs));
-    let output_features = rhs_sizes[labels.kernel_output_feature_dimension];
-    let input_features = rhs_sizes[labels.kernel_input_feature_dimension];
-    let features_of_group = (output_features / convolution.feature_group_count).max(1);
-    let features_of_batch_group = (output_features / convolution.batch_group_count).max(1);
-    let batch_of_group = lhs_sizes[labels.input_batch_dimension] / convolution.batch_group_count;
-    let taps: Vec<i64> = labels.kernel_spatial_dimensions.iter().map(|&d| rhs_sizes[d]).collect();
-    let lhs_step = lhs_strides[labels.input_feature_dimension];
-    let rhs_step = rhs_strides[labels.kernel_input_feature_dimension];
+    let order = |first: usize, spatial: &[usize], last: usize| [&[first], spatial, &[last]].concat();
+    let kernel_order = [
+        &labels.kernel_spatial_dimensions[..],
+        &[labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension],
+    ]
+    .concat();
+    let lhs = lhs.transpose(&order(
+        labels.input_batch_dimension,
+        &labels.input_spatial_dimensions,
+        labels.input_feature_dimension,
+    ));
+    let rhs = rhs.transpose(&kernel_order);
+    let output_order = order(
+        labels.output_batch_dimension,
+        &labels.output_spatial_dimensions,
+        labels.output_feature_dimension,
+    );
+    let output_sizes: Vec<i64> = output_order.iter().map(|&d| result.size(d)).collect();
 
-    let mut sums = Vec::with_capacity(result.element_count() as usize);
-    for_each_index(&result.sizes(), |out| {
-        let feature = out[labels.output_feature_dimension];
-        let batch = out[labels.output_batch_dimension] + feature / features_of_batch_group * batch_of_group;
-        let lhs_start = batch * lhs_strides[labels.input_batch_dimension]
-            + feature / features_of_group * input_features * lhs_step;
-        let rhs_start = feature * rhs_strides[labels.kernel_output_feature_dimension];
-        let mut sum = T::ZERO;
-        for_each_index(&taps, |tap| {
-            let (mut lhs_at, mut rhs_at) = (lhs_start, rhs_start);
-            for (s, (window, &t)) in convolution.window.dimensions.iter().zip(tap).enumerate() {
-                let input = labels.input_spatial_dimensions[s];
-                let dilated = out[labels.output_spatial_dimensions[s]] * window.stride - window.padding_low
-                    + t * window.window_dilation;
-                if dilated < 0 || dilated % window.base_dilation != 0 {
-                    return Ok(());
-                }
-                let position = dilated / window.base_dilation;
-                if position >= lhs_sizes[input] {
-                    return Ok(());
-                }
-                let t = if window.window_reversal { window.size - 1 - t } else { t };
-                lhs_at += position * lhs_strides[input];
-                rhs_at += t * rhs_strides[labels.kernel_spatial_dimensions[s]];
+    let sums: Vec<T> = sums(&output_sizes, &lhs, &rhs, convolution);
+    let sums = sums.into_iter().map(|sum| sum.to_scalar(result.element_type));
+    let output = Literal::from_scalars(ArrayShape::new(result.element_type, &output_sizes), sums);
+    let place = |d: usize| output_order.iter().position(|&o| o == d);
+    let back: Option<Vec<usize>> = (0..result.rank()).map(place).collect();
+    let back = back.ok_or_else(|| Error::invalid("the output's dimension numbers are no permutation"))?;
+    Ok(output.transpose(&back))
+}
+
+/// The sums, in the order `[batch, spatial..., feature]`.
+fn sums<T: Term>(output: &[i64], lhs: &Literal, rhs: &Literal, convolution: &Convolution<'_>) -> Vec<T> {
+    let (lhs_sizes, rhs_sizes) = (lhs.array_shape().sizes(), rhs.array_shape().sizes());
+    let lhs_strides = row_major_strides(&lhs_sizes);
+    let (lhs, rhs): (Vec<T>, Vec<T>) = (terms(lhs), terms(rhs));
+    let (taps, features) = rhs_sizes.split_at(rhs_sizes.len() - 2);
+    let [input_features, output_features] = [features[0] as usize, features[1] as usize];
+    let features_of_group = (output_features as i64 / convolution.feature_group_count).max(1) as usize;
+    let features_of_batch_group = (output_features as i64 / convolution.batch_group_count).max(1) as usize;
+    let batch_of_group = lhs_sizes[0] / convolution.batch_group_count;
+    let taps: Vec<Vec<i64>> = indices(taps).collect();
+    let tap_size = input_features * output_features;
+
+    let mut sums = vec![T::ZERO; output.iter().product::<i64>() as usize];
+    for_each_row(&mut sums, output_features, taps.len().saturating_mul(tap_size), |row, sums| {
+        let at = multi_index(&output[..output.len() - 1], row as i64);
+        let taps: Vec<(i64, usize)> = taps
+            .iter()
+            .filter_map(|tap| {
+                let positions = positions(&at[1..], tap, convolution.window, &lhs_sizes[1..])?;
+                Some((dot(&positions, &lhs_strides[1..]), kernel_position(tap, convolution.window)))
+            })
+            .collect();
+        // Neighbours that read the same input features go together.
+        let mut first = 0;
+        while first < output_features {
+            let (group, batch_group) = (first / features_of_group, first / features_of_batch_group);
+            let end = ((group + 1) * features_of_group).min((batch_group + 1) * features_of_batch_group);
+            let end = end.min(output_features);
+            let batch = at[0] + batch_group as i64 * batch_of_group;
+            let start = batch * lhs_strides[0] + (group * input_features) as i64;
+            for &(position, tap) in &taps {
+                let x = &lhs[(start + position) as usize..][..input_features];
+                add_products(&mut sums[first..end], x, &rhs[tap * tap_size + first..], output_features);
             }
-            for f in 0..input_features {
-                let (x, y) = (lhs[(lhs_at + f * lhs_step) as usize], rhs[(rhs_at + f * rhs_step) as usize]);
-                sum = sum.multiply_add(x, y);
-            }
-            Ok(())
-        })?;
-        sums.push(sum.to_scalar(result.element_type));
-        Ok(())
-    })?;
-    Ok(Literal::from_scalars(result.clone(), sums))
+            first = end;
+        }
+    });
+    sums
+}
+
+/// Where in the input a tap of the window at an output position reads; `None` in the padding or between dilated elements.
+fn positions(at: &[i64], tap: &[i64], window: &Window, sizes: &[i64]) -> Option<Vec<i64>> {
+    let position = |(d, window): (usize, &WindowDimension)| {
+        let dilated = at[d] * window.stride - window.padding_low + tap[d] * window.window_dilation;
+        let position = dilated / window.base_dilation;
+        (dilated >= 0 && dilated % window.base_dilation == 0 && position < sizes[d]).then_some(position)
+    };
+    window.dimensions.iter().enumerate().map(position).collect()
+}
+
+/// The row-major position of a tap in the kernel.
+fn kernel_position(tap: &[i64], window: &Window) -> usize {
+    let reversed = |(window, &t): (&WindowDimension, &i64)| {
+        if window.window_reversal { window.size - 1 - t } else { t }
+    };
+    let tap: Vec<i64> = window.dimensions.iter().zip(tap).map(reversed).collect();
+    let sizes: Vec<i64> = window.dimensions.iter().map(|w| w.size).collect();
+    linear_index(&sizes, &tap) as usize
 }

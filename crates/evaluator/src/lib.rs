@@ -33,6 +33,7 @@ mod float;
 mod gather_scatter;
 mod integer;
 mod linear_algebra;
+mod parallel;
 mod random;
 mod reduction;
 mod scalar_function;

@@ -64,6 +64,18 @@ impl Evaluator<'_> {
         let strides: Vec<i64> = (0..sizes.len())
             .map(|d| if dimensions.contains(&d) { 0 } else { kept.next().unwrap_or(0) })
             .collect();
+        if let (&[input], &[init], Some(step)) = (inputs, inits.as_slice(), callee.binary_step()) {
+            self.charge(input.array_shape().element_count() as u64)?;
+            let mut accumulators = vec![init; results[0].element_count() as usize];
+            let mut values = input.scalars();
+            for_each_index(&sizes, |index| {
+                let accumulator = &mut accumulators[dot(index, &strides) as usize];
+                let value = values.next().expect("as many elements as indices");
+                *accumulator = step(*accumulator, value)?;
+                Ok(())
+            })?;
+            return Ok(pack(shape, vec![from_scalars(&results[0], accumulators)]));
+        }
         let mut accumulators = Accumulators::new(results[0].element_count(), &inits);
         let mut linear = 0;
         let mut values = Vec::with_capacity(inputs.len());

@@ -3,6 +3,7 @@
 use crate::computation::scalar;
 use crate::elementwise::{Binary, Function, apply_binary};
 use crate::evaluator::Evaluator;
+use crate::float::round_scalar;
 use hlo::{Computation, ComputationId, InstructionId, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
@@ -72,14 +73,27 @@ impl Evaluator<'_> {
         accumulators: &[Scalar],
         values: &[Scalar],
     ) -> Result<Vec<Scalar>> {
-        if let (Some(function @ (Binary::Add | Binary::Multiply)), &[x], &[y]) =
-            (callee.binary, accumulators, values)
+        if let (&[x], &[y]) = (accumulators, values)
+            && let Some(step) = callee.binary_step()
         {
             self.charge(1)?;
-            let sum = apply_binary(function, callee.parameter_types[0], x, y);
-            return sum.map(|sum| vec![sum]).ok_or_else(|| Error::invalid("an accumulation of mixed types"));
+            return Ok(vec![step(x, y)?]);
         }
         self.apply(callee, &[accumulators, values].concat())
+    }
+}
+
+impl Callee {
+    /// One step of an accumulation, for a computation that is one function of its two parameters: a lone `add` or
+    /// `multiply` does not round.
+    pub(crate) fn binary_step(&self) -> Option<impl Fn(Scalar, Scalar) -> Result<Scalar> + use<>> {
+        let (function, element_type) = (self.binary?, self.parameter_types[0]);
+        let rounds = !matches!(function, Binary::Add | Binary::Multiply);
+        Some(move |x, y| {
+            let value = apply_binary(function, element_type, x, y);
+            let value = value.ok_or_else(|| Error::invalid("an accumulation of mixed types"))?;
+            Ok(if rounds { round_scalar(element_type, value) } else { value })
+        })
     }
 }
 

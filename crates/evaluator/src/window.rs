@@ -1,6 +1,6 @@
 //! `reduce-window` and `select-and-scatter`.
 
-use crate::array::{View, array, arrays, for_each_index, from_scalars};
+use crate::array::{View, array, arrays, for_each_index, from_scalars, pack};
 use crate::computation::scalar;
 use crate::evaluator::Evaluator;
 use crate::reduction::{Accumulators, inputs_and_inits};
@@ -50,6 +50,22 @@ impl Evaluator<'_> {
         let callee = self.callee(to_apply, operands.len())?;
         let sizes = inputs[0].array_shape().sizes();
         let (strides, taps) = (row_major_strides(&sizes), window_sizes(window, sizes.len())?);
+        if let (&[input], &[init], Some(step)) = (inputs, inits.as_slice(), callee.binary_step()) {
+            let mut accumulators = Vec::with_capacity(results[0].element_count() as usize);
+            for_each_index(&results[0].sizes(), |placement| {
+                let mut accumulator = init;
+                for_each_index(&taps, |tap| {
+                    self.charge(1)?;
+                    if let Some(at) = base_position(window, &sizes, &strides, placement, tap) {
+                        accumulator = step(accumulator, input.scalar_at(at as usize))?;
+                    }
+                    Ok(())
+                })?;
+                accumulators.push(accumulator);
+                Ok(())
+            })?;
+            return Ok(pack(shape, vec![from_scalars(&results[0], accumulators)]));
+        }
         let mut accumulators = Accumulators::new(results[0].element_count(), &inits);
         let mut linear = 0;
         for_each_index(&results[0].sizes(), |placement| {

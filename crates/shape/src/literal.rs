@@ -128,6 +128,10 @@ impl Literal {
     /// Result dimension `d` is operand dimension `permutation[d]`. Panics on a tuple.
     pub fn transpose(&self, permutation: &[usize]) -> Self {
         let shape = self.array_shape();
+        if permutation.iter().copied().eq(0..shape.rank()) {
+            let shape = ArrayShape::new(shape.element_type, &shape.sizes());
+            return Self::Array { shape, data: self.bytes().clone() };
+        }
         let (sizes, size) = (shape.sizes(), shape.element_type.byte_size());
         let result: Vec<i64> = permutation.iter().map(|&p| sizes[p]).collect();
         let mut data = Vec::with_capacity(self.bytes().len());
