@@ -31,6 +31,7 @@ pub fn assign(module: &Module, plan: &ModulePlan, schedule: &Schedule) -> Result
     assigner.root_places(schedule);
     assigner.constants();
     assigner.temporaries(schedule)?;
+    assigner.worker_scratch()?;
     assigner.copies(schedule);
     assigner.forwarded_leaves(schedule);
     Ok(assigner.out)
@@ -262,6 +263,19 @@ impl Assigner<'_> {
                 }
             }
         }
+    }
+
+    /// Kernels run one after another, so each worker needs the most that one of them asks for.
+    fn worker_scratch(&mut self) -> Result<()> {
+        let plans = self.plan.computations.values().flat_map(|computation| computation.instructions.values());
+        let bytes = plans.map(|plan| plan.worker_scratch_bytes).max().unwrap_or(0);
+        if bytes > MAX_TEMPS {
+            return Err(Error::invalid(format!(
+                "the graph needs {bytes} bytes of scratch for each worker; make its arrays smaller"
+            )));
+        }
+        self.out.worker_scratch_size = aligned(bytes);
+        Ok(())
     }
 
     fn scratch_requests(&self) -> Vec<(ComputationId, InstructionId, u64)> {

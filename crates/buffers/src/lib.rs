@@ -77,6 +77,8 @@ pub struct BufferAssignment {
     pub temps_size: u64,
     /// Its first bytes, which live from run to run and are zero before the first.
     pub persistent_size: u64,
+    /// Bytes of scratch that each worker of a parallel loop has; a multiple of 64. No two workers share any.
+    pub worker_scratch_size: u64,
     /// The parts of the block of constants, by rising offset.
     pub constants: Vec<(u64, Bytes)>,
     /// Size of the block of constants.

@@ -24,6 +24,9 @@ impl BufferAssignment {
             "temps {} bytes, {} persistent; constants {} bytes\n",
             self.temps_size, self.persistent_size, self.constants_size
         );
+        if self.worker_scratch_size > 0 {
+            let _ = writeln!(text, "  each worker: {} bytes", self.worker_scratch_size);
+        }
         for ((computation, instruction, index), slice) in &self.slices {
             let name = module[*computation][*instruction].name();
             let path: String = index.iter().map(|i| format!("{{{i}}}")).collect();

@@ -38,7 +38,9 @@ fn same_code(a: &Function, b: &Function) -> bool {
 fn renumber(block: &mut Block, ids: &[FunctionId]) {
     for statement in &mut block.statements {
         match statement {
-            Statement::Let(_, Expression::FunctionAddress(function)) | Statement::Call { function, .. } => {
+            Statement::Let(_, Expression::FunctionAddress(function))
+            | Statement::Call { function, .. }
+            | Statement::Parallel { function, .. } => {
                 *function = ids.get(function.index()).copied().unwrap_or(*function);
             }
             Statement::For { body, .. } => renumber(body, ids),

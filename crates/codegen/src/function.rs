@@ -28,6 +28,8 @@ pub(crate) struct FunctionTranslator<'m, 'c> {
     /// The entry block, which holds the stack slots and nothing else.
     slots: BasicBlock<'c>,
     values: Vec<Option<BasicValueEnum<'c>>>,
+    /// The stack's record of a parallel call's arguments.
+    pub(crate) argument_record: Option<PointerValue<'c>>,
     /// Statements since the current block began.
     run: usize,
     /// How many runs were too long.
@@ -64,6 +66,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
             slots: module.context.append_basic_block(function, ""),
             function,
             values,
+            argument_record: None,
             run: 0,
             cuts: 0,
         }
@@ -125,7 +128,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         self.values[id.index()] = Some(value);
     }
 
-    fn new_block(&self) -> BasicBlock<'c> {
+    pub(crate) fn new_block(&self) -> BasicBlock<'c> {
         self.module.context.append_basic_block(self.function, "")
     }
 
@@ -133,7 +136,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         self.builder.get_insert_block().ok_or_else(|| Error::internal("no block is open"))
     }
 
-    fn all(&self, ids: impl IntoIterator<Item = ValueId>) -> Result<Vec<BasicValueEnum<'c>>> {
+    pub(crate) fn all(&self, ids: impl IntoIterator<Item = ValueId>) -> Result<Vec<BasicValueEnum<'c>>> {
         ids.into_iter().map(|id| self.value(id)).collect()
     }
 
@@ -190,6 +193,10 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
                 let callee = self.module.functions[*function];
                 self.builder.build_call(callee, &arguments, "").built()?;
             }
+            Statement::Parallel { function, count, arguments } => {
+                self.parallel(*function, *count, arguments)?;
+                self.run = 0;
+            }
             Statement::CopyBytes { to, from, bytes } => {
                 self.copy_bytes(self.pointer(*to)?, self.pointer(*from)?, self.integer(*bytes)?)?;
             }
@@ -200,7 +207,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         Ok(())
     }
 
-    fn stack_slot(&self, bytes: u64, alignment: u32) -> Result<BasicValueEnum<'c>> {
+    pub(crate) fn stack_slot(&self, bytes: u64, alignment: u32) -> Result<BasicValueEnum<'c>> {
         let bytes = u32::try_from(bytes).map_err(|_| Error::internal("a stack slot of 4 GiB or more"))?;
         let here = self.current_block()?;
         self.builder.position_at_end(self.slots);

@@ -14,6 +14,7 @@ mod machine;
 mod memory;
 mod module;
 mod object_file;
+mod parallel;
 
 pub use dedup::dedup;
 pub use loaded::LoadedObject;

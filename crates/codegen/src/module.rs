@@ -25,7 +25,7 @@ pub(crate) struct ModuleTranslator<'c> {
     pub(crate) module: Module<'c>,
     /// In the order of the program's functions.
     pub(crate) functions: IdVec<ir::FunctionId, FunctionValue<'c>>,
-    target: &'c Target,
+    pub(crate) target: &'c Target,
     /// The integer that is as wide as an address.
     size_type: IntType<'c>,
 }
@@ -115,15 +115,20 @@ impl<'c> ModuleTranslator<'c> {
             let kind = Attribute::get_named_enum_kind_id(name);
             value.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
         };
-        let text = |name: &str, text: &str| {
-            value.add_attribute(AttributeLoc::Function, self.context.create_string_attribute(name, text));
-        };
         flag("nounwind");
         match function.linkage {
-            ir::Linkage::Entry => {}
+            ir::Linkage::Entry => self.extend_status(value),
             ir::Linkage::Internal => flag("noinline"),
             ir::Linkage::Inline => flag("alwaysinline"),
         }
+        self.add_machine_attributes(value);
+    }
+
+    /// What every function has, so that it uses the target's instructions and no library.
+    pub(crate) fn add_machine_attributes(&self, value: FunctionValue<'c>) {
+        let text = |name: &str, text: &str| {
+            value.add_attribute(AttributeLoc::Function, self.context.create_string_attribute(name, text));
+        };
         // Copy loops stay loops, and no library function is assumed to exist.
         text("no-builtins", "");
         if !self.target.cpu.is_empty() {

@@ -6,6 +6,7 @@
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use crate::ir::{FunctionBuilder, ValueId};
+use buffers::ALIGNMENT;
 use hlo::{InstructionId, Module};
 use plan::{Fusion, InstructionPlan};
 use shape::{ArrayShape, Literal, ShapeIndex};
@@ -37,6 +38,17 @@ pub(crate) struct Square {
     pub(crate) row: i64,
 }
 
+/// The parameters that stand last in a kernel of several tasks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TaskRange {
+    /// The first task to do.
+    pub(crate) begin: ValueId,
+    /// One past the last.
+    pub(crate) end: ValueId,
+    /// The number of the worker that does them.
+    pub(crate) worker: ValueId,
+}
+
 /// What an operand of the kernel is.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
@@ -62,6 +74,10 @@ pub struct KernelContext<'a> {
     pub packed: Vec<ValueId>,
     /// The scratch's first byte, 64-byte aligned, if the plan asks for some.
     pub scratch: Option<ValueId>,
+    /// The scratch of worker 0, 64-byte aligned, if the plan asks for some; see [`Self::worker_scratch`].
+    pub(crate) workers_scratch: Option<ValueId>,
+    /// The part of the tasks that a call of the kernel does, if it has several.
+    pub(crate) tasks: Option<TaskRange>,
     /// Whether a result shares memory with an operand.
     pub is_in_place: bool,
     /// How many lanes an index with a stride has.
@@ -110,6 +126,8 @@ pub(crate) enum IndexKey {
     Start(ValueId, i64),
     /// A scalar in so many lanes.
     Splat(ValueId, u32),
+    /// The address of the worker's scratch.
+    WorkerScratch,
     /// From an array's pointer, a row of the transposed square whose first row is at an index; as in memory.
     Transposed(ValueId, Index, i64),
 }
@@ -129,6 +147,8 @@ impl<'a> KernelContext<'a> {
             results: Vec::new(),
             packed: Vec::new(),
             scratch: None,
+            workers_scratch: None,
+            tasks: None,
             is_in_place: false,
             lanes: 1,
             square: None,
@@ -160,6 +180,41 @@ impl<'a> KernelContext<'a> {
         let body = self.fusion.body;
         let shape = body[id].shape();
         shape.as_array().ok_or_else(|| Error::internal(format!("{} is no array", body[id].name())))
+    }
+
+    /// The kernel's outermost loop, over the tasks that this call of it does; once with task 0 if the plan has one task
+    /// only. Everything that writes memory must be inside, and no two tasks may touch what one of them writes.
+    pub fn for_tasks(
+        &mut self,
+        b: &mut FunctionBuilder,
+        body: impl FnOnce(&mut Self, &mut FunctionBuilder, Index) -> Result<()>,
+    ) -> Result<()> {
+        let Some(TaskRange { begin, end, .. }) = self.tasks else {
+            return body(self, b, Index::constant(0));
+        };
+        if b.depth() != 1 {
+            return Err(Error::internal("the loop over tasks is the outermost one"));
+        }
+        let limit = self.plan.tasks;
+        self.for_dynamic(b, begin, end, limit, &[], |cx, b, task, _| {
+            body(cx, b, Index::scalar(task)).map(|()| Vec::new())
+        })
+        .map(|_| ())
+    }
+
+    /// The address of the scratch of the worker that runs this call: `worker_scratch_bytes` of the plan, 64-byte aligned,
+    /// of no known content at the start of a task. Panics if the plan asks for none.
+    pub fn worker_scratch(&mut self, b: &mut FunctionBuilder) -> ValueId {
+        let first = self.workers_scratch.expect("the plan asks for scratch of the workers");
+        let Some(tasks) = self.tasks else { return first };
+        let key = IndexKey::WorkerScratch;
+        self.known_index(&key).unwrap_or_else(|| {
+            // The kernel's own size will do: it is at most what the frame's scratch has for each worker.
+            let bytes = self.plan.worker_scratch_bytes.next_multiple_of(ALIGNMENT) as i64;
+            let scratch = b.outside(1, |b| b.offset(first, tasks.worker, bytes));
+            self.frames[0].indices.insert(key, scratch);
+            scratch
+        })
     }
 
     /// Runs `body` for `begin`, `begin + step`, ... below `end`, as a loop, or in place if it runs once.

@@ -3,6 +3,7 @@
 //! Its parameter is the frame of the caller; pointers are read from it once, in front of everything else, and only those
 //! that are needed.
 
+use crate::frame::FrameLayout;
 use crate::ir::{Function, FunctionBuilder, Linkage, PointerFacts, Predicate, ScalarType, Type, ValueId};
 use crate::lower::Kernels;
 use buffers::{Allocation, BufferAssignment, CopyPair, Schedule, Slice};
@@ -10,14 +11,7 @@ use hlo::{ComputationId, InstructionId, Module, Op};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
 use support::{Error, Result};
-
-/// Offsets of the frame's fields, in bytes.
-mod frame {
-    pub(super) const ARGS: i64 = 16;
-    pub(super) const RESULTS: i64 = 24;
-    pub(super) const TEMPS: i64 = 32;
-    pub(super) const CONSTANTS: i64 = 40;
-}
+use target::Target;
 
 /// An entry with more calls reads each call's pointers in front of that call: they would not fit into registers.
 const MAX_HOISTING_CALLS: usize = 256;
@@ -30,17 +24,20 @@ pub(crate) fn emit(
     module: &Module,
     schedule: &Schedule,
     assignment: &BufferAssignment,
+    target: &Target,
     kernels: &Kernels,
     name: &str,
 ) -> Result<Function> {
     let mut b = FunctionBuilder::new(name, Linkage::Entry);
-    let facts = PointerFacts { no_alias: true, read_only: true, alignment: 8 };
+    let layout = FrameLayout::new(target);
+    let facts = PointerFacts { no_alias: true, read_only: true, alignment: target.pointer_bytes };
     let frame = b.parameter("frame", Type::PTR, facts);
     let mut entry = Entry {
         module,
         schedule,
         assignment,
         kernels,
+        layout,
         frame,
         fields: BTreeMap::new(),
         pointers: BTreeMap::new(),
@@ -54,6 +51,7 @@ struct Entry<'a> {
     schedule: &'a Schedule,
     assignment: &'a BufferAssignment,
     kernels: &'a Kernels,
+    layout: FrameLayout,
     frame: ValueId,
     /// Fields of the frame, by offset.
     fields: BTreeMap<i64, ValueId>,
@@ -91,8 +89,16 @@ impl Entry<'_> {
 
     fn call(&mut self, b: &mut FunctionBuilder, computation: ComputationId, instruction: InstructionId) {
         for call in self.kernels.calls.get(&(computation, instruction)).into_iter().flatten() {
-            let arguments = call.arguments.iter().map(|slice| self.pointer(b, slice)).collect();
-            b.call(call.function, arguments);
+            let mut arguments: Vec<ValueId> =
+                call.arguments.iter().map(|slice| self.pointer(b, slice)).collect();
+            if call.takes_workers_scratch {
+                arguments.push(self.field(b, self.layout.scratch()));
+            }
+            if call.tasks > 1 {
+                b.parallel(call.function, call.tasks, arguments);
+            } else {
+                b.call(call.function, arguments);
+            }
         }
     }
 
@@ -192,10 +198,10 @@ impl Entry<'_> {
         }
         let offset = slice.offset as i64;
         let pointer = match slice.allocation {
-            Allocation::Parameter(number) => self.listed(b, frame::ARGS, number, offset),
-            Allocation::Result(number) => self.listed(b, frame::RESULTS, number, offset),
-            Allocation::Temps => self.in_block(b, frame::TEMPS, offset),
-            Allocation::Constants => self.in_block(b, frame::CONSTANTS, offset),
+            Allocation::Parameter(number) => self.listed(b, self.layout.args(), number, offset),
+            Allocation::Result(number) => self.listed(b, self.layout.results(), number, offset),
+            Allocation::Temps => self.in_block(b, self.layout.temps(), offset),
+            Allocation::Constants => self.in_block(b, self.layout.constants(), offset),
         };
         if self.is_hoisting() {
             self.pointers.insert(key, pointer);
@@ -206,9 +212,10 @@ impl Entry<'_> {
     /// A pointer of a list in the frame, plus an offset.
     fn listed(&mut self, b: &mut FunctionBuilder, field: i64, number: usize, offset: i64) -> ValueId {
         let list = self.field(b, field);
+        let bytes = self.layout.pointer_bytes();
         self.hoisted(b, |b| {
-            let at = b.offset_bytes(list, 8 * number as i64);
-            let pointer = b.load(Type::PTR, at, 8);
+            let at = b.offset_bytes(list, bytes * number as i64);
+            let pointer = b.load(Type::PTR, at, bytes as u32);
             b.offset_bytes(pointer, offset)
         })
     }
@@ -231,11 +238,11 @@ impl Entry<'_> {
     }
 
     fn field(&mut self, b: &mut FunctionBuilder, field: i64) -> ValueId {
-        let frame = self.frame;
+        let (frame, bytes) = (self.frame, self.layout.pointer_bytes());
         *self.fields.entry(field).or_insert_with(|| {
             b.outside(1, |b| {
                 let at = b.offset_bytes(frame, field);
-                b.load(Type::PTR, at, 8)
+                b.load(Type::PTR, at, bytes as u32)
             })
         })
     }

@@ -16,6 +16,7 @@ pub mod dot;
 mod element;
 pub mod elemental;
 mod entry;
+pub mod frame;
 mod fused;
 pub mod index;
 pub mod ir;

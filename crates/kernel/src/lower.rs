@@ -1,8 +1,8 @@
 //! Lowers a module: one function for each kernel, and the entry that calls them.
 
-use crate::context::{KernelContext, Memory, Operand};
+use crate::context::{KernelContext, Memory, Operand, TaskRange};
 use crate::entry;
-use crate::ir::{Function, FunctionBuilder, Linkage, PointerFacts, Program, Type};
+use crate::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Type};
 use crate::{concatenate, dot, loops, random, reduce, scatter, sort, update};
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
@@ -10,7 +10,7 @@ use plan::{Fusion, InstructionPlan, ModulePlan, Position, Strategy};
 use shape::{ArrayShape, Literal, ShapeIndex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use support::{Error, Result};
+use support::{Error, Id, Result};
 use target::Target;
 
 /// A kernel with at most this many statements is inlined where it is called.
@@ -25,7 +25,8 @@ const MAX_CONCATENATED: usize = 64;
 /// Lowers a module to a program whose last function, `entry_point`, runs it.
 ///
 /// A kernel's parameters are pointers, in this order: the array leaves of its operands that it reads (by operand, then
-/// by leaf), packed constants in the plan's order, the leaves of its result, scratch.
+/// by leaf), packed constants in the plan's order, the leaves of its result, scratch, scratch of the workers. A kernel of
+/// several tasks has three `I64` more: the first task, one past the last, the worker's number.
 pub fn lower(
     module: &Module,
     plan: &ModulePlan,
@@ -50,21 +51,20 @@ pub fn lower(
                 let lowered = kernel
                     .lower(names.unique(&name))
                     .map_err(|error| describe(module, computation, instruction, error))?;
-                if let Some((function, arguments)) = lowered {
+                if let Some((function, mut call)) = lowered {
                     if program.functions.len() >= MAX_KERNELS {
                         let error = Error::unsupported(format!(
                             "the graph needs more than {MAX_KERNELS} kernels; split it into several programs"
                         ));
                         return Err(describe(module, computation, instruction, error));
                     }
-                    let function = program.functions.push(function);
-                    let calls = kernels.calls.entry((computation, instruction)).or_default();
-                    calls.push(Call { function, arguments });
+                    call.function = program.functions.push(function);
+                    kernels.calls.entry((computation, instruction)).or_default().push(call);
                 }
             }
         }
     }
-    let function = entry::emit(module, schedule, assignment, &kernels, entry_point)?;
+    let function = entry::emit(module, schedule, assignment, target, &kernels, entry_point)?;
     program.functions.push(function);
     Ok(program)
 }
@@ -95,8 +95,12 @@ pub(crate) struct Kernels {
 /// A kernel and what it is called with.
 #[derive(Debug)]
 pub(crate) struct Call {
-    pub(crate) function: crate::ir::FunctionId,
+    pub(crate) function: FunctionId,
     pub(crate) arguments: Vec<Slice>,
+    /// Whether the scratch of the workers is an argument, behind the slices.
+    pub(crate) takes_workers_scratch: bool,
+    /// How many tasks there are; more than 1 is a parallel call.
+    pub(crate) tasks: i64,
 }
 
 /// The instruction's name with that of the source node: `fusion.3_dense/BiasAdd`.
@@ -165,8 +169,8 @@ struct Kernel<'a> {
 }
 
 impl Kernel<'_> {
-    /// The function and its arguments; nothing if there is nothing to do.
-    fn lower(&self, name: String) -> Result<Option<(Function, Vec<Slice>)>> {
+    /// The function and its call, which does not know the function's number yet; nothing if there is nothing to do.
+    fn lower(&self, name: String) -> Result<Option<(Function, Call)>> {
         let fusion = Fusion::of(self.module, &self.module[self.computation], self.instruction)?;
         let mut b = FunctionBuilder::new(name, Linkage::Internal);
         let mut cx = KernelContext::new(self.module, self.target, fusion, self.plan);
@@ -177,10 +181,17 @@ impl Kernel<'_> {
         if statements == 0 {
             return Ok(None);
         }
-        if statements <= INLINE_STATEMENTS {
+        let tasks = self.plan.tasks.max(1);
+        if tasks > 1 {
+            check_tasks(&function)?;
+        } else if statements <= INLINE_STATEMENTS {
             function.linkage = Linkage::Inline;
         }
-        Ok(Some((function, arguments)))
+        let takes_workers_scratch = self.plan.worker_scratch_bytes > 0;
+        Ok(Some((
+            function,
+            Call { function: FunctionId::from_index(0), arguments, takes_workers_scratch, tasks },
+        )))
     }
 
     fn emit(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
@@ -250,6 +261,15 @@ impl Kernel<'_> {
             cx.scratch = Some(b.parameter("scratch", Type::PTR, facts));
             arguments.push(slice);
         }
+        if self.plan.worker_scratch_bytes > 0 {
+            let facts = PointerFacts { no_alias: true, read_only: false, alignment: ALIGNMENT as u32 };
+            cx.workers_scratch = Some(b.parameter("workers_scratch", Type::PTR, facts));
+        }
+        if self.plan.tasks > 1 {
+            let mut number = |name| b.parameter(name, Type::I64, PointerFacts::default());
+            let (begin, end) = (number("task_begin"), number("task_end"));
+            cx.tasks = Some(TaskRange { begin, end, worker: number("worker") });
+        }
         Ok(arguments)
     }
 
@@ -314,6 +334,16 @@ fn leaf_name(stem: &str, index: &[usize]) -> String {
     index.iter().fold(stem.to_owned(), |name, i| format!("{name}_{i}"))
 }
 
+/// A kernel of several tasks writes memory inside of its loop over tasks only.
+fn check_tasks(function: &Function) -> Result<()> {
+    use crate::ir::Statement;
+    let loops = function.body.statements.iter().filter(|s| !matches!(s, Statement::Let(..)));
+    match loops.collect::<Vec<_>>()[..] {
+        [Statement::For { .. }] => Ok(()),
+        _ => Err(Error::internal("a kernel of several tasks without the loop over them")),
+    }
+}
+
 /// How many statements there are, those in regions included.
 fn count_statements(block: &crate::ir::Block) -> usize {
     use crate::ir::Statement;
@@ -324,6 +354,7 @@ fn count_statements(block: &crate::ir::Block) -> usize {
         Statement::Let(..)
         | Statement::Store { .. }
         | Statement::Call { .. }
+        | Statement::Parallel { .. }
         | Statement::CopyBytes { .. }
         | Statement::FillBytes { .. } => 0,
     };

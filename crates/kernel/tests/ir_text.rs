@@ -61,10 +61,14 @@ internal fn "model/dense:0" (v0 "x": ptr noalias, v1 "n": i64) {
   store v25 to v0 align 4
 }
 
+internal fn "tasks" (v0 "x": ptr, v1 "begin": i64, v2 "end": i64, v3 "worker": i64) {
+}
+
 entry fn "entry" (v0 "frame": ptr align 8) {
   v1: ptr = function_address f1
   v2: i64 = convert bitcast v1
   call f1 (v0, v2)
+  parallel 12 f2 (v0)
 }
 "#;
 
@@ -72,7 +76,7 @@ entry fn "entry" (v0 "frame": ptr align 8) {
 fn text_reads_back() {
     let program = parse(EVERYTHING).expect("well-formed");
     assert_eq!(program.to_string(), EVERYTHING);
-    assert_eq!(program.functions.len(), 3);
+    assert_eq!(program.functions.len(), 4);
     verify(&program).expect("every rule is kept");
 }
 
@@ -170,6 +174,7 @@ fn breaches_are_found() {
         ("v4: ptr = function_address f1", "f1 does not stand before its caller"),
         ("fill_bytes v0, v1, v1", "v1 is i64, expected i8"),
         ("copy_bytes v0, v1, v1", "v1 is i64, expected ptr"),
+        ("parallel 2 f0 (v0)", "a parallel call outside of the entry"),
     ] {
         let text = format!(
             "internal fn \"callee\" (v0 \"p\": ptr) {{ }}\n\
@@ -195,6 +200,20 @@ fn breaches_of_functions_are_found() {
         ("entry fn \"e\" (v0 \"f\": ptr) { } internal fn \"a\" () { }", "the entry stands last"),
         ("entry fn \"e\" () { }", "the entry takes one address"),
         ("entry fn \"e\" (v0 \"f\": i64) { }", "the entry takes one address"),
+        (
+            "internal fn \"a\" (v0 \"p\": ptr) { } entry fn \"e\" (v0 \"f\": ptr) { parallel 2 f0 () }",
+            "f0 does not take a part of items and a worker",
+        ),
+        (
+            "internal fn \"a\" (v0 \"b\": i64, v1 \"e\": i64, v2 \"w\": i64) { } \
+             entry fn \"e\" (v0 \"f\": ptr) { parallel 0 f0 () }",
+            "a parallel call over 0 items",
+        ),
+        (
+            "internal fn \"a\" (v0 \"b\": i64, v1 \"e\": i64, v2 \"w\": i64) { } \
+             entry fn \"e\" (v0 \"f\": ptr) { parallel 2 f0 (v0) }",
+            "arguments: 1 values, expected 0",
+        ),
         ("internal fn \"a\" (v0 \"n\": i64 noalias) { }", "facts about memory stand on addresses only"),
         ("internal fn \"a\" (v0 \"p\": ptr align 12) { }", "alignment 12 is no power of two"),
         ("internal fn \"a\" (v0 \"c\": bool) { yield v0 }", "yield: 1 values, expected 0"),

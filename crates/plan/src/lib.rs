@@ -46,6 +46,11 @@ pub struct InstructionPlan {
     pub packed: Vec<PackedConstant>,
     /// Bytes of 64-byte aligned scratch for one call.
     pub scratch_bytes: u64,
+    /// Into how many tasks the kernel's work is cut; 1 is serial. Tasks write disjoint memory, and each computes the same
+    /// bits whoever runs it, so the number depends on the work alone: never on how many workers there are.
+    pub tasks: i64,
+    /// Bytes of 64-byte aligned scratch for each worker; one task at a time uses it.
+    pub worker_scratch_bytes: u64,
     /// Operands whose memory the (array) result may take over, if nobody reads them later: element `i` of the result
     /// is written after the last read of element `i` of the operand, and nothing else of it is read after that.
     pub may_overwrite: Vec<usize>,
@@ -94,7 +99,14 @@ pub struct PackedConstant {
 impl InstructionPlan {
     /// A strategy that needs nothing.
     pub fn new(strategy: Strategy) -> Self {
-        Self { strategy, packed: Vec::new(), scratch_bytes: 0, may_overwrite: Vec::new() }
+        Self {
+            strategy,
+            packed: Vec::new(),
+            scratch_bytes: 0,
+            tasks: 1,
+            worker_scratch_bytes: 0,
+            may_overwrite: Vec::new(),
+        }
     }
 }
 

@@ -52,6 +52,12 @@ impl std::fmt::Display for InstructionPlan {
         if self.scratch_bytes > 0 {
             write!(f, ", {} bytes scratch", self.scratch_bytes)?;
         }
+        if self.tasks > 1 {
+            write!(f, ", {} tasks", self.tasks)?;
+        }
+        if self.worker_scratch_bytes > 0 {
+            write!(f, ", {} bytes for each worker", self.worker_scratch_bytes)?;
+        }
         if !self.may_overwrite.is_empty() {
             write!(f, ", may overwrite {:?}", self.may_overwrite)?;
         }

@@ -313,6 +313,11 @@ impl FunctionBuilder {
         self.push(Statement::Call { function, arguments });
     }
 
+    /// Runs a function over `0..count` in parts; see [`Statement::Parallel`].
+    pub fn parallel(&mut self, function: FunctionId, count: i64, arguments: Vec<ValueId>) {
+        self.push(Statement::Parallel { function, count, arguments });
+    }
+
     /// Copies bytes between regions that do not overlap.
     pub fn copy_bytes(&mut self, to: ValueId, from: ValueId, bytes: ValueId) {
         self.push(Statement::CopyBytes { to, from, bytes });

@@ -356,6 +356,17 @@ pub enum Statement {
         /// One for each parameter.
         arguments: Vec<ValueId>,
     },
+    /// Runs a function over the items `0..count`, in parts, through the `parallel_for` of the frame if there is one; else
+    /// it is one direct call. The function returns from the entry at once what `parallel_for` returns if that is not 0.
+    /// Only in the entry.
+    Parallel {
+        /// The callee. Its last three parameters are `I64`: the first item, one past the last, the worker's number.
+        function: FunctionId,
+        /// How many items; at least 1.
+        count: i64,
+        /// One for each parameter but the last three.
+        arguments: Vec<ValueId>,
+    },
     /// Copies bytes between regions that do not overlap.
     CopyBytes {
         /// Where to.

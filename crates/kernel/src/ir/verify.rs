@@ -6,6 +6,7 @@
 //!   addresses are scalars.
 //! - Expressions and statements: the types that the operation takes and gives; alignments are powers of two; stack
 //!   slots lie outside of loops and have at most 1 GiB.
+//! - Parallel calls: in the entry only; the callee's last three parameters are `I64`.
 //! - Regions: as many yields of the same types as the owner expects; at most 256 nested.
 
 use super::*;
@@ -213,6 +214,20 @@ impl<'p> Verifier<'p> {
                 let callee = self.callee(*function)?;
                 let types: Vec<Type> = callee.parameters.iter().map(|p| callee.values[p.value]).collect();
                 self.alike(arguments, &types, "arguments")
+            }
+            Statement::Parallel { function, count, arguments } => {
+                require(self.function.linkage == Linkage::Entry, || {
+                    "a parallel call outside of the entry".to_owned()
+                })?;
+                require(*count >= 1, || format!("a parallel call over {count} items"))?;
+                let callee = self.callee(*function)?;
+                let types: Vec<Type> = callee.parameters.iter().map(|p| callee.values[p.value]).collect();
+                let [types @ .., Type::I64, Type::I64, Type::I64] = &types[..] else {
+                    return Err(Error::internal(format!(
+                        "{function} does not take a part of items and a worker"
+                    )));
+                };
+                self.alike(arguments, types, "arguments")
             }
             Statement::CopyBytes { to, from, bytes } => {
                 self.used_as(*to, Type::PTR)?;

@@ -303,6 +303,14 @@ impl<'t> Reader<'t> {
                 let arguments = if self.eat(")") { Vec::new() } else { self.values_in_parentheses()? };
                 Ok(Statement::Call { function, arguments })
             }
+            "parallel" => {
+                self.expect_word("parallel")?;
+                let count = self.number()?;
+                let function = self.id("f", "a function such as f0")?;
+                self.expect("(")?;
+                let arguments = if self.eat(")") { Vec::new() } else { self.values_in_parentheses()? };
+                Ok(Statement::Parallel { function, count, arguments })
+            }
             "copy_bytes" => {
                 self.expect_word("copy_bytes")?;
                 let [to, from, bytes] = self.exactly()?;

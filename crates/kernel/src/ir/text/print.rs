@@ -115,6 +115,7 @@ impl Printer<'_> {
                 Statement::Let(..)
                 | Statement::Store { .. }
                 | Statement::Call { .. }
+                | Statement::Parallel { .. }
                 | Statement::CopyBytes { .. }
                 | Statement::FillBytes { .. } => f.write_str("\n")?,
             }
@@ -158,6 +159,9 @@ impl Printer<'_> {
                 write!(f, "if {condition}")
             }
             Statement::Call { function, arguments } => write!(f, "call {function} ({})", List(arguments)),
+            Statement::Parallel { function, count, arguments } => {
+                write!(f, "parallel {count} {function} ({})", List(arguments))
+            }
             Statement::CopyBytes { to, from, bytes } => write!(f, "copy_bytes {to}, {from}, {bytes}"),
             Statement::FillBytes { to, byte, bytes } => write!(f, "fill_bytes {to}, {byte}, {bytes}"),
         }

@@ -1,0 +1,89 @@
+//! The layout of the entry's argument, `tfcompile_frame` of `tfcompile/frame.h`, on a machine.
+
+use target::Target;
+
+/// Offsets of the fields in bytes. The integers of 64 bits stand where no platform pads, so that the size of an address
+/// decides everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameLayout {
+    pointer_bytes: i64,
+}
+
+impl FrameLayout {
+    /// The layout of the target's C compilers.
+    pub fn new(target: &Target) -> Self {
+        Self { pointer_bytes: i64::from(target.pointer_bytes) }
+    }
+
+    /// Bytes of an address, which is also its alignment.
+    pub const fn pointer_bytes(self) -> i64 {
+        self.pointer_bytes
+    }
+
+    /// The list of arguments' addresses.
+    pub const fn args(self) -> i64 {
+        16
+    }
+
+    /// The list of results' addresses.
+    pub const fn results(self) -> i64 {
+        self.args() + self.pointer_bytes
+    }
+
+    /// The address of the temporaries.
+    pub const fn temps(self) -> i64 {
+        self.results() + self.pointer_bytes
+    }
+
+    /// The address of the constants.
+    pub const fn constants(self) -> i64 {
+        self.temps() + self.pointer_bytes
+    }
+
+    /// The function that shares out parallel work, or null.
+    pub const fn parallel_for(self) -> i64 {
+        self.constants() + self.pointer_bytes
+    }
+
+    /// Its first argument.
+    pub const fn context(self) -> i64 {
+        self.parallel_for() + self.pointer_bytes
+    }
+
+    /// The number of workers, an `i64`.
+    pub const fn max_workers(self) -> i64 {
+        self.context() + self.pointer_bytes
+    }
+
+    /// The address of the workers' scratch.
+    pub const fn scratch(self) -> i64 {
+        self.max_workers() + 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As `offsetof` gives them with GCC for x86-64, and for ARM and x86 of 32 bits, which agree although the latter
+    /// aligns an `int64_t` to 4 bytes.
+    #[test]
+    fn offsets_are_those_of_c() {
+        let offsets = |triple: &str| {
+            let layout = FrameLayout::new(&Target::new(triple, "", "").expect("a triple"));
+            [
+                layout.args(),
+                layout.results(),
+                layout.temps(),
+                layout.constants(),
+                layout.parallel_for(),
+                layout.context(),
+                layout.max_workers(),
+                layout.scratch(),
+            ]
+        };
+        assert_eq!(offsets("x86_64-unknown-linux-gnu"), [16, 24, 32, 40, 48, 56, 64, 72]);
+        assert_eq!(offsets("armv7-unknown-linux-gnueabihf"), [16, 20, 24, 28, 32, 36, 40, 48]);
+        assert_eq!(offsets("i686-unknown-linux-gnu"), [16, 20, 24, 28, 32, 36, 40, 48]);
+    }
+}
