@@ -1,8 +1,9 @@
 //! The passes, in their order.
 
 use passes::{
-    AlgebraicSimplifier, CallInliner, CommonSubexpressionElimination, ConditionalSimplifier, ConstantFolding,
-    DeadCodeElimination, InstructionFusion, Pipeline, TupleSimplifier,
+    AlgebraicSimplifier, BatchNormExpander, CallInliner, CommonSubexpressionElimination,
+    ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, DeadCodeElimination,
+    InstructionFusion, Pipeline, TupleSimplifier,
 };
 
 /// The way from imported to optimised HLO.
@@ -10,6 +11,8 @@ pub fn pipeline() -> Pipeline {
     Pipeline::new(vec![
         // Everything after sees one flat computation for each region of control flow.
         Box::new(CallInliner),
+        // Its tuples are taken apart next.
+        Box::new(BatchNormExpander),
         Box::new(TupleSimplifier),
         Box::new(AlgebraicSimplifier),
         Box::new(ConstantFolding::default()),
@@ -19,6 +22,9 @@ pub fn pipeline() -> Pipeline {
         // What is folded simplifies its users, and what is simplified may fold: depths of two are common in gradients.
         Box::new(AlgebraicSimplifier),
         Box::new(ConstantFolding::default()),
+        Box::new(AlgebraicSimplifier),
+        // The rules above read labels as they are; what transposes are left are simplified and folded from here on.
+        Box::new(ConvolutionCanonicalization),
         Box::new(AlgebraicSimplifier),
         Box::new(ConstantFolding::default()),
         Box::new(AlgebraicSimplifier),

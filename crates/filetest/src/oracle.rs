@@ -30,6 +30,59 @@ pub fn same_answers(before: &Module, after: &Module, seed: u64) -> Result<(), St
     difference(&wanted, &found).map_or(Ok(()), |why| Err(format!("with arguments of seed {seed}: {why}")))
 }
 
+/// Whether the evaluator computes nearly the same for both on random arguments of moderate size: an error of so many
+/// times the result's largest element at most.
+pub fn close_answers(before: &Module, after: &Module, seed: u64, tolerance: f64) -> Result<(), String> {
+    let mut random = Random::new(seed);
+    let parameters = before.entry_computation().program_shape().parameters;
+    let arguments: Vec<Literal> =
+        parameters.iter().map(|shape| moderate_argument(&mut random, shape)).collect();
+    let evaluate = |module: &Module| {
+        evaluator::evaluate(module, &arguments).map_err(|error| format!("does not evaluate: {error}"))
+    };
+    distance(&evaluate(before)?, &evaluate(after)?, tolerance)
+        .map_or(Ok(()), |why| Err(format!("with arguments of seed {seed}: {why}")))
+}
+
+/// A random value of which floats are between 1/64 and 16.
+fn moderate_argument(random: &mut Random, shape: &Shape) -> Literal {
+    match shape {
+        Shape::Array(array) if array.element_type.is_floating_point() => {
+            let array = ArrayShape::new(array.element_type, &array.sizes());
+            let count = array.element_count();
+            let scalars = (0..count).map(|_| Scalar::Float((random.below(1024) + 1) as f64 / 64.0));
+            Literal::from_scalars(array, scalars)
+        }
+        Shape::Tuple(elements) => {
+            Literal::Tuple(elements.iter().map(|shape| moderate_argument(random, shape)).collect())
+        }
+        _ => argument(random, shape),
+    }
+}
+
+/// The first difference of two values above a tolerance.
+fn distance(wanted: &Literal, found: &Literal, tolerance: f64) -> Option<String> {
+    match (wanted, found) {
+        (Literal::Tuple(wanted), Literal::Tuple(found)) if wanted.len() == found.len() => {
+            wanted.iter().zip(found).enumerate().find_map(|(i, (wanted, found))| {
+                Some(format!("result {i}: {}", distance(wanted, found, tolerance)?))
+            })
+        }
+        (Literal::Array { shape, .. }, Literal::Array { shape: other, .. })
+            if shape == other && shape.element_type.is_floating_point() =>
+        {
+            let number = |scalar: Scalar| scalar.as_f64().unwrap_or(f64::NAN);
+            let largest = wanted.scalars().fold(0.0, |most: f64, scalar| most.max(number(scalar).abs()));
+            wanted.scalars().zip(found.scalars()).enumerate().find_map(|(i, (wanted, found))| {
+                let is_near = (number(wanted) - number(found)).abs() <= tolerance * largest;
+                (!is_near && !same_scalar(wanted, found))
+                    .then(|| format!("element {i} is {found:?}, not {wanted:?}"))
+            })
+        }
+        _ => difference(wanted, found),
+    }
+}
+
 /// A random value, rich in zeros of both signs, ones, infinities and NaN, of small integers and of extreme ones.
 pub fn argument(random: &mut Random, shape: &Shape) -> Literal {
     match shape {
@@ -106,6 +159,14 @@ mod tests {
         assert!(difference(&f(0.0), &f(-0.0)).is_some());
         assert_eq!(difference(&f(f32::NAN), &f(-f32::NAN)), None);
         assert!(difference(&f(1.0), &Literal::Tuple(vec![Literal::scalar(1i32)])).is_some());
+    }
+
+    #[test]
+    fn what_is_near_is_near_in_proportion_to_the_largest() {
+        let f = |x: [f32; 2]| Literal::from_elements(&[2], &x);
+        assert_eq!(distance(&f([100.0, 0.1]), &f([100.0, 0.2]), 1e-2), None);
+        assert!(distance(&f([1.0, 0.1]), &f([1.0, 0.2]), 1e-2).is_some());
+        assert!(distance(&f([1.0, 0.1]), &f([1.0, f32::NAN]), 1e-2).is_some());
     }
 
     #[test]

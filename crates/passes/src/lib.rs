@@ -3,9 +3,11 @@
 //!
 //! One file for each pass, one file for each root op of the simplifier. What runs in which order is the compiler's.
 
+mod batch_norm_expander;
 mod call_inliner;
 mod constant_folding;
 mod control_flow;
+mod convolution_canonicalization;
 mod cse;
 mod dce;
 mod fusion;
@@ -13,9 +15,11 @@ mod pipeline;
 mod simplify;
 mod tuple_simplifier;
 
+pub use batch_norm_expander::BatchNormExpander;
 pub use call_inliner::CallInliner;
 pub use constant_folding::ConstantFolding;
 pub use control_flow::ConditionalSimplifier;
+pub use convolution_canonicalization::ConvolutionCanonicalization;
 pub use cse::CommonSubexpressionElimination;
 pub use dce::DeadCodeElimination;
 pub use fusion::InstructionFusion;
@@ -60,10 +64,12 @@ pub trait Pass {
 /// Every pass by name, for tests and for `--xla_disable_hlo_passes`.
 pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
     let all: Vec<Box<dyn Pass>> = vec![
+        Box::new(BatchNormExpander),
         Box::new(CallInliner),
         Box::new(ConstantFolding::default()),
         Box::new(ConditionalSimplifier),
         Box::new(CommonSubexpressionElimination),
+        Box::new(ConvolutionCanonicalization),
         Box::new(DeadCodeElimination),
         Box::new(InstructionFusion::default()),
         Box::new(AlgebraicSimplifier),

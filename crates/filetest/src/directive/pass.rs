@@ -1,5 +1,5 @@
 //! `// test: pass=NAME`: a pass (or several, `pass=NAME,NAME`) rewrites the module, which must stay valid and keep its
-//! meaning.
+//! meaning: the same bits, or within the relative error of a line `// rounds: 1e-6` for passes that change the rounding.
 
 use super::{Outcome, parse_input};
 use crate::case::{Case, LineError};
@@ -11,13 +11,20 @@ pub(super) fn run(case: &Case) -> Outcome {
         Ok(module) => module,
         Err(errors) => return errors,
     };
-    match rewritten(&case.argument, &before) {
+    match tolerance(case).and_then(|tolerance| rewritten(&case.argument, &before, tolerance)) {
         Ok(text) => Outcome::Text { text, unless_expected: None },
         Err(message) => Outcome::Errors(vec![LineError { line: 1, message }]),
     }
 }
 
-fn rewritten(names: &str, before: &hlo::Module) -> Result<String, String> {
+/// The relative error that the case allows.
+fn tolerance(case: &Case) -> Result<Option<f64>, String> {
+    let mut stated = case.input.lines().filter_map(|line| line.strip_prefix("// rounds: "));
+    let parse = |text: &str| text.trim().parse().map_err(|_| format!("'{text}' is no relative error"));
+    stated.next().map(parse).transpose()
+}
+
+fn rewritten(names: &str, before: &hlo::Module, tolerance: Option<f64>) -> Result<String, String> {
     hlo::verify(before).map_err(|error| error.to_string())?;
     let mut module = before.clone();
     for name in names.split(',') {
@@ -25,7 +32,10 @@ fn rewritten(names: &str, before: &hlo::Module) -> Result<String, String> {
         oracle::run_pass(&*pass, &mut module)?;
     }
     for seed in 0..3 {
-        oracle::same_answers(before, &module, seed)?;
+        match tolerance {
+            None => oracle::same_answers(before, &module, seed)?,
+            Some(tolerance) => oracle::close_answers(before, &module, seed, tolerance)?,
+        }
     }
     Ok(module.to_text())
 }

@@ -28,10 +28,10 @@ impl Fused {
         }
         let root_copy = copy(caller, root, &mut fused, &mut copies);
         fused.set_root(root_copy);
-        let has_dot = body.members.iter().any(|&m| matches!(caller[m].op(), Op::Dot { .. }));
+        let has_contraction = body.members.iter().any(|&m| super::group::is_contraction(caller, m));
         let kind = match caller[root].op() {
-            _ if has_dot => FusionKind::Output,
-            Op::Reduce { .. } => FusionKind::Input,
+            _ if has_contraction => FusionKind::Output,
+            Op::Reduce { .. } | Op::ReduceWindow { .. } => FusionKind::Input,
             _ => FusionKind::Loop,
         };
         let metadata = metadata(caller, root, body);
@@ -68,10 +68,10 @@ fn copy(
     copies[&root]
 }
 
-/// The dot's origin if there is one, else the root's, else the first member's that has one.
+/// The contraction's origin if there is one, else the root's, else the first member's that has one.
 fn metadata(caller: &Computation, root: InstructionId, body: &Body) -> OpMetadata {
-    let dot = body.members.iter().copied().find(|&m| matches!(caller[m].op(), Op::Dot { .. }));
-    let candidates = dot.into_iter().chain([root]).chain(body.members.iter().copied());
+    let contraction = body.members.iter().copied().find(|&m| super::group::is_contraction(caller, m));
+    let candidates = contraction.into_iter().chain([root]).chain(body.members.iter().copied());
     let mut metadata = candidates.map(|id| caller[id].metadata());
     metadata.find(|m| !m.op_name.is_empty()).cloned().unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Which instructions are computed together.
 
 use super::InstructionFusion;
-use hlo::{Computation, InstructionId, Op, Traits};
+use hlo::{Computation, InstructionId, Op, Traits, Window};
 use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ enum Access {
 #[derive(Debug, Default)]
 struct Group {
     members: BTreeSet<InstructionId>,
-    has_dot: bool,
+    has_contraction: bool,
 }
 
 /// What a fusion is made of.
@@ -59,7 +59,7 @@ impl<'c> Groups<'c> {
             let (root, access) = groups.joins(id).unwrap_or((id, Access::OnTile));
             let group = groups.groups.entry(root).or_default();
             group.members.insert(id);
-            group.has_dot |= is_dot(computation, id);
+            group.has_contraction |= is_contraction(computation, id);
             groups.root_of.insert(id, root);
             groups.access.insert(id, access);
         }
@@ -69,8 +69,8 @@ impl<'c> Groups<'c> {
     /// The root of the group that an instruction joins, and how it is read there.
     fn joins(&self, id: InstructionId) -> Option<(InstructionId, Access)> {
         let instruction = &self.computation[id];
-        let is_dot = is_dot(self.computation, id);
-        if self.computation.root() == id || !(is_dot || is_inner(self.computation, id)) {
+        let is_contraction = is_contraction(self.computation, id);
+        if self.computation.root() == id || !(is_contraction || is_inner(self.computation, id)) {
             return None;
         }
         // Users that are not grouped are dead.
@@ -89,11 +89,11 @@ impl<'c> Groups<'c> {
         let fits = group.members.len() < self.options.max_instructions
             && self.operand_count(group) + instruction.operands().len() <= self.options.max_operands;
         let is_good = match access {
-            _ if is_dot => {
+            _ if is_contraction => {
                 access == Access::OnTile
-                    && !group.has_dot
+                    && !group.has_contraction
                     && is_static(self.computation, id)
-                    && !matches!(self.computation[root].op(), Op::Reduce { .. })
+                    && !matches!(self.computation[root].op(), Op::Reduce { .. } | Op::ReduceWindow { .. })
             }
             Access::Repeated => is_cheap(self.computation, id),
             Access::OnTile | Access::Through(_) | Access::Scalar => true,
@@ -111,12 +111,21 @@ impl<'c> Groups<'c> {
         let through = if outer == Access::Repeated { outer } else { Access::Through(user) };
         let op = self.computation[user].op();
         Some(match op {
-            Op::Dot { .. } => return None,
+            Op::Dot { .. } | Op::Convolution { .. } => return None,
             Op::Reduce { .. } => {
                 let inputs = operands.len() / 2;
                 match operands.iter().position(|&o| o == id) {
                     _ if read.rank() == 0 => Access::Scalar,
                     Some(position) if position < inputs => Access::Through(user),
+                    _ => return None,
+                }
+            }
+            Op::ReduceWindow { window, .. } => {
+                let inputs = operands.len() / 2;
+                match operands.iter().position(|&o| o == id) {
+                    _ if read.rank() == 0 => Access::Scalar,
+                    Some(position) if position < inputs && reads_once(window) => Access::Through(user),
+                    Some(position) if position < inputs => Access::Repeated,
                     _ => return None,
                 }
             }
@@ -163,10 +172,10 @@ impl<'c> Groups<'c> {
     fn body(&self, root: InstructionId) -> Body {
         let group = &self.groups[&root];
         let mut body = Body { members: group.members.clone(), operands: Vec::new() };
-        // A dot reads its operands many times, so they are in memory even if they are cheap.
-        let dots = group.members.iter().filter(|&&m| is_dot(self.computation, m));
+        // A contraction reads its operands many times, so they are in memory even if they are cheap.
+        let contractions = group.members.iter().filter(|&&m| is_contraction(self.computation, m));
         let in_memory: BTreeSet<InstructionId> =
-            dots.flat_map(|&dot| self.computation[dot].operands()).copied().collect();
+            contractions.flat_map(|&m| self.computation[m].operands()).copied().collect();
         let mut seen = BTreeSet::new();
         let mut stack = vec![root];
         while let Some(id) = stack.pop() {
@@ -193,12 +202,18 @@ impl<'c> Groups<'c> {
     }
 }
 
-fn is_dot(computation: &Computation, id: InstructionId) -> bool {
-    matches!(computation[id].op(), Op::Dot { .. })
+/// Whether an instruction is computed by tiles, on which elementwise work may follow.
+pub(super) fn is_contraction(computation: &Computation, id: InstructionId) -> bool {
+    matches!(computation[id].op(), Op::Dot { .. } | Op::Convolution { .. })
 }
 
 fn is_elementwise(op: &Op) -> bool {
     op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {})
+}
+
+/// Whether windows do not overlap, so that they read each element at most once.
+fn reads_once(window: &Window) -> bool {
+    window.dimensions.iter().all(|d| d.stride > (d.size - 1).saturating_mul(d.window_dilation))
 }
 
 /// Whether an instruction makes and reads arrays of known sizes only.
@@ -235,7 +250,7 @@ fn is_root(computation: &Computation, id: InstructionId) -> bool {
     let is_static =
         |&id: &InstructionId| computation[id].shape().as_array().is_some_and(ArrayShape::is_static);
     match computation[id].op() {
-        Op::Reduce { .. } => computation[id].operands().iter().all(is_static),
+        Op::Reduce { .. } | Op::ReduceWindow { .. } => computation[id].operands().iter().all(is_static),
         Op::Reshape {} | Op::Bitcast {} => false,
         _ => is_inner(computation, id),
     }
