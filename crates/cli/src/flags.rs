@@ -27,6 +27,20 @@ pub(crate) struct Cli {
 /// Other things than compiling.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Compile a model into object file, header, archive, shared library
+    Build(crate::build::Build),
+    /// Say all that keeps a model from being compiled
+    Check(crate::check::Check),
+    /// Print the config of a model: its feeds, fetches and variables, inferred if none is given
+    Config(crate::model::ModelArgs),
+    /// Say what a compiled file holds
+    Inspect(crate::inspect::Inspect),
+    /// Compile a model in this process and run it once
+    Run(crate::run::Run),
+    /// Compile a model in this process and measure how fast it runs
+    Bench(crate::bench::Bench),
+    /// Compare compiled code with the evaluator, on random and edge inputs
+    Verify(crate::verify::Verify),
     /// Put a checkpoint's values into a graph, as TensorFlow's freeze_graph does
     Freeze(Freeze),
     /// Write the C++ headers that generated headers include

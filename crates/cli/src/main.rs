@@ -1,11 +1,19 @@
 //! The command line: arguments, files, exit codes. What the words mean is the compiler's business.
 
+mod bench;
+mod build;
+mod check;
 mod compile;
 mod flags;
 mod freeze;
 mod headers;
+mod infer;
+mod inspect;
+mod model;
 mod outputs;
 mod report;
+mod run;
+mod verify;
 mod xla_flags;
 
 use clap::Parser;
@@ -55,6 +63,13 @@ fn run() -> Result<()> {
         Err(error) => return Err(Error::invalid(flags::message(&error))),
     };
     match cli.command {
+        Some(Command::Build(arguments)) => build::run(&arguments),
+        Some(Command::Check(arguments)) => check::run(&arguments),
+        Some(Command::Config(arguments)) => infer::run(&arguments),
+        Some(Command::Inspect(arguments)) => inspect::run(&arguments),
+        Some(Command::Run(arguments)) => run::run(&arguments),
+        Some(Command::Bench(arguments)) => bench::run(&arguments),
+        Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Freeze(arguments)) => freeze::run(&arguments),
         Some(Command::Headers(arguments)) => headers::run(&arguments),
         None => compile::run(&cli.compile, &xla),

@@ -26,5 +26,5 @@ pub use data_type::DataType;
 pub use function::{Function, FunctionLibrary};
 pub use graph::{Graph, Node, NodeId, OutputId};
 pub use partial_shape::PartialShape;
-pub use prepare::{fetch_nodes, prepare};
+pub use prepare::{InferOptions, Inferred, fetch_nodes, infer, prepare};
 pub use program::{Feed, Fetch, Program, Variable};

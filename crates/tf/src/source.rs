@@ -75,6 +75,11 @@ pub fn parse_config(bytes: Bytes, name: &str) -> Result<Config> {
     parse(bytes, name, &text::CONFIG)
 }
 
+/// A config as text proto, which [`parse_config`] reads.
+pub fn config_to_text(config: &Config) -> String {
+    text::config_to_text(config)
+}
+
 /// The content decides whether a file is text or binary; the suffix `.pbtxt`, where the content leaves both open.
 fn parse<M: prost::Message + Default>(bytes: Bytes, name: &str, message: &'static MessageType) -> Result<M> {
     let named_text = name.ends_with(".pbtxt");

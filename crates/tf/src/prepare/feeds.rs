@@ -132,7 +132,7 @@ fn feed_shape(id: &FedOutput, configured: Option<&TensorShapeProto>, node: &Node
 
 /// The shape that the graph gives for an output: a placeholder's, a constant's, a variable's, or the note that an
 /// exported graph has for every node.
-fn stated_shape(node: &NodeDef, output: i64) -> PartialShape {
+pub(super) fn stated_shape(node: &NodeDef, output: i64) -> PartialShape {
     let value = |name: &str| node.attr.get(name).and_then(|v| v.value.as_ref());
     let proto = match (node.op.as_str(), value("_output_shapes")) {
         (_, Some(Value::List(list))) => usize::try_from(output).ok().and_then(|i| list.shape.get(i)),

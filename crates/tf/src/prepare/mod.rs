@@ -3,12 +3,14 @@
 mod build;
 mod config;
 mod feeds;
+mod infer;
 mod library;
 mod names;
 mod prune;
 mod variables;
 
 pub(crate) use build::push_argument;
+pub use infer::{InferOptions, Inferred, infer};
 
 use crate::proto::{Config, GraphDef};
 use crate::{Fetch, Program, functionalize};

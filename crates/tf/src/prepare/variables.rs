@@ -59,7 +59,7 @@ pub(super) fn resolve(
     )))
 }
 
-fn is_variable(op: &str) -> bool {
+pub(super) fn is_variable(op: &str) -> bool {
     VARIABLE_OPS.contains(&op)
 }
 

@@ -1,0 +1,85 @@
+//! A config as text proto.
+
+use crate::DataType;
+use crate::proto::{Config, TensorId, TensorShapeProto};
+use std::fmt::Write as _;
+
+/// The text of a config: one field on a line, as TensorFlow prints it.
+pub(crate) fn config_to_text(config: &Config) -> String {
+    let mut out = String::from("# tensorflow.tf2xla.Config\n");
+    for feed in &config.feed {
+        out.push_str("feed {\n");
+        id(&mut out, feed.id.as_ref());
+        shape(&mut out, feed.shape.as_ref());
+        named(&mut out, &feed.name, feed.r#type);
+        out.push_str("}\n");
+    }
+    for fetch in &config.fetch {
+        out.push_str("fetch {\n");
+        id(&mut out, fetch.id.as_ref());
+        named(&mut out, &fetch.name, fetch.r#type);
+        shape(&mut out, fetch.shape.as_ref());
+        out.push_str("}\n");
+    }
+    for variable in &config.variable {
+        out.push_str("variable {\n");
+        field(&mut out, "node_name", &quoted(&variable.node_name));
+        named(&mut out, &variable.name, variable.r#type);
+        shape(&mut out, variable.shape.as_ref());
+        if variable.readonly {
+            field(&mut out, "readonly", "true");
+        }
+        out.push_str("}\n");
+    }
+    out
+}
+
+fn field(out: &mut String, name: &str, value: &str) {
+    let _ = writeln!(out, "  {name}: {value}");
+}
+
+fn id(out: &mut String, id: Option<&TensorId>) {
+    let Some(id) = id else { return };
+    let _ = write!(out, "  id {{ node_name: {}", quoted(&id.node_name));
+    if id.output_index != 0 {
+        let _ = write!(out, " output_index: {}", id.output_index);
+    }
+    out.push_str(" }\n");
+}
+
+fn named(out: &mut String, name: &str, data_type: i32) {
+    if !name.is_empty() {
+        field(out, "name", &quoted(name));
+    }
+    if let Some(data_type) = DataType::from_number(data_type) {
+        field(out, "type", data_type.proto_name());
+    }
+}
+
+fn shape(out: &mut String, shape: Option<&TensorShapeProto>) {
+    let Some(shape) = shape else { return };
+    out.push_str("  shape {");
+    for dim in &shape.dim {
+        let _ = write!(out, " dim {{ size: {} }}", dim.size);
+    }
+    out.push_str(if shape.unknown_rank { " unknown_rank: true }\n" } else { " }\n" });
+}
+
+/// A string in double quotes, escaped as in C.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => {
+                out.push('\\');
+                out.push(char::from(byte));
+            }
+            b' '..=b'~' => out.push(char::from(byte)),
+            _ => {
+                let _ = write!(out, "\\{byte:03o}");
+            }
+        }
+    }
+    out.push('"');
+    out
+}
