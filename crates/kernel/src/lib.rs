@@ -12,6 +12,7 @@ mod addressing;
 mod apply;
 mod concatenate;
 mod context;
+mod convolution;
 pub mod dot;
 mod element;
 pub mod elemental;

@@ -3,7 +3,7 @@
 use crate::context::{KernelContext, Memory, Operand, TaskRange};
 use crate::entry;
 use crate::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Type};
-use crate::{concatenate, dot, loops, random, reduce, scatter, sort, update};
+use crate::{concatenate, convolution, dot, loops, random, reduce, scatter, sort, update};
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use plan::{Fusion, InstructionPlan, ModulePlan, Position, Strategy};
@@ -199,6 +199,7 @@ impl Kernel<'_> {
             Strategy::Loop(plan) => loops::emit(b, cx, plan),
             Strategy::Reduce(plan) => reduce::emit(b, cx, plan),
             Strategy::Dot(plan) => dot::emit(b, cx, plan),
+            Strategy::Convolution(plan) => convolution::emit(b, cx, plan),
             Strategy::Concatenate => concatenate::emit(b, cx, &self.part),
             Strategy::DynamicUpdateSlice => update::emit(b, cx),
             Strategy::Scatter => scatter::emit(b, cx),

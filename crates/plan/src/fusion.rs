@@ -89,4 +89,9 @@ impl<'m> Fusion<'m> {
     pub fn find_dot(&self) -> Option<InstructionId> {
         self.instructions().into_iter().find(|&id| matches!(self.body[id].op(), Op::Dot { .. }))
     }
+
+    /// The body's convolution, if it has one.
+    pub fn find_convolution(&self) -> Option<InstructionId> {
+        self.instructions().into_iter().find(|&id| matches!(self.body[id].op(), Op::Convolution { .. }))
+    }
 }

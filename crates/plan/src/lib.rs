@@ -4,6 +4,7 @@
 //! the buffers must provide (packed constants, scratch, in-place rights), so it comes before them; it emits nothing.
 
 mod collapse;
+mod convolution;
 mod dot;
 mod fusion;
 mod loops;
@@ -11,6 +12,7 @@ mod print;
 mod reduce;
 
 pub use collapse::Loop;
+pub use convolution::{ConvolutionDims, ConvolutionKind, ConvolutionPlan, Segment, SpatialDimension};
 pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile};
 pub use fusion::{Fusion, Position};
 pub use loops::LoopPlan;
@@ -67,6 +69,8 @@ pub enum Strategy {
     Reduce(ReducePlan),
     /// A contraction with what follows it.
     Dot(Box<DotPlan>),
+    /// A convolution with what follows it.
+    Convolution(Box<ConvolutionPlan>),
     /// Each operand copied to its place.
     Concatenate,
     /// Operand 0 copied (or taken over), then the update written into it.
@@ -197,6 +201,7 @@ fn plan_instruction(
             return match fusion.root_op() {
                 Op::Reduce { .. } => reduce::plan(&fusion, target),
                 _ if fusion.find_dot().is_some() => dot::plan(&fusion, target),
+                _ if fusion.find_convolution().is_some() => convolution::plan(&fusion, target),
                 _ => loops::plan(&fusion, target),
             };
         }

@@ -35,6 +35,7 @@ impl std::fmt::Display for InstructionPlan {
                 write!(f, "{kind} reduction, {} lanes, {} accumulators", plan.lanes, plan.accumulators)
             }
             Strategy::Dot(plan) => plan.fmt(f),
+            Strategy::Convolution(plan) => plan.fmt(f),
             Strategy::Concatenate => f.write_str("concatenation"),
             Strategy::DynamicUpdateSlice => f.write_str("slice update"),
             Strategy::Scatter => f.write_str("scatter"),

@@ -163,7 +163,7 @@ impl Product {
 }
 
 /// The lane type of an accumulator.
-fn scalar_type(element_type: PrimitiveType) -> Result<ScalarType> {
+pub(crate) fn scalar_type(element_type: PrimitiveType) -> Result<ScalarType> {
     use PrimitiveType::*;
     Ok(match element_type {
         S8 | U8 => ScalarType::I8,
@@ -182,7 +182,7 @@ fn alignment(element_type: PrimitiveType) -> u32 {
 }
 
 /// `a * b + c` in the accumulator's arithmetic.
-fn multiply_add(b: &mut FunctionBuilder, x: ValueId, y: ValueId, sum: ValueId) -> ValueId {
+pub(crate) fn multiply_add(b: &mut FunctionBuilder, x: ValueId, y: ValueId, sum: ValueId) -> ValueId {
     if b.ty(x).scalar.is_float() {
         return b.multiply_add(x, y, sum);
     }
@@ -191,6 +191,6 @@ fn multiply_add(b: &mut FunctionBuilder, x: ValueId, y: ValueId, sum: ValueId) -
 }
 
 /// The additive identity of a type.
-fn zero(b: &mut FunctionBuilder, ty: crate::ir::Type) -> ValueId {
+pub(crate) fn zero(b: &mut FunctionBuilder, ty: crate::ir::Type) -> ValueId {
     if ty.scalar.is_float() { b.float(ty, 0.0) } else { b.integer(ty, 0) }
 }

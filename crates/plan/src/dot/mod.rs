@@ -170,7 +170,7 @@ fn is_read_once(fusion: &Fusion<'_>, number: usize) -> bool {
 }
 
 /// Narrow floats are multiplied and summed as `f32`.
-fn accumulator(element_type: PrimitiveType) -> PrimitiveType {
+pub(crate) fn accumulator(element_type: PrimitiveType) -> PrimitiveType {
     use PrimitiveType::*;
     match element_type {
         F16 | Bf16 | F8e5m2 | F8e4m3fn => F32,
@@ -243,14 +243,14 @@ fn is_sparse(plan: &DotPlan) -> bool {
 }
 
 /// What follows a dot works on its tiles: elementwise, on operands that need no other of its elements.
-fn check_epilogue(fusion: &Fusion<'_>, dot: hlo::InstructionId) -> Result<()> {
+pub(crate) fn check_epilogue(fusion: &Fusion<'_>, dot: hlo::InstructionId) -> Result<()> {
     for id in fusion.instructions() {
         let op = fusion.body[id].op();
         let reads_dot = fusion.body[id].operands().contains(&dot);
         let elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
-        if id != dot && (matches!(op, Op::Dot { .. }) || (reads_dot && !elementwise)) {
+        if id != dot && (matches!(op, Op::Dot { .. } | Op::Convolution { .. }) || (reads_dot && !elementwise)) {
             return Err(Error::unsupported(format!(
-                "opcode {} behind a dot in one fusion",
+                "opcode {} behind a contraction in one fusion",
                 op.opcode().name()
             )));
         }

@@ -1,0 +1,71 @@
+//! Convolutions: the loops that [`plan::ConvolutionPlan`] describes, and the hand-over of finished elements to what
+//! follows.
+
+mod general;
+
+use crate::context::KernelContext;
+use crate::element::{Element, decode, memory_type, normalise};
+use crate::elemental::conversion;
+use crate::index::Position;
+use crate::ir::{FunctionBuilder, Type, ValueId};
+use plan::{ConvolutionKind, ConvolutionPlan};
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// Writes the result of a convolution and of what follows it.
+pub(crate) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+) -> Result<()> {
+    if cx.results[0].shape.element_count() == 0 {
+        return Ok(());
+    }
+    match &plan.kind {
+        ConvolutionKind::General { lanes } => general::emit(b, cx, plan, *lanes),
+    }
+}
+
+/// Computes what follows the convolution for some neighbouring features and stores the result.
+fn finish(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+    position: &Position,
+    lanes: u32,
+    value: Element,
+) -> Result<()> {
+    let convolution =
+        cx.fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))?;
+    let element_type = cx.shape(convolution)?.element_type;
+    cx.lanes = lanes;
+    let value = value.map(|v| match plan.accumulator == element_type {
+        true => v,
+        false => normalise(b, element_type, v),
+    });
+    let value = cx.epilogue(b, convolution, value, position)?;
+    let result = cx.results[0].clone();
+    let stored = cx.store(b, &result, position, value);
+    cx.lanes = 1;
+    stored
+}
+
+/// Loads neighbouring elements (one of a complex type) and converts them to the accumulator's type.
+fn load(
+    b: &mut FunctionBuilder,
+    plan: &ConvolutionPlan,
+    from: PrimitiveType,
+    pointer: ValueId,
+    lanes: u32,
+) -> Result<Element> {
+    let ty = Type::vector(memory_type(from), lanes);
+    let part = ty.scalar.byte_size() as u32;
+    let raw = b.load(ty, pointer, part);
+    let element = if from.is_complex() {
+        let imaginary = b.offset_bytes(pointer, i64::from(part));
+        Element::Complex(raw, b.load(ty, imaginary, part))
+    } else {
+        Element::Real(decode(b, from, raw))
+    };
+    conversion::convert(b, from, plan.accumulator, element)
+}

@@ -1,0 +1,303 @@
+//! The dimensions of a convolution, and which taps of its window each output has.
+
+use hlo::{Op, Window, WindowDimension};
+use shape::ArrayShape;
+use support::{Error, Result};
+
+/// The extents of a convolution `[batch, spatial.., features] * [window.., inputs, groups * outputs]`, all row-major.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConvolutionDims {
+    /// Images.
+    pub batch: i64,
+    /// Groups of features; each is a convolution of its own.
+    pub groups: i64,
+    /// Input features of a group.
+    pub inputs: i64,
+    /// Output features of a group.
+    pub outputs: i64,
+    /// Spatial dimensions, the slowest first.
+    pub spatial: Vec<SpatialDimension>,
+}
+
+/// A spatial dimension of a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpatialDimension {
+    /// Elements of the input.
+    pub input: i64,
+    /// Elements of the output.
+    pub output: i64,
+    /// The window.
+    pub window: WindowDimension,
+}
+
+/// Outputs of a dimension that have the same taps: output `first + j * step` has taps `tap + k * tap_step`, which read the
+/// inputs `input + j * input_step + k * tap_input_step`, for `j < count` and `k < taps`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The first output.
+    pub first: i64,
+    /// From output to output.
+    pub step: i64,
+    /// How many outputs.
+    pub count: i64,
+    /// The first tap.
+    pub tap: i64,
+    /// From tap to tap.
+    pub tap_step: i64,
+    /// How many taps; 0 if the window holds nothing but padding.
+    pub taps: i64,
+    /// The first output's first input.
+    pub input: i64,
+    /// The distance of neighbouring outputs' inputs.
+    pub input_step: i64,
+    /// The distance of neighbouring taps' inputs.
+    pub tap_input_step: i64,
+}
+
+/// Positions beyond this, in padding or dilation, are refused: arithmetic on them could overflow.
+const MAX_POSITION: i128 = 1 << 48;
+
+impl ConvolutionDims {
+    /// The dimensions of a convolution in canonical form; an error says what is not.
+    pub fn new(op: &Op, input: &ArrayShape, kernel: &ArrayShape, output: &ArrayShape) -> Result<Self> {
+        let Op::Convolution { window, dim_labels: labels, feature_group_count, batch_group_count } = op
+        else {
+            return Err(Error::internal("the convolution is a convolution"));
+        };
+        let rank = input.rank();
+        let spatial: Vec<usize> = (1..rank.saturating_sub(1)).collect();
+        let window_dims: Vec<usize> = (0..spatial.len()).collect();
+        let is_canonical = rank >= 2
+            && labels.input_batch_dimension == 0
+            && labels.input_feature_dimension == rank - 1
+            && labels.input_spatial_dimensions == spatial
+            && labels.kernel_spatial_dimensions == window_dims
+            && labels.kernel_input_feature_dimension == rank - 2
+            && labels.kernel_output_feature_dimension == rank - 1
+            && labels.output_batch_dimension == 0
+            && labels.output_feature_dimension == rank - 1
+            && labels.output_spatial_dimensions == spatial;
+        if !is_canonical || *batch_group_count != 1 || window.dimensions.iter().any(|d| d.window_reversal) {
+            return Err(Error::unsupported(
+                "convolution that is not in canonical form (features last, one batch group, windows not reversed)",
+            ));
+        }
+        check_positions(window, input)?;
+        let (sizes, kernel, results) = (input.sizes(), kernel.sizes(), output.sizes());
+        let spatial = window.dimensions.iter().enumerate().map(|(d, &window)| SpatialDimension {
+            input: sizes[d + 1],
+            output: results[d + 1],
+            window,
+        });
+        Ok(Self {
+            batch: sizes[0],
+            groups: *feature_group_count,
+            inputs: kernel[rank - 2],
+            outputs: kernel[rank - 1] / feature_group_count,
+            spatial: spatial.collect(),
+        })
+    }
+
+    /// Outputs of one image, features left aside.
+    pub fn pixels(&self) -> i64 {
+        self.spatial.iter().fold(1, |n, d| n.saturating_mul(d.output))
+    }
+
+    /// Taps of the window.
+    pub fn taps(&self) -> i64 {
+        self.spatial.iter().fold(1, |n, d| n.saturating_mul(d.window.size))
+    }
+
+    /// Multiply-adds, those with padding included.
+    pub fn work(&self) -> i64 {
+        [self.pixels(), self.taps(), self.groups, self.inputs, self.outputs]
+            .into_iter()
+            .fold(self.batch, i64::saturating_mul)
+    }
+}
+
+fn check_positions(window: &Window, input: &ArrayShape) -> Result<()> {
+    for (d, w) in window.dimensions.iter().enumerate() {
+        let base = i128::from(input.size(d + 1)) * i128::from(w.base_dilation);
+        let size = i128::from(w.size) * i128::from(w.window_dilation);
+        let far = [base, size, i128::from(w.padding_low), i128::from(w.padding_high), i128::from(w.stride)];
+        if far.iter().any(|x| x.abs() > MAX_POSITION) {
+            return Err(Error::unsupported(format!(
+                "window dimension {d} of the convolution reaches over more than 2^48 elements"
+            )));
+        }
+    }
+    Ok(())
+}
+
+impl SpatialDimension {
+    /// The outputs by the taps they have, or nothing if there are more than `most` segments.
+    pub fn segments(&self, most: usize) -> Option<Vec<Segment>> {
+        let w = self.window;
+        let dilation = w.base_dilation;
+        let step = dilation / gcd(w.stride, dilation);
+        let tap_step = dilation / gcd(w.window_dilation, dilation);
+        if step.min(self.output) > most as i64 || tap_step > 64 {
+            return None;
+        }
+        let mut segments = Vec::new();
+        for phase in 0..step.min(self.output) {
+            let count = (self.output - phase + step - 1) / step;
+            // The first tap that stands on an element and not between two, if there is one.
+            let start = |tap: i64| phase * w.stride + tap * w.window_dilation - w.padding_low;
+            let tap = (0..tap_step.min(w.size)).find(|&tap| start(tap).rem_euclid(dilation) == 0);
+            let phase = Segment {
+                first: phase,
+                step,
+                count,
+                tap: tap.unwrap_or(0),
+                tap_step,
+                taps: tap.map_or(0, |tap| (w.size - tap + tap_step - 1) / tap_step),
+                input: tap.map_or(0, |tap| start(tap).div_euclid(dilation)),
+                input_step: step * w.stride / dilation,
+                tap_input_step: tap_step * w.window_dilation / dilation,
+            };
+            phase.cut(self.input, most, &mut segments)?;
+        }
+        Some(segments)
+    }
+}
+
+impl Segment {
+    /// Cuts outputs whose taps may lie outside of the input into segments whose taps do not.
+    fn cut(&self, input: i64, most: usize, segments: &mut Vec<Self>) -> Option<()> {
+        let mut j = 0;
+        while j < self.count {
+            if segments.len() >= most {
+                return None;
+            }
+            let start = self.input + j * self.input_step;
+            // Taps from `low` to before `high` are inside.
+            let low = ceil_div(-start, self.tap_input_step).clamp(0, self.taps);
+            let high = ceil_div(input - start, self.tap_input_step).clamp(0, self.taps);
+            // Where either bound changes next.
+            let mut end = self.count;
+            if low > 0 {
+                end = end.min(ceil_div(-self.input - (low - 1) * self.tap_input_step, self.input_step));
+            }
+            if high > 0 {
+                end =
+                    end.min(ceil_div(input - self.input - (high - 1) * self.tap_input_step, self.input_step));
+            }
+            let taps = (high - low).max(0);
+            let (low, start) = if taps == 0 { (0, 0) } else { (low, start + low * self.tap_input_step) };
+            segments.push(Self {
+                first: self.first + j * self.step,
+                count: end - j,
+                tap: self.tap + low * self.tap_step,
+                taps,
+                input: start,
+                ..*self
+            });
+            j = end;
+        }
+        Some(())
+    }
+}
+
+fn ceil_div(a: i64, b: i64) -> i64 {
+    -(-a).div_euclid(b)
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dimension(input: i64, window: WindowDimension) -> SpatialDimension {
+        let dilated = |size: i64, dilation: i64| (size - 1) * dilation + 1;
+        let room = dilated(input, window.base_dilation) + window.padding_low + window.padding_high
+            - dilated(window.size, window.window_dilation);
+        SpatialDimension { input, output: if room < 0 { 0 } else { room / window.stride + 1 }, window }
+    }
+
+    /// The inputs of an output's taps, straight from the definition.
+    fn inputs(d: &SpatialDimension, output: i64) -> Vec<(i64, i64)> {
+        let w = d.window;
+        let at = |tap: i64| output * w.stride + tap * w.window_dilation - w.padding_low;
+        (0..w.size)
+            .filter(|&tap| {
+                at(tap) >= 0 && at(tap) % w.base_dilation == 0 && at(tap) / w.base_dilation < d.input
+            })
+            .map(|tap| (tap, at(tap) / w.base_dilation))
+            .collect()
+    }
+
+    #[test]
+    fn a_padded_window_has_borders_and_an_interior() {
+        let w = WindowDimension { padding_low: 1, padding_high: 1, ..WindowDimension::of_size(3) };
+        let segments = dimension(56, w).segments(8).expect("few segments");
+        let table: Vec<_> = segments.iter().map(|s| (s.first, s.count, s.tap, s.taps, s.input)).collect();
+        assert_eq!(table, [(0, 1, 1, 2, 0), (1, 54, 0, 3, 0), (55, 1, 0, 2, 54)]);
+    }
+
+    #[test]
+    fn segments_give_each_output_its_taps() {
+        let mut checked = 0;
+        for size in [1, 2, 3, 5] {
+            for (stride, window_dilation, base_dilation) in [
+                (1, 1, 1),
+                (2, 1, 1),
+                (3, 2, 1),
+                (1, 3, 1),
+                (1, 1, 2),
+                (2, 1, 3),
+                (3, 2, 2),
+                (2, 2, 4),
+                (1, 2, 2),
+            ] {
+                for (padding_low, padding_high) in [(0, 0), (1, 1), (2, 0), (-1, 3), (7, 9), (-2, -1)] {
+                    let window = WindowDimension {
+                        size,
+                        stride,
+                        padding_low,
+                        padding_high,
+                        window_dilation,
+                        base_dilation,
+                        window_reversal: false,
+                    };
+                    for input in [1, 2, 4, 9] {
+                        let d = dimension(input, window);
+                        let mut found = vec![None; d.output.max(0) as usize];
+                        for s in d.segments(1000).expect("many are allowed") {
+                            assert!(s.count > 0);
+                            for j in 0..s.count {
+                                let taps = (0..s.taps).map(|k| {
+                                    (
+                                        s.tap + k * s.tap_step,
+                                        s.input + j * s.input_step + k * s.tap_input_step,
+                                    )
+                                });
+                                let slot = &mut found[(s.first + j * s.step) as usize];
+                                assert!(slot.replace(taps.collect::<Vec<_>>()).is_none(), "once each");
+                            }
+                        }
+                        for (output, taps) in found.into_iter().enumerate() {
+                            assert_eq!(
+                                taps.as_ref(),
+                                Some(&inputs(&d, output as i64)),
+                                "{d:?} output {output}"
+                            );
+                            checked += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(checked > 1000);
+    }
+
+    #[test]
+    fn too_many_segments_are_none() {
+        let w = WindowDimension { padding_low: 50, padding_high: 50, ..WindowDimension::of_size(101) };
+        assert!(dimension(60, w).segments(8).is_none());
+    }
+}
