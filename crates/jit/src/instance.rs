@@ -1,10 +1,12 @@
 //! Loaded code and the buffers it runs on.
 
 use std::ffi::{CStr, c_void};
+use std::sync::Arc;
 
 use codegen::LoadedObject;
 use support::{Error, Result};
 
+use crate::workers::{ThreadPool, Workers, parallel_for};
 use crate::{AlignedBytes, Frame};
 
 /// An argument's memory.
@@ -91,6 +93,7 @@ impl Executable {
             results: interface.results.iter().map(buffer).collect::<Result<_>>()?,
             temps: AlignedBytes::zeroed(interface.temps_bytes)?,
             scratch: AlignedBytes::zeroed(interface.scratch_bytes)?,
+            workers: None,
             profile_counters: vec![0; interface.profile_counters],
             dynamic_sizes: vec![0; interface.dynamic_sizes],
         })
@@ -122,17 +125,34 @@ impl Executable {
 }
 
 /// The results, the temps and the counters of one user. Persistent parts of temps live as long as this.
-#[derive(Debug)]
 pub struct Instance<'e> {
     executable: &'e Executable,
     results: Vec<AlignedBytes>,
     temps: AlignedBytes,
     scratch: AlignedBytes,
+    workers: Option<Arc<dyn Workers>>,
     profile_counters: Vec<i64>,
     dynamic_sizes: Vec<i64>,
 }
 
 impl Instance<'_> {
+    /// Runs on so many threads from now on, the caller's included; 1 is serial. Errors: none or too many.
+    pub fn set_threads(&mut self, count: usize) -> Result<()> {
+        match count {
+            1 => self.set_workers(None),
+            _ => self.set_workers(Some(Arc::new(ThreadPool::new(count)?))),
+        }
+    }
+
+    /// Shares parallel loops out to these workers from now on, which other instances may use as well; none is serial.
+    pub fn set_workers(&mut self, workers: Option<Arc<dyn Workers>>) -> Result<()> {
+        let count = workers.as_ref().map_or(1, |workers| workers.count().max(1));
+        let bytes = self.executable.interface.scratch_bytes.checked_mul(count);
+        self.scratch = AlignedBytes::zeroed(bytes.unwrap_or(usize::MAX))?;
+        self.workers = workers;
+        Ok(())
+    }
+
     /// Runs the code once. Variables among the arguments get their new values. Errors: an argument of the wrong size
     /// or alignment, or the code's own message.
     pub fn run(&mut self, arguments: &mut [&mut [u8]]) -> Result<()> {
@@ -169,18 +189,23 @@ impl Instance<'_> {
                 None => buffer.as_mut_ptr().cast(),
             })
             .collect();
+        let context = self.workers.as_ref().map(std::ptr::from_ref);
         let mut frame = Frame {
             args: arguments.as_ptr(),
             results: results.as_ptr(),
             temps: self.temps.as_mut_ptr().cast(),
             constants: self.executable.constants_address(),
+            parallel_for: context.map(|_| parallel_for as crate::frame::ParallelFor),
+            context: context.map_or(std::ptr::null_mut(), |workers| workers.cast_mut().cast()),
+            max_workers: self.workers.as_ref().map_or(1, |workers| workers.count() as i64),
             scratch: self.scratch.as_mut_ptr().cast(),
             profile_counters: self.profile_counters.as_mut_ptr(),
             dynamic_sizes: self.dynamic_sizes.as_mut_ptr(),
             ..Frame::empty()
         };
-        // SAFETY: arguments were checked against the interface and are borrowed uniquely; results, temps, scratch and
-        // counters are of the interface's sizes and borrowed uniquely through `self`; constants are only read.
+        // SAFETY: arguments were checked against the interface and are borrowed uniquely; results, temps, scratch (for as
+        // many workers) and counters are of the interface's sizes and borrowed uniquely through `self`; constants are only
+        // read; the context is the workers' `Arc`, which `self` keeps.
         #[expect(unsafe_code, reason = "generated code follows raw addresses")]
         let status = unsafe { self.executable.call(&mut frame) };
         if status == 0 {
@@ -193,6 +218,11 @@ impl Instance<'_> {
         #[expect(unsafe_code, reason = "a C string of generated code")]
         let message = unsafe { CStr::from_ptr(frame.error) };
         Err(Error::invalid(message.to_string_lossy()))
+    }
+
+    /// How many workers share the work.
+    pub fn workers(&self) -> usize {
+        self.workers.as_ref().map_or(1, |workers| workers.count())
     }
 
     /// A result's bytes. Empty for one that is written to an argument.
@@ -208,5 +238,11 @@ impl Instance<'_> {
     /// The true sizes of bounded dimensions.
     pub fn dynamic_sizes(&self) -> &[i64] {
         &self.dynamic_sizes
+    }
+}
+
+impl std::fmt::Debug for Instance<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Instance").field("workers", &self.workers()).finish_non_exhaustive()
     }
 }

@@ -6,7 +6,9 @@
 mod aligned;
 mod frame;
 mod instance;
+mod workers;
 
 pub use aligned::{ALIGNMENT, AlignedBytes};
 pub use frame::Frame;
 pub use instance::{BufferSpec, Executable, Instance, Interface, ResultSpec};
+pub use workers::{Part, ThreadPool, Workers};
