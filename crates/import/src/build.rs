@@ -4,6 +4,7 @@ use crate::context::{NodeContext, list};
 use crate::reducer::Reducer;
 use hlo::{
     ComparisonDirection, ComparisonType, InstructionId, Op, PaddingConfig, PaddingDimension, SliceDimension,
+    Window,
 };
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::{Error, Result};
@@ -366,6 +367,19 @@ impl NodeContext<'_, '_> {
         let mut dimensions = dimensions.to_vec();
         dimensions.sort_unstable();
         self.op(Op::Reduce { dimensions, to_apply }, &[id, initial])
+    }
+
+    /// Combines the elements of each window, starting from the reducer's neutral element.
+    pub(crate) fn reduce_window(
+        &mut self,
+        id: InstructionId,
+        reducer: Reducer,
+        window: Window,
+    ) -> Result<InstructionId> {
+        let element_type = self.element_type(id);
+        let initial = self.literal(reducer.neutral(element_type));
+        let to_apply = self.importer.reducer(reducer, element_type)?;
+        self.op(Op::ReduceWindow { window, to_apply }, &[id, initial])
     }
 
     /// An element of a tuple.

@@ -88,3 +88,17 @@ pub(crate) const BOOL_AND_NUMBERS: &[DataType] = &[
 /// What `Relu` is defined for.
 pub(crate) const RELU: &[DataType] =
     &[Bfloat16, Half, Float, Double, Int16, Int32, Int64, Int8, Qint8, Uint16, Uint32, Uint64, Uint8];
+
+/// What convolutions are defined for.
+pub(crate) const CONVOLUTION: &[DataType] = &[Bfloat16, Half, Float, Double, Int32];
+
+/// What `MaxPool` is defined for.
+pub(crate) const MAX_POOL: &[DataType] =
+    &[Bfloat16, Half, Float, Double, Int16, Int32, Int64, Int8, Qint8, Uint16, Uint8];
+
+/// Real floating point up to 32 bits.
+pub(crate) const FLOATS_TO_32_BITS: &[DataType] = &[Bfloat16, Half, Float];
+
+/// What images are made of.
+pub(crate) const IMAGE: &[DataType] =
+    &[Bfloat16, Half, Float, Double, Int16, Int32, Int64, Int8, Uint16, Uint8];
