@@ -1,5 +1,6 @@
 //! What the back end knows about a compiled program: all that the header and the metadata object are made from.
 
+use crate::constants_file::LayoutHash;
 use crate::cpp_name::{self, CppClass};
 use shape::{ArrayShape, ProgramShape};
 use support::{Error, Result};
@@ -21,6 +22,8 @@ pub struct Artifact {
     pub results: Vec<ResultEntry>,
     /// The memory of one object.
     pub memory: MemorySizes,
+    /// `Some` if the constants are not in the object but in a file of this layout, which the program loads.
+    pub constants_file: Option<LayoutHash>,
     /// The entry computation's shape, whose parameters and result are those above.
     pub program_shape: ProgramShape,
     /// What each 64-bit profile counter counts. Empty: the code does not count.
@@ -88,8 +91,10 @@ pub struct MemorySizes {
     pub persistent_temps: u64,
     /// Scratch memory of each worker, a multiple of 64; worker `w` has the bytes from `w * scratch`.
     pub scratch: u64,
-    /// The constants in the object file.
+    /// The block of constants, in the object or in a file.
     pub constants: u64,
+    /// A bound of the stack that a call takes, from the entry on; 0 if it is not known.
+    pub stack: u64,
 }
 
 /// Where a program comes from. Only goes into the metadata; nothing here may depend on the machine or the time.
@@ -109,6 +114,10 @@ pub struct Provenance {
     pub input_hashes: Vec<(String, String)>,
     /// The names of the kernels in the object, in the order of the schedule.
     pub kernels: Vec<String>,
+    /// The processors that the object has code for, if it chooses at run time; else empty.
+    pub versions: Vec<String>,
+    /// The functions in the object with the bytes of their code.
+    pub functions: Vec<(String, u64)>,
 }
 
 impl Artifact {

@@ -25,6 +25,19 @@ pub(crate) fn cpp_type(element_type: PrimitiveType) -> &'static str {
     }
 }
 
+/// The type of an element in C99. A pred is a byte, 0 or 1; complex numbers are structs that the C header defines.
+pub(crate) fn c_type(element_type: PrimitiveType) -> &'static str {
+    match element_type {
+        PrimitiveType::Pred => "uint8_t",
+        PrimitiveType::C64 => "tfcompile_complex64",
+        PrimitiveType::C128 => "tfcompile_complex128",
+        _ => {
+            let name = cpp_type(element_type);
+            name.strip_prefix("::std::").unwrap_or(name)
+        }
+    }
+}
+
 /// What a reader must know about a type that stands in for another; `None` where the C++ type says it all.
 pub(crate) fn remark(element_type: PrimitiveType) -> Option<&'static str> {
     match element_type {
@@ -47,6 +60,17 @@ pub(crate) fn remark(element_type: PrimitiveType) -> Option<&'static str> {
         | PrimitiveType::U64
         | PrimitiveType::F32
         | PrimitiveType::F64 => None,
+    }
+}
+
+/// As [`remark`], of what stands in C; there are no conversion functions there.
+pub(crate) fn c_remark(element_type: PrimitiveType) -> Option<&'static str> {
+    match element_type {
+        PrimitiveType::Pred => Some("0 or 1."),
+        PrimitiveType::F16 => Some("IEEE half as bits."),
+        PrimitiveType::Bf16 => Some("bfloat16 as bits: the upper half of a float."),
+        PrimitiveType::C64 | PrimitiveType::C128 => None,
+        _ => remark(element_type),
     }
 }
 

@@ -3,21 +3,35 @@
 //! Pure functions of an [`Artifact`], which the compiler fills in: nothing here reads a file, a clock or the
 //! environment, and equal artifacts give equal bytes.
 
+mod archive;
 mod artifact;
+mod c_header;
+mod constants_file;
 mod cpp_name;
 mod cpp_type;
+mod embed;
 mod header;
+mod inspect;
 mod mangle;
 mod metadata;
 mod object_file;
 mod program_shape_proto;
 mod runtime_headers;
+mod shared;
 
+pub use archive::{Member, archive};
 pub use artifact::{Argument, ArgumentKind, Artifact, MemorySizes, Provenance, ResultEntry, ResultKind};
+pub use c_header::{CHeaderOptions, c_header};
+pub use constants_file::{
+    CONSTANTS_FILE_HEADER, CONSTANTS_FILE_MAGIC, CONSTANTS_FILE_VERSION, ConstantsFileHeader, ConstantsMode,
+    LayoutHash, constants_file, constants_file_parts,
+};
 pub use cpp_name::{CppClass, is_identifier, is_keyword, parse_cpp_class, validate_entry_point};
 pub use header::{HeaderOptions, header};
+pub use inspect::{Found, function_sizes, read_metadata};
 pub use metadata::{
-    METADATA_MAGIC, METADATA_VERSION, MetadataOptions, metadata_object, program_shape_symbol,
+    METADATA_MAGIC, METADATA_VERSION, MetadataOptions, metadata_object, program_shape_symbol, with_metadata,
 };
 pub use object_file::empty_object;
 pub use runtime_headers::runtime_headers;
+pub use shared::SharedLibrary;

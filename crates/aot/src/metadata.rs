@@ -12,14 +12,16 @@
 //! | 16     | n     | JSON in UTF-8, keys sorted                                 |
 //! | 16 + n |       | zero bytes up to the next multiple of 8                    |
 //!
-//! The JSON object has `tool_version`; `entry_point`, `cpp_class`; `target` (`triple`, `cpu`, `features`);
+//! The JSON object has `tool_version`; `entry_point`, `cpp_class`; `target` (`triple`, `cpu`, `features`, and
+//! `versions`, the processors that the code is made for if they are several);
 //! `signature`; `arguments` and `results` (`name`, `node`, `kind`, `shape`, `bytes`, and `accessor`, what the header
-//! calls it); `memory` in bytes; `profile_counters`; `config`; `inputs` (SHA-256 by role); `kernels`. New keys may come
+//! calls it); `memory` in bytes; `profile_counters`; `config`; `inputs` (SHA-256 by role); `kernels`, by their names;
+//! `functions` of the object with their bytes of code. New keys may come
 //! within a version.
 
 use crate::artifact::{ArgumentKind, Artifact, ResultKind};
 use crate::header::{CppNames, cpp_names};
-use crate::{object_file, program_shape_proto};
+use crate::{embed, object_file, program_shape_proto};
 use serde_json::{Map, Value, json};
 use support::{Error, Result};
 
@@ -54,6 +56,12 @@ pub fn metadata_object(artifact: &Artifact, options: &MetadataOptions) -> Result
     object_file::write(&artifact.provenance.target_triple, &record, &symbols)
 }
 
+/// The function's object with the record of its artifact in a section that linkers leave out, so that the object tells
+/// what it is wherever it goes.
+pub fn with_metadata(function_object: Vec<u8>, artifact: &Artifact) -> Result<Vec<u8>> {
+    embed::embed(function_object, &record(artifact)?)
+}
+
 /// The record, with its head and its padding.
 fn record(artifact: &Artifact) -> Result<Vec<u8>> {
     let json = json(artifact)?.to_string();
@@ -74,6 +82,8 @@ fn json(artifact: &Artifact) -> Result<Value> {
     let provenance = &artifact.provenance;
     let inputs: Map<String, Value> =
         provenance.input_hashes.iter().map(|(role, hash)| (role.clone(), json!(hash))).collect();
+    let functions: Vec<Value> =
+        provenance.functions.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
     Ok(json!({
         "tool_version": provenance.tool_version,
         "entry_point": artifact.entry_point,
@@ -82,6 +92,7 @@ fn json(artifact: &Artifact) -> Result<Value> {
             "triple": provenance.target_triple,
             "cpu": provenance.target_cpu,
             "features": provenance.target_features,
+            "versions": provenance.versions,
         },
         "signature": artifact.program_shape.to_string(),
         "arguments": arguments(artifact, &names),
@@ -91,11 +102,14 @@ fn json(artifact: &Artifact) -> Result<Value> {
             "persistent_temps": artifact.memory.persistent_temps,
             "scratch_per_worker": artifact.memory.scratch,
             "constants": artifact.memory.constants,
+            "stack": artifact.memory.stack,
+            "constants_file": artifact.constants_file.map(|layout| layout.to_string()),
         },
         "profile_counters": artifact.profile_counters,
         "config": provenance.config,
         "inputs": inputs,
         "kernels": provenance.kernels,
+        "functions": functions,
     }))
 }
 

@@ -6,6 +6,30 @@ use object::{
 };
 use support::{Error, Result};
 
+/// The section of the metadata in ELF and COFF.
+pub(crate) const SECTION: &[u8] = b".tfcompile";
+
+/// The segment and the section of the metadata in Mach-O.
+pub(crate) const SEGMENT: &[u8] = b"__LLVM";
+pub(crate) const MACH_O_SECTION: &[u8] = b"__tfcompile";
+
+/// The formats of object files that are written here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Elf,
+    Coff,
+    MachO,
+}
+
+/// The format of a triple's objects.
+pub(crate) fn format(triple: &str) -> Result<Format> {
+    Ok(match machine(triple)?.format {
+        BinaryFormat::MachO => Format::MachO,
+        BinaryFormat::Coff => Format::Coff,
+        _ => Format::Elf,
+    })
+}
+
 /// What decides the head of an object file.
 struct Machine {
     format: BinaryFormat,
@@ -30,8 +54,8 @@ pub(crate) fn write(triple: &str, record: &[u8], symbols: &[(String, Vec<u8>)]) 
         _ => {}
     }
     let (segment, name): (&[u8], &[u8]) = match machine.format {
-        BinaryFormat::MachO => (b"__LLVM", b"__tfcompile"),
-        _ => (b"", b".tfcompile"),
+        BinaryFormat::MachO => (SEGMENT, MACH_O_SECTION),
+        _ => (b"", SECTION),
     };
     let section = object.add_section(segment.to_vec(), name.to_vec(), SectionKind::Other);
     object.append_section_data(section, record, 8);

@@ -19,8 +19,13 @@ fn check(name: &str, artifact: &Artifact, options: HeaderOptions) {
     assert!(text == golden, "{name} differs from the golden file; look at the difference, then BLESS=1");
 }
 
-const ALL: HeaderOptions = HeaderOptions { gen_name_to_index: true, gen_program_shape: true };
-const NONE: HeaderOptions = HeaderOptions { gen_name_to_index: false, gen_program_shape: false };
+const NONE: HeaderOptions = HeaderOptions {
+    gen_name_to_index: false,
+    gen_program_shape: false,
+    standalone: false,
+    freestanding: false,
+};
+const ALL: HeaderOptions = HeaderOptions { gen_name_to_index: true, gen_program_shape: true, ..NONE };
 
 #[test]
 fn a_class_without_names() {

@@ -117,7 +117,8 @@ fn the_triple_decides_the_format() {
 
 #[test]
 fn equal_artifacts_give_equal_bytes() {
-    let options = aot::HeaderOptions { gen_name_to_index: true, gen_program_shape: true };
+    let options =
+        aot::HeaderOptions { gen_name_to_index: true, gen_program_shape: true, ..Default::default() };
     for make in [fixtures::add, fixtures::matmul_and_add, fixtures::train, fixtures::types] {
         assert_eq!(
             metadata_object(&make(), &WITH_SHAPE).unwrap(),

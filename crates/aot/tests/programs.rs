@@ -13,7 +13,7 @@ use std::process::Command;
 fn workplace(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).unwrap();
-    let all = HeaderOptions { gen_name_to_index: true, gen_program_shape: true };
+    let all = HeaderOptions { gen_name_to_index: true, gen_program_shape: true, ..Default::default() };
     for (file, artifact, options) in [
         ("add.h", fixtures::add(), HeaderOptions::default()),
         ("matmul_and_add.h", fixtures::matmul_and_add(), all),

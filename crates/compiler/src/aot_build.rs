@@ -56,6 +56,7 @@ pub fn build(
         arguments: arguments(&front),
         results: results(&front)?,
         memory: MemorySizes::default(),
+        constants_file: None,
         program_shape: front.module().entry_computation().program_shape(),
         profile_counters: Vec::new(),
         provenance: Provenance {
@@ -73,6 +74,7 @@ pub fn build(
     let header_options = HeaderOptions {
         gen_name_to_index: options.gen_name_to_index,
         gen_program_shape: options.gen_program_shape,
+        ..HeaderOptions::default()
     };
     aot::header(&artifact, &header_options)?;
     let snapshot = || hlo::proto::to_hlo_snapshot_bytes(front.module());

@@ -1,8 +1,8 @@
 // Element types for which C++17 has no type of its own.
 //
 // f16 and bf16 are uint16_t with the bits, f8e5m2 and f8e4m3fn are uint8_t with the bits; the functions below convert
-// them. Complex numbers are plain structs with the layout of std::complex, so `reinterpret_cast<std::complex<float>*>`
-// of a buffer is a valid view of it. Integers narrower than a byte take a byte each: int8_t and uint8_t.
+// them. Complex numbers are plain structs with the layout of std::complex (see complex.h). Integers narrower than a byte
+// take a byte each: int8_t and uint8_t.
 
 #ifndef TFCOMPILE_TYPES_H_
 #define TFCOMPILE_TYPES_H_
@@ -11,22 +11,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tfcompile/complex.h"
+
 namespace tfcompile {
 
-// c64: two floats.
-struct complex64 {
-  float real;
-  float imag;
-};
-
-// c128: two doubles.
-struct complex128 {
-  double real;
-  double imag;
-};
-
 static_assert(sizeof(bool) == 1, "a compiled graph keeps a pred in one byte");
-static_assert(sizeof(complex64) == 8 && sizeof(complex128) == 16, "complex numbers are interleaved");
 
 // The float with the value of a bfloat16. Exact.
 inline float BFloat16ToFloat(::std::uint16_t bits) {

@@ -20,6 +20,9 @@
 #include "tfcompile/program_shape.h"
 #include "tfcompile/types.h"
 
+// Which generated headers fit: they check it.
+#define TFCOMPILE_RUNTIME_VERSION 2
+
 namespace Eigen {
 struct ThreadPoolDevice;
 }
@@ -60,7 +63,8 @@ class XlaCompiledCpuFunction {
   // What a generated class knows about its computation. Constant; shared by all objects of the class.
   struct StaticData {
     Function function;
-    const unsigned char* constants;
+    const unsigned char* constants;            // Null: see constants_pointer; if that is null too, in a file.
+    const void* const* constants_pointer;      // Where the constants' address stands, if they are far from the code.
     const BufferInfo* args;                    // num_args entries: feeds, then variables.
     const BufferInfo* results;                 // num_results entries: fetches, then written variables.
     const ::std::int32_t* variable_results;    // For each variable its result, or -1 if it is read-only.
@@ -102,7 +106,8 @@ class XlaCompiledCpuFunction {
     frame_.version = TFCOMPILE_FRAME_VERSION;
     frame_.args = args_;
     frame_.results = results_;
-    frame_.constants = static_data.constants;
+    frame_.constants =
+        static_data.constants_pointer != nullptr ? *static_data.constants_pointer : static_data.constants;
     frame_.max_workers = 1;
     CountUnsetArgs();
   }
@@ -150,8 +155,7 @@ class XlaCompiledCpuFunction {
     frame_.error = nullptr;
     if (unset_args_ != 0 && !ArgsAreSet()) return false;
     if (static_data_->function(&frame_) == 0) return true;
-    if (frame_.error == nullptr) frame_.error = "the compiled function failed";
-    return false;
+    return Fail(frame_.error != nullptr ? frame_.error : "the compiled function failed");
   }
 
   // Why the last Run() failed; "" if it did not.
@@ -225,6 +229,15 @@ class XlaCompiledCpuFunction {
   const ::std::int64_t* profile_counters() const { return frame_.profile_counters; }
 
  protected:
+  // For classes whose constants are not in the object.
+  void set_constants(const void* constants) { frame_.constants = constants; }
+
+  // Ends a Run() that cannot be; the message is static.
+  bool Fail(const char* error) {
+    frame_.error = error;
+    return false;
+  }
+
   // Of the original's two ways to run a computation, one exists here.
   virtual bool is_thunk_mode() const { return false; }
 
@@ -314,8 +327,7 @@ class XlaCompiledCpuFunction {
   bool ArgsAreSet() {
     CountUnsetArgs();
     if (unset_args_ != 0) {
-      frame_.error = "an argument or variable has no buffer: in this AllocMode, set each of them before Run()";
-      return false;
+      return Fail("an argument or variable has no buffer: in this AllocMode, set each of them before Run()");
     }
     for (int i = 0; i < num_variables(); ++i) BindVariable(static_cast<::std::size_t>(i));
     return true;

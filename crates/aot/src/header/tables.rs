@@ -1,7 +1,7 @@
 //! The constant tables behind `StaticData()`: sizes, aliases, names, shapes.
 
 use super::text::{Text, quoted};
-use super::{BASE, HeaderOptions};
+use super::{BASE, Constants, HeaderOptions};
 use crate::Artifact;
 use crate::artifact::Argument;
 use crate::cpp_type::{alignment, enumerator};
@@ -14,9 +14,16 @@ pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderO
     let entry = &artifact.entry_point;
     let memory = &artifact.memory;
     let choose = |name: &'static str, present: bool| if present { name } else { "nullptr" };
-    let fields: [(&str, String); 17] = [
+    let none = || "nullptr".to_string();
+    let (near, far) = match Constants::of(artifact) {
+        Constants::Near => (format!("::{entry}_constants"), none()),
+        Constants::Far => (none(), format!("&::{entry}_constants_pointer")),
+        Constants::File => (none(), none()),
+    };
+    let fields: [(&str, String); 18] = [
         ("function", format!("&::{entry}")),
-        ("constants", format!("::{entry}_constants")),
+        ("constants", near),
+        ("constants_pointer", far),
         ("args", choose("kArgs", !artifact.arguments.is_empty()).to_string()),
         ("results", choose("kResults", !artifact.results.is_empty()).to_string()),
         ("variable_results", choose("kVariableResults", !artifact.variables().is_empty()).to_string()),

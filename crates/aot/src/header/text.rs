@@ -1,41 +1,41 @@
 //! A text that grows by lines, and names made safe for comments and string literals.
 
 /// C++ text in the making.
-pub(super) struct Text {
+pub(crate) struct Text {
     text: String,
     indentation: &'static str,
 }
 
 impl Text {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { text: String::new(), indentation: "" }
     }
 
     /// Appends a line.
-    pub(super) fn line(&mut self, line: &str) {
+    pub(crate) fn line(&mut self, line: &str) {
         self.text.push_str(self.indentation);
         self.text.push_str(line);
         self.text.push('\n');
     }
 
     /// Appends a comment of one line. The text must not come from a user, unless [`quoted`].
-    pub(super) fn comment(&mut self, comment: &str) {
+    pub(crate) fn comment(&mut self, comment: &str) {
         self.line(format!("// {comment}").trim_end());
     }
 
     /// Appends an empty line.
-    pub(super) fn blank(&mut self) {
+    pub(crate) fn blank(&mut self) {
         self.text.push('\n');
     }
 
     /// Appends lines that are indented as the members of a class.
-    pub(super) fn indented(&mut self, lines: impl FnOnce(&mut Self)) {
+    pub(crate) fn indented(&mut self, lines: impl FnOnce(&mut Self)) {
         self.indentation = "  ";
         lines(self);
         self.indentation = "";
     }
 
-    pub(super) fn into_string(self) -> String {
+    pub(crate) fn into_string(self) -> String {
         self.text
     }
 }

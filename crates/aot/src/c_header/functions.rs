@@ -1,0 +1,240 @@
+//! The functions, all of them `static inline`.
+
+use super::{Access, Buffer, Source};
+use crate::artifact::ResultKind;
+use crate::header::{ALIGNMENT, Constants, Text, literal};
+
+pub(super) fn functions(out: &mut Text, source: &Source<'_>) {
+    set_up(out, source);
+    source.arguments.iter().for_each(|buffer| argument(out, source, buffer));
+    source.results.iter().for_each(|buffer| result(out, source, buffer));
+    if source.artifact.constants_file.is_some() {
+        set_constants(out, source);
+    }
+    set_parallel_for(out, source);
+    run(out, source);
+    call(out, source);
+}
+
+/// The size, and the state made from memory.
+fn set_up(out: &mut Text, source: &Source<'_>) {
+    let (prefix, capitals, arena) = (source.prefix, &source.capitals, &source.arena);
+    out.comment("The bytes that a state needs.");
+    out.line(&format!(
+        "static inline size_t {prefix}_size(void) {{ return (size_t){capitals}_ARENA_BYTES; }}"
+    ));
+    out.blank();
+    for line in [
+        &format!(
+            "Makes a state in {capitals}_ARENA_BYTES bytes of memory, which must outlive it. Arguments and variables are"
+        ),
+        "zeros, in memory of the state. Null for null.",
+    ] {
+        out.comment(line);
+    }
+    out.line(&format!("static inline {prefix}_state* {prefix}_init(void* memory) {{"));
+    out.line("  unsigned char* start = (unsigned char*)memory;");
+    out.line("#if __STDC_HOSTED__");
+    out.line("  unsigned char* zeroed;");
+    out.line("#else");
+    out.line("  // Keeps compilers from calling memset, which a freestanding program may not have.");
+    out.line("  volatile unsigned char* zeroed;");
+    out.line("#endif");
+    out.line("  size_t i;");
+    out.line(&format!("  {prefix}_state* state;"));
+    out.line("  if (memory == NULL) return NULL;");
+    out.line(&format!(
+        "  start += ({ALIGNMENT}u - (size_t)((uintptr_t)memory % {ALIGNMENT}u)) % {ALIGNMENT}u;"
+    ));
+    out.line("  zeroed = start;");
+    out.line(&format!("  for (i = 0; i < (size_t){}; ++i) zeroed[i] = 0;", literal(arena.zeroed)));
+    out.line(&format!("  state = ({prefix}_state*)(void*)start;"));
+    out.line("  state->memory = memory;");
+    out.line("  state->frame.size = sizeof(struct tfcompile_frame);");
+    out.line("  state->frame.version = TFCOMPILE_FRAME_VERSION;");
+    out.line("  state->frame.args = state->args;");
+    out.line("  state->frame.results = state->results;");
+    let entry = &source.artifact.entry_point;
+    match Constants::of(source.artifact) {
+        Constants::Near => out.line(&format!("  state->frame.constants = {entry}_constants;")),
+        Constants::Far => out.line(&format!("  state->frame.constants = {entry}_constants_pointer;")),
+        Constants::File => {}
+    }
+    out.line("  state->frame.max_workers = 1;");
+    let at = |offset: u64| format!("start + (size_t){}", literal(offset));
+    out.line(&format!("  state->frame.temps = {};", at(arena.temps)));
+    if source.artifact.memory.scratch > 0 {
+        out.line(&format!("  state->frame.scratch = {};", at(arena.scratch)));
+    }
+    if !source.artifact.profile_counters.is_empty() {
+        out.line(&format!("  state->frame.profile_counters = (int64_t*)(void*)({});", at(arena.counters)));
+    }
+    for (index, &offset) in arena.arguments.iter().enumerate() {
+        out.line(&format!("  state->args[{index}] = {};", at(offset)));
+    }
+    for (index, result) in source.artifact.results.iter().enumerate() {
+        match result.kind {
+            ResultKind::Fetch => {
+                out.line(&format!("  state->results[{index}] = {};", at(arena.results[index])))
+            }
+            ResultKind::Variable { argument } => {
+                out.line(&format!("  state->results[{index}] = state->args[{argument}];"));
+            }
+        }
+    }
+    out.line("  return state;");
+    out.line("}");
+    out.blank();
+    out.comment(&format!("What {prefix}_init was given."));
+    out.line(&format!(
+        "static inline void* {prefix}_memory({prefix}_state* state) {{ return state->memory; }}"
+    ));
+    out.blank();
+    out.comment("For programs that include <stdlib.h>: a state in allocated memory, or null, and its end.");
+    out.line(&format!("#define {capitals}_CREATE() {prefix}_init(malloc({prefix}_size()))"));
+    out.line(&format!("#define {capitals}_DESTROY(state) free({prefix}_memory(state))"));
+    out.blank();
+}
+
+/// The buffer of an argument or variable, and its setter.
+fn argument(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
+    let (prefix, stem, index) = (source.prefix, &buffer.stem, buffer.index);
+    let pointer = buffer.pointer(false);
+    out.line(&format!(
+        "static inline {pointer} {prefix}_{stem}({prefix}_state* state) {{ return ({pointer})state->args[{index}]; }}"
+    ));
+    out.line(&format!(
+        "static inline void {prefix}_set_{stem}({prefix}_state* state, {} data) {{",
+        buffer.callers_pointer()
+    ));
+    let own = format!("(unsigned char*)(void*)state + (size_t){}", literal(source.arena.arguments[index]));
+    out.line(&format!("  state->args[{index}] = data != NULL ? (void*)data : (void*)({own});"));
+    if buffer.access == Access::Variable {
+        let is_its_result = |kind| kind == ResultKind::Variable { argument: index };
+        let result = source.artifact.results.iter().position(|result| is_its_result(result.kind));
+        let result = result.expect("a written variable has a result: the artifact is valid");
+        out.line(&format!("  state->results[{result}] = state->args[{index}];"));
+    }
+    out.line("}");
+    out.blank();
+}
+
+fn result(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
+    let (prefix, stem, index) = (source.prefix, &buffer.stem, buffer.index);
+    let pointer = buffer.pointer(true);
+    out.line(&format!(
+        "static inline {pointer} {prefix}_{stem}(const {prefix}_state* state) {{ return ({pointer})state->results[{index}]; }}"
+    ));
+    out.blank();
+}
+
+fn set_constants(out: &mut Text, source: &Source<'_>) {
+    let prefix = source.prefix;
+    for line in [
+        "Gives the state its constants: the bytes of the whole file, in memory that is aligned to 64 bytes and stays as it",
+        "is. Before the first run, and between runs to swap them. Null if all is well; else a message, and nothing changed.",
+    ] {
+        out.comment(line);
+    }
+    out.line(&format!(
+        "static inline const char* {prefix}_set_constants({prefix}_state* state, const void* file, size_t size) {{"
+    ));
+    out.line(&format!(
+        "  const char* const error = tfcompile_check_constants(file, size, {prefix}_layout_hash);"
+    ));
+    out.line("  if (error != NULL) return error;");
+    out.line("  if ((uintptr_t)file % 64u != 0) return \"the constants are not aligned to 64 bytes\";");
+    out.line("  state->frame.constants = (const unsigned char*)file + TFCOMPILE_CONSTANTS_HEADER_BYTES;");
+    out.line("  return NULL;");
+    out.line("}");
+    out.blank();
+}
+
+fn set_parallel_for(out: &mut Text, source: &Source<'_>) {
+    let (prefix, capitals, scratch) = (source.prefix, &source.capitals, source.artifact.memory.scratch);
+    for line in [
+        "Lets runs share their work out through a function (see tfcompile_parallel_for above); null: the calling thread.",
+        &format!(
+            "`scratch` is memory for max_workers times {capitals}_SCRATCH_BYTES, aligned to 64 bytes, or null if that is 0. Returns"
+        ),
+        "0, or non-zero if it is null or not aligned; nothing has changed then. Results don't depend on any of this.",
+    ] {
+        out.comment(line);
+    }
+    out.line(&format!("static inline int {prefix}_set_parallel_for({prefix}_state* state, tfcompile_parallel_for parallel_for,"));
+    out.line("                                       void* context, int64_t max_workers, void* scratch) {");
+    let own = format!("(unsigned char*)(void*)state + (size_t){}", literal(source.arena.scratch));
+    out.line("  const int serial = parallel_for == NULL || max_workers < 2;");
+    if scratch > 0 {
+        out.line("  if (!serial && (scratch == NULL || (uintptr_t)scratch % 64u != 0)) return 1;");
+        out.line(&format!("  state->frame.scratch = serial ? (void*)({own}) : scratch;"));
+    } else {
+        out.line("  (void)scratch;");
+    }
+    out.line("  state->frame.parallel_for = serial ? NULL : parallel_for;");
+    out.line("  state->frame.context = serial ? NULL : context;");
+    out.line("  state->frame.max_workers = serial ? 1 : max_workers;");
+    out.line("  return 0;");
+    out.line("}");
+    out.blank();
+}
+
+fn run(out: &mut Text, source: &Source<'_>) {
+    let (prefix, entry) = (source.prefix, &source.artifact.entry_point);
+    out.comment(&format!("Computes the results. 0 if all went well; else {prefix}_error says what did not."));
+    out.line(&format!("static inline int32_t {prefix}_run({prefix}_state* state) {{"));
+    out.line("  int32_t status;");
+    out.line("  state->frame.error = NULL;");
+    if source.artifact.constants_file.is_some() {
+        out.line("  if (state->frame.constants == NULL) {");
+        out.line(&format!(
+            "    state->frame.error = \"the constants are not loaded: call {prefix}_set_constants before {prefix}_run\";"
+        ));
+        out.line("    return 1;");
+        out.line("  }");
+    }
+    out.line(&format!("  status = {entry}(&state->frame);"));
+    out.line("  if (status != 0 && state->frame.error == NULL) state->frame.error = \"the compiled function failed\";");
+    out.line("  return status;");
+    out.line("}");
+    out.blank();
+    out.comment("Why the last run failed; \"\" if it did not.");
+    out.line(&format!("static inline const char* {prefix}_error(const {prefix}_state* state) {{"));
+    out.line("  return state->frame.error != NULL ? state->frame.error : \"\";");
+    out.line("}");
+    out.blank();
+    if !source.artifact.profile_counters.is_empty() {
+        out.comment("Summed over all runs of the state.");
+        out.line(&format!(
+            "static inline const int64_t* {prefix}_profile_counters(const {prefix}_state* state) {{"
+        ));
+        out.line("  return state->frame.profile_counters;");
+        out.line("}");
+        out.blank();
+    }
+}
+
+/// Arguments in, results out, in one call.
+fn call(out: &mut Text, source: &Source<'_>) {
+    let prefix = source.prefix;
+    let (has_args, has_results) = (!source.arguments.is_empty(), !source.results.is_empty());
+    if !has_results && !has_args {
+        return;
+    }
+    out.comment("Runs with these arguments and variables, and says where the results are.");
+    let parameters = match (has_args, has_results) {
+        (true, true) => format!("const {prefix}_args* args, {prefix}_results* results"),
+        (true, false) => format!("const {prefix}_args* args"),
+        _ => format!("{prefix}_results* results"),
+    };
+    out.line(&format!("static inline int32_t {prefix}_call({prefix}_state* state, {parameters}) {{"));
+    for buffer in &source.arguments {
+        out.line(&format!("  {prefix}_set_{0}(state, args->{0});", buffer.stem));
+    }
+    for buffer in &source.results {
+        out.line(&format!("  results->{0} = {prefix}_{0}(state);", buffer.stem));
+    }
+    out.line(&format!("  return {prefix}_run(state);"));
+    out.line("}");
+    out.blank();
+}

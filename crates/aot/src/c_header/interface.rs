@@ -1,0 +1,88 @@
+//! Macros for the numbers, structs for the pointers.
+
+use super::{Buffer, Source};
+use crate::cpp_type::c_remark;
+use crate::header::{Text, layout_table, literal};
+
+/// The macros: counts, sizes, shapes.
+pub(super) fn constants(out: &mut Text, source: &Source<'_>) {
+    let artifact = source.artifact;
+    let memory = &artifact.memory;
+    let counts: [(&str, u64, &str); 8] = [
+        ("NUM_ARGS", artifact.arguments.len() as u64, "Feeds and variables."),
+        ("NUM_RESULTS", artifact.results.len() as u64, "Fetches and written variables."),
+        ("NUM_VARIABLES", artifact.variables().len() as u64, ""),
+        ("NUM_PROFILE_COUNTERS", artifact.profile_counters.len() as u64, ""),
+        (
+            "ARENA_BYTES",
+            source.arena_bytes(),
+            "Memory of one state: arguments, results, temps, whatever its alignment.",
+        ),
+        ("TEMPS_BYTES", memory.temps, "Of these, what a run needs beside arguments and results."),
+        ("SCRATCH_BYTES", memory.scratch, "Memory of each worker, if there are several."),
+        ("CONSTANTS_BYTES", memory.constants, "Constants, in the object or in their file."),
+    ];
+    for (name, number, comment) in counts {
+        let line = format!("#define {}_{name} {}", source.capitals, literal(number));
+        out.line(&if comment.is_empty() { line } else { format!("{line}  // {comment}") });
+    }
+    out.blank();
+    out.comment("Each buffer: its index, rank, dimensions (an initialiser of an array), elements and bytes.");
+    source.arguments.iter().chain(&source.results).for_each(|buffer| shape(out, &source.capitals, buffer));
+    out.blank();
+    if artifact.constants_file.is_some() {
+        layout_table(out, artifact, &format!("static const unsigned char {}_layout_hash[]", source.prefix));
+        out.blank();
+    }
+}
+
+fn shape(out: &mut Text, capitals: &str, buffer: &Buffer<'_>) {
+    let (stem, shape) = (&buffer.stem, buffer.shape);
+    let mut define =
+        |name: &str, value: String| out.line(&format!("#define {capitals}_{stem}_{name} {value}"));
+    define("INDEX", literal(buffer.index as u64));
+    define("RANK", literal(shape.rank() as u64));
+    // C has no empty initialisers.
+    if shape.rank() > 0 {
+        let sizes: Vec<String> = shape.sizes().iter().map(|&size| literal(size as u64)).collect();
+        define("DIMS", format!("{{ {} }}", sizes.join(", ")));
+    }
+    define("COUNT", literal(shape.element_count() as u64));
+    define("BYTES", literal(shape.byte_size()));
+}
+
+/// The types: pointers to arguments, pointers to results, and the state.
+pub(super) fn types(out: &mut Text, source: &Source<'_>) {
+    let prefix = source.prefix;
+    let pointers = |out: &mut Text, name: &str, comment: &str, buffers: &[Buffer<'_>]| {
+        // C has no empty structs.
+        if buffers.is_empty() {
+            return;
+        }
+        out.comment(comment);
+        out.line(&format!("typedef struct {prefix}_{name} {{"));
+        for buffer in buffers {
+            let remark = c_remark(buffer.shape.element_type);
+            let remark = remark.map_or(String::new(), |remark| format!(" {remark}"));
+            let (pointer, stem, shape) = (buffer.callers_pointer(), &buffer.stem, buffer.shape);
+            out.line(&format!("  {pointer} {stem};  // {shape}{remark}"));
+        }
+        out.line(&format!("}} {prefix}_{name};"));
+        out.blank();
+    };
+    pointers(
+        out,
+        "args",
+        "Memory of the caller for arguments and variables. Null: memory of the state.",
+        &source.arguments,
+    );
+    pointers(out, "results", "Where the results are after a run.", &source.results);
+    out.comment("One computation with its memory. Only for the functions below.");
+    out.line(&format!("typedef struct {prefix}_state {{"));
+    out.line("  struct tfcompile_frame frame;");
+    out.line(&format!("  void* args[{}];", source.artifact.arguments.len().max(1)));
+    out.line(&format!("  void* results[{}];", source.artifact.results.len().max(1)));
+    out.line("  void* memory;");
+    out.line(&format!("}} {prefix}_state;"));
+    out.blank();
+}

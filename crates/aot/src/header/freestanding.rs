@@ -1,0 +1,300 @@
+//! A C++ class for programs without a library: no allocation, no exceptions, no standard library beyond the headers
+//! that every compiler brings along. All of its memory is in the object.
+//!
+//! An object of static storage needs no code before `main`: its constructor is constant, and pointers into its own
+//! memory are computed when they are used.
+
+use super::text::Text;
+use super::{Constants, CppNames, HeaderOptions, accessors, arena};
+use crate::Artifact;
+use crate::artifact::ResultKind;
+use crate::header::{Arena, literal, standalone};
+use std::collections::BTreeSet;
+use support::{Error, Result};
+
+/// The whole header.
+pub(super) fn header(artifact: &Artifact, options: &HeaderOptions, names: &CppNames) -> Result<String> {
+    if options.gen_name_to_index || options.gen_program_shape {
+        return Err(Error::invalid(
+            "a freestanding class has neither names to look up nor a program shape, which need the C++ library: \
+             leave --freestanding or --gen_name_to_index and --gen_program_shape away",
+        ));
+    }
+    let arena = Arena::new(artifact, 0)?;
+    let mut out = Text::new();
+    super::begin(&mut out, artifact);
+    let mut done = BTreeSet::new();
+    standalone::embed_one(&mut out, "tfcompile/frame.h", &mut done)?;
+    if artifact.constants_file.is_some() {
+        standalone::embed_one(&mut out, "tfcompile/constants_format.h", &mut done)?;
+    }
+    let mut shapes =
+        artifact.arguments.iter().map(|a| &a.shape).chain(artifact.fetches().iter().map(|r| &r.shape));
+    if shapes.any(|shape| shape.element_type.is_complex()) {
+        standalone::embed_one(&mut out, "tfcompile/complex.h", &mut done)?;
+    }
+    super::declarations(&mut out, artifact);
+    super::open_namespaces(&mut out, artifact);
+    comment(&mut out, artifact, names);
+    let class = artifact.cpp_class.class_name();
+    out.line(&format!("class {class} final {{"));
+    out.line(" public:");
+    out.indented(|out| {
+        super::counts(out, artifact, "kArgSizes[index]");
+        memory(out, artifact, &arena);
+        constructor(out, class);
+        run(out, artifact);
+        if artifact.constants_file.is_some() {
+            set_constants(out);
+        }
+        set_parallel_for(out, artifact);
+        tables(out, artifact);
+        accessors::arguments(out, artifact, names);
+        accessors::results(out, artifact, names);
+        accessors::variables(out, artifact, names);
+    });
+    out.line(" private:");
+    out.indented(|out| members(out, artifact, &arena));
+    out.line("};");
+    super::end(&mut out, artifact);
+    Ok(out.into_string())
+}
+
+fn comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
+    let class = artifact.cpp_class.class_name();
+    let parameters: Vec<String> =
+        artifact.arguments.iter().enumerate().map(|(i, a)| format!("arg{i}: {}", a.shape)).collect();
+    let results: Vec<String> = artifact.results.iter().map(|r| r.shape.to_string()).collect();
+    for line in [
+        &format!("{class} is a compiled TensorFlow graph, for programs without any library:"),
+        "",
+        &format!("  static {class} computation;"),
+        "  // ... write the arguments through computation.argN() or computation.argN_data()",
+        "  if (!computation.Run()) { /* computation.error_msg() says why */ }",
+        "  // ... read computation.resultN() or computation.resultN_data()",
+        "",
+        "An object holds all of its memory, kArenaBytes, and allocates none. Let it have static storage: there it costs",
+        "no code before main(), while elsewhere its constructor fills it with zeros. All buffers are row-major. Use one",
+        "object for each thread.",
+        "",
+        "The logical function signature is:",
+        &format!("  ({}) -> ({})", parameters.join(", "), results.join(", ")),
+        "",
+    ] {
+        out.comment(line);
+    }
+    super::memory_comment(out, artifact);
+    super::names_comment(out, artifact, names);
+}
+
+fn memory(out: &mut Text, artifact: &Artifact, arena: &Arena) {
+    out.comment("Memory in an object for arguments, results and temps; and what each further worker needs.");
+    for (name, bytes) in [("kArenaBytes", arena.size), ("kScratchBytes", artifact.memory.scratch)] {
+        out.line(&format!("static constexpr ::std::size_t {name} = {};", literal(bytes)));
+    }
+    out.blank();
+}
+
+fn constructor(out: &mut Text, class: &str) {
+    out.line(&format!("constexpr {class}() = default;"));
+    out.line(&format!("{class}(const {class}&) = delete;"));
+    out.line(&format!("{class}& operator=(const {class}&) = delete;"));
+    out.blank();
+}
+
+fn run(out: &mut Text, artifact: &Artifact) {
+    let entry = &artifact.entry_point;
+    out.comment("Computes the results. On false, error_msg() says what went wrong.");
+    out.line("bool Run() {");
+    let constants = match Constants::of(artifact) {
+        Constants::Near => format!("::{entry}_constants"),
+        Constants::Far => format!("::{entry}_constants_pointer"),
+        Constants::File => {
+            out.line("  if (constants_ == nullptr) {");
+            out.line("    error_ = \"the constants are not loaded: call SetConstants before Run\";");
+            out.line("    return false;");
+            out.line("  }");
+            "constants_".to_string()
+        }
+    };
+    let tables = [("args", artifact.arguments.len(), "arg"), ("results", artifact.results.len(), "result")];
+    for (table, count, accessor) in tables {
+        out.line(&format!("  void* {table}[{}];", count.max(1)));
+        if count == 0 {
+            out.line(&format!("  {table}[0] = nullptr;"));
+        }
+        for index in 0..count {
+            out.line(&format!("  {table}[{index}] = {accessor}_data({index});"));
+        }
+    }
+    out.line("  ::tfcompile_frame frame;");
+    let counters = if artifact.profile_counters.is_empty() { "nullptr" } else { "profile_counters()" };
+    for (field, value) in [
+        ("size", "sizeof(frame)"),
+        ("version", "TFCOMPILE_FRAME_VERSION"),
+        ("reserved", "0"),
+        ("args", "args"),
+        ("results", "results"),
+        ("temps", "arena_ + kTempsOffset"),
+        ("constants", &constants),
+        ("parallel_for", "parallel_for_"),
+        ("context", "context_"),
+        ("max_workers", "parallel_for_ == nullptr ? 1 : max_workers_"),
+        (
+            "scratch",
+            if artifact.memory.scratch == 0 {
+                "nullptr"
+            } else {
+                "parallel_for_ == nullptr ? arena_ + kScratchOffset : scratch_"
+            },
+        ),
+        ("profile_counters", counters),
+        ("error", "nullptr"),
+        ("dynamic_sizes", "nullptr"),
+    ] {
+        out.line(&format!("  frame.{field} = {value};"));
+    }
+    out.line(&format!("  const bool succeeded = ::{entry}(&frame) == 0;"));
+    out.line("  error_ = succeeded ? nullptr : frame.error != nullptr ? frame.error : \"the compiled function failed\";");
+    out.line("  return succeeded;");
+    out.line("}");
+    out.blank();
+    out.comment("Why the last Run() failed; \"\" if it did not.");
+    out.line("const char* error_msg() const { return error_ != nullptr ? error_ : \"\"; }");
+    out.blank();
+    if !artifact.profile_counters.is_empty() {
+        out.comment("Summed over all runs.");
+        out.line("::std::int64_t* profile_counters() {");
+        out.line("  return reinterpret_cast<::std::int64_t*>(arena_ + kCountersOffset);");
+        out.line("}");
+        out.blank();
+    }
+}
+
+fn set_constants(out: &mut Text) {
+    for line in [
+        "Gives the object its constants: the bytes of the whole file, in memory that is aligned to 64 bytes and stays",
+        "as it is. Before the first run, and between runs to swap them. On false nothing has changed, and error_msg()",
+        "says why.",
+    ] {
+        out.comment(line);
+    }
+    out.line("bool SetConstants(const void* file, ::std::size_t size) {");
+    out.line("  error_ = ::tfcompile_check_constants(file, size, kLayoutHash);");
+    out.line("  if (error_ == nullptr && reinterpret_cast<::std::uintptr_t>(file) % 64u != 0) {");
+    out.line("    error_ = \"the constants are not aligned to 64 bytes\";");
+    out.line("  }");
+    out.line("  if (error_ != nullptr) return false;");
+    out.line("  constants_ = static_cast<const unsigned char*>(file) + TFCOMPILE_CONSTANTS_HEADER_BYTES;");
+    out.line("  return true;");
+    out.line("}");
+    out.blank();
+}
+
+fn set_parallel_for(out: &mut Text, artifact: &Artifact) {
+    for line in [
+        "Lets runs share their work out through a function (see tfcompile_parallel_for); null: the calling thread.",
+        "`scratch` is memory for max_workers times kScratchBytes, aligned to 64 bytes, or null if that is 0. On false it",
+        "is missing or not aligned, and nothing has changed. Results don't depend on any of this.",
+    ] {
+        out.comment(line);
+    }
+    out.line("bool set_parallel_for(::tfcompile_parallel_for parallel_for, void* context, ::std::int64_t max_workers,");
+    out.line("                      void* scratch) {");
+    out.line("  if (max_workers < 2) parallel_for = nullptr;");
+    if artifact.memory.scratch > 0 {
+        out.line("  const bool usable = scratch != nullptr && reinterpret_cast<::std::uintptr_t>(scratch) % 64u == 0;");
+        out.line("  if (parallel_for != nullptr && !usable) return false;");
+        out.line("  scratch_ = scratch;");
+    } else {
+        out.line("  static_cast<void>(scratch);");
+    }
+    out.line("  parallel_for_ = parallel_for;");
+    out.line("  context_ = context;");
+    out.line("  max_workers_ = max_workers;");
+    out.line("  return true;");
+    out.line("}");
+    out.blank();
+}
+
+/// The buffers by index, which the accessors use.
+fn tables(out: &mut Text, artifact: &Artifact) {
+    out.comment("Arguments by index: feeds, then variables. A setter's null means memory of the object.");
+    if artifact.arguments.is_empty() {
+        out.line("void* arg_data(::std::size_t) { return nullptr; }");
+    } else {
+        out.line("void* arg_data(::std::size_t index) {");
+        out.line("  return args_[index] != nullptr ? args_[index] : arena_ + kArgOffsets[index];");
+        out.line("}");
+        out.line("const void* arg_data(::std::size_t index) const {");
+        out.line("  return args_[index] != nullptr ? args_[index] : arena_ + kArgOffsets[index];");
+        out.line("}");
+        out.line("void set_arg_data(::std::size_t index, const void* data) { args_[index] = const_cast<void*>(data); }");
+    }
+    out.blank();
+    out.comment("Results by index: fetches, then written variables.");
+    for constness in ["", "const "] {
+        let behind = if constness.is_empty() { "" } else { " const" };
+        if artifact.results.is_empty() {
+            out.line(&format!("{constness}void* result_data(::std::size_t){behind} {{ return nullptr; }}"));
+            continue;
+        }
+        out.line(&format!("{constness}void* result_data(::std::size_t index){behind} {{"));
+        let fetches = artifact.fetch_count();
+        if fetches < artifact.results.len() {
+            let guard = if fetches == 0 { String::new() } else { format!("if (index >= {fetches}u) ") };
+            out.line(&format!("  {guard}return arg_data(kVariables[index - {fetches}u]);"));
+        }
+        if fetches > 0 {
+            out.line("  return arena_ + kResultOffsets[index];");
+        }
+        out.line("}");
+    }
+    out.blank();
+}
+
+fn members(out: &mut Text, artifact: &Artifact, arena: &Arena) {
+    super::layout_table(out, artifact, "static constexpr unsigned char kLayoutHash[]");
+    for (name, offset, used) in [
+        ("kTempsOffset", arena.temps, true),
+        ("kScratchOffset", arena.scratch, artifact.memory.scratch > 0),
+        ("kCountersOffset", arena.counters, !artifact.profile_counters.is_empty()),
+    ] {
+        if used {
+            out.line(&format!("static constexpr ::std::size_t {name} = {};", literal(offset)));
+        }
+    }
+    let variables = artifact.results.iter().filter_map(|result| match result.kind {
+        ResultKind::Variable { argument } => Some(argument as u64),
+        ResultKind::Fetch => None,
+    });
+    let sizes = artifact.arguments.iter().map(|argument| argument.shape.byte_size());
+    for (name, entries) in [
+        ("kArgSizes", sizes.collect::<Vec<_>>()),
+        ("kArgOffsets", arena.arguments.clone()),
+        ("kResultOffsets", arena.results.clone()),
+        ("kVariables", variables.collect()),
+    ] {
+        let entries: Vec<String> = entries.into_iter().map(literal).collect();
+        if !entries.is_empty() {
+            out.line(&format!("static constexpr ::std::size_t {name}[] = {{{}}};", entries.join(", ")));
+        }
+    }
+    out.blank();
+    out.comment("All members start as zeros, so that an object of static storage takes no room in the program's file.");
+    out.line(&format!("alignas({}) unsigned char arena_[kArenaBytes] = {{}};", arena::ALIGNMENT));
+    if !artifact.arguments.is_empty() {
+        out.comment("Of the caller, or null.");
+        out.line("void* args_[kNumArgs] = {};");
+    }
+    if artifact.constants_file.is_some() {
+        out.line("const void* constants_ = nullptr;");
+    }
+    out.line("::tfcompile_parallel_for parallel_for_ = nullptr;");
+    out.line("void* context_ = nullptr;");
+    out.line("::std::int64_t max_workers_ = 0;");
+    if artifact.memory.scratch > 0 {
+        out.line("void* scratch_ = nullptr;");
+    }
+    out.line("const char* error_ = nullptr;");
+}

@@ -1,0 +1,150 @@
+//! Reading metadata back: from objects, archives, shared libraries and programs.
+//!
+//! The files may be anybody's: sizes are checked against the file, nothing is allocated on their word, and what the
+//! record says is data.
+
+use crate::metadata::{METADATA_MAGIC, METADATA_VERSION};
+use crate::object_file::{MACH_O_SECTION, SECTION, SEGMENT};
+use object::read::archive::ArchiveFile;
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
+use serde_json::Value;
+use support::{Error, Result};
+
+/// The most bytes of one record's JSON.
+const MAX_RECORD: usize = 64 << 20;
+
+/// The most records of one file, which may be a program of many models.
+const MAX_RECORDS: usize = 1000;
+
+/// One record, and where it was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The member's name, if the file is an archive.
+    pub member: Option<String>,
+    /// What the record says.
+    pub metadata: Value,
+}
+
+/// The records of a file, in their order. Records that stand in several members are given once.
+///
+/// Fails if the file is no object file, archive, library or program, if it holds no record, or if one is damaged.
+pub fn read_metadata(file: &[u8]) -> Result<Vec<Found>> {
+    let mut found: Vec<Found> = Vec::new();
+    let mut add = |member: Option<&str>, object: &[u8]| -> Result<()> {
+        for metadata in object_records(object)? {
+            if found.len() >= MAX_RECORDS {
+                return Err(Error::invalid(format!("the file holds more than {MAX_RECORDS} records")));
+            }
+            if found.iter().all(|f| f.metadata != metadata) {
+                found.push(Found { member: member.map(str::to_owned), metadata });
+            }
+        }
+        Ok(())
+    };
+    if file.starts_with(b"!<arch>\n") || file.starts_with(b"!<thin>\n") {
+        let wrong = |e| Error::invalid(format!("the archive is damaged: {e}"));
+        let archive = ArchiveFile::parse(file).map_err(wrong)?;
+        for member in archive.members() {
+            let member = member.map_err(wrong)?;
+            let name = String::from_utf8_lossy(member.name()).into_owned();
+            let object = member.data(file).map_err(wrong)?;
+            if object::FileKind::parse(object).is_ok() {
+                add(Some(&name), object).map_err(|e| e.context(format!("member '{name}'")))?;
+            }
+        }
+    } else {
+        add(None, file)?;
+    }
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(Error::invalid(
+            "the file holds no metadata of tfcompile: inspect the object, archive or library that it wrote",
+        )),
+    }
+}
+
+/// The records of an object file or a linked file.
+fn object_records(object: &[u8]) -> Result<Vec<Value>> {
+    let file = object::File::parse(object).map_err(|e| {
+        Error::invalid(format!(
+            "neither an object file, nor an archive, library, program or constants file of tfcompile: {e}"
+        ))
+    })?;
+    let mut records = Vec::new();
+    for section in file.sections() {
+        let is_ours = match (section.segment_name_bytes(), section.name_bytes()) {
+            (Ok(Some(segment)), Ok(name)) => segment == SEGMENT && name == MACH_O_SECTION,
+            (_, Ok(name)) => name == SECTION,
+            _ => false,
+        };
+        if is_ours {
+            let data = section.data().map_err(|e| Error::invalid(format!("the metadata is damaged: {e}")))?;
+            parse_records(data, &mut records)?;
+        }
+    }
+    Ok(records)
+}
+
+/// The records of a section, one behind another, with any padding that a linker puts between them.
+fn parse_records(mut data: &[u8], records: &mut Vec<Value>) -> Result<()> {
+    let damaged = |why: &str| Error::invalid(format!("the metadata is damaged: {why}"));
+    loop {
+        let zeros = data.iter().take_while(|&&byte| byte == 0).count();
+        data = &data[zeros..];
+        if data.is_empty() {
+            return Ok(());
+        }
+        let (head, rest) = data.split_first_chunk::<16>().ok_or_else(|| damaged("a record is cut off"))?;
+        if head[..8] != METADATA_MAGIC {
+            return Err(damaged("it does not begin as a record does"));
+        }
+        let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        if number(8) != METADATA_VERSION {
+            return Err(Error::invalid(format!(
+                "the metadata has version {}; this tool knows version {METADATA_VERSION}",
+                number(8)
+            )));
+        }
+        let length = number(12) as usize;
+        if length > MAX_RECORD || records.len() >= MAX_RECORDS {
+            return Err(damaged("it is too large"));
+        }
+        let json = rest.get(..length).ok_or_else(|| damaged("a record is cut off"))?;
+        let value: Value = serde_json::from_slice(json).map_err(|e| damaged(&format!("no JSON: {e}")))?;
+        if !value.is_object() {
+            return Err(damaged("a record is no JSON object"));
+        }
+        records.push(value);
+        data = &rest[length..];
+    }
+}
+
+/// Names and sizes of the functions in an object, in the order of their places; formats without sizes tell them by the
+/// next function's place.
+pub fn function_sizes(object: &[u8]) -> Result<Vec<(String, u64)>> {
+    let file = object::File::parse(object)
+        .map_err(|e| Error::internal(format!("the function's object cannot be read: {e}")))?;
+    let mut functions: Vec<(usize, u64, u64, String)> = Vec::new();
+    for symbol in file.symbols() {
+        if let (SymbolKind::Text, Some(section), Ok(name)) =
+            (symbol.kind(), symbol.section_index(), symbol.name())
+        {
+            functions.push((section.0, symbol.address(), symbol.size(), name.to_owned()));
+        }
+    }
+    functions.sort();
+    functions.dedup_by(|b, a| (a.0, a.1, &a.3) == (b.0, b.1, &b.3));
+    let ends: Vec<u64> = functions
+        .iter()
+        .enumerate()
+        .map(|(k, (section, ..))| {
+            let next = functions[k + 1..].iter().find(|next| next.0 == *section && next.1 > functions[k].1);
+            let end = file.section_by_index(object::SectionIndex(*section)).map(|s| s.address() + s.size());
+            next.map_or(end.unwrap_or(functions[k].1), |next| next.1)
+        })
+        .collect();
+    let sized = functions.into_iter().zip(ends).map(|((_, address, size, name), end)| {
+        (name, if size > 0 { size } else { end.saturating_sub(address) })
+    });
+    Ok(sized.collect())
+}

@@ -1,0 +1,80 @@
+//! Shared libraries: what the system's linker is told. Running it is the caller's part.
+
+use crate::object_file::{self, Format};
+use support::Result;
+
+/// A shared library of one program.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedLibrary<'a> {
+    /// The LLVM triple of its objects.
+    pub triple: &'a str,
+    /// The program's entry point; it and its constants are all that the library exports.
+    pub entry_point: &'a str,
+    /// The library's name, without `lib` and suffix.
+    pub name: &'a str,
+}
+
+impl SharedLibrary<'_> {
+    /// The file's name: `libname.so`, `libname.dylib`, `name.dll`.
+    ///
+    /// Fails for triples that metadata objects cannot be written for.
+    pub fn file_name(&self) -> Result<String> {
+        Ok(match object_file::format(self.triple)? {
+            Format::Elf => format!("lib{}.so", self.name),
+            Format::MachO => format!("lib{}.dylib", self.name),
+            Format::Coff => format!("{}.dll", self.name),
+        })
+    }
+
+    /// The contents of the file that names the exported symbols.
+    pub fn exports(&self) -> Result<String> {
+        let entry = self.entry_point;
+        let symbols = [entry.to_owned(), format!("{entry}_constants"), format!("{entry}_constants_pointer")];
+        Ok(match object_file::format(self.triple)? {
+            Format::Elf => format!("{{ global: {}; local: *; }};\n", symbols.join("; ")),
+            Format::MachO => symbols.iter().map(|symbol| format!("_{symbol}\n")).collect(),
+            Format::Coff => format!("EXPORTS\n  {entry}\n  {entry}_constants DATA\n"),
+        })
+    }
+
+    /// The arguments of a C compiler that links `objects` to `output`; `exports` is the file of [`Self::exports`].
+    pub fn link_arguments(&self, objects: &[&str], exports: &str, output: &str) -> Result<Vec<String>> {
+        let mut arguments: Vec<String> = Vec::new();
+        let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
+        match object_file::format(self.triple)? {
+            Format::Elf => {
+                let file_name = self.file_name()?;
+                add(&["-shared", "-nostartfiles", "-Wl,--build-id=none", "-Wl,-z,noexecstack"]);
+                add(&[&format!("-Wl,-soname,{file_name}"), &format!("-Wl,--version-script={exports}")]);
+            }
+            Format::MachO => {
+                let file_name = self.file_name()?;
+                add(&["-dynamiclib", &format!("-Wl,-exported_symbols_list,{exports}")]);
+                add(&["-install_name", &format!("@rpath/{file_name}")]);
+            }
+            Format::Coff => add(&["-shared", exports]),
+        }
+        add(&["-o", output]);
+        add(objects);
+        Ok(arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_exports_are_those_of_the_system() {
+        let library = |triple| SharedLibrary { triple, entry_point: "f", name: "m" };
+        let elf = library("x86_64-pc-linux-gnu");
+        assert_eq!(elf.file_name().unwrap(), "libm.so");
+        assert_eq!(elf.exports().unwrap(), "{ global: f; f_constants; f_constants_pointer; local: *; };\n");
+        let arguments = elf.link_arguments(&["a.o"], "exports", "out").unwrap();
+        assert!(arguments.contains(&"-Wl,--version-script=exports".to_owned()), "{arguments:?}");
+        assert_eq!(library("aarch64-apple-macos").file_name().unwrap(), "libm.dylib");
+        assert!(library("aarch64-apple-macos").exports().unwrap().starts_with("_f\n"));
+        assert_eq!(library("x86_64-pc-windows-msvc").file_name().unwrap(), "m.dll");
+        assert!(library("nonsense-pc-linux").file_name().is_err());
+    }
+}
