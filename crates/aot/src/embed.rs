@@ -11,7 +11,7 @@ use support::{Error, Result};
 ///
 /// Fails for what is no relocatable object of ELF, COFF or Mach-O (64-bit), which is a defect of the stages before.
 pub(crate) fn embed(object: Vec<u8>, record: &[u8]) -> Result<Vec<u8>> {
-    let format = object::File::parse(object.as_slice()).map(|file| object::Object::format(&file));
+    let format = object::File::parse(object.as_slice()).map(|file| file.format());
     let done = match format {
         Ok(BinaryFormat::Elf) => elf(object, record),
         Ok(BinaryFormat::Coff) => coff(object, record),
@@ -81,10 +81,10 @@ fn elf(mut object: Vec<u8>, record: &[u8]) -> Option<Vec<u8>> {
     let big_endian = *object.get(5)? == 2;
     let mut file = Fields { bytes: &mut object, big_endian };
     // Offsets of: the table's place, its count, the index of the names' section; then bytes of an address.
-    let (table_at, count_at, names_at, word) = if is_64 { (0x28, 0x3c, 0x3e, 8) } else { (0x20, 0x30, 0x32, 4) };
+    let (table_at, count_at, names_at, word) =
+        if is_64 { (0x28, 0x3c, 0x3e, 8) } else { (0x20, 0x30, 0x32, 4) };
     // Within an entry: flags, place, size, alignment; bytes of the entry.
-    let (flags, place, size, align, entry) =
-        if is_64 { (8, 24, 32, 48, 64) } else { (8, 16, 20, 32, 40) };
+    let (flags, place, size, align, entry) = if is_64 { (8, 24, 32, 48, 64) } else { (8, 16, 20, 32, 40) };
     let table = file.place(table_at, word)?;
     let count = file.place(count_at, 2)?;
     let names = file.place(names_at, 2)?;
@@ -174,7 +174,8 @@ fn mach_o(mut object: Vec<u8>, record: &[u8]) -> Option<Vec<u8>> {
     let count = file.place(segment + 64, 4)?;
     let entries = segment + SEGMENT_COMMAND;
     let new = entries.checked_add(count.checked_mul(ENTRY)?)?;
-    let address = (file.get(segment + 24, 8)?.checked_add(file.get(segment + 32, 8)?)?).checked_next_multiple_of(8)?;
+    let address =
+        (file.get(segment + 24, 8)?.checked_add(file.get(segment + 32, 8)?)?).checked_next_multiple_of(8)?;
     let contents_end = file.place(segment + 40, 8)?.checked_add(file.place(segment + 48, 8)?)?;
     let record_at = contents_end.checked_next_multiple_of(8)?;
     let added = (record_at - contents_end + record.len()).next_multiple_of(8);
