@@ -4,6 +4,7 @@ use crate::flags::Compile;
 use crate::outputs;
 use crate::report::Report;
 use crate::xla_flags::XlaFlags;
+use aot::HeaderOptions;
 use compiler::{AotOptions, BackOptions, Input};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -29,17 +30,17 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
             "Must specify --cpp_class: the class that the header defines, such as mynamespace::MyComputation",
         )
     })?;
-    let options = AotOptions {
-        cpp_class: class.to_owned(),
+    let back = BackOptions {
+        disabled_passes: xla.disabled_passes.clone(),
+        ..BackOptions::new(target(flags)?, &flags.entry_point)
+    };
+    let header = HeaderOptions {
         gen_name_to_index: flags.gen_name_to_index,
         gen_program_shape: flags.gen_program_shape,
-        session_module: flags.out_session_module.is_some(),
-        back: BackOptions {
-            target: target(flags)?,
-            entry_point: flags.entry_point.clone(),
-            disabled_passes: xla.disabled_passes.clone(),
-        },
+        ..HeaderOptions::default()
     };
+    let session_module = flags.out_session_module.is_some();
+    let options = AotOptions { header, session_module, ..AotOptions::new(class, back) };
     let mut report = Report::new(flags.verbose);
     let made = compiler::guarded(|| compiler::build(&graph, &config, &options, &mut report))?;
     let mut files: Vec<(&Path, &[u8])> = vec![

@@ -2,8 +2,8 @@
 
 use crate::{BackOptions, Compiled, Front, Input, Observer, compile_module, front};
 use aot::{
-    Argument, ArgumentKind, Artifact, HeaderOptions, MemorySizes, MetadataOptions, Provenance, ResultEntry,
-    ResultKind,
+    Argument, ArgumentKind, Artifact, CHeaderOptions, ConstantsMode, HeaderOptions, LayoutHash, MemorySizes,
+    MetadataOptions, Provenance, ResultEntry, ResultKind,
 };
 use import::ResultOrigin;
 use sha2::{Digest, Sha256};
@@ -15,25 +15,48 @@ use support::{Error, Result};
 pub struct AotOptions {
     /// `[[namespace::]...]Class`.
     pub cpp_class: String,
-    /// Names for `LookupArgIndex` and its kind.
-    pub gen_name_to_index: bool,
-    /// The shape for `ProgramShape()`.
-    pub gen_program_shape: bool,
+    /// What the C++ header offers.
+    pub header: HeaderOptions,
+    /// What the C header is like, if there is to be one.
+    pub c_header: Option<CHeaderOptions>,
+    /// Where the constants are.
+    pub constants: ConstantsMode,
+    /// Whether the function's object tells about itself too.
+    pub describe_object: bool,
     /// Whether to serialise the unoptimised HLO.
     pub session_module: bool,
-    /// Target, entry point, passes.
+    /// Target, entry point, passes. Where the constants are is decided above.
     pub back: BackOptions,
+}
+
+impl AotOptions {
+    /// Object, C++ header and metadata, and nothing else.
+    pub fn new(cpp_class: impl Into<String>, back: BackOptions) -> Self {
+        Self {
+            cpp_class: cpp_class.into(),
+            header: HeaderOptions::default(),
+            c_header: None,
+            constants: ConstantsMode::Embed,
+            describe_object: false,
+            session_module: false,
+            back,
+        }
+    }
 }
 
 /// The files of an ahead-of-time build.
 #[derive(Debug)]
 pub struct Outputs {
-    /// Code and constants.
+    /// Code, and the constants unless they are in a file.
     pub function_object: Vec<u8>,
-    /// The header's text.
+    /// The text of the C++ header.
     pub header: String,
+    /// The text of the C header, if asked for.
+    pub c_header: Option<String>,
     /// Names, shapes, config, hashes.
     pub metadata_object: Vec<u8>,
+    /// The constants file in pieces, if the constants are in a file.
+    pub constants_file: Option<Vec<Vec<u8>>>,
     /// A serialised `xla.HloSnapshot` of the unoptimised HLO, if asked for.
     pub session_module: Option<Vec<u8>>,
 }
@@ -50,49 +73,89 @@ pub fn build(
     let hash = |input: &Input| Sha256::digest(&input.bytes).iter().map(|b| format!("{b:02x}")).collect();
     let input_hashes = vec![("config".to_owned(), hash(config)), ("graph".to_owned(), hash(graph))];
     let front = front::import(graph, config, observer)?;
+    let target = &options.back.target;
     let mut artifact = Artifact {
-        entry_point: options.back.entry_point.clone(),
+        provenance: Provenance {
+            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+            target_triple: target.triple.as_str().to_owned(),
+            target_cpu: target.cpu.clone(),
+            target_features: target.features.clone(),
+            config: config_text(config)?,
+            input_hashes,
+            ..Provenance::default()
+        },
+        ..artifact(&front, cpp_class, &options.back.entry_point)?
+    };
+    if options.constants == ConstantsMode::File {
+        // The headers differ by whether there is a file; which one follows when the code is made.
+        artifact.constants_file = Some(LayoutHash([0; 32]));
+    }
+    headers(&artifact, options)?;
+    let snapshot = || hlo::proto::to_hlo_snapshot_bytes(front.module());
+    let session_module = options.session_module.then(snapshot).transpose()?;
+    let back =
+        BackOptions { embed_constants: options.constants == ConstantsMode::Embed, ..options.back.clone() };
+    let Compiled { assignment, kernels, code, .. } = compile_module(front.import.module, &back, observer)?;
+    artifact.memory = MemorySizes {
+        temps: assignment.temps_size,
+        persistent_temps: assignment.persistent_size,
+        constants: assignment.constants_size,
+        ..MemorySizes::default()
+    };
+    artifact.provenance.kernels = kernels;
+    artifact.provenance.functions = aot::function_sizes(&code.object)?;
+    let mut constants_file = None;
+    if options.constants == ConstantsMode::File {
+        let (size, chunks) = (assignment.constants_size, &assignment.constants);
+        let layout = LayoutHash::new(&code.object, size, chunks);
+        artifact.constants_file = Some(layout);
+        let parts = aot::constants_file_parts(&layout, size, chunks)?;
+        constants_file = Some(parts.into_iter().map(|part| part.into_owned()).collect());
+    }
+    let (header, c_header) = headers(&artifact, options)?;
+    let metadata = MetadataOptions { gen_program_shape: options.header.gen_program_shape };
+    let metadata_object = aot::metadata_object(&artifact, &metadata)?;
+    let function_object = match options.describe_object {
+        true => aot::with_metadata(code.object, &artifact)?,
+        false => code.object,
+    };
+    observer.ended("aot", &|| format!("{} bytes of header", header.len()));
+    Ok(Outputs { function_object, header, c_header, metadata_object, constants_file, session_module })
+}
+
+/// The config as text, whatever form the file has.
+fn config_text(config: &Input) -> Result<String> {
+    match std::str::from_utf8(&config.bytes) {
+        Ok(text) if !text.contains('\0') => Ok(text.to_owned()),
+        _ => {
+            let parsed = tf::source::parse_config(config.bytes.clone(), &config.name)?;
+            Ok(tf::source::config_to_text(&parsed))
+        }
+    }
+}
+
+/// The C++ header, and the C header if asked for.
+fn headers(artifact: &Artifact, options: &AotOptions) -> Result<(String, Option<String>)> {
+    let c_header = options.c_header.as_ref().map(|c| aot::c_header(artifact, c)).transpose()?;
+    Ok((aot::header(artifact, &options.header)?, c_header))
+}
+
+/// What is known of an artifact when its graph is imported: names and shapes.
+pub(crate) fn artifact(front: &Front, cpp_class: aot::CppClass, entry_point: &str) -> Result<Artifact> {
+    let mut artifact = Artifact {
+        entry_point: entry_point.to_owned(),
         cpp_class,
-        arguments: arguments(&front),
-        results: results(&front)?,
+        arguments: arguments(front),
+        results: results(front)?,
         memory: MemorySizes::default(),
         constants_file: None,
         program_shape: front.module().entry_computation().program_shape(),
         profile_counters: Vec::new(),
-        provenance: Provenance {
-            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-            target_triple: options.back.target.triple.as_str().to_owned(),
-            target_cpu: options.back.target.cpu.clone(),
-            target_features: options.back.target.features.clone(),
-            config: String::from_utf8_lossy(&config.bytes).into_owned(),
-            input_hashes,
-            kernels: Vec::new(),
-        },
+        provenance: Provenance::default(),
     };
     artifact.program_shape.parameter_names.clone_from(&front.import.parameter_names);
     artifact.validate()?;
-    let header_options = HeaderOptions {
-        gen_name_to_index: options.gen_name_to_index,
-        gen_program_shape: options.gen_program_shape,
-        ..HeaderOptions::default()
-    };
-    aot::header(&artifact, &header_options)?;
-    let snapshot = || hlo::proto::to_hlo_snapshot_bytes(front.module());
-    let session_module = options.session_module.then(snapshot).transpose()?;
-    let Compiled { assignment, kernels, code, .. } =
-        compile_module(front.import.module, &options.back, observer)?;
-    artifact.memory = MemorySizes {
-        temps: assignment.temps_size,
-        persistent_temps: assignment.persistent_size,
-        scratch: 0,
-        constants: assignment.constants_size,
-    };
-    artifact.provenance.kernels = kernels;
-    let header = aot::header(&artifact, &header_options)?;
-    let metadata = MetadataOptions { gen_program_shape: options.gen_program_shape };
-    let metadata_object = aot::metadata_object(&artifact, &metadata)?;
-    observer.ended("aot", &|| format!("{} bytes of header", header.len()));
-    Ok(Outputs { function_object: code.object, header, metadata_object, session_module })
+    Ok(artifact)
 }
 
 fn named(name: &str) -> Option<String> {

@@ -16,6 +16,15 @@ pub struct BackOptions {
     pub entry_point: String,
     /// Passes that do not run, by name (`--xla_disable_hlo_passes`).
     pub disabled_passes: Vec<String>,
+    /// Whether the constants go into the object; without, whoever calls the code gives it a block of them.
+    pub embed_constants: bool,
+}
+
+impl BackOptions {
+    /// All passes, everything in the object.
+    pub fn new(target: Target, entry_point: impl Into<String>) -> Self {
+        Self { target, entry_point: entry_point.into(), disabled_passes: Vec::new(), embed_constants: true }
+    }
 }
 
 /// A compiled module.
@@ -42,6 +51,15 @@ pub fn compile_module(
             if record.changed { module.to_text() } else { String::new() }
         });
     })?;
+    compile_optimized(module, options, observer)
+}
+
+/// As [`compile_module`], for a module that the passes have been through.
+pub fn compile_optimized(
+    module: Module,
+    options: &BackOptions,
+    observer: &mut dyn Observer,
+) -> Result<Compiled> {
     let plan = plan::plan(&module, &options.target)?;
     observer.ended("plan", &|| plan.to_text(&module));
     let schedule = buffers::schedule(&module, &plan);
@@ -53,8 +71,13 @@ pub fn compile_module(
     codegen::dedup(&mut program);
     observer.ended("kernel", &|| program.to_string());
     let kernels = program.functions.values().map(|f| f.name.clone()).collect();
-    let chunks = assignment.constants.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
-    let constants = Constants { size: assignment.constants_size, chunks };
+    let constants = match options.embed_constants {
+        true => Constants {
+            size: assignment.constants_size,
+            chunks: assignment.constants.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect(),
+        },
+        false => Constants::default(),
+    };
     let code =
         codegen::compile(&program, &options.target, &CodegenOptions::new(&options.entry_point), &constants)?;
     observer.ended("codegen", &|| format!("{} bytes of object code", code.object.len()));

@@ -1,7 +1,7 @@
 //! Code that runs in this process.
 
 use crate::{BackOptions, Compiled, Input, NoObserver, compile_module, front, guarded};
-use jit::{AlignedBytes, BufferSpec, Interface, ResultSpec};
+use jit::{AlignedBytes, BufferSpec, Instance, Interface, ResultSpec};
 use shape::{ArrayShape, Literal};
 use support::{Error, Result};
 use target::Target;
@@ -20,13 +20,21 @@ pub fn compile_in_process(graph: &Input, config: &Input, cpu: &str) -> Result<Ex
     guarded(|| {
         let front = front::import(graph, config, &mut NoObserver)?;
         let target = host(cpu)?;
-        let options = BackOptions { target, entry_point: "entry".to_owned(), disabled_passes: Vec::new() };
+        let options = in_process_options(target);
         Executable::load(&compile_module(front.import.module, &options, &mut NoObserver)?)
     })
 }
 
-/// The target of this machine's architecture.
-fn host(cpu: &str) -> Result<Target> {
+/// Options for code that [`Executable::load`] takes.
+pub fn in_process_options(target: Target) -> BackOptions {
+    BackOptions::new(target, ENTRY_POINT)
+}
+
+/// The entry's symbol in code that runs in this process.
+const ENTRY_POINT: &str = "entry";
+
+/// The target of this machine's architecture; `cpu` is LLVM's name, empty for the baseline, `native` for this machine's.
+pub fn host(cpu: &str) -> Result<Target> {
     let triple = codegen::host_triple();
     if cpu == "native" {
         let (cpu, features) = codegen::host_target();
@@ -62,12 +70,24 @@ impl Executable {
             temps_bytes: compiled.assignment.temps_size as usize,
             ..Interface::default()
         };
-        let code = jit::Executable::load(&compiled.code.object, "entry", interface, None)?;
+        let code = jit::Executable::load(&compiled.code.object, ENTRY_POINT, interface, None)?;
         Ok(Self { code, arguments, results })
+    }
+
+    /// The arguments' shapes: feeds, then variables.
+    pub fn arguments(&self) -> &[ArrayShape] {
+        &self.arguments
     }
 
     /// Runs the program once on fresh state: feeds then variables in, fetches then written variables out.
     pub fn run(&self, arguments: &[Literal]) -> Result<Vec<Literal>> {
+        let mut session = self.session(arguments)?;
+        session.run()?;
+        session.results()
+    }
+
+    /// Memory for runs one after another, on arguments to begin with.
+    pub fn session(&self, arguments: &[Literal]) -> Result<Session<'_>> {
         if arguments.len() != self.arguments.len() {
             return Err(Error::invalid(format!(
                 "{} arguments for a program that takes {}",
@@ -82,17 +102,40 @@ impl Executable {
             }
             buffers.push(AlignedBytes::from_bytes(argument.bytes())?);
         }
-        let mut instance = self.code.instance()?;
-        let mut views: Vec<&mut [u8]> = buffers.iter_mut().map(|b| &mut b[..]).collect();
-        instance.run(&mut views)?;
+        Ok(Session { executable: self, instance: self.code.instance()?, arguments: buffers })
+    }
+}
+
+/// A program's memory from run to run: variables and random states keep what a run left.
+#[derive(Debug)]
+pub struct Session<'e> {
+    executable: &'e Executable,
+    instance: Instance<'e>,
+    arguments: Vec<AlignedBytes>,
+}
+
+impl Session<'_> {
+    /// Shares the work of later runs among so many threads, the caller's included. The results stay the same.
+    pub fn set_threads(&mut self, count: usize) -> Result<()> {
+        self.instance.set_threads(count)
+    }
+
+    /// Runs the program once more.
+    pub fn run(&mut self) -> Result<()> {
+        let mut views: Vec<&mut [u8]> = self.arguments.iter_mut().map(|b| &mut b[..]).collect();
+        self.instance.run(&mut views)
+    }
+
+    /// The last run's results: fetches, then written variables.
+    pub fn results(&self) -> Result<Vec<Literal>> {
         let literal = |(k, (shape, alias)): (usize, &(ArrayShape, Option<usize>))| {
             let bytes = match alias {
-                Some(argument) => buffers[*argument].to_vec(),
-                None => instance.result(k).to_vec(),
+                Some(argument) => self.arguments[*argument].to_vec(),
+                None => self.instance.result(k).to_vec(),
             };
             Literal::from_bytes(shape.clone(), bytes.into())
                 .ok_or_else(|| Error::internal(format!("result {k} has not the bytes of {shape}")))
         };
-        self.results.iter().enumerate().map(literal).collect()
+        self.executable.results.iter().enumerate().map(literal).collect()
     }
 }

@@ -10,9 +10,9 @@ mod in_process;
 mod pipeline;
 
 pub use aot_build::{AotOptions, Outputs, build};
-pub use back::{BackOptions, Compiled, compile_module};
+pub use back::{BackOptions, Compiled, compile_module, compile_optimized};
 pub use front::{Front, Input, check_config, import};
-pub use in_process::{Executable, compile_in_process};
+pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
 pub use pipeline::pipeline;
 
 use support::{Error, Result};
