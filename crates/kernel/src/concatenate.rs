@@ -1,7 +1,8 @@
 //! Concatenation: each operand's rows copied to their place.
 
 use crate::context::KernelContext;
-use crate::ir::FunctionBuilder;
+use crate::index::Index;
+use crate::ir::{FunctionBuilder, Predicate, ValueId};
 use hlo::Op;
 use std::ops::Range;
 use support::{Error, Result};
@@ -19,25 +20,99 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, part: &R
     let row_bytes = |sizes: &[i64]| sizes[*dimension..].iter().product::<i64>() * size;
     let stride = row_bytes(&sizes);
     let inner_bytes = sizes[*dimension + 1..].iter().product::<i64>() * size;
+    let mut copies = Vec::new();
     let mut offset = 0;
     for (position, &operand) in cx.fusion.body[cx.fusion.root].operands().iter().enumerate() {
-        if !part.contains(&position) {
-            offset += cx.shape(operand)?.size(*dimension) * inner_bytes;
-            continue;
-        }
-        let memory = cx.operand(position)?.clone();
-        let bytes = row_bytes(&memory.shape.sizes());
-        if bytes > 0 {
-            cx.for_range(b, 0, rows, 1, |cx, b, row| {
-                let (to, from) = (row.times(stride).plus_constant(offset), row.times(bytes));
-                let (to, from) = (cx.scalar_value(b, &to)?, cx.scalar_value(b, &from)?);
-                let (to, from) = (b.offset(result.pointer, to, 1), b.offset(memory.pointer, from, 1));
-                let bytes = b.index(bytes);
-                b.copy_bytes(to, from, bytes);
-                Ok(())
-            })?;
+        let bytes = cx.shape(operand)?.size(*dimension) * inner_bytes;
+        if part.contains(&position) && bytes > 0 {
+            copies.push(Copy {
+                from: cx.operand(position)?.pointer,
+                to: result.pointer,
+                offset,
+                bytes,
+                stride,
+            });
         }
         offset += bytes;
     }
-    Ok(())
+    if copies.is_empty() || rows == 0 {
+        return Ok(());
+    }
+    let tasks = cx.plan.tasks;
+    cx.for_tasks(b, |cx, b, task| {
+        if rows >= tasks {
+            let span = cx.spans(b, &task, &[rows], &[tasks])?[0];
+            return copies
+                .iter()
+                .try_for_each(|copy| cx.for_span(b, span, 1, |cx, b, row| copy.whole(b, cx, &row)));
+        }
+        for (number, copy) in copies.iter().enumerate() {
+            copy.part(b, cx, &task, number as i64, rows)?;
+        }
+        Ok(())
+    })
+}
+
+/// Where few rows are long, less than this is left to one task.
+const MIN_PART_BYTES: i64 = 32 << 10;
+
+/// An operand and its place in the result's rows.
+struct Copy {
+    from: ValueId,
+    to: ValueId,
+    /// Bytes from the start of the result's row.
+    offset: i64,
+    /// Bytes of the operand's row.
+    bytes: i64,
+    /// Bytes of the result's row.
+    stride: i64,
+}
+
+impl Copy {
+    /// The addresses in the result and in the operand of a row's first byte.
+    fn row(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        row: &Index,
+    ) -> Result<(ValueId, ValueId)> {
+        let (to, from) = (row.times(self.stride).plus_constant(self.offset), row.times(self.bytes));
+        let (to, from) = (cx.scalar_value(b, &to)?, cx.scalar_value(b, &from)?);
+        Ok((b.offset(self.to, to, 1), b.offset(self.from, from, 1)))
+    }
+
+    fn whole(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, row: &Index) -> Result<()> {
+        let (to, from) = self.row(b, cx, row)?;
+        let bytes = b.index(self.bytes);
+        b.copy_bytes(to, from, bytes);
+        Ok(())
+    }
+
+    /// A task's part of each row; all of it for one of the tasks if it is short.
+    fn part(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        task: &Index,
+        number: i64,
+        rows: i64,
+    ) -> Result<()> {
+        let tasks = cx.plan.tasks;
+        let task = cx.scalar_value(b, task)?;
+        if self.bytes <= MIN_PART_BYTES {
+            let owner = b.index(number % tasks);
+            let is_mine = b.compare(Predicate::Equal, task, owner);
+            return cx.if_then(b, is_mine, |cx, b| {
+                cx.for_range(b, 0, rows, 1, |cx, b, row| self.whole(b, cx, &row))
+            });
+        }
+        let chunk = ((self.bytes / tasks).max(MIN_PART_BYTES / 2) / 64 + 1) * 64;
+        let (begin, bytes) = cx.bytes_of_part(b, task, chunk, self.bytes);
+        cx.for_range(b, 0, rows, 1, |cx, b, row| {
+            let (to, from) = self.row(b, cx, &row)?;
+            let (to, from) = (b.offset(to, begin, 1), b.offset(from, begin, 1));
+            b.copy_bytes(to, from, bytes);
+            Ok(())
+        })
+    }
 }

@@ -30,6 +30,7 @@ mod reduce;
 mod reindex;
 mod scatter;
 mod sort;
+mod tasks;
 mod transpose;
 mod update;
 

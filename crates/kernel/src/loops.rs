@@ -3,6 +3,7 @@
 use crate::context::{KernelContext, Square};
 use crate::index::{Index, Position};
 use crate::ir::FunctionBuilder;
+use crate::tasks::Span;
 use plan::{Loop, LoopPlan};
 use support::Result;
 
@@ -17,21 +18,23 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &L
     if shape.element_count() == 0 {
         return Ok(());
     }
-    let mut loops = plan.loops.clone();
-    if let Some(number) = plan.transposed {
-        // The two loops that make the squares come last.
-        let across = loops.remove(number);
-        loops.insert(loops.len().saturating_sub(1), across);
-    }
-    let mut indices = vec![Index::default(); shape.rank()];
-    nest(b, cx, plan, &loops, &mut indices)
+    let (order, steps) = (plan.order(), plan.steps());
+    let steps: Vec<i64> = order.iter().map(|&number| steps[number]).collect();
+    let cuts: Vec<i64> = order.iter().map(|&number| plan.cuts[number]).collect();
+    cx.for_tasks(b, |cx, b, task| {
+        let spans = cx.spans(b, &task, &steps, &cuts)?;
+        let loops: Vec<(Loop, Span)> =
+            order.iter().zip(spans).map(|(&number, span)| (plan.loops[number], span)).collect();
+        let mut indices = vec![Index::default(); shape.rank()];
+        nest(b, cx, plan, &loops, &mut indices)
+    })
 }
 
 fn nest(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
-    loops: &[Loop],
+    loops: &[(Loop, Span)],
     indices: &mut [Index],
 ) -> Result<()> {
     match loops {
@@ -40,7 +43,7 @@ fn nest(
         [across, innermost] if plan.transposed.is_some() => {
             squares(b, cx, plan, (*across, *innermost), indices)
         }
-        [outer, inner @ ..] => cx.for_range(b, 0, outer.extent, 1, |cx, b, index| {
+        [(outer, span), inner @ ..] => cx.for_span(b, *span, 1, |cx, b, index| {
             indices[outer.dimension] = index;
             nest(b, cx, plan, inner, indices)
         }),
@@ -52,12 +55,12 @@ fn squares(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
-    (across, innermost): (Loop, Loop),
+    ((across, span), innermost): ((Loop, Span), (Loop, Span)),
     indices: &mut [Index],
 ) -> Result<()> {
     let rows = i64::from(plan.lanes);
     let full = across.extent / rows * rows;
-    cx.for_each_block(b, full, rows, |cx, b, first| {
+    cx.for_each_block(b, span, rows, |cx, b, first| {
         vectors(b, cx, plan, innermost, indices, &mut |b, cx, indices| {
             for row in 0..rows {
                 indices[across.dimension] = Index::scalar(first).plus_constant(row);
@@ -69,9 +72,14 @@ fn squares(
             Ok(())
         })
     })?;
-    cx.for_range(b, full, across.extent, 1, |cx, b, index| {
-        indices[across.dimension] = index;
-        vectors(b, cx, plan, innermost, indices, &mut element)
+    if full == across.extent {
+        return Ok(());
+    }
+    cx.if_last(b, span, |cx, b| {
+        cx.for_range(b, full, across.extent, 1, |cx, b, index| {
+            indices[across.dimension] = index;
+            vectors(b, cx, plan, innermost, indices, &mut element)
+        })
     })
 }
 
@@ -84,7 +92,7 @@ fn vectors(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
-    innermost: Loop,
+    (innermost, span): (Loop, Span),
     indices: &mut [Index],
     body: &mut Body<'_>,
 ) -> Result<()> {
@@ -97,7 +105,8 @@ fn vectors(
         cx.lanes = 1;
         result
     };
-    let is_short = plan.transposed.is_none()
+    let is_short = matches!(span, Span::All(_))
+        && plan.transposed.is_none()
         && full / lanes <= UNROLL_VECTORS
         && cx.fusion.instructions().len() <= UNROLL_INSTRUCTIONS;
     if is_short {
@@ -105,17 +114,19 @@ fn vectors(
             vector(cx, b, Index::constant(begin))?;
         }
     } else {
-        cx.for_range(b, 0, full, lanes, &mut vector)?;
+        cx.for_span(b, span, lanes, &mut vector)?;
     }
     if full == innermost.extent {
         return Ok(());
     }
     if full > 0 && !cx.is_in_place {
-        return vector(cx, b, Index::constant(innermost.extent - lanes));
+        return cx.if_last(b, span, |cx, b| vector(cx, b, Index::constant(innermost.extent - lanes)));
     }
-    cx.for_range(b, full, innermost.extent, 1, |cx, b, index| {
-        indices[innermost.dimension] = index;
-        body(b, cx, indices)
+    cx.if_last(b, span, |cx, b| {
+        cx.for_range(b, full, innermost.extent, 1, |cx, b, index| {
+            indices[innermost.dimension] = index;
+            body(b, cx, indices)
+        })
     })
 }
 

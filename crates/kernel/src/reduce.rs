@@ -1,7 +1,7 @@
 //! Reductions: the loops over what is kept, and inside of them those over what is reduced.
 
 mod column;
-mod operation;
+pub(crate) mod operation;
 mod row;
 mod scalar;
 
@@ -9,6 +9,7 @@ use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::ir::{FunctionBuilder, ValueId};
+use crate::tasks::Span;
 use hlo::{ComputationId, InstructionId, Op};
 use plan::{Loop, ReduceKind, ReducePlan};
 use support::{Error, Result};
@@ -21,8 +22,8 @@ struct Reduction<'a> {
     initial: &'a [InstructionId],
     /// What combines two elements of each.
     to_apply: ComputationId,
-    /// Loops over kept dimensions, the outermost first.
-    kept: Vec<Loop>,
+    /// Loops over kept dimensions, the outermost first, and the task's part of them.
+    kept: Vec<(Loop, Span)>,
     /// Loops over reduced dimensions, the outermost first.
     reduced: Vec<Loop>,
     /// The dimensions of the arrays.
@@ -43,17 +44,25 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &R
     let (inputs, initial) = body[cx.fusion.root].operands().split_at(cx.results.len());
     let sizes = cx.shape(inputs[0])?.sizes();
     let is_reduced: Vec<bool> = (0..sizes.len()).map(|d| dimensions.contains(&d)).collect();
-    let (reduced, kept): (Vec<Loop>, Vec<Loop>) =
-        plan.loops.iter().copied().partition(|l| is_reduced[l.dimension]);
-    let reduction = Reduction { inputs, initial, to_apply: *to_apply, kept, reduced, sizes, is_reduced };
+    let (reduced, kept): (Vec<usize>, Vec<usize>) =
+        (0..plan.loops.len()).partition(|&number| is_reduced[plan.loops[number].dimension]);
+    let reduced = reduced.into_iter().map(|number| plan.loops[number]).collect();
+    let steps: Vec<i64> = kept.iter().map(|&number| plan.steps(number)).collect();
+    let cuts: Vec<i64> = kept.iter().map(|&number| plan.cuts[number]).collect();
+    let mut reduction =
+        Reduction { inputs, initial, to_apply: *to_apply, kept: Vec::new(), reduced, sizes, is_reduced };
     if reduction.sizes.contains(&0) {
         return reduction.write_initial(b, cx);
     }
-    match plan.kind {
-        ReduceKind::Row => row::emit(b, cx, plan, &reduction),
-        ReduceKind::Column => column::emit(b, cx, plan, &reduction),
-        ReduceKind::Scalar => scalar::emit(b, cx, &reduction),
-    }
+    cx.for_tasks(b, |cx, b, task| {
+        let spans = cx.spans(b, &task, &steps, &cuts)?;
+        reduction.kept = kept.iter().zip(spans).map(|(&number, span)| (plan.loops[number], span)).collect();
+        match plan.kind {
+            ReduceKind::Row => row::emit(b, cx, plan, &reduction),
+            ReduceKind::Column => column::emit(b, cx, plan, &reduction),
+            ReduceKind::Scalar => scalar::emit(b, cx, &reduction),
+        }
+    })
 }
 
 impl Reduction<'_> {
@@ -95,6 +104,21 @@ impl Reduction<'_> {
 /// What a nest runs: from the carried values, the next ones.
 type Body<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut Vec<Index>, &[ValueId]) -> Result<Vec<ValueId>>
     + 'f;
+
+/// Runs a task's part of loops, the outermost first.
+fn nest_parts(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    loops: &[(Loop, Span)],
+    indices: &mut Vec<Index>,
+    body: &mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut Vec<Index>) -> Result<()>,
+) -> Result<()> {
+    let Some(((outer, span), inner)) = loops.split_first() else { return body(b, cx, indices) };
+    cx.for_span(b, *span, 1, |cx, b, index| {
+        indices[outer.dimension] = index;
+        nest_parts(b, cx, inner, indices, body)
+    })
+}
 
 /// Runs loops, the outermost first, handing values through all of them.
 fn nest(

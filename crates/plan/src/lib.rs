@@ -10,6 +10,7 @@ mod fusion;
 mod loops;
 mod print;
 mod reduce;
+mod tasks;
 
 pub use collapse::Loop;
 pub use convolution::{ConvolutionDims, ConvolutionKind, ConvolutionPlan, Segment, SpatialDimension};
@@ -178,7 +179,11 @@ fn plan_instruction(
         | Op::OptimizationBarrier {}
         | Op::AddDependency {}
         | Op::AfterAll {} => Strategy::Alias,
-        Op::Concatenate { .. } => Strategy::Concatenate,
+        Op::Concatenate { .. } => {
+            let bytes = instruction.shape().byte_size().saturating_mul(2);
+            let tasks = tasks::Work { operations: 0, bytes }.tasks();
+            return Ok(InstructionPlan { tasks, ..InstructionPlan::new(Strategy::Concatenate) });
+        }
         Op::DynamicUpdateSlice {} => return Ok(in_place(Strategy::DynamicUpdateSlice)),
         Op::Scatter { .. } if instruction.shape().as_array().is_some() => {
             return Ok(in_place(Strategy::Scatter));

@@ -1,6 +1,7 @@
 //! Loop nests over a result.
 
 use crate::collapse::{self, Loop};
+use crate::tasks::{self, Work};
 use crate::{Fusion, InstructionPlan, Strategy};
 use hlo::{Op, Traits};
 use shape::Shape;
@@ -20,6 +21,29 @@ pub struct LoopPlan {
     /// Whether all operands have the result's dimensions (or are scalars that are broadcast), so that one loop over
     /// the elements in memory order does.
     pub is_flat: bool,
+    /// For each loop into how many parts it is cut; the tasks are all combinations of them.
+    pub cuts: Vec<i64>,
+}
+
+impl LoopPlan {
+    /// How many whole steps each loop has. What is left behind the last of them belongs to it.
+    pub fn steps(&self) -> Vec<i64> {
+        let steps = |number: usize, extent: i64| {
+            let is_wide = number + 1 == self.loops.len() || self.transposed == Some(number);
+            if is_wide { extent / i64::from(self.lanes) } else { extent }
+        };
+        self.loops.iter().enumerate().map(|(number, l)| steps(number, l.extent)).collect()
+    }
+
+    /// The order in which the loops are nested: the two that make the squares come last.
+    pub fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.loops.len()).collect();
+        if let Some(number) = self.transposed {
+            let across = order.remove(number);
+            order.insert(order.len().saturating_sub(1), across);
+        }
+        order
+    }
 }
 
 /// Plans a body whose root is no contraction and no reduction.
@@ -40,8 +64,10 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         .filter(|l| lanes > 1 && l.extent >= i64::from(lanes) && is_transposable(fusion, lanes))
         .find_map(|l| nest.loops.iter().position(|other| other == l));
     let may_overwrite = if is_flat { overwritable(fusion) } else { Vec::new() };
-    let plan = LoopPlan { lanes, loops: nest.loops, transposed, is_flat };
-    Ok(InstructionPlan { may_overwrite, ..InstructionPlan::new(Strategy::Loop(plan)) })
+    let mut plan = LoopPlan { lanes, loops: nest.loops, transposed, is_flat, cuts: Vec::new() };
+    plan.cuts = tasks::cut(Work::of_elements(fusion, result.element_count()).tasks(), &plan.steps());
+    let tasks = tasks::count(&plan.cuts);
+    Ok(InstructionPlan { tasks, may_overwrite, ..InstructionPlan::new(Strategy::Loop(plan)) })
 }
 
 /// Values computed in one square, at most: its rows are computed one after another in straight code.
@@ -128,7 +154,7 @@ pub(crate) fn lanes(fusion: &Fusion<'_>, target: &Target) -> u32 {
 }
 
 /// The largest power of two up to `lanes` and `size`.
-fn largest_fitting(lanes: u32, size: i64) -> u32 {
+pub(crate) fn largest_fitting(lanes: u32, size: i64) -> u32 {
     let mut fitting = lanes;
     while fitting > 1 && i64::from(fitting) > size {
         fitting /= 2;

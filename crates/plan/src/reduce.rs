@@ -1,6 +1,7 @@
 //! Reductions.
 
 use crate::collapse::{self, Loop};
+use crate::tasks::{self, Work};
 use crate::{Fusion, InstructionPlan, Strategy, loops};
 use hlo::Op;
 use support::{Error, Result};
@@ -28,6 +29,29 @@ pub struct ReducePlan {
     pub lanes: u32,
     /// Independent vector accumulators of a row.
     pub accumulators: u32,
+    /// For each loop into how many parts it is cut, for tasks; 1 for those over reduced dimensions, so that no sum depends
+    /// on the tasks.
+    pub cuts: Vec<i64>,
+}
+
+/// A column reduction sums so many vectors of columns at once: enough to use whole cache lines and to hide the latency.
+const COLUMN_VECTORS: i64 = 8;
+
+impl ReducePlan {
+    /// How many columns a column reduction sums at once, where there are `extent` of them.
+    pub fn column_block(&self, extent: i64) -> i64 {
+        let lanes = i64::from(self.lanes);
+        (extent / lanes).clamp(1, COLUMN_VECTORS) * lanes
+    }
+
+    /// How many whole steps a loop has; what is left behind the last of them belongs to it.
+    pub fn steps(&self, number: usize) -> i64 {
+        let extent = self.loops[number].extent;
+        match self.kind {
+            ReduceKind::Column if number + 1 == self.loops.len() => extent / self.column_block(extent),
+            _ => extent,
+        }
+    }
 }
 
 /// Plans a body whose root is a reduction.
@@ -64,11 +88,19 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         ReduceKind::Row if innermost_size >= i64::from(lanes) * 2 => 2,
         _ => 1,
     };
-    Ok(InstructionPlan::new(Strategy::Reduce(ReducePlan { kind, loops, lanes, accumulators })))
+    let mut plan = ReducePlan { kind, loops, lanes, accumulators, cuts: Vec::new() };
+    let number = |l: &Loop| if is_reduced[l.dimension] { 1 } else { i64::MAX };
+    let most: Vec<i64> = plan.loops.iter().enumerate().map(|(k, l)| number(l).min(plan.steps(k))).collect();
+    // Of no elements the result is filled with initial values, at once.
+    let elements = operand.element_count();
+    let tasks = if elements > 0 { Work::of_elements(fusion, elements).tasks() } else { 1 };
+    plan.cuts = tasks::cut(tasks, &most);
+    let tasks = tasks::count(&plan.cuts);
+    Ok(InstructionPlan { tasks, ..InstructionPlan::new(Strategy::Reduce(plan)) })
 }
 
 /// Whether a computation is one operation that may be applied in any order of its inputs (up to rounding).
-fn is_associative(computation: &hlo::Computation) -> bool {
+pub(crate) fn is_associative(computation: &hlo::Computation) -> bool {
     let root = &computation[computation.root()];
     let of_parameters = root.operands().len() == 2
         && root.operands()[0] != root.operands()[1]

@@ -1,16 +1,13 @@
 //! The innermost dimension is kept: each lane accumulates its own column, several vectors of columns side by side.
 
 use super::operation::Operation;
-use super::{Reduction, nest};
+use super::{Reduction, nest, nest_parts};
 use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
 use crate::ir::{FunctionBuilder, ValueId};
 use plan::{Loop, ReducePlan};
 use support::Result;
-
-/// So many vectors of columns are summed at once: enough to use whole cache lines and to hide the latency.
-const VECTORS: i64 = 8;
 
 /// Columns in the making.
 struct Columns<'a> {
@@ -26,47 +23,42 @@ pub(super) fn emit(
     plan: &ReducePlan,
     reduction: &Reduction<'_>,
 ) -> Result<()> {
-    let Some((&innermost, outer)) = reduction.kept.split_last() else {
+    let Some((&(innermost, span), outer)) = reduction.kept.split_last() else {
         return super::scalar::emit(b, cx, reduction);
     };
     let operation = Operation::of(cx, reduction.to_apply, cx.results[0].shape.element_type);
     let initial = cx.element(b, reduction.initial[0], &Position::scalar())?.real();
     let columns = Columns { operation, reduction, innermost, initial };
     let lanes = i64::from(plan.lanes);
-    let block = (innermost.extent / lanes).clamp(1, VECTORS) * lanes;
+    let block = plan.column_block(innermost.extent);
     let full = innermost.extent / block * block;
     let vectors = innermost.extent / lanes * lanes;
     let mut indices = reduction.origin();
-    nest(b, cx, outer, &mut indices, &[], &mut |b, cx, indices, _| {
-        if vectors > 0 {
-            cx.for_range(b, 0, full, block, |cx, b, index| {
-                columns.block(b, cx, indices, &index, plan.lanes, block / lanes)
-            })?;
+    nest_parts(b, cx, outer, &mut indices, &mut |b, cx, indices| {
+        cx.for_span(b, span, block, |cx, b, index| {
+            columns.block(b, cx, indices, &index, plan.lanes, block / lanes)
+        })?;
+        if full == innermost.extent {
+            return Ok(());
+        }
+        cx.if_last(b, span, |cx, b| {
             if full < vectors {
-                columns.block(
-                    b,
-                    cx,
-                    indices,
-                    &Index::constant(full),
-                    plan.lanes,
-                    (vectors - full) / lanes,
-                )?;
+                let rest = Index::constant(full);
+                columns.block(b, cx, indices, &rest, plan.lanes, (vectors - full) / lanes)?;
             }
-        }
-        match vectors < innermost.extent {
-            // The last vector overlaps the one before; its columns are summed again.
-            true if vectors > 0 => {
-                let last = Index::constant(innermost.extent - lanes);
-                columns.block(b, cx, indices, &last, plan.lanes, 1)?;
+            match vectors < innermost.extent {
+                // The last vector overlaps the one before; its columns are summed again.
+                true if vectors > 0 => {
+                    let last = Index::constant(innermost.extent - lanes);
+                    columns.block(b, cx, indices, &last, plan.lanes, 1)
+                }
+                true => cx.for_range(b, vectors, innermost.extent, 1, |cx, b, index| {
+                    columns.block(b, cx, indices, &index, 1, 1)
+                }),
+                false => Ok(()),
             }
-            true => cx.for_range(b, vectors, innermost.extent, 1, |cx, b, index| {
-                columns.block(b, cx, indices, &index, 1, 1)
-            })?,
-            false => {}
-        }
-        Ok(Vec::new())
+        })
     })
-    .map(|_| ())
 }
 
 impl Columns<'_> {

@@ -1,7 +1,7 @@
 //! The innermost dimension is reduced: vectors of accumulators run along the row and are combined at its end.
 
 use super::operation::Operation;
-use super::{Reduction, nest};
+use super::{Reduction, nest, nest_parts};
 use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
@@ -38,7 +38,7 @@ pub(super) fn emit(
     let neutral = cx.at(b, 1, |b| operation.neutral(b, lanes))?;
     let result = cx.results[0].clone();
     let mut indices = reduction.origin();
-    nest(b, cx, &reduction.kept, &mut indices, &[], &mut |b, cx, indices, _| {
+    nest_parts(b, cx, &reduction.kept, &mut indices, &mut |b, cx, indices| {
         let start = vec![neutral; accumulators as usize];
         let sums =
             nest(b, cx, outer, indices, &start, &mut |b, cx, indices, sums| row.run(b, cx, indices, sums))?;
@@ -46,10 +46,8 @@ pub(super) fn emit(
         let value = operation.combine(b, cx, initial, sum)?;
         let value = normalise(b, element_type, value);
         let position = reduction.result_position(indices);
-        cx.store(b, &result, &position, Element::Real(value))?;
-        Ok(Vec::new())
+        cx.store(b, &result, &position, Element::Real(value))
     })
-    .map(|_| ())
 }
 
 fn largest_power(extent: i64, lanes: u32) -> u32 {

@@ -1,6 +1,6 @@
 //! One element after another, in order: any number of arrays, any computation.
 
-use super::{Reduction, nest};
+use super::{Reduction, nest, nest_parts};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::Position;
@@ -19,7 +19,7 @@ pub(super) fn emit(
     }
     let start = flatten(&initial);
     let mut indices = reduction.origin();
-    nest(b, cx, &reduction.kept, &mut indices, &[], &mut |b, cx, indices, _| {
+    nest_parts(b, cx, &reduction.kept, &mut indices, &mut |b, cx, indices| {
         let totals = nest(b, cx, &reduction.reduced, indices, &start, &mut |b, cx, indices, totals| {
             let mut arguments = unflatten(&initial, totals);
             for k in 0..reduction.inputs.len() {
@@ -37,9 +37,8 @@ pub(super) fn emit(
             let result = cx.results[k].clone();
             cx.store(b, &result, &position, total)?;
         }
-        Ok(Vec::new())
+        Ok(())
     })
-    .map(|_| ())
 }
 
 /// Elements like those of a list, of other values.

@@ -2,8 +2,9 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use codegen::{CodegenOptions, Constants};
-use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec};
+use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec, Workers};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
+use std::sync::Arc;
 use support::Result;
 use target::Target;
 
@@ -24,48 +25,82 @@ pub fn run(
     arguments: &[Literal],
     runs: usize,
 ) -> Result<Vec<Literal>> {
-    let plan = plan::plan(module, target)?;
-    let schedule = buffers::schedule(module, &plan);
-    let assignment = buffers::assign(module, &plan, &schedule)?;
-    buffers::check(module, &plan, &schedule, &assignment)?;
-    let program = kernel::lower(module, &plan, &schedule, &assignment, target, "test_entry")?;
-    kernel::ir::verify(&program).map_err(|e| e.context(format!("\n{program}")))?;
-    let chunks = assignment.constants.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
-    let constants = Constants { size: assignment.constants_size, chunks };
-    let compiled = codegen::compile(&program, target, &CodegenOptions::new("test_entry"), &constants)?;
-    let shapes: Vec<ArrayShape> = results_of(module);
-    let alias = |k: usize| {
-        let aliases = module.input_output_alias().iter();
-        aliases.filter(|a| a.output_index == [k]).map(|a| a.parameter_number).next()
-    };
-    let interface = Interface {
-        arguments: arguments.iter().map(|a| BufferSpec { bytes: a.bytes().len(), alignment: 64 }).collect(),
-        results: shapes
-            .iter()
-            .enumerate()
-            .map(|(k, s)| ResultSpec { bytes: s.byte_size() as usize, alias: alias(k) })
-            .collect(),
-        temps_bytes: assignment.temps_size as usize,
-        ..Interface::default()
-    };
-    let executable = Executable::load(&compiled.object, "test_entry", interface, None)?;
-    let mut instance = executable.instance()?;
-    let mut in_out: Vec<AlignedBytes> = Vec::new();
-    for _ in 0..runs {
-        let mut owned: Vec<AlignedBytes> =
-            arguments.iter().map(|a| AlignedBytes::from_bytes(a.bytes())).collect::<Result<_>>()?;
-        let mut views: Vec<&mut [u8]> = owned.iter_mut().map(|a| &mut **a).collect();
-        instance.run(&mut views)?;
-        in_out = owned;
-    }
-    let literal = |(k, shape): (usize, ArrayShape)| {
-        let bytes = match alias(k) {
-            Some(argument) => in_out[argument].to_vec(),
-            None => instance.result(k).to_vec(),
+    Loaded::new(module, target)?.run(arguments, runs, None)
+}
+
+/// A compiled module.
+pub struct Loaded {
+    executable: Executable,
+    results: Vec<(ArrayShape, Option<usize>)>,
+    /// How many of its kernels are cut into tasks.
+    pub parallel_kernels: usize,
+}
+
+impl Loaded {
+    /// Compiles a module.
+    pub fn new(module: &hlo::Module, target: &Target) -> Result<Self> {
+        let plan = plan::plan(module, target)?;
+        let schedule = buffers::schedule(module, &plan);
+        let assignment = buffers::assign(module, &plan, &schedule)?;
+        buffers::check(module, &plan, &schedule, &assignment)?;
+        let program = kernel::lower(module, &plan, &schedule, &assignment, target, "test_entry")?;
+        kernel::ir::verify(&program).map_err(|e| e.context(format!("\n{program}")))?;
+        let chunks = assignment.constants.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
+        let constants = Constants { size: assignment.constants_size, chunks };
+        let compiled = codegen::compile(&program, target, &CodegenOptions::new("test_entry"), &constants)?;
+        let alias = |k: usize| {
+            let aliases = module.input_output_alias().iter();
+            aliases.filter(|a| a.output_index == [k]).map(|a| a.parameter_number).next()
         };
-        Literal::from_bytes(shape, bytes.into()).expect("the result's size")
-    };
-    Ok(shapes.into_iter().enumerate().map(literal).collect())
+        let results: Vec<(ArrayShape, Option<usize>)> =
+            results_of(module).into_iter().enumerate().map(|(k, shape)| (shape, alias(k))).collect();
+        let entry = module.entry_computation();
+        let bytes = |id: &hlo::InstructionId| entry[*id].shape().byte_size() as usize;
+        let interface = Interface {
+            arguments: entry
+                .parameters()
+                .iter()
+                .map(|id| BufferSpec { bytes: bytes(id), alignment: 64 })
+                .collect(),
+            results: results
+                .iter()
+                .map(|(shape, alias)| ResultSpec { bytes: shape.byte_size() as usize, alias: *alias })
+                .collect(),
+            temps_bytes: assignment.temps_size as usize,
+            scratch_bytes: assignment.worker_scratch_size as usize,
+            ..Interface::default()
+        };
+        let executable = Executable::load(&compiled.object, "test_entry", interface, None)?;
+        let plans = plan.computations.values().flat_map(|c| c.instructions.values());
+        Ok(Self { executable, results, parallel_kernels: plans.filter(|plan| plan.tasks > 1).count() })
+    }
+
+    /// Runs it `runs` times with the same arguments, on these workers; the results of the last run.
+    pub fn run(
+        &self,
+        arguments: &[Literal],
+        runs: usize,
+        workers: Option<Arc<dyn Workers>>,
+    ) -> Result<Vec<Literal>> {
+        let mut instance = self.executable.instance()?;
+        instance.set_workers(workers)?;
+        let mut in_out: Vec<AlignedBytes> = Vec::new();
+        for _ in 0..runs {
+            let mut owned: Vec<AlignedBytes> =
+                arguments.iter().map(|a| AlignedBytes::from_bytes(a.bytes())).collect::<Result<_>>()?;
+            let mut views: Vec<&mut [u8]> = owned.iter_mut().map(|a| &mut **a).collect();
+            instance.run(&mut views)?;
+            in_out = owned;
+        }
+        let literal = |(k, (shape, alias)): (usize, &(ArrayShape, Option<usize>))| {
+            let bytes = match alias {
+                Some(argument) => in_out[*argument].to_vec(),
+                None => instance.result(k).to_vec(),
+            };
+            Literal::from_bytes(shape.clone(), bytes.into()).expect("the result's size")
+        };
+        Ok(self.results.iter().enumerate().map(literal).collect())
+    }
 }
 
 fn results_of(module: &hlo::Module) -> Vec<ArrayShape> {

@@ -1,0 +1,236 @@
+//! Kernels that are cut into tasks compute the same bits whoever does which task, in whatever order.
+
+mod harness;
+
+use harness::{Loaded, Numbers, Tolerance, Values, check_with, random, targets};
+use jit::{Part, ThreadPool, Workers};
+use shape::{ArrayShape, Literal};
+use std::sync::Arc;
+
+/// One task at a time, the last one first, each as another worker.
+struct Backwards(usize);
+
+// SAFETY: one call at a time, of workers below the count.
+#[expect(unsafe_code, reason = "a schedule of its own")]
+unsafe impl Workers for Backwards {
+    fn count(&self) -> usize {
+        self.0
+    }
+
+    fn run(&self, count: i64, part: &Part<'_>) -> i32 {
+        (0..count).rev().map(|task| part(task, task + 1, task % self.0 as i64)).find(|&s| s != 0).unwrap_or(0)
+    }
+}
+
+/// A thread for each worker, each of which takes every so-manieth task, the last one first; some parts are empty.
+struct Scattered(usize);
+
+// SAFETY: each thread is one worker.
+#[expect(unsafe_code, reason = "a schedule of its own")]
+unsafe impl Workers for Scattered {
+    fn count(&self) -> usize {
+        self.0
+    }
+
+    fn run(&self, count: i64, part: &Part<'_>) -> i32 {
+        std::thread::scope(|scope| {
+            for worker in 0..self.0 as i64 {
+                scope.spawn(move || {
+                    for task in (0..count).rev().filter(|task| task % self.0 as i64 == worker) {
+                        assert_eq!(part(task, task, worker), 0);
+                        assert_eq!(part(task, task + 1, worker), 0);
+                    }
+                });
+            }
+        });
+        0
+    }
+}
+
+/// Gives up half way.
+struct Failing;
+
+// SAFETY: one call, of worker 0.
+#[expect(unsafe_code, reason = "a schedule of its own")]
+unsafe impl Workers for Failing {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn run(&self, count: i64, part: &Part<'_>) -> i32 {
+        part(0, count / 2, 0) + 17
+    }
+}
+
+fn schedules() -> Vec<(String, Arc<dyn Workers>)> {
+    let mut schedules: Vec<(String, Arc<dyn Workers>)> = Vec::new();
+    for count in [1usize, 2, 3, 7] {
+        let pool = ThreadPool::new(count).expect("a few threads");
+        schedules.push((format!("{count} threads"), Arc::new(pool)));
+    }
+    schedules.push(("backwards".to_owned(), Arc::new(Backwards(5))));
+    schedules.push(("scattered".to_owned(), Arc::new(Scattered(4))));
+    schedules
+}
+
+/// Compares a module's kernels, of which so many are cut, with the evaluator, and every schedule with the serial run.
+fn check(text: &str, cut: usize, values: Values, tolerance: Tolerance) {
+    let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let entry = module.entry_computation();
+    let mut numbers = Numbers::new(text.len() as u64);
+    let arguments: Vec<Literal> = entry
+        .parameters()
+        .iter()
+        .map(|&parameter| {
+            let shape = entry[parameter].shape().expect_array();
+            random(&ArrayShape::new(shape.element_type, &shape.sizes()), values, &mut numbers)
+        })
+        .collect();
+    check_with(&module, &arguments, tolerance);
+    for target in targets() {
+        let loaded = Loaded::new(&module, &target).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(loaded.parallel_kernels, cut, "{text}");
+        let want = loaded.run(&arguments, 1, None).expect("the code runs");
+        for (name, workers) in schedules() {
+            let have = loaded.run(&arguments, 2, Some(workers)).expect("the code runs");
+            let same = have.iter().zip(&want).all(|(have, want)| have.bytes() == want.bytes());
+            assert!(same, "{name}, cpu '{}': other bits than the serial run\n{text}", target.cpu);
+        }
+        if cut > 0 {
+            let error = loaded.run(&arguments, 1, Some(Arc::new(Failing))).expect_err("the workers fail");
+            assert!(error.to_string().contains("17"), "{error}");
+        }
+    }
+}
+
+fn entry(body: &str) -> String {
+    format!("HloModule m\n\n{SUM}ENTRY main {{\n{body}\n}}\n")
+}
+
+const SUM: &str =
+    "sum {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}\n\n";
+
+#[test]
+fn small_work_is_not_cut() {
+    check(
+        &entry("  x = f32[100,300] parameter(0)\n  ROOT r = f32[100,300] negate(x)"),
+        0,
+        Values::Hard,
+        Tolerance::Exact,
+    );
+}
+
+#[test]
+fn flat_loops() {
+    // A rest behind the last vector, in place and not.
+    check(
+        &entry(
+            "  x = f32[200003] parameter(0)\n  y = f32[200003] parameter(1)\n  a = f32[200003] add(x, y)\n  \
+             b = f32[200003] multiply(a, x)\n  c = f32[200003] exponential(b)\n  \
+             ROOT r = (f32[200003], f32[200003]) tuple(b, c)",
+        ),
+        3,
+        Values::Tame,
+        Tolerance::Relative(1e-5),
+    );
+    check(
+        &entry(
+            "  x = u8[3,99991] parameter(0)\n  c = s64[3,99991] convert(x)\n  ROOT r = s64[3,99991] negate(c)",
+        ),
+        2,
+        Values::Hard,
+        Tolerance::Exact,
+    );
+}
+
+#[test]
+fn nests() {
+    check(
+        &entry(
+            "  x = f32[9,67,301] parameter(0)\n  y = f32[67] parameter(1)\n  \
+             t = f32[301,9,67] transpose(x), dimensions={2,0,1}\n  \
+             w = f32[9,67,301] broadcast(y), dimensions={1}\n  \
+             s = f32[7,50,280] slice(x), slice={[1:8],[3:53],[9:289]}\n  \
+             c = f32[] constant(3)\n  p = f32[11,70,310] pad(x, c), padding=1_1x0_3x4_5\n  \
+             ROOT r = (f32[301,9,67], f32[9,67,301], f32[7,50,280], f32[11,70,310]) tuple(t, w, s, p)",
+        ),
+        4,
+        Values::Hard,
+        Tolerance::Exact,
+    );
+}
+
+#[test]
+fn squares() {
+    for (rows, columns) in [(513, 300), (37, 4001), (1024, 1024)] {
+        check(
+            &entry(&format!(
+                "  x = f32[{rows},{columns}] parameter(0)\n  \
+                 ROOT t = f32[{columns},{rows}] transpose(x), dimensions={{1,0}}"
+            )),
+            1,
+            Values::Hard,
+            Tolerance::Exact,
+        );
+    }
+}
+
+#[test]
+fn gathers() {
+    check(
+        &entry(
+            "  x = f32[1000,130] parameter(0)\n  i = s32[2000,1] parameter(1)\n  \
+             ROOT g = f32[2000,130] gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, \
+             index_vector_dim=1, slice_sizes={1,130}",
+        ),
+        1,
+        Values::Below(1000),
+        Tolerance::Exact,
+    );
+}
+
+#[test]
+fn concatenations() {
+    check(
+        &entry(
+            "  x = f32[300,400] parameter(0)\n  y = f32[7,400] parameter(1)\n  z = f32[300,31] parameter(2)\n  \
+             a = f32[607,400] concatenate(x, y, x), dimensions={0}\n  \
+             b = f32[300,431] concatenate(z, x), dimensions={1}\n  \
+             ROOT r = (f32[607,400], f32[300,431]) tuple(a, b)",
+        ),
+        2,
+        Values::Hard,
+        Tolerance::Exact,
+    );
+}
+
+#[test]
+fn reductions() {
+    for (shape, dimensions, result) in [
+        ("501,777", "1", "501"),
+        ("501,777", "0", "777"),
+        ("7,90,777", "0,2", "90"),
+        ("30,77,177", "1", "30,177"),
+        ("3,500,300", "1", "3,300"),
+    ] {
+        check(
+            &entry(&format!(
+                "  x = f32[{shape}] parameter(0)\n  z = f32[] constant(1)\n  \
+                 ROOT s = f32[{result}] reduce(x, z), dimensions={{{dimensions}}}, to_apply=sum"
+            )),
+            1,
+            Values::Tame,
+            Tolerance::Relative(1e-3),
+        );
+    }
+    // Several operands, one element after another.
+    let text = "HloModule m\n\nargmax {\n  v = f32[] parameter(0)\n  i = s32[] parameter(1)\n  w = f32[] parameter(2)\n  \
+                j = s32[] parameter(3)\n  g = pred[] compare(w, v), direction=GT\n  m = f32[] select(g, w, v)\n  \
+                k = s32[] select(g, j, i)\n  ROOT r = (f32[], s32[]) tuple(m, k)\n}\n\nENTRY main {\n  \
+                x = f32[500,700] parameter(0)\n  i = s32[500,700] iota(), iota_dimension=1\n  \
+                a = f32[] constant(-inf)\n  b = s32[] constant(0)\n  \
+                r = (f32[500], s32[500]) reduce(x, i, a, b), dimensions={1}, to_apply=argmax\n  \
+                m = f32[500] get-tuple-element(r), index=0\n  k = s32[500] get-tuple-element(r), index=1\n  \
+                ROOT t = (f32[500], s32[500]) tuple(m, k)\n}\n";
+    check(text, 2, Values::Tame, Tolerance::Exact);
+}
