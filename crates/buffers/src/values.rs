@@ -108,7 +108,7 @@ impl<'m> Values<'m> {
         let plan = self.plan(computation, instruction);
         let mut reads = Vec::new();
         for (k, &operand) in current.operands().iter().enumerate() {
-            let is_packed = plan.packed.iter().any(|p| p.operand == k);
+            let is_packed = plan.packed.iter().any(|p| p.operand == Some(k));
             // A branch reads its own operand, where it does; the call itself reads only the index.
             let is_branch_operand = matches!(current.op(), Op::Conditional { .. }) && k > 0;
             if !is_packed && !is_branch_operand {

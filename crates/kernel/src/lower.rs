@@ -3,7 +3,7 @@
 use crate::context::{KernelContext, Memory, Operand, TaskRange};
 use crate::entry;
 use crate::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Type};
-use crate::{concatenate, convolution, dot, loops, random, reduce, scatter, sort, update};
+use crate::{concatenate, convolution, dot, loops, random, reduce, reduce_window, scatter, sort, update};
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use plan::{Fusion, InstructionPlan, ModulePlan, Position, Strategy};
@@ -198,6 +198,7 @@ impl Kernel<'_> {
         match &self.plan.strategy {
             Strategy::Loop(plan) => loops::emit(b, cx, plan),
             Strategy::Reduce(plan) => reduce::emit(b, cx, plan),
+            Strategy::ReduceWindow(plan) => reduce_window::emit(b, cx, plan),
             Strategy::Dot(plan) => dot::emit(b, cx, plan),
             Strategy::Convolution(plan) => convolution::emit(b, cx, plan),
             Strategy::Concatenate => concatenate::emit(b, cx, &self.part),
@@ -241,7 +242,7 @@ impl Kernel<'_> {
         for (position, packed) in self.plan.packed.iter().enumerate() {
             let slice = self.assignment.packed[&(self.computation, self.instruction, position)];
             let facts = PointerFacts { no_alias: true, read_only: true, alignment: ALIGNMENT as u32 };
-            cx.packed.push(b.parameter(&format!("packed{}", packed.operand), Type::PTR, facts));
+            cx.packed.push(b.parameter(&packed_name(packed), Type::PTR, facts));
             arguments.push(slice);
         }
         for (index, shape) in results {
@@ -295,7 +296,7 @@ impl Kernel<'_> {
         }
         let mut leaves = Vec::new();
         for number in read {
-            if self.plan.packed.iter().any(|p| p.operand == number) {
+            if self.plan.packed.iter().any(|p| p.operand == Some(number)) {
                 continue;
             }
             let operand = &fusion.caller[fusion.operand(number)];
@@ -316,7 +317,7 @@ impl Kernel<'_> {
 
 /// Whether a strategy reads operands element by element only, so that an immediate will do.
 fn reads_elements(strategy: &Strategy) -> bool {
-    matches!(strategy, Strategy::Loop(_) | Strategy::Reduce(_))
+    matches!(strategy, Strategy::Loop(_) | Strategy::Reduce(_) | Strategy::ReduceWindow(_))
 }
 
 /// What divides the address of a slice.
@@ -329,6 +330,10 @@ fn alignment(slice: &Slice, shape: &ArrayShape) -> u32 {
             of_offset.min(ALIGNMENT) as u32
         }
     }
+}
+
+fn packed_name(packed: &plan::PackedConstant) -> String {
+    packed.operand.map_or_else(|| "table".to_owned(), |operand| format!("packed{operand}"))
 }
 
 fn leaf_name(stem: &str, index: &[usize]) -> String {

@@ -136,7 +136,7 @@ impl Case {
         let summands = self.spatial.iter().map(|s| s.size).product::<i64>() * self.inputs;
         let longer = 1.0 + summands as f64 / 64.0;
         match self.element_type {
-            "f32" | "c64" => Tolerance::Relative(2e-5 * longer),
+            "f32" | "c64" => Tolerance::Relative(5e-5 * longer),
             "f64" | "c128" => Tolerance::Relative(4e-14 * longer),
             "f16" => Tolerance::Relative(2e-3),
             "bf16" => Tolerance::Relative(2e-2),

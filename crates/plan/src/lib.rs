@@ -10,14 +10,19 @@ mod fusion;
 mod loops;
 mod print;
 mod reduce;
+mod reduce_window;
 mod tasks;
 
 pub use collapse::Loop;
-pub use convolution::{ConvolutionDims, ConvolutionKind, ConvolutionPlan, Segment, SpatialDimension};
+pub use convolution::{
+    ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, Rectangle, Segment, SpatialDimension, TileSize,
+    Tiling,
+};
 pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile};
 pub use fusion::{Fusion, Position};
 pub use loops::LoopPlan;
 pub use reduce::{ReduceKind, ReducePlan};
+pub use reduce_window::{ReduceWindowPlan, WindowSegment, WindowWalk};
 
 use bytes::Bytes;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
@@ -68,6 +73,8 @@ pub enum Strategy {
     Loop(LoopPlan),
     /// A reduction with what feeds it.
     Reduce(ReducePlan),
+    /// A windowed reduction with what feeds it.
+    ReduceWindow(ReduceWindowPlan),
     /// A contraction with what follows it.
     Dot(Box<DotPlan>),
     /// A convolution with what follows it.
@@ -92,11 +99,11 @@ pub enum Strategy {
     While,
 }
 
-/// A constant operand in a kernel's own layout.
+/// Constants in a kernel's own layout.
 #[derive(Clone, Debug)]
 pub struct PackedConstant {
-    /// The operand's position.
-    pub operand: usize,
+    /// The position of the operand that the kernel reads in this form; nothing for tables that the plan made up.
+    pub operand: Option<usize>,
     /// The packed elements; 64-byte aligned in the constants block.
     pub bytes: Bytes,
 }
@@ -205,6 +212,7 @@ fn plan_instruction(
             let fusion = Fusion::of(module, computation, id)?;
             return match fusion.root_op() {
                 Op::Reduce { .. } => reduce::plan(&fusion, target),
+                Op::ReduceWindow { .. } => reduce_window::plan(&fusion, target),
                 _ if fusion.find_dot().is_some() => dot::plan(&fusion, target),
                 _ if fusion.find_convolution().is_some() => convolution::plan(&fusion, target),
                 _ => loops::plan(&fusion, target),

@@ -1,7 +1,9 @@
 //! Convolutions: the loops that [`plan::ConvolutionPlan`] describes, and the hand-over of finished elements to what
 //! follows.
 
+mod dense;
 mod general;
+mod walk;
 
 use crate::context::KernelContext;
 use crate::element::{Element, decode, memory_type, normalise};
@@ -22,6 +24,7 @@ pub(crate) fn emit(
         return Ok(());
     }
     match &plan.kind {
+        ConvolutionKind::Dense(dense) => dense::emit(b, cx, plan, dense),
         ConvolutionKind::General { lanes } => general::emit(b, cx, plan, *lanes),
     }
 }

@@ -164,6 +164,18 @@ impl SpatialDimension {
 }
 
 impl Segment {
+    /// The outputs from `begin` to before `end`, if there are any.
+    pub(super) fn within(&self, begin: i64, end: i64) -> Option<Self> {
+        let from = ceil_div(begin - self.first, self.step).clamp(0, self.count);
+        let to = ceil_div(end - self.first, self.step).clamp(0, self.count);
+        (from < to).then(|| Self {
+            first: self.first + from * self.step,
+            count: to - from,
+            input: self.input + if self.taps == 0 { 0 } else { from * self.input_step },
+            ..*self
+        })
+    }
+
     /// Cuts outputs whose taps may lie outside of the input into segments whose taps do not.
     fn cut(&self, input: i64, most: usize, segments: &mut Vec<Self>) -> Option<()> {
         let mut j = 0;

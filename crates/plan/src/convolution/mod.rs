@@ -1,10 +1,16 @@
 //! Convolutions in canonical form: how their loops, tiles and packed kernels look.
 
+mod dense;
 mod dims;
+mod pack;
+mod tiling;
 
+pub use dense::DensePlan;
 pub use dims::{ConvolutionDims, Segment, SpatialDimension};
+pub use tiling::{Rectangle, TileSize, Tiling};
 
-use crate::{Fusion, InstructionPlan, Position, Strategy, dot};
+use crate::dot::Packing;
+use crate::{Fusion, InstructionPlan, PackedConstant, Position, Strategy, dot};
 use shape::{ArrayShape, PrimitiveType};
 use support::{Error, Result};
 use target::Target;
@@ -12,6 +18,8 @@ use target::Target;
 /// The loops of a convolution.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConvolutionKind {
+    /// Tiles of pixels times vectors of output features.
+    Dense(DensePlan),
     /// One vector of output features after another, each tap looked up: everything that no other kind covers.
     General {
         /// Output features at once; 1 is a scalar loop.
@@ -54,11 +62,46 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     }
     let dims = ConvolutionDims::new(fusion.body[id].op(), input, kernel, result)?;
     let accumulator = dot::accumulator(result.element_type);
-    let kind = ConvolutionKind::General { lanes: general_lanes(&dims, accumulator, target) };
+    // The kernel does not see a packed operand's own layout, so nothing else may read it.
+    let constant = dot::constant_operand(fusion, kernel_operand);
+    let constant = constant.filter(|_| dot::is_read_once(fusion, kernel_operand));
+    let is_cheap = |from| is_cheap(from, accumulator, target);
+    let dense = if is_cheap(input.element_type) && (constant.is_some() || is_cheap(kernel.element_type)) {
+        dense::choose(&dims, accumulator, constant.is_some(), target)
+    } else {
+        None
+    };
+    let kind = match dense {
+        Some(dense) => ConvolutionKind::Dense(dense),
+        None => ConvolutionKind::General { lanes: general_lanes(&dims, accumulator, target) },
+    };
+    let (mut packed, mut tasks) = (Vec::new(), 1);
+    if let ConvolutionKind::Dense(dense) = &kind {
+        tasks = dense.tasks();
+        if let (Packing::Constant, Some(literal)) = (dense.kernel_packing, constant) {
+            let bytes = pack::panels(literal, &dims, dense, accumulator);
+            packed.push(PackedConstant { operand: Some(kernel_operand), bytes });
+        }
+        if dense.tiling.needs_table() {
+            packed.push(PackedConstant { operand: None, bytes: dense.tiling.table().into() });
+        }
+    }
     let plan = ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand };
-    let mut instruction = InstructionPlan::new(Strategy::Convolution(Box::new(plan)));
-    instruction.tasks = 1;
-    Ok(instruction)
+    let strategy = Strategy::Convolution(Box::new(plan));
+    Ok(InstructionPlan { packed, tasks, ..InstructionPlan::new(strategy) })
+}
+
+/// Whether an element is converted to the accumulator's type each time it is read, rather than once.
+fn is_cheap(from: PrimitiveType, accumulator: PrimitiveType, target: &Target) -> bool {
+    use PrimitiveType::*;
+    if accumulator.is_complex() {
+        return false;
+    }
+    match from {
+        F16 => target.has_f16_conversion,
+        F8e5m2 | F8e4m3fn | S2 | S4 | U2 | U4 => false,
+        _ => true,
+    }
 }
 
 /// The widest vector that a group's output features fill.
@@ -77,6 +120,7 @@ impl std::fmt::Display for ConvolutionPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ConvolutionDims { batch, groups, inputs, outputs, .. } = self.dims;
         let kind = match &self.kind {
+            ConvolutionKind::Dense(_) => "tiled convolution",
             ConvolutionKind::General { .. } => "general convolution",
         };
         write!(f, "{kind} {batch}x{}", self.dims.pixels())?;
@@ -85,6 +129,15 @@ impl std::fmt::Display for ConvolutionPlan {
         }
         write!(f, ", {} taps, {inputs} to {outputs} features in {}", self.dims.taps(), self.accumulator)?;
         match &self.kind {
+            ConvolutionKind::Dense(dense) => {
+                let sizes = dense.tiling.sizes.iter().map(|s| s.pixels.to_string()).collect::<Vec<_>>();
+                let tile = dense.tile;
+                write!(f, ", tiles {}x{} of {} lanes", sizes.join("/"), tile.vectors, tile.lanes)?;
+                if dense.kernel_packing == Packing::Constant {
+                    f.write_str(", kernel packed at compile time")?;
+                }
+                Ok(())
+            }
             ConvolutionKind::General { lanes } => write!(f, ", {lanes} lanes"),
         }
     }

@@ -6,7 +6,7 @@
 
 mod dims;
 mod pack;
-mod tile;
+pub(crate) mod tile;
 
 pub use dims::{DotDims, Extent};
 pub use tile::Tile;
@@ -153,7 +153,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     choose(&mut plan, constant.is_some(), target);
     let mut packed = Vec::new();
     if let (Packing::Constant, Some(literal)) = (plan.rhs_packing, constant) {
-        packed.push(PackedConstant { operand: rhs_operand, bytes: pack::panels(literal, &plan) });
+        packed.push(PackedConstant { operand: Some(rhs_operand), bytes: pack::panels(literal, &plan) });
     }
     let scratch_bytes = plan.lhs_scratch_bytes().saturating_add(plan.rhs_scratch_bytes());
     let mut instruction = InstructionPlan::new(Strategy::Dot(Box::new(plan)));
@@ -163,7 +163,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
 }
 
 /// Whether one operand of one instruction of the body is all that reads an operand.
-fn is_read_once(fusion: &Fusion<'_>, number: usize) -> bool {
+pub(crate) fn is_read_once(fusion: &Fusion<'_>, number: usize) -> bool {
     let instructions = fusion.instructions();
     let read = instructions.iter().flat_map(|&id| fusion.body[id].operands());
     read.filter(|&&operand| fusion.position(operand) == Position::Operand(number)).count() == 1
@@ -248,7 +248,8 @@ pub(crate) fn check_epilogue(fusion: &Fusion<'_>, dot: hlo::InstructionId) -> Re
         let op = fusion.body[id].op();
         let reads_dot = fusion.body[id].operands().contains(&dot);
         let elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
-        if id != dot && (matches!(op, Op::Dot { .. } | Op::Convolution { .. }) || (reads_dot && !elementwise)) {
+        if id != dot && (matches!(op, Op::Dot { .. } | Op::Convolution { .. }) || (reads_dot && !elementwise))
+        {
             return Err(Error::unsupported(format!(
                 "opcode {} behind a contraction in one fusion",
                 op.opcode().name()
@@ -262,7 +263,7 @@ pub(crate) fn check_epilogue(fusion: &Fusion<'_>, dot: hlo::InstructionId) -> Re
 }
 
 /// The literal of a constant operand, seen through reshapes (they keep the elements' order).
-fn constant_operand<'m>(fusion: &Fusion<'m>, number: usize) -> Option<&'m Literal> {
+pub(crate) fn constant_operand<'m>(fusion: &Fusion<'m>, number: usize) -> Option<&'m Literal> {
     let mut id = fusion.operand(number);
     loop {
         match fusion.caller[id].op() {

@@ -29,7 +29,7 @@ impl Tile {
 const ENOUGH_ACCUMULATORS: u32 = 8;
 
 /// The tile of an `m x n` result, for vectors of up to `lanes` elements.
-pub(super) fn choose(m: i64, n: i64, lanes: u32, target: &Target) -> Tile {
+pub(crate) fn choose(m: i64, n: i64, lanes: u32, target: &Target) -> Tile {
     let lanes = lanes.min(u32::try_from(n.max(1)).map_or(lanes, u32::next_power_of_two));
     let needed = u32::try_from((n.max(1) + i64::from(lanes) - 1) / i64::from(lanes)).unwrap_or(u32::MAX);
     let many_registers = target.vector_registers >= 32;
@@ -42,20 +42,23 @@ pub(super) fn choose(m: i64, n: i64, lanes: u32, target: &Target) -> Tile {
     // Panels of equal width rather than wide ones and a narrow rest.
     let panels = needed.div_ceil(most);
     let vectors = needed.div_ceil(panels);
-    let most_rows = match (vectors, many_registers) {
-        (1, true) => 8,
-        (2, true) => 8,
-        (3, true) => 8,
+    let most_rows = i64::from(most_rows(vectors, target));
+    let tiles = (m.max(1) + most_rows - 1) / most_rows;
+    let rows = ((m.max(1) + tiles - 1) / tiles) as u32;
+    let k_split = (ENOUGH_ACCUMULATORS / (rows * vectors)).clamp(1, 4);
+    Tile { rows, vectors, lanes, k_split: prev_power_of_two(k_split) }
+}
+
+/// Rows of so many vectors whose accumulators fit the registers, with a vector of columns each and some to spare.
+pub(crate) fn most_rows(vectors: u32, target: &Target) -> u32 {
+    match (vectors, target.vector_registers >= 32) {
+        (1..=3, true) => 8,
         (4, true) => 6,
         (1, false) => 8,
         (2, false) => 6,
         (_, true) => 3,
         (_, false) => 2,
-    };
-    let tiles = (m.max(1) + most_rows - 1) / most_rows;
-    let rows = ((m.max(1) + tiles - 1) / tiles) as u32;
-    let k_split = (ENOUGH_ACCUMULATORS / (rows * vectors)).clamp(1, 4);
-    Tile { rows, vectors, lanes, k_split: prev_power_of_two(k_split) }
+    }
 }
 
 /// The tile of results computed one by one along `k`: up to four columns at once, each with vectors of `lanes`.

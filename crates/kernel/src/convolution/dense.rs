@@ -1,0 +1,415 @@
+//! Tiles of pixels times vectors of output features, accumulated in registers over taps and input features.
+
+use super::walk::{Count, Pixels, repeat, tiles};
+use super::{finish, load};
+use crate::context::KernelContext;
+use crate::dot::{multiply_add, scalar_type, zero};
+use crate::element::Element;
+use crate::index::{Facts, Index, Position};
+use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, Packing};
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// A vector of features within a tile.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Its first feature, from the tile's.
+    offset: i64,
+    lanes: u32,
+    /// Features that exist.
+    valid: u32,
+}
+
+/// Emits the loops.
+pub(super) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+    dense: &DensePlan,
+) -> Result<()> {
+    let input = cx.operand(plan.input_operand)?.clone();
+    let (kernel, kernel_type) = match dense.kernel_packing {
+        Packing::Constant => {
+            let packed = *cx.packed.first().ok_or_else(|| Error::internal("a packed kernel is missing"))?;
+            (packed, plan.accumulator)
+        }
+        Packing::None | Packing::Scratch => {
+            let memory = cx.operand(plan.kernel_operand)?;
+            (memory.pointer, memory.shape.element_type)
+        }
+    };
+    let nest = Nest {
+        plan,
+        dense,
+        dims: &plan.dims,
+        scalar: scalar_type(plan.accumulator)?,
+        input: input.pointer,
+        input_type: input.shape.element_type,
+        kernel,
+        kernel_type,
+    };
+    cx.for_tasks(b, |cx, b, task| {
+        let (chunk, features) = cx.div_rem(b, &task, dense.feature_chunks)?;
+        cx.for_range(b, 0, plan.dims.groups, 1, |cx, b, group| {
+            if dense.panels_outside {
+                nest.panels(b, cx, &features, &mut |b, cx, column, parts| {
+                    tiles(b, cx, &dense.tiling, &chunk, &mut |b, cx, pixels| {
+                        nest.tile(b, cx, &group, pixels, column, parts)
+                    })
+                })
+            } else {
+                tiles(b, cx, &dense.tiling, &chunk, &mut |b, cx, pixels| {
+                    nest.panels(b, cx, &features, &mut |b, cx, column, parts| {
+                        nest.tile(b, cx, &group, pixels, column, parts)
+                    })
+                })
+            }
+        })
+    })
+}
+
+/// The loops of one convolution.
+struct Nest<'p> {
+    plan: &'p ConvolutionPlan,
+    dense: &'p DensePlan,
+    dims: &'p ConvolutionDims,
+    scalar: ScalarType,
+    input: ValueId,
+    input_type: PrimitiveType,
+    kernel: ValueId,
+    kernel_type: PrimitiveType,
+}
+
+type PanelBody<'b> =
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Part]) -> Result<()>;
+
+impl Nest<'_> {
+    fn size(&self) -> i64 {
+        self.scalar.byte_size() as i64
+    }
+
+    /// Runs `body` for a part of the panels of a group, with the first feature in the group, and the vectors.
+    fn panels(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        part: &Index,
+        body: PanelBody<'_>,
+    ) -> Result<()> {
+        let (tile, parts) = (self.dense.tile, self.dense.feature_chunks);
+        let (columns, lanes) = (tile.columns(), tile.lanes);
+        let whole = self.dense.whole_panels(self.dims);
+        let full: Vec<Part> =
+            (0..tile.vectors).map(|v| Part { offset: i64::from(v * lanes), lanes, valid: lanes }).collect();
+        let rest = self.dims.outputs % columns;
+        let last = self.rest_parts(rest);
+        if parts == 1 {
+            cx.for_range(b, 0, whole, 1, |cx, b, panel| body(b, cx, &panel.times(columns), &full))?;
+            if rest > 0 {
+                body(b, cx, &Index::constant(whole * columns), &last)?;
+            }
+            return Ok(());
+        }
+        // Part `i` has the panels from `whole * i / parts` on.
+        let number = cx.scalar_value(b, part)?;
+        let bound = |b: &mut FunctionBuilder, number: ValueId| {
+            let product = b.mul_constant(number, whole);
+            let by = b.index(parts);
+            b.binary(crate::ir::BinaryOp::DivideSigned, product, by)
+        };
+        let begin = bound(b, number);
+        let next = b.add_constant(number, 1);
+        let end = bound(b, next);
+        cx.for_dynamic(b, begin, end, whole, &[], |cx, b, panel, _| {
+            body(b, cx, &Index::scalar(panel).times(columns), &full).map(|()| Vec::new())
+        })?;
+        if rest > 0 {
+            let all = b.index(parts);
+            let is_last = b.compare(Predicate::Equal, next, all);
+            cx.if_then(b, is_last, |cx, b| body(b, cx, &Index::constant(whole * columns), &last))?;
+        }
+        Ok(())
+    }
+
+    /// The vectors of the last, narrower panel. A packed panel is padded, so more than exists may be read; of a kernel in
+    /// place only what exists is: masked where vectors are wide, else in ever smaller vectors.
+    fn rest_parts(&self, rest: i64) -> Vec<Part> {
+        let lanes = self.dense.tile.lanes;
+        let is_packed = self.dense.kernel_packing == Packing::Constant;
+        let is_masked = i64::from(lanes) * self.size() >= 32 && self.kernel_type == self.plan.accumulator;
+        let (mut parts, mut offset) = (Vec::new(), 0);
+        while offset < rest {
+            let valid = i64::from(lanes).min(rest - offset) as u32;
+            let part = if is_packed {
+                Part { offset, lanes: valid.next_power_of_two(), valid }
+            } else if valid == lanes || is_masked {
+                Part { offset, lanes, valid }
+            } else {
+                let lanes = 1 << valid.ilog2();
+                Part { offset, lanes, valid: lanes }
+            };
+            parts.push(part);
+            offset += i64::from(part.valid);
+        }
+        parts
+    }
+
+    /// One tile: accumulate, hand over.
+    fn tile(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        group: &Index,
+        pixels: Pixels,
+        column: &Index,
+        parts: &[Part],
+    ) -> Result<()> {
+        let (dims, features) = (self.dims, self.dims.groups * self.dims.inputs);
+        let input_size = self.input_type.byte_size() as i64;
+        let number = cx.scalar_value(b, group)?;
+        let input = b.offset(self.input, pixels.input, features * input_size);
+        let input = b.offset(input, number, dims.inputs * input_size);
+        let columns = self.columns(b, cx, group, column, parts)?;
+        let kernel = b.offset(columns.pointer, pixels.tap, dims.inputs * columns.row);
+        let rows = (0..i64::from(pixels.count))
+            .map(|row| b.mul_constant(pixels.input_step, row * features * input_size))
+            .collect();
+        let reduction = Reduction { nest: self, pixels, columns, rows, parts };
+        let mut sums = Vec::new();
+        for _ in 0..pixels.count {
+            sums.extend(parts.iter().map(|part| zero(b, Type::vector(self.scalar, part.lanes))));
+        }
+        let sums = reduction.taps(b, cx, 0, (input, kernel), &sums)?;
+        // The pixel's number stands for all that it was made of.
+        cx.facts.insert(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
+        let first = group.times(dims.outputs).plus(column);
+        for (number, sum) in sums.into_iter().enumerate() {
+            let (row, part) = (number / parts.len(), parts[number % parts.len()]);
+            let step = match b.known_integer(pixels.output_step) {
+                Some(known) => Index::constant(known * row as i64),
+                None => Index::scalar(pixels.output_step).times(row as i64),
+            };
+            let pixel = match b.known_integer(pixels.output) {
+                Some(known) => Index::constant(known),
+                None => Index::scalar(pixels.output),
+            };
+            let at = pixel.plus(&step).times(dims.groups * dims.outputs).plus(&first);
+            self.hand_over(b, cx, &at, part, sum)?;
+        }
+        Ok(())
+    }
+
+    /// Where the features of a tile are in the kernel.
+    fn columns(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        group: &Index,
+        column: &Index,
+        parts: &[Part],
+    ) -> Result<Columns> {
+        let dims = self.dims;
+        let size = self.kernel_type.byte_size() as i64;
+        if self.dense.kernel_packing != Packing::Constant {
+            let first = cx.scalar_value(b, &group.times(dims.outputs).plus(column))?;
+            let pointer = b.offset(self.kernel, first, size);
+            let offsets = parts.iter().map(|part| b.index(part.offset * size)).collect();
+            let row = dims.groups * dims.outputs * size;
+            return Ok(Columns { pointer, row, offsets, alignment: size as u32 });
+        }
+        let (width, columns) = (self.dense.panel, self.dense.tile.columns());
+        let panel = self.dense.summands * width * size;
+        let panels = (dims.outputs + width - 1) / width;
+        let group = cx.scalar_value(b, group)?;
+        let group = b.offset(self.kernel, group, panels * panel);
+        let mut position = |b: &mut FunctionBuilder, column: &Index| -> Result<ValueId> {
+            let (panel_number, within) = cx.div_rem(b, column, width)?;
+            cx.scalar_value(b, &panel_number.times(panel).plus(&within.times(size)))
+        };
+        let alignment = (i64::from(self.dense.tile.lanes) * size).min(64) as u32;
+        // Where tiles begin at panels, or lie within one, all parts are at constant distances.
+        let is_regular = columns % width == 0 || width % columns == 0;
+        let start = if is_regular { position(b, column)? } else { b.index(0) };
+        let pointer = b.offset(group, start, 1);
+        let mut offsets = Vec::new();
+        for part in parts {
+            offsets.push(if is_regular {
+                b.index(part.offset / width * panel + part.offset % width * size)
+            } else {
+                position(b, &column.plus_constant(part.offset))?
+            });
+        }
+        Ok(Columns { pointer, row: width * size, offsets, alignment })
+    }
+
+    /// Hands over a vector's valid features, in pieces whose lanes are powers of two.
+    fn hand_over(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        first: &Index,
+        part: Part,
+        sum: ValueId,
+    ) -> Result<()> {
+        let mut done = 0;
+        while done < part.valid {
+            let lanes = 1 << (part.valid - done).ilog2();
+            let value = if lanes == part.lanes {
+                sum
+            } else if lanes == 1 {
+                b.extract(sum, done)
+            } else {
+                b.shuffle(sum, sum, (done..done + lanes).collect())
+            };
+            let at = first.plus_constant(part.offset + i64::from(done));
+            let at = at.plus(&Index::lanes(i64::from(lanes > 1)));
+            finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))?;
+            done += lanes;
+        }
+        Ok(())
+    }
+}
+
+/// The features of a tile in the kernel.
+#[derive(Clone, Debug)]
+struct Columns {
+    /// The first summand's row.
+    pointer: ValueId,
+    /// Bytes from summand to summand.
+    row: i64,
+    /// Bytes from the row's begin to each vector.
+    offsets: Vec<ValueId>,
+    /// Of a vector.
+    alignment: u32,
+}
+
+/// The sums of a tile.
+struct Reduction<'p> {
+    nest: &'p Nest<'p>,
+    pixels: Pixels,
+    columns: Columns,
+    /// Bytes from the first pixel of the input to each.
+    rows: Vec<ValueId>,
+    parts: &'p [Part],
+}
+
+/// So many accumulators make the overhead of a loop small.
+const MANY_ACCUMULATORS: usize = 12;
+
+impl Reduction<'_> {
+    /// Loops over the taps of a dimension and those behind it; over runs of them and of input features at last.
+    fn taps(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        d: usize,
+        (input, kernel): (ValueId, ValueId),
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let Nest { dense, dims, .. } = *self.nest;
+        if d == 3 || (d == 2 && dense.is_run) {
+            let count = if d == 2 {
+                let taps = self.pixels.taps[2];
+                Count { value: b.mul_constant(taps.value, dims.inputs), most: taps.most * dims.inputs }
+            } else {
+                Count::constant(b, dims.inputs)
+            };
+            return self.run(b, cx, count, (input, kernel), sums);
+        }
+        let pixel = dims.groups * dims.inputs * self.nest.input_type.byte_size() as i64;
+        let input_step = dense.tiling.tap_input_steps[d] * pixel;
+        let kernel_step = dense.tiling.tap_steps[d] * dims.inputs * self.columns.row;
+        repeat(b, cx, self.pixels.taps[d], sums, |cx, b, tap, sums| {
+            let input = b.offset(input, tap, input_step);
+            let kernel = b.offset(kernel, tap, kernel_step);
+            self.taps(b, cx, d + 1, (input, kernel), sums)
+        })
+    }
+
+    /// Summands one behind another, in the input and in the kernel.
+    fn run(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        count: Count,
+        (input, kernel): (ValueId, ValueId),
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        // The count is a multiple of the input features, so nothing is left behind the loop.
+        let unroll = match self.nest.dims.inputs {
+            _ if sums.len() >= MANY_ACCUMULATORS => 1,
+            inputs if inputs % 4 == 0 => 4,
+            inputs if inputs % 2 == 0 => 2,
+            _ => 1,
+        };
+        let inputs: Vec<ValueId> = self.rows.iter().map(|&row| b.offset(input, row, 1)).collect();
+        let step = |b: &mut FunctionBuilder, index: ValueId, step: i64, sums: &mut [ValueId]| -> Result<()> {
+            self.accumulate(b, (&inputs, kernel), (index, step), sums)
+        };
+        if let Some(known) = b.known_integer(count.value) {
+            return cx.for_range_carrying(b, (0, known, unroll), sums, |cx, b, index, sums| {
+                let index = cx.scalar_value(b, &index)?;
+                let mut sums = sums.to_vec();
+                (0..unroll).try_for_each(|k| step(b, index, k, &mut sums))?;
+                Ok(sums)
+            });
+        }
+        let begin = b.index(0);
+        b.for_carrying(begin, count.value, unroll, sums, |b, index, sums| {
+            cx.scoped(b, |_, b| {
+                let mut sums = sums.to_vec();
+                (0..unroll).try_for_each(|k| step(b, index, k, &mut sums))?;
+                Ok(sums)
+            })
+        })
+    }
+
+    /// Adds the products of summand `index + step` to the sums, pixel by pixel.
+    fn accumulate(
+        &self,
+        b: &mut FunctionBuilder,
+        (inputs, kernel): (&[ValueId], ValueId),
+        (index, step): (ValueId, i64),
+        sums: &mut [ValueId],
+    ) -> Result<()> {
+        let nest = self.nest;
+        let row = b.offset(kernel, index, self.columns.row);
+        let row = b.offset_bytes(row, step * self.columns.row);
+        let mut vectors = Vec::new();
+        for (part, &offset) in self.parts.iter().zip(&self.columns.offsets) {
+            let pointer = b.offset(row, offset, 1);
+            vectors.push(self.kernel_vector(b, pointer, *part)?);
+        }
+        let size = nest.input_type.byte_size() as i64;
+        for (pixel, &input) in inputs.iter().enumerate() {
+            let input = b.offset(input, index, size);
+            let input = b.offset_bytes(input, step * size);
+            let element = load(b, nest.plan, nest.input_type, input, 1)?.real();
+            for (k, (part, &vector)) in self.parts.iter().zip(&vectors).enumerate() {
+                let sum = &mut sums[pixel * vectors.len() + k];
+                let element = b.splat(element, part.lanes);
+                *sum = multiply_add(b, element, vector, *sum);
+            }
+        }
+        Ok(())
+    }
+
+    fn kernel_vector(&self, b: &mut FunctionBuilder, pointer: ValueId, part: Part) -> Result<ValueId> {
+        let nest = self.nest;
+        let is_packed = nest.dense.kernel_packing == Packing::Constant;
+        let ty = Type::vector(nest.scalar, part.lanes);
+        let own = (i64::from(part.lanes) * nest.size()) as u32;
+        let alignment = self.columns.alignment.min(own.next_power_of_two());
+        if is_packed {
+            return Ok(b.load(ty, pointer, alignment));
+        }
+        if part.valid == part.lanes {
+            return Ok(load(b, nest.plan, nest.kernel_type, pointer, part.lanes)?.real());
+        }
+        let lanes = b.iota(ScalarType::I32, part.lanes);
+        let valid = b.integer(Type::vector(ScalarType::I32, part.lanes), i64::from(part.valid));
+        let mask = b.compare(Predicate::Less, lanes, valid);
+        Ok(b.load_masked(ty, pointer, alignment, mask))
+    }
+}

@@ -1,0 +1,198 @@
+//! Walks the tiles of a plan's tiling: loops over rectangles whose numbers are read from the plan's table, or are
+//! constants where all rectangles have the same.
+
+use crate::context::KernelContext;
+use crate::index::{Facts, Index};
+use crate::ir::{FunctionBuilder, Type, ValueId};
+use plan::{Rectangle, TileSize, Tiling};
+use support::{Error, Result};
+
+/// A tile of pixels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pixels {
+    /// How many.
+    pub(super) count: u32,
+    /// The number of the first input pixel, at the first tap.
+    pub(super) input: ValueId,
+    /// The number of the first output pixel.
+    pub(super) output: ValueId,
+    /// The number of the first tap.
+    pub(super) tap: ValueId,
+    /// Taps of each dimension.
+    pub(super) taps: [Count; 3],
+    /// From pixel to pixel.
+    pub(super) input_step: ValueId,
+    /// From pixel to pixel.
+    pub(super) output_step: ValueId,
+}
+
+/// How often a loop runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Count {
+    pub(super) value: ValueId,
+    /// At most so often.
+    pub(super) most: i64,
+}
+
+impl Count {
+    pub(super) fn constant(b: &mut FunctionBuilder, count: i64) -> Self {
+        Self { value: b.index(count), most: count }
+    }
+}
+
+/// Runs `body` so often, with values from iteration to iteration.
+pub(super) fn repeat(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    count: Count,
+    initial: &[ValueId],
+    mut body: impl FnMut(
+        &mut KernelContext<'_>,
+        &mut FunctionBuilder,
+        ValueId,
+        &[ValueId],
+    ) -> Result<Vec<ValueId>>,
+) -> Result<Vec<ValueId>> {
+    if let Some(known) = b.known_integer(count.value) {
+        return cx.for_range_carrying(b, (0, known, 1), initial, |cx, b, index, carried| {
+            let index = cx.scalar_value(b, &index)?;
+            body(cx, b, index, carried)
+        });
+    }
+    let begin = b.index(0);
+    cx.for_dynamic(b, begin, count.value, count.most, initial, body)
+}
+
+pub(super) type TileBody<'b> =
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, Pixels) -> Result<()>;
+
+/// Runs `body` for every tile of a chunk: code for each size of tiles, one after another.
+pub(super) fn tiles(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    tiling: &Tiling,
+    chunk: &Index,
+    body: TileBody<'_>,
+) -> Result<()> {
+    let table = if tiling.needs_table() {
+        Some(*cx.packed.last().ok_or_else(|| Error::internal("the table of tiles is missing"))?)
+    } else {
+        None
+    };
+    for (number, size) in tiling.sizes.iter().enumerate() {
+        let (first, starts) = tiling.table_positions(number);
+        let (begin, end) = match table {
+            Some(table) if tiling.chunks > 1 => {
+                let chunk = cx.scalar_value(b, chunk)?;
+                let start = b.offset_bytes(table, starts as i64 * 8);
+                let start = b.offset(start, chunk, 8);
+                let next = b.offset_bytes(start, 8);
+                (b.load(Type::I64, start, 8), b.load(Type::I64, next, 8))
+            }
+            _ => (b.index(0), b.index(size.rectangles.len() as i64)),
+        };
+        let list = List { size, first: table.map(|table| b.offset_bytes(table, first as i64 * 8)) };
+        if size.rectangles.len() == 1 && tiling.chunks == 1 {
+            list.rectangle(b, cx, begin, body)?;
+            continue;
+        }
+        cx.for_dynamic(b, begin, end, size.rectangles.len() as i64, &[], |cx, b, rectangle, _| {
+            list.rectangle(b, cx, rectangle, body).map(|()| Vec::new())
+        })?;
+    }
+    Ok(())
+}
+
+/// The rectangles of one size.
+struct List<'p> {
+    size: &'p TileSize,
+    /// The first one's numbers in the table.
+    first: Option<ValueId>,
+}
+
+/// The positions of a rectangle's numbers; as in [`Rectangle::fields`].
+mod field {
+    pub(super) const INPUT: usize = 0;
+    pub(super) const OUTPUT: usize = 1;
+    pub(super) const TAP: usize = 2;
+    pub(super) const TAPS: usize = 3;
+    pub(super) const COUNTS: usize = 6;
+    pub(super) const INPUT_STEPS: usize = 9;
+    pub(super) const OUTPUT_STEPS: usize = 12;
+    pub(super) const TILES: usize = 15;
+    pub(super) const PIXEL_INPUT: usize = 16;
+    pub(super) const PIXEL_OUTPUT: usize = 17;
+}
+
+impl List<'_> {
+    /// A number of a rectangle.
+    fn field(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        rectangle: ValueId,
+        field: usize,
+    ) -> Result<Count> {
+        let (min, most) = self.size.range(field);
+        if min == most {
+            return Ok(Count::constant(b, most));
+        }
+        let first = self.first.ok_or_else(|| Error::internal("rectangles that differ have a table"))?;
+        let at = b.offset(first, rectangle, Rectangle::FIELDS as i64 * 8);
+        let at = b.offset_bytes(at, field as i64 * 8);
+        let value = b.load(Type::I64, at, 8);
+        cx.facts.insert(value, Facts::range(min, most));
+        Ok(Count { value, most })
+    }
+
+    /// The loops around the tiles of a rectangle, and over them.
+    fn rectangle(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        rectangle: ValueId,
+        body: TileBody<'_>,
+    ) -> Result<()> {
+        let mut get = |b: &mut FunctionBuilder, field| self.field(b, cx, rectangle, field);
+        let mut three = |b: &mut FunctionBuilder, field| -> Result<[Count; 3]> {
+            Ok([get(b, field)?, get(b, field + 1)?, get(b, field + 2)?])
+        };
+        let taps = three(b, field::TAPS)?;
+        let (counts, inputs) = (three(b, field::COUNTS)?, three(b, field::INPUT_STEPS)?);
+        let outputs = three(b, field::OUTPUT_STEPS)?;
+        let tiles = get(b, field::TILES)?;
+        let first = Pixels {
+            count: self.size.pixels,
+            input: get(b, field::INPUT)?.value,
+            output: get(b, field::OUTPUT)?.value,
+            tap: get(b, field::TAP)?.value,
+            taps,
+            input_step: get(b, field::PIXEL_INPUT)?.value,
+            output_step: get(b, field::PIXEL_OUTPUT)?.value,
+        };
+        let tile_steps = [first.input_step, first.output_step]
+            .map(|step| b.mul_constant(step, i64::from(self.size.pixels)));
+        let steps = |l: usize| (counts[l], [inputs[l].value, outputs[l].value]);
+        let loops = [steps(0), steps(1), steps(2), (tiles, tile_steps)];
+        nest(b, cx, &loops, first, body)
+    }
+}
+
+/// Loops that move a tile on.
+fn nest(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    loops: &[(Count, [ValueId; 2])],
+    tile: Pixels,
+    body: TileBody<'_>,
+) -> Result<()> {
+    let Some((&(count, [input_step, output_step]), inner)) = loops.split_first() else {
+        return body(b, cx, tile);
+    };
+    repeat(b, cx, count, &[], |cx, b, index, _| {
+        let (input, output) = (b.mul(index, input_step), b.mul(index, output_step));
+        let moved = Pixels { input: b.add(tile.input, input), output: b.add(tile.output, output), ..tile };
+        nest(b, cx, inner, moved, body).map(|()| Vec::new())
+    })
+    .map(|_| ())
+}

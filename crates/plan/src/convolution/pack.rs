@@ -1,0 +1,45 @@
+//! Packs a constant kernel.
+
+use super::DensePlan;
+use super::dims::ConvolutionDims;
+use bytes::Bytes;
+use shape::{ArrayShape, Literal, PrimitiveType};
+
+/// The panels `[group][outputs / width][taps * inputs][width]` of a kernel, converted to the accumulator's type; the last
+/// panel of a group is padded with zeros.
+pub(super) fn panels(
+    literal: &Literal,
+    dims: &ConvolutionDims,
+    dense: &DensePlan,
+    accumulator: PrimitiveType,
+) -> Bytes {
+    let literal = converted(literal, accumulator);
+    let source = literal.bytes();
+    let size = accumulator.byte_size();
+    let (groups, outputs) = (dims.groups as usize, dims.outputs as usize);
+    let (rows, width) = (dense.summands as usize, dense.panel as usize);
+    let panels = outputs.div_ceil(width);
+    let mut packed = vec![0u8; groups * panels * rows * width * size];
+    for row in 0..rows {
+        for group in 0..groups {
+            for panel in 0..panels {
+                let first = panel * width;
+                let count = width.min(outputs - first);
+                let from = (row * groups + group) * outputs + first;
+                let to = ((group * panels + panel) * rows + row) * width;
+                packed[to * size..(to + count) * size]
+                    .copy_from_slice(&source[from * size..(from + count) * size]);
+            }
+        }
+    }
+    packed.into()
+}
+
+fn converted(literal: &Literal, accumulator: PrimitiveType) -> Literal {
+    let shape = literal.array_shape();
+    if shape.element_type == accumulator {
+        return literal.clone();
+    }
+    // The accumulator is wider and of the same kind, so scalars convert exactly.
+    Literal::from_scalars(ArrayShape::new(accumulator, &shape.sizes()), literal.scalars())
+}

@@ -1,0 +1,524 @@
+//! Cuts the output of a convolution into rectangles whose pixels have the same taps, and these into tiles.
+//!
+//! Pixels are numbered `((image * planes + plane) * lines + line) * columns + column`, of the input and of the output.
+//! Everything here is arithmetic on extents: a kernel walks lists of rectangles, so that padding takes neither copies nor
+//! masks.
+
+use super::dims::{ConvolutionDims, Segment, SpatialDimension};
+use hlo::WindowDimension;
+use std::collections::BTreeMap;
+
+/// Loops around a tile: images, and two spatial dimensions; and the tiles along the third.
+const LOOPS: usize = 3;
+
+/// Tiles of pixels with the same taps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rectangle {
+    /// The first tile's first input pixel, at its first tap.
+    pub input: i64,
+    /// The first tile's first output pixel.
+    pub output: i64,
+    /// The first tap, row-major in the window.
+    pub tap: i64,
+    /// Taps of each dimension.
+    pub taps: [i64; 3],
+    /// How often each loop around the tiles runs, the outermost first.
+    pub counts: [i64; LOOPS],
+    /// Input pixels from iteration to iteration.
+    pub input_steps: [i64; LOOPS],
+    /// Output pixels from iteration to iteration.
+    pub output_steps: [i64; LOOPS],
+    /// How many tiles follow one another.
+    pub tiles: i64,
+    /// Input pixels between neighbouring pixels of a tile.
+    pub pixel_input: i64,
+    /// Output pixels between neighbouring pixels of a tile.
+    pub pixel_output: i64,
+}
+
+impl Rectangle {
+    /// How many numbers describe one.
+    pub const FIELDS: usize = 18;
+
+    /// All of them: input, output, tap, taps, counts, input steps, output steps, tiles, and the steps of a pixel.
+    pub fn fields(&self) -> [i64; Self::FIELDS] {
+        let (t, c, i, o) = (self.taps, self.counts, self.input_steps, self.output_steps);
+        [
+            self.input,
+            self.output,
+            self.tap,
+            t[0],
+            t[1],
+            t[2],
+            c[0],
+            c[1],
+            c[2],
+            i[0],
+            i[1],
+            i[2],
+            o[0],
+            o[1],
+            o[2],
+            self.tiles,
+            self.pixel_input,
+            self.pixel_output,
+        ]
+    }
+}
+
+/// The rectangles whose tiles have so many pixels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileSize {
+    /// Pixels of a tile.
+    pub pixels: u32,
+    /// The rectangles, chunk by chunk.
+    pub rectangles: Vec<Rectangle>,
+    /// Chunk `i` has the rectangles from `starts[i]` to before `starts[i + 1]`.
+    pub starts: Vec<usize>,
+}
+
+/// The output of a convolution in tiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tiling {
+    /// By falling number of pixels.
+    pub sizes: Vec<TileSize>,
+    /// Into how many parts the pixels are cut.
+    pub chunks: i64,
+    /// Taps (of the window, row-major) from tap to tap, by dimension.
+    pub tap_steps: [i64; 3],
+    /// Input pixels from tap to tap, by dimension.
+    pub tap_input_steps: [i64; 3],
+}
+
+impl TileSize {
+    /// What a field is in all rectangles, if it is the same.
+    pub fn common(&self, field: usize) -> Option<i64> {
+        let first = self.rectangles.first()?.fields()[field];
+        self.rectangles.iter().all(|r| r.fields()[field] == first).then_some(first)
+    }
+
+    /// The least and the greatest value of a field.
+    pub fn range(&self, field: usize) -> (i64, i64) {
+        let values = || self.rectangles.iter().map(|r| r.fields()[field]);
+        (values().min().unwrap_or(0), values().max().unwrap_or(0))
+    }
+}
+
+impl Tiling {
+    /// Whether a kernel needs the lists at run time: not if each is one rectangle.
+    pub fn needs_table(&self) -> bool {
+        self.chunks > 1 || self.sizes.iter().any(|size| size.rectangles.len() > 1)
+    }
+
+    /// The lists as 64-bit numbers: for each size the fields of its rectangles, then its starts.
+    pub fn table(&self) -> Vec<u8> {
+        let mut numbers = Vec::new();
+        for size in &self.sizes {
+            numbers.extend(size.rectangles.iter().flat_map(Rectangle::fields));
+            numbers.extend(size.starts.iter().map(|&start| start as i64));
+        }
+        numbers.into_iter().flat_map(i64::to_le_bytes).collect()
+    }
+
+    /// Where in the table the rectangles of a size begin, and where its starts; in numbers.
+    pub fn table_positions(&self, size: usize) -> (usize, usize) {
+        let mut at = 0;
+        for before in &self.sizes[..size] {
+            at += before.rectangles.len() * Rectangle::FIELDS + before.starts.len();
+        }
+        (at, at + self.sizes[size].rectangles.len() * Rectangle::FIELDS)
+    }
+}
+
+/// More segments of one dimension are not worth the lists.
+const MAX_SEGMENTS: usize = 24;
+/// More rectangles neither.
+const MAX_RECTANGLES: usize = 4096;
+/// Each size of tiles has code of its own.
+const MAX_SIZES: usize = 3;
+
+/// Three spatial dimensions: those that are missing have one element, and come first.
+pub(super) fn three_dimensions(dims: &ConvolutionDims) -> Option<[SpatialDimension; 3]> {
+    let none = SpatialDimension { input: 1, output: 1, window: WindowDimension::of_size(1) };
+    let missing = 3usize.checked_sub(dims.spatial.len())?;
+    let mut spatial = [none; 3];
+    spatial[missing..].copy_from_slice(&dims.spatial);
+    Some(spatial)
+}
+
+/// Tiles of up to `most` pixels, in about `chunks` parts. Nothing if the shape is too irregular.
+pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64) -> Option<Tiling> {
+    let spatial = three_dimensions(dims)?;
+    let mut segments = Vec::new();
+    for dimension in &spatial {
+        segments.push(dimension.segments(MAX_SEGMENTS)?);
+    }
+    let first = |d: usize| segments[d].first();
+    let mut tiling = Tiling { sizes: Vec::new(), chunks: 0, tap_steps: [1; 3], tap_input_steps: [1; 3] };
+    let (mut taps, mut pixels, mut outputs) = (1i64, 1i64, 1i64);
+    for d in (0..3).rev() {
+        tiling.tap_steps[d] = taps * first(d).map_or(1, |s| s.tap_step);
+        tiling.tap_input_steps[d] = pixels * first(d).map_or(1, |s| s.tap_input_step);
+        taps = taps.checked_mul(spatial[d].window.size)?;
+        pixels = pixels.checked_mul(spatial[d].input)?;
+        outputs = outputs.checked_mul(spatial[d].output)?;
+    }
+    // What does not fit here is empty: another dimension is 0.
+    pixels.checked_mul(dims.batch)?;
+    outputs.checked_mul(dims.batch)?;
+    // Chunks are ranges of the numbers of an output's rows, or of its pixels if it is one row.
+    let mut sizes = [dims.batch, spatial[0].output, spatial[1].output, spatial[2].output];
+    let rows: i64 = sizes[..3].iter().product();
+    let units = if rows > 1 { std::mem::replace(&mut sizes[3], 1) } else { 1 };
+    let all: i64 = sizes.iter().product();
+    let chunks = chunks.clamp(1, all.max(1));
+    let mut lists = Vec::new();
+    for chunk in 0..chunks {
+        let (begin, end) = (all * chunk / chunks, all * (chunk + 1) / chunks);
+        let mut list = Vec::new();
+        for mut range in boxes(&sizes, begin, end) {
+            range[3] = (range[3].0 * units, range[3].1 * units);
+            for rows in combinations(&segments, &range) {
+                list.push(Area::new(dims, &spatial, range[0], rows));
+            }
+        }
+        lists.push(list);
+    }
+    tiling.chunks = chunks;
+    tiling.sizes = cut(&lists, i64::from(most))?;
+    Some(tiling)
+}
+
+/// A range of row-major numbers as boxes of ranges by dimension.
+fn boxes(sizes: &[i64], begin: i64, end: i64) -> Vec<[(i64, i64); 4]> {
+    let mut found = Vec::new();
+    let mut at = begin;
+    while at < end {
+        // The largest block of whole inner dimensions that begins here.
+        let mut unit = 1;
+        let mut d = 3;
+        while d > 0 && at % (unit * sizes[d]) == 0 && at + unit * sizes[d] <= end {
+            unit *= sizes[d];
+            d -= 1;
+        }
+        let index = at / unit % sizes[d];
+        let count = ((end - at) / unit).min(sizes[d] - index);
+        let mut ranges = [(0, 1); 4];
+        let mut rest = at / unit / sizes[d];
+        ranges[d] = (index, index + count);
+        for outer in (0..d).rev() {
+            let index = rest % sizes[outer];
+            ranges[outer] = (index, index + 1);
+            rest /= sizes[outer];
+        }
+        for inner in d + 1..4 {
+            ranges[inner] = (0, sizes[inner]);
+        }
+        found.push(ranges);
+        at += count * unit;
+    }
+    found
+}
+
+/// All triples of segments within a box.
+fn combinations(segments: &[Vec<Segment>], range: &[(i64, i64); 4]) -> Vec<[Segment; 3]> {
+    let within = |d: usize| -> Vec<Segment> {
+        segments[d].iter().filter_map(|s| s.within(range[d + 1].0, range[d + 1].1)).collect()
+    };
+    let (planes, lines, columns) = (within(0), within(1), within(2));
+    let mut all = Vec::new();
+    for &plane in &planes {
+        for &line in &lines {
+            all.extend(columns.iter().map(|&column| [plane, line, column]));
+        }
+    }
+    all
+}
+
+/// Pixels with the same taps, before they are cut into tiles.
+#[derive(Clone, Debug)]
+struct Area {
+    input: i64,
+    output: i64,
+    tap: i64,
+    taps: [i64; 3],
+    /// Count, input step and output step of each loop, the outermost first; neighbours that are one are merged.
+    loops: Vec<(i64, i64, i64)>,
+}
+
+impl Area {
+    fn new(
+        dims: &ConvolutionDims,
+        spatial: &[SpatialDimension; 3],
+        images: (i64, i64),
+        segments: [Segment; 3],
+    ) -> Self {
+        let (mut input_unit, mut output_unit, mut tap_unit) = (1, 1, 1);
+        let (mut input, mut output, mut tap) = (0, 0, 0);
+        let mut loops = Vec::new();
+        for d in (0..3).rev() {
+            let s = &segments[d];
+            input += s.input * input_unit;
+            output += s.first * output_unit;
+            tap += s.tap * tap_unit;
+            loops.push((s.count, s.input_step * input_unit, s.step * output_unit));
+            input_unit *= spatial[d].input;
+            output_unit *= spatial[d].output;
+            tap_unit *= spatial[d].window.size;
+        }
+        debug_assert!(images.1 <= dims.batch);
+        input += images.0 * input_unit;
+        output += images.0 * output_unit;
+        loops.push((images.1 - images.0, input_unit, output_unit));
+        loops.reverse();
+        Self { input, output, tap, taps: segments.map(|s| s.taps), loops: merged(&loops) }
+    }
+
+    /// The loop that the tiles run along: the innermost one if it is long enough, else the longest.
+    fn along(&self, most: i64) -> usize {
+        let last = self.loops.len() - 1;
+        if self.loops[last].0 >= most {
+            return last;
+        }
+        (0..self.loops.len()).rev().max_by_key(|&l| self.loops[l].0).unwrap_or(last)
+    }
+
+    /// Tiles of so many pixels, `first` pixels into the loop along which they run.
+    fn rectangle(&self, along: usize, first: i64, pixels: i64, tiles: i64) -> Rectangle {
+        let (_, pixel_input, pixel_output) = self.loops[along];
+        let mut around: Vec<_> = self.loops.clone();
+        around.remove(along);
+        while around.len() < LOOPS {
+            around.insert(0, (1, 0, 0));
+        }
+        let pick = |f: fn(&(i64, i64, i64)) -> i64| [f(&around[0]), f(&around[1]), f(&around[2])];
+        debug_assert!(pixels * tiles + first <= self.loops[along].0);
+        Rectangle {
+            input: self.input + first * pixel_input,
+            output: self.output + first * pixel_output,
+            tap: self.tap,
+            taps: self.taps,
+            counts: pick(|l| l.0),
+            input_steps: pick(|l| l.1),
+            output_steps: pick(|l| l.2),
+            tiles,
+            pixel_input,
+            pixel_output,
+        }
+    }
+}
+
+/// Loops without those that run once, neighbours merged that are one loop.
+fn merged(loops: &[(i64, i64, i64)]) -> Vec<(i64, i64, i64)> {
+    let mut out: Vec<(i64, i64, i64)> = Vec::new();
+    for &(count, input, output) in loops.iter().filter(|l| l.0 != 1) {
+        match out.last_mut() {
+            Some(last) if last.1 == count * input && last.2 == count * output => {
+                *last = (last.0 * count, input, output);
+            }
+            _ => out.push((count, input, output)),
+        }
+    }
+    if out.is_empty() {
+        out.push((1, 0, 0));
+    }
+    out
+}
+
+/// Cuts the areas of each chunk into tiles of few different sizes.
+fn cut(lists: &[Vec<Area>], most: i64) -> Option<Vec<TileSize>> {
+    if lists.iter().map(Vec::len).sum::<usize>() > MAX_RECTANGLES {
+        return None;
+    }
+    let mut pixels_by_size: BTreeMap<i64, i64> = BTreeMap::new();
+    for area in lists.iter().flatten() {
+        let pixels: i64 = area.loops.iter().map(|l| l.0).product();
+        let length = area.loops[area.along(most)].0;
+        for (size, tiles) in even(length, most) {
+            *pixels_by_size.entry(size).or_default() += pixels / length * tiles * size;
+        }
+    }
+    // The sizes of most pixels are kept; with tiles of one pixel, every length can be made of them.
+    let mut by_pixels: Vec<(i64, i64)> =
+        pixels_by_size.iter().map(|(&size, &pixels)| (pixels, size)).collect();
+    by_pixels.sort_unstable();
+    let few = by_pixels.len() <= MAX_SIZES;
+    let mut kept: Vec<i64> = by_pixels.iter().rev().take(MAX_SIZES).map(|&(_, size)| size).collect();
+    if !few && !kept.contains(&1) {
+        kept.pop();
+        kept.push(1);
+    }
+    kept.sort_unstable_by_key(|&size| std::cmp::Reverse(size));
+    let mut sizes: Vec<TileSize> = kept
+        .iter()
+        .map(|&size| TileSize { pixels: size as u32, rectangles: Vec::new(), starts: vec![0] })
+        .collect();
+    for list in lists {
+        for area in list {
+            let along = area.along(most);
+            let length = area.loops[along].0;
+            let parts = if few { even(length, most) } else { greedy(length, &kept) };
+            let mut first = 0;
+            for (pixels, tiles) in parts {
+                let size = sizes.iter_mut().find(|s| i64::from(s.pixels) == pixels)?;
+                size.rectangles.push(area.rectangle(along, first, pixels, tiles));
+                first += pixels * tiles;
+            }
+            debug_assert_eq!(first, length);
+        }
+        sizes.iter_mut().for_each(|s| s.starts.push(s.rectangles.len()));
+    }
+    Some(sizes)
+}
+
+/// As few tiles as can be, of two sizes that differ by one.
+fn even(length: i64, most: i64) -> Vec<(i64, i64)> {
+    let tiles = (length + most - 1) / most;
+    if tiles == 0 {
+        return Vec::new();
+    }
+    let size = (length + tiles - 1) / tiles;
+    let smaller = tiles * size - length;
+    [(size, tiles - smaller), (size - 1, smaller)].into_iter().filter(|p| p.1 > 0).collect()
+}
+
+/// Tiles of the given sizes, the largest first; 1 is among them.
+fn greedy(length: i64, sizes: &[i64]) -> Vec<(i64, i64)> {
+    let mut left = length;
+    let mut parts = Vec::new();
+    for &size in sizes {
+        if left >= size {
+            parts.push((size, left / size));
+            left %= size;
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn same(input: i64, size: i64, stride: i64) -> SpatialDimension {
+        let padding_low = (size - 1) / 2;
+        let window = WindowDimension {
+            stride,
+            padding_low,
+            padding_high: size - 1 - padding_low,
+            ..WindowDimension::of_size(size)
+        };
+        SpatialDimension { input, output: (input - 1) / stride + 1, window }
+    }
+
+    fn dims(batch: i64, spatial: &[SpatialDimension]) -> ConvolutionDims {
+        ConvolutionDims { batch, groups: 1, inputs: 1, outputs: 1, spatial: spatial.to_vec() }
+    }
+
+    /// The taps and input pixels of each output pixel that the tiles of a chunk visit.
+    fn visit(tiling: &Tiling, chunk: usize, found: &mut [Option<Vec<(i64, i64)>>]) {
+        for size in &tiling.sizes {
+            for r in &size.rectangles[size.starts[chunk]..size.starts[chunk + 1]] {
+                let each = |counts: [i64; 3]| {
+                    (0..counts[0]).flat_map(move |a| {
+                        (0..counts[1]).flat_map(move |b| (0..counts[2]).map(move |c| [a, b, c]))
+                    })
+                };
+                let dot = |a: [i64; 3], b: [i64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+                for at in each(r.counts) {
+                    for pixel in 0..r.tiles * i64::from(size.pixels) {
+                        let input = r.input + dot(at, r.input_steps) + pixel * r.pixel_input;
+                        let output = r.output + dot(at, r.output_steps) + pixel * r.pixel_output;
+                        let taps = each(r.taps).map(|t| {
+                            (r.tap + dot(t, tiling.tap_steps), input + dot(t, tiling.tap_input_steps))
+                        });
+                        let slot = &mut found[output as usize];
+                        assert!(slot.replace(taps.collect()).is_none(), "pixel {output} once only");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The same, from the definition.
+    fn expected(dims: &ConvolutionDims, pixel: i64) -> Vec<(i64, i64)> {
+        let spatial = three_dimensions(dims).expect("three at most");
+        let (mut rest, mut at) = (pixel, [0; 3]);
+        for d in (0..3).rev() {
+            at[d] = rest % spatial[d].output;
+            rest /= spatial[d].output;
+        }
+        let mut taps = vec![(0, rest)];
+        for d in 0..3 {
+            let (s, w) = (spatial[d], spatial[d].window);
+            let inside = |tap: &i64| {
+                let p = at[d] * w.stride + tap * w.window_dilation - w.padding_low;
+                (p >= 0 && p % w.base_dilation == 0 && p / w.base_dilation < s.input)
+                    .then_some(p / w.base_dilation)
+            };
+            taps = taps
+                .iter()
+                .flat_map(|&(number, input)| {
+                    (0..w.size).filter_map(move |tap| {
+                        inside(&tap).map(|p| (number * w.size + tap, input * s.input + p))
+                    })
+                })
+                .collect();
+        }
+        taps
+    }
+
+    #[test]
+    fn every_pixel_is_in_one_tile_with_its_taps() {
+        let dilated = |mut s: SpatialDimension| {
+            s.window.base_dilation = 2;
+            s.window.padding_low = 3;
+            s.output = (s.input - 1) * 2 + 1 + 3 + s.window.padding_high - s.window.size + 1;
+            s
+        };
+        let cases = [
+            dims(1, &[]),
+            dims(3, &[same(9, 3, 1)]),
+            dims(1, &[same(56, 3, 1), same(56, 3, 1)]),
+            dims(2, &[same(7, 3, 1), same(7, 3, 1)]),
+            dims(2, &[same(13, 7, 2), same(15, 7, 2)]),
+            dims(4, &[same(7, 1, 1), same(7, 1, 1)]),
+            dims(2, &[same(8, 1, 2), same(9, 1, 2)]),
+            dims(2, &[same(3, 3, 1), same(4, 3, 1), same(5, 3, 2)]),
+            dims(2, &[dilated(same(4, 4, 1)), dilated(same(5, 4, 1))]),
+            dims(1, &[same(2, 5, 1), same(30, 5, 3)]),
+        ];
+        for dims in cases {
+            for (most, chunks) in [(6, 1), (8, 4), (1, 2), (5, 64)] {
+                let tiling = tiles(&dims, most, chunks).expect("regular shapes");
+                assert!(tiling.chunks >= 1 && tiling.chunks <= chunks);
+                assert!(tiling.sizes.len() <= MAX_SIZES);
+                let mut found = vec![None; (dims.batch * dims.pixels()) as usize];
+                for chunk in 0..tiling.chunks as usize {
+                    visit(&tiling, chunk, &mut found);
+                }
+                for (pixel, taps) in found.into_iter().enumerate() {
+                    let taps = taps.unwrap_or_else(|| panic!("pixel {pixel} of {dims:?} is in no tile"));
+                    let want = expected(&dims, pixel as i64);
+                    assert_eq!(taps, want, "pixel {pixel} of {dims:?}, {most} at once, {chunks} chunks");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_by_one_is_one_row_of_pixels() {
+        let tiling = tiles(&dims(4, &[same(7, 1, 1), same(7, 1, 1)]), 6, 1).expect("regular");
+        let table: Vec<_> = tiling.sizes.iter().map(|s| (s.pixels, s.rectangles[0].tiles)).collect();
+        assert_eq!(table, [(6, 31), (5, 2)]);
+    }
+
+    #[test]
+    fn borders_are_tiled_along_their_longer_side() {
+        let tiling = tiles(&dims(1, &[same(56, 3, 1), same(56, 3, 1)]), 6, 1).expect("regular");
+        let table: Vec<_> = tiling.sizes.iter().map(|s| (s.pixels, s.rectangles.len())).collect();
+        // Four corners; four edges and the interior.
+        assert_eq!(table, [(6, 5), (1, 4)]);
+        let interior = tiling.sizes[0].rectangles.iter().find(|r| r.taps == [1, 3, 3]).expect("an interior");
+        assert_eq!((interior.counts, interior.tiles), ([1, 1, 54], 9));
+    }
+}
