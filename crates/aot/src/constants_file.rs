@@ -53,7 +53,8 @@ impl std::fmt::Display for LayoutHash {
 }
 
 impl LayoutHash {
-    /// Of an object that was compiled without its constants, and the constants that it expects: `size` bytes, in which
+    /// Of an object that was compiled without its constants, as the code generator returned it (metadata would make it
+    /// depend on the config and the graph), and the constants that it expects: `size` bytes, in which
     /// `chunks` are the offset and the bytes of each.
     pub fn new<B: AsRef<[u8]>>(object: &[u8], size: u64, chunks: &[(u64, B)]) -> Self {
         let mut hash = Sha256::new();

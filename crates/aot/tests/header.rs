@@ -48,6 +48,43 @@ fn all_types_and_sizes() {
 }
 
 #[test]
+fn constants_in_a_file() {
+    check("scale.h", &fixtures::scale(), NONE);
+}
+
+#[test]
+fn a_freestanding_class() {
+    check("train_freestanding.h", &fixtures::train(), HeaderOptions { freestanding: true, ..NONE });
+    for options in
+        [HeaderOptions { gen_name_to_index: true, ..NONE }, HeaderOptions { gen_program_shape: true, ..NONE }]
+    {
+        let error = header(&fixtures::add(), &HeaderOptions { freestanding: true, ..options }).unwrap_err();
+        assert!(error.message().contains("--freestanding"), "{error}");
+    }
+}
+
+#[test]
+fn constants_far_from_the_code_are_reached_through_a_pointer() {
+    let near = header(&fixtures::add(), &NONE).unwrap();
+    assert!(near.contains("constants=*/::entry_addcomp_constants,"), "{near}");
+    let far = header(&fixtures::far(), &NONE).unwrap();
+    assert!(far.contains("extern \"C\" const void* const entry_far_constants_pointer;"), "{far}");
+    assert!(far.contains("/*constants_pointer=*/&::entry_far_constants_pointer,"), "{far}");
+    assert!(!far.contains("entry_far_constants["), "{far}");
+}
+
+#[test]
+fn a_standalone_header_includes_nothing_of_ours() {
+    for artifact in [fixtures::train(), fixtures::scale()] {
+        for freestanding in [false, true] {
+            let text = header(&artifact, &HeaderOptions { standalone: true, freestanding, ..NONE }).unwrap();
+            assert!(!text.contains("#include \""), "{text}");
+            assert_eq!(text.matches("#define TFCOMPILE_FRAME_H_").count(), 1);
+        }
+    }
+}
+
+#[test]
 fn no_arguments_at_all() {
     let artifact =
         fixtures::artifact("Constant", vec![], vec![fixtures::fetch("", "c:0", PrimitiveType::F32, &[])]);

@@ -5,7 +5,7 @@
 
 mod fixtures;
 
-use aot::{HeaderOptions, header};
+use aot::{CHeaderOptions, HeaderOptions, LayoutHash, c_header, constants_file, header};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,16 +13,62 @@ use std::process::Command;
 fn workplace(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).unwrap();
-    let all = HeaderOptions { gen_name_to_index: true, gen_program_shape: true, ..Default::default() };
+    let plain = HeaderOptions::default();
+    let all = HeaderOptions { gen_name_to_index: true, gen_program_shape: true, ..plain };
+    let standalone = HeaderOptions { standalone: true, ..plain };
+    let freestanding = HeaderOptions { freestanding: true, ..plain };
     for (file, artifact, options) in [
-        ("add.h", fixtures::add(), HeaderOptions::default()),
+        ("add.h", fixtures::add(), plain),
         ("matmul_and_add.h", fixtures::matmul_and_add(), all),
         ("train.h", fixtures::train(), all),
         ("types.h", fixtures::types(), all),
+        ("scale.h", fixtures::scale(), all),
+        ("far.h", fixtures::far(), plain),
+        ("add_standalone.h", fixtures::add(), standalone),
+        ("train_standalone.h", fixtures::train(), HeaderOptions { standalone: true, ..all }),
+        ("scale_standalone.h", fixtures::scale(), standalone),
+        ("matmul_and_add_freestanding.h", fixtures::matmul_and_add(), freestanding),
+        ("train_freestanding.h", fixtures::train(), freestanding),
+        ("types_freestanding.h", fixtures::types(), freestanding),
+        ("scale_freestanding.h", fixtures::scale(), freestanding),
+        ("far_freestanding.h", fixtures::far(), freestanding),
     ] {
         std::fs::write(folder.join(file), header(&artifact, &options).unwrap()).unwrap();
     }
+    for (file, artifact, prefix) in [
+        ("add_c.h", fixtures::add(), None),
+        ("matmul_and_add_c.h", fixtures::matmul_and_add(), Some("matmul")),
+        ("train_c.h", fixtures::train(), None),
+        ("types_c.h", fixtures::types(), None),
+        ("scale_c.h", fixtures::scale(), Some("scale_model")),
+        ("far_c.h", fixtures::far(), None),
+    ] {
+        let options = CHeaderOptions { prefix: prefix.map(str::to_owned) };
+        std::fs::write(folder.join(file), c_header(&artifact, &options).unwrap()).unwrap();
+    }
+    weights(&folder);
     folder
+}
+
+/// Constants files for the model `scale`: 1, 2, 3, 4 and ten times that, and such as don't fit.
+fn weights(folder: &Path) {
+    let file = |layout: &LayoutHash, factor: f32| {
+        let block: Vec<u8> = (1u8..=4).flat_map(|i| (f32::from(i) * factor).to_le_bytes()).collect();
+        constants_file(layout, 64, &[(0, block)]).unwrap()
+    };
+    let first = file(&fixtures::scale_layout(), 1.0);
+    let mut other_version = first.clone();
+    other_version[8] = 2;
+    for (name, bytes) in [
+        ("second.weights", file(&fixtures::scale_layout(), 10.0)),
+        ("other_layout.weights", file(&LayoutHash([1; 32]), 1.0)),
+        ("other_version.weights", other_version),
+        ("cut.weights", first[..100].to_vec()),
+        ("empty.weights", Vec::new()),
+        ("first.weights", first),
+    ] {
+        std::fs::write(folder.join(name), bytes).unwrap();
+    }
 }
 
 fn exists(program: &str) -> bool {
@@ -58,33 +104,37 @@ fn build_and_run_sanitized(name: &str, units: &[&str], flags: &[&str]) {
 
 fn build_and_run_with(compilers: &[&str], name: &str, units: &[&str], flags: &[&str]) {
     let folder = workplace(name);
+    let language = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"];
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
+    let flags: Vec<&str> =
+        language.iter().chain(flags).copied().chain(["-I", include.to_str().unwrap()]).collect();
+    build_and_run_in(&folder, compilers, name, units, &flags);
+}
+
+/// With the flags given, and the generated headers on the include path.
+fn build_and_run_in(folder: &Path, compilers: &[&str], name: &str, units: &[&str], flags: &[&str]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let include = root.join("../../runtime/include");
     let sources = root.join("tests/cpp");
     let entries = folder.join("entries.o");
-    run(Command::new("g++").args(["-x", "c", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-c"]).args(
-        [
-            sources.join("entries.c").as_os_str(),
-            "-I".as_ref(),
-            include.as_os_str(),
-            "-o".as_ref(),
-            entries.as_os_str(),
-        ],
-    ));
+    run(Command::new("g++")
+        .args(["-x", "c", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-c"])
+        .arg(sources.join("entries.c"))
+        .arg("-I")
+        .arg(root.join("../../runtime/include"))
+        .arg("-o")
+        .arg(&entries));
     for compiler in compilers {
         let program = folder.join(format!("{name}_{compiler}"));
         run(Command::new(compiler)
-            .args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"])
             .args(flags)
             .arg("-I")
-            .arg(&include)
-            .arg("-I")
-            .arg(&folder)
+            .arg(folder)
             .args(units.iter().map(|unit| sources.join(unit)))
+            .args(["-x", "none"])
             .arg(&entries)
             .args(["-lpthread", "-o"])
             .arg(&program));
-        run(&mut Command::new(&program));
+        run(Command::new(&program).current_dir(folder));
     }
 }
 
@@ -127,4 +177,162 @@ fn eigen_pools_share_the_work_out() {
         return;
     }
     build_and_run("eigen", &["eigen.cc"], &[]);
+}
+
+/// Warnings that the plain C header must not cause.
+const STRICT: [&str; 8] = [
+    "-Wall",
+    "-Wextra",
+    "-pedantic",
+    "-Werror",
+    "-Wshadow",
+    "-Wconversion",
+    "-Wstrict-aliasing",
+    "-Wno-deprecated",
+];
+
+/// The C header under a standard of C or C++.
+fn c_models(name: &str, language: &str, standard: &str, optimization: &str) {
+    let folder = workplace(name);
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
+    let mut flags = vec![optimization, standard, "-I", include.to_str().unwrap(), "-x", language];
+    flags.splice(0..0, STRICT);
+    build_and_run_in(&folder, &compilers(), name, &["c_models.c"], &flags);
+}
+
+#[test]
+fn c_headers_as_c99() {
+    c_models("c_models_c99", "c", "-std=c99", "-O2");
+}
+
+#[test]
+fn c_headers_as_c17() {
+    c_models("c_models_c17", "c", "-std=c17", "-O0");
+}
+
+#[test]
+fn c_headers_as_cpp11() {
+    c_models("c_models_cpp11", "c++", "-std=c++11", "-O2");
+}
+
+#[test]
+fn c_headers_as_cpp20() {
+    c_models("c_models_cpp20", "c++", "-std=c++20", "-O1");
+}
+
+#[test]
+fn constants_in_files() {
+    build_and_run("constants_file", &["constants_file.cc"], &["-Wpedantic", "-Wconversion", "-Wshadow"]);
+}
+
+#[test]
+fn constants_in_files_without_exceptions_and_rtti() {
+    build_and_run("constants_file_plain", &["constants_file.cc"], &["-fno-exceptions", "-fno-rtti"]);
+}
+
+#[test]
+fn constants_in_files_under_sanitizers() {
+    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    build_and_run_sanitized("constants_file_sanitized", &["constants_file.cc"], &flags);
+}
+
+#[test]
+fn constants_in_files_have_no_data_race() {
+    build_and_run_sanitized("constants_file_race", &["constants_file.cc"], &["-fsanitize=thread"]);
+}
+
+#[test]
+fn freestanding_classes() {
+    let flags = ["-Wpedantic", "-Wconversion", "-Wshadow", "-fno-exceptions", "-fno-rtti"];
+    build_and_run("freestanding", &["freestanding.cc"], &flags);
+}
+
+#[test]
+fn standalone_headers_need_no_other() {
+    let folder = workplace("standalone");
+    let flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+    build_and_run_in(&folder, &compilers(), "standalone", &["standalone.cc"], &flags);
+}
+
+#[test]
+fn standalone_headers_beside_others() {
+    build_and_run("standalone_and_separate", &["standalone_and_separate.cc"], &["-Wpedantic"]);
+}
+
+/// Windows has other files to map, another `long`, and other warnings: compiled where its cross compiler is at hand.
+#[test]
+fn headers_compile_for_windows() {
+    const COMPILER: &str = "x86_64-w64-mingw32-g++";
+    if !exists(COMPILER) {
+        eprintln!("skipped: {COMPILER} is not installed");
+        return;
+    }
+    let folder = workplace("windows");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for unit in ["models.cc", "constants_file.cc", "standalone.cc", "c_models.c"] {
+        run(Command::new(COMPILER)
+            .args([
+                "-std=c++17",
+                "-O1",
+                "-Wall",
+                "-Wextra",
+                "-Wpedantic",
+                "-Werror",
+                "-fsyntax-only",
+                "-x",
+                "c++",
+            ])
+            .arg("-I")
+            .arg(root.join("../../runtime/include"))
+            .arg("-I")
+            .arg(&folder)
+            .arg(root.join("tests/cpp").join(unit)));
+    }
+}
+
+/// With the rules of Microsoft's compiler, as far as clang knows them. Its library is not at hand, so this is for the
+/// headers that need none.
+#[test]
+fn headers_without_a_library_compile_by_the_rules_of_microsoft() {
+    if !compilers().contains(&"clang++") {
+        return;
+    }
+    let folder = workplace("microsoft");
+    let includes = folder.join("sys");
+    std::fs::create_dir_all(&includes).unwrap();
+    std::fs::write(includes.join("cstddef"), "#include <stddef.h>\nnamespace std { using ::size_t; }\n")
+        .unwrap();
+    let types: String = [
+        "int8_t",
+        "int16_t",
+        "int32_t",
+        "int64_t",
+        "uint8_t",
+        "uint16_t",
+        "uint32_t",
+        "uint64_t",
+        "uintptr_t",
+    ]
+    .map(|name| format!("using ::{name};"))
+    .concat();
+    std::fs::write(includes.join("cstdint"), format!("#include <stdint.h>\nnamespace std {{ {types} }}\n"))
+        .unwrap();
+    let rules =
+        ["-fms-extensions", "-fms-compatibility", "--target=x86_64-pc-windows-msvc", "-ffreestanding"];
+    let c_headers = ["add_c.h", "matmul_and_add_c.h", "train_c.h", "types_c.h", "scale_c.h", "far_c.h"];
+    let classes =
+        ["matmul_and_add", "train", "types", "scale", "far"].map(|name| format!("{name}_freestanding.h"));
+    let text = |headers: &[&str]| headers.iter().map(|h| format!("#include \"{h}\"\n")).collect::<String>();
+    std::fs::write(folder.join("unit.c"), text(&c_headers)).unwrap();
+    let classes: Vec<&str> = classes.iter().map(String::as_str).collect();
+    std::fs::write(folder.join("unit.cc"), text(&classes) + &text(&c_headers)).unwrap();
+    for (unit, standard) in [("unit.c", "-std=c99"), ("unit.c", "-std=c11"), ("unit.cc", "-std=c++17")] {
+        run(Command::new("clang")
+            .args(rules)
+            .args([standard, "-Wall", "-Wextra", "-Werror", "-Wmicrosoft", "-fsyntax-only", "-isystem"])
+            .arg(&includes)
+            .arg("-I")
+            .arg(&folder)
+            .arg(folder.join(unit)));
+    }
 }

@@ -70,3 +70,21 @@ int32_t entry_types(struct tfcompile_frame* frame) {
   memcpy(frame->results[1], frame->args[kC64], 16);
   return 0;
 }
+
+// result = x * constants; the symbol of embedded constants exists, as in every object, but nobody uses it.
+CONSTANTS(entry_scale);
+int32_t entry_scale(struct tfcompile_frame* frame) {
+  if (frame->constants == 0 || (uintptr_t)frame->constants % 64 != 0) return 1;
+  for (int i = 0; i < 4; ++i) {
+    ((float*)frame->results[0])[i] = ((const float*)frame->args[0])[i] * ((const float*)frame->constants)[i];
+  }
+  return 0;
+}
+
+// Constants that are reached through a pointer; adds the first.
+_Alignas(64) static const float far_away[16] = {0.25f};
+const void* const entry_far_constants_pointer = far_away;
+int32_t entry_far(struct tfcompile_frame* frame) {
+  *(float*)frame->results[0] = *(const float*)frame->args[0] + *(const float*)frame->constants;
+  return 0;
+}

@@ -11,6 +11,10 @@
 
 #include "tfcompile/xla_compiled_cpu_function.h"
 
+#if TFCOMPILE_RUNTIME_VERSION != 2
+#error "The headers below tfcompile/ are not those of the tfcompile that generated this header"
+#endif
+
 // In the object file. Only the class below uses them.
 extern "C" ::std::int32_t entry_matmulandaddcomp(::tfcompile_frame* frame);
 extern "C" const unsigned char entry_matmulandaddcomp_constants[];
@@ -58,6 +62,7 @@ class MatMulAndAddComp final : public ::tensorflow::tfcompile_v1::XlaCompiledCpu
     static constexpr ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction::StaticData kStaticData = {
         /*function=*/&::entry_matmulandaddcomp,
         /*constants=*/::entry_matmulandaddcomp_constants,
+        /*constants_pointer=*/nullptr,
         /*args=*/kArgs,
         /*results=*/kResults,
         /*variable_results=*/nullptr,
