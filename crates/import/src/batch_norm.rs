@@ -125,26 +125,26 @@ fn moving_average(
     cx.add(old, new)
 }
 
-/// The same, then a side input added and `Relu` applied, as attributes say.
+/// The same, and `Relu` of it if the attributes say so. A side input is added before `Relu`; without `Relu` it is not, as
+/// in XLA (TensorFlow's optimizer makes no such node).
 fn fused_batch_norm_ex(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let mut outputs = fused_batch_norm(cx, true)?;
     let side_inputs = cx.node.attributes.int_or("num_side_inputs", 0)?;
     cx.check((0..=1).contains(&side_inputs), || {
         format!("num_side_inputs must be 0 or 1, but is {side_inputs}")
     })?;
+    match cx.text_or("activation_mode", "Identity")? {
+        "Identity" => return Ok(outputs),
+        "Relu" => {}
+        other => return Err(cx.invalid(format!("activation_mode '{other}' is neither Identity nor Relu"))),
+    }
     if side_inputs == 1 {
         let side = cx.input(5)?;
         check_same(cx, "the side input", &cx.sizes(side), &cx.sizes(outputs[0]))?;
         outputs[0] = cx.add(outputs[0], side)?;
     }
-    match cx.text_or("activation_mode", "Identity")? {
-        "Identity" => {}
-        "Relu" => {
-            let zero = cx.splat_like(outputs[0], 0.0)?;
-            outputs[0] = cx.op(Op::Maximum {}, &[outputs[0], zero])?;
-        }
-        other => return Err(cx.invalid(format!("activation_mode '{other}' is neither Identity nor Relu"))),
-    }
+    let zero = cx.splat_like(outputs[0], 0.0)?;
+    outputs[0] = cx.op(Op::Maximum {}, &[outputs[0], zero])?;
     Ok(outputs)
 }
 

@@ -66,7 +66,8 @@ impl PoolWindows {
     }
 }
 
-/// The largest element of each window; what pads is never it, but where there is nothing else.
+/// The largest element of each window; -inf (or the smallest integer) where it has none. NaN is passed over, as in
+/// TensorFlow's kernel and in XLA's code.
 fn max_pool(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let format = Format::of_node(cx, rank)?;
@@ -74,7 +75,7 @@ fn max_pool(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> 
     let sizes = cx.sizes(x);
     cx.check_rank("the input", &sizes, rank)?;
     let pool = PoolWindows::of_node(cx, &sizes, 1)?;
-    let largest = cx.reduce_window(x, Reducer::Maximum, pool.window)?;
+    let largest = cx.reduce_window(x, Reducer::LargestNumber, pool.window)?;
     format.split_blocks(cx, largest, block)
 }
 

@@ -1,7 +1,7 @@
 //! The scalar computations that reductions and scatters apply.
 
 use crate::build::scalar_literal;
-use hlo::{ComputationBuilder, ComputationId, Module, Op};
+use hlo::{ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, Module, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::Result;
 
@@ -13,6 +13,8 @@ pub(crate) enum Reducer {
     Multiply,
     Divide,
     Maximum,
+    /// The largest that is a number: NaN is passed over.
+    LargestNumber,
     Minimum,
     And,
     Or,
@@ -28,6 +30,7 @@ impl Reducer {
             Self::Multiply => "multiply",
             Self::Divide => "divide",
             Self::Maximum => "maximum",
+            Self::LargestNumber => "largest_number",
             Self::Minimum => "minimum",
             Self::And => "and",
             Self::Or => "or",
@@ -40,7 +43,7 @@ impl Reducer {
         match self {
             Self::Add | Self::Subtract | Self::Or | Self::Replace => scalar_literal(element_type, 0.0),
             Self::Multiply | Self::Divide | Self::And => scalar_literal(element_type, 1.0),
-            Self::Maximum => lowest(element_type),
+            Self::Maximum | Self::LargestNumber => lowest(element_type),
             Self::Minimum => highest(element_type),
         }
     }
@@ -56,6 +59,17 @@ impl Reducer {
             Self::Multiply => Op::Multiply {},
             Self::Divide => Op::Divide {},
             Self::Maximum => Op::Maximum {},
+            Self::LargestNumber if element_type.is_floating_point() => {
+                let op = Op::Compare {
+                    direction: ComparisonDirection::Gt,
+                    comparison_type: ComparisonType::Default,
+                };
+                // False for NaN, which `x`, at first -inf, can never be.
+                let is_larger = builder.op(module, op, &[y, x])?;
+                let root = builder.op(module, Op::Select {}, &[is_larger, y, x])?;
+                return Ok(module.add_computation(builder.finish(root)));
+            }
+            Self::LargestNumber => Op::Maximum {},
             Self::Minimum => Op::Minimum {},
             Self::And => Op::And {},
             Self::Or => Op::Or {},
