@@ -27,6 +27,7 @@ pub mod math;
 pub mod narrow;
 mod random;
 mod reduce;
+mod reduce_window;
 mod reindex;
 mod scatter;
 mod sort;

@@ -1,6 +1,6 @@
 //! The plan as text, for `-v` and for tests.
 
-use crate::{InstructionPlan, ModulePlan, Strategy};
+use crate::{InstructionPlan, ModulePlan, ReduceWindowPlan, Strategy, WindowWalk};
 use hlo::Module;
 use std::fmt::Write as _;
 
@@ -34,6 +34,7 @@ impl std::fmt::Display for InstructionPlan {
                 let kind = format!("{:?}", plan.kind).to_lowercase();
                 write!(f, "{kind} reduction, {} lanes, {} accumulators", plan.lanes, plan.accumulators)
             }
+            Strategy::ReduceWindow(plan) => plan.fmt(f),
             Strategy::Dot(plan) => plan.fmt(f),
             Strategy::Convolution(plan) => plan.fmt(f),
             Strategy::Concatenate => f.write_str("concatenation"),
@@ -63,5 +64,25 @@ impl std::fmt::Display for InstructionPlan {
             write!(f, ", may overwrite {:?}", self.may_overwrite)?;
         }
         Ok(())
+    }
+}
+
+impl std::fmt::Display for ReduceWindowPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let walk = |walk: &WindowWalk| match walk {
+            WindowWalk::Segments(segments) => segments.len().to_string(),
+            WindowWalk::Bounded => "bounded".to_owned(),
+            WindowWalk::Masked => "masked".to_owned(),
+            WindowWalk::Running { is_backward: false } => "running".to_owned(),
+            WindowWalk::Running { is_backward: true } => "running backward".to_owned(),
+        };
+        let walks: Vec<String> = self.dimensions.iter().map(walk).collect();
+        write!(
+            f,
+            "windowed reduction of {} segments, {} lanes, {} vectors",
+            walks.join(" x "),
+            self.lanes,
+            self.vectors
+        )
     }
 }

@@ -10,7 +10,7 @@ use support::{Error, Result};
 
 /// One associative and commutative opcode on elements of one type.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operation<'a> {
+pub(crate) struct Operation<'a> {
     op: &'a Op,
     /// The type of the accumulators. Narrow floats accumulate in `F32` and round at the end.
     accumulator_type: PrimitiveType,
@@ -18,7 +18,7 @@ pub(super) struct Operation<'a> {
 
 impl<'a> Operation<'a> {
     /// What a computation applies to its two parameters.
-    pub(super) fn of(cx: &KernelContext<'a>, to_apply: ComputationId, element_type: PrimitiveType) -> Self {
+    pub(crate) fn of(cx: &KernelContext<'a>, to_apply: ComputationId, element_type: PrimitiveType) -> Self {
         let computation = &cx.module[to_apply];
         let is_narrow = element_type.is_floating_point() && element_type.byte_size() < 4;
         let accumulator_type = if is_narrow { PrimitiveType::F32 } else { element_type };
@@ -26,7 +26,7 @@ impl<'a> Operation<'a> {
     }
 
     /// The combination of two accumulators, or of an accumulator and an element.
-    pub(super) fn combine(
+    pub(crate) fn combine(
         &self,
         b: &mut FunctionBuilder,
         cx: &KernelContext<'_>,
@@ -39,7 +39,7 @@ impl<'a> Operation<'a> {
     }
 
     /// The element that changes nothing, in so many lanes.
-    pub(super) fn neutral(&self, b: &mut FunctionBuilder, lanes: u32) -> Result<ValueId> {
+    pub(crate) fn neutral(&self, b: &mut FunctionBuilder, lanes: u32) -> Result<ValueId> {
         let ty = Type::vector(register_type(self.accumulator_type), lanes);
         if ty.scalar.is_float() {
             return Ok(b.float(
