@@ -1,7 +1,15 @@
-//! `tfcompile build`.
+//! `tfcompile build`: from a model to a directory of files.
 
+use crate::linker;
 use crate::model::ModelArgs;
-use clap::Args;
+use crate::outputs::{self, Output};
+use crate::progress::Progress;
+use aot::{CHeaderOptions, ConstantsMode, HeaderOptions, Member, SharedLibrary};
+use clap::{Args, ValueEnum};
+use compiler::{AotOptions, BackOptions};
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use support::{Error, Result};
 
 /// `tfcompile build`.
@@ -9,9 +17,303 @@ use support::{Error, Result};
 pub(crate) struct Build {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    back: crate::versions::BackArgs,
+    /// The directory to write to; it is made if it does not exist
+    #[arg(short, long, value_name = "DIR", default_value = ".")]
+    output: PathBuf,
+    /// What the files are called, and the C symbol [default: the model's file name]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// The class of the C++ header: [[namespace::]...]Class [default: the name in camel case]
+    #[arg(long, value_name = "CLASS")]
+    class: Option<String>,
+    /// What to write, joined by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST", default_value = "obj,header")]
+    emit: Vec<Emit>,
+    /// Where the weights are: in the object, or in a file that the program maps and may exchange
+    #[arg(long, value_enum, value_name = "WHERE", default_value = "embed")]
+    constants: Constants,
+    /// Put the run-time headers into the C++ header, so that it needs no other
+    #[arg(long)]
+    standalone_header: bool,
+    /// A C++ class without library and allocation: all memory is in the object
+    #[arg(long, conflicts_with = "standalone_header")]
+    freestanding: bool,
+    /// The C compiler that links shared libraries [default: cc, or Debian's cross compiler of the target]
+    #[arg(long, value_name = "COMMAND")]
+    linker: Option<String>,
 }
 
-/// Runs it.
+/// What can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Emit {
+    /// The object file: code and constants
+    Obj,
+    /// The C++ header, with the headers that it includes
+    Header,
+    /// A C header over the same code
+    CHeader,
+    /// A static archive of the object
+    Archive,
+    /// A shared library, made by the system's linker
+    Shared,
+    /// An object with names, shapes and config that is linked for those who ask for them at run time
+    Metadata,
+    /// The HLO before optimisation, as an xla.HloSnapshot
+    SessionModule,
+}
+
+/// Where constants are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Constants {
+    Embed,
+    File,
+}
+
+/// Compiles a model, writes its files and says what they are.
 pub(crate) fn run(arguments: &Build) -> Result<()> {
-    Err(Error::unsupported(format!("{arguments:?}")))
+    let name = name(arguments)?;
+    let class = arguments.class.clone().unwrap_or_else(|| camel_case(&name));
+    let emits = |emit: Emit| arguments.emit.contains(&emit);
+    let (target, versions) = arguments.back.targets(&arguments.model)?;
+    let triple = target.triple.as_str().to_owned();
+    let back = arguments.back.options(BackOptions::new(target, &name), versions)?;
+    let options = AotOptions {
+        header: HeaderOptions {
+            standalone: arguments.standalone_header,
+            freestanding: arguments.freestanding,
+            ..HeaderOptions::default()
+        },
+        c_header: emits(Emit::CHeader).then(CHeaderOptions::default),
+        constants: match arguments.constants {
+            Constants::Embed => ConstantsMode::Embed,
+            Constants::File => ConstantsMode::File,
+        },
+        describe_object: true,
+        session_module: emits(Emit::SessionModule),
+        ..AotOptions::new(class, back)
+    };
+    let linker = match emits(Emit::Shared) {
+        true => Some(linker::find(arguments.linker.as_deref(), &triple)?),
+        false => None,
+    };
+    let (graph, config) = arguments.model.read()?;
+    let mut progress = Progress::new(&arguments.model, &name);
+    let made = compiler::guarded(|| compiler::build(&graph, &config, &options, &mut progress))?;
+    progress.finish();
+
+    let library = SharedLibrary { triple: &triple, entry_point: &name, name: &name };
+    let shared = match &linker {
+        Some(linker) => Some(linker.link(&library, &made.function_object, &made.metadata_object)?),
+        None => None,
+    };
+    let coff = triple.contains("windows");
+    let object_name = format!("{name}.{}", if coff { "obj" } else { "o" });
+    let archive = match emits(Emit::Archive) {
+        true => Some(aot::archive(&[Member { name: &object_name, object: &made.function_object }])?),
+        false => None,
+    };
+    let mut files = Files { directory: &arguments.output, outputs: Vec::new() };
+    if emits(Emit::Obj) {
+        files.add(&object_name, vec![Cow::Borrowed(&made.function_object)]);
+    }
+    if emits(Emit::Header) {
+        files.add(&format!("{name}.h"), vec![Cow::Borrowed(made.header.as_bytes())]);
+    }
+    if let Some(c_header) = &made.c_header {
+        files.add(&format!("{name}_c.h"), vec![Cow::Borrowed(c_header.as_bytes())]);
+    }
+    if let Some(archive) = &archive {
+        let archive_name = if coff { format!("{name}.lib") } else { format!("lib{name}.a") };
+        files.add(&archive_name, vec![Cow::Borrowed(archive)]);
+    }
+    if let Some(shared) = &shared {
+        files.add(&library.file_name()?, vec![Cow::Borrowed(shared)]);
+    }
+    if emits(Emit::Metadata) {
+        files.add(&format!("{name}.metadata.o"), vec![Cow::Borrowed(&made.metadata_object)]);
+    }
+    if let Some(snapshot) = &made.session_module {
+        files.add(&format!("{name}.hlo_snapshot.pb"), vec![Cow::Borrowed(snapshot)]);
+    }
+    if let Some(constants) = &made.constants_file {
+        files.add(&format!("{name}.constants"), constants.parts()?);
+    }
+    let listed = files.outputs.len();
+    let needs_headers = emits(Emit::Header) && !arguments.standalone_header && !arguments.freestanding;
+    if needs_headers {
+        for (path, contents) in aot::runtime_headers() {
+            files.add(&format!("include/{path}"), vec![Cow::Borrowed(contents.as_bytes())]);
+        }
+    }
+    outputs::create_directories(&files.outputs)?;
+    outputs::write(&files.outputs)?;
+    if !arguments.model.quiet {
+        let linked = linked_file(arguments, &name, &object_name);
+        outputs::print(&summary(&files.outputs, listed, &link_line(arguments, &name, linked.as_deref())))?;
+    }
+    Ok(())
+}
+
+/// The files to write.
+struct Files<'a> {
+    directory: &'a Path,
+    outputs: Vec<Output<'a>>,
+}
+
+impl<'a> Files<'a> {
+    fn add(&mut self, name: &str, parts: Vec<Cow<'a, [u8]>>) {
+        self.outputs.push(Output { path: self.directory.join(name), parts });
+    }
+}
+
+/// The name of the program: that of the flag, or of the model's file, or of its directory where the file's name says
+/// nothing.
+fn name(arguments: &Build) -> Result<String> {
+    let name = match &arguments.name {
+        Some(name) => name.clone(),
+        None => {
+            let model = std::path::absolute(&arguments.model.model).unwrap_or_default();
+            let stem =
+                |path: &Path| path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+            let own = stem(&model);
+            let says_nothing = ["graph", "model", "saved_model", "frozen_graph", "frozen_model", "frozen"];
+            let chosen = match model.parent() {
+                Some(parent) if says_nothing.contains(&own.as_str()) && parent.file_name().is_some() => {
+                    stem(parent)
+                }
+                _ => own,
+            };
+            identifier(&chosen)
+        }
+    };
+    aot::validate_entry_point(&name)
+        .map_err(|e| Error::invalid(format!("the name of the program (--name): {}", e.message())))?;
+    Ok(name)
+}
+
+/// A name with all that an identifier cannot have replaced.
+fn identifier(text: &str) -> String {
+    let mut name: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if name.is_empty()
+        || name.starts_with(|c: char| c.is_ascii_digit())
+        || aot::is_keyword(&name)
+        || name == "main"
+    {
+        name.insert_str(0, "model_");
+    }
+    name
+}
+
+/// `mobilenet_v2_224` as `MobilenetV2_224`: numbers stay apart.
+fn camel_case(name: &str) -> String {
+    let mut out = String::new();
+    for word in name.split('_').filter(|word| !word.is_empty()) {
+        let digits = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+        if digits(out.chars().last()) && digits(word.chars().next()) {
+            out.push('_');
+        }
+        let mut chars = word.chars();
+        out.extend(chars.next().map(|c| c.to_ascii_uppercase()));
+        out.push_str(chars.as_str());
+    }
+    match out.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        true => out,
+        false => format!("Model{out}"),
+    }
+}
+
+/// Each file with its size, and how to link them.
+fn summary(outputs: &[Output<'_>], listed: usize, link: &str) -> String {
+    let mut out = String::new();
+    let width = outputs[..listed].iter().map(|o| o.path.display().to_string().len()).max().unwrap_or(0);
+    for output in &outputs[..listed] {
+        let _ =
+            writeln!(out, "{:<width$}  {:>9}", output.path.display().to_string(), human_bytes(output.size()));
+    }
+    if let Some(first) = outputs.get(listed) {
+        let directory = first.path.ancestors().find(|path| path.ends_with("include")).unwrap_or(&first.path);
+        let bytes: u64 = outputs[listed..].iter().map(Output::size).sum();
+        let directory = format!("{}/", directory.display());
+        let _ = writeln!(
+            out,
+            "{directory:<width$}  {:>9}  ({} headers)",
+            human_bytes(bytes),
+            outputs.len() - listed
+        );
+    }
+    out + link
+}
+
+/// The file to link: the archive or the library where there is no object.
+fn linked_file(arguments: &Build, name: &str, object_name: &str) -> Option<String> {
+    let at = |file: String| Some(arguments.output.join(file).display().to_string());
+    let emits = |emit: Emit| arguments.emit.contains(&emit);
+    if emits(Emit::Obj) {
+        at(object_name.to_owned())
+    } else if emits(Emit::Archive) {
+        at(format!("lib{name}.a"))
+    } else if emits(Emit::Shared) {
+        let directory = arguments.output.display();
+        Some(format!("-L{directory} -l{name} -Wl,-rpath,{directory}"))
+    } else {
+        None
+    }
+}
+
+/// The command that makes a program of it.
+fn link_line(arguments: &Build, name: &str, linked: Option<&str>) -> String {
+    let Some(linked) = linked else { return String::new() };
+    let emits = |emit: Emit| arguments.emit.contains(&emit);
+    let metadata = match emits(Emit::Metadata) {
+        true => format!(" {}", arguments.output.join(format!("{name}.metadata.o")).display()),
+        false => String::new(),
+    };
+    let directory = arguments.output.display();
+    if emits(Emit::Header) {
+        let include = match arguments.standalone_header || arguments.freestanding {
+            true => String::new(),
+            false => format!(" -I {}", arguments.output.join("include").display()),
+        };
+        format!("link: c++ -std=c++17 -O2 -I {directory}{include} main.cc {linked}{metadata} -o main\n")
+    } else if emits(Emit::CHeader) {
+        format!("link: cc -std=c99 -O2 -I {directory} main.c {linked}{metadata} -o main\n")
+    } else {
+        format!("link: c++ ... {linked}{metadata}\n")
+    }
+}
+
+/// A size for the reader.
+pub(crate) fn human_bytes(bytes: u64) -> String {
+    match bytes {
+        0..1000 => format!("{bytes} B"),
+        1000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
+        _ => format!("{:.2} GB", bytes as f64 / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_identifiers_and_classes() {
+        for (name, class) in
+            [("mobilenet_v2_224", "MobilenetV2_224"), ("mlp", "Mlp"), ("_a__b", "AB"), ("_1", "Model1")]
+        {
+            assert_eq!(camel_case(name), class);
+        }
+        assert_eq!(identifier("my-model v2"), "my_model_v2");
+        assert_eq!(identifier("224"), "model_224");
+        assert_eq!(identifier("class"), "model_class");
+        assert_eq!(identifier(""), "model_");
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!(human_bytes(999), "999 B");
+        assert_eq!(human_bytes(14_161_000), "14.2 MB");
+    }
 }

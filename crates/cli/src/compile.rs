@@ -41,7 +41,8 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
     };
     let session_module = flags.out_session_module.is_some();
     let options = AotOptions { header, session_module, ..AotOptions::new(class, back) };
-    let mut report = Report::new(flags.verbose);
+    let mut report =
+        Report::new(if flags.verbose { &["import", "fusion", "plan", "buffers", "codegen"] } else { &[] });
     let made = compiler::guarded(|| compiler::build(&graph, &config, &options, &mut report))?;
     let mut files: Vec<(&Path, &[u8])> = vec![
         (&flags.out_function_object, &made.function_object),

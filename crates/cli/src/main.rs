@@ -9,11 +9,14 @@ mod freeze;
 mod headers;
 mod infer;
 mod inspect;
+mod linker;
 mod model;
 mod outputs;
+mod progress;
 mod report;
 mod run;
 mod verify;
+mod versions;
 mod xla_flags;
 
 use clap::Parser;

@@ -24,6 +24,9 @@ pub(crate) struct ModelArgs {
     /// The size of leading dimensions that the graph leaves open
     #[arg(long, value_name = "N", conflicts_with = "config", value_parser = clap::value_parser!(i64).range(1..))]
     pub(crate) batch: Option<i64>,
+    /// The machine to compile for, by a short name such as aarch64-linux
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["target_triple", "target_cpu", "target_features"])]
+    pub(crate) target: Option<String>,
     /// The machine to compile for, as an LLVM triple [default: this machine's architecture]
     #[arg(long, value_name = "TRIPLE", alias = "target_triple")]
     pub(crate) target_triple: Option<String>,
@@ -63,6 +66,9 @@ impl ModelArgs {
 
     /// The machine that the flags name; `default_cpu` (which may be `native`) where they name no processor.
     pub(crate) fn target(&self, default_cpu: &str) -> Result<Target> {
+        if let Some(name) = &self.target {
+            return target::named(name);
+        }
         let triple = self.target_triple.clone().unwrap_or_else(codegen::host_triple);
         let features = self.target_features.as_deref().unwrap_or("");
         let default_cpu = if self.target_triple.is_none() { default_cpu } else { "" };

@@ -1,23 +1,59 @@
 //! Writing files: all of them or none.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 use tempfile::NamedTempFile;
 
+/// A file to write: its contents in pieces.
+pub(crate) struct Output<'a> {
+    pub(crate) path: PathBuf,
+    pub(crate) parts: Vec<Cow<'a, [u8]>>,
+}
+
+impl Output<'_> {
+    /// The bytes of all pieces.
+    pub(crate) fn size(&self) -> u64 {
+        self.parts.iter().map(|part| part.len() as u64).sum()
+    }
+}
+
+/// Writes files, each in one piece; see [`write`].
+pub(crate) fn write_all(files: &[(&Path, &[u8])]) -> Result<()> {
+    let output = |(path, contents): &(&Path, _)| Output {
+        path: path.to_path_buf(),
+        parts: vec![Cow::Borrowed(*contents)],
+    };
+    write(&files.iter().map(output).collect::<Vec<_>>())
+}
+
+/// Makes the directories of files.
+pub(crate) fn create_directories(outputs: &[Output<'_>]) -> Result<()> {
+    for output in outputs {
+        let directory = output.path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(directory).map_err(|e| {
+            Error::invalid(format!("cannot make the directory '{}': {e}", directory.display()))
+        })?;
+    }
+    Ok(())
+}
+
 /// Writes files so that each appears complete or not at all, and none if one cannot be written.
 ///
 /// A file is written beside its place and renamed when all are there. What exists and is no regular file (a device, a pipe)
 /// is written directly and never replaced.
-pub(crate) fn write_all(files: &[(&Path, &[u8])]) -> Result<()> {
-    let mut places: Vec<PathBuf> = Vec::new();
+pub(crate) fn write(outputs: &[Output<'_>]) -> Result<()> {
+    let mut places: BTreeSet<PathBuf> = BTreeSet::new();
     let mut staged: Vec<(NamedTempFile, PathBuf)> = Vec::new();
-    let mut direct: Vec<(&Path, &[u8])> = Vec::new();
-    for &(path, contents) in files {
+    let mut direct: Vec<&Output<'_>> = Vec::new();
+    for output in outputs {
+        let path = output.path.as_path();
         let is_special = fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
         if is_special {
-            direct.push((path, contents));
+            direct.push(output);
             continue;
         }
         // Through a link to the file it means.
@@ -28,15 +64,13 @@ pub(crate) fn write_all(files: &[(&Path, &[u8])]) -> Result<()> {
                 path.display()
             )));
         }
-        staged.push((stage(path, &place, contents)?, place.clone()));
-        places.push(place);
+        staged.push((stage(output, &place)?, place.clone()));
+        places.insert(place);
     }
-    for (path, contents) in direct {
-        let written = fs::OpenOptions::new().write(true).open(path).and_then(|mut file| {
-            file.write_all(contents)?;
-            file.flush()
-        });
-        written.map_err(|e| cannot_write(path, &e))?;
+    for output in direct {
+        let written = fs::OpenOptions::new().write(true).open(&output.path);
+        let written = written.and_then(|mut file| write_parts(&mut file, output));
+        written.map_err(|e| cannot_write(&output.path, &e))?;
     }
     let mut finished: Vec<PathBuf> = Vec::new();
     for (file, place) in staged {
@@ -49,7 +83,13 @@ pub(crate) fn write_all(files: &[(&Path, &[u8])]) -> Result<()> {
     Ok(())
 }
 
-fn stage(path: &Path, place: &Path, contents: &[u8]) -> Result<NamedTempFile> {
+fn write_parts(file: &mut fs::File, output: &Output<'_>) -> std::io::Result<()> {
+    output.parts.iter().try_for_each(|part| file.write_all(part))?;
+    file.flush()
+}
+
+fn stage(output: &Output<'_>, place: &Path) -> Result<NamedTempFile> {
+    let path = output.path.as_path();
     if place.is_dir() {
         return Err(Error::invalid(format!("cannot write '{}': it is a directory", path.display())));
     }
@@ -66,7 +106,7 @@ fn stage(path: &Path, place: &Path, contents: &[u8]) -> Result<NamedTempFile> {
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let mut file = builder.tempfile_in(directory).map_err(|e| cannot_write(path, &e))?;
-    file.write_all(contents).and_then(|()| file.flush()).map_err(|e| cannot_write(path, &e))?;
+    write_parts(file.as_file_mut(), output).map_err(|e| cannot_write(path, &e))?;
     Ok(file)
 }
 

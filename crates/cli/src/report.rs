@@ -4,15 +4,17 @@ use compiler::Observer;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-/// Collects the stages' times; with `details` also prints what each made.
+/// Collects the stages' times; prints what stages made while they go by.
 pub(crate) struct Report {
     last: Instant,
     stages: Vec<(String, Duration)>,
-    details: bool,
+    details: Vec<String>,
 }
 
 impl Report {
-    pub(crate) fn new(details: bool) -> Self {
+    /// A report that prints what the stages of these names made.
+    pub(crate) fn new(details: &[&str]) -> Self {
+        let details = details.iter().map(|stage| (*stage).to_owned()).collect();
         Self { last: Instant::now(), stages: Vec::new(), details }
     }
 
@@ -29,8 +31,7 @@ impl Report {
 impl Observer for Report {
     fn ended(&mut self, stage: &str, detail: &dyn Fn() -> String) {
         self.stages.push((stage.to_owned(), self.last.elapsed()));
-        let wanted = ["import", "fusion", "plan", "buffers", "codegen"];
-        if self.details && wanted.contains(&stage) {
+        if self.details.iter().any(|wanted| wanted == stage) {
             let _ = writeln!(std::io::stderr(), "== after {stage}\n{}", detail().trim_end());
         }
         self.last = Instant::now();

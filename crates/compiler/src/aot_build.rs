@@ -5,9 +5,11 @@ use aot::{
     Argument, ArgumentKind, Artifact, CHeaderOptions, ConstantsMode, HeaderOptions, LayoutHash, MemorySizes,
     MetadataOptions, Provenance, ResultEntry, ResultKind,
 };
+use bytes::Bytes;
 use import::ResultOrigin;
 use sha2::{Digest, Sha256};
 use shape::ArrayShape;
+use std::borrow::Cow;
 use support::{Error, Result};
 
 /// What an ahead-of-time build is told.
@@ -55,10 +57,25 @@ pub struct Outputs {
     pub c_header: Option<String>,
     /// Names, shapes, config, hashes.
     pub metadata_object: Vec<u8>,
-    /// The constants file in pieces, if the constants are in a file.
-    pub constants_file: Option<Vec<Vec<u8>>>,
+    /// The constants file, if the constants are in a file.
+    pub constants_file: Option<ConstantsFile>,
     /// A serialised `xla.HloSnapshot` of the unoptimised HLO, if asked for.
     pub session_module: Option<Vec<u8>>,
+}
+
+/// The contents of a constants file.
+#[derive(Debug)]
+pub struct ConstantsFile {
+    layout: LayoutHash,
+    size: u64,
+    chunks: Vec<(u64, Bytes)>,
+}
+
+impl ConstantsFile {
+    /// The file in pieces: larger than one would hold in memory twice.
+    pub fn parts(&self) -> Result<Vec<Cow<'_, [u8]>>> {
+        aot::constants_file_parts(&self.layout, self.size, &self.chunks)
+    }
 }
 
 /// Builds the files. Everything that can be wrong about names is found before any code is made.
@@ -99,18 +116,18 @@ pub fn build(
     artifact.memory = MemorySizes {
         temps: assignment.temps_size,
         persistent_temps: assignment.persistent_size,
+        scratch: assignment.worker_scratch_size,
         constants: assignment.constants_size,
-        ..MemorySizes::default()
+        stack: code.stack_bytes,
     };
     artifact.provenance.kernels = kernels;
     artifact.provenance.functions = aot::function_sizes(&code.object)?;
     let mut constants_file = None;
     if options.constants == ConstantsMode::File {
-        let (size, chunks) = (assignment.constants_size, &assignment.constants);
-        let layout = LayoutHash::new(&code.object, size, chunks);
+        let (size, chunks) = (assignment.constants_size, assignment.constants);
+        let layout = LayoutHash::new(&code.object, size, &chunks);
         artifact.constants_file = Some(layout);
-        let parts = aot::constants_file_parts(&layout, size, chunks)?;
-        constants_file = Some(parts.into_iter().map(|part| part.into_owned()).collect());
+        constants_file = Some(ConstantsFile { layout, size, chunks });
     }
     let (header, c_header) = headers(&artifact, options)?;
     let metadata = MetadataOptions { gen_program_shape: options.header.gen_program_shape };

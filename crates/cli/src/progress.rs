@@ -1,0 +1,64 @@
+//! What a compilation shows while it runs, on a terminal, and after it, with `-v`.
+
+use crate::model::ModelArgs;
+use crate::report::Report;
+use compiler::Observer;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::Duration;
+
+/// How often the line is drawn.
+const TICK: Duration = Duration::from_millis(120);
+
+/// A line on the terminal with the stage that has ended last, and a report.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    report: Report,
+    verbose: bool,
+}
+
+impl Progress {
+    /// Begins to show the compilation of a program, unless the flags or the output say otherwise.
+    pub(crate) fn new(flags: &ModelArgs, name: &str) -> Self {
+        let hidden = flags.quiet || flags.verbose;
+        let bar = match hidden {
+            true => ProgressBar::hidden(),
+            // Draws nothing where standard error is no terminal.
+            false => ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()),
+        };
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {msg}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(name.to_owned());
+        if !hidden {
+            bar.enable_steady_tick(TICK);
+        }
+        let stages: &[&str] = if flags.verbose { &["plan"] } else { &[] };
+        Self { bar, report: Report::new(stages), verbose: flags.verbose }
+    }
+
+    /// Takes the line away, and prints the table of times if asked for.
+    pub(crate) fn finish(self) {
+        self.bar.finish_and_clear();
+        if self.verbose {
+            self.report.print();
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn ended(&mut self, stage: &str, detail: &dyn Fn() -> String) {
+        self.bar.set_message(match stage {
+            "import" => "optimising",
+            "plan" | "buffers" => "planning",
+            "kernel" => "generating code",
+            _ => "",
+        });
+        self.report.ended(stage, detail);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
