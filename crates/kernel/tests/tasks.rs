@@ -234,3 +234,68 @@ fn reductions() {
                 ROOT t = (f32[500], s32[500]) tuple(m, k)\n}\n";
     check(text, 2, Values::Tame, Tolerance::Exact);
 }
+
+fn dot(lhs: &str, rhs: &str, result: &str, numbers: &str) -> String {
+    entry(&format!(
+        "  x = {lhs} parameter(0)\n  y = {rhs} parameter(1)\n  d = {result} dot(x, y), {numbers}\n  \
+         ROOT n = {result} negate(d)"
+    ))
+}
+
+#[test]
+fn dots() {
+    let plain = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+    for (lhs, rhs, result, numbers) in [
+        // Rows and columns, with rests of both.
+        ("f32[101,203]", "f32[203,157]", "f32[101,157]", plain),
+        // One row.
+        ("f32[1,600]", "f32[600,700]", "f32[1,700]", plain),
+        // Many rows, so that panels are packed in the workers' scratch.
+        ("f32[300,64]", "f32[64,200]", "f32[300,200]", plain),
+        // A transposed right operand.
+        ("f32[90,100]", "f32[130,100]", "f32[90,130]", "lhs_contracting_dims={1}, rhs_contracting_dims={1}"),
+        // Along rows.
+        ("f32[2,333]", "f32[901,333]", "f32[2,901]", "lhs_contracting_dims={1}, rhs_contracting_dims={1}"),
+        ("f32[901,333]", "f32[333]", "f32[901]", plain),
+        // A left operand that is packed: its rows lie around the summands, or its type is another.
+        (
+            "f32[20,64,9]",
+            "f32[64,150]",
+            "f32[20,9,150]",
+            "lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        ),
+        ("bf16[150,90]", "bf16[90,130]", "bf16[150,130]", plain),
+        (
+            "f32[7,40,50]",
+            "f32[7,50,60]",
+            "f32[7,40,60]",
+            "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}",
+        ),
+        ("s32[100,90]", "s32[90,130]", "s32[100,130]", plain),
+        ("c64[60,70]", "c64[70,90]", "c64[60,90]", plain),
+    ] {
+        check(&dot(lhs, rhs, result, numbers), 1, Values::Tame, Tolerance::Relative(1e-2));
+    }
+}
+
+#[test]
+fn dots_with_constants() {
+    for (m, k, n) in [(1, 300, 1003), (50, 100, 70), (200, 30, 45)] {
+        let weights: Vec<String> = (0..k)
+            .map(|i| {
+                let row: Vec<String> = (0..n).map(|j| ((i * 7 + j * 13) % 17 - 8).to_string()).collect();
+                format!("{{{}}}", row.join(","))
+            })
+            .collect();
+        check(
+            &entry(&format!(
+                "  x = f32[{m},{k}] parameter(0)\n  w = f32[{k},{n}] constant({{{}}})\n  \
+                 ROOT d = f32[{m},{n}] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
+                weights.join(",")
+            )),
+            1,
+            Values::Tame,
+            Tolerance::Relative(1e-3),
+        );
+    }
+}

@@ -1,6 +1,6 @@
 //! Products of complex matrices, one result after another.
 
-use super::{DotElement, Product, finish, scalar_type, zero};
+use super::{DotElement, Part, Product, finish, scalar_type, zero};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::ir::{FunctionBuilder, Type, UnaryOp};
@@ -13,12 +13,12 @@ pub(super) fn emit(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     product: &Product,
+    task: Part,
 ) -> Result<()> {
     let ty = Type::scalar(scalar_type(plan.accumulator)?);
     let part = ty.scalar.byte_size() as i64;
-    cx.for_range(b, 0, plan.shape.m, 1, |cx, b, row| {
-        let number = cx.scalar_value(b, &row)?;
-        let lhs = b.offset(product.lhs, number, product.lhs_row);
+    cx.for_span(b, task.rows, 1, |cx, b, row| {
+        let lhs = product.row(b, cx, &row)?;
         cx.for_range(b, 0, plan.shape.n, 1, |cx, b, column| {
             let number = cx.scalar_value(b, &column)?;
             let rhs = b.offset(product.rhs, number, product.rhs_column);

@@ -12,6 +12,7 @@ use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
 use crate::ir::{FunctionBuilder, ScalarType, ValueId};
+use crate::tasks::Span;
 use hlo::Op;
 use plan::{DotKind, DotPlan, Packing};
 use shape::PrimitiveType;
@@ -46,22 +47,38 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &D
         Packing::None | Packing::Scratch => cx.operand(plan.rhs_operand)?.pointer,
     };
     let constant_product = plan.padded_columns() * plan.shape.k * size;
-    cx.for_range(b, 0, plan.shape.batch, 1, |cx, b, batch| {
-        let lhs = pack::batch_pointer(b, cx, lhs, &batch, &plan.dims.lhs_batch, plan.lhs_type)?;
-        let rhs = match plan.rhs_packing {
-            Packing::Constant => {
-                let number = cx.scalar_value(b, &batch)?;
-                b.offset(rhs, number, constant_product)
-            }
-            _ => pack::batch_pointer(b, cx, rhs, &batch, &plan.dims.rhs_batch, plan.rhs_type)?,
+    cx.for_tasks(b, |cx, b, task| {
+        let spans = cx.spans(b, &task, &plan.steps(), &plan.cuts)?;
+        let &[batches, columns, rows] = &spans[..] else {
+            return Err(Error::internal("a dot has three loops"));
         };
-        let product = pack::product(b, cx, plan, Product::in_place(plan, batch, lhs, rhs))?;
-        match plan.kind {
-            DotKind::Tiled => tiled::emit(b, cx, plan, &product),
-            DotKind::RowDot => row_dot::emit(b, cx, plan, &product),
-            DotKind::Complex => complex::emit(b, cx, plan, &product),
-        }
+        let part = Part { columns, rows };
+        cx.for_span(b, batches, 1, |cx, b, batch| {
+            let lhs = pack::batch_pointer(b, cx, lhs, &batch, &plan.dims.lhs_batch, plan.lhs_type)?;
+            let rhs = match plan.rhs_packing {
+                Packing::Constant => {
+                    let number = cx.scalar_value(b, &batch)?;
+                    b.offset(rhs, number, constant_product)
+                }
+                _ => pack::batch_pointer(b, cx, rhs, &batch, &plan.dims.rhs_batch, plan.rhs_type)?,
+            };
+            let product = pack::product(b, cx, plan, Product::in_place(plan, batch, lhs, rhs), part)?;
+            match plan.kind {
+                DotKind::Tiled => tiled::emit(b, cx, plan, &product, part),
+                DotKind::RowDot => row_dot::emit(b, cx, plan, &product, part),
+                DotKind::Complex => complex::emit(b, cx, plan, &product, part),
+            }
+        })
     })
+}
+
+/// A task's part of a product.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Steps of columns.
+    columns: Span,
+    /// Steps of rows.
+    rows: Span,
 }
 
 /// Computes what follows the dot for some elements and stores the result.
@@ -121,12 +138,16 @@ fn delinearised(
 struct Product {
     batch: Index,
     lhs: ValueId,
+    /// The row that the left operand begins with, if that is not the product's first one.
+    lhs_first: Option<ValueId>,
     lhs_row: i64,
     lhs_k: i64,
     rhs: ValueId,
     rhs_k: i64,
-    /// The distance of neighbouring columns, and of neighbouring panels if the operand is packed.
+    /// The distance of neighbouring columns; on the average over whole panels if the operand is packed.
     rhs_column: i64,
+    /// Columns of a packed panel.
+    panel: Option<i64>,
     /// Alignment of the right operand's first element of a panel.
     rhs_alignment: u32,
 }
@@ -138,11 +159,13 @@ impl Product {
         let mut product = Self {
             batch,
             lhs,
+            lhs_first: None,
             lhs_row: plan.dims.lhs_m_stride() * size,
             lhs_k: plan.dims.lhs_k_stride() * size,
             rhs,
             rhs_k: plan.dims.rhs_k_stride() * size,
             rhs_column: plan.dims.rhs_n_stride() * size,
+            panel: None,
             rhs_alignment: alignment(plan.accumulator),
         };
         if plan.rhs_packing == Packing::Constant {
@@ -156,9 +179,41 @@ impl Product {
         let size = plan.accumulator.byte_size() as i64;
         self.rhs = pointer;
         self.rhs_column = plan.shape.k * size;
-        self.rhs_k = plan.tile.columns() * size;
+        self.rhs_k = plan.panel * size;
+        self.panel = Some(plan.panel);
         // Panels and rows of panels are as wide as whole vectors, so the block's alignment carries over.
         self.rhs_alignment = (i64::from(plan.tile.lanes) * size).min(64) as u32;
+    }
+}
+
+impl Product {
+    /// The address of a row of the left operand.
+    fn row(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, row: &Index) -> Result<ValueId> {
+        let mut row = cx.scalar_value(b, row)?;
+        if let Some(first) = self.lhs_first {
+            row = b.sub(row, first);
+        }
+        Ok(b.offset(self.lhs, row, self.lhs_row))
+    }
+
+    /// The address of a column of the right operand; of a packed one the first of a panel or of a tile within a panel.
+    fn column(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, column: &Index) -> Result<ValueId> {
+        let Some(panel) = self.panel else {
+            let column = cx.scalar_value(b, column)?;
+            return Ok(b.offset(self.rhs, column, self.rhs_column));
+        };
+        let (number, within) = cx.div_rem(b, column, panel)?;
+        let (number, within) = (cx.scalar_value(b, &number)?, cx.scalar_value(b, &within)?);
+        let first = b.offset(self.rhs, number, self.rhs_column * panel);
+        Ok(b.offset(first, within, self.rhs_k / panel))
+    }
+
+    /// Bytes from the first column of a tile to another one of it.
+    fn within_tile(&self, column: i64, size: i64) -> i64 {
+        match self.panel {
+            Some(panel) => column / panel * panel * self.rhs_column + column % panel * size,
+            None => column * size,
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! Brings operands into the form that the loops want, in scratch, one product at a time.
 
-use super::{Product, alignment, scalar_type, zero};
+use super::tiled::first_row;
+use super::{Part, Product, alignment, scalar_type, zero};
 use crate::context::KernelContext;
 use crate::element::{Element, decode, memory_type};
 use crate::elemental::conversion;
 use crate::index::Index;
 use crate::ir::{FunctionBuilder, ScalarType, Type, ValueId};
+use crate::tasks::Span;
 use crate::transpose::transpose;
 use plan::{DotKind, DotPlan, Extent, Packing};
 use shape::PrimitiveType;
@@ -48,19 +50,29 @@ pub(super) fn product(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     mut product: Product,
+    part: Part,
 ) -> Result<Product> {
     let size = plan.accumulator.byte_size() as i64;
-    let scratch = cx.scratch;
-    let scratch = |what: &str| scratch.ok_or_else(|| Error::internal(format!("no scratch for {what}")));
     if plan.lhs_packing == Packing::Scratch {
-        let to = scratch("the left operand")?;
+        let to = scratch(b, cx)?;
         let outer = Dimension { extents: &plan.dims.rows, stride: plan.shape.k * size };
         let inner = Dimension { extents: &plan.dims.lhs_k, stride: size };
-        copy(b, cx, plan, Matrix { from: product.lhs, element_type: plan.lhs_type, to, outer, inner })?;
+        let matrix = Matrix { from: product.lhs, element_type: plan.lhs_type, to, outer, inner };
+        match part.rows {
+            Span::All(_) => copy(b, cx, plan, matrix)?,
+            Span::Part { begin, end, .. } => {
+                let (begin, end) = match plan.kind {
+                    DotKind::Tiled => (first_row(b, plan, begin), first_row(b, plan, end)),
+                    DotKind::RowDot | DotKind::Complex => (begin, end),
+                };
+                copy_rows(b, cx, plan, matrix, (begin, end))?;
+                product.lhs_first = Some(begin);
+            }
+        }
         (product.lhs, product.lhs_row, product.lhs_k) = (to, plan.shape.k * size, size);
     }
     if plan.rhs_packing == Packing::Scratch && plan.kind != DotKind::Tiled {
-        let to = scratch("the right operand")?;
+        let to = scratch(b, cx)?;
         let to = b.offset_bytes(to, plan.lhs_scratch_bytes() as i64);
         let outer = Dimension { extents: &plan.dims.columns, stride: plan.shape.k * size };
         let inner = Dimension { extents: &plan.dims.rhs_k, stride: size };
@@ -68,6 +80,14 @@ pub(super) fn product(
         (product.rhs, product.rhs_column, product.rhs_k) = (to, plan.shape.k * size, size);
     }
     Ok(product)
+}
+
+/// The scratch that operands are packed into: the worker's if there are several.
+fn scratch(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<ValueId> {
+    if cx.plan.worker_scratch_bytes > 0 {
+        return Ok(cx.worker_scratch(b));
+    }
+    cx.scratch.ok_or_else(|| Error::internal("no scratch for an operand"))
 }
 
 /// Dimensions of the source that become one dimension of the copy.
@@ -112,6 +132,31 @@ fn copy(
     })
 }
 
+/// Copies some rows of a matrix, of which the first becomes the first of the copy.
+fn copy_rows(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    matrix: Matrix<'_>,
+    (begin, end): (ValueId, ValueId),
+) -> Result<()> {
+    cx.for_dynamic(b, begin, end, plan.shape.m, &[], |cx, b, row, _| {
+        let from = batch_pointer(
+            b,
+            cx,
+            matrix.from,
+            &Index::scalar(row),
+            matrix.outer.extents,
+            matrix.element_type,
+        )?;
+        let row = b.sub(row, begin);
+        let to = b.offset(matrix.to, row, matrix.outer.stride);
+        let none = Dimension { extents: &[], stride: 0 };
+        copy(b, cx, plan, Matrix { from, to, outer: none, ..matrix }).map(|()| Vec::new())
+    })
+    .map(|_| ())
+}
+
 type Visit<'v> =
     &'v mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, ValueId, ValueId) -> Result<()>;
 
@@ -146,7 +191,7 @@ pub(super) fn panel(
     column: &Index,
     valid: i64,
 ) -> Result<Product> {
-    let scratch = cx.scratch.ok_or_else(|| Error::internal("no scratch for the right operand"))?;
+    let scratch = scratch(b, cx)?;
     let to = b.offset_bytes(scratch, plan.lhs_scratch_bytes() as i64);
     let scalar = scalar_type(plan.accumulator)?;
     let size = scalar.byte_size() as i64;

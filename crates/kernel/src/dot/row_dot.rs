@@ -1,7 +1,7 @@
 //! Results one after another, vectors along the summands: for products with very few columns, or with very few rows and
 //! a right operand whose columns are contiguous.
 
-use super::{DotElement, Product, finish, multiply_add, scalar_type, zero};
+use super::{DotElement, Part, Product, finish, multiply_add, scalar_type, zero};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::Index;
@@ -15,16 +15,21 @@ pub(super) fn emit(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     product: &Product,
+    part: Part,
 ) -> Result<()> {
     let (n, together) = (plan.shape.n, i64::from(plan.tile.vectors));
-    cx.for_range(b, 0, plan.shape.m, 1, |cx, b, row| {
-        let number = cx.scalar_value(b, &row)?;
-        let lhs = b.offset(product.lhs, number, product.lhs_row);
-        cx.for_range(b, 0, n - n % together, together, |cx, b, column| {
+    cx.for_span(b, part.rows, 1, |cx, b, row| {
+        let lhs = product.row(b, cx, &row)?;
+        cx.for_part(b, part.columns, (0, n / together), together, |cx, b, column| {
             columns(b, cx, plan, product, Place { row: &row, lhs, column: &column, count: together as usize })
         })?;
-        cx.for_range(b, n - n % together, n, 1, |cx, b, column| {
-            columns(b, cx, plan, product, Place { row: &row, lhs, column: &column, count: 1 })
+        if n % together == 0 {
+            return Ok(());
+        }
+        cx.if_last(b, part.columns, |cx, b| {
+            cx.for_range(b, n - n % together, n, 1, |cx, b, column| {
+                columns(b, cx, plan, product, Place { row: &row, lhs, column: &column, count: 1 })
+            })
         })
     })
 }

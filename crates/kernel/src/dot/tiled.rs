@@ -1,6 +1,6 @@
 //! Register tiles: rows times vectors of columns, accumulated over the summands.
 
-use super::{DotElement, Product, finish, multiply_add, pack, scalar_type, zero};
+use super::{DotElement, Part, Product, finish, multiply_add, pack, scalar_type, zero};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::Index;
@@ -10,7 +10,7 @@ use support::Result;
 
 /// A vector of columns within a tile.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct Vector {
     /// Its first column, from the tile's.
     offset: i64,
     lanes: u32,
@@ -24,21 +24,22 @@ pub(super) fn emit(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     product: &Product,
+    part: Part,
 ) -> Result<()> {
     if plan.panels_outside {
-        return for_panels(b, cx, plan, &mut |b, cx, panel, column, parts| {
+        return for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
             let product = &match plan.rhs_packing {
                 Packing::Scratch => pack::panel(b, cx, plan, product, column, parts_end(parts))?,
                 Packing::None | Packing::Constant => product.clone(),
             };
-            for_rows(b, cx, plan, &mut |b, cx, row, rows| {
-                tile(b, cx, plan, product, Place { row, rows, panel, column, parts })
+            for_rows(b, cx, plan, part, &mut |b, cx, row, rows| {
+                tile(b, cx, plan, product, Place { row, rows, column, parts })
             })
         });
     }
-    for_rows(b, cx, plan, &mut |b, cx, row, rows| {
-        for_panels(b, cx, plan, &mut |b, cx, panel, column, parts| {
-            tile(b, cx, plan, product, Place { row, rows, panel, column, parts })
+    for_rows(b, cx, plan, part, &mut |b, cx, row, rows| {
+        for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
+            tile(b, cx, plan, product, Place { row, rows, column, parts })
         })
     })
 }
@@ -51,45 +52,64 @@ fn for_rows(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
+    part: Part,
     body: RowsBody<'_>,
 ) -> Result<()> {
     let (m, most) = (plan.shape.m, i64::from(plan.tile.rows));
     let tiles = (m + most - 1) / most;
-    let smaller = tiles * most - m;
-    let larger = tiles - smaller;
-    cx.for_range(b, 0, larger, 1, |cx, b, tile| body(b, cx, &tile.times(most), plan.tile.rows))?;
-    cx.for_range(b, 0, smaller, 1, |cx, b, tile| {
-        let row = tile.times(most - 1).plus_constant(larger * most);
+    let larger = larger_tiles(plan);
+    cx.for_part(b, part.rows, (0, larger), 1, |cx, b, tile| body(b, cx, &tile.times(most), plan.tile.rows))?;
+    cx.for_part(b, part.rows, (larger, tiles), 1, |cx, b, tile| {
+        let row = tile.times(most - 1).plus_constant(larger);
         body(b, cx, &row, plan.tile.rows - 1)
     })
 }
 
-type PanelBody<'b> =
-    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &Index, &[Part]) -> Result<()>;
+/// How many tiles have `tile.rows` rows; the others have one less.
+fn larger_tiles(plan: &DotPlan) -> i64 {
+    let (m, most) = (plan.shape.m, i64::from(plan.tile.rows));
+    let tiles = (m + most - 1) / most;
+    m - tiles * (most - 1)
+}
 
-/// Full panels, then the columns that are left. The body gets the panel's number, its first column, and its vectors.
+/// The first row of a tile.
+pub(super) fn first_row(b: &mut FunctionBuilder, plan: &DotPlan, tile: ValueId) -> ValueId {
+    let larger = b.index(larger_tiles(plan));
+    let is_larger = b.compare(Predicate::Less, tile, larger);
+    let larger = b.select(is_larger, tile, larger);
+    let row = b.mul_constant(tile, i64::from(plan.tile.rows) - 1);
+    b.add(row, larger)
+}
+
+type PanelBody<'b> =
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Vector]) -> Result<()>;
+
+/// Columns of full tiles, then those that are left. The body gets the first column and the vectors.
 fn for_panels(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
+    part: Part,
     body: PanelBody<'_>,
 ) -> Result<()> {
     let (n, columns) = (plan.shape.n, plan.tile.columns());
     let lanes = plan.tile.lanes;
-    let full: Vec<Part> =
-        (0..plan.tile.vectors).map(|v| Part { offset: i64::from(v * lanes), lanes, valid: lanes }).collect();
-    cx.for_range(b, 0, n / columns, 1, |cx, b, panel| body(b, cx, &panel, &panel.times(columns), &full))?;
+    let full: Vec<Vector> = (0..plan.tile.vectors)
+        .map(|v| Vector { offset: i64::from(v * lanes), lanes, valid: lanes })
+        .collect();
+    cx.for_part(b, part.columns, (0, n / columns), 1, |cx, b, tile| {
+        body(b, cx, &tile.times(columns), &full)
+    })?;
     let rest = n % columns;
     if rest == 0 {
         return Ok(());
     }
-    let (panel, column) = (Index::constant(n / columns), Index::constant(n - rest));
-    body(b, cx, &panel, &column, &rest_parts(plan, rest))
+    cx.if_last(b, part.columns, |cx, b| body(b, cx, &Index::constant(n - rest), &rest_parts(plan, rest)))
 }
 
 /// The vectors of the last, narrower panel. Packed panels are padded, so whole vectors are read; of an operand in place
 /// only what exists is: masked where vectors are wide, else in ever smaller vectors.
-fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Part> {
+fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Vector> {
     let lanes = plan.tile.lanes;
     let bytes = lanes as usize * plan.accumulator.byte_size();
     let whole = plan.rhs_packing != Packing::None || bytes >= 32;
@@ -98,10 +118,10 @@ fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Part> {
         let left = rest - offset;
         let valid = i64::from(lanes).min(left) as u32;
         let part = if whole || valid == lanes {
-            Part { offset, lanes, valid }
+            Vector { offset, lanes, valid }
         } else {
             let lanes = 1 << valid.ilog2();
-            Part { offset, lanes, valid: lanes }
+            Vector { offset, lanes, valid: lanes }
         };
         parts.push(part);
         offset += i64::from(part.valid);
@@ -110,7 +130,7 @@ fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Part> {
 }
 
 /// How many columns of a panel exist.
-fn parts_end(parts: &[Part]) -> i64 {
+fn parts_end(parts: &[Vector]) -> i64 {
     parts.last().map_or(0, |part| part.offset + i64::from(part.valid))
 }
 
@@ -119,9 +139,8 @@ fn parts_end(parts: &[Part]) -> i64 {
 struct Place<'p> {
     row: &'p Index,
     rows: u32,
-    panel: &'p Index,
     column: &'p Index,
-    parts: &'p [Part],
+    parts: &'p [Vector],
 }
 
 /// One tile: accumulate, add up, hand over.
@@ -133,15 +152,11 @@ fn tile(
     place: Place<'_>,
 ) -> Result<()> {
     let scalar = scalar_type(plan.accumulator)?;
-    let row = cx.scalar_value(b, place.row)?;
-    let lhs = b.offset(product.lhs, row, product.lhs_row);
-    let position = match plan.rhs_packing {
-        Packing::None => place.column.clone(),
-        Packing::Constant => place.panel.times(plan.tile.columns()),
-        Packing::Scratch => Index::default(),
+    let lhs = product.row(b, cx, place.row)?;
+    let rhs = match plan.rhs_packing {
+        Packing::None | Packing::Constant => product.column(b, cx, place.column)?,
+        Packing::Scratch => product.rhs,
     };
-    let position = cx.scalar_value(b, &position)?;
-    let rhs = b.offset(product.rhs, position, product.rhs_column);
     let inputs = Inputs { lhs, rhs, product, place, scalar };
     let sets = i64::from(plan.tile.k_split);
     let initial: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(b)).collect();
@@ -211,9 +226,10 @@ impl Inputs<'_> {
         }
     }
 
-    fn load(&self, b: &mut FunctionBuilder, rhs: ValueId, part: Part) -> ValueId {
+    fn load(&self, b: &mut FunctionBuilder, rhs: ValueId, part: Vector) -> ValueId {
         let ty = Type::vector(self.scalar, part.lanes);
-        let pointer = b.offset_bytes(rhs, part.offset * self.scalar.byte_size() as i64);
+        let offset = self.product.within_tile(part.offset, self.scalar.byte_size() as i64);
+        let pointer = b.offset_bytes(rhs, offset);
         let is_packed = self.product.rhs_alignment > self.scalar.byte_size() as u32;
         if part.valid == part.lanes || is_packed {
             return b.load(ty, pointer, self.product.rhs_alignment);
@@ -243,7 +259,7 @@ fn hand_over(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     (product, row, column): (&Product, &Index, &Index),
-    part: Part,
+    part: Vector,
     sum: ValueId,
 ) -> Result<()> {
     let mut done = 0;

@@ -53,7 +53,7 @@ pub(super) fn choose(
     let size = accumulator.byte_size();
     let summands = dims.taps().checked_mul(dims.inputs).filter(|&n| n > 0)?;
     let pixels = dims.batch.checked_mul(dims.pixels())?;
-    let mut tile = tile::choose(pixels, dims.outputs, target.lanes(size), target);
+    let mut tile = tile::choose(pixels, dims.outputs, size, target);
     let last = dims.spatial.last();
     let is_run =
         dims.groups == 1 && last.is_none_or(|d| d.window.window_dilation == 1 && d.window.base_dilation == 1);

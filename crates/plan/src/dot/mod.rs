@@ -11,6 +11,7 @@ pub(crate) mod tile;
 pub use dims::{DotDims, Extent};
 pub use tile::Tile;
 
+use crate::tasks::{self, Work};
 use crate::{Fusion, InstructionPlan, PackedConstant, Position, Strategy};
 use hlo::{Op, Traits};
 use shape::{ArrayShape, Literal, PrimitiveType};
@@ -69,14 +70,18 @@ pub struct DotPlan {
     pub rhs_type: PrimitiveType,
     /// Left operand: in place, or as `[m][k]` in scratch, one product at a time.
     pub lhs_packing: Packing,
-    /// Right operand of `Tiled`: in place, or as panels `[n / columns][k][columns]`, the last one padded with zeros. In
+    /// Right operand of `Tiled`: in place, or as panels `[n / panel][k][panel]`, the last one padded with zeros. In
     /// scratch one panel at a time, as a constant all of them. Of other kinds: in place, or as `[n][k]` in scratch, one
     /// product at a time.
     pub rhs_packing: Packing,
+    /// Columns of a packed panel: of a constant one cache line, the same on every target; in scratch those of a tile.
+    pub panel: i64,
     /// Rows and vectors of a tile.
     pub tile: Tile,
     /// Whether panels are the outer loop and rows the inner one; so it is if each panel is packed before its use.
     pub panels_outside: bool,
+    /// Into how many parts the loops of [`Self::steps`] are cut, for tasks.
+    pub cuts: [i64; 3],
     /// The fusion's operand that is the left one.
     pub lhs_operand: usize,
     /// The fusion's operand that is the right one.
@@ -87,9 +92,28 @@ impl DotPlan {
     /// Bytes of scratch for the left operand.
     pub fn lhs_scratch_bytes(&self) -> u64 {
         match self.lhs_packing {
-            Packing::Scratch => self.bytes(self.shape.m, self.shape.k),
+            Packing::Scratch => self.bytes(self.most_rows(), self.shape.k),
             _ => 0,
         }
+    }
+
+    /// How many steps there are: products, steps of columns, steps of rows. A step of columns is one tile's, or what one
+    /// pass along a row computes together, the last one being narrower; a step of rows is a tile's or a row.
+    pub fn steps(&self) -> [i64; 3] {
+        let DotShape { batch, m, n, .. } = self.shape;
+        let of = |all: i64, together: i64| (all + together - 1) / together.max(1);
+        match self.kind {
+            DotKind::Tiled => [batch, of(n, self.tile.columns()), of(m, i64::from(self.tile.rows))],
+            DotKind::RowDot => [batch, of(n, i64::from(self.tile.vectors)), m],
+            DotKind::Complex => [batch, 1, m],
+        }
+    }
+
+    /// The most rows that a task computes.
+    pub fn most_rows(&self) -> i64 {
+        let ([.., steps], [.., parts]) = (self.steps(), self.cuts);
+        let rows = if self.kind == DotKind::Tiled { i64::from(self.tile.rows) } else { 1 };
+        self.shape.m.min((steps + parts - 1) / parts * rows)
     }
 
     /// Bytes of scratch for the right operand.
@@ -103,8 +127,7 @@ impl DotPlan {
 
     /// Columns rounded up to whole panels.
     pub fn padded_columns(&self) -> i64 {
-        let columns = self.tile.columns();
-        (self.shape.n + columns - 1) / columns * columns
+        (self.shape.n + self.panel - 1) / self.panel * self.panel
     }
 
     /// Rounded up to 64, so that what follows is aligned.
@@ -146,6 +169,8 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         rhs_packing: Packing::None,
         tile: Tile::SCALAR,
         panels_outside: false,
+        panel: 1,
+        cuts: [1; 3],
         lhs_operand,
         rhs_operand,
         dims,
@@ -155,11 +180,38 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     if let (Packing::Constant, Some(literal)) = (plan.rhs_packing, constant) {
         packed.push(PackedConstant { operand: Some(rhs_operand), bytes: pack::panels(literal, &plan) });
     }
-    let scratch_bytes = plan.lhs_scratch_bytes().saturating_add(plan.rhs_scratch_bytes());
-    let mut instruction = InstructionPlan::new(Strategy::Dot(Box::new(plan)));
-    instruction.packed = packed;
-    instruction.scratch_bytes = scratch_bytes;
-    Ok(instruction)
+    let mut work = Work::of_elements(fusion, result.element_count());
+    let DotShape { batch, m, n, k } = plan.shape;
+    let products =
+        [batch, m, n, k].iter().fold(1u64, |all, &extent| all.saturating_mul(extent.max(0) as u64));
+    work.operations = work.operations.saturating_add(products);
+    work.bytes = work.bytes.max(lhs.byte_size().saturating_add(rhs.byte_size()));
+    cut(&mut plan, work.tasks());
+    let tasks = tasks::count(&plan.cuts);
+    let bytes = plan.lhs_scratch_bytes().saturating_add(plan.rhs_scratch_bytes());
+    let (scratch_bytes, worker_scratch_bytes) = if tasks > 1 { (0, bytes) } else { (bytes, 0) };
+    let instruction = InstructionPlan::new(Strategy::Dot(Box::new(plan)));
+    Ok(InstructionPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, ..instruction })
+}
+
+/// A task that packs an operand does so for at least so many rows or columns that use it.
+const ROWS_FOR_PACKING: i64 = 64;
+
+/// Cuts the loops into at most `tasks` parts: products first, then what needs the least packing.
+fn cut(plan: &mut DotPlan, tasks: i64) {
+    let [batch, columns, rows] = plan.steps();
+    let DotShape { m, n, .. } = plan.shape;
+    if plan.kind != DotKind::Tiled && plan.rhs_packing == Packing::Scratch {
+        // All of a product's right operand is packed at once.
+        plan.cuts = [tasks::cut(tasks, &[batch])[0], 1, 1];
+    } else if plan.lhs_packing == Packing::Scratch {
+        let cuts = tasks::cut(tasks, &[batch, rows, columns.min(n / ROWS_FOR_PACKING)]);
+        plan.cuts = [cuts[0], cuts[2], cuts[1]];
+    } else {
+        let rows = if plan.rhs_packing == Packing::Scratch { rows.min(m / ROWS_FOR_PACKING) } else { rows };
+        let cuts = tasks::cut(tasks, &[batch, columns, rows]);
+        plan.cuts = [cuts[0], cuts[1], cuts[2]];
+    }
 }
 
 /// Whether one operand of one instruction of the body is all that reads an operand.
@@ -208,7 +260,7 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
         }
         return;
     }
-    plan.tile = tile::choose(m, n, lanes, target);
+    plan.tile = tile::choose(m, n, plan.accumulator.byte_size(), target);
     let in_place = rhs_fits && (plan.dims.rhs_n_stride() == 1 || n == 1);
     plan.rhs_packing = if rhs_is_constant {
         Packing::Constant
@@ -216,6 +268,10 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
         Packing::None
     } else {
         Packing::Scratch
+    };
+    plan.panel = match plan.rhs_packing {
+        Packing::Constant => tile::panel(n, plan.accumulator.byte_size()),
+        _ => plan.tile.columns(),
     };
     let panels = (n + plan.tile.columns() - 1) / plan.tile.columns();
     let rhs_bytes = (n as u64).saturating_mul(k as u64).saturating_mul(plan.accumulator.byte_size() as u64);

@@ -5,12 +5,12 @@ use super::dims::Extent;
 use bytes::Bytes;
 use shape::{ArrayShape, Literal};
 
-/// All products' panels `[batch][n / columns][k][columns]` of a constant, converted to the accumulator's type.
+/// All products' panels `[batch][n / panel][k][panel]` of a constant, converted to the accumulator's type.
 pub(super) fn panels(literal: &Literal, plan: &DotPlan) -> Bytes {
     let literal = converted(literal, plan);
     let source = literal.bytes();
     let size = plan.accumulator.byte_size();
-    let (columns, k) = (plan.tile.columns() as usize, plan.shape.k as usize);
+    let (columns, k) = (plan.panel as usize, plan.shape.k as usize);
     let panel = k * columns * size;
     let panels = plan.padded_columns() as usize / columns.max(1);
     let mut packed = vec![0u8; plan.shape.batch as usize * panels * panel];

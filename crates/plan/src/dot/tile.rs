@@ -19,7 +19,7 @@ impl Tile {
     /// One element.
     pub const SCALAR: Self = Self { rows: 1, vectors: 1, lanes: 1, k_split: 1 };
 
-    /// Columns of a full tile, and of a packed panel.
+    /// Columns of a full tile.
     pub fn columns(&self) -> i64 {
         i64::from(self.vectors) * i64::from(self.lanes)
     }
@@ -28,20 +28,30 @@ impl Tile {
 /// So many independent accumulators keep two multiply-add units with a latency of four busy.
 const ENOUGH_ACCUMULATORS: u32 = 8;
 
-/// The tile of an `m x n` result, for vectors of up to `lanes` elements.
-pub(crate) fn choose(m: i64, n: i64, lanes: u32, target: &Target) -> Tile {
-    let lanes = lanes.min(u32::try_from(n.max(1)).map_or(lanes, u32::next_power_of_two));
+/// Columns of a panel of a constant operand: one cache line of them, on every target, or all if there are fewer.
+pub(crate) fn panel(n: i64, element_bytes: usize) -> i64 {
+    const LINE: usize = 64;
+    let all = u64::try_from(n.max(1)).map_or(u64::MAX, u64::next_power_of_two);
+    ((LINE / element_bytes.max(1)).max(1) as i64).min(i64::try_from(all).unwrap_or(i64::MAX))
+}
+
+/// The tile of an `m x n` result of elements of so many bytes. A tile covers whole panels, or a panel whole tiles.
+pub(crate) fn choose(m: i64, n: i64, element_bytes: usize, target: &Target) -> Tile {
+    let panel = panel(n, element_bytes) as u32;
+    let lanes = target.lanes(element_bytes).min(panel);
     let needed = u32::try_from((n.max(1) + i64::from(lanes) - 1) / i64::from(lanes)).unwrap_or(u32::MAX);
     let many_registers = target.vector_registers >= 32;
     let most = match (m, many_registers) {
         (1, true) => 8,
-        (1, false) => 6,
+        // Whole panels of two or of four vectors.
+        (1, false) if panel / lanes <= 2 => 6,
+        (1, false) => 8,
         (_, true) => 4,
         (_, false) => 2,
     };
     // Panels of equal width rather than wide ones and a narrow rest.
     let panels = needed.div_ceil(most);
-    let vectors = needed.div_ceil(panels);
+    let vectors = aligned(needed.div_ceil(panels), panel / lanes);
     let most_rows = i64::from(most_rows(vectors, target));
     let tiles = (m.max(1) + most_rows - 1) / most_rows;
     let rows = ((m.max(1) + tiles - 1) / tiles) as u32;
@@ -68,6 +78,11 @@ pub(super) fn row_dot(n: i64, k: i64, lanes: u32) -> Tile {
     Tile { rows: 1, vectors, lanes, k_split: k_split.max(1) }
 }
 
+/// A number of vectors that is a multiple of those of a panel, or divides it, and is not less.
+fn aligned(vectors: u32, of_panel: u32) -> u32 {
+    if vectors >= of_panel { vectors.next_multiple_of(of_panel) } else { vectors.next_power_of_two() }
+}
+
 fn prev_power_of_two(x: u32) -> u32 {
     1 << x.ilog2()
 }
@@ -80,6 +95,8 @@ mod tests {
     fn tiles_fit_the_registers_and_split_evenly() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+        let sse = Target::new("x86_64-pc-linux", "", "").expect("a triple");
+        let neon = Target::new("aarch64-linux-gnu", "", "").expect("a triple");
         let table = [
             // m, n -> rows, vectors, lanes, k_split
             ((&avx512, 128, 768), (6, 4, 16, 1)),
@@ -92,12 +109,20 @@ mod tests {
             ((&avx2, 128, 768), (6, 2, 8, 1)),
             ((&avx2, 9, 8), (5, 1, 8, 1)),
             ((&avx2, 1, 1000), (1, 6, 8, 1)),
+            ((&avx2, 1, 40), (1, 6, 8, 1)),
+            ((&avx2, 128, 8), (8, 1, 8, 1)),
+            ((&sse, 1, 1000), (1, 8, 4, 1)),
+            ((&sse, 128, 768), (6, 2, 4, 1)),
+            ((&sse, 1, 20), (1, 8, 4, 1)),
+            ((&neon, 128, 12), (6, 4, 4, 1)),
         ];
         for ((target, m, n), (rows, vectors, lanes, k_split)) in table {
-            let tile = choose(m, n, target.lanes(4), target);
+            let tile = choose(m, n, 4, target);
+            let (columns, panel) = (tile.columns(), panel(n, 4));
+            assert!(columns % panel == 0 || panel % columns == 0, "{m}x{n}");
             assert_eq!(tile, Tile { rows, vectors, lanes, k_split }, "{m}x{n}");
             assert!(
-                tile.rows * tile.vectors * tile.k_split + tile.vectors < target.vector_registers,
+                tile.rows * tile.vectors * tile.k_split + tile.vectors <= target.vector_registers,
                 "{m}x{n}"
             );
         }
