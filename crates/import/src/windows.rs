@@ -154,7 +154,7 @@ impl Padding {
         } else {
             (room + wide_stride) / wide_stride
         };
-        cx.check(positions >= 0, || {
+        cx.check(*self == Self::Same || room >= 0, || {
             format!(
                 "the window spans {span} elements along dimension {dimension}, more than the {} there are with \
                  padding: use a smaller filter or dilation, or padding SAME",
