@@ -16,6 +16,45 @@ const MAX_TEMPS: u64 = 1 << 40;
 
 /// Assigns memory to every value of the module.
 pub fn assign(module: &Module, plan: &ModulePlan, schedule: &Schedule) -> Result<BufferAssignment> {
+    assign_sharing(module, plan, schedule, &mut ConstantsPool::default())
+}
+
+/// The block of constants that several assignments share: what a module needs on different machines. Equal bytes have
+/// one place.
+#[derive(Clone, Debug, Default)]
+pub struct ConstantsPool {
+    places: BTreeMap<Bytes, u64>,
+    parts: Vec<(u64, Bytes)>,
+    size: u64,
+}
+
+impl ConstantsPool {
+    fn place(&mut self, bytes: &Bytes) -> u64 {
+        if let Some(&offset) = self.places.get(bytes) {
+            return offset;
+        }
+        let offset = self.size;
+        self.size += aligned(bytes.len() as u64);
+        self.parts.push((offset, bytes.clone()));
+        self.places.insert(bytes.clone(), offset);
+        offset
+    }
+
+    /// Lets an assignment hold the constants of all that share the block.
+    pub fn give_to(&self, assignment: &mut BufferAssignment) {
+        assignment.constants.clone_from(&self.parts);
+        assignment.constants_size = self.size;
+    }
+}
+
+/// As [`assign`]; constants that are not in the pool yet are added to it, and the assignment's are all that it has
+/// then.
+pub fn assign_sharing(
+    module: &Module,
+    plan: &ModulePlan,
+    schedule: &Schedule,
+    pool: &mut ConstantsPool,
+) -> Result<BufferAssignment> {
     let values = Values::new(module, plan);
     let liveness = Liveness::new(module, &values, schedule);
     let mut assigner = Assigner {
@@ -29,7 +68,7 @@ pub fn assign(module: &Module, plan: &ModulePlan, schedule: &Schedule) -> Result
     };
     assigner.callers_memory();
     assigner.root_places(schedule);
-    assigner.constants();
+    assigner.constants(pool);
     assigner.temporaries(schedule)?;
     assigner.worker_scratch()?;
     assigner.copies(schedule);
@@ -161,17 +200,10 @@ impl Assigner<'_> {
     }
 
     /// Lays out the constants that kernels, copies or results read, equal ones once.
-    fn constants(&mut self) {
-        let mut places: BTreeMap<Bytes, u64> = BTreeMap::new();
-        let mut offset = 0;
+    fn constants(&mut self, pool: &mut ConstantsPool) {
         let out = &mut self.out;
         let mut place = |bytes: &Bytes| {
-            let at = *places.entry(bytes.clone()).or_insert_with(|| {
-                let at = offset;
-                offset += aligned(bytes.len() as u64);
-                out.constants.push((at, bytes.clone()));
-                at
-            });
+            let at = pool.place(bytes);
             Slice { allocation: Allocation::Constants, offset: at, size: bytes.len() as u64 }
         };
         let mut read = BTreeMap::new();
@@ -196,7 +228,7 @@ impl Assigner<'_> {
                 out.slices.insert(leaf, slice);
             }
         }
-        self.out.constants_size = offset;
+        pool.give_to(&mut self.out);
     }
 
     /// Packs everything that has no other memory into one block.

@@ -12,7 +12,7 @@ mod print;
 mod schedule;
 mod values;
 
-pub use assign::assign;
+pub use assign::{ConstantsPool, assign, assign_sharing};
 pub use check::check;
 pub use schedule::{Schedule, schedule};
 

@@ -6,7 +6,10 @@
 //! `memmove` from outside.
 
 mod dedup;
+mod dispatch;
+mod elf;
 mod expression;
+mod freestanding;
 mod function;
 mod llvm;
 mod loaded;
@@ -15,10 +18,15 @@ mod memory;
 mod module;
 mod object_file;
 mod parallel;
+#[cfg(debug_assertions)]
+pub mod planted;
+mod sanitizer;
+mod stack;
 
 pub use dedup::dedup;
 pub use loaded::LoadedObject;
 pub use machine::{host_target, host_triple};
+pub use sanitizer::Sanitizer;
 
 use inkwell::context::Context;
 use inkwell::module::Module;
@@ -39,12 +47,30 @@ pub struct CodegenOptions {
     pub llvm_ir: bool,
     /// Whether to return the assembly as text.
     pub assembly: bool,
+    /// The defects that the code is instrumented to find. Such code calls the sanitizer's library.
+    pub sanitize: Option<Sanitizer>,
+    /// Whether the object may need nothing from outside at all, not even `memcpy` and its kind. Not with `sanitize`.
+    pub freestanding: bool,
+    /// Constants of more bytes lie in a section of their own that may be anywhere in the address space, and are found
+    /// through the variable `<entry_point>_constants_pointer`. Only ELF has such sections.
+    pub large_constants: u64,
 }
+
+/// The default of [`CodegenOptions::large_constants`]: half of what an address of 32 bits reaches.
+pub const LARGE_CONSTANTS: u64 = 1 << 30;
 
 impl CodegenOptions {
     /// Good code, no text.
     pub fn new(entry_point: impl Into<String>) -> Self {
-        Self { entry_point: entry_point.into(), optimize: true, llvm_ir: false, assembly: false }
+        Self {
+            entry_point: entry_point.into(),
+            optimize: true,
+            llvm_ir: false,
+            assembly: false,
+            sanitize: None,
+            freestanding: false,
+            large_constants: LARGE_CONSTANTS,
+        }
     }
 }
 
@@ -96,6 +122,11 @@ pub struct FunctionSize {
 pub struct CompiledModule {
     /// A relocatable object file.
     pub object: Vec<u8>,
+    /// A bound on the stack that one call of the entry takes, of what is in the object: without `memcpy` and its kind,
+    /// without what the caller's `parallel_for` takes.
+    pub stack_bytes: u64,
+    /// Whether the constants are found through `<entry_point>_constants_pointer`.
+    pub large_constants: bool,
     /// The functions in it, in the order of their addresses. Empty for formats without such a table (WebAssembly).
     pub functions: Vec<FunctionSize>,
     /// LLVM IR, if asked for.
@@ -104,41 +135,67 @@ pub struct CompiledModule {
     pub assembly: Option<String>,
 }
 
+/// A program, made for one processor.
+#[derive(Clone, Copy, Debug)]
+pub struct Version<'a> {
+    /// The code.
+    pub program: &'a ir::Program,
+    /// The processor.
+    pub target: &'a Target,
+}
+
 /// Compiles a program for a target. The same arguments give the same bytes.
 ///
 /// Errors: `invalid` for a triple, processor, feature or entry point that does not exist or cannot be; `unsupported`
-/// for constants too large for an object; `internal` for a program that the verifier refuses and for code that would
-/// call a library.
+/// for constants too large for an object and code that takes too much stack; `internal` for a program that the verifier
+/// refuses and for code that would call a library.
 pub fn compile(
     program: &ir::Program,
     target: &Target,
     options: &CodegenOptions,
     constants: &Constants<'_>,
 ) -> Result<CompiledModule> {
+    compile_versions(&[Version { program, target }], options, constants)
+}
+
+/// Compiles several versions of a program into one object, whose entry calls the last one that the processor it runs on
+/// has the instructions for. The first is for every processor; the others stand in the order of the levels of x86-64,
+/// which are their targets' processors.
+///
+/// Errors: as [`compile`]; `invalid` for versions whose processors cannot be told apart.
+pub fn compile_versions(
+    versions: &[Version<'_>],
+    options: &CodegenOptions,
+    constants: &Constants<'_>,
+) -> Result<CompiledModule> {
+    let target = versions.first().ok_or_else(|| Error::internal("nothing to compile"))?.target;
+    if options.freestanding && options.sanitize.is_some() {
+        return Err(Error::invalid(
+            "code that a sanitizer watches calls the sanitizer's library: leave --freestanding or --sanitize away",
+        ));
+    }
     check_entry_point(&options.entry_point)?;
-    check_constants(constants, target)?;
-    ir::verify(program)?;
-    if program.functions.values().last().map(|function| function.linkage) != Some(ir::Linkage::Entry) {
-        return Err(Error::internal("the program has no entry"));
+    let placement = object_file::Placement::of(constants, target, options)?;
+    for version in versions {
+        ir::verify(version.program)?;
+        if version.program.functions.values().last().map(|f| f.linkage) != Some(ir::Linkage::Entry) {
+            return Err(Error::internal("the program has no entry"));
+        }
+        // Names are judged for each version; the code generator is the first one's.
+        machine::target_machine(version.target, options.optimize)?;
     }
     let machine = machine::target_machine(target, options.optimize)?;
     let context = Context::create();
     let diagnostics = llvm::Diagnostics::listen(&context);
-    let module = module::ModuleTranslator::translate(
-        &context,
-        &machine,
-        program,
-        target,
-        &options.entry_point,
-        constants.size,
-    )?;
+    let translated = module::translate(&context, &machine, versions, options, placement)?;
+    let module = &translated.module;
     if cfg!(debug_assertions) {
         module.verify().map_err(|e| {
             Error::internal(format!("LLVM refuses the code: {e}\n{}", module.print_to_string().to_string()))
         })?;
     }
     module
-        .run_passes(PASSES, &machine, PassBuilderOptions::create())
+        .run_passes(&passes(options.sanitize), &machine, PassBuilderOptions::create())
         .map_err(|e| Error::internal(format!("LLVM's passes: {e}")))?;
     let llvm_ir = options.llvm_ir.then(|| module.print_to_string().to_string());
     // Emission rewrites the module, so each kind of output has its own.
@@ -147,25 +204,34 @@ pub fn compile(
     } else {
         None
     };
-    let mut object = emit(&machine, &module, FileType::Object)?;
+    let mut object = emit(&machine, module, FileType::Object)?;
     if let Some(error) = diagnostics.first_error() {
         return Err(Error::unsupported(format!(
             "LLVM cannot generate code for {}: {error}",
             target.triple.as_str()
         )));
     }
+    let stack_bytes = stack::bound(&translated.calls, &diagnostics.frames());
+    if options.sanitize.is_none() {
+        stack::check(stack_bytes)?;
+    }
     let functions = if target.triple.object_format == ObjectFormat::Wasm {
         Vec::new()
     } else {
-        object_file::check_undefined_symbols(&object, target)?;
-        object_file::write_constants(&mut object, target, &options.entry_point, constants)?;
-        object_file::function_sizes(&object, target)?
+        object_file::check_undefined_symbols(&object, target, options)?;
+        let functions = object_file::function_sizes(&object, target)?;
+        object_file::write_constants(&mut object, target, &options.entry_point, constants, placement)?;
+        functions
     };
-    Ok(CompiledModule { object, functions, llvm_ir, assembly })
+    let large_constants = placement == object_file::Placement::Large;
+    Ok(CompiledModule { object, stack_bytes, large_constants, functions, llvm_ir, assembly })
 }
 
 /// Inlines what is marked so, and drops what is computed twice; the lowering leaves little else to do.
-const PASSES: &str = "always-inline,function(early-cse)";
+fn passes(sanitize: Option<Sanitizer>) -> String {
+    let instrument = sanitize.map_or("", Sanitizer::passes);
+    format!("always-inline,function(early-cse){instrument}")
+}
 
 fn emit(machine: &TargetMachine, module: &Module<'_>, kind: FileType) -> Result<Vec<u8>> {
     let buffer = machine
@@ -185,27 +251,6 @@ fn check_entry_point(name: &str) -> Result<()> {
     }
     if ["memcpy", "memset", "memmove", "main"].contains(&name) {
         return Err(Error::invalid(format!("entry point '{name}' is the name of a C library function")));
-    }
-    Ok(())
-}
-
-fn check_constants(constants: &Constants<'_>, target: &Target) -> Result<()> {
-    if constants.size > module::MAX_CONSTANTS {
-        return Err(Error::unsupported(format!(
-            "{} bytes of constants do not fit into an object file, which holds less than 2 GiB",
-            constants.size
-        )));
-    }
-    // LLVM and the object's copy need the bytes twice, and LLVM does not say if it gets none.
-    let needed = usize::try_from(constants.size).ok().and_then(|size| size.checked_mul(3));
-    if needed.is_none_or(|needed| Vec::<u8>::new().try_reserve_exact(needed).is_err()) {
-        return Err(Error::unsupported(format!(
-            "{} bytes of constants: there is not enough memory to write an object file with them",
-            constants.size
-        )));
-    }
-    if constants.size > 0 && target.triple.object_format == ObjectFormat::Wasm {
-        return Err(Error::unsupported("constants inside of WebAssembly objects"));
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What LLVM holds once for a whole process: its back ends, and what happens when one of them gives up.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::rc::Rc;
 use std::sync::Once;
@@ -37,27 +38,39 @@ extern "C" fn fatal_error(reason: *const c_char) {
     std::process::exit(1);
 }
 
-/// Collects the errors that back ends report through a context, which LLVM would print.
+/// Collects what back ends report through a context: errors, which LLVM would print, and the sizes of stack frames,
+/// which LLVM reports of functions with the attribute `warn-stack-size`.
 pub(crate) struct Diagnostics {
-    errors: Rc<RefCell<Vec<String>>>,
+    collected: Rc<RefCell<Collected>>,
+}
+
+#[derive(Default)]
+struct Collected {
+    errors: Vec<String>,
+    frames: BTreeMap<String, u64>,
 }
 
 impl Diagnostics {
     /// Listens to a context. The result must live as long as code is generated in it.
     pub(crate) fn listen(context: &Context) -> Self {
-        let errors = Rc::<RefCell<Vec<String>>>::default();
-        let data = Rc::as_ptr(&errors).cast_mut();
-        // SAFETY: the list stays where it is as long as `self` lives, which the caller keeps while it generates code.
+        let collected = Rc::<RefCell<Collected>>::default();
+        let data = Rc::as_ptr(&collected).cast_mut();
+        // SAFETY: the record stays where it is as long as `self` lives, which the caller keeps while it generates code.
         #[expect(unsafe_code, reason = "LLVM's C interface")]
         unsafe {
             LLVMContextSetDiagnosticHandler(context.raw(), Some(collect), data.cast());
         }
-        Self { errors }
+        Self { collected }
     }
 
     /// The first error so far.
     pub(crate) fn first_error(&self) -> Option<String> {
-        self.errors.borrow().first().cloned()
+        self.collected.borrow().errors.first().cloned()
+    }
+
+    /// The bytes of the stack frame of each function that has one.
+    pub(crate) fn frames(&self) -> BTreeMap<String, u64> {
+        self.collected.borrow().frames.clone()
     }
 }
 
@@ -65,13 +78,41 @@ extern "C" fn collect(diagnostic: LLVMDiagnosticInfoRef, data: *mut c_void) {
     // SAFETY: LLVM calls this with a live diagnostic and with the pointer that `listen` registered, on the thread
     // that generates code; the description is ours to free.
     #[expect(unsafe_code, reason = "LLVM's C interface")]
-    unsafe {
-        if LLVMGetDiagInfoSeverity(diagnostic) != LLVMDiagnosticSeverity::LLVMDSError {
-            return;
-        }
+    let (severity, text, collected) = unsafe {
         let description = LLVMGetDiagInfoDescription(diagnostic);
-        let errors = &*data.cast::<RefCell<Vec<String>>>();
-        errors.borrow_mut().push(CStr::from_ptr(description).to_string_lossy().into_owned());
+        let text = CStr::from_ptr(description).to_string_lossy().into_owned();
         LLVMDisposeMessage(description);
+        (LLVMGetDiagInfoSeverity(diagnostic), text, &*data.cast::<RefCell<Collected>>())
+    };
+    match severity {
+        LLVMDiagnosticSeverity::LLVMDSError => collected.borrow_mut().errors.push(text),
+        LLVMDiagnosticSeverity::LLVMDSWarning => {
+            if let Some((function, bytes)) = frame_size(&text) {
+                let frames = &mut collected.borrow_mut().frames;
+                let known = frames.entry(function.to_owned()).or_default();
+                *known = bytes.max(*known);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The function and the bytes in `stack frame size (24) exceeds limit (0) in function 'f'`.
+fn frame_size(text: &str) -> Option<(&str, u64)> {
+    let (_, rest) = text.split_once("stack frame size (")?;
+    let (bytes, rest) = rest.split_once(')')?;
+    let (_, function) = rest.split_once("in function '")?;
+    Some((function.strip_suffix('\'')?, bytes.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frame_sizes_are_read_from_the_report() {
+        let text = "<unknown>:0:0: stack frame size (24) exceeds limit (0) in function 'e.model/dense_0'";
+        assert_eq!(frame_size(text), Some(("e.model/dense_0", 24)));
+        assert_eq!(frame_size("something else"), None);
     }
 }

@@ -21,7 +21,11 @@ impl<'c> FunctionTranslator<'_, 'c> {
         Ok(self.byte_offset(pointer, index)?.into())
     }
 
-    fn byte_offset(&self, pointer: PointerValue<'c>, index: IntValue<'c>) -> Result<PointerValue<'c>> {
+    pub(crate) fn byte_offset(
+        &self,
+        pointer: PointerValue<'c>,
+        index: IntValue<'c>,
+    ) -> Result<PointerValue<'c>> {
         // SAFETY: one index into bytes fits the element type, whatever the pointer.
         #[expect(unsafe_code, reason = "inkwell cannot check indices against the element type")]
         let address =
@@ -38,6 +42,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
         mask: Option<ValueId>,
     ) -> Result<BasicValueEnum<'c>> {
         let pointer = self.pointer(pointer)?;
+        let lanes = mask.map(|mask| self.value(mask)).transpose()?;
+        self.report_access(self.source.values[id], pointer, lanes, false)?;
         let Some(mask) = mask else {
             let value = self.builder.build_load(self.ty(id), pointer, "").built()?;
             self.align(value, alignment)?;
@@ -69,6 +75,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
         mask: Option<ValueId>,
     ) -> Result<()> {
         let (stored, pointer) = (self.value(value)?, self.pointer(pointer)?);
+        let lanes = mask.map(|mask| self.value(mask)).transpose()?;
+        self.report_access(self.source.values[value], pointer, lanes, true)?;
         let Some(mask) = mask else {
             let store = self.builder.build_store(pointer, stored).built()?;
             return store.set_alignment(alignment).map_err(|e| Error::internal(format!("store: {e}")));
@@ -124,7 +132,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let size = self.module.size_type();
         let ty = address.fn_type(&[address.into(), address.into(), size.into()], false);
         let bytes = self.builder.build_int_cast(bytes, size, "").built()?;
-        let memcpy = self.module.library_function("memcpy", ty);
+        let memcpy = self.module.memory_function("memcpy", ty)?;
         self.builder.build_call(memcpy, &[to.into(), from.into(), bytes.into()], "").built()?;
         Ok(())
     }
@@ -144,7 +152,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let ty = address.fn_type(&[address.into(), int.into(), size.into()], false);
         let byte = self.builder.build_int_z_extend(byte, int, "").built()?;
         let bytes = self.builder.build_int_cast(bytes, size, "").built()?;
-        let memset = self.module.library_function("memset", ty);
+        let memset = self.module.memory_function("memset", ty)?;
         self.builder.build_call(memset, &[to.into(), byte.into(), bytes.into()], "").built()?;
         Ok(())
     }

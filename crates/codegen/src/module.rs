@@ -15,77 +15,135 @@ use support::{Error, IdVec, Result};
 use target::{Architecture, ObjectFormat, Target};
 
 use crate::function::FunctionTranslator;
-
-/// The largest constants block that an object can carry: section sizes and relocations of 32 bits end here.
-pub(crate) const MAX_CONSTANTS: u64 = (1 << 31) - 64;
+use crate::object_file::Placement;
+use crate::stack::{self, Calls};
+use crate::{CodegenOptions, Sanitizer, Version, dispatch};
 
 /// An LLVM module in the making.
 pub(crate) struct ModuleTranslator<'c> {
     pub(crate) context: &'c Context,
     pub(crate) module: Module<'c>,
-    /// In the order of the program's functions.
+    /// In the order of the functions of the program in translation.
     pub(crate) functions: IdVec<ir::FunctionId, FunctionValue<'c>>,
+    /// The target of the program in translation.
     pub(crate) target: &'c Target,
+    pub(crate) sanitize: Option<Sanitizer>,
+    /// Whether nothing of the C library may be called.
+    pub(crate) freestanding: bool,
     /// The integer that is as wide as an address.
     size_type: IntType<'c>,
 }
 
-/// The bytes of the constants block in the object: at least one cache line, so that the symbol always exists.
-pub(crate) fn constants_bytes(size: u64) -> u64 {
-    size.max(64)
+/// A translated module.
+pub(crate) struct Translated<'c> {
+    pub(crate) module: Module<'c>,
+    /// Who calls whom, callees before callers.
+    pub(crate) calls: Vec<Calls>,
+}
+
+/// Translates every version of a program, and what chooses among them.
+pub(crate) fn translate<'c>(
+    context: &'c Context,
+    machine: &TargetMachine,
+    versions: &[Version<'c>],
+    options: &CodegenOptions,
+    constants: Placement,
+) -> Result<Translated<'c>> {
+    let levels = dispatch::levels(versions)?;
+    let entry_point = &options.entry_point;
+    let module = context.create_module(entry_point);
+    module.set_triple(&machine.get_triple());
+    module.set_data_layout(&machine.get_target_data().get_data_layout());
+    let mut this = ModuleTranslator {
+        context,
+        module,
+        functions: IdVec::new(),
+        target: versions[0].target,
+        sanitize: options.sanitize,
+        freestanding: options.freestanding,
+        size_type: context.ptr_sized_int_type(&machine.get_target_data(), None),
+    };
+    this.declare_constants(entry_point, constants);
+    let mut names =
+        BTreeSet::from(["", "_constants", "_constants_pointer"].map(|end| format!("{entry_point}{end}")));
+    let mut calls = Vec::new();
+    let mut entries = Vec::new();
+    for (k, version) in versions.iter().enumerate() {
+        this.target = version.target;
+        this.functions = IdVec::new();
+        let suffix = levels.get(k).map_or(String::new(), |level| format!(".{}", level.name()));
+        this.program(version.program, entry_point, &suffix, &mut names)?;
+        calls.extend(stack::calls(version.program, &this.functions));
+        entries.extend(this.functions.values().last().copied());
+    }
+    if !levels.is_empty() {
+        this.target = versions[0].target;
+        calls.extend(this.dispatch(entry_point, &levels, &entries)?);
+    }
+    Ok(Translated { module: this.module, calls })
 }
 
 impl<'c> ModuleTranslator<'c> {
-    /// Declares every function, translates every body.
-    pub(crate) fn translate(
-        context: &'c Context,
-        machine: &TargetMachine,
+    /// Declares every function of a program, translates every body. The entry is exported where it is the only version.
+    fn program(
+        &mut self,
         program: &ir::Program,
-        target: &'c Target,
         entry_point: &str,
-        constants_size: u64,
-    ) -> Result<Module<'c>> {
-        let module = context.create_module(entry_point);
-        module.set_triple(&machine.get_triple());
-        module.set_data_layout(&machine.get_target_data().get_data_layout());
-        let size_type = context.ptr_sized_int_type(&machine.get_target_data(), None);
-        let mut this = Self { context, module, functions: IdVec::new(), target, size_type };
-        this.declare_constants(entry_point, constants_size);
-        let mut names = BTreeSet::from([entry_point.to_owned(), format!("{entry_point}_constants")]);
+        suffix: &str,
+        names: &mut BTreeSet<String>,
+    ) -> Result<()> {
         for function in program.functions.values() {
             let symbol = match function.linkage {
-                ir::Linkage::Entry => entry_point.to_owned(),
-                _ => local_symbol(entry_point, &function.name, &mut names),
+                ir::Linkage::Entry if suffix.is_empty() => entry_point.to_owned(),
+                ir::Linkage::Entry => unique(format!("{entry_point}{suffix}"), names),
+                _ => local_symbol(entry_point, &function.name, suffix, names),
             };
-            let declared = this.declare(function, &symbol)?;
-            this.functions.push(declared);
+            let declared = self.declare(function, &symbol, suffix.is_empty())?;
+            self.functions.push(declared);
         }
         for (id, function) in program.functions.iter() {
-            FunctionTranslator::new(&this, function, this.functions[id])
+            FunctionTranslator::new(self, function, self.functions[id])
                 .translate()
                 .map_err(|e| e.context(format_args!("function {:?}", function.name)))?;
         }
-        Ok(this.module)
+        Ok(())
     }
 
-    /// The read-only block that the finished object's bytes are patched into; LLVM sees zeros only.
-    fn declare_constants(&self, entry_point: &str, size: u64) {
-        let bytes = u32::try_from(constants_bytes(size)).expect("MAX_CONSTANTS is below 2^32");
+    /// The read-only block that the finished object's bytes are patched into; LLVM sees zeros only. There is one cache
+    /// line at least, so that the symbol always exists.
+    fn declare_constants(&self, entry_point: &str, placement: Placement) {
+        let bytes = match placement {
+            Placement::None | Placement::Appended | Placement::Large => 64,
+            Placement::InPlace(bytes) => bytes.max(64),
+        };
         let ty = self.context.i8_type().array_type(bytes);
         let global = self.module.add_global(ty, None, &format!("{entry_point}_constants"));
         global.set_initializer(&ty.const_zero());
         global.set_constant(true);
         global.set_alignment(64);
         let section = match self.target.triple.object_format {
+            ObjectFormat::Elf if placement == Placement::Large => ".lrodata.tfcompile",
             ObjectFormat::Elf => ".rodata.tfcompile",
             ObjectFormat::Coff => ".rdata$tfc",
             ObjectFormat::MachO => "__TEXT,__const",
             ObjectFormat::Wasm => return,
         };
         global.set_section(Some(section));
+        if placement == Placement::Large {
+            let ptr = self.context.ptr_type(AddressSpace::default());
+            let pointer = self.module.add_global(ptr, None, &format!("{entry_point}_constants_pointer"));
+            pointer.set_initializer(&global.as_pointer_value());
+            pointer.set_constant(true);
+            pointer.set_visibility(GlobalVisibility::Hidden);
+        }
     }
 
-    fn declare(&self, function: &ir::Function, symbol: &str) -> Result<FunctionValue<'c>> {
+    fn declare(
+        &self,
+        function: &ir::Function,
+        symbol: &str,
+        exports_entry: bool,
+    ) -> Result<FunctionValue<'c>> {
         let parameters: Vec<BasicMetadataTypeEnum<'c>> =
             function.parameters.iter().map(|p| self.ty(function.values[p.value]).into()).collect();
         let entry = function.linkage == ir::Linkage::Entry;
@@ -94,9 +152,10 @@ impl<'c> ModuleTranslator<'c> {
         } else {
             self.context.void_type().fn_type(&parameters, false)
         };
-        let linkage = if entry { Linkage::External } else { Linkage::Internal };
+        let exported = entry && exports_entry;
+        let linkage = if exported { Linkage::External } else { Linkage::Internal };
         let value = self.module.add_function(symbol, ty, Some(linkage));
-        if entry {
+        if exported {
             value.as_global_value().set_visibility(GlobalVisibility::Default);
         } else {
             value.as_global_value().set_unnamed_address(UnnamedAddress::Global);
@@ -111,17 +170,19 @@ impl<'c> ModuleTranslator<'c> {
     }
 
     fn add_attributes(&self, function: &ir::Function, value: FunctionValue<'c>) {
-        let flag = |name: &str| {
-            let kind = Attribute::get_named_enum_kind_id(name);
-            value.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
-        };
-        flag("nounwind");
         match function.linkage {
             ir::Linkage::Entry => self.extend_status(value),
-            ir::Linkage::Internal => flag("noinline"),
-            ir::Linkage::Inline => flag("alwaysinline"),
+            ir::Linkage::Internal => self.mark("noinline", value),
+            ir::Linkage::Inline => self.mark("alwaysinline", value),
         }
+        self.mark("nounwind", value);
         self.add_machine_attributes(value);
+    }
+
+    /// Adds an attribute without a value.
+    pub(crate) fn mark(&self, name: &str, function: FunctionValue<'c>) {
+        let kind = Attribute::get_named_enum_kind_id(name);
+        function.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
     }
 
     /// What every function has, so that it uses the target's instructions and no library.
@@ -131,6 +192,11 @@ impl<'c> ModuleTranslator<'c> {
         };
         // Copy loops stay loops, and no library function is assumed to exist.
         text("no-builtins", "");
+        // Reports every frame, see `llvm::Diagnostics`.
+        text("warn-stack-size", "0");
+        if let Some(sanitizer) = self.sanitize {
+            self.mark(sanitizer.attribute(), value);
+        }
         if !self.target.cpu.is_empty() {
             text("target-cpu", &self.target.cpu);
         }
@@ -146,10 +212,8 @@ impl<'c> ModuleTranslator<'c> {
 
     /// Keeps LLVM from optimising a function, whose time for it grows faster than the code.
     pub(crate) fn leave_unoptimized(&self, function: FunctionValue<'c>) {
-        for name in ["noinline", "optnone"] {
-            let kind = Attribute::get_named_enum_kind_id(name);
-            function.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
-        }
+        self.mark("noinline", function);
+        self.mark("optnone", function);
     }
 
     fn add_pointer_facts(
@@ -203,12 +267,13 @@ impl<'c> ModuleTranslator<'c> {
     }
 
     /// Whether copying and filling so many bytes calls `memcpy` and `memset` by their names. LLVM's intrinsics, which
-    /// become instructions where that is best, call other functions on some platforms: `bzero`, `__aeabi_memcpy`.
+    /// become instructions where that is best, call other functions on some platforms: `bzero`, `__aeabi_memcpy`. In
+    /// freestanding objects they are functions of the object.
     pub(crate) fn calls_memory_functions_by_name(&self, bytes: IntValue<'c>) -> bool {
         let small = bytes.get_zero_extended_constant().is_some_and(|bytes| bytes <= 16);
         let other_names = self.target.triple.architecture == Architecture::Arm
             || self.target.triple.object_format == ObjectFormat::MachO;
-        other_names && !small
+        (other_names || self.freestanding) && !small
     }
 
     /// A function of the C library.
@@ -240,19 +305,22 @@ pub(crate) fn vector_of(scalar: BasicTypeEnum<'_>, lanes: u32) -> BasicTypeEnum<
     }
 }
 
-/// `<entry>.<name>`, unique. Node names keep their slashes, so that a profile shows them; what assemblers, linkers or
-/// symbol versioning read otherwise becomes `_`.
-fn local_symbol(entry_point: &str, name: &str, taken: &mut BTreeSet<String>) -> String {
+/// `<entry>.<name><suffix>`, unique. Node names keep their slashes, so that a profile shows them; what assemblers,
+/// linkers or symbol versioning read otherwise becomes `_`.
+fn local_symbol(entry_point: &str, name: &str, suffix: &str, taken: &mut BTreeSet<String>) -> String {
     let clean: String = name
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | '$') { c } else { '_' })
         .collect();
-    let base = format!("{entry_point}.{clean}");
+    unique(format!("{entry_point}.{clean}{suffix}"), taken)
+}
+
+fn unique(base: String, taken: &mut BTreeSet<String>) -> String {
     let mut symbol = base.clone();
-    let mut suffix = 1;
+    let mut number = 1;
     while !taken.insert(symbol.clone()) {
-        symbol = format!("{base}.{suffix}");
-        suffix += 1;
+        symbol = format!("{base}.{number}");
+        number += 1;
     }
     symbol
 }
@@ -264,8 +332,9 @@ mod tests {
     #[test]
     fn local_symbols_are_clean_and_unique() {
         let mut taken = BTreeSet::from(["e".to_owned()]);
-        assert_eq!(local_symbol("e", "model/dense:0", &mut taken), "e.model/dense_0");
-        assert_eq!(local_symbol("e", "model/dense@0", &mut taken), "e.model/dense_0.1");
-        assert_eq!(local_symbol("e", "a b\"\0ä", &mut taken), "e.a_b___");
+        assert_eq!(local_symbol("e", "model/dense:0", "", &mut taken), "e.model/dense_0");
+        assert_eq!(local_symbol("e", "model/dense@0", "", &mut taken), "e.model/dense_0.1");
+        assert_eq!(local_symbol("e", "model/dense@0", ".v3", &mut taken), "e.model/dense_0.v3");
+        assert_eq!(local_symbol("e", "a b\"\0ä", "", &mut taken), "e.a_b___");
     }
 }

@@ -4,7 +4,63 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget};
 use support::{Error, Result};
 use target::{Architecture, ObjectFormat, Target};
 
-use crate::{Constants, FunctionSize};
+use crate::{CodegenOptions, Constants, FunctionSize, Sanitizer, elf};
+
+/// The largest constants block of formats whose sizes and relocations have 32 bits.
+const MAX_CONSTANTS: u64 = (1 << 31) - 64;
+
+/// How the constants get into the object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Placement {
+    /// There are none; 64 zero bytes stand in their place.
+    None,
+    /// LLVM writes so many zeros, which are overwritten.
+    InPlace(u32),
+    /// LLVM writes a section of 64 bytes, which is replaced by a longer one at the end of the file: LLVM never holds
+    /// them. ELF of 64 bits.
+    Appended,
+    /// As `Appended`, in a section that may lie anywhere in the address space, with a pointer to it.
+    Large,
+}
+
+impl Placement {
+    /// The placement of constants, or why they cannot be placed.
+    pub(crate) fn of(constants: &Constants<'_>, target: &Target, options: &CodegenOptions) -> Result<Self> {
+        let elf64 = target.triple.object_format == ObjectFormat::Elf && target.pointer_bytes == 8;
+        // The address sanitizer guards the end of the block, and has to know where it is.
+        let in_place =
+            options.sanitize == Some(Sanitizer::Address) && constants.size <= options.large_constants;
+        if constants.size == 0 {
+            return Ok(Self::None);
+        }
+        if target.triple.object_format == ObjectFormat::Wasm {
+            return Err(Error::unsupported("constants inside of WebAssembly objects"));
+        }
+        if elf64 && !in_place {
+            let large = constants.size > options.large_constants;
+            return Ok(if large { Self::Large } else { Self::Appended });
+        }
+        if constants.size > MAX_CONSTANTS {
+            return Err(Error::unsupported(format!(
+                "{} bytes of constants do not fit into an object file of this format, which holds less than 2 GiB; \
+                 keep them in a file beside the program instead",
+                constants.size
+            )));
+        }
+        // LLVM and the object's copy need the bytes twice, and LLVM does not say if it gets none.
+        let needed = usize::try_from(constants.size).ok().and_then(|size| size.checked_mul(3));
+        if needed.is_none_or(|needed| Vec::<u8>::new().try_reserve_exact(needed).is_err()) {
+            return Err(no_memory(constants.size));
+        }
+        Ok(Self::InPlace(u32::try_from(constants.size).expect("MAX_CONSTANTS is below 2^32")))
+    }
+}
+
+fn no_memory(size: u64) -> Error {
+    Error::unsupported(format!(
+        "{size} bytes of constants: there is not enough memory to write an object file with them"
+    ))
+}
 
 /// The only functions that an object may need from outside.
 const ALLOWED: [&str; 3] = ["memcpy", "memset", "memmove"];
@@ -12,39 +68,48 @@ const ALLOWED: [&str; 3] = ["memcpy", "memset", "memmove"];
 /// Names that linkers define themselves; position-independent code of some processors refers to them.
 const LINKER_DEFINED: [&str; 2] = ["_GLOBAL_OFFSET_TABLE_", ".TOC."];
 
-/// Copies the constants into the section that was emitted for them, full of zeros.
+/// Puts the constants into their section.
 pub(crate) fn write_constants(
-    bytes: &mut [u8],
+    bytes: &mut Vec<u8>,
     target: &Target,
     entry_point: &str,
     constants: &Constants<'_>,
+    placement: Placement,
 ) -> Result<()> {
-    if constants.size == 0 {
-        return Ok(());
-    }
     let name = format!("{entry_point}_constants");
-    let range = {
-        let file = parse(bytes)?;
-        let symbol = file
-            .symbols()
-            .find(|symbol| symbol.is_definition() && symbol_name(target, symbol.name()) == name)
-            .ok_or_else(|| Error::internal(format!("the object lacks the symbol {name}")))?;
-        let section = symbol
-            .section_index()
-            .and_then(|index| file.section_by_index(index).ok())
-            .ok_or_else(|| Error::internal(format!("{name} lies in no section")))?;
-        let (start, size) = section
-            .file_range()
-            .ok_or_else(|| Error::internal(format!("the section of {name} has no bytes in the object")))?;
-        let offset = symbol.address().saturating_sub(section.address());
-        if offset.checked_add(constants.size).is_none_or(|end| end > size) {
-            return Err(Error::internal(format!("the section of {name} is too small")));
+    let block = match placement {
+        Placement::None => return Ok(()),
+        Placement::InPlace(_) => existing_range(bytes, target, &name, constants.size)?,
+        Placement::Appended | Placement::Large => {
+            let size = usize::try_from(constants.size).map_err(|_| no_memory(constants.size))?;
+            bytes.try_reserve_exact(size.saturating_add(64)).map_err(|_| no_memory(constants.size))?;
+            elf::move_section_to_end(bytes, &name, constants.size)?
         }
-        let start = usize::try_from(start + offset).map_err(|_| Error::internal("an offset fits"))?;
-        start..start + usize::try_from(constants.size).map_err(|_| Error::internal("a size fits"))?
     };
-    let block = bytes.get_mut(range).ok_or_else(|| Error::internal("the object ends within a section"))?;
+    let block = bytes.get_mut(block).ok_or_else(|| Error::internal("the object ends within a section"))?;
     constants.copy_to(block)
+}
+
+/// Where in the file the bytes of a symbol are.
+fn existing_range(bytes: &[u8], target: &Target, name: &str, size: u64) -> Result<std::ops::Range<usize>> {
+    let file = parse(bytes)?;
+    let symbol = file
+        .symbols()
+        .find(|symbol| symbol.is_definition() && symbol_name(target, symbol.name()) == name)
+        .ok_or_else(|| Error::internal(format!("the object lacks the symbol {name}")))?;
+    let section = symbol
+        .section_index()
+        .and_then(|index| file.section_by_index(index).ok())
+        .ok_or_else(|| Error::internal(format!("{name} lies in no section")))?;
+    let (start, available) = section
+        .file_range()
+        .ok_or_else(|| Error::internal(format!("the section of {name} has no bytes in the object")))?;
+    let offset = symbol.address().saturating_sub(section.address());
+    if offset.checked_add(size).is_none_or(|end| end > available) {
+        return Err(Error::internal(format!("the section of {name} is too small")));
+    }
+    let start = usize::try_from(start + offset).map_err(|_| Error::internal("an offset fits"))?;
+    Ok(start..start + usize::try_from(size).map_err(|_| Error::internal("a size fits"))?)
 }
 
 /// The sizes of the functions that the object defines, in the order of their addresses.
@@ -72,22 +137,30 @@ pub(crate) fn function_sizes(bytes: &[u8], target: &Target) -> Result<Vec<Functi
 }
 
 /// Refuses an object that needs any function from outside but the allowed ones.
-pub(crate) fn check_undefined_symbols(bytes: &[u8], target: &Target) -> Result<()> {
+pub(crate) fn check_undefined_symbols(bytes: &[u8], target: &Target, options: &CodegenOptions) -> Result<()> {
     let file = parse(bytes)?;
+    let allowed: &[&str] = if options.freestanding { &[] } else { &ALLOWED };
     for symbol in file.symbols().filter(|s| s.is_undefined()) {
         let name = symbol_name(target, symbol.name());
         // `_fltused` is no function: it marks objects with floating-point code for Windows' linkers, which define it.
         let marker = target.triple.object_format == ObjectFormat::Coff
             && matches!(name, "_fltused" | "__fltused" | "fltused");
-        if name.is_empty() || marker || ALLOWED.contains(&name) || LINKER_DEFINED.contains(&name) {
+        let sanitizers = options.sanitize.is_some_and(|s| name.starts_with(s.library_prefix()));
+        if name.is_empty()
+            || marker
+            || sanitizers
+            || allowed.contains(&name)
+            || LINKER_DEFINED.contains(&name)
+        {
             continue;
         }
         let user = using_function(&file, symbol.index(), target);
         return Err(Error::internal(format!(
-            "the code for {} calls the library function '{name}' in function '{}'; only memcpy, memset and memmove \
-             may stay undefined",
+            "the code for {} calls the library function '{name}' in function '{}'; of such, an object may call \
+             only these: [{}]",
             target.triple.as_str(),
-            user.unwrap_or_else(|| "(unknown)".to_owned())
+            user.unwrap_or_else(|| "(unknown)".to_owned()),
+            allowed.join(", ")
         )));
     }
     Ok(())

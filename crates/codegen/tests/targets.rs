@@ -192,8 +192,12 @@ fn what_cannot_be_is_refused() {
     let beyond = Constants { size: 4, chunks: vec![(2, b"abc")] };
     assert!(compile(&program(), &target, &options(), &beyond).is_err());
     let huge = Constants { size: 1 << 31, chunks: Vec::new() };
-    let error = compile(&program(), &target, &options(), &huge).expect_err("too large");
+    let windows = Target::new("x86_64-pc-windows-msvc", "", "").expect("a triple");
+    let error = compile(&program(), &windows, &options(), &huge).expect_err("too large");
     assert!(error.message().contains("2 GiB"), "{error}");
+    let endless = Constants { size: 1 << 62, chunks: Vec::new() };
+    let error = compile(&program(), &target, &options(), &endless).expect_err("too large");
+    assert!(error.message().contains("not enough memory"), "{error}");
     let mut headless = program();
     headless.functions = headless.functions.into_values().take(1).collect();
     assert!(compile(&headless, &target, &options(), &Constants::default()).is_err());

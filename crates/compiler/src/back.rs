@@ -1,29 +1,54 @@
 //! From HLO to object code.
 
 use crate::{Observer, pipeline};
-use buffers::BufferAssignment;
-use codegen::{CodegenOptions, CompiledModule, Constants};
+use buffers::{BufferAssignment, ConstantsPool};
+use codegen::{CodegenOptions, CompiledModule, Constants, Sanitizer, Version};
 use hlo::Module;
-use support::Result;
+use kernel::ir::Program;
+use plan::ModulePlan;
+use support::{Error, Result};
 use target::Target;
 
 /// What the code is made for.
 #[derive(Clone, Debug)]
 pub struct BackOptions {
-    /// The machine.
+    /// The machine; with variants, the lowest one.
     pub target: Target,
+    /// Machines that the object has a version of the code for too, in the order of the levels of x86-64. The entry
+    /// chooses when it first runs. None is one version.
+    pub variants: Vec<Target>,
     /// The symbol of the entry function.
     pub entry_point: String,
     /// Passes that do not run, by name (`--xla_disable_hlo_passes`).
     pub disabled_passes: Vec<String>,
     /// Whether the constants go into the object; without, whoever calls the code gives it a block of them.
     pub embed_constants: bool,
+    /// Whether the object may need nothing from outside, not even `memcpy`.
+    pub freestanding: bool,
+    /// What the code is instrumented to find.
+    pub sanitize: Option<Sanitizer>,
+    /// Threads that may work on this. What comes out never depends on them.
+    pub jobs: usize,
+    /// A defect that the code is given, for tests of the sanitizers.
+    #[cfg(debug_assertions)]
+    pub planted: Option<codegen::planted::Planted>,
 }
 
 impl BackOptions {
     /// All passes, everything in the object.
     pub fn new(target: Target, entry_point: impl Into<String>) -> Self {
-        Self { target, entry_point: entry_point.into(), disabled_passes: Vec::new(), embed_constants: true }
+        Self {
+            target,
+            variants: Vec::new(),
+            entry_point: entry_point.into(),
+            disabled_passes: Vec::new(),
+            embed_constants: true,
+            freestanding: false,
+            sanitize: None,
+            jobs: 1,
+            #[cfg(debug_assertions)]
+            planted: None,
+        }
     }
 }
 
@@ -32,12 +57,26 @@ impl BackOptions {
 pub struct Compiled {
     /// The optimised HLO.
     pub module: Module,
-    /// Where its values live.
+    /// How the code of the first version looks.
+    pub plan: ModulePlan,
+    /// Where its values live. The sizes are those that every version is content with, and the constants are those of
+    /// all versions.
     pub assignment: BufferAssignment,
     /// The names of its kernels, in the order of their code.
     pub kernels: Vec<String>,
+    /// The other versions, in the order of `BackOptions::variants`.
+    pub variants: Vec<CompiledVariant>,
     /// The object file.
     pub code: CompiledModule,
+}
+
+/// A version of a compiled module for another machine.
+#[derive(Debug)]
+pub struct CompiledVariant {
+    /// How its code looks.
+    pub plan: ModulePlan,
+    /// Where its values live.
+    pub assignment: BufferAssignment,
 }
 
 /// Optimises, plans, assigns buffers, lowers and generates code.
@@ -60,26 +99,82 @@ pub fn compile_optimized(
     options: &BackOptions,
     observer: &mut dyn Observer,
 ) -> Result<Compiled> {
-    let plan = plan::plan(&module, &options.target)?;
-    observer.ended("plan", &|| plan.to_text(&module));
-    let schedule = buffers::schedule(&module, &plan);
-    let assignment = buffers::assign(&module, &plan, &schedule)?;
-    buffers::check(&module, &plan, &schedule, &assignment)?;
-    observer.ended("buffers", &|| assignment.to_text(&module));
-    let mut program =
-        kernel::lower(&module, &plan, &schedule, &assignment, &options.target, &options.entry_point)?;
-    codegen::dedup(&mut program);
-    observer.ended("kernel", &|| program.to_string());
-    let kernels = program.functions.values().map(|f| f.name.clone()).collect();
+    let mut pool = ConstantsPool::default();
+    let mut first = lower(&module, &options.target, options, &mut pool, observer)?;
+    let mut others = Vec::new();
+    for target in &options.variants {
+        others.push(lower(&module, target, options, &mut pool, observer)?);
+    }
+    for other in &others {
+        let (ours, theirs) = (&mut first.assignment, &other.assignment);
+        if ours.persistent_size != theirs.persistent_size {
+            return Err(Error::internal("versions of the code keep different state"));
+        }
+        ours.temps_size = ours.temps_size.max(theirs.temps_size);
+        ours.worker_scratch_size = ours.worker_scratch_size.max(theirs.worker_scratch_size);
+    }
+    pool.give_to(&mut first.assignment);
     let constants = match options.embed_constants {
         true => Constants {
-            size: assignment.constants_size,
-            chunks: assignment.constants.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect(),
+            size: first.assignment.constants_size,
+            chunks: first
+                .assignment
+                .constants
+                .iter()
+                .map(|(offset, bytes)| (*offset, bytes.as_ref()))
+                .collect(),
         },
         false => Constants::default(),
     };
-    let code =
-        codegen::compile(&program, &options.target, &CodegenOptions::new(&options.entry_point), &constants)?;
-    observer.ended("codegen", &|| format!("{} bytes of object code", code.object.len()));
-    Ok(Compiled { module, assignment, kernels, code })
+    let code_options = CodegenOptions {
+        freestanding: options.freestanding,
+        sanitize: options.sanitize,
+        ..CodegenOptions::new(&options.entry_point)
+    };
+    let versions: Vec<Version<'_>> = std::iter::once((&first, &options.target))
+        .chain(others.iter().zip(&options.variants))
+        .map(|(lowered, target)| Version { program: &lowered.program, target })
+        .collect();
+    let code = codegen::compile_versions(&versions, &code_options, &constants)?;
+    drop(constants);
+    observer.ended("codegen", &|| {
+        format!("{} bytes of object code, {} bytes of stack at most", code.object.len(), code.stack_bytes)
+    });
+    let kernels = first.program.functions.values().map(|f| f.name.clone()).collect();
+    let Lowered { plan, assignment, .. } = first;
+    let variants =
+        others.into_iter().map(|l| CompiledVariant { plan: l.plan, assignment: l.assignment }).collect();
+    Ok(Compiled { module, plan, assignment, kernels, variants, code })
+}
+
+/// A module's code for one machine.
+struct Lowered {
+    plan: ModulePlan,
+    assignment: BufferAssignment,
+    program: Program,
+}
+
+fn lower(
+    module: &Module,
+    target: &Target,
+    options: &BackOptions,
+    pool: &mut ConstantsPool,
+    observer: &mut dyn Observer,
+) -> Result<Lowered> {
+    let plan = plan::plan(module, target)?;
+    observer.ended("plan", &|| plan.to_text(module));
+    let schedule = buffers::schedule(module, &plan);
+    let assignment = buffers::assign_sharing(module, &plan, &schedule, pool)?;
+    buffers::check(module, &plan, &schedule, &assignment)?;
+    observer.ended("buffers", &|| assignment.to_text(module));
+    let mut program = kernel::lower(module, &plan, &schedule, &assignment, target, &options.entry_point)?;
+    #[cfg(debug_assertions)]
+    if let Some(defect) = options.planted
+        && codegen::planted::plant(&mut program, defect) == 0
+    {
+        return Err(Error::internal(format!("no kernel can have the defect {defect:?}")));
+    }
+    codegen::dedup(&mut program);
+    observer.ended("kernel", &|| program.to_string());
+    Ok(Lowered { plan, assignment, program })
 }

@@ -1,0 +1,334 @@
+//! The entry of an object with several versions: it asks the processor what it has, once, and calls the best one.
+//!
+//! The answer stays in a variable of the object; 0 is unknown. Threads that ask at the same time write the same answer,
+//! by atomic stores without order, so nothing is torn and nobody waits. There is no constructor and no library call:
+//! instructions `cpuid` and `xgetbv` ask, the latter only where the former says that it exists.
+
+use inkwell::builder::Builder;
+use inkwell::module::Linkage;
+use inkwell::types::StructType;
+use inkwell::values::{
+    BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue,
+};
+use inkwell::{AddressSpace, AtomicOrdering, GlobalVisibility, IntPredicate};
+use support::{Error, Result};
+use target::{Architecture, Level, Target};
+
+use crate::Version;
+use crate::function::Built;
+use crate::module::ModuleTranslator;
+use crate::stack::Calls;
+
+/// Bits of `ecx` of leaf 1 that level 2 asks for: SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT.
+const LEAF_1_V2: u32 = 1 | 1 << 9 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 23;
+/// And level 3: FMA, MOVBE, XGETBV enabled by the system, AVX, F16C.
+const LEAF_1_V3: u32 = 1 << 12 | 1 << 22 | 1 << 27 | 1 << 28 | 1 << 29;
+/// `xgetbv` exists.
+const OSXSAVE: u32 = 1 << 27;
+/// Bits of `ebx` of leaf 7: BMI1, AVX2, BMI2.
+const LEAF_7_V3: u32 = 1 << 3 | 1 << 5 | 1 << 8;
+/// And level 4: AVX-512 F, DQ, CD, BW, VL.
+const LEAF_7_V4: u32 = 1 << 16 | 1 << 17 | 1 << 28 | 1 << 30 | 1 << 31;
+/// Bits of `ecx` of leaf 0x80000001: LAHF.
+const EXTENDED_V2: u32 = 1;
+/// And level 3: LZCNT.
+const EXTENDED_V3: u32 = 1 << 5;
+/// State that the system saves: XMM and YMM.
+const STATE_V3: u32 = 0b110;
+/// And the masks and ZMM.
+const STATE_V4: u32 = 0b1110_0000;
+
+/// The levels of the versions, rising; none where there is one version. An error where a processor is no level.
+pub(crate) fn levels(versions: &[Version<'_>]) -> Result<Vec<Level>> {
+    if versions.len() <= 1 {
+        return Ok(Vec::new());
+    }
+    let levels: Vec<Level> = versions.iter().map(|version| level(version.target)).collect::<Result<_>>()?;
+    let first = &versions[0].target.triple;
+    if !levels.is_sorted_by(|a, b| a < b) || versions.iter().any(|v| v.target.triple != *first) {
+        return Err(Error::invalid(
+            "versions of one object must be for one triple and for rising levels of x86-64, such as v2,v3,v4",
+        ));
+    }
+    Ok(levels)
+}
+
+/// The level that a target is exactly.
+fn level(target: &Target) -> Result<Level> {
+    let levels = [Level::V1, Level::V2, Level::V3, Level::V4];
+    let found = levels
+        .into_iter()
+        .find(|level| level.cpu() == target.cpu || (*level == Level::V1 && target.cpu.is_empty()));
+    match (found, target.triple.architecture, target.features.is_empty()) {
+        (Some(level), Architecture::X86_64, true) => Ok(level),
+        _ => Err(Error::invalid(format!(
+            "triple '{}', cpu '{}', features '{}': several versions in one object are for x86-64, each for one of its \
+             levels: x86-64, x86-64-v2, x86-64-v3, x86-64-v4, without features",
+            target.triple.as_str(),
+            target.cpu,
+            target.features
+        ))),
+    }
+}
+
+impl<'c> ModuleTranslator<'c> {
+    /// Emits the exported entry; returns who calls whom.
+    pub(crate) fn dispatch(
+        &self,
+        entry_point: &str,
+        levels: &[Level],
+        entries: &[FunctionValue<'c>],
+    ) -> Result<Vec<Calls>> {
+        let i32 = self.context.i32_type();
+        let chosen = self.module.add_global(i32, None, &format!("{entry_point}.version"));
+        chosen.set_linkage(Linkage::Internal);
+        chosen.set_initializer(&i32.const_zero());
+        chosen.set_alignment(4);
+        let chosen = chosen.as_pointer_value();
+        let choose = self.choose(entry_point, levels)?;
+
+        let ptr = self.context.ptr_type(AddressSpace::default());
+        let entry =
+            self.module.add_function(entry_point, i32.fn_type(&[ptr.into()], false), Some(Linkage::External));
+        entry.as_global_value().set_visibility(GlobalVisibility::Default);
+        self.mark("nounwind", entry);
+        self.add_machine_attributes(entry);
+        self.extend_status(entry);
+        let frame = entry.get_nth_param(0).ok_or_else(|| Error::internal("the entry takes the frame"))?;
+        let block = |name: &str| self.context.append_basic_block(entry, name);
+        let (start, ask, run) = (block(""), block("ask"), block("run"));
+        let builder = self.context.create_builder();
+        builder.position_at_end(start);
+        let known = self.load_unordered(&builder, chosen)?;
+        let is_known = builder.build_int_compare(IntPredicate::NE, known, i32.const_zero(), "").built()?;
+        builder.build_conditional_branch(is_known, run, ask).built()?;
+        builder.position_at_end(ask);
+        let call = builder.build_call(choose, &[], "").built()?;
+        let asked =
+            call.try_as_basic_value().basic().ok_or_else(|| Error::internal("a choice is a number"))?;
+        let store = builder.build_store(chosen, asked).built()?;
+        set_unordered(store)?;
+        builder.build_unconditional_branch(run).built()?;
+        builder.position_at_end(run);
+        let version = builder.build_phi(i32, "").built()?;
+        version.add_incoming(&[(&known, start), (&asked, ask)]);
+        let blocks: Vec<_> = entries.iter().map(|_| block("")).collect();
+        let cases: Vec<_> = blocks
+            .iter()
+            .enumerate()
+            .skip(1)
+            .map(|(k, b)| (i32.const_int(k as u64 + 1, false), *b))
+            .collect();
+        builder.build_switch(version.as_basic_value().into_int_value(), blocks[0], &cases).built()?;
+        for (version, block) in entries.iter().zip(&blocks) {
+            builder.position_at_end(*block);
+            let call = builder.build_call(*version, &[frame.into()], "").built()?;
+            call.set_tail_call(true);
+            let status = call.try_as_basic_value().basic();
+            let status = status.ok_or_else(|| Error::internal("an entry returns a status"))?;
+            builder.build_return(Some(&status)).built()?;
+        }
+        let name = |function: &FunctionValue<'c>| function.get_name().to_string_lossy().into_owned();
+        let callees = entries.iter().chain([&choose]).map(name).collect();
+        Ok(vec![
+            Calls { caller: name(&choose), callees: Vec::new() },
+            Calls { caller: name(&entry), callees },
+        ])
+    }
+
+    /// A function that returns the number of the best version, from 1.
+    fn choose(&self, entry_point: &str, levels: &[Level]) -> Result<FunctionValue<'c>> {
+        let i32 = self.context.i32_type();
+        let ty = i32.fn_type(&[], false);
+        let function =
+            self.module.add_function(&format!("{entry_point}.choose"), ty, Some(Linkage::Internal));
+        self.mark("nounwind", function);
+        self.mark("noinline", function);
+        self.add_machine_attributes(function);
+        let builder = self.context.create_builder();
+        builder.position_at_end(self.context.append_basic_block(function, ""));
+        let questions = Questions { module: self, builder: &builder, function };
+        let mut best = i32.const_int(1, false);
+        let facts = questions.ask()?;
+        let mut has_all = self.context.bool_type().const_int(1, false);
+        for (k, level) in levels.iter().enumerate().skip(1) {
+            // Levels rise: what a level lacks, the higher ones lack too.
+            let has = questions.has(&facts, *level)?;
+            has_all = builder.build_and(has_all, has, "").built()?;
+            let this = i32.const_int(k as u64 + 1, false);
+            best = builder.build_select(has_all, this, best, "").built()?.into_int_value();
+        }
+        builder.build_return(Some(&best)).built()?;
+        Ok(function)
+    }
+
+    fn load_unordered(&self, builder: &Builder<'c>, pointer: PointerValue<'c>) -> Result<IntValue<'c>> {
+        let load = builder.build_load(self.context.i32_type(), pointer, "").built()?;
+        let instruction =
+            load.as_instruction_value().ok_or_else(|| Error::internal("a load is an instruction"))?;
+        set_unordered(instruction)?;
+        Ok(load.into_int_value())
+    }
+}
+
+/// Makes a load or store atomic, without an order to others.
+fn set_unordered(access: inkwell::values::InstructionValue<'_>) -> Result<()> {
+    access
+        .set_atomic_ordering(AtomicOrdering::Monotonic)
+        .map_err(|e| Error::internal(format!("an atomic access: {e}")))?;
+    access.set_alignment(4).map_err(|e| Error::internal(format!("an atomic access: {e}")))
+}
+
+/// What the processor says; all bits are 0 where it cannot say.
+struct Facts<'c> {
+    leaf_1_ecx: IntValue<'c>,
+    leaf_7_ebx: IntValue<'c>,
+    extended_ecx: IntValue<'c>,
+    saved_state: IntValue<'c>,
+}
+
+/// Code that asks the processor.
+struct Questions<'a, 'c> {
+    module: &'a ModuleTranslator<'c>,
+    builder: &'a Builder<'c>,
+    function: FunctionValue<'c>,
+}
+
+impl<'c> Questions<'_, 'c> {
+    fn ask(&self) -> Result<Facts<'c>> {
+        let last = self.cpuid(0, 0)?;
+        let leaf_1_ecx = self.where_at_least(last, 1, |q| q.cpuid(1, 2))?;
+        let leaf_7_ebx = self.where_at_least(last, 7, |q| q.cpuid(7, 1))?;
+        let last_extended = self.cpuid(0x8000_0000, 0)?;
+        let extended_ecx = self.where_at_least(last_extended, 0x8000_0001, |q| q.cpuid(0x8000_0001, 2))?;
+        let saves = self.all_bits(leaf_1_ecx, OSXSAVE)?;
+        let saved_state = self.where_true(saves, Self::xgetbv)?;
+        Ok(Facts { leaf_1_ecx, leaf_7_ebx, extended_ecx, saved_state })
+    }
+
+    /// Whether the processor and the system have what a level asks for beyond the one below it.
+    fn has(&self, facts: &Facts<'c>, level: Level) -> Result<IntValue<'c>> {
+        let v2 = [(facts.leaf_1_ecx, LEAF_1_V2), (facts.extended_ecx, EXTENDED_V2)];
+        let v3 = [
+            (facts.leaf_1_ecx, LEAF_1_V3),
+            (facts.leaf_7_ebx, LEAF_7_V3),
+            (facts.extended_ecx, EXTENDED_V3),
+            (facts.saved_state, STATE_V3),
+        ];
+        let v4 = [(facts.leaf_7_ebx, LEAF_7_V4), (facts.saved_state, STATE_V4)];
+        let count = match level {
+            Level::V1 | Level::Avx => 0,
+            Level::V2 => v2.len(),
+            Level::V3 => v2.len() + v3.len(),
+            Level::V4 => v2.len() + v3.len() + v4.len(),
+        };
+        let mut has = self.module.context.bool_type().const_int(1, false);
+        for (fact, bits) in v2.into_iter().chain(v3).chain(v4).take(count) {
+            has = self.builder.build_and(has, self.all_bits(fact, bits)?, "").built()?;
+        }
+        Ok(has)
+    }
+
+    fn all_bits(&self, value: IntValue<'c>, bits: u32) -> Result<IntValue<'c>> {
+        let bits = self.module.context.i32_type().const_int(u64::from(bits), false);
+        let masked = self.builder.build_and(value, bits, "").built()?;
+        self.builder.build_int_compare(IntPredicate::EQ, masked, bits, "").built()
+    }
+
+    fn where_at_least(
+        &self,
+        value: IntValue<'c>,
+        least: u32,
+        ask: impl FnOnce(&Self) -> Result<IntValue<'c>>,
+    ) -> Result<IntValue<'c>> {
+        let least = self.module.context.i32_type().const_int(u64::from(least), false);
+        let condition = self.builder.build_int_compare(IntPredicate::UGE, value, least, "").built()?;
+        self.where_true(condition, ask)
+    }
+
+    /// The answer to a question that is asked only where a condition holds; 0 elsewhere.
+    fn where_true(
+        &self,
+        condition: IntValue<'c>,
+        ask: impl FnOnce(&Self) -> Result<IntValue<'c>>,
+    ) -> Result<IntValue<'c>> {
+        let context = self.module.context;
+        let before = self.builder.get_insert_block().ok_or_else(|| Error::internal("no block is open"))?;
+        let (yes, next) =
+            (context.append_basic_block(self.function, ""), context.append_basic_block(self.function, ""));
+        self.builder.build_conditional_branch(condition, yes, next).built()?;
+        self.builder.position_at_end(yes);
+        let answer = ask(self)?;
+        self.builder.build_unconditional_branch(next).built()?;
+        self.builder.position_at_end(next);
+        let phi = self.builder.build_phi(context.i32_type(), "").built()?;
+        phi.add_incoming(&[(&answer, yes), (&context.i32_type().const_zero(), before)]);
+        Ok(phi.as_basic_value().into_int_value())
+    }
+
+    /// `eax`, `ebx` or `ecx` (0 to 2) of a leaf's part 0.
+    fn cpuid(&self, leaf: u32, register: u32) -> Result<IntValue<'c>> {
+        let i32 = self.module.context.i32_type();
+        let registers = self.module.context.struct_type(&[i32.into(); 4], false);
+        let operands = [i32.const_int(u64::from(leaf), false).into(), i32.const_zero().into()];
+        self.assembly(registers, "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}", &operands, register)
+    }
+
+    /// The low bits of the state that the system saves.
+    fn xgetbv(&self) -> Result<IntValue<'c>> {
+        let i32 = self.module.context.i32_type();
+        let registers = self.module.context.struct_type(&[i32.into(); 2], false);
+        // By its bytes, so that the assembler does not ask for the feature.
+        self.assembly(registers, ".byte 0x0f, 0x01, 0xd0", "={ax},={dx},{cx}", &[i32.const_zero().into()], 0)
+    }
+
+    fn assembly(
+        &self,
+        registers: StructType<'c>,
+        text: &str,
+        constraints: &str,
+        operands: &[BasicMetadataValueEnum<'c>],
+        register: u32,
+    ) -> Result<IntValue<'c>> {
+        let parameters = vec![self.module.context.i32_type().into(); operands.len()];
+        let ty = registers.fn_type(&parameters, false);
+        let context = self.module.context;
+        let assembly =
+            context.create_inline_asm(ty, text.to_owned(), constraints.to_owned(), true, false, None, false);
+        let call = self.builder.build_indirect_call(ty, assembly, operands, "").built()?;
+        match call.try_as_basic_value().basic() {
+            Some(BasicValueEnum::StructValue(all)) => {
+                Ok(self.builder.build_extract_value(all, register, "").built()?.into_int_value())
+            }
+            _ => Err(Error::internal("an instruction's results are a struct")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rising_levels_of_one_triple_are_versions() {
+        let program = kernel::ir::Program::default();
+        let target = |triple: &str, cpu: &str| Target::new(triple, cpu, "").expect("a triple");
+        let of = |targets: &[Target]| {
+            let versions: Vec<_> =
+                targets.iter().map(|target| Version { program: &program, target }).collect();
+            levels(&versions)
+        };
+        let linux = |cpu: &str| target("x86_64-pc-linux", cpu);
+        assert_eq!(of(&[linux("haswell")]).expect("one version"), []);
+        assert_eq!(of(&[linux(""), linux("x86-64-v3")]).expect("two"), [Level::V1, Level::V3]);
+        for wrong in [
+            [linux("x86-64-v3"), linux("x86-64-v2")],
+            [linux("x86-64-v3"), linux("x86-64-v3")],
+            [linux(""), linux("haswell")],
+            [linux(""), target("x86_64-pc-windows-msvc", "x86-64-v3")],
+            [target("aarch64-unknown-linux-gnu", ""), target("aarch64-unknown-linux-gnu", "x86-64-v3")],
+        ] {
+            assert!(of(&wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

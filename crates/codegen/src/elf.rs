@@ -1,0 +1,68 @@
+//! Changes to ELF objects of 64 bits that LLVM wrote.
+
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSection, ObjectSymbol};
+use std::ops::Range;
+use support::{Error, Result};
+
+/// Offset of the section table's offset in the file's head.
+const E_SHOFF: usize = 0x28;
+/// Bytes of an entry of the section table, and offsets in it.
+const SECTION_HEADER: usize = 64;
+const SH_OFFSET: usize = 24;
+const SH_SIZE: usize = 32;
+/// Bytes of an entry of the symbol table, and the offset of a symbol's size in it.
+const SYMBOL: usize = 24;
+const ST_SIZE: usize = 16;
+
+/// Gives the section that holds one symbol and nothing else `size` zero bytes at the end of the file, in place of what
+/// it had; returns where they are.
+pub(crate) fn move_section_to_end(bytes: &mut Vec<u8>, symbol: &str, size: u64) -> Result<Range<usize>> {
+    let broken = |what: &str| Error::internal(format!("LLVM's object: {what} of {symbol}"));
+    let file: ElfFile64<'_, Endianness> = ElfFile64::parse(&bytes[..])
+        .map_err(|e| Error::internal(format!("LLVM's object cannot be read: {e}")))?;
+    let endian = file.endian();
+    let found = file
+        .symbols()
+        .find(|s| s.is_definition() && s.name() == Ok(symbol))
+        .ok_or_else(|| broken("no definition"))?;
+    let section = found.section_index().ok_or_else(|| broken("no section"))?;
+    let others = file.symbols().filter(|s| s.section_index() == Some(section) && s.is_global()).count();
+    if others != 1 || found.address() != 0 {
+        return Err(broken("other things in the section"));
+    }
+    let table =
+        file.section_by_name(".symtab").and_then(|s| s.file_range()).ok_or_else(|| broken("no table"))?;
+    let position = |start: u64, index: usize, entry: usize, field: usize| {
+        usize::try_from(start).ok().and_then(|start| start.checked_add(index.checked_mul(entry)? + field))
+    };
+    let size_in_table = position(table.0, found.index().0, SYMBOL, ST_SIZE);
+    let headers = read_u64(bytes, E_SHOFF, endian).ok_or_else(|| broken("no head"))?;
+    let header = position(headers, section.0, SECTION_HEADER, 0);
+    let (Some(size_in_table), Some(header)) = (size_in_table, header) else { return Err(broken("no place")) };
+
+    let start = bytes.len().next_multiple_of(64);
+    let length = usize::try_from(size).map_err(|_| broken("too large a size"))?;
+    let writes = [(header + SH_OFFSET, start as u64), (header + SH_SIZE, size), (size_in_table, size)];
+    for (at, value) in writes {
+        let place = bytes.get_mut(at..at + 8).ok_or_else(|| broken("no place"))?;
+        place.copy_from_slice(&to_bytes(value, endian));
+    }
+    bytes.resize(start + length, 0);
+    Ok(start..start + length)
+}
+
+fn read_u64(bytes: &[u8], at: usize, endian: Endianness) -> Option<u64> {
+    let word = bytes.get(at..at + 8)?.try_into().ok()?;
+    Some(match endian {
+        Endianness::Little => u64::from_le_bytes(word),
+        Endianness::Big => u64::from_be_bytes(word),
+    })
+}
+
+fn to_bytes(value: u64, endian: Endianness) -> [u8; 8] {
+    match endian {
+        Endianness::Little => value.to_le_bytes(),
+        Endianness::Big => value.to_be_bytes(),
+    }
+}

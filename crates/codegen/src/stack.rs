@@ -1,0 +1,117 @@
+//! How much stack the entry takes: frames, as LLVM reports them, along the calls.
+
+use std::collections::BTreeMap;
+
+use inkwell::values::FunctionValue;
+use kernel::ir::{self, Block, Expression, Statement};
+use support::{Error, IdVec, Result};
+
+/// More is refused: programs run models on small stacks, of 256 KiB and less.
+const MAX_STACK: u64 = 64 << 10;
+
+/// What a call takes beside the frame: the return address and what alignment loses, where a frame holds vectors of a
+/// cache line.
+const CALL_BYTES: u64 = 16 + 64;
+
+/// A function and those that it calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Calls {
+    pub(crate) caller: String,
+    pub(crate) callees: Vec<String>,
+}
+
+/// The calls of a program's functions, in their order.
+pub(crate) fn calls(
+    program: &ir::Program,
+    functions: &IdVec<ir::FunctionId, FunctionValue<'_>>,
+) -> Vec<Calls> {
+    let name = |id: ir::FunctionId| functions[id].get_name().to_string_lossy().into_owned();
+    let mut all = Vec::new();
+    for (id, function) in program.functions.iter() {
+        let mut callees = Callees::default();
+        callees.block(&function.body);
+        let mut names: Vec<String> = callees.direct.into_iter().map(name).collect();
+        // A thread may run a part on the stack of the entry's caller.
+        for part in callees.parallel {
+            let thunk = format!("{}.part", name(part));
+            names.extend([name(part), thunk.clone()]);
+            all.push(Calls { caller: thunk, callees: vec![name(part)] });
+        }
+        all.push(Calls { caller: name(id), callees: names });
+    }
+    all
+}
+
+#[derive(Default)]
+struct Callees {
+    direct: Vec<ir::FunctionId>,
+    parallel: Vec<ir::FunctionId>,
+}
+
+impl Callees {
+    fn block(&mut self, block: &Block) {
+        for statement in &block.statements {
+            match statement {
+                Statement::Call { function, .. }
+                | Statement::Let(_, Expression::FunctionAddress(function)) => {
+                    self.direct.push(*function);
+                }
+                Statement::Parallel { function, .. } => self.parallel.push(*function),
+                Statement::For { body, .. } => self.block(body),
+                Statement::While { condition, body, .. } => {
+                    self.block(condition);
+                    self.block(body);
+                }
+                Statement::If { then, otherwise, .. } => {
+                    self.block(then);
+                    self.block(otherwise);
+                }
+                Statement::Let(..)
+                | Statement::Store { .. }
+                | Statement::CopyBytes { .. }
+                | Statement::FillBytes { .. } => {}
+            }
+        }
+    }
+}
+
+/// The stack of the last function: its frame, and the deepest of those it calls. Functions that are inlined have no
+/// frame of their own.
+pub(crate) fn bound(calls: &[Calls], frames: &BTreeMap<String, u64>) -> u64 {
+    let mut depths: BTreeMap<&str, u64> = BTreeMap::new();
+    for function in calls {
+        let below = function.callees.iter().filter_map(|callee| depths.get(callee.as_str())).max();
+        let own = CALL_BYTES + frames.get(&function.caller).copied().unwrap_or(0);
+        depths.insert(&function.caller, own + below.copied().unwrap_or(0));
+    }
+    calls.last().and_then(|entry| depths.get(entry.caller.as_str())).copied().unwrap_or(0)
+}
+
+/// Refuses code that takes more stack than small threads have.
+pub(crate) fn check(bytes: u64) -> Result<()> {
+    if bytes <= MAX_STACK {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!(
+        "the code takes {bytes} bytes of stack, more than {MAX_STACK}: this is a defect of a kernel, please report it \
+         with the graph"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deepest_chain_counts() {
+        let calls = |caller: &str, callees: &[&str]| Calls {
+            caller: caller.to_owned(),
+            callees: callees.iter().map(|&c| c.to_owned()).collect(),
+        };
+        let graph = [calls("a", &[]), calls("b", &["a"]), calls("c", &[]), calls("entry", &["b", "c", "b"])];
+        let frames =
+            BTreeMap::from([("a", 100), ("b", 20), ("c", 90), ("entry", 8)].map(|(n, b)| (n.to_owned(), b)));
+        assert_eq!(bound(&graph, &frames), 128 + 3 * CALL_BYTES);
+        assert!(check(MAX_STACK).is_ok() && check(MAX_STACK + 1).is_err());
+    }
+}
