@@ -1,0 +1,227 @@
+//! What is given for a program's arguments, matched by name and checked.
+
+use crate::fill::{Fill, Random};
+use crate::signature::{Argument, Role, Signature};
+use shape::{ArrayShape, Literal, PrimitiveType};
+use support::{Error, Result};
+
+/// Where an argument's elements come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// An array.
+    Array(Literal),
+    /// Made up.
+    Fill(Fill),
+}
+
+/// A source and the name of the argument that it is for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Given {
+    /// A feed, or a variable.
+    pub role: Role,
+    /// The argument's name.
+    pub name: String,
+    /// Its elements.
+    pub source: Source,
+    /// Where this was said, for messages: a flag, a file's member.
+    pub origin: String,
+    /// Whether a name that the program does not know is an error: not for members of an archive that holds more.
+    pub required: bool,
+}
+
+/// The arguments, in the program's order. What is not given is filled with `missing`; without one a feed that is missing is
+/// an error, and a variable is zeros.
+pub fn assign(
+    signature: &Signature,
+    given: &[Given],
+    missing: Option<Fill>,
+    random: &Random,
+) -> Result<Vec<Literal>> {
+    let mut sources: Vec<Option<&Given>> = vec![None; signature.arguments.len()];
+    for source in given {
+        let position =
+            signature.arguments.iter().position(|a| a.role == source.role && a.is_called(&source.name));
+        match position {
+            Some(at) => match sources[at] {
+                Some(first) => {
+                    return Err(Error::invalid(format!(
+                        "{} '{}' is given twice: by {} and by {}",
+                        source.role.name(),
+                        signature.arguments[at].name,
+                        first.origin,
+                        source.origin
+                    )));
+                }
+                None => sources[at] = Some(source),
+            },
+            None if source.required => return Err(unknown(signature, source)),
+            None => {}
+        }
+    }
+    let all = signature.arguments.iter().zip(sources).enumerate();
+    all.map(|(number, (argument, source))| match source {
+        Some(Given { source: Source::Array(array), origin, .. }) => fit(argument, array, origin),
+        Some(Given { source: Source::Fill(fill), .. }) => {
+            Ok(fill.array(&argument.shape, &mut random.fork(number)))
+        }
+        None => match missing {
+            Some(fill) => Ok(fill.array(&argument.shape, &mut random.fork(number))),
+            None if argument.role == Role::Variable => {
+                Ok(Fill::Zeros.array(&argument.shape, &mut random.fork(number)))
+            }
+            None => Err(Error::invalid(format!(
+                "nothing is given for feed '{}' of {}; give --feed {}=FILE.npy, or --random SEED for all that are missing",
+                argument.name, argument.shape, argument.name
+            ))),
+        },
+    })
+    .collect()
+}
+
+fn unknown(signature: &Signature, source: &Given) -> Error {
+    let names: Vec<String> = signature
+        .arguments
+        .iter()
+        .filter(|a| a.role == source.role)
+        .map(|a| format!("'{}' of {}", a.name, a.shape))
+        .collect();
+    let role = source.role.name();
+    let known = match names.as_slice() {
+        [] => format!("the program has no {role}"),
+        names => format!("the program's {role}s are {}", names.join(", ")),
+    };
+    Error::invalid(format!("{}: there is no {role} '{}'; {known}", source.origin, source.name))
+}
+
+/// The array as the argument's type and shape, or an error that says what differs.
+fn fit(argument: &Argument, array: &Literal, origin: &str) -> Result<Literal> {
+    let (given, wanted) = (array.array_shape(), &argument.shape);
+    let role = argument.role.name();
+    if given.sizes() != wanted.sizes() {
+        let reshaped = if given.element_count() == wanted.element_count() { "; reshape it" } else { "" };
+        return Err(Error::invalid(format!(
+            "{origin}: {role} '{}' has shape {:?}, the array has {:?}{reshaped}",
+            argument.name,
+            wanted.sizes(),
+            given.sizes()
+        )));
+    }
+    if !represents(given.element_type, wanted.element_type) {
+        return Err(Error::invalid(format!(
+            "{origin}: {role} '{}' has elements of {}, the array has {}; convert it{}",
+            argument.name,
+            wanted.element_type,
+            given.element_type,
+            hint(wanted.element_type)
+        )));
+    }
+    let shape = ArrayShape::new(wanted.element_type, &wanted.sizes());
+    let fitted = Literal::from_bytes(shape, array.bytes().clone());
+    let fitted = fitted.ok_or_else(|| Error::internal(format!("{given} has not the bytes of {wanted}")))?;
+    check_narrow(argument, &fitted, origin)?;
+    Ok(fitted)
+}
+
+/// Whether arrays of a type that NumPy has stand for arrays of this type: types that it lacks are stored as the integers
+/// of their bits.
+fn represents(given: PrimitiveType, wanted: PrimitiveType) -> bool {
+    use PrimitiveType::{Bf16, F8e4m3fn, F8e5m2, S2, S4, S8, U2, U4, U8, U16};
+    given == wanted
+        || matches!((wanted, given), (Bf16, U16) | (F8e5m2 | F8e4m3fn, U8) | (S2 | S4, S8) | (U2 | U4, U8))
+}
+
+fn hint(wanted: PrimitiveType) -> String {
+    use PrimitiveType::{Bf16, F8e4m3fn, F8e5m2};
+    match wanted {
+        Bf16 => ", stored as uint16 bits".to_owned(),
+        F8e5m2 | F8e4m3fn => ", stored as uint8 bits".to_owned(),
+        PrimitiveType::F32 => " with astype('float32')".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// Types narrower than a byte: an error if a byte holds more.
+fn check_narrow(argument: &Argument, array: &Literal, origin: &str) -> Result<()> {
+    let element_type = array.array_shape().element_type;
+    if element_type.bit_width() >= 8 || element_type == PrimitiveType::Pred {
+        return Ok(());
+    }
+    let again = Literal::from_scalars(array.array_shape().clone(), array.scalars());
+    if again.bytes() == array.bytes() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{origin}: {} '{}' has elements of {element_type}, and the array has numbers beyond it",
+        argument.role.name(),
+        argument.name
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signature() -> Signature {
+        let argument = |name: &str, role, element_type, sizes: &[i64]| Argument {
+            name: name.to_owned(),
+            aliases: vec![format!("node_{name}:0"), format!("node_{name}")],
+            role,
+            shape: ArrayShape::new(element_type, sizes),
+        };
+        Signature {
+            arguments: vec![
+                argument("x", Role::Feed, PrimitiveType::F32, &[2, 2]),
+                argument("b", Role::Feed, PrimitiveType::Bf16, &[1]),
+                argument("v", Role::Variable, PrimitiveType::S32, &[]),
+            ],
+            results: Vec::new(),
+        }
+    }
+
+    fn given(role: Role, name: &str, array: Literal) -> Given {
+        let source = Source::Array(array);
+        Given { role, name: name.to_owned(), source, origin: "--feed".to_owned(), required: true }
+    }
+
+    fn error(given: &[Given], missing: Option<Fill>) -> String {
+        assign(&signature(), given, missing, &Random::new(0)).unwrap_err().message().to_owned()
+    }
+
+    #[test]
+    fn arrays_find_their_arguments_by_any_of_their_names() {
+        let x = Literal::from_elements(&[2, 2], &[1f32, 2.0, 3.0, 4.0]);
+        let bits = Literal::from_elements(&[1], &[0x3f80u16]);
+        let all = [given(Role::Feed, "b", bits), given(Role::Feed, "node_x:0", x.clone())];
+        let arguments = assign(&signature(), &all, None, &Random::new(0)).unwrap();
+        assert_eq!(arguments[0], x);
+        assert_eq!(arguments[1].scalar_at(0), shape::Scalar::Float(1.0), "bfloat16 from its bits");
+        assert_eq!(arguments[2], Literal::scalar(0i32), "variables start from zero");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let missing = error(&[], None);
+        assert!(missing.contains("feed 'x' of f32[2,2]") && missing.contains("--feed x="), "{missing}");
+        let wrong = error(&[given(Role::Feed, "x", Literal::from_elements(&[4], &[0f32; 4]))], None);
+        assert!(wrong.contains("'x' has shape [2, 2], the array has [4]; reshape it"), "{wrong}");
+        let wrong = error(&[given(Role::Feed, "x", Literal::from_elements(&[2, 2], &[0f64; 4]))], None);
+        assert!(wrong.contains("f32, the array has f64"), "{wrong}");
+        let wrong = error(&[given(Role::Feed, "z", Literal::scalar(0f32))], Some(Fill::Zeros));
+        assert!(
+            wrong.contains("no feed 'z'") && wrong.contains("'x' of f32[2,2], 'b' of bf16[1]"),
+            "{wrong}"
+        );
+        let wrong = error(&[given(Role::Variable, "x", Literal::scalar(0f32))], Some(Fill::Zeros));
+        assert!(wrong.contains("no variable 'x'") && wrong.contains("'v' of s32[]"), "{wrong}");
+        let x = given(Role::Feed, "x", Literal::from_elements(&[2, 2], &[0f32; 4]));
+        let twice = error(&[x.clone(), x], Some(Fill::Zeros));
+        assert!(twice.contains("given twice"), "{twice}");
+    }
+
+    #[test]
+    fn members_that_nobody_asked_for_are_passed_over() {
+        let mut extra = given(Role::Feed, "z", Literal::scalar(0f32));
+        extra.required = false;
+        assert!(assign(&signature(), &[extra], Some(Fill::Zeros), &Random::new(0)).is_ok());
+    }
+}

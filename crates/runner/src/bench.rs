@@ -1,0 +1,147 @@
+//! How fast a program runs, as a whole and kernel by kernel, and how much of what the machine can do that is.
+
+mod report;
+
+use crate::cost::Cost;
+use crate::fill::{Fill, Random};
+use crate::kernels::{Kernel, extract, kernels, nodes};
+use crate::latency::Latency;
+use crate::peak::{Peak, measure_peak};
+use compiler::{Compiled, Executable, NoObserver, compile_optimized, in_process_options};
+use hlo::Module;
+use shape::Literal;
+use std::collections::BTreeMap;
+use support::Result;
+use target::Target;
+
+/// How to measure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BenchOptions {
+    /// About how long each measurement takes, in seconds.
+    pub seconds: f64,
+    /// Numbers of threads to run with, the caller's included.
+    pub threads: Vec<usize>,
+    /// Whether to time each kernel alone, too.
+    pub kernels: bool,
+    /// Whether to measure the machine.
+    pub peak: bool,
+}
+
+/// One number of threads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThreadsTime {
+    /// How many.
+    pub threads: usize,
+    /// The time of a run.
+    pub latency: Latency,
+    /// The machine's best with as many threads.
+    pub peak: Option<Peak>,
+}
+
+/// A kernel alone, and all that are like it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelTime {
+    /// The first one's instruction.
+    pub name: String,
+    /// Its opcode, or what its fusion is around.
+    pub kind: &'static str,
+    /// The TensorFlow nodes that it comes from.
+    pub nodes: Vec<String>,
+    /// How many there are in the program.
+    pub instances: usize,
+    /// What one computes and moves.
+    pub cost: Cost,
+    /// The time of one, on one thread; `None` if it cannot run alone.
+    pub latency: Option<Latency>,
+}
+
+/// What was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BenchReport {
+    /// What the whole program computes and moves.
+    pub cost: Cost,
+    /// How many kernels it has.
+    pub kernel_count: usize,
+    /// Bytes of its temporary block.
+    pub temps_bytes: u64,
+    /// Bytes of its constants.
+    pub constants_bytes: u64,
+    /// For each number of threads.
+    pub times: Vec<ThreadsTime>,
+    /// Kernels, those that take longest together first; empty if not asked for.
+    pub kernels: Vec<KernelTime>,
+}
+
+/// Measures a compiled program on some arguments.
+pub fn bench(
+    compiled: &Compiled,
+    arguments: &[Literal],
+    target: &Target,
+    options: &BenchOptions,
+) -> Result<BenchReport> {
+    let executable = Executable::load(compiled)?;
+    let mut session = executable.session(arguments)?;
+    let mut times = Vec::new();
+    for &threads in &options.threads {
+        session.set_threads(threads)?;
+        let latency = Latency::measure(options.seconds, || session.run())?;
+        let peak = options.peak.then(|| measure_peak(target, threads)).transpose()?;
+        times.push(ThreadsTime { threads, latency, peak });
+    }
+    let module = &compiled.module;
+    Ok(BenchReport {
+        cost: Cost::of_module(module),
+        kernel_count: kernels(module).len(),
+        temps_bytes: compiled.assignment.temps_size,
+        constants_bytes: compiled.assignment.constants_size,
+        times,
+        kernels: if options.kernels { kernel_times(module, target, options.seconds)? } else { Vec::new() },
+    })
+}
+
+/// Times each kernel alone on random operands, like ones once.
+fn kernel_times(module: &Module, target: &Target, seconds: f64) -> Result<Vec<KernelTime>> {
+    let all = kernels(module);
+    let mut groups: BTreeMap<String, Vec<Kernel>> = BTreeMap::new();
+    for &kernel in &all {
+        let key = extract(module, kernel).map_or_else(|_| format!("{kernel:?}"), |alone| alone.key);
+        groups.entry(key).or_default().push(kernel);
+    }
+    let each = seconds / (groups.len().max(1) as f64).sqrt().max(1.0) / 2.0;
+    let mut times = Vec::new();
+    for group in groups.values() {
+        let kernel = group[0];
+        let instruction = &module[kernel.computation][kernel.instruction];
+        times.push(KernelTime {
+            name: instruction.name().to_owned(),
+            kind: crate::kernels::kind(module, kernel),
+            nodes: nodes(module, kernel),
+            instances: group.len(),
+            cost: Cost::of_kernel(module, kernel),
+            latency: match extract(module, kernel) {
+                Ok(alone) => Some(time_alone(alone.module, target, each)?),
+                Err(_) => None,
+            },
+        });
+    }
+    times.sort_by(|a, b| b.total().total_cmp(&a.total()).then_with(|| a.name.cmp(&b.name)));
+    Ok(times)
+}
+
+fn time_alone(module: Module, target: &Target, seconds: f64) -> Result<Latency> {
+    let options = in_process_options(target.clone());
+    let compiled = compiler::guarded(|| compile_optimized(module, &options, &mut NoObserver))?;
+    let executable = Executable::load(&compiled)?;
+    let random = Random::new(0);
+    let array = |(k, shape): (usize, &shape::ArrayShape)| Fill::Random.array(shape, &mut random.fork(k));
+    let arguments: Vec<Literal> = executable.arguments().iter().enumerate().map(array).collect();
+    let mut session = executable.session(&arguments)?;
+    Latency::measure(seconds, || session.run())
+}
+
+impl KernelTime {
+    /// Seconds of all instances in one run.
+    pub fn total(&self) -> f64 {
+        self.latency.map_or(0.0, |latency| latency.p50 * self.instances as f64)
+    }
+}

@@ -1,0 +1,187 @@
+//! Arrays made up for a program that none was given for: the same ones every time.
+
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+
+/// A source of random numbers: SplitMix64 (Steele, Lea and Flood, 2014).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// Starts from a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A source of its own for the array of this number.
+    pub fn fork(&self, number: usize) -> Self {
+        let mut source = Self(self.0 ^ (number as u64).wrapping_mul(0xd1b5_4a32_d192_ed03));
+        Self(source.bits())
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// The next number of the uniform distribution over [0, 1).
+    pub fn uniform(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A number below `limit`, which is not 0.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.bits() % limit
+    }
+}
+
+/// What an array is filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    /// Floating point: uniform over [-1, 1). Integers: 0 to 9. Booleans: either.
+    Random,
+    /// As random, but never negative.
+    Positive,
+    /// Zeros.
+    Zeros,
+    /// Ones.
+    Ones,
+    /// Floating point: uniform over (-1, 0]. Signed integers: -9 to 0.
+    Negative,
+    /// Magnitudes near the square root of the largest number, of both signs: sums hold them, products may not.
+    Large,
+    /// Numbers below the smallest normal one.
+    Tiny,
+    /// As random, but one in eight is -0, an infinity, NaN, or the largest or the smallest number.
+    Special,
+}
+
+impl Fill {
+    /// Those that tell something of code.
+    pub const ALL: [Self; 7] =
+        [Self::Random, Self::Zeros, Self::Ones, Self::Negative, Self::Large, Self::Tiny, Self::Special];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Positive => "positive",
+            Self::Zeros => "zeros",
+            Self::Ones => "ones",
+            Self::Negative => "negative",
+            Self::Large => "large",
+            Self::Tiny => "tiny",
+            Self::Special => "special",
+        }
+    }
+
+    /// An array of this shape.
+    pub fn array(self, shape: &ArrayShape, random: &mut Random) -> Literal {
+        let shape = ArrayShape::new(shape.element_type, &shape.sizes());
+        let count = shape.element_count();
+        let scalars = (0..count).map(|_| self.scalar(shape.element_type, random));
+        Literal::from_scalars(shape.clone(), scalars)
+    }
+
+    fn scalar(self, element_type: PrimitiveType, random: &mut Random) -> Scalar {
+        if element_type == PrimitiveType::Pred {
+            return Scalar::Pred(match self {
+                Self::Zeros => false,
+                Self::Ones => true,
+                _ => random.below(2) == 1,
+            });
+        }
+        if element_type.is_complex() {
+            let part = element_type.real_part();
+            return Scalar::Complex(self.float(part, random), self.float(part, random));
+        }
+        if element_type.is_floating_point() {
+            return Scalar::Float(self.float(element_type, random));
+        }
+        let small = match self {
+            Self::Zeros => 0,
+            Self::Ones => 1,
+            // Two bits hold no 9, and wrapping is as good as any.
+            _ => random.below(10) as i64,
+        };
+        match (element_type.is_signed_integer(), self) {
+            (true, Self::Negative) => Scalar::Signed(-small),
+            (true, _) => Scalar::Signed(small),
+            (false, _) => Scalar::Unsigned(small as u64),
+        }
+    }
+
+    fn float(self, element_type: PrimitiveType, random: &mut Random) -> f64 {
+        let (largest, smallest_normal, smallest) = extremes(element_type);
+        let signed = |random: &mut Random| 2.0 * random.uniform() - 1.0;
+        match self {
+            Self::Random => signed(random),
+            Self::Positive => random.uniform(),
+            Self::Zeros => 0.0,
+            Self::Ones => 1.0,
+            Self::Negative => -random.uniform(),
+            Self::Large => largest.sqrt() * signed(random),
+            Self::Tiny => smallest_normal * signed(random),
+            Self::Special => match random.below(64) {
+                0 | 1 => -0.0,
+                2 => f64::INFINITY,
+                3 => f64::NEG_INFINITY,
+                4 => f64::NAN,
+                5 => largest,
+                6 => -largest,
+                7 => smallest,
+                _ => signed(random),
+            },
+        }
+    }
+}
+
+/// The largest number, the smallest normal one and the smallest one above 0.
+pub(crate) fn extremes(element_type: PrimitiveType) -> (f64, f64, f64) {
+    match element_type {
+        PrimitiveType::F16 => (65504.0, 2f64.powi(-14), 2f64.powi(-24)),
+        PrimitiveType::Bf16 => (half::bf16::MAX.to_f64(), half::bf16::MIN_POSITIVE.to_f64(), 2f64.powi(-133)),
+        PrimitiveType::F8e5m2 => (57344.0, 2f64.powi(-14), 2f64.powi(-16)),
+        PrimitiveType::F8e4m3fn => (448.0, 2f64.powi(-6), 2f64.powi(-9)),
+        PrimitiveType::F32 | PrimitiveType::C64 => {
+            (f64::from(f32::MAX), f64::from(f32::MIN_POSITIVE), 2f64.powi(-149))
+        }
+        _ => (f64::MAX, f64::MIN_POSITIVE, f64::from_bits(1)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_pattern_fills_every_type_with_numbers_of_its_kind() {
+        for element_type in PrimitiveType::ALL {
+            for fill in Fill::ALL {
+                let shape = ArrayShape::new(element_type, &[5, 40]);
+                let literal = fill.array(&shape, &mut Random::new(1));
+                assert_eq!(literal.array_shape(), &shape);
+                assert_eq!(literal, fill.array(&shape, &mut Random::new(1)), "the same from the same seed");
+            }
+        }
+    }
+
+    #[test]
+    fn the_patterns_are_what_they_are_called() {
+        let shape = ArrayShape::new(PrimitiveType::F32, &[1000]);
+        let values = |fill: Fill| fill.array(&shape, &mut Random::new(7)).to_vec::<f32>().unwrap();
+        assert!(values(Fill::Random).iter().all(|v| (-1.0..1.0).contains(v)));
+        let mean: f32 = values(Fill::Random).iter().sum::<f32>() / 1000.0;
+        assert!(mean.abs() < 0.1, "{mean}");
+        assert!(values(Fill::Negative).iter().all(|v| (-1.0..=0.0).contains(v)));
+        assert!(values(Fill::Large).iter().any(|v| v.abs() > 1e18));
+        assert!(values(Fill::Large).iter().all(|v| v.abs() < 2e19));
+        assert!(values(Fill::Tiny).iter().all(|v| v.abs() <= f32::MIN_POSITIVE));
+        assert!(values(Fill::Tiny).iter().any(|v| v.is_subnormal()));
+        let special = values(Fill::Special);
+        assert!(special.iter().any(|v| v.is_nan()) && special.contains(&f32::NEG_INFINITY));
+        assert!(special.iter().filter(|v| v.abs() < 1.0).count() > 800);
+    }
+}

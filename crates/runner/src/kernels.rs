@@ -1,0 +1,249 @@
+//! The kernels of an optimised module, and each as a module of its own: what its operands are becomes the arguments, but for
+//! constants, which stay constants, so that the code is planned as it is within the program.
+
+use hlo::{Computation, ComputationId, InstructionId, Module, Op, OpMetadata, PrintOptions};
+use shape::Shape;
+use std::collections::BTreeMap;
+use support::{Error, Result};
+
+/// An instruction that has code of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Kernel {
+    /// The entry, or a computation that control flow runs.
+    pub computation: ComputationId,
+    /// The instruction.
+    pub instruction: InstructionId,
+}
+
+/// A kernel as a module.
+#[derive(Clone, Debug)]
+pub struct Extracted {
+    /// Its entry takes the operands and returns a tuple of the result's arrays. Nothing is left to optimise.
+    pub module: Module,
+    /// Which operands of the instruction the arguments are, in order.
+    pub operands: Vec<InstructionId>,
+    /// Equal for kernels that differ in their constants' values and in names only.
+    pub key: String,
+}
+
+/// Constants of more elements count as alike where they have the same shape.
+const SMALL_CONSTANT: usize = 16;
+
+/// The kernels of the entry and of the computations that its control flow runs, in order of execution.
+pub fn kernels(module: &Module) -> Vec<Kernel> {
+    let mut found = Vec::new();
+    let mut pending = vec![module.entry()];
+    let mut seen = std::collections::BTreeSet::new();
+    while let Some(computation) = pending.pop() {
+        if !seen.insert(computation) {
+            continue;
+        }
+        for instruction in module[computation].post_order() {
+            match module[computation][instruction].op() {
+                Op::While { condition, body } => pending.extend([body, condition]),
+                Op::Conditional { branch_computations } => pending.extend(branch_computations.iter().rev()),
+                op if has_code(op) => found.push(Kernel { computation, instruction }),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Whether an instruction computes or moves anything.
+pub(crate) fn has_code(op: &Op) -> bool {
+    !matches!(
+        op,
+        Op::Parameter { .. }
+            | Op::Constant { .. }
+            | Op::Tuple {}
+            | Op::GetTupleElement { .. }
+            | Op::Bitcast {}
+            | Op::Reshape {}
+            | Op::OptimizationBarrier {}
+            | Op::AddDependency {}
+            | Op::AfterAll {}
+            | Op::Conditional { .. }
+            | Op::While { .. }
+            | Op::Call { .. }
+    )
+}
+
+/// The kernel as a module. An error if an operand or a result is no array.
+pub fn extract(module: &Module, kernel: Kernel) -> Result<Extracted> {
+    let computation = &module[kernel.computation];
+    let instruction = &computation[kernel.instruction];
+    let mut alone = Module::new("kernel");
+    let mut callees = BTreeMap::new();
+    let mut op = instruction.op().clone();
+    for callee in op.called_computations() {
+        copy(module, callee, &mut alone, &mut callees);
+    }
+    op.map_called_computations(|id| callees[&id]);
+
+    let mut entry = Computation::new("entry");
+    let (mut operands, mut values) = (Vec::new(), BTreeMap::new());
+    for &operand in instruction.operands() {
+        let shape = computation[operand].shape();
+        if shape.as_array().is_none() {
+            let name = instruction.name();
+            return Err(Error::unsupported(format!("{name} takes a {shape}: it cannot run alone")));
+        }
+        if values.contains_key(&operand) || matches!(computation[operand].op(), Op::Constant { .. }) {
+            continue;
+        }
+        let parameter = Op::Parameter { number: operands.len() };
+        let name = format!("p{}", operands.len());
+        let value = entry.add(&name, parameter, shape.clone(), &[], OpMetadata::default());
+        values.insert(operand, value);
+        operands.push(operand);
+    }
+    for &operand in instruction.operands() {
+        if let constant @ Op::Constant { .. } = computation[operand].op() {
+            let shape = computation[operand].shape().clone();
+            values.entry(operand).or_insert_with(|| {
+                entry.add("constant", constant.clone(), shape, &[], OpMetadata::default())
+            });
+        }
+    }
+    let given: Vec<InstructionId> = instruction.operands().iter().map(|o| values[o]).collect();
+    let metadata = instruction.metadata().clone();
+    let value = entry.add("kernel", op, instruction.shape().clone(), &given, metadata);
+    add_root(&mut entry, value)?;
+    let entry = alone.add_computation(entry);
+    alone.set_entry(entry);
+    let options = PrintOptions { layouts: false, max_constant_elements: SMALL_CONSTANT, metadata: false };
+    let key = hlo::text::print(&alone, options);
+    Ok(Extracted { module: alone, operands, key })
+}
+
+/// Makes a tuple of the value's arrays the root.
+fn add_root(entry: &mut Computation, value: InstructionId) -> Result<()> {
+    let shape = entry[value].shape().clone();
+    let elements = match &shape {
+        Shape::Array(_) => vec![(value, shape.clone())],
+        Shape::Tuple(elements) => {
+            let element = |(index, element): (usize, &Shape)| {
+                let op = Op::GetTupleElement { index };
+                (entry.add("", op, element.clone(), &[value], OpMetadata::default()), element.clone())
+            };
+            elements.iter().enumerate().map(element).collect()
+        }
+        Shape::Token => Vec::new(),
+    };
+    if elements.is_empty() || elements.iter().any(|(_, shape)| shape.as_array().is_none()) {
+        return Err(Error::unsupported(format!("a kernel makes a {shape}: it cannot run alone")));
+    }
+    let (ids, shapes): (Vec<InstructionId>, Vec<Shape>) = elements.into_iter().unzip();
+    let root = entry.add("", Op::Tuple {}, Shape::Tuple(shapes), &ids, OpMetadata::default());
+    entry.set_root(root);
+    Ok(())
+}
+
+/// Copies a computation and what it calls, under names that depend on its structure only.
+fn copy(
+    from: &Module,
+    id: ComputationId,
+    to: &mut Module,
+    copies: &mut BTreeMap<ComputationId, ComputationId>,
+) {
+    if copies.contains_key(&id) {
+        return;
+    }
+    for (_, instruction) in from[id].instructions() {
+        for callee in instruction.op().called_computations() {
+            copy(from, callee, to, copies);
+        }
+    }
+    let source = &from[id];
+    let mut target = Computation::new("called");
+    let mut values = BTreeMap::new();
+    for instruction_id in source.post_order() {
+        let instruction = &source[instruction_id];
+        let mut op = instruction.op().clone();
+        op.map_called_computations(|callee| copies[&callee]);
+        let operands: Vec<InstructionId> = instruction.operands().iter().map(|o| values[o]).collect();
+        let (shape, metadata) = (instruction.shape().clone(), instruction.metadata().clone());
+        values.insert(instruction_id, target.add("", op, shape, &operands, metadata));
+    }
+    target.set_root(values[&source.root()]);
+    copies.insert(id, to.add_computation(target));
+}
+
+/// The TensorFlow nodes that a kernel comes from, its root's first.
+pub(crate) fn nodes(module: &Module, kernel: Kernel) -> Vec<String> {
+    let instruction = &module[kernel.computation][kernel.instruction];
+    let mut names = vec![instruction.metadata().op_name.clone()];
+    if let Op::Fusion { calls, .. } = instruction.op() {
+        let computation = &module[*calls];
+        names.push(computation[computation.root()].metadata().op_name.clone());
+        names.extend(
+            computation.post_order().iter().rev().map(|&i| computation[i].metadata().op_name.clone()),
+        );
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    names.retain(|name| !name.is_empty() && seen.insert(name.clone()));
+    names
+}
+
+/// What a kernel is around: a fusion's contraction, reduction or root.
+pub(crate) fn kind(module: &Module, kernel: Kernel) -> &'static str {
+    let instruction = &module[kernel.computation][kernel.instruction];
+    let Op::Fusion { calls, .. } = instruction.op() else { return instruction.opcode().name() };
+    let computation = &module[*calls];
+    let contraction = computation.post_order().into_iter().map(|i| computation[i].op()).find(|op| {
+        matches!(op, Op::Dot { .. } | Op::Convolution { .. } | Op::Reduce { .. } | Op::ReduceWindow { .. })
+    });
+    contraction.unwrap_or_else(|| computation[computation.root()].op()).opcode().name()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODULE: &str = r#"
+HloModule two
+
+fused {
+  x = f32[4] parameter(0)
+  y = f32[4] parameter(1)
+  product = f32[4] multiply(x, y), metadata={op_name="scale"}
+  ROOT sum = f32[4] add(product, y), metadata={op_name="bias"}
+}
+
+fused.1 {
+  a = f32[4] parameter(0)
+  b = f32[4] parameter(1)
+  c = f32[4] multiply(a, b)
+  ROOT d = f32[4] add(c, b)
+}
+
+ENTRY main {
+  p = f32[4] parameter(0)
+  w = f32[4] constant({1, 2, 3, 4})
+  first = f32[4] fusion(p, w), kind=kLoop, calls=fused
+  second = f32[4] fusion(first, w), kind=kLoop, calls=fused.1
+  third = f32[4] fusion(w, second), kind=kLoop, calls=fused.1
+  ROOT root = (f32[4]) tuple(third)
+}
+"#;
+
+    #[test]
+    fn kernels_run_alone_and_like_ones_have_like_keys() {
+        let module = hlo::parse(MODULE).unwrap();
+        let all = kernels(&module);
+        assert_eq!(all.len(), 3);
+        let alone: Vec<Extracted> = all.iter().map(|&k| extract(&module, k).unwrap()).collect();
+        for extracted in &alone {
+            hlo::verify(&extracted.module).unwrap();
+            assert_eq!(extracted.operands.len(), 1, "the constant stays within");
+        }
+        assert_eq!(alone[0].key, alone[1].key);
+        assert_ne!(alone[0].key, alone[2].key, "operands are the other way round");
+        let x = shape::Literal::from_elements(&[4], &[1f32, 1.0, 1.0, 2.0]);
+        let result = evaluator::evaluate(&alone[0].module, &[x]).unwrap();
+        let shape::Literal::Tuple(elements) = result else { panic!("a tuple") };
+        assert_eq!(elements[0].to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0, 12.0]);
+        assert_eq!(nodes(&module, all[0]), ["bias", "scale"]);
+    }
+}

@@ -1,0 +1,32 @@
+//! Compiled programs at work in this process: run them, measure them, compare them with the evaluator.
+//!
+//! - [`Signature`] and [`assign`]: which arrays a program takes and makes, by name, and what is given for them.
+//! - [`summary`]: an array in a few lines, as NumPy prints it.
+//! - [`Cost`]: what an instruction, a kernel, a module computes and moves; from the HLO alone.
+//! - [`bench()`]: how long runs take, kernel by kernel too, and which part of the machine's peak that is.
+//! - [`verify()`]: whether the code computes what the HLO says.
+//!
+//! Nothing here reads or writes files. The clock is read, to measure; no result of a program depends on it.
+
+mod arguments;
+mod bench;
+mod cost;
+mod fill;
+mod kernels;
+mod latency;
+mod peak;
+mod signature;
+pub mod summary;
+mod verify;
+
+pub use arguments::{Given, Source, assign};
+pub use bench::{BenchOptions, BenchReport, KernelTime, ThreadsTime, bench};
+pub use cost::Cost;
+pub use fill::{Fill, Random};
+pub use kernels::{Extracted, Kernel, extract, kernels};
+pub use latency::Latency;
+pub use peak::{Peak, measure_peak};
+pub use signature::{Argument, Role, Signature};
+pub use verify::{
+    Comparison, Compile, KernelCheck, Mismatch, ProgramCheck, Subject, VerifyOptions, VerifyReport, verify,
+};

@@ -1,0 +1,187 @@
+//! What this machine can do at best, measured with code from the same code generator: multiply-adds that depend on nothing
+//! but registers, and a sum over more memory than caches hold.
+
+use codegen::{CodegenOptions, Constants};
+use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec};
+use kernel::ir::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type, ValueId};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+use support::{Error, Result};
+use target::Target;
+
+/// The best of one number of threads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Peak {
+    /// How many threads worked at once.
+    pub threads: usize,
+    /// Additions and multiplications of `f32` in a second, two for each multiply-add.
+    pub flops: f64,
+    /// Bytes read from memory in a second.
+    pub bytes: f64,
+}
+
+/// Iterations of the loop of multiply-adds in one call.
+const ITERATIONS: i64 = 1 << 14;
+/// Elements that are summed: 128 MiB for each thread.
+const ELEMENTS: i64 = 32 << 20;
+/// The frame's fields that the entry reads, and the address of an argument or result.
+const FRAME_ARGS: i64 = 16;
+const FRAME_RESULTS: i64 = 24;
+/// How long each measurement takes; the best of several parts of it counts.
+const PARTS: usize = 5;
+const PART: Duration = Duration::from_millis(40);
+
+/// Measures the peak of so many threads.
+pub fn measure_peak(target: &Target, threads: usize) -> Result<Peak> {
+    let threads = threads.clamp(1, 1024);
+    let lanes = target.lanes(4);
+    // Enough chains to hide the latency of one, few enough to stay in registers.
+    let chains = (target.vector_registers.saturating_sub(4)).clamp(8, 24);
+    let arithmetic = load(&multiply_adds(target, lanes, chains)?, target, 4 * lanes as usize)?;
+    let flops_of_call = (ITERATIONS * i64::from(lanes) * i64::from(chains) * 2) as f64;
+    let stream = load(&sum(lanes)?, target, 4 * ELEMENTS as usize)?;
+    let bytes_of_call = (ELEMENTS * 4) as f64;
+    Ok(Peak {
+        threads,
+        flops: rate(&arithmetic, threads)? * flops_of_call,
+        bytes: rate(&stream, threads)? * bytes_of_call,
+    })
+}
+
+/// `chains` vectors, each multiplied and added to again and again, in one function.
+fn multiply_adds(target: &Target, lanes: u32, chains: u32) -> Result<Program> {
+    let ty = Type::vector(ScalarType::F32, lanes);
+    entry(|b, argument, result| {
+        let (begin, end) = (b.index(0), b.index(ITERATIONS));
+        let x = b.load(ty, argument, 4);
+        let factor = b.float(ty, 0.75);
+        let initial = vec![x; chains as usize];
+        let sums = b.for_carrying(begin, end, 1, &initial, |b, _, sums| {
+            let step = |b: &mut FunctionBuilder, sum| {
+                if target.has_fma {
+                    return b.multiply_add(sum, factor, x);
+                }
+                let product = b.mul(sum, factor);
+                b.add(product, x)
+            };
+            Ok(sums.iter().map(|&sum| step(b, sum)).collect())
+        })?;
+        store_sum(b, &sums, result);
+        Ok(())
+    })
+}
+
+/// The sum of an array.
+fn sum(lanes: u32) -> Result<Program> {
+    const CHAINS: u32 = 8;
+    let ty = Type::vector(ScalarType::F32, lanes);
+    entry(|b, argument, result| {
+        let (begin, end) = (b.index(0), b.index(ELEMENTS));
+        let zero = b.float(ty, 0.0);
+        let initial = vec![zero; CHAINS as usize];
+        let sums = b.for_carrying(begin, end, i64::from(lanes * CHAINS), &initial, |b, index, sums| {
+            let add = |b: &mut FunctionBuilder, (chain, &sum): (usize, &ValueId)| {
+                let index = b.add_constant(index, chain as i64 * i64::from(lanes));
+                let pointer = b.offset(argument, index, 4);
+                let value = b.load(ty, pointer, 4);
+                b.add(sum, value)
+            };
+            Ok(sums.iter().enumerate().map(|sum| add(b, sum)).collect())
+        })?;
+        store_sum(b, &sums, result);
+        Ok(())
+    })
+}
+
+/// An entry whose body gets the addresses of argument 0 and result 0.
+fn entry(body: impl FnOnce(&mut FunctionBuilder, ValueId, ValueId) -> Result<()>) -> Result<Program> {
+    let mut b = FunctionBuilder::new(ENTRY_POINT, Linkage::Entry);
+    let frame = b.parameter("frame", Type::PTR, PointerFacts { alignment: 8, ..PointerFacts::default() });
+    let mut pointer = |offset: i64| {
+        let field = b.offset_bytes(frame, offset);
+        let table = b.load(Type::PTR, field, 8);
+        b.load(Type::PTR, table, 8)
+    };
+    let (argument, result) = (pointer(FRAME_ARGS), pointer(FRAME_RESULTS));
+    body(&mut b, argument, result)?;
+    let mut program = Program::default();
+    program.functions.push(b.finish());
+    Ok(program)
+}
+
+const ENTRY_POINT: &str = "peak";
+
+fn store_sum(b: &mut FunctionBuilder, sums: &[ValueId], result: ValueId) {
+    let mut total = sums[0];
+    for &sum in &sums[1..] {
+        total = b.add(total, sum);
+    }
+    b.store(total, result, 4);
+}
+
+fn load(program: &Program, target: &Target, argument_bytes: usize) -> Result<Executable> {
+    let options = CodegenOptions::new(ENTRY_POINT);
+    let code = codegen::compile(program, target, &options, &Constants::default())?;
+    let interface = Interface {
+        arguments: vec![BufferSpec { bytes: argument_bytes, alignment: 4 }],
+        results: vec![ResultSpec { bytes: 4 * target.lanes(4) as usize, alias: None }],
+        ..Interface::default()
+    };
+    Executable::load(&code.object, ENTRY_POINT, interface, None)
+}
+
+/// Calls in a second, of all threads together: the best part of the measurement.
+fn rate(code: &Executable, threads: usize) -> Result<f64> {
+    let barrier = Barrier::new(threads);
+    let measure = || -> Result<Vec<f64>> {
+        let mut argument = AlignedBytes::zeroed(code.interface().arguments[0].bytes)?;
+        // Pages that were never written may all be the same one.
+        argument.fill(0x3c);
+        let mut instance = code.instance()?;
+        let mut run = || instance.run(&mut [&mut argument[..]]);
+        run()?;
+        let mut rates = Vec::new();
+        for _ in 0..PARTS {
+            barrier.wait();
+            let start = Instant::now();
+            let mut calls = 0u32;
+            while calls == 0 || start.elapsed() < PART {
+                run()?;
+                calls += 1;
+            }
+            rates.push(f64::from(calls) / start.elapsed().as_secs_f64());
+        }
+        Ok(rates)
+    };
+    let all = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(measure)).collect();
+        let joined = workers.into_iter().map(|w| w.join());
+        joined
+            .map(|rates| rates.unwrap_or_else(|_| Err(Error::internal("a measuring thread panicked"))))
+            .collect::<Result<Vec<Vec<f64>>>>()
+    })?;
+    let part = |part: usize| all.iter().map(|rates| rates[part]).sum::<f64>();
+    Ok((0..PARTS).map(part).fold(0.0, f64::max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_measured_code_computes_what_it_says() {
+        let target = compiler::host("native").unwrap();
+        let lanes = target.lanes(4);
+        let arithmetic =
+            load(&multiply_adds(&target, lanes, 8).unwrap(), &target, 4 * lanes as usize).unwrap();
+        let ones: Vec<u8> = (0..lanes).flat_map(|_| 1f32.to_le_bytes()).collect();
+        let mut argument = AlignedBytes::from_bytes(&ones).unwrap();
+        let mut instance = arithmetic.instance().unwrap();
+        instance.run(&mut [&mut argument[..]]).unwrap();
+        // s = 0.75 s + 1 tends to 4, in each of 8 chains.
+        let result: Vec<f32> =
+            instance.result(0).chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+        assert_eq!(result.len(), lanes as usize);
+        assert!(result.iter().all(|r| (r - 32.0).abs() < 1e-4), "{result:?}");
+    }
+}

@@ -1,0 +1,209 @@
+//! Results against estimates.
+
+use super::estimate::{Known, distance};
+use crate::fill::extremes;
+use crate::summary::number;
+use half::{bf16, f16};
+use shape::index::multi_index;
+use shape::{Literal, PrimitiveType, Scalar};
+
+/// An element that is wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mismatch {
+    /// Where.
+    pub index: Vec<i64>,
+    /// What the code made.
+    pub got: String,
+    /// What the evaluator says.
+    pub want: String,
+    /// How far correct code may be from that.
+    pub limit: f64,
+}
+
+/// How an array of the code compares with the evaluator's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The array: a fetch's name, or a kernel's result.
+    pub name: String,
+    /// How many elements.
+    pub elements: usize,
+    /// The most numbers of the type that lie between an element and the evaluator's; 0 for integers.
+    pub max_ulp: u64,
+    /// The largest difference as a share of the evaluator's element.
+    pub max_relative: f64,
+    /// The largest difference as a share of what it may be: above 1 is wrong.
+    pub share_of_limit: f64,
+    /// Elements of which nothing can be said, because correct code may overflow or not.
+    pub undecided: usize,
+    /// Elements that are wrong.
+    pub mismatches: usize,
+    /// The first of them.
+    pub first: Option<Mismatch>,
+}
+
+impl Comparison {
+    /// Compares element by element. NaN answers to NaN, an infinity to the same, integers and booleans to themselves, unless
+    /// the estimate allows more.
+    pub(super) fn of(name: &str, got: &Literal, want: &Known) -> Self {
+        let shape = want.value.array_shape();
+        let mut comparison = Self {
+            name: name.to_owned(),
+            elements: shape.element_count() as usize,
+            max_ulp: 0,
+            max_relative: 0.0,
+            share_of_limit: 0.0,
+            undecided: 0,
+            mismatches: 0,
+            first: None,
+        };
+        if got.array_shape().sizes() != shape.sizes() || got.array_shape().element_type != shape.element_type
+        {
+            comparison.mismatches = comparison.elements.max(1);
+            return comparison;
+        }
+        for (position, (got, value)) in got.scalars().zip(want.value.scalars()).enumerate() {
+            let limit = want.error.as_ref().map_or(0.0, |error| error[position]);
+            if limit == f64::INFINITY {
+                comparison.undecided += 1;
+                continue;
+            }
+            let difference = distance(got, value);
+            comparison.note(shape.element_type, got, value, difference, limit);
+            if difference > limit && !overflows(shape.element_type, got, value, limit) {
+                comparison.mismatches += 1;
+                comparison.first.get_or_insert_with(|| Mismatch {
+                    index: multi_index(&shape.sizes(), position as i64),
+                    got: exact(got, shape.element_type),
+                    want: exact(value, shape.element_type),
+                    limit,
+                });
+            }
+        }
+        comparison
+    }
+
+    fn note(&mut self, element_type: PrimitiveType, got: Scalar, value: Scalar, difference: f64, limit: f64) {
+        if difference == 0.0 || !difference.is_finite() {
+            return;
+        }
+        if limit > 0.0 {
+            self.share_of_limit = self.share_of_limit.max(difference / limit);
+        }
+        let magnitude = distance(value, zero(value));
+        if magnitude > 0.0 {
+            self.max_relative = self.max_relative.max(difference / magnitude);
+        }
+        self.max_ulp = self.max_ulp.max(ulps_between(element_type, got, value));
+    }
+
+    /// Whether every element is right.
+    pub fn passed(&self) -> bool {
+        self.mismatches == 0
+    }
+}
+
+/// Whether an infinity came out where the largest numbers are within the limit.
+fn overflows(element_type: PrimitiveType, got: Scalar, value: Scalar, limit: f64) -> bool {
+    match (got, value) {
+        (Scalar::Float(got), Scalar::Float(value)) => {
+            let overflowed = if got.is_infinite() { got } else { value };
+            let finite = if got.is_infinite() { value } else { got };
+            overflowed.is_infinite()
+                && finite.is_finite()
+                && overflowed.signum() == finite.signum()
+                && finite.abs() + limit > extremes(element_type).0
+        }
+        _ => false,
+    }
+}
+
+fn zero(like: Scalar) -> Scalar {
+    match like {
+        Scalar::Pred(_) => Scalar::Pred(false),
+        Scalar::Signed(_) => Scalar::Signed(0),
+        Scalar::Unsigned(_) => Scalar::Unsigned(0),
+        Scalar::Float(_) => Scalar::Float(0.0),
+        Scalar::Complex(..) => Scalar::Complex(0.0, 0.0),
+    }
+}
+
+/// How many steps from number to number lie between two of a floating-point type; 0 for other types.
+fn ulps_between(element_type: PrimitiveType, a: Scalar, b: Scalar) -> u64 {
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) => position(element_type, a).abs_diff(position(element_type, b)),
+        (Scalar::Complex(a, ai), Scalar::Complex(b, bi)) => {
+            let part = element_type.real_part();
+            let parts = [(a, b), (ai, bi)].map(|(a, b)| position(part, a).abs_diff(position(part, b)));
+            parts[0].max(parts[1])
+        }
+        _ => 0,
+    }
+}
+
+/// The position of a number among all of its type, 0 at 0.
+fn position(element_type: PrimitiveType, value: f64) -> i64 {
+    let magnitude = match element_type {
+        PrimitiveType::F64 => value.abs().to_bits() as i64,
+        PrimitiveType::F16 => i64::from(f16::from_f64(value.abs()).to_bits()),
+        PrimitiveType::Bf16 => i64::from(bf16::from_f64(value.abs()).to_bits()),
+        PrimitiveType::F8e5m2 => i64::from(f16::from_f64(value.abs()).to_bits() >> 8),
+        PrimitiveType::F8e4m3fn => return (value / 2f64.powi(-9)) as i64,
+        _ => i64::from((value.abs() as f32).to_bits()),
+    };
+    if value.is_sign_negative() { -magnitude } else { magnitude }
+}
+
+/// A number with all its digits.
+fn exact(value: Scalar, element_type: PrimitiveType) -> String {
+    match value {
+        Scalar::Float(value) if element_type == PrimitiveType::F32 => format!("{:?}", value as f32),
+        Scalar::Float(value) => format!("{value:?}"),
+        other => number(other, element_type),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compare(got: &[f32], want: &[f32], error: Vec<f64>) -> Comparison {
+        let literal = |values: &[f32]| Literal::from_elements(&[values.len() as i64], values);
+        Comparison::of("y", &literal(got), &Known::new(literal(want), error))
+    }
+
+    #[test]
+    fn differences_are_counted_in_ulps_and_shares() {
+        let next = f32::from_bits(1f32.to_bits() + 3);
+        let c = compare(&[next, 2.0], &[1.0, 2.0], vec![1e-6, 0.0]);
+        assert!(c.passed());
+        assert_eq!(c.max_ulp, 3);
+        assert!((c.max_relative - 3.0 * 2f64.powi(-23)).abs() < 1e-12);
+        assert!((c.share_of_limit - 0.3576).abs() < 1e-3);
+        // From the smallest negative to the smallest positive number there are two steps.
+        let tiny = f32::from_bits(1);
+        assert_eq!(compare(&[tiny], &[-tiny], vec![1.0]).max_ulp, 2);
+    }
+
+    #[test]
+    fn nan_and_infinities_answer_to_themselves() {
+        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        assert!(compare(&[nan, inf], &[nan, inf], vec![0.0; 2]).passed());
+        for (got, want) in [(0.0, nan), (nan, 0.0), (inf, -inf), (inf, 1.0), (1.0, inf)] {
+            let c = compare(&[got], &[want], vec![1e30]);
+            assert_eq!(c.mismatches, 1, "{got} for {want}");
+            assert_eq!(c.first.unwrap().index, [0]);
+        }
+        assert!(compare(&[inf], &[f32::MAX], vec![1e32]).passed(), "one ulp from overflow");
+        let c = compare(&[nan], &[1.0], vec![f64::INFINITY]);
+        assert!(c.passed() && c.undecided == 1);
+    }
+
+    #[test]
+    fn without_an_error_only_the_same_value_is_right() {
+        assert!(!compare(&[1.0000001], &[1.0], vec![0.0]).passed());
+        let integers = Known::new(Literal::from_elements(&[2], &[1i32, 2]), vec![0.0; 2]);
+        let c = Comparison::of("i", &Literal::from_elements(&[2], &[1i32, 3]), &integers);
+        let first = c.first.unwrap();
+        assert_eq!((first.index, first.got.as_str(), first.want.as_str()), (vec![1], "3", "2"));
+    }
+}

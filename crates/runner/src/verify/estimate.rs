@@ -1,0 +1,244 @@
+//! Values, and how far correct code may be from them.
+
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use std::sync::Arc;
+
+/// A value of the evaluator and the error that correct code may have.
+#[derive(Clone, Debug)]
+pub(super) enum Estimate {
+    /// An array.
+    Array(Known),
+    /// A tuple.
+    Tuple(Vec<Estimate>),
+}
+
+/// An array and the error of each element.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// What the evaluator says.
+    pub(super) value: Literal,
+    /// How far each element may be off: at least 0, infinite where anything goes; for complex numbers the distance in the
+    /// plane, for booleans 1 where either may come out. `None` is 0 everywhere.
+    pub(super) error: Option<Arc<[f64]>>,
+}
+
+impl Estimate {
+    /// A value without error.
+    pub(super) fn exact(value: &Literal) -> Self {
+        match value {
+            Literal::Array { .. } => Self::Array(Known { value: value.clone(), error: None }),
+            Literal::Tuple(elements) => Self::Tuple(elements.iter().map(Self::exact).collect()),
+        }
+    }
+
+    /// The value alone.
+    pub(super) fn value(&self) -> Literal {
+        match self {
+            Self::Array(known) => known.value.clone(),
+            Self::Tuple(elements) => Literal::Tuple(elements.iter().map(Self::value).collect()),
+        }
+    }
+
+    /// Whether there is no error anywhere.
+    pub(super) fn is_exact(&self) -> bool {
+        match self {
+            Self::Array(known) => known.error.is_none(),
+            Self::Tuple(elements) => elements.iter().all(Self::is_exact),
+        }
+    }
+
+    /// Every element as far up or down as its error allows, or a little farther.
+    pub(super) fn shifted(&self, up: bool) -> Literal {
+        match self {
+            Self::Array(known) => known.shifted(up),
+            Self::Tuple(elements) => Literal::Tuple(elements.iter().map(|e| e.shifted(up)).collect()),
+        }
+    }
+
+    /// A value and errors for its arrays, in order.
+    pub(super) fn with_errors(value: &Literal, errors: &mut impl Iterator<Item = Vec<f64>>) -> Self {
+        match value {
+            Literal::Array { .. } => {
+                Self::Array(Known::new(value.clone(), errors.next().unwrap_or_default()))
+            }
+            Literal::Tuple(elements) => {
+                Self::Tuple(elements.iter().map(|e| Self::with_errors(e, errors)).collect())
+            }
+        }
+    }
+
+    /// The arrays, in order.
+    pub(super) fn arrays(&self) -> Vec<&Known> {
+        match self {
+            Self::Array(known) => vec![known],
+            Self::Tuple(elements) => elements.iter().flat_map(Self::arrays).collect(),
+        }
+    }
+}
+
+impl Known {
+    /// A value with errors; none at all if they are all 0.
+    pub(super) fn new(value: Literal, error: Vec<f64>) -> Self {
+        let error = error.iter().any(|&e| e != 0.0).then(|| error.into());
+        Self { value, error }
+    }
+
+    /// The error of each element.
+    pub(super) fn errors(&self) -> Vec<f64> {
+        match &self.error {
+            Some(error) => error.to_vec(),
+            None => vec![0.0; self.value.array_shape().element_count() as usize],
+        }
+    }
+
+    fn shifted(&self, up: bool) -> Literal {
+        let Some(error) = &self.error else { return self.value.clone() };
+        let shape = self.value.array_shape();
+        let shifted = self.value.scalars().zip(error.iter()).map(|(value, &error)| {
+            if error == 0.0 {
+                value
+            } else {
+                shift(shape.element_type, value, if up { error } else { -error })
+            }
+        });
+        Literal::from_scalars(shape.clone(), shifted)
+    }
+}
+
+/// A number plus a distance, rounded away from it.
+fn shift(element_type: PrimitiveType, value: Scalar, distance: f64) -> Scalar {
+    let float = |value: f64| {
+        let ulp = (value.abs() * epsilon(element_type)).max(crate::fill::extremes(element_type).2);
+        value + distance + ulp.copysign(distance)
+    };
+    match value {
+        Scalar::Pred(_) => Scalar::Pred(distance > 0.0),
+        Scalar::Float(value) => Scalar::Float(float(value)),
+        Scalar::Complex(re, im) => Scalar::Complex(float(re), float(im)),
+        Scalar::Signed(value) => {
+            let limit = 1i128 << (element_type.bit_width() - 1);
+            let moved = (i128::from(value)).saturating_add(whole(distance));
+            Scalar::Signed(moved.clamp(-limit, limit - 1) as i64)
+        }
+        Scalar::Unsigned(value) => {
+            let limit = 1i128 << element_type.bit_width();
+            let moved = (i128::from(value)).saturating_add(whole(distance));
+            Scalar::Unsigned(moved.clamp(0, limit - 1) as u64)
+        }
+    }
+}
+
+/// The integer at least as far from 0.
+fn whole(distance: f64) -> i128 {
+    distance.abs().ceil().copysign(distance) as i128
+}
+
+/// The distance from 1 to the next larger number of a floating-point type, or of a complex number's parts.
+pub(super) fn epsilon(element_type: PrimitiveType) -> f64 {
+    let bits = match element_type.real_part() {
+        PrimitiveType::F64 => 52,
+        PrimitiveType::F16 => 10,
+        PrimitiveType::Bf16 => 7,
+        PrimitiveType::F8e5m2 => 2,
+        PrimitiveType::F8e4m3fn => 3,
+        _ => 23,
+    };
+    2f64.powi(-bits)
+}
+
+/// The distance of two numbers: 0 for equal ones and for two NaNs, infinite if only one is NaN or infinite.
+pub(super) fn distance(a: Scalar, b: Scalar) -> f64 {
+    match (a, b) {
+        (Scalar::Pred(a), Scalar::Pred(b)) => f64::from(u8::from(a != b)),
+        (Scalar::Signed(a), Scalar::Signed(b)) => a.abs_diff(b) as f64,
+        (Scalar::Unsigned(a), Scalar::Unsigned(b)) => a.abs_diff(b) as f64,
+        (Scalar::Float(a), Scalar::Float(b)) => float_distance(a, b),
+        (Scalar::Complex(a, ai), Scalar::Complex(b, bi)) => {
+            float_distance(a, b).hypot(float_distance(ai, bi))
+        }
+        _ => f64::INFINITY,
+    }
+}
+
+fn float_distance(a: f64, b: f64) -> f64 {
+    if a == b || (a.is_nan() && b.is_nan()) {
+        return 0.0;
+    }
+    let distance = (a - b).abs();
+    if distance.is_nan() { f64::INFINITY } else { distance }
+}
+
+/// The magnitude of each element.
+pub(super) fn magnitudes(literal: &Literal) -> Vec<f64> {
+    let magnitude = |scalar| match scalar {
+        Scalar::Complex(re, im) => f64::hypot(re, im),
+        other => other.as_f64().map_or(f64::NAN, f64::abs),
+    };
+    literal.scalars().map(magnitude).collect()
+}
+
+/// An `f64` array of the sizes of another.
+pub(super) fn doubles(like: &Literal, values: impl IntoIterator<Item = f64>) -> Literal {
+    let shape = ArrayShape::new(PrimitiveType::F64, &like.array_shape().sizes());
+    Literal::from_scalars(shape, values.into_iter().map(Scalar::Float))
+}
+
+/// How errors from several sources add up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Growth {
+    /// As if all pointed the same way: a bound, fit for a few steps.
+    Worst,
+    /// As independent errors do: squares add up. A bound over many layers would say nothing at all.
+    Independent,
+}
+
+impl Growth {
+    /// Adds errors of one more source.
+    pub(super) fn add(self, total: &mut [f64], more: &[f64]) {
+        for (total, &more) in total.iter_mut().zip(more) {
+            *total = match self {
+                _ if more == 0.0 => *total,
+                Self::Worst => *total + more,
+                Self::Independent => total.hypot(more),
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shifting_goes_at_least_as_far_as_the_error() {
+        let value = Literal::from_elements(&[3], &[1f32, -1e10, 0.0]);
+        let known = Known::new(value.clone(), vec![1e-9, 1.0, 1e-50]);
+        let (up, down) = (known.shifted(true), known.shifted(false));
+        for ((v, u), d) in value.scalars().zip(up.scalars()).zip(down.scalars()) {
+            let [v, u, d] = [v, u, d].map(|s| s.as_f64().unwrap());
+            assert!(d < v && v < u, "{d} {v} {u}");
+        }
+        let integers = Known::new(Literal::from_elements(&[2], &[127i8, -3]), vec![2.0, 0.5]);
+        assert_eq!(integers.shifted(true).to_vec::<i8>().unwrap(), [127, -2]);
+        assert_eq!(integers.shifted(false).to_vec::<i8>().unwrap(), [125, -4]);
+        assert!(Known::new(Literal::scalar(1f32), vec![0.0]).error.is_none());
+    }
+
+    #[test]
+    fn special_values_are_far_from_everything_else() {
+        let (nan, inf) = (Scalar::Float(f64::NAN), Scalar::Float(f64::INFINITY));
+        assert_eq!(distance(nan, nan), 0.0);
+        assert_eq!(distance(inf, inf), 0.0);
+        assert_eq!(distance(nan, inf), f64::INFINITY);
+        assert_eq!(distance(inf, Scalar::Float(1e300)), f64::INFINITY);
+        assert_eq!(distance(Scalar::Signed(-2), Scalar::Signed(3)), 5.0);
+    }
+
+    #[test]
+    fn independent_errors_grow_more_slowly() {
+        let (mut worst, mut independent) = ([3.0], [3.0]);
+        Growth::Worst.add(&mut worst, &[4.0]);
+        Growth::Independent.add(&mut independent, &[4.0]);
+        assert_eq!((worst, independent), ([7.0], [5.0]));
+    }
+}

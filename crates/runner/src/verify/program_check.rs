@@ -1,0 +1,137 @@
+//! The whole program against the module as imported.
+
+use super::analysis::Analysis;
+use super::compare::Comparison;
+use super::estimate::{Estimate, Growth, Known, distance};
+use super::{Subject, VerifyOptions};
+use crate::fill::{Fill, Random};
+use hlo::Module;
+use shape::{Literal, PrimitiveType};
+use support::{Error, Result};
+
+/// A run of the program and the evaluator's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramCheck {
+    /// What the inputs were filled with.
+    pub fill: Fill,
+    /// One for each result: fetches, then written variables.
+    pub results: Vec<Comparison>,
+    /// Whether the limits were estimated for each element; else results only have to be close as a whole.
+    pub estimated: bool,
+    /// Without estimates: the largest distance of a result from the evaluator's, by the norm of the latter.
+    pub distance: f64,
+}
+
+/// How far a result may be from the evaluator's as a whole, by its norm, where nothing is estimated.
+const COARSE: f64 = 1e-3;
+
+impl ProgramCheck {
+    /// Whether the results are right.
+    pub fn passed(&self) -> bool {
+        if self.estimated { self.results.iter().all(Comparison::passed) } else { self.distance <= COARSE }
+    }
+}
+
+/// Arguments for the whole program. Variables are never negative unless a kind of input says so: they hold variances and
+/// counts, too.
+pub(super) fn arguments(subject: &Subject<'_>, fill: Fill, seed: u64) -> Vec<Literal> {
+    let random = Random::new(seed);
+    let parameters = subject.imported.entry_computation().program_shape().parameters;
+    let array = |(k, shape): (usize, &shape::Shape)| {
+        let fill = if k >= subject.feeds && fill == Fill::Random { Fill::Positive } else { fill };
+        fill.array(shape.expect_array(), &mut random.fork(k))
+    };
+    parameters.iter().enumerate().map(array).collect()
+}
+
+/// Compares the program on random inputs, small ones on every kind.
+pub(super) fn check(
+    subject: &Subject<'_>,
+    options: &VerifyOptions,
+    flops: u64,
+    progress: &mut dyn FnMut(&str, usize, usize),
+) -> Result<Vec<ProgramCheck>> {
+    let fills: &[Fill] = if flops <= options.small_program { &Fill::ALL } else { &[Fill::Random] };
+    let mut checks = Vec::new();
+    for &fill in fills {
+        progress(&format!("the whole program, {} inputs", fill.name()), 1, 1);
+        let arguments = arguments(subject, fill, options.seed);
+        let got = subject.program.run(&arguments)?;
+        let estimated = flops <= options.estimated_program;
+        let want = evaluate(subject.imported, &arguments, estimated)?;
+        checks.push(compare(subject, fill, &got, &want, estimated));
+    }
+    Ok(checks)
+}
+
+fn evaluate(module: &Module, arguments: &[Literal], estimated: bool) -> Result<Estimate> {
+    if estimated {
+        return Analysis::new(module, Growth::Independent).run(arguments);
+    }
+    Ok(Estimate::exact(&evaluator::evaluate(module, arguments)?))
+}
+
+fn compare(
+    subject: &Subject<'_>,
+    fill: Fill,
+    got: &[Literal],
+    want: &Estimate,
+    estimated: bool,
+) -> ProgramCheck {
+    let arrays = want.arrays();
+    let name = |k: usize| subject.results.get(k).map_or("result", String::as_str);
+    let pairs = got.iter().zip(&arrays).enumerate();
+    let mut results: Vec<Comparison> =
+        pairs.map(|(k, (got, want))| Comparison::of(name(k), got, want)).collect();
+    if !estimated {
+        for result in &mut results {
+            (result.mismatches, result.first) = (0, None);
+        }
+    }
+    let distances = got.iter().zip(&arrays).map(|(got, want)| norm_distance(got, want));
+    ProgramCheck { fill, results, estimated, distance: distances.fold(0.0, f64::max) }
+}
+
+/// The root of the sum of squared distances, by that of the squares; infinite where only one is NaN or infinite.
+fn norm_distance(got: &Literal, want: &Known) -> f64 {
+    let want = &want.value;
+    let element_type = want.array_shape().element_type;
+    if element_type.is_integer() || element_type == PrimitiveType::Pred {
+        // A tie that tips changes an index as a whole: one in a thousand may.
+        let wrong = got.scalars().zip(want.scalars()).filter(|(a, b)| a != b).count();
+        return wrong as f64 / want.array_shape().element_count().max(1) as f64;
+    }
+    let (mut squares, mut norm) = (0.0, 0.0);
+    for (got, want) in got.scalars().zip(want.scalars()) {
+        squares += distance(got, want).powi(2);
+        let magnitude = match want {
+            shape::Scalar::Complex(re, im) => re.hypot(im),
+            other => other.as_f64().unwrap_or(0.0),
+        };
+        norm += if magnitude.is_finite() { magnitude * magnitude } else { 0.0 };
+    }
+    if squares == 0.0 { 0.0 } else { (squares / norm).sqrt() }
+}
+
+/// The first pass after which the evaluator disagrees with the module as imported; `None` if none does.
+pub(super) fn guilty_pass(
+    subject: &Subject<'_>,
+    fill: Fill,
+    options: &VerifyOptions,
+) -> Result<Option<String>> {
+    let arguments = arguments(subject, fill, options.seed);
+    let want = evaluate(subject.imported, &arguments, true)?;
+    let mut guilty = Ok(None);
+    let mut module = subject.imported.clone();
+    compiler::pipeline().run(&mut module, &[], |record, module| {
+        if !record.changed || !matches!(guilty, Ok(None)) {
+            return;
+        }
+        guilty = evaluator::evaluate(module, &arguments).map(|got| {
+            let Literal::Tuple(got) = got else { return Some(record.name.to_owned()) };
+            let agrees = compare(subject, fill, &got, &want, true).passed();
+            (!agrees).then(|| record.name.to_owned())
+        });
+    })?;
+    guilty.map_err(|e: Error| e.context("evaluating between passes"))
+}
