@@ -78,7 +78,8 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     let emits = |emit: Emit| arguments.emit.contains(&emit);
     let (target, versions) = arguments.back.targets(&arguments.model)?;
     let triple = target.triple.as_str().to_owned();
-    let back = arguments.back.options(BackOptions::new(target, &name), versions)?;
+    let back = BackOptions { freestanding: arguments.freestanding, ..BackOptions::new(target, &name) };
+    let back = arguments.back.options(back, versions)?;
     let options = AotOptions {
         header: HeaderOptions {
             standalone: arguments.standalone_header,
@@ -226,22 +227,21 @@ fn camel_case(name: &str) -> String {
 
 /// Each file with its size, and how to link them.
 fn summary(outputs: &[Output<'_>], listed: usize, link: &str) -> String {
-    let mut out = String::new();
-    let width = outputs[..listed].iter().map(|o| o.path.display().to_string().len()).max().unwrap_or(0);
-    for output in &outputs[..listed] {
-        let _ =
-            writeln!(out, "{:<width$}  {:>9}", output.path.display().to_string(), human_bytes(output.size()));
-    }
+    let line = |name: String, bytes: u64, more: String| (name, human_bytes(bytes), more);
+    let mut lines: Vec<(String, String, String)> = outputs[..listed]
+        .iter()
+        .map(|output| line(output.path.display().to_string(), output.size(), String::new()))
+        .collect();
     if let Some(first) = outputs.get(listed) {
         let directory = first.path.ancestors().find(|path| path.ends_with("include")).unwrap_or(&first.path);
-        let bytes: u64 = outputs[listed..].iter().map(Output::size).sum();
-        let directory = format!("{}/", directory.display());
-        let _ = writeln!(
-            out,
-            "{directory:<width$}  {:>9}  ({} headers)",
-            human_bytes(bytes),
-            outputs.len() - listed
-        );
+        let bytes = outputs[listed..].iter().map(Output::size).sum();
+        let count = outputs.len() - listed;
+        lines.push(line(format!("{}/", directory.display()), bytes, format!("  ({count} headers)")));
+    }
+    let width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for (name, bytes, more) in lines {
+        let _ = writeln!(out, "{name:<width$}  {bytes:>9}{more}");
     }
     out + link
 }

@@ -75,7 +75,7 @@ fn program(file: &str, found: &Found) -> String {
     line("memory", &memory(record));
     let inputs = record.get("inputs").and_then(Value::as_object);
     for (role, hash) in inputs.into_iter().flatten() {
-        line(&printable(role), &format!("sha256 {}", printable(hash.as_str().unwrap_or("?"))));
+        line(&printable(role), &format!("with the SHA-256 {}", printable(hash.as_str().unwrap_or("?"))));
     }
     if let Some(layout) = record.pointer("/memory/constants_file").and_then(Value::as_str) {
         line("constants", &format!("in a file of layout {}", printable(layout)));

@@ -2,6 +2,7 @@
 
 use crate::model::ModelArgs;
 use clap::Args;
+use codegen::Sanitizer;
 use compiler::BackOptions;
 use support::{Error, Result};
 use target::{Architecture, Level, Target};
@@ -32,7 +33,7 @@ impl BackArgs {
         let has_processor =
             !target.cpu.is_empty() && target.cpu != Level::V1.cpu() || !target.features.is_empty();
         let levels = match self.multiversion.as_deref() {
-            Some(_) | None if self.sanitize.is_none() => return Ok((target, Vec::new())),
+            Some("none" | "") => return Ok((target, Vec::new())),
             Some(levels) if !is_x86_64 => {
                 return Err(Error::invalid(format!(
                     "--multiversion={levels} is for x86-64, and the target is {}: leave it out",
@@ -67,7 +68,16 @@ impl BackArgs {
 
     /// Options of code generation with what these flags say.
     pub(crate) fn options(&self, options: BackOptions, versions: Vec<Target>) -> Result<BackOptions> {
-        let _ = (versions, &self.sanitize, self.jobs);
-        Ok(options)
+        let sanitize = match self.sanitize.as_deref() {
+            None => None,
+            Some(word) => Some(Sanitizer::parse(word).ok_or_else(|| {
+                Error::invalid(format!("--sanitize={word}: the sanitizers are address and thread"))
+            })?),
+        };
+        let jobs = match self.jobs {
+            Some(jobs) => jobs as usize,
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        };
+        Ok(BackOptions { variants: versions, sanitize, jobs, ..options })
     }
 }

@@ -97,6 +97,7 @@ pub fn build(
             target_triple: target.triple.as_str().to_owned(),
             target_cpu: target.cpu.clone(),
             target_features: target.features.clone(),
+            versions: versions(&options.back),
             config: config_text(config)?,
             input_hashes,
             ..Provenance::default()
@@ -138,6 +139,14 @@ pub fn build(
     };
     observer.ended("aot", &|| format!("{} bytes of header", header.len()));
     Ok(Outputs { function_object, header, c_header, metadata_object, constants_file, session_module })
+}
+
+/// The processors that the object chooses from, if it does.
+fn versions(back: &BackOptions) -> Vec<String> {
+    match back.variants.as_slice() {
+        [] => Vec::new(),
+        variants => std::iter::once(&back.target).chain(variants).map(|target| target.cpu.clone()).collect(),
+    }
 }
 
 /// The config as text, whatever form the file has.
