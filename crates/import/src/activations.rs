@@ -45,8 +45,17 @@ fn relu6(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// `LeakyRelu(x) = x > 0 ? x : alpha * x`.
 fn leaky_relu(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
-    let alpha = f64::from(cx.node.attributes.float_or("alpha", 0.2)?);
-    let scaled = cx.mul_scalar(x, alpha)?;
+    let alpha = cx.node.attributes.float_or("alpha", 0.2)?;
+    leaky_relu_of(cx, x, alpha)
+}
+
+/// The same of any array.
+pub(crate) fn leaky_relu_of(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    alpha: f32,
+) -> Result<InstructionId> {
+    let scaled = cx.mul_scalar(x, f64::from(alpha))?;
     let positive = cx.compare_scalar(ComparisonDirection::Gt, x, 0.0)?;
     cx.select(positive, x, scaled)
 }

@@ -5,15 +5,13 @@ use crate::data_types::*;
 use crate::rule::{Rule, rule};
 use crate::windows::{Format, Padding, WindowStep};
 use hlo::{ConvolutionDimensionNumbers, InstructionId, Op, Window};
-use shape::PrimitiveType;
-use support::{Error, Result};
+use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
     rule("Conv2D", |cx| conv_of_rank(cx, 4)).types("T", CONVOLUTION),
     rule("Conv3D", |cx| conv_of_rank(cx, 5)).types("T", FLOATS),
     rule("Conv", conv).types("T", CONVOLUTION),
     rule("DepthwiseConv2dNative", depthwise_conv).types("T", FLOATS),
-    rule("_FusedConv2D", fused_conv).types("T", &[tf::DataType::Int8, tf::DataType::Qint8]),
 ];
 
 /// How a convolution moves, all lists with one entry for each dimension of its input.
@@ -97,7 +95,7 @@ fn conv_of_rank(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Instruction
 }
 
 /// The convolution of an input and a filter `[spatial..., in, out]`; as many groups as sizes ask for.
-fn convolve(
+pub(crate) fn convolve(
     cx: &mut NodeContext<'_, '_>,
     input: InstructionId,
     filter: InstructionId,
@@ -131,9 +129,17 @@ fn grouped(
     cx.op(op, &[input, filter])
 }
 
-/// Each feature is convolved with filters of its own; the filter `[h, w, c, m]` as one of `c` groups is `[h, w, 1, c*m]`.
 fn depthwise_conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (input, filter) = (cx.input(0)?, cx.input(1)?);
+    convolve_depthwise(cx, input, filter)
+}
+
+/// Each feature is convolved with filters of its own; the filter `[h, w, c, m]` as one of `c` groups is `[h, w, 1, c*m]`.
+pub(crate) fn convolve_depthwise(
+    cx: &mut NodeContext<'_, '_>,
+    input: InstructionId,
+    filter: InstructionId,
+) -> Result<InstructionId> {
     let (sizes, filter_sizes) = (cx.sizes(input), cx.sizes(filter));
     cx.check_rank("the input", &sizes, 4)?;
     let attributes = ConvAttributes::of_node(cx, 4)?;
@@ -199,103 +205,4 @@ fn conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let result = grouped(cx, input, filter, &attributes, found)?;
     let result_sizes = cx.sizes(result);
     cx.reshape(result, &[batch, &result_sizes[1..]].concat())
-}
-
-/// `_FusedConv2D` of 8-bit integers: `activation(scale * conv(input, filter) + bias + side_scale * side)`, rounded and
-/// clamped to 8 bits. The arithmetic is float32's, as in XLA.
-fn fused_conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let inputs = cx.inputs_from(0)?;
-    let [input, filter, bias, side, scale, side_scale] = inputs[..] else {
-        return Err(Error::unsupported(format!(
-            "_FusedConv2D of 8-bit integers takes input, filter, bias, side input and two scales, but has {} inputs",
-            inputs.len()
-        )));
-    };
-    let fused = cx.node.attributes.strings_or("fused_ops", Vec::new())?;
-    let relu = match fused.iter().map(|op| &op[..]).collect::<Vec<&[u8]>>()[..] {
-        [b"BiasAdd"] | [b"BiasAdd", b"None"] => false,
-        [b"BiasAdd", b"Relu"] => true,
-        _ => {
-            return Err(Error::unsupported(format!(
-                "fused_ops {fused:?} are not supported; only BiasAdd, and Relu after it"
-            )));
-        }
-    };
-    let element_type = cx.output_type(0)?;
-    let attributes = ConvAttributes::of_node(cx, 4)?;
-    let format = attributes.format.clone();
-    let (input, block) = format.merge_blocks(cx, input)?;
-    let filter = filter_as_hwio(cx, filter)?;
-    let input = cx.convert(input, PrimitiveType::F32)?;
-    let filter = cx.convert(filter, PrimitiveType::F32)?;
-    let conv = convolve(cx, input, filter, &attributes)?;
-    let sizes = cx.sizes(conv);
-
-    let scale = scalar_factor(cx, "the input's scale", scale, &sizes)?;
-    let mut result = cx.mul(conv, scale)?;
-    let bias_sizes = cx.sizes(bias);
-    cx.check(bias_sizes == [sizes[format.feature]], || {
-        format!(
-            "there must be a bias for each of the {} features, but they are {}",
-            sizes[format.feature],
-            list(&bias_sizes)
-        )
-    })?;
-    let bias = cx.convert(bias, PrimitiveType::F32)?;
-    let bias = cx.broadcast(bias, &sizes, &[format.feature])?;
-    result = cx.add(result, bias)?;
-    if !cx.sizes(side).contains(&0) {
-        let (side, _) = format.merge_blocks(cx, side)?;
-        let side_sizes = cx.sizes(side);
-        cx.check(side_sizes == sizes, || {
-            format!("the side input must have the result's shape: {} vs. {}", list(&side_sizes), list(&sizes))
-        })?;
-        let side = cx.convert(side, PrimitiveType::F32)?;
-        let side_scale = scalar_factor(cx, "the side input's scale", side_scale, &sizes)?;
-        let side = cx.mul(side, side_scale)?;
-        result = cx.add(result, side)?;
-    }
-    if relu {
-        let zero = cx.splat_like(result, 0.0)?;
-        result = cx.op(Op::Maximum {}, &[result, zero])?;
-    }
-    let (low, high) = (cx.scalar(PrimitiveType::F32, -128.0), cx.scalar(PrimitiveType::F32, 127.0));
-    let clamped = cx.op(Op::Clamp {}, &[low, result, high])?;
-    let rounded = cx.op(Op::RoundNearestEven {}, &[clamped])?;
-    let result = cx.convert(rounded, element_type)?;
-    format.split_blocks(cx, result, block)
-}
-
-fn scalar_factor(
-    cx: &mut NodeContext<'_, '_>,
-    what: &str,
-    factor: InstructionId,
-    sizes: &[i64],
-) -> Result<InstructionId> {
-    cx.check(cx.rank(factor) == 0, || format!("{what} must be a scalar"))?;
-    let factor = cx.convert(factor, PrimitiveType::F32)?;
-    cx.broadcast(factor, sizes, &[])
-}
-
-/// A filter as `[h, w, in, out]`, from what the attribute `filter_format` says it is.
-fn filter_as_hwio(cx: &mut NodeContext<'_, '_>, filter: InstructionId) -> Result<InstructionId> {
-    let name = cx.text_or("filter_format", "HWIO")?;
-    let (permutation, merged): (&[usize], bool) = match name {
-        "HWIO" => (&[0, 1, 2, 3], false),
-        "OHWI" => (&[1, 2, 3, 0], false),
-        "OIHW" => (&[2, 3, 1, 0], false),
-        "OIHW_VECT_I" => (&[2, 3, 1, 4, 0], true),
-        other => {
-            return Err(cx.invalid(format!("filter_format '{other}' is not HWIO, OHWI, OIHW or OIHW_VECT_I")));
-        }
-    };
-    let sizes = cx.sizes(filter);
-    cx.check_rank("the filter", &sizes, permutation.len())?;
-    let filter = cx.transpose(filter, permutation)?;
-    if !merged {
-        return Ok(filter);
-    }
-    let sizes = cx.sizes(filter);
-    let features = cx.checked_product(&sizes[2..4])?;
-    cx.reshape(filter, &[sizes[0], sizes[1], features, sizes[4]])
 }

@@ -1,6 +1,7 @@
 //! The walk over a program: nodes in execution order, each by its rule, into the computation being built.
 
 use crate::context::NodeContext;
+use crate::problems::Collected;
 use crate::reducer::Reducer;
 use crate::rule::{Rule, Translation};
 use crate::rules;
@@ -35,6 +36,8 @@ pub(crate) struct Importer<'p> {
     nodes: usize,
     instructions: usize,
     branches: usize,
+    /// `Some` if what is wrong is collected instead of returned at the first.
+    pub(crate) collected: Option<Collected>,
     /// How many random number generators there are so far: each gets a stream of its own.
     pub(crate) random_streams: u64,
 }
@@ -50,6 +53,7 @@ impl<'p> Importer<'p> {
             nodes: 0,
             instructions: 0,
             branches: 0,
+            collected: None,
             random_streams: 0,
         }
     }
@@ -127,11 +131,52 @@ impl<'p> Importer<'p> {
                     "the graph has more than {MAX_NODES} nodes once its function calls are inlined"
                 )));
             }
-            let made = self.translate_node(graph, id, &values, prefix)?;
-            values.insert(id, made);
+            let made = match self.collected {
+                None => Some(self.translate_node(graph, id, &values, prefix)?),
+                Some(_) => self.try_node(graph, id, &values, prefix),
+            };
+            // A node that failed has no values, and so fail those that read it.
+            if let Some(made) = made {
+                values.insert(id, made);
+            }
         }
         self.depth -= 1;
         Ok(values)
+    }
+
+    /// Translates a node if it can be. Else collects why, unless that is known or is the fault of another node.
+    fn try_node(
+        &mut self,
+        graph: &'p Graph,
+        id: NodeId,
+        values: &BTreeMap<NodeId, Vec<Value>>,
+        prefix: &str,
+    ) -> Option<Vec<Value>> {
+        let node = &graph.nodes[id];
+        let (depth, scopes) = (self.depth, self.scopes.len());
+        let failures = self.collected.as_ref()?.failures;
+        let is_ready = node.inputs.iter().all(|input| values.contains_key(&input.node))
+            && crate::unsupported::reason(self.program, node).is_none();
+        let result = match is_ready {
+            true => self.translate_node(graph, id, values, prefix).map_err(Some),
+            false => Err(None),
+        };
+        let error = match result {
+            Ok(made) => return Some(made),
+            Err(error) => error,
+        };
+        // Whatever was open inside of the node is given up.
+        self.depth = depth;
+        self.scopes.truncate(scopes);
+        self.scope().metadata = OpMetadata::default();
+        let collected = self.collected.as_mut()?;
+        if let Some(error) = error
+            && collected.failures == failures
+        {
+            collected.add(&format!("{prefix}{}", node.name), &node.op, error);
+        }
+        collected.failures += 1;
+        None
     }
 
     fn translate_node(

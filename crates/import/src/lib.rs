@@ -27,6 +27,7 @@ mod convolution_gradients;
 mod data_types;
 mod division;
 mod fold;
+mod fused;
 mod gather;
 mod image_resize;
 mod importer;
@@ -38,6 +39,7 @@ mod passing;
 mod patches;
 mod pooling;
 mod pooling_gradients;
+mod problems;
 mod random;
 mod ranges;
 mod reducer;
@@ -57,6 +59,7 @@ mod value;
 mod variables;
 mod windows;
 
+pub use problems::problems;
 pub use rules::{SupportedOp, supported_ops};
 
 use crate::importer::{Importer, parameter_shape};

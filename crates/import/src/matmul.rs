@@ -31,7 +31,12 @@ fn sparse_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     matrices(cx, a, b)
 }
 
-fn matrices(cx: &mut NodeContext<'_, '_>, a: InstructionId, b: InstructionId) -> Result<InstructionId> {
+/// The product of two matrices, either transposed first as attributes say.
+pub(crate) fn matrices(
+    cx: &mut NodeContext<'_, '_>,
+    a: InstructionId,
+    b: InstructionId,
+) -> Result<InstructionId> {
     let (a_sizes, b_sizes) = (cx.sizes(a), cx.sizes(b));
     cx.check(a_sizes.len() == 2 && b_sizes.len() == 2, || {
         format!(

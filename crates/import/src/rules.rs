@@ -20,6 +20,7 @@ const FAMILIES: &[&[Rule]] = &[
     crate::convolution::RULES,
     crate::convolution_gradients::RULES,
     crate::division::RULES,
+    crate::fused::RULES,
     crate::gather::RULES,
     crate::image_resize::RULES,
     crate::local_response::RULES,

@@ -11,9 +11,17 @@ use tf::{DataType, Node, NodeId, Program};
 /// How many nodes of one op and type are named.
 const NAMED: usize = 5;
 
-/// An error that lists every node that cannot be compiled, in the graph and in all functions that it reaches.
-pub(crate) fn check(program: &Program) -> Result<()> {
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+/// A node that cannot be compiled.
+pub(crate) struct Unsupported {
+    /// Its name, behind that of its function.
+    pub(crate) name: String,
+    pub(crate) op: String,
+    pub(crate) reason: String,
+}
+
+/// Every node that cannot be compiled, in the graph and in all functions that it reaches.
+pub(crate) fn find(program: &Program) -> Vec<Unsupported> {
+    let mut found = Vec::new();
     let mut waiting = vec![(String::new(), &program.graph, None)];
     let mut seen = BTreeSet::new();
     while let Some((place, graph, needed)) = waiting.pop() {
@@ -22,7 +30,8 @@ pub(crate) fn check(program: &Program) -> Result<()> {
                 continue;
             }
             if let Some(reason) = reason(program, node) {
-                found.entry(reason).or_default().push(format!("'{place}{}'", node.name));
+                let name = format!("{place}{}", node.name);
+                found.push(Unsupported { name, op: node.op.clone(), reason });
             }
             for name in called_functions(program, node) {
                 if seen.insert(name.to_owned())
@@ -33,6 +42,15 @@ pub(crate) fn check(program: &Program) -> Result<()> {
                 }
             }
         }
+    }
+    found
+}
+
+/// An error that lists every node that cannot be compiled.
+pub(crate) fn check(program: &Program) -> Result<()> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for node in find(program) {
+        found.entry(node.reason).or_default().push(format!("'{}'", node.name));
     }
     if found.is_empty() {
         return Ok(());
@@ -54,7 +72,7 @@ pub(crate) fn check(program: &Program) -> Result<()> {
 }
 
 /// Why a node cannot be compiled.
-fn reason(program: &Program, node: &Node) -> Option<String> {
+pub(crate) fn reason(program: &Program, node: &Node) -> Option<String> {
     let types = node_types(node);
     match rules::find(&node.op) {
         Some(rule) => unsupported_type(rule, node),
