@@ -1,7 +1,7 @@
 //! The passes, in their order.
 
 use passes::{
-    AlgebraicSimplifier, BatchNormExpander, CallInliner, CommonSubexpressionElimination,
+    AlgebraicSimplifier, BatchNormExpander, BatchNormFolding, CallInliner, CommonSubexpressionElimination,
     ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, DeadCodeElimination,
     InstructionFusion, Pipeline, TupleSimplifier,
 };
@@ -23,6 +23,8 @@ pub fn pipeline() -> Pipeline {
         Box::new(AlgebraicSimplifier),
         Box::new(ConstantFolding::default()),
         Box::new(AlgebraicSimplifier),
+        // Scales and offsets are constants now, and next to their contractions.
+        Box::new(BatchNormFolding),
         // The rules above read labels as they are; what transposes are left are simplified and folded from here on.
         Box::new(ConvolutionCanonicalization),
         Box::new(AlgebraicSimplifier),

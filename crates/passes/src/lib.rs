@@ -4,6 +4,7 @@
 //! One file for each pass, one file for each root op of the simplifier. What runs in which order is the compiler's.
 
 mod batch_norm_expander;
+mod batch_norm_folding;
 mod call_inliner;
 mod constant_folding;
 mod control_flow;
@@ -16,6 +17,7 @@ mod simplify;
 mod tuple_simplifier;
 
 pub use batch_norm_expander::BatchNormExpander;
+pub use batch_norm_folding::BatchNormFolding;
 pub use call_inliner::CallInliner;
 pub use constant_folding::ConstantFolding;
 pub use control_flow::ConditionalSimplifier;
@@ -65,6 +67,7 @@ pub trait Pass {
 pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
     let all: Vec<Box<dyn Pass>> = vec![
         Box::new(BatchNormExpander),
+        Box::new(BatchNormFolding),
         Box::new(CallInliner),
         Box::new(ConstantFolding::default()),
         Box::new(ConditionalSimplifier),
