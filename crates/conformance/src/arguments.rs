@@ -38,6 +38,15 @@ impl Arguments {
         text.parse().map(Some).map_err(|_| format!("{name} {text}: not a value of its kind"))
     }
 
+    /// Takes a flag out as often as it is there.
+    pub fn values<T: FromStr>(&mut self, name: &str) -> Result<Vec<T>, String> {
+        let mut all = Vec::new();
+        while let Some(value) = self.value(name)? {
+            all.push(value);
+        }
+        Ok(all)
+    }
+
     /// What is left; an error if that holds another flag.
     pub fn rest(self) -> Result<Vec<String>, String> {
         match self.words.iter().find(|word| word.starts_with('-')) {

@@ -15,7 +15,12 @@ Compiles recorded graphs with tfcompile, links programs around them, runs them a
     --include DIR     where headers include from (default: the tool writes its own)
     --models DIR      where the models' graphs were made; without it they are left out
     --work DIR        where to build (default: a temporary directory, removed when all is well)
-    --flag FLAG       another flag for the tool, such as --flag=--target_cpu=native
+    --flag FLAG       another flag for the tool, such as --flag=--target_cpu=native; may be given several times
+    --build           use the tool's `build` command; without, the original's command line
+    --cxx-flag FLAG   another flag for the C++ compiler; may be given several times
+    --nm NAME         the command that lists symbols (default nm)
+    --run COMMAND     runs programs, such as --run='qemu-aarch64 -L /usr/aarch64-linux-gnu'
+    --undefined NAME  how symbols begin that objects may need beyond memcpy's kind; may be given several times
     --jobs N          checks at a time (default: one for each CPU)
 
 Last line: `N passed, M failed`.
@@ -38,19 +43,30 @@ fn main() -> ExitCode {
     }
 }
 
+/// A command line's words; blanks part them.
+fn words(line: String) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
 fn run_all(mut arguments: Arguments) -> Result<bool, String> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.value("--jobs")?.unwrap_or(cpus);
     let include: Option<PathBuf> = arguments.value("--include")?;
     let models: Option<PathBuf> = arguments.value("--models")?;
     let given: Option<PathBuf> = arguments.value("--work")?;
-    let tool: PathBuf = arguments.value("--tool")?.unwrap_or_else(|| "target/release/tfcompile".into());
+    let defaults = Tools::default();
+    let tool: PathBuf = arguments.value("--tool")?.unwrap_or(defaults.tool);
     let absolute = |path: PathBuf| std::path::absolute(&path).map_err(|e| format!("{}: {e}", path.display()));
     let mut tools = Tools {
         tool: absolute(tool)?,
-        cxx: arguments.value("--cxx")?.unwrap_or_else(|| "g++".to_owned()),
+        cxx: arguments.value("--cxx")?.unwrap_or(defaults.cxx),
         include: PathBuf::new(),
-        flags: arguments.value("--flag")?.into_iter().collect(),
+        flags: arguments.values("--flag")?,
+        build: arguments.switch("--build"),
+        cxx_flags: arguments.values("--cxx-flag")?,
+        nm: arguments.value("--nm")?.unwrap_or(defaults.nm),
+        run: arguments.value::<String>("--run")?.map_or_else(Vec::new, words),
+        undefined: arguments.values("--undefined")?,
     };
     let rest = arguments.rest()?;
     let (root, names) = rest.split_first().ok_or("no directory given")?;

@@ -50,7 +50,7 @@ pub(super) fn start(
     let source = work.join("main.cc");
     std::fs::write(&source, source_text(model.class, config)).map_err(|e| e.to_string())?;
     let program = tools.link(&source, &compiled, work)?;
-    Session::start(&program, config, &compiled)
+    Session::start(tools.runner(&program), config, &compiled)
 }
 
 /// The program's source.
@@ -112,8 +112,8 @@ int main() {{
 }
 
 impl Session {
-    fn start(program: &Path, config: &Config, compiled: &Compiled) -> Result<Self, String> {
-        let mut child = Command::new(program)
+    fn start(mut program: Command, config: &Config, compiled: &Compiled) -> Result<Self, String> {
+        let mut child = program
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())

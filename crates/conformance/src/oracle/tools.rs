@@ -10,6 +10,9 @@ const TIME_LIMIT: Duration = Duration::from_secs(600);
 /// What an object may leave undefined.
 const ALLOWED_UNDEFINED: [&str; 3] = ["memcpy", "memset", "memmove"];
 
+/// The name that the `build` command is given, which becomes that of the files.
+const BUILD_NAME: &str = "model";
+
 /// Where the programs are.
 #[derive(Clone, Debug)]
 pub struct Tools {
@@ -21,6 +24,33 @@ pub struct Tools {
     pub include: PathBuf,
     /// More flags for the tool.
     pub flags: Vec<String>,
+    /// Whether to use the tool's `build` command instead of the original's command line.
+    pub build: bool,
+    /// More flags for the C++ compiler.
+    pub cxx_flags: Vec<String>,
+    /// The command that lists symbols.
+    pub nm: String,
+    /// A command that runs programs, and its flags; none for this machine's programs.
+    pub run: Vec<String>,
+    /// How names begin that an object may leave undefined beyond `memcpy` and its kind.
+    pub undefined: Vec<String>,
+}
+
+impl Default for Tools {
+    /// The release build and this machine's tools.
+    fn default() -> Self {
+        Self {
+            tool: "target/release/tfcompile".into(),
+            cxx: "g++".to_owned(),
+            include: PathBuf::new(),
+            flags: Vec::new(),
+            build: false,
+            cxx_flags: Vec::new(),
+            nm: "nm".to_owned(),
+            run: Vec::new(),
+            undefined: Vec::new(),
+        }
+    }
 }
 
 /// What a program said.
@@ -71,6 +101,19 @@ impl Tools {
     /// The tool's command line for a model, outputs below `work`.
     pub(super) fn command(&self, model: &Model<'_>, work: &Path) -> Vec<String> {
         let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
+        if self.build {
+            let mut words = vec!["build".to_owned(), model.graph.display().to_string()];
+            words.extend([
+                flag("config", model.config),
+                format!("--class={}", model.class),
+                format!("--name={BUILD_NAME}"),
+                flag("output", work),
+                "--emit=obj,header,metadata".to_owned(),
+                "--quiet".to_owned(),
+            ]);
+            words.extend(self.flags.iter().cloned());
+            return words;
+        }
         let mut words = vec![
             flag("graph", model.graph),
             flag("config", model.config),
@@ -93,25 +136,41 @@ impl Tools {
         }
         let object = work.join("model.o");
         let bytes = std::fs::metadata(&object).map_err(|e| format!("no object: {e}"))?.len();
-        let undefined = run(Command::new("nm").arg("-u").arg(&object), work, "nm", TIME_LIMIT)?;
+        let undefined = run(Command::new(&self.nm).arg("-u").arg(&object), work, "nm", TIME_LIMIT)?;
         if !undefined.status.success() {
-            return Err(format!("nm: {}", said(&undefined)));
+            return Err(format!("{}: {}", self.nm, said(&undefined)));
         }
+        let is_allowed = |symbol: &&str| {
+            ALLOWED_UNDEFINED.contains(symbol) || self.undefined.iter().any(|start| symbol.starts_with(start))
+        };
         let symbols = undefined.stdout.lines().filter_map(|line| line.split_whitespace().last());
-        let others: Vec<&str> = symbols.filter(|symbol| !ALLOWED_UNDEFINED.contains(symbol)).collect();
+        let others: Vec<&str> = symbols.filter(|symbol| !is_allowed(symbol)).collect();
         if !others.is_empty() {
             return Err(format!("the object leaves undefined: {}", others.join(" ")));
         }
         Ok(Compiled { object, header: work.join("model.h"), time: output.time, bytes })
     }
 
+    /// The command that runs a program.
+    pub(super) fn runner(&self, program: &Path) -> Command {
+        match self.run.split_first() {
+            None => Command::new(program),
+            Some((runner, flags)) => {
+                let mut command = Command::new(runner);
+                command.args(flags).arg(program);
+                command
+            }
+        }
+    }
+
     /// Builds a program from C++ source and a compiled model.
     pub(super) fn link(&self, source: &Path, compiled: &Compiled, work: &Path) -> Result<PathBuf, String> {
         let program = work.join("program");
         let mut command = Command::new(&self.cxx);
-        command.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]);
+        command.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]).args(&self.cxx_flags);
         command.arg("-I").arg(&self.include).arg("-I").arg(work).arg(source).arg(&compiled.object);
-        command.arg(work.join("model_metadata.o")).arg("-o").arg(&program);
+        let metadata = if self.build { "model.metadata.o" } else { "model_metadata.o" };
+        command.arg(work.join(metadata)).arg("-o").arg(&program);
         let output = run(&mut command, work, "cxx", TIME_LIMIT)?;
         if output.status.success() { Ok(program) } else { Err(format!("{}: {}", self.cxx, said(&output))) }
     }
