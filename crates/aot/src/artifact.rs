@@ -24,6 +24,9 @@ pub struct Artifact {
     pub memory: MemorySizes,
     /// `Some` if the constants are not in the object but in a file of this layout, which the program loads.
     pub constants_file: Option<LayoutHash>,
+    /// Whether the constants are found through the pointer `<entry_point>_constants_pointer`, as those that are too far
+    /// from the code for its instructions: `codegen::CompiledModule::large_constants`.
+    pub constants_pointer: bool,
     /// The entry computation's shape, whose parameters and result are those above.
     pub program_shape: ProgramShape,
     /// What each 64-bit profile counter counts. Empty: the code does not count.

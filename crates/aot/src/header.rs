@@ -31,10 +31,6 @@ const FILE_BASE: &str = "::tensorflow::tfcompile_v1::ConstantsFileFunction";
 /// The version of the runtime's headers, `TFCOMPILE_RUNTIME_VERSION`, that the generated ones are written for.
 const RUNTIME_VERSION: u32 = 2;
 
-/// Larger blocks of constants are reached through the pointer `<entry>_constants_pointer`: in the usual code models, an
-/// instruction reaches 2 GiB, and the constants of a program may come from several objects.
-const FAR_CONSTANTS: u64 = 1 << 30;
-
 /// What the header offers beyond the accessors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeaderOptions {
@@ -213,7 +209,7 @@ impl Constants {
     pub(crate) fn of(artifact: &Artifact) -> Self {
         match artifact.constants_file {
             Some(_) => Self::File,
-            None if artifact.memory.constants > FAR_CONSTANTS => Self::Far,
+            None if artifact.constants_pointer => Self::Far,
             None => Self::Near,
         }
     }

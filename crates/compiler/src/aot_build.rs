@@ -121,6 +121,7 @@ pub fn build(
         constants: assignment.constants_size,
         stack: code.stack_bytes,
     };
+    artifact.constants_pointer = code.large_constants;
     artifact.provenance.kernels = kernels;
     artifact.provenance.functions = aot::function_sizes(&code.object)?;
     let mut constants_file = None;
@@ -175,6 +176,7 @@ pub(crate) fn artifact(front: &Front, cpp_class: aot::CppClass, entry_point: &st
         results: results(front)?,
         memory: MemorySizes::default(),
         constants_file: None,
+        constants_pointer: false,
         program_shape: front.module().entry_computation().program_shape(),
         profile_counters: Vec::new(),
         provenance: Provenance::default(),

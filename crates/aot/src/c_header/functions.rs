@@ -85,14 +85,9 @@ fn set_up(out: &mut Text, source: &Source<'_>) {
     out.line("  return state;");
     out.line("}");
     out.blank();
-    out.comment(&format!("What {prefix}_init was given."));
-    out.line(&format!(
-        "static inline void* {prefix}_memory({prefix}_state* state) {{ return state->memory; }}"
-    ));
-    out.blank();
     out.comment("For programs that include <stdlib.h>: a state in allocated memory, or null, and its end.");
     out.line(&format!("#define {capitals}_CREATE() {prefix}_init(malloc({prefix}_size()))"));
-    out.line(&format!("#define {capitals}_DESTROY(state) free({prefix}_memory(state))"));
+    out.line(&format!("#define {capitals}_DESTROY(state) free((state)->memory)"));
     out.blank();
 }
 

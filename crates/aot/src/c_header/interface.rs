@@ -82,7 +82,7 @@ pub(super) fn types(out: &mut Text, source: &Source<'_>) {
     out.line("  struct tfcompile_frame frame;");
     out.line(&format!("  void* args[{}];", source.artifact.arguments.len().max(1)));
     out.line(&format!("  void* results[{}];", source.artifact.results.len().max(1)));
-    out.line("  void* memory;");
+    out.line(&format!("  void* memory;  // What {prefix}_init was given."));
     out.line(&format!("}} {prefix}_state;"));
     out.blank();
 }

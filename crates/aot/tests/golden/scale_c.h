@@ -172,7 +172,7 @@ typedef struct scale_model_state {
   struct tfcompile_frame frame;
   void* args[1];
   void* results[1];
-  void* memory;
+  void* memory;  // What scale_model_init was given.
 } scale_model_state;
 
 // The bytes that a state needs.
@@ -207,12 +207,9 @@ static inline scale_model_state* scale_model_init(void* memory) {
   return state;
 }
 
-// What scale_model_init was given.
-static inline void* scale_model_memory(scale_model_state* state) { return state->memory; }
-
 // For programs that include <stdlib.h>: a state in allocated memory, or null, and its end.
 #define SCALE_MODEL_CREATE() scale_model_init(malloc(scale_model_size()))
-#define SCALE_MODEL_DESTROY(state) free(scale_model_memory(state))
+#define SCALE_MODEL_DESTROY(state) free((state)->memory)
 
 static inline float* scale_model_arg_x(scale_model_state* state) { return (float*)state->args[0]; }
 static inline void scale_model_set_arg_x(scale_model_state* state, const float* data) {

@@ -129,7 +129,7 @@ typedef struct entry_train_state {
   struct tfcompile_frame frame;
   void* args[4];
   void* results[3];
-  void* memory;
+  void* memory;  // What entry_train_init was given.
 } entry_train_state;
 
 // The bytes that a state needs.
@@ -170,12 +170,9 @@ static inline entry_train_state* entry_train_init(void* memory) {
   return state;
 }
 
-// What entry_train_init was given.
-static inline void* entry_train_memory(entry_train_state* state) { return state->memory; }
-
 // For programs that include <stdlib.h>: a state in allocated memory, or null, and its end.
 #define ENTRY_TRAIN_CREATE() entry_train_init(malloc(entry_train_size()))
-#define ENTRY_TRAIN_DESTROY(state) free(entry_train_memory(state))
+#define ENTRY_TRAIN_DESTROY(state) free((state)->memory)
 
 static inline float* entry_train_arg_step_size(entry_train_state* state) { return (float*)state->args[0]; }
 static inline void entry_train_set_arg_step_size(entry_train_state* state, const float* data) {

@@ -1,0 +1,168 @@
+//! Builds and runs the programs of `tests/artefacts`, as its README says.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{root, succeed, tfcompile};
+use tempfile::TempDir;
+
+const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
+
+/// `tfcompile build` of a layer into a directory, quietly.
+fn build(graph: &str, directory: &Path, flags: &[&str]) {
+    let artefacts = root().join("tests/artefacts");
+    build_model(&artefacts.join(graph), &artefacts.join("layer.config.pbtxt"), "layer", directory, flags);
+}
+
+fn build_model(graph: &Path, config: &Path, name: &str, directory: &Path, flags: &[&str]) {
+    let mut command = tfcompile(directory);
+    command.arg("build").arg(graph).arg("--config").arg(config);
+    succeed(command.args(["--name", name, "-q", "-o", "."]).args(flags));
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// Copies the program's sources beside what was built.
+fn copy_sources(program: &str, directory: &Path) {
+    let artefacts = root().join("tests/artefacts");
+    let mut sources = vec![artefacts.join("expect.h")];
+    for entry in std::fs::read_dir(artefacts.join(program)).expect("readable") {
+        sources.push(entry.expect("readable").path());
+    }
+    for source in sources {
+        let name = source.file_name().expect("a name");
+        std::fs::copy(&source, directory.join(name)).expect("copied");
+    }
+}
+
+/// Compiles, links and runs in the directory: `compiler -x language -std=standard source -x none objects`.
+fn run_program(directory: &Path, compiler: &[&str], source: &str, behind: &[&str]) {
+    let mut build = Command::new(compiler[0]);
+    build.current_dir(directory).args(&compiler[1..]).args(WARNINGS).arg(source);
+    succeed(build.args(["-x", "none"]).args(behind).args(["-o", "program"]));
+    succeed(Command::new(directory.join("program")).current_dir(directory));
+}
+
+#[test]
+fn a_c_header_serves_c_and_cpp() {
+    let out = directory();
+    build("layer.pbtxt", out.path(), &["--emit=obj,c-header"]);
+    copy_sources("c", out.path());
+    for compiler in [
+        &["gcc", "-std=c99", "-O2", "-x", "c"],
+        &["clang", "-std=c99", "-O2", "-x", "c"],
+        &["gcc", "-std=c17", "-O0", "-x", "c"],
+        &["g++", "-std=c++11", "-O2", "-x", "c++"],
+        &["clang++", "-std=c++20", "-O1", "-x", "c++"],
+    ] {
+        run_program(out.path(), compiler, "main.c", &["layer.o"]);
+    }
+}
+
+#[test]
+fn a_standalone_header_is_all_that_a_program_includes() {
+    let out = directory();
+    build("layer.pbtxt", out.path(), &["--standalone-header"]);
+    assert!(!out.path().join("include").exists(), "the headers are inside");
+    copy_sources("c", out.path());
+    for compiler in ["g++", "clang++"] {
+        run_program(out.path(), &[compiler, "-std=c++17", "-O1"], "main.cc", &["layer.o"]);
+    }
+}
+
+#[test]
+fn a_header_finds_the_headers_beside_it() {
+    let out = directory();
+    build("layer.pbtxt", out.path(), &[]);
+    copy_sources("c", out.path());
+    run_program(out.path(), &["g++", "-std=c++17", "-O1", "-Iinclude"], "main.cc", &["layer.o"]);
+}
+
+/// In a program without any library; the flags keep compilers from adding calls of their own.
+fn freestanding(flags: &[&str]) {
+    let out = directory();
+    let oracle = root().join("tests/oracle/tfcompile_tests/tfsplits");
+    let flags: Vec<&str> =
+        ["--freestanding", "--emit=obj,header,c-header"].iter().chain(flags).copied().collect();
+    build("layer.pbtxt", out.path(), &flags);
+    build_model(&oracle.join("graph.pb"), &oracle.join("config.pbtxt"), "splits", out.path(), &flags);
+    assert!(!out.path().join("include").exists(), "freestanding headers are standalone");
+    copy_sources("freestanding", out.path());
+    let bare = ["-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector", "-fno-pie", "-no-pie"];
+    let objects = ["layer.o", "splits.o", "-Wl,--fatal-warnings"];
+    for (compiler, source) in [
+        (&["gcc", "-std=c99", "-O2"], "main.c"),
+        (&["clang", "-std=c99", "-O2"], "main.c"),
+        (&["g++", "-std=c++17", "-O2"], "main.cc"),
+        (&["clang++", "-std=c++17", "-O2"], "main.cc"),
+    ] {
+        let mut command: Vec<&str> = compiler.to_vec();
+        command.extend(bare);
+        if source.ends_with("cc") {
+            command.extend(["-fno-exceptions", "-fno-rtti"]);
+        }
+        run_program(out.path(), &command, source, &objects);
+    }
+}
+
+#[test]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn freestanding_programs_run_without_any_library() {
+    freestanding(&[]);
+}
+
+#[test]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn freestanding_programs_of_one_processor_run_without_any_library() {
+    freestanding(&["--target-cpu=x86-64"]);
+}
+
+/// The layer with its weights in a file, and beside it, in folders, the other graphs compiled alike.
+fn trainings(flags: &[&str]) -> TempDir {
+    let out = directory();
+    let flags: Vec<&str> = ["--constants=file"].iter().chain(flags).copied().collect();
+    build("layer.pbtxt", out.path(), &flags);
+    for (graph, folder) in [
+        ("layer_trained_again.pbtxt", "again"),
+        ("layer_without_bias.pbtxt", "without_bias"),
+        ("layer_of_another_kind.pbtxt", "another_kind"),
+    ] {
+        let folder = out.path().join(folder);
+        std::fs::create_dir(&folder).expect("a directory");
+        build(graph, &folder, &flags);
+    }
+    copy_sources("constants_file", out.path());
+    out
+}
+
+#[test]
+fn weights_are_swapped_among_trainings_of_one_network() {
+    let out = trainings(&["--emit=obj,header,c-header"]);
+    // Another training gives the same header, layout hash included: only the weights are others.
+    let file = |path: &str| std::fs::read(out.path().join(path)).expect("a file");
+    assert_eq!(file("layer.h"), file("again/layer.h"));
+    assert_ne!(file("layer.constants"), file("again/layer.constants"));
+    for compiler in ["g++", "clang++"] {
+        let compiler = [compiler, "-std=c++17", "-O1", "-Iinclude"];
+        run_program(out.path(), &compiler, "main.cc", &["layer.o", "-lpthread"]);
+    }
+    run_program(out.path(), &["gcc", "-std=c99", "-O1"], "main.c", &["layer.o"]);
+}
+
+#[test]
+fn weights_are_loaded_by_a_standalone_header_too() {
+    let out = trainings(&["--standalone-header"]);
+    run_program(out.path(), &["g++", "-std=c++17", "-O1"], "main.cc", &["layer.o", "-lpthread"]);
+}
+
+#[test]
+fn weights_of_one_processor_are_swapped_too() {
+    let out = trainings(&["--target-cpu=x86-64", "--target-triple=x86_64-unknown-linux-gnu"]);
+    if cfg!(all(target_arch = "x86_64", target_os = "linux")) {
+        let compiler = ["g++", "-std=c++17", "-O1", "-Iinclude"];
+        run_program(out.path(), &compiler, "main.cc", &["layer.o", "-lpthread"]);
+    }
+}
