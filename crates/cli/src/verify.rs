@@ -1,7 +1,12 @@
-//! `tfcompile verify`.
+//! `tfcompile verify`: compares compiled code with the evaluator.
 
+use crate::in_process::{Program, compile_kernel};
 use crate::model::ModelArgs;
+use crate::outputs;
 use clap::Args;
+use compiler::Executable;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use runner::{Role, Subject, VerifyOptions};
 use support::{Error, Result};
 
 /// `tfcompile verify`.
@@ -9,9 +14,73 @@ use support::{Error, Result};
 pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    /// The seed of the random inputs
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+    /// Compare every kernel on every kind of input and the whole program element by element, however long it takes
+    #[arg(long)]
+    thorough: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-/// Compare compiled code with the evaluator, on random and edge inputs.
+/// Compares compiled code with the evaluator, on random and edge inputs. An error if they disagree.
 pub(crate) fn run(arguments: &Verify) -> Result<()> {
-    Err(Error::unsupported(format!("verify {}", arguments.model.model.display())))
+    let program = Program::compile(&arguments.model, |_| Ok(()))?;
+    let executable = Executable::load(&program.compiled)?;
+    let signature = &program.signature;
+    let results: Vec<String> = signature.results.iter().map(|result| result.name.clone()).collect();
+    let compile = |module| compile_kernel(module, &program.target);
+    let subject = Subject {
+        imported: program.front.module(),
+        optimized: &program.compiled.module,
+        results: &results,
+        feeds: signature.arguments.iter().filter(|a| a.role == Role::Feed).count(),
+        program: &executable,
+        compile: &compile,
+    };
+    let mut options = VerifyOptions { seed: arguments.seed, ..VerifyOptions::default() };
+    if arguments.thorough {
+        options = VerifyOptions {
+            small_program: u64::MAX,
+            estimated_program: u64::MAX,
+            small_kernel: u64::MAX,
+            alike: usize::MAX,
+            ..options
+        };
+    }
+    let bar = bar(&arguments.model);
+    let report = compiler::guarded(|| {
+        runner::verify(&subject, &options, &mut |what, done, total| {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+            bar.set_message(what.to_owned());
+        })
+    });
+    bar.finish_and_clear();
+    let report = report?;
+    if arguments.json {
+        outputs::print(&format!("{:#}\n", report.to_json()))?;
+    } else if !(arguments.model.quiet && report.passed()) {
+        outputs::print(&format!("{report}"))?;
+    }
+    match report.passed() {
+        true => Ok(()),
+        false => Err(Error::internal(
+            "the code does not compute what the program says; this is a defect of tfcompile, please report it",
+        )),
+    }
+}
+
+/// A bar on the terminal, if there is one to draw on.
+fn bar(flags: &ModelArgs) -> ProgressBar {
+    if flags.quiet || flags.verbose {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {elapsed} {msg}") {
+        bar.set_style(style);
+    }
+    bar
 }

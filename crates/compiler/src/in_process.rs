@@ -1,6 +1,7 @@
 //! Code that runs in this process.
 
 use crate::{BackOptions, Compiled, Input, NoObserver, compile_module, front, guarded};
+use buffers::BufferAssignment;
 use jit::{AlignedBytes, BufferSpec, Instance, Interface, ResultSpec};
 use shape::{ArrayShape, Literal};
 use support::{Error, Result};
@@ -27,7 +28,7 @@ pub fn compile_in_process(graph: &Input, config: &Input, cpu: &str) -> Result<Ex
 
 /// Options for code that [`Executable::load`] takes.
 pub fn in_process_options(target: Target) -> BackOptions {
-    BackOptions::new(target, ENTRY_POINT)
+    BackOptions { embed_constants: false, ..BackOptions::new(target, ENTRY_POINT) }
 }
 
 /// The entry's symbol in code that runs in this process.
@@ -41,6 +42,16 @@ pub fn host(cpu: &str) -> Result<Target> {
         return Target::new(&triple, &cpu, &features);
     }
     Target::new(&triple, cpu, "")
+}
+
+/// The block of constants.
+fn constants(assignment: &BufferAssignment) -> Result<AlignedBytes> {
+    let size = usize::try_from(assignment.constants_size)
+        .map_err(|_| Error::unsupported(format!("{} bytes of constants", assignment.constants_size)))?;
+    let chunks = assignment.constants.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
+    let mut block = AlignedBytes::zeroed(size)?;
+    codegen::Constants { size: assignment.constants_size, chunks }.copy_to(&mut block)?;
+    Ok(block)
 }
 
 impl Executable {
@@ -68,9 +79,11 @@ impl Executable {
                 .collect(),
             results: results.iter().map(|(s, alias)| ResultSpec { bytes: bytes(s), alias: *alias }).collect(),
             temps_bytes: compiled.assignment.temps_size as usize,
+            scratch_bytes: compiled.assignment.worker_scratch_size as usize,
             ..Interface::default()
         };
-        let code = jit::Executable::load(&compiled.code.object, ENTRY_POINT, interface, None)?;
+        let constants = constants(&compiled.assignment)?;
+        let code = jit::Executable::load(&compiled.code.object, ENTRY_POINT, interface, Some(constants))?;
         Ok(Self { code, arguments, results })
     }
 

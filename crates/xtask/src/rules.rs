@@ -51,7 +51,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "compiler",
         ],
     ),
-    ("cli", &["support", "compiler", "tf", "target", "codegen", "aot"]),
+    ("cli", &["support", "compiler", "tf", "target", "codegen", "aot", "shape", "hlo", "runner", "npz"]),
     ("npz", &["support", "shape"]),
     ("conformance", &["support", "shape", "npz", "hlo", "evaluator", "compiler"]),
     (

@@ -170,7 +170,7 @@ impl<'m> Analysis<'m> {
             let element_type = array.array_shape().element_type;
             element_type.is_floating_point() || element_type.is_complex()
         };
-        if !arrays.iter().any(|array| rounds(array)) {
+        if !arrays.iter().any(&rounds) {
             return Ok(arrays.iter().map(|a| vec![0.0; count(a)]).collect());
         }
         let sums = match rule {

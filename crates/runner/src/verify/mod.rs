@@ -29,7 +29,7 @@ use hlo::Module;
 use support::Result;
 
 /// Makes code of a module that needs no passes.
-pub type Compile<'a> = &'a dyn Fn(Module) -> Result<Executable>;
+pub type Compile<'a> = &'a (dyn Fn(Module) -> Result<Executable> + Sync);
 
 /// What is judged.
 #[derive(Clone, Copy)]

@@ -1,0 +1,72 @@
+//! A model compiled for this process, as `run`, `bench` and `verify` begin.
+
+use crate::model::ModelArgs;
+use crate::progress::Progress;
+use compiler::{Compiled, Front, NoObserver};
+use runner::Signature;
+use support::{Error, Result};
+use target::Target;
+
+/// A model and its code.
+pub(crate) struct Program {
+    pub(crate) front: Front,
+    pub(crate) signature: Signature,
+    pub(crate) target: Target,
+    pub(crate) compiled: Compiled,
+}
+
+impl Program {
+    /// Imports a model and compiles it for this machine's processor, or the one that the flags name. `check` sees the
+    /// signature before anything is compiled.
+    pub(crate) fn compile(
+        flags: &ModelArgs,
+        check: impl FnOnce(&Signature) -> Result<()> + Send,
+    ) -> Result<Self> {
+        let target = target(flags)?;
+        let (graph, config) = flags.read()?;
+        let name = flags.model.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let mut progress = Progress::new(flags, &name);
+        let program = compiler::guarded(|| {
+            let front = compiler::import(&graph, &config, &mut progress)?;
+            let signature = Signature::of(&front)?;
+            check(&signature)?;
+            let options = compiler::in_process_options(target.clone());
+            let compiled = compiler::compile_module(front.module().clone(), &options, &mut progress)?;
+            Ok(Self { front, signature, target, compiled })
+        })?;
+        progress.finish();
+        Ok(program)
+    }
+}
+
+/// The machine to compile for; an error if its code cannot run here.
+fn target(flags: &ModelArgs) -> Result<Target> {
+    let (target, host) = (flags.target("native")?, compiler::host("native")?);
+    let foreign = target.triple.architecture != host.triple.architecture
+        || target.triple.object_format != host.triple.object_format;
+    if foreign {
+        return Err(Error::invalid(format!(
+            "code for {} does not run on this machine, which is {}; leave the target out",
+            target.triple.as_str(),
+            host.triple.as_str()
+        )));
+    }
+    let lacks = |has: bool, host: bool| has && !host;
+    if target.vector_bytes > host.vector_bytes
+        || lacks(target.has_fma, host.has_fma)
+        || lacks(target.has_f16_conversion, host.has_f16_conversion)
+        || lacks(target.has_rounding, host.has_rounding)
+    {
+        return Err(Error::invalid(format!(
+            "this machine lacks instructions of '{}'; leave the processor out",
+            target.cpu
+        )));
+    }
+    Ok(target)
+}
+
+/// Makes code of a kernel for a target.
+pub(crate) fn compile_kernel(module: hlo::Module, target: &Target) -> Result<compiler::Executable> {
+    let options = compiler::in_process_options(target.clone());
+    compiler::Executable::load(&compiler::compile_optimized(module, &options, &mut NoObserver)?)
+}
