@@ -80,7 +80,6 @@ fn input_gradient(cx: &mut NodeContext<'_, '_>, rank: usize, depthwise: bool) ->
     let mut window = Window::default();
     for (i, forward_window) in forward.windows.iter().enumerate() {
         let dimension = forward.attributes.format.spatial[i];
-        // Sizes that the forward window has passed fit into 64 bits here.
         let span = (forward_window.size - 1) * forward_window.window_dilation + 1;
         let spread = (gradient_sizes[dimension] - 1) * forward_window.stride + 1;
         let padding_low = span - 1 - forward_window.padding_low;

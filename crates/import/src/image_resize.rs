@@ -71,10 +71,11 @@ impl Sampling {
     }
 }
 
-/// Checks the shape `[n, h, w, c]` of images that are not empty.
+/// Checks the shape `[n, h, w, c]` of images that are not empty, nor too large.
 fn check_images(cx: &NodeContext<'_, '_>, sizes: &[i64]) -> Result<()> {
     cx.check_rank("the images", sizes, 4)?;
-    cx.check(sizes[1] > 0 && sizes[2] > 0, || format!("the images of shape {} have no pixels", list(sizes)))
+    cx.check(sizes[1] > 0 && sizes[2] > 0, || format!("the images of shape {} have no pixels", list(sizes)))?;
+    check_pixels(sizes[1].max(sizes[2]))
 }
 
 /// The two sizes at input 1, few enough to be computed with.
@@ -216,7 +217,6 @@ fn resize_bilinear_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             list(&gradient_sizes)
         )
     })?;
-    check_pixels(gradient_sizes[1].max(gradient_sizes[2]))?;
     let element_type = cx.output_type(0)?;
     let sampling = Sampling::of_node(cx)?;
     let mut x = cx.convert(gradient, PrimitiveType::F32)?;

@@ -5,7 +5,7 @@ use crate::data_types::*;
 use crate::rule::{Rule, rule};
 use crate::windows::{Format, Padding, WindowStep};
 use hlo::{InstructionId, SliceDimension, WindowDimension};
-use support::Result;
+use support::{Error, Result};
 
 pub(crate) const RULES: &[Rule] =
     &[rule("ExtractImagePatches", extract_image_patches).types("T", CONVOLUTION)];
@@ -52,6 +52,9 @@ fn extract_image_patches(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> 
     cx.reshape(by_row, &result)
 }
 
+/// The most elements of a patch along one dimension: each is a slice.
+const MAX_ELEMENTS: i64 = 1 << 12;
+
 /// For each position of a window along a dimension, its elements as a new dimension after the third.
 fn elements(
     cx: &mut NodeContext<'_, '_>,
@@ -61,6 +64,12 @@ fn elements(
     positions: i64,
 ) -> Result<InstructionId> {
     let sizes = cx.sizes(x);
+    if window.size > MAX_ELEMENTS {
+        return Err(Error::unsupported(format!(
+            "patches of {} elements along dimension {dimension}; at most {MAX_ELEMENTS} are supported",
+            window.size
+        )));
+    }
     let mut parts = Vec::new();
     for element in 0..window.size {
         let whole = |&limit: &i64| SliceDimension { start: 0, limit, stride: 1 };

@@ -136,7 +136,7 @@ impl Padding {
         step: WindowStep,
     ) -> Result<(WindowDimension, i64)> {
         let WindowStep { filter, stride, dilation } = step;
-        // 64 bits could overflow here and nowhere later.
+        // Attributes may be anything; what has passed the checks below fits into 64 bits.
         let span = (i128::from(filter) - 1) * i128::from(dilation) + 1;
         let (wide_size, wide_stride) = (i128::from(size), i128::from(stride));
         let (low, high) = match self {
@@ -161,21 +161,26 @@ impl Padding {
                 wide_size + low + high
             )
         })?;
-        match (i64::try_from(low), i64::try_from(high), i64::try_from(room)) {
-            (Ok(padding_low), Ok(padding_high), Ok(_)) => {
-                let window = WindowDimension {
-                    stride,
-                    padding_low,
-                    padding_high,
-                    window_dilation: dilation,
-                    ..WindowDimension::of_size(filter)
-                };
-                Ok((window, positions as i64))
-            }
-            _ => Err(cx.invalid(format!("the padded dimension {dimension} is too large"))),
-        }
+        cx.check(span <= MAX_SPAN && wide_size + low + high <= MAX_SPAN, || {
+            format!(
+                "the window spans {span} elements along dimension {dimension}, which has {} with padding: at most \
+                 2^60 can be computed with",
+                wide_size + low + high
+            )
+        })?;
+        let window = WindowDimension {
+            stride,
+            padding_low: low as i64,
+            padding_high: high as i64,
+            window_dilation: dilation,
+            ..WindowDimension::of_size(filter)
+        };
+        Ok((window, positions as i64))
     }
 }
+
+/// Larger windows and padded dimensions are refused, so that sums of a few of them fit into 64 bits.
+const MAX_SPAN: i128 = 1 << 60;
 
 /// How a window of one dimension is made and moved.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,7 @@
 //! Graphs as text, imported and interpreted, against values that follow from TensorFlow's definition of the ops.
 
+mod neural_networks;
+
 use hlo::Op;
 use import::{ResultOrigin, import_program, supported_ops};
 use shape::{Literal, NativeType};
