@@ -195,7 +195,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
 }
 
 /// A task that packs an operand does so for at least so many rows or columns that use it.
-const ROWS_FOR_PACKING: i64 = 64;
+const ROWS_FOR_PACKING: i64 = 256;
 
 /// Cuts the loops into at most `tasks` parts: products first, then what needs the least packing.
 fn cut(plan: &mut DotPlan, tasks: i64) {

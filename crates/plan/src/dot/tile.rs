@@ -42,10 +42,10 @@ pub(crate) fn choose(m: i64, n: i64, element_bytes: usize, target: &Target) -> T
     let needed = u32::try_from((n.max(1) + i64::from(lanes) - 1) / i64::from(lanes)).unwrap_or(u32::MAX);
     let many_registers = target.vector_registers >= 32;
     let most = match (m, many_registers) {
-        (1, true) => 8,
         // Whole panels of two or of four vectors.
         (1, false) if panel / lanes <= 2 => 6,
         (1, false) => 8,
+        // Few enough streams of panels for the prefetchers, also where one row would leave registers for more.
         (_, true) => 4,
         (_, false) => 2,
     };
@@ -103,7 +103,7 @@ mod tests {
             ((&avx512, 49, 512), (6, 4, 16, 1)),
             ((&avx512, 128, 80), (8, 3, 16, 1)),
             ((&avx512, 100, 10), (8, 1, 16, 1)),
-            ((&avx512, 1, 256), (1, 8, 16, 1)),
+            ((&avx512, 1, 256), (1, 4, 16, 2)),
             ((&avx512, 1, 10), (1, 1, 16, 4)),
             ((&avx512, 2, 2), (2, 1, 2, 4)),
             ((&avx2, 128, 768), (6, 2, 8, 1)),
