@@ -30,7 +30,8 @@ pub use cpp_name::{CppClass, is_identifier, is_keyword, parse_cpp_class, validat
 pub use header::{HeaderOptions, header};
 pub use inspect::{Found, function_sizes, read_metadata};
 pub use metadata::{
-    METADATA_MAGIC, METADATA_VERSION, MetadataOptions, metadata_object, program_shape_symbol, with_metadata,
+    Accessor, METADATA_MAGIC, METADATA_VERSION, MetadataOptions, accessors, metadata_object,
+    program_shape_symbol, with_metadata,
 };
 pub use object_file::empty_object;
 pub use runtime_headers::runtime_headers;

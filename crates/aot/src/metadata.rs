@@ -23,6 +23,7 @@ use crate::artifact::{ArgumentKind, Artifact, ResultKind};
 use crate::header::{CppNames, cpp_names};
 use crate::{embed, object_file, program_shape_proto};
 use serde_json::{Map, Value, json};
+use shape::ArrayShape;
 use support::{Error, Result};
 
 /// Begins every record.
@@ -82,6 +83,7 @@ fn json(artifact: &Artifact) -> Result<Value> {
     let provenance = &artifact.provenance;
     let inputs: Map<String, Value> =
         provenance.input_hashes.iter().map(|(role, hash)| (role.clone(), json!(hash))).collect();
+    let entries = |entries: Vec<Accessor>| entries.iter().map(Accessor::to_json).collect::<Vec<_>>();
     let functions: Vec<Value> =
         provenance.functions.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes })).collect();
     Ok(json!({
@@ -95,8 +97,8 @@ fn json(artifact: &Artifact) -> Result<Value> {
             "versions": provenance.versions,
         },
         "signature": artifact.program_shape.to_string(),
-        "arguments": arguments(artifact, &names),
-        "results": results(artifact, &names),
+        "arguments": entries(arguments(artifact, &names)),
+        "results": entries(results(artifact, &names)),
         "memory": {
             "temps": artifact.memory.temps,
             "persistent_temps": artifact.memory.persistent_temps,
@@ -113,29 +115,60 @@ fn json(artifact: &Artifact) -> Result<Value> {
     }))
 }
 
-fn arguments(artifact: &Artifact, names: &CppNames) -> Vec<Value> {
+/// An argument or a result, and what the C++ class calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accessor {
+    /// `feed`, `fetch`, `variable` or `readonly variable`.
+    pub kind: &'static str,
+    /// The name that the config gives.
+    pub name: Option<String>,
+    /// The graph's name of it.
+    pub node: String,
+    /// Static and row-major.
+    pub shape: ArrayShape,
+    /// The accessor of its elements: `arg_x`.
+    pub accessor: String,
+}
+
+impl Accessor {
+    fn to_json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "node": self.node,
+            "kind": self.kind,
+            "shape": self.shape.to_string(),
+            "bytes": self.shape.byte_size(),
+            "accessor": self.accessor,
+        })
+    }
+}
+
+/// The arguments, then the results of an artifact. Fails for names that the user has to mend.
+pub fn accessors(artifact: &Artifact) -> Result<Vec<Accessor>> {
+    let names = cpp_names(artifact)?;
+    Ok(arguments(artifact, &names).into_iter().chain(results(artifact, &names)).collect())
+}
+
+fn arguments(artifact: &Artifact, names: &CppNames) -> Vec<Accessor> {
     let accessor = |index: usize| match index.checked_sub(names.feeds.len()) {
         None => accessor("arg", Some(index), names.feeds[index].as_deref()),
         Some(variable) => accessor("var", None, names.variables[variable].as_deref()),
     };
-    let entry = |(index, argument): (usize, &crate::artifact::Argument)| {
-        json!({
-            "name": argument.name,
-            "node": argument.node,
-            "kind": match argument.kind {
-                ArgumentKind::Feed => "feed",
-                ArgumentKind::Variable { readonly: true } => "readonly variable",
-                ArgumentKind::Variable { readonly: false } => "variable",
-            },
-            "shape": argument.shape.to_string(),
-            "bytes": argument.shape.byte_size(),
-            "accessor": accessor(index),
-        })
+    let entry = |(index, argument): (usize, &crate::artifact::Argument)| Accessor {
+        kind: match argument.kind {
+            ArgumentKind::Feed => "feed",
+            ArgumentKind::Variable { readonly: true } => "readonly variable",
+            ArgumentKind::Variable { readonly: false } => "variable",
+        },
+        name: argument.name.clone(),
+        node: argument.node.clone(),
+        shape: argument.shape.clone(),
+        accessor: accessor(index),
     };
     artifact.arguments.iter().enumerate().map(entry).collect()
 }
 
-fn results(artifact: &Artifact, names: &CppNames) -> Vec<Value> {
+fn results(artifact: &Artifact, names: &CppNames) -> Vec<Accessor> {
     let entry = |(index, result): (usize, &crate::artifact::ResultEntry)| {
         let (kind, accessor) = match result.kind {
             ResultKind::Fetch => ("fetch", accessor("result", Some(index), names.fetches[index].as_deref())),
@@ -144,14 +177,8 @@ fn results(artifact: &Artifact, names: &CppNames) -> Vec<Value> {
                 ("variable", accessor("var", None, names.variables[variable].as_deref()))
             }
         };
-        json!({
-            "name": result.name,
-            "node": result.node,
-            "kind": kind,
-            "shape": result.shape.to_string(),
-            "bytes": result.shape.byte_size(),
-            "accessor": accessor,
-        })
+        let (name, node, shape) = (result.name.clone(), result.node.clone(), result.shape.clone());
+        Accessor { kind, name, node, shape, accessor }
     };
     artifact.results.iter().enumerate().map(entry).collect()
 }

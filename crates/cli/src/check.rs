@@ -1,17 +1,180 @@
-//! `tfcompile check`.
+//! `tfcompile check`: all that keeps a model from being compiled.
 
+use crate::infer;
+use crate::inspect::{print_json, printable, table};
 use crate::model::ModelArgs;
+use crate::outputs;
+use crate::progress::Progress;
 use clap::Args;
-use support::{Error, Result};
+use compiler::{BackOptions, Checked};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use support::{Error, ErrorKind, Result};
 
 /// `tfcompile check`.
 #[derive(Args, Debug)]
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-/// Runs it.
+/// Nodes of one op with the same problem are listed up to so many.
+const LISTED: usize = 5;
+
+/// Examines a model and prints what is found; an error if it cannot be compiled.
 pub(crate) fn run(arguments: &Check) -> Result<()> {
-    Err(Error::unsupported(format!("{arguments:?}")))
+    let model = &arguments.model;
+    let graph = model.read_graph()?;
+    let (config, missing, notes) = match model.read_config()? {
+        Some(config) => (tf::source::parse_config(config.bytes, &config.name)?, Vec::new(), Vec::new()),
+        None => {
+            let inferred = infer::infer(model, &graph)?;
+            (inferred.config, inferred.problems, inferred.notes)
+        }
+    };
+    let options = BackOptions::new(model.target("")?, "model");
+    let mut progress = Progress::new(model, "check");
+    let checked = compiler::guarded(|| compiler::check(&graph, &config, &missing, &options, &mut progress))?;
+    progress.finish();
+    match arguments.json {
+        true => print_json(&to_json(&graph.name, &checked, &notes))?,
+        false => outputs::print(&to_text(&graph.name, &checked, &notes))?,
+    }
+    match checked.problems.len() {
+        0 => Ok(()),
+        count => Err(Error::invalid(format!(
+            "{}: {} cannot be compiled as it is",
+            if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") },
+            graph.name
+        ))),
+    }
+}
+
+/// The kind of an error in a word.
+fn kind(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::Invalid => "invalid",
+        ErrorKind::Unsupported => "unsupported",
+        ErrorKind::Internal => "internal",
+    }
+}
+
+fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
+    let some = |text: &str| if text.is_empty() { Value::Null } else { json!(text) };
+    let problems: Vec<Value> = checked
+        .problems
+        .iter()
+        .map(|p| {
+            json!({
+                "kind": kind(&p.error),
+                "node": some(&p.node),
+                "op": some(&p.op),
+                "message": p.error.message(),
+            })
+        })
+        .collect();
+    let ops: Vec<Value> = checked
+        .ops
+        .iter()
+        .map(|(op, (count, supported))| json!({ "op": op, "nodes": count, "supported": supported }))
+        .collect();
+    let entries: Vec<Value> = checked
+        .accessors
+        .iter()
+        .map(|a| {
+            json!({
+                "kind": a.kind,
+                "node": a.node,
+                "name": a.name,
+                "shape": a.shape.to_string(),
+                "accessor": a.accessor,
+            })
+        })
+        .collect();
+    json!({
+        "model": name,
+        "compiles": checked.problems.is_empty(),
+        "problems": problems,
+        "warnings": checked.warnings,
+        "notes": notes,
+        "ops": ops,
+        "interface": entries,
+    })
+}
+
+fn to_text(name: &str, checked: &Checked, notes: &[String]) -> String {
+    let mut out = String::new();
+    let nodes: usize = checked.ops.values().map(|(count, _)| count).sum();
+    let _ = writeln!(out, "{name}: {nodes} nodes of {} ops", checked.ops.len());
+    for line in problem_lines(checked) {
+        let _ = writeln!(out, "{line}");
+    }
+    if checked.problems.iter().any(|problem| problem.error.kind() == ErrorKind::Unsupported) {
+        out.push_str(
+            "hint: feed what unsupported nodes compute, or fetch something that does not need them\n",
+        );
+    }
+    checked.warnings.iter().for_each(|w| out.push_str(&format!("warning: {}\n", printable(w))));
+    notes.iter().for_each(|n| out.push_str(&format!("note: {}\n", printable(n))));
+    let mut ops: Vec<(&String, &(usize, bool))> = checked.ops.iter().collect();
+    ops.sort_by_key(|(op, (count, supported))| (*supported, std::cmp::Reverse(*count), *op));
+    let row = |(op, (count, supported)): (&String, &(usize, bool))| {
+        let remark = if *supported { "" } else { "not supported" };
+        vec![printable(op), format!("{count:>6}"), remark.to_owned()]
+    };
+    table(&mut out, "ops", &ops.into_iter().map(row).collect::<Vec<_>>());
+    let interface: Vec<Vec<String>> = checked
+        .accessors
+        .iter()
+        .map(|a| {
+            let renamed = a.name.as_deref().unwrap_or(&a.node);
+            let remark = match a.accessor.ends_with(renamed) || a.name.is_none() && a.kind != "variable" {
+                true => String::new(),
+                false => format!("for '{}', which is no C++ identifier", printable(renamed)),
+            };
+            vec![
+                a.kind.to_owned(),
+                printable(&a.node),
+                a.shape.to_string(),
+                format!("{}()", a.accessor),
+                remark,
+            ]
+        })
+        .collect();
+    table(&mut out, "interface", &interface);
+    if checked.problems.is_empty() {
+        out.push_str("no problems: it compiles\n");
+    }
+    out
+}
+
+/// The problems, each in a line or more; those that differ only in the node are told once.
+fn problem_lines(checked: &Checked) -> Vec<String> {
+    let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for problem in &checked.problems {
+        groups.entry((kind(&problem.error), problem.error.message())).or_default().push(&problem.node);
+    }
+    let mut lines = Vec::new();
+    for ((kind, message), nodes) in groups {
+        let named: Vec<String> = nodes
+            .iter()
+            .filter(|n| !n.is_empty())
+            .take(LISTED)
+            .map(|n| format!("'{}'", printable(n)))
+            .collect();
+        let more = nodes.len().saturating_sub(LISTED);
+        let message: Vec<String> = message.lines().map(printable).collect();
+        let message = message.join("\n  ");
+        let says_all = nodes.len() == 1 && message.contains(&format!("'{}", printable(nodes[0])));
+        lines.push(match (named.is_empty() || says_all, more) {
+            (true, _) => format!("{kind}: {message}"),
+            (false, 0) => format!("{kind}: {}: {message}", named.join(", ")),
+            (false, more) => format!("{kind}: {} and {more} more: {message}", named.join(", ")),
+        });
+    }
+    lines
 }

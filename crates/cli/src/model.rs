@@ -1,8 +1,8 @@
 //! What the commands that take a model have in common: which model, which feeds and fetches of it, for which machine.
 
 use clap::Args;
-use compiler::{Front, Input, Observer};
-use std::path::PathBuf;
+use compiler::Input;
+use std::path::{Path, PathBuf};
 use support::Result;
 use target::Target;
 
@@ -47,21 +47,22 @@ pub(crate) struct ModelArgs {
 impl ModelArgs {
     /// The graph and its config, the latter inferred and in text form if no file is given.
     pub(crate) fn read(&self) -> Result<(Input, Input)> {
-        let input = |path: &PathBuf| -> Result<Input> {
-            Ok(Input { name: path.display().to_string(), bytes: tf::source::read_bytes(path)? })
-        };
-        let graph = input(&self.model)?;
-        let config = match &self.config {
-            Some(path) => input(path)?,
+        let graph = self.read_graph()?;
+        let config = match self.read_config()? {
+            Some(config) => config,
             None => crate::infer::config(self, &graph)?,
         };
         Ok((graph, config))
     }
 
-    /// The imported model.
-    pub(crate) fn import(&self, observer: &mut dyn Observer) -> Result<Front> {
-        let (graph, config) = self.read()?;
-        compiler::import(&graph, &config, observer)
+    /// The graph.
+    pub(crate) fn read_graph(&self) -> Result<Input> {
+        input(&self.model)
+    }
+
+    /// The config, if a file is given.
+    pub(crate) fn read_config(&self) -> Result<Option<Input>> {
+        self.config.as_deref().map(input).transpose()
     }
 
     /// The machine that the flags name; `default_cpu` (which may be `native`) where they name no processor.
@@ -82,4 +83,8 @@ impl ModelArgs {
             cpu => Target::new(&triple, cpu, features),
         }
     }
+}
+
+fn input(path: &Path) -> Result<Input> {
+    Ok(Input { name: path.display().to_string(), bytes: tf::source::read_bytes(path)? })
 }

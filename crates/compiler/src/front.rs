@@ -42,7 +42,11 @@ pub fn import(graph: &Input, config: &Input, observer: &mut dyn Observer) -> Res
     let config = tf::source::parse_config(config.bytes.clone(), &config.name)?;
     let graph = tf::source::parse_graph_def(graph.bytes.clone(), &graph.name)?;
     observer.ended("read", &String::new);
-    let program = tf::prepare(graph, config)?;
+    import_program(tf::prepare(graph, config)?, observer)
+}
+
+/// Imports a program that is prepared.
+pub(crate) fn import_program(program: tf::Program, observer: &mut dyn Observer) -> Result<Front> {
     observer.ended("prepare", &|| format!("{} nodes", program.graph.nodes.len()));
     let import = import::import_program(&program)?;
     hlo::verify(&import.module)?;

@@ -36,17 +36,16 @@ pub fn problems(program: &Program) -> Vec<Problem> {
     problems.truncate(MAX_PROBLEMS);
     let mut importer = Importer::new(program, "tfcompile");
     importer.collected = Some(Collected::default());
-    let mut whole = None;
-    match add_variables_and_feeds(&mut importer) {
+    let whole = match add_variables_and_feeds(&mut importer) {
         Ok(_) => {
             let parameters = importer.scope_ref().computation.parameters().to_vec();
             let feeds = program.feeds.iter().zip(parameters);
             let given: BTreeMap<NodeId, Vec<Value>> =
                 feeds.map(|(feed, parameter)| (feed.tensor.node, vec![Value::Array(parameter)])).collect();
-            whole = importer.translate_graph(&program.graph, given, None, "").err();
+            importer.translate_graph(&program.graph, given, None, "").err()
         }
-        Err(error) => whole = Some(error),
-    }
+        Err(error) => Some(error),
+    };
     problems.extend(importer.collected.take().unwrap_or_default().problems);
     problems.extend(whole.map(Problem::of_graph));
     if problems.is_empty() {

@@ -6,11 +6,13 @@ mod feeds;
 mod infer;
 mod library;
 mod names;
+mod problems;
 mod prune;
 mod variables;
 
 pub(crate) use build::push_argument;
 pub use infer::{InferOptions, Inferred, infer};
+pub use problems::{Examined, examine, is_prepared};
 
 use crate::proto::{Config, GraphDef};
 use crate::{Fetch, Program, functionalize};

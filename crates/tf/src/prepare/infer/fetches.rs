@@ -48,8 +48,13 @@ pub(super) fn fetches(
         if read.contains(node.name.as_str()) || !is_result(node) {
             continue;
         }
-        // An op that nobody registered is reported when it is compiled; without types there is nothing to fetch of it.
-        let Ok((_, types)) = signatures.output_types(node) else { continue };
+        let Ok((_, types)) = signatures.output_types(node) else {
+            inferred.notes.push(format!(
+                "not fetching '{}': nothing is known of the outputs of its op {}",
+                node.name, node.op
+            ));
+            continue;
+        };
         let numeric = |k: &usize| types[*k].primitive_type().is_some();
         found.extend((0..types.len()).filter(numeric).map(|k| (node.name.clone(), k as i64)));
     }

@@ -1,0 +1,98 @@
+//! What keeps a model from being compiled, all of it.
+
+use crate::{BackOptions, Input, Observer, aot_build, front, pipeline};
+use aot::Accessor;
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+use tf::Problem;
+use tf::proto::Config;
+
+/// What [`check`] finds.
+#[derive(Debug, Default)]
+pub struct Checked {
+    /// What has to change before the model can be compiled; none: it can.
+    pub problems: Vec<Problem>,
+    /// What is odd, but can be compiled.
+    pub warnings: Vec<String>,
+    /// The ops of the nodes that are compiled, with how many nodes there are and whether the op has a rule.
+    pub ops: BTreeMap<String, (usize, bool)>,
+    /// What the C++ class calls arguments and results, once they are known.
+    pub accessors: Vec<Accessor>,
+}
+
+/// Examines a model. `missing` is what could not be inferred of the config; then only the ops are judged.
+///
+/// An error is one of reading the graph, behind which there is nothing to look at.
+pub fn check(
+    graph: &Input,
+    config: &Config,
+    missing: &[String],
+    options: &BackOptions,
+    observer: &mut dyn Observer,
+) -> Result<Checked> {
+    let graph = tf::source::parse_graph_def(graph.bytes.clone(), &graph.name)?;
+    let mut checked = Checked::default();
+    checked.problems.extend(missing.iter().map(|text| Problem::of_graph(Error::invalid(text.clone()))));
+    let examined = tf::examine(&graph, config);
+    let supported: BTreeSet<&str> = import::supported_ops().iter().map(|op| op.name).collect();
+    let library = graph.library.iter().flat_map(|l| &l.function);
+    let functions: BTreeSet<&str> =
+        library.filter_map(|f| f.signature.as_ref()).map(|signature| signature.name.as_str()).collect();
+    let has_rule = |op: &str| supported.contains(op) || functions.contains(op) || tf::is_prepared(op);
+    for (op, nodes) in &examined.ops {
+        checked.ops.insert(op.clone(), (nodes.len(), has_rule(op)));
+    }
+    checked.warnings = examined.warnings;
+    // Without a config, what is wrong with it follows from what is missing.
+    if missing.is_empty() {
+        checked.problems.extend(examined.problems);
+    }
+    if checked.problems.is_empty() {
+        let program = tf::prepare(graph, config.clone())?;
+        checked.problems = import::problems(&program);
+        if checked.problems.is_empty()
+            && let Err(error) = compile(program, options, observer, &mut checked)
+        {
+            checked.problems.push(Problem::of_graph(error));
+        }
+    } else {
+        add_unsupported_nodes(&mut checked, &examined.ops);
+    }
+    Ok(checked)
+}
+
+/// Nodes whose op has no rule, for a graph that cannot be prepared, so that types cannot be judged.
+fn add_unsupported_nodes(checked: &mut Checked, ops: &BTreeMap<String, Vec<String>>) {
+    let named: BTreeSet<String> = checked.problems.iter().map(|problem| problem.node.clone()).collect();
+    for (op, nodes) in ops.iter().filter(|(op, _)| !checked.ops[*op].1) {
+        for node in nodes.iter().filter(|node| !named.contains(*node)) {
+            let error = Error::unsupported(format!("op {op} is not supported"));
+            checked.problems.push(Problem::of_node(node, op, error));
+        }
+    }
+}
+
+/// Everything but machine code: names, passes, plan, buffers, kernels.
+fn compile(
+    program: tf::Program,
+    options: &BackOptions,
+    observer: &mut dyn Observer,
+    checked: &mut Checked,
+) -> Result<()> {
+    let front = front::import_program(program, observer)?;
+    let class = aot::parse_cpp_class("Model")?;
+    let artifact = aot_build::artifact(&front, class, &options.entry_point)?;
+    checked.accessors = aot::accessors(&artifact)?;
+    let mut module = front.import.module;
+    pipeline().run(&mut module, &options.disabled_passes, |record, _| {
+        observer.ended(record.name, &String::new);
+    })?;
+    for target in std::iter::once(&options.target).chain(&options.variants) {
+        let plan = plan::plan(&module, target)?;
+        let schedule = buffers::schedule(&module, &plan);
+        let assignment = buffers::assign(&module, &plan, &schedule)?;
+        buffers::check(&module, &plan, &schedule, &assignment)?;
+        kernel::lower(&module, &plan, &schedule, &assignment, target, &options.entry_point)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,260 @@
+//! All that [`prepare`](super::prepare()) would stop at, found in one go.
+
+use super::build::{Signatures, unregistered};
+use super::names::{Input, Names};
+use super::{FedOutput, config, feeds, prune, variables};
+use crate::proto::{Config, FunctionDef, GraphDef, NodeDef, attr_value::Value};
+use crate::{DataType, Graph, Problem};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+
+/// What there is to say of a graph and a config.
+#[derive(Clone, Debug, Default)]
+pub struct Examined {
+    /// What has to change.
+    pub problems: Vec<Problem>,
+    /// What is odd, but can be compiled.
+    pub warnings: Vec<String>,
+    /// The nodes of each op that are compiled, those of functions that they reach included, as `function/node`.
+    pub ops: BTreeMap<String, Vec<String>>,
+}
+
+/// Whether nodes of an op are gone when a graph is prepared.
+pub fn is_prepared(op: &str) -> bool {
+    op.starts_with("Placeholder") || matches!(op, "Switch" | "RefSwitch" | "Merge" | "RefMerge")
+}
+
+/// Examines a graph and a config. No problems means that [`prepare`](super::prepare()) accepts them.
+pub fn examine(graph: &GraphDef, config: &Config) -> Examined {
+    let mut examined = Examined::default();
+    match examine_parts(graph, config, &mut examined) {
+        Err(error) => examined.problems.push(Problem::of_graph(error)),
+        Ok(()) if examined.problems.is_empty() => {
+            if let Err(error) = super::prepare(graph.clone(), config.clone()) {
+                examined.problems.push(Problem::of_graph(error));
+            }
+        }
+        Ok(()) => {}
+    }
+    examined
+}
+
+/// Collects problems; an error is one that leaves nothing else to look at.
+fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> Result<()> {
+    config::validate(config)?;
+    let names = Names::new(&graph.node)?;
+    let empty = Vec::new();
+    let functions = graph.library.as_ref().map_or(&empty, |l| &l.function);
+    let signatures = Signatures::new(functions)?;
+    let node_of = |name: &str| names.get(name).map(|at| &graph.node[at]);
+    let op_of = |name: &str| node_of(name).map_or("", |node| node.op.as_str());
+
+    let mut fed = BTreeMap::new();
+    for (at, feed) in config.feed.iter().enumerate() {
+        let id = config::id(&feed.id);
+        let alone = Config { feed: vec![feed.clone()], ..Config::default() };
+        if let Err(error) = feeds::resolve(&alone, &graph.node, &names, &signatures) {
+            examined.problems.push(Problem::of_node(&id.0, op_of(&id.0), error));
+        }
+        fed.insert(id, at);
+    }
+    let mut known = Config::default();
+    for fetch in &config.fetch {
+        let id = config::id(&fetch.id);
+        match node_of(&id.0) {
+            None if !fed.contains_key(&id) => examined.problems.push(Problem::of_node(
+                &id.0,
+                "",
+                Error::invalid(format!("fetch '{}:{}' names no node of the graph", id.0, id.1)),
+            )),
+            _ => known.fetch.push(fetch.clone()),
+        }
+    }
+    let needed = prune::needed(&known, &graph.node, &names, &fed)?;
+    let kept: Vec<&NodeDef> =
+        graph.node.iter().zip(&needed).filter(|(_, needed)| **needed).map(|(node, _)| node).collect();
+    sort_by_op(&kept, functions, &mut examined.ops);
+    unread_feeds(&kept, &known, &fed, &mut examined.warnings);
+    let types = node_types(&kept, &signatures, &mut examined.problems);
+    input_types(&kept, config, &fed, &types, &mut examined.problems);
+    fetch_types(&known, &fed, &types, op_of, &mut examined.problems);
+    for variable in &config.variable {
+        let alone = Config { variable: vec![variable.clone()], ..Config::default() };
+        if let Err(error) = variables::resolve(&alone, &graph.node, &names, &Graph::default()) {
+            let name = &variable.node_name;
+            examined.problems.push(Problem::of_node(name, op_of(name), error));
+        }
+    }
+    let configured: BTreeSet<&str> = config.variable.iter().map(|v| v.node_name.as_str()).collect();
+    for node in kept.iter().filter(|n| variables::is_variable(&n.op) && !configured.contains(n.name.as_str()))
+    {
+        let error = Error::invalid(format!(
+            "Variable: {} not configured: list it as variable {{ node_name: \"{}\" shape {{ ... }} type: DT_FLOAT }}, \
+             or freeze the graph",
+            node.name, node.name
+        ));
+        examined.problems.push(Problem::of_node(&node.name, &node.op, error));
+    }
+    Ok(())
+}
+
+/// Sorts the nodes of the graph, and those of each function that they reach.
+fn sort_by_op(kept: &[&NodeDef], functions: &[FunctionDef], ops: &mut BTreeMap<String, Vec<String>>) {
+    let library: BTreeMap<&str, &FunctionDef> =
+        functions.iter().filter_map(|f| Some((f.signature.as_ref()?.name.as_str(), f))).collect();
+    let mut seen = BTreeSet::new();
+    let mut work: Vec<(&str, &NodeDef)> = kept.iter().rev().map(|node| ("", *node)).collect();
+    while let Some((function_name, node)) = work.pop() {
+        let mut called = vec![node.op.as_str()];
+        for value in node.attr.values() {
+            match &value.value {
+                Some(Value::Func(func)) => called.push(&func.name),
+                Some(Value::List(list)) => called.extend(list.func.iter().map(|func| func.name.as_str())),
+                _ => {}
+            }
+        }
+        for name in called {
+            if let Some((&name, function)) = library.get_key_value(name)
+                && seen.insert(name)
+            {
+                work.extend(function.node_def.iter().map(|node| (name, node)));
+            }
+        }
+        let name = match function_name {
+            "" => node.name.clone(),
+            function => format!("{function}/{}", node.name),
+        };
+        ops.entry(node.op.clone()).or_default().push(name);
+    }
+}
+
+fn unread_feeds(
+    kept: &[&NodeDef],
+    config: &Config,
+    fed: &BTreeMap<FedOutput, usize>,
+    warnings: &mut Vec<String>,
+) {
+    let mut read: BTreeSet<FedOutput> = config.fetch.iter().map(|fetch| config::id(&fetch.id)).collect();
+    for (node, text) in kept.iter().flat_map(|node| node.input.iter().map(move |text| (node, text))) {
+        if let Ok(Input::Data(name, index)) = Input::parse(text, &node.name) {
+            read.insert((name.to_owned(), index));
+        }
+    }
+    for id in fed.keys().filter(|id| !read.contains(id)) {
+        warnings.push(format!("feed '{}:{}' is not needed: no fetch depends on it", id.0, id.1));
+    }
+}
+
+/// The types of inputs and outputs of each node whose op and attributes are right.
+type Types<'a> = BTreeMap<&'a str, (Vec<DataType>, Vec<DataType>)>;
+
+fn node_types<'a>(
+    kept: &[&'a NodeDef],
+    signatures: &Signatures<'_>,
+    problems: &mut Vec<Problem>,
+) -> Types<'a> {
+    let mut types = BTreeMap::new();
+    for &node in kept {
+        let mut add = |error| problems.push(Problem::of_node(&node.name, &node.op, error));
+        if signatures.get(&node.op).is_none() {
+            add(unregistered(&[(node.op.as_str(), node.name.as_str())]));
+            continue;
+        }
+        if matches!(node.op.as_str(), "Placeholder" | "PlaceholderV2") {
+            add(Error::invalid(format!(
+                "placeholder '{}' is needed but not fed: give it a feed in the config, feed {{ id {{ node_name: \
+                 \"{}\" }} shape {{ ... }} }}",
+                node.name, node.name
+            )));
+        }
+        match signatures.apply(node, node.attr.clone()) {
+            Ok(typed) => {
+                types.insert(node.name.as_str(), (typed.input_types, typed.output_types));
+            }
+            Err(error) => add(error),
+        }
+    }
+    types
+}
+
+/// Inputs that do not exist or have another type than the op wants.
+fn input_types(
+    kept: &[&NodeDef],
+    config: &Config,
+    fed: &BTreeMap<FedOutput, usize>,
+    types: &Types<'_>,
+    problems: &mut Vec<Problem>,
+) {
+    for node in kept {
+        let Some((wanted, _)) = types.get(node.name.as_str()) else { continue };
+        let mut add = |error| problems.push(Problem::of_node(&node.name, &node.op, error));
+        let inputs = node.input.iter().filter_map(|text| match Input::parse(text, &node.name) {
+            Ok(Input::Data(name, index)) => Some((name, index)),
+            _ => None,
+        });
+        let inputs: Vec<(&str, i64)> = inputs.collect();
+        if inputs.len() != wanted.len() {
+            add(Error::invalid(format!(
+                "has {} inputs, but its signature and attributes want {}",
+                inputs.len(),
+                wanted.len()
+            )));
+            continue;
+        }
+        for (k, ((name, index), &wanted)) in inputs.into_iter().zip(wanted).enumerate() {
+            let given = match fed.get(&(name.to_owned(), index)) {
+                // Where the config says no type, the graph does, and is right.
+                Some(&feed) => DataType::from_number(config.feed[feed].r#type),
+                None => match types.get(name) {
+                    None => None,
+                    Some((_, outputs)) => match outputs.get(index as usize) {
+                        Some(&given) => Some(given),
+                        None => {
+                            add(Error::invalid(format!(
+                                "input {k} is '{name}:{index}', but that node has only {} outputs",
+                                outputs.len()
+                            )));
+                            None
+                        }
+                    },
+                },
+            };
+            if let Some(given) = given
+                && given != wanted
+                && (wanted.is_ref() || given.base() != wanted)
+            {
+                add(Error::invalid(format!(
+                    "input {k} is {given} from '{name}:{index}', but {wanted} is expected: correct the type attribute, \
+                     or what feeds it"
+                )));
+            }
+        }
+    }
+}
+
+/// Fetches of outputs that do not exist or hold no numbers.
+fn fetch_types<'a>(
+    config: &Config,
+    fed: &BTreeMap<FedOutput, usize>,
+    types: &Types<'_>,
+    op_of: impl Fn(&str) -> &'a str,
+    problems: &mut Vec<Problem>,
+) {
+    for id in config.fetch.iter().map(|fetch| config::id(&fetch.id)).filter(|id| !fed.contains_key(id)) {
+        let Some((_, outputs)) = types.get(id.0.as_str()) else { continue };
+        let error = match usize::try_from(id.1).ok().and_then(|index| outputs.get(index)) {
+            None => Error::invalid(format!(
+                "fetch '{}:{}' names an output that does not exist: the node has {}",
+                id.0,
+                id.1,
+                outputs.len()
+            )),
+            Some(data_type) if data_type.base().primitive_type().is_none() => Error::unsupported(format!(
+                "fetch '{}:{}' has type {data_type}, which cannot be a result: fetch a tensor of numbers or bools",
+                id.0, id.1
+            )),
+            Some(_) => continue,
+        };
+        problems.push(Problem::of_node(&id.0, op_of(&id.0), error));
+    }
+}

@@ -1,0 +1,27 @@
+//! Things that keep a graph from being compiled, one by one, for whoever wants to hear of all at once.
+
+use support::Error;
+
+/// Something that has to change before a graph can be compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The node it is about; empty if it is about the config or the graph as a whole. Nodes of functions have the names
+    /// of the calls that lead to them before theirs.
+    pub node: String,
+    /// The node's op; empty where there is none.
+    pub op: String,
+    /// What is wrong, and what would be right.
+    pub error: Error,
+}
+
+impl Problem {
+    /// A problem of the config or the graph as a whole.
+    pub fn of_graph(error: Error) -> Self {
+        Self { node: String::new(), op: String::new(), error }
+    }
+
+    /// A problem of a node.
+    pub fn of_node(node: impl Into<String>, op: impl Into<String>, error: Error) -> Self {
+        Self { node: node.into(), op: op.into(), error }
+    }
+}
