@@ -91,7 +91,7 @@ fn freestanding(flags: &[&str]) {
     build_model(&oracle.join("graph.pb"), &oracle.join("config.pbtxt"), "splits", out.path(), &flags);
     assert!(!out.path().join("include").exists(), "freestanding headers are standalone");
     copy_sources("freestanding", out.path());
-    let bare = ["-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector", "-fno-pie", "-no-pie"];
+    let bare = ["-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector", "-fno-pie"];
     let objects = ["layer.o", "splits.o", "-Wl,--fatal-warnings"];
     for (compiler, source) in [
         (&["gcc", "-std=c99", "-O2"], "main.c"),
