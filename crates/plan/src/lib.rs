@@ -15,8 +15,8 @@ mod tasks;
 
 pub use collapse::Loop;
 pub use convolution::{
-    ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, Rectangle, Segment, SpatialDimension, TileSize,
-    Tiling,
+    ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, DepthwisePlan, Rectangle, Segment,
+    SpatialDimension, TileSize, Tiling,
 };
 pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile};
 pub use fusion::{Fusion, Position};

@@ -1,6 +1,6 @@
 //! Tiles of pixels times vectors of output features, accumulated in registers over taps and input features.
 
-use super::walk::{Count, Pixels, repeat, tiles};
+use super::walk::{self, Count, Pixels, repeat, tiles};
 use super::{finish, load};
 use crate::context::KernelContext;
 use crate::dot::{multiply_add, scalar_type, zero};
@@ -104,32 +104,18 @@ impl Nest<'_> {
             (0..tile.vectors).map(|v| Part { offset: i64::from(v * lanes), lanes, valid: lanes }).collect();
         let rest = self.dims.outputs % columns;
         let last = self.rest_parts(rest);
-        if parts == 1 {
-            cx.for_range(b, 0, whole, 1, |cx, b, panel| body(b, cx, &panel.times(columns), &full))?;
-            if rest > 0 {
-                body(b, cx, &Index::constant(whole * columns), &last)?;
-            }
+        walk::part(b, cx, part, parts, whole, &mut |b, cx, panel| body(b, cx, &panel.times(columns), &full))?;
+        if rest == 0 {
             return Ok(());
         }
-        // Part `i` has the panels from `whole * i / parts` on.
-        let number = cx.scalar_value(b, part)?;
-        let bound = |b: &mut FunctionBuilder, number: ValueId| {
-            let product = b.mul_constant(number, whole);
-            let by = b.index(parts);
-            b.binary(crate::ir::BinaryOp::DivideSigned, product, by)
-        };
-        let begin = bound(b, number);
-        let next = b.add_constant(number, 1);
-        let end = bound(b, next);
-        cx.for_dynamic(b, begin, end, whole, &[], |cx, b, panel, _| {
-            body(b, cx, &Index::scalar(panel).times(columns), &full).map(|()| Vec::new())
-        })?;
-        if rest > 0 {
-            let all = b.index(parts);
-            let is_last = b.compare(Predicate::Equal, next, all);
-            cx.if_then(b, is_last, |cx, b| body(b, cx, &Index::constant(whole * columns), &last))?;
+        let column = Index::constant(whole * columns);
+        if parts == 1 {
+            return body(b, cx, &column, &last);
         }
-        Ok(())
+        let number = cx.scalar_value(b, part)?;
+        let all = b.index(parts - 1);
+        let is_last = b.compare(Predicate::Equal, number, all);
+        cx.if_then(b, is_last, |cx, b| body(b, cx, &column, &last))
     }
 
     /// The vectors of the last, narrower panel. A packed panel is padded, so more than exists may be read; of a kernel in
@@ -186,15 +172,7 @@ impl Nest<'_> {
         let first = group.times(dims.outputs).plus(column);
         for (number, sum) in sums.into_iter().enumerate() {
             let (row, part) = (number / parts.len(), parts[number % parts.len()]);
-            let step = match b.known_integer(pixels.output_step) {
-                Some(known) => Index::constant(known * row as i64),
-                None => Index::scalar(pixels.output_step).times(row as i64),
-            };
-            let pixel = match b.known_integer(pixels.output) {
-                Some(known) => Index::constant(known),
-                None => Index::scalar(pixels.output),
-            };
-            let at = pixel.plus(&step).times(dims.groups * dims.outputs).plus(&first);
+            let at = pixels.output_index(b, row as i64).times(dims.groups * dims.outputs).plus(&first);
             self.hand_over(b, cx, &at, part, sum)?;
         }
         Ok(())

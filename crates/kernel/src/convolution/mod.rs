@@ -2,6 +2,7 @@
 //! follows.
 
 mod dense;
+mod depthwise;
 mod general;
 mod walk;
 
@@ -25,6 +26,7 @@ pub(crate) fn emit(
     }
     match &plan.kind {
         ConvolutionKind::Dense(dense) => dense::emit(b, cx, plan, dense),
+        ConvolutionKind::Depthwise(depthwise) => depthwise::emit(b, cx, plan, depthwise),
         ConvolutionKind::General { lanes } => general::emit(b, cx, plan, *lanes),
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::context::KernelContext;
 use crate::index::{Facts, Index};
-use crate::ir::{FunctionBuilder, Type, ValueId};
+use crate::ir::{BinaryOp, FunctionBuilder, Type, ValueId};
 use plan::{Rectangle, TileSize, Tiling};
 use support::{Error, Result};
 
@@ -24,6 +24,15 @@ pub(super) struct Pixels {
     pub(super) input_step: ValueId,
     /// From pixel to pixel.
     pub(super) output_step: ValueId,
+}
+
+impl Pixels {
+    /// The number of an output pixel of the tile.
+    pub(super) fn output_index(&self, b: &FunctionBuilder, pixel: i64) -> Index {
+        let index =
+            |value: ValueId| b.known_integer(value).map_or_else(|| Index::scalar(value), Index::constant);
+        index(self.output).plus(&index(self.output_step).times(pixel))
+    }
 }
 
 /// How often a loop runs.
@@ -61,6 +70,36 @@ pub(super) fn repeat(
     }
     let begin = b.index(0);
     cx.for_dynamic(b, begin, count.value, count.most, initial, body)
+}
+
+pub(super) type IndexBody<'b> =
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index) -> Result<()>;
+
+/// Runs `body` for a part of `0..count`: part `i` of so many begins at `count * i / parts`.
+pub(super) fn part(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    part: &Index,
+    parts: i64,
+    count: i64,
+    body: IndexBody<'_>,
+) -> Result<()> {
+    if parts == 1 {
+        return cx.for_range(b, 0, count, 1, |cx, b, index| body(b, cx, &index));
+    }
+    let number = cx.scalar_value(b, part)?;
+    let bound = |b: &mut FunctionBuilder, number: ValueId| {
+        let product = b.mul_constant(number, count);
+        let by = b.index(parts);
+        b.binary(BinaryOp::DivideSigned, product, by)
+    };
+    let begin = bound(b, number);
+    let next = b.add_constant(number, 1);
+    let end = bound(b, next);
+    cx.for_dynamic(b, begin, end, count, &[], |cx, b, index, _| {
+        body(b, cx, &Index::scalar(index)).map(|()| Vec::new())
+    })
+    .map(|_| ())
 }
 
 pub(super) type TileBody<'b> =

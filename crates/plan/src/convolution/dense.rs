@@ -1,7 +1,7 @@
 //! Convolutions whose groups have many features: tiles of pixels times vectors of output features.
 
 use super::dims::ConvolutionDims;
-use super::tiling::{self, Tiling};
+use super::tiling::{self, Sharing, Tiling};
 use crate::dot::{Packing, Tile, tile};
 use crate::tasks::Work;
 use shape::PrimitiveType;
@@ -63,7 +63,7 @@ pub(super) fn choose(
     let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
     let most = tile::most_rows(tile.vectors, target);
     let (chunks, feature_chunks) = split(dims, wanted, i64::from(most), whole, panels_outside);
-    let tiling = tiling::tiles(dims, most, chunks)?;
+    let tiling = tiling::tiles(dims, most, chunks, Sharing::All)?;
     tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
     tile.k_split = 1;
     let line = LINE / size as i64;
@@ -81,7 +81,13 @@ pub(super) fn choose(
 
 /// Into how many parts to cut the pixels and the panels. A large kernel is read once, by the tasks together, if they share
 /// it; else pixels are cut first, into parts that still fill tiles along every border.
-fn split(dims: &ConvolutionDims, wanted: i64, most: i64, panels: i64, panels_outside: bool) -> (i64, i64) {
+pub(super) fn split(
+    dims: &ConvolutionDims,
+    wanted: i64,
+    most: i64,
+    panels: i64,
+    panels_outside: bool,
+) -> (i64, i64) {
     let rows = match &dims.spatial[..] {
         [] => dims.batch,
         [only] if dims.batch == 1 => only.output,

@@ -1,11 +1,13 @@
 //! Convolutions in canonical form: how their loops, tiles and packed kernels look.
 
 mod dense;
+mod depthwise;
 mod dims;
 mod pack;
 mod tiling;
 
 pub use dense::DensePlan;
+pub use depthwise::DepthwisePlan;
 pub use dims::{ConvolutionDims, Segment, SpatialDimension};
 pub use tiling::{Rectangle, TileSize, Tiling};
 
@@ -20,11 +22,24 @@ use target::Target;
 pub enum ConvolutionKind {
     /// Tiles of pixels times vectors of output features.
     Dense(DensePlan),
+    /// The same where each output feature has one input feature.
+    Depthwise(DepthwisePlan),
     /// One vector of output features after another, each tap looked up: everything that no other kind covers.
     General {
         /// Output features at once; 1 is a scalar loop.
         lanes: u32,
     },
+}
+
+impl ConvolutionKind {
+    /// The tiles of the output, if it is cut into some.
+    pub fn tiling(&self) -> Option<&Tiling> {
+        match self {
+            Self::Dense(dense) => Some(&dense.tiling),
+            Self::Depthwise(depthwise) => Some(&depthwise.tiling),
+            Self::General { .. } => None,
+        }
+    }
 }
 
 /// How a convolution looks.
@@ -66,15 +81,17 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let constant = dot::constant_operand(fusion, kernel_operand);
     let constant = constant.filter(|_| dot::is_read_once(fusion, kernel_operand));
     let is_cheap = |from| is_cheap(from, accumulator, target);
-    let dense = if is_cheap(input.element_type) && (constant.is_some() || is_cheap(kernel.element_type)) {
-        dense::choose(&dims, accumulator, constant.is_some(), target)
-    } else {
-        None
-    };
-    let kind = match dense {
-        Some(dense) => ConvolutionKind::Dense(dense),
-        None => ConvolutionKind::General { lanes: general_lanes(&dims, accumulator, target) },
-    };
+    let in_place = is_cheap(input.element_type) && is_cheap(kernel.element_type);
+    let with_constant = is_cheap(input.element_type) && constant.is_some();
+    let kind = None
+        .or_else(|| {
+            depthwise::choose(&dims, accumulator, target).filter(|_| in_place).map(ConvolutionKind::Depthwise)
+        })
+        .or_else(|| {
+            let dense = dense::choose(&dims, accumulator, constant.is_some(), target);
+            dense.filter(|_| in_place || with_constant).map(ConvolutionKind::Dense)
+        })
+        .unwrap_or_else(|| ConvolutionKind::General { lanes: general_lanes(&dims, accumulator, target) });
     let (mut packed, mut tasks) = (Vec::new(), 1);
     if let ConvolutionKind::Dense(dense) = &kind {
         tasks = dense.tasks();
@@ -82,9 +99,12 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
             let bytes = pack::panels(literal, &dims, dense, accumulator);
             packed.push(PackedConstant { operand: Some(kernel_operand), bytes });
         }
-        if dense.tiling.needs_table() {
-            packed.push(PackedConstant { operand: None, bytes: dense.tiling.table().into() });
-        }
+    }
+    if let ConvolutionKind::Depthwise(depthwise) = &kind {
+        tasks = depthwise.tasks();
+    }
+    if let Some(tiling) = kind.tiling().filter(|tiling| tiling.needs_table()) {
+        packed.push(PackedConstant { operand: None, bytes: tiling.table().into() });
     }
     let plan = ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand };
     let strategy = Strategy::Convolution(Box::new(plan));
@@ -121,6 +141,7 @@ impl std::fmt::Display for ConvolutionPlan {
         let ConvolutionDims { batch, groups, inputs, outputs, .. } = self.dims;
         let kind = match &self.kind {
             ConvolutionKind::Dense(_) => "tiled convolution",
+            ConvolutionKind::Depthwise(_) => "depthwise convolution",
             ConvolutionKind::General { .. } => "general convolution",
         };
         write!(f, "{kind} {batch}x{}", self.dims.pixels())?;
@@ -128,16 +149,19 @@ impl std::fmt::Display for ConvolutionPlan {
             write!(f, ", {groups} groups")?;
         }
         write!(f, ", {} taps, {inputs} to {outputs} features in {}", self.dims.taps(), self.accumulator)?;
+        if let Some(tiling) = self.kind.tiling() {
+            let sizes = tiling.sizes.iter().map(|s| s.pixels.to_string()).collect::<Vec<_>>();
+            write!(f, ", tiles {}", sizes.join("/"))?;
+        }
         match &self.kind {
             ConvolutionKind::Dense(dense) => {
-                let sizes = dense.tiling.sizes.iter().map(|s| s.pixels.to_string()).collect::<Vec<_>>();
-                let tile = dense.tile;
-                write!(f, ", tiles {}x{} of {} lanes", sizes.join("/"), tile.vectors, tile.lanes)?;
-                if dense.kernel_packing == Packing::Constant {
-                    f.write_str(", kernel packed at compile time")?;
+                write!(f, "x{} of {} lanes", dense.tile.vectors, dense.tile.lanes)?;
+                match dense.kernel_packing {
+                    Packing::Constant => f.write_str(", kernel packed at compile time"),
+                    Packing::None | Packing::Scratch => Ok(()),
                 }
-                Ok(())
             }
+            ConvolutionKind::Depthwise(plan) => write!(f, "x{} of {} lanes", plan.vectors, plan.lanes),
             ConvolutionKind::General { lanes } => write!(f, ", {lanes} lanes"),
         }
     }

@@ -146,8 +146,17 @@ pub(super) fn three_dimensions(dims: &ConvolutionDims) -> Option<[SpatialDimensi
     Some(spatial)
 }
 
+/// Which rectangles share the code of their tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// All with as many pixels.
+    All,
+    /// Those with all taps of the last dimension, whose tiles run along it; and all others.
+    Interior,
+}
+
 /// Tiles of up to `most` pixels, in about `chunks` parts. Nothing if the shape is too irregular.
-pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64) -> Option<Tiling> {
+pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sharing) -> Option<Tiling> {
     let spatial = three_dimensions(dims)?;
     let mut segments = Vec::new();
     for dimension in &spatial {
@@ -185,7 +194,22 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64) -> Option<Ti
         lists.push(list);
     }
     tiling.chunks = chunks;
-    tiling.sizes = cut(&lists, i64::from(most))?;
+    let most = i64::from(most);
+    let last = spatial[2].window;
+    let is_interior = |area: &Area| {
+        area.taps[2] == last.size && area.loops[area.along(most)].1 == last.stride && last.base_dilation == 1
+    };
+    let pick = |interior: bool| -> Vec<Vec<Area>> {
+        let wanted = |area: &&Area| is_interior(area) == interior;
+        lists.iter().map(|list| list.iter().filter(wanted).cloned().collect()).collect()
+    };
+    match sharing {
+        Sharing::All => tiling.sizes = cut(&lists, most)?,
+        Sharing::Interior => {
+            tiling.sizes = cut(&pick(true), most)?;
+            tiling.sizes.extend(cut(&pick(false), most)?);
+        }
+    }
     Some(tiling)
 }
 
@@ -488,10 +512,16 @@ mod tests {
             dims(1, &[same(2, 5, 1), same(30, 5, 3)]),
         ];
         for dims in cases {
-            for (most, chunks) in [(6, 1), (8, 4), (1, 2), (5, 64)] {
-                let tiling = tiles(&dims, most, chunks).expect("regular shapes");
+            let all = [
+                (6, 1, Sharing::All),
+                (8, 4, Sharing::Interior),
+                (1, 2, Sharing::All),
+                (5, 64, Sharing::Interior),
+            ];
+            for (most, chunks, sharing) in all {
+                let tiling = tiles(&dims, most, chunks, sharing).expect("regular shapes");
                 assert!(tiling.chunks >= 1 && tiling.chunks <= chunks);
-                assert!(tiling.sizes.len() <= MAX_SIZES);
+                assert!(tiling.sizes.len() <= 2 * MAX_SIZES);
                 let mut found = vec![None; (dims.batch * dims.pixels()) as usize];
                 for chunk in 0..tiling.chunks as usize {
                     visit(&tiling, chunk, &mut found);
@@ -507,14 +537,14 @@ mod tests {
 
     #[test]
     fn one_by_one_is_one_row_of_pixels() {
-        let tiling = tiles(&dims(4, &[same(7, 1, 1), same(7, 1, 1)]), 6, 1).expect("regular");
+        let tiling = tiles(&dims(4, &[same(7, 1, 1), same(7, 1, 1)]), 6, 1, Sharing::All).expect("regular");
         let table: Vec<_> = tiling.sizes.iter().map(|s| (s.pixels, s.rectangles[0].tiles)).collect();
         assert_eq!(table, [(6, 31), (5, 2)]);
     }
 
     #[test]
     fn borders_are_tiled_along_their_longer_side() {
-        let tiling = tiles(&dims(1, &[same(56, 3, 1), same(56, 3, 1)]), 6, 1).expect("regular");
+        let tiling = tiles(&dims(1, &[same(56, 3, 1), same(56, 3, 1)]), 6, 1, Sharing::All).expect("regular");
         let table: Vec<_> = tiling.sizes.iter().map(|s| (s.pixels, s.rectangles.len())).collect();
         // Four corners; four edges and the interior.
         assert_eq!(table, [(6, 5), (1, 4)]);

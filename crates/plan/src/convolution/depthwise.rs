@@ -1,0 +1,119 @@
+//! Convolutions whose groups have one input feature: vectors run along the groups.
+
+use super::dense;
+use super::dims::ConvolutionDims;
+use super::tiling::{self, Sharing, Tiling};
+use crate::tasks::Work;
+use shape::PrimitiveType;
+use target::Target;
+
+/// Tiles of output pixels times vectors of output features, each from its own input feature.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DepthwisePlan {
+    /// Elements of a vector; a multiple of the features that share an input.
+    pub lanes: u32,
+    /// Vectors of a tile. The last block of so many vectors may overlap the one before.
+    pub vectors: u32,
+    /// The tiles of the output.
+    pub tiling: Tiling,
+    /// Whether blocks of features are the outer loop and pixels the inner one.
+    pub blocks_outside: bool,
+    /// Into how many parts the blocks are cut; with the chunks of the tiling, the kernel's tasks.
+    pub feature_chunks: i64,
+}
+
+impl DepthwisePlan {
+    /// Features of a block.
+    pub fn block(&self) -> i64 {
+        i64::from(self.lanes) * i64::from(self.vectors)
+    }
+
+    /// How many blocks cover all features.
+    pub fn blocks(&self, dims: &ConvolutionDims) -> i64 {
+        (dims.groups * dims.outputs + self.block() - 1) / self.block()
+    }
+
+    /// The tasks of the kernel.
+    pub fn tasks(&self) -> i64 {
+        self.tiling.chunks * self.feature_chunks
+    }
+}
+
+/// Tiles and loops, or nothing if the convolution is of another kind or too irregular.
+pub(super) fn choose(
+    dims: &ConvolutionDims,
+    accumulator: PrimitiveType,
+    target: &Target,
+) -> Option<DepthwisePlan> {
+    let features = dims.groups.checked_mul(dims.outputs)?;
+    if dims.inputs != 1 || dims.groups == 1 {
+        return None;
+    }
+    let mut lanes = target.lanes(accumulator.byte_size());
+    while i64::from(lanes) > features {
+        lanes /= 2;
+    }
+    // Each vector has whole sets of features that share an input.
+    if dims.outputs > i64::from(lanes) || i64::from(lanes) % dims.outputs != 0 {
+        return None;
+    }
+    let vectors = vectors(features, lanes, target);
+    let most = most_pixels(vectors, target);
+    let block = i64::from(lanes) * i64::from(vectors);
+    let blocks = (features + block - 1) / block;
+    let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let (chunks, feature_chunks) = dense::split(dims, wanted, i64::from(most), blocks, false);
+    let tiling = tiling::tiles(dims, most, chunks, Sharing::Interior)?;
+    // The lines of input that a line of output reads, all features of them.
+    let lines = dims.spatial.iter().rev().nth(1).map_or(1, |d| d.window.size);
+    let line = dims.spatial.last().map_or(1, |d| d.input).saturating_mul(dims.groups);
+    let bytes = lines.saturating_mul(line).saturating_mul(accumulator.byte_size() as i64);
+    let blocks_outside = bytes as u64 > target.l1_bytes / 2;
+    Some(DepthwisePlan { lanes, vectors, tiling, blocks_outside, feature_chunks })
+}
+
+/// So many vectors that the last block overlaps as little as can be; of those, as many as can be.
+fn vectors(features: i64, lanes: u32, target: &Target) -> u32 {
+    let most = if target.vector_registers >= 32 { 3 } else { 1 };
+    let covered = |vectors: u32| {
+        let block = i64::from(lanes) * i64::from(vectors);
+        (features + block - 1) / block * block
+    };
+    let fits = |&vectors: &u32| i64::from(lanes) * i64::from(vectors) <= features;
+    (1..=most).rev().filter(fits).min_by_key(|&vectors| covered(vectors)).unwrap_or(1)
+}
+
+/// Pixels of a tile whose accumulators fit the registers, with the weights of three taps.
+fn most_pixels(vectors: u32, target: &Target) -> u32 {
+    match (vectors, target.vector_registers >= 32) {
+        (1 | 2, true) | (1, false) => 8,
+        (3, true) => 6,
+        _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_cover_the_features_with_little_overlap() {
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+        let table = [
+            (&avx512, 32, (2, 32)),
+            (&avx512, 144, (3, 144)),
+            (&avx512, 576, (3, 576)),
+            (&avx512, 24, (1, 32)),
+            (&avx512, 64, (2, 64)),
+            (&avx512, 160, (2, 160)),
+            (&avx2, 144, (1, 144)),
+        ];
+        for (target, features, (wanted, covered)) in table {
+            let lanes = target.lanes(4);
+            let vectors = vectors(features, lanes, target);
+            let block = i64::from(vectors * lanes);
+            assert_eq!((vectors, (features + block - 1) / block * block), (wanted, covered), "{features}");
+        }
+    }
+}
