@@ -1,5 +1,7 @@
 //! Records within objects, archives, and reading both back, in each format.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
 #[allow(dead_code, reason = "one of the programs is used here")]
 mod fixtures;
 

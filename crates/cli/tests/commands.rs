@@ -1,0 +1,367 @@
+//! Commands that take a model: what they write, what they print, what they refuse.
+
+mod support;
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use support::{refuse, root, succeed, tfcompile};
+use tempfile::TempDir;
+
+fn case(name: &str) -> (String, String) {
+    let case = root().join("tests/oracle/tfcompile_tests").join(name);
+    (case.join("graph.pb").display().to_string(), case.join("config.pbtxt").display().to_string())
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// Builds the matrix product of the original's own tests; what was printed.
+fn build(directory: &Path, flags: &[&str]) -> String {
+    let (graph, config) = case("tfmatmul");
+    let mut command = tfcompile(directory);
+    command.args([
+        "build",
+        &graph,
+        "--config",
+        &config,
+        "--name",
+        "product",
+        "--class",
+        "ns::Product",
+        "-o",
+        "out",
+    ]);
+    text(succeed(command.args(flags)).stdout)
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("UTF-8")
+}
+
+/// Every file below a directory, with its bytes.
+fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).expect("readable") {
+        let path = entry.expect("readable").path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            false => found.push((path.clone(), std::fs::read(&path).expect("readable"))),
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The program of these tests: multiplies, and returns 0 if the product is right.
+const MAIN: &str = r#"
+#include "product.h"
+int main() {
+  ns::Product product;
+  for (int k = 0; k < 6; ++k) { product.arg0_data()[k] = k + 1; product.arg1_data()[k] = 6 - k; }
+  if (!product.Run()) return 1;
+  const float expected[] = {20, 14, 56, 41};
+  for (int k = 0; k < 4; ++k) if (product.result0_data()[k] != expected[k]) return 2;
+  return 0;
+}
+"#;
+
+/// Runs the command that `build` printed behind `link:`, then the program.
+fn link_and_run(directory: &Path, printed: &str) {
+    std::fs::write(directory.join("main.cc"), MAIN).expect("writable");
+    let line = printed.lines().find_map(|line| line.strip_prefix("link: ")).expect("a link line");
+    succeed(Command::new("sh").current_dir(directory).args(["-c", line]));
+    succeed(Command::new("./main").current_dir(directory).env_remove("LD_LIBRARY_PATH"));
+}
+
+#[test]
+fn the_printed_command_links_a_program_that_runs() {
+    for emit in ["obj,header", "obj,header,metadata", "archive,header", "shared,header"] {
+        let place = directory();
+        let printed = build(place.path(), &["--emit", emit]);
+        link_and_run(place.path(), &printed);
+    }
+    let place = directory();
+    let printed = build(place.path(), &["--standalone-header", "--multiversion", "none"]);
+    assert!(!place.path().join("out/include").exists());
+    link_and_run(place.path(), &printed);
+}
+
+#[test]
+fn every_file_is_listed_with_its_size() {
+    let place = directory();
+    let everything = "obj,header,c-header,archive,shared,metadata,session-module";
+    let printed = build(place.path(), &["--emit", everything, "--constants", "file"]);
+    let names = [
+        "product.o",
+        "product.h",
+        "product_c.h",
+        "libproduct.a",
+        "libproduct.so",
+        "product.metadata.o",
+        "product.hlo_snapshot.pb",
+        "product.constants",
+    ];
+    for name in names {
+        let line = printed.lines().find(|line| line.starts_with(&format!("out/{name} "))).expect(name);
+        assert!(line.ends_with('B'), "{line}");
+        assert!(place.path().join("out").join(name).metadata().expect(name).len() > 0);
+    }
+    let quiet = directory();
+    assert_eq!(build(quiet.path(), &["-q"]), "");
+}
+
+#[test]
+fn the_same_model_gives_the_same_files_anywhere_and_with_any_number_of_jobs() {
+    let flags = ["--emit", "obj,header,c-header,archive,shared,metadata,session-module"];
+    let (one, two) = (directory(), directory());
+    build(one.path(), &flags);
+    build(two.path(), &[&flags[..], &["-j", "2"]].concat());
+    let strip = |place: &TempDir| -> Vec<(PathBuf, Vec<u8>)> {
+        let relative = |(path, bytes): (PathBuf, Vec<u8>)| {
+            (path.strip_prefix(place.path()).expect("below").to_owned(), bytes)
+        };
+        files(place.path()).into_iter().map(relative).collect()
+    };
+    assert!(strip(&one) == strip(&two));
+}
+
+#[test]
+fn a_library_exports_the_program_and_nothing_else() {
+    let place = directory();
+    build(place.path(), &["--emit", "shared,archive"]);
+    let symbols = |file: &str, flags: &[&str]| -> Vec<String> {
+        let listing = succeed(Command::new("nm").current_dir(place.path()).args(flags).arg(file));
+        let listing = text(listing.stdout);
+        let mut names: Vec<String> =
+            listing.lines().filter_map(|line| line.split_whitespace().nth(2).map(str::to_owned)).collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(symbols("out/libproduct.so", &["-D", "--defined-only"]), ["product", "product_constants"]);
+    assert_eq!(symbols("out/libproduct.a", &["-g", "--defined-only"]), ["product", "product_constants"]);
+    let index =
+        text(succeed(Command::new("nm").current_dir(place.path()).args(["-s", "out/libproduct.a"])).stdout);
+    assert!(index.contains("product in product.o"), "{index}");
+    assert!(index.contains("product_constants in product.o"), "{index}");
+}
+
+#[test]
+fn nothing_is_written_if_one_file_cannot_be() {
+    let place = directory();
+    std::fs::create_dir_all(place.path().join("out/product.h")).expect("a directory in the way");
+    let (graph, config) = case("tfmatmul");
+    let mut command = tfcompile(place.path());
+    command.args(["build", &graph, "--config", &config, "--name", "product", "-o", "out"]);
+    let message = refuse(&mut command, place.path());
+    assert!(message.contains("out/product.h"), "{message}");
+    assert_eq!(files(&place.path().join("out")), []);
+}
+
+#[test]
+fn names_come_from_the_model_and_wrong_ones_are_refused() {
+    let place = directory();
+    let (graph, config) = case("tfmatmul");
+    succeed(tfcompile(place.path()).args(["build", &graph, "--config", &config]));
+    let header =
+        std::fs::read_to_string(place.path().join("tfmatmul.h")).expect("named by the model's directory");
+    assert!(header.contains("class Tfmatmul"), "{header}");
+    let say = |flags: &[&str]| {
+        let place = directory();
+        refuse(tfcompile(place.path()).args(["build", &graph, "--config", &config]).args(flags), place.path())
+    };
+    assert!(say(&["--name", "a-b"]).contains("a-b"));
+    assert!(say(&["--class", "a-b::C"]).contains("illegal char"));
+    assert!(say(&["--emit", "everything"]).contains("everything"));
+    assert!(
+        say(&["--emit", "shared", "--linker", "no-such-linker"])
+            .contains("'no-such-linker' cannot be started")
+    );
+    assert!(say(&["--emit", "shared", "--target", "aarch64-macos"]).contains("--linker"));
+    assert!(say(&["--emit", "shared", "--linker", "false"]).contains("'false' failed"));
+    assert!(say(&["--multiversion", "v9"]).contains("'v9'"));
+    assert!(say(&["--multiversion", "v3", "--target-cpu", "haswell"]).contains("leave one of them out"));
+    assert!(say(&["--multiversion", "v3", "--target", "aarch64-linux"]).contains("x86-64"));
+    assert!(say(&["--target", "pdp11"]).contains("pdp11"));
+    assert!(say(&["--sanitize", "everything"]).contains("address and thread"));
+}
+
+#[test]
+fn inspect_reads_back_what_build_wrote() {
+    let place = directory();
+    build(place.path(), &["--emit", "obj,archive,shared,metadata,header", "--multiversion", "v2,v3"]);
+    let inspect = |file: &str| -> Value {
+        let output = succeed(tfcompile(place.path()).args(["inspect", file, "--json"]));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let object = inspect("out/product.o");
+    let program = &object["programs"][0]["metadata"];
+    assert_eq!(program["entry_point"], "product");
+    assert_eq!(program["cpp_class"], "ns::Product");
+    assert_eq!(program["arguments"][0]["shape"], "f32[2,3]");
+    assert_eq!(program["arguments"][1]["accessor"], "arg1");
+    assert_eq!(program["results"][0]["bytes"], 16);
+    assert_eq!(program["target"]["versions"], serde_json::json!(["x86-64-v2", "x86-64-v3"]));
+    assert!(program["config"].as_str().expect("text").contains("feed"));
+    let (graph, _) = case("tfmatmul");
+    let hash = text(succeed(Command::new("sha256sum").arg(graph)).stdout);
+    assert_eq!(program["inputs"]["graph"].as_str(), hash.split_whitespace().next());
+    let functions = program["functions"].as_array().expect("a list");
+    let listing = succeed(Command::new("nm").current_dir(place.path()).args(["-S", "out/product.o"]));
+    let listing = text(listing.stdout);
+    for function in functions {
+        let (name, bytes) =
+            (function["name"].as_str().expect("a name"), function["bytes"].as_u64().expect("a size"));
+        let found = listing.lines().any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            matches!(words.as_slice(), [_, size, "t" | "T", symbol]
+                if *symbol == name && u64::from_str_radix(size, 16) == Ok(bytes))
+        });
+        assert!(found, "{name} of {bytes} bytes in\n{listing}");
+    }
+    assert!(program["memory"]["stack"].as_u64().is_some_and(|bytes| bytes > 0 && bytes < 64 << 10));
+    for file in ["out/libproduct.a", "out/libproduct.so", "out/product.metadata.o"] {
+        assert_eq!(inspect(file)["programs"][0]["metadata"], *program, "{file}");
+    }
+    let printed = text(succeed(tfcompile(place.path()).args(["inspect", "out/product.o"])).stdout);
+    for words in ["ns::Product", "f32[2,3]", "x86-64-v2", "result0()"] {
+        assert!(printed.contains(words), "{words} in\n{printed}");
+    }
+}
+
+#[test]
+fn linkers_drop_the_record_of_the_object() {
+    let place = directory();
+    let printed = build(place.path(), &[]);
+    link_and_run(place.path(), &printed);
+    let sections =
+        text(succeed(Command::new("readelf").current_dir(place.path()).args(["-WS", "main"])).stdout);
+    assert!(!sections.contains(".tfcompile"), "{sections}");
+    let message = refuse(tfcompile(place.path()).args(["inspect", "main"]), place.path());
+    assert!(message.contains("no metadata of tfcompile"), "{message}");
+}
+
+#[test]
+fn files_of_others_are_refused_in_words() {
+    let place = directory();
+    let say = |name: &str, bytes: &[u8]| {
+        std::fs::write(place.path().join(name), bytes).expect("writable");
+        refuse(tfcompile(place.path()).args(["inspect", name]), place.path())
+    };
+    assert!(say("empty", b"").contains("neither an object file"));
+    assert!(say("text", b"hello").contains("text: neither an object file"));
+    assert!(say("archive.a", b"!<arch>\nrubbish").contains("damaged"));
+    assert!(say("cut.constants", b"TFCCONST\x01\0\0\0").contains("ends within its header"));
+    let mut huge = b"TFCCONST\x01\0\0\0\x40\0\0\0".to_vec();
+    huge.resize(48, 7);
+    huge.extend([0xff; 16]);
+    assert!(say("huge.constants", &huge).contains("should have 18446744073709551615 bytes"));
+    let missing = refuse(tfcompile(place.path()).args(["inspect", "missing"]), place.path());
+    assert!(missing.contains("missing; No such file"), "{missing}");
+}
+
+/// A record whose text would command a terminal, in an object of its own.
+#[test]
+fn what_a_record_says_cannot_command_the_terminal() {
+    let place = directory();
+    build(place.path(), &["--emit", "obj"]);
+    let path = place.path().join("out/product.o");
+    let mut object = std::fs::read(&path).expect("readable");
+    let name = b"ns::Product";
+    let at = object.windows(name.len()).position(|window| window == name).expect("the class in the record");
+    object[at..at + name.len()].copy_from_slice(b"\\u001b[31mX");
+    std::fs::write(&path, object).expect("writable");
+    let printed = text(succeed(tfcompile(place.path()).args(["inspect", "out/product.o"])).stdout);
+    assert!(!printed.contains('\u{1b}') && printed.contains("\\u{1b}[31mX"), "{printed}");
+}
+
+#[test]
+fn check_says_everything_at_once() {
+    let place = directory();
+    let graph = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: -1 } dim { size: 3 } } } } }
+node { name: "scope/q" op: "AsString" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "l" op: "StringLength" input: "scope/q" }
+node { name: "m" op: "MatMul" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "n" op: "MatMul" input: "m" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+versions { producer: 1286 }
+"#;
+    std::fs::write(place.path().join("graph.pbtxt"), graph).expect("writable");
+    let check = |flags: &[&str]| -> (Option<i32>, Value) {
+        let mut command = tfcompile(place.path());
+        let output = command.args(["check", "graph.pbtxt", "--json"]).args(flags).output().expect("runs");
+        (output.status.code(), serde_json::from_slice(&output.stdout).expect("JSON"))
+    };
+    let problems = |found: &Value| -> Vec<(String, String)> {
+        let text = |v: &Value| v.as_str().unwrap_or("").to_owned();
+        let list = found["problems"].as_array().expect("a list");
+        list.iter().map(|p| (text(&p["kind"]), text(&p["node"]))).collect()
+    };
+    let pair = |kind: &str, node: &str| (kind.to_owned(), node.to_owned());
+    let (code, open) = check(&[]);
+    assert_eq!((code, &open["compiles"]), (Some(1), &Value::Bool(false)));
+    for wanted in [pair("invalid", ""), pair("unsupported", "scope/q"), pair("unsupported", "l")] {
+        assert!(problems(&open).contains(&wanted), "{wanted:?} in {open:#}");
+    }
+    let (code, sized) = check(&["--batch", "2"]);
+    assert_eq!(code, Some(1));
+    // `n` depends on `m`, which is wrong itself.
+    let mut found = problems(&sized);
+    found.sort();
+    assert_eq!(found, [pair("invalid", "m"), pair("unsupported", "l"), pair("unsupported", "scope/q")]);
+    let op = |name: &str| -> Value {
+        let ops = sized["ops"].as_array().expect("a list");
+        ops.iter().find(|op| op["op"] == name).cloned().expect(name)
+    };
+    assert_eq!((&op("MatMul")["nodes"], &op("MatMul")["supported"]), (&2.into(), &true.into()));
+    assert_eq!(op("AsString")["supported"], Value::Bool(false));
+    let (code, good) = check(&["--fetch", "m", "--shape", "x=3,3"]);
+    assert_eq!((code, &good["compiles"]), (Some(0), &Value::Bool(true)));
+    assert_eq!(good["interface"][1]["accessor"], "result_m");
+    let message =
+        refuse(tfcompile(place.path()).args(["check", "graph.pbtxt", "--batch", "2"]), place.path());
+    assert!(message.contains("3 problems"), "{message}");
+}
+
+#[test]
+fn a_config_is_printed_and_serves() {
+    let place = directory();
+    let (graph, config) = case("tfmatmul");
+    let printed = succeed(tfcompile(place.path()).args(["config", &graph, "--config", &config])).stdout;
+    std::fs::write(place.path().join("again.pbtxt"), printed).expect("writable");
+    let again = place.path().join("again.pbtxt").display().to_string();
+    let build = |config: &str, name: &str| {
+        let mut command = tfcompile(place.path());
+        command.args([
+            "build",
+            &graph,
+            "--config",
+            config,
+            "--name",
+            "p",
+            "-o",
+            name,
+            "--constants",
+            "embed",
+        ]);
+        succeed(&mut command);
+        std::fs::read(place.path().join(name).join("p.h")).expect("written")
+    };
+    assert!(build(&config, "one") == build(&again, "two"));
+    let message = refuse(tfcompile(place.path()).args(["config", &graph, "--fetch", "nope"]), place.path());
+    assert!(message.contains("no node 'nope'"), "{message}");
+}
+
+#[test]
+fn commands_have_help_and_refuse_what_they_do_not_know() {
+    let place = directory();
+    for command in ["build", "check", "config", "inspect", "run", "bench", "verify", "freeze", "headers"] {
+        let help = text(succeed(tfcompile(place.path()).args([command, "--help"])).stdout);
+        assert!(help.contains("Usage: "), "{command}: {help}");
+        let message = refuse(tfcompile(place.path()).args([command, "--no-such-flag"]), place.path());
+        assert!(message.contains("--no-such-flag"), "{command}: {message}");
+    }
+    let model = ["build", "model.pb", "--config", "c", "--fetch", "x"];
+    assert!(refuse(tfcompile(place.path()).args(model), place.path()).contains("--fetch"));
+}
