@@ -99,6 +99,9 @@ fn sums<T: Term>(output: &[i64], lhs: &Literal, rhs: &Literal, convolution: &Con
     let tap_size = input_features * output_features;
 
     let mut sums = vec![T::ZERO; output.iter().product::<i64>() as usize];
+    if input_features == 0 {
+        return sums;
+    }
     for_each_row(&mut sums, output_features, taps.len().saturating_mul(tap_size), |row, sums| {
         let at = multi_index(&output[..output.len() - 1], row as i64);
         let taps: Vec<(i64, usize)> = taps

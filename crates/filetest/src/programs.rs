@@ -8,8 +8,9 @@ use crate::generate::Random;
 use crate::oracle;
 use PrimitiveType::*;
 use hlo::{
-    ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, DotDimensionNumbers,
-    GatherDimensionNumbers, InstructionId, Module, Op, PaddingConfig, PaddingDimension, SliceDimension,
+    ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, ConvolutionDimensionNumbers,
+    DotDimensionNumbers, GatherDimensionNumbers, InstructionId, Module, Op, PaddingConfig, PaddingDimension,
+    SliceDimension, Window, WindowDimension,
 };
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 
@@ -184,7 +185,7 @@ impl Writer<'_> {
     fn step(&mut self, x: InstructionId, depth: usize) -> Option<InstructionId> {
         let array = self.array(x);
         let rank = array.rank();
-        match self.random.below(24) {
+        match self.random.below(26) {
             0..=5 => self.binary(x, &array),
             6 | 7 => self.unary(x, &array),
             8 => self.reshape(x, &array),
@@ -207,6 +208,8 @@ impl Writer<'_> {
             19 => self.dynamic_slice(x, &array),
             20 => self.gather(x, &array),
             21 => self.control_flow(x, &array, depth),
+            23 => self.reduce_window(x, &array),
+            24 => self.convolution(x, &array),
             22 => {
                 let y = self.any();
                 let tuple = self.builder.op(self.module, Op::Tuple {}, &[x, y]).ok()?;
@@ -363,6 +366,100 @@ impl Writer<'_> {
         }
         let dimensions = (0..self.array(first).rank()).filter(|_| self.random.below(2) == 0).collect();
         self.add(Op::Reduce { dimensions, to_apply }, &[first, initial])
+    }
+
+    fn window_dimension(&mut self, size: i64) -> WindowDimension {
+        WindowDimension {
+            size,
+            stride: self.random.choose(&[1, 1, 2]),
+            padding_low: self.random.choose(&[0, 0, 1, 2, -1]),
+            padding_high: self.random.choose(&[0, 0, 1, -1]),
+            window_dilation: self.random.choose(&[1, 1, 1, 2]),
+            base_dilation: self.random.choose(&[1, 1, 1, 2]),
+            window_reversal: false,
+        }
+    }
+
+    /// Perhaps of a padded array.
+    fn reduce_window(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let padded = if self.random.below(3) == 0 { self.pad(x, array) } else { None };
+        let operand = padded.unwrap_or(x);
+        let shape = self.array(operand);
+        let to_apply = self.region(shape.element_type);
+        let initial = self.like(&ArrayShape::new(shape.element_type, &[]));
+        let dimensions = shape.sizes().into_iter().map(|input| match self.random.below(3) {
+            0 => WindowDimension::of_size(1),
+            1 => WindowDimension::of_size(input.max(1)),
+            _ => {
+                let size = self.random.choose(&[1, 2, 3]);
+                self.window_dimension(size)
+            }
+        });
+        let window = Window { dimensions: dimensions.collect() };
+        self.add(Op::ReduceWindow { window, to_apply }, &[operand, initial])
+    }
+
+    /// With its dimensions in any order, perhaps of a padded array, perhaps transposed and read by more.
+    fn convolution(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        if array.rank() < 2 || array.element_type == Pred {
+            return None;
+        }
+        let padded = if self.random.below(3) == 0 { self.pad(x, array) } else { None };
+        let x = padded.unwrap_or(x);
+        let input = self.array(x);
+        let rank = input.rank();
+        let [of_input, of_kernel, of_output] = [0; 3].map(|_| {
+            let mut order: Vec<usize> = (0..rank).collect();
+            if self.random.below(2) == 0 {
+                (0..rank).for_each(|d| order.swap(d, self.random.below(rank)));
+            }
+            order
+        });
+        // In canonical order: batch, spatial dimensions, features; the kernel's features are last.
+        let (groups, features) = (self.random.choose(&[1, 1, 2]), input.size(of_input[rank - 1]));
+        let of_features = self.random.below(2) == 0;
+        let mut sizes = vec![0; rank];
+        let mut dimensions = Vec::new();
+        for &d in &of_kernel[..rank - 2] {
+            sizes[d] = self.random.choose(&[1, 1, 2, 3]);
+            let reversal = self.random.below(4) == 0;
+            dimensions.push(WindowDimension { window_reversal: reversal, ..self.window_dimension(sizes[d]) });
+        }
+        sizes[of_kernel[rank - 2]] = if of_features { features / groups } else { features };
+        sizes[of_kernel[rank - 1]] = groups * self.random.choose(&[1, 2, 3]);
+        let kernel = ArrayShape::new(input.element_type, &sizes);
+        let kernel = match self.random.below(2) {
+            0 if input.element_type.is_floating_point() => {
+                let numbers = (0..kernel.element_count()).map(|_| Scalar::Float(self.random.below(9) as f64 - 4.0));
+                let literal = Literal::from_scalars(kernel, numbers.collect::<Vec<_>>());
+                self.builder.constant(literal)
+            }
+            _ => self.like(&kernel),
+        };
+        let dim_labels = ConvolutionDimensionNumbers {
+            input_batch_dimension: of_input[0],
+            input_feature_dimension: of_input[rank - 1],
+            input_spatial_dimensions: of_input[1..rank - 1].to_vec(),
+            kernel_input_feature_dimension: of_kernel[rank - 2],
+            kernel_output_feature_dimension: of_kernel[rank - 1],
+            kernel_spatial_dimensions: of_kernel[..rank - 2].to_vec(),
+            output_batch_dimension: of_output[0],
+            output_feature_dimension: of_output[rank - 1],
+            output_spatial_dimensions: of_output[1..rank - 1].to_vec(),
+        };
+        let [feature_group_count, batch_group_count] = if of_features { [groups, 1] } else { [1, groups] };
+        let window = Window { dimensions };
+        let op = Op::Convolution { window, dim_labels, feature_group_count, batch_group_count };
+        let convolution = self.add(op, &[x, kernel])?;
+        let shape = self.array(convolution);
+        let result = if self.random.below(2) == 0 { self.transpose(convolution, rank) } else { None };
+        let result = result.unwrap_or(convolution);
+        match self.random.below(4) {
+            0 => self.pad(result, &self.array(result)),
+            1 => self.reduce(result, &self.array(result)),
+            2 if shape.element_type.is_floating_point() => self.unary(result, &self.array(result)),
+            _ => self.binary(result, &self.array(result)),
+        }
     }
 
     fn dot(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {

@@ -42,15 +42,19 @@ pub(super) struct Groups<'c> {
     groups: BTreeMap<InstructionId, Group>,
     root_of: BTreeMap<InstructionId, InstructionId>,
     access: BTreeMap<InstructionId, Access>,
+    /// Contractions, and what may be computed on their tiles.
+    on_tiles: BTreeSet<InstructionId>,
 }
 
 impl<'c> Groups<'c> {
     /// Groups what the computation needs, users before operands.
     pub(super) fn new(options: &'c InstructionFusion, computation: &'c Computation) -> Self {
+        let order = computation.post_order();
         let mut groups = Self {
             options,
             computation,
-            order: computation.post_order(),
+            on_tiles: on_tiles(computation, &order),
+            order,
             groups: BTreeMap::new(),
             root_of: BTreeMap::new(),
             access: BTreeMap::new(),
@@ -89,9 +93,10 @@ impl<'c> Groups<'c> {
         let fits = group.members.len() < self.options.max_instructions
             && self.operand_count(group) + instruction.operands().len() <= self.options.max_operands;
         let is_good = match access {
+            // What follows a contraction costs nothing on its tiles, so it goes nowhere else.
+            _ if self.on_tiles.contains(&id) && access != Access::OnTile => false,
             _ if is_contraction => {
-                access == Access::OnTile
-                    && !group.has_contraction
+                !group.has_contraction
                     && is_static(self.computation, id)
                     && !matches!(self.computation[root].op(), Op::Reduce { .. } | Op::ReduceWindow { .. })
             }
@@ -200,6 +205,24 @@ impl<'c> Groups<'c> {
         members + group.members.len() <= 2 * self.options.max_instructions
             && group.members.iter().all(|&member| is_cheap(self.computation, member))
     }
+}
+
+/// Contractions, and elementwise instructions that are the only ones to read one, or to read such an instruction.
+fn on_tiles(computation: &Computation, order: &[InstructionId]) -> BTreeSet<InstructionId> {
+    let mut on_tiles = BTreeSet::new();
+    for &id in order {
+        let sizes = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::sizes);
+        let continues = |&operand: &InstructionId| {
+            on_tiles.contains(&operand) && computation[operand].users().len() == 1 && sizes(operand) == sizes(id)
+        };
+        let follows = is_elementwise(computation[id].op())
+            && is_static(computation, id)
+            && computation[id].operands().iter().any(continues);
+        if follows || is_contraction(computation, id) {
+            on_tiles.insert(id);
+        }
+    }
+    on_tiles
 }
 
 /// Whether an instruction is computed by tiles, on which elementwise work may follow.

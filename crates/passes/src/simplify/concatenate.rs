@@ -20,6 +20,11 @@ pub(super) const RULES: &[Rule] = &[
         root: Is(Opcode::Concatenate),
         apply: concatenate_of_broadcasts,
     },
+    Rule {
+        name: "concatenate-of-transposes",
+        root: Is(Opcode::Concatenate),
+        apply: concatenate_of_transposes,
+    },
 ];
 
 /// `concatenate(x) => x`. Exact for every input.
@@ -111,4 +116,21 @@ fn concatenate_of_broadcasts(graph: &mut Graph<'_>, id: InstructionId) -> Option
     let mut operands = graph[id].operands().iter();
     let all_same = operands.all(|&operand| graph.broadcast_of_scalar(operand) == Some(scalar));
     all_same.then(|| graph.broadcast_scalar(id, scalar))
+}
+
+/// `concatenate(transpose(x, p), transpose(y, p)) => transpose(concatenate(x, y), p)`, of what convolutions made. Exact for
+/// every input.
+fn concatenate_of_transposes(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let Op::Concatenate { dimension } = *graph[id].op() else { return None };
+    let operands = graph[id].operands().to_vec();
+    let permutation = graph.sinking_permutation(*operands.first()?)?;
+    let is_alike = |&o: &InstructionId| {
+        matches!(graph[o].op(), Op::Transpose { dimensions } if *dimensions == permutation)
+    };
+    if !operands.iter().all(is_alike) {
+        return None;
+    }
+    let sources: Vec<InstructionId> = operands.iter().map(|&o| graph.operand(o)).collect();
+    let op = Op::Concatenate { dimension: permutation[dimension] };
+    Some(graph.transposed_after(id, op, &sources, &permutation))
 }

@@ -2,12 +2,14 @@
 
 use super::graph::Graph;
 use super::{Root, Rule};
-use hlo::{InstructionId, Op, Traits};
+use hlo::{InstructionId, Op, Opcode, Traits};
 use shape::ArrayShape;
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "elementwise-of-broadcasts", root: Root::Elementwise, apply: elementwise_of_broadcasts },
     Rule { name: "elementwise-of-reshapes", root: Root::Elementwise, apply: elementwise_of_reshapes },
+    Rule { name: "elementwise-of-transposes", root: Root::Elementwise, apply: elementwise_of_transposes },
+    Rule { name: "clamp-of-transpose", root: Root::Is(Opcode::Clamp), apply: elementwise_of_transposes },
 ];
 
 /// `f(broadcast(x, d), broadcast(y, d)) => broadcast(f(x, y), d)`, where scalars may be broadcast beside; f then makes fewer
@@ -119,7 +121,7 @@ fn elementwise_of_reshapes(graph: &mut Graph<'_>, id: InstructionId) -> Option<I
         }
         let traits = graph[source].opcode().traits();
         enables_fusion |=
-            matches!(graph[source].op(), Op::Dot { .. }) || traits.contains(Traits::ELEMENTWISE);
+            matches!(graph[source].op(), Op::Dot { .. } | Op::Convolution { .. }) || traits.contains(Traits::ELEMENTWISE);
         inner = Some(shape);
     }
     let inner = inner.filter(|_| enables_fusion)?;
@@ -134,4 +136,51 @@ fn elementwise_of_reshapes(graph: &mut Graph<'_>, id: InstructionId) -> Option<I
     let op = graph[id].op().clone();
     let computed = graph.helper(id, op, inner.with_element_type(result.element_type), &moved);
     Some(graph.replacement(id, Op::Reshape {}, &[computed]))
+}
+
+/// `f(transpose(x, p), transpose(y, p)) => transpose(f(x, y), p)`, of what a convolution made; broadcasts and constants beside
+/// them are brought into the order of x. Exact for every input.
+fn elementwise_of_transposes(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let operands = graph[id].operands().to_vec();
+    let is_transpose = |o: InstructionId| matches!(graph[o].op(), Op::Transpose { .. });
+    let permutation =
+        operands.iter().copied().filter(|&o| is_transpose(o)).find_map(|o| graph.sinking_permutation(o))?;
+    let fits = |&o: &InstructionId| match graph[o].op() {
+        Op::Transpose { dimensions } => *dimensions == permutation,
+        Op::Constant { .. } => true,
+        _ if graph.array(o).rank() == 0 => true,
+        Op::Broadcast { dimensions } => untransposed_dimensions(dimensions, &permutation).is_sorted(),
+        _ => false,
+    };
+    if !operands.iter().all(fits) {
+        return None;
+    }
+    let mut moved = Vec::with_capacity(operands.len());
+    for operand in operands {
+        let shape = graph.array(operand).clone();
+        moved.push(match graph[operand].op() {
+            Op::Transpose { .. } => graph.operand(operand),
+            // The scalars of select and clamp.
+            _ if shape.rank() == 0 => operand,
+            Op::Broadcast { dimensions } => {
+                let dimensions = untransposed_dimensions(dimensions, &permutation);
+                let shape = graph.untransposed(&shape, &permutation);
+                let source = graph.operand(operand);
+                graph.helper(id, Op::Broadcast { dimensions }, shape, &[source])
+            }
+            _ => {
+                let mut dimensions = vec![0; permutation.len()];
+                permutation.iter().enumerate().for_each(|(d, &p)| dimensions[p] = d);
+                let shape = graph.untransposed(&shape, &permutation);
+                graph.helper(id, Op::Transpose { dimensions }, shape, &[operand])
+            }
+        });
+    }
+    let op = graph[id].op().clone();
+    Some(graph.transposed_after(id, op, &moved, &permutation))
+}
+
+/// Where the dimensions of a transposed array are in the one that it was made of.
+fn untransposed_dimensions(dimensions: &[usize], permutation: &[usize]) -> Vec<usize> {
+    dimensions.iter().map(|&d| permutation[d]).collect()
 }

@@ -1,12 +1,38 @@
 //! What rules see: a computation under rewriting, and what the computations that it applies do.
 
-use hlo::{Computation, ComputationId, InstructionId, Module, Op, Opcode};
+use hlo::{
+    ComparisonDirection, ComparisonType, Computation, ComputationId, InstructionId, Module, Op, Opcode, Traits,
+};
 use shape::{ArrayShape, Literal, Scalar};
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
-/// The opcode of each computation that is one binary operation on its two scalar parameters, in their order.
-pub(super) type Regions = BTreeMap<ComputationId, Opcode>;
+/// What a computation of two scalars does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Region {
+    /// One operation on its two parameters, in their order.
+    Binary(Opcode),
+    /// `select(y > x, y, x)` of its parameters x and y: the larger one, where NaN is passed over as y.
+    LargestNumber,
+}
+
+/// The computations that are known.
+pub(super) struct Regions(BTreeMap<ComputationId, Region>);
+
+impl Regions {
+    /// The operation of a computation that is one.
+    pub(super) fn get(&self, id: &ComputationId) -> Option<&Opcode> {
+        match self.0.get(id)? {
+            Region::Binary(opcode) => Some(opcode),
+            Region::LargestNumber => None,
+        }
+    }
+
+    /// What a computation does, if it is known.
+    pub(super) fn region(&self, id: ComputationId) -> Option<Region> {
+        self.0.get(&id).copied()
+    }
+}
 
 /// A computation under rewriting.
 pub(super) struct Graph<'a> {
@@ -30,13 +56,33 @@ impl DerefMut for Graph<'_> {
 
 /// The regions of a module.
 pub(super) fn regions(module: &Module) -> Regions {
-    let simple = |(id, computation): (ComputationId, &Computation)| {
-        let root = &computation[computation.root_if_set()?];
-        let is_binary = computation.parameters().len() == 2 && root.operands() == computation.parameters();
-        let is_scalar = root.shape().as_array().is_some_and(|shape| shape.rank() == 0);
-        (is_binary && is_scalar).then(|| (id, root.opcode()))
+    let known = |(id, computation): (ComputationId, &Computation)| Some((id, region(computation)?));
+    Regions(module.computations().filter_map(known).collect())
+}
+
+fn region(computation: &Computation) -> Option<Region> {
+    let root = &computation[computation.root_if_set()?];
+    let parameters = computation.parameters();
+    let is_scalar = root.shape().as_array().is_some_and(|shape| shape.rank() == 0);
+    if parameters.len() != 2 || !is_scalar {
+        return None;
+    }
+    if root.operands() == parameters {
+        return Some(Region::Binary(root.opcode()));
+    }
+    let (x, y) = (parameters[0], parameters[1]);
+    let (Op::Select {}, &[condition, first, second]) = (root.op(), root.operands()) else { return None };
+    let condition = &computation[condition];
+    let is_larger = match condition.op() {
+        Op::Compare { direction: ComparisonDirection::Gt, comparison_type: ComparisonType::Default } => {
+            condition.operands() == [y, x]
+        }
+        Op::Compare { direction: ComparisonDirection::Lt, comparison_type: ComparisonType::Default } => {
+            condition.operands() == [x, y]
+        }
+        _ => false,
     };
-    module.computations().filter_map(simple).collect()
+    (is_larger && [first, second] == [y, x]).then_some(Region::LargestNumber)
 }
 
 impl Graph<'_> {
@@ -132,7 +178,56 @@ impl Graph<'_> {
         let is_broadcast = matches!(self[id].op(), Op::Broadcast { .. });
         (is_broadcast && self.array(self.operand(id)).rank() == 0).then(|| self.operand(id))
     }
+
+    /// The permutation of a transpose that should move towards the end of the graph, where it may meet its inverse: one
+    /// that brings the result of a convolution into another order.
+    pub(super) fn sinking_permutation(&self, id: InstructionId) -> Option<Vec<usize>> {
+        let Op::Transpose { dimensions } = self[id].op() else { return None };
+        self.is_of_convolution(self.operand(id)).then(|| dimensions.clone())
+    }
+
+    /// Whether an instruction is a convolution, or made of one by steps that keep its dimensions.
+    fn is_of_convolution(&self, id: InstructionId) -> bool {
+        let mut pending = vec![id];
+        for _ in 0..MAX_STEPS {
+            let Some(id) = pending.pop() else { return false };
+            match self[id].op() {
+                Op::Convolution { .. } => return true,
+                Op::Pad { .. } | Op::ReduceWindow { .. } => pending.push(self.operand(id)),
+                Op::Clamp {} => pending.push(self[id].operands()[1]),
+                Op::Concatenate { .. } => pending.extend(self[id].operands().iter().rev()),
+                op if op.opcode().traits().contains(Traits::ELEMENTWISE) => {
+                    pending.extend(self[id].operands().iter().rev());
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// An instruction on operands that are not transposed, then the transpose to `root`'s dimensions.
+    pub(super) fn transposed_after(
+        &mut self,
+        root: InstructionId,
+        op: Op,
+        operands: &[InstructionId],
+        permutation: &[usize],
+    ) -> InstructionId {
+        let shape = self.untransposed(self.array(root), permutation);
+        let computed = self.helper(root, op, shape, operands);
+        self.replacement(root, Op::Transpose { dimensions: permutation.to_vec() }, &[computed])
+    }
+
+    /// The shape that a permutation brings into this one.
+    pub(super) fn untransposed(&self, shape: &ArrayShape, permutation: &[usize]) -> ArrayShape {
+        let mut sizes = vec![0; permutation.len()];
+        permutation.iter().enumerate().for_each(|(d, &p)| sizes[p] = shape.size(d));
+        ArrayShape::new(shape.element_type, &sizes)
+    }
 }
+
+/// How many instructions the search for a convolution looks at.
+const MAX_STEPS: usize = 32;
 
 /// Whether a number is this integer, whatever its type; never for complex numbers and -0.
 pub(super) fn is_number(scalar: Scalar, number: i64) -> bool {

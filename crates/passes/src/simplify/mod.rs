@@ -10,6 +10,7 @@ mod broadcast;
 mod compare;
 mod concatenate;
 mod convert;
+mod convolution;
 mod divide;
 mod dot;
 mod dynamic_slice;
@@ -23,6 +24,7 @@ mod multiply;
 mod pad;
 mod power;
 mod reduce;
+mod reduce_window;
 mod reshape;
 mod reverse;
 mod select;
@@ -59,6 +61,7 @@ fn rules() -> impl Iterator<Item = &'static Rule> {
         compare::RULES,
         concatenate::RULES,
         convert::RULES,
+        convolution::RULES,
         divide::RULES,
         dot::RULES,
         dynamic_slice::RULES,
@@ -71,6 +74,7 @@ fn rules() -> impl Iterator<Item = &'static Rule> {
         pad::RULES,
         power::RULES,
         reduce::RULES,
+        reduce_window::RULES,
         reshape::RULES,
         reverse::RULES,
         select::RULES,

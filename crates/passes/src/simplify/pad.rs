@@ -2,12 +2,13 @@
 
 use super::graph::Graph;
 use super::{Root::Is, Rule};
-use hlo::{InstructionId, Op, Opcode, PaddingDimension, SliceDimension};
+use hlo::{InstructionId, Op, Opcode, PaddingConfig, PaddingDimension, SliceDimension};
 
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "pad-with-nothing", root: Is(Opcode::Pad), apply: pad_with_nothing },
     Rule { name: "pad-that-crops", root: Is(Opcode::Pad), apply: pad_that_crops },
     Rule { name: "pad-of-the-same", root: Is(Opcode::Pad), apply: pad_of_the_same },
+    Rule { name: "pad-of-transpose", root: Is(Opcode::Pad), apply: pad_of_transpose },
 ];
 
 /// `pad(x, value) => x` if every padding is 0. Exact for every input.
@@ -36,4 +37,16 @@ fn pad_that_crops(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instructio
 fn pad_of_the_same(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let &[operand, value] = graph[id].operands() else { return None };
     (graph.broadcast_of_scalar(operand)? == value).then(|| graph.broadcast_scalar(id, value))
+}
+
+/// `pad(transpose(x)) => transpose(pad(x))`, of what a convolution made. Exact for every input.
+fn pad_of_transpose(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let Op::Pad { padding } = graph[id].op() else { return None };
+    let &[transpose, value] = graph[id].operands() else { return None };
+    let permutation = graph.sinking_permutation(transpose)?;
+    let mut dimensions = vec![PaddingDimension::default(); permutation.len()];
+    permutation.iter().zip(&padding.dimensions).for_each(|(&p, &d)| dimensions[p] = d);
+    let x = graph.operand(transpose);
+    let op = Op::Pad { padding: PaddingConfig { dimensions } };
+    Some(graph.transposed_after(id, op, &[x, value], &permutation))
 }

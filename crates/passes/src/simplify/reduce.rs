@@ -9,6 +9,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "reduce-of-one", root: Is(Opcode::Reduce), apply: reduce_of_one },
     Rule { name: "reduce-of-nothing", root: Is(Opcode::Reduce), apply: reduce_of_nothing },
     Rule { name: "reduce-of-reduce", root: Is(Opcode::Reduce), apply: reduce_of_reduce },
+    Rule { name: "reduce-of-transpose", root: Is(Opcode::Reduce), apply: reduce_of_transpose },
 ];
 
 /// `reduce(x, init) => f(broadcast(init), reshape(x))` if each element of the result has one summand. Exact for every input.
@@ -49,10 +50,35 @@ fn reduce_of_reduce(graph: &mut Graph<'_>, outer: InstructionId) -> Option<Instr
     Some(graph.replacement(outer, Op::Reduce { dimensions, to_apply }, &[operand, init]))
 }
 
+/// `reduce(transpose(x)) => transpose(reduce(x))`, of what a convolution made, if the reduced dimensions keep their order.
+/// Exact for every input: the same elements in the same order.
+fn reduce_of_transpose(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let Op::Reduce { dimensions, to_apply } = graph[id].op() else { return None };
+    let (dimensions, to_apply) = (dimensions.clone(), *to_apply);
+    let &[transpose, init] = graph[id].operands() else { return None };
+    let permutation = graph.sinking_permutation(transpose)?;
+    let x = graph.operand(transpose);
+    let moved: Vec<usize> = dimensions.iter().map(|&d| permutation[d]).collect();
+    if !dimensions.is_sorted() || !moved.is_sorted() {
+        return None;
+    }
+    // What is left of the permutation: where the kept dimensions are among each other.
+    let kept: Vec<usize> = permutation.iter().copied().filter(|p| !moved.contains(p)).collect();
+    let mut ranked = kept.clone();
+    ranked.sort_unstable();
+    let rest: Vec<usize> = kept.iter().map(|p| ranked.partition_point(|r| r < p)).collect();
+    Some(graph.transposed_after(id, Op::Reduce { dimensions: moved, to_apply }, &[x, init], &rest))
+}
+
 /// The region's operation, if it is one of two operands of the result's type.
 fn region(graph: &Graph<'_>, id: InstructionId) -> Option<Op> {
     let Op::Reduce { to_apply, .. } = graph[id].op() else { return None };
-    Some(match graph.regions.get(to_apply)? {
+    operation(*graph.regions.get(to_apply)?)
+}
+
+/// The instruction of an opcode that regions consist of.
+pub(super) fn operation(opcode: Opcode) -> Option<Op> {
+    Some(match opcode {
         Opcode::Add => Op::Add {},
         Opcode::And => Op::And {},
         Opcode::Maximum => Op::Maximum {},

@@ -1,0 +1,125 @@
+//! Rules rooted at `convolution`.
+
+use super::graph::Graph;
+use super::{Root::Is, Rule};
+use hlo::{
+    DotDimensionNumbers, InstructionId, Op, Opcode, PaddingDimension, SliceDimension, Window, WindowDimension,
+};
+use shape::{ArrayShape, Literal, Scalar};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule { name: "convolution-of-pad", root: Is(Opcode::Convolution), apply: convolution_of_pad },
+    Rule { name: "convolution-of-one-pixel", root: Is(Opcode::Convolution), apply: convolution_of_one_pixel },
+];
+
+/// `convolution(pad(x, 0), k) => convolution(x, k)` with a padded window, if only spatial dimensions are padded; padding
+/// between elements becomes dilation of the base. For constant kernels without infinities and NaN, by which zeros would be
+/// multiplied; exact for every x.
+fn convolution_of_pad(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } = graph[id].op() else {
+        return None;
+    };
+    let &[pad, kernel] = graph[id].operands() else { return None };
+    let Op::Pad { padding } = graph[pad].op() else { return None };
+    let &[x, value] = graph[pad].operands() else { return None };
+    let is_zero = |scalar: Scalar| {
+        matches!(scalar, Scalar::Float(0.0) | Scalar::Signed(0) | Scalar::Unsigned(0) | Scalar::Complex(0.0, 0.0))
+    };
+    if !graph.splat(value).is_some_and(is_zero) || graph.array(x).element_count() == 0 {
+        return None;
+    }
+    let mut window = window.clone();
+    for (w, &d) in window.dimensions.iter_mut().zip(&dim_labels.input_spatial_dimensions) {
+        *w = padded(*w, padding.dimensions[d])?;
+    }
+    let plain = PaddingDimension::default();
+    let is_spatial = |d: usize| dim_labels.input_spatial_dimensions.contains(&d);
+    if padding.dimensions.iter().enumerate().any(|(d, p)| !is_spatial(d) && *p != plain) {
+        return None;
+    }
+    let (dim_labels, feature_group_count, batch_group_count) =
+        (dim_labels.clone(), *feature_group_count, *batch_group_count);
+    let Op::Constant { literal } = graph[kernel].op() else { return None };
+    if !is_finite(literal) {
+        return None;
+    }
+    let op = Op::Convolution { window, dim_labels, feature_group_count, batch_group_count };
+    Some(graph.replacement(id, op, &[x, kernel]))
+}
+
+/// A window over a padded base as a window over the base. `None` if what the padding crops would come back, or if a number
+/// is too large.
+pub(super) fn padded(w: WindowDimension, padding: PaddingDimension) -> Option<WindowDimension> {
+    let edge = |edge: i64, own: i64| {
+        let comes_back = edge < 0 && own > 0;
+        if comes_back { None } else { edge.checked_mul(w.base_dilation)?.checked_add(own) }
+    };
+    Some(WindowDimension {
+        padding_low: edge(padding.edge_padding_low, w.padding_low)?,
+        padding_high: edge(padding.edge_padding_high, w.padding_high)?,
+        base_dilation: padding.interior_padding.checked_add(1)?.checked_mul(w.base_dilation)?,
+        ..w
+    })
+}
+
+fn is_finite(literal: &Literal) -> bool {
+    literal.scalars().all(|scalar| match scalar {
+        Scalar::Float(value) => value.is_finite(),
+        Scalar::Complex(re, im) => re.is_finite() && im.is_finite(),
+        Scalar::Pred(_) | Scalar::Signed(_) | Scalar::Unsigned(_) => true,
+    })
+}
+
+/// `convolution(x, k) => dot(x, k's tap)` for images of one pixel in canonical form, with one tap that meets it. Exact for
+/// every input: the same products in the same order.
+fn convolution_of_one_pixel(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } =
+        graph[id].op()
+    else {
+        return None;
+    };
+    let &[x, kernel] = graph[id].operands() else { return None };
+    let spatial = window.dimensions.len();
+    let rank = spatial + 2;
+    let is_canonical = labels.input_batch_dimension == 0
+        && labels.input_feature_dimension + 1 == rank
+        && labels.output_batch_dimension == 0
+        && labels.output_feature_dimension + 1 == rank
+        && labels.kernel_input_feature_dimension == spatial
+        && labels.kernel_output_feature_dimension == spatial + 1
+        && labels.kernel_spatial_dimensions.iter().copied().eq(0..spatial);
+    let is_pixel = |id: InstructionId| graph.array(id).sizes()[1..rank - 1].iter().all(|&size| size == 1);
+    if !is_canonical || !is_pixel(x) || !is_pixel(id) {
+        return None;
+    }
+    let taps = meeting_taps(window)?;
+    let (kernel_shape, element_type) = (graph.array(kernel).clone(), graph.array(kernel).element_type);
+    let matrix = &kernel_shape.sizes()[spatial..];
+    let mut tap = kernel;
+    if window.dimensions.iter().any(|w| w.size > 1) {
+        let whole = matrix.iter().map(|&limit| SliceDimension { start: 0, limit, stride: 1 });
+        let slice = taps.iter().map(|&t| SliceDimension { start: t, limit: t + 1, stride: 1 }).chain(whole);
+        let sizes: Vec<i64> = std::iter::repeat_n(1, spatial).chain(matrix.iter().copied()).collect();
+        let op = Op::Slice { slice: slice.collect() };
+        tap = graph.helper(id, op, ArrayShape::new(element_type, &sizes), &[kernel]);
+    }
+    if spatial > 0 {
+        tap = graph.helper(id, Op::Reshape {}, ArrayShape::new(element_type, matrix), &[tap]);
+    }
+    let numbers = DotDimensionNumbers {
+        lhs_contracting_dims: vec![rank - 1],
+        rhs_contracting_dims: vec![0],
+        ..DotDimensionNumbers::default()
+    };
+    Some(graph.replacement(id, Op::Dot { dot_dimension_numbers: numbers }, &[x, tap]))
+}
+
+/// For each dimension, the tap of the first window that meets the base's only element; `None` if none does.
+fn meeting_taps(window: &Window) -> Option<Vec<i64>> {
+    let tap = |w: &WindowDimension| {
+        let is_met = w.padding_low >= 0 && w.padding_low % w.window_dilation == 0;
+        let tap = w.padding_low / w.window_dilation;
+        (is_met && tap < w.size).then_some(if w.window_reversal { w.size - 1 - tap } else { tap })
+    };
+    window.dimensions.iter().map(tap).collect()
+}
