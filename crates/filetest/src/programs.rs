@@ -430,7 +430,8 @@ impl Writer<'_> {
         let kernel = ArrayShape::new(input.element_type, &sizes);
         let kernel = match self.random.below(2) {
             0 if input.element_type.is_floating_point() => {
-                let numbers = (0..kernel.element_count()).map(|_| Scalar::Float(self.random.below(9) as f64 - 4.0));
+                let numbers =
+                    (0..kernel.element_count()).map(|_| Scalar::Float(self.random.below(9) as f64 - 4.0));
                 let literal = Literal::from_scalars(kernel, numbers.collect::<Vec<_>>());
                 self.builder.constant(literal)
             }

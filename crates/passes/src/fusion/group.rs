@@ -213,7 +213,9 @@ fn on_tiles(computation: &Computation, order: &[InstructionId]) -> BTreeSet<Inst
     for &id in order {
         let sizes = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::sizes);
         let continues = |&operand: &InstructionId| {
-            on_tiles.contains(&operand) && computation[operand].users().len() == 1 && sizes(operand) == sizes(id)
+            on_tiles.contains(&operand)
+                && computation[operand].users().len() == 1
+                && sizes(operand) == sizes(id)
         };
         let follows = is_elementwise(computation[id].op())
             && is_static(computation, id)

@@ -124,9 +124,7 @@ fn concatenate_of_transposes(graph: &mut Graph<'_>, id: InstructionId) -> Option
     let Op::Concatenate { dimension } = *graph[id].op() else { return None };
     let operands = graph[id].operands().to_vec();
     let permutation = graph.sinking_permutation(*operands.first()?)?;
-    let is_alike = |&o: &InstructionId| {
-        matches!(graph[o].op(), Op::Transpose { dimensions } if *dimensions == permutation)
-    };
+    let is_alike = |&o: &InstructionId| matches!(graph[o].op(), Op::Transpose { dimensions } if *dimensions == permutation);
     if !operands.iter().all(is_alike) {
         return None;
     }

@@ -16,14 +16,18 @@ pub(super) const RULES: &[Rule] = &[
 /// between elements becomes dilation of the base. For constant kernels without infinities and NaN, by which zeros would be
 /// multiplied; exact for every x.
 fn convolution_of_pad(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
-    let Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } = graph[id].op() else {
+    let Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } = graph[id].op()
+    else {
         return None;
     };
     let &[pad, kernel] = graph[id].operands() else { return None };
     let Op::Pad { padding } = graph[pad].op() else { return None };
     let &[x, value] = graph[pad].operands() else { return None };
     let is_zero = |scalar: Scalar| {
-        matches!(scalar, Scalar::Float(0.0) | Scalar::Signed(0) | Scalar::Unsigned(0) | Scalar::Complex(0.0, 0.0))
+        matches!(
+            scalar,
+            Scalar::Float(0.0) | Scalar::Signed(0) | Scalar::Unsigned(0) | Scalar::Complex(0.0, 0.0)
+        )
     };
     if !graph.splat(value).is_some_and(is_zero) || graph.array(x).element_count() == 0 {
         return None;

@@ -120,8 +120,8 @@ fn elementwise_of_reshapes(graph: &mut Graph<'_>, id: InstructionId) -> Option<I
             return None;
         }
         let traits = graph[source].opcode().traits();
-        enables_fusion |=
-            matches!(graph[source].op(), Op::Dot { .. } | Op::Convolution { .. }) || traits.contains(Traits::ELEMENTWISE);
+        enables_fusion |= matches!(graph[source].op(), Op::Dot { .. } | Op::Convolution { .. })
+            || traits.contains(Traits::ELEMENTWISE);
         inner = Some(shape);
     }
     let inner = inner.filter(|_| enables_fusion)?;

@@ -1,7 +1,8 @@
 //! What rules see: a computation under rewriting, and what the computations that it applies do.
 
 use hlo::{
-    ComparisonDirection, ComparisonType, Computation, ComputationId, InstructionId, Module, Op, Opcode, Traits,
+    ComparisonDirection, ComparisonType, Computation, ComputationId, InstructionId, Module, Op, Opcode,
+    Traits,
 };
 use shape::{ArrayShape, Literal, Scalar};
 use std::collections::BTreeMap;

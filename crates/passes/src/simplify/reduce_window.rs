@@ -2,7 +2,9 @@
 
 use super::graph::{Graph, Region};
 use super::{Root::Is, Rule, convolution};
-use hlo::{InstructionId, Op, Opcode, PaddingConfig, PaddingDimension, SliceDimension, Window, WindowDimension};
+use hlo::{
+    InstructionId, Op, Opcode, PaddingConfig, PaddingDimension, SliceDimension, Window, WindowDimension,
+};
 use shape::{ArrayShape, Scalar};
 
 pub(super) const RULES: &[Rule] = &[
@@ -55,7 +57,8 @@ fn padded(window: &Window, padding: &PaddingConfig) -> Option<Window> {
     let dimension = |(w, p): (&WindowDimension, &PaddingDimension)| {
         (p.interior_padding == 0).then(|| convolution::padded(*w, *p)).flatten()
     };
-    let dimensions = window.dimensions.iter().zip(&padding.dimensions).map(dimension).collect::<Option<_>>()?;
+    let dimensions =
+        window.dimensions.iter().zip(&padding.dimensions).map(dimension).collect::<Option<_>>()?;
     Some(Window { dimensions })
 }
 
@@ -94,9 +97,7 @@ fn is_at_least(graph: &Graph<'_>, id: InstructionId, bound: Scalar, depth: usize
     if depth > MAX_DEPTH {
         return false;
     }
-    let is_bound = |id: InstructionId| {
-        matches!(graph.splat(id), Some(Scalar::Float(v)) if v > bound_value || v.to_bits() == bound_value.to_bits())
-    };
+    let is_bound = |id: InstructionId| matches!(graph.splat(id), Some(Scalar::Float(v)) if v > bound_value || v.to_bits() == bound_value.to_bits());
     let either = |id: InstructionId| is_bound(id) || is_at_least(graph, id, bound, depth + 1);
     let operands = graph[id].operands();
     match graph[id].op() {
