@@ -6,10 +6,10 @@
 //
 //   Eigen::ThreadPool pool(4);
 //   Eigen::ThreadPoolDevice device(&pool, pool.NumThreads());
-//   tfcompile::SetThreadPool(computation, &device);  // the device must outlive its use
+//   computation.set_thread_pool(&device);  // the device must outlive its use
 //
-// Everything is a template over the device's type, so this header needs no Eigen header, and nothing else of ours
-// changes with whether Eigen was included.
+// Everything is a template over the device's type, so this header needs no Eigen header. Where Eigen's ThreadPoolDevice
+// was included before, set_thread_pool() of every computation uses it; tfcompile::SetThreadPool() takes any such device.
 
 #ifndef TFCOMPILE_EIGEN_THREAD_POOL_H_
 #define TFCOMPILE_EIGEN_THREAD_POOL_H_
@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "tfcompile/frame.h"
+#include "tfcompile/xla_compiled_cpu_function.h"
 
 namespace tfcompile {
 inline namespace tfcompile_v1 {
@@ -80,7 +81,6 @@ template <class Device>
 // Makes a computation share its work out to the device's pool; null: back to the calling thread.
 template <class Computation, class Device>
 void SetThreadPool(Computation& computation, const Device* device) {
-  computation.set_thread_pool(device);
   if (device == nullptr) {
     computation.set_parallel_for(nullptr, nullptr, 1);
   } else {
@@ -88,6 +88,15 @@ void SetThreadPool(Computation& computation, const Device* device) {
                                  static_cast<::std::int64_t>(device->numThreads()) + 1);
   }
 }
+
+#if defined(EIGEN_USE_THREADS) && defined(EIGEN_CXX11_TENSOR_TENSOR_DEVICE_THREAD_POOL_H)
+inline bool UseEigenPools() {
+  ::tensorflow::XlaCompiledCpuFunction::eigen_pool_user() =
+      &SetThreadPool<::tensorflow::XlaCompiledCpuFunction, ::Eigen::ThreadPoolDevice>;
+  return true;
+}
+inline const bool kUsesEigenPools = UseEigenPools();
+#endif
 
 }  // namespace tfcompile_v1
 }  // namespace tfcompile

@@ -127,8 +127,20 @@ class XlaCompiledCpuFunction {
     return *this;
   }
 
-  // Remembers an Eigen pool. "tfcompile/eigen_thread_pool.h" makes a computation use it; alone, this starts no thread.
-  virtual void set_thread_pool(const ::Eigen::ThreadPoolDevice* pool) { run_options_.set_intra_op_thread_pool(pool); }
+  // Makes runs share their work out to an Eigen pool, which must outlive its use; null: back to the calling thread. For
+  // that "tfcompile/eigen_thread_pool.h" must be part of the program (the header at TensorFlow's path of Eigen's Tensor
+  // includes it); without it the pool is only remembered.
+  virtual void set_thread_pool(const ::Eigen::ThreadPoolDevice* pool) {
+    run_options_.set_intra_op_thread_pool(pool);
+    if (EigenPoolUser const use = eigen_pool_user()) use(*this, pool);
+  }
+
+  // What set_thread_pool() calls: set by "tfcompile/eigen_thread_pool.h" before main().
+  using EigenPoolUser = void (*)(XlaCompiledCpuFunction& computation, const ::Eigen::ThreadPoolDevice* pool);
+  static EigenPoolUser& eigen_pool_user() {
+    static EigenPoolUser user = nullptr;
+    return user;
+  }
 
   const ::xla::tfcompile_v1::ExecutableRunOptions* run_options() const { return &run_options_; }
 

@@ -1,15 +1,36 @@
-// Eigen's pool behind a computation, and a pool that has no thread to spare.
+// Eigen's pool behind a computation, and a pool that has no thread to spare. The header at TensorFlow's path of Eigen's
+// brings the adapter along.
 
 #define EIGEN_USE_THREADS
 #define EIGEN_USE_CUSTOM_THREAD_POOL
 
 #include "third_party/eigen3/unsupported/Eigen/CXX11/Tensor"
 
+#include <atomic>
+#include <functional>
+#include <utility>
+
 #include "check.h"
 #include "matmul_and_add.h"
-#include "tfcompile/eigen_thread_pool.h"
 
 namespace {
+
+// Counts what it is given to do.
+class CountingPool : public Eigen::ThreadPoolInterface {
+ public:
+  explicit CountingPool(int threads) : pool_(threads) {}
+  void Schedule(std::function<void()> work) override {
+    ++count;
+    pool_.Schedule(std::move(work));
+  }
+  int NumThreads() const override { return pool_.NumThreads(); }
+  int CurrentThreadId() const override { return pool_.CurrentThreadId(); }
+
+  std::atomic<int> count{0};
+
+ private:
+  Eigen::ThreadPool pool_;
+};
 
 void RunOften(foo::bar::MatMulAndAddComp& muladd) {
   for (int round = 0; round < 2000; ++round) {
@@ -23,15 +44,23 @@ void RunOften(foo::bar::MatMulAndAddComp& muladd) {
 }  // namespace
 
 int main() {
-  Eigen::ThreadPool pool(2);
+  CountingPool pool(2);
   Eigen::ThreadPoolDevice device(&pool, pool.NumThreads());
 
   foo::bar::MatMulAndAddComp muladd;
+  RunOften(muladd);
+  CHECK(pool.count == 0);
   muladd.set_thread_pool(&device);
   CHECK(muladd.run_options()->intra_op_thread_pool() == &device);
   RunOften(muladd);
+  CHECK(pool.count >= 2000);
+  muladd.set_thread_pool(nullptr);
+  const int before = pool.count;
+  RunOften(muladd);
+  CHECK(pool.count == before);
   tfcompile::SetThreadPool(muladd, &device);
   RunOften(muladd);
+  CHECK(pool.count > before);
 
   // Called from the only thread of its pool: nobody else will come to help.
   Eigen::ThreadPool lonely(1);
