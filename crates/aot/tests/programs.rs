@@ -206,6 +206,23 @@ fn c_headers_as_c99() {
 }
 
 #[test]
+fn c_headers_under_sanitizers() {
+    let folder = workplace("c_models_sanitized");
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
+    let flags = [
+        "-std=c11",
+        "-O1",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+        "-I",
+        include.to_str().unwrap(),
+        "-x",
+        "c",
+    ];
+    build_and_run_in(&folder, &["gcc"], "c_models_sanitized", &["c_models.c"], &flags);
+}
+
+#[test]
 fn c_headers_as_c17() {
     c_models("c_models_c17", "c", "-std=c17", "-O0");
 }
