@@ -95,6 +95,8 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
         session_module: emits(Emit::SessionModule),
         ..AotOptions::new(class, back)
     };
+    let library = SharedLibrary { triple: &triple, entry_point: &name, name: &name };
+    let names = FileNames::new(&library)?;
     let linker = match emits(Emit::Shared) {
         true => Some(linker::find(arguments.linker.as_deref(), &triple)?),
         false => None,
@@ -103,21 +105,17 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     let mut progress = Progress::new(&arguments.model, &name);
     let made = compiler::guarded(|| compiler::build(&graph, &config, &options, &mut progress))?;
     progress.finish();
-
-    let library = SharedLibrary { triple: &triple, entry_point: &name, name: &name };
     let shared = match &linker {
         Some(linker) => Some(linker.link(&library, &made.function_object, &made.metadata_object)?),
         None => None,
     };
-    let coff = triple.contains("windows");
-    let object_name = format!("{name}.{}", if coff { "obj" } else { "o" });
     let archive = match emits(Emit::Archive) {
-        true => Some(aot::archive(&[Member { name: &object_name, object: &made.function_object }])?),
+        true => Some(aot::archive(&[Member { name: &names.object, object: &made.function_object }])?),
         false => None,
     };
     let mut files = Files { directory: &arguments.output, outputs: Vec::new() };
     if emits(Emit::Obj) {
-        files.add(&object_name, vec![Cow::Borrowed(&made.function_object)]);
+        files.add(&names.object, vec![Cow::Borrowed(&made.function_object)]);
     }
     if emits(Emit::Header) {
         files.add(&format!("{name}.h"), vec![Cow::Borrowed(made.header.as_bytes())]);
@@ -126,14 +124,13 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
         files.add(&format!("{name}_c.h"), vec![Cow::Borrowed(c_header.as_bytes())]);
     }
     if let Some(archive) = &archive {
-        let archive_name = if coff { format!("{name}.lib") } else { format!("lib{name}.a") };
-        files.add(&archive_name, vec![Cow::Borrowed(archive)]);
+        files.add(&names.archive, vec![Cow::Borrowed(archive)]);
     }
     if let Some(shared) = &shared {
-        files.add(&library.file_name()?, vec![Cow::Borrowed(shared)]);
+        files.add(&names.shared, vec![Cow::Borrowed(shared)]);
     }
     if emits(Emit::Metadata) {
-        files.add(&format!("{name}.metadata.o"), vec![Cow::Borrowed(&made.metadata_object)]);
+        files.add(&names.metadata, vec![Cow::Borrowed(&made.metadata_object)]);
     }
     if let Some(snapshot) = &made.session_module {
         files.add(&format!("{name}.hlo_snapshot.pb"), vec![Cow::Borrowed(snapshot)]);
@@ -142,8 +139,7 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
         files.add(&format!("{name}.constants"), constants.parts()?);
     }
     let listed = files.outputs.len();
-    let needs_headers = emits(Emit::Header) && !arguments.standalone_header && !arguments.freestanding;
-    if needs_headers {
+    if needs_headers(arguments) {
         for (path, contents) in aot::runtime_headers() {
             files.add(&format!("include/{path}"), vec![Cow::Borrowed(contents.as_bytes())]);
         }
@@ -151,10 +147,34 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     outputs::create_directories(&files.outputs)?;
     outputs::write(&files.outputs)?;
     if !arguments.model.quiet {
-        let linked = linked_file(arguments, &name, &object_name);
-        outputs::print(&summary(&files.outputs, listed, &link_line(arguments, &name, linked.as_deref())))?;
+        outputs::print(&summary(&files.outputs, listed, &link_line(arguments, &names, &triple)))?;
     }
     Ok(())
+}
+
+/// What the files of a program are called for its target.
+struct FileNames {
+    coff: bool,
+    object: String,
+    archive: String,
+    shared: String,
+    metadata: String,
+}
+
+impl FileNames {
+    fn new(library: &SharedLibrary<'_>) -> Result<Self> {
+        let name = library.name;
+        let shared = library.file_name()?;
+        let coff = shared.ends_with(".dll");
+        let suffix = if coff { "obj" } else { "o" };
+        Ok(Self {
+            coff,
+            object: format!("{name}.{suffix}"),
+            archive: if coff { format!("{name}.lib") } else { format!("lib{name}.a") },
+            shared,
+            metadata: format!("{name}.metadata.{suffix}"),
+        })
+    }
 }
 
 /// The files to write.
@@ -246,41 +266,58 @@ fn summary(outputs: &[Output<'_>], listed: usize, link: &str) -> String {
     out + link
 }
 
-/// The file to link: the archive or the library where there is no object.
-fn linked_file(arguments: &Build, name: &str, object_name: &str) -> Option<String> {
-    let at = |file: String| Some(arguments.output.join(file).display().to_string());
+/// The command that makes a program of what was written, with a source file of the user's.
+fn link_line(arguments: &Build, names: &FileNames, triple: &str) -> String {
     let emits = |emit: Emit| arguments.emit.contains(&emit);
-    if emits(Emit::Obj) {
-        at(object_name.to_owned())
+    let at = |file: &str| quoted(&arguments.output.join(file).display().to_string());
+    let directory = quoted(&arguments.output.display().to_string());
+    let mut linked = if emits(Emit::Obj) {
+        at(&names.object)
     } else if emits(Emit::Archive) {
-        at(format!("lib{name}.a"))
+        at(&names.archive)
+    } else if emits(Emit::Shared) && names.coff {
+        at(&names.shared)
     } else if emits(Emit::Shared) {
-        let directory = arguments.output.display();
-        Some(format!("-L{directory} -l{name} -Wl,-rpath,{directory}"))
+        format!("{} -Wl,-rpath,{directory}", at(&names.shared))
     } else {
-        None
+        return String::new();
+    };
+    if emits(Emit::Metadata) {
+        linked = format!("{linked} {}", at(&names.metadata));
+    }
+    let runtime = match needs_headers(arguments) {
+        true => format!(" -I {}", at("include")),
+        false => String::new(),
+    };
+    if names.coff {
+        return format!(
+            "link: cl /std:c++17 /O2 /EHsc{} /I {directory} main.cc {linked}\n",
+            runtime.replace("-I", "/I")
+        );
+    }
+    let sanitizer = arguments.back.sanitizer().map(|word| format!(" -fsanitize={word}")).unwrap_or_default();
+    let bare = if arguments.freestanding { " -ffreestanding" } else { "" };
+    let cpp = linker::cpp_compiler(triple);
+    if emits(Emit::Header) || !emits(Emit::CHeader) {
+        format!(
+            "link: {cpp} -std=c++17 -O2{bare}{sanitizer} -I {directory}{runtime} main.cc {linked} -o main\n"
+        )
+    } else {
+        let c = cpp.replace("clang++", "clang").replace("g++", "gcc").replace("c++", "cc");
+        format!("link: {c} -std=c99 -O2{bare}{sanitizer} -I {directory} main.c {linked} -o main\n")
     }
 }
 
-/// The command that makes a program of it.
-fn link_line(arguments: &Build, name: &str, linked: Option<&str>) -> String {
-    let Some(linked) = linked else { return String::new() };
-    let emits = |emit: Emit| arguments.emit.contains(&emit);
-    let metadata = match emits(Emit::Metadata) {
-        true => format!(" {}", arguments.output.join(format!("{name}.metadata.o")).display()),
-        false => String::new(),
-    };
-    let directory = arguments.output.display();
-    if emits(Emit::Header) {
-        let include = match arguments.standalone_header || arguments.freestanding {
-            true => String::new(),
-            false => format!(" -I {}", arguments.output.join("include").display()),
-        };
-        format!("link: c++ -std=c++17 -O2 -I {directory}{include} main.cc {linked}{metadata} -o main\n")
-    } else if emits(Emit::CHeader) {
-        format!("link: cc -std=c99 -O2 -I {directory} main.c {linked}{metadata} -o main\n")
-    } else {
-        format!("link: c++ ... {linked}{metadata}\n")
+/// Whether the C++ header includes those of the run time.
+fn needs_headers(arguments: &Build) -> bool {
+    arguments.emit.contains(&Emit::Header) && !arguments.standalone_header && !arguments.freestanding
+}
+
+/// A word as the shell reads it.
+fn quoted(word: &str) -> String {
+    match word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:,=@%".contains(c)) && !word.is_empty() {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 
@@ -309,6 +346,15 @@ mod tests {
         assert_eq!(identifier("224"), "model_224");
         assert_eq!(identifier("class"), "model_class");
         assert_eq!(identifier(""), "model_");
+    }
+
+    #[test]
+    fn words_reach_the_program_as_they_are() {
+        for word in ["out/a.o", "with space", "it's", "$HOME", ""] {
+            let script = format!("printf %s {}", quoted(word));
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
+            assert_eq!(output.stdout, word.as_bytes());
+        }
     }
 
     #[test]

@@ -188,8 +188,8 @@ pub(crate) fn message(error: &clap::Error) -> String {
     };
     match sentence.split('\'').nth(1).filter(|_| left_over) {
         Some(word) => format!(
-            "'{word}' is neither a flag nor the command freeze or headers, which stand alone and first. This command \
-             does not take any arguments other than flags. See --help."
+            "'{word}' is neither a flag nor a command such as build, check, inspect or run, which stands first. This \
+             command does not take any arguments other than flags. See --help."
         ),
         None => format!("{sentence}. See --help."),
     }

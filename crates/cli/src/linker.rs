@@ -21,22 +21,38 @@ const CROSS: [(&str, &str, &str); 5] = [
     ("x86_64", "windows", "x86_64-w64-mingw32-gcc"),
 ];
 
-/// The linker of the flag, or the one for a triple. An error, before anything is compiled, if it does not start.
-pub(crate) fn find(flag: Option<&str>, triple: &str) -> Result<Linker> {
-    let architecture = |triple: &str| triple.split('-').next().unwrap_or_default().to_owned();
-    let host = codegen::host_triple();
-    let is_host = architecture(&host) == architecture(triple)
-        && ["linux", "darwin", "macos", "windows", "freebsd"]
-            .iter()
-            .all(|system| host.contains(system) == triple.contains(system))
-        && host.contains("android") == triple.contains("android");
-    let cross = CROSS.iter().find(|(machine, system, _)| {
+/// The command that compiles C++ for a triple and links it.
+pub(crate) fn cpp_compiler(triple: &str) -> String {
+    match cross_compiler(triple) {
+        _ if is_host(triple) => "c++".to_owned(),
+        Some(gcc) => format!("{}++", gcc.trim_end_matches("cc")),
+        None => format!("clang++ --target={triple}"),
+    }
+}
+
+/// Debian's C compiler for another machine.
+fn cross_compiler(triple: &str) -> Option<&'static str> {
+    let found = CROSS.iter().find(|(machine, system, _)| {
         triple.starts_with(machine) && triple.contains(system) && !triple.contains("android")
     });
-    let command = match (flag, is_host, cross) {
+    found.map(|(_, _, command)| *command)
+}
+
+/// Whether the programs of this machine have a triple's architecture and system.
+fn is_host(triple: &str) -> bool {
+    let architecture = |triple: &str| triple.split('-').next().unwrap_or_default().to_owned();
+    let host = codegen::host_triple();
+    let systems = ["linux", "darwin", "macos", "windows", "freebsd", "android"];
+    architecture(&host) == architecture(triple)
+        && systems.iter().all(|system| host.contains(system) == triple.contains(system))
+}
+
+/// The linker of the flag, or the one for a triple. An error, before anything is compiled, if it does not start.
+pub(crate) fn find(flag: Option<&str>, triple: &str) -> Result<Linker> {
+    let command = match (flag, is_host(triple), cross_compiler(triple)) {
         (Some(flag), ..) => flag,
         (None, true, _) => "cc",
-        (None, false, Some((_, _, cross))) => cross,
+        (None, false, Some(cross)) => cross,
         (None, false, None) => {
             return Err(Error::invalid(format!(
                 "a shared library for {triple} needs a linker: name a C compiler for it with --linker, or emit an \

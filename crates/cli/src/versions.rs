@@ -26,6 +26,11 @@ pub(crate) struct BackArgs {
 }
 
 impl BackArgs {
+    /// The word of the sanitizer.
+    pub(crate) fn sanitizer(&self) -> Option<&str> {
+        self.sanitize.as_deref()
+    }
+
     /// The target of the lowest version, and those of the others.
     pub(crate) fn targets(&self, model: &ModelArgs) -> Result<(Target, Vec<Target>)> {
         let target = model.target("")?;

@@ -12,6 +12,12 @@ use support::{Error, Result};
 /// The most bytes read from something that cannot be mapped, such as a pipe.
 const MAX_STREAM: u64 = 1 << 30;
 
+/// How a SavedModel becomes what can be compiled.
+const FREEZE: &str = "give its frozen graph instead, which this Python makes: \
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2 as freeze; \
+    import tensorflow as tf; m = tf.saved_model.load('DIRECTORY'); \
+    g = freeze(m.signatures['serving_default']).graph.as_graph_def(); tf.io.write_graph(g, '.', 'frozen.pb', False)";
+
 /// The bytes of a file. A regular file is mapped, so its pages are read as they are needed and shared by everything that
 /// keeps a part of them.
 pub fn read_bytes(path: &Path) -> Result<Bytes> {
@@ -24,10 +30,8 @@ pub fn read_bytes(path: &Path) -> Result<Bytes> {
     let mut file = File::open(path).map_err(io)?;
     let metadata = file.metadata().map_err(io)?;
     if metadata.is_dir() {
-        let hint = match path.join("saved_model.pb").exists() || path.join("saved_model.pbtxt").exists() {
-            true => " that holds a SavedModel; give its frozen graph instead",
-            false => "",
-        };
+        let has_model = path.join("saved_model.pb").exists() || path.join("saved_model.pbtxt").exists();
+        let hint = if has_model { format!(" that holds a SavedModel; {FREEZE}") } else { String::new() };
         return Err(Error::invalid(format!("{} is a directory{hint}", path.display())));
     }
     if metadata.is_file() && metadata.len() > 0 {
@@ -64,7 +68,12 @@ pub fn read_saver_def(path: &Path) -> Result<SaverDef> {
 pub fn parse_graph_def(bytes: Bytes, name: &str) -> Result<GraphDef> {
     if let Some(kind) = other_model(&bytes) {
         return Err(Error::invalid(format!(
-            "Can't parse {name} as a GraphDef: it is a {kind}; give a GraphDef, for instance the model's frozen graph"
+            "Can't parse {name} as a GraphDef: it is a {kind}; {}",
+            if kind == "SavedModel" {
+                FREEZE
+            } else {
+                "give a GraphDef, for instance the model's frozen graph"
+            }
         )));
     }
     parse(bytes, name, &text::GRAPH_DEF)
