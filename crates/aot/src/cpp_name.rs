@@ -111,14 +111,14 @@ fn validate_identifier(text: &str, place: &str) -> Result<()> {
 /// Methods and tables that a generated class has whatever the graph: a class of such a name would hide them.
 #[rustfmt::skip]
 const MEMBER_NAMES: &[&str] = &[
-    "ArgSize", "EigenPoolUser", "GetArgName", "GetResultName", "GetVariableName", "HasNameIndices", "LookupArgIndex",
-    "LookupResultIndex", "LookupVariableIndex", "ProgramShape", "Run", "StaticData", "arg_data", "arg_size",
-    "args", "eigen_pool_user", "error_msg", "hlo_profile_printer_data", "hlo_profiling_enabled", "is_thunk_mode", "kArgNames",
-    "kArgs", "kNumArgs", "kNumResults", "kNumVariables", "kParameterNames", "kProfileCounters",
-    "kProfilePrinterData", "kProgramShape", "kResultNames", "kResults", "kVariableNames",
-    "kVariableResults", "num_args", "num_results", "num_variables", "profile_counters", "result_data",
-    "result_size", "results", "run_options", "set_arg_data", "set_error_msg", "set_parallel_for",
-    "set_thread_pool",
+    "ArgSize", "EigenPoolUser", "GetArgName", "GetResultName", "GetVariableName", "HasNameIndices",
+    "LookupArgIndex", "LookupResultIndex", "LookupVariableIndex", "ProgramShape", "Run", "StaticData",
+    "arg_data", "arg_size", "args", "eigen_pool_user", "error_msg", "hlo_profile_printer_data",
+    "hlo_profiling_enabled", "is_thunk_mode", "kArgNames", "kArgs", "kNumArgs", "kNumResults",
+    "kNumVariables", "kParameterNames", "kProfileCounters", "kProfilePrinterData", "kProgramShape",
+    "kResultNames", "kResults", "kVariableNames", "kVariableResults", "num_args", "num_results",
+    "num_variables", "profile_counters", "result_data", "result_size", "results", "run_options",
+    "set_arg_data", "set_error_msg", "set_parallel_for", "set_thread_pool",
 ];
 
 #[rustfmt::skip]

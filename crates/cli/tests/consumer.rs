@@ -57,6 +57,11 @@ fn compile(case: &Case, directory: &Path, out: &Path) -> Vec<PathBuf> {
 }
 
 fn build_and_run(name: &str, compilers: &[&str]) {
+    build_and_run_as(name, compilers, &[&[], &["-fno-exceptions", "-fno-rtti"]]);
+}
+
+/// With each compiler in each dialect.
+fn build_and_run_as(name: &str, compilers: &[&str], dialects: &[&[&str]]) {
     let root = root();
     let directory = root.join("tests/consumer").join(name);
     let case = read_case(&directory);
@@ -74,10 +79,10 @@ fn build_and_run(name: &str, compilers: &[&str]) {
         .collect();
     sources.sort();
     for compiler in compilers {
-        for dialect in [&[][..], &["-fno-exceptions", "-fno-rtti"]] {
+        for dialect in dialects {
             let program = out.path().join("program");
             let mut build = Command::new(compiler);
-            build.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1"]).args(dialect).args(&case.cxx);
+            build.args(["-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1"]).args(*dialect).args(&case.cxx);
             for include in [root.join("runtime/include"), out.path().to_owned(), root.join("tests/consumer")]
             {
                 build.arg("-I").arg(include);
@@ -87,6 +92,13 @@ fn build_and_run(name: &str, compilers: &[&str]) {
             succeed(&mut Command::new(&program));
         }
     }
+}
+
+/// The pool's own threads over compiled code: every synchronisation that the results need is the pool's. g++ brings its
+/// sanitizers' libraries along.
+#[test]
+fn threads_have_no_data_race() {
+    build_and_run_as("threads", &["g++"], &[&["-fsanitize=thread"]]);
 }
 
 /// One test for each program and compiler family.
