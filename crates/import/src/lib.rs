@@ -24,6 +24,7 @@ mod constants;
 mod context;
 mod convolution;
 mod convolution_gradients;
+mod data_formats;
 mod data_types;
 mod division;
 mod fold;
@@ -58,6 +59,7 @@ mod unsupported;
 mod value;
 mod variables;
 mod windows;
+mod xla_convolution;
 
 pub use problems::problems;
 pub use rules::{SupportedOp, supported_ops};

@@ -19,6 +19,7 @@ const FAMILIES: &[&[Rule]] = &[
     crate::constants::RULES,
     crate::convolution::RULES,
     crate::convolution_gradients::RULES,
+    crate::data_formats::RULES,
     crate::division::RULES,
     crate::fused::RULES,
     crate::gather::RULES,
@@ -42,6 +43,7 @@ const FAMILIES: &[&[Rule]] = &[
     crate::topk::RULES,
     crate::trigonometry::RULES,
     crate::variables::RULES,
+    crate::xla_convolution::RULES,
 ];
 
 static BY_OP: LazyLock<BTreeMap<&'static str, &'static Rule>> =
