@@ -192,33 +192,22 @@ impl Nest<'_> {
         if self.dense.kernel_packing != Packing::Constant {
             let first = cx.scalar_value(b, &group.times(dims.outputs).plus(column))?;
             let pointer = b.offset(self.kernel, first, size);
-            let offsets = parts.iter().map(|part| b.index(part.offset * size)).collect();
+            let offsets = parts.iter().map(|part| part.offset * size).collect();
             let row = dims.groups * dims.outputs * size;
             return Ok(Columns { pointer, row, offsets, alignment: size as u32 });
         }
-        let (width, columns) = (self.dense.panel, self.dense.tile.columns());
+        // A tile covers whole panels, or a panel whole tiles, so its vectors are at constant distances.
+        let width = self.dense.panel;
         let panel = self.dense.summands * width * size;
         let panels = (dims.outputs + width - 1) / width;
         let group = cx.scalar_value(b, group)?;
         let group = b.offset(self.kernel, group, panels * panel);
-        let mut position = |b: &mut FunctionBuilder, column: &Index| -> Result<ValueId> {
-            let (panel_number, within) = cx.div_rem(b, column, width)?;
-            cx.scalar_value(b, &panel_number.times(panel).plus(&within.times(size)))
-        };
-        let alignment = (i64::from(self.dense.tile.lanes) * size).min(64) as u32;
-        // Where tiles begin at panels, or lie within one, all parts are at constant distances.
-        let is_regular = columns % width == 0 || width % columns == 0;
-        let start = if is_regular { position(b, column)? } else { b.index(0) };
+        let (number, within) = cx.div_rem(b, column, width)?;
+        let start = cx.scalar_value(b, &number.times(panel).plus(&within.times(size)))?;
         let pointer = b.offset(group, start, 1);
-        let mut offsets = Vec::new();
-        for part in parts {
-            offsets.push(if is_regular {
-                b.index(part.offset / width * panel + part.offset % width * size)
-            } else {
-                position(b, &column.plus_constant(part.offset))?
-            });
-        }
-        Ok(Columns { pointer, row: width * size, offsets, alignment })
+        let at = |part: &Part| part.offset / width * panel + part.offset % width * size;
+        let alignment = (i64::from(self.dense.tile.lanes) * size).min(64) as u32;
+        Ok(Columns { pointer, row: width * size, offsets: parts.iter().map(at).collect(), alignment })
     }
 
     /// Hands over a vector's valid features, in pieces whose lanes are powers of two.
@@ -257,7 +246,7 @@ struct Columns {
     /// Bytes from summand to summand.
     row: i64,
     /// Bytes from the row's begin to each vector.
-    offsets: Vec<ValueId>,
+    offsets: Vec<i64>,
     /// Of a vector.
     alignment: u32,
 }
@@ -356,7 +345,7 @@ impl Reduction<'_> {
         let row = b.offset_bytes(row, step * self.columns.row);
         let mut vectors = Vec::new();
         for (part, &offset) in self.parts.iter().zip(&self.columns.offsets) {
-            let pointer = b.offset(row, offset, 1);
+            let pointer = b.offset_bytes(row, offset);
             vectors.push(self.kernel_vector(b, pointer, *part)?);
         }
         let size = nest.input_type.byte_size() as i64;

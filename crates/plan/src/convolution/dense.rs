@@ -1,6 +1,6 @@
 //! Convolutions whose groups have many features: tiles of pixels times vectors of output features.
 
-use super::dims::ConvolutionDims;
+use super::dims::{ConvolutionDims, SpatialDimension};
 use super::tiling::{self, Sharing, Tiling};
 use crate::dot::{Packing, Tile, tile};
 use crate::tasks::Work;
@@ -40,9 +40,6 @@ impl DensePlan {
     }
 }
 
-/// The bytes of a cache line: packed panels are as wide on every machine.
-const LINE: i64 = 64;
-
 /// Tiles and loops, or nothing if the shape is too irregular for them.
 pub(super) fn choose(
     dims: &ConvolutionDims,
@@ -53,7 +50,7 @@ pub(super) fn choose(
     let size = accumulator.byte_size();
     let summands = dims.taps().checked_mul(dims.inputs).filter(|&n| n > 0)?;
     let pixels = dims.batch.checked_mul(dims.pixels())?;
-    let mut tile = tile::choose(pixels, dims.outputs, size, target);
+    let (mut tile, most) = choose_tile(dims, pixels, size, target);
     let last = dims.spatial.last();
     let is_run =
         dims.groups == 1 && last.is_none_or(|d| d.window.window_dilation == 1 && d.window.base_dilation == 1);
@@ -61,14 +58,12 @@ pub(super) fn choose(
     let whole = dims.outputs / tile.columns();
     let panels_outside = whole > 1 && kernel_bytes > target.l2_bytes / 2;
     let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
-    let most = tile::most_rows(tile.vectors, target);
     let (chunks, feature_chunks) = split(dims, wanted, i64::from(most), whole, panels_outside);
     let tiling = tiling::tiles(dims, most, chunks, Sharing::All)?;
     tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
     tile.k_split = 1;
-    let line = LINE / size as i64;
     Some(DensePlan {
-        panel: line.min(i64::from(u32::try_from(dims.outputs).map_or(u32::MAX, u32::next_power_of_two))),
+        panel: tile::panel(dims.outputs, size),
         tile,
         tiling,
         kernel_packing: if is_constant { Packing::Constant } else { Packing::None },
@@ -77,6 +72,47 @@ pub(super) fn choose(
         panels_outside,
         feature_chunks,
     })
+}
+
+/// Vectors of features, and up to how many pixels of a tile.
+fn choose_tile(dims: &ConvolutionDims, pixels: i64, size: usize, target: &Target) -> (Tile, u32) {
+    let tile = tile::choose(pixels, dims.outputs, size, target);
+    let step = dims.spatial.last().map_or(1, |d| d.window.stride);
+    let distance = dims.groups.saturating_mul(dims.inputs).saturating_mul(step).saturating_mul(size as i64);
+    let most = tile::most_rows(tile.vectors, target);
+    let length = longest_line(dims);
+    let accumulators = |vectors: u32, most: u32| {
+        let tiles = (length + i64::from(most) - 1) / i64::from(most).max(1);
+        length as f64 / tiles.max(1) as f64 * f64::from(vectors)
+    };
+    // Lines that divide badly into low tiles often do into high ones.
+    if tile.vectors == 4 && target.vector_registers >= 32 && accumulators(4, most) < 22.0 {
+        let higher = high_tile(distance);
+        if accumulators(2, higher) > accumulators(4, most) + 2.0 {
+            return (Tile { vectors: 2, ..tile }, higher);
+        }
+    }
+    (tile, most)
+}
+
+/// Pixels of a tile of two vectors that fills 32 registers. Neighbouring pixels are so many bytes apart: of those at
+/// multiples of a page only a few stay in the first-level cache.
+fn high_tile(distance: i64) -> u32 {
+    const PAGE: i64 = 4096;
+    if distance % PAGE == 0 { 8 } else { 14 }
+}
+
+/// The pixels that most tiles can run along: all, where a window is one tap on each pixel, else those of a line with the
+/// same taps.
+fn longest_line(dims: &ConvolutionDims) -> i64 {
+    if let Some(row) = dims.as_one_row() {
+        return row.pixels();
+    }
+    let longest = |d: &SpatialDimension| {
+        let segments = d.segments(tiling::MAX_SEGMENTS).unwrap_or_default();
+        segments.iter().map(|s| s.count).max().unwrap_or(1)
+    };
+    dims.spatial.last().map_or(1, longest)
 }
 
 /// Into how many parts to cut the pixels and the panels. A large kernel is read once, by the tasks together, if they share
@@ -93,13 +129,75 @@ pub(super) fn split(
         [only] if dims.batch == 1 => only.output,
         [outer @ .., _] => outer.iter().fold(dims.batch, |n, d| n.saturating_mul(d.output)),
     };
-    let is_pointwise = dims.taps() == 1;
-    let rows_at_once = if is_pointwise && dims.spatial.len() > 1 { 1 } else { most };
-    let parts = (rows / rows_at_once).max(1);
+    let parts = match dims.as_one_row() {
+        Some(row) => row.pixels() / (2 * most).max(1),
+        None => rows / most.min(8),
+    };
+    let parts = parts.max(1);
     if panels_outside {
         let features = wanted.min(panels);
         return ((wanted / features.max(1)).clamp(1, parts), features.max(1));
     }
     let chunks = wanted.min(parts);
     (chunks, (wanted / chunks).clamp(1, panels.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hlo::WindowDimension;
+
+    fn same(batch: i64, pixels: i64, size: i64, stride: i64, features: (i64, i64)) -> ConvolutionDims {
+        let low = (size - 1) / 2;
+        let window = WindowDimension {
+            stride,
+            padding_low: low,
+            padding_high: size - 1 - low,
+            ..WindowDimension::of_size(size)
+        };
+        let spatial = SpatialDimension { input: pixels, output: (pixels - 1) / stride + 1, window };
+        let (inputs, outputs) = features;
+        ConvolutionDims { batch, groups: 1, inputs, outputs, spatial: vec![spatial; 2] }
+    }
+
+    #[test]
+    fn tiles_fill_the_registers() {
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+        let neon = Target::new("aarch64-linux-gnu", "", "").expect("a triple");
+        let table = [
+            // Pixels, window, stride, features; tile of pixels x vectors of lanes, panels outside.
+            (&avx512, (56, 3, 1, (64, 64)), (6, 4, 16, false)),
+            (&avx512, (28, 3, 1, (128, 128)), (13, 2, 16, true)),
+            (&avx512, (14, 3, 1, (256, 256)), (6, 4, 16, true)),
+            (&avx512, (7, 3, 1, (512, 512)), (5, 4, 16, true)),
+            (&avx512, (7, 1, 1, (960, 320)), (13, 2, 16, true)),
+            (&avx512, (14, 1, 1, (576, 96)), (7, 3, 16, false)),
+            (&avx512, (112, 1, 1, (32, 16)), (8, 1, 16, false)),
+            (&avx512, (7, 1, 1, (1024, 64)), (6, 4, 16, false)),
+            (&avx2, (56, 3, 1, (64, 64)), (6, 2, 8, false)),
+            (&neon, (56, 3, 1, (64, 64)), (6, 4, 4, false)),
+        ];
+        for (target, (pixels, window, stride, features), wanted) in table {
+            let dims = same(1, pixels, window, stride, features);
+            let plan = choose(&dims, PrimitiveType::F32, true, target).expect("a regular shape");
+            let tile = plan.tile;
+            let found = (tile.rows, tile.vectors, tile.lanes, plan.panels_outside);
+            assert_eq!(found, wanted, "{pixels} {window}x{window} {features:?} for {}", target.cpu);
+            assert!(tile.rows * tile.vectors + tile.vectors < target.vector_registers);
+        }
+    }
+
+    #[test]
+    fn large_kernels_are_shared_by_tasks_and_small_ones_read_by_each() {
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let chunks = |dims: ConvolutionDims| {
+            let plan = choose(&dims, PrimitiveType::F32, true, &avx512).expect("a regular shape");
+            (plan.tiling.chunks, plan.feature_chunks)
+        };
+        assert_eq!(chunks(same(1, 56, 3, 1, (64, 64))), (9, 1));
+        assert_eq!(chunks(same(1, 7, 3, 1, (512, 512))), (1, 8));
+        assert_eq!(chunks(same(1, 4, 3, 1, (4, 4))), (1, 1));
+        assert_eq!(chunks(same(16, 7, 3, 1, (64, 64))), (18, 1));
+    }
 }

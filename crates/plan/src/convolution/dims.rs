@@ -103,6 +103,15 @@ impl ConvolutionDims {
         self.spatial.iter().fold(1, |n, d| n.saturating_mul(d.output))
     }
 
+    /// The same convolution of one row of pixels, if it takes each pixel on its own.
+    pub(super) fn as_one_row(&self) -> Option<Self> {
+        let one = WindowDimension::of_size(1);
+        let is_plain = |d: &SpatialDimension| d.input == d.output && d.window == one;
+        let pixels = self.batch.checked_mul(self.pixels()).filter(|_| self.spatial.iter().all(is_plain))?;
+        let row = SpatialDimension { input: pixels, output: pixels, window: one };
+        Some(Self { batch: 1, spatial: vec![row], ..self.clone() })
+    }
+
     /// Taps of the window.
     pub fn taps(&self) -> i64 {
         self.spatial.iter().fold(1, |n, d| n.saturating_mul(d.window.size))

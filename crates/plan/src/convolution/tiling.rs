@@ -131,7 +131,7 @@ impl Tiling {
 }
 
 /// More segments of one dimension are not worth the lists.
-const MAX_SEGMENTS: usize = 24;
+pub(super) const MAX_SEGMENTS: usize = 24;
 /// More rectangles neither.
 const MAX_RECTANGLES: usize = 4096;
 /// Each size of tiles has code of its own.
@@ -151,12 +151,15 @@ pub(super) fn three_dimensions(dims: &ConvolutionDims) -> Option<[SpatialDimensi
 pub(super) enum Sharing {
     /// All with as many pixels.
     All,
-    /// Those with all taps of the last dimension, whose tiles run along it; and all others.
+    /// Those with all taps of the last dimension, whose tiles run along it; and all others. Tiles of each are of one size
+    /// (and of one pixel), so the last one of a line may overlap the one before.
     Interior,
 }
 
 /// Tiles of up to `most` pixels, in about `chunks` parts. Nothing if the shape is too irregular.
 pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sharing) -> Option<Tiling> {
+    let row = dims.as_one_row();
+    let dims = row.as_ref().unwrap_or(dims);
     let spatial = three_dimensions(dims)?;
     let mut segments = Vec::new();
     for dimension in &spatial {
@@ -175,10 +178,13 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
     // What does not fit here is empty: another dimension is 0.
     pixels.checked_mul(dims.batch)?;
     outputs.checked_mul(dims.batch)?;
-    // Chunks are ranges of the numbers of an output's rows, or of its pixels if it is one row.
+    // Chunks are ranges of the numbers of an output's rows, or of tiles if it is one row.
     let mut sizes = [dims.batch, spatial[0].output, spatial[1].output, spatial[2].output];
     let rows: i64 = sizes[..3].iter().product();
-    let units = if rows > 1 { std::mem::replace(&mut sizes[3], 1) } else { 1 };
+    let row = sizes[3];
+    let tile = even(row, i64::from(most)).first().map_or(1, |&(pixels, _)| pixels);
+    let unit = if rows > 1 { row } else { tile };
+    sizes[3] = (row + unit.max(1) - 1) / unit.max(1);
     let all: i64 = sizes.iter().product();
     let chunks = chunks.clamp(1, all.max(1));
     let mut lists = Vec::new();
@@ -186,7 +192,7 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
         let (begin, end) = (all * chunk / chunks, all * (chunk + 1) / chunks);
         let mut list = Vec::new();
         for mut range in boxes(&sizes, begin, end) {
-            range[3] = (range[3].0 * units, range[3].1 * units);
+            range[3] = (range[3].0 * unit, (range[3].1 * unit).min(row));
             for rows in combinations(&segments, &range) {
                 list.push(Area::new(dims, &spatial, range[0], rows));
             }
@@ -206,8 +212,10 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
     match sharing {
         Sharing::All => tiling.sizes = cut(&lists, most)?,
         Sharing::Interior => {
-            tiling.sizes = cut(&pick(true), most)?;
-            tiling.sizes.extend(cut(&pick(false), most)?);
+            let (interior, border) = (pick(true), pick(false));
+            let size = best_size(&interior, most).unwrap_or(1);
+            tiling.sizes = overlapping(&interior, size)?;
+            tiling.sizes.extend(overlapping(&border, size)?);
         }
     }
     Some(tiling)
@@ -395,6 +403,48 @@ fn cut(lists: &[Vec<Area>], most: i64) -> Option<Vec<TileSize>> {
     Some(sizes)
 }
 
+/// The size of tiles that cover the areas at the least cost, each tile's own that of a pixel; the largest of those.
+fn best_size(lists: &[Vec<Area>], most: i64) -> Option<i64> {
+    let cost = |size: i64| -> i64 {
+        let areas = lists.iter().flatten();
+        areas
+            .map(|area| {
+                let length = area.loops[area.along(most)].0;
+                let lines = area.loops.iter().map(|l| l.0).product::<i64>() / length;
+                // Pixels one by one cost several of those in a tile.
+                lines * if length < size { length * 4 } else { (length + size - 1) / size * (size + 1) }
+            })
+            .sum()
+    };
+    (1.max(most * 5 / 8)..=most).rev().min_by_key(|&size| cost(size)).filter(|_| !lists.is_empty())
+}
+
+/// Cuts the areas of each chunk into tiles of a size, the last of which overlap, and lines that are shorter into pixels.
+fn overlapping(lists: &[Vec<Area>], size: i64) -> Option<Vec<TileSize>> {
+    if lists.iter().map(Vec::len).sum::<usize>() > MAX_RECTANGLES {
+        return None;
+    }
+    let new = |pixels: i64| TileSize { pixels: pixels as u32, rectangles: Vec::new(), starts: vec![0] };
+    let (mut tiles, mut single) = (new(size), new(1));
+    for list in lists {
+        for area in list {
+            let along = area.along(size);
+            let length = area.loops[along].0;
+            if length < size {
+                single.rectangles.push(area.rectangle(along, 0, 1, length));
+                continue;
+            }
+            tiles.rectangles.push(area.rectangle(along, 0, size, length / size));
+            if length % size != 0 {
+                tiles.rectangles.push(area.rectangle(along, length - size, size, 1));
+            }
+        }
+        tiles.starts.push(tiles.rectangles.len());
+        single.starts.push(single.rectangles.len());
+    }
+    Some([tiles, single].into_iter().filter(|s| !s.rectangles.is_empty()).collect())
+}
+
 /// As few tiles as can be, of two sizes that differ by one.
 fn even(length: i64, most: i64) -> Vec<(i64, i64)> {
     let tiles = (length + most - 1) / most;
@@ -439,7 +489,7 @@ mod tests {
     }
 
     /// The taps and input pixels of each output pixel that the tiles of a chunk visit.
-    fn visit(tiling: &Tiling, chunk: usize, found: &mut [Option<Vec<(i64, i64)>>]) {
+    fn visit(tiling: &Tiling, chunk: usize, overlap: bool, found: &mut [Option<Vec<(i64, i64)>>]) {
         for size in &tiling.sizes {
             for r in &size.rectangles[size.starts[chunk]..size.starts[chunk + 1]] {
                 let each = |counts: [i64; 3]| {
@@ -456,7 +506,12 @@ mod tests {
                             (r.tap + dot(t, tiling.tap_steps), input + dot(t, tiling.tap_input_steps))
                         });
                         let slot = &mut found[output as usize];
-                        assert!(slot.replace(taps.collect()).is_none(), "pixel {output} once only");
+                        let taps: Vec<_> = taps.collect();
+                        let before = slot.replace(taps.clone());
+                        assert!(
+                            before.is_none() || overlap && before == Some(taps),
+                            "pixel {output} once only"
+                        );
                     }
                 }
             }
@@ -524,7 +579,12 @@ mod tests {
                 assert!(tiling.sizes.len() <= 2 * MAX_SIZES);
                 let mut found = vec![None; (dims.batch * dims.pixels()) as usize];
                 for chunk in 0..tiling.chunks as usize {
-                    visit(&tiling, chunk, &mut found);
+                    // Only tiles of one chunk may overlap: others run at the same time.
+                    let done = found.clone();
+                    visit(&tiling, chunk, sharing == Sharing::Interior, &mut found);
+                    let mut alone = vec![None; found.len()];
+                    visit(&tiling, chunk, sharing == Sharing::Interior, &mut alone);
+                    assert!(done.iter().zip(&alone).all(|(a, b)| a.is_none() || b.is_none()));
                 }
                 for (pixel, taps) in found.into_iter().enumerate() {
                     let taps = taps.unwrap_or_else(|| panic!("pixel {pixel} of {dims:?} is in no tile"));
