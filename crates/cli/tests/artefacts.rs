@@ -81,8 +81,8 @@ fn a_header_finds_the_headers_beside_it() {
     run_program(out.path(), &["g++", "-std=c++17", "-O1", "-Iinclude"], "main.cc", &["layer.o"]);
 }
 
-/// In a program without any library; the flags keep compilers from adding calls of their own.
-fn freestanding(flags: &[&str]) {
+/// The two graphs of the freestanding programs, and the programs' sources.
+fn freestanding(flags: &[&str]) -> TempDir {
     let out = directory();
     let oracle = root().join("tests/oracle/tfcompile_tests/tfsplits");
     let flags: Vec<&str> =
@@ -91,33 +91,87 @@ fn freestanding(flags: &[&str]) {
     build_model(&oracle.join("graph.pb"), &oracle.join("config.pbtxt"), "splits", out.path(), &flags);
     assert!(!out.path().join("include").exists(), "freestanding headers are standalone");
     copy_sources("freestanding", out.path());
-    let bare = ["-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector", "-fno-pie"];
-    let objects = ["layer.o", "splits.o", "-Wl,--fatal-warnings"];
-    for (compiler, source) in [
-        (&["gcc", "-std=c99", "-O2"], "main.c"),
-        (&["clang", "-std=c99", "-O2"], "main.c"),
-        (&["g++", "-std=c++17", "-O2"], "main.cc"),
-        (&["clang++", "-std=c++17", "-O2"], "main.cc"),
-    ] {
-        let mut command: Vec<&str> = compiler.to_vec();
-        command.extend(bare);
-        if source.ends_with("cc") {
-            command.extend(["-fno-exceptions", "-fno-rtti"]);
-        }
-        run_program(out.path(), &command, source, &objects);
+    out
+}
+
+/// A program that is compiled and linked without any library.
+fn bare(directory: &Path, compiler: &str, source: &str) {
+    let mut build = Command::new(compiler);
+    build.current_dir(directory).args(WARNINGS);
+    build.args(["-O2", "-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector", "-fno-pie"]);
+    match source.ends_with("cc") {
+        true => build.args(["-std=c++17", "-fno-exceptions", "-fno-rtti"]),
+        false => build.arg("-std=c99"),
+    };
+    succeed(build.args([source, "layer.o", "splits.o", "-o", "program"]));
+}
+
+fn run_freestanding(flags: &[&str]) {
+    let out = freestanding(flags);
+    for (compiler, source) in
+        [("gcc", "main.c"), ("clang", "main.c"), ("g++", "main.cc"), ("clang++", "main.cc")]
+    {
+        bare(out.path(), compiler, source);
+        succeed(&mut Command::new(out.path().join("program")));
     }
 }
 
 #[test]
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn freestanding_programs_run_without_any_library() {
-    freestanding(&[]);
+    run_freestanding(&[]);
 }
 
 #[test]
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn freestanding_programs_of_one_processor_run_without_any_library() {
-    freestanding(&["--target-cpu=x86-64"]);
+    run_freestanding(&["--target-cpu=x86-64"]);
+}
+
+/// In the emulator, where it and the cross compiler are at hand.
+fn run_freestanding_elsewhere(triple: &str, tools: &str, emulator: &str) {
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    let (gcc, gxx) = (format!("{tools}-gcc"), format!("{tools}-g++"));
+    if !has(&gcc) || !has(&gxx) || !has(emulator) {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "{triple} needs {gxx} and {emulator}");
+        println!("skipped: {triple} needs {gxx} and {emulator}");
+        return;
+    }
+    let out = freestanding(&[&format!("--target-triple={triple}")]);
+    for (compiler, source) in [(&gcc, "main.c"), (&gxx, "main.cc")] {
+        bare(out.path(), compiler, source);
+        succeed(Command::new(emulator).arg(out.path().join("program")));
+    }
+}
+
+#[test]
+fn freestanding_programs_run_on_aarch64() {
+    run_freestanding_elsewhere("aarch64-unknown-linux-gnu", "aarch64-linux-gnu", "qemu-aarch64");
+}
+
+#[test]
+fn freestanding_programs_run_on_armv7() {
+    run_freestanding_elsewhere("armv7-unknown-linux-gnueabihf", "arm-linux-gnueabihf", "qemu-arm");
+}
+
+#[test]
+fn freestanding_programs_run_on_riscv64() {
+    run_freestanding_elsewhere("riscv64-unknown-linux-gnu", "riscv64-linux-gnu", "qemu-riscv64");
+}
+
+/// Machines without an operating system. That their objects need nothing is what the tool itself checks.
+#[test]
+fn graphs_are_built_for_microcontrollers() {
+    for flags in [
+        ["--target-triple=thumbv7em-none-eabihf", "--target-cpu=cortex-m4"],
+        ["--target-triple=riscv32-unknown-elf", "--target-features=+m,+f,+d"],
+    ] {
+        let out = freestanding(&flags);
+        for object in ["layer.o", "splits.o"] {
+            let bytes = std::fs::read(out.path().join(object)).expect("an object");
+            assert_eq!(bytes[..5], *b"\x7fELF\x01", "{flags:?}: ELF of 32 bits");
+        }
+    }
 }
 
 /// The layer with its weights in a file, and beside it, in folders, the other graphs compiled alike.
