@@ -183,7 +183,15 @@ pub(crate) fn table(out: &mut String, title: &str, rows: &[Vec<String>]) {
     }
 }
 
-/// Text of a file of somebody's without what a terminal obeys.
+/// The most characters of a text that are printed.
+const MAX_PRINTED: usize = 500;
+
+/// Text of a file of somebody's without what a terminal obeys, and without the middle if it is endless.
 pub(crate) fn printable(text: &str) -> String {
+    if text.len() > MAX_PRINTED {
+        let start = text.floor_char_boundary(MAX_PRINTED / 2);
+        let end = text.ceil_char_boundary(text.len() - MAX_PRINTED / 2);
+        return format!("{} ... {}", printable(&text[..start]), printable(&text[end..]));
+    }
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }

@@ -7,6 +7,9 @@ use support::{Error, Result};
 use tf::Problem;
 use tf::proto::Config;
 
+/// The most problems that are listed.
+const MAX_PROBLEMS: usize = 1000;
+
 /// What [`check`] finds.
 #[derive(Debug, Default)]
 pub struct Checked {
@@ -65,7 +68,8 @@ pub fn check(
 fn add_unsupported_nodes(checked: &mut Checked, ops: &BTreeMap<String, Vec<String>>) {
     let named: BTreeSet<String> = checked.problems.iter().map(|problem| problem.node.clone()).collect();
     for (op, nodes) in ops.iter().filter(|(op, _)| !checked.ops[*op].1) {
-        for node in nodes.iter().filter(|node| !named.contains(*node)) {
+        let room = MAX_PROBLEMS.saturating_sub(checked.problems.len());
+        for node in nodes.iter().filter(|node| !named.contains(*node)).take(room) {
             let error = Error::unsupported(format!("op {op} is not supported"));
             checked.problems.push(Problem::of_node(node, op, error));
         }

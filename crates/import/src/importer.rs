@@ -154,8 +154,10 @@ impl<'p> Importer<'p> {
     ) -> Option<Vec<Value>> {
         let node = &graph.nodes[id];
         let (depth, scopes) = (self.depth, self.scopes.len());
-        let failures = self.collected.as_ref()?.failures;
-        let is_ready = node.inputs.iter().all(|input| values.contains_key(&input.node))
+        let collected = self.collected.as_ref()?;
+        let (failures, is_full) = (collected.failures, collected.is_full());
+        let is_ready = !is_full
+            && node.inputs.iter().all(|input| values.contains_key(&input.node))
             && crate::unsupported::reason(self.program, node).is_none();
         let result = match is_ready {
             true => self.translate_node(graph, id, values, prefix).map_err(Some),

@@ -19,8 +19,13 @@ pub(crate) struct Collected {
 }
 
 impl Collected {
+    /// Whether no more problems are wanted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.problems.len() >= MAX_PROBLEMS
+    }
+
     pub(crate) fn add(&mut self, node: &str, op: &str, error: Error) {
-        if self.problems.len() < MAX_PROBLEMS {
+        if !self.is_full() {
             self.problems.push(Problem::of_node(node, op, error));
         }
     }

@@ -19,6 +19,15 @@ pub struct Examined {
     pub ops: BTreeMap<String, Vec<String>>,
 }
 
+/// The most problems that are collected.
+const MAX_PROBLEMS: usize = 1000;
+
+fn push(problems: &mut Vec<Problem>, problem: Problem) {
+    if problems.len() < MAX_PROBLEMS {
+        problems.push(problem);
+    }
+}
+
 /// Whether nodes of an op are gone when a graph is prepared.
 pub fn is_prepared(op: &str) -> bool {
     op.starts_with("Placeholder") || matches!(op, "Switch" | "RefSwitch" | "Merge" | "RefMerge")
@@ -28,10 +37,10 @@ pub fn is_prepared(op: &str) -> bool {
 pub fn examine(graph: &GraphDef, config: &Config) -> Examined {
     let mut examined = Examined::default();
     match examine_parts(graph, config, &mut examined) {
-        Err(error) => examined.problems.push(Problem::of_graph(error)),
+        Err(error) => push(&mut examined.problems, Problem::of_graph(error)),
         Ok(()) if examined.problems.is_empty() => {
             if let Err(error) = super::prepare(graph.clone(), config.clone()) {
-                examined.problems.push(Problem::of_graph(error));
+                push(&mut examined.problems, Problem::of_graph(error));
             }
         }
         Ok(()) => {}
@@ -54,7 +63,7 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
         let id = config::id(&feed.id);
         let alone = Config { feed: vec![feed.clone()], ..Config::default() };
         if let Err(error) = feeds::resolve(&alone, &graph.node, &names, &signatures) {
-            examined.problems.push(Problem::of_node(&id.0, op_of(&id.0), error));
+            push(&mut examined.problems, Problem::of_node(&id.0, op_of(&id.0), error));
         }
         fed.insert(id, at);
     }
@@ -62,11 +71,14 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
     for fetch in &config.fetch {
         let id = config::id(&fetch.id);
         match node_of(&id.0) {
-            None if !fed.contains_key(&id) => examined.problems.push(Problem::of_node(
-                &id.0,
-                "",
-                Error::invalid(format!("fetch '{}:{}' names no node of the graph", id.0, id.1)),
-            )),
+            None if !fed.contains_key(&id) => push(
+                &mut examined.problems,
+                Problem::of_node(
+                    &id.0,
+                    "",
+                    Error::invalid(format!("fetch '{}:{}' names no node of the graph", id.0, id.1)),
+                ),
+            ),
             _ => known.fetch.push(fetch.clone()),
         }
     }
@@ -82,7 +94,7 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
         let alone = Config { variable: vec![variable.clone()], ..Config::default() };
         if let Err(error) = variables::resolve(&alone, &graph.node, &names, &Graph::default()) {
             let name = &variable.node_name;
-            examined.problems.push(Problem::of_node(name, op_of(name), error));
+            push(&mut examined.problems, Problem::of_node(name, op_of(name), error));
         }
     }
     let configured: BTreeSet<&str> = config.variable.iter().map(|v| v.node_name.as_str()).collect();
@@ -93,7 +105,7 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
              or freeze the graph",
             node.name, node.name
         ));
-        examined.problems.push(Problem::of_node(&node.name, &node.op, error));
+        push(&mut examined.problems, Problem::of_node(&node.name, &node.op, error));
     }
     Ok(())
 }
@@ -155,7 +167,7 @@ fn node_types<'a>(
 ) -> Types<'a> {
     let mut types = BTreeMap::new();
     for &node in kept {
-        let mut add = |error| problems.push(Problem::of_node(&node.name, &node.op, error));
+        let mut add = |error| push(problems, Problem::of_node(&node.name, &node.op, error));
         if signatures.get(&node.op).is_none() {
             add(unregistered(&[(node.op.as_str(), node.name.as_str())]));
             continue;
@@ -187,7 +199,7 @@ fn input_types(
 ) {
     for node in kept {
         let Some((wanted, _)) = types.get(node.name.as_str()) else { continue };
-        let mut add = |error| problems.push(Problem::of_node(&node.name, &node.op, error));
+        let mut add = |error| push(problems, Problem::of_node(&node.name, &node.op, error));
         let inputs = node.input.iter().filter_map(|text| match Input::parse(text, &node.name) {
             Ok(Input::Data(name, index)) => Some((name, index)),
             _ => None,
@@ -255,6 +267,6 @@ fn fetch_types<'a>(
             )),
             Some(_) => continue,
         };
-        problems.push(Problem::of_node(&id.0, op_of(&id.0), error));
+        push(problems, Problem::of_node(&id.0, op_of(&id.0), error));
     }
 }

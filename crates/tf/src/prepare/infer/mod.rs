@@ -85,7 +85,7 @@ pub fn infer(graph: &GraphDef, options: &InferOptions) -> Result<Inferred> {
             id.0, id.1
         ));
     }
-    variables_of(graph, &needed, &names, &signatures, &mut inferred)?;
+    variables_of(graph, &needed, &signatures, &mut inferred);
     Ok(inferred)
 }
 
@@ -156,14 +156,8 @@ fn proto(sizes: &[i64]) -> TensorShapeProto {
 }
 
 /// The variables that the fetches reach.
-fn variables_of(
-    graph: &GraphDef,
-    needed: &[bool],
-    names: &Names<'_>,
-    signatures: &Signatures<'_>,
-    inferred: &mut Inferred,
-) -> Result<()> {
-    let mut writes = writes::Writes::new(graph, needed, names, signatures)?;
+fn variables_of(graph: &GraphDef, needed: &[bool], signatures: &Signatures<'_>, inferred: &mut Inferred) {
+    let mut writes = writes::Writes::new(graph, needed, signatures);
     let mut taken = names::Taken::default();
     for (at, node) in graph.node.iter().enumerate() {
         if !needed[at] || !variables::is_variable(&node.op) {
@@ -172,7 +166,7 @@ fn variables_of(
         let mut variable = Variable {
             node_name: node.name.clone(),
             name: taken.claim(&(node.name.clone(), 0)),
-            readonly: !writes.writes(at),
+            readonly: !writes.writes(node),
             ..Variable::default()
         };
         let stated = match node.attr.get("shape").and_then(|v| v.value.as_ref()) {
@@ -199,5 +193,4 @@ fn variables_of(
              `tfcompile freeze` makes constants of them"
         ));
     }
-    Ok(())
 }

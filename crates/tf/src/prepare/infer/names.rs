@@ -1,12 +1,14 @@
 //! Names of feeds, fetches and variables that are C++ identifiers, no two of which clash.
 
 use super::FedOutput;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The names given out so far in one group.
 #[derive(Default)]
 pub(super) struct Taken {
     names: BTreeSet<String>,
+    /// The number that a name gets which is not free, by the name.
+    next: BTreeMap<String, usize>,
 }
 
 impl Taken {
@@ -22,13 +24,15 @@ impl Taken {
             base = format!("{base}_{}", id.1);
         }
         let mut name = base.clone();
-        for number in 2.. {
+        loop {
             let data = format!("{name}_data");
             let of = name.strip_suffix("_data").unwrap_or("");
             if !self.names.contains(&name) && !self.names.contains(&data) && !self.names.contains(of) {
                 break;
             }
+            let number = self.next.entry(base.clone()).or_insert(2);
             name = format!("{base}_{number}");
+            *number += 1;
         }
         self.names.insert(name.clone());
         name

@@ -1,10 +1,9 @@
 //! Which variables a program writes: handles and references followed forward to the ops that take them.
 
 use super::super::build::Signatures;
-use super::super::names::{Input, Names};
 use crate::proto::{FunctionDef, GraphDef, NodeDef, attr_value::Value};
 use std::collections::{BTreeMap, BTreeSet};
-use support::Result;
+use std::rc::Rc;
 
 /// Ops that take a handle and do not write through it.
 const READERS: [&str; 6] = [
@@ -38,50 +37,52 @@ const PASSERS: [&str; 15] = [
 /// How deep functions are followed; deeper, a variable counts as written.
 const MAX_DEPTH: usize = 100;
 
+/// The most steps of following handles, over all variables; after that, variables count as written.
+const MAX_STEPS: usize = 20_000_000;
+
+/// The nodes that read each node, with the position among their data inputs.
+type Readers<'a> = BTreeMap<&'a str, Vec<(&'a NodeDef, usize)>>;
+
 /// Who reads what, and what is known of functions.
 pub(super) struct Writes<'a> {
-    graph: &'a GraphDef,
     signatures: &'a Signatures<'a>,
-    /// For each node the needed nodes that read it, with the position among their data inputs.
-    readers: Vec<Vec<(usize, usize)>>,
+    /// Of the graph: the needed nodes.
+    readers: Rc<Readers<'a>>,
+    /// Of each function.
+    bodies: BTreeMap<&'a str, Rc<Readers<'a>>>,
+    steps: usize,
     /// Whether a function writes through an argument.
-    functions: BTreeMap<(String, usize), bool>,
+    functions: BTreeMap<(&'a str, usize), bool>,
 }
 
 impl<'a> Writes<'a> {
-    pub(super) fn new(
-        graph: &'a GraphDef,
-        needed: &[bool],
-        names: &Names<'_>,
-        signatures: &'a Signatures<'a>,
-    ) -> Result<Self> {
-        let mut readers = vec![Vec::new(); graph.node.len()];
-        for (at, node) in graph.node.iter().enumerate().filter(|(at, _)| needed[*at]) {
-            let mut position = 0;
-            for text in &node.input {
-                if let Input::Data(name, _) = Input::parse(text, &node.name)? {
-                    if let Some(from) = names.get(name) {
-                        readers[from].push((at, position));
-                    }
-                    position += 1;
-                }
-            }
-        }
-        Ok(Self { graph, signatures, readers, functions: BTreeMap::new() })
+    pub(super) fn new(graph: &'a GraphDef, needed: &[bool], signatures: &'a Signatures<'a>) -> Self {
+        let nodes = graph.node.iter().zip(needed).filter(|(_, needed)| **needed).map(|(node, _)| node);
+        let (readers, bodies) = (Rc::new(readers(nodes)), BTreeMap::new());
+        Self { signatures, readers, bodies, steps: 0, functions: BTreeMap::new() }
     }
 
     /// Whether anything that is needed writes the variable whose node this is.
-    pub(super) fn writes(&mut self, variable: usize) -> bool {
-        let mut seen = BTreeSet::from([variable]);
-        let mut work = vec![variable];
+    pub(super) fn writes(&mut self, variable: &'a NodeDef) -> bool {
+        let readers = Rc::clone(&self.readers);
+        self.follow(&variable.name, &readers, 0)
+    }
+
+    /// Whether anything writes through the handle that a node or argument is.
+    fn follow(&mut self, name: &'a str, readers: &Readers<'a>, depth: usize) -> bool {
+        let mut seen = BTreeSet::from([name]);
+        let mut work = vec![name];
         while let Some(from) = work.pop() {
-            for (at, position) in self.readers[from].clone() {
-                let node = &self.graph.node[at];
+            for &(node, position) in readers.get(from).into_iter().flatten() {
+                self.steps += 1;
+                if self.steps > MAX_STEPS {
+                    return true;
+                }
                 if self.is_passed_on(node) {
-                    if seen.insert(at) {
-                        work.push(at);
+                    if seen.insert(&node.name) {
+                        work.push(&node.name);
                     }
-                } else if self.node_writes(node, position, 0) {
+                } else if self.node_writes(node, position, depth) {
                     return true;
                 }
             }
@@ -99,7 +100,7 @@ impl<'a> Writes<'a> {
     }
 
     /// Whether a node writes through what it gets at a position.
-    fn node_writes(&mut self, node: &NodeDef, position: usize, depth: usize) -> bool {
+    fn node_writes(&mut self, node: &'a NodeDef, position: usize, depth: usize) -> bool {
         let op = node.op.as_str();
         if READERS.contains(&op) || PASSERS.contains(&op) {
             return false;
@@ -126,10 +127,10 @@ impl<'a> Writes<'a> {
         }
     }
 
-    fn function_writes(&mut self, function: &FunctionDef, argument: usize, depth: usize) -> bool {
+    fn function_writes(&mut self, function: &'a FunctionDef, argument: usize, depth: usize) -> bool {
         let Some(signature) = &function.signature else { return true };
-        let Some(name) = signature.input_arg.get(argument).map(|a| a.name.clone()) else { return true };
-        let key = (signature.name.clone(), argument);
+        let Some(name) = signature.input_arg.get(argument).map(|a| a.name.as_str()) else { return true };
+        let key = (signature.name.as_str(), argument);
         if let Some(&known) = self.functions.get(&key) {
             return known;
         }
@@ -137,31 +138,26 @@ impl<'a> Writes<'a> {
             return true;
         }
         // For calls of itself: they write only if something else does.
-        self.functions.insert(key.clone(), false);
-        let mut seen = BTreeSet::from([name.clone()]);
-        let mut work = vec![name];
-        let mut writes = false;
-        while let Some(from) = work.pop() {
-            for node in &function.node_def {
-                let data = node.input.iter().filter(|input| !input.starts_with('^')).enumerate();
-                let positions: Vec<usize> = data
-                    .filter(|(_, input)| input.split(':').next() == Some(from.as_str()))
-                    .map(|(position, _)| position)
-                    .collect();
-                for position in positions {
-                    if self.is_passed_on(node) {
-                        if seen.insert(node.name.clone()) {
-                            work.push(node.name.clone());
-                        }
-                    } else {
-                        writes |= self.node_writes(node, position, depth + 1);
-                    }
-                }
-            }
-        }
+        self.functions.insert(key, false);
+        let body = self.bodies.entry(key.0).or_insert_with(|| Rc::new(readers(&function.node_def)));
+        let body = Rc::clone(body);
+        let writes = self.follow(name, &body, depth + 1);
         self.functions.insert(key, writes);
         writes
     }
+}
+
+/// Who reads what among nodes; an input of a body is `argument`, `node:output` or `node:output:index`.
+fn readers<'a>(nodes: impl IntoIterator<Item = &'a NodeDef>) -> Readers<'a> {
+    let mut readers = Readers::new();
+    for node in nodes {
+        let data = node.input.iter().filter(|input| !input.starts_with('^'));
+        for (position, input) in data.enumerate() {
+            let from = input.split(':').next().unwrap_or_default();
+            readers.entry(from).or_default().push((node, position));
+        }
+    }
+    readers
 }
 
 /// The functions among a node's attributes.
