@@ -3,7 +3,7 @@
 use passes::{
     AlgebraicSimplifier, BatchNormExpander, BatchNormFolding, CallInliner, CommonSubexpressionElimination,
     ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, DeadCodeElimination,
-    InstructionFusion, Pipeline, TupleSimplifier,
+    InstructionFusion, Pipeline, SelectAndScatterExpander, TupleSimplifier,
 };
 
 /// The way from imported to optimised HLO.
@@ -11,8 +11,9 @@ pub fn pipeline() -> Pipeline {
     Pipeline::new(vec![
         // Everything after sees one flat computation for each region of control flow.
         Box::new(CallInliner),
-        // Its tuples are taken apart next.
+        // Their tuples are taken apart next.
         Box::new(BatchNormExpander),
+        Box::new(SelectAndScatterExpander),
         Box::new(TupleSimplifier),
         Box::new(AlgebraicSimplifier),
         Box::new(ConstantFolding::default()),

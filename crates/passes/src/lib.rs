@@ -13,6 +13,7 @@ mod cse;
 mod dce;
 mod fusion;
 mod pipeline;
+mod select_and_scatter_expander;
 mod simplify;
 mod tuple_simplifier;
 
@@ -26,6 +27,7 @@ pub use cse::CommonSubexpressionElimination;
 pub use dce::DeadCodeElimination;
 pub use fusion::InstructionFusion;
 pub use pipeline::{PassRecord, Pipeline};
+pub use select_and_scatter_expander::SelectAndScatterExpander;
 pub use simplify::AlgebraicSimplifier;
 pub use tuple_simplifier::TupleSimplifier;
 
@@ -76,6 +78,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(DeadCodeElimination),
         Box::new(InstructionFusion::default()),
         Box::new(AlgebraicSimplifier),
+        Box::new(SelectAndScatterExpander),
         Box::new(TupleSimplifier),
     ];
     all.into_iter().find(|pass| pass.name() == name)
