@@ -242,9 +242,9 @@ fn one_by_one() {
 #[test]
 fn depthwise() {
     use Spatial as S;
-    for channels in [1, 2, 3, 5, 8, 16, 17, 24, 32, 33, 48, 96, 100] {
+    for channels in [1, 2, 3, 5, 17, 24, 32, 96, 100] {
         for multiplier in [1, 2, 3, 4, 8] {
-            if channels * multiplier > 150 {
+            if channels * multiplier > 150 || (multiplier > 2 && channels % 2 == 1) {
                 continue;
             }
             let spatial = [S::same(9, 3), S::same(16, 3)];

@@ -1,5 +1,6 @@
 //! Convolutions of any kind: one vector of output features after another, over the taps that lie on the input.
 
+use super::walk::part;
 use super::{finish, load};
 use crate::context::KernelContext;
 use crate::dot::{multiply_add, scalar_type, zero};
@@ -17,6 +18,7 @@ pub(super) fn emit(
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     lanes: u32,
+    chunks: i64,
 ) -> Result<()> {
     let (input, kernel) = (cx.operand(plan.input_operand)?, cx.operand(plan.kernel_operand)?);
     let operand = |memory: &crate::Memory| Operand {
@@ -29,9 +31,16 @@ pub(super) fn emit(
     };
     let nest = Nest { plan, lanes, input: operand(input), kernel: operand(kernel) };
     let dims = &plan.dims;
-    let mut sizes = vec![dims.batch];
-    sizes.extend(dims.spatial.iter().map(|d| d.output));
-    nest.pixels(b, cx, &sizes, &mut Vec::new())
+    let outputs: Vec<i64> = dims.spatial.iter().map(|d| d.output).collect();
+    cx.for_tasks(b, |cx, b, task| {
+        part(b, cx, &task, chunks, dims.lines(), &mut |b, cx, line| match outputs.split_first() {
+            None => nest.pixels(b, cx, &[], &mut vec![line.clone()]),
+            Some((&first, inner)) => {
+                let (image, line) = cx.div_rem(b, line, first)?;
+                nest.pixels(b, cx, inner, &mut vec![image, line])
+            }
+        })
+    })
 }
 
 /// An operand in memory.
@@ -68,7 +77,7 @@ struct Partial {
 }
 
 impl Nest<'_> {
-    /// Loops over images and output pixels.
+    /// Loops over the output pixels of the dimensions that are left.
     fn pixels(
         &self,
         b: &mut FunctionBuilder,

@@ -27,7 +27,7 @@ pub(crate) fn emit(
     match &plan.kind {
         ConvolutionKind::Dense(dense) => dense::emit(b, cx, plan, dense),
         ConvolutionKind::Depthwise(depthwise) => depthwise::emit(b, cx, plan, depthwise),
-        ConvolutionKind::General { lanes } => general::emit(b, cx, plan, *lanes),
+        ConvolutionKind::General { lanes, chunks } => general::emit(b, cx, plan, *lanes, *chunks),
     }
 }
 

@@ -103,6 +103,11 @@ impl ConvolutionDims {
         self.spatial.iter().fold(1, |n, d| n.saturating_mul(d.output))
     }
 
+    /// Images times the first spatial dimension of the output.
+    pub fn lines(&self) -> i64 {
+        self.batch.saturating_mul(self.spatial.first().map_or(1, |d| d.output))
+    }
+
     /// The same convolution of one row of pixels, if it takes each pixel on its own.
     pub(super) fn as_one_row(&self) -> Option<Self> {
         let one = WindowDimension::of_size(1);

@@ -12,6 +12,7 @@ pub use dims::{ConvolutionDims, Segment, SpatialDimension};
 pub use tiling::{Rectangle, TileSize, Tiling};
 
 use crate::dot::Packing;
+use crate::tasks::Work;
 use crate::{Fusion, InstructionPlan, PackedConstant, Position, Strategy, dot};
 use shape::{ArrayShape, PrimitiveType};
 use support::{Error, Result};
@@ -28,6 +29,8 @@ pub enum ConvolutionKind {
     General {
         /// Output features at once; 1 is a scalar loop.
         lanes: u32,
+        /// Into how many parts the lines of pixels are cut: the kernel's tasks.
+        chunks: i64,
     },
 }
 
@@ -91,7 +94,8 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
             let dense = dense::choose(&dims, accumulator, constant.is_some(), target);
             dense.filter(|_| in_place || with_constant).map(ConvolutionKind::Dense)
         })
-        .unwrap_or_else(|| ConvolutionKind::General { lanes: general_lanes(&dims, accumulator, target) });
+        .filter(|_| result.element_count() > 0)
+        .unwrap_or_else(|| general(&dims, accumulator, target));
     let (mut packed, mut tasks) = (Vec::new(), 1);
     if let ConvolutionKind::Dense(dense) = &kind {
         tasks = dense.tasks();
@@ -100,8 +104,10 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
             packed.push(PackedConstant { operand: Some(kernel_operand), bytes });
         }
     }
-    if let ConvolutionKind::Depthwise(depthwise) = &kind {
-        tasks = depthwise.tasks();
+    match &kind {
+        ConvolutionKind::Dense(_) => {}
+        ConvolutionKind::Depthwise(depthwise) => tasks = depthwise.tasks(),
+        ConvolutionKind::General { chunks, .. } => tasks = *chunks,
     }
     if let Some(tiling) = kind.tiling().filter(|tiling| tiling.needs_table()) {
         packed.push(PackedConstant { operand: None, bytes: tiling.table().into() });
@@ -124,16 +130,15 @@ fn is_cheap(from: PrimitiveType, accumulator: PrimitiveType, target: &Target) ->
     }
 }
 
-/// The widest vector that a group's output features fill.
-fn general_lanes(dims: &ConvolutionDims, accumulator: PrimitiveType, target: &Target) -> u32 {
-    if accumulator.is_complex() {
-        return 1;
-    }
-    let mut lanes = target.lanes(accumulator.byte_size());
+/// The widest vector that a group's output features fill; tasks of whole lines.
+fn general(dims: &ConvolutionDims, accumulator: PrimitiveType, target: &Target) -> ConvolutionKind {
+    let mut lanes = if accumulator.is_complex() { 1 } else { target.lanes(accumulator.byte_size()) };
     while i64::from(lanes) > dims.outputs.max(1) {
         lanes /= 2;
     }
-    lanes
+    let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let chunks = wanted.min(dims.lines()).max(1);
+    ConvolutionKind::General { lanes, chunks }
 }
 
 impl std::fmt::Display for ConvolutionPlan {
@@ -162,7 +167,7 @@ impl std::fmt::Display for ConvolutionPlan {
                 }
             }
             ConvolutionKind::Depthwise(plan) => write!(f, "x{} of {} lanes", plan.vectors, plan.lanes),
-            ConvolutionKind::General { lanes } => write!(f, ", {lanes} lanes"),
+            ConvolutionKind::General { lanes, .. } => write!(f, ", {lanes} lanes"),
         }
     }
 }

@@ -165,6 +165,9 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
     for dimension in &spatial {
         segments.push(dimension.segments(MAX_SEGMENTS)?);
     }
+    if segments.iter().map(Vec::len).product::<usize>() > MAX_RECTANGLES {
+        return None;
+    }
     let first = |d: usize| segments[d].first();
     let mut tiling = Tiling { sizes: Vec::new(), chunks: 0, tap_steps: [1; 3], tap_input_steps: [1; 3] };
     let (mut taps, mut pixels, mut outputs) = (1i64, 1i64, 1i64);
@@ -187,7 +190,7 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
     sizes[3] = (row + unit.max(1) - 1) / unit.max(1);
     let all: i64 = sizes.iter().product();
     let chunks = chunks.clamp(1, all.max(1));
-    let mut lists = Vec::new();
+    let (mut lists, mut rectangles) = (Vec::new(), 0);
     for chunk in 0..chunks {
         let (begin, end) = (all * chunk / chunks, all * (chunk + 1) / chunks);
         let mut list = Vec::new();
@@ -196,6 +199,10 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
             for rows in combinations(&segments, &range) {
                 list.push(Area::new(dims, &spatial, range[0], rows));
             }
+        }
+        rectangles += list.len();
+        if rectangles > MAX_RECTANGLES {
+            return None;
         }
         lists.push(list);
     }
@@ -214,8 +221,8 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
         Sharing::Interior => {
             let (interior, border) = (pick(true), pick(false));
             let size = best_size(&interior, most).unwrap_or(1);
-            tiling.sizes = overlapping(&interior, size)?;
-            tiling.sizes.extend(overlapping(&border, size)?);
+            tiling.sizes = overlapping(&interior, size);
+            tiling.sizes.extend(overlapping(&border, size));
         }
     }
     Some(tiling)
@@ -359,9 +366,6 @@ fn merged(loops: &[(i64, i64, i64)]) -> Vec<(i64, i64, i64)> {
 
 /// Cuts the areas of each chunk into tiles of few different sizes.
 fn cut(lists: &[Vec<Area>], most: i64) -> Option<Vec<TileSize>> {
-    if lists.iter().map(Vec::len).sum::<usize>() > MAX_RECTANGLES {
-        return None;
-    }
     let mut pixels_by_size: BTreeMap<i64, i64> = BTreeMap::new();
     for area in lists.iter().flatten() {
         let pixels: i64 = area.loops.iter().map(|l| l.0).product();
@@ -420,10 +424,7 @@ fn best_size(lists: &[Vec<Area>], most: i64) -> Option<i64> {
 }
 
 /// Cuts the areas of each chunk into tiles of a size, the last of which overlap, and lines that are shorter into pixels.
-fn overlapping(lists: &[Vec<Area>], size: i64) -> Option<Vec<TileSize>> {
-    if lists.iter().map(Vec::len).sum::<usize>() > MAX_RECTANGLES {
-        return None;
-    }
+fn overlapping(lists: &[Vec<Area>], size: i64) -> Vec<TileSize> {
     let new = |pixels: i64| TileSize { pixels: pixels as u32, rectangles: Vec::new(), starts: vec![0] };
     let (mut tiles, mut single) = (new(size), new(1));
     for list in lists {
@@ -442,7 +443,7 @@ fn overlapping(lists: &[Vec<Area>], size: i64) -> Option<Vec<TileSize>> {
         tiles.starts.push(tiles.rectangles.len());
         single.starts.push(single.rectangles.len());
     }
-    Some([tiles, single].into_iter().filter(|s| !s.rectangles.is_empty()).collect())
+    [tiles, single].into_iter().filter(|s| !s.rectangles.is_empty()).collect()
 }
 
 /// As few tiles as can be, of two sizes that differ by one.
