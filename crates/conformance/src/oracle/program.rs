@@ -2,6 +2,8 @@
 //!
 //! The program says first how large its arguments and results are. Then, on each `c` it makes a new object and takes
 //! all variables; on each `r` it takes all feeds, runs, and answers with a status byte, all results and all variables.
+//! A second object does the same through a `parallel_for` that runs the parts of each loop one by one, the last one first,
+//! as three workers; the program ends if it ever differs in a bit.
 
 use super::config::Config;
 use super::tools::{Compiled, Model, Tools};
@@ -58,12 +60,18 @@ fn source_text(class: &str, config: &Config) -> String {
     let (feeds, variables) = (config.feeds.len(), config.variables.len());
     let mut sizes = String::new();
     let mut answers = String::new();
+    let mut comparisons = String::new();
     for i in 0..config.fetches.len() {
         writeln!(sizes, "  put_size(static_cast<std::size_t>(model->result{i}_size()));")
             .expect("a string takes all");
         writeln!(
             answers,
             "    put(model->result{i}_data(), static_cast<std::size_t>(model->result{i}_size()));"
+        )
+        .expect("a string takes all");
+        writeln!(
+            comparisons,
+            "    same(model->result{i}_data(), parts->result{i}_data(), static_cast<std::size_t>(model->result{i}_size()));"
         )
         .expect("a string takes all");
     }
@@ -73,6 +81,7 @@ fn source_text(class: &str, config: &Config) -> String {
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 using Model = {class};
@@ -88,21 +97,45 @@ static void put_size(std::size_t size) {{
   put(&wide, sizeof wide);
 }}
 
+static void same(void const* a, void const* b, std::size_t size) {{
+  if (size == 0 || std::memcmp(a, b, size) == 0) return;
+  std::fputs("the parts of loops, the last one first, give other bits\n", stderr);
+  std::exit(5);
+}}
+static std::int32_t backwards(void*, std::int64_t count, tfcompile_parallel_body body, void* data) {{
+  std::int32_t status = 0;
+  for (std::int64_t i = count - 1; i >= 0 && status == 0; --i) status = body(data, i, i + 1, i % 3);
+  return status;
+}}
+static std::unique_ptr<Model> in_parts() {{
+  auto model = std::make_unique<Model>();
+  model->set_parallel_for(&backwards, nullptr, 3);
+  return model;
+}}
+
 int main() {{
   static_assert(Model::kNumArgs == {arguments}, "feeds and variables");
   auto model = std::make_unique<Model>();
-  for (int i = 0; i < {arguments}; ++i) put_size(static_cast<std::size_t>(Model::ArgSize(i)));
+  auto parts = in_parts();
+  auto const size_of = [](int i) {{ return static_cast<std::size_t>(Model::ArgSize(i)); }};
+  auto const take_both = [&](int i) {{
+    take(model->arg_data(i), size_of(i));
+    std::memcpy(parts->arg_data(i), model->arg_data(i), size_of(i));
+  }};
+  for (int i = 0; i < {arguments}; ++i) put_size(size_of(i));
 {sizes}  std::fflush(stdout);
   for (int command; (command = std::getchar()) != EOF;) {{
     if (command == 'c') {{
       model = std::make_unique<Model>();
-      for (int i = {feeds}; i < {arguments}; ++i) take(model->arg_data(i), static_cast<std::size_t>(Model::ArgSize(i)));
+      parts = in_parts();
+      for (int i = {feeds}; i < {arguments}; ++i) take_both(i);
       continue;
     }}
-    for (int i = 0; i < {feeds}; ++i) take(model->arg_data(i), static_cast<std::size_t>(Model::ArgSize(i)));
-    unsigned char const fine = model->Run();
+    for (int i = 0; i < {feeds}; ++i) take_both(i);
+    unsigned char const fine = model->Run() && parts->Run();
+{comparisons}    for (int i = {feeds}; i < {arguments}; ++i) same(model->arg_data(i), parts->arg_data(i), size_of(i));
     put(&fine, 1);
-{answers}    for (int i = {feeds}; i < {arguments}; ++i) put(model->arg_data(i), static_cast<std::size_t>(Model::ArgSize(i)));
+{answers}    for (int i = {feeds}; i < {arguments}; ++i) put(model->arg_data(i), size_of(i));
     std::fflush(stdout);
   }}
 }}
