@@ -25,6 +25,7 @@ fn workplace(name: &str) -> PathBuf {
         ("scale.h", fixtures::scale(), all),
         ("far.h", fixtures::far(), plain),
         ("add_standalone.h", fixtures::add(), standalone),
+        ("matmul_and_add_standalone.h", fixtures::matmul_and_add(), standalone),
         ("train_standalone.h", fixtures::train(), HeaderOptions { standalone: true, ..all }),
         ("scale_standalone.h", fixtures::scale(), standalone),
         ("matmul_and_add_freestanding.h", fixtures::matmul_and_add(), freestanding),
@@ -169,11 +170,18 @@ fn pools_have_no_data_race() {
     build_and_run_sanitized("threads_sanitized", &["threads.cc"], &["-fsanitize=thread"]);
 }
 
-#[test]
-fn eigen_pools_share_the_work_out() {
-    if !Path::new("/usr/include/eigen3").exists() {
+fn has_eigen() -> bool {
+    let found = Path::new("/usr/include/eigen3").exists();
+    if !found {
         assert!(std::env::var_os("CI").is_none(), "Eigen is not installed");
         eprintln!("skipped: Eigen is not installed");
+    }
+    found
+}
+
+#[test]
+fn eigen_pools_share_the_work_out() {
+    if !has_eigen() {
         return;
     }
     build_and_run("eigen", &["eigen.cc"], &[]);
@@ -269,6 +277,15 @@ fn standalone_headers_need_no_other() {
     let folder = workplace("standalone");
     let flags = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
     build_and_run_in(&folder, &compilers(), "standalone", &["standalone.cc"], &flags);
+}
+
+#[test]
+fn standalone_headers_take_pools_of_eigen() {
+    if !has_eigen() {
+        return;
+    }
+    let folder = workplace("standalone_eigen");
+    build_and_run_in(&folder, &["g++"], "standalone_eigen", &["standalone_eigen.cc"], &["-std=c++17", "-O1"]);
 }
 
 #[test]

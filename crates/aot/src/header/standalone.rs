@@ -6,22 +6,34 @@ use crate::runtime_headers;
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// The header with the thread pool, and the macro by which a program asks for it: it costs more time to compile than all
-/// the rest.
-const ON_REQUEST: (&str, &str) = ("tfcompile/thread_pool.h", "TFCOMPILE_WITH_THREAD_POOL");
+/// The headers with thread pools, which cost more time to compile than all the rest: the macro that asks for each, and
+/// what it is for.
+const ON_REQUEST: [(&str, &str, &str); 2] = [
+    (
+        "tfcompile/thread_pool.h",
+        "TFCOMPILE_WITH_THREAD_POOL",
+        "Define TFCOMPILE_WITH_THREAD_POOL for tfcompile::ThreadPool and SetThreadPool.",
+    ),
+    (
+        "tfcompile/eigen_thread_pool.h",
+        "EIGEN_USE_THREADS",
+        "For set_thread_pool() include Eigen's Tensor before this header, with EIGEN_USE_THREADS defined.",
+    ),
+];
 
-/// Appends headers of the runtime and all that they include, each once; and the thread pool on request.
+/// Appends headers of the runtime and all that they include, each once; and thread pools on request.
 pub(super) fn embed(out: &mut Text, paths: &[&str]) -> Result<()> {
     let mut done = BTreeSet::new();
     for path in paths {
         embed_one(out, path, &mut done)?;
     }
-    let (path, macro_name) = ON_REQUEST;
-    out.comment(&format!("Define {macro_name} for tfcompile::ThreadPool and SetThreadPool."));
-    out.line(&format!("#ifdef {macro_name}"));
-    embed_one(out, path, &mut done)?;
-    out.line(&format!("#endif  // {macro_name}"));
-    out.blank();
+    for (path, macro_name, comment) in ON_REQUEST {
+        out.comment(comment);
+        out.line(&format!("#ifdef {macro_name}"));
+        embed_one(out, path, &mut done)?;
+        out.line(&format!("#endif  // {macro_name}"));
+        out.blank();
+    }
     Ok(())
 }
 
