@@ -263,3 +263,16 @@ fn filter_as_hwio(cx: &mut NodeContext<'_, '_>, filter: InstructionId) -> Result
     let features = cx.checked_product(&sizes[2..4])?;
     cx.reshape(filter, &[sizes[0], sizes[1], features, sizes[4]])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_op_that_can_be_fused_has_a_rule_with_one_result() {
+        for op in ACTIVATIONS.iter().chain(UNARY_OPS) {
+            let translation = crate::rules::find(op).map(|rule| rule.translation);
+            assert!(matches!(translation, Some(Translation::One(_))), "{op}");
+        }
+    }
+}
