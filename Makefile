@@ -95,6 +95,13 @@ test-models: tools ## make large models once (MODELS="mlp ..."), compile and che
 test-small-models: tools
 	$(SHARED) oracle scripts/models.sh {} $(SMALL_MODELS)
 
+.PHONY: test-aarch64 test-cross
+test-aarch64: tools
+	scripts/test_cross.sh aarch64
+test-cross: tools ## programs for other machines, in an emulator: aarch64, armv7, riscv64, every level of x86-64
+	@scripts/setup.sh cross
+	scripts/test_cross.sh aarch64 armv7 riscv64 x86-64
+
 .PHONY: test-xla test-xla-sample
 test-xla: setup-test ## XLA parses and runs our HLO; its results are compared with ours
 	scripts/test_xla.sh

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing to build and test. On Debian and its kin through apt-get; elsewhere it says what to install.
-#   scripts/setup.sh build|test|release|venv
-# `build` is what the tool and its programs need, `test` adds what the tests need, `venv` what Python environments need.
+#   scripts/setup.sh build|test|cross|release|venv
+# `build` is what the tool and its programs need, `test` adds what the tests need, `cross` what tests on all emulated
+# machines need, `venv` what Python environments need.
 set -eu
 
 want=${1:-build}
@@ -41,20 +42,28 @@ case $want in
   release)
     need libpolly-22-dev test -e "$(llvm-config-22 --libdir 2>/dev/null || echo /nonexistent)/libPolly.a"
     ;;
-  test | venv)
+  test | cross | venv)
     need clang command -v clang++
     need libeigen3-dev test -d /usr/include/eigen3/Eigen
     need python3-venv python3 -c 'import ensurepip, venv'
+    if [ "$want" != venv ]; then
+      need qemu-user command -v qemu-aarch64
+      need g++-aarch64-linux-gnu command -v aarch64-linux-gnu-g++
+    fi
+    if [ "$want" = cross ]; then
+      need g++-arm-linux-gnueabihf command -v arm-linux-gnueabihf-g++
+      need g++-riscv64-linux-gnu command -v riscv64-linux-gnu-g++
+    fi
     ;;
   *)
-    echo "setup: unknown part '$want' (build, test, release, venv)" >&2
+    echo "setup: unknown part '$want' (build, test, cross, release, venv)" >&2
     exit 2
     ;;
 esac
 
 if [ ${#missing[@]} -gt 0 ]; then
   if ! command -v apt-get >/dev/null; then
-    echo "setup: please install: a C++17 compiler, LLVM 22 with its development files (llvm-config-22 on PATH), zlib, zstd, libxml2, libffi, Z3; for the tests also clang, Eigen 3 and Python 3 with venv. Missing here, by Debian's names: ${missing[*]}" >&2
+    echo "setup: please install: a C++17 compiler, LLVM 22 with its development files (llvm-config-22 on PATH), zlib, zstd, libxml2, libffi, Z3; for the tests also clang, Eigen 3, Python 3 with venv, QEMU's user emulation and GCC for aarch64. Missing here, by Debian's names: ${missing[*]}" >&2
     exit 1
   fi
   as_root=()

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Compiles recorded graphs for other machines, links programs around them with Debian's cross compilers, runs these in
+# an emulator and compares with TensorFlow's recorded answers.
+#   scripts/test_cross.sh TARGET...      aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object)
+# ORACLE and TOOL are the programs to use; MODELS the models to run beside the small graphs, if they are made.
+set -eu
+
+oracle=${ORACLE:-target/release/oracle}
+tool=${TOOL:-target/release/tfcompile}
+data=${TFCOMPILE_SHARED:-../shared}/oracle
+graphs=${XDG_CACHE_HOME:-$HOME/.cache}/tfcompile-models/graphs
+if [ ! -d "$data" ]; then
+  [ "${CI:-}" != true ] || { echo "test_cross: no $data" >&2; exit 1; }
+  echo "test_cross: no $data; the committed graphs only"
+  data=tests/oracle
+fi
+
+checks=(tfcompile_tests)
+for name in ${MODELS-mlp dscnn_kws resnet8_cifar autoencoder_ad}; do
+  [ ! -f "$graphs/$name/graph.pb" ] || checks+=("models/$name")
+done
+
+run() { # run NAME FLAG...
+  local name=$1
+  shift
+  echo "== $name"
+  "$oracle" "$data" "${checks[@]}" --models "$graphs" --tool "$tool" --build "$@" | grep -v '^ok '
+  [ "${PIPESTATUS[0]}" = 0 ]
+}
+cross() { # cross TARGET COMPILER EMULATOR FLAG...
+  local target=$1 compiler=$2 emulator=$3
+  shift 3
+  run "$target" --flag=--target="$target" --cxx "$compiler-g++" --nm "$compiler-nm" \
+    --run "$emulator -L /usr/$compiler" "$@"
+}
+
+for target in "$@"; do
+  case $target in
+    aarch64) cross aarch64-linux aarch64-linux-gnu qemu-aarch64 ;;
+    armv7) cross armv7-linux arm-linux-gnueabihf qemu-arm ;;
+    riscv64) cross riscv64-linux riscv64-linux-gnu qemu-riscv64 ;;
+    riscv64-v) cross riscv64-linux-v riscv64-linux-gnu 'qemu-riscv64 -cpu rv64,v=true,vlen=128,vext_spec=v1.0' ;;
+    x86-64)
+      # The version for the oldest processors, the first one with wide vectors, and what this machine has.
+      levels=(--flag=--target=x86-64 --flag=--multiversion=v1,v2,v3,v4)
+      run 'x86-64, v1' "${levels[@]}" --run 'qemu-x86_64 -cpu Conroe'
+      run 'x86-64, v2' "${levels[@]}" --run 'qemu-x86_64 -cpu Nehalem'
+      run 'x86-64, v3' "${levels[@]}" --run 'qemu-x86_64 -cpu Haswell'
+      run 'x86-64, this machine' "${levels[@]}"
+      ;;
+    *)
+      echo "test_cross: unknown target '$target'" >&2
+      exit 2
+      ;;
+  esac
+done
