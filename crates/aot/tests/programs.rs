@@ -33,6 +33,8 @@ fn workplace(name: &str) -> PathBuf {
         ("types_freestanding.h", fixtures::types(), freestanding),
         ("scale_freestanding.h", fixtures::scale(), freestanding),
         ("far_freestanding.h", fixtures::far(), freestanding),
+        ("constant_freestanding.h", fixtures::constant(), freestanding),
+        ("counter_freestanding.h", fixtures::counter(), freestanding),
     ] {
         std::fs::write(folder.join(file), header(&artifact, &options).unwrap()).unwrap();
     }
@@ -43,6 +45,8 @@ fn workplace(name: &str) -> PathBuf {
         ("types_c.h", fixtures::types(), None),
         ("scale_c.h", fixtures::scale(), Some("scale_model")),
         ("far_c.h", fixtures::far(), None),
+        ("constant_c.h", fixtures::constant(), None),
+        ("counter_c.h", fixtures::counter(), None),
     ] {
         let options = CHeaderOptions { prefix: prefix.map(str::to_owned) };
         std::fs::write(folder.join(file), c_header(&artifact, &options).unwrap()).unwrap();
@@ -353,9 +357,18 @@ fn headers_without_a_library_compile_by_the_rules_of_microsoft() {
         .unwrap();
     let rules =
         ["-fms-extensions", "-fms-compatibility", "--target=x86_64-pc-windows-msvc", "-ffreestanding"];
-    let c_headers = ["add_c.h", "matmul_and_add_c.h", "train_c.h", "types_c.h", "scale_c.h", "far_c.h"];
-    let classes =
-        ["matmul_and_add", "train", "types", "scale", "far"].map(|name| format!("{name}_freestanding.h"));
+    let c_headers = [
+        "add_c.h",
+        "matmul_and_add_c.h",
+        "train_c.h",
+        "types_c.h",
+        "scale_c.h",
+        "far_c.h",
+        "constant_c.h",
+        "counter_c.h",
+    ];
+    let classes = ["matmul_and_add", "train", "types", "scale", "far", "constant", "counter"]
+        .map(|name| format!("{name}_freestanding.h"));
     let text = |headers: &[&str]| headers.iter().map(|h| format!("#include \"{h}\"\n")).collect::<String>();
     std::fs::write(folder.join("unit.c"), text(&c_headers)).unwrap();
     let classes: Vec<&str> = classes.iter().map(String::as_str).collect();

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "add_c.h"
+#include "constant_c.h"
+#include "counter_c.h"
 #include "far_c.h"
 #include "matmul_and_add_c.h"
 #include "scale_c.h"
@@ -161,6 +163,21 @@ static void far_constants(void) {
   CHECK(entry_far_run(state) == 0 && *entry_far_result0(state) == 1.25f);
 }
 
+static void little(void) {
+  static unsigned char constant_memory[ENTRY_CONSTANT_ARENA_BYTES], counter_memory[ENTRY_COUNTER_ARENA_BYTES];
+  entry_constant_state* const constant = entry_constant_init(constant_memory);
+  entry_counter_state* const counter = entry_counter_init(counter_memory);
+  entry_constant_results results;
+  entry_counter_args args;
+  float mine = 7;
+  CHECK(entry_constant_call(constant, &results) == 0 && *results.result0 == 42);
+  CHECK(entry_counter_run(counter) == 0 && *entry_counter_var_count(counter) == 1);
+  args.var_count = &mine;
+  CHECK(entry_counter_call(counter, &args) == 0 && mine == 8);
+  args.var_count = NULL;
+  CHECK(entry_counter_call(counter, &args) == 0 && *entry_counter_var_count(counter) == 2 && mine == 8);
+}
+
 int main(void) {
   add();
   matmul_and_add();
@@ -168,5 +185,6 @@ int main(void) {
   types();
   constants_in_a_file();
   far_constants();
+  little();
   return 0;
 }

@@ -88,3 +88,16 @@ int32_t entry_far(struct tfcompile_frame* frame) {
   *(float*)frame->results[0] = *(const float*)frame->args[0] + *(const float*)frame->constants;
   return 0;
 }
+
+CONSTANTS(entry_constant);
+int32_t entry_constant(struct tfcompile_frame* frame) {
+  *(int32_t*)frame->results[0] = 42;
+  return 0;
+}
+
+CONSTANTS(entry_counter);
+int32_t entry_counter(struct tfcompile_frame* frame) {
+  if (frame->results[0] != frame->args[0]) return 1;
+  *(float*)frame->results[0] += 1;
+  return 0;
+}

@@ -3,6 +3,8 @@
 
 #include "check.h"
 
+#include "constant_freestanding.h"
+#include "counter_freestanding.h"
 #include "far_freestanding.h"
 #include "matmul_and_add_freestanding.h"
 #include "scale_freestanding.h"
@@ -35,6 +37,8 @@ ns::Train train;
 Types types;
 Scale scale;
 Far far_away;
+Constant constant;
+Counter counter;
 
 void MatMul() {
   static_assert(foo::bar::MatMulAndAddComp::kScratchBytes == 64 && foo::bar::MatMulAndAddComp::ArgSize(1) == 16, "");
@@ -98,6 +102,11 @@ int main() {
   types.arg_pred(1) = true;
   types.arg_c64(1).imag = 4;
   CHECK(types.Run() && types.result_c64(1).imag == 4);
+  CHECK(constant.Run() && constant.result0() == 42);
+  float mine = 7;
+  CHECK(counter.Run() && counter.var_count() == 1 && counter.result_data(0) == counter.var_count_data());
+  counter.set_var_count_data(&mine);
+  CHECK(counter.Run() && mine == 8);
   far_away.arg0() = 1;
   CHECK(far_away.Run() && far_away.result0() == 1.25f);
   return 0;
