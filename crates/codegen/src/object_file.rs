@@ -154,14 +154,21 @@ pub(crate) fn check_undefined_symbols(bytes: &[u8], target: &Target, options: &C
         {
             continue;
         }
-        let user = using_function(&file, symbol.index(), target);
-        return Err(Error::internal(format!(
-            "the code for {} calls the library function '{name}' in function '{}'; of such, an object may call \
+        let user = using_function(&file, symbol.index(), target).unwrap_or_else(|| "(unknown)".to_owned());
+        let message = format!(
+            "the code for {} calls the library function '{name}' in function '{user}'; of such, an object may call \
              only these: [{}]",
             target.triple.as_str(),
-            user.unwrap_or_else(|| "(unknown)".to_owned()),
             allowed.join(", ")
-        )));
+        );
+        // Functions that stand in for instructions, such as `__mulsf3` and `__aeabi_fmul`, are named so.
+        return Err(match name.starts_with("__") {
+            true => Error::unsupported(format!(
+                "{message}; the processor has no instruction for it: choose one that has floating point and \
+                 multiplication, by its name (--target-cpu) or its features (--target-features)"
+            )),
+            false => Error::internal(message),
+        });
     }
     Ok(())
 }

@@ -96,3 +96,24 @@ fn sanitizers_need_a_library() {
     let error = compile(&program(), &target, &options, &Constants::default()).expect_err("both");
     assert!(error.message().contains("--freestanding"), "{error}");
 }
+
+/// Without floating point, the compiler's own library would have to do the arithmetic.
+#[test]
+fn processors_without_the_instructions_are_refused() {
+    let mut b = FunctionBuilder::new("entry", Linkage::Entry);
+    let frame = b.parameter("frame", Type::PTR, PointerFacts::default());
+    let x = b.load(Type::scalar(ScalarType::F32), frame, 4);
+    let y = b.mul(x, x);
+    b.store(y, frame, 4);
+    let mut program = Program::default();
+    program.functions.push(b.finish());
+    let compile_for = |features| {
+        let target = Target::new("riscv64-unknown-elf", "", features).expect("a triple");
+        compile(&program, &target, &options(), &Constants::default()).map(|_| ())
+    };
+    let error = compile_for("").expect_err("it calls __mulsf3");
+    assert_eq!(error.kind(), support::ErrorKind::Unsupported);
+    assert!(error.message().contains("'__mulsf3' in function 'my_model'"), "{error}");
+    assert!(error.message().contains("--target-features"), "{error}");
+    compile_for("+m,+f,+d").expect("it multiplies by itself");
+}
