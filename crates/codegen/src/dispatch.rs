@@ -1,5 +1,7 @@
 //! The entry of an object with several versions: it asks the processor what it has, once, and calls the best one.
 //!
+//! Where even the first version asks for more than the processor has, the entry says so and runs nothing.
+//!
 //! The answer stays in a variable of the object; 0 is unknown. Threads that ask at the same time write the same answer,
 //! by atomic stores without order, so nothing is torn and nobody waits. There is no constructor and no library call:
 //! instructions `cpuid` and `xgetbv` ask, the latter only where the former says that it exists.
@@ -11,6 +13,7 @@ use inkwell::values::{
     BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue,
 };
 use inkwell::{AddressSpace, AtomicOrdering, GlobalVisibility, IntPredicate};
+use kernel::frame::FrameLayout;
 use support::{Error, Result};
 use target::{Architecture, Level, Target};
 
@@ -113,13 +116,11 @@ impl<'c> ModuleTranslator<'c> {
         let version = builder.build_phi(i32, "").built()?;
         version.add_incoming(&[(&known, start), (&asked, ask)]);
         let blocks: Vec<_> = entries.iter().map(|_| block("")).collect();
-        let cases: Vec<_> = blocks
-            .iter()
-            .enumerate()
-            .skip(1)
-            .map(|(k, b)| (i32.const_int(k as u64 + 1, false), *b))
-            .collect();
-        builder.build_switch(version.as_basic_value().into_int_value(), blocks[0], &cases).built()?;
+        let cases = blocks.iter().enumerate().map(|(k, b)| (i32.const_int(k as u64 + 1, false), *b));
+        let (cases, none) = (cases.collect::<Vec<_>>(), block("none"));
+        builder.build_switch(version.as_basic_value().into_int_value(), none, &cases).built()?;
+        builder.position_at_end(none);
+        self.refuse(&builder, frame.into_pointer_value(), levels[0])?;
         for (version, block) in entries.iter().zip(&blocks) {
             builder.position_at_end(*block);
             let call = builder.build_call(*version, &[frame.into()], "").built()?;
@@ -136,7 +137,22 @@ impl<'c> ModuleTranslator<'c> {
         ])
     }
 
-    /// A function that returns the number of the best version, from 1.
+    /// Leaves a message and returns a status.
+    fn refuse(&self, builder: &Builder<'c>, frame: PointerValue<'c>, least: Level) -> Result<()> {
+        let text = format!("the code is for processors of the level {} of x86-64 and above", least.cpu());
+        let text = self.context.const_string(text.as_bytes(), true);
+        let message = self.module.add_global(text.get_type(), None, "");
+        message.set_linkage(Linkage::Private);
+        message.set_initializer(&text);
+        message.set_constant(true);
+        let layout = FrameLayout::new(self.target);
+        let place = self.constant_offset(builder, frame, layout.error() as u64)?;
+        builder.build_store(place, message.as_pointer_value()).built()?;
+        builder.build_return(Some(&self.context.i32_type().const_int(1, false))).built()?;
+        Ok(())
+    }
+
+    /// A function that returns the number of the best version, from 1, or one more than there are.
     fn choose(&self, entry_point: &str, levels: &[Level]) -> Result<FunctionValue<'c>> {
         let i32 = self.context.i32_type();
         let ty = i32.fn_type(&[], false);
@@ -148,15 +164,13 @@ impl<'c> ModuleTranslator<'c> {
         let builder = self.context.create_builder();
         builder.position_at_end(self.context.append_basic_block(function, ""));
         let questions = Questions { module: self, builder: &builder, function };
-        let mut best = i32.const_int(1, false);
         let facts = questions.ask()?;
-        let mut has_all = self.context.bool_type().const_int(1, false);
-        for (k, level) in levels.iter().enumerate().skip(1) {
+        let mut best = i32.const_int(levels.len() as u64 + 1, false);
+        for (k, level) in levels.iter().enumerate() {
             // Levels rise: what a level lacks, the higher ones lack too.
             let has = questions.has(&facts, *level)?;
-            has_all = builder.build_and(has_all, has, "").built()?;
             let this = i32.const_int(k as u64 + 1, false);
-            best = builder.build_select(has_all, this, best, "").built()?.into_int_value();
+            best = builder.build_select(has, this, best, "").built()?.into_int_value();
         }
         builder.build_return(Some(&best)).built()?;
         Ok(function)

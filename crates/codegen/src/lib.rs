@@ -184,10 +184,12 @@ pub fn compile_versions(
         // Names are judged for each version; the code generator is the first one's.
         machine::target_machine(version.target, options.optimize)?;
     }
+    // The triple's own processor: what every machine can do until it is asked.
+    let baseline = Target::new(target.triple.as_str(), "", "")?;
     let machine = machine::target_machine(target, options.optimize)?;
     let context = Context::create();
     let diagnostics = llvm::Diagnostics::listen(&context);
-    let translated = module::translate(&context, &machine, versions, options, placement)?;
+    let translated = module::translate(&context, &machine, versions, &baseline, options, placement)?;
     let module = &translated.module;
     if cfg!(debug_assertions) {
         module.verify().map_err(|e| {

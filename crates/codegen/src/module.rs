@@ -41,11 +41,12 @@ pub(crate) struct Translated<'c> {
     pub(crate) calls: Vec<Calls>,
 }
 
-/// Translates every version of a program, and what chooses among them.
+/// Translates every version of a program, and what chooses among them, which is code for the baseline.
 pub(crate) fn translate<'c>(
     context: &'c Context,
     machine: &TargetMachine,
     versions: &[Version<'c>],
+    baseline: &'c Target,
     options: &CodegenOptions,
     constants: Placement,
 ) -> Result<Translated<'c>> {
@@ -77,7 +78,7 @@ pub(crate) fn translate<'c>(
         entries.extend(this.functions.values().last().copied());
     }
     if !levels.is_empty() {
-        this.target = versions[0].target;
+        this.target = baseline;
         calls.extend(this.dispatch(entry_point, &levels, &entries)?);
     }
     Ok(Translated { module: this.module, calls })

@@ -115,7 +115,7 @@ impl<'c> ModuleTranslator<'c> {
         function.add_attribute(AttributeLoc::Return, self.context.create_enum_attribute(signext, 0));
     }
 
-    fn constant_offset(
+    pub(crate) fn constant_offset(
         &self,
         builder: &Builder<'c>,
         pointer: PointerValue<'c>,

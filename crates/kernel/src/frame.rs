@@ -59,6 +59,16 @@ impl FrameLayout {
     pub const fn scratch(self) -> i64 {
         self.max_workers() + 8
     }
+
+    /// The address of the profile's counters.
+    pub const fn profile_counters(self) -> i64 {
+        self.scratch() + self.pointer_bytes
+    }
+
+    /// The address of a message, which the entry writes where it fails.
+    pub const fn error(self) -> i64 {
+        self.profile_counters() + self.pointer_bytes
+    }
 }
 
 #[cfg(test)]
@@ -80,10 +90,11 @@ mod tests {
                 layout.context(),
                 layout.max_workers(),
                 layout.scratch(),
+                layout.error(),
             ]
         };
-        assert_eq!(offsets("x86_64-unknown-linux-gnu"), [16, 24, 32, 40, 48, 56, 64, 72]);
-        assert_eq!(offsets("armv7-unknown-linux-gnueabihf"), [16, 20, 24, 28, 32, 36, 40, 48]);
-        assert_eq!(offsets("i686-unknown-linux-gnu"), [16, 20, 24, 28, 32, 36, 40, 48]);
+        assert_eq!(offsets("x86_64-unknown-linux-gnu"), [16, 24, 32, 40, 48, 56, 64, 72, 88]);
+        assert_eq!(offsets("armv7-unknown-linux-gnueabihf"), [16, 20, 24, 28, 32, 36, 40, 48, 56]);
+        assert_eq!(offsets("i686-unknown-linux-gnu"), [16, 20, 24, 28, 32, 36, 40, 48, 56]);
     }
 }
