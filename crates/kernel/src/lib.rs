@@ -32,6 +32,7 @@ mod reindex;
 mod scatter;
 mod sort;
 mod tasks;
+mod tile;
 mod transpose;
 mod update;
 

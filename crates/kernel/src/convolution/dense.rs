@@ -3,23 +3,14 @@
 use super::walk::{self, Count, Pixels, repeat, tiles};
 use super::{finish, load};
 use crate::context::KernelContext;
-use crate::dot::{multiply_add, scalar_type, zero};
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
-use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use crate::ir::{FunctionBuilder, ScalarType, Type, ValueId};
+use crate::tasks::Span;
+use crate::tile::{Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero};
 use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, Packing};
 use shape::PrimitiveType;
 use support::{Error, Result};
-
-/// A vector of features within a tile.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    /// Its first feature, from the tile's.
-    offset: i64,
-    lanes: u32,
-    /// Features that exist.
-    valid: u32,
-}
 
 /// Emits the loops.
 pub(super) fn emit(
@@ -51,16 +42,17 @@ pub(super) fn emit(
     };
     cx.for_tasks(b, |cx, b, task| {
         let (chunk, features) = cx.div_rem(b, &task, dense.feature_chunks)?;
+        let span = walk::span(b, cx, &features, dense.feature_chunks, dense.whole_panels(&plan.dims))?;
         cx.for_range(b, 0, plan.dims.groups, 1, |cx, b, group| {
             if dense.panels_outside {
-                nest.panels(b, cx, &features, &mut |b, cx, column, parts| {
+                nest.panels(b, cx, span, &mut |b, cx, column, parts| {
                     tiles(b, cx, &dense.tiling, &chunk, &mut |b, cx, pixels| {
                         nest.tile(b, cx, &group, pixels, column, parts)
                     })
                 })
             } else {
                 tiles(b, cx, &dense.tiling, &chunk, &mut |b, cx, pixels| {
-                    nest.panels(b, cx, &features, &mut |b, cx, column, parts| {
+                    nest.panels(b, cx, span, &mut |b, cx, column, parts| {
                         nest.tile(b, cx, &group, pixels, column, parts)
                     })
                 })
@@ -82,63 +74,36 @@ struct Nest<'p> {
 }
 
 type PanelBody<'b> =
-    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Part]) -> Result<()>;
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
 
 impl Nest<'_> {
-    fn size(&self) -> i64 {
-        self.scalar.byte_size() as i64
-    }
-
     /// Runs `body` for a part of the panels of a group, with the first feature in the group, and the vectors.
     fn panels(
         &self,
         b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
-        part: &Index,
+        span: Span,
         body: PanelBody<'_>,
     ) -> Result<()> {
-        let (tile, parts) = (self.dense.tile, self.dense.feature_chunks);
-        let (columns, lanes) = (tile.columns(), tile.lanes);
-        let whole = self.dense.whole_panels(self.dims);
-        let full: Vec<Part> =
-            (0..tile.vectors).map(|v| Part { offset: i64::from(v * lanes), lanes, valid: lanes }).collect();
+        let tile = self.dense.tile;
+        let columns = tile.columns();
+        let full = whole_columns(tile.vectors, tile.lanes);
+        cx.for_span(b, span, 1, |cx, b, panel| body(b, cx, &panel.times(columns), &full))?;
         let rest = self.dims.outputs % columns;
-        let last = self.rest_parts(rest);
-        walk::part(b, cx, part, parts, whole, &mut |b, cx, panel| body(b, cx, &panel.times(columns), &full))?;
         if rest == 0 {
             return Ok(());
         }
-        let column = Index::constant(whole * columns);
-        if parts == 1 {
-            return body(b, cx, &column, &last);
-        }
-        let number = cx.scalar_value(b, part)?;
-        let all = b.index(parts - 1);
-        let is_last = b.compare(Predicate::Equal, number, all);
-        cx.if_then(b, is_last, |cx, b| body(b, cx, &column, &last))
+        let last = last_columns(rest, tile.lanes, self.reading());
+        cx.if_last(b, span, |cx, b| body(b, cx, &Index::constant(self.dims.outputs - rest), &last))
     }
 
-    /// The vectors of the last, narrower panel. A packed panel is padded, so more than exists may be read; of a kernel in
-    /// place only what exists is: masked where vectors are wide, else in ever smaller vectors.
-    fn rest_parts(&self, rest: i64) -> Vec<Part> {
-        let lanes = self.dense.tile.lanes;
-        let is_packed = self.dense.kernel_packing == Packing::Constant;
-        let is_masked = i64::from(lanes) * self.size() >= 32 && self.kernel_type == self.plan.accumulator;
-        let (mut parts, mut offset) = (Vec::new(), 0);
-        while offset < rest {
-            let valid = i64::from(lanes).min(rest - offset) as u32;
-            let part = if is_packed {
-                Part { offset, lanes: valid.next_power_of_two(), valid }
-            } else if valid == lanes || is_masked {
-                Part { offset, lanes, valid }
-            } else {
-                let lanes = 1 << valid.ilog2();
-                Part { offset, lanes, valid: lanes }
-            };
-            parts.push(part);
-            offset += i64::from(part.valid);
+    fn reading(&self) -> Reading {
+        let is_wide = i64::from(self.dense.tile.lanes) * self.scalar.byte_size() as i64 >= 32;
+        match self.dense.kernel_packing {
+            Packing::Constant | Packing::Scratch => Reading::Padded,
+            Packing::None if is_wide && self.kernel_type == self.plan.accumulator => Reading::Masked,
+            Packing::None => Reading::Narrowing,
         }
-        parts
     }
 
     /// One tile: accumulate, hand over.
@@ -149,19 +114,19 @@ impl Nest<'_> {
         group: &Index,
         pixels: Pixels,
         column: &Index,
-        parts: &[Part],
+        parts: &[Columns],
     ) -> Result<()> {
         let (dims, features) = (self.dims, self.dims.groups * self.dims.inputs);
         let input_size = self.input_type.byte_size() as i64;
         let number = cx.scalar_value(b, group)?;
         let input = b.offset(self.input, pixels.input, features * input_size);
         let input = b.offset(input, number, dims.inputs * input_size);
-        let columns = self.columns(b, cx, group, column, parts)?;
-        let kernel = b.offset(columns.pointer, pixels.tap, dims.inputs * columns.row);
+        let place = self.place(b, cx, group, column, parts)?;
+        let kernel = b.offset(place.pointer, pixels.tap, dims.inputs * place.row);
         let rows = (0..i64::from(pixels.count))
             .map(|row| b.mul_constant(pixels.input_step, row * features * input_size))
             .collect();
-        let reduction = Reduction { nest: self, pixels, columns, rows, parts };
+        let reduction = Reduction { nest: self, pixels, place, rows, parts };
         let mut sums = Vec::new();
         for _ in 0..pixels.count {
             sums.extend(parts.iter().map(|part| zero(b, Type::vector(self.scalar, part.lanes))));
@@ -173,20 +138,23 @@ impl Nest<'_> {
         for (number, sum) in sums.into_iter().enumerate() {
             let (row, part) = (number / parts.len(), parts[number % parts.len()]);
             let at = pixels.output_index(b, row as i64).times(dims.groups * dims.outputs).plus(&first);
-            self.hand_over(b, cx, &at, part, sum)?;
+            part.pieces(b, sum, |b, offset, lanes, value| {
+                let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));
+                finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
+            })?;
         }
         Ok(())
     }
 
     /// Where the features of a tile are in the kernel.
-    fn columns(
+    fn place(
         &self,
         b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         group: &Index,
         column: &Index,
-        parts: &[Part],
-    ) -> Result<Columns> {
+        parts: &[Columns],
+    ) -> Result<Place> {
         let dims = self.dims;
         let size = self.kernel_type.byte_size() as i64;
         if self.dense.kernel_packing != Packing::Constant {
@@ -194,7 +162,7 @@ impl Nest<'_> {
             let pointer = b.offset(self.kernel, first, size);
             let offsets = parts.iter().map(|part| part.offset * size).collect();
             let row = dims.groups * dims.outputs * size;
-            return Ok(Columns { pointer, row, offsets, alignment: size as u32 });
+            return Ok(Place { pointer, row, offsets, alignment: size as u32 });
         }
         // A tile covers whole panels, or a panel whole tiles, so its vectors are at constant distances.
         let width = self.dense.panel;
@@ -205,42 +173,15 @@ impl Nest<'_> {
         let (number, within) = cx.div_rem(b, column, width)?;
         let start = cx.scalar_value(b, &number.times(panel).plus(&within.times(size)))?;
         let pointer = b.offset(group, start, 1);
-        let at = |part: &Part| part.offset / width * panel + part.offset % width * size;
+        let at = |part: &Columns| part.offset / width * panel + part.offset % width * size;
         let alignment = (i64::from(self.dense.tile.lanes) * size).min(64) as u32;
-        Ok(Columns { pointer, row: width * size, offsets: parts.iter().map(at).collect(), alignment })
-    }
-
-    /// Hands over a vector's valid features, in pieces whose lanes are powers of two.
-    fn hand_over(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        first: &Index,
-        part: Part,
-        sum: ValueId,
-    ) -> Result<()> {
-        let mut done = 0;
-        while done < part.valid {
-            let lanes = 1 << (part.valid - done).ilog2();
-            let value = if lanes == part.lanes {
-                sum
-            } else if lanes == 1 {
-                b.extract(sum, done)
-            } else {
-                b.shuffle(sum, sum, (done..done + lanes).collect())
-            };
-            let at = first.plus_constant(part.offset + i64::from(done));
-            let at = at.plus(&Index::lanes(i64::from(lanes > 1)));
-            finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))?;
-            done += lanes;
-        }
-        Ok(())
+        Ok(Place { pointer, row: width * size, offsets: parts.iter().map(at).collect(), alignment })
     }
 }
 
-/// The features of a tile in the kernel.
+/// Where the features of a tile are in the kernel.
 #[derive(Clone, Debug)]
-struct Columns {
+struct Place {
     /// The first summand's row.
     pointer: ValueId,
     /// Bytes from summand to summand.
@@ -255,10 +196,10 @@ struct Columns {
 struct Reduction<'p> {
     nest: &'p Nest<'p>,
     pixels: Pixels,
-    columns: Columns,
+    place: Place,
     /// Bytes from the first pixel of the input to each.
     rows: Vec<ValueId>,
-    parts: &'p [Part],
+    parts: &'p [Columns],
 }
 
 /// So many accumulators make the overhead of a loop small.
@@ -286,7 +227,7 @@ impl Reduction<'_> {
         }
         let pixel = dims.groups * dims.inputs * self.nest.input_type.byte_size() as i64;
         let input_step = dense.tiling.tap_input_steps[d] * pixel;
-        let kernel_step = dense.tiling.tap_steps[d] * dims.inputs * self.columns.row;
+        let kernel_step = dense.tiling.tap_steps[d] * dims.inputs * self.place.row;
         repeat(b, cx, self.pixels.taps[d], sums, |cx, b, tap, sums| {
             let input = b.offset(input, tap, input_step);
             let kernel = b.offset(kernel, tap, kernel_step);
@@ -341,10 +282,10 @@ impl Reduction<'_> {
         sums: &mut [ValueId],
     ) -> Result<()> {
         let nest = self.nest;
-        let row = b.offset(kernel, index, self.columns.row);
-        let row = b.offset_bytes(row, step * self.columns.row);
+        let row = b.offset(kernel, index, self.place.row);
+        let row = b.offset_bytes(row, step * self.place.row);
         let mut vectors = Vec::new();
-        for (part, &offset) in self.parts.iter().zip(&self.columns.offsets) {
+        for (part, &offset) in self.parts.iter().zip(&self.place.offsets) {
             let pointer = b.offset_bytes(row, offset);
             vectors.push(self.kernel_vector(b, pointer, *part)?);
         }
@@ -362,21 +303,18 @@ impl Reduction<'_> {
         Ok(())
     }
 
-    fn kernel_vector(&self, b: &mut FunctionBuilder, pointer: ValueId, part: Part) -> Result<ValueId> {
+    fn kernel_vector(&self, b: &mut FunctionBuilder, pointer: ValueId, part: Columns) -> Result<ValueId> {
         let nest = self.nest;
         let is_packed = nest.dense.kernel_packing == Packing::Constant;
         let ty = Type::vector(nest.scalar, part.lanes);
-        let own = (i64::from(part.lanes) * nest.size()) as u32;
-        let alignment = self.columns.alignment.min(own.next_power_of_two());
+        let own = part.lanes * nest.scalar.byte_size() as u32;
+        let alignment = self.place.alignment.min(own);
         if is_packed {
             return Ok(b.load(ty, pointer, alignment));
         }
         if part.valid == part.lanes {
             return Ok(load(b, nest.plan, nest.kernel_type, pointer, part.lanes)?.real());
         }
-        let lanes = b.iota(ScalarType::I32, part.lanes);
-        let valid = b.integer(Type::vector(ScalarType::I32, part.lanes), i64::from(part.valid));
-        let mask = b.compare(Predicate::Less, lanes, valid);
-        Ok(b.load_masked(ty, pointer, alignment, mask))
+        Ok(part.load_masked(b, nest.scalar, pointer, alignment))
     }
 }

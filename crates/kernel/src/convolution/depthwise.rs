@@ -1,12 +1,13 @@
 //! Tiles of pixels times vectors of features, each feature from its own input feature.
 
-use super::walk::{Pixels, part, repeat, tiles};
+use super::walk::{Pixels, repeat, span, tiles};
 use super::{finish, load};
 use crate::context::KernelContext;
-use crate::dot::{multiply_add, scalar_type, zero};
 use crate::element::{Element, splat};
 use crate::index::{Facts, Index, Position};
 use crate::ir::{BinaryOp, FunctionBuilder, Predicate, Type, ValueId};
+use crate::tasks::Span;
+use crate::tile::{multiply_add, scalar_type, zero};
 use plan::{ConvolutionDims, ConvolutionPlan, DepthwisePlan};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
@@ -31,15 +32,16 @@ pub(super) fn emit(
     };
     cx.for_tasks(b, |cx, b, task| {
         let (chunk, features) = cx.div_rem(b, &task, depthwise.feature_chunks)?;
+        let blocks = span(b, cx, &features, depthwise.feature_chunks, depthwise.blocks(&plan.dims))?;
         if depthwise.blocks_outside {
-            nest.blocks(b, cx, &features, &mut |b, cx, feature| {
+            nest.blocks(b, cx, blocks, &mut |b, cx, feature| {
                 tiles(b, cx, &depthwise.tiling, &chunk, &mut |b, cx, pixels| {
                     nest.tile(b, cx, pixels, feature)
                 })
             })
         } else {
             tiles(b, cx, &depthwise.tiling, &chunk, &mut |b, cx, pixels| {
-                nest.blocks(b, cx, &features, &mut |b, cx, feature| nest.tile(b, cx, pixels, feature))
+                nest.blocks(b, cx, blocks, &mut |b, cx, feature| nest.tile(b, cx, pixels, feature))
             })
         }
     })
@@ -75,30 +77,23 @@ impl Nest<'_> {
         &self,
         b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
-        number: &Index,
+        span: Span,
         body: BlockBody<'_>,
     ) -> Result<()> {
         let (block, features) = (self.depthwise.block(), self.features());
-        part(
-            b,
-            cx,
-            number,
-            self.depthwise.feature_chunks,
-            self.depthwise.blocks(self.dims),
-            &mut |b, cx, index| {
-                let first = index.times(block);
-                if features % block == 0 {
-                    return body(b, cx, &first);
-                }
-                let value = cx.scalar_value(b, &first)?;
-                let last = b.index(features - block);
-                let is_less = b.compare(Predicate::Less, value, last);
-                let value = b.select(is_less, value, last);
-                let multiple = crate::index::gcd(block, features - block);
-                cx.facts.insert(value, Facts { min: 0, max: features - block, multiple });
-                body(b, cx, &Index::scalar(value))
-            },
-        )
+        cx.for_span(b, span, 1, |cx, b, index| {
+            let first = index.times(block);
+            if features % block == 0 {
+                return body(b, cx, &first);
+            }
+            let value = cx.scalar_value(b, &first)?;
+            let last = b.index(features - block);
+            let is_less = b.compare(Predicate::Less, value, last);
+            let value = b.select(is_less, value, last);
+            let multiple = crate::index::gcd(block, features - block);
+            cx.facts.insert(value, Facts { min: 0, max: features - block, multiple });
+            body(b, cx, &Index::scalar(value))
+        })
     }
 
     /// One tile: accumulate, hand over.

@@ -1,12 +1,12 @@
 //! Convolutions of any kind: one vector of output features after another, over the taps that lie on the input.
 
-use super::walk::part;
+use super::walk::span;
 use super::{finish, load};
 use crate::context::KernelContext;
-use crate::dot::{multiply_add, scalar_type, zero};
 use crate::element::{Element, splat};
 use crate::index::{Index, Position};
 use crate::ir::{BinaryOp, FunctionBuilder, Predicate, Type, UnaryOp, ValueId};
+use crate::tile::{multiply_add, scalar_type, zero};
 use plan::{ConvolutionPlan, SpatialDimension};
 use shape::PrimitiveType;
 use shape::index::row_major_strides;
@@ -33,10 +33,11 @@ pub(super) fn emit(
     let dims = &plan.dims;
     let outputs: Vec<i64> = dims.spatial.iter().map(|d| d.output).collect();
     cx.for_tasks(b, |cx, b, task| {
-        part(b, cx, &task, chunks, dims.lines(), &mut |b, cx, line| match outputs.split_first() {
-            None => nest.pixels(b, cx, &[], &mut vec![line.clone()]),
+        let lines = span(b, cx, &task, chunks, dims.lines())?;
+        cx.for_span(b, lines, 1, |cx, b, line| match outputs.split_first() {
+            None => nest.pixels(b, cx, &[], &mut vec![line]),
             Some((&first, inner)) => {
-                let (image, line) = cx.div_rem(b, line, first)?;
+                let (image, line) = cx.div_rem(b, &line, first)?;
                 nest.pixels(b, cx, inner, &mut vec![image, line])
             }
         })

@@ -7,10 +7,11 @@ mod general;
 mod walk;
 
 use crate::context::KernelContext;
-use crate::element::{Element, decode, memory_type, normalise};
+use crate::element::{Element, decode, memory_type};
 use crate::elemental::conversion;
 use crate::index::Position;
 use crate::ir::{FunctionBuilder, Type, ValueId};
+use crate::tile;
 use plan::{ConvolutionKind, ConvolutionPlan};
 use shape::PrimitiveType;
 use support::{Error, Result};
@@ -42,17 +43,7 @@ fn finish(
 ) -> Result<()> {
     let convolution =
         cx.fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))?;
-    let element_type = cx.shape(convolution)?.element_type;
-    cx.lanes = lanes;
-    let value = value.map(|v| match plan.accumulator == element_type {
-        true => v,
-        false => normalise(b, element_type, v),
-    });
-    let value = cx.epilogue(b, convolution, value, position)?;
-    let result = cx.results[0].clone();
-    let stored = cx.store(b, &result, position, value);
-    cx.lanes = 1;
-    stored
+    tile::finish(b, cx, convolution, plan.accumulator, position, (lanes, value))
 }
 
 /// Loads neighbouring elements (one of a complex type) and converts them to the accumulator's type.

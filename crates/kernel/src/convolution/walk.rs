@@ -3,7 +3,8 @@
 
 use crate::context::KernelContext;
 use crate::index::{Facts, Index};
-use crate::ir::{BinaryOp, FunctionBuilder, Type, ValueId};
+use crate::ir::{FunctionBuilder, Type, ValueId};
+use crate::tasks::Span;
 use plan::{Rectangle, TileSize, Tiling};
 use support::{Error, Result};
 
@@ -72,34 +73,19 @@ pub(super) fn repeat(
     cx.for_dynamic(b, begin, count.value, count.most, initial, body)
 }
 
-pub(super) type IndexBody<'b> =
-    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index) -> Result<()>;
-
-/// Runs `body` for a part of `0..count`: part `i` of so many begins at `count * i / parts`.
-pub(super) fn part(
+/// Part number `part` of `parts` of a loop; all of it if it is not cut.
+pub(super) fn span(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     part: &Index,
     parts: i64,
-    count: i64,
-    body: IndexBody<'_>,
-) -> Result<()> {
-    if parts == 1 {
-        return cx.for_range(b, 0, count, 1, |cx, b, index| body(b, cx, &index));
+    steps: i64,
+) -> Result<Span> {
+    if parts <= 1 {
+        return Ok(Span::All(steps));
     }
-    let number = cx.scalar_value(b, part)?;
-    let bound = |b: &mut FunctionBuilder, number: ValueId| {
-        let product = b.mul_constant(number, count);
-        let by = b.index(parts);
-        b.binary(BinaryOp::DivideSigned, product, by)
-    };
-    let begin = bound(b, number);
-    let next = b.add_constant(number, 1);
-    let end = bound(b, next);
-    cx.for_dynamic(b, begin, end, count, &[], |cx, b, index, _| {
-        body(b, cx, &Index::scalar(index)).map(|()| Vec::new())
-    })
-    .map(|_| ())
+    let part = cx.scalar_value(b, part)?;
+    Ok(cx.span(b, part, parts, steps))
 }
 
 pub(super) type TileBody<'b> =

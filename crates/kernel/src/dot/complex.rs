@@ -1,9 +1,10 @@
 //! Products of complex matrices, one result after another.
 
-use super::{DotElement, Part, Product, finish, scalar_type, zero};
+use super::{DotElement, Part, Product, finish};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::ir::{FunctionBuilder, Type, UnaryOp};
+use crate::tile::{scalar_type, zero};
 use plan::DotPlan;
 use support::Result;
 

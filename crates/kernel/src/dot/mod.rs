@@ -9,10 +9,11 @@ mod row_dot;
 mod tiled;
 
 use crate::context::KernelContext;
-use crate::element::{Element, normalise};
+use crate::element::Element;
 use crate::index::{Index, Position};
-use crate::ir::{FunctionBuilder, ScalarType, ValueId};
+use crate::ir::{FunctionBuilder, ValueId};
 use crate::tasks::Span;
+use crate::tile;
 use hlo::Op;
 use plan::{DotKind, DotPlan, Packing};
 use shape::PrimitiveType;
@@ -103,15 +104,7 @@ fn finish(
     position.extend(delinearised(b, cx, &element.row, &sizes[batch_rank..column_rank])?);
     position.extend(delinearised(b, cx, &column, &sizes[column_rank..])?);
     let position = Position::Multi(position);
-    let value = element.value.map(|v| match plan.accumulator == shape.element_type {
-        true => v,
-        false => normalise(b, shape.element_type, v),
-    });
-    let value = cx.epilogue(b, dot, value, &position)?;
-    let result = cx.results[0].clone();
-    let stored = cx.store(b, &result, &position, value);
-    cx.lanes = 1;
-    stored
+    tile::finish(b, cx, dot, plan.accumulator, &position, (element.lanes, element.value))
 }
 
 /// A row-major number as an index for each dimension.
@@ -217,35 +210,7 @@ impl Product {
     }
 }
 
-/// The lane type of an accumulator.
-pub(crate) fn scalar_type(element_type: PrimitiveType) -> Result<ScalarType> {
-    use PrimitiveType::*;
-    Ok(match element_type {
-        S8 | U8 => ScalarType::I8,
-        S16 | U16 => ScalarType::I16,
-        S32 | U32 => ScalarType::I32,
-        S64 | U64 => ScalarType::I64,
-        F32 | C64 => ScalarType::F32,
-        F64 | C128 => ScalarType::F64,
-        other => return Err(Error::internal(format!("{other} is no accumulator"))),
-    })
-}
-
 /// The alignment of an element; a complex number's is its parts'.
 fn alignment(element_type: PrimitiveType) -> u32 {
     element_type.real_part().byte_size() as u32
-}
-
-/// `a * b + c` in the accumulator's arithmetic.
-pub(crate) fn multiply_add(b: &mut FunctionBuilder, x: ValueId, y: ValueId, sum: ValueId) -> ValueId {
-    if b.ty(x).scalar.is_float() {
-        return b.multiply_add(x, y, sum);
-    }
-    let product = b.mul(x, y);
-    b.add(product, sum)
-}
-
-/// The additive identity of a type.
-pub(crate) fn zero(b: &mut FunctionBuilder, ty: crate::ir::Type) -> ValueId {
-    if ty.scalar.is_float() { b.float(ty, 0.0) } else { b.integer(ty, 0) }
 }

@@ -1,13 +1,14 @@
 //! Brings operands into the form that the loops want, in scratch, one product at a time.
 
 use super::tiled::first_row;
-use super::{Part, Product, alignment, scalar_type, zero};
+use super::{Part, Product, alignment};
 use crate::context::KernelContext;
 use crate::element::{Element, decode, memory_type};
 use crate::elemental::conversion;
 use crate::index::Index;
 use crate::ir::{FunctionBuilder, ScalarType, Type, ValueId};
 use crate::tasks::Span;
+use crate::tile::{scalar_type, zero};
 use crate::transpose::transpose;
 use plan::{DotKind, DotPlan, Extent, Packing};
 use shape::PrimitiveType;

@@ -1,11 +1,12 @@
 //! Results one after another, vectors along the summands: for products with very few columns, or with very few rows and
 //! a right operand whose columns are contiguous.
 
-use super::{DotElement, Part, Product, finish, multiply_add, scalar_type, zero};
+use super::{DotElement, Part, Product, finish};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::Index;
 use crate::ir::{FunctionBuilder, Type, ValueId};
+use crate::tile::{multiply_add, scalar_type, zero};
 use plan::DotPlan;
 use support::Result;
 

@@ -1,22 +1,13 @@
 //! Register tiles: rows times vectors of columns, accumulated over the summands.
 
-use super::{DotElement, Part, Product, finish, multiply_add, pack, scalar_type, zero};
+use super::{DotElement, Part, Product, finish, pack};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::Index;
 use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use crate::tile::{Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero};
 use plan::{DotPlan, Packing};
 use support::Result;
-
-/// A vector of columns within a tile.
-#[derive(Clone, Copy, Debug)]
-struct Vector {
-    /// Its first column, from the tile's.
-    offset: i64,
-    lanes: u32,
-    /// Columns that exist; the others are padding, or are not loaded.
-    valid: u32,
-}
 
 /// Emits the loops over the tiles of one product.
 pub(super) fn emit(
@@ -82,7 +73,7 @@ pub(super) fn first_row(b: &mut FunctionBuilder, plan: &DotPlan, tile: ValueId) 
 }
 
 type PanelBody<'b> =
-    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Vector]) -> Result<()>;
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
 
 /// Columns of full tiles, then those that are left. The body gets the first column and the vectors.
 fn for_panels(
@@ -93,10 +84,7 @@ fn for_panels(
     body: PanelBody<'_>,
 ) -> Result<()> {
     let (n, columns) = (plan.shape.n, plan.tile.columns());
-    let lanes = plan.tile.lanes;
-    let full: Vec<Vector> = (0..plan.tile.vectors)
-        .map(|v| Vector { offset: i64::from(v * lanes), lanes, valid: lanes })
-        .collect();
+    let full = whole_columns(plan.tile.vectors, plan.tile.lanes);
     cx.for_part(b, part.columns, (0, n / columns), 1, |cx, b, tile| {
         body(b, cx, &tile.times(columns), &full)
     })?;
@@ -107,30 +95,19 @@ fn for_panels(
     cx.if_last(b, part.columns, |cx, b| body(b, cx, &Index::constant(n - rest), &rest_parts(plan, rest)))
 }
 
-/// The vectors of the last, narrower panel. Packed panels are padded, so whole vectors are read; of an operand in place
-/// only what exists is: masked where vectors are wide, else in ever smaller vectors.
-fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Vector> {
+/// The vectors of the last, narrower panel.
+fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Columns> {
     let lanes = plan.tile.lanes;
-    let bytes = lanes as usize * plan.accumulator.byte_size();
-    let whole = plan.rhs_packing != Packing::None || bytes >= 32;
-    let (mut parts, mut offset) = (Vec::new(), 0);
-    while offset < rest {
-        let left = rest - offset;
-        let valid = i64::from(lanes).min(left) as u32;
-        let part = if whole || valid == lanes {
-            Vector { offset, lanes, valid }
-        } else {
-            let lanes = 1 << valid.ilog2();
-            Vector { offset, lanes, valid: lanes }
-        };
-        parts.push(part);
-        offset += i64::from(part.valid);
-    }
-    parts
+    let reading = match plan.rhs_packing {
+        Packing::Constant | Packing::Scratch => Reading::Padded,
+        Packing::None if lanes as usize * plan.accumulator.byte_size() >= 32 => Reading::Masked,
+        Packing::None => Reading::Narrowing,
+    };
+    last_columns(rest, lanes, reading)
 }
 
 /// How many columns of a panel exist.
-fn parts_end(parts: &[Vector]) -> i64 {
+fn parts_end(parts: &[Columns]) -> i64 {
     parts.last().map_or(0, |part| part.offset + i64::from(part.valid))
 }
 
@@ -140,7 +117,7 @@ struct Place<'p> {
     row: &'p Index,
     rows: u32,
     column: &'p Index,
-    parts: &'p [Vector],
+    parts: &'p [Columns],
 }
 
 /// One tile: accumulate, add up, hand over.
@@ -226,7 +203,7 @@ impl Inputs<'_> {
         }
     }
 
-    fn load(&self, b: &mut FunctionBuilder, rhs: ValueId, part: Vector) -> ValueId {
+    fn load(&self, b: &mut FunctionBuilder, rhs: ValueId, part: Columns) -> ValueId {
         let ty = Type::vector(self.scalar, part.lanes);
         let offset = self.product.within_tile(part.offset, self.scalar.byte_size() as i64);
         let pointer = b.offset_bytes(rhs, offset);
@@ -234,10 +211,7 @@ impl Inputs<'_> {
         if part.valid == part.lanes || is_packed {
             return b.load(ty, pointer, self.product.rhs_alignment);
         }
-        let lanes = b.iota(ScalarType::I32, part.lanes);
-        let valid = b.integer(Type::vector(ScalarType::I32, part.lanes), i64::from(part.valid));
-        let mask = b.compare(Predicate::Less, lanes, valid);
-        b.load_masked(ty, pointer, self.product.rhs_alignment, mask)
+        part.load_masked(b, self.scalar, pointer, self.product.rhs_alignment)
     }
 }
 
@@ -259,23 +233,11 @@ fn hand_over(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     (product, row, column): (&Product, &Index, &Index),
-    part: Vector,
+    part: Columns,
     sum: ValueId,
 ) -> Result<()> {
-    let mut done = 0;
-    while done < part.valid {
-        let lanes = 1 << (part.valid - done).ilog2();
-        let value = if lanes == part.lanes {
-            sum
-        } else if lanes == 1 {
-            b.extract(sum, done)
-        } else {
-            b.shuffle(sum, sum, (done..done + lanes).collect())
-        };
-        let column = column.plus_constant(part.offset + i64::from(done));
-        let (batch, row) = (product.batch.clone(), row.clone());
-        finish(b, cx, plan, DotElement { batch, row, column, lanes, value: Element::Real(value) })?;
-        done += lanes;
-    }
-    Ok(())
+    part.pieces(b, sum, |b, offset, lanes, value| {
+        let (batch, row, column) = (product.batch.clone(), row.clone(), column.plus_constant(offset));
+        finish(b, cx, plan, DotElement { batch, row, column, lanes, value: Element::Real(value) })
+    })
 }

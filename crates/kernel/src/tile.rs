@@ -1,0 +1,161 @@
+//! What register tiles of dots and convolutions share: their arithmetic, vectors of columns where these end, and the
+//! hand-over to what follows.
+
+use crate::context::KernelContext;
+use crate::element::{Element, normalise};
+use crate::index::Position;
+use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use hlo::InstructionId;
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// A vector of columns within a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Columns {
+    /// The first one, from the tile's.
+    pub(crate) offset: i64,
+    pub(crate) lanes: u32,
+    /// Columns that exist; the others are padding, or are not loaded.
+    pub(crate) valid: u32,
+}
+
+/// How the last columns are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// From panels, which are padded: more than exist.
+    Padded,
+    /// In place, with a mask.
+    Masked,
+    /// In place, in ever smaller vectors.
+    Narrowing,
+}
+
+/// The vectors of a whole tile.
+pub(crate) fn whole_columns(vectors: u32, lanes: u32) -> Vec<Columns> {
+    (0..vectors).map(|v| Columns { offset: i64::from(v * lanes), lanes, valid: lanes }).collect()
+}
+
+/// The vectors of so many columns that do not fill a tile, of up to so many lanes.
+pub(crate) fn last_columns(rest: i64, lanes: u32, reading: Reading) -> Vec<Columns> {
+    let (mut vectors, mut offset) = (Vec::new(), 0);
+    while offset < rest {
+        let valid = i64::from(lanes).min(rest - offset) as u32;
+        let vector = match reading {
+            Reading::Padded => Columns { offset, lanes: valid.next_power_of_two(), valid },
+            Reading::Masked => Columns { offset, lanes, valid },
+            Reading::Narrowing => {
+                let lanes = 1 << valid.ilog2();
+                Columns { offset, lanes, valid: lanes }
+            }
+        };
+        vectors.push(vector);
+        offset += i64::from(vector.valid);
+    }
+    vectors
+}
+
+impl Columns {
+    /// Reads the columns that exist, no others.
+    pub(crate) fn load_masked(
+        self,
+        b: &mut FunctionBuilder,
+        scalar: ScalarType,
+        pointer: ValueId,
+        alignment: u32,
+    ) -> ValueId {
+        let lanes = b.iota(ScalarType::I32, self.lanes);
+        let valid = b.integer(Type::vector(ScalarType::I32, self.lanes), i64::from(self.valid));
+        let mask = b.compare(Predicate::Less, lanes, valid);
+        b.load_masked(Type::vector(scalar, self.lanes), pointer, alignment, mask)
+    }
+
+    /// The columns that exist, in pieces whose lanes are powers of two: `body` gets the first column of each from the
+    /// tile's, how many, and their values.
+    pub(crate) fn pieces(
+        self,
+        b: &mut FunctionBuilder,
+        vector: ValueId,
+        mut body: impl FnMut(&mut FunctionBuilder, i64, u32, ValueId) -> Result<()>,
+    ) -> Result<()> {
+        let mut done = 0;
+        while done < self.valid {
+            let lanes = 1 << (self.valid - done).ilog2();
+            let value = if lanes == self.lanes {
+                vector
+            } else if lanes == 1 {
+                b.extract(vector, done)
+            } else {
+                b.shuffle(vector, vector, (done..done + lanes).collect())
+            };
+            body(b, self.offset + i64::from(done), lanes, value)?;
+            done += lanes;
+        }
+        Ok(())
+    }
+}
+
+/// Computes what follows a contraction for so many neighbouring elements, and stores the result.
+pub(crate) fn finish(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    contraction: InstructionId,
+    accumulator: PrimitiveType,
+    position: &Position,
+    (lanes, value): (u32, Element),
+) -> Result<()> {
+    let element_type = cx.shape(contraction)?.element_type;
+    cx.lanes = lanes;
+    let value = match accumulator == element_type {
+        true => value,
+        false => value.map(|v| normalise(b, element_type, v)),
+    };
+    let value = cx.epilogue(b, contraction, value, position)?;
+    let result = cx.results[0].clone();
+    let stored = cx.store(b, &result, position, value);
+    cx.lanes = 1;
+    stored
+}
+
+/// The lane type of an accumulator.
+pub(crate) fn scalar_type(element_type: PrimitiveType) -> Result<ScalarType> {
+    use PrimitiveType::*;
+    Ok(match element_type {
+        S8 | U8 => ScalarType::I8,
+        S16 | U16 => ScalarType::I16,
+        S32 | U32 => ScalarType::I32,
+        S64 | U64 => ScalarType::I64,
+        F32 | C64 => ScalarType::F32,
+        F64 | C128 => ScalarType::F64,
+        other => return Err(Error::internal(format!("{other} is no accumulator"))),
+    })
+}
+
+/// `a * b + c` in the accumulator's arithmetic.
+pub(crate) fn multiply_add(b: &mut FunctionBuilder, x: ValueId, y: ValueId, sum: ValueId) -> ValueId {
+    if b.ty(x).scalar.is_float() {
+        return b.multiply_add(x, y, sum);
+    }
+    let product = b.mul(x, y);
+    b.add(product, sum)
+}
+
+/// The additive identity of a type.
+pub(crate) fn zero(b: &mut FunctionBuilder, ty: Type) -> ValueId {
+    if ty.scalar.is_float() { b.float(ty, 0.0) } else { b.integer(ty, 0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_columns_are_in_vectors_that_fit() {
+        let lanes = |rest, reading| -> Vec<(u32, u32)> {
+            last_columns(rest, 16, reading).iter().map(|c| (c.lanes, c.valid)).collect()
+        };
+        assert_eq!(lanes(24, Reading::Padded), [(16, 16), (8, 8)]);
+        assert_eq!(lanes(21, Reading::Padded), [(16, 16), (8, 5)]);
+        assert_eq!(lanes(21, Reading::Masked), [(16, 16), (16, 5)]);
+        assert_eq!(lanes(21, Reading::Narrowing), [(16, 16), (4, 4), (1, 1)]);
+    }
+}
