@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-#[allow(dead_code, reason = "one of the programs is used here")]
 mod fixtures;
 
 use aot::{Member, archive, function_sizes, read_metadata, with_metadata};
@@ -58,8 +57,13 @@ fn object(
     object.write().unwrap()
 }
 
+/// Name, contents, relocations.
+type SectionFacts = (String, Vec<u8>, Vec<String>);
+/// Name, address, size, section.
+type SymbolFacts = (String, u64, u64, Option<usize>);
+
 /// All that a linker sees of an object: sections with their contents and relocations, symbols.
-fn facts(object: &[u8]) -> (Vec<(String, Vec<u8>, Vec<String>)>, Vec<(String, u64, u64, Option<usize>)>) {
+fn facts(object: &[u8]) -> (Vec<SectionFacts>, Vec<SymbolFacts>) {
     let file = object::File::parse(object).unwrap();
     let sections = file.sections().filter(|s| !s.name().unwrap().contains("tfcompile")).map(|s| {
         let relocations = s.relocations().map(|r| format!("{r:?}")).collect();
