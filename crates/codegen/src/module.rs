@@ -135,7 +135,7 @@ impl<'c> ModuleTranslator<'c> {
             let pointer = self.module.add_global(ptr, None, &format!("{entry_point}_constants_pointer"));
             pointer.set_initializer(&global.as_pointer_value());
             pointer.set_constant(true);
-            pointer.set_visibility(GlobalVisibility::Hidden);
+            pointer.set_visibility(GlobalVisibility::Default);
         }
     }
 
