@@ -45,7 +45,7 @@ for target in "$@"; do
       levels=(--flag=--target=x86-64 --flag=--multiversion=v1,v2,v3,v4)
       run 'x86-64, v1' "${levels[@]}" --run 'qemu-x86_64 -cpu Conroe'
       run 'x86-64, v2' "${levels[@]}" --run 'qemu-x86_64 -cpu Nehalem'
-      run 'x86-64, v3' "${levels[@]}" --run 'qemu-x86_64 -cpu Haswell'
+      run 'x86-64, v3' "${levels[@]}" --run 'qemu-x86_64 -cpu Haswell-noTSX,-pcid,-x2apic,-tsc-deadline,-invpcid'
       run 'x86-64, this machine' "${levels[@]}"
       ;;
     *)
