@@ -299,3 +299,47 @@ fn dots_with_constants() {
         );
     }
 }
+
+#[test]
+fn reductions_in_two_steps() {
+    let text = format!(
+        "HloModule m\n\n{SUM}fused {{\n  x = f32[375,360] parameter(0)\n  t = f32[375,360] tanh(x)\n  \
+         s = f32[25,15,360] reshape(t)\n  z = f32[] constant(0)\n  \
+         ROOT r = f32[25] reduce(s, z), dimensions={{1,2}}, to_apply=sum\n}}\n\nENTRY main {{\n  \
+         x = f32[375,360] parameter(0)\n  z = f32[] constant(0)\n  \
+         p = f32[25] fusion(x), kind=kInput, calls=fused\n  s = f32[25,15,360] reshape(x)\n  \
+         q = f32[25] reduce(s, z), dimensions={{1,2}}, to_apply=sum\n  \
+         a = f32[] reduce(p, z), dimensions={{0}}, to_apply=sum\n  \
+         b = f32[] reduce(q, z), dimensions={{0}}, to_apply=sum\n  ROOT t = (f32[], f32[]) tuple(a, b)\n}}\n"
+    );
+    check(&text, 2, Values::Tame, Tolerance::Relative(1e-2));
+}
+
+/// Every kind of convolution: pixels cut, features cut, both; a general nest.
+#[test]
+fn convolutions() {
+    let convolution = |x: &str, w: &str, r: &str, attributes: &str| {
+        entry(&format!(
+            "  x = {x} parameter(0)\n  w = {w} parameter(1)\n  c = {r} convolution(x, w), {attributes}\n  \
+             ROOT n = {r} negate(c)"
+        ))
+    };
+    let same = "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
+    let depthwise = |channels: i64| format!("{same}, feature_group_count={channels}");
+    for (x, w, r, attributes) in [
+        ("f32[2,17,19,12]", "f32[3,3,12,40]", "f32[2,17,19,40]", same),
+        ("f32[1,5,5,70]", "f32[3,3,70,200]", "f32[1,5,5,200]", same),
+        (
+            "f32[1,23,29,64]",
+            "f32[1,1,64,70]",
+            "f32[1,23,29,70]",
+            "window={size=1x1}, dim_labels=b01f_01io->b01f",
+        ),
+        ("f32[1,300,24]", "f32[5,24,33]", "f32[1,296,33]", "window={size=5}, dim_labels=b0f_0io->b0f"),
+        ("f32[1,30,51,40]", "f32[3,3,1,40]", "f32[1,30,51,40]", &depthwise(40)),
+        ("f32[1,7,7,610]", "f32[3,3,1,610]", "f32[1,7,7,610]", &depthwise(610)),
+        ("c64[2,9,9,12]", "c64[3,3,12,40]", "c64[2,9,9,40]", same),
+    ] {
+        check(&convolution(x, w, r, attributes), 1, Values::Tame, Tolerance::Relative(1e-3));
+    }
+}
