@@ -270,8 +270,26 @@ impl KernelContext<'_> {
             Some(_) if !is_complex && self.is_along_square(&index) => {
                 self.load_transposed(b, memory, &index, lanes)
             }
+            // What is in between may be written by others if the kernel works in place.
+            Some(2) if !is_complex && !self.is_in_place => self.load_every_other(b, memory, &index, lanes),
             _ => self.load_lanes(b, memory, &index, lanes),
         }
+    }
+
+    /// Every other element: two vectors of neighbours, of which the second ends with the last element that is wanted.
+    fn load_every_other(
+        &mut self,
+        b: &mut FunctionBuilder,
+        memory: &Memory,
+        index: &Index,
+        lanes: u32,
+    ) -> Result<Element> {
+        let first = index.uniform_part();
+        let low = self.load_vector(b, memory, &first, lanes)?;
+        let high = self.load_vector(b, memory, &first.plus_constant(i64::from(lanes) - 1), lanes)?;
+        let depth = self.depth_of(b, low.values().into_iter().chain(high.values()));
+        let wanted: Vec<u32> = (0..lanes).map(|k| if 2 * k < lanes { 2 * k } else { 2 * k + 1 }).collect();
+        Ok(self.at(b, depth, |b| low.zip(high, |low, high| b.shuffle(low, high, wanted.clone()))))
     }
 
     /// Whether the rows of the square that is computed are neighbours in memory.

@@ -109,17 +109,19 @@ impl Windows<'_> {
             return self.innermost(b, cx, place);
         }
         if self.plan.task_dimension == Some(d) {
+            // A cut dimension has one segment.
+            let taps = self.segments(d).first().and_then(|segment| segment.taps);
             let part = cx.scalar_value(b, task)?;
             let span = cx.span(b, part, cx.plan.tasks, self.counts[d]);
             return cx.for_span(b, span, 1, |cx, b, index| {
-                self.enter(b, cx, d, index, None, place)?;
+                self.enter(b, cx, d, index, taps, place)?;
                 self.nest(b, cx, inner, task, place)
             });
         }
         for segment in self.segments(d) {
-            let taps = self.known_taps(d, segment);
+            let taps = segment.taps;
             cx.for_range(b, segment.begin, segment.end, 1, |cx, b, index| {
-                self.enter(b, cx, d, index, taps.clone(), place)?;
+                self.enter(b, cx, d, index, taps, place)?;
                 self.nest(b, cx, inner, task, place)
             })?;
         }
@@ -130,14 +132,8 @@ impl Windows<'_> {
     fn segments(&self, dimension: usize) -> Vec<WindowSegment> {
         match &self.plan.dimensions[dimension] {
             WindowWalk::Segments(segments) => segments.clone(),
-            _ => vec![WindowSegment { begin: 0, end: self.counts[dimension], first_tap: 0, end_tap: 0 }],
+            _ => vec![WindowSegment { begin: 0, end: self.counts[dimension], taps: None }],
         }
-    }
-
-    /// The taps of a segment, if the dimension has such.
-    fn known_taps(&self, dimension: usize, segment: WindowSegment) -> Option<Taps> {
-        let is_known = matches!(self.plan.dimensions[dimension], WindowWalk::Segments(_));
-        is_known.then_some(Taps::Known(segment.first_tap, segment.end_tap))
     }
 
     /// Goes to a result of a dimension, whose taps are given, or found out.
@@ -147,16 +143,13 @@ impl Windows<'_> {
         cx: &mut KernelContext<'_>,
         dimension: usize,
         index: Index,
-        known: Option<Taps>,
+        known: Option<(i64, i64)>,
         place: &mut Place,
     ) -> Result<()> {
-        place.taps[dimension] = match (&self.plan.dimensions[dimension], known) {
-            (_, Some(taps)) => taps,
-            (WindowWalk::Segments(segments), None) => {
-                segments.first().map_or(Taps::Known(0, 0), |s| Taps::Known(s.first_tap, s.end_tap))
-            }
-            (WindowWalk::Masked, None) => Taps::Masked,
-            _ => self.computed_taps(b, cx, dimension, &index)?,
+        place.taps[dimension] = match known {
+            Some((first, end)) => Taps::Known(first, end),
+            None if self.plan.dimensions[dimension] == WindowWalk::Masked => Taps::Masked,
+            None => self.computed_taps(b, cx, dimension, &index)?,
         };
         place.result[dimension] = index;
         Ok(())
@@ -192,14 +185,15 @@ impl Windows<'_> {
         place: &mut Place,
     ) -> Result<()> {
         let d = self.counts.len() - 1;
-        if self.plan.dimensions[d] == WindowWalk::Bounded {
-            return cx.for_range(b, 0, self.counts[d], 1, |cx, b, index| {
-                self.enter(b, cx, d, index.clone(), None, place)?;
-                self.block(b, cx, &index, 1, 1, place)
-            });
-        }
         for segment in self.segments(d) {
-            self.enter(b, cx, d, Index::default(), self.known_taps(d, segment), place)?;
+            if segment.taps.is_none() && self.plan.dimensions[d] != WindowWalk::Masked {
+                cx.for_range(b, segment.begin, segment.end, 1, |cx, b, index| {
+                    self.enter(b, cx, d, index.clone(), None, place)?;
+                    self.block(b, cx, &index, 1, 1, place)
+                })?;
+                continue;
+            }
+            self.enter(b, cx, d, Index::default(), segment.taps, place)?;
             self.vectors(b, cx, (segment.begin, segment.end), place)?;
         }
         Ok(())

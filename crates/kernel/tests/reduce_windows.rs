@@ -85,7 +85,7 @@ fn check_all(axes: &[Axis]) {
 
 #[test]
 fn pools_of_images() {
-    let images: [[Axis; 2]; 8] = [
+    let images: [[Axis; 2]; 9] = [
         [Axis::new(8, 2).stride(2), Axis::new(6, 2).stride(2)],
         [Axis::new(7, 3).stride(2).pad(1, 1), Axis::new(9, 3).stride(2).pad(1, 1)],
         [Axis::new(5, 3).pad(1, 1), Axis::new(4, 2).pad(0, 1)],
@@ -94,12 +94,14 @@ fn pools_of_images() {
         [Axis::new(9, 3).dilate(2, 1).pad(2, 2), Axis::new(6, 2).stride(3)],
         [Axis::new(4, 1).stride(2), Axis::new(40, 13).stride(2).pad(6, 6)],
         [Axis::new(6, 3).pad(-1, 2), Axis::new(6, 2).pad(1, -2)],
+        [Axis::new(30, 11).pad(5, 5), Axis::new(70, 12).stride(2).pad(7, 3)],
     ];
     for [h, w] in images {
-        for features in [1, 8, 19, 67] {
+        for features in [3, 67] {
             check_all(&[Axis::whole(2), h, w, Axis::whole(features)]);
         }
         check_all(&[Axis::whole(2), Axis::whole(3), h, w]);
+        check_all(&[w, Axis::whole(3), h]);
     }
 }
 
@@ -140,7 +142,7 @@ fn an_order_that_matters_is_kept() {
 
 #[test]
 fn cumulative_sums_along_every_dimension() {
-    for n in [9, 33] {
+    for n in [33] {
         let along = [
             Axis::new(n, n).pad(n - 1, 0),
             Axis::new(n, n).pad(0, n - 1),
@@ -154,7 +156,6 @@ fn cumulative_sums_along_every_dimension() {
             Axis::new(n, n / 2).pad(n - 1, 0),
         ];
         for axis in along {
-            check_all(&[axis]);
             check_all(&[Axis::whole(2), axis, Axis::whole(13)]);
             check_all(&[Axis::whole(3), axis]);
             check_all(&[Axis::new(3, 2), axis, Axis::new(5, 3).pad(1, 1)]);
@@ -239,7 +240,7 @@ fn large_pools_are_cut_into_tasks() {
 fn random_windows() {
     let mut numbers = Numbers::new(7);
     let mut number = |low: i64, high: i64| low + numbers.below((high - low + 1) as u64) as i64;
-    for _ in 0..60 {
+    for _ in 0..40 {
         let rank = number(1, 4) as usize;
         let axes: Vec<Axis> = (0..rank)
             .map(|_| match number(0, 2) {

@@ -23,7 +23,8 @@ pub struct ReduceWindowPlan {
 /// How the windows along one dimension are walked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WindowWalk {
-    /// Neighbouring results hold the same taps, which are known: the interior is one segment, the borders are others.
+    /// Neighbouring results hold the same taps, as far as these are known: the interior is one segment, the borders are
+    /// others.
     Segments(Vec<WindowSegment>),
     /// The first and last tap are computed for each result.
     Bounded,
@@ -36,21 +37,22 @@ pub enum WindowWalk {
     },
 }
 
-/// Results whose windows hold the same taps.
+/// Neighbouring results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowSegment {
     /// The first result.
     pub begin: i64,
     /// One past the last.
     pub end: i64,
-    /// The first tap within the base.
-    pub first_tap: i64,
-    /// One past the last such tap; no tap is if it is not above `first_tap`.
-    pub end_tap: i64,
+    /// The taps within the base that all their windows hold: the first, and one past the last. If there are none, they are
+    /// computed for each result.
+    pub taps: Option<(i64, i64)>,
 }
 
-/// More segments than these are no code for each: the taps are computed instead.
+/// Where there were more segments than these, the taps of the borders are computed instead.
 const MAX_SEGMENTS: usize = 8;
+/// An interior of fewer results is none.
+const MIN_INTERIOR: i64 = 4;
 /// A running total pays for windows of so many taps.
 const MIN_RUNNING_TAPS: i64 = 8;
 /// Taps that are worth a task.
@@ -133,11 +135,11 @@ fn runs(w: &WindowDimension, size: i64, count: i64, backward: bool) -> bool {
     if backward { taps - low >= i128::from(size) } else { i128::from(count) - 1 <= low }
 }
 
-/// The results with equal taps along one dimension; `None` if they are more than `most` segments, or if the base is
-/// dilated.
+/// The results with equal taps along one dimension; if they are more than `most` segments, those with all taps and the
+/// borders. `None` if there are none with all taps, or if the base is dilated.
 fn segments(w: &WindowDimension, size: i64, count: i64, most: usize) -> Option<Vec<WindowSegment>> {
     if size == 0 {
-        return Some(vec![WindowSegment { begin: 0, end: count, first_tap: 0, end_tap: 0 }]);
+        return Some(vec![WindowSegment { begin: 0, end: count, taps: Some((0, 0)) }]);
     }
     if w.base_dilation != 1 {
         return None;
@@ -146,7 +148,7 @@ fn segments(w: &WindowDimension, size: i64, count: i64, most: usize) -> Option<V
     let mut begin = 0;
     while begin < count {
         if segments.len() == most {
-            return None;
+            return interior(w, size, count).filter(|segments| segments.len() <= most);
         }
         let taps = taps_within(w, size, begin);
         // Both ends of the taps fall from result to result, so equal ones are neighbours.
@@ -155,10 +157,25 @@ fn segments(w: &WindowDimension, size: i64, count: i64, most: usize) -> Option<V
             let middle = same + (other - same) / 2;
             if taps_within(w, size, middle) == taps { same = middle } else { other = middle }
         }
-        segments.push(WindowSegment { begin, end: other, first_tap: taps.0, end_tap: taps.1 });
+        segments.push(WindowSegment { begin, end: other, taps: Some(taps) });
         begin = other;
     }
     Some(segments)
+}
+
+/// The results whose windows hold all taps, and the borders before and behind them; `None` if they are few.
+fn interior(w: &WindowDimension, size: i64, count: i64) -> Option<Vec<WindowSegment>> {
+    let (size, low, stride) = (i128::from(size), i128::from(w.padding_low), i128::from(w.stride));
+    let reach = (i128::from(w.size) - 1) * i128::from(w.window_dilation);
+    let clamped = |result: i128| result.clamp(0, count.into()) as i64;
+    let begin = clamped((low + stride - 1).div_euclid(stride));
+    let end = clamped((size - 1 + low - reach).div_euclid(stride) + 1);
+    if end - begin < MIN_INTERIOR {
+        return None;
+    }
+    let all = [(0, begin, None), (begin, end, Some((0, w.size))), (end, count, None)];
+    let segments = all.into_iter().map(|(begin, end, taps)| WindowSegment { begin, end, taps });
+    Some(segments.filter(|segment| segment.begin < segment.end).collect())
 }
 
 /// The taps of a result's window that are within a base that is not dilated: the first, and one past the last.
@@ -190,7 +207,7 @@ fn tasks(window: &Window, counts: &[i64], walks: &mut [WindowWalk]) -> Option<(u
     let first = outer.clone().filter(fits).find(|&d| counts[d] >= wanted);
     let dimension =
         first.or_else(|| outer.filter(fits).max_by_key(|&d| (counts[d], std::cmp::Reverse(d))))?;
-    if matches!(&walks[dimension], WindowWalk::Segments(segments) if segments.len() != 1) {
+    if matches!(&walks[dimension], WindowWalk::Segments(segments) if segments.len() > 1) {
         walks[dimension] = WindowWalk::Bounded;
     }
     let tasks = wanted.min(counts[dimension]);
@@ -209,7 +226,7 @@ mod tests {
     fn borders_and_interior_are_segments() {
         let of = |w: WindowDimension, size, count| {
             let list = segments(&w, size, count, MAX_SEGMENTS)?;
-            Some(list.iter().map(|s| (s.begin, s.end, s.first_tap, s.end_tap)).collect::<Vec<_>>())
+            list.iter().map(|s| Some((s.begin, s.end, s.taps?.0, s.taps?.1))).collect::<Option<Vec<_>>>()
         };
         // Without padding all is interior.
         assert_eq!(of(window(2, 2, 0, 1), 8, 4), Some(vec![(0, 4, 0, 2)]));
@@ -223,6 +240,20 @@ mod tests {
         assert_eq!(of(window(1, 1, 2, 1), 1, 3), Some(vec![(0, 2, 1, 1), (2, 3, 0, 1)]));
         // Each window of a cumulative sum is another one.
         assert_eq!(of(window(100, 1, 99, 1), 100, 100), None);
+    }
+
+    #[test]
+    fn borders_of_long_windows_are_computed() {
+        let segment = |begin, end, taps| WindowSegment { begin, end, taps };
+        assert_eq!(
+            segments(&window(11, 1, 5, 1), 96, 96, MAX_SEGMENTS),
+            Some(vec![segment(0, 5, None), segment(5, 91, Some((0, 11))), segment(91, 96, None)])
+        );
+        // The first window with all taps is number 5, at 10 - 9; the last one is number 54, at 99.
+        assert_eq!(
+            segments(&window(10, 2, 9, 1), 109, 60, 4),
+            Some(vec![segment(0, 5, None), segment(5, 55, Some((0, 10))), segment(55, 60, None)])
+        );
     }
 
     #[test]
