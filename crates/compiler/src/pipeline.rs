@@ -3,7 +3,7 @@
 use passes::{
     AlgebraicSimplifier, BatchNormExpander, BatchNormFolding, CallInliner, CommonSubexpressionElimination,
     ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, DeadCodeElimination,
-    InstructionFusion, Pipeline, SelectAndScatterExpander, TupleSimplifier,
+    InstructionFusion, Pipeline, SelectAndScatterExpander, TreeReductionRewriter, TupleSimplifier,
 };
 
 /// The way from imported to optimised HLO.
@@ -31,6 +31,7 @@ pub fn pipeline() -> Pipeline {
         Box::new(AlgebraicSimplifier),
         Box::new(ConstantFolding::default()),
         Box::new(AlgebraicSimplifier),
+        Box::new(TreeReductionRewriter),
         Box::new(CommonSubexpressionElimination),
         Box::new(DeadCodeElimination),
         // Last, so that no pass looks into fusions.

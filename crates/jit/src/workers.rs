@@ -136,8 +136,8 @@ impl ThreadPool {
     }
 }
 
-// SAFETY: chunks are taken from one counter; the caller is worker 0 and the threads are 1, 2, ...; `run` leaves only when
-// nobody is inside. A pool that has a job already (a second caller) runs the whole as worker 0 of the caller's own data.
+// SAFETY: chunks are taken from one counter; the caller is worker 0 and the threads are 1, 2, ...; `run` leaves only
+// when nobody is inside. If the pool has a job already, of a second caller, `run` does the whole on the caller's thread.
 #[expect(unsafe_code, reason = "the trait's promise")]
 unsafe impl Workers for ThreadPool {
     fn count(&self) -> usize {
@@ -201,8 +201,8 @@ impl Shared {
         let mut spins = 0;
         loop {
             let mut state = self.lock();
-            // While it waits the job stays, so that no second caller opens another; but it is done, so that whoever comes
-            // finds no chunk.
+            // While it waits the job stays, so that no second caller opens another; but it is done, so that whoever
+            // comes finds no chunk.
             if state.inside == 0 {
                 state.job = None;
                 return;

@@ -105,13 +105,17 @@ impl Reduction<'_> {
 type Body<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut Vec<Index>, &[ValueId]) -> Result<Vec<ValueId>>
     + 'f;
 
+/// What a nest runs that carries nothing.
+type PartBody<'f> =
+    dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut Vec<Index>) -> Result<()> + 'f;
+
 /// Runs a task's part of loops, the outermost first.
 fn nest_parts(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     loops: &[(Loop, Span)],
     indices: &mut Vec<Index>,
-    body: &mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut Vec<Index>) -> Result<()>,
+    body: &mut PartBody<'_>,
 ) -> Result<()> {
     let Some(((outer, span), inner)) = loops.split_first() else { return body(b, cx, indices) };
     cx.for_span(b, *span, 1, |cx, b, index| {

@@ -15,6 +15,7 @@ mod fusion;
 mod pipeline;
 mod select_and_scatter_expander;
 mod simplify;
+mod tree_reduction_rewriter;
 mod tuple_simplifier;
 
 pub use batch_norm_expander::BatchNormExpander;
@@ -29,6 +30,7 @@ pub use fusion::InstructionFusion;
 pub use pipeline::{PassRecord, Pipeline};
 pub use select_and_scatter_expander::SelectAndScatterExpander;
 pub use simplify::AlgebraicSimplifier;
+pub use tree_reduction_rewriter::TreeReductionRewriter;
 pub use tuple_simplifier::TupleSimplifier;
 
 use hlo::{ComputationId, Module};
@@ -79,6 +81,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(InstructionFusion::default()),
         Box::new(AlgebraicSimplifier),
         Box::new(SelectAndScatterExpander),
+        Box::new(TreeReductionRewriter),
         Box::new(TupleSimplifier),
     ];
     all.into_iter().find(|pass| pass.name() == name)

@@ -1,7 +1,7 @@
 //! Into how many tasks a kernel's work is cut.
 //!
-//! The rules know the work and nothing of the machine: not its vectors, and never how many workers there will be. So the
-//! same module is cut in the same places everywhere, and the bits of a result do not depend on who computed it.
+//! The rules know the work and nothing of the machine: not its vectors, and never how many workers there will be. A
+//! kernel is cut in the same places whoever runs it, so the bits of a result do not depend on who computed it.
 
 use crate::{Fusion, Position};
 use hlo::Op;

@@ -9,7 +9,8 @@
 //   computation.set_thread_pool(&device);  // the device must outlive its use
 //
 // Everything is a template over the device's type, so this header needs no Eigen header. Where Eigen's ThreadPoolDevice
-// was included before, set_thread_pool() of every computation uses it; tfcompile::SetThreadPool() takes any such device.
+// was included before, set_thread_pool() of every computation uses it; tfcompile::SetThreadPool() takes any such
+// device.
 
 #ifndef TFCOMPILE_EIGEN_THREAD_POOL_H_
 #define TFCOMPILE_EIGEN_THREAD_POOL_H_
