@@ -6,7 +6,7 @@
 use crate::array::{array, check_array};
 use crate::complex::{self, Complex};
 use crate::evaluator::Evaluator;
-use crate::float::round_scalar;
+use crate::float::{round_float, round_scalar};
 use crate::integer::wrap;
 use crate::parallel::for_each_row;
 use hlo::DotDimensionNumbers;
@@ -19,6 +19,17 @@ pub(crate) trait Term: Copy + Send + Sync {
     fn from_scalar(scalar: Scalar) -> Self;
     fn multiply_add(self, x: Self, y: Self) -> Self;
     fn to_scalar(self, element_type: PrimitiveType) -> Scalar;
+
+    /// All elements of an array.
+    fn read(literal: &Literal) -> Vec<Self> {
+        literal.scalars().map(Self::from_scalar).collect()
+    }
+
+    /// The array of some sums, rounded to its type.
+    fn write(shape: ArrayShape, sums: Vec<Self>) -> Literal {
+        let element_type = shape.element_type;
+        Literal::from_scalars(shape, sums.into_iter().map(|sum| sum.to_scalar(element_type)))
+    }
 }
 
 impl Term for f64 {
@@ -31,6 +42,13 @@ impl Term for f64 {
     }
     fn to_scalar(self, element_type: PrimitiveType) -> Scalar {
         round_scalar(element_type, Scalar::Float(self))
+    }
+    fn read(literal: &Literal) -> Vec<Self> {
+        literal.floats().unwrap_or_else(|| literal.scalars().map(Self::from_scalar).collect())
+    }
+    fn write(shape: ArrayShape, sums: Vec<Self>) -> Literal {
+        let element_type = shape.element_type;
+        Literal::from_floats(shape, sums.into_iter().map(|sum| round_float(element_type, sum)))
     }
 }
 
@@ -72,7 +90,7 @@ impl Term for u64 {
 
 /// All elements of an array as terms.
 pub(crate) fn terms<T: Term>(literal: &Literal) -> Vec<T> {
-    literal.scalars().map(T::from_scalar).collect()
+    T::read(literal)
 }
 
 impl Evaluator<'_> {
@@ -103,10 +121,8 @@ impl Evaluator<'_> {
         numbers: &DotDimensionNumbers,
     ) -> Result<Literal> {
         let n = numbers;
-        let [lhs_batch, lhs_free, lhs_contracting] =
-            groups(lhs, &n.lhs_batch_dims, &n.lhs_contracting_dims)?;
-        let [rhs_batch, rhs_free, rhs_contracting] =
-            groups(rhs, &n.rhs_batch_dims, &n.rhs_contracting_dims)?;
+        let [lhs_batch, lhs_free, lhs_contracting] = groups(lhs, &n.lhs_batch_dims, &n.lhs_contracting_dims)?;
+        let [rhs_batch, rhs_free, rhs_contracting] = groups(rhs, &n.rhs_batch_dims, &n.rhs_contracting_dims)?;
         let [batch, rows, depth] = [&lhs_batch, &lhs_free, &lhs_contracting].map(|group| group.count);
         let columns = rhs_free.count;
         if (batch, depth) != (rhs_batch.count, rhs_contracting.count)
@@ -124,8 +140,7 @@ impl Evaluator<'_> {
             let matrix = &rhs[row / rows * depth * columns..][..depth * columns];
             add_products(sums, &lhs[row * depth..][..depth], matrix, columns);
         });
-        let sums = sums.into_iter().map(|sum| sum.to_scalar(result.element_type));
-        Ok(Literal::from_scalars(result.clone(), sums))
+        Ok(T::write(result.clone(), sums))
     }
 }
 

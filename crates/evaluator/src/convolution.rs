@@ -77,8 +77,7 @@ fn convolve<T: Term>(
     let output_sizes: Vec<i64> = output_order.iter().map(|&d| result.size(d)).collect();
 
     let sums: Vec<T> = sums(&output_sizes, &lhs, &rhs, convolution);
-    let sums = sums.into_iter().map(|sum| sum.to_scalar(result.element_type));
-    let output = Literal::from_scalars(ArrayShape::new(result.element_type, &output_sizes), sums);
+    let output = T::write(ArrayShape::new(result.element_type, &output_sizes), sums);
     let place = |d: usize| output_order.iter().position(|&o| o == d);
     let back: Option<Vec<usize>> = (0..result.rank()).map(place).collect();
     let back = back.ok_or_else(|| Error::invalid("the output's dimension numbers are no permutation"))?;

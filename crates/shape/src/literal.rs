@@ -104,6 +104,32 @@ impl Literal {
         self.bytes().chunks_exact(element_type.byte_size()).map(move |bytes| read_scalar(element_type, bytes))
     }
 
+    /// All elements of a floating-point array, in row-major order. `None` for another type, or for a tuple.
+    pub fn floats(&self) -> Option<Vec<f64>> {
+        let Self::Array { shape, data } = self else { return None };
+        Some(match shape.element_type {
+            PrimitiveType::F32 => data.chunks_exact(4).map(|b| f64::from(f32::read_le(b))).collect(),
+            PrimitiveType::F64 => data.chunks_exact(8).map(f64::read_le).collect(),
+            other if other.is_floating_point() => {
+                self.scalars().map(|s| s.as_f64().unwrap_or(f64::NAN)).collect()
+            }
+            _ => return None,
+        })
+    }
+
+    /// A floating-point array in row-major order, each element the nearest of its type to a number. Panics for another
+    /// type, or if the number of elements is not the shape's.
+    pub fn from_floats(shape: ArrayShape, floats: impl IntoIterator<Item = f64>) -> Self {
+        let floats = floats.into_iter();
+        let data: Vec<u8> = match shape.element_type {
+            PrimitiveType::F32 => floats.flat_map(|v| (v as f32).to_le_bytes()).collect(),
+            PrimitiveType::F64 => floats.flat_map(f64::to_le_bytes).collect(),
+            _ => return Self::from_scalars(shape, floats.map(Scalar::Float)),
+        };
+        assert_eq!(data.len() as u64, shape.byte_size(), "elements of {shape}");
+        Self::Array { shape, data: data.into() }
+    }
+
     /// All elements as integers; `None` if one is no integer within `i64`, or for a tuple.
     pub fn to_i64s(&self) -> Option<Vec<i64>> {
         match self {
@@ -303,6 +329,23 @@ mod tests {
             } else {
                 assert_eq!(read, scalars, "{element_type}");
             }
+        }
+    }
+
+    #[test]
+    fn floats_are_the_scalars_of_floating_point_arrays() {
+        for element_type in PrimitiveType::ALL {
+            let shape = ArrayShape::new(element_type, &[2]);
+            if !element_type.is_floating_point() {
+                let zeros = Literal::from_bytes(shape.clone(), vec![0; shape.byte_size() as usize].into());
+                assert_eq!(zeros.expect("as many bytes").floats(), None);
+                continue;
+            }
+            let literal = Literal::from_floats(shape.clone(), [0.1, -2.0]);
+            assert_eq!(literal, Literal::from_scalars(shape, [Scalar::Float(0.1), Scalar::Float(-2.0)]));
+            let floats: Vec<Scalar> =
+                literal.floats().expect("floats").into_iter().map(Scalar::Float).collect();
+            assert_eq!(floats, literal.scalars().collect::<Vec<_>>());
         }
     }
 

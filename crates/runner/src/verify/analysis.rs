@@ -8,7 +8,7 @@
 //! - errors of operands are carried on by moving the operands by them: the evaluator says what then changes, so comparisons
 //!   that might tip, conversions to integers and poles are covered by the same rule.
 
-use super::estimate::{Estimate, Growth, Known, distance, doubles, epsilon, magnitudes};
+use super::estimate::{Estimate, Growth, Known, distances, doubles, epsilon, magnitudes};
 use super::rules::{Rule, own_ulps, rule_of, terms_of_sum};
 use crate::fill::extremes;
 use evaluator::Evaluator;
@@ -216,7 +216,7 @@ impl<'m> Analysis<'m> {
         let shape = Shape::Array(ArrayShape::new(PrimitiveType::F64, &sizes));
         let operands: Vec<&Literal> = operands.iter().collect();
         let sums = self.evaluator.evaluate_instruction(instruction.op(), &shape, &operands)?;
-        Ok(sums.scalars().map(|s| s.as_f64().unwrap_or(f64::INFINITY)).collect())
+        sums.floats().ok_or_else(|| Error::internal("sums of doubles are doubles"))
     }
 
     /// What the operands' errors do to a sum, or to a sum of products: by the same instruction on errors and magnitudes.
@@ -385,10 +385,7 @@ fn ulp(element_type: PrimitiveType, value: f64) -> f64 {
 
 /// Raises changes to the distances of two results.
 fn widen(changes: &mut Vec<Vec<f64>>, value: &Literal, moved: &Literal) {
-    let distances = leaves(value)
-        .into_iter()
-        .zip(leaves(moved))
-        .map(|(a, b)| a.scalars().zip(b.scalars()).map(|(a, b)| distance(a, b)).collect::<Vec<f64>>());
+    let distances = leaves(value).into_iter().zip(leaves(moved)).map(|(a, b)| distances(a, b));
     for (k, distances) in distances.enumerate() {
         match changes.get_mut(k) {
             Some(change) => change.iter_mut().zip(distances).for_each(|(c, d)| *c = c.max(d)),

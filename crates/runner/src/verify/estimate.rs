@@ -1,5 +1,6 @@
 //! Values, and how far correct code may be from them.
 
+use crate::fill::extremes;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::sync::Arc;
 
@@ -94,6 +95,14 @@ impl Known {
     fn shifted(&self, up: bool) -> Literal {
         let Some(error) = &self.error else { return self.value.clone() };
         let shape = self.value.array_shape();
+        if let Some(values) = self.value.floats() {
+            let element_type = shape.element_type;
+            let sign = if up { 1.0 } else { -1.0 };
+            let shifted = values.into_iter().zip(error.iter()).map(|(value, &error)| {
+                if error == 0.0 { value } else { shift_float(element_type, value, sign * error) }
+            });
+            return Literal::from_floats(shape.clone(), shifted);
+        }
         let shifted = self.value.scalars().zip(error.iter()).map(|(value, &error)| {
             if error == 0.0 {
                 value
@@ -107,10 +116,7 @@ impl Known {
 
 /// A number plus a distance, rounded away from it.
 fn shift(element_type: PrimitiveType, value: Scalar, distance: f64) -> Scalar {
-    let float = |value: f64| {
-        let ulp = (value.abs() * epsilon(element_type)).max(crate::fill::extremes(element_type).2);
-        value + distance + ulp.copysign(distance)
-    };
+    let float = |value: f64| shift_float(element_type, value, distance);
     match value {
         Scalar::Pred(_) => Scalar::Pred(distance > 0.0),
         Scalar::Float(value) => Scalar::Float(float(value)),
@@ -128,6 +134,11 @@ fn shift(element_type: PrimitiveType, value: Scalar, distance: f64) -> Scalar {
     }
 }
 
+fn shift_float(element_type: PrimitiveType, value: f64, distance: f64) -> f64 {
+    let ulp = (value.abs() * epsilon(element_type)).max(extremes(element_type).2);
+    value + distance + ulp.copysign(distance)
+}
+
 /// The integer at least as far from 0.
 fn whole(distance: f64) -> i128 {
     distance.abs().ceil().copysign(distance) as i128
@@ -143,7 +154,7 @@ pub(super) fn epsilon(element_type: PrimitiveType) -> f64 {
         PrimitiveType::F8e4m3fn => 3,
         _ => 23,
     };
-    2f64.powi(-bits)
+    f64::from_bits((1023 - bits) << 52)
 }
 
 /// The distance of two numbers: 0 for equal ones and for two NaNs, infinite if only one is NaN or infinite.
@@ -160,6 +171,14 @@ pub(super) fn distance(a: Scalar, b: Scalar) -> f64 {
     }
 }
 
+/// The distance of each element of two arrays of one type.
+pub(super) fn distances(a: &Literal, b: &Literal) -> Vec<f64> {
+    match (a.floats(), b.floats()) {
+        (Some(a), Some(b)) => a.into_iter().zip(b).map(|(a, b)| float_distance(a, b)).collect(),
+        _ => a.scalars().zip(b.scalars()).map(|(a, b)| distance(a, b)).collect(),
+    }
+}
+
 fn float_distance(a: f64, b: f64) -> f64 {
     if a == b || (a.is_nan() && b.is_nan()) {
         return 0.0;
@@ -170,6 +189,9 @@ fn float_distance(a: f64, b: f64) -> f64 {
 
 /// The magnitude of each element.
 pub(super) fn magnitudes(literal: &Literal) -> Vec<f64> {
+    if let Some(floats) = literal.floats() {
+        return floats.into_iter().map(f64::abs).collect();
+    }
     let magnitude = |scalar| match scalar {
         Scalar::Complex(re, im) => f64::hypot(re, im),
         other => other.as_f64().map_or(f64::NAN, f64::abs),
@@ -180,7 +202,7 @@ pub(super) fn magnitudes(literal: &Literal) -> Vec<f64> {
 /// An `f64` array of the sizes of another.
 pub(super) fn doubles(like: &Literal, values: impl IntoIterator<Item = f64>) -> Literal {
     let shape = ArrayShape::new(PrimitiveType::F64, &like.array_shape().sizes());
-    Literal::from_scalars(shape, values.into_iter().map(Scalar::Float))
+    Literal::from_floats(shape, values)
 }
 
 /// How errors from several sources add up.

@@ -1,0 +1,237 @@
+//! What `verify` finds: code of a module that was changed behind its back.
+
+use compiler::{Executable, NoObserver, compile_optimized, in_process_options};
+use hlo::Module;
+use runner::{Subject, VerifyOptions, VerifyReport};
+use support::Result;
+
+const MODULE: &str = r#"
+HloModule layers
+
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+
+layer {
+  x = f32[2,8] parameter(0)
+  w = f32[8,16] parameter(1)
+  b = f32[16] parameter(2)
+  product = f32[2,16] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name="layer/MatMul"}
+  bias = f32[2,16] broadcast(b), dimensions={1}
+  added = f32[2,16] add(product, bias), metadata={op_name="layer/BiasAdd"}
+  zero = f32[] constant(0)
+  zeros = f32[2,16] broadcast(zero), dimensions={}
+  ROOT relu = f32[2,16] maximum(added, zeros), metadata={op_name="layer/Relu"}
+}
+
+ENTRY main {
+  x = f32[2,8] parameter(0)
+  w = f32[8,16] parameter(1)
+  b = f32[16] parameter(2)
+  h = f32[2,16] fusion(x, w, b), kind=kOutput, calls=layer, metadata={op_name="layer/Relu"}
+  t = f32[2,16] tanh(h), metadata={op_name="Tanh"}
+  zero = f32[] constant(0)
+  y = f32[2] reduce(t, zero), dimensions={1}, to_apply=sum, metadata={op_name="Sum"}
+  ROOT r = (f32[2]) tuple(y)
+}
+"#;
+
+fn compile(module: Module) -> Result<Executable> {
+    let options = in_process_options(compiler::host("native")?);
+    Executable::load(&compile_optimized(module, &options, &mut NoObserver)?)
+}
+
+/// Verifies the module with code that is made of the module after `plant` has been at it, as a whole and kernel by kernel.
+fn verify(text: &str, plant: impl Fn(&str) -> String + Sync) -> VerifyReport {
+    let module = hlo::parse(text).unwrap();
+    let planted = |module: &Module| {
+        let text = plant(&module.to_text());
+        hlo::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"))
+    };
+    let program = compile(planted(&module)).unwrap();
+    let subject = Subject {
+        imported: &module,
+        optimized: &module,
+        results: &["y".to_owned()],
+        feeds: module.entry_computation().parameters().len(),
+        program: &program,
+        compile: &|alone| compile(planted(&alone)),
+    };
+    runner::verify(&subject, &VerifyOptions::default(), &mut |_, _, _| {}).unwrap()
+}
+
+#[test]
+fn right_code_passes_on_every_kind_of_input() {
+    let report = verify(MODULE, str::to_owned);
+    assert!(report.passed(), "{report}");
+    assert_eq!(report.kernels.len(), 3);
+    for kernel in &report.kernels {
+        assert_eq!(kernel.inputs, ["random", "zeros", "ones", "negative", "large", "tiny", "special"]);
+        let (_, worst) = kernel.worst.as_ref().unwrap();
+        assert!(worst.share_of_limit <= 1.0, "{worst:?}");
+    }
+    assert_eq!(report.programs.len(), 7);
+    assert!(report.to_string().contains("the code computes what the program says"));
+    assert_eq!(report.to_json()["passed"], true);
+}
+
+#[test]
+fn a_wrong_value_is_found_and_its_node_named() {
+    // The second of three kernels: everything after it is right for what it gets.
+    let report = verify(MODULE, |text| text.replace(" tanh(", " logistic("));
+    let first = report.first_failed_kernel().expect("a kernel fails");
+    assert_eq!((first.name.as_str(), first.nodes.as_slice()), ("t", &["Tanh".to_owned()][..]));
+    assert_eq!(report.kernels.iter().filter(|k| !k.passed()).count(), 1);
+    assert!(!report.programs[0].passed());
+    let text = report.to_string();
+    assert!(text.contains("first to diverge: tanh t on random inputs: 32 of 32 elements"), "{text}");
+    assert_eq!(report.to_json()["first_failed_node"], "Tanh");
+}
+
+#[test]
+fn one_product_too_few_of_many_is_found() {
+    // The last of 600 products is left out.
+    let text = "HloModule m
+ENTRY main {
+  x = f32[1,600] parameter(0)
+  w = f32[600,8] parameter(1)
+  y = f32[1,8] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_name=\"MatMul\"}
+  ROOT r = (f32[1,8]) tuple(y)
+}";
+    assert!(verify(text, str::to_owned).passed());
+    let report = verify(text, |text| {
+        let dot = text.lines().find(|line| line.contains(" dot(")).unwrap();
+        let operands = dot.split(" dot(").nth(1).unwrap().split(')').next().unwrap();
+        let (x, w) = operands.split_once(", ").unwrap();
+        let shortened = dot.replace(operands, "short_x, short_w");
+        let slices = format!(
+            "short_x = f32[1,599] slice({x}), slice={{[0:1], [0:599]}}
+  short_w = f32[599,8] slice({w}), slice={{[0:599], [0:8]}}
+{shortened}"
+        );
+        text.replace(dot, &slices)
+    });
+    assert_eq!(report.first_failed_kernel().expect("it fails").nodes, ["MatMul"]);
+}
+
+#[test]
+fn nan_that_is_lost_is_found_on_special_inputs_only() {
+    // `x > 0 ? x : 0` is `max(x, 0)` but for NaN.
+    let text = "HloModule m
+ENTRY main {
+  x = f32[64] parameter(0)
+  z = f32[64] parameter(1)
+  y = f32[64] maximum(x, z), metadata={op_name=\"Relu\"}
+  ROOT r = (f32[64]) tuple(y)
+}";
+    let report = verify(text, |text| {
+        let line = text.lines().find(|line| line.contains(" maximum(")).unwrap();
+        let operands = line.split(" maximum(").nth(1).unwrap().split(')').next().unwrap();
+        let compare = format!("above = pred[64] compare({operands}), direction=GT\n");
+        let select = line.replace(&format!(" maximum({operands})"), &format!(" select(above, {operands})"));
+        text.replace(line, &format!("{compare}{select}"))
+    });
+    let first = report.first_failed_kernel().expect("it fails");
+    let (inputs, comparison) = first.worst.as_ref().unwrap();
+    assert_eq!(*inputs, "special");
+    let mismatch = comparison.first.as_ref().unwrap();
+    assert!(mismatch.want == "NaN" && mismatch.got != "NaN", "{mismatch:?}");
+    assert!(report.programs.iter().filter(|p| !p.passed()).all(|p| p.fill.name() == "special"));
+}
+
+#[test]
+fn an_ulp_too_many_is_found_where_nothing_rounds() {
+    let text = "HloModule m
+ENTRY main {
+  x = f32[16] parameter(0)
+  y = f32[16] negate(x), metadata={op_name=\"Neg\"}
+  ROOT r = (f32[16]) tuple(y)
+}";
+    // 1 + 2^-23, as a constant.
+    let report = verify(text, |text| {
+        let line = text.lines().find(|line| line.contains(" negate(")).unwrap();
+        let name = line.trim().split(' ').next().unwrap();
+        let first = line.replace(&format!("{name} ="), "negated =");
+        let factor = "ulp = f32[] constant(-1.00000012)\nulps = f32[16] broadcast(ulp), dimensions={}\n";
+        let operand = line.split(" negate(").nth(1).unwrap().split(')').next().unwrap();
+        let product = line.replace(&format!(" negate({operand})"), &format!(" multiply({operand}, ulps)"));
+        text.replace(line, &format!("{first}\n{factor}{product}"))
+    });
+    let first = report.first_failed_kernel().expect("it fails");
+    assert_eq!(first.nodes, ["Neg"]);
+    assert!(first.worst.as_ref().unwrap().1.max_ulp >= 1);
+}
+
+#[test]
+fn bodies_of_loops_and_branches_not_taken_are_checked_too() {
+    let text = "HloModule m
+body {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  v = f32[4] get-tuple-element(s), index=1
+  one = s32[] constant(1)
+  next = s32[] add(i, one), metadata={op_name=\"loop/AddV2\"}
+  e = f32[4] exponential(v), metadata={op_name=\"loop/Exp\"}
+  ROOT t = (s32[], f32[4]) tuple(next, e)
+}
+condition {
+  s = (s32[], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(2)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+yes {
+  x = f32[4] parameter(0)
+  ROOT y = f32[4] cosine(x), metadata={op_name=\"yes/Cos\"}
+}
+no {
+  x = f32[4] parameter(0)
+  ROOT y = f32[4] sine(x), metadata={op_name=\"no/Sin\"}
+}
+ENTRY main {
+  x = f32[4] parameter(0)
+  p = pred[] parameter(1)
+  zero = s32[] constant(0)
+  init = (s32[], f32[4]) tuple(zero, x)
+  w = (s32[], f32[4]) while(init), condition=condition, body=body
+  v = f32[4] get-tuple-element(w), index=1
+  c = f32[4] conditional(p, v, v), true_computation=yes, false_computation=no
+  ROOT r = (f32[4]) tuple(c)
+}";
+    let report = verify(text, str::to_owned);
+    assert!(report.passed(), "{report}");
+    let nodes: Vec<&str> = report.kernels.iter().filter_map(|k| k.nodes.first()).map(String::as_str).collect();
+    for node in ["loop/AddV2", "loop/Exp", "yes/Cos", "no/Sin"] {
+        assert!(nodes.contains(&node), "{nodes:?}");
+    }
+    for (right, wrong, node) in
+        [(" cosine(", " sine(", "yes/Cos"), (" sine(", " cosine(", "no/Sin"), (" exponential(", " tanh(", "loop/Exp")]
+    {
+        let report = verify(text, |text| text.replace(right, wrong));
+        assert_eq!(report.first_failed_kernel().expect("it fails").nodes, [node]);
+    }
+}
+
+#[test]
+fn a_pass_that_changes_the_meaning_is_not_blamed_on_a_kernel() {
+    // The code is right for the optimised module, which is not what was imported.
+    let imported = hlo::parse(MODULE).unwrap();
+    let optimized = hlo::parse(&MODULE.replace(" tanh(", " logistic(")).unwrap();
+    let program = compile(optimized.clone()).unwrap();
+    let subject = Subject {
+        imported: &imported,
+        optimized: &optimized,
+        results: &["y".to_owned()],
+        feeds: 3,
+        program: &program,
+        compile: &compile,
+    };
+    let report = runner::verify(&subject, &VerifyOptions::default(), &mut |_, _, _| {}).unwrap();
+    assert!(!report.passed());
+    assert!(report.first_failed_kernel().is_none());
+    // The real passes do nothing of the kind.
+    assert_eq!(report.guilty_pass, None);
+    assert!(report.to_string().contains("every kernel is right alone"), "{report}");
+}
