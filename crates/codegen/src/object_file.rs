@@ -145,7 +145,7 @@ pub(crate) fn check_undefined_symbols(bytes: &[u8], target: &Target, options: &C
         // `_fltused` is no function: it marks objects with floating-point code for Windows' linkers, which define it.
         let marker = target.triple.object_format == ObjectFormat::Coff
             && matches!(name, "_fltused" | "__fltused" | "fltused");
-        let sanitizers = options.sanitize.is_some_and(|s| name.starts_with(s.library_prefix()));
+        let sanitizers = options.sanitize.is_some_and(|s| s.brings(name));
         if name.is_empty()
             || marker
             || sanitizers

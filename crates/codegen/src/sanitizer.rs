@@ -41,11 +41,13 @@ impl Sanitizer {
         }
     }
 
-    /// How the names of its library's functions begin.
-    pub(crate) const fn library_prefix(self) -> &'static str {
+    /// Whether a symbol is its library's, or one that linkers define for it.
+    pub(crate) fn brings(self, symbol: &str) -> bool {
         match self {
-            Self::Address => "__asan_",
-            Self::Thread => "__tsan_",
+            Self::Address => {
+                symbol.starts_with("__asan_") || ["__start_asan_globals", "__stop_asan_globals"].contains(&symbol)
+            }
+            Self::Thread => symbol.starts_with("__tsan_"),
         }
     }
 }

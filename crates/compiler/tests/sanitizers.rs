@@ -1,0 +1,95 @@
+//! Instrumented code finds defects that are planted in it, and nothing in code without.
+
+#![cfg(all(target_arch = "x86_64", debug_assertions))]
+
+use codegen::Sanitizer;
+use codegen::planted::Planted;
+use compiler::{AotOptions, BackOptions, Input, NoObserver};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use target::Target;
+
+/// Runs the model on three threads, then says so.
+const DRIVER: &str = r#"
+#include <cstdio>
+#include "model.h"
+#include "tfcompile/thread_pool.h"
+int main() {
+  tfcompile::ThreadPool pool(3);
+  Layer layer;
+  tfcompile::SetThreadPool(layer, &pool);
+  for (int i = 0; i < layer.arg_x_count(); ++i) layer.arg_x_data()[i] = 0.25f * static_cast<float>(i % 17);
+  for (int i = 0; i < layer.arg_y_count(); ++i) layer.arg_y_data()[i] = 0.5f * static_cast<float>(i % 13);
+  for (int i = 0; i < 3; ++i) {
+    if (!layer.Run()) return 1;
+  }
+  std::puts("ran");
+}
+"#;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Builds the model of the threads' test and a program around it, and runs it.
+fn run(cpu: &str, sanitizer: Sanitizer, planted: Option<Planted>) -> Output {
+    let model = root().join("tests/consumer/threads");
+    let input = |name: &str| Input {
+        name: name.to_owned(),
+        bytes: std::fs::read(model.join(name)).expect("a file of the repository").into(),
+    };
+    let target = Target::new("x86_64-pc-linux-gnu", cpu, "").expect("a triple");
+    let back = BackOptions { sanitize: Some(sanitizer), planted, ..BackOptions::new(target, "entry_layer") };
+    let options = AotOptions::new("Layer", back);
+    let made = compiler::build(&input("graph.pbtxt"), &input("config.pbtxt"), &options, &mut NoObserver)
+        .unwrap_or_else(|e| panic!("{e}"));
+
+    let directory = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("model.h"), made.header).expect("writable");
+    std::fs::write(at("model.o"), made.function_object).expect("writable");
+    std::fs::write(at("main.cc"), DRIVER).expect("writable");
+    let library = match sanitizer {
+        Sanitizer::Address => "-fsanitize=address",
+        Sanitizer::Thread => "-fsanitize=thread",
+    };
+    let mut build = Command::new("g++");
+    build.args(["-std=c++17", "-O1", "-g", library, "-pthread"]).arg("-I").arg(root().join("runtime/include"));
+    build.arg("-I").arg(directory.path()).arg(at("main.cc")).arg(at("model.o")).arg("-o").arg(at("program"));
+    let built = build.output().expect("g++");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    // Libraries of this age want an address space that is not shuffled much.
+    Command::new("setarch").arg("-R").arg(at("program")).output().expect("setarch")
+}
+
+fn expect_clean(output: &Output, what: &str) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what}: {}\n{said}", output.status);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "ran\n", "{what}: {said}");
+    assert!(!said.contains("Sanitizer"), "{what}: {said}");
+}
+
+fn expect_found(output: &Output, defect: &str, what: &str) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(defect), "{what}: {}\n{said}", output.status);
+    assert!(said.contains("entry_layer."), "{what}: the kernel is named: {said}");
+    assert!(!output.status.success(), "{what}: {said}");
+}
+
+#[test]
+fn an_access_out_of_bounds_is_found() {
+    for cpu in ["x86-64", "x86-64-v3"] {
+        expect_clean(&run(cpu, Sanitizer::Address, None), cpu);
+        let output = run(cpu, Sanitizer::Address, Some(Planted::OutOfBounds));
+        expect_found(&output, "AddressSanitizer: heap-buffer-overflow", cpu);
+    }
+}
+
+#[test]
+fn a_race_is_found() {
+    for cpu in ["x86-64", "x86-64-v3"] {
+        expect_clean(&run(cpu, Sanitizer::Thread, None), cpu);
+        let output = run(cpu, Sanitizer::Thread, Some(Planted::Race));
+        expect_found(&output, "ThreadSanitizer: data race", cpu);
+    }
+}
