@@ -48,7 +48,11 @@ pub(crate) fn run(arguments: &Check) -> Result<()> {
         0 => Ok(()),
         count => Err(Error::invalid(format!(
             "{}: {} cannot be compiled as it is",
-            if count == 1 { "1 problem".to_owned() } else { format!("{count} problems") },
+            match count {
+                1 => "1 problem".to_owned(),
+                compiler::MAX_PROBLEMS.. => format!("{count} problems or more"),
+                _ => format!("{count} problems"),
+            },
             graph.name
         ))),
     }

@@ -7,8 +7,8 @@ use support::{Error, Result};
 use tf::Problem;
 use tf::proto::Config;
 
-/// The most problems that are listed.
-const MAX_PROBLEMS: usize = 1000;
+/// The most problems that are listed; where there are so many, there may be more.
+pub const MAX_PROBLEMS: usize = 1000;
 
 /// What [`check`] finds.
 #[derive(Debug, Default)]

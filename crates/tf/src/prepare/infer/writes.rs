@@ -1,6 +1,7 @@
 //! Which variables a program writes: handles and references followed forward to the ops that take them.
 
 use super::super::build::Signatures;
+use crate::DataType;
 use crate::proto::{FunctionDef, GraphDef, NodeDef, attr_value::Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -38,7 +39,7 @@ const PASSERS: [&str; 15] = [
 const MAX_DEPTH: usize = 100;
 
 /// The most steps of following handles, over all variables; after that, variables count as written.
-const MAX_STEPS: usize = 20_000_000;
+const MAX_STEPS: usize = 1_000_000;
 
 /// The nodes that read each node, with the position among their data inputs.
 type Readers<'a> = BTreeMap<&'a str, Vec<(&'a NodeDef, usize)>>;
@@ -78,7 +79,7 @@ impl<'a> Writes<'a> {
                 if self.steps > MAX_STEPS {
                     return true;
                 }
-                if self.is_passed_on(node) {
+                if is_passed_on(node) {
                     if seen.insert(&node.name) {
                         work.push(&node.name);
                     }
@@ -88,15 +89,6 @@ impl<'a> Writes<'a> {
             }
         }
         false
-    }
-
-    /// Whether a node returns the handle or reference that it gets, rather than a value.
-    fn is_passed_on(&self, node: &NodeDef) -> bool {
-        if !PASSERS.contains(&node.op.as_str()) {
-            return false;
-        }
-        let types = self.signatures.output_types(node).map(|(_, types)| types).unwrap_or_default();
-        types.iter().any(|t| t.is_ref() || t.primitive_type().is_none())
     }
 
     /// Whether a node writes through what it gets at a position.
@@ -145,6 +137,19 @@ impl<'a> Writes<'a> {
         self.functions.insert(key, writes);
         writes
     }
+}
+
+/// Whether a node returns the handle or reference that it gets, rather than a value.
+fn is_passed_on(node: &NodeDef) -> bool {
+    let is_handle = |number: i32| DataType::from_number(number).is_some_and(|t| t.primitive_type().is_none());
+    let op = node.op.as_str();
+    PASSERS.contains(&op)
+        && match node.attr.get("T").and_then(|value| value.value.as_ref()) {
+            _ if op.starts_with("Ref") => true,
+            Some(Value::Type(number)) => is_handle(*number),
+            Some(Value::List(list)) => list.r#type.iter().any(|number| is_handle(*number)),
+            _ => false,
+        }
 }
 
 /// Who reads what among nodes; an input of a body is `argument`, `node:output` or `node:output:index`.
