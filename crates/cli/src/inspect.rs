@@ -20,6 +20,9 @@ pub(crate) struct Inspect {
     json: bool,
 }
 
+/// The most functions that are listed for the reader, the largest.
+const MAX_FUNCTIONS: usize = 12;
+
 /// Reads a file's metadata and prints it.
 pub(crate) fn run(arguments: &Inspect) -> Result<()> {
     let bytes = tf::source::read_bytes(&arguments.file)?;
@@ -150,7 +153,7 @@ fn rows(record: &Value, key: &str) -> Vec<Vec<String>> {
 }
 
 fn functions(out: &mut String, record: &Value) {
-    let functions: Vec<(u64, String)> = record
+    let mut functions: Vec<(u64, String)> = record
         .get("functions")
         .and_then(Value::as_array)
         .into_iter()
@@ -162,8 +165,13 @@ fn functions(out: &mut String, record: &Value) {
     }
     let total = functions.iter().fold(0u64, |sum, (bytes, _)| sum.saturating_add(*bytes));
     let _ = writeln!(out, "code: {} in {} functions", human_bytes(total), functions.len());
-    for (bytes, name) in functions {
+    let count = functions.len();
+    functions.sort_by(|a, b| b.0.cmp(&a.0));
+    for (bytes, name) in functions.into_iter().take(MAX_FUNCTIONS) {
         let _ = writeln!(out, "  {:>9}  {name}", human_bytes(bytes));
+    }
+    if count > MAX_FUNCTIONS {
+        let _ = writeln!(out, "             and {} smaller ones (--json lists all)", count - MAX_FUNCTIONS);
     }
 }
 

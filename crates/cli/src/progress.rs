@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How often the line is drawn.
 const TICK: Duration = Duration::from_millis(120);
 
-/// A line on the terminal with the stage that has ended last, and a report.
+/// A line on the terminal that says what is being done, and a report.
 pub(crate) struct Progress {
     bar: ProgressBar,
     report: Report,
@@ -29,6 +29,7 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_prefix(name.to_owned());
+        bar.set_message("reading");
         if !hidden {
             bar.enable_steady_tick(TICK);
         }
@@ -47,12 +48,18 @@ impl Progress {
 
 impl Observer for Progress {
     fn ended(&mut self, stage: &str, detail: &dyn Fn() -> String) {
-        self.bar.set_message(match stage {
-            "import" => "optimising",
-            "plan" | "buffers" => "planning",
-            "kernel" => "generating code",
-            _ => "",
-        });
+        let next = match stage {
+            "read" | "prepare" => Some("importing"),
+            "import" => Some("optimising"),
+            "plan" => Some("assigning buffers"),
+            "kernel" => Some("generating code"),
+            "codegen" => Some("writing"),
+            // A pass, behind which there is another one.
+            _ => None,
+        };
+        if let Some(next) = next {
+            self.bar.set_message(next);
+        }
         self.report.ended(stage, detail);
     }
 }
