@@ -271,6 +271,10 @@ impl<'c> ModuleTranslator<'c> {
     /// become instructions where that is best, call other functions on some platforms: `bzero`, `__aeabi_memcpy`. In
     /// freestanding objects they are functions of the object.
     pub(crate) fn calls_memory_functions_by_name(&self, bytes: IntValue<'c>) -> bool {
+        // LLVM's name for the thread sanitizer's function is not every such library's, which all know `memcpy`.
+        if self.sanitize == Some(Sanitizer::Thread) {
+            return true;
+        }
         let small = bytes.get_zero_extended_constant().is_some_and(|bytes| bytes <= 16);
         let other_names = self.target.triple.architecture == Architecture::Arm
             || self.target.triple.object_format == ObjectFormat::MachO;
