@@ -102,6 +102,10 @@ test-cross: tools ## programs for other machines, in an emulator: aarch64, armv7
 	@scripts/setup.sh cross
 	scripts/test_cross.sh aarch64 armv7 riscv64 x86-64
 
+.PHONY: test-sanitizers
+test-sanitizers: tools ## the small models in code that address and thread sanitizers watch
+	scripts/test_sanitizers.sh
+
 .PHONY: test-xla test-xla-sample
 test-xla: setup-test ## XLA parses and runs our HLO; its results are compared with ours
 	scripts/test_xla.sh
