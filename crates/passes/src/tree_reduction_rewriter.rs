@@ -37,7 +37,7 @@ impl Pass for TreeReductionRewriter {
 }
 
 /// Smaller arrays are reduced at once.
-const MIN_BYTES: u64 = 512 << 10;
+const MIN_BYTES: u64 = 1536 << 10;
 
 /// A reduction is shared out by rows, or by so many columns at once; with so many of either it needs no help.
 const MANY_PARTS: i64 = 8;

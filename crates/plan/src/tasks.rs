@@ -12,8 +12,8 @@ const OPERATIONS: u64 = 32 << 10;
 /// So many bytes read or written are worth a task.
 const BYTES: u64 = 64 << 10;
 
-/// Less work than so many tasks' is done at once: sharing it out costs some microseconds.
-const MIN_TASKS: u64 = 8;
+/// Less work than so many tasks' is done at once: sharing it out costs some microseconds, and the caches' content.
+const MIN_TASKS: u64 = 24;
 
 /// More tasks than this gain nothing: they keep a few dozen workers evenly busy.
 const MAX_TASKS: u64 = 64;
@@ -116,9 +116,10 @@ mod tests {
         let tasks = |operations, bytes| Work { operations, bytes }.tasks();
         assert_eq!(tasks(0, 0), 1);
         assert_eq!(tasks(100_000, 400_000), 1);
-        assert_eq!(tasks(8 * OPERATIONS, 0), 8);
-        assert_eq!(tasks(0, 10 * BYTES), 10);
-        assert_eq!(tasks(20 * OPERATIONS, 10 * BYTES), 20);
+        assert_eq!(tasks(23 * OPERATIONS, 23 * BYTES), 1);
+        assert_eq!(tasks(24 * OPERATIONS, 0), 24);
+        assert_eq!(tasks(0, 30 * BYTES), 30);
+        assert_eq!(tasks(40 * OPERATIONS, 30 * BYTES), 40);
         assert_eq!(tasks(u64::MAX, u64::MAX), 64);
     }
 
