@@ -60,7 +60,7 @@ pub const NAMES: &[NamedTarget] = &[
     ),
     entry("aarch64-android", "aarch64-unknown-linux-android21", "", "", "Android on 64-bit ARM"),
     entry("x86_64-windows", "x86_64-pc-windows-msvc", "x86-64", "", "Windows on 64-bit x86"),
-    entry("aarch64-macos", "arm64-apple-macosx11.0.0", "apple-m1", "", "macOS on Apple's processors"),
+    entry("aarch64-macos", "arm64-apple-macosx11.0.0", "apple-a14", "", "macOS on Apple's processors"),
 ];
 
 /// The target of a short name. The error lists them all.
