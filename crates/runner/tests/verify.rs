@@ -202,13 +202,16 @@ ENTRY main {
 }";
     let report = verify(text, str::to_owned);
     assert!(report.passed(), "{report}");
-    let nodes: Vec<&str> = report.kernels.iter().filter_map(|k| k.nodes.first()).map(String::as_str).collect();
+    let nodes: Vec<&str> =
+        report.kernels.iter().filter_map(|k| k.nodes.first()).map(String::as_str).collect();
     for node in ["loop/AddV2", "loop/Exp", "yes/Cos", "no/Sin"] {
         assert!(nodes.contains(&node), "{nodes:?}");
     }
-    for (right, wrong, node) in
-        [(" cosine(", " sine(", "yes/Cos"), (" sine(", " cosine(", "no/Sin"), (" exponential(", " tanh(", "loop/Exp")]
-    {
+    for (right, wrong, node) in [
+        (" cosine(", " sine(", "yes/Cos"),
+        (" sine(", " cosine(", "no/Sin"),
+        (" exponential(", " tanh(", "loop/Exp"),
+    ] {
         let report = verify(text, |text| text.replace(right, wrong));
         assert_eq!(report.first_failed_kernel().expect("it fails").nodes, [node]);
     }

@@ -1,0 +1,181 @@
+//! `run`, `bench` and `verify`: on graphs whose answers TensorFlow recorded, and on inputs that do not fit.
+
+mod support;
+
+use npz::Archive;
+use shape::Literal;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use support::{refuse, root, succeed, tfcompile};
+use tempfile::TempDir;
+
+fn oracle(name: &str) -> PathBuf {
+    root().join("tests/oracle/tfcompile_tests").join(name)
+}
+
+/// A member of the recorded vectors.
+fn recorded(name: &str, member: &str) -> Literal {
+    let data = std::fs::read(oracle(name).join("vectors.npz")).expect("readable");
+    Archive::open(data.into(), 1 << 20).expect("an archive").require(member).expect("a member")
+}
+
+fn archive(path: &Path) -> Archive {
+    Archive::open(std::fs::read(path).expect("readable").into(), 1 << 20).expect("an archive")
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// A command on an oracle graph.
+fn command(command: &str, name: &str, directory: &Path) -> Command {
+    let mut tool = tfcompile(directory);
+    tool.arg(command).arg(oracle(name).join("graph.pb"));
+    tool.arg("--config").arg(oracle(name).join("config.pbtxt"));
+    tool
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+fn write(directory: &Path, name: &str, array: &Literal) {
+    std::fs::write(directory.join(name), npz::write_npy(array)).expect("writable");
+}
+
+#[test]
+fn run_computes_what_tensorflow_recorded() {
+    let out = directory();
+    let x = recorded("tfmatmulandadd", "case1/x_hold:0");
+    let y = recorded("tfmatmulandadd", "case1/y_hold:0");
+    write(out.path(), "x.npy", &x);
+    // One feed from an array, by the config's name; one from an archive that holds more, by the node's.
+    let more = BTreeMap::from([("y_hold:0".to_owned(), y), ("unrelated".to_owned(), Literal::scalar(1i8))]);
+    std::fs::write(out.path().join("in.npz"), npz::write(&more).expect("arrays")).expect("writable");
+    let mut run = command("run", "tfmatmulandadd", out.path());
+    let output = succeed(run.args(["--feed", "x=x.npy", "--feed", "@in.npz", "--out", "out.npz"]));
+    assert!(text(&output).starts_with("x_y_prod: f32[2,2]  min "), "{}", text(&output));
+    let mut results = archive(&out.path().join("out.npz"));
+    for name in ["x_y_prod", "x_y_sum"] {
+        let want = recorded("tfmatmulandadd", &format!("case1/run0/{name}:0"));
+        assert_eq!(results.require(name).expect("a result"), want, "{name}");
+    }
+}
+
+#[test]
+fn variables_keep_their_values_from_step_to_step() {
+    let name = "tfvariable_sequential_updates";
+    let out = directory();
+    for variable in ["x", "y"] {
+        write(out.path(), &format!("{variable}.npy"), &recorded(name, &format!("case0/var/{variable}")));
+    }
+    for steps in [1, 2] {
+        let mut run = command("run", name, out.path());
+        run.args(["--var", "x=x.npy", "--var", "y=y.npy", "--out", "out.npz", "--threads", "2"]);
+        let output = succeed(run.args(["--steps", &steps.to_string()]));
+        assert!(text(&output).contains("variable x: f32[]"), "{}", text(&output));
+        let mut results = archive(&out.path().join("out.npz"));
+        let names: Vec<String> = results.names().map(str::to_owned).collect();
+        assert_eq!(names, ["result:0", "x"], "y is only read");
+        for (result, member) in [("result:0", "result:0"), ("x", "var/x")] {
+            let got = results.require(result).expect("a result").to_vec::<f32>().expect("f32")[0];
+            let want = recorded(name, &format!("case0/run{}/{member}", steps - 1));
+            let want = want.to_vec::<f32>().expect("f32")[0];
+            assert!((got - want).abs() <= 1e-6 + 1e-6 * want.abs(), "{result} after {steps}: {got}, {want}");
+        }
+    }
+}
+
+#[test]
+fn filled_feeds_are_the_same_for_the_same_seed() {
+    let out = directory();
+    let run = |flags: &[&str]| text(&succeed(command("run", "tfmatmulandadd", out.path()).args(flags)));
+    assert_eq!(run(&["--random", "7"]), run(&["--random", "7"]));
+    assert_ne!(run(&["--random", "7"]), run(&["--random", "8"]));
+    // [[1, 1], [1, 1]] squared and doubled.
+    let ones = run(&["--feed", "x=ones", "--feed", "y=ones"]);
+    assert!(ones.contains("[[2, 2],\n   [2, 2]]"), "{ones}");
+    let zeros = run(&["--feed", "x=ones", "--feed", "y=zeros"]);
+    assert!(zeros.contains("[[0, 0],") && zeros.contains("[[1, 1],"), "{zeros}");
+}
+
+#[test]
+fn inputs_that_do_not_fit_are_refused_by_name() {
+    let out = directory();
+    write(out.path(), "wide.npy", &Literal::from_elements(&[4], &[0f32; 4]));
+    write(out.path(), "double.npy", &Literal::from_elements(&[2, 2], &[0f64; 4]));
+    std::fs::write(out.path().join("broken.npz"), b"PK\x03\x04 and no more").expect("writable");
+    std::fs::write(out.path().join("broken.npy"), b"no array").expect("writable");
+    let other = BTreeMap::from([("z".to_owned(), Literal::scalar(1f32))]);
+    std::fs::write(out.path().join("other.npz"), npz::write(&other).expect("arrays")).expect("writable");
+    for (flags, expected) in [
+        (&["--feed", "x=zeros"][..], &["nothing is given for feed 'y' of f32[2,2]", "--feed y=FILE.npy"][..]),
+        (&["--feed", "x=wide.npy"], &["feed 'x' has shape [2, 2], the array has [4]; reshape it"]),
+        (&["--feed", "x=double.npy"], &["feed 'x' has elements of f32, the array has f64; convert it"]),
+        (&["--feed", "q=zeros"], &["there is no feed 'q'", "'x' of f32[2,2], 'y' of f32[2,2]"]),
+        (&["--var", "x=zeros"], &["there is no variable 'x'", "the program has no variable"]),
+        (&["--feed", "x=zeros", "--feed", "x_hold=ones"], &["feed 'x' is given twice"]),
+        (&["--feed", "zeros"], &["--feed zeros", "NAME= is missing"]),
+        (&["--feed", "@broken.npz"], &["--feed @broken.npz", "malformed .npz"]),
+        (&["--feed", "x=broken.npy"], &["broken.npy", "not a .npy array"]),
+        (&["--feed", "@other.npz"], &["no member is a feed", "'x', 'y'", "'z'"]),
+        (&["--feed", "x=other.npz"], &["has shape [2, 2], the array has []"]),
+        (&["--feed", "x=missing.npy"], &["missing.npy"]),
+        (&["--random", "1", "--steps", "0"], &["--steps"]),
+        (&["--random", "1", "--threads", "0"], &["--threads"]),
+        (
+            &["--random", "1", "--target-triple", "riscv64-unknown-linux-gnu"],
+            &["does not run on this machine"],
+        ),
+        (&["--random", "1", "--out", "missing/out.npz"], &["missing/out.npz"]),
+    ] {
+        let message = refuse(command("run", "tfmatmulandadd", out.path()).args(flags), out.path());
+        for part in expected {
+            assert!(message.contains(part), "{flags:?}: {message}");
+        }
+    }
+}
+
+#[test]
+fn bench_reports_times_in_text_and_json() {
+    let out = directory();
+    let flags = ["--seconds", "0.02", "--threads", "1,2", "--no-peak", "--kernels"];
+    let output = text(&succeed(command("bench", "tfmatmulandadd", out.path()).args(flags)));
+    // A product of [2,2] by [2,2] is 16 flops, a sum of two such arrays 4.
+    assert!(output.contains("20 flops"), "{output}");
+    assert!(output.contains("p99") && output.contains("kernels alone"), "{output}");
+    let json = text(&succeed(command("bench", "tfmatmulandadd", out.path()).args(flags).arg("--json")));
+    let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(report["cost"]["flops"], 20);
+    let times = report["times"].as_array().expect("times");
+    assert_eq!(times.iter().map(|t| t["threads"].as_u64()).collect::<Vec<_>>(), [Some(1), Some(2)]);
+    for time in times {
+        let at = |name: &str| time["latency"][name].as_f64().expect("seconds");
+        let order = ["min", "p50", "p90", "p99", "max"].map(at);
+        assert!(order[0] > 0.0 && order.is_sorted(), "{order:?}");
+    }
+    let message =
+        refuse(command("bench", "tfmatmulandadd", out.path()).args(["--seconds", "nan"]), out.path());
+    assert!(message.contains("--seconds"), "{message}");
+}
+
+#[test]
+fn verify_passes_on_right_code() {
+    let out = directory();
+    for name in
+        ["tfmatmulandadd", "tfvariable_sequential_updates", "tftop_k", "tfcond_cfv1", "tfrandom_uniform"]
+    {
+        let json = text(&succeed(command("verify", name, out.path()).arg("--json")));
+        let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(report["passed"], true, "{name}: {json}");
+        // The branches of the conditional return what they are given: that takes no kernel.
+        let has_kernels = !report["kernels"].as_array().expect("kernels").is_empty();
+        assert_eq!(has_kernels, name != "tfcond_cfv1", "{name}");
+        assert_eq!(report["programs"].as_array().expect("programs").len(), 7, "{name}");
+    }
+    let output = text(&succeed(&mut command("verify", "tfmatmulandadd", out.path())));
+    assert!(output.contains("the code computes what the program says"), "{output}");
+    let quiet = text(&succeed(command("verify", "tfmatmulandadd", out.path()).arg("-q")));
+    assert_eq!(quiet, "");
+}
