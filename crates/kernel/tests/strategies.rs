@@ -280,3 +280,19 @@ ENTRY main {{
         check(&scatter, &[Values::Tame, Values::Below(20), Values::Tame], Tolerance::Exact);
     }
 }
+
+#[test]
+fn dots_of_nothing_are_zero() {
+    for element_type in ["f32", "bf16", "s32", "c64"] {
+        for (lhs, rhs, contracting) in
+            [("[3,0]", "[0,4]", (1, 0)), ("[0,3]", "[4,0]", (0, 1)), ("[0]", "[0]", (0, 0))]
+        {
+            let result = if lhs == "[0]" { "[]" } else { "[3,4]" };
+            let text = format!(
+                "HloModule dots\n\nENTRY main {{\n  a = {element_type}{lhs} parameter(0)\n  b = {element_type}{rhs} parameter(1)\n  ROOT r = {element_type}{result} dot(a, b), lhs_contracting_dims={{{}}}, rhs_contracting_dims={{{}}}\n}}\n",
+                contracting.0, contracting.1
+            );
+            check(&text, &[Values::Tame], Tolerance::Exact);
+        }
+    }
+}

@@ -11,7 +11,7 @@ use support::Result;
 /// what they are made of (`iota`, `pad`), stay. The broadcast of a scalar constant counts as a constant, and where all
 /// elements of a result are equal it is what remains.
 pub struct ConstantFolding {
-    /// Bytes of the largest result that is folded.
+    /// Bytes of the largest result that is folded, but for constants that are only brought into another order.
     pub max_bytes: u64,
     /// Multiplications and the like that one fold may cost.
     pub max_work: i64,
@@ -99,7 +99,8 @@ impl ConstantFolding {
             operand_bytes = operand_bytes.saturating_add(computation[operand].shape().byte_size());
         }
         let grows = result.byte_size() > operand_bytes.max(64);
-        !grows && result.byte_size() <= self.max_bytes && self.work(computation, id) <= self.max_work
+        let is_small = result.byte_size() <= self.max_bytes || is_moved_constant(computation, id);
+        !grows && is_small && self.work(computation, id) <= self.max_work
     }
 
     /// Roughly how many steps the evaluator takes.
@@ -119,6 +120,9 @@ impl ConstantFolding {
                 let operand = computation[instruction.operands()[0]].shape().expect_array();
                 operand.sizes().last().map_or(1, |&size| size.saturating_mul(8))
             }
+            // Another order costs one step for each element, however large.
+            Op::Reshape {} => return 1,
+            Op::Transpose { .. } | Op::Reverse { .. } => return count(id),
             Op::Map { .. } | Op::Reduce { .. } | Op::Scatter { .. } | Op::Sort { .. } => 64,
             _ => 1,
         };
@@ -147,6 +151,13 @@ impl ConstantFolding {
             _ => None,
         }
     }
+}
+
+/// Whether an instruction is a constant in another order: kernels of contractions should be constants whatever their size.
+fn is_moved_constant(computation: &Computation, id: InstructionId) -> bool {
+    let instruction = &computation[id];
+    matches!(instruction.op(), Op::Transpose { .. } | Op::Reverse { .. } | Op::Reshape {})
+        && matches!(computation[instruction.operands()[0]].op(), Op::Constant { .. })
 }
 
 /// Adds a constant; if all of several elements are equal, as the broadcast of a scalar.

@@ -189,6 +189,9 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     cut(&mut plan, work.tasks());
     let tasks = tasks::count(&plan.cuts);
     let bytes = plan.lhs_scratch_bytes().saturating_add(plan.rhs_scratch_bytes());
+    // Sums of nothing pack nothing, but they pack it somewhere.
+    let is_packed = [plan.lhs_packing, plan.rhs_packing].contains(&Packing::Scratch);
+    let bytes = if is_packed { bytes.max(1) } else { bytes };
     let (scratch_bytes, worker_scratch_bytes) = if tasks > 1 { (0, bytes) } else { (bytes, 0) };
     let instruction = InstructionPlan::new(Strategy::Dot(Box::new(plan)));
     Ok(InstructionPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, ..instruction })
