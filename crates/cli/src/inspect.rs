@@ -166,7 +166,7 @@ fn functions(out: &mut String, record: &Value) {
     let total = functions.iter().fold(0u64, |sum, (bytes, _)| sum.saturating_add(*bytes));
     let _ = writeln!(out, "code: {} in {} functions", human_bytes(total), functions.len());
     let count = functions.len();
-    functions.sort_by(|a, b| b.0.cmp(&a.0));
+    functions.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
     for (bytes, name) in functions.into_iter().take(MAX_FUNCTIONS) {
         let _ = writeln!(out, "  {:>9}  {name}", human_bytes(bytes));
     }
