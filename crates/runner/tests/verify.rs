@@ -45,12 +45,12 @@ fn compile(module: Module) -> Result<Executable> {
 
 /// Verifies the module with code that is made of the module after `plant` has been at it, as a whole and kernel by kernel.
 fn verify(text: &str, plant: impl Fn(&str) -> String + Sync) -> VerifyReport {
-    let module = hlo::parse(text).unwrap();
+    let module = hlo::parse(text).expect("a module");
     let planted = |module: &Module| {
         let text = plant(&module.to_text());
         hlo::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"))
     };
-    let program = compile(planted(&module)).unwrap();
+    let program = compile(planted(&module)).expect("it compiles");
     let subject = Subject {
         imported: &module,
         optimized: &module,
@@ -59,7 +59,7 @@ fn verify(text: &str, plant: impl Fn(&str) -> String + Sync) -> VerifyReport {
         program: &program,
         compile: &|alone| compile(planted(&alone)),
     };
-    runner::verify(&subject, &VerifyOptions::default(), &mut |_, _, _| {}).unwrap()
+    runner::verify(&subject, &VerifyOptions::default(), &mut |_, _, _| {}).expect("it runs")
 }
 
 #[test]
