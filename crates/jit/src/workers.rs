@@ -90,23 +90,31 @@ unsafe impl Send for Job {}
 
 struct Work<'p> {
     part: &'p Part<'p>,
-    count: i64,
     chunk: i64,
-    next: AtomicI64,
+    /// For each worker the items that it begins with, the same ones whenever the number is the same: what it computed in
+    /// one loop is in its caches when the next one reads it. Then it helps the others.
+    shares: Vec<Share>,
     status: AtomicI32,
+}
+
+/// Items that are left of some.
+#[repr(align(64))]
+struct Share {
+    next: AtomicI64,
+    end: i64,
 }
 
 impl Work<'_> {
     fn take_chunks(&self, worker: usize) {
-        loop {
-            let begin = self.next.fetch_add(self.chunk, Ordering::Relaxed);
-            if begin >= self.count {
-                return;
-            }
-            let status = (self.part)(begin, self.count.min(begin + self.chunk), worker as i64);
-            if status != 0 {
+        let (others, own) = self.shares.split_at(worker);
+        for share in own.iter().chain(others) {
+            while self.status.load(Ordering::Relaxed) == 0 {
+                let begin = share.next.fetch_add(self.chunk, Ordering::Relaxed);
+                if begin >= share.end {
+                    break;
+                }
+                let status = (self.part)(begin, share.end.min(begin + self.chunk), worker as i64);
                 let _ = self.status.compare_exchange(0, status, Ordering::Relaxed, Ordering::Relaxed);
-                self.next.store(self.count, Ordering::Relaxed);
             }
         }
     }
@@ -149,14 +157,18 @@ unsafe impl Workers for ThreadPool {
             return 0;
         }
         let workers = self.count() as i64;
+        if count == 1 || workers == 1 {
+            return part(0, count, 0);
+        }
+        let first = |worker: i64| count / workers * worker + (count % workers).min(worker);
+        let share = |worker| Share { next: AtomicI64::new(first(worker)), end: first(worker + 1) };
         let work = Work {
             part,
-            count,
             chunk: count / (8 * workers) + 1,
-            next: AtomicI64::new(0),
+            shares: (0..workers).map(share).collect(),
             status: AtomicI32::new(0),
         };
-        if count == 1 || workers == 1 || !self.shared.open(&work) {
+        if !self.shared.open(&work) {
             return part(0, count, 0);
         }
         work.take_chunks(0);

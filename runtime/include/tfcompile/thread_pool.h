@@ -27,6 +27,7 @@ class ThreadPool {
   explicit ThreadPool(int num_workers = 0) {
     const int available = static_cast<int>(::std::thread::hardware_concurrency());
     if (num_workers < 1) num_workers = available > 0 ? available : 1;
+    shares_ = ::std::vector<Share>(static_cast<::std::size_t>(num_workers));
     // Spinning with more threads than processors keeps the one that has the work from running.
     spins_ = available >= num_workers ? 4000 : 0;
     threads_.reserve(static_cast<::std::size_t>(num_workers - 1));
@@ -54,9 +55,13 @@ class ThreadPool {
     }
     body_ = body;
     data_ = data;
-    count_ = count;
     chunk_ = count / (8 * num_workers()) + 1;
-    next_.store(0, ::std::memory_order_relaxed);
+    ::std::int64_t end = 0;
+    for (::std::size_t worker = 0; worker < shares_.size(); ++worker) {
+      shares_[worker].next.store(end, ::std::memory_order_relaxed);
+      end += (count - end) / static_cast<::std::int64_t>(shares_.size() - worker);
+      shares_[worker].end = end;
+    }
     error_.store(0, ::std::memory_order_relaxed);
     entered_.store(kOpen, ::std::memory_order_release);
     epoch_.fetch_add(1);
@@ -81,16 +86,29 @@ class ThreadPool {
   // Low bit of entered_: workers may still enter. The rest counts those inside, times two.
   static constexpr ::std::uint32_t kOpen = 1;
 
+  // Each worker begins with items of its own, the same ones whenever the number is the same: what it computed in one
+  // loop is in its caches when the next one reads it. Then it helps the others.
+  struct alignas(64) Share {
+    ::std::atomic<::std::int64_t> next{0};
+    ::std::int64_t end = 0;
+  };
+
   void TakeChunks(int worker) {
+    const ::std::size_t workers = shares_.size();
+    for (::std::size_t i = 0; i < workers; ++i) {
+      TakeChunksOf(shares_[(static_cast<::std::size_t>(worker) + i) % workers], worker);
+    }
+  }
+
+  void TakeChunksOf(Share& share, int worker) {
     for (;;) {
-      const ::std::int64_t begin = next_.fetch_add(chunk_, ::std::memory_order_relaxed);
-      if (begin >= count_) return;
-      const ::std::int64_t end = count_ - begin < chunk_ ? count_ : begin + chunk_;
+      const ::std::int64_t begin = share.next.fetch_add(chunk_, ::std::memory_order_relaxed);
+      if (begin >= share.end || error_.load(::std::memory_order_relaxed) != 0) return;
+      const ::std::int64_t end = share.end - begin < chunk_ ? share.end : begin + chunk_;
       const ::std::int32_t error = body_(data_, begin, end, worker);
       if (error == 0) continue;
       ::std::int32_t none = 0;
       error_.compare_exchange_strong(none, error, ::std::memory_order_relaxed);
-      next_.store(count_, ::std::memory_order_relaxed);
     }
   }
 
@@ -146,9 +164,8 @@ class ThreadPool {
   // The work at hand; written only while nobody is inside.
   ::tfcompile_parallel_body body_ = nullptr;
   void* data_ = nullptr;
-  ::std::int64_t count_ = 0;
   ::std::int64_t chunk_ = 1;
-  ::std::atomic<::std::int64_t> next_{0};
+  ::std::vector<Share> shares_;
   ::std::atomic<::std::int32_t> error_{0};
 
   ::std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
