@@ -365,3 +365,37 @@ fn commands_have_help_and_refuse_what_they_do_not_know() {
     let model = ["build", "model.pb", "--config", "c", "--fetch", "x"];
     assert!(refuse(tfcompile(place.path()).args(model), place.path()).contains("--fetch"));
 }
+
+#[test]
+fn every_named_target_has_its_files_and_they_read_back() {
+    for target in target::NAMES {
+        let place = directory();
+        let printed = build(place.path(), &["--target", target.name, "--emit", "obj,archive,metadata"]);
+        assert!(printed.lines().last().is_some_and(|line| line.starts_with("link: ")), "{printed}");
+        let mut metadata = Vec::new();
+        for (path, _) in files(&place.path().join("out")) {
+            let output = succeed(tfcompile(place.path()).arg("inspect").arg(&path).arg("--json"));
+            let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            metadata.push(found["programs"][0]["metadata"].clone());
+        }
+        assert_eq!(metadata.len(), 3, "{}", target.name);
+        assert!(metadata.iter().all(|m| m["target"]["triple"] == target.triple), "{}", target.name);
+        assert!(metadata.iter().all(|m| *m == metadata[0]), "{}", target.name);
+        assert!(metadata[0]["functions"].as_array().is_some_and(|f| !f.is_empty()), "{}", target.name);
+    }
+}
+
+#[test]
+fn a_saved_model_is_recognised() {
+    let place = directory();
+    let model = place.path().join("model");
+    std::fs::create_dir(&model).expect("a directory");
+    // Schema version 1, and a graph of no bytes.
+    std::fs::write(model.join("saved_model.pb"), [0x08, 0x01, 0x12, 0x00]).expect("writable");
+    for name in ["model", "model/saved_model.pb"] {
+        for command in ["build", "check", "config"] {
+            let message = refuse(tfcompile(place.path()).args([command, name]), place.path());
+            assert!(message.contains("SavedModel") && message.contains("write_graph"), "{message}");
+        }
+    }
+}
