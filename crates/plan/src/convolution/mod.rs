@@ -1,5 +1,6 @@
 //! Convolutions in canonical form: how their loops, tiles and packed kernels look.
 
+mod area;
 mod dense;
 mod depthwise;
 mod dims;

@@ -4,12 +4,12 @@
 //! Everything here is arithmetic on extents: a kernel walks lists of rectangles, so that padding takes neither copies nor
 //! masks.
 
+use super::area::{Area, best_size, cut, even, overlapping};
 use super::dims::{ConvolutionDims, Segment, SpatialDimension};
 use hlo::WindowDimension;
-use std::collections::BTreeMap;
 
 /// Loops around a tile: images, and two spatial dimensions; and the tiles along the third.
-const LOOPS: usize = 3;
+pub(super) const LOOPS: usize = 3;
 
 /// Tiles of pixels with the same taps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ pub(super) const MAX_SEGMENTS: usize = 24;
 /// More rectangles neither.
 const MAX_RECTANGLES: usize = 4096;
 /// Each size of tiles has code of its own.
-const MAX_SIZES: usize = 3;
+pub(super) const MAX_SIZES: usize = 3;
 
 /// Three spatial dimensions: those that are missing have one element, and come first.
 pub(super) fn three_dimensions(dims: &ConvolutionDims) -> Option<[SpatialDimension; 3]> {
@@ -272,202 +272,6 @@ fn combinations(segments: &[Vec<Segment>], range: &[(i64, i64); 4]) -> Vec<[Segm
         }
     }
     all
-}
-
-/// Pixels with the same taps, before they are cut into tiles.
-#[derive(Clone, Debug)]
-struct Area {
-    input: i64,
-    output: i64,
-    tap: i64,
-    taps: [i64; 3],
-    /// Count, input step and output step of each loop, the outermost first; neighbours that are one are merged.
-    loops: Vec<(i64, i64, i64)>,
-}
-
-impl Area {
-    fn new(
-        dims: &ConvolutionDims,
-        spatial: &[SpatialDimension; 3],
-        images: (i64, i64),
-        segments: [Segment; 3],
-    ) -> Self {
-        let (mut input_unit, mut output_unit, mut tap_unit) = (1, 1, 1);
-        let (mut input, mut output, mut tap) = (0, 0, 0);
-        let mut loops = Vec::new();
-        for d in (0..3).rev() {
-            let s = &segments[d];
-            input += s.input * input_unit;
-            output += s.first * output_unit;
-            tap += s.tap * tap_unit;
-            loops.push((s.count, s.input_step * input_unit, s.step * output_unit));
-            input_unit *= spatial[d].input;
-            output_unit *= spatial[d].output;
-            tap_unit *= spatial[d].window.size;
-        }
-        debug_assert!(images.1 <= dims.batch);
-        input += images.0 * input_unit;
-        output += images.0 * output_unit;
-        loops.push((images.1 - images.0, input_unit, output_unit));
-        loops.reverse();
-        Self { input, output, tap, taps: segments.map(|s| s.taps), loops: merged(&loops) }
-    }
-
-    /// The loop that the tiles run along: the innermost one if it is long enough, else the longest.
-    fn along(&self, most: i64) -> usize {
-        let last = self.loops.len() - 1;
-        if self.loops[last].0 >= most {
-            return last;
-        }
-        (0..self.loops.len()).rev().max_by_key(|&l| self.loops[l].0).unwrap_or(last)
-    }
-
-    /// Tiles of so many pixels, `first` pixels into the loop along which they run.
-    fn rectangle(&self, along: usize, first: i64, pixels: i64, tiles: i64) -> Rectangle {
-        let (_, pixel_input, pixel_output) = self.loops[along];
-        let mut around: Vec<_> = self.loops.clone();
-        around.remove(along);
-        while around.len() < LOOPS {
-            around.insert(0, (1, 0, 0));
-        }
-        let pick = |f: fn(&(i64, i64, i64)) -> i64| [f(&around[0]), f(&around[1]), f(&around[2])];
-        debug_assert!(pixels * tiles + first <= self.loops[along].0);
-        Rectangle {
-            input: self.input + first * pixel_input,
-            output: self.output + first * pixel_output,
-            tap: self.tap,
-            taps: self.taps,
-            counts: pick(|l| l.0),
-            input_steps: pick(|l| l.1),
-            output_steps: pick(|l| l.2),
-            tiles,
-            pixel_input,
-            pixel_output,
-        }
-    }
-}
-
-/// Loops without those that run once, neighbours merged that are one loop.
-fn merged(loops: &[(i64, i64, i64)]) -> Vec<(i64, i64, i64)> {
-    let mut out: Vec<(i64, i64, i64)> = Vec::new();
-    for &(count, input, output) in loops.iter().filter(|l| l.0 != 1) {
-        match out.last_mut() {
-            Some(last) if last.1 == count * input && last.2 == count * output => {
-                *last = (last.0 * count, input, output);
-            }
-            _ => out.push((count, input, output)),
-        }
-    }
-    if out.is_empty() {
-        out.push((1, 0, 0));
-    }
-    out
-}
-
-/// Cuts the areas of each chunk into tiles of few different sizes.
-fn cut(lists: &[Vec<Area>], most: i64) -> Option<Vec<TileSize>> {
-    let mut pixels_by_size: BTreeMap<i64, i64> = BTreeMap::new();
-    for area in lists.iter().flatten() {
-        let pixels: i64 = area.loops.iter().map(|l| l.0).product();
-        let length = area.loops[area.along(most)].0;
-        for (size, tiles) in even(length, most) {
-            *pixels_by_size.entry(size).or_default() += pixels / length * tiles * size;
-        }
-    }
-    // The sizes of most pixels are kept; with tiles of one pixel, every length can be made of them.
-    let mut by_pixels: Vec<(i64, i64)> =
-        pixels_by_size.iter().map(|(&size, &pixels)| (pixels, size)).collect();
-    by_pixels.sort_unstable();
-    let few = by_pixels.len() <= MAX_SIZES;
-    let mut kept: Vec<i64> = by_pixels.iter().rev().take(MAX_SIZES).map(|&(_, size)| size).collect();
-    if !few && !kept.contains(&1) {
-        kept.pop();
-        kept.push(1);
-    }
-    kept.sort_unstable_by_key(|&size| std::cmp::Reverse(size));
-    let mut sizes: Vec<TileSize> = kept
-        .iter()
-        .map(|&size| TileSize { pixels: size as u32, rectangles: Vec::new(), starts: vec![0] })
-        .collect();
-    for list in lists {
-        for area in list {
-            let along = area.along(most);
-            let length = area.loops[along].0;
-            let parts = if few { even(length, most) } else { greedy(length, &kept) };
-            let mut first = 0;
-            for (pixels, tiles) in parts {
-                let size = sizes.iter_mut().find(|s| i64::from(s.pixels) == pixels)?;
-                size.rectangles.push(area.rectangle(along, first, pixels, tiles));
-                first += pixels * tiles;
-            }
-            debug_assert_eq!(first, length);
-        }
-        sizes.iter_mut().for_each(|s| s.starts.push(s.rectangles.len()));
-    }
-    Some(sizes)
-}
-
-/// The size of tiles that cover the areas at the least cost, each tile's own that of a pixel; the largest of those.
-fn best_size(lists: &[Vec<Area>], most: i64) -> Option<i64> {
-    let cost = |size: i64| -> i64 {
-        let areas = lists.iter().flatten();
-        areas
-            .map(|area| {
-                let length = area.loops[area.along(most)].0;
-                let lines = area.loops.iter().map(|l| l.0).product::<i64>() / length;
-                // Pixels one by one cost several of those in a tile.
-                lines * if length < size { length * 4 } else { (length + size - 1) / size * (size + 1) }
-            })
-            .sum()
-    };
-    (1.max(most * 5 / 8)..=most).rev().min_by_key(|&size| cost(size)).filter(|_| !lists.is_empty())
-}
-
-/// Cuts the areas of each chunk into tiles of a size, the last of which overlap, and lines that are shorter into pixels.
-fn overlapping(lists: &[Vec<Area>], size: i64) -> Vec<TileSize> {
-    let new = |pixels: i64| TileSize { pixels: pixels as u32, rectangles: Vec::new(), starts: vec![0] };
-    let (mut tiles, mut single) = (new(size), new(1));
-    for list in lists {
-        for area in list {
-            let along = area.along(size);
-            let length = area.loops[along].0;
-            if length < size {
-                single.rectangles.push(area.rectangle(along, 0, 1, length));
-                continue;
-            }
-            tiles.rectangles.push(area.rectangle(along, 0, size, length / size));
-            if length % size != 0 {
-                tiles.rectangles.push(area.rectangle(along, length - size, size, 1));
-            }
-        }
-        tiles.starts.push(tiles.rectangles.len());
-        single.starts.push(single.rectangles.len());
-    }
-    [tiles, single].into_iter().filter(|s| !s.rectangles.is_empty()).collect()
-}
-
-/// As few tiles as can be, of two sizes that differ by one.
-fn even(length: i64, most: i64) -> Vec<(i64, i64)> {
-    let tiles = (length + most - 1) / most;
-    if tiles == 0 {
-        return Vec::new();
-    }
-    let size = (length + tiles - 1) / tiles;
-    let smaller = tiles * size - length;
-    [(size, tiles - smaller), (size - 1, smaller)].into_iter().filter(|p| p.1 > 0).collect()
-}
-
-/// Tiles of the given sizes, the largest first; 1 is among them.
-fn greedy(length: i64, sizes: &[i64]) -> Vec<(i64, i64)> {
-    let mut left = length;
-    let mut parts = Vec::new();
-    for &size in sizes {
-        if left >= size {
-            parts.push((size, left / size));
-            left %= size;
-        }
-    }
-    parts
 }
 
 #[cfg(test)]
