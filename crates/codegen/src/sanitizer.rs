@@ -45,7 +45,8 @@ impl Sanitizer {
     pub(crate) fn brings(self, symbol: &str) -> bool {
         match self {
             Self::Address => {
-                symbol.starts_with("__asan_") || ["__start_asan_globals", "__stop_asan_globals"].contains(&symbol)
+                symbol.starts_with("__asan_")
+                    || ["__start_asan_globals", "__stop_asan_globals"].contains(&symbol)
             }
             Self::Thread => symbol.starts_with("__tsan_"),
         }

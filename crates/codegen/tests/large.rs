@@ -51,9 +51,12 @@ fn large_constants_are_linked_and_read() {
         assert_eq!(symbol("entry_constants").size(), 100_000);
         let section = symbol("entry_constants").section_index().expect("a section");
         let section = file.section_by_index(section).expect("a section");
-        assert_eq!((section.name(), section.size(), section.align()), (Ok(".lrodata.tfcompile"), 100_000, 64));
+        assert_eq!(
+            (section.name(), section.size(), section.align()),
+            (Ok(".lrodata.tfcompile"), 100_000, 64)
+        );
         if let (SectionFlags::Elf { sh_flags, .. }, "g++") = (section.flags(), compiler) {
-            assert_ne!(u64::from(sh_flags.0) & SHF_X86_64_LARGE, 0, "the section may lie anywhere");
+            assert_ne!(sh_flags.0 & SHF_X86_64_LARGE, 0, "the section may lie anywhere");
         }
         let present = |program: &str| Command::new(program).arg("--version").output().is_ok();
         if !present(compiler) || emulator.is_some_and(|e| !present(e)) {
