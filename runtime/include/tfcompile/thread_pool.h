@@ -1,7 +1,7 @@
 // A small thread pool for compiled computations.
 //
 //   tfcompile::ThreadPool pool(4);                 // 4 workers: the calling thread and 3 more
-//   tfcompile::SetThreadPool(computation, &pool);  // the pool must outlive its use
+//   computation.set_thread_pool(&pool);            // the pool must outlive its use
 //
 // Waiting threads spin for a moment, since the next piece of work of a run mostly comes within microseconds, and then
 // sleep. A program whose threads share one pool is fine: while one run uses it, the others run on their own threads.

@@ -135,6 +135,16 @@ class XlaCompiledCpuFunction {
     if (EigenPoolUser const use = eigen_pool_user()) use(*this, pool);
   }
 
+  // The same with our own pool ("tfcompile/thread_pool.h"), or any class that has its Callback() and num_workers().
+  template <class Pool, class = decltype(&Pool::Callback)>
+  void set_thread_pool(Pool* pool) {
+    if (pool == nullptr) {
+      set_parallel_for(nullptr, nullptr, 1);
+    } else {
+      set_parallel_for(&Pool::Callback, pool, pool->num_workers());
+    }
+  }
+
   // What set_thread_pool() calls: set by "tfcompile/eigen_thread_pool.h" before main().
   using EigenPoolUser = void (*)(XlaCompiledCpuFunction& computation, const ::Eigen::ThreadPoolDevice* pool);
   static EigenPoolUser& eigen_pool_user() {

@@ -113,7 +113,7 @@ int main() {
     for (int t = 0; t < 2; ++t) {
       threads.emplace_back([&] {
         Layer layer;
-        tfcompile::SetThreadPool(layer, &pool);
+        layer.set_thread_pool(&pool);
         Fill(layer);
         MakeFractional(layer);
         for (int round = 0; round < 3; ++round) {
