@@ -27,9 +27,9 @@ const ELEMENTS: i64 = 32 << 20;
 /// The frame's fields that the entry reads, and the address of an argument or result.
 const FRAME_ARGS: i64 = 16;
 const FRAME_RESULTS: i64 = 24;
-/// How long each measurement takes; the best of several parts of it counts.
-const PARTS: usize = 5;
-const PART: Duration = Duration::from_millis(40);
+/// The best of many short parts counts: other work on the machine disturbs some of them.
+const PARTS: usize = 40;
+const PART: Duration = Duration::from_millis(3);
 
 /// Measures the peak of so many threads.
 pub fn measure_peak(target: &Target, threads: usize) -> Result<Peak> {

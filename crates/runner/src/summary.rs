@@ -4,7 +4,7 @@ use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::fmt::Write;
 
 /// Arrays of more elements show the first and the last of each dimension only.
-const MANY: i64 = 1000;
+const MANY: i64 = 64;
 /// How many of each end are shown then.
 const EDGE: i64 = 3;
 /// No line is longer, where numbers allow it.
@@ -179,7 +179,7 @@ fn float(value: f64, element_type: PrimitiveType) -> String {
         _ => 3,
     };
     let exponent = value.abs().log10().floor() as i32;
-    if (-5..digits).contains(&exponent) {
+    if (-4..digits).contains(&exponent) {
         let text = format!("{value:.*}", (digits - 1 - exponent).max(0) as usize);
         if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
     } else {
