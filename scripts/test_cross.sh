@@ -16,7 +16,7 @@ if [ ! -d "$data" ]; then
 fi
 
 checks=(tfcompile_tests)
-for name in ${MODELS-mlp dscnn_kws resnet8_cifar autoencoder_ad}; do
+for name in ${MODELS-mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96}; do
   [ ! -f "$graphs/$name/graph.pb" ] || checks+=("models/$name")
 done
 
