@@ -2,7 +2,7 @@
 # Compiles recorded graphs for other machines, links programs around them with Debian's cross compilers, runs these in
 # an emulator and compares with TensorFlow's recorded answers.
 #   scripts/test_cross.sh TARGET...      aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object)
-# ORACLE and TOOL are the programs to use; MODELS the models to run beside the small graphs, if they are made.
+# ORACLE and TOOL are the programs to use; GRAPHS the small graphs to run, by a part of their names; MODELS the models to run beside the small graphs, if they are made.
 set -eu
 
 oracle=${ORACLE:-target/release/oracle}
@@ -15,7 +15,7 @@ if [ ! -d "$data" ]; then
   data=tests/oracle
 fi
 
-checks=(tfcompile_tests)
+checks=("${GRAPHS-tfcompile_tests}")
 for name in ${MODELS-mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96}; do
   [ ! -f "$graphs/$name/graph.pb" ] || checks+=("models/$name")
 done

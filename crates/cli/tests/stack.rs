@@ -18,11 +18,13 @@ fn stated_stack(directory: &Path) -> u64 {
 fn check(model: &str, multiversion: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let case = root().join("tests").join(model);
-    let graph = ["graph.pb", "graph.pbtxt"].map(|name| case.join(name)).into_iter().find(|path| path.exists());
+    let graph =
+        ["graph.pb", "graph.pbtxt"].map(|name| case.join(name)).into_iter().find(|path| path.exists());
     let flag = |name: &str, value: &Path| format!("--{name}={}", value.display());
     let mut build = tfcompile(directory.path());
     build.arg("build").arg(graph.expect("a graph")).arg(flag("output", directory.path()));
-    let config = ["config.pbtxt", "graph.config.pbtxt"].map(|name| case.join(name)).into_iter().find(|p| p.exists());
+    let config =
+        ["config.pbtxt", "graph.config.pbtxt"].map(|name| case.join(name)).into_iter().find(|p| p.exists());
     build.arg(flag("config", &config.expect("a config"))).args(["--name=model", "--class=Model", "--quiet"]);
     succeed(build.arg(format!("--multiversion={multiversion}")));
     let stated = stated_stack(directory.path());
@@ -38,7 +40,9 @@ fn check(model: &str, multiversion: &str) {
 
 #[test]
 fn run_takes_the_stack_that_is_stated_and_leaves_the_state_alone() {
-    for model in ["consumer/threads", "oracle/tfcompile_tests/tftop_k", "oracle/tfcompile_tests/tfrandom_uniform"] {
+    for model in
+        ["consumer/threads", "oracle/tfcompile_tests/tftop_k", "oracle/tfcompile_tests/tfrandom_uniform"]
+    {
         for multiversion in ["none", "v1,v2,v3,v4"] {
             check(model, multiversion);
         }

@@ -54,7 +54,10 @@ fn run(cpu: &str, sanitizer: Sanitizer, planted: Option<Planted>) -> Output {
         Sanitizer::Thread => "-fsanitize=thread",
     };
     let mut build = Command::new("g++");
-    build.args(["-std=c++17", "-O1", "-g", library, "-pthread"]).arg("-I").arg(root().join("runtime/include"));
+    build
+        .args(["-std=c++17", "-O1", "-g", library, "-pthread"])
+        .arg("-I")
+        .arg(root().join("runtime/include"));
     build.arg("-I").arg(directory.path()).arg(at("main.cc")).arg(at("model.o")).arg("-o").arg(at("program"));
     let built = build.output().expect("g++");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
