@@ -39,7 +39,7 @@ pub(crate) struct ModelArgs {
     /// Print nothing but results and errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Print a table of the stages' times and what they made: HLO, plan, buffers
+    /// Print how each kernel is computed, and a table of the stages' times
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

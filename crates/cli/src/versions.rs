@@ -1,4 +1,4 @@
-//! Flags of code generation that several commands share: versions for several processors, sanitizers, jobs.
+//! Flags of code generation that several commands share: versions for several processors, sanitizers.
 
 use crate::model::ModelArgs;
 use clap::Args;
@@ -20,9 +20,6 @@ pub(crate) struct BackArgs {
     /// Instrument the generated code to find defects: address or thread
     #[arg(long, value_name = "SANITIZER")]
     sanitize: Option<String>,
-    /// Threads that generate code; what they make never depends on how many they are [default: one per processor]
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
-    jobs: Option<u32>,
 }
 
 impl BackArgs {
@@ -35,8 +32,8 @@ impl BackArgs {
     pub(crate) fn targets(&self, model: &ModelArgs) -> Result<(Target, Vec<Target>)> {
         let target = model.target("")?;
         let is_x86_64 = target.triple.architecture == Architecture::X86_64;
-        let has_processor =
-            !target.cpu.is_empty() && target.cpu != Level::V1.cpu() || !target.features.is_empty();
+        let baseline = target.cpu == Level::V1.cpu();
+        let has_processor = !target.cpu.is_empty() && !baseline || !target.features.is_empty();
         let levels = match self.multiversion.as_deref() {
             Some("none" | "") => return Ok((target, Vec::new())),
             Some(levels) if !is_x86_64 => {
@@ -51,7 +48,8 @@ impl BackArgs {
                 )));
             }
             Some(levels) => levels,
-            None if is_x86_64 && !has_processor && self.sanitize.is_none() => DEFAULT_LEVELS,
+            // Who names the baseline wants code for it, which is in none of the versions.
+            None if is_x86_64 && !has_processor && !baseline && self.sanitize.is_none() => DEFAULT_LEVELS,
             None => return Ok((target, Vec::new())),
         };
         let mut versions = Vec::new();
@@ -79,10 +77,6 @@ impl BackArgs {
                 Error::invalid(format!("--sanitize={word}: the sanitizers are address and thread"))
             })?),
         };
-        let jobs = match self.jobs {
-            Some(jobs) => jobs as usize,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
-        };
-        Ok(BackOptions { variants: versions, sanitize, jobs, ..options })
+        Ok(BackOptions { variants: versions, sanitize, ..options })
     }
 }

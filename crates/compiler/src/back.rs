@@ -27,8 +27,6 @@ pub struct BackOptions {
     pub freestanding: bool,
     /// What the code is instrumented to find.
     pub sanitize: Option<Sanitizer>,
-    /// Threads that may work on this. What comes out never depends on them.
-    pub jobs: usize,
     /// A defect that the code is given, for tests of the sanitizers.
     #[cfg(debug_assertions)]
     pub planted: Option<codegen::planted::Planted>,
@@ -45,7 +43,6 @@ impl BackOptions {
             embed_constants: true,
             freestanding: false,
             sanitize: None,
-            jobs: 1,
             #[cfg(debug_assertions)]
             planted: None,
         }
@@ -162,7 +159,13 @@ fn lower(
     observer: &mut dyn Observer,
 ) -> Result<Lowered> {
     let plan = plan::plan(module, target)?;
-    observer.ended("plan", &|| plan.to_text(module));
+    observer.ended("plan", &|| {
+        let version = match options.variants.is_empty() {
+            true => String::new(),
+            false => format!("version for {}\n", target.cpu),
+        };
+        version + &plan.to_text(module)
+    });
     let schedule = buffers::schedule(module, &plan);
     let assignment = buffers::assign_sharing(module, &plan, &schedule, pool)?;
     buffers::check(module, &plan, &schedule, &assignment)?;
