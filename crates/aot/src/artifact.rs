@@ -160,6 +160,7 @@ impl Artifact {
     /// except for names and shapes that C++ cannot express.
     pub fn validate(&self) -> Result<()> {
         cpp_name::validate_entry_point(&self.entry_point)?;
+        cpp_name::validate_distinct(&self.cpp_class, &self.entry_point)?;
         self.validate_order()?;
         self.validate_aliases()?;
         for argument in &self.arguments {

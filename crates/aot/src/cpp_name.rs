@@ -53,6 +53,12 @@ pub fn parse_cpp_class(cpp_class: &str) -> Result<CppClass> {
         validate_identifier(namespace, &format!("in namespace component of cpp_class: {cpp_class}"))?;
     }
     validate_identifier(class_name, &format!("in class name of cpp_class: {cpp_class}"))?;
+    let outermost = parts[0];
+    if outermost == "std" || namespaces.is_empty() && NAMESPACES.contains(class_name) {
+        return Err(Error::invalid(format!(
+            "in cpp_class: {cpp_class}: '{outermost}' is a namespace that the header uses; choose another name"
+        )));
+    }
     if MEMBER_NAMES.contains(class_name) {
         return Err(Error::invalid(format!(
             "in class name of cpp_class: {cpp_class}: '{class_name}' is the name of a member that every \
@@ -65,13 +71,47 @@ pub fn parse_cpp_class(cpp_class: &str) -> Result<CppClass> {
     })
 }
 
-/// Checks `--entry_point`: a C identifier, no keyword of C or C++, not `main`.
+/// Checks `--entry_point`: a C identifier, no keyword of C or C++, not `main`, and none of [`is_taken`].
 pub fn validate_entry_point(entry_point: &str) -> Result<()> {
     validate_identifier(entry_point, &format!("in entry_point: {entry_point}"))?;
     if entry_point == "main" {
         return Err(Error::invalid(
             "in entry_point: main: a program has a function of this name; choose another",
         ));
+    }
+    if is_taken(entry_point) {
+        return Err(Error::invalid(format!(
+            "in entry_point: {entry_point}: the C library has a function of this name, or the header a namespace; \
+             choose another, such as {entry_point}_model"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether a program has something else by this name already, if it uses C's or C++'s library or our headers.
+pub fn is_taken(name: &str) -> bool {
+    // The variants of mathematics: sinf, sinl.
+    let root = name.strip_suffix(['f', 'l']).unwrap_or(name);
+    NAMESPACES.contains(&name)
+        || LIBRARY_FUNCTIONS.contains(&name)
+        || MATHEMATICS.contains(&name)
+        || MATHEMATICS.contains(&root)
+}
+
+/// A class outside of namespaces must not be called as a symbol that its header declares: the name of the function hides
+/// that of the class.
+pub(crate) fn validate_distinct(class: &CppClass, entry_point: &str) -> Result<()> {
+    let symbols = [
+        entry_point.to_owned(),
+        format!("{entry_point}_constants"),
+        format!("{entry_point}_constants_pointer"),
+    ];
+    if class.namespaces.is_empty() && symbols.contains(&class.class_name) {
+        return Err(Error::invalid(format!(
+            "the class '{}' has the name of a C symbol of the program, which would hide it: give the class another \
+             name, or a namespace",
+            class.class_name
+        )));
     }
     Ok(())
 }
@@ -121,6 +161,41 @@ const MEMBER_NAMES: &[&str] = &[
     "set_arg_data", "set_error_msg", "set_parallel_for", "set_thread_pool",
 ];
 
+/// Namespaces of the generated header and of what it includes.
+const NAMESPACES: &[&str] = &["Eigen", "std", "tensorflow", "tfcompile", "xla"];
+
+/// Functions of C's `math.h` and `complex.h`, which have variants for other types.
+#[rustfmt::skip]
+const MATHEMATICS: &[&str] = &[
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cabs", "carg", "cbrt", "ceil", "cexp", "cimag", "clog",
+    "conj", "copysign", "cos", "cosh", "cpow", "cproj", "creal", "csin", "csqrt", "ctan", "erf", "erfc", "exp", "exp2",
+    "expm1", "fabs", "fdim", "floor", "fma", "fmax", "fmin", "fmod", "frexp", "gamma", "hypot", "ilogb", "ldexp",
+    "lgamma", "llrint", "llround", "log", "log10", "log1p", "log2", "logb", "lrint", "lround", "modf", "nan",
+    "nearbyint", "nextafter", "nexttoward", "pow", "remainder", "remquo", "rint", "round", "scalbln", "scalbn", "sin",
+    "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
+];
+
+/// Other functions of C's library, and those of POSIX that a model may well be called like.
+#[rustfmt::skip]
+const LIBRARY_FUNCTIONS: &[&str] = &[
+    "abort", "abs", "accept", "access", "aligned_alloc", "alarm", "asctime", "atexit", "atof", "atoi", "atol", "atoll",
+    "bind", "bsearch", "calloc", "chdir", "chmod", "chown", "clearerr", "clock", "close", "connect", "creat", "ctime",
+    "difftime", "div", "dup", "exit", "fclose", "feof", "ferror", "fflush", "ffs", "fgetc", "fgets", "fopen", "fork",
+    "fprintf", "fputc", "fputs", "fread", "free", "freopen", "fscanf", "fseek", "fstat", "ftell", "ftime", "fwrite",
+    "getc", "getchar", "getenv", "getline", "getopt", "gets", "gmtime", "index", "ioctl", "isalnum", "isalpha",
+    "iscntrl", "isdigit", "isgraph", "islower", "isprint", "ispunct", "isspace", "isupper", "isxdigit", "j0", "j1",
+    "jn", "kill", "labs", "ldiv", "link", "listen", "llabs", "lldiv", "localtime", "longjmp", "lseek", "malloc", "memchr",
+    "memcmp", "memcpy", "memmove", "memset", "mkdir", "mktime", "mmap", "munmap", "nice", "open", "pause", "perror",
+    "pipe", "poll", "printf", "putc", "putchar", "puts", "qsort", "raise", "rand", "random", "read", "realloc", "recv",
+    "remove", "rename", "rewind", "rindex", "rmdir", "scanf", "select", "send", "setbuf", "setenv", "setjmp", "setvbuf",
+    "shutdown", "signal", "sleep", "snprintf", "socket", "sprintf", "srand", "srandom", "sscanf", "stat", "strcat",
+    "strchr", "strcmp", "strcoll", "strcpy", "strcspn", "strdup", "strerror", "strftime", "strlen", "strncat",
+    "strncmp", "strncpy", "strpbrk", "strrchr", "strspn", "strstr", "strtod", "strtof", "strtok", "strtol", "strtold",
+    "strtoll", "strtoul", "strtoull", "strxfrm", "swab", "symlink", "sync", "syscall", "system", "time", "times",
+    "tmpfile", "tmpnam", "tolower", "toupper", "truncate", "umask", "ungetc", "unlink", "usleep", "utime", "vfprintf",
+    "vprintf", "vsnprintf", "vsprintf", "wait", "write", "y0", "y1", "yn",
+];
+
 #[rustfmt::skip]
 const KEYWORDS: &[&str] = &[
     "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch",
@@ -147,6 +222,7 @@ mod tests {
         assert_eq!(parse_cpp_class("::foo::bar::Comp").unwrap(), class);
         assert_eq!(parse_cpp_class("Comp").unwrap().to_string(), "Comp");
         assert_eq!(parse_cpp_class("::Comp").unwrap().to_string(), "Comp");
+        assert_eq!(parse_cpp_class("tensorflow::tfcompile::Comp").unwrap().namespaces().len(), 2);
     }
 
     #[test]
@@ -164,6 +240,8 @@ mod tests {
             ("new::B", "in namespace component of cpp_class: new::B: 'new' is a C++ keyword"),
             ("a::é", "illegal leading char: in class name"),
             ("a::Run", "'Run' is the name of a member"),
+            ("tensorflow", "'tensorflow' is a namespace that the header uses"),
+            ("std::B", "'std' is a namespace"),
         ];
         for (class, message) in cases {
             let error = parse_cpp_class(class).unwrap_err();
@@ -184,9 +262,22 @@ mod tests {
             ("1a", "illegal leading char: in entry_point: 1a"),
             ("int", "'int' is a C++ keyword"),
             ("main", "a program has a function of this name"),
+            ("malloc", "in entry_point: malloc: the C library has a function of this name"),
+            ("sinf", "such as sinf_model"),
+            ("tfcompile", "or the header a namespace"),
         ] {
             let error = validate_entry_point(name).unwrap_err();
             assert!(error.message().contains(message), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_class_is_not_called_as_its_function() {
+        let check = |class: &str, entry: &str| validate_distinct(&parse_cpp_class(class).unwrap(), entry);
+        assert!(check("Mlp", "mlp").is_ok());
+        assert!(check("ns::Mlp", "Mlp").is_ok());
+        for class in ["Mlp", "Mlp_constants", "Mlp_constants_pointer"] {
+            assert!(check(class, "Mlp").unwrap_err().message().contains(&format!("the class '{class}'")));
         }
     }
 }

@@ -26,7 +26,7 @@ pub use constants_file::{
     CONSTANTS_FILE_HEADER, CONSTANTS_FILE_MAGIC, CONSTANTS_FILE_VERSION, ConstantsFileHeader, ConstantsMode,
     LayoutHash, constants_file, constants_file_parts,
 };
-pub use cpp_name::{CppClass, is_identifier, is_keyword, parse_cpp_class, validate_entry_point};
+pub use cpp_name::{CppClass, is_identifier, is_keyword, is_taken, parse_cpp_class, validate_entry_point};
 pub use header::{HeaderOptions, header};
 pub use inspect::{Found, function_sizes, read_metadata};
 pub use metadata::{

@@ -52,7 +52,7 @@ impl SharedLibrary<'_> {
                 add(&["-dynamiclib", &format!("-Wl,-exported_symbols_list,{exports}")]);
                 add(&["-install_name", &format!("@rpath/{file_name}")]);
             }
-            Format::Coff => add(&["-shared", exports]),
+            Format::Coff => add(&["-shared", "-Wl,--no-insert-timestamp", exports]),
         }
         add(&["-o", output]);
         add(objects);

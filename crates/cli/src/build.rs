@@ -37,7 +37,7 @@ pub(crate) struct Build {
     /// Put the run-time headers into the C++ header, so that it needs no other
     #[arg(long)]
     standalone_header: bool,
-    /// A C++ class without library and allocation: all memory is in the object
+    /// Code and a C++ class that need no library, not even C's, and allocate nothing: all memory is in the class's object
     #[arg(long, conflicts_with = "standalone_header")]
     freestanding: bool,
     /// The C compiler that links shared libraries [default: cc, or Debian's cross compiler of the target]
@@ -58,7 +58,8 @@ enum Emit {
     Archive,
     /// A shared library, made by the system's linker
     Shared,
-    /// An object with names, shapes and config that is linked for those who ask for them at run time
+    /// Names and shapes for the class's Lookup*Index() and ProgramShape(), and an object with the latter as a
+    /// serialised xla.ProgramShapeProto
     Metadata,
     /// The HLO before optimisation, as an xla.HloSnapshot
     SessionModule,
@@ -74,17 +75,20 @@ enum Constants {
 /// Compiles a model, writes its files and says what they are.
 pub(crate) fn run(arguments: &Build) -> Result<()> {
     let name = name(arguments)?;
-    let class = arguments.class.clone().unwrap_or_else(|| camel_case(&name));
+    let class = class(arguments, &name)?;
     let emits = |emit: Emit| arguments.emit.contains(&emit);
     let (target, versions) = arguments.back.targets(&arguments.model)?;
     let triple = target.triple.as_str().to_owned();
     let back = BackOptions { freestanding: arguments.freestanding, ..BackOptions::new(target, &name) };
     let back = arguments.back.options(back, versions)?;
+    // What the metadata object is for at run time; classes without library have no place for it.
+    let described = emits(Emit::Metadata) && !arguments.freestanding;
     let options = AotOptions {
         header: HeaderOptions {
+            gen_name_to_index: described,
+            gen_program_shape: described,
             standalone: arguments.standalone_header,
             freestanding: arguments.freestanding,
-            ..HeaderOptions::default()
         },
         c_header: emits(Emit::CHeader).then(CHeaderOptions::default),
         constants: match arguments.constants {
@@ -147,13 +151,21 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     outputs::create_directories(&files.outputs)?;
     outputs::write(&files.outputs)?;
     if !arguments.model.quiet {
-        outputs::print(&summary(&files.outputs, listed, &link_line(arguments, &names, &triple)))?;
+        let mut hints = link_line(arguments, &names, &triple);
+        if made.constants_file.is_some() {
+            hints += &format!(
+                "weights: the program loads them from {}.constants, see the header\n",
+                names.program
+            );
+        }
+        outputs::print(&summary(&files.outputs, listed, &hints))?;
     }
     Ok(())
 }
 
 /// What the files of a program are called for its target.
 struct FileNames {
+    program: String,
     coff: bool,
     object: String,
     archive: String,
@@ -168,6 +180,7 @@ impl FileNames {
         let coff = shared.ends_with(".dll");
         let suffix = if coff { "obj" } else { "o" };
         Ok(Self {
+            program: name.to_owned(),
             coff,
             object: format!("{name}.{suffix}"),
             archive: if coff { format!("{name}.lib") } else { format!("lib{name}.a") },
@@ -214,12 +227,29 @@ fn name(arguments: &Build) -> Result<String> {
     Ok(name)
 }
 
+/// The class: that of the flag, or the program's name in camel case, which differs from the name of its function.
+fn class(arguments: &Build, name: &str) -> Result<String> {
+    let class = match &arguments.class {
+        Some(class) => class.clone(),
+        None => match camel_case(name) {
+            same if same == name => format!("{same}Model"),
+            class => class,
+        },
+    };
+    match aot::parse_cpp_class(&class) {
+        Ok(_) => Ok(class),
+        Err(_) if class.is_empty() => Err(Error::invalid("--class is empty: name a class, or leave it out")),
+        Err(e) => Err(Error::invalid(format!("the class of the header (--class): {}", e.message()))),
+    }
+}
+
 /// A name with all that an identifier cannot have replaced.
 fn identifier(text: &str) -> String {
     let mut name: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if name.is_empty()
         || name.starts_with(|c: char| c.is_ascii_digit())
         || aot::is_keyword(&name)
+        || aot::is_taken(&name)
         || name == "main"
     {
         name.insert_str(0, "model_");
@@ -278,7 +308,7 @@ fn link_line(arguments: &Build, names: &FileNames, triple: &str) -> String {
     } else if emits(Emit::Shared) && names.coff {
         at(&names.shared)
     } else if emits(Emit::Shared) {
-        format!("{} -Wl,-rpath,{directory}", at(&names.shared))
+        format!("{} {}", at(&names.shared), run_path(&arguments.output, &names.shared))
     } else {
         return String::new();
     };
@@ -289,7 +319,8 @@ fn link_line(arguments: &Build, names: &FileNames, triple: &str) -> String {
         true => format!(" -I {}", at("include")),
         false => String::new(),
     };
-    if names.coff {
+    // Microsoft's compiler links import libraries, MinGW's the library itself.
+    if names.coff && (emits(Emit::Obj) || emits(Emit::Archive)) {
         return format!(
             "link: cl /std:c++17 /O2 /EHsc{} /I {directory} main.cc {linked}\n",
             runtime.replace("-I", "/I")
@@ -306,6 +337,18 @@ fn link_line(arguments: &Build, names: &FileNames, triple: &str) -> String {
         let c = cpp.replace("clang++", "clang").replace("g++", "gcc").replace("c++", "cc");
         format!("link: {c} -std=c99 -O2{bare}{sanitizer} -I {directory} main.c {linked} -o main\n")
     }
+}
+
+/// What tells a program where its shared library is: beside the program, as far away as where it is linked, so that it
+/// runs from every directory.
+fn run_path(directory: &Path, library: &str) -> String {
+    let origin = if library.ends_with(".dylib") { "@executable_path" } else { "$ORIGIN" };
+    let place = match directory {
+        path if path.is_absolute() => path.display().to_string(),
+        path if path == Path::new(".") => origin.to_owned(),
+        path => format!("{origin}/{}", path.display()),
+    };
+    quoted(&format!("-Wl,-rpath,{place}"))
 }
 
 /// Whether the C++ header includes those of the run time.
@@ -346,6 +389,7 @@ mod tests {
         assert_eq!(identifier("224"), "model_224");
         assert_eq!(identifier("class"), "model_class");
         assert_eq!(identifier(""), "model_");
+        assert_eq!(identifier("select"), "model_select");
     }
 
     #[test]

@@ -178,8 +178,12 @@ pub(crate) fn message(error: &clap::Error) -> String {
     use clap::error::ErrorKind;
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
-    let words: Vec<&str> = text.split("\n\nUsage:").next().unwrap_or(text).split_whitespace().collect();
-    let sentence = words.join(" ");
+    let paragraphs = text.split("\n\n").map(str::trim);
+    let told = paragraphs.filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
+    let told: Vec<String> = told
+        .map(|p| p.strip_prefix("tip: ").unwrap_or(p).split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    let sentence = told.join("; ");
     // A word that is no flag is taken for a command, which stands alone.
     let left_over = match error.kind() {
         ErrorKind::InvalidSubcommand => true,

@@ -91,7 +91,9 @@ impl Linker {
         write("metadata.o", metadata)?;
         let exports = if library.triple.contains("windows") { "exports.def" } else { "exports" };
         write(exports, library.exports()?.as_bytes())?;
-        let arguments = library.link_arguments(&["function.o", "metadata.o"], exports, "library")?;
+        // MinGW's compiler adds a suffix to a name without one, and a DLL has its name in it.
+        let file_name = library.file_name()?;
+        let arguments = library.link_arguments(&["function.o", "metadata.o"], exports, &file_name)?;
         let output = Command::new(&self.command).current_dir(directory.path()).args(&arguments).output();
         let output = output
             .map_err(|e| Error::invalid(format!("the linker '{}' cannot be started: {e}", self.command)))?;
@@ -104,7 +106,7 @@ impl Linker {
                 message.trim()
             )));
         }
-        read(&at("library"))
+        read(&at(&file_name))
     }
 }
 

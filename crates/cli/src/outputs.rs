@@ -35,7 +35,10 @@ pub(crate) fn create_directories(outputs: &[Output<'_>]) -> Result<()> {
     for output in outputs {
         let directory = output.path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(directory).map_err(|e| {
-            Error::invalid(format!("cannot make the directory '{}': {e}", directory.display()))
+            Error::invalid(format!(
+                "cannot make the directory '{}': {e}; name another with --output",
+                directory.display()
+            ))
         })?;
     }
     Ok(())
@@ -111,7 +114,14 @@ fn stage(output: &Output<'_>, place: &Path) -> Result<NamedTempFile> {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
-    Error::invalid(format!("cannot write '{}': {error}", path.display()))
+    // The system's reason alone: the staged file beside the path is nothing that the user knows of.
+    let text = error.to_string();
+    let reason = text.split(" at path ").next().unwrap_or(&text);
+    let hint = match error.kind() {
+        std::io::ErrorKind::NotFound => "; make its directory first",
+        _ => "",
+    };
+    Error::invalid(format!("cannot write '{}': {reason}{hint}", path.display()))
 }
 
 /// Writes to standard output.
@@ -130,7 +140,8 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let (good, bad) = (directory.path().join("good"), directory.path().join("missing/bad"));
         let error = write_all(&[(&good, b"x"), (&bad, b"y")]).expect_err("no such directory");
-        assert!(error.message().contains("missing/bad"), "{error}");
+        assert!(error.message().contains("missing/bad': No such file"), "{error}");
+        assert!(error.message().ends_with("make its directory first"), "{error}");
         assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 0);
     }
 

@@ -69,10 +69,15 @@ int main() {
 
 /// Runs the command that `build` printed behind `link:`, then the program.
 fn link_and_run(directory: &Path, printed: &str) {
-    std::fs::write(directory.join("main.cc"), MAIN).expect("writable");
+    link_and_run_source(directory, printed, MAIN);
+}
+
+fn link_and_run_source(directory: &Path, printed: &str, main: &str) {
+    std::fs::write(directory.join("main.cc"), main).expect("writable");
     let line = printed.lines().find_map(|line| line.strip_prefix("link: ")).expect("a link line");
     succeed(Command::new("sh").current_dir(directory).args(["-c", line]));
-    succeed(Command::new("./main").current_dir(directory).env_remove("LD_LIBRARY_PATH"));
+    // From everywhere, not only from where it was linked.
+    succeed(Command::new(directory.join("main")).current_dir("/").env_remove("LD_LIBRARY_PATH"));
 }
 
 #[test]
@@ -86,6 +91,50 @@ fn the_printed_command_links_a_program_that_runs() {
     let printed = build(place.path(), &["--standalone-header", "--multiversion", "none"]);
     assert!(!place.path().join("out/include").exists());
     link_and_run(place.path(), &printed);
+}
+
+#[test]
+fn a_library_of_another_directory_is_found_by_its_program() {
+    let place = directory();
+    let elsewhere = place.path().join("a library's place");
+    let printed = build(place.path(), &["--emit", "shared,header", "-o", &elsewhere.display().to_string()]);
+    link_and_run(place.path(), &printed);
+}
+
+#[test]
+fn metadata_is_for_the_methods_of_the_class() {
+    for (emit, has) in [("obj,header", "false"), ("obj,header,metadata", "true")] {
+        let place = directory();
+        let printed = build(place.path(), &["--emit", emit]);
+        let main = MAIN.replace(
+            "if (!product.Run()) return 1;",
+            &format!(
+                "if (!product.Run()) return 1;\n  if (product.HasNameIndices() != {has}) return 3;\n  if ((product.ProgramShape() != nullptr) != {has}) return 4;"
+            ),
+        );
+        link_and_run_source(place.path(), &printed, &main);
+    }
+}
+
+#[test]
+fn a_library_for_windows_is_linked_and_the_same_each_time() {
+    if Command::new("x86_64-w64-mingw32-gcc").arg("--version").output().is_err() {
+        println!("skipped: there is no compiler for Windows");
+        return;
+    }
+    let library = || {
+        let place = directory();
+        let flags = ["--target", "x86_64-windows", "--emit", "shared,header", "--multiversion", "none"];
+        let printed = build(place.path(), &flags);
+        assert!(
+            printed.contains("link: x86_64-w64-mingw32-g++ ") && printed.contains(" out/product.dll "),
+            "{printed}"
+        );
+        std::fs::read(place.path().join("out/product.dll")).expect("written")
+    };
+    let bytes = library();
+    assert!(bytes.starts_with(b"MZ") && bytes.windows(12).any(|w| w == b"product.dll\0"));
+    assert!(bytes == library());
 }
 
 #[test]
@@ -113,11 +162,11 @@ fn every_file_is_listed_with_its_size() {
 }
 
 #[test]
-fn the_same_model_gives_the_same_files_anywhere_and_with_any_number_of_jobs() {
+fn the_same_model_gives_the_same_files_anywhere() {
     let flags = ["--emit", "obj,header,c-header,archive,shared,metadata,session-module"];
     let (one, two) = (directory(), directory());
     build(one.path(), &flags);
-    build(two.path(), &[&flags[..], &["-j", "2"]].concat());
+    build(two.path(), &flags);
     let strip = |place: &TempDir| -> Vec<(PathBuf, Vec<u8>)> {
         let relative = |(path, bytes): (PathBuf, Vec<u8>)| {
             (path.strip_prefix(place.path()).expect("below").to_owned(), bytes)
@@ -185,6 +234,59 @@ fn names_come_from_the_model_and_wrong_ones_are_refused() {
     assert!(say(&["--multiversion", "v3", "--target", "aarch64-linux"]).contains("x86-64"));
     assert!(say(&["--target", "pdp11"]).contains("pdp11"));
     assert!(say(&["--sanitize", "everything"]).contains("address and thread"));
+}
+
+/// A model may be called as a function of C's library is, or as a class is.
+#[test]
+fn headers_of_models_with_any_name_compile() {
+    let place = directory();
+    let (graph, config) = case("tfmatmul");
+    for (model, name, class) in [
+        ("select", "model_select", "ModelSelect"),
+        ("std", "model_std", "ModelStd"),
+        ("Mlp", "Mlp", "MlpModel"),
+    ] {
+        let file = format!("{model}.pb");
+        std::fs::copy(&graph, place.path().join(&file)).expect("copied");
+        succeed(tfcompile(place.path()).args([
+            "build",
+            &file,
+            "--config",
+            &config,
+            "-q",
+            "--emit",
+            "header,c-header",
+        ]));
+        let source = format!(
+            "#include <cmath>\n#include <sys/select.h>\n#include \"{name}.h\"\n#include \"{name}_c.h\"\nint main() {{ {class} model; return !model.Run(); }}\n"
+        );
+        std::fs::write(place.path().join("main.cc"), source).expect("writable");
+        let flags = ["-std=c++17", "-fsyntax-only", "-Werror", "-I.", "-Iinclude", "main.cc"];
+        succeed(Command::new("g++").current_dir(place.path()).args(flags));
+    }
+    let say = |flags: &[&str]| {
+        let place = directory();
+        refuse(tfcompile(place.path()).args(["build", &graph, "--config", &config]).args(flags), place.path())
+    };
+    assert!(say(&["--name", "select"]).contains("such as select_model"));
+    assert!(say(&["--name", "Mlp", "--class", "Mlp"]).contains("has the name of a C symbol"));
+    assert!(say(&["--class", ""]).contains("--class is empty"));
+    assert!(say(&["--class", "int"]).contains("(--class)"));
+}
+
+#[test]
+fn the_baseline_by_name_is_code_for_the_baseline_alone() {
+    let versions = |flags: &[&str]| -> usize {
+        let place = directory();
+        build(place.path(), flags);
+        let output = succeed(tfcompile(place.path()).args(["inspect", "out/product.o", "--json"]));
+        let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        found["programs"][0]["metadata"]["target"]["versions"].as_array().expect("a list").len()
+    };
+    assert_eq!(versions(&["--target", "x86-64"]), 0);
+    assert_eq!(versions(&["--target-triple", "x86_64-pc-linux-gnu", "--target-cpu", "x86-64"]), 0);
+    assert_eq!(versions(&["--target", "x86-64", "--multiversion", "v1,v3"]), 2);
+    assert_eq!(versions(&["--target-triple", "x86_64-pc-linux-gnu"]), 3);
 }
 
 #[test]

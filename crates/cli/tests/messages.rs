@@ -56,6 +56,13 @@ fn wrong_words_are_named() {
     assert!(place.refuse(&["left_over"]).contains("does not take any arguments other than flags"));
     assert!(place.refuse(&["--gen_program_shape=perhaps"]).contains("perhaps"));
     assert!(place.refuse(&["--mlir_components=Rubbish"]).contains("Unknown mlir_component Rubbish"));
+    let near = place.refuse(&["--out_heder=x"]);
+    assert!(
+        near.contains("'--out_heder' found; a similar argument exists: '--out_header'. See --help."),
+        "{near}"
+    );
+    let none = place.refuse(&["--out_header"]);
+    assert!(!none.contains("For more") && none.trim_end().ends_with(". See --help."), "{none}");
 }
 
 #[test]
@@ -72,6 +79,9 @@ fn wrong_names_are_refused_before_anything_is_compiled() {
             .contains("empty identifier: in namespace component of cpp_class")
     );
     assert!(place.refuse(&["--entry_point=a:b"]).contains("a:b"));
+    assert!(place.refuse(&["--entry_point=malloc"]).contains("the C library has a function of this name"));
+    assert!(place.refuse(&["--entry_point=Comp"]).contains("has the name of a C symbol"));
+    assert!(place.refuse(&["--cpp_class=tensorflow"]).contains("is a namespace"));
 }
 
 #[test]
@@ -88,7 +98,9 @@ fn files_that_cannot_be_read_or_written_are_named() {
     assert!(
         place.refuse(&["--graph=/nonexistent.pb"]).contains("/nonexistent.pb; No such file or directory")
     );
-    assert!(place.refuse(&["--out_header=missing/out.h"]).contains("missing/out.h"));
+    let missing = place.refuse(&["--out_header=missing/out.h"]);
+    assert!(missing.contains("'missing/out.h': No such file or directory"), "{missing}");
+    assert!(missing.contains("make its directory first") && !missing.contains(".tfcompile-"), "{missing}");
     assert!(place.refuse(&["--out_function_object=/dev/full"]).contains("/dev/full"));
     assert!(Path::new("/dev/full").exists());
 }

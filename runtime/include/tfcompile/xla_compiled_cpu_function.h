@@ -217,7 +217,8 @@ class XlaCompiledCpuFunction {
   int arg_size(int index) const { return SaturatedSize(static_data_->args[index].size); }
   int result_size(int index) const { return SaturatedSize(static_data_->results[index].size); }
 
-  // Names exist if the header was generated with --gen_name_to_index. Lookups answer -1 for what they don't find.
+  // Names exist if the header was generated with --gen_name_to_index, or with metadata in the --emit of `build`. Lookups
+  // answer -1 for what they don't find.
   bool HasNameIndices() const { return static_data_->arg_names != nullptr; }
   int LookupArgIndex(const ::std::string& name) const {
     return Lookup(static_data_->arg_names, num_args() - num_variables(), name);
@@ -238,7 +239,7 @@ class XlaCompiledCpuFunction {
   const char* GetVariableName(int index) const { return Name(static_data_->variable_names, num_variables(), index); }
   const char* GetResultName(int index) const { return Name(static_data_->result_names, num_fetches(), index); }
 
-  // Null unless the header was generated with --gen_program_shape.
+  // Null unless the header was generated with --gen_program_shape, or with metadata in the --emit of `build`.
   const ::xla::tfcompile_v1::ProgramShapeProto* ProgramShape() const { return static_data_->program_shape; }
 
   bool hlo_profiling_enabled() const { return static_data_->hlo_profile_printer_data != nullptr; }
