@@ -33,6 +33,10 @@ impl fmt::Display for BenchReport {
             }
             writeln!(f, " {:>8}", l.runs)?;
         }
+        writeln!(
+            f,
+            "p50: half of the runs take less; best half: the mean of those, which other programs disturb least"
+        )?;
         self.write_peaks(f)?;
         self.write_kernels(f)
     }
@@ -62,7 +66,11 @@ impl BenchReport {
                 format!("{}/s", bytes(peak.bytes)),
             )?;
         }
-        Ok(())
+        writeln!(
+            f,
+            "arithmetic, memory: flops and bytes of a run in the time of the best half; peaks are measured here and now, \
+             that of\nmemory in main memory, which caches surpass"
+        )
     }
 
     fn write_kernels(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,7 +119,11 @@ impl BenchReport {
                 label(kernel)
             )?;
         }
-        Ok(())
+        writeln!(
+            f,
+            "share: of all kernels' time; each: the median of one call; times: calls of such kernels in a run; peak: \
+             flop/s as a\nshare of the machine's"
+        )
     }
 
     /// Everything, times in seconds.
@@ -261,6 +273,10 @@ mod tests {
         assert!(text.contains("2 kernels, 3.00 M flops, 5 transcendentals, 1.00 kB moved"), "{text}");
         assert!(text.contains("2.00 Gflop/s") && text.contains("25.0%"), "{text}");
         assert!(text.contains("dot fusion.1 (dense/MatMul)"), "{text}");
+        for column in ["p50", "best half", "arithmetic, memory", "share", "each", "times", "peak"] {
+            let explained = |line: &str| line.starts_with(column) || line.contains(&format!("; {column}:"));
+            assert!(text.lines().any(explained), "{column} is not explained:\n{text}");
+        }
         assert_eq!(report.to_json()["times"][0]["peak"]["share_of_flops"], 0.25);
         assert_eq!(report.to_json()["kernel_times"][0]["instances"], 2);
     }

@@ -52,6 +52,7 @@ impl fmt::Display for VerifyReport {
                 _ => {}
             }
         }
+        self.write_legend(f)?;
         self.write_failures(f)
     }
 }
@@ -78,6 +79,24 @@ fn share(share: f64) -> String {
 }
 
 impl VerifyReport {
+    /// What the columns are, for those who see them for the first time.
+    fn write_legend(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "\nmax ulp, max relative: the largest distance to the evaluator's value, of all elements"
+        )?;
+        writeln!(f, "of limit: the same as a share of what rounding may make of it; above 100% is wrong")?;
+        let all = self.programs.iter().flat_map(|program| &program.results);
+        let undecided = all.chain(self.kernels.iter().filter_map(|k| Some(&k.worst.as_ref()?.1)));
+        if undecided.map(|comparison| comparison.undecided).sum::<usize>() > 0 {
+            writeln!(
+                f,
+                "undecided: elements of which nothing can be said, as correct code may overflow there or not"
+            )?;
+        }
+        Ok(())
+    }
+
     fn write_failures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f)?;
         if self.passed() {
