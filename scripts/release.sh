@@ -10,4 +10,11 @@ else
   echo "release: LLVM's static libraries are not here; linking dynamically"
 fi
 cargo build --release -p cli "${features[@]}"
-ls -l target/release/tfcompile
+tool=${CARGO_TARGET_DIR:-target}/release/tfcompile
+ls -l "$tool"
+
+# What a machine without LLVM has.
+if [ ${#features[@]} -gt 0 ] && command -v readelf >/dev/null; then
+  others=$(readelf -d "$tool" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libm|libgcc_s|ld-linux.*)\.so' || true)
+  [ -z "$others" ] || { echo "release: the tool also needs" $others >&2; exit 1; }
+fi

@@ -1,6 +1,7 @@
 //! Finds LLVM 22, compiles the reader of its processor tables, and links LLVM: dynamically, or with the feature
 //! `static-llvm` statically.
 
+use std::path::Path;
 use std::process::Command;
 
 /// The major version that `inkwell`'s feature in Cargo.toml names.
@@ -20,19 +21,41 @@ fn main() {
         .flag_if_supported("-Wno-unused-parameter")
         .include(ask(&["--includedir"]))
         .file("cpp/subtarget_tables.cc")
+        // Linked below, behind LLVM.
+        .cpp_link_stdlib(None)
         .compile("subtarget_tables");
     println!("cargo:rustc-link-search=native={}", ask(&["--libdir"]));
     if std::env::var_os("CARGO_FEATURE_STATIC_LLVM").is_some() {
         for library in libraries(&ask(&["--link-static", "--libs"])) {
             println!("cargo:rustc-link-lib=static:-bundle={library}");
         }
-        for library in libraries(&ask(&["--link-static", "--system-libs"])) {
-            println!("cargo:rustc-link-lib=dylib={library}");
+        // Its interpreter, which nothing here calls, names libffi, and `--system-libs` does not.
+        for library in libraries(&ask(&["--link-static", "--system-libs"])).iter().chain([&"ffi".to_owned()]) {
+            link_archive(library);
         }
+        link_archive("stdc++");
     } else {
+        println!("cargo:rustc-link-lib=dylib=stdc++");
         for library in libraries(&ask(&["--link-shared", "--libs"])) {
             println!("cargo:rustc-link-lib=dylib={library}");
         }
+    }
+}
+
+/// Links an archive into the binary, so that it runs where the library is not installed; what comes as a shared library
+/// only, or is part of the C library, is linked as such.
+fn link_archive(library: &str) {
+    const C_LIBRARY: [&str; 4] = ["rt", "dl", "m", "pthread"];
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let found = output(&compiler, &[&format!("-print-file-name=lib{library}.a")]);
+    // A compiler that does not find a file answers with the name it was given.
+    match found.as_deref().map(Path::new) {
+        Ok(archive) if archive.is_absolute() && !C_LIBRARY.contains(&library) => {
+            let folder = archive.parent().unwrap_or(Path::new("/"));
+            println!("cargo:rustc-link-search=native={}", folder.display());
+            println!("cargo:rustc-link-lib=static:-bundle={library}");
+        }
+        _ => println!("cargo:rustc-link-lib=dylib={library}"),
     }
 }
 
