@@ -30,10 +30,8 @@ fn main() {
             println!("cargo:rustc-link-lib=static:-bundle={library}");
         }
         // Its interpreter, which nothing here calls, names libffi, and `--system-libs` does not.
-        for library in libraries(&ask(&["--link-static", "--system-libs"])).iter().chain([&"ffi".to_owned()]) {
-            link_archive(library);
-        }
-        link_archive("stdc++");
+        let system = libraries(&ask(&["--link-static", "--system-libs"]));
+        system.iter().map(String::as_str).chain(["ffi", "stdc++"]).for_each(link_archive);
     } else {
         println!("cargo:rustc-link-lib=dylib=stdc++");
         for library in libraries(&ask(&["--link-shared", "--libs"])) {
