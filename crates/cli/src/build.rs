@@ -327,7 +327,12 @@ fn link_line(arguments: &Build, names: &FileNames, triple: &str) -> String {
         );
     }
     let sanitizer = arguments.back.sanitizer().map(|word| format!(" -fsanitize={word}")).unwrap_or_default();
-    let bare = if arguments.freestanding { " -ffreestanding" } else { "" };
+    let bare = match arguments.freestanding {
+        true => " -ffreestanding",
+        // The pool of threads of the C++ headers, with libraries before glibc 2.34.
+        false if emits(Emit::Header) && triple.contains("linux") => " -pthread",
+        false => "",
+    };
     let cpp = linker::cpp_compiler(triple);
     if emits(Emit::Header) || !emits(Emit::CHeader) {
         format!(

@@ -113,7 +113,8 @@ fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
 fn to_text(name: &str, checked: &Checked, notes: &[String]) -> String {
     let mut out = String::new();
     let nodes: usize = checked.ops.values().map(|(count, _)| count).sum();
-    let _ = writeln!(out, "{name}: {nodes} nodes of {} ops", checked.ops.len());
+    let counted = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let _ = writeln!(out, "{name}: {} of {}", counted(nodes, "node"), counted(checked.ops.len(), "op"));
     for line in problem_lines(checked) {
         let _ = writeln!(out, "{line}");
     }

@@ -179,7 +179,9 @@ pub(crate) fn message(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
     let paragraphs = text.split("\n\n").map(str::trim);
-    let told = paragraphs.filter(|p| !p.starts_with("Usage:") && !p.starts_with("For more information"));
+    // Nobody means an unknown flag as a value.
+    let left_out = ["Usage:", "For more information", "tip: to pass"];
+    let told = paragraphs.filter(|p| left_out.iter().all(|start| !p.starts_with(start)));
     let told: Vec<String> = told
         .map(|p| p.strip_prefix("tip: ").unwrap_or(p).split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();

@@ -462,7 +462,7 @@ fn commands_have_help_and_refuse_what_they_do_not_know() {
         let help = text(succeed(tfcompile(place.path()).args([command, "--help"])).stdout);
         assert!(help.contains("Usage: "), "{command}: {help}");
         let message = refuse(tfcompile(place.path()).args([command, "--no-such-flag"]), place.path());
-        assert!(message.contains("--no-such-flag"), "{command}: {message}");
+        assert!(message.contains("'--no-such-flag' found. See --help."), "{command}: {message}");
     }
     let model = ["build", "model.pb", "--config", "c", "--fetch", "x"];
     assert!(refuse(tfcompile(place.path()).args(model), place.path()).contains("--fetch"));
