@@ -35,7 +35,7 @@ fn the_record_says_what_was_compiled() {
     assert_eq!(record["entry_point"], "entry_train");
     assert_eq!(
         record["target"],
-        json!({"triple": "x86_64-pc-linux", "cpu": "x86-64-v3", "features": "+avx2,+fma"})
+        json!({"triple": "x86_64-pc-linux", "cpu": "x86-64-v3", "features": "+avx2,+fma", "versions": []})
     );
     assert_eq!(record["inputs"], json!({"config": "ab12", "graph": "00ff"}));
     assert_eq!(
