@@ -2,7 +2,8 @@
 //! hand-over to what follows.
 
 use crate::context::KernelContext;
-use crate::element::{Element, normalise};
+use crate::element::{Element, decode, memory_type, normalise};
+use crate::elemental::conversion;
 use crate::index::Position;
 use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use hlo::InstructionId;
@@ -28,6 +29,25 @@ pub(crate) enum Reading {
     Masked,
     /// In place, in ever smaller vectors.
     Narrowing,
+}
+
+/// Loads neighbouring elements (one of a complex type) and converts them to the accumulator's type.
+pub(crate) fn load(
+    b: &mut FunctionBuilder,
+    (from, accumulator): (PrimitiveType, PrimitiveType),
+    pointer: ValueId,
+    lanes: u32,
+) -> Result<Element> {
+    let ty = Type::vector(memory_type(from), lanes);
+    let part = ty.scalar.byte_size() as u32;
+    let raw = b.load(ty, pointer, part);
+    let element = if from.is_complex() {
+        let imaginary = b.offset_bytes(pointer, i64::from(part));
+        Element::Complex(raw, b.load(ty, imaginary, part))
+    } else {
+        Element::Real(decode(b, from, raw))
+    };
+    conversion::convert(b, from, accumulator, element)
 }
 
 /// The vectors of a whole tile.

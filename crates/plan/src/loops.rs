@@ -80,23 +80,7 @@ fn is_transposable(fusion: &Fusion<'_>, lanes: u32) -> bool {
     instructions.len() * lanes as usize <= MAX_SQUARE_VALUES
         && instructions.iter().all(|&id| {
             let op = fusion.body[id].op();
-            let is_cheap = !matches!(
-                op,
-                Op::Exp {}
-                    | Op::Expm1 {}
-                    | Op::Log {}
-                    | Op::Log1p {}
-                    | Op::Tanh {}
-                    | Op::Logistic {}
-                    | Op::Erf {}
-                    | Op::Sin {}
-                    | Op::Cos {}
-                    | Op::Tan {}
-                    | Op::Power {}
-                    | Op::Atan2 {}
-                    | Op::Cbrt {}
-                    | Op::Remainder {}
-            );
+            let is_cheap = !crate::tasks::is_transcendental(op) && !matches!(op, Op::Remainder {});
             let is_plain = op.opcode().traits().contains(Traits::ELEMENTWISE)
                 || matches!(
                     op,

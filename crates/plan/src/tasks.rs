@@ -67,19 +67,7 @@ fn cost(op: &Op) -> u64 {
         | Op::Reshape {}
         | Op::Bitcast {}
         | Op::Parameter { .. } => 0,
-        Op::Exp {}
-        | Op::Expm1 {}
-        | Op::Log {}
-        | Op::Log1p {}
-        | Op::Tanh {}
-        | Op::Logistic {}
-        | Op::Erf {}
-        | Op::Sin {}
-        | Op::Cos {}
-        | Op::Tan {}
-        | Op::Power {}
-        | Op::Atan2 {}
-        | Op::Cbrt {} => 16,
+        op if is_transcendental(op) => 16,
         Op::Divide {}
         | Op::Remainder {}
         | Op::Sqrt {}
@@ -88,6 +76,26 @@ fn cost(op: &Op) -> u64 {
         | Op::Map { .. } => 4,
         _ => 1,
     }
+}
+
+/// Whether an element takes tens of instructions.
+pub(crate) fn is_transcendental(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Exp {}
+            | Op::Expm1 {}
+            | Op::Log {}
+            | Op::Log1p {}
+            | Op::Tanh {}
+            | Op::Logistic {}
+            | Op::Erf {}
+            | Op::Sin {}
+            | Op::Cos {}
+            | Op::Tan {}
+            | Op::Power {}
+            | Op::Atan2 {}
+            | Op::Cbrt {}
+    )
 }
 
 /// Cuts loops, the outermost first, into at most `tasks` parts in all; the parts of each loop, none more than its

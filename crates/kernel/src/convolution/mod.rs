@@ -7,10 +7,9 @@ mod general;
 mod walk;
 
 use crate::context::KernelContext;
-use crate::element::{Element, decode, memory_type};
-use crate::elemental::conversion;
+use crate::element::Element;
 use crate::index::Position;
-use crate::ir::{FunctionBuilder, Type, ValueId};
+use crate::ir::{FunctionBuilder, ValueId};
 use crate::tile;
 use plan::{ConvolutionKind, ConvolutionPlan};
 use shape::PrimitiveType;
@@ -54,14 +53,5 @@ fn load(
     pointer: ValueId,
     lanes: u32,
 ) -> Result<Element> {
-    let ty = Type::vector(memory_type(from), lanes);
-    let part = ty.scalar.byte_size() as u32;
-    let raw = b.load(ty, pointer, part);
-    let element = if from.is_complex() {
-        let imaginary = b.offset_bytes(pointer, i64::from(part));
-        Element::Complex(raw, b.load(ty, imaginary, part))
-    } else {
-        Element::Real(decode(b, from, raw))
-    };
-    conversion::convert(b, from, plan.accumulator, element)
+    tile::load(b, (from, plan.accumulator), pointer, lanes)
 }

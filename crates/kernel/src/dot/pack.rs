@@ -3,12 +3,11 @@
 use super::tiled::first_row;
 use super::{Part, Product, alignment};
 use crate::context::KernelContext;
-use crate::element::{Element, decode, memory_type};
-use crate::elemental::conversion;
+use crate::element::Element;
 use crate::index::Index;
 use crate::ir::{FunctionBuilder, ScalarType, Type, ValueId};
 use crate::tasks::Span;
-use crate::tile::{scalar_type, zero};
+use crate::tile::{self, scalar_type, zero};
 use crate::transpose::transpose;
 use plan::{DotKind, DotPlan, Extent, Packing};
 use shape::PrimitiveType;
@@ -33,16 +32,7 @@ pub(super) fn batch_pointer(
 
 /// Loads an element and converts it to the accumulator's type.
 fn load(b: &mut FunctionBuilder, plan: &DotPlan, from: PrimitiveType, pointer: ValueId) -> Result<Element> {
-    let ty = Type::scalar(memory_type(from));
-    let part = ty.scalar.byte_size() as u32;
-    let raw = b.load(ty, pointer, part);
-    let element = if from.is_complex() {
-        let imaginary = b.offset_bytes(pointer, i64::from(part));
-        Element::Complex(raw, b.load(ty, imaginary, part))
-    } else {
-        Element::Real(decode(b, from, raw))
-    };
-    conversion::convert(b, from, plan.accumulator, element)
+    tile::load(b, (from, plan.accumulator), pointer, 1)
 }
 
 /// Packs what the plan says, and describes the product as the loops find it.
