@@ -5,7 +5,7 @@ mod harness;
 use harness::{Loaded, Numbers, Tolerance, Values, check_with, random, targets};
 use jit::{Part, ThreadPool, Workers};
 use shape::{ArrayShape, Literal};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// One task at a time, the last one first, each as another worker.
 struct Backwards(usize);
@@ -62,6 +62,69 @@ unsafe impl Workers for Failing {
     }
 }
 
+/// Runs each task alone, and notes which bytes of the results it writes: no byte is two tasks'.
+struct Watching {
+    /// Addresses and sizes.
+    results: Vec<(usize, usize)>,
+    /// A byte that two tasks write.
+    shared: Mutex<Option<String>>,
+}
+
+impl Watching {
+    fn fill(&self, byte: u8) {
+        for &(address, size) in &self.results {
+            // SAFETY: the results of the instance that runs, which nobody else uses meanwhile.
+            #[expect(unsafe_code, reason = "the memory that the kernel writes")]
+            unsafe {
+                std::ptr::write_bytes(address as *mut u8, byte, size);
+            }
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let of = |&(address, size): &(usize, usize)| {
+            // SAFETY: as above.
+            #[expect(unsafe_code, reason = "the memory that the kernel writes")]
+            unsafe {
+                std::slice::from_raw_parts(address as *const u8, size).to_vec()
+            }
+        };
+        self.results.iter().flat_map(of).collect()
+    }
+}
+
+// SAFETY: one call at a time, of worker 0.
+#[expect(unsafe_code, reason = "a schedule of its own")]
+unsafe impl Workers for Watching {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn run(&self, count: i64, part: &Part<'_>) -> i32 {
+        let mut writer: Vec<Option<i64>> = vec![None; self.bytes().len()];
+        for task in 0..count {
+            // What is written differs from one of the two.
+            for byte in [0x5A, 0xA5] {
+                self.fill(byte);
+                assert_eq!(part(task, task + 1, 0), 0);
+                for (lines, found) in writer.chunks_mut(64).zip(self.bytes().chunks(64)) {
+                    if found == &[byte; 64][..found.len()] {
+                        continue;
+                    }
+                    for (writer, _) in lines.iter_mut().zip(found).filter(|&(_, &found)| found != byte) {
+                        if let Some(other) = writer.replace(task).filter(|&other| other != task) {
+                            let text = format!("tasks {other} and {task} of {count} write the same byte");
+                            self.shared.lock().expect("not poisoned").get_or_insert(text);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(writer.iter().all(Option::is_some), "every byte is some task's");
+        part(0, count, 0)
+    }
+}
+
 fn schedules() -> Vec<(String, Arc<dyn Workers>)> {
     let mut schedules: Vec<(String, Arc<dyn Workers>)> = Vec::new();
     for count in [1usize, 2, 3, 7] {
@@ -95,6 +158,17 @@ fn check(text: &str, cut: usize, values: Values, tolerance: Tolerance) {
             let have = loaded.run(&arguments, 2, Some(workers)).expect("the code runs");
             let same = have.iter().zip(&want).all(|(have, want)| have.bytes() == want.bytes());
             assert!(same, "{name}, cpu '{}': other bits than the serial run\n{text}", target.cpu);
+        }
+        if cut > 0 && loaded.kernels == 1 {
+            let mut watching = None;
+            let workers = |results: &[&[u8]]| -> Option<Arc<dyn Workers>> {
+                let results = results.iter().map(|r| (r.as_ptr() as usize, r.len())).collect();
+                Some(watching.insert(Arc::new(Watching { results, shared: Mutex::new(None) })).clone())
+            };
+            let have = loaded.run_on(&arguments, 1, workers).expect("the code runs");
+            let shared = watching.and_then(|w| w.shared.lock().expect("not poisoned").clone());
+            assert_eq!(shared, None, "cpu '{}'\n{text}", target.cpu);
+            assert!(have.iter().zip(&want).all(|(have, want)| have.bytes() == want.bytes()), "{text}");
         }
         if cut > 0 {
             let error = loaded.run(&arguments, 1, Some(Arc::new(Failing))).expect_err("the workers fail");

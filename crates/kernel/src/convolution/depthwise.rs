@@ -32,7 +32,8 @@ pub(super) fn emit(
     };
     cx.for_tasks(b, |cx, b, task| {
         let (chunk, features) = cx.div_rem(b, &task, depthwise.feature_chunks)?;
-        let blocks = span(b, cx, &features, depthwise.feature_chunks, depthwise.blocks(&plan.dims))?;
+        let whole = span(b, cx, &features, depthwise.feature_chunks, depthwise.whole_blocks(&plan.dims))?;
+        let blocks = with_last(b, whole, depthwise.blocks(&plan.dims));
         if depthwise.blocks_outside {
             nest.blocks(b, cx, blocks, &mut |b, cx, feature| {
                 tiles(b, cx, &depthwise.tiling, &chunk, &mut |b, cx, pixels| {
@@ -45,6 +46,17 @@ pub(super) fn emit(
             })
         }
     })
+}
+
+/// A span of whole blocks, and of the block behind the last one of them if there is one.
+fn with_last(b: &mut FunctionBuilder, whole: Span, blocks: i64) -> Span {
+    let Span::Part { begin, end, steps } = whole else { return Span::All(blocks) };
+    let is_last = whole.is_last(b).filter(|_| steps < blocks);
+    let end = is_last.map_or(end, |is_last| {
+        let all = b.index(blocks);
+        b.select(is_last, all, end)
+    });
+    Span::Part { begin, end, steps: blocks }
 }
 
 /// The loops of one convolution.

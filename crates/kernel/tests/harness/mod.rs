@@ -32,6 +32,8 @@ pub fn run(
 pub struct Loaded {
     executable: Executable,
     results: Vec<(ArrayShape, Option<usize>)>,
+    /// How many kernels there are.
+    pub kernels: usize,
     /// How many of its kernels are cut into tasks.
     pub parallel_kernels: usize,
 }
@@ -71,8 +73,10 @@ impl Loaded {
             ..Interface::default()
         };
         let executable = Executable::load(&compiled.object, "test_entry", interface, None)?;
-        let plans = plan.computations.values().flat_map(|c| c.instructions.values());
-        Ok(Self { executable, results, parallel_kernels: plans.filter(|plan| plan.tasks > 1).count() })
+        let plans = || plan.computations.values().flat_map(|c| c.instructions.values());
+        let kernels = plans().filter(|plan| plan.strategy != plan::Strategy::Alias).count();
+        let parallel_kernels = plans().filter(|plan| plan.tasks > 1).count();
+        Ok(Self { executable, results, kernels, parallel_kernels })
     }
 
     /// Runs it `runs` times with the same arguments, on these workers; the results of the last run.
@@ -82,7 +86,19 @@ impl Loaded {
         runs: usize,
         workers: Option<Arc<dyn Workers>>,
     ) -> Result<Vec<Literal>> {
+        self.run_on(arguments, runs, |_| workers)
+    }
+
+    /// As [`Self::run`], on workers that may look at the memory of the results.
+    pub fn run_on(
+        &self,
+        arguments: &[Literal],
+        runs: usize,
+        workers: impl FnOnce(&[&[u8]]) -> Option<Arc<dyn Workers>>,
+    ) -> Result<Vec<Literal>> {
         let mut instance = self.executable.instance()?;
+        let results: Vec<&[u8]> = (0..self.results.len()).map(|k| instance.result(k)).collect();
+        let workers = workers(&results);
         instance.set_workers(workers)?;
         let mut in_out: Vec<AlignedBytes> = Vec::new();
         for _ in 0..runs {

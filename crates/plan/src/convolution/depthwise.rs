@@ -33,6 +33,12 @@ impl DepthwisePlan {
         (dims.groups * dims.outputs + self.block() - 1) / self.block()
     }
 
+    /// Blocks that overlap no other. Tasks are cut at these: a last block that overlaps the one before belongs to the
+    /// task of that one, so that no two tasks write the same element.
+    pub fn whole_blocks(&self, dims: &ConvolutionDims) -> i64 {
+        dims.groups * dims.outputs / self.block()
+    }
+
     /// The tasks of the kernel.
     pub fn tasks(&self) -> i64 {
         self.tiling.chunks * self.feature_chunks
@@ -60,9 +66,8 @@ pub(super) fn choose(
     let vectors = vectors(features, lanes, target);
     let most = most_pixels(vectors, target);
     let block = i64::from(lanes) * i64::from(vectors);
-    let blocks = (features + block - 1) / block;
     let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
-    let (chunks, feature_chunks) = dense::split(dims, wanted, i64::from(most), blocks, false);
+    let (chunks, feature_chunks) = dense::split(dims, wanted, i64::from(most), features / block, false);
     let tiling = tiling::tiles(dims, most, chunks, Sharing::Interior)?;
     // The lines of input that a line of output reads, all features of them.
     let lines = dims.spatial.iter().rev().nth(1).map_or(1, |d| d.window.size);
