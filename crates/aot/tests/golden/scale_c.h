@@ -76,6 +76,8 @@ struct tfcompile_frame {
 //
 // Behind the header of 64 bytes stands the block of constants. Numbers are little-endian. The layout hash covers the
 // code, and place and size of each constant, but not what the constants are: files of one layout are interchangeable.
+// Two trainings of one network have one layout, unless weights of one of them have values that simplify the code: an
+// untrained bias of zeros is not added at all, and two equal arrays are one.
 
 #ifndef TFCOMPILE_CONSTANTS_FORMAT_H_
 #define TFCOMPILE_CONSTANTS_FORMAT_H_
@@ -111,7 +113,9 @@ static inline const char* tfcompile_check_constants(const void* file, size_t siz
   }
   for (i = 0; i < TFCOMPILE_CONSTANTS_HASH_BYTES; ++i) {
     if (bytes[TFCOMPILE_CONSTANTS_HASH_OFFSET + i] != layout_hash[i]) {
-      return "the constants are for other code: their layout hash is not that of this program";
+      return "the constants are for other code: their layout hash is not that of this program (another network, other "
+             "flags, another tfcompile; or untrained weights, such as zeros, which simplify the code: build the program "
+             "from trained ones)";
     }
   }
   for (i = 7; i >= 0; --i) block = block << 8 | bytes[TFCOMPILE_CONSTANTS_SIZE_OFFSET + i];
