@@ -143,9 +143,11 @@ impl Session<'_> {
     pub fn results(&self) -> Result<Vec<Literal>> {
         let literal = |(k, (shape, alias)): (usize, &(ArrayShape, Option<usize>))| {
             let bytes = match alias {
-                Some(argument) => self.arguments[*argument].to_vec(),
-                None => self.instance.result(k).to_vec(),
+                Some(argument) => &self.arguments[*argument][..],
+                None => self.instance.result(k),
             };
+            support::check_memory(bytes.len() as u64, format_args!("result {k}, {shape}, wants memory"))?;
+            let bytes = bytes.to_vec();
             Literal::from_bytes(shape.clone(), bytes.into())
                 .ok_or_else(|| Error::internal(format!("result {k} has not the bytes of {shape}")))
         };

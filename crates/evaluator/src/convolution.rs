@@ -34,6 +34,14 @@ impl Evaluator<'_> {
         let kernel = rhs.array_shape().sizes();
         let taps: i64 = labels.kernel_spatial_dimensions.iter().map(|&d| kernel[d]).product();
         let features = kernel[labels.kernel_input_feature_dimension];
+        // The operands as 64-bit numbers, brought to an order of ours.
+        let elements = lhs.array_shape().element_count() + rhs.array_shape().element_count();
+        support::check_memory(
+            (elements as u64)
+                .saturating_mul(16)
+                .saturating_add((result.element_count() as u64).saturating_mul(32)),
+            format_args!("evaluating the convolution {result} wants memory"),
+        )?;
         self.charge_product(&[result.element_count(), taps.max(1), features.max(1)])?;
         if convolution.feature_group_count < 1 || convolution.batch_group_count < 1 {
             return Err(Error::invalid("group counts must be positive"));

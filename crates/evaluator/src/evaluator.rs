@@ -109,6 +109,6 @@ impl<'m> Evaluator<'m> {
                 self.live_bytes
             )));
         }
-        Ok(())
+        support::check_memory(needed, format_args!("evaluating {shape} wants memory"))
     }
 }

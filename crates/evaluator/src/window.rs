@@ -9,6 +9,38 @@ use shape::index::{linear_index, row_major_strides};
 use shape::{Literal, Scalar, Shape};
 use support::{Error, Result};
 
+/// Calls `visit` with the position in the base array of each of a window's elements, in their order; elements in the
+/// padding or between dilated elements have none. Those that reach beyond the array are not even looked at: a window may
+/// be far larger than the array.
+fn for_each_position(
+    window: &Window,
+    sizes: &[i64],
+    strides: &[i64],
+    placement: &[i64],
+    mut visit: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
+    let inside: Vec<std::ops::Range<i64>> = (0..sizes.len())
+        .map(|d| {
+            let w = &window.dimensions[d];
+            let start = w.padding_low - placement[d] * w.stride;
+            let end = start + (sizes[d] - 1) * w.base_dilation + 1;
+            let first = |at: i64| at.div_euclid(w.window_dilation) + i64::from(at % w.window_dilation != 0);
+            first(start).clamp(0, w.size)..first(end).clamp(0, w.size)
+        })
+        .collect();
+    let counts: Vec<i64> = inside.iter().map(|range| (range.end - range.start).max(0)).collect();
+    let mut tap = vec![0; sizes.len()];
+    for_each_index(&counts, |offset| {
+        for (d, tap) in tap.iter_mut().enumerate() {
+            *tap = inside[d].start + offset[d];
+        }
+        match base_position(window, sizes, strides, placement, &tap) {
+            Some(at) => visit(at as usize),
+            None => Ok(()),
+        }
+    })
+}
+
 /// The position in the base array of one element of one window; `None` in the padding or between dilated elements.
 fn base_position(
     window: &Window,
@@ -29,11 +61,14 @@ fn base_position(
     Some(linear)
 }
 
-fn window_sizes(window: &Window, rank: usize) -> Result<Vec<i64>> {
+fn check_window(window: &Window, rank: usize) -> Result<()> {
     if window.dimensions.len() != rank || window.dimensions.iter().any(|w| w.window_reversal) {
         return Err(Error::invalid(format!("a window without reversal over {rank} dimensions is wanted")));
     }
-    Ok(window.dimensions.iter().map(|w| w.size).collect())
+    if window.dimensions.iter().any(|w| w.base_dilation < 1 || w.window_dilation < 1) {
+        return Err(Error::invalid("the dilations of a window are positive"));
+    }
+    Ok(())
 }
 
 impl Evaluator<'_> {
@@ -49,16 +84,15 @@ impl Evaluator<'_> {
         let (inputs, inits) = inputs_and_inits(operands, &results)?;
         let callee = self.callee(to_apply, operands.len())?;
         let sizes = inputs[0].array_shape().sizes();
-        let (strides, taps) = (row_major_strides(&sizes), window_sizes(window, sizes.len())?);
+        check_window(window, sizes.len())?;
+        let strides = row_major_strides(&sizes);
         if let (&[input], &[init], Some(step)) = (inputs, inits.as_slice(), callee.binary_step()) {
             let mut accumulators = Vec::with_capacity(results[0].element_count() as usize);
             for_each_index(&results[0].sizes(), |placement| {
                 let mut accumulator = init;
-                for_each_index(&taps, |tap| {
+                for_each_position(window, &sizes, &strides, placement, |at| {
                     self.charge(1)?;
-                    if let Some(at) = base_position(window, &sizes, &strides, placement, tap) {
-                        accumulator = step(accumulator, input.scalar_at(at as usize))?;
-                    }
+                    accumulator = step(accumulator, input.scalar_at(at))?;
                     Ok(())
                 })?;
                 accumulators.push(accumulator);
@@ -71,10 +105,9 @@ impl Evaluator<'_> {
         for_each_index(&results[0].sizes(), |placement| {
             let accumulator = accumulators.at(linear);
             linear += 1;
-            for_each_index(&taps, |tap| {
+            for_each_position(window, &sizes, &strides, placement, |at| {
                 self.charge(1)?;
-                let Some(at) = base_position(window, &sizes, &strides, placement, tap) else { return Ok(()) };
-                let values: Vec<Scalar> = inputs.iter().map(|input| input.scalar_at(at as usize)).collect();
+                let values: Vec<Scalar> = inputs.iter().map(|input| input.scalar_at(at)).collect();
                 *accumulator = self.accumulate(&callee, accumulator, &values)?;
                 Ok(())
             })
@@ -98,22 +131,19 @@ impl Evaluator<'_> {
             return Err(Error::invalid(format!("the operand must have the dimensions of {result}")));
         }
         let (select, scatter) = (self.callee(select, 2)?, self.callee(scatter, 2)?);
-        let taps = window_sizes(window, base.sizes.len())?;
+        check_window(window, base.sizes.len())?;
         let mut scattered = vec![scalar(init)?; result.element_count() as usize];
         for_each_index(&placements.sizes, |placement| {
             let mut selected: Option<(usize, Scalar)> = None;
-            for_each_index(&taps, |tap| {
+            for_each_position(window, &base.sizes, &base.strides, placement, |at| {
                 self.charge(1)?;
-                let Some(at) = base_position(window, &base.sizes, &base.strides, placement, tap) else {
-                    return Ok(());
-                };
-                let candidate = operand.scalar_at(at as usize);
+                let candidate = operand.scalar_at(at);
                 let keeps = match selected {
                     None => false,
                     Some((_, best)) => self.apply(&select, &[best, candidate])? == [Scalar::Pred(true)],
                 };
                 if !keeps {
-                    selected = Some((at as usize, candidate));
+                    selected = Some((at, candidate));
                 }
                 Ok(())
             })?;

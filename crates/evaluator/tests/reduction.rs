@@ -72,6 +72,31 @@ fn reduce_window_pads_with_the_initial_value_and_dilates() {
 }
 
 #[test]
+fn windows_far_larger_than_the_array_cost_no_more_than_the_array() {
+    let mut module = Module::new("test");
+    let max = binary(&mut module, Op::Maximum {}, F32, F32);
+    let x = f32s(&[2, 3], &[3.0, 1.0, 4.0, 1.0, 5.0, 9.0]);
+    // Every second element of what is there, from the first or the second on: 2^40 elements of the window miss the array.
+    let rows = WindowDimension {
+        padding_low: 1 << 41,
+        padding_high: 1 << 41,
+        stride: 1 << 41,
+        ..WindowDimension::of_size((1 << 41) + 1)
+    };
+    let columns = WindowDimension {
+        padding_low: 1 << 40,
+        padding_high: (1 << 40) - 2,
+        window_dilation: 2,
+        ..WindowDimension::of_size(1 << 40)
+    };
+    let op = Op::ReduceWindow { window: Window { dimensions: vec![rows, columns] }, to_apply: max };
+    let shape = Shape::array(F32, &[2, 2]);
+    let init = Literal::scalar(f32::NEG_INFINITY);
+    let maxima = evaluator::evaluate_instruction(&module, &op, &shape, &[&x, &init]).unwrap();
+    assert_eq!(maxima.to_vec::<f32>().unwrap(), [4.0, 1.0, 9.0, 5.0]);
+}
+
+#[test]
 fn select_and_scatter_prefers_the_first_of_equals() {
     let mut module = Module::new("test");
     let ge = Op::Compare { direction: ComparisonDirection::Ge, comparison_type: ComparisonType::Default };

@@ -1,6 +1,6 @@
 //! Byte buffers at 64-byte boundaries, as compiled code wants its temps, results and constants.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
@@ -17,13 +17,18 @@ pub struct AlignedBytes {
 }
 
 impl AlignedBytes {
-    /// So many zero bytes. An error for more than the address space holds.
+    /// So many zero bytes. An error for more than there are to be had.
     pub fn zeroed(len: usize) -> Result<Self> {
-        let layout = layout(len).ok_or_else(|| Error::unsupported(format!("a buffer of {len} bytes")))?;
+        let too_large = || {
+            Error::unsupported(format!(
+                "running this wants a buffer of {len} bytes, which cannot be had here: give more memory"
+            ))
+        };
+        let layout = layout(len).ok_or_else(too_large)?;
         // SAFETY: the layout is never of size 0.
         #[expect(unsafe_code, reason = "an allocation with an alignment of our own")]
         let start = unsafe { alloc_zeroed(layout) };
-        let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
+        let start = NonNull::new(start).ok_or_else(too_large)?;
         Ok(Self { start, len })
     }
 

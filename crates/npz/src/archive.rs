@@ -55,7 +55,9 @@ impl Archive {
         }
         // The size is the archive's claim: reserve at most what deflate can make of the bytes that are there.
         let plausible = size.min(member.compressed_size().saturating_mul(1032).saturating_add(64));
-        let mut data = Vec::with_capacity(plausible as usize);
+        let mut data = Vec::new();
+        data.try_reserve_exact(plausible as usize)
+            .map_err(|_| bad(name, format!("{size} bytes are more memory than can be had here")))?;
         (&mut member).take(self.limit + 1).read_to_end(&mut data).map_err(|e| bad(name, e))?;
         if data.len() as u64 != size {
             return Err(bad(name, format!("{} bytes, the directory says {size}", data.len())));

@@ -58,16 +58,20 @@ pub fn assign(
             None => {}
         }
     }
+    let made = |fill: Fill, argument: &Argument, number: usize| {
+        let array = fill.array(&argument.shape, &mut random.fork(number));
+        array.map_err(|e| e.context(format!("{} '{}'", argument.role.name(), argument.name)))
+    };
     let all = signature.arguments.iter().zip(sources).enumerate();
     all.map(|(number, (argument, source))| match source {
         Some(Given { source: Source::Array(array), origin, .. }) => fit(argument, array, origin),
         Some(Given { source: Source::Fill(fill), .. }) => {
-            Ok(fill.array(&argument.shape, &mut random.fork(number)))
+            made(*fill, argument, number)
         }
         None => match missing {
-            Some(fill) => Ok(fill.array(&argument.shape, &mut random.fork(number))),
+            Some(fill) => made(fill, argument, number),
             None if argument.role == Role::Variable => {
-                Ok(Fill::Zeros.array(&argument.shape, &mut random.fork(number)))
+                made(Fill::Zeros, argument, number)
             }
             None => Err(Error::invalid(format!(
                 "nothing is given for feed '{}' of {}; give --feed {}=FILE.npy, or --random SEED for all that are missing",

@@ -134,7 +134,8 @@ fn time_alone(module: Module, target: &Target, seconds: f64) -> Result<Latency> 
     let executable = Executable::load(&compiled)?;
     let random = Random::new(0);
     let array = |(k, shape): (usize, &shape::ArrayShape)| Fill::Random.array(shape, &mut random.fork(k));
-    let arguments: Vec<Literal> = executable.arguments().iter().enumerate().map(array).collect();
+    let arguments: Vec<Literal> =
+        executable.arguments().iter().enumerate().map(array).collect::<Result<_>>()?;
     let mut session = executable.session(&arguments)?;
     Latency::measure(seconds, || session.run())
 }

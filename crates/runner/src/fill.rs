@@ -1,6 +1,7 @@
 //! Arrays made up for a program that none was given for: the same ones every time.
 
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use support::Result;
 
 /// A source of random numbers: SplitMix64 (Steele, Lea and Flood, 2014).
 #[derive(Clone, Debug)]
@@ -77,12 +78,15 @@ impl Fill {
         }
     }
 
-    /// An array of this shape.
-    pub fn array(self, shape: &ArrayShape, random: &mut Random) -> Literal {
+    /// An array of this shape; an error if there is no memory for it.
+    pub fn array(self, shape: &ArrayShape, random: &mut Random) -> Result<Literal> {
+        // The array is copied to where code reads it.
+        let bytes = shape.byte_size().saturating_mul(2);
+        support::check_memory(bytes, format_args!("an argument {shape} wants memory"))?;
         let shape = ArrayShape::new(shape.element_type, &shape.sizes());
         let count = shape.element_count();
         let scalars = (0..count).map(|_| self.scalar(shape.element_type, random));
-        Literal::from_scalars(shape.clone(), scalars)
+        Ok(Literal::from_scalars(shape.clone(), scalars))
     }
 
     fn scalar(self, element_type: PrimitiveType, random: &mut Random) -> Scalar {
@@ -161,17 +165,28 @@ mod tests {
         for element_type in PrimitiveType::ALL {
             for fill in Fill::ALL {
                 let shape = ArrayShape::new(element_type, &[5, 40]);
-                let literal = fill.array(&shape, &mut Random::new(1));
+                let literal = fill.array(&shape, &mut Random::new(1)).unwrap();
                 assert_eq!(literal.array_shape(), &shape);
-                assert_eq!(literal, fill.array(&shape, &mut Random::new(1)), "the same from the same seed");
+                assert_eq!(
+                    literal,
+                    fill.array(&shape, &mut Random::new(1)).unwrap(),
+                    "the same from the same seed"
+                );
             }
         }
     }
 
     #[test]
+    fn what_does_not_fit_into_memory_is_an_error() {
+        let shape = ArrayShape::new(PrimitiveType::F32, &[1 << 60]);
+        let error = Fill::Random.array(&shape, &mut Random::new(1)).unwrap_err();
+        assert!(error.message().contains("f32[1152921504606846976]"), "{error}");
+    }
+
+    #[test]
     fn the_patterns_are_what_they_are_called() {
         let shape = ArrayShape::new(PrimitiveType::F32, &[1000]);
-        let values = |fill: Fill| fill.array(&shape, &mut Random::new(7)).to_vec::<f32>().unwrap();
+        let values = |fill: Fill| fill.array(&shape, &mut Random::new(7)).unwrap().to_vec::<f32>().unwrap();
         assert!(values(Fill::Random).iter().all(|v| (-1.0..1.0).contains(v)));
         let mean: f32 = values(Fill::Random).iter().sum::<f32>() / 1000.0;
         assert!(mean.abs() < 0.1, "{mean}");

@@ -69,7 +69,7 @@ pub(super) fn check(
         checks: BTreeMap::new(),
         order: Vec::new(),
     };
-    let arguments = super::program_check::arguments(subject, Fill::Random, options.seed);
+    let arguments = super::program_check::arguments(subject, Fill::Random, options.seed)?;
     walk.computation(module.entry(), arguments, true)?;
     for kernel in all {
         if !walk.checks.contains_key(&kernel) {
@@ -160,9 +160,9 @@ impl Walk<'_, '_> {
         let module = self.subject.optimized;
         let instruction = &module[kernel.computation][kernel.instruction];
         (self.progress)(instruction.name(), self.order.len(), self.total);
-        let given = |alone: &Extracted| -> Vec<Literal> {
+        let given = |alone: &Extracted| -> Result<Vec<Literal>> {
             let position = |o: &InstructionId| instruction.operands().iter().position(|i| i == o);
-            alone.operands.iter().filter_map(position).map(|p| operands[p].clone()).collect()
+            Ok(alone.operands.iter().filter_map(position).map(|p| operands[p].clone()).collect())
         };
         let compared = self.compare(kernel, given)?;
         // The random state is the program's, not the kernel's.
@@ -188,7 +188,7 @@ impl Walk<'_, '_> {
     fn compare(
         &mut self,
         kernel: Kernel,
-        arguments: impl FnOnce(&Extracted) -> Vec<Literal>,
+        arguments: impl FnOnce(&Extracted) -> Result<Vec<Literal>>,
     ) -> Result<Option<Literal>> {
         let module = self.subject.optimized;
         let instruction = &module[kernel.computation][kernel.instruction];
@@ -220,12 +220,12 @@ impl Walk<'_, '_> {
         }
         let code = (self.subject.compile)(alone.module.clone());
         let code = code.map_err(|e| e.context(format!("kernel {}", instruction.name())))?;
-        let value = run(&mut check, Fill::Random, &alone.module, &code, &arguments(&alone))?;
+        let value = run(&mut check, Fill::Random, &alone.module, &code, &arguments(&alone)?)?;
         if is_first {
             let small = Cost::of_kernel(module, kernel).flops <= self.options.small_kernel;
             for fill in Fill::ALL.into_iter().filter(|&f| f != Fill::Random) {
                 if (small || fill == Fill::Special) && !alone.operands.is_empty() {
-                    let arguments = synthetic(&alone.module, fill, self.options.seed);
+                    let arguments = synthetic(&alone.module, fill, self.options.seed)?;
                     run(&mut check, fill, &alone.module, &code, &arguments)?;
                 }
             }
@@ -236,7 +236,7 @@ impl Walk<'_, '_> {
 }
 
 /// Arguments made up for a kernel.
-fn synthetic(alone: &Module, fill: Fill, seed: u64) -> Vec<Literal> {
+fn synthetic(alone: &Module, fill: Fill, seed: u64) -> Result<Vec<Literal>> {
     let random = Random::new(seed ^ 0x6b65_726e);
     let parameters = alone.entry_computation().program_shape().parameters;
     let array = |(k, shape): (usize, &Shape)| fill.array(shape.expect_array(), &mut random.fork(k));

@@ -34,7 +34,7 @@ impl ProgramCheck {
 
 /// Arguments for the whole program. Variables are never negative unless a kind of input says so: they hold variances and
 /// counts, too.
-pub(super) fn arguments(subject: &Subject<'_>, fill: Fill, seed: u64) -> Vec<Literal> {
+pub(super) fn arguments(subject: &Subject<'_>, fill: Fill, seed: u64) -> Result<Vec<Literal>> {
     let random = Random::new(seed);
     let parameters = subject.imported.entry_computation().program_shape().parameters;
     let array = |(k, shape): (usize, &shape::Shape)| {
@@ -55,7 +55,7 @@ pub(super) fn check(
     let mut checks = Vec::new();
     for &fill in fills {
         progress(&format!("the whole program, {} inputs", fill.name()), 1, 1);
-        let arguments = arguments(subject, fill, options.seed);
+        let arguments = arguments(subject, fill, options.seed)?;
         let got = subject.program.run(&arguments)?;
         let estimated = flops <= options.estimated_program;
         let want = evaluate(subject.imported, &arguments, estimated)?;
@@ -119,7 +119,7 @@ pub(super) fn guilty_pass(
     fill: Fill,
     options: &VerifyOptions,
 ) -> Result<Option<String>> {
-    let arguments = arguments(subject, fill, options.seed);
+    let arguments = arguments(subject, fill, options.seed)?;
     let want = evaluate(subject.imported, &arguments, true)?;
     let mut guilty = Ok(None);
     let mut module = subject.imported.clone();
