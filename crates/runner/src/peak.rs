@@ -27,9 +27,12 @@ const ELEMENTS: i64 = 32 << 20;
 /// The frame's fields that the entry reads, and the address of an argument or result.
 const FRAME_ARGS: i64 = 16;
 const FRAME_RESULTS: i64 = 24;
-/// The best of many short parts counts: other work on the machine disturbs some of them.
-const PARTS: usize = 40;
-const PART: Duration = Duration::from_millis(3);
+/// The best of many short parts counts: other work on the machine disturbs some of them. A part is far shorter than the
+/// time that a busy system gives to one thread, as the runs are that are compared with the peak.
+const PART: Duration = Duration::from_micros(300);
+/// Parts of the arithmetic, and of the sum, one call of which takes longer than a part.
+const ARITHMETIC_PARTS: usize = 600;
+const STREAM_PARTS: usize = 24;
 
 /// Measures the peak of so many threads.
 pub fn measure_peak(target: &Target, threads: usize) -> Result<Peak> {
@@ -43,8 +46,8 @@ pub fn measure_peak(target: &Target, threads: usize) -> Result<Peak> {
     let bytes_of_call = (ELEMENTS * 4) as f64;
     Ok(Peak {
         threads,
-        flops: rate(&arithmetic, threads)? * flops_of_call,
-        bytes: rate(&stream, threads)? * bytes_of_call,
+        flops: rate(&arithmetic, threads, ARITHMETIC_PARTS)? * flops_of_call,
+        bytes: rate(&stream, threads, STREAM_PARTS)? * bytes_of_call,
     })
 }
 
@@ -130,8 +133,8 @@ fn load(program: &Program, target: &Target, argument_bytes: usize) -> Result<Exe
     Executable::load(&code.object, ENTRY_POINT, interface, None)
 }
 
-/// Calls in a second, of all threads together: the best part of the measurement.
-fn rate(code: &Executable, threads: usize) -> Result<f64> {
+/// Calls in a second, of all threads together: the best of so many parts of the measurement.
+fn rate(code: &Executable, threads: usize, parts: usize) -> Result<f64> {
     let barrier = Barrier::new(threads);
     let measure = || -> Result<Vec<f64>> {
         let mut argument = AlignedBytes::zeroed(code.interface().arguments[0].bytes)?;
@@ -141,7 +144,7 @@ fn rate(code: &Executable, threads: usize) -> Result<f64> {
         let mut run = || instance.run(&mut [&mut argument[..]]);
         run()?;
         let mut rates = Vec::new();
-        for _ in 0..PARTS {
+        for _ in 0..parts {
             barrier.wait();
             let start = Instant::now();
             let mut calls = 0u32;
@@ -161,7 +164,7 @@ fn rate(code: &Executable, threads: usize) -> Result<f64> {
             .collect::<Result<Vec<Vec<f64>>>>()
     })?;
     let part = |part: usize| all.iter().map(|rates| rates[part]).sum::<f64>();
-    Ok((0..PARTS).map(part).fold(0.0, f64::max))
+    Ok((0..parts).map(part).fold(0.0, f64::max))
 }
 
 #[cfg(test)]
