@@ -41,8 +41,8 @@ static inline const char* tfcompile_check_constants(const void* file, size_t siz
   for (i = 0; i < TFCOMPILE_CONSTANTS_HASH_BYTES; ++i) {
     if (bytes[TFCOMPILE_CONSTANTS_HASH_OFFSET + i] != layout_hash[i]) {
       return "the constants are for other code: their layout hash is not that of this program (another network, other "
-             "flags, another tfcompile; or untrained weights, such as zeros, which simplify the code: build the program "
-             "from trained ones)";
+             "flags, another tfcompile; or untrained weights, such as zeros, which simplify the code: build the "
+             "program from trained ones)";
     }
   }
   for (i = 7; i >= 0; --i) block = block << 8 | bytes[TFCOMPILE_CONSTANTS_SIZE_OFFSET + i];
