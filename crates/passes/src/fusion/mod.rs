@@ -16,8 +16,8 @@ use support::Result;
 /// Each instruction belongs to one group, the one that holds all of its users, if each of its elements is needed there at
 /// one position only; else it starts a group of its own, whose result is in memory. So nothing is computed twice but cheap
 /// data movement, which is copied into every group that reads it. Three kinds come out: loops, loops that end in a
-/// reduction, windowed or not (`kInput`), and elementwise work on the tiles of a dot or a convolution (`kOutput`). Small constants of equal elements that
-/// must be in memory become literals. Exact for every input.
+/// reduction, windowed or not (`kInput`), and elementwise work on the tiles of a dot or a convolution (`kOutput`). Small
+/// constants of equal elements that must be in memory become literals. Exact for every input.
 pub struct InstructionFusion {
     /// The most instructions in one fusion; bounds the size of a kernel.
     pub max_instructions: usize,
