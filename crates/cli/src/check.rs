@@ -58,6 +58,13 @@ pub(crate) fn run(arguments: &Check) -> Result<()> {
     }
 }
 
+/// What the class gives access to, each once: a written variable is both argument and result.
+fn interface(checked: &Checked) -> impl Iterator<Item = &aot::Accessor> {
+    let entries = &checked.accessors;
+    let is_first = |(k, entry): &(usize, &aot::Accessor)| !entries[..*k].contains(entry);
+    entries.iter().enumerate().filter(is_first).map(|(_, entry)| entry)
+}
+
 /// The kind of an error in a word.
 fn kind(error: &Error) -> &'static str {
     match error.kind() {
@@ -86,9 +93,7 @@ fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
         .iter()
         .map(|(op, (count, supported))| json!({ "op": op, "nodes": count, "supported": supported }))
         .collect();
-    let entries: Vec<Value> = checked
-        .accessors
-        .iter()
+    let entries: Vec<Value> = interface(checked)
         .map(|a| {
             json!({
                 "kind": a.kind,
@@ -132,9 +137,7 @@ fn to_text(name: &str, checked: &Checked, notes: &[String]) -> String {
         vec![printable(op), format!("{count:>6}"), remark.to_owned()]
     };
     table(&mut out, "ops", &ops.into_iter().map(row).collect::<Vec<_>>());
-    let interface: Vec<Vec<String>> = checked
-        .accessors
-        .iter()
+    let interface: Vec<Vec<String>> = interface(checked)
         .map(|a| {
             let renamed = a.name.as_deref().unwrap_or(&a.node);
             let remark = match a.accessor.ends_with(renamed) || a.name.is_none() && a.kind != "variable" {

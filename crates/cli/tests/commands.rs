@@ -427,6 +427,18 @@ versions { producer: 1286 }
 }
 
 #[test]
+fn check_lists_a_written_variable_once() {
+    let place = directory();
+    let (graph, config) = case("tfvariable");
+    let mut command = tfcompile(place.path());
+    let output = succeed(command.args(["check", &graph, "--config", &config, "--json"]));
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let entries = found["interface"].as_array().expect("a list");
+    let kinds: Vec<&str> = entries.iter().filter_map(|entry| entry["kind"].as_str()).collect();
+    assert_eq!(kinds, ["variable", "fetch"]);
+}
+
+#[test]
 fn a_config_is_printed_and_serves() {
     let place = directory();
     let (graph, config) = case("tfmatmul");

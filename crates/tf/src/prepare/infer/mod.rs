@@ -189,8 +189,9 @@ fn variables_of(graph: &GraphDef, needed: &[bool], signatures: &Signatures<'_>, 
     if count > 0 {
         let written = inferred.config.variable.iter().filter(|v| !v.readonly).count();
         inferred.notes.push(format!(
-            "the program has {count} variables, {written} of them written; the caller holds their values. \
-             `tfcompile freeze` makes constants of them"
+            "the program has {count} variable{}, {written} of them written; the caller holds their values. \
+             `tfcompile freeze` makes constants of them",
+            if count == 1 { "" } else { "s" }
         ));
     }
 }
