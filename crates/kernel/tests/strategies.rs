@@ -281,6 +281,49 @@ ENTRY main {{
     }
 }
 
+/// New values that read neighbours of the old one, and the old one once more behind the sum: nothing is overwritten early.
+#[test]
+fn variables_that_read_their_neighbours() {
+    let kinds = [
+        // Dense, overlapping tiles of a depthwise one, a product, a window.
+        (
+            "w = f32[3,3,20,20] parameter(1)",
+            "convolution(v, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+        ),
+        (
+            "w = f32[3,3,1,20] parameter(1)",
+            "convolution(v, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=20",
+        ),
+        ("w = f32[20,20] parameter(1)", "dot(v, w), lhs_contracting_dims={3}, rhs_contracting_dims={0}"),
+        (
+            "w = f32[] parameter(1)",
+            "reduce-window(v, w), window={size=1x3x3x1 pad=0_0x1_1x1_1x0_0}, to_apply=combine",
+        ),
+    ];
+    for (operand, op) in kinds {
+        let parameters = format!("  v = f32[2,7,13,20] parameter(0)\n  {operand}\n");
+        let lines = format!(
+            "  c = f32[2,7,13,20] {op}\n  s = f32[2,7,13,20] add(c, v)\n  zero = f32[] constant(0)\n  \
+             zeros = f32[2,7,13,20] broadcast(zero), dimensions={{}}\n"
+        );
+        let fused =
+            format!("fused {{\n{parameters}{lines}  ROOT m = f32[2,7,13,20] maximum(s, zeros)\n}}\n\n");
+        let of = |before: &str, lines: &str| {
+            format!(
+                "HloModule neighbours, input_output_alias={{ {{0}}: (0, {{}}, must-alias) }}\n\n{}{before}\
+                 ENTRY main {{\n{parameters}{lines}  ROOT r = (f32[2,7,13,20]) tuple(n)\n}}\n",
+                combiner("add", "f32")
+            )
+        };
+        let apart = of("", &format!("{lines}  n = f32[2,7,13,20] maximum(s, zeros)\n"));
+        check(&apart, &[Values::Tame], Tolerance::Relative(1e-4));
+        if !op.starts_with("reduce-window") {
+            let call = "  n = f32[2,7,13,20] fusion(v, w), kind=kOutput, calls=fused\n";
+            check(&of(&fused, call), &[Values::Tame], Tolerance::Relative(1e-4));
+        }
+    }
+}
+
 #[test]
 fn dots_of_nothing_are_zero() {
     for element_type in ["f32", "bf16", "s32", "c64"] {
