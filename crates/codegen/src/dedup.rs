@@ -1,6 +1,7 @@
 //! Functions that differ in nothing but their names are compiled once.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use kernel::ir::{Block, Expression, Function, FunctionId, Linkage, Parameter, Program, Statement};
 use support::{Id, IdVec};
@@ -10,11 +11,10 @@ use support::{Id, IdVec};
 pub fn dedup(program: &mut Program) {
     let mut kept: IdVec<FunctionId, Function> = IdVec::new();
     let mut renumbered: Vec<FunctionId> = Vec::with_capacity(program.functions.len());
-    let mut by_size: BTreeMap<(usize, usize, usize), Vec<FunctionId>> = BTreeMap::new();
+    let mut by_fingerprint: BTreeMap<u64, Vec<FunctionId>> = BTreeMap::new();
     for mut function in std::mem::take(&mut program.functions).into_values() {
         renumber(&mut function.body, &renumbered);
-        let size = (function.values.len(), function.parameters.len(), function.body.statements.len());
-        let alike = by_size.entry(size).or_default();
+        let alike = by_fingerprint.entry(fingerprint(&function)).or_default();
         let earlier = alike.iter().copied().find(|&id| same_code(&kept[id], &function));
         renumbered.push(earlier.unwrap_or_else(|| {
             let id = kept.push(function);
@@ -23,6 +23,18 @@ pub fn dedup(program: &mut Program) {
         }));
     }
     program.functions = kept;
+}
+
+/// The same for functions of the same code, and hardly ever the same for others: thousands of kernels may differ in no
+/// more than a number.
+fn fingerprint(function: &Function) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for parameter in &function.parameters {
+        (parameter.value, parameter.pointer).hash(&mut hasher);
+    }
+    function.values.len().hash(&mut hasher);
+    function.body.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn same_code(a: &Function, b: &Function) -> bool {
@@ -111,6 +123,15 @@ mod tests {
             })
             .collect();
         assert_eq!(calls, [2, 2, 3]);
+    }
+
+    #[test]
+    fn the_sign_of_a_zero_tells_functions_apart() {
+        let mut program = Program::default();
+        program.functions.push(leaf("a", 0.0));
+        program.functions.push(leaf("b", -0.0));
+        dedup(&mut program);
+        assert_eq!(program.functions.len(), 2);
     }
 
     #[test]

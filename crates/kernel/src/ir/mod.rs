@@ -106,7 +106,7 @@ impl Type {
 }
 
 /// Operations on one value; integers wrap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
     /// Floating-point negation (flips the sign bit, of NaN too).
     Negate,
@@ -131,7 +131,7 @@ pub enum UnaryOp {
 }
 
 /// Operations on two values of one type; the result has that type. Integers wrap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
     /// Sum of floats or integers.
     Add,
@@ -164,7 +164,7 @@ pub enum BinaryOp {
 }
 
 /// Comparisons; the result is `Bool` with as many lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Predicate {
     /// Equal; false with NaN.
     Equal,
@@ -189,7 +189,7 @@ pub enum Predicate {
 }
 
 /// Conversions; the result's type stands with the value, lanes are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvertOp {
     /// Wider integer, sign extended; from `Bool` too, where true is -1.
     SignExtend,
@@ -214,7 +214,7 @@ pub enum ConvertOp {
 }
 
 /// A splat constant.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Constant {
     /// Integers and `Bool`, sign extended.
     Integer(i64),
@@ -223,7 +223,7 @@ pub enum Constant {
 }
 
 /// What a value is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expression {
     /// The same constant in every lane.
     Constant(Constant),
@@ -279,7 +279,7 @@ pub enum Expression {
 }
 
 /// A value that a loop hands from one iteration to the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Carried {
     /// Its value at the start of an iteration.
     pub inner: ValueId,
@@ -290,7 +290,7 @@ pub struct Carried {
 }
 
 /// Statements of a region, and the values it hands to the statement that owns it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Block {
     /// In order.
     pub statements: Vec<Statement>,
@@ -299,7 +299,7 @@ pub struct Block {
 }
 
 /// A statement.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Statement {
     /// Defines a value.
     Let(ValueId, Expression),
@@ -388,7 +388,7 @@ pub enum Statement {
 }
 
 /// A parameter of a function.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Parameter {
     /// For the reader.
     pub name: String,
@@ -399,7 +399,7 @@ pub struct Parameter {
 }
 
 /// What is known of the memory behind a pointer parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PointerFacts {
     /// No other pointer of the function reaches the same memory while one of them writes it.
     pub no_alias: bool,
@@ -416,7 +416,7 @@ impl Default for PointerFacts {
 }
 
 /// Who may call a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Linkage {
     /// The program's entry: one pointer parameter (the frame), exported, returns `int32_t` 0.
     Entry,
