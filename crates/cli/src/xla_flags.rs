@@ -29,7 +29,7 @@ pub(crate) fn split(words: Vec<OsString>, environment: Option<String>) -> Result
     let mut flags = XlaFlags::default();
     for word in environment.iter().flat_map(|value| value.split_whitespace()) {
         match word.strip_prefix("--").or_else(|| word.strip_prefix('-')) {
-            Some(flag) => flags.take(flag, "XLA_FLAGS"),
+            Some(flag) => flags.take(flag, "in XLA_FLAGS"),
             None => {
                 return Err(Error::invalid(format!(
                     "XLA_FLAGS holds '{word}', which is no flag: flags begin with --"
@@ -45,7 +45,7 @@ pub(crate) fn split(words: Vec<OsString>, environment: Option<String>) -> Result
         };
         let flag = text.strip_prefix("--").or_else(|| text.strip_prefix('-')).filter(|f| f.len() > 1);
         match flag {
-            Some(flag) if flag.starts_with("xla_") => flags.take(flag, "the command line"),
+            Some(flag) if flag.starts_with("xla_") => flags.take(flag, "on the command line"),
             Some(flag) if flag.strip_prefix("no").is_some_and(|name| SWITCHES.contains(&name)) => {
                 rest.push(format!("--{}=false", &flag[2..]).into());
             }
@@ -69,11 +69,10 @@ impl XlaFlags {
         if name == "xla_disable_hlo_passes" {
             self.disabled_passes.extend(value.split(',').filter(|pass| !pass.is_empty()).map(str::to_owned));
         } else if name.contains("fast_math") || name.contains("fast_min_max") {
-            self.warnings.push(format!(
-                "--{name} in {place} is ignored: code is always IEEE here, and no slower for it"
-            ));
+            self.warnings
+                .push(format!("--{name} {place} is ignored: code is always IEEE here, and no slower for it"));
         } else {
-            self.warnings.push(format!("--{name} in {place} is accepted and makes no difference"));
+            self.warnings.push(format!("--{name} {place} is accepted and makes no difference"));
         }
     }
 }
