@@ -150,11 +150,13 @@ fn freestanding_programs_run_on_aarch64() {
 }
 
 #[test]
+#[ignore = "its cross compiler comes with `make test-cross`, which runs this"]
 fn freestanding_programs_run_on_armv7() {
     run_freestanding_elsewhere("armv7-unknown-linux-gnueabihf", "arm-linux-gnueabihf", "qemu-arm");
 }
 
 #[test]
+#[ignore = "its cross compiler comes with `make test-cross`, which runs this"]
 fn freestanding_programs_run_on_riscv64() {
     run_freestanding_elsewhere("riscv64-unknown-linux-gnu", "riscv64-linux-gnu", "qemu-riscv64");
 }
