@@ -13,6 +13,8 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 const MAX_RANK: usize = 64;
 /// More than any header that describes [`MAX_RANK`] dimensions.
 const MAX_HEADER: usize = 64 * 1024;
+/// How many characters of a malformed header a message quotes.
+const MAX_SHOWN: usize = 200;
 
 /// Reads an array; its bytes are shared with `data` where the format allows it.
 pub fn parse_npy(data: &Bytes) -> Result<Literal> {
@@ -100,7 +102,8 @@ struct Header {
 
 impl Header {
     fn parse(text: &str) -> Result<Self> {
-        let bad = || Error::invalid(format!("malformed .npy header {:?}", text.trim_end()));
+        let shown: String = text.trim_end().chars().take(MAX_SHOWN).collect();
+        let bad = || Error::invalid(format!("malformed .npy header {shown:?}"));
         let body = text.trim().strip_prefix('{').and_then(|t| t.strip_suffix('}')).ok_or_else(bad)?;
         let (mut descr, mut fortran_order, mut shape) = (None, None, None);
         let mut rest = body.trim();
@@ -238,6 +241,17 @@ mod tests {
         out.extend(header.as_bytes());
         out.extend(payload);
         out.into()
+    }
+
+    #[test]
+    fn a_long_malformed_header_makes_a_short_message() {
+        let text = format!("{{'descr': '<f4', 'shape': {}", "(".repeat(10_000));
+        let mut data = MAGIC.to_vec();
+        data.extend_from_slice(&[1, 0]);
+        data.extend_from_slice(&(text.len() as u16).to_le_bytes());
+        data.extend_from_slice(text.as_bytes());
+        let message = parse_npy(&data.into()).unwrap_err().message().to_owned();
+        assert!(message.starts_with("malformed .npy header") && message.len() < 300, "{message}");
     }
 
     #[test]
