@@ -20,7 +20,9 @@ pub(crate) const RULES: &[Rule] = &[
 fn block_size(cx: &NodeContext<'_, '_>) -> Result<i64> {
     let block = cx.node.attributes.int("block_size")?;
     // Its square is the most that is computed from it.
-    cx.check((2..=1 << 30).contains(&block), || format!("block_size must be at least 2 and at most 2^30, but is {block}"))?;
+    cx.check((2..=1 << 30).contains(&block), || {
+        format!("block_size must be at least 2 and at most 2^30, but is {block}")
+    })?;
     Ok(block)
 }
 
