@@ -102,7 +102,7 @@ test-aarch64: tools
 test-cross: tools ## programs for other machines, in an emulator: aarch64, armv7, riscv64, every level of x86-64
 	@scripts/setup.sh cross
 	scripts/test_cross.sh aarch64 armv7 riscv64 x86-64
-	cargo test -p cli --test artefacts --quiet -- --ignored
+	TEST_CROSS=true cargo test -p cli --test artefacts --quiet freestanding
 
 .PHONY: test-sanitizers
 test-sanitizers: tools ## the small models in code that address and thread sanitizers watch
