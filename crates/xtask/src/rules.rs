@@ -51,8 +51,8 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "compiler",
         ],
     ),
-    ("cli", &["support", "compiler", "tf", "target", "codegen", "aot", "shape", "hlo", "runner", "npz"]),
     ("npz", &["support", "shape"]),
+    ("cli", &["support", "compiler", "tf", "target", "codegen", "aot", "shape", "hlo", "runner", "npz"]),
     ("conformance", &["support", "shape", "npz", "hlo", "evaluator", "compiler"]),
     (
         "filetest",
