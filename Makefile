@@ -45,11 +45,11 @@ demo: build ## learn handwritten digits in compiled code (DIGITS=FILE: other one
 # ---- test
 
 .PHONY: test
-test: setup-test lint unit tools oracle conformance test-small-models test-xla-sample ## everything that has to pass, within 35 minutes on 2 cores
+test: setup-test lint unit tools oracle conformance test-small-models test-aarch64 test-sanitizers test-xla-sample ## everything that has to pass, within 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test conformance-all test-models test-xla test-original ## test, and what takes longer
+test-all: test conformance-all test-models test-cross test-xla test-original ## test, and what takes longer
 
 .PHONY: setup-test
 setup-test:
