@@ -43,7 +43,8 @@ typedef int32_t (*tfcompile_parallel_body)(void* data, int64_t begin, int64_t en
 
 // Does items [0, count) by calling `body` on disjoint ranges that cover them, at the same time if it likes, and returns
 // when all are done: 0, or the first non-zero value that `body` returned. The ranges may be any; two calls of `body`
-// that overlap in time have different workers, and every worker is less than `max_workers`.
+// that overlap in time have different workers, and every worker is less than `max_workers`. Throws nothing: compiled
+// code cannot be unwound.
 typedef int32_t (*tfcompile_parallel_for)(void* context, int64_t count, tfcompile_parallel_body body, void* data);
 
 struct tfcompile_frame {
