@@ -66,7 +66,7 @@ pub fn arguments_and_results(module: &Module, seed: &str) -> Option<BTreeMap<Str
     if module.computations().any(|(_, computation)| computation.instructions().any(tuple_constant)) {
         return None;
     }
-    if module.computations().any(|(_, computation)| has_open_reduction(computation)) {
+    if module.computations().any(|(_, computation)| has_open_reduction(module, computation)) {
         return None;
     }
     let root = entry[entry.root()].shape();
@@ -84,15 +84,34 @@ pub fn arguments_and_results(module: &Module, seed: &str) -> Option<BTreeMap<Str
 
 /// Whether a reduction starts from a value that need not be the identity of its operation: XLA leaves open how often it is
 /// combined with the elements.
-fn has_open_reduction(computation: &Computation) -> bool {
+fn has_open_reduction(module: &Module, computation: &Computation) -> bool {
     computation.instructions().any(|(_, instruction)| {
-        let inits = match instruction.op() {
-            Op::Reduce { .. } | Op::ReduceWindow { .. } => instruction.operands().len() / 2,
-            _ => return false,
+        let (Op::Reduce { to_apply, .. } | Op::ReduceWindow { to_apply, .. }) = instruction.op() else {
+            return false;
         };
-        let is_constant = |&id: &InstructionId| computation[id].opcode() == hlo::Opcode::Constant;
-        !instruction.operands()[inits..].iter().all(is_constant)
+        let reducer = &module[*to_apply];
+        let counts = match reducer[reducer.root()].op() {
+            Op::Add {} => Some(0.0),
+            Op::Multiply {} => Some(1.0),
+            _ => None,
+        };
+        let is_open = |&id: &InstructionId| match (computation[id].op(), counts) {
+            (Op::Constant { literal }, Some(identity)) => !literal.scalars().all(|x| is_number(x, identity)),
+            (op, _) => !matches!(op, Op::Constant { .. }),
+        };
+        instruction.operands()[instruction.operands().len() / 2..].iter().any(is_open)
     })
+}
+
+/// Whether a scalar has this value.
+fn is_number(scalar: Scalar, value: f64) -> bool {
+    match scalar {
+        Scalar::Pred(x) => x == (value != 0.0),
+        Scalar::Signed(x) => x as f64 == value,
+        Scalar::Unsigned(x) => x as f64 == value,
+        Scalar::Float(x) => x == value,
+        Scalar::Complex(re, im) => re == value && im == 0.0,
+    }
 }
 
 fn flatten(literal: Literal, out: &mut Vec<Literal>) {
