@@ -2,23 +2,10 @@
 # Compiles recorded graphs for other machines, links programs around them with Debian's cross compilers, runs these in
 # an emulator and compares with TensorFlow's recorded answers.
 #   scripts/test_cross.sh TARGET...      aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object)
-# ORACLE and TOOL are the programs to use; GRAPHS the small graphs to run, by a part of their names; MODELS the models to run beside the small graphs, if they are made.
+# ORACLE, TOOL, GRAPHS and MODELS are as in scripts/oracle_checks.sh.
 set -eu
 
-oracle=${ORACLE:-target/release/oracle}
-tool=${TOOL:-target/release/tfcompile}
-data=${TFCOMPILE_SHARED:-../shared}/oracle
-graphs=${XDG_CACHE_HOME:-$HOME/.cache}/tfcompile-models/graphs
-if [ ! -d "$data" ]; then
-  [ "${CI:-}" != true ] || { echo "test_cross: no $data" >&2; exit 1; }
-  echo "test_cross: no $data; the committed graphs only"
-  data=tests/oracle
-fi
-
-checks=("${GRAPHS-tfcompile_tests}")
-for name in ${MODELS-mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96}; do
-  [ ! -f "$graphs/$name/graph.pb" ] || checks+=("models/$name")
-done
+. scripts/oracle_checks.sh tfcompile_tests
 
 run() { # run NAME FLAG...
   local name=$1

@@ -1,22 +1,9 @@
 #!/usr/bin/env bash
 # The small models in code that AddressSanitizer and ThreadSanitizer watch: nothing is found, and answers agree.
-# ORACLE and TOOL are the programs to use; MODELS the models to run beside the small graphs, if they are made.
+# ORACLE, TOOL, GRAPHS and MODELS are as in scripts/oracle_checks.sh.
 set -eu
 
-oracle=${ORACLE:-target/release/oracle}
-tool=${TOOL:-target/release/tfcompile}
-data=${TFCOMPILE_SHARED:-../shared}/oracle
-graphs=${XDG_CACHE_HOME:-$HOME/.cache}/tfcompile-models/graphs
-if [ ! -d "$data" ]; then
-  [ "${CI:-}" != true ] || { echo "test_sanitizers: no $data" >&2; exit 1; }
-  echo "test_sanitizers: no $data; the committed graphs only"
-  data=tests/oracle
-fi
-
-checks=(tfcompile_tests/tf)
-for name in ${MODELS-mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96}; do
-  [ ! -f "$graphs/$name/graph.pb" ] || checks+=("models/$name")
-done
+. scripts/oracle_checks.sh tfcompile_tests/tf
 
 for sanitizer in address thread; do
   echo "== $sanitizer"
