@@ -213,7 +213,7 @@ fn finish_branch(
         .into_iter()
         .filter_map(|value| match value {
             Value::Array(id) => Some(id),
-            Value::Resource(_) | Value::Reference(_) | Value::Opaque => None,
+            _ => None,
         })
         .collect();
     cx.importer.scopes.push(scope);

@@ -37,6 +37,10 @@ impl<'p> NodeContext<'_, 'p> {
                 "input {k} is the handle of variable '{}', but the op wants its value: put a ReadVariableOp between",
                 self.importer.variable_name(variable)
             ))),
+            other @ (Value::List(_) | Value::Stack(_) | Value::TensorArray(_)) => Err(self.invalid(format!(
+                "input {k} is {}, but the op wants an array",
+                other.kind()
+            ))),
             Value::Opaque => Err(self.invalid(format!(
                 "input {k} is a string or another value that cannot be computed with; only Assert may take one"
             ))),
@@ -60,7 +64,7 @@ impl<'p> NodeContext<'_, 'p> {
     pub(crate) fn variable(&self, k: usize) -> Result<VariableId> {
         match self.value(k)? {
             Value::Resource(variable) | Value::Reference(variable) => Ok(variable),
-            Value::Array(_) | Value::Opaque => Err(self.invalid(format!("input {k} must be a variable"))),
+            _ => Err(self.invalid(format!("input {k} must be a variable"))),
         }
     }
 

@@ -6,11 +6,11 @@ use crate::reducer::Reducer;
 use crate::rule::{Rule, Translation};
 use crate::rules;
 use crate::scope::Scope;
-use crate::value::{Value, VariableId};
+use crate::value::{List, ListId, Value, VariableId};
 use hlo::{ComputationId, InstructionId, Module, Op, OpMetadata};
 use shape::{PrimitiveType, Shape};
 use std::collections::{BTreeMap, BTreeSet};
-use support::{Error, Id, Result};
+use support::{Error, Id, IdVec, Result};
 use tf::{Function, Graph, NodeId};
 
 /// How deep calls and conditionals may nest.
@@ -38,6 +38,10 @@ pub(crate) struct Importer<'p> {
     branches: usize,
     /// `Some` if what is wrong is collected instead of returned at the first.
     pub(crate) collected: Option<Collected>,
+    /// The tensor lists: their instructions are of the computation in which the value was made.
+    pub(crate) lists: IdVec<ListId, List>,
+    /// The state of stacks and tensor arrays: variables behind those of the config, by the node that made them.
+    pub(crate) locals: Vec<String>,
     /// How many random number generators there are so far: each gets a stream of its own.
     pub(crate) random_streams: u64,
 }
@@ -54,6 +58,8 @@ impl<'p> Importer<'p> {
             instructions: 0,
             branches: 0,
             collected: None,
+            lists: IdVec::new(),
+            locals: Vec::new(),
             random_streams: 0,
         }
     }
@@ -242,8 +248,17 @@ impl<'p> Importer<'p> {
     }
 
     /// The name of a variable in messages.
-    pub(crate) fn variable_name(&self, variable: VariableId) -> &'p str {
-        &self.program.variables[variable.index()].node_name
+    pub(crate) fn variable_name(&self, variable: VariableId) -> &str {
+        match self.program.variables.get(variable.index()) {
+            Some(variable) => &variable.node_name,
+            None => &self.locals[variable.index() - self.program.variables.len()],
+        }
+    }
+
+    /// A new local variable, of a node, without a value.
+    pub(crate) fn new_local(&mut self, node: &str) -> VariableId {
+        self.locals.push(node.to_owned());
+        VariableId::from_index(self.program.variables.len() + self.locals.len() - 1)
     }
 
     /// The current value of a variable: as the code before this point left it.
@@ -322,7 +337,7 @@ impl NodeContext<'_, '_> {
             Value::Resource(v) | Value::Reference(v) => {
                 format!("variable '{}'", self.importer.variable_name(*v))
             }
-            Value::Opaque => "no array".to_owned(),
+            other => other.kind().to_owned(),
         };
         let inputs: Vec<String> = self.inputs.iter().take(8).map(shape).collect();
         let inputs =

@@ -53,10 +53,12 @@ mod shapes;
 mod space_to_depth;
 mod special_functions;
 mod strided_slice;
+mod tensor_list;
 mod topk;
 mod trigonometry;
 mod unsupported;
 mod value;
+mod value_type;
 mod variables;
 mod windows;
 mod xla_convolution;
@@ -195,6 +197,9 @@ fn fetched(
             "fetch '{id}' is the handle of variable '{}'; fetch a ReadVariableOp of it instead",
             importer.variable_name(*variable)
         ))),
+        Some(other @ (Value::List(_) | Value::Stack(_) | Value::TensorArray(_))) => {
+            Err(Error::unsupported(format!("fetch '{id}' is {}; fetch what is read from it", other.kind())))
+        }
         Some(Value::Opaque) => Err(Error::unsupported(format!(
             "fetch '{id}' is a string; only numbers and bool can be compiled"
         ))),

@@ -40,6 +40,7 @@ const FAMILIES: &[&[Rule]] = &[
     crate::space_to_depth::RULES,
     crate::special_functions::RULES,
     crate::strided_slice::RULES,
+    crate::tensor_list::RULES,
     crate::topk::RULES,
     crate::trigonometry::RULES,
     crate::variables::RULES,

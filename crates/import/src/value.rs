@@ -1,11 +1,31 @@
 //! What flows along a TF graph's edges while it is imported.
 
 use hlo::InstructionId;
+use shape::ArrayShape;
 
 support::id_type!(
-    /// A variable of the config, by its position.
+    /// A variable: of the config, by its position, or behind those a local one, which is the state of a stack or of a
+    /// tensor array.
     VariableId,
     "variable"
+);
+
+support::id_type!(
+    /// A tensor list: an entry of the importer's table.
+    ListId,
+    "list"
+);
+
+support::id_type!(
+    /// A stack: an entry of the importer's table.
+    StackId,
+    "stack"
+);
+
+support::id_type!(
+    /// A tensor array: an entry of the importer's table.
+    TensorArrayId,
+    "tensor array"
 );
 
 /// The value of one output of a node.
@@ -17,6 +37,53 @@ pub(crate) enum Value {
     Resource(VariableId),
     /// A reference to a TF 1 variable: read when it is used.
     Reference(VariableId),
+    /// A list of tensors: a value like an array, made of several instructions of the computation being built.
+    List(ListId),
+    /// The handle of a stack: its elements live in local variables.
+    Stack(StackId),
+    /// The handle of a tensor array: its elements live in local variables.
+    TensorArray(TensorArrayId),
     /// A string, or anything else that HLO has not: fine as long as nobody computes with it.
     Opaque,
+}
+
+impl Value {
+    /// What it is, in words.
+    pub(crate) fn kind(self) -> &'static str {
+        match self {
+            Self::Array(_) => "an array",
+            Self::Resource(_) => "the handle of a variable",
+            Self::Reference(_) => "a reference to a variable",
+            Self::List(_) => "a tensor list",
+            Self::Stack(_) => "the handle of a stack",
+            Self::TensorArray(_) => "the handle of a tensor array",
+            Self::Opaque => "no array",
+        }
+    }
+}
+
+/// What the elements of a tensor list are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ElementType {
+    /// Nothing is in the list yet that would show it.
+    Unknown,
+    /// Arrays of one shape.
+    Array(ArrayShape),
+    /// Lists of such elements.
+    List(Box<ElementType>),
+}
+
+/// A tensor list: a value, so that what changes one makes another.
+#[derive(Clone, Debug)]
+pub(crate) struct List {
+    pub(crate) element: ElementType,
+    /// The most elements that it has place for; `None` while nothing says how many may come.
+    pub(crate) capacity: Option<i64>,
+    /// One array for each array leaf of an element, with a leading dimension `capacity`; none while `element` or
+    /// `capacity` is not known.
+    pub(crate) buffers: Vec<InstructionId>,
+    /// How many elements there are: an `s32` scalar.
+    pub(crate) length: InstructionId,
+    /// The most elements that were pushed since the value that the enclosing loop's iteration began with.
+    pub(crate) growth: i64,
 }

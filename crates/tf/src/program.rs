@@ -1,6 +1,7 @@
 //! A graph that is ready to import.
 
 use crate::{DataType, FunctionLibrary, Graph, NodeId, OutputId};
+use std::collections::BTreeMap;
 
 /// An argument of the program.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,4 +60,7 @@ pub struct Program {
     pub fetches: Vec<Fetch>,
     /// The variables, in the order of the config.
     pub variables: Vec<Variable>,
+    /// What the user promises of loops whose number of iterations nothing else bounds: the most iterations, by the
+    /// name of the loop's node, or a prefix of it that ends before `/while_context`.
+    pub loop_bounds: BTreeMap<String, i64>,
 }

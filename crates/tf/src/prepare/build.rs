@@ -192,6 +192,7 @@ pub(super) fn main_graph<'a>(
         feeds,
         fetches: Vec::new(),
         variables: Vec::new(),
+        loop_bounds: BTreeMap::new(),
     };
     Ok((program, Outputs { fed, kept: ids }))
 }
