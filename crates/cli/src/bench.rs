@@ -36,8 +36,8 @@ pub(crate) struct Bench {
 pub(crate) fn run(arguments: &Bench) -> Result<()> {
     let options = options(arguments)?;
     let mut arrays = Vec::new();
-    let program = Program::compile(&arguments.model, |signature| {
-        arrays = arguments.given.arrays(signature, Some(Fill::Random))?;
+    let program = Program::compile(&arguments.model, |signature, initial| {
+        arrays = arguments.given.arrays(signature, initial, Some(Fill::Random))?;
         Ok(())
     })?;
     let report = runner::bench(&program.compiled, &arrays, &program.target, &options)?;

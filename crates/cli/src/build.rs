@@ -105,9 +105,9 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
         true => Some(linker::find(arguments.linker.as_deref(), &triple)?),
         false => None,
     };
-    let (graph, config) = arguments.model.read()?;
     let mut progress = Progress::new(&arguments.model, &name);
-    let made = compiler::guarded(|| compiler::build(&graph, &config, &options, &mut progress))?;
+    let input = arguments.model.read(&mut progress)?.input;
+    let made = compiler::guarded(|| compiler::build(input, &options, &mut progress))?;
     progress.finish();
     let shared = match &linker {
         Some(linker) => Some(linker.link(&library, &made.function_object, &made.metadata_object)?),

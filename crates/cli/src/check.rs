@@ -1,6 +1,5 @@
 //! `tfcompile check`: all that keeps a model from being compiled.
 
-use crate::infer;
 use crate::inspect::{print_json, printable, table};
 use crate::model::ModelArgs;
 use crate::outputs;
@@ -28,21 +27,22 @@ const LISTED: usize = 5;
 /// Examines a model and prints what is found; an error if it cannot be compiled.
 pub(crate) fn run(arguments: &Check) -> Result<()> {
     let model = &arguments.model;
-    let graph = model.read_graph()?;
-    let (config, missing, notes) = match model.read_config()? {
-        Some(config) => (tf::source::parse_config(config.bytes, &config.name)?, Vec::new(), Vec::new()),
+    let (loaded, file) = model.load()?;
+    let (config, missing, notes) = match file {
+        Some((config, _)) => (config, Vec::new(), Vec::new()),
         None => {
-            let inferred = infer::infer(model, &graph)?;
+            let inferred = model.infer(&loaded)?;
             (inferred.config, inferred.problems, inferred.notes)
         }
     };
+    let (name, graph) = (loaded.name, loaded.graph);
     let options = BackOptions::new(model.target("")?, "model");
     let mut progress = Progress::new(model, "check");
-    let checked = compiler::guarded(|| compiler::check(&graph, &config, &missing, &options, &mut progress))?;
+    let checked = compiler::guarded(|| compiler::check(graph, &config, &missing, &options, &mut progress))?;
     progress.finish();
     match arguments.json {
-        true => print_json(&to_json(&graph.name, &checked, &notes))?,
-        false => outputs::print(&to_text(&graph.name, &checked, &notes))?,
+        true => print_json(&to_json(&name, &checked, &notes))?,
+        false => outputs::print(&to_text(&name, &checked, &notes))?,
     }
     match checked.problems.len() {
         0 => Ok(()),
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Check) -> Result<()> {
                 compiler::MAX_PROBLEMS.. => format!("{count} problems or more"),
                 _ => format!("{count} problems"),
             },
-            graph.name
+            name
         ))),
     }
 }

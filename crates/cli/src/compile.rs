@@ -5,11 +5,12 @@ use crate::outputs;
 use crate::report::Report;
 use crate::xla_flags::XlaFlags;
 use aot::HeaderOptions;
-use compiler::{AotOptions, BackOptions, Input};
+use compiler::{AotOptions, BackOptions, Input, Observer as _};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 use target::Target;
+use tf::model::LoadOptions;
 
 /// Runs the compiler and writes what it made.
 pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
@@ -17,13 +18,22 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
         let _ = writeln!(std::io::stderr(), "warning: {warning}");
     }
     check_flags(flags)?;
-    let config = input(flags.config.as_ref(), "Must specify --config: a file that names feeds and fetches")?;
+    let path = given(flags.config.as_ref(), "Must specify --config: a file that names feeds and fetches")?;
+    let file = tf::source::read_bytes(path)?;
+    let (config, fetch_nodes) = compiler::guarded(|| {
+        let config = tf::source::parse_config(file.clone(), &path.display().to_string())?;
+        let nodes = tf::fetch_nodes(&config)?;
+        Ok((config, nodes))
+    })?;
     if flags.dump_fetch_nodes {
-        let names = compiler::guarded(|| compiler::check_config(&config))?;
-        return outputs::print(&names.join(","));
+        return outputs::print(&fetch_nodes.join(","));
     }
-    compiler::guarded(|| compiler::check_config(&config))?;
-    let graph = input(flags.graph.as_ref(), "Must specify --graph: a GraphDef file")?;
+    let path = given(flags.graph.as_ref(), "Must specify --graph: a GraphDef file")?;
+    let mut report =
+        Report::new(if flags.verbose { &["import", "fusion", "plan", "buffers", "codegen"] } else { &[] });
+    let model = compiler::guarded(|| tf::model::load(path, &LoadOptions::default()))?;
+    let input = Input::of_model(model, config, Some(file));
+    report.ended("read", &String::new);
     let class = flags.cpp_class.as_deref().filter(|class| !class.is_empty());
     let class = class.ok_or_else(|| {
         Error::invalid(
@@ -41,9 +51,7 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
     };
     let session_module = flags.out_session_module.is_some();
     let options = AotOptions { header, session_module, ..AotOptions::new(class, back) };
-    let mut report =
-        Report::new(if flags.verbose { &["import", "fusion", "plan", "buffers", "codegen"] } else { &[] });
-    let made = compiler::guarded(|| compiler::build(&graph, &config, &options, &mut report))?;
+    let made = compiler::guarded(|| compiler::build(input, &options, &mut report))?;
     let mut files: Vec<(&Path, &[u8])> = vec![
         (&flags.out_function_object, &made.function_object),
         (&flags.out_header, made.header.as_bytes()),
@@ -85,9 +93,9 @@ fn check_flags(flags: &Compile) -> Result<()> {
     }
 }
 
-fn input(path: Option<&PathBuf>, missing: &str) -> Result<Input> {
-    let path = path.filter(|path| !path.as_os_str().is_empty()).ok_or_else(|| Error::invalid(missing))?;
-    Ok(Input { name: path.display().to_string(), bytes: tf::source::read_bytes(path)? })
+fn given<'a>(path: Option<&'a PathBuf>, missing: &str) -> Result<&'a Path> {
+    let path = path.filter(|path| !path.as_os_str().is_empty());
+    path.map(PathBuf::as_path).ok_or_else(|| Error::invalid(missing))
 }
 
 fn target(flags: &Compile) -> Result<Target> {

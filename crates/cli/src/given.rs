@@ -1,8 +1,9 @@
 //! What is given for a model's feeds and variables: flags and files to arrays.
 
+use crate::in_process::Initial;
 use clap::Args;
 use npz::Archive;
-use runner::{Fill, Given, Random, Role, Signature, Source};
+use runner::{Argument, Fill, Given, Random, Role, Signature, Source};
 use std::collections::BTreeMap;
 use std::path::Path;
 use support::{Error, Result};
@@ -27,7 +28,12 @@ pub(crate) struct GivenArgs {
 
 impl GivenArgs {
     /// The arguments of a program, feeds then variables; `missing` is for those that are not given.
-    pub(crate) fn arrays(&self, signature: &Signature, missing: Option<Fill>) -> Result<Arrays> {
+    pub(crate) fn arrays(
+        &self,
+        signature: &Signature,
+        initial: &Initial,
+        missing: Option<Fill>,
+    ) -> Result<Arrays> {
         let mut given = Vec::new();
         for (role, flag, words) in [(Role::Feed, "--feed", &self.feed), (Role::Variable, "--var", &self.var)]
         {
@@ -35,6 +41,7 @@ impl GivenArgs {
                 given.extend(parse(role, flag, word, signature)?);
             }
         }
+        given.extend(defaults(signature, initial, &given));
         let missing = self.random.map(|_| Fill::Random).or(missing);
         runner::assign(signature, &given, missing, &Random::new(self.random.unwrap_or(0)))
     }
@@ -42,6 +49,25 @@ impl GivenArgs {
 
 /// The arrays of a program, in its order.
 pub(crate) type Arrays = Vec<shape::Literal>;
+
+/// The values that a model comes with, of variables for which nothing is given.
+fn defaults(signature: &Signature, initial: &Initial, given: &[Given]) -> Vec<Given> {
+    let variables = signature.arguments.iter().filter(|argument| argument.role == Role::Variable);
+    let left = variables.filter(|argument| {
+        !given.iter().any(|given| given.role == Role::Variable && argument.is_called(&given.name))
+    });
+    let value = |argument: &Argument| {
+        let value = initial.iter().find(|(node, _)| argument.is_called(node));
+        value.map(|(node, value)| Given {
+            role: Role::Variable,
+            name: node.clone(),
+            source: Source::Array(value.clone()),
+            origin: "the model".to_owned(),
+            required: false,
+        })
+    };
+    left.filter_map(value).collect()
+}
 
 /// What one flag gives.
 fn parse(role: Role, flag: &str, word: &str, signature: &Signature) -> Result<Vec<Given>> {

@@ -1,11 +1,16 @@
 //! A model compiled for this process, as `run`, `bench` and `verify` begin.
 
-use crate::model::ModelArgs;
+use crate::model::{ModelArgs, Read};
 use crate::progress::Progress;
 use compiler::{Compiled, Front, NoObserver};
 use runner::Signature;
+use shape::Literal;
+use std::collections::BTreeMap;
 use support::{Error, Result};
 use target::Target;
+
+/// The values of variables that a model comes with, by the name of the variable's node.
+pub(crate) type Initial = BTreeMap<String, Literal>;
 
 /// A model and its code.
 pub(crate) struct Program {
@@ -17,19 +22,19 @@ pub(crate) struct Program {
 
 impl Program {
     /// Imports a model and compiles it for this machine's processor, or the one that the flags name. `check` sees the
-    /// signature before anything is compiled.
+    /// signature, and the values of variables that the model comes with, before anything is compiled.
     pub(crate) fn compile(
         flags: &ModelArgs,
-        check: impl FnOnce(&Signature) -> Result<()> + Send,
+        check: impl FnOnce(&Signature, &Initial) -> Result<()> + Send,
     ) -> Result<Self> {
         let target = target(flags)?;
-        let (graph, config) = flags.read()?;
         let name = flags.model.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut progress = Progress::new(flags, &name);
+        let Read { input, initial } = flags.read(&mut progress)?;
         let program = compiler::guarded(|| {
-            let front = compiler::import(&graph, &config, &mut progress)?;
+            let front = compiler::import(input.graph, input.config, &mut progress)?;
             let signature = Signature::of(&front)?;
-            check(&signature)?;
+            check(&signature, &initial)?;
             let options = compiler::in_process_options(target.clone());
             let compiled = compiler::compile_module(front.module().clone(), &options, &mut progress)?;
             Ok(Self { front, signature, target, compiled })

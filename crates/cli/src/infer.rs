@@ -2,40 +2,21 @@
 
 use crate::model::ModelArgs;
 use crate::outputs;
-use compiler::Input;
+use crate::progress::Progress;
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use support::{Error, Result};
-use tf::{InferOptions, Inferred};
+use tf::InferOptions;
 
 /// Prints the config of a model, inferred or as it is, as text proto.
 pub(crate) fn run(arguments: &ModelArgs) -> Result<()> {
-    let (_, config) = arguments.read()?;
-    let config = tf::source::parse_config(config.bytes, &config.name)?;
-    outputs::print(&tf::source::config_to_text(&config))
+    let mut progress = Progress::new(arguments, "config");
+    let read = arguments.read(&mut progress)?;
+    drop(progress);
+    outputs::print(&tf::source::config_to_text(&read.input.config))
 }
 
-/// The inferred config in text form. What the user may want to know is printed to standard error.
-pub(crate) fn config(arguments: &ModelArgs, graph: &Input) -> Result<Input> {
-    let inferred = infer(arguments, graph)?;
-    if !inferred.problems.is_empty() {
-        return Err(Error::invalid(format!(
-            "no config is given, and it cannot be inferred from {}:\n  {}",
-            graph.name,
-            inferred.problems.join("\n  ")
-        )));
-    }
-    if !arguments.quiet {
-        for note in &inferred.notes {
-            let _ = writeln!(std::io::stderr(), "note: {note}");
-        }
-    }
-    let text = tf::source::config_to_text(&inferred.config);
-    Ok(Input { name: "the inferred config".to_owned(), bytes: text.into_bytes().into() })
-}
-
-/// What can be inferred, with all that cannot.
-pub(crate) fn infer(arguments: &ModelArgs, graph: &Input) -> Result<Inferred> {
+/// What the flags say to help.
+pub(crate) fn options(arguments: &ModelArgs) -> Result<InferOptions> {
     let fetches = arguments.fetch.iter().map(|text| output(text)).collect::<Result<_>>()?;
     let shapes = arguments.shape.iter().map(|text| shape(text)).collect::<Result<Vec<_>>>()?;
     let mut options = InferOptions { fetches, shapes: BTreeMap::new(), batch: arguments.batch };
@@ -44,10 +25,7 @@ pub(crate) fn infer(arguments: &ModelArgs, graph: &Input) -> Result<Inferred> {
             return Err(Error::invalid(format!("--shape is given twice for '{}:{}'", id.0, id.1)));
         }
     }
-    compiler::guarded(|| {
-        let graph = tf::source::parse_graph_def(graph.bytes.clone(), &graph.name)?;
-        tf::infer(&graph, &options)
-    })
+    Ok(options)
 }
 
 /// `NODE` or `NODE:K`.

@@ -1,10 +1,17 @@
 //! What the commands that take a model have in common: which model, which feeds and fetches of it, for which machine.
 
+use crate::progress::Progress;
+use bytes::Bytes;
 use clap::Args;
-use compiler::Input;
-use std::path::{Path, PathBuf};
-use support::Result;
+use compiler::{Input, Observer as _};
+use shape::Literal;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use support::{Error, Result};
 use target::Target;
+use tf::Inferred;
+use tf::model::{LoadOptions, Model};
+use tf::proto::Config;
 
 /// A model and what to compile of it.
 #[derive(Args, Clone, Debug)]
@@ -45,24 +52,50 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
-    /// The graph and its config, the latter inferred and in text form if no file is given.
-    pub(crate) fn read(&self) -> Result<(Input, Input)> {
-        let graph = self.read_graph()?;
-        let config = match self.read_config()? {
-            Some(config) => config,
-            None => crate::infer::config(self, &graph)?,
+    /// The model and its config, inferred if no file is given. What the user may want to know of it is printed to
+    /// standard error.
+    pub(crate) fn read(&self, progress: &mut Progress) -> Result<Read> {
+        let (model, file) = self.load()?;
+        let (config, file) = match file {
+            Some((config, bytes)) => (config, Some(bytes)),
+            None => (self.inferred_config(&model, progress)?, None),
         };
-        Ok((graph, config))
+        let initial = model.initial.clone();
+        progress.ended("read", &String::new);
+        Ok(Read { input: Input::of_model(model, config, file), initial })
     }
 
-    /// The graph.
-    pub(crate) fn read_graph(&self) -> Result<Input> {
-        input(&self.model)
+    /// The model, and the config with its bytes if a file is given.
+    pub(crate) fn load(&self) -> Result<(Model, Option<(Config, Bytes)>)> {
+        compiler::guarded(|| {
+            let config = match &self.config {
+                Some(path) => {
+                    let bytes = tf::source::read_bytes(path)?;
+                    Some((tf::source::parse_config(bytes.clone(), &path.display().to_string())?, bytes))
+                }
+                None => None,
+            };
+            Ok((tf::model::load(&self.model, &LoadOptions::default())?, config))
+        })
     }
 
-    /// The config, if a file is given.
-    pub(crate) fn read_config(&self) -> Result<Option<Input>> {
-        self.config.as_deref().map(input).transpose()
+    /// What can be inferred of the model's config, with all that cannot.
+    pub(crate) fn infer(&self, model: &Model) -> Result<Inferred> {
+        let options = crate::infer::options(self)?;
+        compiler::guarded(|| model.infer(&options))
+    }
+
+    fn inferred_config(&self, model: &Model, progress: &Progress) -> Result<Config> {
+        let inferred = self.infer(model)?;
+        if !inferred.problems.is_empty() {
+            return Err(Error::invalid(format!(
+                "no config is given, and it cannot be inferred from {}:\n  {}",
+                model.name,
+                inferred.problems.join("\n  ")
+            )));
+        }
+        inferred.notes.iter().for_each(|note| progress.note(note));
+        Ok(inferred.config)
     }
 
     /// The machine that the flags name; `default_cpu` (which may be `native`) where they name no processor.
@@ -85,6 +118,10 @@ impl ModelArgs {
     }
 }
 
-fn input(path: &Path) -> Result<Input> {
-    Ok(Input { name: path.display().to_string(), bytes: tf::source::read_bytes(path)? })
+/// A model with its config.
+pub(crate) struct Read {
+    /// For the compiler.
+    pub(crate) input: Input,
+    /// The values of variables before the first run that the model comes with, by the name of the variable's node.
+    pub(crate) initial: BTreeMap<String, Literal>,
 }

@@ -4,6 +4,7 @@ use crate::model::ModelArgs;
 use crate::report::Report;
 use compiler::Observer;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::Write as _;
 use std::time::Duration;
 
 /// How often the line is drawn.
@@ -14,6 +15,7 @@ pub(crate) struct Progress {
     bar: ProgressBar,
     report: Report,
     verbose: bool,
+    quiet: bool,
 }
 
 impl Progress {
@@ -34,7 +36,15 @@ impl Progress {
             bar.enable_steady_tick(TICK);
         }
         let stages: &[&str] = if flags.verbose { &["plan"] } else { &[] };
-        Self { bar, report: Report::new(stages), verbose: flags.verbose }
+        Self { bar, report: Report::new(stages), verbose: flags.verbose, quiet: flags.quiet }
+    }
+
+    /// Says something that the user may want to know, unless only results are to be printed.
+    pub(crate) fn note(&self, text: &str) {
+        if !self.quiet {
+            // Nobody is left to tell if standard error is closed.
+            self.bar.suspend(|| drop(writeln!(std::io::stderr(), "note: {text}")));
+        }
     }
 
     /// Takes the line away, and prints the table of times if asked for.

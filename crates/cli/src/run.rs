@@ -32,8 +32,8 @@ pub(crate) struct Run {
 /// Compiles a model in this process, runs it and prints its results.
 pub(crate) fn run(arguments: &Run) -> Result<()> {
     let mut arrays = Vec::new();
-    let program = Program::compile(&arguments.model, |signature| {
-        arrays = arguments.given.arrays(signature, None)?;
+    let program = Program::compile(&arguments.model, |signature, initial| {
+        arrays = arguments.given.arrays(signature, initial, None)?;
         Ok(())
     })?;
     let executable = Executable::load(&program.compiled)?;

@@ -27,7 +27,7 @@ pub(crate) struct Verify {
 
 /// Compares compiled code with the evaluator, on random and edge inputs. An error if they disagree.
 pub(crate) fn run(arguments: &Verify) -> Result<()> {
-    let program = Program::compile(&arguments.model, |_| Ok(()))?;
+    let program = Program::compile(&arguments.model, |_, _| Ok(()))?;
     let executable = Executable::load(&program.compiled)?;
     let signature = &program.signature;
     let results: Vec<String> = signature.results.iter().map(|result| result.name.clone()).collect();

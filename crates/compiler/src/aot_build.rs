@@ -79,17 +79,12 @@ impl ConstantsFile {
 }
 
 /// Builds the files. Everything that can be wrong about names is found before any code is made.
-pub fn build(
-    graph: &Input,
-    config: &Input,
-    options: &AotOptions,
-    observer: &mut dyn Observer,
-) -> Result<Outputs> {
+pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) -> Result<Outputs> {
     let cpp_class = aot::parse_cpp_class(&options.cpp_class)?;
     aot::validate_entry_point(&options.back.entry_point)?;
-    let hash = |input: &Input| Sha256::digest(&input.bytes).iter().map(|b| format!("{b:02x}")).collect();
-    let input_hashes = vec![("config".to_owned(), hash(config)), ("graph".to_owned(), hash(graph))];
-    let front = front::import(graph, config, observer)?;
+    let hash = |bytes: &Bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
+    let input_hashes = input.files.iter().map(|(what, bytes)| (what.clone(), hash(bytes))).collect();
+    let front = front::import(input.graph, input.config, observer)?;
     let target = &options.back.target;
     let mut artifact = Artifact {
         provenance: Provenance {
@@ -98,7 +93,7 @@ pub fn build(
             target_cpu: target.cpu.clone(),
             target_features: target.features.clone(),
             versions: versions(&options.back),
-            config: config_text(config)?,
+            config: input.config_text,
             input_hashes,
             ..Provenance::default()
         },
@@ -147,17 +142,6 @@ fn versions(back: &BackOptions) -> Vec<String> {
     match back.variants.as_slice() {
         [] => Vec::new(),
         variants => std::iter::once(&back.target).chain(variants).map(|target| target.cpu.clone()).collect(),
-    }
-}
-
-/// The config as text, whatever form the file has.
-fn config_text(config: &Input) -> Result<String> {
-    match std::str::from_utf8(&config.bytes) {
-        Ok(text) if !text.contains('\0') => Ok(text.to_owned()),
-        _ => {
-            let parsed = tf::source::parse_config(config.bytes.clone(), &config.name)?;
-            Ok(tf::source::config_to_text(&parsed))
-        }
     }
 }
 

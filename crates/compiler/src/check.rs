@@ -1,11 +1,11 @@
 //! What keeps a model from being compiled, all of it.
 
-use crate::{BackOptions, Input, Observer, aot_build, front, pipeline};
+use crate::{BackOptions, Observer, aot_build, front, pipeline};
 use aot::Accessor;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 use tf::Problem;
-use tf::proto::Config;
+use tf::proto::{Config, GraphDef};
 
 /// The most problems that are listed; where there are so many, there may be more.
 pub const MAX_PROBLEMS: usize = 1000;
@@ -24,16 +24,13 @@ pub struct Checked {
 }
 
 /// Examines a model. `missing` is what could not be inferred of the config; then only the ops are judged.
-///
-/// An error is one of reading the graph, behind which there is nothing to look at.
 pub fn check(
-    graph: &Input,
+    graph: GraphDef,
     config: &Config,
     missing: &[String],
     options: &BackOptions,
     observer: &mut dyn Observer,
 ) -> Result<Checked> {
-    let graph = tf::source::parse_graph_def(graph.bytes.clone(), &graph.name)?;
     let mut checked = Checked::default();
     checked.problems.extend(missing.iter().map(|text| Problem::of_graph(Error::invalid(text.clone()))));
     let examined = tf::examine(&graph, config);

@@ -5,14 +5,54 @@ use bytes::Bytes;
 use hlo::Module;
 use import::ImportResult;
 use support::Result;
+use tf::proto::{Config, GraphDef};
 
-/// A file's bytes, and its name for messages.
+/// What to compile.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// The path as the user gave it.
-    pub name: String,
-    /// The contents, often a mapped file.
-    pub bytes: Bytes,
+    /// The graph.
+    pub graph: GraphDef,
+    /// Its feeds, fetches and variables.
+    pub config: Config,
+    /// The config as the user wrote it, in text form; it is told with the compiled program.
+    pub config_text: String,
+    /// The files that both were read from: what each is, and its contents, whose hashes are told with the compiled
+    /// program.
+    pub files: Vec<(String, Bytes)>,
+}
+
+impl Input {
+    /// A graph and a config that come from no file.
+    pub fn new(graph: GraphDef, config: Config) -> Self {
+        let config_text = tf::source::config_to_text(&config);
+        Self { graph, config, config_text, files: Vec::new() }
+    }
+
+    /// The contents of two files, binary or text, told by name and content.
+    pub fn parse(graph: (&str, Bytes), config: (&str, Bytes)) -> Result<Self> {
+        let parsed = tf::source::parse_config(config.1.clone(), config.0)?;
+        let input = Self::new(tf::source::parse_graph_def(graph.1.clone(), graph.0)?, parsed);
+        let config_text = text(&config.1).map_or(input.config_text, str::to_owned);
+        let files = vec![("config".to_owned(), config.1), ("graph".to_owned(), graph.1)];
+        Ok(Self { config_text, files, ..input })
+    }
+
+    /// A model that is read, its config, and the file of the config if there is one.
+    pub fn of_model(model: tf::model::Model, config: Config, file: Option<Bytes>) -> Self {
+        let mut input = Self::new(model.graph, config);
+        if let Some(text) = file.as_deref().and_then(text) {
+            text.clone_into(&mut input.config_text);
+        }
+        let config = file.unwrap_or_else(|| input.config_text.clone().into_bytes().into());
+        input.files.push(("config".to_owned(), config));
+        input.files.extend(model.files);
+        input
+    }
+}
+
+/// The text of a file, if it is one of text.
+fn text(bytes: &[u8]) -> Option<&str> {
+    std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
 /// An imported program.
@@ -31,17 +71,8 @@ impl Front {
     }
 }
 
-/// Reads and checks a config alone; the names of the fetched nodes, sorted, each once.
-pub fn check_config(config: &Input) -> Result<Vec<String>> {
-    let config = tf::source::parse_config(config.bytes.clone(), &config.name)?;
-    tf::fetch_nodes(&config)
-}
-
-/// Reads a graph and a config (binary or text, told by name and content) and imports what the fetches need.
-pub fn import(graph: &Input, config: &Input, observer: &mut dyn Observer) -> Result<Front> {
-    let config = tf::source::parse_config(config.bytes.clone(), &config.name)?;
-    let graph = tf::source::parse_graph_def(graph.bytes.clone(), &graph.name)?;
-    observer.ended("read", &String::new);
+/// Imports what the fetches of a config need of a graph.
+pub fn import(graph: GraphDef, config: Config, observer: &mut dyn Observer) -> Result<Front> {
     import_program(tf::prepare(graph, config)?, observer)
 }
 

@@ -1,11 +1,12 @@
 //! Code that runs in this process.
 
-use crate::{BackOptions, Compiled, Input, NoObserver, compile_module, front, guarded};
+use crate::{BackOptions, Compiled, NoObserver, compile_module, front, guarded};
 use buffers::BufferAssignment;
 use jit::{AlignedBytes, BufferSpec, Instance, Interface, ResultSpec};
 use shape::{ArrayShape, Literal};
 use support::{Error, Result};
 use target::Target;
+use tf::proto::{Config, GraphDef};
 
 /// A compiled program in this process.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub struct Executable {
 
 /// Compiles a graph and its config for a processor of this machine's architecture and loads the code.
 /// `cpu` is LLVM's name, empty for the baseline, `native` for this machine's.
-pub fn compile_in_process(graph: &Input, config: &Input, cpu: &str) -> Result<Executable> {
+pub fn compile_in_process(graph: GraphDef, config: Config, cpu: &str) -> Result<Executable> {
     guarded(|| {
         let front = front::import(graph, config, &mut NoObserver)?;
         let target = host(cpu)?;

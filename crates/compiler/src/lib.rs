@@ -1,4 +1,4 @@
-//! The façade: from the bytes of a graph and its config to object, header and metadata, or to code in this process.
+//! The façade: from a graph and its config to object, header and metadata, or to code in this process.
 //!
 //! Owns the list of passes and the order of the stages, and nothing else: each stage is a crate, and takes the previous
 //! one's result as a parameter. No file is read or written here.
@@ -13,7 +13,7 @@ mod pipeline;
 pub use aot_build::{AotOptions, ConstantsFile, Outputs, build};
 pub use back::{BackOptions, Compiled, CompiledVariant, compile_module, compile_optimized};
 pub use check::{Checked, MAX_PROBLEMS, check};
-pub use front::{Front, Input, check_config, import};
+pub use front::{Front, Input, import};
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
 pub use pipeline::pipeline;
 

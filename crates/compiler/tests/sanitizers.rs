@@ -34,15 +34,12 @@ fn root() -> PathBuf {
 /// Builds the model of the threads' test and a program around it, and runs it.
 fn run(cpu: &str, sanitizer: Sanitizer, planted: Option<Planted>) -> Output {
     let model = root().join("tests/consumer/threads");
-    let input = |name: &str| Input {
-        name: name.to_owned(),
-        bytes: std::fs::read(model.join(name)).expect("a file of the repository").into(),
-    };
+    let file = |name| (name, std::fs::read(model.join(name)).expect("a file of the repository").into());
+    let input = Input::parse(file("graph.pbtxt"), file("config.pbtxt")).expect("a model");
     let target = Target::new("x86_64-pc-linux-gnu", cpu, "").expect("a triple");
     let back = BackOptions { sanitize: Some(sanitizer), planted, ..BackOptions::new(target, "entry_layer") };
     let options = AotOptions::new("Layer", back);
-    let made = compiler::build(&input("graph.pbtxt"), &input("config.pbtxt"), &options, &mut NoObserver)
-        .unwrap_or_else(|e| panic!("{e}"));
+    let made = compiler::build(input, &options, &mut NoObserver).unwrap_or_else(|e| panic!("{e}"));
 
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);

@@ -1,28 +1,26 @@
 //! Running a case's graph: through the whole compiler to machine code, or by the reference interpreter.
 
 use crate::case::Case;
-use bytes::Bytes;
 use compiler::{Input, NoObserver};
 use shape::Literal;
 use support::{Error, Result};
 
 /// Compiles the graph for a CPU (LLVM's name, or `native`), loads the code and runs it.
 pub fn compile_and_run(case: &Case, cpu: &str) -> Result<Vec<Literal>> {
-    let [graph, config] = inputs(case);
-    compiler::compile_in_process(&graph, &config, cpu)?.run(&case.arguments)
+    let Input { graph, config, .. } = compiler::guarded(|| input(case))?;
+    compiler::compile_in_process(graph, config, cpu)?.run(&case.arguments)
 }
 
 /// Interprets the HLO that the import makes: the second opinion.
 pub fn interpret(case: &Case) -> Result<Vec<Literal>> {
-    let [graph, config] = inputs(case);
-    let front = compiler::import(&graph, &config, &mut NoObserver)?;
+    let Input { graph, config, .. } = input(case)?;
+    let front = compiler::import(graph, config, &mut NoObserver)?;
     match evaluator::evaluate(front.module(), &case.arguments)? {
         Literal::Tuple(results) => Ok(results),
         Literal::Array { .. } => Err(Error::internal("the entry's result is no tuple")),
     }
 }
 
-fn inputs(case: &Case) -> [Input; 2] {
-    let input = |name: &str, bytes: &Bytes| Input { name: name.to_owned(), bytes: bytes.clone() };
-    [input("graph.pb", &case.graph), input("config.pbtxt", &case.config)]
+fn input(case: &Case) -> Result<Input> {
+    Input::parse(("graph.pb", case.graph.clone()), ("config.pbtxt", case.config.clone()))
 }

@@ -2,7 +2,7 @@
 //! seeded arguments and the results of our evaluator.
 
 use crate::select::fnv1a64;
-use compiler::{Input, NoObserver};
+use compiler::NoObserver;
 use evaluator::{Evaluator, Limits};
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::{ArrayShape, Literal, Scalar, Shape};
@@ -38,11 +38,8 @@ pub fn modules_of_test(test: &str) -> Vec<&str> {
 
 /// The module that a graph becomes.
 pub fn module_of_graph(graph: &Path, config: &Path) -> Result<Module> {
-    let read = |path: &Path| {
-        let bytes = std::fs::read(path).map_err(|e| Error::invalid(format!("{}: {e}", path.display())))?;
-        Ok(Input { name: path.display().to_string(), bytes: bytes.into() })
-    };
-    Ok(compiler::import(&read(graph)?, &read(config)?, &mut NoObserver)?.import.module)
+    let (graph, config) = (tf::source::read_graph_def(graph)?, tf::source::read_config(config)?);
+    Ok(compiler::import(graph, config, &mut NoObserver)?.import.module)
 }
 
 /// Seeded arguments and our results, as members of an archive; `None` where results cannot be compared.

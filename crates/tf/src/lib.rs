@@ -1,8 +1,8 @@
 //! TensorFlow graphs: reading them, checking them, and preparing them for import.
 //!
-//! [`source`] reads files. [`prepare()`] turns a [`proto::GraphDef`] and a [`proto::Config`] into a [`Program`]: feeds
-//! replaced, pruned, typed, functions instantiated, control flow functionalised. [`freeze`](freeze::freeze) puts a
-//! checkpoint's values into a graph. Nothing here knows HLO.
+//! [`model`] reads models, [`source`] single files. [`prepare()`] turns a [`proto::GraphDef`] and a [`proto::Config`]
+//! into a [`Program`]: feeds replaced, pruned, typed, functions instantiated, control flow functionalised.
+//! [`freeze`](freeze::freeze) puts a checkpoint's values into a graph. Nothing here knows HLO.
 
 mod attributes;
 pub mod checkpoint;
@@ -11,6 +11,7 @@ pub mod freeze;
 mod function;
 mod functionalize;
 mod graph;
+pub mod model;
 mod op_def;
 mod partial_shape;
 mod prepare;
