@@ -1,12 +1,13 @@
 //! The walk over a program: nodes in execution order, each by its rule, into the computation being built.
 
 use crate::context::NodeContext;
+use crate::list::List;
 use crate::problems::Collected;
 use crate::reducer::Reducer;
 use crate::rule::{Rule, Translation};
 use crate::rules;
 use crate::scope::Scope;
-use crate::value::{List, ListId, Value, VariableId};
+use crate::value::{ListId, Value, VariableId};
 use hlo::{ComputationId, InstructionId, Module, Op, OpMetadata};
 use shape::{PrimitiveType, Shape};
 use std::collections::{BTreeMap, BTreeSet};

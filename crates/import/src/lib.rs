@@ -32,6 +32,7 @@ mod fused;
 mod gather;
 mod image_resize;
 mod importer;
+mod list;
 mod local_response;
 mod losses;
 mod matmul;

@@ -1,7 +1,6 @@
 //! What flows along a TF graph's edges while it is imported.
 
 use hlo::InstructionId;
-use shape::ArrayShape;
 
 support::id_type!(
     /// A variable: of the config, by its position, or behind those a local one, which is the state of a stack or of a
@@ -60,30 +59,4 @@ impl Value {
             Self::Opaque => "no array",
         }
     }
-}
-
-/// What the elements of a tensor list are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ElementType {
-    /// Nothing is in the list yet that would show it.
-    Unknown,
-    /// Arrays of one shape.
-    Array(ArrayShape),
-    /// Lists of such elements.
-    List(Box<ElementType>),
-}
-
-/// A tensor list: a value, so that what changes one makes another.
-#[derive(Clone, Debug)]
-pub(crate) struct List {
-    pub(crate) element: ElementType,
-    /// The most elements that it has place for; `None` while nothing says how many may come.
-    pub(crate) capacity: Option<i64>,
-    /// One array for each array leaf of an element, with a leading dimension `capacity`; none while `element` or
-    /// `capacity` is not known.
-    pub(crate) buffers: Vec<InstructionId>,
-    /// How many elements there are: an `s32` scalar.
-    pub(crate) length: InstructionId,
-    /// The most elements that were pushed since the value that the enclosing loop's iteration began with.
-    pub(crate) growth: i64,
 }
