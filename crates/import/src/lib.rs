@@ -36,6 +36,7 @@ mod list;
 mod local_response;
 mod losses;
 mod matmul;
+mod optimizers;
 mod pad;
 mod passing;
 mod patches;

@@ -27,6 +27,7 @@ const FAMILIES: &[&[Rule]] = &[
     crate::local_response::RULES,
     crate::losses::RULES,
     crate::matmul::RULES,
+    crate::optimizers::RULES,
     crate::pad::RULES,
     crate::passing::RULES,
     crate::patches::RULES,

@@ -29,10 +29,6 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("Assign", assign).types("T", ALL).effect(),
     rule_values("AssignAdd", |cx| assign_sum(cx, Op::Add {})).types("T", NUMBERS).effect(),
     rule_values("AssignSub", |cx| assign_sum(cx, Op::Subtract {})).types("T", NUMBERS).effect(),
-    rule_values("ResourceApplyGradientDescent", apply_gradient_descent)
-        .types("T", FLOATS_AND_COMPLEX)
-        .effect(),
-    rule_values("ApplyGradientDescent", apply_gradient_descent).types("T", NUMBERS).effect(),
 ];
 
 /// The variable of the config that a node declares.
@@ -142,23 +138,6 @@ fn same_shape(cx: &NodeContext<'_, '_>, variable: InstructionId, delta: Instruct
     cx.check(old == delta, || {
         format!("the variable has shape {}, but its update has shape {}", list(&old), list(&delta))
     })
-}
-
-/// `var -= alpha * delta`.
-fn apply_gradient_descent(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let variable = cx.variable(0)?;
-    let (alpha, delta) = (cx.input(1)?, cx.input(2)?);
-    let alpha_sizes = cx.sizes(alpha);
-    cx.check(alpha_sizes.is_empty(), || {
-        format!("alpha must be a scalar, but has shape {}", list(&alpha_sizes))
-    })?;
-    let old = cx.importer.read_variable(variable);
-    same_shape(cx, old, delta)?;
-    let sizes = cx.sizes(old);
-    let alpha = cx.broadcast(alpha, &sizes, &[])?;
-    let step = cx.mul(alpha, delta)?;
-    let new = cx.sub(old, step)?;
-    cx.assign_variable(variable, new)
 }
 
 /// What the config says about readonly variables must be true.
