@@ -3,6 +3,7 @@
 //! What a program means lives here and nowhere else; no TensorFlow, no target, no file. The fields of the graph are
 //! private: reads go through indexing, edits through [`Computation`]'s methods, which keep the users right.
 
+pub mod analysis;
 mod attributes;
 mod builder;
 mod computation;

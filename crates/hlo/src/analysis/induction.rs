@@ -1,0 +1,202 @@
+//! State elements that a loop's body keeps, or moves by a constant.
+
+use super::interval::{Interval, Range};
+use super::range::Ranges;
+use crate::{Computation, InstructionId, Module, Op};
+use shape::PrimitiveType;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The induction variables of a loop's body: state elements (integers, of one element each) to which each iteration adds
+/// the same constant, which is not 0, with that constant. The body takes the state as one tuple.
+pub fn induction_variables(module: &Module, body: &Computation) -> BTreeMap<usize, i64> {
+    let steps = variables(module, body, &|_| None);
+    steps.into_iter().filter_map(|(k, linear)| Some((k, linear.offset.try_into().ok()?))).collect()
+}
+
+/// The state elements that a loop's body passes through unchanged.
+pub fn invariant_elements(module: &Module, body: &Computation) -> BTreeSet<usize> {
+    invariants(module, body, 0)
+}
+
+/// Instructions that a walk from a value towards the state looks at.
+const MAX_STEPS: usize = 256;
+/// Loops within each other that are looked through.
+const MAX_DEPTH: usize = 8;
+
+/// `multiplier * state[element] + offset`, if nothing wraps on the way.
+#[derive(Clone, Debug)]
+pub(super) struct Linear {
+    pub(super) element: usize,
+    pub(super) multiplier: i128,
+    pub(super) offset: i128,
+    /// The value after each step, with the values that its type can hold.
+    pub(super) path: Vec<Step>,
+}
+
+/// `multiplier * state[element] + offset` has to fit here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) multiplier: i128,
+    pub(super) offset: i128,
+    pub(super) all: Interval,
+}
+
+/// For each induction variable its next value, given which invariant elements are constants.
+pub(super) fn variables(
+    module: &Module,
+    body: &Computation,
+    constant: &dyn Fn(usize) -> Option<i64>,
+) -> BTreeMap<usize, Linear> {
+    let Some(root) = body.root_if_set() else { return BTreeMap::new() };
+    if !matches!(body[root].op(), Op::Tuple {}) {
+        return BTreeMap::new();
+    }
+    let invariant = invariant_elements(module, body);
+    let constant = |k: usize| constant(k).filter(|_| invariant.contains(&k));
+    let next = |(k, &id): (usize, &InstructionId)| {
+        let linear = linear(module, body, id, &constant)?;
+        let moves = linear.element == k && linear.multiplier == 1 && linear.offset != 0;
+        moves.then_some((k, linear))
+    };
+    body[root].operands().iter().enumerate().filter_map(next).collect()
+}
+
+fn invariants(module: &Module, body: &Computation, depth: usize) -> BTreeSet<usize> {
+    let Some(root) = body.root_if_set() else { return BTreeSet::new() };
+    let count = body[root].shape().as_tuple().map_or(0, <[_]>::len);
+    match body[root].op() {
+        Op::Parameter { .. } => (0..count).collect(),
+        Op::Tuple {} => {
+            let stays = |&(k, &id): &(usize, &InstructionId)| {
+                state_element(body, source(module, body, id, depth)) == Some(k)
+            };
+            body[root].operands().iter().enumerate().filter(stays).map(|(k, _)| k).collect()
+        }
+        _ => BTreeSet::new(),
+    }
+}
+
+/// Which element of the state an instruction takes out of the computation's parameter.
+pub(super) fn state_element(computation: &Computation, id: InstructionId) -> Option<usize> {
+    let Op::GetTupleElement { index } = *computation[id].op() else { return None };
+    let tuple = computation[id].operands()[0];
+    matches!(computation[tuple].op(), Op::Parameter { number: 0 }).then_some(index)
+}
+
+/// Where a value comes from: through copies, tuples and loops that keep it.
+fn source(module: &Module, computation: &Computation, mut id: InstructionId, depth: usize) -> InstructionId {
+    for _ in 0..MAX_STEPS {
+        let Some(next) = one_step(module, computation, id, depth) else { break };
+        id = next;
+    }
+    id
+}
+
+fn one_step(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    depth: usize,
+) -> Option<InstructionId> {
+    let operand = *computation[id].operands().first()?;
+    match *computation[id].op() {
+        Op::Copy {} => Some(operand),
+        Op::Reshape {} => (computation[operand].shape() == computation[id].shape()).then_some(operand),
+        Op::GetTupleElement { index } => match computation[operand].op() {
+            Op::Tuple {} => computation[operand].operands().get(index).copied(),
+            Op::While { body, .. } if depth < MAX_DEPTH => {
+                let start = computation[operand].operands()[0];
+                let is_kept = invariants(module, module.get(*body)?, depth + 1).contains(&index);
+                let is_tuple = matches!(computation[start].op(), Op::Tuple {});
+                (is_kept && is_tuple).then(|| computation[start].operands().get(index).copied())?
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// An integer of one element as a linear function of one state element.
+pub(super) fn linear(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    constant: &dyn Fn(usize) -> Option<i64>,
+) -> Option<Linear> {
+    let mut at = id;
+    // From the value to the state: what is done, last first.
+    let mut steps = Vec::new();
+    let element = loop {
+        at = source(module, computation, at, 0);
+        if let Some(element) = state_element(computation, at) {
+            break element;
+        }
+        let (next, multiplier, offset) = affine_step(module, computation, at, constant)?;
+        steps.push((at, multiplier, offset));
+        at = next;
+        if steps.len() > MAX_STEPS {
+            return None;
+        }
+    };
+    let mut linear = Linear { element, multiplier: 1, offset: 0, path: Vec::new() };
+    linear.path.push(Step { multiplier: 1, offset: 0, all: values(computation, at)? });
+    for (at, multiplier, offset) in steps.into_iter().rev() {
+        linear.multiplier = linear.multiplier.checked_mul(multiplier)?;
+        linear.offset = linear.offset.checked_mul(multiplier)?.checked_add(offset)?;
+        let all = values(computation, at)?;
+        linear.path.push(Step { multiplier: linear.multiplier, offset: linear.offset, all });
+    }
+    // Products of two of them fit.
+    let is_small = |value: i128| value.unsigned_abs() < 1 << 62;
+    (is_small(linear.multiplier) && is_small(linear.offset) && linear.multiplier != 0).then_some(linear)
+}
+
+/// The values of an integer of one element.
+fn values(computation: &Computation, id: InstructionId) -> Option<Interval> {
+    let shape = computation[id].shape().as_array()?;
+    let is_one = shape.is_static() && shape.element_count() == 1 && shape.element_type.is_integer();
+    is_one.then(|| Interval::of_type(shape.element_type))?
+}
+
+/// `(x, m, b)` where an instruction computes `m * x + b`.
+fn affine_step(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    constant: &dyn Fn(usize) -> Option<i64>,
+) -> Option<(InstructionId, i128, i128)> {
+    let element_type = computation[id].shape().as_array()?.element_type;
+    let of_leaf = |id: InstructionId| {
+        let element = state_element(computation, id)?;
+        constant(element).map(Range::exactly)
+    };
+    let known = |id: InstructionId| {
+        let ranges = Ranges { module: Some(module), computation, of_leaf: &of_leaf, depth: 0 };
+        Some(signed(element_type, ranges.interval(id)?.value()?))
+    };
+    let operands = computation[id].operands();
+    match (computation[id].op(), operands) {
+        (Op::Convert {} | Op::Reshape {} | Op::Copy {}, &[x]) => Some((x, 1, 0)),
+        (Op::Negate {}, &[x]) => Some((x, -1, 0)),
+        (Op::Add {}, &[x, y]) => match known(y) {
+            Some(b) => Some((x, 1, b)),
+            None => Some((y, 1, known(x)?)),
+        },
+        (Op::Subtract {}, &[x, y]) => match known(y) {
+            Some(b) => Some((x, 1, -b)),
+            None => Some((y, -1, known(x)?)),
+        },
+        (Op::Multiply {}, &[x, y]) => match known(y) {
+            Some(m) => Some((x, m, 0)),
+            None => Some((y, known(x)?, 0)),
+        },
+        _ => None,
+    }
+}
+
+/// Adding the largest unsigned number subtracts 1. The value is checked against its type anyway, so this only chooses the
+/// reading that can be right.
+fn signed(element_type: PrimitiveType, value: i128) -> i128 {
+    let is_upper_half = element_type.is_unsigned_integer() && value >> (element_type.bit_width() - 1) != 0;
+    if is_upper_half { value - (1i128 << element_type.bit_width()) } else { value }
+}

@@ -1,0 +1,298 @@
+//! Interval arithmetic over integer instructions.
+
+use super::interval::{Interval, Range};
+use super::trip_count;
+use crate::{ComparisonDirection, Computation, ComputationId, InstructionId, Module, Op, Opcode};
+use shape::{ArrayShape, PrimitiveType};
+use std::collections::BTreeMap;
+
+/// What is known of an integer or `pred`; of an array, what holds for each of its elements.
+///
+/// `of_leaf` is asked first for every instruction; `None` means that it is to be computed. Unknown instructions may have
+/// any value of their type. Additions and the like that may wrap give nothing.
+pub fn range(
+    computation: &Computation,
+    id: InstructionId,
+    of_leaf: &dyn Fn(InstructionId) -> Option<Range>,
+) -> Range {
+    Ranges { module: None, computation, of_leaf, depth: 0 }.of(id)
+}
+
+/// Like [`range`], but sees through reductions, conditionals and loops too, since it may look at what they call.
+pub fn range_in(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    of_leaf: &dyn Fn(InstructionId) -> Option<Range>,
+) -> Range {
+    Ranges { module: Some(module), computation, of_leaf, depth: 0 }.of(id)
+}
+
+/// Instructions that one question looks at; beyond it nothing is known.
+const MAX_INSTRUCTIONS: usize = 1 << 14;
+/// Elements of a constant that are looked at.
+const MAX_ELEMENTS: i64 = 1 << 12;
+/// Loops and branches, within or behind each other, that are looked into.
+const MAX_DEPTH: usize = 6;
+
+pub(super) struct Ranges<'a> {
+    pub(super) module: Option<&'a Module>,
+    pub(super) computation: &'a Computation,
+    pub(super) of_leaf: &'a dyn Fn(InstructionId) -> Option<Range>,
+    pub(super) depth: usize,
+}
+
+impl Ranges<'_> {
+    pub(super) fn of(&self, id: InstructionId) -> Range {
+        let Some(all) = self.type_of(id) else { return Range::UNKNOWN };
+        self.interval(id).map_or(Range::UNKNOWN, |interval| interval.to_range(all))
+    }
+
+    /// All values that the elements of an instruction can have by their type.
+    fn type_of(&self, id: InstructionId) -> Option<Interval> {
+        Interval::of_type(self.array(id)?.element_type)
+    }
+
+    fn array(&self, id: InstructionId) -> Option<&ArrayShape> {
+        self.computation[id].shape().as_array()
+    }
+
+    /// The interval of an array of integers, `None` for everything else.
+    pub(super) fn interval(&self, id: InstructionId) -> Option<Interval> {
+        let mut known: BTreeMap<InstructionId, Interval> = BTreeMap::new();
+        let mut pending = vec![(id, false)];
+        while let Some((at, are_inputs_known)) = pending.pop() {
+            if known.contains_key(&at) {
+                continue;
+            }
+            let Some(all) = self.type_of(at) else { continue };
+            if known.len() + pending.len() > MAX_INSTRUCTIONS {
+                known.insert(at, all);
+                continue;
+            }
+            if let Some(range) = (self.of_leaf)(at) {
+                known.insert(at, Interval::from_range(range, all));
+                continue;
+            }
+            if !are_inputs_known {
+                pending.push((at, true));
+                pending.extend(self.inputs(at).into_iter().map(|input| (input, false)));
+                continue;
+            }
+            let interval = self.compute(at, all, &|input| known.get(&input).copied());
+            known.insert(at, interval.map_or(all, |interval| interval.within(all)));
+        }
+        known.get(&id).copied()
+    }
+
+    /// The instructions of which [`Self::compute`] asks.
+    fn inputs(&self, id: InstructionId) -> Vec<InstructionId> {
+        let instruction = &self.computation[id];
+        let operands = instruction.operands();
+        match instruction.op() {
+            Op::GetTupleElement { index } => {
+                let tuple = &self.computation[operands[0]];
+                let element =
+                    matches!(tuple.op(), Op::Tuple {}).then(|| tuple.operands().get(*index).copied());
+                element.flatten().into_iter().collect()
+            }
+            Op::Dot { .. } | Op::Convolution { .. } | Op::CustomCall { .. } | Op::Fusion { .. } => Vec::new(),
+            Op::DynamicSlice { .. } | Op::Gather { .. } => operands.iter().take(1).copied().collect(),
+            Op::DynamicUpdateSlice {} => operands.iter().take(2).copied().collect(),
+            _ => operands.to_vec(),
+        }
+    }
+
+    fn compute(
+        &self,
+        id: InstructionId,
+        all: Interval,
+        known: &dyn Fn(InstructionId) -> Option<Interval>,
+    ) -> Option<Interval> {
+        let instruction = &self.computation[id];
+        let operand = |k: usize| known(*instruction.operands().get(k)?);
+        match instruction.op() {
+            Op::Constant { literal } => {
+                let count = literal.array_shape().element_count();
+                if count == 0 || (count > MAX_ELEMENTS && !literal.is_splat()) {
+                    return None;
+                }
+                let scanned = literal.scalars().take(MAX_ELEMENTS as usize).map(|scalar| match scalar {
+                    shape::Scalar::Unsigned(value) => Some(Interval::exactly(value.into())),
+                    other => Some(Interval::exactly(other.as_i64()?.into())),
+                });
+                scanned.reduce(|a, b| Some(a?.hull(b?)))?
+            }
+            Op::Iota { iota_dimension } => {
+                let size = self.array(id)?.size(*iota_dimension);
+                Some(Interval::new(0, i128::from(size.max(1)) - 1))
+            }
+            Op::Add {} => Some(operand(0)?.plus(operand(1)?)),
+            Op::Subtract {} => Some(operand(0)?.minus(operand(1)?)),
+            Op::Multiply {} => operand(0)?.times(operand(1)?),
+            Op::Divide {} => operand(0)?.divided_by(operand(1)?),
+            Op::Remainder {} => operand(0)?.remainder_by(operand(1)?),
+            Op::Negate {} => Some(operand(0)?.negated()),
+            Op::Abs {} => Some(operand(0)?.absolute()),
+            Op::Sign {} => Some(Interval::new(-1, 1)),
+            Op::Maximum {} => Some(operand(0)?.maximum(operand(1)?)),
+            Op::Minimum {} => Some(operand(0)?.minimum(operand(1)?)),
+            Op::Clamp {} => Some(operand(1)?.maximum(operand(0)?).minimum(operand(2)?)),
+            Op::Select {} => match operand(0).and_then(Interval::value) {
+                Some(0) => operand(2),
+                Some(_) => operand(1),
+                None => Some(operand(1)?.hull(operand(2)?)),
+            },
+            Op::Compare { direction, .. } => compare(*direction, operand(0)?, operand(1)?),
+            // On `pred` only; bits of other types are not followed.
+            Op::And {} if all.high == 1 => Some(operand(0)?.minimum(operand(1)?)),
+            Op::Or {} if all.high == 1 => Some(operand(0)?.maximum(operand(1)?)),
+            Op::Not {} if all.high == 1 => Some(Interval::exactly(1).minus(operand(0)?)),
+            Op::Convert {} => self.converted(id, operand(0)?),
+            Op::Reshape {}
+            | Op::Copy {}
+            | Op::Broadcast { .. }
+            | Op::Transpose { .. }
+            | Op::Reverse { .. }
+            | Op::Slice { .. }
+            | Op::DynamicSlice { .. } => operand(0),
+            Op::DynamicUpdateSlice {} | Op::Pad { .. } => Some(operand(0)?.hull(operand(1)?)),
+            Op::Concatenate { .. } => {
+                let mut operands = instruction.operands().iter().map(|&o| known(o));
+                let first = operands.next()??;
+                operands.try_fold(first, |hull, operand| Some(hull.hull(operand?)))
+            }
+            Op::GetDimensionSize { dimension } => {
+                let dimension = self.array(instruction.operands()[0])?.dimensions.get(*dimension)?;
+                let low = if dimension.is_dynamic { 0 } else { dimension.size };
+                Some(Interval::new(low.into(), dimension.size.into()))
+            }
+            Op::Reduce { to_apply, .. } if instruction.operands().len() == 2 => {
+                self.reduced(id, *to_apply, operand(0)?, operand(1)?)
+            }
+            Op::GetTupleElement { index } => {
+                let tuple = instruction.operands()[0];
+                match self.computation[tuple].op() {
+                    Op::Tuple {} => known(*self.computation[tuple].operands().get(*index)?),
+                    _ => self.element(tuple, *index, all),
+                }
+            }
+            Op::Conditional { .. } => self.branches(id, None, all),
+            _ => None,
+        }
+    }
+
+    /// A conversion to `pred` asks whether the value is 0; to an integer it keeps what fits.
+    fn converted(&self, id: InstructionId, operand: Interval) -> Option<Interval> {
+        if self.array(id)?.element_type != PrimitiveType::Pred {
+            return Some(operand);
+        }
+        match operand {
+            Interval { low: 0, high: 0 } => Some(operand),
+            Interval { low, high } if low > 0 || high < 0 => Some(Interval::exactly(1)),
+            _ => None,
+        }
+    }
+
+    /// A reduction with a known function: each result is made of the initial value and `count` elements.
+    fn reduced(
+        &self,
+        id: InstructionId,
+        to_apply: ComputationId,
+        x: Interval,
+        initial: Interval,
+    ) -> Option<Interval> {
+        let callee = self.module?.get(to_apply)?;
+        let root = &callee[callee.root_if_set()?];
+        let Op::Reduce { dimensions, .. } = self.computation[id].op() else { return None };
+        let operand = self.array(self.computation[id].operands()[0])?;
+        let counts = dimensions.iter().map(|&d| i128::from(operand.size(d)));
+        let count = counts.fold(1i128, i128::saturating_mul);
+        let is_of_parameters = callee.parameters().len() == 2
+            && root.operands().len() == 2
+            && callee.parameters().iter().all(|parameter| root.operands().contains(parameter));
+        if !is_of_parameters {
+            return None;
+        }
+        // Of a dynamic dimension there may be fewer.
+        let is_full = count > 0 && operand.is_static();
+        let counts = Interval::new(if is_full { count } else { 0 }, count);
+        let result = match root.opcode() {
+            Opcode::Maximum | Opcode::Or => initial.maximum(x),
+            Opcode::Minimum | Opcode::And => initial.minimum(x),
+            Opcode::Add => initial.plus(x.times(counts)?),
+            _ => return None,
+        };
+        let is_pred = operand.element_type == PrimitiveType::Pred;
+        let needs_pred = matches!(root.opcode(), Opcode::Or | Opcode::And);
+        if needs_pred && !is_pred {
+            return None;
+        }
+        Some(if is_full { result } else { result.hull(initial) })
+    }
+
+    /// An element of what a loop or a conditional makes.
+    fn element(&self, tuple: InstructionId, index: usize, all: Interval) -> Option<Interval> {
+        let module = self.module?;
+        match self.computation[tuple].op() {
+            Op::While { condition, body } if self.depth < MAX_DEPTH => {
+                let start = self.computation[tuple].operands()[0];
+                let initial = |k: usize| self.initial(start, k);
+                let (condition, body) = (module.get(*condition)?, module.get(*body)?);
+                let after = trip_count::after_loop(module, condition, body, &initial, index, self.depth + 1)?;
+                Some(Interval::from_range(after, all))
+            }
+            Op::Conditional { .. } => self.branches(tuple, Some(index), all),
+            _ => None,
+        }
+    }
+
+    /// What is known of an element of a tuple, which an instruction makes.
+    fn initial(&self, tuple: InstructionId, index: usize) -> Range {
+        let inner = Ranges { depth: self.depth + 1, ..*self };
+        match self.computation[tuple].op() {
+            Op::Tuple {} => match self.computation[tuple].operands().get(index) {
+                Some(&element) => inner.of(element),
+                None => Range::UNKNOWN,
+            },
+            _ => Range::UNKNOWN,
+        }
+    }
+
+    /// What all branches of a conditional make; their parameters are unknown.
+    fn branches(&self, id: InstructionId, index: Option<usize>, all: Interval) -> Option<Interval> {
+        let module = self.module?;
+        let Op::Conditional { branch_computations } = self.computation[id].op() else { return None };
+        if self.depth >= MAX_DEPTH {
+            return None;
+        }
+        let mut result: Option<Interval> = None;
+        for &branch in branch_computations {
+            let computation = module.get(branch)?;
+            let root = computation.root_if_set()?;
+            let value = match (index, computation[root].op()) {
+                (None, _) => root,
+                (Some(index), Op::Tuple {}) => *computation[root].operands().get(index)?,
+                _ => return None,
+            };
+            let ranges =
+                Ranges { module: Some(module), computation, of_leaf: &|_| None, depth: self.depth + 1 };
+            let interval = ranges.interval(value)?.within(all);
+            result = Some(result.map_or(interval, |r| r.hull(interval)));
+        }
+        result
+    }
+}
+
+/// 1 if a comparison holds for all values of two intervals, 0 if for none.
+pub(super) fn compare(direction: ComparisonDirection, a: Interval, b: Interval) -> Option<Interval> {
+    let (yes, no) = match direction {
+        ComparisonDirection::Lt => (a.high < b.low, a.low >= b.high),
+        ComparisonDirection::Le => (a.high <= b.low, a.low > b.high),
+        ComparisonDirection::Gt => (a.low > b.high, a.high <= b.low),
+        ComparisonDirection::Ge => (a.low >= b.high, a.high < b.low),
+        ComparisonDirection::Eq => (a.value().is_some() && a == b, a.intersection(b).is_none()),
+        ComparisonDirection::Ne => (a.intersection(b).is_none(), a.value().is_some() && a == b),
+    };
+    (yes || no).then(|| Interval::exactly(yes.into()))
+}

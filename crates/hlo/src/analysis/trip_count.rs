@@ -1,0 +1,363 @@
+//! How often a loop runs.
+
+use super::condition::{self, Moving, Term};
+use super::induction::{self, Linear};
+use super::interval::{Interval, Range};
+use super::range::{self, Ranges};
+use crate::{ComparisonDirection, Computation, InstructionId, Module, Op};
+use shape::{PrimitiveType, Scalar};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often a loop's body runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TripCount {
+    /// So often, whatever the inputs.
+    pub exact: Option<u64>,
+    /// At most so often. Known whenever `exact` is.
+    pub bound: Option<u64>,
+}
+
+/// How often the body of a loop runs. Condition and body take the state as one tuple; `initial(k)` is what is known of
+/// its element `k` before the first iteration.
+///
+/// The condition is taken apart at its conjunctions, disjunctions and negations. A comparison counts if one side is linear
+/// in an induction variable and the other is linear too, or lies in a known range in every iteration. Other terms may
+/// stop the loop earlier: with them a conjunction has only a bound, a disjunction none. A loop that could only end
+/// because an integer wraps has none either, nor one whose bound would be beyond 2^30.
+pub fn trip_count(
+    module: &Module,
+    condition: &Computation,
+    body: &Computation,
+    initial: &dyn Fn(usize) -> Range,
+) -> TripCount {
+    Loop::new(module, condition, body, initial, 0).trip_count()
+}
+
+/// What is known of each state element whenever the body begins to run.
+pub fn state_ranges(
+    module: &Module,
+    condition: &Computation,
+    body: &Computation,
+    initial: &dyn Fn(usize) -> Range,
+) -> Vec<Range> {
+    Loop::new(module, condition, body, initial, 0).state_ranges()
+}
+
+/// What is known of a state element after the loop.
+pub(super) fn after_loop(
+    module: &Module,
+    condition: &Computation,
+    body: &Computation,
+    initial: &dyn Fn(usize) -> Range,
+    element: usize,
+    depth: usize,
+) -> Option<Range> {
+    Loop::new(module, condition, body, initial, depth).after(element)
+}
+
+/// Conjunctions and disjunctions within each other; what lies deeper is unknown.
+const MAX_DEPTH: usize = 64;
+/// Parts of a condition that are looked at.
+const MAX_TERMS: usize = 1 << 12;
+
+/// A larger bound comes from the ends of a type, not from the program.
+const MAX_BOUND: u64 = 1 << 30;
+
+struct Loop<'a> {
+    module: &'a Module,
+    condition: &'a Computation,
+    body: &'a Computation,
+    initial: &'a dyn Fn(usize) -> Range,
+    /// The answers of `initial`: each may have cost the analysis of another loop.
+    asked: RefCell<BTreeMap<usize, Range>>,
+    /// The next value of each induction variable.
+    variables: BTreeMap<usize, Linear>,
+    invariants: BTreeSet<usize>,
+    /// How many loops this question came through.
+    depth: usize,
+}
+
+impl<'a> Loop<'a> {
+    fn new(
+        module: &'a Module,
+        condition: &'a Computation,
+        body: &'a Computation,
+        initial: &'a dyn Fn(usize) -> Range,
+        depth: usize,
+    ) -> Self {
+        let invariants = induction::invariant_elements(module, body);
+        let (asked, variables) = (RefCell::default(), BTreeMap::new());
+        let mut known = Self { module, condition, body, initial, asked, variables, invariants, depth };
+        known.variables = induction::variables(module, body, &|k| known.initial(k).value());
+        known
+    }
+
+    /// What is known of a state element before the loop.
+    fn initial(&self, element: usize) -> Range {
+        if let Some(&range) = self.asked.borrow().get(&element) {
+            return range;
+        }
+        let range = (self.initial)(element);
+        self.asked.borrow_mut().insert(element, range);
+        range
+    }
+
+    fn trip_count(&self) -> TripCount {
+        let Some(root) = self.condition.root_if_set() else { return TripCount::default() };
+        let mut terms = 0;
+        let Term { exact, bound, .. } = self.term(root, false, 0, &mut terms);
+        TripCount { exact, bound: exact.or(bound.filter(|&bound| bound <= MAX_BOUND)) }
+    }
+
+    /// When an instruction of the condition, or its negation, first fails.
+    fn term(&self, id: InstructionId, is_negated: bool, depth: usize, terms: &mut usize) -> Term {
+        *terms += 1;
+        if depth > MAX_DEPTH || *terms > MAX_TERMS {
+            return Term::UNKNOWN;
+        }
+        let instruction = &self.condition[id];
+        let operands = instruction.operands();
+        let mut part = |id: InstructionId, is_negated: bool| self.term(id, is_negated, depth + 1, terms);
+        match (instruction.op(), operands) {
+            (Op::And {}, &[a, b]) if !is_negated => part(a, false).and(part(b, false)),
+            (Op::And {}, &[a, b]) => part(a, true).or(part(b, true)),
+            (Op::Or {}, &[a, b]) if !is_negated => part(a, false).or(part(b, false)),
+            (Op::Or {}, &[a, b]) => part(a, true).and(part(b, true)),
+            (Op::Not {}, &[a]) => part(a, !is_negated),
+            (Op::Copy {} | Op::Reshape {}, &[a]) => part(a, is_negated),
+            (Op::Convert {}, &[a]) if self.is_pred(a) => part(a, is_negated),
+            (Op::GetTupleElement { index }, &[tuple]) => match self.condition[tuple].op() {
+                Op::Tuple {} => part(self.condition[tuple].operands()[*index], is_negated),
+                _ => self.constant_term(id, is_negated),
+            },
+            (Op::Select {}, &[p, a, b]) => match (self.known(a), self.known(b), is_negated) {
+                // p ? a : false
+                (_, Some(false), false) => part(p, false).and(part(a, false)),
+                (Some(true), _, false) => part(p, false).or(part(b, false)),
+                (_, Some(false), true) => part(p, true).or(part(a, true)),
+                (Some(true), _, true) => part(p, true).and(part(b, true)),
+                _ => Term::UNKNOWN,
+            },
+            (Op::Compare { direction, .. }, &[a, b]) => {
+                if self.is_pred(a) {
+                    let asks_equal = match direction {
+                        ComparisonDirection::Eq => true,
+                        ComparisonDirection::Ne => false,
+                        _ => return Term::UNKNOWN,
+                    };
+                    return match (self.known(a), self.known(b)) {
+                        (_, Some(value)) => part(a, is_negated ^ (asks_equal != value)),
+                        (Some(value), _) => part(b, is_negated ^ (asks_equal != value)),
+                        _ => Term::UNKNOWN,
+                    };
+                }
+                let direction = if is_negated { inverse(*direction) } else { *direction };
+                self.comparison(direction, a, b)
+            }
+            _ => self.constant_term(id, is_negated),
+        }
+    }
+
+    fn is_pred(&self, id: InstructionId) -> bool {
+        self.condition[id].shape().as_array().is_some_and(|s| s.element_type == PrimitiveType::Pred)
+    }
+
+    fn constant_term(&self, id: InstructionId, is_negated: bool) -> Term {
+        match self.known(id) {
+            Some(value) if value != is_negated => Term::TRUE,
+            Some(_) => Term::FALSE,
+            None => Term::UNKNOWN,
+        }
+    }
+
+    /// The value that a predicate of the condition has in every iteration.
+    fn known(&self, id: InstructionId) -> Option<bool> {
+        if let Op::Constant { literal } = self.condition[id].op() {
+            if literal.array_shape().element_count() != 1 {
+                return None;
+            }
+            let Scalar::Pred(value) = literal.scalar_at(0) else { return None };
+            return Some(value);
+        }
+        Some(self.interval(id)?.value()? != 0)
+    }
+
+    fn comparison(&self, direction: ComparisonDirection, a: InstructionId, b: InstructionId) -> Term {
+        let (Some(a_in), Some(b_in)) = (self.interval(a), self.interval(b)) else { return Term::UNKNOWN };
+        let (a_linear, b_linear) = (self.linear(a), self.linear(b));
+        match (&a_linear, &b_linear) {
+            (Some(a_linear), Some(b_linear)) => {
+                let (Some(a), Some(b)) = (self.moving(a_linear), self.moving(b_linear)) else {
+                    return Term::UNKNOWN;
+                };
+                condition::against_moving(direction, &a, &b).unwrap_or(Term::UNKNOWN)
+            }
+            (Some(linear), None) => self.against(direction, linear, b, b_in),
+            (None, Some(linear)) => self.against(mirrored(direction), linear, a, a_in),
+            (None, None) => match range::compare(direction, a_in, b_in).and_then(Interval::value) {
+                Some(0) => Term::FALSE,
+                Some(_) => Term::TRUE,
+                None => Term::UNKNOWN,
+            },
+        }
+    }
+
+    fn against(
+        &self,
+        direction: ComparisonDirection,
+        value: &Linear,
+        limit: InstructionId,
+        range: Interval,
+    ) -> Term {
+        let Some(moving) = self.moving(value) else { return Term::UNKNOWN };
+        condition::against_limit(direction, &moving, range, self.is_fixed(limit))
+    }
+
+    /// A value of the condition that is linear in an induction variable.
+    fn linear(&self, id: InstructionId) -> Option<Linear> {
+        let constant = |k: usize| self.initial(k).value().filter(|_| self.invariants.contains(&k));
+        let linear = induction::linear(self.module, self.condition, id, &constant)?;
+        self.variables.contains_key(&linear.element).then_some(linear)
+    }
+
+    fn moving<'b>(&'b self, value: &'b Linear) -> Option<Moving<'b>> {
+        let next = self.variables.get(&value.element)?;
+        Some(Moving { start: self.start(value.element)?, next, value })
+    }
+
+    /// The values that a state element may have before the loop.
+    fn start(&self, element: usize) -> Option<Interval> {
+        let all = self.all(element)?;
+        Some(Interval::from_range(self.initial(element), all))
+    }
+
+    fn all(&self, element: usize) -> Option<Interval> {
+        let parameter = *self.body.parameters().first()?;
+        let shape = self.body[parameter].shape().get(&[element])?.as_array()?;
+        Interval::of_type(shape.element_type)
+    }
+
+    /// What holds for an instruction of the condition in every iteration: of the state only invariants are known.
+    fn interval(&self, id: InstructionId) -> Option<Interval> {
+        let of_leaf = |id: InstructionId| {
+            let element = induction::state_element(self.condition, id)?;
+            self.invariants.contains(&element).then(|| self.initial(element))
+        };
+        let ranges = Ranges {
+            module: Some(self.module),
+            computation: self.condition,
+            of_leaf: &of_leaf,
+            depth: self.depth,
+        };
+        ranges.interval(id)
+    }
+
+    /// Whether an instruction of the condition is made of constants and invariant elements only.
+    fn is_fixed(&self, id: InstructionId) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut pending = vec![id];
+        while let Some(id) = pending.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            if seen.len() > MAX_TERMS {
+                return false;
+            }
+            if let Some(element) = induction::state_element(self.condition, id) {
+                if !self.invariants.contains(&element) {
+                    return false;
+                }
+                continue;
+            }
+            let instruction = &self.condition[id];
+            let has_effect = instruction.opcode().traits().contains(crate::Traits::SIDE_EFFECT);
+            if has_effect || matches!(instruction.op(), Op::Parameter { .. } | Op::CustomCall { .. }) {
+                return false;
+            }
+            pending.extend(instruction.operands());
+        }
+        true
+    }
+
+    fn state_ranges(&self) -> Vec<Range> {
+        let last = self.trip_count().bound.map(|bound| bound.saturating_sub(1));
+        let count = self.element_count();
+        let moving = (0..count).map(|k| self.kept_or_moved(k, 0, last));
+        let known: Vec<Option<Range>> = moving.collect();
+        (0..count).map(|k| known[k].unwrap_or_else(|| self.computed(k, &known))).collect()
+    }
+
+    fn element_count(&self) -> usize {
+        let parameter = self.body.parameters().first();
+        parameter.and_then(|&p| self.body[p].shape().as_tuple()).map_or(0, <[_]>::len)
+    }
+
+    fn after(&self, element: usize) -> Option<Range> {
+        let trip_count = self.trip_count();
+        let first = trip_count.exact.unwrap_or(0);
+        if let Some(range) = self.kept_or_moved(element, first, trip_count.bound) {
+            return Some(range);
+        }
+        self.state_ranges().get(element).copied()
+    }
+
+    /// An invariant or an induction variable after `first` to `last` iterations.
+    fn kept_or_moved(&self, element: usize, first: u64, last: Option<u64>) -> Option<Range> {
+        if self.invariants.contains(&element) {
+            return Some(self.initial(element));
+        }
+        let step = self.variables.get(&element)?.offset;
+        let (all, start) = (self.all(element)?, self.start(element)?);
+        let iterations = Interval::new(first.into(), last?.into());
+        let moved = start.plus(Interval::exactly(step).times(iterations)?);
+        all.contains(moved).then(|| moved.to_range(all))
+    }
+
+    /// What the body makes of an element, or what it was before the loop.
+    fn computed(&self, element: usize, known: &[Option<Range>]) -> Range {
+        let next = || {
+            let root = self.body.root_if_set()?;
+            let Op::Tuple {} = self.body[root].op() else { return None };
+            let id = *self.body[root].operands().get(element)?;
+            let of_leaf = |id: InstructionId| {
+                let element = induction::state_element(self.body, id)?;
+                known.get(element).copied().flatten()
+            };
+            let ranges = Ranges {
+                module: Some(self.module),
+                computation: self.body,
+                of_leaf: &of_leaf,
+                depth: self.depth + 1,
+            };
+            let all = self.all(element)?;
+            Some(ranges.interval(id)?.hull(self.start(element)?).to_range(all))
+        };
+        next().unwrap_or(Range::UNKNOWN)
+    }
+}
+
+fn inverse(direction: ComparisonDirection) -> ComparisonDirection {
+    use ComparisonDirection::*;
+    match direction {
+        Lt => Ge,
+        Ge => Lt,
+        Le => Gt,
+        Gt => Le,
+        Eq => Ne,
+        Ne => Eq,
+    }
+}
+
+/// The direction with the operands the other way round.
+fn mirrored(direction: ComparisonDirection) -> ComparisonDirection {
+    use ComparisonDirection::*;
+    match direction {
+        Lt => Gt,
+        Gt => Lt,
+        Le => Ge,
+        Ge => Le,
+        Eq => Eq,
+        Ne => Ne,
+    }
+}
