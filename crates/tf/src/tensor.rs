@@ -205,7 +205,7 @@ fn concat<const N: usize, const M: usize>(first: [u8; N], second: [u8; N]) -> [u
 
 /// The bytes as literals have them: a bool is 0 or 1, types below a byte extend their sign or zeros. Copies only where
 /// one differs.
-fn normalized(element_type: PrimitiveType, bytes: &Bytes) -> Bytes {
+pub(crate) fn normalized(element_type: PrimitiveType, bytes: &Bytes) -> Bytes {
     let normal: fn(u8) -> u8 = match element_type {
         PrimitiveType::Pred => |b| u8::from(b != 0),
         PrimitiveType::S4 => |b| ((b << 4) as i8 >> 4) as u8,

@@ -3,8 +3,9 @@
 /// The polynomial, its bits reversed.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-const TABLE: [u32; 256] = {
-    let mut table = [0; 256];
+/// `TABLES[k][b]` is what byte `b` contributes `k` bytes later.
+const TABLES: [[u32; 256]; 8] = {
+    let mut tables = [[0; 256]; 8];
     let mut byte = 0;
     while byte < 256 {
         let mut crc = byte as u32;
@@ -13,22 +14,41 @@ const TABLE: [u32; 256] = {
             crc = if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL } else { crc >> 1 };
             bit += 1;
         }
-        table[byte] = crc;
+        tables[0][byte] = crc;
         byte += 1;
     }
-    table
+    let mut later = 1;
+    while later < 8 {
+        let mut byte = 0;
+        while byte < 256 {
+            let crc = tables[later - 1][byte];
+            tables[later][byte] = tables[0][(crc & 0xff) as usize] ^ (crc >> 8);
+            byte += 1;
+        }
+        later += 1;
+    }
+    tables
 };
 
 /// The checksum of some bytes, rotated and shifted so that a checksum of data with checksums in it is no weaker.
 pub(super) fn masked(bytes: &[u8]) -> u32 {
-    mask(checksum(bytes))
+    mask(extend(0, bytes))
 }
 
-fn checksum(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |crc, &byte| TABLE[usize::from(crc as u8 ^ byte)] ^ (crc >> 8))
+/// The checksum of bytes with the checksum `crc` followed by these.
+pub(super) fn extend(crc: u32, bytes: &[u8]) -> u32 {
+    let mut chunks = bytes.chunks_exact(8);
+    let mut crc = !crc;
+    for chunk in &mut chunks {
+        let byte = |i: usize| chunk[i] ^ if i < 4 { (crc >> (8 * i)) as u8 } else { 0 };
+        crc = (0..8).fold(0, |sum, i| sum ^ TABLES[7 - i][usize::from(byte(i))]);
+    }
+    let rest = chunks.remainder().iter();
+    !rest.fold(crc, |crc, &byte| TABLES[0][usize::from(crc as u8 ^ byte)] ^ (crc >> 8))
 }
 
-fn mask(crc: u32) -> u32 {
+/// The stored form of a checksum.
+pub(super) fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
@@ -38,8 +58,16 @@ mod tests {
 
     #[test]
     fn checksums_are_those_of_rfc_3720() {
-        assert_eq!(checksum(b"123456789"), 0xe306_9283);
-        assert_eq!(checksum(&[0; 32]), 0x8a91_36aa);
-        assert_eq!(checksum(&[0xff; 32]), 0x62a8_ab43);
+        assert_eq!(extend(0, b"123456789"), 0xe306_9283);
+        assert_eq!(extend(0, &[0; 32]), 0x8a91_36aa);
+        assert_eq!(extend(0, &[0xff; 32]), 0x62a8_ab43);
+    }
+
+    #[test]
+    fn a_checksum_can_be_taken_in_parts() {
+        let bytes: Vec<u8> = (0..100u8).map(|i| i.wrapping_mul(37)).collect();
+        for cut in 0..bytes.len() {
+            assert_eq!(extend(extend(0, &bytes[..cut]), &bytes[cut..]), extend(0, &bytes), "{cut}");
+        }
     }
 }

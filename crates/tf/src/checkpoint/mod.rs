@@ -1,73 +1,215 @@
-//! Checkpoints: the values of variables by name.
+//! Checkpoints: the values of variables by name, in both of TensorFlow's formats.
 //!
-//! Version 1 is one table file whose values hold the tensors. Version 2, a "tensor bundle", is a table file `.index` that
-//! says where in the files `.data-*` each tensor lies.
+//! Files are mapped, and arrays share their bytes where the format allows it. Every block of a table and every tensor that is
+//! used is compared with its checksum: damage is an error that names file, tensor and offset.
 
 mod crc32c;
+mod object_graph;
+mod slices;
 mod table;
+mod v1;
+mod v2;
+mod write;
 
-use crate::proto::{
-    BundleEntryProto, BundleHeaderProto, SavedSliceMeta, SavedTensorSlices, TensorProto, TensorSliceProto,
-};
-use crate::tensor::Tensor;
+use crate::proto::{Dim, TensorShapeProto};
 use crate::{DataType, PartialShape, source};
 use bytes::Bytes;
-use prost::Message;
-use shape::{ArrayShape, Literal};
+use shape::{Literal, PrimitiveType, index};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 
-/// What freezing says about variables that are stored in parts.
-const PARTITIONED: &str = "Models containing partition variables cannot be converted from checkpoint files. Please pass \
-                           in a SavedModel using the flag --input_saved_model_dir.";
+pub use object_graph::OBJECT_GRAPH_KEY;
+pub use write::{Bundle, write_v2};
+
+/// The most files of a version 1 checkpoint that a pattern may name.
+const MAX_FILES: usize = 10_000;
 
 /// An open checkpoint.
 pub struct Checkpoint {
     path: PathBuf,
-    tensors: BTreeMap<String, Stored>,
+    format: Format,
 }
 
-/// How a tensor is stored.
-enum Stored {
-    /// Its elements and what the checkpoint's head says about it.
-    V1(Option<Box<TensorProto>>, SavedSliceMeta),
-    /// The bytes of its file, and where it lies in them.
-    V2(Bytes, BundleEntryProto),
+enum Format {
+    V1(BTreeMap<String, v1::Stored>),
+    V2(v2::Bundle),
+}
+
+/// The value of a tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Numbers.
+    Array(DataType, Literal),
+    /// Sizes and row-major elements of a tensor of strings.
+    Strings(Vec<i64>, Vec<Bytes>),
+}
+
+impl Value {
+    /// Its type.
+    pub fn data_type(&self) -> DataType {
+        match self {
+            Self::Array(data_type, _) => *data_type,
+            Self::Strings(..) => DataType::String,
+        }
+    }
+
+    /// Its sizes.
+    pub fn sizes(&self) -> Vec<i64> {
+        match self {
+            Self::Array(_, literal) => literal.array_shape().sizes(),
+            Self::Strings(sizes, _) => sizes.clone(),
+        }
+    }
+
+    /// The numbers; an error for strings.
+    pub fn array(&self) -> Result<&Literal> {
+        match self {
+            Self::Array(_, literal) => Ok(literal),
+            Self::Strings(..) => Err(Error::unsupported("it has type string, which holds no numbers")),
+        }
+    }
 }
 
 impl Checkpoint {
-    /// Opens the checkpoint of a path as TensorFlow names it: the file itself for version 1, the files' common beginning
-    /// for version 2.
+    /// Opens the checkpoint of a path as TensorFlow names it: the common beginning of the files for version 2, which comes
+    /// first; for version 1 the file itself, or a pattern of files such as `model-?????-of-00002`.
     pub fn open(path: &Path) -> Result<Self> {
-        let at_file = |e: Error| e.context(format!("checkpoint '{}'", path.display()));
-        let index = with_suffix(path, ".index");
-        let tensors = if path.is_file() {
-            read_v1(source::read_bytes(path)?)
-        } else if index.is_file() {
-            read_v2(path, source::read_bytes(&index)?)
+        let format = if with_suffix(path, ".index").is_file() {
+            Format::V2(v2::Bundle::open(path)?)
         } else {
-            return Err(Error::invalid(format!("Input checkpoint '{}' doesn't exist!", path.display())));
+            let files = matching_files(path)?;
+            if files.is_empty() {
+                return Err(Error::invalid(format!("Input checkpoint '{}' doesn't exist!", path.display())));
+            }
+            let read = |path: PathBuf| source::read_bytes(&path).map(|bytes| (path, bytes));
+            let files = files.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+            Format::V1(v1::read(&files)?)
         };
-        Ok(Self { path: path.to_owned(), tensors: tensors.map_err(at_file)? })
+        Ok(Self { path: path.to_owned(), format })
+    }
+
+    /// Whether there are files for [`Self::open`].
+    pub fn exists(path: &Path) -> bool {
+        with_suffix(path, ".index").is_file() || matching_files(path).is_ok_and(|files| !files.is_empty())
     }
 
     /// The names of all tensors, in order.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.tensors.keys().map(String::as_str)
+    pub fn names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
+        match &self.format {
+            Format::V1(tensors) => Box::new(tensors.keys().map(String::as_str)),
+            Format::V2(bundle) => Box::new(bundle.tensors.keys().map(String::as_str)),
+        }
     }
 
-    /// The type and elements of a tensor; `None` if there is none of this name.
-    pub fn tensor(&self, name: &str) -> Result<Option<(DataType, Literal)>> {
-        let Some(stored) = self.tensors.get(name) else { return Ok(None) };
-        let tensor = match stored {
-            Stored::V1(data, meta) => v1_tensor(data.as_deref(), meta),
-            Stored::V2(data, entry) => v2_tensor(data, entry),
-        };
-        tensor
-            .map(Some)
-            .map_err(|e| e.context(format!("tensor '{name}' of checkpoint '{}'", self.path.display())))
+    /// Whether there is a tensor of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        match &self.format {
+            Format::V1(tensors) => tensors.contains_key(name),
+            Format::V2(bundle) => bundle.tensors.contains_key(name),
+        }
     }
+
+    /// Type and sizes of a tensor; its elements are not looked at.
+    pub fn tensor_type(&self, name: &str) -> Result<Option<(DataType, Vec<i64>)>> {
+        let found = match &self.format {
+            Format::V1(tensors) => tensors.get(name).map(v1::Stored::tensor_type),
+            Format::V2(bundle) => {
+                bundle.tensors.get(name).map(|entry| tensor_type(entry.dtype, entry.shape.as_ref()))
+            }
+        };
+        found.transpose().map_err(|e| self.at_tensor(name, e))
+    }
+
+    /// The value of a tensor, put together if it is stored in parts; `None` if there is none of this name.
+    pub fn value(&self, name: &str) -> Result<Option<Value>> {
+        let found = match &self.format {
+            Format::V1(tensors) => tensors.get(name).map(v1::Stored::value),
+            Format::V2(bundle) => bundle.tensors.get(name).map(|entry| bundle.value(name, entry)),
+        };
+        found.transpose().map_err(|e| self.at_tensor(name, e))
+    }
+
+    /// The type and elements of a tensor of numbers; `None` if there is none of this name.
+    pub fn tensor(&self, name: &str) -> Result<Option<(DataType, Literal)>> {
+        let Some(value) = self.value(name)? else { return Ok(None) };
+        let literal = value.array().map_err(|e| self.at_tensor(name, e))?.clone();
+        Ok(Some((value.data_type(), literal)))
+    }
+
+    /// What a restoring op gives for a tensor: all of it if `shape_and_slice` is empty, else the box that it says, such as
+    /// `10 4 0,5:-`.
+    pub fn restore(&self, name: &str, shape_and_slice: &str) -> Result<Option<Value>> {
+        let Some(value) = self.value(name)? else { return Ok(None) };
+        if shape_and_slice.is_empty() {
+            return Ok(Some(value));
+        }
+        let error = |what: &str| self.at_tensor(name, Error::invalid(format!("the part '{shape_and_slice}' {what}")));
+        let (sizes, slice) = slices::parse(shape_and_slice).ok_or_else(|| error("is not understood"))?;
+        if sizes != value.sizes() {
+            return Err(error(&format!("is of another shape than the tensor's {:?}", value.sizes())));
+        }
+        let region = slices::Region::new(&slice, &sizes).ok_or_else(|| error("lies outside of the tensor"))?;
+        let cut = slices::cut(value.array().map_err(|e| self.at_tensor(name, e))?, &region);
+        Ok(Some(Value::Array(value.data_type(), cut?)))
+    }
+
+    fn describe(&self) -> String {
+        format!("checkpoint '{}'", self.path.display())
+    }
+
+    fn at_tensor(&self, name: &str, error: Error) -> Error {
+        error.context(format!("tensor '{name}' of {}", self.describe()))
+    }
+}
+
+/// The files that a path means: itself, or what its last part matches as a pattern.
+fn matching_files(path: &Path) -> Result<Vec<PathBuf>> {
+    if path.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let pattern = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if !pattern.contains(['?', '*']) {
+        return Ok(Vec::new());
+    }
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(Vec::new()) };
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| matches(pattern.as_bytes(), name.as_bytes()))
+        .map(|name| path.with_file_name(name))
+        .filter(|file| file.is_file())
+        .take(MAX_FILES + 1)
+        .collect();
+    if files.len() > MAX_FILES {
+        return Err(Error::invalid(format!("'{}' names more than {MAX_FILES} files", path.display())));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Whether a name matches a pattern: `?` is any character, `*` any number of them.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    // Where the last star stands, and how much of the name it has taken.
+    let (mut p, mut n, mut star) = (0, 0, None);
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(&c) if c == b'?' || c == name[n] => {
+                p += 1;
+                n += 1;
+            }
+            _ => {
+                let Some((at, taken)) = star else { return false };
+                star = Some((at, taken + 1));
+                (p, n) = (at + 1, taken + 1);
+            }
+        }
+    }
+    pattern[p..].iter().all(|&c| c == b'*')
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -76,109 +218,51 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-fn corrupt(what: &str) -> Error {
-    Error::invalid(format!("the file is damaged: {what}"))
+/// An error about the bytes at an offset of a file, which the caller names.
+fn damaged(at: usize, what: &str) -> Error {
+    Error::invalid(format!("the file is damaged at byte {at}: {what}"))
 }
 
-fn read_v1(file: Bytes) -> Result<BTreeMap<String, Stored>> {
-    let mut tensors = BTreeMap::new();
-    let mut data = Vec::new();
-    for (key, value) in table::entries(&file)? {
-        let slices = SavedTensorSlices::decode(value).map_err(|e| corrupt(&e.to_string()))?;
-        if key.is_empty() {
-            for meta in slices.meta.unwrap_or_default().tensor {
-                tensors.insert(meta.name.clone(), Stored::V1(None, meta));
-            }
-        } else if let Some(slice) = slices.data {
-            data.push(slice);
-        }
-    }
-    for slice in data {
-        // A slice that is a part only is told by the head, which lists several.
-        if let Some(Stored::V1(stored, _)) = tensors.get_mut(&slice.name) {
-            *stored = slice.data.map(Box::new);
-        }
-    }
-    Ok(tensors)
+/// Type and sizes of a stored tensor.
+fn tensor_type(number: i32, shape: Option<&TensorShapeProto>) -> Result<(DataType, Vec<i64>)> {
+    let data_type = DataType::from_number(number)
+        .filter(|data_type| !data_type.is_ref())
+        .ok_or_else(|| Error::invalid(format!("its type has the number {number}, which is no data type")))?;
+    let shape = shape.map_or(Ok(PartialShape::known(&[])), PartialShape::from_proto)?;
+    let sizes = shape.sizes().ok_or_else(|| Error::invalid("its shape is not known"))?;
+    index::element_count(&sizes)
+        .and_then(|count| count.checked_mul(16))
+        .ok_or_else(|| Error::invalid(format!("its shape {shape} is too large")))?;
+    Ok((data_type, sizes))
 }
 
-fn v1_tensor(data: Option<&TensorProto>, meta: &SavedSliceMeta) -> Result<(DataType, Literal)> {
-    if meta.slice.len() > 1 || !meta.slice.iter().all(is_whole) {
-        return Err(Error::unsupported(PARTITIONED));
-    }
-    let data = data.ok_or_else(|| corrupt("it has no elements for this tensor"))?;
-    // The elements come without type and shape, which stand in the head.
-    let mut proto = data.clone();
-    proto.dtype = meta.r#type;
-    proto.tensor_shape = meta.shape.clone();
-    let tensor = Tensor::new(&proto)?;
-    if tensor.fill_bytes() > 0 {
-        return Err(corrupt("it has fewer elements than the tensor's shape"));
-    }
-    Ok((tensor.data_type(), tensor.literal()?))
+/// The proto of a shape that is known in full.
+pub(crate) fn shape_proto(sizes: &[i64]) -> TensorShapeProto {
+    let dim = sizes.iter().map(|&size| Dim { size, name: String::new() }).collect();
+    TensorShapeProto { dim, unknown_rank: false }
 }
 
-/// Whether every extent is its whole dimension.
-fn is_whole(slice: &TensorSliceProto) -> bool {
-    slice.extent.iter().all(|extent| extent.length.is_none())
-}
-
-fn read_v2(path: &Path, index: Bytes) -> Result<BTreeMap<String, Stored>> {
-    let mut entries = table::entries(&index)?.into_iter();
-    let header = match entries.next() {
-        Some((key, value)) if key.is_empty() => BundleHeaderProto::decode(value),
-        _ => return Err(corrupt("the index has no header")),
-    };
-    let header = header.map_err(|e| corrupt(&e.to_string()))?;
-    if header.endianness != 0 {
-        return Err(Error::unsupported("a checkpoint in big-endian byte order"));
-    }
-    if !(1..=99_999).contains(&header.num_shards) {
-        return Err(corrupt("the number of data files is out of range"));
-    }
-    let mut shards: BTreeMap<i32, Bytes> = BTreeMap::new();
-    let mut tensors = BTreeMap::new();
-    for (key, value) in entries {
-        // Keys that are no names belong to parts of tensors.
-        let Ok(name) = String::from_utf8(key) else { continue };
-        let entry = BundleEntryProto::decode(value).map_err(|e| corrupt(&e.to_string()))?;
-        if !(0..header.num_shards).contains(&entry.shard_id) {
-            return Err(corrupt(&format!("tensor '{name}' lies in data file {}", entry.shard_id)));
-        }
-        let data = match shards.get(&entry.shard_id) {
-            Some(data) => data.clone(),
-            None => {
-                let suffix = format!(".data-{:05}-of-{:05}", entry.shard_id, header.num_shards);
-                let data = source::read_bytes(&with_suffix(path, &suffix))?;
-                shards.entry(entry.shard_id).or_insert(data).clone()
-            }
-        };
-        tensors.insert(name, Stored::V2(data, entry));
-    }
-    Ok(tensors)
-}
-
-fn v2_tensor(data: &Bytes, entry: &BundleEntryProto) -> Result<(DataType, Literal)> {
-    if !entry.slices.is_empty() {
-        return Err(Error::unsupported(PARTITIONED));
-    }
-    let data_type = DataType::from_number(entry.dtype).ok_or_else(|| corrupt("it has no data type"))?;
-    let element_type = data_type
+fn element_type(data_type: DataType) -> Result<PrimitiveType> {
+    data_type
         .primitive_type()
-        .ok_or_else(|| Error::unsupported(format!("it has type {data_type}, which holds no numbers")))?;
-    let shape = entry.shape.as_ref().map_or(Ok(PartialShape::known(&[])), PartialShape::from_proto)?;
-    let sizes = shape.sizes().ok_or_else(|| corrupt("its shape is not known"))?;
-    let bytes = usize::try_from(entry.offset)
-        .ok()
-        .zip(usize::try_from(entry.size).ok())
-        .and_then(|(offset, size)| Some(offset..offset.checked_add(size)?))
-        .filter(|range| range.end <= data.len())
-        .map(|range| data.slice(range))
-        .ok_or_else(|| corrupt("it lies beyond the end of its data file"))?;
-    if crc32c::masked(&bytes) != entry.crc32c {
-        return Err(corrupt("its checksum is wrong"));
+        .ok_or_else(|| Error::unsupported(format!("it has type {data_type}, which holds no numbers")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_shells_do() {
+        for (pattern, name, expected) in [
+            ("model-?????-of-00002", "model-00001-of-00002", true),
+            ("model-?????-of-00002", "model-001-of-00002", false),
+            ("a*b*c", "a-b-b-cc", true),
+            ("a*b*c", "a-b-d", false),
+            ("*", "", true),
+            ("x", "xy", false),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
     }
-    let literal = Literal::from_bytes(ArrayShape::new(element_type, &sizes), bytes)
-        .ok_or_else(|| corrupt("its number of bytes is not that of its shape"))?;
-    Ok((data_type, literal))
 }

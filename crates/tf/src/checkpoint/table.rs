@@ -1,13 +1,13 @@
-//! Table files in LevelDB's format, as both versions of checkpoints use it.
+//! Reads table files in LevelDB's format, as both versions of checkpoints use it. Every block's checksum is compared.
 
-use super::{corrupt, crc32c};
+use super::{crc32c, damaged};
 use bytes::Bytes;
 use prost::encoding::decode_varint;
 use support::Result;
 
 /// The end of a table file: two block handles, padding, the magic number.
-const FOOTER: usize = 48;
-const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
+pub(super) const FOOTER: usize = 48;
+pub(super) const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
 
 /// Behind each block: how it is compressed, and a checksum.
 const TRAILER: usize = 5;
@@ -15,91 +15,118 @@ const TRAILER: usize = 5;
 /// No compression of Snappy's gets better than this: a copy of 64 bytes takes at least two.
 const MAX_EXPANSION: usize = 32;
 
-/// A key and its value.
-pub(super) type Entry = (Vec<u8>, Bytes);
+/// The most entries of a file, and the most bytes of all their keys, which repeat what they share.
+const MAX_ENTRIES: usize = 2 << 20;
+const MAX_KEYS: usize = 256 << 20;
+
+/// A key, its value, and where in the file its block begins.
+pub(super) struct Entry {
+    pub(super) key: Vec<u8>,
+    pub(super) value: Bytes,
+    pub(super) at: usize,
+}
 
 /// All keys and values of a table file, in order.
 pub(super) fn entries(file: &Bytes) -> Result<Vec<Entry>> {
-    let start = file.len().checked_sub(FOOTER).ok_or_else(|| corrupt("it is too short for a table"))?;
+    let start = file.len().checked_sub(FOOTER).ok_or_else(|| damaged(0, "it is too short for a table"))?;
     let footer = &file[start..];
     if footer[40..] != MAGIC.to_le_bytes() {
-        return Err(corrupt("it does not end as a table does; is it a checkpoint?"));
+        return Err(damaged(start + 40, "it does not end as a table does; is it a checkpoint?"));
     }
     let mut handles = &footer[..40];
-    let _metaindex = read_handle(&mut handles)?;
-    let index = read_handle(&mut handles)?;
-    let mut all = Vec::new();
-    for (_, handle) in block_entries(&read_block(file, index)?)? {
-        let block = read_block(file, read_handle(&mut handle.as_ref())?)?;
-        all.extend(block_entries(&block)?);
+    let cut = || damaged(start, "its footer is cut off");
+    let metaindex = read_handle(&mut handles).ok_or_else(cut)?;
+    let index = read_handle(&mut handles).ok_or_else(cut)?;
+    if handles.iter().any(|&byte| byte != 0) {
+        return Err(damaged(start, "its footer is padded with something else than zeros"));
     }
-    if all.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
-        return Err(corrupt("its keys are not in order"));
+    // Nothing of it is used, but damage there is damage too.
+    read_block(file, metaindex)?;
+    let mut all = Table::default();
+    let mut blocks = Table::default();
+    blocks.add(&read_block(file, index)?, index.0)?;
+    for Entry { value, at, .. } in blocks.entries {
+        let handle = read_handle(&mut value.as_ref());
+        let handle = handle.ok_or_else(|| damaged(at, "the place of a block is cut off"))?;
+        all.add(&read_block(file, handle)?, handle.0)?;
     }
-    Ok(all)
+    Ok(all.entries)
 }
 
 /// Offset and size of a block.
 type Handle = (usize, usize);
 
-fn read_handle(bytes: &mut &[u8]) -> Result<Handle> {
-    Ok((read_size(bytes)?, read_size(bytes)?))
+fn read_handle(bytes: &mut &[u8]) -> Option<Handle> {
+    Some((read_size(bytes)?, read_size(bytes)?))
 }
 
-fn read_size(bytes: &mut &[u8]) -> Result<usize> {
-    let value = decode_varint(bytes).map_err(|_| corrupt("a number is cut off"))?;
-    usize::try_from(value).map_err(|_| corrupt("a number is too large"))
+fn read_size(bytes: &mut &[u8]) -> Option<usize> {
+    usize::try_from(decode_varint(bytes).ok()?).ok()
 }
 
 fn read_block(file: &Bytes, (offset, size): Handle) -> Result<Bytes> {
     let end = offset.checked_add(size).and_then(|end| end.checked_add(TRAILER));
     let Some(end) = end.filter(|&end| end <= file.len()) else {
-        return Err(corrupt("a block lies beyond its end"));
+        return Err(damaged(offset, "a block lies beyond its end"));
     };
     let trailer = end - TRAILER;
     let checksum = u32::from_le_bytes(std::array::from_fn(|i| file[trailer + 1 + i]));
     if crc32c::masked(&file[offset..=trailer]) != checksum {
-        return Err(corrupt("the checksum of a block is wrong"));
+        return Err(damaged(offset, "the checksum of the block that begins there is wrong"));
     }
     let block = file.slice(offset..trailer);
     match file[trailer] {
         0 => Ok(block),
         1 => {
-            let length = snap::raw::decompress_len(&block).map_err(|e| corrupt(&e.to_string()))?;
+            let length = snap::raw::decompress_len(&block).map_err(|e| damaged(offset, &e.to_string()))?;
             if length > block.len().saturating_mul(MAX_EXPANSION) {
-                return Err(corrupt("a compressed block claims an impossible size"));
+                return Err(damaged(offset, "a compressed block claims an impossible size"));
             }
-            let bytes =
-                snap::raw::Decoder::new().decompress_vec(&block).map_err(|e| corrupt(&e.to_string()))?;
-            Ok(bytes.into())
+            let bytes = snap::raw::Decoder::new().decompress_vec(&block);
+            Ok(bytes.map_err(|e| damaged(offset, &e.to_string()))?.into())
         }
-        _ => Err(corrupt("a block is compressed in an unknown way")),
+        _ => Err(damaged(trailer, "a block is compressed in an unknown way")),
     }
 }
 
-/// The entries of a block. Each key shares its beginning with the one before. At the end stand restart points, which only
-/// a search needs, and their number.
-fn block_entries(block: &Bytes) -> Result<Vec<Entry>> {
-    let cut = || corrupt("a block is cut off");
-    let count_at = block.len().checked_sub(4).ok_or_else(cut)?;
-    let restarts = u32::from_le_bytes(std::array::from_fn(|i| block[count_at + i])) as usize;
-    let end = restarts.checked_mul(4).and_then(|size| count_at.checked_sub(size)).ok_or_else(cut)?;
-    let mut rest = block.slice(..end);
-    let mut entries: Vec<Entry> = Vec::new();
-    let mut key: Vec<u8> = Vec::new();
-    while !rest.is_empty() {
-        let mut head: &[u8] = &rest;
-        let shared = read_size(&mut head)?;
-        let unshared = read_size(&mut head)?;
-        let length = read_size(&mut head)?;
-        let at = rest.len() - head.len();
-        if shared > key.len() || unshared > head.len() || length > head.len() - unshared {
-            return Err(cut());
+/// Entries so far, and the bytes of their keys.
+#[derive(Default)]
+struct Table {
+    entries: Vec<Entry>,
+    key_bytes: usize,
+}
+
+impl Table {
+    /// Adds the entries of a block. Each key shares its beginning with the one before. At the end stand restart points,
+    /// which only a search needs, and their number.
+    fn add(&mut self, block: &Bytes, at: usize) -> Result<()> {
+        let cut = || damaged(at, "a block is cut off");
+        let count_at = block.len().checked_sub(4).ok_or_else(cut)?;
+        let restarts = u32::from_le_bytes(std::array::from_fn(|i| block[count_at + i])) as usize;
+        let end = restarts.checked_mul(4).and_then(|size| count_at.checked_sub(size)).ok_or_else(cut)?;
+        let mut rest = block.slice(..end);
+        let mut key: Vec<u8> = Vec::new();
+        while !rest.is_empty() {
+            let mut head: &[u8] = &rest;
+            let mut size = || read_size(&mut head).ok_or_else(cut);
+            let (shared, unshared, length) = (size()?, size()?, size()?);
+            let start = rest.len() - head.len();
+            if shared > key.len() || unshared > head.len() || length > head.len() - unshared {
+                return Err(cut());
+            }
+            key.truncate(shared);
+            key.extend_from_slice(&head[..unshared]);
+            let value = rest.slice(start + unshared..start + unshared + length);
+            rest = rest.slice(start + unshared + length..);
+            if self.entries.last().is_some_and(|last| last.key >= key) {
+                return Err(damaged(at, "its keys are not in order"));
+            }
+            self.key_bytes += key.len();
+            if self.entries.len() >= MAX_ENTRIES || self.key_bytes > MAX_KEYS {
+                return Err(damaged(at, "it has more entries than any checkpoint"));
+            }
+            self.entries.push(Entry { key: key.clone(), value, at });
         }
-        key.truncate(shared);
-        key.extend_from_slice(&head[..unshared]);
-        entries.push((key.clone(), rest.slice(at + unshared..at + unshared + length)));
-        rest = rest.slice(at + unshared + length..);
+        Ok(())
     }
-    Ok(entries)
 }

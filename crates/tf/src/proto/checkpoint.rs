@@ -1,6 +1,7 @@
 //! Checkpoints of both versions, and savers.
 
-use super::{TensorProto, TensorShapeProto, VersionDef};
+use super::{TensorShapeProto, VersionDef};
+use bytes::Bytes;
 use prost::Message;
 
 /// `tensorflow.SaverDef`.
@@ -65,8 +66,9 @@ pub struct SavedSlice {
     pub name: String,
     #[prost(message, optional, tag = "2")]
     pub slice: Option<TensorSliceProto>,
-    #[prost(message, optional, tag = "3")]
-    pub data: Option<TensorProto>,
+    /// A `TensorProto`, left as it is until it is needed.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub data: Bytes,
 }
 
 /// `tensorflow.TensorSliceProto`: a box within a tensor.
@@ -122,4 +124,58 @@ pub struct BundleEntryProto {
     pub crc32c: u32,
     #[prost(message, repeated, tag = "7")]
     pub slices: Vec<TensorSliceProto>,
+}
+
+/// `tensorflow.TrackableObjectGraph`: the objects whose variables a checkpoint or SavedModel holds.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of trackable_object_graph.proto")]
+pub struct TrackableObjectGraph {
+    #[prost(message, repeated, tag = "1")]
+    pub nodes: Vec<TrackableObject>,
+}
+
+/// `tensorflow.TrackableObjectGraph.TrackableObject`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of trackable_object_graph.proto")]
+pub struct TrackableObject {
+    #[prost(message, repeated, tag = "1")]
+    pub children: Vec<ObjectReference>,
+    #[prost(message, repeated, tag = "2")]
+    pub attributes: Vec<SerializedTensor>,
+    #[prost(message, repeated, tag = "3")]
+    pub slot_variables: Vec<SlotVariableReference>,
+}
+
+/// `tensorflow.TrackableObjectGraph.TrackableObject.ObjectReference`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of trackable_object_graph.proto")]
+pub struct ObjectReference {
+    #[prost(int32, tag = "1")]
+    pub node_id: i32,
+    #[prost(string, tag = "2")]
+    pub local_name: String,
+}
+
+/// `tensorflow.TrackableObjectGraph.TrackableObject.SerializedTensor`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of trackable_object_graph.proto")]
+pub struct SerializedTensor {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(string, tag = "2")]
+    pub full_name: String,
+    #[prost(string, tag = "3")]
+    pub checkpoint_key: String,
+}
+
+/// `tensorflow.TrackableObjectGraph.TrackableObject.SlotVariableReference`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of trackable_object_graph.proto")]
+pub struct SlotVariableReference {
+    #[prost(int32, tag = "1")]
+    pub original_variable_node_id: i32,
+    #[prost(string, tag = "2")]
+    pub slot_name: String,
+    #[prost(int32, tag = "3")]
+    pub slot_variable_node_id: i32,
 }

@@ -9,8 +9,9 @@ mod graph;
 mod tensor;
 
 pub use checkpoint::{
-    BundleEntryProto, BundleHeaderProto, SavedSlice, SavedSliceMeta, SavedTensorSliceMeta, SavedTensorSlices,
-    SaverDef, TensorSliceProto, slice_extent,
+    BundleEntryProto, BundleHeaderProto, ObjectReference, SavedSlice, SavedSliceMeta, SavedTensorSliceMeta,
+    SavedTensorSlices, SaverDef, SerializedTensor, SlotVariableReference, TensorSliceProto, TrackableObject,
+    TrackableObjectGraph, slice_extent,
 };
 pub use config::{Config, Feed, Fetch, TensorId, Variable};
 pub use function::{ArgDef, AttrDef, FunctionDef, FunctionDefLibrary, GradientDef, OpDef};

@@ -1,0 +1,144 @@
+//! Version 1: table files whose values hold the tensors. The value of the empty key says which tensors there are.
+
+use super::slices::{self, Region};
+use super::{Value, damaged, table};
+use crate::proto::{SavedSliceMeta, SavedTensorSlices, TensorProto, TensorSliceProto};
+use crate::tensor::Tensor;
+use crate::DataType;
+use bytes::Bytes;
+use prost::Message;
+use shape::ArrayShape;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use support::{Error, Result};
+
+/// A tensor in files of version 1.
+pub(super) struct Stored {
+    meta: SavedSliceMeta,
+    parts: Vec<Part>,
+}
+
+/// A box of a tensor: the encoded TensorProto, without type and shape, and where it was read.
+struct Part {
+    slice: TensorSliceProto,
+    data: Bytes,
+    file: PathBuf,
+    at: usize,
+}
+
+/// The tensors of several files, as savers write them that store in shards.
+pub(super) fn read(files: &[(PathBuf, Bytes)]) -> Result<BTreeMap<String, Stored>> {
+    let mut tensors: BTreeMap<String, Stored> = BTreeMap::new();
+    let mut data = Vec::new();
+    for (path, file) in files {
+        read_file(path, file, &mut tensors, &mut data).map_err(|e| at_file(e, path))?;
+    }
+    for (name, part) in data {
+        // A name that no head has belongs to nothing.
+        if let Some(stored) = tensors.get_mut(&name) {
+            stored.parts.push(part);
+        }
+    }
+    Ok(tensors)
+}
+
+fn at_file(error: Error, path: &Path) -> Error {
+    error.context(format!("checkpoint file '{}'", path.display()))
+}
+
+fn read_file(
+    path: &Path,
+    file: &Bytes,
+    tensors: &mut BTreeMap<String, Stored>,
+    data: &mut Vec<(String, Part)>,
+) -> Result<()> {
+    for entry in table::entries(file)? {
+        let decoded = SavedTensorSlices::decode(entry.value);
+        let slices = decoded.map_err(|e| damaged(entry.at, &e.to_string()))?;
+        if entry.key.is_empty() {
+            for meta in slices.meta.unwrap_or_default().tensor {
+                match tensors.get_mut(&meta.name) {
+                    Some(known) if known.meta.shape == meta.shape && known.meta.r#type == meta.r#type => {
+                        known.meta.slice.extend(meta.slice);
+                    }
+                    Some(_) => {
+                        let what = format!("tensor '{}' has another type or shape in another file", meta.name);
+                        return Err(damaged(entry.at, &what));
+                    }
+                    None => {
+                        tensors.insert(meta.name.clone(), Stored { meta, parts: Vec::new() });
+                    }
+                }
+            }
+        } else if let Some(part) = slices.data {
+            let slice = part.slice.unwrap_or_default();
+            data.push((part.name, Part { slice, data: part.data, file: path.to_owned(), at: entry.at }));
+        }
+    }
+    Ok(())
+}
+
+impl Stored {
+    /// Type and sizes of the whole tensor.
+    pub(super) fn tensor_type(&self) -> Result<(DataType, Vec<i64>)> {
+        super::tensor_type(self.meta.r#type, self.meta.shape.as_ref())
+    }
+
+    /// The whole tensor.
+    pub(super) fn value(&self) -> Result<Value> {
+        let (data_type, sizes) = self.tensor_type()?;
+        let regions = self.regions(&sizes)?;
+        if !slices::tile(&regions, &sizes) {
+            return Err(Error::invalid(
+                "its parts do not cover it; is a file of the checkpoint missing?",
+            ));
+        }
+        if let ([part], [region]) = (self.parts.as_slice(), regions.as_slice()) {
+            return part.value(data_type, region);
+        }
+        let element_type = super::element_type(data_type)?;
+        let parts = self.parts.iter().zip(regions).map(|(part, region)| {
+            let bytes = part.value(data_type, &region)?.array()?.bytes().clone();
+            Ok((region, bytes))
+        });
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        Ok(Value::Array(data_type, slices::join(&ArrayShape::new(element_type, &sizes), &parts)?))
+    }
+
+    /// Where each part lies; an error for one that lies nowhere.
+    fn regions(&self, sizes: &[i64]) -> Result<Vec<Region>> {
+        if self.parts.len() > slices::MAX_SLICES {
+            return Err(Error::invalid(format!("it is stored in {} parts", self.parts.len())));
+        }
+        let region = |part: &Part| {
+            Region::new(&part.slice, sizes)
+                .ok_or_else(|| at_file(damaged(part.at, "a part lies outside of its tensor"), &part.file))
+        };
+        self.parts.iter().map(region).collect()
+    }
+}
+
+impl Part {
+    fn value(&self, data_type: DataType, region: &Region) -> Result<Value> {
+        self.elements(data_type, region).map_err(|e| at_file(e, &self.file))
+    }
+
+    fn elements(&self, data_type: DataType, region: &Region) -> Result<Value> {
+        let mut proto =
+            TensorProto::decode(self.data.clone()).map_err(|e| damaged(self.at, &e.to_string()))?;
+        proto.dtype = data_type.number();
+        proto.tensor_shape = Some(super::shape_proto(&region.sizes));
+        if data_type == DataType::String {
+            if proto.string_val.len() as i64 != region.count() {
+                return Err(damaged(self.at, "it has not as many strings as the tensor's shape"));
+            }
+            return Ok(Value::Strings(region.sizes.clone(), proto.string_val));
+        }
+        super::element_type(data_type)?;
+        let tensor = Tensor::new(&proto)?;
+        if tensor.fill_bytes() > 0 {
+            return Err(damaged(self.at, "it has fewer elements than the tensor's shape"));
+        }
+        Ok(Value::Array(data_type, tensor.literal()?))
+    }
+}
