@@ -10,7 +10,6 @@ use support::Result;
 pub(crate) const RULES: &[Rule] = &[
     rule("Add", |cx| cx.binary(Op::Add {})).types("T", NUMBERS),
     rule("AddV2", |cx| cx.binary(Op::Add {})).types("T", NUMBERS),
-    rule("AddN", add_n).types("T", NUMBERS_AND_QUANTISED),
     rule("Sub", |cx| cx.binary(Op::Subtract {})).types("T", NUMBERS),
     rule("Mul", |cx| cx.binary(Op::Multiply {})).types("T", NUMBERS),
     rule("Maximum", |cx| cx.binary(Op::Maximum {})).types("T", REAL),
@@ -58,7 +57,7 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 /// `AddN(x0, x1, ...) = x0 + x1 + ...`, all of one shape.
-fn add_n(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+pub(crate) fn add_n(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let inputs = cx.inputs_from(0)?;
     let mut sum = *inputs.first().ok_or_else(|| cx.invalid("needs at least one input"))?;
     let sizes = cx.sizes(sum);

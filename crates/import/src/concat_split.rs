@@ -2,15 +2,17 @@
 
 use crate::context::{NodeContext, list};
 use crate::data_types::*;
-use crate::rule::{Rule, rule, rule_many};
+use crate::rule::{Rule, rule, rule_many, rule_values};
+use crate::tensor_list_whole::{pack_lists, unpack_lists};
+use crate::value::Value;
 use hlo::InstructionId;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
     rule("Concat", |cx| concat(cx, 0)).types("T", ALL),
     rule("ConcatV2", concat_v2).types("T", ALL),
-    rule("Pack", pack).types("T", ALL),
-    rule_many("Unpack", unpack).types("T", ALL),
+    rule_values("Pack", pack_values).types("T", ALL_AND_VARIANTS),
+    rule_values("Unpack", unpack_values).types("T", ALL_AND_VARIANTS),
     rule_many("Split", split).types("T", ALL),
     rule_many("SplitV", split_v).types("T", ALL),
 ];
@@ -42,6 +44,22 @@ fn concat(cx: &mut NodeContext<'_, '_>, axis_input: usize) -> Result<Instruction
         })?;
     }
     cx.concatenate(&inputs, axis)
+}
+
+/// `Pack` of arrays, or of tensor lists.
+fn pack_values(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    match cx.inputs.first() {
+        Some(Value::List(_)) => pack_lists(cx),
+        _ => Ok(vec![Value::Array(pack(cx)?)]),
+    }
+}
+
+/// `Unpack` of an array, or of a vector of tensor lists.
+fn unpack_values(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    match cx.inputs.first() {
+        Some(Value::List(_)) => unpack_lists(cx),
+        _ => Ok(unpack(cx)?.into_iter().map(Value::Array).collect()),
+    }
 }
 
 /// `Pack(x0, x1, ...)`: a new dimension that counts the inputs.

@@ -2,7 +2,9 @@
 
 use crate::context::NodeContext;
 use crate::data_types::*;
+use crate::list::ElementType;
 use crate::rule::{Rule, rule, rule_values};
+use crate::tensor_list::zero_list;
 use crate::value::Value;
 use hlo::InstructionId;
 use shape::{ArrayShape, Literal};
@@ -13,10 +15,9 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("Const", constant).types("dtype", ALL_AND_STRINGS),
     rule("_EagerConst", |cx| cx.input(0)).types("T", ALL),
     rule("Fill", fill).types("T", ALL),
-    rule("ZerosLike", |cx| like(cx, 0.0)).types("T", ALL),
     rule("OnesLike", |cx| like(cx, 1.0)).types("T", BOOL_AND_NUMBERS),
     rule("Empty", empty).types("dtype", ALL),
-    rule("FakeParam", fake_param).types("dtype", ALL),
+    rule_values("FakeParam", fake_param).types("dtype", ALL_AND_VARIANTS),
 ];
 
 /// Constants of equal elements with at least as many become a broadcast of one.
@@ -78,12 +79,17 @@ fn empty(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.splat(element_type, &sizes, 0.0)
 }
 
-/// What the branch of a conditional returns where the other branch has an intermediate value: zeros.
-fn fake_param(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+/// What the branch of a conditional returns where the other branch has an intermediate value: zeros, or an empty
+/// list.
+fn fake_param(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    if cx.node.attributes.ty("dtype")? == DataType::Variant {
+        let none = zero_list(ElementType::Unknown(None), 0);
+        return Ok(vec![cx.new_list(none)]);
+    }
     let shape = cx.node.attributes.shape("shape")?;
     let sizes = shape.sizes();
     let sizes =
         sizes.ok_or_else(|| cx.invalid(format!("the shape {shape} must be known at compile time")))?;
     let element_type = cx.type_attribute("dtype")?;
-    cx.splat(element_type, &sizes, 0.0)
+    Ok(vec![Value::Array(cx.splat(element_type, &sizes, 0.0)?)])
 }

@@ -21,7 +21,16 @@ pub(crate) const ALL: &[DataType] = array_types!();
 pub(crate) const ALL_AND_STRINGS: &[DataType] = array_types!(String);
 
 /// Arrays, strings, and what flows through graphs without being an array.
-pub(crate) const ANYTHING: &[DataType] = array_types!(String, Resource);
+pub(crate) const ANYTHING: &[DataType] = array_types!(String, Resource, Variant);
+
+/// Arrays and tensor lists.
+pub(crate) const ALL_AND_VARIANTS: &[DataType] = array_types!(Variant);
+
+/// What `AddN` adds.
+pub(crate) const SUMMABLE: &[DataType] = &[
+    Bfloat16, Complex128, Complex64, Half, Float, Double, Int16, Int32, Int64, Int8, Uint16, Uint32, Uint64,
+    Uint8, Qint32, Qint8, Quint8, Variant,
+];
 
 /// Real floating point.
 pub(crate) const FLOATS: &[DataType] = &[Bfloat16, Half, Float, Double];

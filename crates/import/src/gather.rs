@@ -49,7 +49,7 @@ fn gather_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 }
 
 /// `result[b..., p..., i..., q...] = params[b..., p..., indices[b..., i...], q...]`, the index at dimension `axis`.
-fn gather_along(
+pub(crate) fn gather_along(
     cx: &mut NodeContext<'_, '_>,
     params: InstructionId,
     indices: InstructionId,

@@ -43,7 +43,9 @@ pub(crate) struct Bounds {
     pub(crate) peak: i64,
     /// The place among the loop's values from which the list came, while the types of these are being found.
     pub(crate) origin: Option<usize>,
-    /// Whether the capacity is enough whatever happens: a loop that carries the list, or the user, said so.
+    /// The most elements that the user lets it have.
+    pub(crate) limit: Option<i64>,
+    /// Whether the capacity is enough whatever happens: the loop that carries the list saw to it.
     pub(crate) fixed: bool,
 }
 
@@ -194,6 +196,7 @@ impl ListType {
                 most: a.most.max(b.most),
                 peak: a.peak.max(b.peak),
                 origin: a.origin.or(b.origin),
+                limit: a.limit.zip(b.limit).map(|(a, b)| a.max(b)),
                 fixed: a.fixed || b.fixed,
             },
         })

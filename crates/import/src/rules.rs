@@ -42,9 +42,11 @@ const FAMILIES: &[&[Rule]] = &[
     crate::special_functions::RULES,
     crate::strided_slice::RULES,
     crate::tensor_list::RULES,
+    crate::tensor_list_whole::RULES,
     crate::topk::RULES,
     crate::trigonometry::RULES,
     crate::variables::RULES,
+    crate::variants::RULES,
     crate::xla_convolution::RULES,
 ];
 

@@ -55,7 +55,7 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// How the indices of a scatter are stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Indices {
+pub(crate) enum Indices {
     /// The last dimension of the indices counts leading dimensions of the buffer.
     Vectors,
     /// Each index is a position along the buffer's first dimension.
@@ -63,7 +63,7 @@ enum Indices {
 }
 
 /// Combines `updates` into `buffer` at `indices`. A scalar update goes everywhere.
-fn scatter(
+pub(crate) fn scatter(
     cx: &mut NodeContext<'_, '_>,
     buffer: InstructionId,
     indices: InstructionId,

@@ -261,7 +261,7 @@ fn opened(value_type: &ValueType, position: usize) -> ValueType {
     match value_type {
         ValueType::List(list) => ValueType::List(ListType {
             capacity: None,
-            bounds: Bounds { origin: Some(position), ..Bounds::default() },
+            bounds: Bounds { origin: Some(position), limit: list.bounds.limit, ..Bounds::default() },
             ..list.clone()
         }),
         other => other.clone(),
@@ -301,7 +301,10 @@ pub(crate) fn settle(
         };
         let (most, peak) = match end.origin {
             None => (start.bounds.most.max(end.most), start.bounds.most.max(end.most)),
-            Some(origin) if origin == k => grown(start.bounds.most, end.most, end.peak, trips).ok_or(k)?,
+            Some(origin) if origin == k => {
+                let grown = grown(start.bounds.most, end.most, end.peak, trips);
+                grown.or(start.bounds.limit.map(|limit| (limit, limit))).ok_or(k)?
+            }
             // Lists change places: any of them may be the longest, and grow most.
             Some(_) => {
                 let most = starts.iter().flatten().map(|b| b.most).max().unwrap_or(0);
@@ -310,6 +313,8 @@ pub(crate) fn settle(
                 grown(most, net, peak, trips).ok_or(k)?
             }
         };
+        let limit = start.bounds.limit.unwrap_or(i64::MAX);
+        let (most, peak) = (most.min(limit), peak.min(limit));
         let fixed = start.bounds.fixed;
         let capacity = start.capacity.map(|have| if fixed { have } else { have.max(peak) });
         let bounds = Bounds { most, peak: start.bounds.peak.max(peak), fixed: true, ..start.bounds };
