@@ -6,15 +6,17 @@
 use crate::calls::function;
 use crate::context::{NodeContext, list};
 use crate::data_types::*;
-use crate::fold::fold;
 use crate::importer::needed_nodes;
+use crate::local_state::join_ranges;
 use crate::rule::{Rule, rule_values};
 use crate::scope::Scope;
 use crate::value::{Value, VariableId};
+use crate::value_type::{self, ValueType, rebuild};
+use hlo::analysis::Range;
 use hlo::{InstructionId, Op};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
-use support::{Error, Result};
+use support::Result;
 use tf::Function;
 
 pub(crate) const RULES: &[Rule] = &[
@@ -23,9 +25,6 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("Case", case).effect(),
     rule_values("StatelessCase", case),
 ];
-
-/// Constants with at most so many elements are built again inside of a branch, so that shapes and axes stay known there.
-const MAX_COPIED_ELEMENTS: i64 = 1024;
 
 /// `If(cond, inputs...)`: a scalar that is not 0, or an array that is not empty, chooses `then_branch`.
 fn if_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
@@ -73,6 +72,9 @@ fn inline_branch<'p>(cx: &mut NodeContext<'_, 'p>, function: &'p Function) -> Re
 struct Branch {
     scope: Scope,
     results: Vec<Value>,
+    types: Vec<ValueType>,
+    /// What is known of the results, of integers only.
+    ranges: Vec<Range>,
 }
 
 fn conditional<'p>(
@@ -82,20 +84,27 @@ fn conditional<'p>(
 ) -> Result<Vec<Value>> {
     cx.importer.count_branches(functions.len())?;
     let mut branches = Vec::new();
+    let mut pushes = cx.importer.pushes();
+    let before = pushes.clone();
     for &function in functions {
+        // Only one branch runs, so that only what the most eager one pushes counts.
+        cx.importer.set_pushes(&before);
         branches.push(translate_branch(cx, function)?);
+        pushes = cx.importer.most_pushes(&pushes);
     }
+    cx.importer.set_pushes(&pushes);
     let mut written: BTreeMap<VariableId, String> = BTreeMap::new();
     for branch in &branches {
         for (&variable, writer) in &branch.scope.written {
             written.entry(variable).or_insert_with(|| writer.clone());
         }
     }
-    let results = merged_results(cx, &branches)?;
+    let types = merged_types(cx, &branches)?;
+    let ranges = merged_ranges(&branches);
     let mut operands = vec![selector];
     let mut branch_computations = Vec::new();
     for branch in branches {
-        let (tuple, computation) = finish_branch(cx, branch, &written)?;
+        let (tuple, computation) = finish_branch(cx, branch, &types, &written)?;
         operands.push(tuple);
         branch_computations.push(computation);
     }
@@ -106,11 +115,13 @@ fn conditional<'p>(
         cx.tuple_element(made, index - 1)
     };
     let mut values = Vec::new();
-    for result in results {
-        values.push(match result {
-            None => Value::Array(next(cx)?),
-            Some(same) => same,
-        });
+    for (value_type, range) in types.iter().zip(ranges) {
+        let leaves: Vec<InstructionId> =
+            value_type.leaves().iter().map(|_| next(cx)).collect::<Result<_>>()?;
+        if let ([leaf], true) = (leaves.as_slice(), range != Range::UNKNOWN) {
+            cx.importer.scope().ranges.insert(*leaf, range);
+        }
+        values.push(rebuild(cx.importer, value_type, &leaves));
     }
     for (variable, writer) in written {
         let value = next(cx)?;
@@ -133,94 +144,88 @@ fn translate_branch<'p>(cx: &mut NodeContext<'_, 'p>, function: &'p Function) ->
     let needed = needed_nodes(cx.importer.program, function);
     let mut inner = Scope::branch(&function.name);
     inner.metadata = cx.importer.scope_ref().metadata.clone();
-    let mut arguments = Vec::new();
-    for (&value, argument) in cx.inputs[1..].iter().zip(&function.arguments) {
-        arguments.push(match value {
-            Value::Array(_) if !needed.contains(argument) => Value::Opaque,
-            Value::Array(id) => {
-                let (module, outer) = cx.importer.module_and_scope();
-                let shape = outer.shape(id).clone();
-                let small = shape.as_array().is_some_and(|a| a.element_count() <= MAX_COPIED_ELEMENTS);
-                let known = if small { fold(module, outer, id) } else { None };
-                Value::Array(match known {
-                    Some(literal) => inner.add_constant(literal),
-                    None => inner.capture(id, &shape),
-                })
-            }
-            same => same,
-        });
-    }
-    cx.importer.scopes.push(inner);
     let prefix = format!("{}/", cx.name);
-    let results = match cx.importer.translate_function(function, &arguments, &prefix) {
-        Ok(results) => results,
-        Err(error) => {
-            // What is said of this node is about the computation around the branch.
-            cx.importer.scopes.pop();
-            return Err(error);
+    let inputs = inputs.to_vec();
+    let (scope, (results, types, ranges)) = cx.within(inner, |cx| {
+        let arguments: Vec<Value> = inputs
+            .iter()
+            .zip(&function.arguments)
+            .map(|(&value, argument)| cx.importer.bring_in(value, needed.contains(argument)))
+            .collect();
+        let mut results = cx.importer.translate_function(function, &arguments, &prefix)?;
+        let (mut types, mut ranges) = (Vec::new(), Vec::new());
+        for result in &mut results {
+            // A reference that a branch returns is read there.
+            if let Value::Reference(variable) = *result {
+                *result = Value::Array(cx.importer.read_variable(variable));
+            }
+            types.push(value_type::value_type(cx.importer, *result));
+            ranges.push(match *result {
+                Value::Array(id) if is_integer(cx, id) => cx.importer.range(id),
+                _ => Range::UNKNOWN,
+            });
         }
-    };
-    // A reference that a branch returns is read there.
-    let results = results
-        .into_iter()
-        .map(|value| match value {
-            Value::Reference(variable) => Value::Array(cx.importer.read_variable(variable)),
-            value => value,
-        })
-        .collect();
-    let scope = cx.importer.scopes.pop().expect("the branch that was pushed above");
-    Ok(Branch { scope, results })
+        Ok((results, types, ranges))
+    })?;
+    Ok(Branch { scope, results, types, ranges })
 }
 
-/// For each result: `None` if it is an array, else the value that all branches agree on.
-fn merged_results(cx: &NodeContext<'_, '_>, branches: &[Branch]) -> Result<Vec<Option<Value>>> {
-    let first = &branches[0];
-    let mut merged = Vec::new();
-    for (k, &value) in first.results.iter().enumerate() {
-        for branch in branches {
-            let other = branch.results.get(k).copied();
-            match (value, other) {
-                (Value::Array(a), Some(Value::Array(b))) => {
-                    let (a, b) = (first.scope.shape(a), branch.scope.shape(b));
-                    cx.check(a == b, || {
-                        format!(
-                            "the branches must return the same shapes, but result {k} is {a} in one and {b} in \
-                             another"
-                        )
-                    })?;
-                }
-                (value, Some(other)) if value == other => {}
-                _ => {
-                    return Err(Error::unsupported(format!(
-                        "result {k} is an array in one branch but not in the other, or different variables"
+fn is_integer(cx: &NodeContext<'_, '_>, id: InstructionId) -> bool {
+    let array = cx.importer.scope_ref().shape(id).as_array();
+    array.is_some_and(|array| array.rank() == 0 && array.element_type.is_signed_integer())
+}
+
+/// For each result the type that fits what all branches return.
+fn merged_types(cx: &NodeContext<'_, '_>, branches: &[Branch]) -> Result<Vec<ValueType>> {
+    let mut merged = branches[0].types.clone();
+    for branch in &branches[1..] {
+        cx.check(branch.types.len() == merged.len(), || {
+            "the branches must return equally many values".to_owned()
+        })?;
+        for (k, (all, one)) in merged.iter_mut().zip(&branch.types).enumerate() {
+            *all = match (&*all, one) {
+                (ValueType::Array(a), ValueType::Array(b)) if a != b => {
+                    return Err(cx.invalid(format!(
+                        "the branches must return the same shapes, but result {k} is {a} in one and {b} in another"
                     )));
                 }
-            }
+                (a, b) => value_type::join(a, b).map_err(|error| error.context(format!("result {k}")))?,
+            };
         }
-        merged.push(if matches!(value, Value::Array(_)) { None } else { Some(value) });
     }
     Ok(merged)
+}
+
+/// For each result what is known of it whichever branch runs.
+fn merged_ranges(branches: &[Branch]) -> Vec<Range> {
+    let mut merged = branches[0].ranges.clone();
+    for branch in &branches[1..] {
+        for (all, &one) in merged.iter_mut().zip(&branch.ranges) {
+            *all = join_ranges(*all, one);
+        }
+    }
+    merged
 }
 
 /// Closes a branch; the tuple of what it captures, and its computation.
 fn finish_branch(
     cx: &mut NodeContext<'_, '_>,
     branch: Branch,
+    types: &[ValueType],
     written: &BTreeMap<VariableId, String>,
 ) -> Result<(InstructionId, hlo::ComputationId)> {
-    let Branch { scope, results } = branch;
-    let mut elements: Vec<InstructionId> = results
-        .into_iter()
-        .filter_map(|value| match value {
-            Value::Array(id) => Some(id),
-            _ => None,
-        })
-        .collect();
-    cx.importer.scopes.push(scope);
-    for &variable in written.keys() {
-        elements.push(cx.importer.read_variable(variable));
-    }
-    let scope = cx.importer.scopes.pop().expect("the branch that was pushed above");
+    let Branch { scope, results, .. } = branch;
+    let (scope, elements) = cx.within(scope, |cx| {
+        let mut elements = Vec::new();
+        for (value, value_type) in results.into_iter().zip(types) {
+            let value = value_type::coerce(cx.importer, value, value_type)?;
+            elements.extend(value_type::leaves(cx.importer, value));
+        }
+        for &variable in written.keys() {
+            elements.push(cx.importer.read_variable(variable));
+        }
+        Ok(elements)
+    })?;
     let (computation, captured) = scope.finish(&elements);
     let computation = cx.importer.module.add_computation(computation);
     let tuple = cx.op(Op::Tuple {}, &captured)?;

@@ -2,12 +2,16 @@
 
 use crate::context::NodeContext;
 use crate::list::List;
+use crate::local_state::Local;
 use crate::problems::Collected;
 use crate::reducer::Reducer;
 use crate::rule::{Rule, Translation};
 use crate::rules;
 use crate::scope::Scope;
-use crate::value::{ListId, Value, VariableId};
+use crate::stacks::Stack;
+use crate::tensor_arrays::TensorArray;
+use crate::value::{ListId, StackId, TensorArrayId, Value, VariableId};
+use crate::{import_rounds::Lessons, passed_arguments};
 use hlo::{ComputationId, InstructionId, Module, Op, OpMetadata};
 use shape::{PrimitiveType, Shape};
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,16 +37,21 @@ pub(crate) struct Importer<'p> {
     /// The entry, and on it the branches that are being built, the innermost last.
     pub(crate) scopes: Vec<Scope>,
     reducers: BTreeMap<(Reducer, PrimitiveType), ComputationId>,
-    depth: usize,
+    pub(crate) depth: usize,
     nodes: usize,
-    instructions: usize,
-    branches: usize,
+    pub(crate) instructions: usize,
+    pub(crate) branches: usize,
     /// `Some` if what is wrong is collected instead of returned at the first.
     pub(crate) collected: Option<Collected>,
     /// The tensor lists: their instructions are of the computation in which the value was made.
     pub(crate) lists: IdVec<ListId, List>,
-    /// The state of stacks and tensor arrays: variables behind those of the config, by the node that made them.
-    pub(crate) locals: Vec<String>,
+    pub(crate) stacks: IdVec<StackId, Stack>,
+    pub(crate) tensor_arrays: IdVec<TensorArrayId, TensorArray>,
+    /// The state of stacks and tensor arrays: variables behind those of the config.
+    pub(crate) locals: Vec<Local>,
+    /// What was learned when the program was imported before.
+    pub(crate) lessons: Lessons,
+    pub(crate) passed: passed_arguments::Known,
     /// How many random number generators there are so far: each gets a stream of its own.
     pub(crate) random_streams: u64,
 }
@@ -60,7 +69,11 @@ impl<'p> Importer<'p> {
             branches: 0,
             collected: None,
             lists: IdVec::new(),
+            stacks: IdVec::new(),
+            tensor_arrays: IdVec::new(),
             locals: Vec::new(),
+            lessons: Lessons::default(),
+            passed: passed_arguments::Known::new(),
             random_streams: 0,
         }
     }
@@ -248,20 +261,6 @@ impl<'p> Importer<'p> {
         function.results.iter().map(result).collect()
     }
 
-    /// The name of a variable in messages.
-    pub(crate) fn variable_name(&self, variable: VariableId) -> &str {
-        match self.program.variables.get(variable.index()) {
-            Some(variable) => &variable.node_name,
-            None => &self.locals[variable.index() - self.program.variables.len()],
-        }
-    }
-
-    /// A new local variable, of a node, without a value.
-    pub(crate) fn new_local(&mut self, node: &str) -> VariableId {
-        self.locals.push(node.to_owned());
-        VariableId::from_index(self.program.variables.len() + self.locals.len() - 1)
-    }
-
     /// The current value of a variable: as the code before this point left it.
     pub(crate) fn read_variable(&mut self, variable: VariableId) -> InstructionId {
         self.read_variable_in(self.scopes.len() - 1, variable)
@@ -274,15 +273,20 @@ impl<'p> Importer<'p> {
         // The entry knows all variables, so there is a level below.
         let outer = self.read_variable_in(level - 1, variable);
         let shape = self.scopes[level - 1].shape(outer).clone();
-        let id = self.scopes[level].capture(outer, &shape);
+        let id = self.scopes[level].capture_variable(variable, outer, &shape);
         self.scopes[level].variables.insert(variable, id);
         id
     }
 
     /// Gives a variable a new value.
     pub(crate) fn write_variable(&mut self, variable: VariableId, value: InstructionId, writer: &str) {
+        let is_local =
+            variable.index() >= self.program.variables.len() && self.variable_level(variable) == self.level();
         let scope = self.scope();
         scope.variables.insert(variable, value);
+        if is_local {
+            return;
+        }
         scope.written.entry(variable).or_insert_with(|| writer.to_owned());
     }
 

@@ -31,14 +31,18 @@ mod fold;
 mod fused;
 mod gather;
 mod image_resize;
+mod import_rounds;
 mod importer;
 mod list;
 mod list_elements;
 mod local_response;
+mod local_state;
+mod loop_bounds;
 mod losses;
 mod matmul;
 mod optimizers;
 mod pad;
+mod passed_arguments;
 mod passing;
 mod patches;
 mod pooling;
@@ -55,7 +59,10 @@ mod scope;
 mod shapes;
 mod space_to_depth;
 mod special_functions;
+mod stacks;
 mod strided_slice;
+mod tensor_array_ops;
+mod tensor_arrays;
 mod tensor_list;
 mod tensor_list_whole;
 mod topk;
@@ -65,6 +72,7 @@ mod value;
 mod value_type;
 mod variables;
 mod variants;
+mod while_loops;
 mod windows;
 mod xla_convolution;
 
@@ -112,8 +120,16 @@ pub fn import(program: &Program) -> Result<Module> {
 /// The HLO of a program, with what its parameters and results are.
 pub fn import_program(program: &Program) -> Result<ImportResult> {
     unsupported::check(program)?;
-    let mut importer = Importer::new(program, "tfcompile");
-    let parameter_names = add_variables_and_feeds(&mut importer)?;
+    loop_bounds::check_promises(program)?;
+    import_rounds::import_in_rounds(program, |mut importer| {
+        let result = import_once(&mut importer);
+        (result, importer.lessons)
+    })
+}
+
+fn import_once(importer: &mut Importer<'_>) -> Result<ImportResult> {
+    let program = importer.program;
+    let parameter_names = add_variables_and_feeds(importer)?;
     let given: BTreeMap<NodeId, Vec<Value>> = program
         .feeds
         .iter()
@@ -121,12 +137,12 @@ pub fn import_program(program: &Program) -> Result<ImportResult> {
         .map(|(feed, &parameter)| (feed.tensor.node, vec![Value::Array(parameter)]))
         .collect();
     let values = importer.translate_graph(&program.graph, given, None, "")?;
-    variables::check_written(&importer)?;
+    variables::check_written(importer)?;
 
     let mut elements = Vec::new();
     let mut results = Vec::new();
     for (i, fetch) in program.fetches.iter().enumerate() {
-        elements.push(fetched(&mut importer, fetch, &values)?);
+        elements.push(fetched(importer, fetch, &values)?);
         results.push(ResultOrigin::Fetch(i));
     }
     let written: Vec<usize> =
@@ -144,7 +160,7 @@ pub fn import_program(program: &Program) -> Result<ImportResult> {
     }
     let scope = importer.scopes.pop().expect("the entry is open until here");
     let (computation, _) = scope.finish(&elements);
-    let mut module = importer.module;
+    let mut module = std::mem::replace(&mut importer.module, Module::new(""));
     let entry = module.add_computation(computation);
     module.set_entry(entry);
     module.set_input_output_alias(alias);

@@ -40,13 +40,16 @@ const FAMILIES: &[&[Rule]] = &[
     crate::shapes::RULES,
     crate::space_to_depth::RULES,
     crate::special_functions::RULES,
+    crate::stacks::RULES,
     crate::strided_slice::RULES,
+    crate::tensor_array_ops::RULES,
     crate::tensor_list::RULES,
     crate::tensor_list_whole::RULES,
     crate::topk::RULES,
     crate::trigonometry::RULES,
     crate::variables::RULES,
     crate::variants::RULES,
+    crate::while_loops::RULES,
     crate::xla_convolution::RULES,
 ];
 

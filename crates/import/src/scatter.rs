@@ -118,6 +118,17 @@ pub(crate) fn scatter(
     cx.op(op, &[buffer, indices, updates])
 }
 
+/// Combines rows of `updates` into the rows of `buffer` that `indices`, a vector, name.
+pub(crate) fn scatter_rows(
+    cx: &mut NodeContext<'_, '_>,
+    buffer: InstructionId,
+    indices: InstructionId,
+    updates: InstructionId,
+    reducer: Reducer,
+) -> Result<InstructionId> {
+    scatter(cx, buffer, indices, updates, Indices::Scalars, reducer)
+}
+
 /// `ScatterNd(indices, updates, shape)`: sums of updates in an array of zeros.
 fn scatter_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (indices, updates) = (cx.input(0)?, cx.input(1)?);

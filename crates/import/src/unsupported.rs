@@ -78,9 +78,10 @@ pub(crate) fn reason(program: &Program, node: &Node) -> Option<String> {
         Some(rule) => unsupported_type(rule, node),
         None if node.op == "_Arg" || program.library.get(&node.op).is_some() => None,
         None => match node.op.as_str() {
-            "While" | "StatelessWhile" | "Enter" | "Exit" | "NextIteration" | "LoopCond" => {
-                Some(format!("op {}{types} is a loop, and loops are not supported yet", node.op))
-            }
+            "Enter" | "Exit" | "NextIteration" | "LoopCond" => Some(format!(
+                "op {}{types} is part of something that is no loop as TensorFlow builds them",
+                node.op
+            )),
             _ => Some(format!("op {}{types} is not supported", node.op)),
         },
     }
