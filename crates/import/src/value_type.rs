@@ -133,6 +133,10 @@ pub(crate) fn coerce(importer: &mut Importer<'_>, value: Value, value_type: &Val
     let mut list = rebuild_list(importer, wanted, &leaves);
     list.bounds = importer.lists[id].bounds;
     list.bounds.fixed |= wanted.bounds.fixed;
+    if let (None, Some(&length)) = (wanted.length, leaves.last()) {
+        // Known here, but not of other values of the type: it stays one of the arrays.
+        list.length = Length::Dynamic(length);
+    }
     Ok(Value::List(importer.lists.push(list)))
 }
 
