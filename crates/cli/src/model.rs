@@ -1,5 +1,6 @@
 //! What the commands that take a model have in common: which model, which feeds and fetches of it, for which machine.
 
+use crate::infer::{InferArgs, not_inferred};
 use crate::progress::Progress;
 use bytes::Bytes;
 use clap::Args;
@@ -7,7 +8,7 @@ use compiler::{Input, Observer as _};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use support::{Error, Result};
+use support::Result;
 use target::Target;
 use tf::Inferred;
 use tf::model::{LoadOptions, Model};
@@ -22,15 +23,9 @@ pub(crate) struct ModelArgs {
     /// Feeds, fetches and variables: a tensorflow.tf2xla.Config file. Without, they are inferred from the graph
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// What to compute: a node, or one of its outputs. May be given several times
-    #[arg(long, value_name = "NODE[:K]", conflicts_with = "config")]
-    pub(crate) fetch: Vec<String>,
-    /// The shape of a feed that the graph leaves open, such as x=1,224,224,3. May be given several times
-    #[arg(long, value_name = "NODE=SIZES", conflicts_with = "config")]
-    pub(crate) shape: Vec<String>,
-    /// The size of leading dimensions that the graph leaves open
-    #[arg(long, value_name = "N", conflicts_with = "config", value_parser = clap::value_parser!(i64).range(1..))]
-    pub(crate) batch: Option<i64>,
+    /// What helps to infer them.
+    #[command(flatten)]
+    pub(crate) inference: InferArgs,
     /// The machine to compile for, by a short name such as aarch64-linux
     #[arg(long, value_name = "NAME", conflicts_with_all = ["target_triple", "target_cpu", "target_features"])]
     pub(crate) target: Option<String>,
@@ -81,18 +76,14 @@ impl ModelArgs {
 
     /// What can be inferred of the model's config, with all that cannot.
     pub(crate) fn infer(&self, model: &Model) -> Result<Inferred> {
-        let options = crate::infer::options(self)?;
+        let options = self.inference.options()?;
         compiler::guarded(|| model.infer(&options))
     }
 
     fn inferred_config(&self, model: &Model, progress: &Progress) -> Result<Config> {
         let inferred = self.infer(model)?;
         if !inferred.problems.is_empty() {
-            return Err(Error::invalid(format!(
-                "no config is given, and it cannot be inferred from {}:\n  {}",
-                model.name,
-                inferred.problems.join("\n  ")
-            )));
+            return Err(not_inferred(&model.name, &inferred));
         }
         inferred.notes.iter().for_each(|note| progress.note(note));
         Ok(inferred.config)

@@ -8,6 +8,7 @@ use crate::value::{Value, VariableId};
 use hlo::{InstructionId, Op};
 use shape::PrimitiveType;
 use support::{Error, Id, Result};
+use tf::Resource;
 
 pub(crate) const RULES: &[Rule] = &[
     rule_values("VarHandleOp", |cx| Ok(vec![Value::Resource(declared_variable(cx, "dtype")?)]))
@@ -34,13 +35,10 @@ pub(crate) const RULES: &[Rule] = &[
 /// The variable of the config that a node declares.
 fn declared_variable(cx: &mut NodeContext<'_, '_>, type_attribute: &str) -> Result<VariableId> {
     let attributes = &cx.node.attributes;
-    let shared = attributes.string_or("shared_name", Default::default())?;
-    let shared = std::str::from_utf8(&shared).unwrap_or_default();
+    let resource = Resource::of_node(cx.node);
     let variables = &cx.importer.program.variables;
-    let found = [cx.node.name.as_str(), shared]
-        .into_iter()
-        .filter(|name| !name.is_empty())
-        .find_map(|name| variables.iter().position(|variable| variable.node_name == name));
+    let found = variables.iter().position(|variable| variable.resource == resource);
+    let found = found.or_else(|| variables.iter().position(|variable| variable.node_name == cx.node.name));
     let Some(position) = found else {
         return Err(cx.invalid(format!(
             "Variable: {} not configured: the node '{}' (op '{}') is needed, so list it in the config: variable {{ \

@@ -30,4 +30,4 @@ pub use graph::{Graph, Node, NodeId, OutputId};
 pub use partial_shape::PartialShape;
 pub use prepare::{Examined, InferOptions, Inferred, examine, fetch_nodes, infer, is_prepared, prepare};
 pub use problem::Problem;
-pub use program::{Feed, Fetch, Program, Variable};
+pub use program::{Feed, Fetch, Program, Resource, Variable};

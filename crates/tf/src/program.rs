@@ -1,6 +1,7 @@
 //! A graph that is ready to import.
 
-use crate::{DataType, FunctionLibrary, Graph, NodeId, OutputId};
+use crate::{DataType, FunctionLibrary, Graph, Node, NodeId, OutputId};
+use bytes::Bytes;
 use std::collections::BTreeMap;
 
 /// An argument of the program.
@@ -44,6 +45,35 @@ pub struct Variable {
     pub readonly: bool,
     /// Its node in the graph; `None` if nothing that is fetched needs it.
     pub node: Option<NodeId>,
+    /// Which variable it is: every node that names this resource is a handle of it.
+    pub resource: Resource,
+}
+
+/// What tells one variable from another: nodes of the same container and name share it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Resource {
+    /// The container; mostly empty.
+    pub container: String,
+    /// The shared name, or that of the node if it states none.
+    pub name: String,
+}
+
+/// The shared name of variables that TensorFlow never shares.
+const ANONYMOUS: &str = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
+
+impl Resource {
+    /// The resource of a node with these attributes.
+    pub fn new(node: &str, container: &[u8], shared_name: &[u8]) -> Self {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let is_own = shared_name.is_empty() || shared_name == ANONYMOUS.as_bytes();
+        Self { container: text(container), name: if is_own { node.to_owned() } else { text(shared_name) } }
+    }
+
+    /// The resource that a node of a variable names.
+    pub fn of_node(node: &Node) -> Self {
+        let text = |name: &str| node.attributes.string_or(name, Bytes::new()).unwrap_or_default();
+        Self::new(&node.name, &text("container"), &text("shared_name"))
+    }
 }
 
 /// A graph that is ready to import: fed outputs replaced by `_Arg` nodes, pruned backwards from the fetches, control

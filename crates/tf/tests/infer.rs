@@ -61,13 +61,12 @@ fn fetches(config: &Config) -> Vec<(String, i64, String)> {
 }
 
 #[test]
-fn sinks_are_fetched_and_the_placeholders_that_they_need_are_fed() {
+fn the_one_end_is_fetched_and_the_placeholders_that_it_needs_are_fed() {
     let text = [
         placeholder("in/x", &[2, 3]),
         placeholder("in.x", &[2, 3]),
         placeholder("unused", &[4]),
         node("a/sum", "AddV2", &["in/x", "in.x"], T),
-        node("a.sum", "Neg", &["in/x"], T),
         node("say", "NoOp", &["^a/sum"], ""),
         VERSIONS.to_owned(),
     ]
@@ -76,10 +75,171 @@ fn sinks_are_fetched_and_the_placeholders_that_they_need_are_fed() {
     assert_eq!(found.problems, Vec::<String>::new());
     let feed = |node: &str, name: &str| (node.to_owned(), name.to_owned(), vec![2, 3]);
     assert_eq!(feeds(&found.config), [feed("in/x", "in_x"), feed("in.x", "in_x_2")]);
-    let fetch = |node: &str, name: &str| (node.to_owned(), 0, name.to_owned());
-    assert_eq!(fetches(&found.config), [fetch("a/sum", "a_sum"), fetch("a.sum", "a_sum_2")]);
-    assert!(found.notes.iter().any(|note| note.contains("all 2 outputs")), "{:?}", found.notes);
+    assert_eq!(fetches(&found.config), [("a/sum".to_owned(), 0, "a_sum".to_owned())]);
     tf::prepare(graph(&text), found.config).expect("the inferred config is a good one");
+}
+
+#[test]
+fn of_several_ends_the_user_chooses() {
+    let text = [
+        placeholder("x", &[2]),
+        placeholder("z", &[2]),
+        variable("v"),
+        node("r", "ReadVariableOp", &["v"], DTYPE),
+        node("sum", "AddV2", &["x", "r"], T),
+        node("y", "Neg", &["z"], T),
+        node("step", "AssignAddVariableOp", &["v", "x"], DTYPE),
+        node("train", "NoOp", &["^step"], ""),
+        VERSIONS.to_owned(),
+    ]
+    .concat();
+    let found = infer(&text, &InferOptions::default());
+    let [problem] = found.problems.as_slice() else { panic!("one problem: {:#?}", found.problems) };
+    for line in [
+        "--fetch sum  (op AddV2) needs the feeds x; reads the variables v",
+        "--fetch y  (op Neg) needs the feeds z",
+        "--fetch train  (op NoOp, no result: run for its updates) needs the feeds x; updates v",
+    ] {
+        assert!(problem.lines().any(|l| l.trim() == line), "{line}\n{problem}");
+    }
+    let both =
+        InferOptions { fetches: vec![("sum".to_owned(), 0), ("train".to_owned(), 0)], ..Default::default() };
+    let found = infer(&text, &both);
+    assert_eq!(found.problems, Vec::<String>::new());
+    assert!(!found.config.variable[0].readonly);
+    let program = tf::prepare(graph(&text), found.config).expect("the inferred config is a good one");
+    assert_eq!(program.fetches.len(), 1);
+    let updates = InferOptions { fetches: vec![("train".to_owned(), 0)], ..Default::default() };
+    assert!(infer(&text, &updates).problems[0].contains("no result"));
+}
+
+#[test]
+fn what_training_leaves_lying_about_is_no_result() {
+    let string = "attr { key: \"dtype\" value { type: DT_STRING } } \
+                  attr { key: \"value\" value { tensor { dtype: DT_STRING tensor_shape {} string_val: \"loss\" } } }";
+    let text = [
+        placeholder("x", &[2]),
+        variable("w"),
+        node("w/init", "Neg", &["x"], T),
+        node("w/Assign", "AssignVariableOp", &["w", "w/init"], DTYPE),
+        node("w/Read", "ReadVariableOp", &["w"], DTYPE),
+        node("w/Read/Identity", "Identity", &["w/Read"], T),
+        node("r", "ReadVariableOp", &["w"], DTYPE),
+        node("loss", "AddV2", &["x", "r"], T),
+        node("gradients/zeros_like", "ZerosLike", &["x"], T),
+        node("gradients/loss_grad/Neg", "Neg", &["x"], T),
+        node("step", "AssignSubVariableOp", &["w", "gradients/loss_grad/Neg"], DTYPE),
+        node("shape", "Shape", &["x"], T),
+        node("init", "NoOp", &["^w/Assign"], ""),
+        node("train", "NoOp", &["^step"], ""),
+        node("tags", "Const", &[], string),
+        node("summary", "ScalarSummary", &["tags", "loss"], T),
+        node("result", "Identity", &["loss", "^train"], T),
+        VERSIONS.to_owned(),
+    ]
+    .concat();
+    let found = infer(&text, &InferOptions::default());
+    assert_eq!(found.problems, Vec::<String>::new());
+    assert_eq!(fetches(&found.config), [("result".to_owned(), 0, "result".to_owned())]);
+    // Without it, the loss is an end, for a summary is no use of it; the step is not part of it.
+    let text: String = text.lines().filter(|line| !line.contains("name: \"result\"")).collect();
+    let found = infer(&text, &InferOptions::default());
+    let problem = found.problems.concat();
+    assert!(problem.contains("--fetch loss ") && problem.contains("--fetch train "), "{problem}");
+    assert!(
+        !problem.contains("zeros_like") && !problem.contains("init") && !problem.contains("Read"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn what_comes_out_of_a_pipeline_is_fed() {
+    let iterator = node(
+        "next",
+        "IteratorGetNext",
+        &["it"],
+        "attr { key: \"output_types\" value { list { type: DT_FLOAT type: DT_FLOAT type: DT_INT64 } } } \
+         attr { key: \"output_shapes\" value { list { shape { dim { size: -1 } dim { size: 3 } } \
+         shape { dim { size: -1 } } shape { } } } }",
+    );
+    let handle = node(
+        "it",
+        "OneShotIterator",
+        &[],
+        "attr { key: \"dataset_factory\" value { func { name: \"none\" } } } \
+         attr { key: \"output_types\" value { list { type: DT_FLOAT type: DT_FLOAT type: DT_INT64 } } } \
+         attr { key: \"output_shapes\" value { list { shape { } shape { } shape { } } } }",
+    );
+    let default = node(
+        "keep",
+        "PlaceholderWithDefault",
+        &["next"],
+        &format!(
+            "{DTYPE} attr {{ key: \"shape\" value {{ shape {{ dim {{ size: -1 }} dim {{ size: 3 }} }} }} }}"
+        ),
+    );
+    let text = [
+        handle,
+        iterator,
+        default,
+        node("a", "Neg", &["keep"], T),
+        node("b", "Neg", &["next:1"], T),
+        VERSIONS.to_owned(),
+    ]
+    .concat();
+    let options = InferOptions {
+        fetches: vec![("a".to_owned(), 0), ("b".to_owned(), 0)],
+        dims: [("batch".to_owned(), 4)].into(),
+        ..InferOptions::default()
+    };
+    let found = infer(&text, &options);
+    assert_eq!(found.problems, Vec::<String>::new());
+    let feed = |node: &str, name: &str, sizes: &[i64]| (node.to_owned(), name.to_owned(), sizes.to_vec());
+    assert_eq!(feeds(&found.config), [feed("next", "next_1", &[4]), feed("keep", "keep", &[4, 3])]);
+    tf::prepare(graph(&text), found.config).expect("the inferred config is a good one");
+}
+
+#[test]
+fn a_placeholder_with_a_default_keeps_it_unless_a_shape_is_given() {
+    let value = "attr { key: \"dtype\" value { type: DT_FLOAT } } attr { key: \"value\" value { tensor { \
+                 dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: 1 } } }";
+    let with_default = format!("{DTYPE} attr {{ key: \"shape\" value {{ shape {{ dim {{ size: 2 }} }} }} }}");
+    let text = [
+        node("one", "Const", &[], value),
+        node("x", "PlaceholderWithDefault", &["one"], &with_default),
+        node("y", "Neg", &["x"], T),
+        VERSIONS.to_owned(),
+    ]
+    .concat();
+    assert_eq!(feeds(&infer(&text, &InferOptions::default()).config).len(), 0);
+    let fed = InferOptions { shapes: [(("x".to_owned(), 0), vec![None])].into(), ..InferOptions::default() };
+    assert_eq!(feeds(&infer(&text, &fed).config)[0].2, [2]);
+}
+
+#[test]
+fn nodes_of_one_shared_name_are_one_variable() {
+    let shared =
+        |name: &str| variable(name).replace(" }\n", " attr { key: \"shared_name\" value { s: \"v\" } } }\n");
+    let text = [
+        placeholder("x", &[2]),
+        shared("first"),
+        shared("second"),
+        node("w", "AssignVariableOp", &["second", "x"], DTYPE),
+        node("r", "ReadVariableOp", &["first", "^w"], DTYPE),
+        node("y", "Neg", &["r"], T),
+        VERSIONS.to_owned(),
+    ]
+    .concat();
+    let found = infer(&text, &InferOptions::default());
+    assert_eq!(found.problems, Vec::<String>::new());
+    let [variable] = found.config.variable.as_slice() else { panic!("{:?}", found.config.variable) };
+    assert_eq!((variable.node_name.as_str(), variable.readonly), ("first", false));
+    let mut twice = found.config.clone();
+    tf::prepare(graph(&text), found.config).expect("the inferred config is a good one");
+    twice.variable.push(tf::proto::Variable { node_name: "second".to_owned(), ..twice.variable[0].clone() });
+    twice.variable[1].name = "other".to_owned();
+    let error = tf::prepare(graph(&text), twice).expect_err("one variable listed twice");
+    assert!(error.message().contains("'first' and 'second'"), "{}", error.message());
 }
 
 #[test]
@@ -104,26 +264,52 @@ fn open_sizes_are_asked_for_and_taken_from_the_flags() {
     let text = [placeholder("x", &[-1, 3]), node("y", "Neg", &["x"], T), VERSIONS.to_owned()].concat();
     let asked = infer(&text, &InferOptions::default());
     assert_eq!(asked.problems.len(), 1);
-    assert!(
-        asked.problems[0].contains("[?,3]") && asked.problems[0].contains("--shape x=1,3"),
-        "{:?}",
-        asked.problems
-    );
-    let batch = infer(&text, &InferOptions { batch: Some(8), ..InferOptions::default() });
-    assert_eq!(feeds(&batch.config)[0].2, [8, 3]);
-    let shape = |sizes: &[i64]| InferOptions {
+    for part in ["'x' of shape [?,3]", "--dim batch=1", "--shape x=1,3"] {
+        assert!(asked.problems[0].contains(part), "{part}: {:?}", asked.problems);
+    }
+    let dims = |dims: &[(&str, i64)]| InferOptions {
+        dims: dims.iter().map(|(name, size)| ((*name).to_owned(), *size)).collect(),
+        ..InferOptions::default()
+    };
+    assert_eq!(feeds(&infer(&text, &dims(&[("batch", 8)])).config)[0].2, [8, 3]);
+    assert_eq!(feeds(&infer(&text, &dims(&[("batch", 8), ("x.0", 7)])).config)[0].2, [7, 3]);
+    assert!(infer(&text, &dims(&[("batch", 8), ("x.1", 4)])).problems[0].contains("size 3"));
+    assert!(infer(&text, &dims(&[("batch", 8), ("x.2", 4)])).problems[0].contains("x.0, x.1"));
+    let shape = |sizes: &[Option<i64>]| InferOptions {
         shapes: [(("x".to_owned(), 0), sizes.to_vec())].into(),
         ..InferOptions::default()
     };
-    assert_eq!(feeds(&infer(&text, &shape(&[5, 3])).config)[0].2, [5, 3]);
-    let wrong = infer(&text, &shape(&[5, 4]));
+    assert_eq!(feeds(&infer(&text, &shape(&[Some(5), Some(3)])).config)[0].2, [5, 3]);
+    assert_eq!(feeds(&infer(&text, &shape(&[Some(5), None])).config)[0].2, [5, 3]);
+    let wrong = infer(&text, &shape(&[Some(5), Some(4)]));
     assert!(
         wrong.problems[0].contains("[?,3]") && wrong.problems[0].contains("[5,4]"),
         "{:?}",
         wrong.problems
     );
-    let unknown = InferOptions { shapes: [(("q".to_owned(), 0), vec![1])].into(), ..shape(&[5, 3]) };
+    let fitting = shape(&[Some(5), Some(3)]);
+    let unknown = InferOptions { shapes: [(("q".to_owned(), 0), vec![Some(1)])].into(), ..fitting };
     assert!(infer(&text, &unknown).problems.iter().any(|p| p.contains("'q:0'")));
+}
+
+#[test]
+fn all_open_sizes_are_asked_for_at_once() {
+    let text = [
+        placeholder("x", &[-1, -1, 3]),
+        placeholder("y", &[-1]),
+        node("a", "Neg", &["x"], T),
+        node("b", "Neg", &["y"], T),
+        node("c", "AddV2", &["a", "b"], T),
+        VERSIONS.to_owned(),
+    ]
+    .concat();
+    let asked = infer(&text, &InferOptions::default());
+    let [problem] = asked.problems.as_slice() else { panic!("one problem: {:#?}", asked.problems) };
+    assert!(
+        problem.contains("'x' of shape [?,?,3]: --dim batch=1 --dim x.1=1, or --shape x=1,1,3"),
+        "{problem}"
+    );
+    assert!(problem.contains("'y' of shape [?]: --dim batch=1, or --shape y=1"), "{problem}");
 }
 
 #[test]

@@ -108,6 +108,12 @@ pub(super) struct Outputs<'a> {
 }
 
 impl Outputs<'_> {
+    /// The node of a fetch that has no outputs, and so is run for its effects.
+    pub(super) fn target(&self, id: &FedOutput, graph: &Graph) -> Option<NodeId> {
+        let node = *self.kept.get(id.0.as_str()).filter(|_| id.1 == 0)?;
+        graph.nodes[node].output_types.is_empty().then_some(node)
+    }
+
     /// The output that a fetch names.
     pub(super) fn fetch(&self, id: &FedOutput, graph: &Graph) -> Result<OutputId> {
         if let Some(&feed) = self.fed.get(id) {

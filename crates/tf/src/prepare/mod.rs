@@ -14,8 +14,9 @@ pub(crate) use build::push_argument;
 pub use infer::{InferOptions, Inferred, infer};
 pub use problems::{Examined, examine, is_prepared};
 
-use crate::proto::{Config, GraphDef};
-use crate::{Fetch, Program, functionalize};
+use crate::proto::attr_value::Value;
+use crate::proto::{AttrValue, Config, GraphDef};
+use crate::{Attributes, Fetch, Node, NodeId, OutputId, Program, functionalize};
 use build::Signatures;
 use names::Names;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,18 +41,53 @@ pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
     let needed = prune::needed(&config, &graph.node, &names, &fed)?;
     let (mut program, outputs) = build::main_graph(&graph.node, &needed, arguments, &fed, &signatures)?;
 
+    let mut targets = Vec::new();
     for fetch in &config.fetch {
         let id = config::id(&fetch.id);
+        if let Some(target) = outputs.target(&id, &program.graph) {
+            targets.push(target);
+            continue;
+        }
         let tensor = outputs.fetch(&id, &program.graph)?;
         check_fetch_type(&id, &program, tensor)?;
         program.fetches.push(Fetch { tensor, id, name: fetch.name.clone() });
     }
+    wait_for(&mut program, targets)?;
     program.variables = variables::resolve(&config, &graph.node, &names, &program.graph)?;
     program.graph.topological_order()?;
     library::instantiate(&mut program, &signatures, graph.library.as_ref())?;
     build::check_fills(&program)?;
     functionalize::functionalize(&mut program)?;
     Ok(program)
+}
+
+/// Makes the first fetch wait for nodes that are fetched for their effects only, as they have no outputs.
+fn wait_for(program: &mut Program, targets: Vec<NodeId>) -> Result<()> {
+    let Some(&first) = targets.first() else { return Ok(()) };
+    let Some(fetch) = program.fetches.first_mut() else {
+        let node = &program.graph.nodes[first];
+        return Err(Error::invalid(format!(
+            "Invalid fetch id: {}:0, output index should be < 0: op {} has no outputs, so it is run for its effects \
+             only; fetch a tensor as well",
+            node.name, node.op
+        )));
+    };
+    let data_type = program.graph.output_type(fetch.tensor).base();
+    let mut name = format!("{}/after_updates", fetch.id.0);
+    while program.graph.find(&name).is_some() {
+        name.push('_');
+    }
+    let values = BTreeMap::from([("T".to_owned(), AttrValue::from(Value::Type(data_type.number())))]);
+    let node = program.graph.nodes.push(Node {
+        name: name.clone(),
+        op: "Identity".to_owned(),
+        inputs: vec![fetch.tensor],
+        control_inputs: targets,
+        attributes: Attributes::new(&name, "Identity", values),
+        output_types: vec![data_type],
+    });
+    fetch.tensor = OutputId { node, index: 0 };
+    Ok(())
 }
 
 /// Validates a config by itself. The answer is the names of the nodes it fetches: sorted, each once.

@@ -255,6 +255,7 @@ fn fetch_types<'a>(
     for id in config.fetch.iter().map(|fetch| config::id(&fetch.id)).filter(|id| !fed.contains_key(id)) {
         let Some((_, outputs)) = types.get(id.0.as_str()) else { continue };
         let error = match usize::try_from(id.1).ok().and_then(|index| outputs.get(index)) {
+            None if outputs.is_empty() && id.1 == 0 => continue,
             None => Error::invalid(format!(
                 "fetch '{}:{}' names an output that does not exist: the node has {}",
                 id.0,

@@ -68,6 +68,9 @@ pub(super) fn replaced_by(
                 "Placeholder" | "PlaceholderV2" | "PlaceholderWithDefault" | "Const" => {
                     fed.get(&(name.to_owned(), 0)).copied()
                 }
+                op if op.starts_with("IteratorGetNext") || op.starts_with("QueueDequeue") => {
+                    fed.get(&(name.to_owned(), 0)).copied()
+                }
                 _ => None,
             }
         }

@@ -3,8 +3,8 @@
 use super::build::ids_by_name;
 use super::names::Names;
 use crate::proto::{Config, NodeDef, Variable as VariableProto, attr_value::Value};
-use crate::{DataType, Graph, PartialShape, Variable};
-use std::collections::BTreeSet;
+use crate::{DataType, Graph, PartialShape, Resource, Variable};
+use std::collections::BTreeMap;
 use support::{Error, Result};
 
 /// The ops that make a variable.
@@ -38,13 +38,22 @@ pub(super) fn resolve(
             data_type,
             readonly: proto.readonly,
             node: ids.get(proto.node_name.as_str()).copied().filter(|&id| is_variable(&pruned.nodes[id].op)),
+            resource: node.map_or_else(|| Resource::new(&proto.node_name, &[], &[]), resource),
         });
     }
-    let configured: BTreeSet<&str> = config.variable.iter().map(|v| v.node_name.as_str()).collect();
+    let mut configured: BTreeMap<&Resource, &str> = BTreeMap::new();
+    for variable in &variables {
+        if let Some(other) = configured.insert(&variable.resource, &variable.node_name) {
+            return Err(Error::invalid(format!(
+                "the nodes '{other}' and '{}' are handles of one variable, '{}': list only one of them in the config",
+                variable.node_name, variable.resource.name
+            )));
+        }
+    }
     let missing: Vec<&str> = pruned
         .nodes
         .values()
-        .filter(|node| is_variable(&node.op) && !configured.contains(node.name.as_str()))
+        .filter(|node| is_variable(&node.op) && !configured.contains_key(&Resource::of_node(node)))
         .map(|node| node.name.as_str())
         .collect();
     if missing.is_empty() {
@@ -61,6 +70,15 @@ pub(super) fn resolve(
 
 pub(super) fn is_variable(op: &str) -> bool {
     VARIABLE_OPS.contains(&op)
+}
+
+/// The resource that a node of a variable names.
+pub(super) fn resource(node: &NodeDef) -> Resource {
+    let text = |name: &str| match node.attr.get(name).and_then(|v| v.value.as_ref()) {
+        Some(Value::S(text)) => text.as_ref(),
+        _ => [].as_slice(),
+    };
+    Resource::new(&node.name, text("container"), text("shared_name"))
 }
 
 fn check_node(proto: &VariableProto, node: Option<&NodeDef>) -> Result<()> {

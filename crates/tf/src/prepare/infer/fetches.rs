@@ -1,146 +1,205 @@
-//! What a graph computes: the outputs that nothing in it reads.
+//! What to fetch: what the user names, or the one end that a graph has.
 
+use super::super::FedOutput;
 use super::super::build::Signatures;
-use super::super::names::{Input, Names};
-use super::super::{FedOutput, variables};
-use super::{InferOptions, Inferred};
-use crate::proto::{GraphDef, NodeDef};
-use std::collections::BTreeSet;
+use super::super::names::Names;
+use super::edges::Edges;
+use super::feeds::{Sources, label};
+use super::sinks::{Sinks, numeric_outputs};
+use super::writes::Writes;
+use super::{InferOptions, Inferred, variables};
+use crate::proto::GraphDef;
 
-/// Ops that are run for what they do or hold, not for their output.
-const NO_RESULTS: [&str; 17] = [
-    "Assert",
-    "Assign",
-    "AssignAdd",
-    "AssignSub",
-    "CheckNumerics",
-    "Const",
-    "IsVariableInitialized",
-    "NoOp",
-    "Placeholder",
-    "PlaceholderV2",
-    "PlaceholderWithDefault",
-    "Print",
-    "ReadVariableOp",
-    "Restore",
-    "RestoreV2",
-    "VarIsInitializedOp",
-    "VariableShape",
-];
+/// How many ends are listed with what they depend on.
+const MAX_LISTED: usize = 20;
 
-/// How many inferred fetches there are at most, before the user is asked to choose.
-const MAX_FETCHES: usize = 64;
+/// How many names a line of the list has.
+const MAX_NAMES: usize = 6;
 
-/// The fetches that the user names, or those that the graph suggests.
-pub(super) fn fetches(
-    graph: &GraphDef,
-    names: &Names<'_>,
-    signatures: &Signatures<'_>,
-    options: &InferOptions,
-    inferred: &mut Inferred,
-) -> Vec<FedOutput> {
-    if !options.fetches.is_empty() {
-        return named(graph, names, signatures, &options.fetches, inferred);
-    }
-    let read = nodes_read(graph);
-    let mut found = Vec::new();
-    for node in &graph.node {
-        if read.contains(node.name.as_str()) || !is_result(node) {
-            continue;
-        }
-        let Ok((_, types)) = signatures.output_types(node) else {
-            inferred.notes.push(format!(
-                "not fetching '{}': nothing is known of the outputs of its op {}",
-                node.name, node.op
-            ));
-            continue;
+/// What fetches are found in.
+pub(super) struct Finder<'a> {
+    pub(super) graph: &'a GraphDef,
+    pub(super) names: &'a Names<'a>,
+    pub(super) edges: &'a Edges,
+    pub(super) signatures: &'a Signatures<'a>,
+    pub(super) sources: &'a Sources<'a>,
+}
+
+impl Finder<'_> {
+    /// The fetches that the user names, or those that the graph suggests; none if there is a problem.
+    pub(super) fn fetches(&self, options: &InferOptions, inferred: &mut Inferred) -> Vec<FedOutput> {
+        let found = match options.fetches.as_slice() {
+            [] => self.suggested(inferred),
+            fetches => self.named(fetches, inferred),
         };
-        let numeric = |k: &usize| types[*k].primitive_type().is_some();
-        found.extend((0..types.len()).filter(numeric).map(|k| (node.name.clone(), k as i64)));
-    }
-    if found.is_empty() {
-        inferred.problems.push(
-            "the graph has no output of numbers or bools that is left unused: say what to compute with --fetch NODE"
-                .to_owned(),
-        );
-    } else if found.len() > MAX_FETCHES {
-        inferred.problems.push(format!(
-            "the graph has {} outputs that it does not use, such as '{}': say what to compute with --fetch NODE",
-            found.len(),
-            found[0].0
-        ));
-        found.clear();
-    } else if found.len() > 1 {
-        let list: Vec<String> = found.iter().take(8).map(|id| format!("{}:{}", id.0, id.1)).collect();
-        let more = if found.len() > list.len() { ", ..." } else { "" };
-        inferred.notes.push(format!(
-            "fetching all {} outputs that the graph does not use ({}{more}); --fetch NODE chooses",
-            found.len(),
-            list.join(", ")
-        ));
-    }
-    found
-}
-
-/// The fetches of the user, each once, without those that cannot be.
-fn named(
-    graph: &GraphDef,
-    names: &Names<'_>,
-    signatures: &Signatures<'_>,
-    fetches: &[FedOutput],
-    inferred: &mut Inferred,
-) -> Vec<FedOutput> {
-    let mut found: Vec<FedOutput> = Vec::new();
-    for id in fetches {
-        let Some(node) = names.get(&id.0).map(|at| &graph.node[at]) else {
+        if inferred.problems.is_empty() && found.iter().all(|id| !self.has_outputs(id)) {
+            let what = found.first().map_or("", |id| id.0.as_str());
             inferred.problems.push(format!(
-                "the graph has no node '{}' to fetch{}",
-                id.0,
-                similar(graph, &id.0)
+                "'{what}' is run for its updates only and has no result: name a result too, with another --fetch"
             ));
-            continue;
+        }
+        found
+    }
+
+    /// Whether the node of a fetch has outputs; else it is run for its effects.
+    fn has_outputs(&self, id: &FedOutput) -> bool {
+        let node = self.names.get(&id.0).map(|at| &self.graph.node[at]);
+        node.is_none_or(|node| self.signatures.output_types(node).is_ok_and(|(_, types)| !types.is_empty()))
+    }
+
+    /// The one end of the graph; if there are several, the user must choose.
+    fn suggested(&self, inferred: &mut Inferred) -> Vec<FedOutput> {
+        let sinks = Sinks::find(self.graph, self.edges, self.signatures);
+        let is_plain = sinks.results.is_empty() && sinks.observed.is_empty() && sinks.of_loops.is_empty();
+        let chosen = [&sinks.results, &sinks.observed, &sinks.of_loops, &sinks.updates, &sinks.rest];
+        let chosen = chosen.into_iter().find(|list| !list.is_empty()).cloned().unwrap_or_default();
+        let mut candidates = chosen.clone();
+        if !is_plain {
+            let updates = self.not_covered(&sinks, &chosen);
+            candidates.extend(updates);
+        }
+        match candidates.as_slice() {
+            [] => {
+                inferred.problems.push(
+                    "the graph has no output of numbers or bools that is left unused: say what to compute with \
+                     --fetch NODE"
+                        .to_owned(),
+                );
+                Vec::new()
+            }
+            [one] if !self.outputs(*one).is_empty() => {
+                let unused = sinks.observed.iter().chain(&sinks.of_loops).filter(|at| *at != one);
+                let unused: Vec<&str> = unused.map(|&at| self.graph.node[at].name.as_str()).collect();
+                if !unused.is_empty() {
+                    inferred.notes.push(format!(
+                        "fetching '{}', and not {}: --fetch NODE chooses",
+                        self.graph.node[*one].name,
+                        few(&unused)
+                    ));
+                }
+                self.ids(*one)
+            }
+            _ => {
+                for list in [&sinks.observed, &sinks.of_loops] {
+                    let more = list.iter().filter(|at| !candidates.contains(at));
+                    candidates = candidates.iter().chain(more).copied().collect();
+                }
+                inferred.problems.push(self.choice(&candidates));
+                Vec::new()
+            }
+        }
+    }
+
+    /// The ends that update variables which the chosen ones do not update.
+    fn not_covered(&self, sinks: &Sinks, chosen: &[usize]) -> Vec<usize> {
+        let covered = self.edges.cone(chosen.iter().copied());
+        let is_new = |&at: &usize| {
+            let cone = self.edges.cone([at]);
+            (0..cone.len()).any(|node| cone[node] && sinks.is_update[node] && !covered[node])
         };
-        if let Ok((_, types)) = signatures.output_types(node)
-            && !usize::try_from(id.1).is_ok_and(|k| k < types.len())
-        {
-            inferred.problems.push(format!(
-                "cannot fetch '{}:{}': node '{}' (op {}) has {} outputs",
-                id.0,
-                id.1,
-                id.0,
-                node.op,
-                types.len()
-            ));
-            continue;
+        sinks.updates.iter().copied().take(MAX_LISTED).filter(is_new).collect()
+    }
+
+    /// The error of a graph with several ends: each with its flags and what it depends on.
+    fn choice(&self, candidates: &[usize]) -> String {
+        let lines = candidates.iter().take(MAX_LISTED).map(|&at| format!("\n    {}", self.described(at)));
+        let lines: String = lines.collect();
+        let more = match candidates.len().saturating_sub(MAX_LISTED) {
+            0 => String::new(),
+            more => format!("\n    and {more} more"),
+        };
+        format!(
+            "the graph has {} outputs that it does not use itself; choose with one or more of these flags:{lines}{more}",
+            candidates.len()
+        )
+    }
+
+    /// `--fetch NODE  (op Op) needs ...; reads ...; updates ...`.
+    fn described(&self, at: usize) -> String {
+        let node = &self.graph.node[at];
+        let outputs = self.outputs(at);
+        let flags: Vec<String> = match outputs.as_slice() {
+            [] => vec![format!("--fetch {}", node.name)],
+            outputs => {
+                outputs.iter().map(|&k| format!("--fetch {}", label(&(node.name.clone(), k)))).collect()
+            }
+        };
+        let result = if outputs.is_empty() { ", no result: run for its updates" } else { "" };
+        let feeds = self.sources.needed_by([(at, 0)]);
+        let feeds: Vec<&str> = feeds.iter().map(|(at, _)| self.graph.node[*at].name.as_str()).collect();
+        let cone = self.edges.cone([at]);
+        let mut writes = Writes::new(self.graph, &cone, self.signatures);
+        let (mut read, mut written) = (Vec::new(), Vec::new());
+        for nodes in variables::nodes_of(self.graph, &cone) {
+            let list = if nodes.iter().any(|node| writes.writes(node)) { &mut written } else { &mut read };
+            list.push(nodes[0].name.as_str());
         }
-        if !found.contains(id) {
-            found.push(id.clone());
+        let parts = [("needs the feeds", feeds), ("reads the variables", read), ("updates", written)];
+        let parts = parts.iter().filter(|(_, names)| !names.is_empty());
+        let parts: Vec<String> = parts.map(|(what, names)| format!("{what} {}", few(names))).collect();
+        let depends =
+            if parts.is_empty() { "depends on constants only".to_owned() } else { parts.join("; ") };
+        format!("{}  (op {}{result}) {depends}", flags.join(" "), node.op)
+    }
+
+    fn outputs(&self, at: usize) -> Vec<i64> {
+        numeric_outputs(&self.graph.node[at], self.signatures)
+    }
+
+    /// The outputs of an end; its first where it has none.
+    fn ids(&self, at: usize) -> Vec<FedOutput> {
+        let name = &self.graph.node[at].name;
+        self.outputs(at).into_iter().map(|k| (name.clone(), k)).collect()
+    }
+
+    /// The fetches of the user, each once, without those that cannot be.
+    fn named(&self, fetches: &[FedOutput], inferred: &mut Inferred) -> Vec<FedOutput> {
+        let mut found: Vec<FedOutput> = Vec::new();
+        for id in fetches {
+            let Some(node) = self.names.get(&id.0).map(|at| &self.graph.node[at]) else {
+                inferred.problems.push(format!(
+                    "the graph has no node '{}' to fetch{}",
+                    id.0,
+                    self.similar(&id.0)
+                ));
+                continue;
+            };
+            if let Ok((_, types)) = self.signatures.output_types(node)
+                && !usize::try_from(id.1).is_ok_and(|k| k < types.len().max(1))
+            {
+                inferred.problems.push(format!(
+                    "cannot fetch '{}:{}': node '{}' (op {}) has {} outputs",
+                    id.0,
+                    id.1,
+                    id.0,
+                    node.op,
+                    types.len()
+                ));
+                continue;
+            }
+            if !found.contains(id) {
+                found.push(id.clone());
+            }
+        }
+        found
+    }
+
+    /// A hint at a node whose name ends alike.
+    fn similar(&self, name: &str) -> String {
+        let last = |text: &str| text.rsplit('/').next().unwrap_or(text).to_ascii_lowercase();
+        let wanted = last(name);
+        match self.graph.node.iter().find(|node| last(&node.name) == wanted) {
+            Some(node) => format!("; there is '{}'", node.name),
+            None => String::new(),
         }
     }
-    found
 }
 
-/// A hint at a node whose name ends alike.
-fn similar(graph: &GraphDef, name: &str) -> String {
-    let last = |text: &str| text.rsplit('/').next().unwrap_or(text).to_ascii_lowercase();
-    let wanted = last(name);
-    match graph.node.iter().find(|node| last(&node.name) == wanted) {
-        Some(node) => format!("; there is '{}'", node.name),
-        None => String::new(),
+/// The first of some names, and how many more there are.
+fn few(names: &[&str]) -> String {
+    let shown = names[..names.len().min(MAX_NAMES)].join(", ");
+    match names.len().saturating_sub(MAX_NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
-}
-
-fn is_result(node: &NodeDef) -> bool {
-    let op = node.op.as_str();
-    !NO_RESULTS.contains(&op) && !variables::is_variable(op) && !op.starts_with("Apply")
-}
-
-/// The nodes of which some output is read.
-fn nodes_read(graph: &GraphDef) -> BTreeSet<&str> {
-    let inputs = graph.node.iter().flat_map(|node| node.input.iter().map(move |input| (node, input)));
-    let data = inputs.filter_map(|(node, input)| match Input::parse(input, &node.name) {
-        Ok(Input::Data(name, _)) => Some(name),
-        _ => None,
-    });
-    data.collect()
 }

@@ -1,0 +1,208 @@
+//! What a graph computes and does not use itself: the ends of its nodes, without what training leaves lying about.
+
+use super::super::build::Signatures;
+use super::super::variables::is_variable;
+use super::edges::Edges;
+use crate::proto::{GraphDef, NodeDef};
+
+/// Ops that are run for what they do or hold, not for their output.
+const NO_RESULTS: [&str; 29] = [
+    "Assert",
+    "Assign",
+    "AssignAdd",
+    "AssignSub",
+    "CheckNumerics",
+    "Const",
+    "ControlTrigger",
+    "Enter",
+    "IsVariableInitialized",
+    "LoopCond",
+    "NextIteration",
+    "NoOp",
+    "Placeholder",
+    "PlaceholderV2",
+    "PlaceholderWithDefault",
+    "Print",
+    "ReadVariableOp",
+    "RefEnter",
+    "RefNextIteration",
+    "RefSwitch",
+    "Restore",
+    "RestoreSlice",
+    "RestoreV2",
+    "StackPush",
+    "StackPushV2",
+    "Switch",
+    "VarIsInitializedOp",
+    "VariableShape",
+    "_SwitchN",
+];
+
+/// Ops whose results follow from shapes, or that are all the same number.
+const SHAPES: [&str; 8] =
+    ["BroadcastGradientArgs", "ConcatOffset", "OnesLike", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"];
+
+/// Ops whose results are those of a loop, which makes all of them whether someone asks or not.
+const LOOPS: [&str; 4] = ["Exit", "RefExit", "StatelessWhile", "While"];
+
+/// The ends of a graph, as positions of nodes.
+#[derive(Default)]
+pub(super) struct Sinks {
+    /// What nothing reads or waits for.
+    pub(super) results: Vec<usize>,
+    /// What only summaries read, or others wait for.
+    pub(super) observed: Vec<usize>,
+    /// What is run because it updates variables.
+    pub(super) updates: Vec<usize>,
+    /// Results of loops that nothing reads.
+    pub(super) of_loops: Vec<usize>,
+    /// Whatever else has a result that nothing reads: gradients, shapes, constants.
+    pub(super) rest: Vec<usize>,
+    /// Of each node, whether it updates a variable.
+    pub(super) is_update: Vec<bool>,
+}
+
+impl Sinks {
+    /// Finds the ends of a graph.
+    pub(super) fn find(graph: &GraphDef, edges: &Edges, signatures: &Signatures<'_>) -> Self {
+        let nodes = graph.node.as_slice();
+        let varies = varying(nodes, edges, signatures);
+        let mut sinks = Self { is_update: updates(nodes, edges), ..Self::default() };
+        let updating = edges_forward(edges, &sinks.is_update);
+        for (at, node) in nodes.iter().enumerate() {
+            let (is_read, is_waited_for) = (!edges.readers[at].is_empty(), !edges.waiting[at].is_empty());
+            let only_observed = edges.readers[at].iter().all(|&reader| is_summary(&nodes[reader].op));
+            if !only_observed || is_summary(&node.op) {
+                continue;
+            }
+            if !has_result(nodes, edges, signatures, at) {
+                if !is_read && !is_waited_for && updating[at] {
+                    sinks.updates.push(at);
+                }
+                continue;
+            }
+            let origin = nodes[edges.origin(nodes, at)].op.as_str();
+            let list = if is_of_gradient(&node.name) || SHAPES.contains(&node.op.as_str()) || !varies[at] {
+                &mut sinks.rest
+            } else if LOOPS.contains(&origin) {
+                &mut sinks.of_loops
+            } else if is_read || is_waited_for {
+                &mut sinks.observed
+            } else {
+                &mut sinks.results
+            };
+            list.push(at);
+        }
+        sinks
+    }
+}
+
+/// The positions of a node's outputs that hold numbers or bools.
+pub(super) fn numeric_outputs(node: &NodeDef, signatures: &Signatures<'_>) -> Vec<i64> {
+    let Ok((_, types)) = signatures.output_types(node) else { return Vec::new() };
+    (0..).zip(&types).filter(|(_, t)| t.primitive_type().is_some()).map(|(k, _)| k).collect()
+}
+
+/// Whether a node makes numbers that are more than a copy of a variable, a side effect, or the mark of a branch.
+fn has_result(nodes: &[NodeDef], edges: &Edges, signatures: &Signatures<'_>, at: usize) -> bool {
+    let is_effect = |op: &str| {
+        NO_RESULTS.contains(&op) || is_variable(op) || is_update_op(op) || op.starts_with("TensorArray")
+    };
+    let origin = nodes[edges.origin(nodes, at)].op.as_str();
+    !is_effect(&nodes[at].op)
+        && !matches!(origin, "ReadVariableOp" | "Switch" | "RefSwitch")
+        && !is_variable(origin)
+        && !numeric_outputs(&nodes[at], signatures).is_empty()
+}
+
+fn is_summary(op: &str) -> bool {
+    op.contains("Summary")
+}
+
+/// Whether a name is in one of the scopes that TensorFlow puts gradients in.
+fn is_of_gradient(name: &str) -> bool {
+    name.split('/').any(|scope| {
+        let base = scope.trim_end_matches(|c: char| c.is_ascii_digit());
+        let base = base.strip_suffix('_').unwrap_or(scope);
+        matches!(base, "gradients" | "gradient_tape") || base.ends_with("_grad")
+    })
+}
+
+fn is_update_op(op: &str) -> bool {
+    let starts = ["Apply", "SparseApply", "ResourceApply", "ResourceSparseApply", "ResourceScatter"];
+    let scatters = ["Add", "Div", "Max", "Min", "Mul", "Sub", "Update"];
+    let scattered = op.strip_prefix("ScatterNd").or_else(|| op.strip_prefix("Scatter"));
+    starts.iter().any(|start| op.starts_with(start))
+        || scattered.is_some_and(|what| scatters.contains(&what))
+        || matches!(
+            op,
+            "AssignAdd"
+                | "AssignAddVariableOp"
+                | "AssignSub"
+                | "AssignSubVariableOp"
+                | "ResourceStridedSliceAssign"
+                | "StridedSliceAssign"
+        )
+}
+
+/// Of each node, whether it updates a variable: by its op, or by assigning what was computed from variables, which tells
+/// it from initialisers and restores.
+fn updates(nodes: &[NodeDef], edges: &Edges) -> Vec<bool> {
+    let from_variables = edges.computed_from((0..nodes.len()).filter(|&at| is_variable(&nodes[at].op)));
+    let is_update = |at: usize| {
+        let node = &nodes[at];
+        match (node.op.as_str(), edges.data[at].as_slice()) {
+            ("Assign" | "AssignVariableOp", [(variable, _), (value, _), ..]) => {
+                let initialiser = nodes[*variable].name.as_str();
+                from_variables[*value]
+                    && node.name.strip_prefix(initialiser).is_none_or(|rest| !rest.starts_with("/Assign"))
+            }
+            ("PartitionedCall" | "StatefulPartitionedCall", _) => from_variables[at],
+            (op, _) => is_update_op(op),
+        }
+    };
+    (0..nodes.len()).map(is_update).collect()
+}
+
+/// Of each node, whether it needs one of some nodes.
+fn edges_forward(edges: &Edges, roots: &[bool]) -> Vec<bool> {
+    let mut reached = vec![false; roots.len()];
+    let mut work: Vec<usize> = (0..roots.len()).filter(|&at| roots[at]).collect();
+    while let Some(at) = work.pop() {
+        if !std::mem::replace(&mut reached[at], true) {
+            work.extend(&edges.readers[at]);
+            work.extend(&edges.waiting[at]);
+        }
+    }
+    reached
+}
+
+/// Of each node, whether its value may differ from run to run.
+fn varying(nodes: &[NodeDef], edges: &Edges, signatures: &Signatures<'_>) -> Vec<bool> {
+    let is_source = |&at: &usize| {
+        let op = nodes[at].op.as_str();
+        op != "Const" && (edges.data[at].is_empty() || signatures.get(op).is_some_and(|s| s.is_stateful))
+    };
+    edges.computed_from((0..nodes.len()).filter(is_source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gradients_are_known_by_their_scopes() {
+        for name in [
+            "gradients/zeros_like",
+            "a/gradients_1/b/Shape",
+            "gradient_tape/model/dense/MatMul",
+            "g/rnn/while_grad/Identity",
+            "m/Mul_grad_2/Reshape",
+        ] {
+            assert!(is_of_gradient(name), "{name}");
+        }
+        for name in ["loss", "my_gradients_norm/Sqrt", "gradual/x", "model/graduate"] {
+            assert!(!is_of_gradient(name), "{name}");
+        }
+    }
+}
