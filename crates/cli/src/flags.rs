@@ -139,6 +139,9 @@ pub(crate) struct Freeze {
     /// The graph: a GraphDef file
     #[arg(long, value_name = "FILE")]
     pub(crate) input_graph: Option<PathBuf>,
+    /// A MetaGraphDef file instead, such as a saver's .meta file: its graph, and its saver restores
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input_meta_graph: Option<PathBuf>,
     /// The checkpoint: its file, or the prefix of its files
     #[arg(long, value_name = "FILE")]
     pub(crate) input_checkpoint: Option<PathBuf>,
@@ -148,7 +151,7 @@ pub(crate) struct Freeze {
     /// The checkpoint's format: 1 or 2. The files tell, so this is only checked
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) checkpoint_version: i64,
-    /// Whether the graph is binary. The file tells, so this is only accepted
+    /// Whether the input files are binary. They tell themselves, so this is only accepted
     #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]
     pub(crate) input_binary: bool,
@@ -162,6 +165,28 @@ pub(crate) struct Freeze {
     #[arg(long, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL")]
     pub(crate) clear_devices: bool,
+    /// Nodes that give variables values, to be run after the checkpoint is restored: names joined by commas. With
+    /// --input_saver they are left alone, as the original leaves them
+    #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true)]
+    pub(crate) initializer_nodes: String,
+    /// The only variables that become constants: names joined by commas [default: all]
+    #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true)]
+    pub(crate) variable_names_whitelist: String,
+    /// Variables that stay variables: names joined by commas
+    #[arg(
+        long,
+        alias = "variable_names_blacklist",
+        value_name = "NAMES",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) variable_names_denylist: String,
+    /// Accepted: the name of the restoring op is the saver's
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) restore_op_name: Option<String>,
+    /// Accepted: the checkpoint is the one given
+    #[arg(long, value_name = "NAME", hide = true)]
+    pub(crate) filename_tensor_name: Option<String>,
 }
 
 /// `tfcompile headers`.

@@ -26,7 +26,8 @@ fn expected() -> BTreeMap<PathBuf, BTreeMap<String, Expected>> {
             "float16" => DataType::Half,
             other => DataType::from_name(other).expect("a type"),
         };
-        let sizes = if sizes == "-" { vec![] } else { sizes.split(',').map(|s| s.parse().unwrap()).collect() };
+        let sizes =
+            if sizes == "-" { vec![] } else { sizes.split(',').map(|s| s.parse().unwrap()).collect() };
         let digits = if bytes == "-" { "" } else { bytes };
         let bytes = (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap());
         all.entry(data().join(folder).join(prefix))
@@ -100,7 +101,11 @@ fn objects_lead_from_names_of_variables_to_keys() {
         ("bias/inner", "net/layers/1/.ATTRIBUTES/VARIABLE_VALUE"),
         ("kernel/m", "net/layers/0/.OPTIMIZER_SLOT/optimizer/m/.ATTRIBUTES/VARIABLE_VALUE"),
     ] {
-        assert_eq!(keys.get(&format!("Adam/{name}")).or(keys.get(name)).map(String::as_str), Some(key), "{keys:?}");
+        assert_eq!(
+            keys.get(&format!("Adam/{name}")).or(keys.get(name)).map(String::as_str),
+            Some(key),
+            "{keys:?}"
+        );
     }
     let slots = checkpoint.object_graph().expect("objects").expect("objects").nodes;
     let slots: usize = slots.iter().map(|node| node.slot_variables.len()).sum();
@@ -130,9 +135,13 @@ impl Drop for Folder {
 /// reading all tensors is an error that names the file and the place.
 #[test]
 fn a_change_of_any_byte_is_reported() {
-    for (folder, prefix) in
-        [("v1", "model"), ("v2", "model"), ("v1_partitioned", "model"), ("v2_partitioned", "model"), ("objects", "model")]
-    {
+    for (folder, prefix) in [
+        ("v1", "model"),
+        ("v2", "model"),
+        ("v1_partitioned", "model"),
+        ("v2_partitioned", "model"),
+        ("objects", "model"),
+    ] {
         let copy = Folder::new(folder);
         let original = data().join(folder);
         let files: Vec<_> = std::fs::read_dir(&original)
@@ -157,7 +166,10 @@ fn a_change_of_any_byte_is_reported() {
                 let says = |part: &str| error.contains(part);
                 assert!(says(&name.to_string_lossy()), "byte {at}: {error}");
                 assert!(says("damaged at byte"), "byte {at}: {error}");
-                assert!(!says(".data-") && !name.to_string_lossy().contains(".data-") || says("tensor '"), "{error}");
+                assert!(
+                    !says(".data-") && !name.to_string_lossy().contains(".data-") || says("tensor '"),
+                    "{error}"
+                );
             }
             for length in 0..bytes.len() {
                 std::fs::write(copy.0.join(name), &bytes[..length]).expect("written");
@@ -190,7 +202,12 @@ fn a_missing_file_is_named() {
 fn what_is_written_is_read_again() {
     let copy = Folder::new("written");
     let mut tensors: BTreeMap<String, Literal> = (0..2000)
-        .map(|i| (format!("layer{i:04}/kernel with a longer name"), Literal::from_elements(&[2, 1], &[i as f32, 0.5])))
+        .map(|i| {
+            (
+                format!("layer{i:04}/kernel with a longer name"),
+                Literal::from_elements(&[2, 1], &[i as f32, 0.5]),
+            )
+        })
         .collect();
     tensors.insert("a/scalar".to_owned(), Literal::scalar(-3i64));
     tensors.insert("b/flags".to_owned(), Literal::from_elements(&[3], &[true, false, true]));

@@ -3,19 +3,22 @@
 mod shared;
 
 use prost::Message;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use tf::freeze::{FreezeOptions, freeze};
 use tf::proto::GraphDef;
+use tf::proto::attr_value::Value;
 use tf::{Attributes, source};
 
 fn options(folder: &Path, saver: bool) -> FreezeOptions {
     FreezeOptions {
-        input_graph: folder.join("graph.pb"),
+        input_graph: Some(folder.join("graph.pb")),
         input_saver: saver.then(|| folder.join("graph.saver")),
         input_checkpoint: folder.join("graph.ckpt"),
         checkpoint_version: 1,
         output_node_names: "x_y_sum".to_owned(),
         clear_devices: true,
+        ..FreezeOptions::default()
     }
 }
 
@@ -60,7 +63,7 @@ fn wrong_calls_are_refused() {
         "Input checkpoint '/nonexistent' doesn't exist!"
     );
     assert_eq!(
-        message(FreezeOptions { input_graph: missing, ..good.clone() }),
+        message(FreezeOptions { input_graph: Some(missing), ..good.clone() }),
         "Input graph file '/nonexistent' does not exist!"
     );
     assert_eq!(
@@ -73,11 +76,121 @@ fn wrong_calls_are_refused() {
     );
     let frozen = tests.join("tfadd_with_ckpt/frozen.pb");
     assert!(
-        message(FreezeOptions { input_graph: frozen, ..good.clone() })
+        message(FreezeOptions { input_graph: Some(frozen), ..good.clone() })
             .contains("cannot freeze a graph twice")
     );
     assert!(message(FreezeOptions { output_node_names: "nope".to_owned(), ..good.clone() }).contains("nope"));
     assert!(message(FreezeOptions { output_node_names: "Assign".to_owned(), ..good }).contains("'y_saved'"));
+}
+
+/// The inputs of a recorded case, by its flags.
+fn recorded(folder: &Path) -> FreezeOptions {
+    let mut options =
+        FreezeOptions { checkpoint_version: 2, clear_devices: true, ..FreezeOptions::default() };
+    for line in std::fs::read_to_string(folder.join("flags")).expect("flags").lines() {
+        let (flag, value) = line.split_once('=').unwrap_or((line, "true"));
+        match flag {
+            "--input_graph" => options.input_graph = Some(folder.join(value)),
+            "--input_saver" => options.input_saver = Some(folder.join(value)),
+            "--input_meta_graph" => options.input_meta_graph = Some(folder.join(value)),
+            "--input_checkpoint" => options.input_checkpoint = folder.join(value),
+            "--checkpoint_version" => options.checkpoint_version = value.parse().expect("a number"),
+            "--output_node_names" => options.output_node_names = value.to_owned(),
+            "--clear_devices" => options.clear_devices = value == "true",
+            "--initializer_nodes" => options.initializer_nodes = value.to_owned(),
+            "--variable_names_whitelist" => options.variable_names_whitelist = value.to_owned(),
+            "--variable_names_denylist" => options.variable_names_denylist = value.to_owned(),
+            "--input_binary" => {}
+            other => panic!("{other}"),
+        }
+    }
+    options
+}
+
+/// The numbers that the original gives to copies of functions differ from run to run.
+fn without_numbers(mut graph: GraphDef) -> GraphDef {
+    let renamed = |name: &str| match name.split_once("_frozen_") {
+        Some((base, digits)) if digits.bytes().all(|b| b.is_ascii_digit()) => format!("{base}_frozen"),
+        _ => name.to_owned(),
+    };
+    let functions = graph.library.iter_mut().flat_map(|library| &mut library.function);
+    let mut bodies = Vec::new();
+    for function in functions {
+        let signature = function.signature.as_mut().expect("a signature");
+        signature.name = renamed(&signature.name);
+        bodies.push(&mut function.node_def);
+    }
+    for node in bodies.into_iter().flatten().chain(&mut graph.node) {
+        for value in node.attr.values_mut().filter_map(|attr| attr.value.as_mut()) {
+            match value {
+                Value::Func(function) => function.name = renamed(&function.name),
+                Value::List(list) => list.func.iter_mut().for_each(|f| f.name = renamed(&f.name)),
+                _ => {}
+            }
+        }
+    }
+    graph
+}
+
+/// A graph node by node, functions by name.
+fn parts(graph: GraphDef) -> BTreeMap<String, String> {
+    let graph = without_numbers(graph);
+    let functions = graph.library.into_iter().flat_map(|library| library.function);
+    let functions =
+        functions.map(|f| (f.signature.as_ref().expect("a signature").name.clone(), format!("{f:#?}")));
+    let nodes = graph.node.into_iter().enumerate();
+    nodes.map(|(i, node)| (format!("{i:04}"), format!("{node:#?}"))).chain(functions).collect()
+}
+
+/// What `data/make_freeze.py` recorded of `freeze_graph`, node by node and error by error.
+#[test]
+fn freezing_is_what_freeze_graph_does() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/freeze");
+    let mut folders: Vec<_> =
+        std::fs::read_dir(&data).expect("data").map(|e| e.expect("an entry").path()).collect();
+    folders.sort();
+    assert!(folders.len() > 40);
+    let mut failures = String::new();
+    for folder in folders {
+        let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
+        let result = freeze(&recorded(&folder));
+        // Where the original fails for a reason of its own, the graph is frozen.
+        let better = ["resource", "output_of_node"].contains(&name.as_str());
+        match (std::fs::read_to_string(folder.join("error")), result) {
+            // The original makes a graph that cannot be loaded: it assigns to a constant.
+            (Err(_), Err(ours)) if name == "written" && ours.to_string().contains("node 'Assign'") => {}
+            (Ok(error), Err(ours)) => {
+                let message = error.split_once(": ").expect("kind and message").1.trim();
+                let message = message.replace(
+                    "checkpoint 'model'",
+                    &format!("checkpoint '{}'", folder.join("model").display()),
+                );
+                let place = format!("{}/", folder.display());
+                let ours = ours.to_string().replace(&place, "");
+                if !ours.contains(&message) {
+                    failures.push_str(&format!("{name}: {ours}\n  instead of: {message}\n"));
+                }
+            }
+            (Ok(_), Ok(_)) if better => {}
+            (Ok(error), Ok(_)) => failures.push_str(&format!("{name}: frozen, instead of {error}")),
+            (Err(_), Err(ours)) => failures.push_str(&format!("{name}: {ours}\n")),
+            (Err(_), Ok(bytes)) => {
+                let ours = parts(GraphDef::decode(bytes.as_slice()).expect("a GraphDef"));
+                let expected = parts(source::read_graph_def(&folder.join("frozen.pb")).expect("a graph"));
+                for key in ours.keys().chain(expected.keys()).collect::<BTreeSet<_>>() {
+                    let (ours, expected) = (ours.get(key), expected.get(key));
+                    if ours != expected {
+                        failures.push_str(&format!(
+                            "{name} {key}: {}\n  instead of: {}\n",
+                            ours.map_or("nothing", |t| t),
+                            expected.map_or("nothing", |t| t)
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
 }
 
 /// Every byte of a checkpoint is under a checksum or checked otherwise: a flipped bit is refused or without effect.

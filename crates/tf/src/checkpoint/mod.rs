@@ -144,12 +144,14 @@ impl Checkpoint {
         if shape_and_slice.is_empty() {
             return Ok(Some(value));
         }
-        let error = |what: &str| self.at_tensor(name, Error::invalid(format!("the part '{shape_and_slice}' {what}")));
+        let error =
+            |what: &str| self.at_tensor(name, Error::invalid(format!("the part '{shape_and_slice}' {what}")));
         let (sizes, slice) = slices::parse(shape_and_slice).ok_or_else(|| error("is not understood"))?;
         if sizes != value.sizes() {
             return Err(error(&format!("is of another shape than the tensor's {:?}", value.sizes())));
         }
-        let region = slices::Region::new(&slice, &sizes).ok_or_else(|| error("lies outside of the tensor"))?;
+        let region =
+            slices::Region::new(&slice, &sizes).ok_or_else(|| error("lies outside of the tensor"))?;
         let cut = slices::cut(value.array().map_err(|e| self.at_tensor(name, e))?, &region);
         Ok(Some(Value::Array(value.data_type(), cut?)))
     }

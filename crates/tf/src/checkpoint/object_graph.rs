@@ -16,9 +16,12 @@ impl Checkpoint {
     /// The objects, if the checkpoint has some.
     pub fn object_graph(&self) -> Result<Option<TrackableObjectGraph>> {
         let Some(value) = self.value(OBJECT_GRAPH_KEY)? else { return Ok(None) };
-        let error = |what: &str| Error::invalid(format!("'{OBJECT_GRAPH_KEY}' of {}: {what}", self.describe()));
+        let error =
+            |what: &str| Error::invalid(format!("'{OBJECT_GRAPH_KEY}' of {}: {what}", self.describe()));
         let bytes = match value {
-            Value::Strings(sizes, strings) if sizes.is_empty() => strings.into_iter().next().unwrap_or_default(),
+            Value::Strings(sizes, strings) if sizes.is_empty() => {
+                strings.into_iter().next().unwrap_or_default()
+            }
             _ => return Err(error("it is no string")),
         };
         if bytes.len() > MAX_BYTES {

@@ -90,7 +90,8 @@ pub(super) fn cut(whole: &Literal, region: &Region) -> Result<Literal> {
     for_rows(&sizes, region, shape.element_type.byte_size(), |from, to| {
         data[to].copy_from_slice(&whole.bytes()[from]);
     });
-    Literal::from_bytes(part, data.into()).ok_or_else(|| Error::internal("a part's bytes are not its shape's"))
+    Literal::from_bytes(part, data.into())
+        .ok_or_else(|| Error::internal("a part's bytes are not its shape's"))
 }
 
 /// Calls `copy` with the bytes of each row of a region: within the whole tensor and within the region's own.
@@ -215,7 +216,8 @@ mod tests {
 
     #[test]
     fn overlaps_and_gaps_are_no_tiling() {
-        let region = |starts: [i64; 2], sizes: [i64; 2]| Region { starts: starts.into(), sizes: sizes.into() };
+        let region =
+            |starts: [i64; 2], sizes: [i64; 2]| Region { starts: starts.into(), sizes: sizes.into() };
         let left = region([0, 0], [2, 1]);
         assert!(tile(&[left.clone(), region([0, 1], [2, 2])], &[2, 3]));
         assert!(!tile(&[left.clone(), region([0, 1], [2, 1])], &[2, 3]));

@@ -2,9 +2,9 @@
 
 use super::slices::{self, Region};
 use super::{Value, damaged, table};
+use crate::DataType;
 use crate::proto::{SavedSliceMeta, SavedTensorSlices, TensorProto, TensorSliceProto};
 use crate::tensor::Tensor;
-use crate::DataType;
 use bytes::Bytes;
 use prost::Message;
 use shape::ArrayShape;
@@ -62,7 +62,8 @@ fn read_file(
                         known.meta.slice.extend(meta.slice);
                     }
                     Some(_) => {
-                        let what = format!("tensor '{}' has another type or shape in another file", meta.name);
+                        let what =
+                            format!("tensor '{}' has another type or shape in another file", meta.name);
                         return Err(damaged(entry.at, &what));
                     }
                     None => {
@@ -89,9 +90,7 @@ impl Stored {
         let (data_type, sizes) = self.tensor_type()?;
         let regions = self.regions(&sizes)?;
         if !slices::tile(&regions, &sizes) {
-            return Err(Error::invalid(
-                "its parts do not cover it; is a file of the checkpoint missing?",
-            ));
+            return Err(Error::invalid("its parts do not cover it; is a file of the checkpoint missing?"));
         }
         if let ([part], [region]) = (self.parts.as_slice(), regions.as_slice()) {
             return part.value(data_type, region);

@@ -51,8 +51,7 @@ impl Bundle {
         if !(1..=99_999).contains(&header.num_shards) {
             return Err(damaged(at, "the number of data files is out of range"));
         }
-        let mut bundle =
-            Self { tensors: BTreeMap::new(), parts: BTreeMap::new(), shards: BTreeMap::new() };
+        let mut bundle = Self { tensors: BTreeMap::new(), parts: BTreeMap::new(), shards: BTreeMap::new() };
         for table::Entry { key, value, at } in entries {
             let entry = BundleEntryProto::decode(value).map_err(|e| damaged(at, &e.to_string()))?;
             if !(0..header.num_shards).contains(&entry.shard_id) {
@@ -92,10 +91,14 @@ impl Bundle {
         let element_type = super::element_type(data_type)?;
         let parts = entry.slices.iter().zip(regions).map(|(slice, region)| {
             let part = self.parts.get(&slices::key(name, slice));
-            let part = part.ok_or_else(|| Error::invalid(format!("its part at {:?} is missing", region.starts)))?;
+            let part =
+                part.ok_or_else(|| Error::invalid(format!("its part at {:?} is missing", region.starts)))?;
             let (part_type, part_sizes) = super::tensor_type(part.dtype, part.shape.as_ref())?;
             if part_type != data_type || part_sizes != region.sizes || !part.slices.is_empty() {
-                return Err(Error::invalid(format!("its part at {:?} has another type or shape", region.starts)));
+                return Err(Error::invalid(format!(
+                    "its part at {:?} has another type or shape",
+                    region.starts
+                )));
             }
             Ok((region, self.stored(part)?.array()?.bytes().clone()))
         });

@@ -59,8 +59,9 @@ pub fn write_v2(tensors: &BTreeMap<String, Literal>) -> Result<Bundle> {
         }
         let shape = literal.array_shape();
         let data_type = DataType::ALL.iter().find(|t| t.primitive_type() == Some(shape.element_type));
-        let data_type = data_type
-            .ok_or_else(|| Error::unsupported(format!("'{name}': a checkpoint cannot hold elements of {shape}")))?;
+        let data_type = data_type.ok_or_else(|| {
+            Error::unsupported(format!("'{name}': a checkpoint cannot hold elements of {shape}"))
+        })?;
         let entry = BundleEntryProto {
             dtype: data_type.number(),
             shape: Some(super::shape_proto(&shape.sizes())),
@@ -136,7 +137,7 @@ struct BlockWriter {
 
 impl BlockWriter {
     fn add(&mut self, key: &[u8], value: &[u8]) {
-        let shared = if self.count % RESTART_INTERVAL == 0 {
+        let shared = if self.count.is_multiple_of(RESTART_INTERVAL) {
             self.restarts.push(self.bytes.len() as u32);
             0
         } else {

@@ -1,0 +1,421 @@
+//! Functions that are given frozen variables, or have some: one copy for each choice of arguments that are frozen.
+
+use super::convert::{self, Body, Frozen, FrozenOutputs, Kind};
+use super::{Choice, Variables, is_variable, names_of};
+use crate::checkpoint;
+use crate::proto::{
+    AttrValue, FunctionDef, FunctionDefLibrary, GraphDef, NameAttrList, NodeDef, TensorShapeProto,
+    attr_value::Value,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+
+/// Calls within calls.
+const MAX_DEPTH: usize = 100;
+
+/// The most copies of functions.
+const MAX_COPIES: usize = 20_000;
+
+/// The library of a graph, as it is frozen.
+pub(super) struct Functions<'a> {
+    originals: BTreeMap<&'a str, &'a FunctionDef>,
+    library: Option<&'a FunctionDefLibrary>,
+    variables: &'a Variables<'a>,
+    choice: &'a Choice,
+    /// The values of variables, read once.
+    values: BTreeMap<(bool, String), checkpoint::Value>,
+    /// Whether a function has variables that are frozen, or calls one that has.
+    has_variables: BTreeMap<&'a str, bool>,
+    /// What each function with these arguments gives back.
+    results: BTreeMap<Key, Vec<Option<Frozen>>>,
+    /// The copies by function and arguments, and those in the making.
+    copies: BTreeMap<Key, String>,
+    made: BTreeMap<String, Vec<FunctionDef>>,
+    depth: usize,
+}
+
+/// A function and which of its arguments are frozen.
+type Key = (String, Vec<Option<Frozen>>);
+
+/// How an op calls functions: the list of its inputs' types, how many inputs come before the arguments, the attributes that
+/// name functions, the list of its outputs' types.
+pub(super) struct Call {
+    types: &'static str,
+    first: usize,
+    functions: &'static [&'static str],
+    result_types: &'static str,
+}
+
+/// How a node of this op calls functions, if it does.
+pub(super) fn function_attributes(op: &str, functions: &Functions<'_>) -> Option<Call> {
+    let call = |types, first, functions, result_types| Call { types, first, functions, result_types };
+    Some(match op {
+        "PartitionedCall" | "StatefulPartitionedCall" => call("Tin", 0, &["f"], "Tout"),
+        "If" | "StatelessIf" => call("Tin", 1, &["then_branch", "else_branch"], "Tout"),
+        "Case" | "StatelessCase" => call("Tin", 1, &["branches"], "Tout"),
+        "While" | "StatelessWhile" => call("T", 0, &["body", "cond"], "T"),
+        _ if functions.originals.contains_key(op) => call("", 0, &[], ""),
+        _ => return None,
+    })
+}
+
+/// The number of the output that an input names. Within functions outputs have names and numbers within those.
+pub(super) fn flat_output(input: &str, node: Option<&NodeDef>, functions: &Functions<'_>) -> usize {
+    let mut parts = input.split(':').skip(1);
+    let (Some(first), second) = (parts.next(), parts.next()) else { return 0 };
+    let Some(second) = second else { return first.parse().unwrap_or(0) };
+    let within: usize = second.parse().unwrap_or(0);
+    let op = node.map_or("", |node| node.op.as_str());
+    let before = match (op, first) {
+        ("Switch" | "RefSwitch", "output_true") | ("Merge" | "RefMerge", "value_index") => 1,
+        _ => functions
+            .originals
+            .get(op)
+            .and_then(|function| function.signature.as_ref())
+            .map_or(0, |signature| {
+                signature.output_arg.iter().position(|output| output.name == first).unwrap_or(0)
+            }),
+    };
+    before + within
+}
+
+impl<'a> Functions<'a> {
+    pub(super) fn new(graph: &'a GraphDef, variables: &'a Variables<'a>, choice: &'a Choice) -> Self {
+        let functions = graph.library.iter().flat_map(|library| &library.function);
+        let named = functions.filter_map(|f| Some((f.signature.as_ref()?.name.as_str(), f)));
+        Self {
+            originals: named.collect(),
+            library: graph.library.as_ref(),
+            variables,
+            choice,
+            values: BTreeMap::new(),
+            has_variables: BTreeMap::new(),
+            results: BTreeMap::new(),
+            copies: BTreeMap::new(),
+            made: BTreeMap::new(),
+            depth: 0,
+        }
+    }
+
+    /// Whether a variable becomes a constant.
+    pub(super) fn freezes(&self, variable: &NodeDef) -> bool {
+        names_of(variable).iter().all(|name| !self.choice.denylist.contains(*name))
+            && names_of(variable).iter().any(|name| self.choice.freezes(name))
+    }
+
+    /// The value of a variable.
+    pub(super) fn value(&mut self, variable: &NodeDef, in_function: bool) -> Result<checkpoint::Value> {
+        let name = names_of(variable).last().map_or(String::new(), |name| (*name).to_owned());
+        let key = (in_function, if in_function { name } else { variable.name.clone() });
+        if let Some(value) = self.values.get(&key) {
+            return Ok(value.clone());
+        }
+        let value = self.variables.value(variable, in_function)?;
+        self.values.insert(key, value.clone());
+        Ok(value)
+    }
+
+    /// The outputs of a call that are frozen variables, passed through.
+    pub(super) fn results(
+        &mut self,
+        node: &NodeDef,
+        inputs: &[Option<Frozen>],
+    ) -> Result<Vec<(usize, Frozen)>> {
+        let mut all: Vec<Vec<Option<Frozen>>> = Vec::new();
+        for (name, arguments) in self.callees(node, inputs) {
+            // A loop gives what its body gives, which comes first; the condition's result is no variable.
+            if !node.op.ends_with("While") || all.is_empty() {
+                all.push(self.function_results(&name, &arguments)?);
+            }
+        }
+        let Some(first) = all.first() else { return Ok(vec![]) };
+        let shared = |k: usize| {
+            let same = all.iter().all(|results| results.get(k).is_some_and(Option::is_some));
+            first[k].clone().filter(|_| same)
+        };
+        Ok((0..first.len()).filter_map(|k| Some((k, shared(k)?))).collect())
+    }
+
+    /// The functions that a node calls, with what of their arguments is frozen.
+    fn callees(&self, node: &NodeDef, inputs: &[Option<Frozen>]) -> Vec<(String, Vec<Option<Frozen>>)> {
+        let Some(call) = function_attributes(&node.op, self) else { return vec![] };
+        let handles = inputs.iter().skip(call.first);
+        let arguments: Vec<Option<Frozen>> =
+            handles.map(|input| input.clone().filter(|input| input.kind == Kind::Handle)).collect();
+        let mut names: Vec<String> =
+            call.functions.iter().flat_map(|attribute| function_names(node, attribute)).collect();
+        if call.functions.is_empty() {
+            names.push(node.op.clone());
+        }
+        names.into_iter().map(|name| (name, arguments.clone())).collect()
+    }
+
+    fn body(&self, name: &str, arguments: &[Option<Frozen>]) -> Result<(&'a FunctionDef, Body<'a>)> {
+        let function = *self.originals.get(name).ok_or_else(|| {
+            Error::invalid(format!("the graph calls function '{name}', which its library does not have"))
+        })?;
+        let signature = function.signature.as_ref();
+        let inputs = signature.map_or(&[][..], |signature| &signature.input_arg);
+        let frozen = inputs.iter().zip(arguments);
+        let arguments =
+            frozen.filter_map(|(input, value)| Some(((input.name.clone(), 0), value.clone()?))).collect();
+        let name = signature.map(|signature| signature.name.as_str());
+        Ok((function, Body { nodes: function.node_def.iter().collect(), function: name, arguments }))
+    }
+
+    fn function_results(&mut self, name: &str, arguments: &[Option<Frozen>]) -> Result<Vec<Option<Frozen>>> {
+        let key = (name.to_owned(), arguments.to_vec());
+        if let Some(results) = self.results.get(&key) {
+            return Ok(results.clone());
+        }
+        if self.results.len() > MAX_COPIES {
+            return Err(too_many());
+        }
+        // What a function calls in turn may be itself: then nothing is known of it.
+        self.results.insert(key.clone(), Vec::new());
+        let results = self.deeper(name, |functions| {
+            let (function, body) = functions.body(name, arguments)?;
+            let frozen = convert::frozen_outputs(&body, functions)?;
+            Ok(functions.returned(function, &body, &frozen))
+        })?;
+        self.results.insert(key, results.clone());
+        Ok(results)
+    }
+
+    /// What of a function's results is frozen.
+    fn returned(
+        &self,
+        function: &FunctionDef,
+        body: &Body<'_>,
+        frozen: &FrozenOutputs,
+    ) -> Vec<Option<Frozen>> {
+        let by_name: BTreeMap<&str, &NodeDef> = body.nodes.iter().map(|n| (n.name.as_str(), *n)).collect();
+        let outputs = function.signature.as_ref().map_or(&[][..], |signature| &signature.output_arg);
+        let result = |name: &str| {
+            let input = function.ret.get(name)?;
+            let node = super::base_name(input);
+            let output = flat_output(input, by_name.get(node).copied(), self);
+            frozen.get(&(node.to_owned(), output)).filter(|value| value.kind == Kind::Handle).cloned()
+        };
+        outputs.iter().map(|output| result(&output.name)).collect()
+    }
+
+    fn deeper<T>(&mut self, name: &str, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth >= MAX_DEPTH {
+            return Err(Error::unsupported(format!(
+                "function '{name}' is called {MAX_DEPTH} calls deep; functions that call themselves cannot be frozen"
+            )));
+        }
+        self.depth += 1;
+        let result = work(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Whether a function has variables to freeze, itself or in what it calls.
+    fn has_variables(&mut self, name: &str) -> bool {
+        let Some((&name, &function)) = self.originals.get_key_value(name) else { return false };
+        if let Some(&known) = self.has_variables.get(name) {
+            return known;
+        }
+        self.has_variables.insert(name, false);
+        let mut found = false;
+        // On a stack of its own: a library may be a long chain of calls.
+        let mut work = vec![function];
+        let mut seen = BTreeSet::from([name]);
+        while let Some(function) = work.pop() {
+            for node in &function.node_def {
+                found |= is_variable(&node.op) && self.freezes(node);
+                for (callee, _) in self.callees(node, &[]) {
+                    if let Some((&callee, &function)) = self.originals.get_key_value(callee.as_str())
+                        && seen.insert(callee)
+                    {
+                        work.push(function);
+                    }
+                }
+            }
+        }
+        self.has_variables.insert(name, found);
+        found
+    }
+
+    /// A node, which may call functions, with calls of their frozen copies where they have or get frozen variables.
+    pub(super) fn caller(&mut self, node: &NodeDef, inputs: &[Option<Frozen>]) -> Result<NodeDef> {
+        let Some(call) = function_attributes(&node.op, self) else { return Ok(node.clone()) };
+        let mut renamed: BTreeMap<String, String> = BTreeMap::new();
+        for (name, arguments) in self.callees(node, inputs) {
+            if arguments.iter().any(Option::is_some) || self.has_variables(&name) {
+                renamed.insert(name.clone(), self.copy(&name, &arguments)?);
+            }
+        }
+        let mut node = node.clone();
+        if renamed.is_empty() {
+            return Ok(node);
+        }
+        let results = self.results(&node, inputs)?;
+        let handles: Vec<Option<Frozen>> =
+            inputs.iter().map(|v| v.clone().filter(|v| v.kind == Kind::Handle)).collect();
+        if node.op.ends_with("While") {
+            check_loop(&node, &handles, &results)?;
+            convert::set_shapes(&mut node, "output_shapes", &handles, false);
+        }
+        let types: Vec<Option<i32>> = handles.iter().map(|v| v.as_ref().map(|v| v.data_type)).collect();
+        convert::set_types(&mut node, call.types, call.first, &types);
+        let count = results.iter().map(|(k, _)| k + 1).max().unwrap_or(0);
+        let mut result_types = vec![None; count];
+        results.iter().for_each(|(k, value)| result_types[*k] = Some(value.data_type));
+        convert::set_types(&mut node, call.result_types, 0, &result_types);
+        if count > 0 {
+            node.attr.remove("_output_shapes");
+        }
+        for attribute in call.functions {
+            rename_functions(node.attr.get_mut(*attribute), &renamed);
+        }
+        if let Some(name) = renamed.get(&node.op) {
+            node.op.clone_from(name);
+        }
+        Ok(node)
+    }
+
+    /// The name of a function's copy whose variables, and these arguments, are frozen.
+    fn copy(&mut self, name: &str, arguments: &[Option<Frozen>]) -> Result<String> {
+        let key = (name.to_owned(), arguments.to_vec());
+        if let Some(copy) = self.copies.get(&key) {
+            return Ok(copy.clone());
+        }
+        if self.copies.len() > MAX_COPIES {
+            return Err(too_many());
+        }
+        let copy = self.copy_name(name);
+        self.copies.insert(key, copy.clone());
+        let function = self.deeper(name, |functions| functions.frozen_copy(name, &copy, arguments))?;
+        self.made.entry(name.to_owned()).or_default().push(function);
+        Ok(copy)
+    }
+
+    /// As the original: the number that a name ends with gives way to another.
+    fn copy_name(&self, name: &str) -> String {
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let base = name.rsplit_once('_').filter(|(_, end)| digits(end)).map_or(name, |(base, _)| base);
+        let taken =
+            |name: &str| self.originals.contains_key(name) || self.copies.values().any(|copy| copy == name);
+        let mut number = self.copies.len();
+        loop {
+            let copy = format!("{base}_frozen_{number}");
+            if !taken(&copy) {
+                return copy;
+            }
+            number += 1;
+        }
+    }
+
+    fn frozen_copy(&mut self, name: &str, copy: &str, arguments: &[Option<Frozen>]) -> Result<FunctionDef> {
+        let (function, body) = self.body(name, arguments)?;
+        let frozen = convert::frozen_outputs(&body, self)?;
+        let (mut nodes, added) = convert::emit(&body, &frozen, self)?;
+        nodes.extend(added);
+        let returned = self.returned(function, &body, &frozen);
+        let mut function = FunctionDef { node_def: nodes, ..function.clone() };
+        let by_name: BTreeMap<&str, &NodeDef> = body.nodes.iter().map(|n| (n.name.as_str(), *n)).collect();
+        function.ret.values_mut().for_each(|value| convert::rename_port(value, &by_name, &frozen));
+        if let Some(signature) = &mut function.signature {
+            signature.name = copy.to_owned();
+            for (argument, value) in signature.input_arg.iter_mut().zip(arguments) {
+                if let Some(value) = value {
+                    argument.r#type = value.data_type;
+                }
+            }
+            for (result, value) in signature.output_arg.iter_mut().zip(&returned) {
+                if let Some(value) = value {
+                    result.r#type = value.data_type;
+                }
+            }
+        }
+        if let Some(Value::List(list)) = function.attr.get_mut("_input_shapes").and_then(|a| a.value.as_mut())
+        {
+            for (shape, value) in list.shape.iter_mut().zip(arguments) {
+                if value.is_some() {
+                    *shape = TensorShapeProto { unknown_rank: true, ..TensorShapeProto::default() };
+                }
+            }
+        }
+        Ok(function)
+    }
+
+    /// The library: copies stand in the place of what they are copies of, unless that is still called.
+    pub(super) fn finish(mut self, nodes: &[NodeDef]) -> Option<FunctionDefLibrary> {
+        let library = self.library?;
+        let mut called: BTreeSet<String> = BTreeSet::new();
+        let copies = self.made.values().flatten().flat_map(|function| &function.node_def);
+        let mut work: Vec<&NodeDef> = nodes.iter().chain(copies).collect();
+        // A function that was never copied is kept, called or not, as the original keeps it; so is what it calls.
+        let kept = self.originals.iter().filter(|(name, _)| !self.made.contains_key(**name));
+        work.extend(kept.flat_map(|(_, function)| &function.node_def));
+        while let Some(node) = work.pop() {
+            for (name, _) in self.callees(node, &[]) {
+                if called.insert(name.clone())
+                    && let Some(function) = self.originals.get(name.as_str())
+                {
+                    work.extend(&function.node_def);
+                }
+            }
+        }
+        let mut function = Vec::new();
+        for original in &library.function {
+            let name = original.signature.as_ref().map_or("", |signature| &signature.name);
+            let copies = self.made.remove(name);
+            if copies.is_none() || called.contains(name) {
+                function.push(original.clone());
+            }
+            function.extend(copies.unwrap_or_default());
+        }
+        let kept: BTreeSet<&str> =
+            function.iter().filter_map(|f| f.signature.as_ref()).map(|s| s.name.as_str()).collect();
+        let gradients = library.gradient.iter();
+        let gradient = gradients.filter(|g| kept.contains(g.function_name.as_str())).cloned().collect();
+        Some(FunctionDefLibrary { function, gradient })
+    }
+}
+
+fn too_many() -> Error {
+    Error::unsupported(format!(
+        "more than {MAX_COPIES} copies of functions would be made for frozen arguments"
+    ))
+}
+
+/// An error unless a loop hands each frozen variable on to its next round.
+fn check_loop(node: &NodeDef, handles: &[Option<Frozen>], results: &[(usize, Frozen)]) -> Result<()> {
+    let results: BTreeMap<usize, &Frozen> = results.iter().map(|(k, value)| (*k, value)).collect();
+    for (k, handle) in handles.iter().enumerate() {
+        if let Some(handle) = handle
+            && results.get(&k).is_none_or(|result| result.data_type != handle.data_type)
+        {
+            return Err(Error::unsupported(format!(
+                "node '{}' (op {}) replaces the handle of variable '{}' while it runs",
+                node.name, node.op, handle.variable
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn function_names(node: &NodeDef, attribute: &str) -> Vec<String> {
+    match node.attr.get(attribute).and_then(|attr| attr.value.as_ref()) {
+        Some(Value::Func(function)) => vec![function.name.clone()],
+        Some(Value::List(list)) => list.func.iter().map(|function| function.name.clone()).collect(),
+        _ => vec![],
+    }
+}
+
+fn rename_functions(attribute: Option<&mut AttrValue>, renamed: &BTreeMap<String, String>) {
+    let rename = |function: &mut NameAttrList| {
+        if let Some(name) = renamed.get(&function.name) {
+            function.name.clone_from(name);
+        }
+    };
+    match attribute.and_then(|attribute| attribute.value.as_mut()) {
+        Some(Value::Func(function)) => rename(function),
+        Some(Value::List(list)) => list.func.iter_mut().for_each(rename),
+        _ => {}
+    }
+}

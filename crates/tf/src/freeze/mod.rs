@@ -1,0 +1,319 @@
+//! Freezing: a graph whose variables are constants with the values of a checkpoint.
+//!
+//! What `freeze_graph` does, as a function of files: the values are restored ([`session`]), what the outputs don't need is
+//! dropped, variables become constants and whatever reads them reads those ([`convert`], also within functions). The result
+//! is the same bytes for the same input.
+
+mod constant;
+mod convert;
+mod functions;
+mod session;
+mod subgraph;
+
+use crate::checkpoint::{Checkpoint, Value};
+use crate::proto::{GraphDef, NodeDef, SaverDef, attr_value};
+use crate::{PartialShape, source};
+use prost::Message;
+use session::Session;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use support::{Error, Result};
+
+/// Protocol buffers of more bytes are not read by anybody.
+const MAX_GRAPH: usize = i32::MAX as usize;
+
+/// What to freeze, in the words of `freeze_graph`'s flags.
+#[derive(Clone, Debug, Default)]
+pub struct FreezeOptions {
+    /// A GraphDef; text or binary is told by its content.
+    pub input_graph: Option<PathBuf>,
+    /// A SaverDef. With it, values are restored as its restore op would; else by the variables' names.
+    pub input_saver: Option<PathBuf>,
+    /// A MetaGraphDef, instead of the graph; its saver restores.
+    pub input_meta_graph: Option<PathBuf>,
+    /// The checkpoint; its version is told by its files.
+    pub input_checkpoint: PathBuf,
+    /// 1 or 2. Nothing depends on it, but other numbers are refused, as the original does.
+    pub checkpoint_version: i64,
+    /// The nodes to keep with all they need, separated by commas.
+    pub output_node_names: String,
+    /// Whether to drop the nodes' devices.
+    pub clear_devices: bool,
+    /// Nodes that assign variables, to be run after the checkpoint is restored, unless there is an `input_saver`.
+    pub initializer_nodes: String,
+    /// The variables that become constants; empty: all of them.
+    pub variable_names_whitelist: String,
+    /// Variables that stay variables.
+    pub variable_names_denylist: String,
+}
+
+/// The parts of a list that is separated by commas; none for an empty one. Blanks don't count.
+fn list(text: &str) -> Vec<String> {
+    let text: String = text.chars().filter(|c| *c != ' ').collect();
+    text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+/// Reads graph and checkpoint, and makes the bytes of the frozen GraphDef.
+pub fn freeze(options: &FreezeOptions) -> Result<Vec<u8>> {
+    if !matches!(options.checkpoint_version, 1 | 2) {
+        return Err(Error::invalid(format!(
+            "Invalid checkpoint version (must be '1' or '2'): {}",
+            options.checkpoint_version
+        )));
+    }
+    let (graph, meta_saver) = read_graph(options)?;
+    let saver = match &options.input_saver {
+        Some(path) => {
+            must_exist("Input saver file", path)?;
+            Some(source::read_saver_def(path)?)
+        }
+        None => None,
+    };
+    if !Checkpoint::exists(&options.input_checkpoint) {
+        return Err(missing(&options.input_checkpoint));
+    }
+    let outputs = list(&options.output_node_names);
+    if outputs.is_empty() {
+        return Err(Error::invalid("You need to supply the name of a node to --output_node_names."));
+    }
+    let checkpoint = Checkpoint::open(&options.input_checkpoint)?;
+    let restore = match saver.as_ref().or(meta_saver.as_ref()) {
+        Some(saver) => Restore::Saver(saver),
+        None => Restore::Names,
+    };
+    let choice = Choice {
+        outputs,
+        whitelist: list(&options.variable_names_whitelist).into_iter().collect(),
+        denylist: list(&options.variable_names_denylist).into_iter().collect(),
+        clear_devices: options.clear_devices,
+        initializer_nodes: if saver.is_some() { Vec::new() } else { list(&options.initializer_nodes) },
+    };
+    let frozen = freeze_graph(graph, restore, &checkpoint, &choice)?;
+    if frozen.encoded_len() > MAX_GRAPH {
+        return Err(Error::invalid(
+            "the frozen graph would have more than 2 GiB, which no GraphDef can; keep variables with \
+             --variable_names_denylist",
+        ));
+    }
+    Ok(frozen.encode_to_vec())
+}
+
+/// The graph to freeze; a MetaGraph's comes with its saver.
+fn read_graph(options: &FreezeOptions) -> Result<(GraphDef, Option<SaverDef>)> {
+    let graph = match &options.input_graph {
+        Some(path) => {
+            must_exist("Input graph file", path)?;
+            Some(source::read_graph_def(path)?)
+        }
+        None => None,
+    };
+    if let Some(path) = &options.input_meta_graph {
+        must_exist("Input meta graph file", path)?;
+        let meta = MetaGraph::decode(source::read_bytes(path)?)
+            .map_err(|e| Error::invalid(format!("Can't parse {} as a MetaGraphDef: {e}", path.display())))?;
+        return Ok((meta.graph_def.unwrap_or_default(), meta.saver_def));
+    }
+    let graph = graph.ok_or_else(|| Error::invalid("Must specify --input_graph or --input_meta_graph"))?;
+    Ok((graph, None))
+}
+
+/// What freezing needs of a MetaGraphDef.
+#[derive(Clone, PartialEq, Message)]
+struct MetaGraph {
+    #[prost(message, optional, tag = "2")]
+    graph_def: Option<GraphDef>,
+    #[prost(message, optional, tag = "3")]
+    saver_def: Option<SaverDef>,
+}
+
+fn must_exist(what: &str, path: &Path) -> Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("{what} '{}' does not exist!", path.display())))
+}
+
+fn missing(checkpoint: &Path) -> Error {
+    Error::invalid(format!("Input checkpoint '{}' doesn't exist!", checkpoint.display()))
+}
+
+/// How variables get the values of a checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub enum Restore<'a> {
+    /// As a saver's restore op does it.
+    Saver(&'a SaverDef),
+    /// By the variables' names: the keys themselves, or the names that a checkpoint of objects knows.
+    Names,
+}
+
+/// What to keep of a graph and which variables to freeze.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// The nodes to keep with all that they need.
+    pub outputs: Vec<String>,
+    /// If not empty, the only variables that become constants.
+    pub whitelist: BTreeSet<String>,
+    /// Variables that stay.
+    pub denylist: BTreeSet<String>,
+    /// Whether to drop the devices of the graph's nodes.
+    pub clear_devices: bool,
+    /// Nodes to run after the checkpoint is restored.
+    pub initializer_nodes: Vec<String>,
+}
+
+impl Choice {
+    fn freezes(&self, variable: &str) -> bool {
+        (self.whitelist.is_empty() || self.whitelist.contains(variable)) && !self.denylist.contains(variable)
+    }
+}
+
+/// Replaces the variables that the outputs need, and drops what they don't need.
+pub fn freeze_graph(
+    mut graph: GraphDef,
+    restore: Restore<'_>,
+    checkpoint: &Checkpoint,
+    choice: &Choice,
+) -> Result<GraphDef> {
+    if choice.clear_devices {
+        graph.node.iter_mut().for_each(|node| node.device.clear());
+    }
+    let mut session = Session::new(&graph.node, checkpoint)?;
+    match restore {
+        Restore::Saver(saver) => {
+            session.run(&saver.restore_op_name).map_err(|e| e.context("the saver's restore op"))?
+        }
+        Restore::Names => {
+            check_names(&graph, &session, checkpoint)?;
+            session.restore_by_name()?;
+        }
+    }
+    for node in &choice.initializer_nodes {
+        session.run(node).map_err(|e| e.context(format!("initializer node '{node}'")))?;
+    }
+    let variables = Variables::new(&graph, session, checkpoint);
+    let needed = subgraph::extract(&graph, &choice.outputs)?;
+    convert::convert(&graph, &needed, &variables, choice)
+}
+
+/// What cannot be restored by names, in the words of the original.
+fn check_names(graph: &GraphDef, session: &Session<'_>, checkpoint: &Checkpoint) -> Result<()> {
+    // Which keys are tensors of the graph, and whether one of them is no variable.
+    let keys: Vec<&str> = checkpoint.names().filter(|name| session.node(name).is_some()).collect();
+    let other = keys.iter().any(|key| session.node(key).is_some_and(|node| !is_variable(&node.op)));
+    let is_part = |name: &str| {
+        name.split_once("/part_").is_some_and(|(_, rest)| {
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            digits > 0 && rest[digits..].is_empty()
+        })
+    };
+    let parts = || graph.node.iter().filter(|node| is_variable(&node.op) && is_part(&node.name));
+    if other && keys.iter().any(|key| parts().any(|part| part.name.contains(key))) {
+        return Err(Error::invalid(
+            "Models containing partition variables cannot be converted from checkpoint files. Please pass in a SavedModel \
+             using the flag --input_saved_model_dir.",
+        ));
+    }
+    let functions = graph.library.iter().flat_map(|library| &library.function);
+    let mut nodes = graph.node.iter().chain(functions.flat_map(|function| &function.node_def));
+    if nodes.any(|node| is_variable(&node.op)) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "No variables were found in this model. It is likely the model was frozen previously. You cannot freeze a graph \
+         twice.",
+    ))
+}
+
+fn is_variable(op: &str) -> bool {
+    matches!(op, "VariableV2" | "Variable" | "AutoReloadVariable" | "VarHandleOp")
+}
+
+/// The name of an input's node.
+fn base_name(input: &str) -> &str {
+    let input = input.strip_prefix('^').unwrap_or(input);
+    input.split(':').next().unwrap_or(input)
+}
+
+/// The values of variables once all that gives them some has run.
+struct Variables<'a> {
+    session: Session<'a>,
+    checkpoint: &'a Checkpoint,
+    /// The graph's variables by their shared names.
+    shared: BTreeMap<&'a str, &'a str>,
+}
+
+impl<'a> Variables<'a> {
+    fn new(graph: &'a GraphDef, session: Session<'a>, checkpoint: &'a Checkpoint) -> Self {
+        let variables = graph.node.iter().filter(|node| is_variable(&node.op));
+        let names =
+            variables.flat_map(|node| names_of(node).into_iter().map(|name| (name, node.name.as_str())));
+        Self { session, checkpoint, shared: names.collect() }
+    }
+
+    /// The value of a variable of the graph, or of a handle within a function, which is the variable of its shared name.
+    fn value(&self, node: &NodeDef, in_function: bool) -> Result<Value> {
+        let names = names_of(node);
+        let variable = match in_function {
+            true => names.iter().rev().find_map(|name| self.shared.get(name)).copied(),
+            false => Some(node.name.as_str()),
+        };
+        let mut found = match variable {
+            Some(name) => self.session.value(name)?,
+            None => None,
+        };
+        if found.is_none() {
+            found = self.session.value_by_name(&names)?;
+        }
+        let value = found.ok_or_else(|| {
+            let stored: Vec<&str> = self.checkpoint.names().take(8).collect();
+            Error::invalid(format!(
+                "Attempting to use uninitialized value {}: the outputs need this variable (op {}), but the checkpoint has \
+                 no value for it; it has: {}",
+                node.name,
+                node.op,
+                stored.join(", ")
+            ))
+        })?;
+        check_variable(node, &value)?;
+        Ok(value)
+    }
+}
+
+/// What a variable may be called: its node's name, its shared name.
+fn names_of(variable: &NodeDef) -> Vec<&str> {
+    let shared = match variable.attr.get("shared_name").and_then(|v| v.value.as_ref()) {
+        Some(attr_value::Value::S(shared)) => {
+            std::str::from_utf8(shared).ok().filter(|name| !name.is_empty())
+        }
+        _ => None,
+    };
+    let mut names = vec![variable.name.as_str()];
+    names.extend(shared.filter(|shared| *shared != variable.name));
+    names
+}
+
+/// An error if a value is not of the variable's type or shape.
+fn check_variable(variable: &NodeDef, value: &Value) -> Result<()> {
+    let name = &variable.name;
+    let stated = |attr: &str| variable.attr.get(attr).and_then(|v| v.value.as_ref());
+    let data_type = value.data_type();
+    if let Some(&attr_value::Value::Type(number)) = stated("dtype")
+        && number != data_type.number()
+    {
+        let stated = crate::DataType::from_number(number).map_or("no type", |t| t.name());
+        return Err(Error::invalid(format!(
+            "variable '{name}' has type {stated} in the graph, but {data_type} in the checkpoint"
+        )));
+    }
+    if let Some(attr_value::Value::Shape(shape)) = stated("shape") {
+        let shape = PartialShape::from_proto(shape).map_err(|e| e.context(format!("node '{name}'")))?;
+        let sizes = value.sizes();
+        if !shape.allows(&sizes) {
+            let stored = PartialShape::known(&sizes);
+            return Err(Error::invalid(format!(
+                "variable '{name}' has shape {shape} in the graph, but {stored} in the checkpoint"
+            )));
+        }
+    }
+    Ok(())
+}
