@@ -1,7 +1,8 @@
 //! Under which outcomes of predicates each node runs.
 
-use super::{is_merge, is_switch};
-use crate::{Graph, NodeId, OutputId};
+use super::nodes::{canonical, is_merge, is_switch};
+use super::weak::WeakEdges;
+use crate::{DataType, Graph, NodeId, OutputId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use support::{Error, Id, Result};
@@ -9,20 +10,25 @@ use support::{Error, Id, Result};
 /// The depth to which conditionals may nest.
 const MAX_DEPTH: usize = 64;
 
-/// A predicate and its outcome.
-pub(super) type Outcome = (OutputId, bool);
+/// The most outcomes that a predicate may have.
+const MAX_OUTCOMES: usize = 10_000;
+
+/// A predicate and its outcome: 0 or 1 for false or true, else the number of the output that `_SwitchN` chooses.
+pub(super) type Outcome = (OutputId, usize);
 
 /// The outcomes that must all hold, in order; `None` if they exclude each other, so that the node never runs.
 pub(super) type State = Option<Rc<Vec<Outcome>>>;
 
-/// A predicate, and which input of a `Merge` is the one under false and the one under true.
-pub(super) type Sides = (OutputId, [usize; 2]);
+/// A predicate, and which input of a `Merge` is the one under each outcome.
+pub(super) type Sides = (OutputId, Vec<usize>);
 
 /// The states of all nodes of a graph.
 pub(super) struct States {
     states: Vec<State>,
     /// The predicate of each `Switch`, with copies by `Identity` looked through.
     predicates: BTreeMap<NodeId, OutputId>,
+    /// How many outcomes each predicate has.
+    outcomes: BTreeMap<OutputId, usize>,
     /// First outputs of each `Merge` of which one input only can be alive, and that input.
     pub(super) redirects: BTreeMap<OutputId, OutputId>,
     /// Where each node stands in the order.
@@ -32,15 +38,18 @@ pub(super) struct States {
 }
 
 impl States {
-    /// Finds the states of the nodes in `order`, which has inputs first. `outer` has states that nodes have at least.
+    /// Finds the states of the nodes in `order`, which has inputs first. `outer` has states that nodes have at least;
+    /// `weak` has the nodes that wait for others, whether or not those run.
     pub(super) fn new(
         graph: &Graph,
         order: &[NodeId],
         outer: &BTreeMap<NodeId, Rc<Vec<Outcome>>>,
+        weak: &WeakEdges,
     ) -> Result<Self> {
         let mut states = Self {
             states: vec![Some(Rc::default()); graph.nodes.len()],
             predicates: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
             redirects: BTreeMap::new(),
             positions: vec![0; graph.nodes.len()],
             second_used: BTreeSet::new(),
@@ -53,9 +62,12 @@ impl States {
         for &id in order {
             let node = &graph.nodes[id];
             if is_switch(&node.op) {
-                states.predicates.insert(id, canonical(graph, node.inputs[1]));
+                states.insert_switch(graph, id)?;
             }
-            let state = if is_merge(&node.op) { states.merged(graph, id)? } else { states.joined(graph, id) };
+            let state = match is_merge(&node.op) {
+                true => states.merged(graph, id, weak)?,
+                false => states.joined(graph, id, weak),
+            };
             if state.as_ref().is_some_and(|s| s.len() > MAX_DEPTH) {
                 return Err(Error::unsupported(format!(
                     "node '{}' (op {}) stands in conditionals more than {MAX_DEPTH} deep",
@@ -69,6 +81,27 @@ impl States {
             states.states[id.index()] = state;
         }
         Ok(states)
+    }
+
+    fn insert_switch(&mut self, graph: &Graph, id: NodeId) -> Result<()> {
+        let node = &graph.nodes[id];
+        let predicate = canonical(graph, node.inputs[1]);
+        let outcomes = node.output_types.len();
+        let known = *self.outcomes.entry(predicate).or_insert(outcomes);
+        if known != outcomes || outcomes > MAX_OUTCOMES {
+            return Err(Error::unsupported(format!(
+                "node '{}' (op {}) chooses one of {outcomes} outputs by '{}', by which another node chooses one of \
+                 {known}, and {MAX_OUTCOMES} is the most",
+                node.name, node.op, graph.nodes[predicate.node].name
+            )));
+        }
+        self.predicates.insert(id, predicate);
+        Ok(())
+    }
+
+    /// How many outcomes a predicate has.
+    pub(super) fn outcomes(&self, predicate: OutputId) -> usize {
+        self.outcomes.get(&predicate).copied().unwrap_or(2)
     }
 
     /// Where a node stands in the order.
@@ -91,7 +124,7 @@ impl States {
         let state = self.of_node(output.node);
         match self.predicates.get(&output.node) {
             Some(&predicate) if is_switch(&graph.nodes[output.node].op) => {
-                join(state, &Some(Rc::new(vec![(predicate, output.index == 1)])))
+                join(state, &Some(Rc::new(vec![(predicate, output.index)])))
             }
             _ => state.clone(),
         }
@@ -103,10 +136,11 @@ impl States {
     }
 
     /// A node runs if all its inputs are alive.
-    fn joined(&self, graph: &Graph, id: NodeId) -> State {
+    fn joined(&self, graph: &Graph, id: NodeId, weak: &WeakEdges) -> State {
         let node = &graph.nodes[id];
         let data = node.inputs.iter().map(|&input| self.of_output(graph, input));
-        let control = node.control_inputs.iter().map(|&input| self.of_node(input).clone());
+        let strong = node.control_inputs.iter().filter(|&&input| !weak.contains(id, input));
+        let control = strong.map(|&input| self.of_node(input).clone());
         let mut state = Some(Rc::default());
         for input in data.chain(control) {
             state = join(&state, &input);
@@ -115,7 +149,7 @@ impl States {
     }
 
     /// A `Merge` runs if one of its inputs is alive: under what the inputs have in common.
-    fn merged(&mut self, graph: &Graph, id: NodeId) -> Result<State> {
+    fn merged(&mut self, graph: &Graph, id: NodeId, weak: &WeakEdges) -> Result<State> {
         let node = &graph.nodes[id];
         let inputs: Vec<State> = node.inputs.iter().map(|&input| self.of_output(graph, input)).collect();
         let alive: Vec<usize> = (0..inputs.len()).filter(|&i| inputs[i].is_some()).collect();
@@ -145,27 +179,40 @@ impl States {
             },
         };
         let mut state = state;
-        for &input in &node.control_inputs {
+        for &input in node.control_inputs.iter().filter(|&&input| !weak.contains(id, input)) {
             state = join(&state, self.of_node(input));
         }
         Ok(state)
     }
 
-    /// For a `Merge` of two inputs that differ in one predicate's outcome only: the rest of their states, and its sides.
+    /// For a `Merge` whose inputs differ in one predicate's outcome only, and that has one for each outcome: the rest of
+    /// their states, and its sides.
     pub(super) fn sides(&self, graph: &Graph, id: NodeId) -> Option<(Rc<Vec<Outcome>>, Sides)> {
-        let &[first, second] = graph.nodes[id].inputs.as_slice() else { return None };
-        let (first, second) = (self.of_output(graph, first)?, self.of_output(graph, second)?);
-        if first.len() != second.len() {
+        let inputs = &graph.nodes[id].inputs;
+        if !(2..=MAX_OUTCOMES).contains(&inputs.len()) {
             return None;
         }
-        let mut differing = (0..first.len()).filter(|&i| first[i] != second[i]);
-        let at = differing.next()?;
-        if differing.next().is_some() || first[at].0 != second[at].0 {
+        let states: Vec<Rc<Vec<Outcome>>> =
+            inputs.iter().map(|&input| self.of_output(graph, input)).collect::<Option<_>>()?;
+        let (first, second) = (&states[0], &states[1]);
+        if states.iter().any(|state| state.len() != first.len()) {
             return None;
+        }
+        let at = (0..first.len()).find(|&i| first[i] != second[i])?;
+        let predicate = first[at].0;
+        let mut sides = vec![None; self.outcomes(predicate)];
+        if sides.len() != inputs.len() {
+            return None;
+        }
+        for (input, state) in states.iter().enumerate() {
+            let differs_here_only = (0..first.len()).all(|i| i == at || state[i] == first[i]);
+            let side = sides.get_mut(state[at].1)?;
+            if state[at].0 != predicate || !differs_here_only || side.replace(input).is_some() {
+                return None;
+            }
         }
         let outer = first.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, o)| *o).collect();
-        let inputs = if first[at].1 { [1, 0] } else { [0, 1] };
-        Some((Rc::new(outer), (first[at].0, inputs)))
+        Some((Rc::new(outer), (predicate, sides.into_iter().collect::<Option<_>>()?)))
     }
 
     /// The state in words: `'p' is true and 'q' is false`.
@@ -174,24 +221,21 @@ impl States {
             None => "a condition and its opposite hold".to_owned(),
             Some(outcomes) if outcomes.is_empty() => "anything holds".to_owned(),
             Some(outcomes) => {
-                let outcomes: Vec<String> = outcomes
-                    .iter()
-                    .map(|(predicate, outcome)| {
-                        format!("'{}' is {outcome}", graph.nodes[predicate.node].name)
-                    })
-                    .collect();
+                let outcomes: Vec<String> = outcomes.iter().map(|&o| describe(graph, o)).collect();
                 outcomes.join(" and ")
             }
         }
     }
 }
 
-/// What a predicate is a copy of.
-fn canonical(graph: &Graph, mut output: OutputId) -> OutputId {
-    while let "Identity" | "RefIdentity" = graph.nodes[output.node].op.as_str() {
-        output = graph.nodes[output.node].inputs[0];
+/// An outcome in words: `'p' is true`, `'i' is 3`.
+pub(super) fn describe(graph: &Graph, (predicate, outcome): Outcome) -> String {
+    let name = &graph.nodes[predicate.node].name;
+    if graph.output_type(predicate).base() == DataType::Bool {
+        format!("'{name}' is {}", outcome == 1)
+    } else {
+        format!("'{name}' is {outcome}")
     }
-    output
 }
 
 /// Both states at once.
@@ -208,4 +252,14 @@ fn join(a: &State, b: &State) -> State {
     all.dedup();
     let contradicts = all.windows(2).any(|pair| pair[0].0 == pair[1].0);
     if contradicts { None } else { Some(Rc::new(all)) }
+}
+
+/// Whether all of `outer` holds where `inner` does.
+pub(super) fn includes(inner: &[Outcome], outer: &[Outcome]) -> bool {
+    outer.iter().all(|outcome| inner.contains(outcome))
+}
+
+/// Whether two states exclude each other.
+pub(super) fn excludes(a: &[Outcome], b: &[Outcome]) -> bool {
+    a.iter().any(|(predicate, outcome)| b.iter().any(|(p, o)| p == predicate && o != outcome))
 }

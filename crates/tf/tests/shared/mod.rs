@@ -1,5 +1,8 @@
 //! Where the large test data lies.
 
+#[allow(dead_code, reason = "some of the test files take it")]
+pub mod well_formed;
+
 use std::path::{Path, PathBuf};
 
 /// `$TFCOMPILE_SHARED/oracle`, relative to the checkout's root, where `../shared` is the default; it need not exist.

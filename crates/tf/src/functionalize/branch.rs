@@ -1,0 +1,142 @@
+//! One side of a conditional.
+
+use super::conditional::Conditional;
+use super::nodes::{is_merge, is_switch};
+use super::state::{States, describe};
+use crate::{Graph, NodeId, OutputId};
+use std::collections::BTreeSet;
+use support::{Error, Result};
+
+/// A branch on its way to a function.
+pub(super) struct Branch {
+    pub(super) outcome: usize,
+    /// The nodes of the body, inputs first.
+    pub(super) nodes: Vec<NodeId>,
+    /// What the body takes from outside.
+    pub(super) captures: BTreeSet<OutputId>,
+    /// Outside nodes that must run first.
+    pub(super) waits_for: BTreeSet<NodeId>,
+}
+
+impl Branch {
+    /// Collects the nodes of a branch backwards from its results and effects.
+    pub(super) fn new(
+        conditional: &Conditional,
+        graph: &Graph,
+        states: &States,
+        outcome: usize,
+    ) -> Result<Self> {
+        let mut branch =
+            Self { outcome, nodes: Vec::new(), captures: BTreeSet::new(), waits_for: BTreeSet::new() };
+        let is_inside = |id: NodeId| branch_has(conditional, states, outcome, id);
+        let mut nodes = BTreeSet::new();
+        let mut work: Vec<NodeId> = conditional.effects.iter().copied().filter(|&id| is_inside(id)).collect();
+        work.extend(&conditional.between);
+        for &merge in conditional.merges.keys() {
+            branch.visit(conditional, graph, states, OutputId { node: merge, index: 0 }, &mut work)?;
+        }
+        while let Some(id) = work.pop() {
+            if !nodes.insert(id) {
+                continue;
+            }
+            for &input in &graph.nodes[id].inputs {
+                branch.visit(conditional, graph, states, input, &mut work)?;
+            }
+            for &control in &graph.nodes[id].control_inputs {
+                match conditional.outcome_of(states, control) {
+                    _ if is_inside(control) => work.push(control),
+                    // It never runs when this does, so there is nothing to wait for.
+                    Some(other) if other != outcome => {}
+                    _ => {
+                        branch.waits_for.insert(control);
+                    }
+                }
+            }
+        }
+        branch.nodes = nodes.into_iter().collect();
+        branch.nodes.sort_by_key(|&id| states.position(id));
+        Ok(branch)
+    }
+
+    /// Notes what an output takes: a node of the branch, or something from outside.
+    fn visit(
+        &mut self,
+        conditional: &Conditional,
+        graph: &Graph,
+        states: &States,
+        output: OutputId,
+        work: &mut Vec<NodeId>,
+    ) -> Result<()> {
+        let mut at = output;
+        while let Some(next) = self.step(conditional, graph, states, at) {
+            let node = &graph.nodes[at.node];
+            if is_switch(&node.op) {
+                if at.index != self.outcome {
+                    return Err(Error::unsupported(format!(
+                        "what runs if {} uses the other side of node '{}' (op {})",
+                        describe(graph, (conditional.predicate, self.outcome)),
+                        node.name,
+                        node.op
+                    )));
+                }
+                self.waits_for.extend(node.control_inputs.iter().copied().filter(|&control| {
+                    conditional.outcome_of(states, control).is_none_or(|o| o == self.outcome)
+                }));
+            }
+            at = next;
+        }
+        if branch_has(conditional, states, self.outcome, at.node) {
+            work.push(at.node);
+        } else {
+            self.captures.insert(at);
+        }
+        Ok(())
+    }
+
+    /// What an output stands for in the branch.
+    pub(super) fn source(
+        &self,
+        conditional: &Conditional,
+        graph: &Graph,
+        states: &States,
+        mut output: OutputId,
+    ) -> OutputId {
+        while let Some(next) = self.step(conditional, graph, states, output) {
+            output = next;
+        }
+        output
+    }
+
+    /// A `Switch` on the predicate passes its data on, and so does a `Merge` of the conditional.
+    fn step(
+        &self,
+        conditional: &Conditional,
+        graph: &Graph,
+        states: &States,
+        output: OutputId,
+    ) -> Option<OutputId> {
+        let node = &graph.nodes[output.node];
+        if let Some(inputs) = conditional.merges.get(&output.node) {
+            return Some(node.inputs[inputs[self.outcome]]);
+        }
+        let is_ours = is_switch(&node.op) && states.predicate(output.node) == Some(conditional.predicate);
+        is_ours.then(|| node.inputs[0])
+    }
+
+    /// A branch has no control flow of its own left.
+    pub(super) fn check(&self, conditional: &Conditional, graph: &Graph) -> Result<()> {
+        let left = |id: &&NodeId| is_switch(&graph.nodes[**id].op) || is_merge(&graph.nodes[**id].op);
+        match self.nodes.iter().find(left) {
+            Some(&id) => Err(Error::unsupported(format!(
+                "node '{}' (op {}) stands in a branch of the conditional on '{}', but no Merge there joins its sides",
+                graph.nodes[id].name, graph.nodes[id].op, graph.nodes[conditional.predicate.node].name
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a node belongs into the branch.
+fn branch_has(conditional: &Conditional, states: &States, outcome: usize, id: NodeId) -> bool {
+    conditional.outcome_of(states, id) == Some(outcome) || conditional.between.contains(&id)
+}

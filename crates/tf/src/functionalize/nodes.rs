@@ -1,0 +1,222 @@
+//! Nodes that functionalisation adds, and what it asks of ops.
+
+use crate::op_def;
+use crate::prepare::push_argument;
+use crate::proto::{ListValue, NameAttrList, TensorProto, TensorShapeProto, attr_value::Value};
+use crate::{Attributes, DataType, Graph, Node, NodeId, OutputId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whether an op sends its data to one of its outputs.
+pub(super) fn is_switch(op: &str) -> bool {
+    matches!(op, "Switch" | "RefSwitch" | "_SwitchN")
+}
+
+/// Whether an op passes on the input that is alive.
+pub(super) fn is_merge(op: &str) -> bool {
+    matches!(op, "Merge" | "RefMerge")
+}
+
+pub(super) fn is_enter(op: &str) -> bool {
+    matches!(op, "Enter" | "RefEnter")
+}
+
+pub(super) fn is_exit(op: &str) -> bool {
+    matches!(op, "Exit" | "RefExit")
+}
+
+pub(super) fn is_next_iteration(op: &str) -> bool {
+    matches!(op, "NextIteration" | "RefNextIteration")
+}
+
+/// Whether an op belongs to a while loop of TensorFlow 1.
+pub(super) fn is_loop(op: &str) -> bool {
+    is_enter(op) || is_exit(op) || is_next_iteration(op) || op == "LoopCond"
+}
+
+/// Whether an op only makes the handle of a variable, wherever it stands.
+pub(super) fn is_variable(op: &str) -> bool {
+    matches!(op, "VarHandleOp" | "VariableV2" | "Variable")
+}
+
+/// Whether an op has an effect or a state, so that it must run once and only once.
+pub(super) fn is_stateful(op: &str) -> bool {
+    // What is not registered is a library function.
+    op_def::lookup(op).is_none_or(|op| op.is_stateful) && op != "_Arg"
+}
+
+/// Whether a node counts as stateful only because it reads a variable.
+pub(super) fn is_read(op: &str) -> bool {
+    matches!(
+        op,
+        "ReadVariableOp" | "VariableShape" | "VarIsInitializedOp" | "ResourceGather" | "ResourceGatherNd"
+    )
+}
+
+/// What a predicate is a copy of.
+pub(super) fn canonical(graph: &Graph, mut output: OutputId) -> OutputId {
+    while let "Identity" | "RefIdentity" = graph.nodes[output.node].op.as_str() {
+        output = graph.nodes[output.node].inputs[0];
+    }
+    output
+}
+
+/// Adds a copy of a value.
+pub(super) fn push_identity(graph: &mut Graph, name: &str, input: OutputId) -> NodeId {
+    let data_type = graph.output_type(input).base();
+    let values = BTreeMap::from([("T".to_owned(), Value::Type(data_type.number()).into())]);
+    graph.nodes.push(Node {
+        name: name.to_owned(),
+        op: "Identity".to_owned(),
+        inputs: vec![input],
+        control_inputs: Vec::new(),
+        attributes: Attributes::new(name, "Identity", values),
+        output_types: vec![data_type],
+    })
+}
+
+/// Makes a node a copy of a value of its own type; it keeps its name and its place in the order.
+pub(super) fn become_identity(graph: &mut Graph, id: NodeId, input: OutputId) {
+    let node = &mut graph.nodes[id];
+    let data_type = node.output_types[0];
+    let op = if data_type.is_ref() { "RefIdentity" } else { "Identity" };
+    let values = BTreeMap::from([("T".to_owned(), Value::Type(data_type.base().number()).into())]);
+    node.attributes = Attributes::new(&node.name, op, values);
+    node.op = op.to_owned();
+    node.inputs = vec![input];
+}
+
+/// Adds a constant `int32` scalar.
+pub(super) fn push_index(graph: &mut Graph, name: &str, value: usize) -> NodeId {
+    let tensor = TensorProto {
+        dtype: DataType::Int32.number(),
+        tensor_shape: Some(TensorShapeProto::default()),
+        int_val: vec![value as i32],
+        ..TensorProto::default()
+    };
+    let values = BTreeMap::from([
+        ("dtype".to_owned(), Value::Type(DataType::Int32.number()).into()),
+        ("value".to_owned(), Value::Tensor(Box::new(tensor)).into()),
+    ]);
+    graph.nodes.push(Node {
+        name: name.to_owned(),
+        op: "Const".to_owned(),
+        inputs: Vec::new(),
+        control_inputs: Vec::new(),
+        attributes: Attributes::new(name, "Const", values),
+        output_types: vec![DataType::Int32],
+    })
+}
+
+/// Adds the arguments of a function; each gets the first name like the one wanted that no other has.
+pub(super) fn push_arguments(graph: &mut Graph, wanted: &[(String, DataType)]) -> Vec<NodeId> {
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let mut arguments = Vec::new();
+    for (i, (name, data_type)) in wanted.iter().enumerate() {
+        let mut name = name.clone();
+        while !taken.insert(name.clone()) {
+            name = format!("{name}/{i}");
+        }
+        arguments.push(push_argument(graph, &name, i, *data_type));
+    }
+    arguments
+}
+
+fn types(types: &[DataType]) -> Value {
+    let r#type = types.iter().map(|t| t.number()).collect();
+    Value::List(Box::new(ListValue { r#type, ..ListValue::default() }))
+}
+
+fn function(name: &str) -> NameAttrList {
+    NameAttrList { name: name.to_owned(), ..NameAttrList::default() }
+}
+
+fn attributes<const N: usize>(name: &str, op: &str, values: [(&str, Value); N]) -> Attributes {
+    let values = values.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+    Attributes::new(name, op, values)
+}
+
+/// A node that calls one of several functions.
+pub(super) struct Choice<'a> {
+    pub(super) name: String,
+    /// A predicate; of more than two functions, or a type that is no bool, the number of one.
+    pub(super) selector: OutputId,
+    pub(super) inputs: Vec<OutputId>,
+    pub(super) control_inputs: Vec<NodeId>,
+    pub(super) output_types: Vec<DataType>,
+    /// The functions: under false and true, or under each number.
+    pub(super) functions: &'a [String],
+    pub(super) has_effects: bool,
+}
+
+impl Choice<'_> {
+    /// Adds an `If` or a `Case`.
+    pub(super) fn push(self, graph: &mut Graph) -> NodeId {
+        let input_types: Vec<DataType> = self.inputs.iter().map(|&o| graph.output_type(o)).collect();
+        let selector_type = graph.output_type(self.selector).base();
+        let (inputs, outputs) = (types(&input_types), types(&self.output_types));
+        let (op, attributes) = if selector_type == DataType::Bool {
+            let op = if self.has_effects { "If" } else { "StatelessIf" };
+            let branch = |i: usize| Value::Func(function(&self.functions[i]));
+            let values = [
+                ("Tcond", Value::Type(selector_type.number())),
+                ("Tin", inputs),
+                ("Tout", outputs),
+                ("else_branch", branch(0)),
+                ("then_branch", branch(1)),
+                ("output_shapes", Value::List(Box::default())),
+            ];
+            (op, attributes(&self.name, op, values))
+        } else {
+            let op = if self.has_effects { "Case" } else { "StatelessCase" };
+            let func = self.functions.iter().map(|name| function(name)).collect();
+            let values = [
+                ("Tin", inputs),
+                ("Tout", outputs),
+                ("branches", Value::List(Box::new(ListValue { func, ..ListValue::default() }))),
+                ("output_shapes", Value::List(Box::default())),
+            ];
+            (op, attributes(&self.name, op, values))
+        };
+        graph.nodes.push(Node {
+            name: self.name,
+            op: op.to_owned(),
+            inputs: std::iter::once(self.selector).chain(self.inputs).collect(),
+            control_inputs: self.control_inputs,
+            attributes,
+            output_types: self.output_types,
+        })
+    }
+}
+
+/// A node that calls one function as long as another says so.
+pub(super) struct Repetition {
+    pub(super) name: String,
+    pub(super) inputs: Vec<OutputId>,
+    pub(super) control_inputs: Vec<NodeId>,
+    pub(super) output_types: Vec<DataType>,
+    pub(super) cond: String,
+    pub(super) body: String,
+    pub(super) has_effects: bool,
+}
+
+impl Repetition {
+    /// Adds a `While`.
+    pub(super) fn push(self, graph: &mut Graph) -> NodeId {
+        let op = if self.has_effects { "While" } else { "StatelessWhile" };
+        let values = [
+            ("T", types(&self.output_types)),
+            ("cond", Value::Func(function(&self.cond))),
+            ("body", Value::Func(function(&self.body))),
+            ("output_shapes", Value::List(Box::default())),
+        ];
+        let attributes = attributes(&self.name, op, values);
+        graph.nodes.push(Node {
+            name: self.name,
+            op: op.to_owned(),
+            inputs: self.inputs,
+            control_inputs: self.control_inputs,
+            attributes,
+            output_types: self.output_types,
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! What must be computed, what it needs, and how users of replaced nodes find the replacements.
+
+use super::nodes::{is_merge, is_stateful};
+use crate::{Graph, NodeId, OutputId};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Id, Result};
+
+/// What must be computed.
+pub(super) struct Roots {
+    pub(super) results: Vec<OutputId>,
+    /// Nodes that run for their effect.
+    pub(super) effects: Vec<NodeId>,
+    /// What a result is called in messages.
+    pub(super) name: &'static str,
+}
+
+impl Roots {
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.results.iter().map(|output| output.node).chain(self.effects.iter().copied())
+    }
+
+    /// Leaves out effects that results, or other effects, need anyway.
+    pub(super) fn reduce(&mut self, graph: &Graph) -> Result<()> {
+        if self.effects.len() < 2 && self.results.is_empty() {
+            return Ok(());
+        }
+        let mut seen = vec![false; graph.nodes.len()];
+        mark_needed(graph, self.results.iter().map(|o| o.node).collect(), &mut seen);
+        let effects: BTreeSet<NodeId> = self.effects.iter().copied().collect();
+        let mut kept = BTreeSet::new();
+        for id in graph.topological_order()?.into_iter().rev().filter(|id| effects.contains(id)) {
+            if !seen[id.index()] {
+                kept.insert(id);
+                mark_needed(graph, vec![id], &mut seen);
+            }
+        }
+        self.effects = kept.into_iter().collect();
+        Ok(())
+    }
+}
+
+/// Marks nodes and all that they need.
+fn mark_needed(graph: &Graph, mut work: Vec<NodeId>, seen: &mut [bool]) {
+    while let Some(id) = work.pop() {
+        if !std::mem::replace(&mut seen[id.index()], true) {
+            let node = &graph.nodes[id];
+            work.extend(
+                node.inputs.iter().map(|input| input.node).chain(node.control_inputs.iter().copied()),
+            );
+        }
+    }
+}
+
+/// The nodes that the roots need, inputs first.
+pub(super) fn reachable(graph: &Graph, roots: &Roots) -> Result<Vec<NodeId>> {
+    let mut seen = vec![false; graph.nodes.len()];
+    mark_needed(graph, roots.nodes().collect(), &mut seen);
+    let order = graph.topological_order()?;
+    Ok(order.into_iter().filter(|id| seen[id.index()]).collect())
+}
+
+/// What stands where replaced nodes stood.
+#[derive(Default)]
+pub(super) struct Redirects {
+    pub(super) outputs: BTreeMap<OutputId, OutputId>,
+    /// For those that wait for a node, and for effects.
+    pub(super) nodes: BTreeMap<NodeId, NodeId>,
+}
+
+impl Redirects {
+    /// Of each `Merge` whose first output has moved, those that wait for it wait for the new place.
+    pub(super) fn of_merges(graph: &Graph, outputs: BTreeMap<OutputId, OutputId>) -> Self {
+        let mut redirects = Self { outputs, nodes: BTreeMap::new() };
+        redirects.nodes = redirects
+            .outputs
+            .iter()
+            .filter(|(from, to)| {
+                from.index == 0 && is_merge(&graph.nodes[from.node].op) && from.node != to.node
+            })
+            .map(|(from, _)| (from.node, redirects.follow(*from).node))
+            .collect();
+        redirects
+    }
+
+    fn follow(&self, mut output: OutputId) -> OutputId {
+        // Replacements may be replaced too; a chain is never longer than their number.
+        for _ in 0..self.outputs.len() {
+            match self.outputs.get(&output) {
+                Some(&next) => output = next,
+                None => break,
+            }
+        }
+        output
+    }
+
+    /// Makes every user of what is replaced use the replacement.
+    pub(super) fn apply(&self, graph: &mut Graph, roots: &mut Roots) {
+        for node in graph.nodes.values_mut() {
+            node.inputs.iter_mut().for_each(|input| *input = self.follow(*input));
+            self.apply_controls(&mut node.control_inputs);
+        }
+        roots.results.iter_mut().for_each(|output| *output = self.follow(*output));
+        self.apply_controls(&mut roots.effects);
+    }
+
+    /// The same for nodes that someone waits for.
+    pub(super) fn apply_controls(&self, controls: &mut Vec<NodeId>) {
+        if controls.iter().any(|id| self.nodes.contains_key(id)) {
+            controls.iter_mut().for_each(|id| *id = self.nodes.get(id).copied().unwrap_or(*id));
+            controls.sort_unstable();
+            controls.dedup();
+        }
+    }
+}
+
+/// Drops nodes that neither roots nor arguments are or need. The answer is the new id of each node kept.
+pub(super) fn compact(graph: &mut Graph, roots: &Roots, arguments: &[NodeId]) -> BTreeMap<NodeId, NodeId> {
+    let mut kept = vec![false; graph.nodes.len()];
+    mark_needed(graph, roots.nodes().chain(arguments.iter().copied()).collect(), &mut kept);
+    let kept = graph.nodes.ids().filter(|id| kept[id.index()]);
+    let ids: BTreeMap<NodeId, NodeId> = kept.enumerate().map(|(i, id)| (id, NodeId::from_index(i))).collect();
+    let nodes = std::mem::take(&mut graph.nodes);
+    for &id in ids.keys() {
+        let mut node = nodes[id].clone();
+        node.inputs.iter_mut().for_each(|input| input.node = ids[&input.node]);
+        node.control_inputs.iter_mut().for_each(|id| *id = ids[id]);
+        graph.nodes.push(node);
+    }
+    ids
+}
+
+/// The nodes of a function that has no control flow left which must run whenever it is called.
+pub(super) fn effects_of(graph: &Graph) -> Vec<NodeId> {
+    graph.nodes.ids().filter(|&id| is_stateful(&graph.nodes[id].op)).collect()
+}
