@@ -1,14 +1,16 @@
 //! Judges an assignment by replaying the schedule over symbolic memory.
 //!
 //! Every slice holds the value last written to it. The replay checks that each kernel finds the values that it reads, that
-//! it writes over an operand only where the plan allows, and that the root's values end up where they belong. It knows
-//! nothing of intervals, groups or homes.
+//! it writes over an operand only where the plan allows, and that the root's values end up where they belong. A loop's body
+//! is replayed once, from memory that holds nothing of what the loop writes but its state: so it finds what it reads in any
+//! round. The replay knows nothing of intervals, classes or forwarded values.
 
 use crate::schedule::in_place_target;
-use crate::values::Values;
+use crate::values::{Values, called};
 use crate::{Allocation, BufferAssignment, Leaf, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use plan::{ModulePlan, Strategy};
+use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
 /// An error names the first kernel that would read the wrong bytes.
@@ -18,7 +20,9 @@ pub fn check(
     schedule: &Schedule,
     assignment: &BufferAssignment,
 ) -> Result<()> {
-    let checker = Checker { module, plan, schedule, assignment, values: Values::new(module, plan) };
+    let values = Values::literal(module, plan);
+    let mut checker = Checker { module, plan, schedule, assignment, values, written: BTreeMap::new() };
+    checker.note_written();
     let entry = module.entry();
     let mut memory = Memory::default();
     for &parameter in module[entry].parameters() {
@@ -31,10 +35,11 @@ pub fn check(
         if matches!(module[leaf.0][leaf.1].op(), Op::Constant { .. })
             && slice.allocation == Allocation::Constants
         {
-            memory.contents.push((*slice, leaf.clone()));
+            memory.name(*slice, leaf.clone());
         }
     }
     checker.run(entry, &mut memory)?;
+    checker.end_copies(entry, &mut memory);
     for (index, definition) in checker.values.root_leaves(entry) {
         let root = (entry, module[entry].root(), index.clone());
         let size = checker.values.shape(&root).byte_size();
@@ -50,31 +55,102 @@ pub fn check(
     Ok(())
 }
 
-/// What each slice holds.
+/// What each slice holds: several values at once where they are equal. Slices are disjoint.
 #[derive(Clone, Default)]
 struct Memory {
-    contents: Vec<(Slice, Leaf)>,
+    contents: BTreeMap<(Allocation, u64), (u64, BTreeSet<Leaf>)>,
+    /// Where each value is.
+    places: BTreeMap<Leaf, BTreeSet<Slice>>,
 }
 
 impl Memory {
     fn write(&mut self, slice: Slice, value: Leaf) {
+        self.forget(&value);
         self.clobber(slice);
-        self.contents.push((slice, value));
+        self.name(slice, value);
+    }
+
+    /// What a slice holds has another name, too.
+    fn name(&mut self, slice: Slice, value: Leaf) {
+        if slice.size > 0 {
+            let held = self.contents.entry((slice.allocation, slice.offset)).or_default();
+            held.0 = slice.size;
+            held.1.insert(value.clone());
+            self.places.entry(value).or_default().insert(slice);
+        }
+    }
+
+    /// The value is nowhere any more: what has its name is of an earlier round.
+    fn forget(&mut self, value: &Leaf) {
+        for slice in self.places.remove(value).into_iter().flatten() {
+            if let Some(held) = self.contents.get_mut(&(slice.allocation, slice.offset)) {
+                held.1.remove(value);
+            }
+        }
     }
 
     fn clobber(&mut self, slice: Slice) {
-        self.contents.retain(|(other, _)| !other.overlaps(&slice));
+        if slice.size == 0 {
+            return;
+        }
+        let (first, end) = ((slice.allocation, slice.offset), (slice.allocation, slice.offset + slice.size));
+        let before = self.contents.range(..first).next_back();
+        let reaching =
+            before.filter(|((a, offset), (size, _))| *a == slice.allocation && offset + size > slice.offset);
+        let lost: Vec<(Allocation, u64)> =
+            reaching.into_iter().chain(self.contents.range(first..end)).map(|(key, _)| *key).collect();
+        for key in lost {
+            let (size, values) = self.contents.remove(&key).unwrap_or_default();
+            let place = Slice { allocation: key.0, offset: key.1, size };
+            for value in values {
+                if let Some(places) = self.places.get_mut(&value) {
+                    places.remove(&place);
+                }
+            }
+        }
     }
 
     fn holds(&self, slice: Slice, value: &Leaf) -> bool {
-        slice.size == 0 || self.contents.iter().any(|(s, v)| *s == slice && v == value)
+        slice.size == 0 || self.places.get(value).is_some_and(|places| places.contains(&slice))
+    }
+
+    /// What exactly this slice holds.
+    fn held(&self, slice: Slice) -> BTreeSet<Leaf> {
+        let held = self.contents.get(&(slice.allocation, slice.offset)).filter(|held| held.0 == slice.size);
+        held.map(|held| held.1.clone()).unwrap_or_default()
     }
 
     fn copy(&mut self, from: Slice, to: Slice) {
-        let held: Vec<Leaf> =
-            self.contents.iter().filter(|(s, _)| *s == from).map(|(_, v)| v.clone()).collect();
+        let held = self.held(from);
         self.clobber(to);
-        self.contents.extend(held.into_iter().map(|value| (to, value)));
+        held.into_iter().for_each(|value| self.name(to, value));
+    }
+
+    /// Each place gets what the next one holds, the last one what the first one holds.
+    fn rotate(&mut self, places: &[Slice]) {
+        let held: Vec<BTreeSet<Leaf>> = places.iter().map(|&place| self.held(place)).collect();
+        places.iter().for_each(|&place| self.clobber(place));
+        for (k, &place) in places.iter().enumerate() {
+            held[(k + 1) % held.len()].iter().for_each(|value| self.name(place, value.clone()));
+        }
+    }
+
+    /// Keeps what both hold.
+    fn intersect(&mut self, other: &Self) {
+        let all: Vec<(Leaf, Slice)> = (self.places.iter())
+            .flat_map(|(value, places)| places.iter().map(move |place| (value.clone(), *place)))
+            .collect();
+        for (value, place) in all {
+            if !other.holds(place, &value) {
+                if let Some(held) = self.contents.get_mut(&(place.allocation, place.offset)) {
+                    held.1.remove(&value);
+                }
+                if let Some(places) = self.places.get_mut(&value) {
+                    places.remove(&place);
+                }
+            }
+        }
+        self.contents.retain(|_, held| !held.1.is_empty());
     }
 }
 
@@ -84,9 +160,40 @@ struct Checker<'m> {
     schedule: &'m Schedule,
     assignment: &'m BufferAssignment,
     values: Values<'m>,
+    /// What running a computation writes, with all that it runs.
+    written: BTreeMap<ComputationId, BTreeSet<Slice>>,
 }
 
 impl Checker<'_> {
+    fn note_written(&mut self) {
+        for &computation in self.values.order().iter().rev() {
+            let copies = self.assignment.end_copies.get(&computation).into_iter().flatten();
+            let mut written: BTreeSet<Slice> = copies.map(|copy| copy.to).collect();
+            for &instruction in &self.schedule.sequences[&computation] {
+                if self.plan.computations[&computation].instructions[&instruction].strategy == Strategy::Alias
+                {
+                    continue;
+                }
+                let place = (computation, instruction);
+                let callees = called(self.module[computation][instruction].op());
+                if callees.is_empty() {
+                    let leaves = self.values.leaves(computation, instruction).into_iter();
+                    written.extend(leaves.map(|leaf| self.assignment.slice(leaf.0, leaf.1, &leaf.2)));
+                    written.extend(self.assignment.scratch.get(&place));
+                }
+                let copies = self.assignment.start_copies.get(&place).into_iter().flatten();
+                written.extend(copies.map(|copy| copy.to));
+                for rotation in self.assignment.rotations.get(&place).into_iter().flatten() {
+                    written.extend(rotation.places.iter().chain(&rotation.stages));
+                }
+                for callee in callees {
+                    written.extend(self.written.get(&callee).into_iter().flatten());
+                }
+            }
+            self.written.insert(computation, written);
+        }
+    }
+
     fn expect(&self, memory: &Memory, slice: Slice, value: &Leaf, place: &str) -> Result<()> {
         if memory.holds(slice, value) {
             return Ok(());
@@ -112,10 +219,13 @@ impl Checker<'_> {
                 _ => self.kernel(computation, instruction, memory)?,
             }
         }
+        Ok(())
+    }
+
+    fn end_copies(&self, computation: ComputationId, memory: &mut Memory) {
         for copy in self.assignment.end_copies.get(&computation).into_iter().flatten() {
             memory.copy(copy.from, copy.to);
         }
-        Ok(())
     }
 
     /// The slices that an instruction reads, each checked to hold its value.
@@ -148,16 +258,19 @@ impl Checker<'_> {
         for leaf in self.values.leaves(computation, instruction) {
             writes.push((self.assignment.slice(computation, instruction, &leaf.2), leaf));
         }
-        let allowed: Vec<Slice> = plan
-            .may_overwrite
-            .iter()
-            .flat_map(|&k| self.values.leaves(computation, current.operands()[k]))
-            .map(|leaf| self.assignment.slice(leaf.0, leaf.1, &leaf.2))
+        // What is read in another way, too, must not be overwritten.
+        let operands = current.operands().iter().enumerate();
+        let strict: BTreeSet<Slice> = operands
+            .filter(|(k, _)| {
+                !plan.may_overwrite.contains(k) && !plan.packed.iter().any(|p| p.operand == Some(*k))
+            })
+            .flat_map(|(_, &operand)| self.values.leaves(computation, operand))
+            .filter_map(|leaf| self.assignment.slices.get(&self.values.definition(leaf)).copied())
             .collect();
         let scratch = self.assignment.scratch.get(&(computation, instruction)).copied();
         for (slice, _) in &writes {
             let clash =
-                reads.iter().any(|read| read.overlaps(slice) && !(read == slice && allowed.contains(read)));
+                reads.iter().any(|read| read.overlaps(slice) && (read != slice || strict.contains(read)));
             let constant = slice.allocation == Allocation::Constants && slice.size > 0;
             if clash || constant || scratch.is_some_and(|s| s.overlaps(slice)) {
                 return Err(Error::internal(format!(
@@ -193,11 +306,12 @@ impl Checker<'_> {
         for &branch in branches {
             let mut branch_memory = memory.clone();
             self.run(branch, &mut branch_memory)?;
+            self.end_copies(branch, &mut branch_memory);
             self.hand_over(branch, computation, instruction, &mut branch_memory)?;
             after = Some(match after {
                 None => branch_memory,
                 Some(mut common) => {
-                    common.contents.retain(|held| branch_memory.contents.contains(held));
+                    common.intersect(&branch_memory);
                     common
                 }
             });
@@ -206,7 +320,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Twice around, so that what one iteration leaves behind is what the next one finds.
+    /// Any number of times around.
     fn repeat(
         &self,
         computation: ComputationId,
@@ -215,19 +329,40 @@ impl Checker<'_> {
         body: ComputationId,
         memory: &mut Memory,
     ) -> Result<()> {
-        for copy in self.assignment.start_copies.get(&(computation, instruction)).into_iter().flatten() {
+        let place = (computation, instruction);
+        for copy in self.assignment.start_copies.get(&place).into_iter().flatten() {
             memory.copy(copy.from, copy.to);
         }
-        for leaf in self.values.leaves(computation, instruction) {
-            let slice = self.assignment.slice(computation, instruction, &leaf.2);
-            memory.write(slice, leaf);
+        let name = self.module[computation][instruction].name();
+        let initial = self.module[computation][instruction].operands()[0];
+        let states = self.values.leaves(computation, instruction);
+        for state in &states {
+            let slice = self.assignment.slice(computation, instruction, &state.2);
+            let start = self.values.definition((computation, initial, state.2.clone()));
+            self.expect(memory, slice, &start, name)?;
         }
-        for _ in 0..2 {
-            self.run(condition, memory)?;
-            self.run(body, memory)?;
-            self.hand_over(body, computation, instruction, memory)?;
+        let rotations = self.assignment.rotations.get(&place).map_or(&[][..], Vec::as_slice);
+        let exchanged = rotations.iter().flat_map(|rotation| &rotation.places);
+        for slice in [condition, body].iter().flat_map(|c| &self.written[c]).chain(exchanged) {
+            memory.clobber(*slice);
         }
-        self.run(condition, memory)
+        for state in states {
+            memory.forget(&state);
+            memory.name(self.assignment.slice(computation, instruction, &state.2), state);
+        }
+        self.run(condition, memory)?;
+        self.end_copies(condition, memory);
+        let mut round = memory.clone();
+        self.run(body, &mut round)?;
+        rotations.iter().for_each(|rotation| round.rotate(&rotation.places));
+        self.end_copies(body, &mut round);
+        self.hand_over(body, computation, instruction, &mut round)?;
+        // Behind the loop only the state is in its own place again.
+        for rotation in rotations {
+            let others = rotation.places.iter().filter(|place| !rotation.state.contains(place));
+            others.chain(&rotation.stages).for_each(|place| memory.clobber(*place));
+        }
+        Ok(())
     }
 
     /// Checks that the root's values of a called computation are in the caller's memory, where they become its value.
@@ -238,11 +373,14 @@ impl Checker<'_> {
         instruction: InstructionId,
         memory: &mut Memory,
     ) -> Result<()> {
+        let mut results = Vec::new();
         for (index, definition) in self.values.root_leaves(callee) {
             let slice = self.assignment.slice(computation, instruction, &index);
             self.expect(memory, slice, &definition, self.module[callee].name())?;
-            memory.write(slice, (computation, instruction, index));
+            results.push((slice, (computation, instruction, index)));
         }
+        results.iter().for_each(|(_, result)| memory.forget(result));
+        results.into_iter().for_each(|(slice, result)| memory.name(slice, result));
         Ok(())
     }
 }

@@ -6,20 +6,26 @@
 
 mod assign;
 mod check;
-mod liveness;
+mod classes;
+mod constants;
+mod moves;
+mod order;
 mod pack;
 mod print;
 mod schedule;
+mod sharing;
+mod timeline;
 mod values;
 
-pub use assign::{ConstantsPool, assign, assign_sharing};
+pub use assign::{assign, assign_sharing};
 pub use check::check;
+pub use constants::ConstantsPool;
 pub use schedule::{Schedule, schedule};
 
 use bytes::Bytes;
 use hlo::{ComputationId, InstructionId};
 use shape::ShapeIndex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Temporaries, constants and packed constants start at multiples of so many bytes.
 pub const ALIGNMENT: u64 = 64;
@@ -57,6 +63,18 @@ pub struct CopyPair {
     pub to: Slice,
 }
 
+/// Places of memory that a loop exchanges instead of copying: after an iteration each has what the next one in the list
+/// had, the last one what the first had. Who runs the loop keeps their addresses in variables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rotation {
+    /// The places, of one size.
+    pub places: Vec<Slice>,
+    /// Those whose content is needed behind the loop, where it must be at its own address again.
+    pub state: Vec<Slice>,
+    /// If there are several of those, memory for each of them, through which they get there.
+    pub stages: Vec<Slice>,
+}
+
 /// An array leaf of an instruction's result.
 pub type Leaf = (ComputationId, InstructionId, ShapeIndex);
 
@@ -73,6 +91,11 @@ pub struct BufferAssignment {
     pub start_copies: BTreeMap<(ComputationId, InstructionId), Vec<CopyPair>>,
     /// Copies at the end of a computation, in order: root values that are not made in their place.
     pub end_copies: BTreeMap<ComputationId, Vec<CopyPair>>,
+    /// What a while exchanges behind each run of its body, in front of the body's end copies. A place is in one rotation
+    /// of a while at most.
+    pub rotations: BTreeMap<(ComputationId, InstructionId), Vec<Rotation>>,
+    /// Places that may hold the address of an entry parameter, whose alignment is its element type's only.
+    pub weakly_aligned: BTreeSet<Slice>,
     /// Size of the block of temporaries.
     pub temps_size: u64,
     /// Its first bytes, which live from run to run and are zero before the first.

@@ -1,7 +1,7 @@
 //! Places intervals in one block.
 
 use crate::ALIGNMENT;
-use crate::liveness::Interval;
+use crate::timeline::Interval;
 
 /// Something that needs bytes for a while.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ impl fmt::Display for Slice {
 }
 
 impl BufferAssignment {
-    /// Sizes, then a line for each leaf, scratch, packed constant and copy.
+    /// Sizes, then a line for each leaf, scratch, packed constant, copy and rotation.
     pub fn to_text(&self, module: &Module) -> String {
         let mut text = format!(
             "temps {} bytes, {} persistent; constants {} bytes\n",
@@ -43,6 +43,13 @@ impl BufferAssignment {
             for copy in copies {
                 let name = module[*computation][*instruction].name();
                 let _ = writeln!(text, "  before {name}: {} -> {}", copy.from, copy.to);
+            }
+        }
+        for ((computation, instruction), rotations) in &self.rotations {
+            for rotation in rotations {
+                let name = module[*computation][*instruction].name();
+                let places: Vec<String> = rotation.places.iter().map(Slice::to_string).collect();
+                let _ = writeln!(text, "  each round of {name} exchanges {}", places.join(", "));
             }
         }
         for (computation, copies) in &self.end_copies {

@@ -1,8 +1,11 @@
 //! The order of execution.
 
-use crate::values::Values;
+use crate::Leaf;
+use crate::order::Order;
+use crate::values::{Values, called};
 use hlo::{AliasKind, Computation, ComputationId, InstructionId, Module, Op};
-use plan::ModulePlan;
+use plan::{ModulePlan, Strategy};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// The order in which each computation's instructions run.
@@ -12,53 +15,124 @@ pub struct Schedule {
     pub sequences: BTreeMap<ComputationId, Vec<InstructionId>>,
 }
 
-/// Orders the instructions: operands first, in the graph's own order, but a value that takes over the memory of an
-/// in-out parameter (or of a loop's state) after the other readers of the old value wherever data flow allows.
+/// Orders the instructions: operands first, in the graph's own order, but what overwrites a value after the other readers
+/// of it, wherever data flow allows: what takes over the memory of an in-out parameter or of a loop's state, what updates
+/// an array in place, and a loop that begins with a value.
 pub fn schedule(module: &Module, plan: &ModulePlan) -> Schedule {
     let values = Values::new(module, plan);
     let mut schedule = Schedule::default();
-    for &id in plan.computations.keys() {
-        schedule.sequences.insert(id, sequence(&values, module, id));
+    // What computations read from outside of themselves; callees come first.
+    let mut outer_reads: BTreeMap<ComputationId, BTreeSet<Leaf>> = BTreeMap::new();
+    for &id in values.order().iter().rev() {
+        let readers = Readers::new(&values, module, id, &outer_reads);
+        schedule.sequences.insert(id, sequence(&values, module, id, &readers));
+        outer_reads.insert(id, readers.outer);
     }
     schedule
 }
 
-fn sequence(values: &Values<'_>, module: &Module, id: ComputationId) -> Vec<InstructionId> {
-    let computation = &module[id];
-    let order = computation.post_order();
-    let mut edges: BTreeMap<InstructionId, BTreeSet<InstructionId>> = BTreeMap::new();
-    for &instruction in &order {
-        edges.insert(instruction, computation[instruction].operands().iter().copied().collect());
-    }
-    for (writer, old) in in_place_writes(values, module, id) {
-        for &reader in &order {
-            let reads = !values.is_alias(id, reader) && reads_value(values, id, reader, &old);
-            if reads && reader != writer && !depends(&edges, reader, writer) {
-                edges.entry(writer).or_default().insert(reader);
-            }
-        }
-    }
-    list_schedule(computation, &order, &edges)
+/// Who reads what in a computation. An instruction of control flow reads what the computations read that it runs.
+struct Readers {
+    of: BTreeMap<Leaf, Vec<InstructionId>>,
+    /// What is read that is not defined here.
+    outer: BTreeSet<Leaf>,
 }
 
-/// Pairs of the instruction that makes a root value and the old value whose memory it should take over.
-pub(crate) fn in_place_writes(
+impl Readers {
+    fn new(
+        values: &Values<'_>,
+        module: &Module,
+        id: ComputationId,
+        outer_reads: &BTreeMap<ComputationId, BTreeSet<Leaf>>,
+    ) -> Self {
+        let computation = &module[id];
+        let mut readers = Self { of: BTreeMap::new(), outer: BTreeSet::new() };
+        for instruction in computation.post_order() {
+            if values.is_alias(id, instruction) {
+                continue;
+            }
+            let mut read: BTreeSet<Leaf> = values.reads(id, instruction).into_iter().collect();
+            for callee in called(computation[instruction].op()) {
+                read.extend(outer_reads.get(&callee).into_iter().flatten().cloned());
+            }
+            for leaf in read {
+                if leaf.0 != id {
+                    readers.outer.insert(leaf.clone());
+                }
+                readers.of.entry(leaf).or_default().push(instruction);
+            }
+        }
+        let roots = values.root_leaves(id).into_iter().map(|(_, definition)| definition);
+        readers.outer.extend(roots.filter(|definition| definition.0 != id));
+        // A loop's state is the loop's own affair.
+        if let Some(caller) = values.caller(id)
+            && caller.branch.is_none()
+        {
+            readers.outer.retain(|leaf| (leaf.0, leaf.1) != (caller.computation, caller.instruction));
+        }
+        readers
+    }
+}
+
+fn sequence(
     values: &Values<'_>,
     module: &Module,
     id: ComputationId,
-) -> Vec<(InstructionId, crate::Leaf)> {
-    let mut writes = Vec::new();
-    for (index, definition) in values.root_leaves(id) {
-        if definition.0 != id {
-            continue;
-        }
-        if let Some(old) = in_place_target(values, module, id, &index)
-            && old != definition
-        {
-            writes.push((definition.1, old));
+    readers: &Readers,
+) -> Vec<InstructionId> {
+    let computation = &module[id];
+    let nodes = computation.post_order();
+    let numbers: BTreeMap<InstructionId, usize> = nodes.iter().enumerate().map(|(n, &id)| (id, n)).collect();
+    let mut order = Order::new(nodes.len());
+    for (number, &instruction) in nodes.iter().enumerate() {
+        let operands: BTreeSet<usize> =
+            computation[instruction].operands().iter().map(|operand| numbers[operand]).collect();
+        operands.into_iter().for_each(|operand| order.put_before(operand, number));
+    }
+    for (writer, old) in overwrites(values, module, id, &nodes) {
+        for reader in readers.of.get(&old).into_iter().flatten() {
+            order.put_before(numbers[reader], numbers[&writer]);
         }
     }
-    writes
+    list_schedule(computation, &nodes, &order)
+}
+
+/// Instructions, and values whose memory their results should take over.
+fn overwrites(
+    values: &Values<'_>,
+    module: &Module,
+    id: ComputationId,
+    nodes: &[InstructionId],
+) -> Vec<(InstructionId, Leaf)> {
+    let mut overwrites = Vec::new();
+    for (index, definition) in values.root_leaves(id) {
+        if definition.0 == id
+            && !values.is_alias(id, definition.1)
+            && let Some(old) = in_place_target(values, module, id, &index)
+            && old != definition
+        {
+            overwrites.push((definition.1, old));
+        }
+    }
+    for &instruction in nodes {
+        let first = |k: usize| {
+            let operand = module[id][instruction].operands()[k];
+            values.leaves(id, operand).into_iter().map(|leaf| values.definition(leaf))
+        };
+        match (&values.plan(id, instruction).strategy, module[id][instruction].op()) {
+            (Strategy::DynamicUpdateSlice(_) | Strategy::Scatter, _) => {
+                let taken = values.plan(id, instruction).may_overwrite.first();
+                overwrites.extend(taken.into_iter().flat_map(|&k| first(k)).map(|old| (instruction, old)));
+            }
+            (_, Op::While { .. }) => {
+                let state = values.leaves(id, instruction).into_iter().zip(first(0));
+                let changing = state.filter(|(leaf, _)| !values.is_forwarded(leaf));
+                overwrites.extend(changing.map(|(_, old)| (instruction, old)));
+            }
+            _ => {}
+        }
+    }
+    overwrites
 }
 
 /// The value whose memory a root leaf is to take over: an in-out parameter's, or a while's state.
@@ -67,7 +141,7 @@ pub(crate) fn in_place_target(
     module: &Module,
     id: ComputationId,
     index: &[usize],
-) -> Option<crate::Leaf> {
+) -> Option<Leaf> {
     if id == module.entry() {
         let alias = module
             .input_output_alias()
@@ -84,80 +158,21 @@ pub(crate) fn in_place_target(
     is_body.then(|| (caller.computation, caller.instruction, index.to_vec()))
 }
 
-/// Whether an instruction, or anything that control flow runs inside of it, reads a value.
-pub(crate) fn reads_value(
-    values: &Values<'_>,
-    computation: ComputationId,
-    instruction: InstructionId,
-    value: &crate::Leaf,
-) -> bool {
-    if values.reads(computation, instruction).contains(value) {
-        return true;
-    }
-    let called = match values.computation(computation)[instruction].op() {
-        Op::Conditional { branch_computations } => branch_computations.clone(),
-        Op::While { condition, body } => vec![*condition, *body],
-        _ => return false,
-    };
-    called.into_iter().any(|callee| {
-        values.root_leaves(callee).iter().any(|(_, definition)| definition == value)
-            || values
-                .computation(callee)
-                .post_order()
-                .into_iter()
-                .any(|inner| !values.is_alias(callee, inner) && reads_value(values, callee, inner, value))
-    })
-}
-
-/// Whether `from` needs `to`, directly or not.
-fn depends(
-    edges: &BTreeMap<InstructionId, BTreeSet<InstructionId>>,
-    from: InstructionId,
-    to: InstructionId,
-) -> bool {
-    let mut seen = BTreeSet::new();
-    let mut stack = vec![from];
-    while let Some(id) = stack.pop() {
-        if id == to {
-            return true;
-        }
-        if seen.insert(id) {
-            stack.extend(edges.get(&id).into_iter().flatten());
-        }
-    }
-    false
-}
-
-/// Topological order that stays as close to `order` as the edges allow.
-fn list_schedule(
-    computation: &Computation,
-    order: &[InstructionId],
-    edges: &BTreeMap<InstructionId, BTreeSet<InstructionId>>,
-) -> Vec<InstructionId> {
-    let rank: BTreeMap<InstructionId, usize> = order.iter().enumerate().map(|(i, &id)| (id, i)).collect();
-    let mut waiting: BTreeMap<InstructionId, usize> = BTreeMap::new();
-    let mut followers: BTreeMap<InstructionId, Vec<InstructionId>> = BTreeMap::new();
-    let mut ready = BinaryHeap::new();
-    for &id in order {
-        let needed = &edges[&id];
-        waiting.insert(id, needed.len());
-        needed.iter().for_each(|&n| followers.entry(n).or_default().push(id));
-        if needed.is_empty() {
-            ready.push(std::cmp::Reverse(rank[&id]));
-        }
-    }
-    let mut sequence = Vec::with_capacity(order.len());
-    while let Some(std::cmp::Reverse(next)) = ready.pop() {
-        let id = order[next];
-        sequence.push(id);
-        for &follower in followers.get(&id).into_iter().flatten() {
-            let count = waiting.get_mut(&follower).expect("a follower is in the order");
-            *count -= 1;
-            if *count == 0 {
-                ready.push(std::cmp::Reverse(rank[&follower]));
+/// Topological order that stays as close to `nodes` as the edges allow.
+fn list_schedule(computation: &Computation, nodes: &[InstructionId], order: &Order) -> Vec<InstructionId> {
+    let mut waiting: Vec<usize> = (0..nodes.len()).map(|node| order.before(node).len()).collect();
+    let mut ready: BinaryHeap<Reverse<usize>> =
+        (0..nodes.len()).filter(|&node| waiting[node] == 0).map(Reverse).collect();
+    let mut sequence = Vec::with_capacity(nodes.len());
+    while let Some(Reverse(node)) = ready.pop() {
+        sequence.push(nodes[node]);
+        for &follower in order.after(node) {
+            waiting[follower] -= 1;
+            if waiting[follower] == 0 {
+                ready.push(Reverse(follower));
             }
         }
     }
-    assert_eq!(sequence.len(), order.len(), "{} has a cycle", computation.name());
+    assert_eq!(sequence.len(), nodes.len(), "{} has a cycle", computation.name());
     sequence
 }

@@ -1,4 +1,4 @@
-//! Which leaf is whose value: forwarding through tuples, bitcasts and calls of control flow.
+//! Which leaf is whose value: forwarding through tuples, bitcasts, calls of control flow, and state that loops only pass on.
 
 use crate::Leaf;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
@@ -12,6 +12,11 @@ pub(crate) struct Values<'m> {
     plan: &'m ModulePlan,
     /// For a computation that control flow calls: who calls it, and what its parameter is there.
     callers: BTreeMap<ComputationId, Caller>,
+    /// The computations that run, callers first.
+    order: Vec<ComputationId>,
+    /// Results of control flow that are values from in front of it: state that a loop passes on unchanged, results that
+    /// are the same value after every branch.
+    forwarded: BTreeMap<Leaf, Leaf>,
 }
 
 /// A call of a branch, a condition or a body; each such computation has one.
@@ -24,26 +29,76 @@ pub(crate) struct Caller {
 }
 
 impl<'m> Values<'m> {
+    /// Sees through control flow that passes a value on.
     pub(crate) fn new(module: &'m Module, plan: &'m ModulePlan) -> Self {
-        let mut callers = BTreeMap::new();
-        for &computation in plan.computations.keys() {
+        let mut values = Self::literal(module, plan);
+        for position in (0..values.order.len()).rev() {
+            let computation = values.order[position];
             for &instruction in plan.computations[&computation].instructions.keys() {
-                let call = |branch| Caller { computation, instruction, branch };
-                match module[computation][instruction].op() {
-                    Op::Conditional { branch_computations } => {
-                        for (k, &branch) in branch_computations.iter().enumerate() {
-                            callers.insert(branch, call(Some(k)));
-                        }
+                values.forward(computation, instruction);
+            }
+        }
+        values
+    }
+
+    /// Takes every result of control flow for a value of its own.
+    pub(crate) fn literal(module: &'m Module, plan: &'m ModulePlan) -> Self {
+        let mut callers = BTreeMap::new();
+        let mut order = vec![module.entry()];
+        let mut next = 0;
+        while let Some(&computation) = order.get(next) {
+            next += 1;
+            for &instruction in plan.computations[&computation].instructions.keys() {
+                let op = module[computation][instruction].op();
+                for (k, callee) in called(op).into_iter().enumerate() {
+                    let branch = matches!(op, Op::Conditional { .. }).then_some(k);
+                    if callers.insert(callee, Caller { computation, instruction, branch }).is_none() {
+                        order.push(callee);
                     }
-                    Op::While { condition, body } => {
-                        callers.insert(*condition, call(None));
-                        callers.insert(*body, call(None));
-                    }
-                    _ => {}
                 }
             }
         }
-        Self { module, plan, callers }
+        Self { module, plan, callers, order, forwarded: BTreeMap::new() }
+    }
+
+    /// Notes which results of a while or a conditional are values from in front of it; what it calls has been seen.
+    fn forward(&mut self, computation: ComputationId, instruction: InstructionId) {
+        let current = &self.module[computation][instruction];
+        match current.op() {
+            Op::While { body, .. } => {
+                for (index, definition) in self.root_leaves(*body) {
+                    let state = (computation, instruction, index.clone());
+                    if definition == state {
+                        self.forwarded.insert(state, (computation, current.operands()[0], index));
+                    }
+                }
+            }
+            Op::Conditional { branch_computations } if branch_computations.len() > 1 => {
+                let mut common: BTreeMap<ShapeIndex, Leaf> =
+                    self.root_leaves(branch_computations[0]).into_iter().collect();
+                for &branch in &branch_computations[1..] {
+                    for (index, definition) in self.root_leaves(branch) {
+                        if common.get(&index) != Some(&definition) {
+                            common.remove(&index);
+                        }
+                    }
+                }
+                for (index, definition) in common {
+                    self.forwarded.insert((computation, instruction, index), definition);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The computations that run, callers first.
+    pub(crate) fn order(&self) -> &[ComputationId] {
+        &self.order
+    }
+
+    /// Whether a result of control flow is a value from in front of it.
+    pub(crate) fn is_forwarded(&self, leaf: &Leaf) -> bool {
+        self.forwarded.contains_key(leaf)
     }
 
     pub(crate) fn computation(&self, id: ComputationId) -> &'m Computation {
@@ -94,8 +149,20 @@ impl<'m> Values<'m> {
                     computation = caller.computation;
                     instruction = match caller.branch {
                         Some(k) => self.module[computation][caller.instruction].operands()[k + 1],
-                        None => return (computation, caller.instruction, index),
+                        None => caller.instruction,
                     };
+                    if caller.branch.is_none() {
+                        match self.forwarded.get(&(computation, instruction, index.clone())) {
+                            Some(outer) => (computation, instruction, index) = outer.clone(),
+                            None => return (computation, instruction, index),
+                        }
+                    }
+                }
+                Op::While { .. } | Op::Conditional { .. } => {
+                    match self.forwarded.get(&(computation, instruction, index.clone())) {
+                        Some(outer) => (computation, instruction, index) = outer.clone(),
+                        None => return (computation, instruction, index),
+                    }
                 }
                 _ => return (computation, instruction, index),
             }
@@ -130,5 +197,14 @@ impl<'m> Values<'m> {
         let root = self.module[computation].root();
         let leaves = self.leaves(computation, root);
         leaves.into_iter().map(|leaf| (leaf.2.clone(), self.definition(leaf))).collect()
+    }
+}
+
+/// The computations that an instruction of control flow runs; of a while the condition, then the body.
+pub(crate) fn called(op: &Op) -> Vec<ComputationId> {
+    match op {
+        Op::Conditional { branch_computations } => branch_computations.clone(),
+        Op::While { condition, body } => vec![*condition, *body],
+        _ => Vec::new(),
     }
 }

@@ -6,7 +6,7 @@
 use crate::frame::FrameLayout;
 use crate::ir::{Function, FunctionBuilder, Linkage, PointerFacts, Predicate, ScalarType, Type, ValueId};
 use crate::lower::Kernels;
-use buffers::{Allocation, BufferAssignment, CopyPair, Schedule, Slice};
+use buffers::{Allocation, BufferAssignment, CopyPair, Rotation, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
@@ -41,8 +41,10 @@ pub(crate) fn emit(
         frame,
         fields: BTreeMap::new(),
         pointers: BTreeMap::new(),
+        exchanged: BTreeMap::new(),
     };
     entry.sequence(&mut b, module.entry(), 0)?;
+    entry.end_copies(&mut b, module.entry());
     Ok(b.finish())
 }
 
@@ -57,10 +59,12 @@ struct Entry<'a> {
     fields: BTreeMap<i64, ValueId>,
     /// Slices, by allocation and offset.
     pointers: BTreeMap<(Allocation, u64), ValueId>,
+    /// The present addresses of places that the loops around exchange.
+    exchanged: BTreeMap<(Allocation, u64), ValueId>,
 }
 
 impl Entry<'_> {
-    /// Everything of a computation, and the copies at its end.
+    /// Everything of a computation but the copies at its end.
     fn sequence(
         &mut self,
         b: &mut FunctionBuilder,
@@ -82,9 +86,12 @@ impl Entry<'_> {
                 _ => self.call(b, computation, instruction),
             }
         }
+        Ok(())
+    }
+
+    fn end_copies(&mut self, b: &mut FunctionBuilder, computation: ComputationId) {
         let copies = self.assignment.end_copies.get(&computation);
         copies.into_iter().flatten().for_each(|copy| self.copy(b, copy));
-        Ok(())
     }
 
     fn call(&mut self, b: &mut FunctionBuilder, computation: ComputationId, instruction: InstructionId) {
@@ -140,7 +147,9 @@ impl Entry<'_> {
         nesting: usize,
     ) -> Result<()> {
         if let [branch] = branches {
-            return self.sequence(b, *branch, nesting);
+            self.sequence(b, *branch, nesting)?;
+            self.end_copies(b, *branch);
+            return Ok(());
         }
         let (low, high) = branches.split_at(branches.len() / 2);
         let middle = first + low.len() as i64;
@@ -168,20 +177,75 @@ impl Entry<'_> {
         copies.into_iter().flatten().for_each(|copy| self.copy(b, copy));
         let root = self.module[condition].root();
         let verdict = self.assignment.slice(condition, root, &[]);
-        let entry = std::cell::RefCell::new(self);
-        b.while_carrying(
-            &[],
-            |b, _| {
+        let assignment = self.assignment;
+        let rotations = assignment.rotations.get(&(computation, instruction)).map_or(&[][..], Vec::as_slice);
+        let places: Vec<Slice> = rotations.iter().flat_map(|r| r.places.iter().copied()).collect();
+        let homes: Vec<ValueId> = places.iter().map(|place| self.pointer(b, place)).collect();
+        let outer = self.exchanged.clone();
+        let entry = std::cell::RefCell::new(&mut *self);
+        let last = b.while_carrying(
+            &homes,
+            |b, present| {
                 let mut entry = entry.borrow_mut();
+                entry.exchange(&places, present);
                 entry.sequence(b, condition, nesting + 1)?;
+                entry.end_copies(b, condition);
                 let pointer = entry.pointer(b, &verdict);
                 let value = b.load(Type::scalar(ScalarType::I8), pointer, 1);
                 let zero = b.integer(b.ty(value), 0);
                 Ok(b.compare(Predicate::NotEqual, value, zero))
             },
-            |b, _| entry.borrow_mut().sequence(b, body, nesting + 1).map(|()| Vec::new()),
-        )
-        .map(|_| ())
+            |b, present| {
+                let mut entry = entry.borrow_mut();
+                entry.exchange(&places, present);
+                entry.sequence(b, body, nesting + 1)?;
+                let next = rotated(rotations, present);
+                entry.exchange(&places, &next);
+                entry.end_copies(b, body);
+                Ok(next)
+            },
+        )?;
+        self.exchanged = outer;
+        let mut first = 0;
+        for rotation in rotations {
+            let range = first..first + rotation.places.len();
+            first = range.end;
+            self.bring_home(b, rotation, &homes[range.clone()], &last[range]);
+        }
+        Ok(())
+    }
+
+    /// Notes where places are at present.
+    fn exchange(&mut self, places: &[Slice], present: &[ValueId]) {
+        let keys = places.iter().map(|place| (place.allocation, place.offset));
+        self.exchanged.extend(keys.zip(present.iter().copied()));
+    }
+
+    /// Behind a loop: copies the state to its own place, if it is in another one.
+    fn bring_home(
+        &mut self,
+        b: &mut FunctionBuilder,
+        rotation: &Rotation,
+        homes: &[ValueId],
+        present: &[ValueId],
+    ) {
+        let stages: Vec<ValueId> = rotation.stages.iter().map(|stage| self.pointer(b, stage)).collect();
+        let of_state: Vec<usize> =
+            (0..homes.len()).filter(|&k| rotation.state.contains(&rotation.places[k])).collect();
+        let bytes = rotation.places[0].size as i64;
+        let is_elsewhere = b.compare(Predicate::NotEqual, homes[0], present[0]);
+        let copies = |b: &mut FunctionBuilder| {
+            let bytes = b.index(bytes);
+            if stages.is_empty() {
+                of_state.iter().for_each(|&k| b.copy_bytes(homes[k], present[k], bytes));
+            } else {
+                of_state.iter().zip(&stages).for_each(|(&k, &stage)| b.copy_bytes(stage, present[k], bytes));
+                of_state.iter().zip(&stages).for_each(|(&k, &stage)| b.copy_bytes(homes[k], stage, bytes));
+            }
+            Ok(())
+        };
+        // A closure that cannot fail.
+        let _ = b.if_then(is_elsewhere, copies);
     }
 
     fn copy(&mut self, b: &mut FunctionBuilder, copy: &CopyPair) {
@@ -193,7 +257,7 @@ impl Entry<'_> {
     /// The address of a slice; where there are few calls, read in front of everything else.
     fn pointer(&mut self, b: &mut FunctionBuilder, slice: &Slice) -> ValueId {
         let key = (slice.allocation, slice.offset);
-        if let Some(&pointer) = self.pointers.get(&key) {
+        if let Some(&pointer) = self.exchanged.get(&key).or_else(|| self.pointers.get(&key)) {
             return pointer;
         }
         let offset = slice.offset as i64;
@@ -246,4 +310,16 @@ impl Entry<'_> {
             })
         })
     }
+}
+
+/// Where places are behind a round, from where they are in it.
+fn rotated(rotations: &[Rotation], present: &[ValueId]) -> Vec<ValueId> {
+    let mut next = Vec::with_capacity(present.len());
+    let mut rest = present;
+    for rotation in rotations {
+        let (of_rotation, others) = rest.split_at(rotation.places.len());
+        next.extend(of_rotation.iter().cycle().skip(1).take(of_rotation.len()));
+        rest = others;
+    }
+    next
 }

@@ -202,7 +202,7 @@ impl Kernel<'_> {
             Strategy::Dot(plan) => dot::emit(b, cx, plan),
             Strategy::Convolution(plan) => convolution::emit(b, cx, plan),
             Strategy::Concatenate => concatenate::emit(b, cx, &self.part),
-            Strategy::DynamicUpdateSlice => update::emit(b, cx),
+            Strategy::DynamicUpdateSlice(_) => update::emit(b, cx),
             Strategy::Scatter => scatter::emit(b, cx),
             Strategy::Sort => sort::emit(b, cx),
             Strategy::TopK => sort::emit_top_k(b, cx),
@@ -231,8 +231,11 @@ impl Kernel<'_> {
             let slice = self.assignment.slice(self.computation, cx.fusion.operand(number), &index);
             let is_shared = written.iter().any(|w| w.overlaps(&slice));
             cx.is_in_place |= is_shared;
-            let facts =
-                PointerFacts { no_alias: !is_shared, read_only: true, alignment: alignment(&slice, &shape) };
+            let facts = PointerFacts {
+                no_alias: !is_shared,
+                read_only: true,
+                alignment: alignment(self.assignment, &slice, &shape),
+            };
             let pointer = b.parameter(&leaf_name(&format!("operand{number}"), &index), Type::PTR, facts);
             let memory = Memory { pointer, shape, alignment: facts.alignment };
             cx.operands.insert((number, index), Operand::Memory(memory));
@@ -250,7 +253,7 @@ impl Kernel<'_> {
             let facts = PointerFacts {
                 no_alias: !arguments.iter().any(|a: &Slice| a.overlaps(&slice)),
                 read_only: false,
-                alignment: alignment(&slice, &shape),
+                alignment: alignment(self.assignment, &slice, &shape),
             };
             let pointer = b.parameter(&leaf_name("result", &index), Type::PTR, facts);
             let same = pointers.iter().filter(|(_, s)| *s == slice);
@@ -321,9 +324,10 @@ fn reads_elements(strategy: &Strategy) -> bool {
 }
 
 /// What divides the address of a slice.
-fn alignment(slice: &Slice, shape: &ArrayShape) -> u32 {
+fn alignment(assignment: &BufferAssignment, slice: &Slice, shape: &ArrayShape) -> u32 {
     let element = shape.element_type.real_part().byte_size() as u32;
     match slice.allocation {
+        _ if assignment.weakly_aligned.contains(slice) => element,
         Allocation::Parameter(_) => element,
         Allocation::Result(_) | Allocation::Temps | Allocation::Constants => {
             let of_offset = 1u64 << slice.offset.trailing_zeros().min(6);

@@ -82,7 +82,7 @@ pub enum Strategy {
     /// Each operand copied to its place.
     Concatenate,
     /// Operand 0 copied (or taken over), then the update written into it.
-    DynamicUpdateSlice,
+    DynamicUpdateSlice(Option<LoopPlan>),
     /// Operand 0 copied (or taken over), then each update combined into it, in order.
     Scatter,
     /// A merge sort along one dimension, rows one after another.
@@ -191,7 +191,7 @@ fn plan_instruction(
             let tasks = tasks::Work { operations: 0, bytes }.tasks();
             return Ok(InstructionPlan { tasks, ..InstructionPlan::new(Strategy::Concatenate) });
         }
-        Op::DynamicUpdateSlice {} => return Ok(in_place(Strategy::DynamicUpdateSlice)),
+        Op::DynamicUpdateSlice {} => return Ok(in_place(Strategy::DynamicUpdateSlice(None))),
         Op::Scatter { .. } if instruction.shape().as_array().is_some() => {
             return Ok(in_place(Strategy::Scatter));
         }

@@ -38,7 +38,7 @@ impl std::fmt::Display for InstructionPlan {
             Strategy::Dot(plan) => plan.fmt(f),
             Strategy::Convolution(plan) => plan.fmt(f),
             Strategy::Concatenate => f.write_str("concatenation"),
-            Strategy::DynamicUpdateSlice => f.write_str("slice update"),
+            Strategy::DynamicUpdateSlice(_) => f.write_str("slice update"),
             Strategy::Scatter => f.write_str("scatter"),
             Strategy::Sort => f.write_str("merge sort"),
             Strategy::TopK => f.write_str("top k"),

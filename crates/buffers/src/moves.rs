@@ -1,0 +1,159 @@
+//! Copies that happen at once, put in an order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A copy between places of any kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pair<P> {
+    pub(crate) from: P,
+    pub(crate) to: P,
+}
+
+/// A copy, or the half of one that goes through a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Move<P> {
+    /// From one place to another.
+    Copy(Pair<P>),
+    /// From a place to the stage of this number.
+    Save(P, usize),
+    /// From the stage of this number to a place.
+    Restore(usize, P),
+}
+
+/// The copies in an order in which nothing is overwritten before it is read. Where they go round in circles, one of them
+/// goes through a stage. No two have the same destination.
+pub(crate) fn in_order<P: Copy + Ord>(copies: &[Pair<P>]) -> Vec<Move<P>> {
+    let mut waiting: BTreeMap<P, P> =
+        copies.iter().filter(|c| c.from != c.to).map(|c| (c.to, c.from)).collect();
+    let mut readers: BTreeMap<P, usize> = BTreeMap::new();
+    waiting.values().for_each(|from| *readers.entry(*from).or_default() += 1);
+    let mut ready: BTreeSet<P> = waiting.keys().filter(|to| !readers.contains_key(to)).copied().collect();
+    let mut stages: BTreeMap<P, usize> = BTreeMap::new();
+    let mut moves = Vec::new();
+    loop {
+        while let Some(to) = ready.pop_first() {
+            let Some(from) = waiting.remove(&to) else { continue };
+            moves.push(match stages.get(&from) {
+                Some(&stage) => Move::Restore(stage, to),
+                None => Move::Copy(Pair { from, to }),
+            });
+            let left = readers.entry(from).or_default();
+            *left -= 1;
+            if *left == 0 && waiting.contains_key(&from) {
+                ready.insert(from);
+            }
+        }
+        // Only circles are left: whatever waits to be overwritten is read by another one.
+        let Some((&to, _)) = waiting.iter().next() else { return moves };
+        let stage = stages.len();
+        moves.push(Move::Save(to, stage));
+        stages.insert(to, stage);
+        ready.insert(to);
+    }
+}
+
+/// Circles of places whose contents go to the one before, the first one's to the last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Renaming<P> {
+    /// The places, in their order.
+    pub(crate) circles: Vec<Vec<P>>,
+    /// Copies that are left, to be done afterwards, when the places have their new contents.
+    pub(crate) copies: Vec<Pair<P>>,
+}
+
+/// Replaces copies that happen at once by exchanging places, where that is possible. Of equal sources only the first one
+/// moves its place; whatever else wants the same is copied from there.
+pub(crate) fn rename<P: Copy + Ord>(copies: &[Pair<P>], may_move: impl Fn(&Pair<P>) -> bool) -> Renaming<P> {
+    let mut source_of: BTreeMap<P, P> = BTreeMap::new();
+    let mut destination_of: BTreeMap<P, P> = BTreeMap::new();
+    let mut rest = Vec::new();
+    for copy in copies.iter().filter(|c| c.from != c.to) {
+        if may_move(copy) && !destination_of.contains_key(&copy.from) {
+            source_of.insert(copy.to, copy.from);
+            destination_of.insert(copy.from, copy.to);
+        } else {
+            rest.push(*copy);
+        }
+    }
+    let mut renaming = Renaming { circles: Vec::new(), copies: Vec::new() };
+    // Chains first, from the place that nobody reads; closing them costs nothing.
+    let starts: Vec<P> = source_of.keys().filter(|to| !destination_of.contains_key(to)).copied().collect();
+    for start in starts {
+        renaming.circles.push(take_chain(&mut source_of, start));
+    }
+    while let Some((&start, _)) = source_of.iter().next() {
+        renaming.circles.push(take_chain(&mut source_of, start));
+    }
+    renaming.copies = rest
+        .into_iter()
+        .map(|copy| Pair { from: destination_of.get(&copy.from).copied().unwrap_or(copy.from), ..copy })
+        .collect();
+    renaming
+}
+
+fn take_chain<P: Copy + Ord>(source_of: &mut BTreeMap<P, P>, start: P) -> Vec<P> {
+    let mut chain = vec![start];
+    let mut at = start;
+    while let Some(from) = source_of.remove(&at) {
+        if from == start {
+            break;
+        }
+        chain.push(from);
+        at = from;
+    }
+    chain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(from: u64, to: u64) -> Pair<u64> {
+        Pair { from, to }
+    }
+
+    /// Does what the moves say with memory that holds numbers.
+    fn run(moves: &[Move<u64>], memory: &mut BTreeMap<u64, u64>) {
+        let mut stages = BTreeMap::new();
+        for step in moves {
+            match step {
+                Move::Copy(copy) => drop(memory.insert(copy.to, memory[&copy.from])),
+                Move::Save(from, stage) => drop(stages.insert(*stage, memory[from])),
+                Move::Restore(stage, to) => drop(memory.insert(*to, stages[stage])),
+            }
+        }
+    }
+
+    #[test]
+    fn every_destination_gets_what_its_source_held() {
+        // A circle of three with a tail, a chain, a fan.
+        let copies =
+            [(1, 2), (2, 3), (3, 1), (3, 4), (5, 6), (6, 7), (6, 8), (9, 9)].map(|(from, to)| pair(from, to));
+        let before: BTreeMap<u64, u64> = (1..10).map(|n| (n, n * 10)).collect();
+        let mut memory = before.clone();
+        let moves = in_order(&copies);
+        run(&moves, &mut memory);
+        for copy in copies {
+            assert_eq!(memory[&copy.to], before[&copy.from], "{copy:?}");
+        }
+        assert_eq!(moves.len(), 8, "one more than there are copies: the circle");
+    }
+
+    #[test]
+    fn exchanged_places_hold_what_copies_would_have_made() {
+        let copies = [(1, 2), (2, 1), (1, 3), (4, 5), (5, 6), (7, 8)].map(|(from, to)| pair(from, to));
+        let renaming = rename(&copies, |copy| copy.from != 7);
+        assert_eq!(renaming.circles.len(), 2);
+        let before: BTreeMap<u64, u64> = (1..10).map(|n| (n, n * 10)).collect();
+        let mut memory = before.clone();
+        for circle in &renaming.circles {
+            for (k, place) in circle.iter().enumerate() {
+                memory.insert(*place, before[&circle[(k + 1) % circle.len()]]);
+            }
+        }
+        renaming.copies.iter().for_each(|copy| drop(memory.insert(copy.to, memory[&copy.from])));
+        for copy in copies {
+            assert_eq!(memory[&copy.to], before[&copy.from], "{copy:?}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! A topological order that grows edge by edge (Pearce and Kelly, "A dynamic topological sort algorithm for directed
+//! acyclic graphs", JEA 2006).
+
+/// Steps after which no more edges are taken: the order stays right, some wishes stay unfulfilled.
+const MAX_STEPS: usize = 20_000_000;
+
+/// Nodes 0, 1, ... in an order that respects all edges; at first their numbers' order.
+pub(crate) struct Order {
+    /// The place of each node.
+    places: Vec<usize>,
+    before: Vec<Vec<usize>>,
+    after: Vec<Vec<usize>>,
+    steps: usize,
+}
+
+impl Order {
+    pub(crate) fn new(nodes: usize) -> Self {
+        Self {
+            places: (0..nodes).collect(),
+            before: vec![Vec::new(); nodes],
+            after: vec![Vec::new(); nodes],
+            steps: 0,
+        }
+    }
+
+    /// The nodes that a node waits for.
+    pub(crate) fn before(&self, node: usize) -> &[usize] {
+        &self.before[node]
+    }
+
+    /// The nodes that wait for a node.
+    pub(crate) fn after(&self, node: usize) -> &[usize] {
+        &self.after[node]
+    }
+
+    /// Puts `first` before `second`, unless that makes a cycle (or has become too much work).
+    pub(crate) fn put_before(&mut self, first: usize, second: usize) {
+        if first == second || self.steps > MAX_STEPS {
+            return;
+        }
+        if self.places[first] > self.places[second] && !self.reorder(first, second) {
+            return;
+        }
+        self.before[second].push(first);
+        self.after[first].push(second);
+    }
+
+    /// Makes a later node stand before an earlier one, with all that depends on either; `false` if they form a cycle.
+    fn reorder(&mut self, first: usize, second: usize) -> bool {
+        let (low, high) = (self.places[second], self.places[first]);
+        let mut behind = self.reached(second, |order, node| &order.after[node], |place| place <= high);
+        if behind.contains(&first) {
+            return false;
+        }
+        let mut ahead = self.reached(first, |order, node| &order.before[node], |place| place >= low);
+        behind.sort_by_key(|&node| self.places[node]);
+        ahead.sort_by_key(|&node| self.places[node]);
+        ahead.extend(behind);
+        let mut places: Vec<usize> = ahead.iter().map(|&node| self.places[node]).collect();
+        places.sort_unstable();
+        ahead.into_iter().zip(places).for_each(|(node, place)| self.places[node] = place);
+        true
+    }
+
+    /// The nodes that edges lead to, through places within a range.
+    fn reached(
+        &mut self,
+        from: usize,
+        next: impl Fn(&Self, usize) -> &Vec<usize>,
+        is_within: impl Fn(usize) -> bool,
+    ) -> Vec<usize> {
+        let mut seen = std::collections::BTreeSet::from([from]);
+        let mut stack = vec![from];
+        let mut reached = Vec::new();
+        let mut steps = 0;
+        while let Some(node) = stack.pop() {
+            reached.push(node);
+            for &other in next(self, node) {
+                steps += 1;
+                if is_within(self.places[other]) && seen.insert(other) {
+                    stack.push(other);
+                }
+            }
+        }
+        self.steps += steps + 1;
+        reached
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_that_close_a_cycle_are_left_out() {
+        let mut order = Order::new(4);
+        order.put_before(0, 1);
+        order.put_before(1, 2);
+        order.put_before(3, 0);
+        order.put_before(2, 3);
+        assert_eq!(order.before(0), [3]);
+        assert_eq!(order.before(3), [] as [usize; 0]);
+        let mut sorted: Vec<usize> = (0..4).collect();
+        sorted.sort_by_key(|&node| order.places[node]);
+        assert_eq!(sorted, [3, 0, 1, 2]);
+    }
+
+    #[test]
+    fn what_moves_takes_its_dependents_along() {
+        let mut order = Order::new(6);
+        order.put_before(0, 2);
+        order.put_before(1, 5);
+        order.put_before(5, 0);
+        order.put_before(4, 1);
+        let place = |node: usize| order.places[node];
+        assert!(place(4) < place(1) && place(1) < place(5) && place(5) < place(0) && place(0) < place(2));
+        order.put_before(2, 4);
+        assert_eq!(order.before(4), [] as [usize; 0], "a cycle");
+    }
+}

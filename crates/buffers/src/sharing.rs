@@ -1,0 +1,209 @@
+//! Which values share memory: what is made where it belongs, and what is written over an operand.
+
+use crate::classes::{Classes, Rights, ValueNumber};
+use crate::schedule::in_place_target;
+use crate::timeline::{Interval, Timeline};
+use crate::values::{Values, called};
+use crate::{Allocation, Leaf, Slice};
+use hlo::{ComputationId, InstructionId, Module, Op};
+use plan::{ModulePlan, Strategy};
+use shape::ShapeIndex;
+use std::collections::BTreeMap;
+
+/// Values, partitioned by the memory that they live in.
+pub(crate) struct Sharing {
+    /// Everything that gets memory here: not constants, and not parameters that nobody may write.
+    pub(crate) numbers: BTreeMap<Leaf, ValueNumber>,
+    /// Where the leaves of the entry's root belong, in their order.
+    pub(crate) destinations: Vec<(ShapeIndex, ValueNumber)>,
+    pub(crate) classes: Classes,
+    /// Bytes of each value, by number; those of a class have the same.
+    sizes: Vec<u64>,
+}
+
+/// Who may write what over what, the most wished for first.
+#[derive(Default)]
+struct Wishes {
+    rights: Rights,
+    /// Root values, each with the place where it belongs.
+    roots: Vec<(ValueNumber, ValueNumber)>,
+    /// A loop's state and what it begins with.
+    starts: Vec<(ValueNumber, ValueNumber)>,
+    /// Results of kernels and operands that they may overwrite.
+    kernels: Vec<(ValueNumber, ValueNumber)>,
+}
+
+impl Wishes {
+    fn add(
+        &mut self,
+        list: fn(&mut Self) -> &mut Vec<(ValueNumber, ValueNumber)>,
+        tick: usize,
+        (writer, old): (Option<&ValueNumber>, Option<&ValueNumber>),
+    ) {
+        if let (Some(&writer), Some(&old)) = (writer, old) {
+            self.rights.insert((tick, writer, old));
+            list(self).push((writer, old));
+        }
+    }
+}
+
+impl Sharing {
+    pub(crate) fn new(
+        module: &Module,
+        plan: &ModulePlan,
+        values: &Values<'_>,
+        timeline: &Timeline,
+        parameters: &BTreeMap<Leaf, Slice>,
+    ) -> Self {
+        let mut sharing = Self {
+            numbers: BTreeMap::new(),
+            destinations: Vec::new(),
+            classes: Classes::default(),
+            sizes: Vec::new(),
+        };
+        sharing.number(module, values, timeline, parameters);
+        let wishes = sharing.wishes(module, plan, values, timeline);
+        for &(writer, old) in wishes.roots.iter().chain(&wishes.starts).chain(&wishes.kernels) {
+            sharing.classes.merge(writer, old, &wishes.rights);
+        }
+        sharing
+    }
+
+    /// Bytes of the values of a class.
+    pub(crate) fn size(&self, class: usize) -> u64 {
+        self.sizes[class]
+    }
+
+    fn add(&mut self, size: u64, intervals: &[Interval], fixed: Option<Slice>) -> ValueNumber {
+        self.sizes.push(size);
+        self.classes.add(intervals, fixed)
+    }
+
+    /// Numbers the values and the places of the entry's results.
+    fn number(
+        &mut self,
+        module: &Module,
+        values: &Values<'_>,
+        timeline: &Timeline,
+        parameters: &BTreeMap<Leaf, Slice>,
+    ) {
+        for (leaf, intervals) in &timeline.intervals {
+            if !matches!(module[leaf.0][leaf.1].op(), Op::Constant { .. } | Op::Parameter { .. }) {
+                let number = self.add(values.shape(leaf).byte_size(), intervals, None);
+                self.numbers.insert(leaf.clone(), number);
+            }
+        }
+        let entry = module.entry();
+        let end = timeline.ends[&entry];
+        for (index, _) in values.root_leaves(entry) {
+            let place = [Interval { begin: end, end }];
+            let number = match in_place_target(values, module, entry, &index) {
+                Some(old) => {
+                    let slice = parameters[&old];
+                    let place = self.add(slice.size, &place, Some(slice));
+                    let intervals = timeline.intervals.get(&old).map_or(&[][..], Vec::as_slice);
+                    let number = self.add(slice.size, intervals, None);
+                    self.classes.unite(place, number);
+                    self.numbers.insert(old, number);
+                    place
+                }
+                None => {
+                    let size = values.shape(&(entry, module[entry].root(), index.clone())).byte_size();
+                    let allocation = Allocation::Result(index.first().copied().unwrap_or(0));
+                    self.add(size, &place, Some(Slice { allocation, offset: 0, size }))
+                }
+            };
+            self.destinations.push((index, number));
+        }
+    }
+
+    fn wishes(&self, module: &Module, plan: &ModulePlan, values: &Values<'_>, timeline: &Timeline) -> Wishes {
+        let mut wishes = Wishes::default();
+        let entry = module.entry();
+        let definitions = values.root_leaves(entry).into_iter().map(|(_, definition)| definition);
+        for ((_, place), definition) in self.destinations.iter().zip(definitions) {
+            let pair = (Some(place), self.numbers.get(&definition));
+            wishes.add(|w| &mut w.roots, timeline.ends[&entry], pair);
+        }
+        for &computation in values.order() {
+            for &instruction in plan.computations[&computation].instructions.keys() {
+                match module[computation][instruction].op() {
+                    Op::While { .. } | Op::Conditional { .. } => {
+                        self.control_flow(module, values, timeline, (computation, instruction), &mut wishes);
+                    }
+                    _ => self.kernel(values, timeline, (computation, instruction), &mut wishes),
+                }
+            }
+        }
+        wishes
+    }
+
+    /// Branches and bodies write the result; a loop's state begins in the memory of its initial value.
+    fn control_flow(
+        &self,
+        module: &Module,
+        values: &Values<'_>,
+        timeline: &Timeline,
+        (computation, instruction): (ComputationId, InstructionId),
+        wishes: &mut Wishes,
+    ) {
+        let current = &module[computation][instruction];
+        let callees = match current.op() {
+            Op::While { body, .. } => vec![*body],
+            op => called(op),
+        };
+        for callee in callees {
+            for (index, definition) in values.root_leaves(callee) {
+                let result = self.numbers.get(&(computation, instruction, index));
+                let pair = (result, self.numbers.get(&definition));
+                wishes.add(|w| &mut w.roots, timeline.ends[&callee], pair);
+            }
+        }
+        if let Op::While { .. } = current.op() {
+            let tick = timeline.positions[&(computation, instruction)];
+            for leaf in values.leaves(computation, current.operands()[0]) {
+                let state = self.numbers.get(&(computation, instruction, leaf.2.clone()));
+                let pair = (state, self.numbers.get(&values.definition(leaf)));
+                wishes.add(|w| &mut w.starts, tick, pair);
+            }
+        }
+    }
+
+    /// What a kernel may write over: operands that its plan names, if no other operand is the same value.
+    fn kernel(
+        &self,
+        values: &Values<'_>,
+        timeline: &Timeline,
+        (computation, instruction): (ComputationId, InstructionId),
+        wishes: &mut Wishes,
+    ) {
+        let plan = values.plan(computation, instruction);
+        if plan.may_overwrite.is_empty() || plan.strategy == Strategy::Alias {
+            return;
+        }
+        let current = &values.computation(computation)[instruction];
+        let result = (computation, instruction, ShapeIndex::new());
+        if current.shape().as_array().is_none() {
+            return;
+        }
+        let size = values.shape(&result).byte_size();
+        let read: Vec<Vec<Leaf>> = (current.operands().iter())
+            .map(|&operand| {
+                let leaves = values.leaves(computation, operand).into_iter();
+                leaves.map(|leaf| values.definition(leaf)).collect()
+            })
+            .collect();
+        for &k in &plan.may_overwrite {
+            let [old] = &read[k][..] else { continue };
+            let only_there = read
+                .iter()
+                .enumerate()
+                .all(|(other, leaves)| plan.may_overwrite.contains(&other) || !leaves.contains(old));
+            if only_there && values.shape(old).byte_size() == size {
+                let tick = timeline.positions[&(computation, instruction)];
+                let pair = (self.numbers.get(&result), self.numbers.get(old));
+                wishes.add(|w| &mut w.kernels, tick, pair);
+            }
+        }
+    }
+}
