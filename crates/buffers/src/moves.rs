@@ -62,13 +62,14 @@ pub(crate) struct Renaming<P> {
 }
 
 /// Replaces copies that happen at once by exchanging places, where that is possible. Of equal sources only the first one
-/// moves its place; whatever else wants the same is copied from there.
+/// moves its place; whatever else wants the same is copied from there. A copy of a place to itself keeps it where it is.
 pub(crate) fn rename<P: Copy + Ord>(copies: &[Pair<P>], may_move: impl Fn(&Pair<P>) -> bool) -> Renaming<P> {
+    let stays: BTreeSet<P> = copies.iter().filter(|c| c.from == c.to).map(|c| c.to).collect();
     let mut source_of: BTreeMap<P, P> = BTreeMap::new();
     let mut destination_of: BTreeMap<P, P> = BTreeMap::new();
     let mut rest = Vec::new();
     for copy in copies.iter().filter(|c| c.from != c.to) {
-        if may_move(copy) && !destination_of.contains_key(&copy.from) {
+        if may_move(copy) && !stays.contains(&copy.from) && !destination_of.contains_key(&copy.from) {
             source_of.insert(copy.to, copy.from);
             destination_of.insert(copy.from, copy.to);
         } else {
@@ -114,13 +115,13 @@ mod tests {
 
     /// Does what the moves say with memory that holds numbers.
     fn run(moves: &[Move<u64>], memory: &mut BTreeMap<u64, u64>) {
-        let mut stages = BTreeMap::new();
+        let mut stages: BTreeMap<usize, u64> = BTreeMap::new();
         for step in moves {
             match step {
-                Move::Copy(copy) => drop(memory.insert(copy.to, memory[&copy.from])),
-                Move::Save(from, stage) => drop(stages.insert(*stage, memory[from])),
-                Move::Restore(stage, to) => drop(memory.insert(*to, stages[stage])),
-            }
+                Move::Copy(copy) => memory.insert(copy.to, memory[&copy.from]),
+                Move::Save(from, stage) => stages.insert(*stage, memory[from]),
+                Move::Restore(stage, to) => memory.insert(*to, stages[stage]),
+            };
         }
     }
 
@@ -141,17 +142,20 @@ mod tests {
 
     #[test]
     fn exchanged_places_hold_what_copies_would_have_made() {
-        let copies = [(1, 2), (2, 1), (1, 3), (4, 5), (5, 6), (7, 8)].map(|(from, to)| pair(from, to));
+        let copies = [(1, 2), (2, 1), (1, 3), (4, 5), (5, 6), (7, 8), (9, 9), (9, 10)]
+            .map(|(from, to)| pair(from, to));
         let renaming = rename(&copies, |copy| copy.from != 7);
         assert_eq!(renaming.circles.len(), 2);
-        let before: BTreeMap<u64, u64> = (1..10).map(|n| (n, n * 10)).collect();
+        let before: BTreeMap<u64, u64> = (1..11).map(|n| (n, n * 10)).collect();
         let mut memory = before.clone();
         for circle in &renaming.circles {
             for (k, place) in circle.iter().enumerate() {
                 memory.insert(*place, before[&circle[(k + 1) % circle.len()]]);
             }
         }
-        renaming.copies.iter().for_each(|copy| drop(memory.insert(copy.to, memory[&copy.from])));
+        for copy in &renaming.copies {
+            memory.insert(copy.to, memory[&copy.from]);
+        }
         for copy in copies {
             assert_eq!(memory[&copy.to], before[&copy.from], "{copy:?}");
         }
