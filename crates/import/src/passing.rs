@@ -12,8 +12,8 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("IdentityN", pass_all).types("T", ANYTHING),
     rule_values("_ArrayToList", pass_all).types("T", ALL),
     rule_values("_ListToArray", pass_all).types("T", ALL),
-    rule_values("StopGradient", pass_all).types("T", ALL),
-    rule_values("PreventGradient", pass_all).types("T", ALL),
+    rule_values("StopGradient", pass_all).types("T", ANYTHING),
+    rule_values("PreventGradient", pass_all).types("T", ANYTHING),
     rule_values("Snapshot", pass_all).types("T", ALL),
     rule_values("PlaceholderWithDefault", pass_all).types("dtype", ALL),
     // Checks nothing, as in XLA: compiled code has no way to report it.
