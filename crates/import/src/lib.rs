@@ -27,6 +27,7 @@ mod convolution_gradients;
 mod data_formats;
 mod data_types;
 mod division;
+mod dynamic_stitch;
 mod fold;
 mod fused;
 mod gather;

@@ -21,6 +21,7 @@ const FAMILIES: &[&[Rule]] = &[
     crate::convolution_gradients::RULES,
     crate::data_formats::RULES,
     crate::division::RULES,
+    crate::dynamic_stitch::RULES,
     crate::fused::RULES,
     crate::gather::RULES,
     crate::image_resize::RULES,

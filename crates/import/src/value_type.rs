@@ -359,3 +359,83 @@ pub(crate) fn closed(initial: &[ValueType], carried: &[ValueType]) -> Vec<ValueT
     };
     initial.iter().zip(carried).map(close).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::list::Bounds;
+
+    fn list(capacity: i64, length: Option<i64>, content: Content<()>) -> ListType {
+        let element = ElementType::Array(ArrayShape::new(PrimitiveType::F32, &[3]));
+        let bounds = Bounds { most: length.unwrap_or(capacity), ..Bounds::default() };
+        ListType { element, capacity: Some(capacity), content, length, bounds }
+    }
+
+    /// What an iteration does to a list that it began with as `position` says: the end is `most` longer, the middle `peak`.
+    fn after(found: &ValueType, most: i64, peak: i64, origin: Option<usize>) -> ValueType {
+        let ValueType::List(found) = found else { panic!("not a list") };
+        let bounds = Bounds { most, peak, origin, ..found.bounds };
+        ValueType::List(ListType { bounds, length: None, content: Content::Buffers(()), ..found.clone() })
+    }
+
+    fn capacity(value_type: &ValueType) -> Option<i64> {
+        match value_type {
+            ValueType::List(list) => list.capacity,
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_list_that_a_loop_pushes_on_has_room_for_all_iterations() {
+        let initial = [ValueType::List(list(1, Some(1), Content::Buffers(())))];
+        let opened = open(&initial);
+        assert_eq!(capacity(&opened[0]), None, "its capacity is not known yet");
+        let results = [after(&opened[0], 1, 1, Some(0))];
+        let found = carried(&opened, &results).expect("both are lists of the same arrays");
+        let settled = settle(&initial, &found, &results, Some(10)).expect("the loop has a bound");
+        assert_eq!(capacity(&settled[0]), Some(11));
+        assert_eq!(
+            settle(&initial, &found, &results, None),
+            Err(0),
+            "without a bound it would grow and grow"
+        );
+    }
+
+    #[test]
+    fn pushes_that_are_popped_again_need_room_once() {
+        // Two pushed, two popped: no bound is needed.
+        assert_eq!(grown(3, 0, 2, None), Some((3, 5)));
+        // Three pushed, two popped.
+        assert_eq!(grown(3, 1, 3, Some(4)), Some((7, 9)));
+        // Popped only.
+        assert_eq!(grown(3, -1, 0, None), Some((3, 3)));
+        assert_eq!(grown(3, 1, 1, Some(0)), Some((3, 3)));
+    }
+
+    #[test]
+    fn lists_that_change_places_get_room_for_the_longest() {
+        let initial = [
+            ValueType::List(list(5, Some(5), Content::Buffers(()))),
+            ValueType::List(list(0, Some(0), Content::Empty)),
+        ];
+        let opened = open(&initial);
+        let results = [after(&opened[0], 0, 0, Some(1)), after(&opened[1], 1, 1, Some(0))];
+        let found = carried(&opened, &results).expect("both are lists of the same arrays");
+        let settled = settle(&initial, &found, &results, Some(6)).expect("the loop has a bound");
+        assert!(settled.iter().all(|settled| capacity(settled) == Some(11)), "{settled:?}");
+    }
+
+    #[test]
+    fn what_is_the_same_in_all_elements_needs_no_buffer() {
+        let uniform = |value: i32| Content::Uniform(Literal::from_elements(&[3], &[value; 3]));
+        let joined = |a: Content<()>, b: Content<()>| {
+            let joined = list(4, None, a).join(&list(4, None, b)).expect("lists of the same arrays");
+            joined.content
+        };
+        assert_eq!(joined(Content::Empty, uniform(7)), uniform(7));
+        assert_eq!(joined(uniform(7), uniform(7)), uniform(7));
+        assert_eq!(joined(uniform(7), uniform(8)), Content::Buffers(()));
+        assert_eq!(joined(Content::Zeros, uniform(7)), Content::Buffers(()));
+        assert_eq!(joined(Content::Zeros, uniform(0)), Content::Zeros);
+    }
+}
