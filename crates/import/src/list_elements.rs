@@ -383,7 +383,13 @@ impl NodeContext<'_, '_> {
     pub(crate) fn coerced(&mut self, list: &List, wanted: &ListType) -> Result<List> {
         let value = self.new_list(list.clone());
         match coerce(self.importer, value, &ValueType::List(wanted.clone()))? {
-            Value::List(id) => Ok(self.importer.lists[id].clone()),
+            Value::List(id) => {
+                let mut list = self.importer.lists[id].clone();
+                if let Length::Dynamic(id) = list.length {
+                    list.length = self.known(id);
+                }
+                Ok(list)
+            }
             other => Err(Error::internal(format!("a list became {}", other.kind()))),
         }
     }

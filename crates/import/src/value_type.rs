@@ -68,7 +68,16 @@ pub(crate) fn rebuild(
     match value_type {
         ValueType::Array(_) => Value::Array(leaves[0]),
         ValueType::List(list_type) => {
-            let list = rebuild_list(importer, list_type, leaves);
+            let mut list = rebuild_list(list_type, leaves);
+            if let Length::Dynamic(id) = list.length {
+                // Behind a loop that runs a known number of times the length is a constant.
+                let (module, scope) = importer.module_and_scope();
+                let known = crate::fold::fold(module, scope, id).and_then(|l| l.scalar_at(0).as_i64());
+                list.length = known.map_or(Length::Dynamic(id), Length::Known);
+            }
+            if let (Length::Known(length), Some(_)) = (list.length, list.capacity) {
+                list.bounds.most = length;
+            }
             Value::List(importer.lists.push(list))
         }
         ValueType::Same(value) => *value,
@@ -76,21 +85,13 @@ pub(crate) fn rebuild(
 }
 
 /// The list that arrays make.
-fn rebuild_list(importer: &mut Importer<'_>, list_type: &ListType, leaves: &[InstructionId]) -> List {
-    let mut bounds = list_type.bounds;
+fn rebuild_list(list_type: &ListType, leaves: &[InstructionId]) -> List {
     let (buffers, length) = match (list_type.length, leaves) {
         (Some(length), buffers) => (buffers, Length::Known(length)),
-        (None, [buffers @ .., length]) => {
-            // Behind a loop that runs a known number of times the length is a constant.
-            let (module, scope) = importer.module_and_scope();
-            let known = crate::fold::fold(module, scope, *length).and_then(|l| l.scalar_at(0).as_i64());
-            (buffers, known.map_or(Length::Dynamic(*length), Length::Known))
-        }
+        (None, [buffers @ .., length]) => (buffers, Length::Dynamic(*length)),
         (None, []) => unreachable!("a list of unknown length has a leaf for it"),
     };
-    if let (Length::Known(length), Some(_)) = (length, list_type.capacity) {
-        bounds.most = length;
-    }
+    let bounds = list_type.bounds;
     let content = match &list_type.content {
         Content::Empty => Content::Empty,
         Content::Zeros => Content::Zeros,
@@ -130,7 +131,8 @@ pub(crate) fn coerce(importer: &mut Importer<'_>, value: Value, value_type: &Val
     }
     let leaves = importer.lists[id].leaves();
     let leaves = convert_list(importer, &leaves, &have, wanted, &[])?;
-    let mut list = rebuild_list(importer, wanted, &leaves);
+    // Made of just the arrays that the type says, even if the length among them is a constant.
+    let mut list = rebuild_list(wanted, &leaves);
     list.bounds = importer.lists[id].bounds;
     list.bounds.fixed |= wanted.bounds.fixed;
     if let (None, Some(&length)) = (wanted.length, leaves.last()) {
