@@ -38,7 +38,9 @@ pub(crate) fn run(arguments: &Check) -> Result<()> {
     let (name, graph) = (loaded.name, loaded.graph);
     let options = BackOptions::new(model.target("")?, "model");
     let mut progress = Progress::new(model, "check");
-    let checked = compiler::guarded(|| compiler::check(graph, &config, &missing, &options, &mut progress))?;
+    let bounds = crate::model::loop_bounds(&model.loop_bound)?;
+    let checked =
+        compiler::guarded(|| compiler::check(graph, &config, &missing, &bounds, &options, &mut progress))?;
     progress.finish();
     match arguments.json {
         true => print_json(&to_json(&name, &checked, &notes))?,

@@ -32,7 +32,8 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
     let mut report =
         Report::new(if flags.verbose { &["import", "fusion", "plan", "buffers", "codegen"] } else { &[] });
     let model = compiler::guarded(|| tf::model::load(path, &LoadOptions::default()))?;
-    let input = Input::of_model(model, config, Some(file));
+    let loop_bounds = crate::model::loop_bounds(&flags.loop_bound)?;
+    let input = Input { loop_bounds, ..Input::of_model(model, config, Some(file)) };
     report.ended("read", &String::new);
     let class = flags.cpp_class.as_deref().filter(|class| !class.is_empty());
     let class = class.ok_or_else(|| {

@@ -88,6 +88,10 @@ pub(crate) struct Compile {
     /// Its features, such as +avx2,+fma
     #[arg(long, value_name = "FEATURES", default_value = "", allow_hyphen_values = true)]
     pub(crate) target_features: String,
+    /// The most iterations of a loop that nothing else bounds, by the name of its node or the scope that it is in. May be
+    /// given several times
+    #[arg(long, alias = "loop-bound", value_name = "NAME=N")]
+    pub(crate) loop_bound: Vec<String>,
     /// Names of feeds, fetches and variables for the class's Lookup*Index
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]

@@ -32,7 +32,8 @@ impl Program {
         let mut progress = Progress::new(flags, &name);
         let Read { input, initial } = flags.read(&mut progress)?;
         let program = compiler::guarded(|| {
-            let front = compiler::import(input.graph, input.config, &mut progress)?;
+            let front =
+                compiler::import_bounded(input.graph, input.config, input.loop_bounds, &mut progress)?;
             let signature = Signature::of(&front)?;
             check(&signature, &initial)?;
             let options = compiler::in_process_options(target.clone());

@@ -4,11 +4,11 @@ use crate::infer::{InferArgs, not_inferred};
 use crate::progress::Progress;
 use bytes::Bytes;
 use clap::Args;
-use compiler::{Input, Observer as _};
+use compiler::{Input, LoopBounds, Observer as _};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use support::Result;
+use support::{Error, Result};
 use target::Target;
 use tf::Inferred;
 use tf::model::{LoadOptions, Model};
@@ -26,6 +26,10 @@ pub(crate) struct ModelArgs {
     /// What helps to infer them.
     #[command(flatten)]
     pub(crate) inference: InferArgs,
+    /// The most iterations of a loop that nothing else bounds, by the name of its node or the scope that it is in. May be
+    /// given several times
+    #[arg(long, value_name = "NAME=N")]
+    pub(crate) loop_bound: Vec<String>,
     /// The machine to compile for, by a short name such as aarch64-linux
     #[arg(long, value_name = "NAME", conflicts_with_all = ["target_triple", "target_cpu", "target_features"])]
     pub(crate) target: Option<String>,
@@ -57,7 +61,8 @@ impl ModelArgs {
         };
         let initial = model.initial.clone();
         progress.ended("read", &String::new);
-        Ok(Read { input: Input::of_model(model, config, file), initial })
+        let loop_bounds = loop_bounds(&self.loop_bound)?;
+        Ok(Read { input: Input { loop_bounds, ..Input::of_model(model, config, file) }, initial })
     }
 
     /// The model, and the config with its bytes if a file is given.
@@ -115,4 +120,21 @@ pub(crate) struct Read {
     pub(crate) input: Input,
     /// The values of variables before the first run that the model comes with, by the name of the variable's node.
     pub(crate) initial: BTreeMap<String, Literal>,
+}
+
+/// What flags `--loop-bound NAME=N` promise.
+pub(crate) fn loop_bounds(flags: &[String]) -> Result<LoopBounds> {
+    let mut bounds = LoopBounds::new();
+    for flag in flags {
+        let parsed = flag.rsplit_once('=').and_then(|(name, bound)| Some((name, bound.parse::<i64>().ok()?)));
+        let Some((name, bound)) = parsed.filter(|&(name, bound)| !name.is_empty() && bound >= 0) else {
+            return Err(Error::invalid(format!(
+                "--loop-bound {flag}: NAME=N is wanted, the name of a loop and the most iterations, at least 0"
+            )));
+        };
+        if bounds.insert(name.to_owned(), bound).is_some() {
+            return Err(Error::invalid(format!("--loop-bound is given twice for '{name}'")));
+        }
+    }
+    Ok(bounds)
 }

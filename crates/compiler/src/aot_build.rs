@@ -84,7 +84,7 @@ pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) ->
     aot::validate_entry_point(&options.back.entry_point)?;
     let hash = |bytes: &Bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
     let input_hashes = input.files.iter().map(|(what, bytes)| (what.clone(), hash(bytes))).collect();
-    let front = front::import(input.graph, input.config, observer)?;
+    let front = front::import_bounded(input.graph, input.config, input.loop_bounds, observer)?;
     let target = &options.back.target;
     let mut artifact = Artifact {
         provenance: Provenance {

@@ -1,6 +1,6 @@
 //! What keeps a model from being compiled, all of it.
 
-use crate::{BackOptions, Observer, aot_build, front, pipeline};
+use crate::{BackOptions, LoopBounds, Observer, aot_build, front, pipeline};
 use aot::Accessor;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
@@ -28,6 +28,7 @@ pub fn check(
     graph: GraphDef,
     config: &Config,
     missing: &[String],
+    loop_bounds: &LoopBounds,
     options: &BackOptions,
     observer: &mut dyn Observer,
 ) -> Result<Checked> {
@@ -48,7 +49,8 @@ pub fn check(
         checked.problems.extend(examined.problems);
     }
     if checked.problems.is_empty() {
-        let program = tf::prepare(graph, config.clone())?;
+        let mut program = tf::prepare(graph, config.clone())?;
+        program.loop_bounds.clone_from(loop_bounds);
         checked.problems = import::problems(&program);
         if checked.problems.is_empty()
             && let Err(error) = compile(program, options, observer, &mut checked)

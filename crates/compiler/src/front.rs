@@ -4,8 +4,12 @@ use crate::Observer;
 use bytes::Bytes;
 use hlo::Module;
 use import::ImportResult;
+use std::collections::BTreeMap;
 use support::Result;
 use tf::proto::{Config, GraphDef};
+
+/// The most iterations of loops, by their names.
+pub type LoopBounds = BTreeMap<String, i64>;
 
 /// What to compile.
 #[derive(Clone, Debug)]
@@ -19,13 +23,15 @@ pub struct Input {
     /// The files that both were read from: what each is, and its contents, whose hashes are told with the compiled
     /// program.
     pub files: Vec<(String, Bytes)>,
+    /// What the user promises of loops that nothing else bounds; see [`tf::Program::loop_bounds`].
+    pub loop_bounds: LoopBounds,
 }
 
 impl Input {
     /// A graph and a config that come from no file.
     pub fn new(graph: GraphDef, config: Config) -> Self {
         let config_text = tf::source::config_to_text(&config);
-        Self { graph, config, config_text, files: Vec::new() }
+        Self { graph, config, config_text, files: Vec::new(), loop_bounds: LoopBounds::new() }
     }
 
     /// The contents of two files, binary or text, told by name and content.
@@ -73,7 +79,19 @@ impl Front {
 
 /// Imports what the fetches of a config need of a graph.
 pub fn import(graph: GraphDef, config: Config, observer: &mut dyn Observer) -> Result<Front> {
-    import_program(tf::prepare(graph, config)?, observer)
+    import_bounded(graph, config, LoopBounds::new(), observer)
+}
+
+/// The same with what is promised of loops.
+pub fn import_bounded(
+    graph: GraphDef,
+    config: Config,
+    loop_bounds: LoopBounds,
+    observer: &mut dyn Observer,
+) -> Result<Front> {
+    let mut program = tf::prepare(graph, config)?;
+    program.loop_bounds = loop_bounds;
+    import_program(program, observer)
 }
 
 /// Imports a program that is prepared.

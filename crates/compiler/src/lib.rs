@@ -13,7 +13,7 @@ mod pipeline;
 pub use aot_build::{AotOptions, ConstantsFile, Outputs, build};
 pub use back::{BackOptions, Compiled, CompiledVariant, compile_module, compile_optimized};
 pub use check::{Checked, MAX_PROBLEMS, check};
-pub use front::{Front, Input, import};
+pub use front::{Front, Input, LoopBounds, import, import_bounded};
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
 pub use pipeline::pipeline;
 
