@@ -17,6 +17,7 @@ mod select_and_scatter_expander;
 mod simplify;
 mod tree_reduction_rewriter;
 mod tuple_simplifier;
+mod while_loop;
 
 pub use batch_norm_expander::BatchNormExpander;
 pub use batch_norm_folding::BatchNormFolding;
@@ -32,6 +33,10 @@ pub use select_and_scatter_expander::SelectAndScatterExpander;
 pub use simplify::AlgebraicSimplifier;
 pub use tree_reduction_rewriter::TreeReductionRewriter;
 pub use tuple_simplifier::TupleSimplifier;
+pub use while_loop::{
+    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopInductionVariableUnification,
+    WhileLoopInputHoisting, WhileLoopInvariantCodeMotion, WhileLoopSimplifier,
+};
 
 use hlo::{ComputationId, Module};
 use support::Result;
@@ -83,6 +88,12 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(SelectAndScatterExpander),
         Box::new(TreeReductionRewriter),
         Box::new(TupleSimplifier),
+        Box::new(WhileLoopAccumulationSinking),
+        Box::new(WhileLoopConstantSinking),
+        Box::new(WhileLoopInductionVariableUnification),
+        Box::new(WhileLoopInputHoisting),
+        Box::new(WhileLoopInvariantCodeMotion),
+        Box::new(WhileLoopSimplifier),
     ];
     all.into_iter().find(|pass| pass.name() == name)
 }

@@ -18,6 +18,24 @@ pub fn invariant_elements(module: &Module, body: &Computation) -> BTreeSet<usize
     invariants(module, body, 0)
 }
 
+/// `multiplier * state[element] + offset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Affine {
+    /// The state element, an integer of one element.
+    pub element: usize,
+    /// Not 0.
+    pub multiplier: i64,
+    /// Any constant.
+    pub offset: i64,
+}
+
+/// An integer of one element as a linear function of one element of the state, which the computation takes as one tuple.
+/// It holds as long as nothing wraps on the way.
+pub fn affine(module: &Module, computation: &Computation, id: InstructionId) -> Option<Affine> {
+    let Linear { element, multiplier, offset, .. } = linear(module, computation, id, &|_| None)?;
+    Some(Affine { element, multiplier: multiplier.try_into().ok()?, offset: offset.try_into().ok()? })
+}
+
 /// Instructions that a walk from a value towards the state looks at.
 const MAX_STEPS: usize = 256;
 /// Loops within each other that are looked through.

@@ -1,0 +1,311 @@
+//! Sums of products over the iterations of a loop become one large product after it.
+
+mod finish;
+mod terms;
+
+use super::rows::{Index, Kind, Row, Rows, index_constant, with_rows};
+use super::{Loop, simplifier};
+use crate::{Changed, Pass};
+use hlo::analysis::{self, TripCount};
+use hlo::{Computation, InstructionId, Module, Op, OpMetadata};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use std::collections::BTreeMap;
+use support::Result;
+use terms::{Accumulator, Term, TermKind};
+
+/// Sinks sums out of loops: where the body adds a product to an element of the state that nothing else reads,
+/// `sum = sum + dot(a, b)`, the loop keeps the iterations' a and b, each in its row of a buffer, and one product over all
+/// rows follows the loop. Operands that are rows of buffers already are not kept twice. Sums over dimensions of what is
+/// kept, or what are rows already, go the same way; other terms stay in the loop.
+///
+/// Changes the rounding: sums are added in another order. Rows that no iteration writes are zero in all operands, so they
+/// add nothing: existing buffers are used only where the trip count is known and every row belongs to one iteration. The
+/// buffers take memory, of which there is a limit.
+pub struct WhileLoopAccumulationSinking;
+
+impl Pass for WhileLoopAccumulationSinking {
+    fn name(&self) -> &'static str {
+        "while-loop-accumulation-sinking"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        for site in Loop::sites(module) {
+            let Some(found) = Loop::at(module, site) else { continue };
+            changed |= sink(module, found);
+        }
+        Ok(changed.into())
+    }
+}
+
+/// Bytes that the buffers of one loop may take.
+const MAX_BYTES: u64 = 128 << 20;
+
+/// Bytes that each iteration may keep for a byte of a sum.
+const MAX_BYTES_PER_BYTE: u64 = 32;
+
+fn sink(module: &mut Module, found: Loop) -> bool {
+    let accumulators = terms::accumulators(module, found);
+    if accumulators.is_empty() {
+        return false;
+    }
+    let trip_count = found.trip_count(module);
+    let Some(count) = trip_count.bound.and_then(|bound| i64::try_from(bound).ok()) else { return false };
+    if count < 2 {
+        return false;
+    }
+    let rows = Rows::new(module, found);
+    let plan = Plan::new(module, found, &rows, accumulators, trip_count, count);
+    if plan.accumulators.is_empty() {
+        return false;
+    }
+    let found = found.exclusive(module);
+    plan.apply(module, found, rows);
+    true
+}
+
+/// What is sunk, and which values have to be kept for it.
+struct Plan {
+    accumulators: Vec<Accumulator>,
+    /// The rows: one for each iteration. `None` is a new counter's.
+    existing: Option<(Row, InstructionId)>,
+    count: i64,
+    /// Values of the body that are kept in buffers of their own.
+    kept: Vec<InstructionId>,
+}
+
+impl Plan {
+    fn new(
+        module: &Module,
+        found: Loop,
+        rows: &Rows,
+        accumulators: Vec<Accumulator>,
+        trip_count: TripCount,
+        count: i64,
+    ) -> Self {
+        let operands = accumulators.iter().flat_map(|a| &a.terms).flat_map(|term| match &term.kind {
+            TermKind::Dot { operands, .. } => operands.to_vec(),
+            TermKind::Sum { operand, .. } => vec![*operand],
+            TermKind::Stays => Vec::new(),
+        });
+        let is_exact = trip_count.exact == Some(count.unsigned_abs());
+        let existing = operands.into_iter().find_map(|operand| {
+            let Kind::Rows(row, at) = rows.kind(operand)? else { return None };
+            (is_exact && covers_all(module, found, row, count)).then_some((row, at))
+        });
+        let mut plan = Self { accumulators, existing, count, kept: Vec::new() };
+        plan.choose(&module[found.body], rows);
+        plan
+    }
+
+    /// Whether an operand is rows of a buffer already.
+    fn is_there(&self, rows: &Rows, operand: InstructionId) -> bool {
+        matches!((self.existing, rows.row(operand)), (Some((row, _)), Some(own)) if own == row)
+    }
+
+    /// Decides which terms are sunk.
+    fn choose(&mut self, body: &Computation, rows: &Rows) {
+        let mut bytes = 0u64;
+        let mut accumulators = std::mem::take(&mut self.accumulators);
+        for term in accumulators.iter_mut().flat_map(|a| &mut a.terms) {
+            let TermKind::Dot { operands, .. } = &term.kind else { continue };
+            let mut missing: Vec<InstructionId> = operands
+                .iter()
+                .flat_map(|&operand| self.missing(body, rows, operand))
+                .filter(|operand| !self.kept.contains(operand))
+                .collect();
+            missing.sort_unstable();
+            missing.dedup();
+            let size = |id: &InstructionId| {
+                body[*id].shape().byte_size().saturating_mul(self.count.unsigned_abs())
+            };
+            let more = missing.iter().map(size).fold(0, u64::saturating_add);
+            let each = missing.iter().map(|id| body[*id].shape().byte_size()).fold(0, u64::saturating_add);
+            let is_same = operands.iter().any(|&operand| rows.kind(operand) == Some(Kind::Same));
+            let is_costly = each / MAX_BYTES_PER_BYTE > body[term.id].shape().byte_size();
+            if is_same || is_costly || bytes.saturating_add(more) > MAX_BYTES {
+                term.kind = TermKind::Stays;
+                continue;
+            }
+            bytes += more;
+            self.kept.extend(missing);
+        }
+        // Sums come for free where their operand is kept anyway.
+        for term in accumulators.iter_mut().flat_map(|a| &mut a.terms) {
+            if let TermKind::Sum { operand, .. } = term.kind {
+                let is_free = self.missing(body, rows, operand).iter().all(|id| self.kept.contains(id));
+                if !is_free {
+                    term.kind = TermKind::Stays;
+                }
+            }
+        }
+        accumulators.retain(|a| a.terms.iter().any(|term| !matches!(term.kind, TermKind::Stays)));
+        self.accumulators = accumulators;
+    }
+
+    /// The values to be kept so that an operand can be made after the loop: none if it is rows already, the parts that are
+    /// not if it is a concatenation of some that are, else the operand, before it was brought into another order.
+    fn missing(&self, body: &Computation, rows: &Rows, operand: InstructionId) -> Vec<InstructionId> {
+        if self.is_there(rows, operand) {
+            return Vec::new();
+        }
+        match self.made_of(body, rows, operand) {
+            Some(parts) => parts.iter().flat_map(|&part| self.missing(body, rows, part)).collect(),
+            None => vec![operand],
+        }
+    }
+
+    /// The operands of an instruction that is made after the loop rather than kept.
+    fn made_of<'a>(
+        &self,
+        body: &'a Computation,
+        rows: &Rows,
+        id: InstructionId,
+    ) -> Option<&'a [InstructionId]> {
+        let operands = body[id].operands();
+        match body[id].op() {
+            Op::Transpose { .. } | Op::Reshape {} => Some(operands),
+            Op::Concatenate { .. } if body[id].users().len() == 1 => {
+                operands.iter().any(|&part| self.is_there(rows, part)).then_some(operands)
+            }
+            _ => None,
+        }
+    }
+
+    fn apply(self, module: &mut Module, found: Loop, mut rows: Rows) {
+        let index = match self.existing {
+            Some((_, index)) => index,
+            None => counter(module, found),
+        };
+        let mut values: BTreeMap<InstructionId, InstructionId> = BTreeMap::new();
+        let mut elements = Vec::new();
+        for &value in &self.kept {
+            elements.push((value, keep(module, found, value, index, self.count)));
+        }
+        for (value, element) in elements {
+            values.insert(value, found.after(module, element));
+        }
+        // Operands that are rows already are read off the body before it changes.
+        for accumulator in &self.accumulators {
+            for operand in accumulator.terms.iter().flat_map(Term::operands) {
+                self.make(module, found, &mut rows, operand, &mut values);
+            }
+        }
+        for accumulator in &self.accumulators {
+            finish::accumulator(module, found, accumulator, &values, &rows, self.count);
+        }
+        crate::dce::sweep(module.computation_mut(found.body));
+    }
+
+    /// All rows of an operand, in the caller.
+    fn make(
+        &self,
+        module: &mut Module,
+        found: Loop,
+        rows: &mut Rows,
+        operand: InstructionId,
+        values: &mut BTreeMap<InstructionId, InstructionId>,
+    ) -> InstructionId {
+        if let Some(&value) = values.get(&operand) {
+            return value;
+        }
+        if self.is_there(rows, operand) {
+            let value = rows.batched(module, operand);
+            values.insert(operand, value);
+            return value;
+        }
+        let parts = self.made_of(&module[found.body], rows, operand).map(<[_]>::to_vec).unwrap_or_default();
+        let parts: Vec<InstructionId> =
+            parts.into_iter().map(|part| self.make(module, found, rows, part, values)).collect();
+        let instruction = &module[found.body][operand];
+        let shape = with_rows(instruction.shape().expect_array(), self.count);
+        let (op, metadata) = (instruction.op().clone(), instruction.metadata().clone());
+        let value = rows.add(module, super::rows::shifted(op, self.count), shape, &parts, metadata);
+        values.insert(operand, value);
+        value
+    }
+}
+
+/// Whether the iterations of a loop read each row of a buffer once.
+fn covers_all(module: &Module, found: Loop, row: Row, count: i64) -> bool {
+    let Index::Affine(affine) = row.index else { return false };
+    let steps = analysis::induction_variables(module, &module[found.body]);
+    let (Some(&step), Some(start)) =
+        (steps.get(&affine.element), found.initial_range(module, affine.element).value())
+    else {
+        return false;
+    };
+    let at = |iteration: i64| {
+        let moved = i128::from(start) + i128::from(step) * i128::from(iteration);
+        moved * i128::from(affine.multiplier) + i128::from(affine.offset)
+    };
+    let (first, last) = (at(0), at(count - 1));
+    row.count == count && first.min(last) == 0 && first.max(last) == i128::from(count) - 1
+}
+
+/// A new element of the state that counts iterations; its value in the body.
+fn counter(module: &mut Module, found: Loop) -> InstructionId {
+    let zero = index_constant(module.computation_mut(found.caller), PrimitiveType::S32, 0);
+    let element = found.add_element(module, zero);
+    let count = found.read(module, found.body, element);
+    let body = module.computation_mut(found.body);
+    let one = index_constant(body, PrimitiveType::S32, 1);
+    let shape = body[count].shape().clone();
+    let next = body.add("", Op::Add {}, shape, &[count, one], OpMetadata::default());
+    found.set_next(module, element, next);
+    count
+}
+
+/// Keeps a value of the body in its row of a new buffer of zeros; the element of the state.
+fn keep(
+    module: &mut Module,
+    found: Loop,
+    value: InstructionId,
+    index: InstructionId,
+    count: i64,
+) -> usize {
+    let shape = module[found.body][value].shape().expect_array().clone();
+    let metadata = module[found.body][value].metadata().clone();
+    let whole = with_rows(&shape, count);
+    let caller = module.computation_mut(found.caller);
+    let zero = zero(caller, shape.element_type);
+    let op = Op::Broadcast { dimensions: Vec::new() };
+    let start = caller.add("", op, whole.clone().into(), &[zero], metadata.clone());
+    let element = found.add_element(module, start);
+    let buffer = found.read(module, found.body, element);
+    let body = module.computation_mut(found.body);
+    let slot = body.add("", Op::Reshape {}, with_rows(&shape, 1).into(), &[value], metadata.clone());
+    let origin = index_constant(body, body[index].shape().expect_array().element_type, 0);
+    let mut operands = vec![buffer, slot, index];
+    operands.resize(2 + whole.rank(), origin);
+    let next = body.add("", Op::DynamicUpdateSlice {}, whole.into(), &operands, metadata);
+    found.set_next(module, element, next);
+    element
+}
+
+fn zero(computation: &mut Computation, element_type: PrimitiveType) -> InstructionId {
+    let shape = ArrayShape::new(element_type, &[]);
+    let scalar = match element_type {
+        _ if element_type.is_floating_point() => Scalar::Float(0.0),
+        _ if element_type.is_complex() => Scalar::Complex(0.0, 0.0),
+        PrimitiveType::Pred => Scalar::Pred(false),
+        _ => return index_constant(computation, element_type, 0),
+    };
+    let literal = Literal::from_scalars(shape.clone(), [scalar]);
+    computation.add("", Op::Constant { literal }, shape.into(), &[], OpMetadata::default())
+}
+
+/// Whether an instruction of the caller is +0 everywhere.
+fn is_zero(computation: &Computation, id: InstructionId) -> bool {
+    let id = match computation[id].op() {
+        Op::Broadcast { .. } => computation[id].operands()[0],
+        _ => id,
+    };
+    let Op::Constant { literal } = computation[id].op() else { return false };
+    literal.bytes().iter().all(|&byte| byte == 0)
+}
+
+/// Which element of the state an instruction of the body takes out.
+fn element_of(body: &Computation, id: InstructionId) -> Option<usize> {
+    simplifier::state_element(body, id)
+}

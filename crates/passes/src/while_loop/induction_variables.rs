@@ -1,0 +1,156 @@
+//! Counters that move alike become one.
+
+use super::{Loop, simplifier};
+use crate::{Changed, Pass};
+use hlo::analysis;
+use hlo::{ComputationId, InstructionId, Module, Op};
+use shape::{ArrayShape, Literal};
+use support::Result;
+
+/// Computes induction variables from one of their type: `j => m * i + b` in condition and body and after the loop, where j
+/// starts as b more than m times i, and moves m times as far. Exact for every input, since integers wrap alike.
+///
+/// The ones that nobody reads any more are removed by `simplify-while-loop`.
+pub struct WhileLoopInductionVariableUnification;
+
+impl Pass for WhileLoopInductionVariableUnification {
+    fn name(&self) -> &'static str {
+        "while-loop-induction-variable-unification"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        for site in Loop::sites(module) {
+            let Some(found) = Loop::at(module, site) else { continue };
+            let relations = relations(module, found);
+            let is_read = |relation: &&Relation| is_read(module, found, relation.element);
+            let relations: Vec<Relation> = relations.iter().filter(is_read).copied().collect();
+            if relations.is_empty() {
+                continue;
+            }
+            let found = found.exclusive(module);
+            relations.into_iter().for_each(|relation| apply(module, found, relation));
+            changed = true;
+        }
+        Ok(changed.into())
+    }
+}
+
+/// `element = multiplier * base + offset` before every iteration.
+#[derive(Clone, Copy, Debug)]
+struct Relation {
+    element: usize,
+    base: usize,
+    multiplier: i64,
+    offset: i64,
+}
+
+fn relations(module: &Module, found: Loop) -> Vec<Relation> {
+    let steps = analysis::induction_variables(module, &module[found.body]);
+    let mut relations: Vec<Relation> = Vec::new();
+    // Those with the smallest steps are bases.
+    let mut variables: Vec<(usize, i64)> = steps.into_iter().collect();
+    variables.sort_by_key(|&(element, step)| (step.unsigned_abs(), element));
+    let mut bases: Vec<(usize, i64)> = Vec::new();
+    for (element, step) in variables {
+        let related = bases.iter().find_map(|&base| relation(module, found, (element, step), base));
+        match related {
+            Some(relation) => relations.push(relation),
+            None => bases.push((element, step)),
+        }
+    }
+    relations
+}
+
+fn relation(
+    module: &Module,
+    found: Loop,
+    (element, step): (usize, i64),
+    (base, base_step): (usize, i64),
+) -> Option<Relation> {
+    let shape = found.array(module, element)?;
+    if shape != found.array(module, base)? || step.checked_rem(base_step)? != 0 {
+        return None;
+    }
+    let multiplier = step.checked_div(base_step)?;
+    if multiplier == 1 && found.start(module, element) == found.start(module, base) {
+        return Some(Relation { element, base, multiplier, offset: 0 });
+    }
+    let start = found.initial_range(module, element).value()?;
+    let base_start = found.initial_range(module, base).value()?;
+    let offset = start.checked_sub(multiplier.checked_mul(base_start)?)?;
+    // Constants of the type, so that they can be written down.
+    simplifier::integer(shape, offset.into())?;
+    simplifier::integer(shape, multiplier.into())?;
+    Some(Relation { element, base, multiplier, offset })
+}
+
+/// Whether anything but the element's own next value, and other relations, reads it.
+fn is_read(module: &Module, found: Loop, element: usize) -> bool {
+    let condition = &module[found.condition];
+    let body = &module[found.body];
+    let next = found.next(module, element);
+    let reads = |id: ComputationId| {
+        let computation = &module[id];
+        Loop::reads(computation, computation.parameters()[0], element)
+    };
+    let is_used = |read: InstructionId| !condition[read].users().is_empty() || condition.root() == read;
+    let only_counts = |user: InstructionId| user == next && body[next].users() == [body.root()];
+    reads(found.condition).into_iter().any(is_used)
+        || reads(found.body).into_iter().any(|read| body[read].users().iter().any(|&user| !only_counts(user)))
+        || !body[next].users().iter().all(|&user| user == body.root())
+        || {
+            let caller = &module[found.caller];
+            let is_used =
+                |read: InstructionId| !caller[read].users().is_empty() || caller.root() == read;
+            Loop::reads(caller, found.id, element).into_iter().any(is_used)
+        }
+}
+
+fn apply(module: &mut Module, found: Loop, relation: Relation) {
+    let Relation { element, base, .. } = relation;
+    for id in [found.condition, found.body] {
+        let parameter = module[id].parameters()[0];
+        let reads = Loop::reads(&module[id], parameter, element);
+        if reads.is_empty() {
+            continue;
+        }
+        let base = found.read(module, id, base);
+        let value = scaled(module, id, base, relation);
+        for read in reads {
+            module.computation_mut(id).replace_all_uses(read, value);
+        }
+    }
+    // Its own next value counts on, for the time being, from the element that it had.
+    let caller = module[found.caller].post_order();
+    let reads = Loop::reads(&module[found.caller], found.id, element);
+    let reads: Vec<InstructionId> = reads.into_iter().filter(|read| caller.contains(read)).collect();
+    if !reads.is_empty() {
+        let base = found.after(module, base);
+        let value = scaled(module, found.caller, base, relation);
+        for read in reads {
+            module.computation_mut(found.caller).replace_all_uses(read, value);
+        }
+    }
+}
+
+/// `multiplier * base + offset`.
+fn scaled(module: &mut Module, id: ComputationId, base: InstructionId, relation: Relation) -> InstructionId {
+    let computation = module.computation_mut(id);
+    let shape: ArrayShape = computation[base].shape().expect_array().clone();
+    let metadata = computation[base].metadata().clone();
+    let mut value = base;
+    for (op, number, neutral) in
+        [(Op::Multiply {}, relation.multiplier, 1), (Op::Add {}, relation.offset, 0)]
+    {
+        if number == neutral {
+            continue;
+        }
+        let scalar = simplifier::integer(&shape, number.into()).expect("checked with the relation");
+        let literal = Literal::from_scalars(shape.clone(), [scalar]);
+        let constant =
+            computation.add("", Op::Constant { literal }, shape.clone().into(), &[], metadata.clone());
+        value = computation.add("", op, shape.clone().into(), &[value, constant], metadata.clone());
+    }
+    value
+}

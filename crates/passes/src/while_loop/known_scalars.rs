@@ -1,0 +1,116 @@
+//! Integers in a loop whose ranges say what they are.
+
+use super::{Loop, simplifier};
+use hlo::analysis::{self, Range};
+use hlo::{Computation, ComputationId, InstructionId, Module, Op};
+use shape::{Literal, PrimitiveType, Scalar};
+
+/// In condition and body, for integers and predicates of one element:
+///
+/// - `x => constant` if its range is one value,
+/// - `maximum(x, y) => x` if x is at least y in all iterations, likewise `minimum`,
+/// - `clamp(l, x, h) => x` if x lies within.
+///
+/// Exact for every input. Whether anything changed.
+pub(super) fn replace(module: &mut Module, found: Loop) -> bool {
+    let ranges = found.state_ranges(module);
+    let invariants = found.invariants(module);
+    // The condition also sees the state after the last iteration.
+    let kept = |k: usize| if invariants.contains(&k) { ranges[k] } else { Range::UNKNOWN };
+    let kept: Vec<Range> = (0..ranges.len()).map(kept).collect();
+    let in_condition = replacements(module, found.condition, &kept);
+    let in_body = replacements(module, found.body, &ranges);
+    if in_condition.is_empty() && in_body.is_empty() {
+        return false;
+    }
+    let found = found.exclusive(module);
+    for (id, replacements) in [(found.condition, in_condition), (found.body, in_body)] {
+        let computation = module.computation_mut(id);
+        for (old, new) in replacements {
+            let new = match new {
+                Known::Same(operand) => operand,
+                Known::Value(scalar) => {
+                    let shape = computation[old].shape().clone();
+                    let literal = Literal::from_scalars(shape.expect_array().clone(), [scalar]);
+                    let metadata = computation[old].metadata().clone();
+                    computation.add("", Op::Constant { literal }, shape, &[], metadata)
+                }
+            };
+            computation.replace_all_uses(old, new);
+        }
+        crate::dce::sweep(computation);
+    }
+    true
+}
+
+/// What an instruction is known to be.
+enum Known {
+    /// This value.
+    Value(Scalar),
+    /// One of its operands.
+    Same(InstructionId),
+}
+
+/// Scalars of one computation that are looked at.
+const MAX_SCALARS: usize = 512;
+
+fn replacements(module: &Module, id: ComputationId, ranges: &[Range]) -> Vec<(InstructionId, Known)> {
+    let computation = &module[id];
+    let of_leaf = |id: InstructionId| Some(ranges[simplifier::state_element(computation, id)?]);
+    let range = |id: InstructionId| analysis::range_in(module, computation, id, &of_leaf);
+    let mut found: Vec<(InstructionId, Known)> = Vec::new();
+    let scalars = computation.post_order().into_iter().filter(|&id| is_candidate(computation, id));
+    for id in scalars.take(MAX_SCALARS) {
+        let known = match value(computation, id, range(id)) {
+            Some(scalar) => Some(Known::Value(scalar)),
+            None => same(computation, id, &range).map(Known::Same),
+        };
+        found.extend(known.map(|known| (id, known)));
+    }
+    // An operand that is replaced itself must not come back: later ones first.
+    found.reverse();
+    found
+}
+
+fn is_candidate(computation: &Computation, id: InstructionId) -> bool {
+    let instruction = &computation[id];
+    let is_leaf =
+        matches!(instruction.op(), Op::Constant { .. } | Op::Parameter { .. } | Op::GetTupleElement { .. });
+    let is_one = instruction.shape().as_array().is_some_and(|shape| {
+        let is_integer = shape.element_type.is_integer() || shape.element_type == PrimitiveType::Pred;
+        is_integer && shape.is_static() && shape.element_count() == 1
+    });
+    is_one && !is_leaf
+}
+
+fn value(computation: &Computation, id: InstructionId, range: Range) -> Option<Scalar> {
+    let shape = computation[id].shape().as_array()?;
+    match shape.element_type {
+        PrimitiveType::Pred => Some(Scalar::Pred(range.value()? != 0)),
+        _ => simplifier::integer(shape, range.value()?.into()),
+    }
+}
+
+/// The operand that an instruction always is.
+fn same(
+    computation: &Computation,
+    id: InstructionId,
+    range: &dyn Fn(InstructionId) -> Range,
+) -> Option<InstructionId> {
+    let at_least = |a: InstructionId, b: InstructionId| {
+        matches!((range(a).low, range(b).high), (Some(low), Some(high)) if low >= high)
+    };
+    let kept = match (computation[id].op(), computation[id].operands()) {
+        (Op::Maximum {}, &[x, y]) if at_least(x, y) => x,
+        (Op::Maximum {}, &[x, y]) if at_least(y, x) => y,
+        (Op::Minimum {}, &[x, y]) if at_least(y, x) => x,
+        (Op::Minimum {}, &[x, y]) if at_least(x, y) => y,
+        (Op::Clamp {}, &[low, x, high]) if at_least(x, low) && at_least(high, x) => x,
+        (Op::Select {}, &[p, x, y]) => match range(p).value()? {
+            0 => y,
+            _ => x,
+        },
+        _ => return None,
+    };
+    (computation[kept].shape() == computation[id].shape()).then_some(kept)
+}

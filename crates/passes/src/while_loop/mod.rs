@@ -1,0 +1,25 @@
+//! Passes over `while` loops.
+//!
+//! They share one view of a loop, [`Loop`]: its state is a tuple that is made, read and returned element by element.
+//! Loops of another form are brought into this one by `simplify-while-loop` and left alone by the others.
+
+mod accumulation_sinking;
+mod constant_sinking;
+mod induction_variables;
+mod input_hoisting;
+mod invariant_code_motion;
+mod known_scalars;
+mod outside;
+mod rows;
+mod simplifier;
+mod split;
+mod state;
+
+pub use accumulation_sinking::WhileLoopAccumulationSinking;
+pub use constant_sinking::WhileLoopConstantSinking;
+pub use induction_variables::WhileLoopInductionVariableUnification;
+pub use input_hoisting::WhileLoopInputHoisting;
+pub use invariant_code_motion::WhileLoopInvariantCodeMotion;
+pub use simplifier::WhileLoopSimplifier;
+
+use state::Loop;

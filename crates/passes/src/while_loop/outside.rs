@@ -1,0 +1,89 @@
+//! Values that are the same in every iteration, computed before the loop.
+
+use super::{Loop, simplifier};
+use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op, Traits};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Copies of instructions of a loop's condition or body in its caller, each made once.
+pub(super) struct Outside {
+    found: Loop,
+    computation: ComputationId,
+    copies: BTreeMap<InstructionId, InstructionId>,
+}
+
+impl Outside {
+    pub(super) fn new(found: Loop, computation: ComputationId) -> Self {
+        Self { found, computation, copies: BTreeMap::new() }
+    }
+
+    /// The value of an instruction that [`invariant_instructions`] holds.
+    pub(super) fn copy(&mut self, module: &mut Module, id: InstructionId) -> InstructionId {
+        let mut pending = vec![id];
+        while let Some(&at) = pending.last() {
+            if self.copies.contains_key(&at) {
+                pending.pop();
+                continue;
+            }
+            let computation = &module[self.computation];
+            let copy = match simplifier::state_element(computation, at) {
+                Some(element) => self.found.start(module, element),
+                None => {
+                    let original: &Instruction = &computation[at];
+                    let missing = original.operands().iter().filter(|o| !self.copies.contains_key(o));
+                    let missing: Vec<InstructionId> = missing.copied().collect();
+                    if !missing.is_empty() {
+                        pending.extend(missing);
+                        continue;
+                    }
+                    let operands: Vec<InstructionId> =
+                        original.operands().iter().map(|o| self.copies[o]).collect();
+                    let (name, op) = (original.name().to_owned(), original.op().clone());
+                    let (shape, metadata) = (original.shape().clone(), original.metadata().clone());
+                    module.computation_mut(self.found.caller).add(&name, op, shape, &operands, metadata)
+                }
+            };
+            self.copies.insert(at, copy);
+        }
+        self.copies[&id]
+    }
+}
+
+/// The arrays in a condition or body that are made of constants and the elements that the loop keeps.
+pub(super) fn invariant_instructions(
+    computation: &Computation,
+    kept: &BTreeSet<usize>,
+) -> BTreeSet<InstructionId> {
+    let mut invariant = BTreeSet::new();
+    for id in computation.post_order() {
+        let is_invariant = match simplifier::state_element(computation, id) {
+            Some(element) => kept.contains(&element),
+            None => {
+                is_movable(&computation[id])
+                    && computation[id].operands().iter().all(|operand| invariant.contains(operand))
+            }
+        };
+        let is_array = computation[id].shape().as_array().is_some_and(|shape| shape.is_static());
+        if is_invariant && is_array {
+            invariant.insert(id);
+        }
+    }
+    invariant
+}
+
+/// Whether an instruction may be computed elsewhere. Nothing in HLO traps, so it may be computed in vain too.
+fn is_movable(instruction: &Instruction) -> bool {
+    let stays = matches!(
+        instruction.op(),
+        Op::Parameter { .. }
+            | Op::Tuple {}
+            | Op::GetTupleElement { .. }
+            | Op::While { .. }
+            | Op::Conditional { .. }
+            | Op::Call { .. }
+            | Op::CustomCall { .. }
+            | Op::Fusion { .. }
+            | Op::OptimizationBarrier {}
+            | Op::AfterAll {}
+    );
+    !stays && !instruction.opcode().traits().contains(Traits::SIDE_EFFECT)
+}

@@ -1,0 +1,398 @@
+//! What every iteration of a loop reads at its row of a buffer, computed for all rows at once.
+//!
+//! A value of the body is of *rows* if it is made of slices of size 1 that the body takes out of buffers which the loop
+//! keeps, all at one index, and of what is the same in every iteration. Then the body may as well take the slice out of
+//! the value that is made of the whole buffers. Which rows are taken, and how often, does not matter: the index is clamped
+//! alike, since there are as many rows.
+
+use super::outside::{Outside, invariant_instructions};
+use super::Loop;
+use hlo::analysis::{self, Affine};
+use hlo::{
+    Computation, DotDimensionNumbers, InstructionId, Module, Op, OpMetadata, PaddingDimension, SliceDimension, Traits,
+};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use std::collections::BTreeMap;
+
+/// Which row an iteration reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Row {
+    pub(super) index: Index,
+    /// How many rows there are.
+    pub(super) count: i64,
+}
+
+/// An index into rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Index {
+    /// A linear function of a state element that does not wrap.
+    Affine(Affine),
+    /// Whatever an instruction of the body computes.
+    Instruction(InstructionId),
+}
+
+/// How a value of the body changes from iteration to iteration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Not at all.
+    Same,
+    /// It is of rows; the body computes their index as this instruction.
+    Rows(Row, InstructionId),
+}
+
+/// The values of a loop's body that can be computed before the loop.
+pub(super) struct Rows {
+    found: Loop,
+    kinds: BTreeMap<InstructionId, Kind>,
+    outside: Outside,
+    batched: BTreeMap<InstructionId, InstructionId>,
+}
+
+impl Rows {
+    pub(super) fn new(module: &Module, found: Loop) -> Self {
+        let ranges = found.state_ranges(module);
+        let body = &module[found.body];
+        let same = invariant_instructions(body, &found.invariants(module));
+        let mut kinds: BTreeMap<InstructionId, Kind> = BTreeMap::new();
+        let of_leaf = |id: InstructionId| {
+            let element = super::simplifier::state_element(body, id)?;
+            ranges.get(element).copied()
+        };
+        let index = |id: InstructionId| {
+            let range = analysis::range_in(module, body, id, &of_leaf);
+            let is_bounded = range.low.is_some() && range.high.is_some();
+            let affine = analysis::affine(module, body, id).filter(|_| is_bounded);
+            affine.map_or(Index::Instruction(id), Index::Affine)
+        };
+        for id in body.post_order() {
+            let kind =
+                if same.contains(&id) { Some(Kind::Same) } else { kind(body, id, &kinds, &index) };
+            if let Some(kind) = kind {
+                kinds.insert(id, kind);
+            }
+        }
+        Self { found, kinds, outside: Outside::new(found, found.body), batched: BTreeMap::new() }
+    }
+
+    pub(super) fn kind(&self, id: InstructionId) -> Option<Kind> {
+        self.kinds.get(&id).copied()
+    }
+
+    /// Which row a value is of.
+    pub(super) fn row(&self, id: InstructionId) -> Option<Row> {
+        match self.kind(id)? {
+            Kind::Rows(row, _) => Some(row),
+            Kind::Same => None,
+        }
+    }
+
+    /// A value that is the same in every iteration, in the caller.
+    pub(super) fn outside(&mut self, module: &mut Module, id: InstructionId) -> InstructionId {
+        self.outside.copy(module, id)
+    }
+
+    /// All rows of a value that is of rows, along a new first dimension, in the caller.
+    pub(super) fn batched(&mut self, module: &mut Module, id: InstructionId) -> InstructionId {
+        let mut pending = vec![id];
+        while let Some(&at) = pending.last() {
+            if self.batched.contains_key(&at) {
+                pending.pop();
+                continue;
+            }
+            let is_missing =
+                |o: &&InstructionId| self.row(**o).is_some() && !self.batched.contains_key(o);
+            let instruction = &module[self.found.body][at];
+            // A slice takes its row out of what is kept; its index is left behind.
+            let needed = match instruction.op() {
+                Op::DynamicSlice { .. } => &[],
+                _ => instruction.operands(),
+            };
+            let missing: Vec<InstructionId> = needed.iter().filter(is_missing).copied().collect();
+            if !missing.is_empty() {
+                pending.extend(missing);
+                continue;
+            }
+            let value = self.batch(module, at);
+            self.batched.insert(at, value);
+        }
+        self.batched[&id]
+    }
+
+    fn batch(&mut self, module: &mut Module, id: InstructionId) -> InstructionId {
+        let instruction = &module[self.found.body][id];
+        let (op, operands) = (instruction.op().clone(), instruction.operands().to_vec());
+        let shape = instruction.shape().expect_array().clone();
+        let Some(Row { count, .. }) = self.row(id) else { return self.outside(module, id) };
+        let shape = with_rows(&shape, count);
+        let metadata = instruction.metadata().clone();
+        match op {
+            Op::DynamicSlice { dynamic_slice_sizes } => {
+                let buffer = self.outside(module, operands[0]);
+                self.rows_first(module, buffer, &dynamic_slice_sizes, shape, metadata)
+            }
+            Op::Dot { dot_dimension_numbers: numbers } => {
+                self.batch_dot(module, &operands, &numbers, shape, metadata)
+            }
+            Op::Convolution { .. } => {
+                let kernel = self.outside(module, operands[1]);
+                let input = self.batched[&operands[0]];
+                let flat = self.merged(module, input, &metadata);
+                let made = without_rows(&shape);
+                let made = with_first(&made, made.size(0) * count);
+                let made = self.add(module, op, made, &[flat, kernel], metadata.clone());
+                self.add(module, Op::Reshape {}, shape, &[made], metadata)
+            }
+            op => {
+                let operands: Vec<InstructionId> = match op {
+                    // The initial value and the padding are scalars that stay.
+                    Op::Reduce { .. } | Op::Pad { .. } => {
+                        vec![self.batched[&operands[0]], self.outside(module, operands[1])]
+                    }
+                    _ => operands.iter().map(|&o| self.spread(module, o, count, &metadata)).collect(),
+                };
+                self.add(module, shifted(op, count), shape, &operands, metadata)
+            }
+        }
+    }
+
+    /// A value with a dimension for the rows, in which it is the same if it is the same in every iteration.
+    fn spread(
+        &mut self,
+        module: &mut Module,
+        id: InstructionId,
+        count: i64,
+        metadata: &OpMetadata,
+    ) -> InstructionId {
+        if let Some(&batched) = self.batched.get(&id) {
+            return batched;
+        }
+        let value = self.outside(module, id);
+        let shape = module[self.found.caller][value].shape().expect_array().clone();
+        let op = Op::Broadcast { dimensions: (1..=shape.rank()).collect() };
+        self.add(module, op, with_rows(&shape, count), &[value], metadata.clone())
+    }
+
+    /// A buffer with the dimension of its rows first and, behind it, the dimensions of a slice.
+    fn rows_first(
+        &self,
+        module: &mut Module,
+        buffer: InstructionId,
+        slice: &[i64],
+        shape: ArrayShape,
+        metadata: OpMetadata,
+    ) -> InstructionId {
+        let whole = module[self.found.caller][buffer].shape().expect_array().clone();
+        let dimension = sliced_dimension(&whole, slice).expect("a slice of rows");
+        let mut value = buffer;
+        if dimension != 0 {
+            let order: Vec<usize> =
+                std::iter::once(dimension).chain((0..slice.len()).filter(|&d| d != dimension)).collect();
+            let sizes: Vec<i64> = order.iter().map(|&d| whole.size(d)).collect();
+            let moved = ArrayShape::new(whole.element_type, &sizes);
+            value = self.add(module, Op::Transpose { dimensions: order }, moved, &[value], metadata.clone());
+        }
+        self.add(module, Op::Reshape {}, shape, &[value], metadata)
+    }
+
+    /// One large matrix multiplication where the iterations make small ones.
+    fn batch_dot(
+        &mut self,
+        module: &mut Module,
+        operands: &[InstructionId],
+        numbers: &DotDimensionNumbers,
+        shape: ArrayShape,
+        metadata: OpMetadata,
+    ) -> InstructionId {
+        let is_lhs = self.row(operands[0]).is_some();
+        let (rows, other) = if is_lhs { (operands[0], operands[1]) } else { (operands[1], operands[0]) };
+        let (contracting, other_contracting) = match is_lhs {
+            true => (&numbers.lhs_contracting_dims, &numbers.rhs_contracting_dims),
+            false => (&numbers.rhs_contracting_dims, &numbers.lhs_contracting_dims),
+        };
+        let (x, kernel) = (self.batched[&rows], self.outside(module, other));
+        let x_shape = module[self.found.caller][x].shape().expect_array().clone();
+        let kernel_shape = module[self.found.caller][kernel].shape().expect_array().clone();
+        // What is summed last and everything else before it: then rows and the rest are one dimension.
+        let free: Vec<usize> =
+            (0..x_shape.rank()).filter(|&d| d == 0 || !contracting.contains(&(d - 1))).collect();
+        let order: Vec<usize> = free.iter().copied().chain(contracting.iter().map(|d| d + 1)).collect();
+        let x = self.transposed(module, x, &order, &metadata);
+        let free_sizes: Vec<i64> = free.iter().map(|&d| x_shape.size(d)).collect();
+        let summed: Vec<i64> = contracting.iter().map(|&d| x_shape.size(d + 1)).collect();
+        let flat: Vec<i64> = std::iter::once(free_sizes.iter().product()).chain(summed).collect();
+        let flat_shape = ArrayShape::new(x_shape.element_type, &flat);
+        let x = self.add(module, Op::Reshape {}, flat_shape, &[x], metadata.clone());
+        let columns: Vec<i64> = (0..kernel_shape.rank())
+            .filter(|d| !other_contracting.contains(d))
+            .map(|d| kernel_shape.size(d))
+            .collect();
+        let made: Vec<i64> = std::iter::once(flat[0]).chain(columns.iter().copied()).collect();
+        let numbers = DotDimensionNumbers {
+            lhs_contracting_dims: (1..flat.len()).collect(),
+            rhs_contracting_dims: other_contracting.clone(),
+            ..DotDimensionNumbers::default()
+        };
+        let made = ArrayShape::new(shape.element_type, &made);
+        let op = Op::Dot { dot_dimension_numbers: numbers };
+        let product = self.add(module, op, made, &[x, kernel], metadata.clone());
+        let sizes: Vec<i64> = free_sizes.iter().chain(&columns).copied().collect();
+        let split = ArrayShape::new(shape.element_type, &sizes);
+        let product = self.add(module, Op::Reshape {}, split, &[product], metadata.clone());
+        if is_lhs {
+            return product;
+        }
+        // The kernel's columns come first in the body.
+        let (rank, own) = (sizes.len(), free_sizes.len());
+        let order: Vec<usize> = std::iter::once(0).chain(own..rank).chain(1..own).collect();
+        self.transposed(module, product, &order, &metadata)
+    }
+
+    /// The rows and the first dimension behind them as one.
+    fn merged(&self, module: &mut Module, value: InstructionId, metadata: &OpMetadata) -> InstructionId {
+        let shape = module[self.found.caller][value].shape().expect_array().clone();
+        let made = without_rows(&shape);
+        let made = with_first(&made, made.size(0) * shape.size(0));
+        self.add(module, Op::Reshape {}, made, &[value], metadata.clone())
+    }
+
+    /// A value of the caller in another order.
+    pub(super) fn transposed(
+        &self,
+        module: &mut Module,
+        value: InstructionId,
+        order: &[usize],
+        metadata: &OpMetadata,
+    ) -> InstructionId {
+        if order.is_sorted() {
+            return value;
+        }
+        let shape = module[self.found.caller][value].shape().expect_array().clone();
+        let sizes: Vec<i64> = order.iter().map(|&d| shape.size(d)).collect();
+        let moved = ArrayShape::new(shape.element_type, &sizes);
+        self.add(module, Op::Transpose { dimensions: order.to_vec() }, moved, &[value], metadata.clone())
+    }
+
+    /// Adds an instruction to the caller.
+    pub(super) fn add(
+        &self,
+        module: &mut Module,
+        op: Op,
+        shape: ArrayShape,
+        operands: &[InstructionId],
+        metadata: OpMetadata,
+    ) -> InstructionId {
+        module.computation_mut(self.found.caller).add("", op, shape.into(), operands, metadata)
+    }
+}
+
+/// The dimensions behind a first one for the rows.
+pub(super) fn with_rows(shape: &ArrayShape, count: i64) -> ArrayShape {
+    let sizes: Vec<i64> = std::iter::once(count).chain(shape.sizes()).collect();
+    ArrayShape::new(shape.element_type, &sizes)
+}
+
+fn without_rows(shape: &ArrayShape) -> ArrayShape {
+    ArrayShape::new(shape.element_type, &shape.sizes()[1..])
+}
+
+fn with_first(shape: &ArrayShape, size: i64) -> ArrayShape {
+    let mut sizes = shape.sizes();
+    sizes[0] = size;
+    ArrayShape::new(shape.element_type, &sizes)
+}
+
+/// The only dimension of which a slice does not take all, if it takes one there.
+fn sliced_dimension(whole: &ArrayShape, slice: &[i64]) -> Option<usize> {
+    let mut parts = (0..slice.len()).filter(|&d| slice[d] != whole.size(d));
+    let dimension = parts.next()?;
+    (parts.next().is_none() && slice[dimension] == 1).then_some(dimension)
+}
+
+/// How an instruction changes that is not the same in every iteration.
+fn kind(
+    body: &Computation,
+    id: InstructionId,
+    kinds: &BTreeMap<InstructionId, Kind>,
+    index: &dyn Fn(InstructionId) -> Index,
+) -> Option<Kind> {
+    let instruction = &body[id];
+    let shape = instruction.shape().as_array().filter(|shape| shape.is_static())?;
+    let operands = instruction.operands();
+    if let Op::DynamicSlice { dynamic_slice_sizes: slice } = instruction.op() {
+        let whole = body[operands[0]].shape().as_array()?;
+        let dimension = sliced_dimension(whole, slice)?;
+        let at = *operands.get(dimension + 1)?;
+        let is_kept = kinds.get(&operands[0]) == Some(&Kind::Same);
+        let row = Row { index: index(at), count: whole.size(dimension) };
+        return is_kept.then_some(Kind::Rows(row, at));
+    }
+    let operand_kinds: Vec<Kind> = operands.iter().map(|o| kinds.get(o).copied()).collect::<Option<_>>()?;
+    let rows = operand_kinds.iter().filter_map(|kind| match kind {
+        Kind::Rows(row, at) => Some((*row, *at)),
+        Kind::Same => None,
+    });
+    let rows: Vec<(Row, InstructionId)> = rows.collect();
+    let &(row, at) = rows.first()?;
+    let is_one_row = rows.iter().all(|&(other, _)| other == row);
+    let first_only = rows.len() == 1 && matches!(operand_kinds.first(), Some(Kind::Rows(..)));
+    let can = match instruction.op() {
+        Op::Dot { dot_dimension_numbers: numbers } => numbers.lhs_batch_dims.is_empty() && rows.len() == 1,
+        Op::Convolution { dim_labels: numbers, batch_group_count, .. } => {
+            let is_first = numbers.input_batch_dimension == 0 && numbers.output_batch_dimension == 0;
+            is_first && first_only && *batch_group_count == 1
+        }
+        Op::Reshape {}
+        | Op::Transpose { .. }
+        | Op::Broadcast { .. }
+        | Op::Slice { .. }
+        | Op::Reverse { .. }
+        | Op::Concatenate { .. } => true,
+        Op::Reduce { .. } => operands.len() == 2 && first_only,
+        Op::Pad { .. } => first_only,
+        op => {
+            let is_elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE);
+            let is_alike = |o: &InstructionId| {
+                body[*o].shape().as_array().is_some_and(|operand| operand.same_dimensions(shape))
+            };
+            is_elementwise && op.called_computations().is_empty() && operands.iter().all(is_alike)
+        }
+    };
+    (can && is_one_row).then_some(Kind::Rows(row, at))
+}
+
+/// An op with its dimensions one further, behind the rows.
+pub(super) fn shifted(op: Op, count: i64) -> Op {
+    let shift = |dimensions: Vec<usize>| dimensions.into_iter().map(|d| d + 1).collect::<Vec<usize>>();
+    let behind_rows = |dimensions: Vec<usize>| std::iter::once(0).chain(shift(dimensions)).collect();
+    match op {
+        Op::Transpose { dimensions } => Op::Transpose { dimensions: behind_rows(dimensions) },
+        Op::Broadcast { dimensions } => Op::Broadcast { dimensions: behind_rows(dimensions) },
+        Op::Reverse { dimensions } => Op::Reverse { dimensions: shift(dimensions) },
+        Op::Concatenate { dimension } => Op::Concatenate { dimension: dimension + 1 },
+        Op::Reduce { dimensions, to_apply } => Op::Reduce { dimensions: shift(dimensions), to_apply },
+        Op::Slice { mut slice } => {
+            slice.insert(0, SliceDimension { start: 0, limit: count, stride: 1 });
+            Op::Slice { slice }
+        }
+        Op::Pad { mut padding } => {
+            padding.dimensions.insert(0, PaddingDimension::default());
+            Op::Pad { padding }
+        }
+        other => other,
+    }
+}
+
+/// An integer constant of a type in a computation.
+pub(super) fn index_constant(
+    computation: &mut Computation,
+    element_type: PrimitiveType,
+    value: i64,
+) -> InstructionId {
+    let scalar = match element_type.is_signed_integer() {
+        true => Scalar::Signed(value),
+        false => Scalar::Unsigned(value.unsigned_abs()),
+    };
+    let shape = ArrayShape::new(element_type, &[]);
+    let literal = Literal::from_scalars(shape.clone(), [scalar]);
+    computation.add("", Op::Constant { literal }, shape.into(), &[], OpMetadata::default())
+}

@@ -1,0 +1,270 @@
+//! Loops that run never or once, and state that nobody needs.
+
+use super::{Loop, known_scalars, state};
+use crate::{Changed, Pass, call_inliner};
+use hlo::analysis;
+use hlo::{ComputationId, InstructionId, Module, Op};
+use shape::{ArrayShape, Literal, Scalar};
+use std::collections::{BTreeMap, BTreeSet};
+use support::Result;
+
+/// Simplifies loops, for every input:
+///
+/// - one that runs never becomes its operand, one that runs once its body;
+/// - an element that the body passes through is read before the loop instead of after it, and once if it is there twice;
+/// - a counter of a loop whose trip count is known is a constant after it;
+/// - integers in the body whose ranges leave one value become that;
+/// - elements that neither the condition nor what is read after the loop needs are removed.
+pub struct WhileLoopSimplifier;
+
+impl Pass for WhileLoopSimplifier {
+    fn name(&self) -> &'static str {
+        "simplify-while-loop"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        for site in Loop::sites(module) {
+            changed |= crate::dce::sweep(module.computation_mut(site.0));
+            if module[site.0].get(site.1).is_none() {
+                continue;
+            }
+            changed |= Loop::canonicalize(module, site);
+            if let Some(found) = Loop::at(module, site) {
+                changed |= simplify(module, found);
+            }
+        }
+        Ok(changed.into())
+    }
+}
+
+fn simplify(module: &mut Module, found: Loop) -> bool {
+    let trip_count = found.trip_count(module);
+    let runs_known = trip_count.exact.filter(|_| !found.has_effects(module));
+    let mut changed = match runs_known {
+        Some(0) => {
+            replace_by_start(module, found, |_| true);
+            return true;
+        }
+        Some(1) => {
+            inline(module, found);
+            return true;
+        }
+        Some(count) => counters_after(module, found, count),
+        None => false,
+    };
+    let invariants = found.invariants(module);
+    changed |= replace_by_start(module, found, |k| invariants.contains(&k));
+    changed |= merge_invariants(module, found, &invariants);
+    changed |= known_scalars::replace(module, found);
+    changed | remove_dead(module, found)
+}
+
+/// Reads elements before the loop instead of after it.
+fn replace_by_start(module: &mut Module, found: Loop, is_known: impl Fn(usize) -> bool) -> bool {
+    let mut changed = false;
+    for element in (0..found.element_count(module)).filter(|&k| is_known(k)) {
+        let start = found.start(module, element);
+        let caller = module.computation_mut(found.caller);
+        for read in Loop::reads(caller, found.id, element) {
+            changed |= replace(caller, read, start);
+        }
+    }
+    changed
+}
+
+/// Replaces an instruction; whether anybody used it.
+fn replace(computation: &mut hlo::Computation, old: InstructionId, new: InstructionId) -> bool {
+    let is_used = !computation[old].users().is_empty() || computation.root() == old;
+    computation.replace_all_uses(old, new);
+    is_used
+}
+
+fn inline(module: &mut Module, found: Loop) {
+    let body = module[found.body].clone();
+    let start = module[found.caller][found.id].operands()[0];
+    call_inliner::inline(module, found.caller, found.id, &body, &[start]);
+    crate::dce::sweep(module.computation_mut(found.caller));
+}
+
+/// Counters after the last iteration, as constants.
+fn counters_after(module: &mut Module, found: Loop, count: u64) -> bool {
+    let mut changed = false;
+    for (element, step) in analysis::induction_variables(module, &module[found.body]) {
+        let value = || {
+            let start = found.initial_range(module, element).value()?;
+            let moved = i128::from(step).checked_mul(count.into())?.checked_add(start.into())?;
+            let scalar = integer(found.array(module, element)?, moved)?;
+            Some((scalar, found.array(module, element)?.clone()))
+        };
+        let Some((scalar, shape)) = value() else { continue };
+        let caller = module.computation_mut(found.caller);
+        for read in Loop::reads(caller, found.id, element) {
+            let literal = Literal::from_scalars(shape.clone(), [scalar]);
+            let metadata = caller[read].metadata().clone();
+            if caller[read].users().is_empty() && caller.root() != read {
+                continue;
+            }
+            let constant = caller.add("", Op::Constant { literal }, shape.clone().into(), &[], metadata);
+            changed |= replace(caller, read, constant);
+        }
+    }
+    changed
+}
+
+/// A number as an element of a type, if the type has it.
+pub(super) fn integer(shape: &ArrayShape, value: i128) -> Option<Scalar> {
+    let (element_type, bits) = (shape.element_type, shape.element_type.bit_width());
+    if element_type.is_signed_integer() {
+        let half = 1i128 << (bits - 1);
+        return (-half..half).contains(&value).then(|| Scalar::Signed(value as i64));
+    }
+    let is_natural = element_type.is_unsigned_integer() && (0..1i128 << bits).contains(&value);
+    is_natural.then(|| Scalar::Unsigned(value as u64))
+}
+
+/// Reads invariants that start as the same instruction from the first of them.
+fn merge_invariants(module: &mut Module, found: Loop, invariants: &BTreeSet<usize>) -> bool {
+    let mut first: BTreeMap<InstructionId, usize> = BTreeMap::new();
+    let mut doubles = Vec::new();
+    for &element in invariants {
+        let start = found.start(module, element);
+        match first.get(&start) {
+            Some(&other) if is_read(module, found, element) => doubles.push((element, other)),
+            Some(_) => {}
+            None => {
+                first.insert(start, element);
+            }
+        }
+    }
+    if doubles.is_empty() {
+        return false;
+    }
+    let found = found.exclusive(module);
+    for (element, other) in doubles {
+        replace_reads(module, found, element, other);
+    }
+    true
+}
+
+/// Whether condition or body use an element, but for passing it through.
+fn is_read(module: &Module, found: Loop, element: usize) -> bool {
+    [found.condition, found.body].into_iter().any(|id| {
+        let computation = &module[id];
+        let reads = Loop::reads(computation, computation.parameters()[0], element);
+        reads.into_iter().any(|read| {
+            let users = computation[read].users();
+            users.iter().any(|&user| user != computation.root() || id == found.condition)
+                || computation.root() == read
+        })
+    })
+}
+
+/// Makes condition and body read another element instead. What they return stays as it is.
+pub(super) fn replace_reads(module: &mut Module, found: Loop, element: usize, other: usize) {
+    for id in [found.condition, found.body] {
+        let replacement = found.read(module, id, other);
+        replace_reads_with(module, found, id, element, replacement);
+    }
+}
+
+/// Makes a computation of the loop use an instruction instead of an element; the tuple that it returns keeps it.
+pub(super) fn replace_reads_with(
+    module: &mut Module,
+    found: Loop,
+    id: ComputationId,
+    element: usize,
+    replacement: InstructionId,
+) {
+    let computation = module.computation_mut(id);
+    let parameter = computation.parameters()[0];
+    for read in Loop::reads(computation, parameter, element) {
+        computation.replace_all_uses(read, replacement);
+    }
+    if id == found.body {
+        // An invariant stays one.
+        let kept = state::take(computation, parameter, element);
+        let root = computation.root();
+        computation.replace_operand(root, element, kept);
+    }
+}
+
+/// Removes the elements that nobody needs.
+fn remove_dead(module: &mut Module, found: Loop) -> bool {
+    let live = live_elements(module, found);
+    let dead: BTreeSet<usize> = (0..found.element_count(module)).filter(|k| !live.contains(k)).collect();
+    if dead.is_empty() {
+        return false;
+    }
+    found.exclusive(module).remove_elements(module, &dead);
+    true
+}
+
+/// What is read after the loop or by the condition or an effect, and what the body makes that of.
+fn live_elements(module: &Module, found: Loop) -> BTreeSet<usize> {
+    let mut live = BTreeSet::new();
+    let caller: BTreeSet<InstructionId> = module[found.caller].post_order().into_iter().collect();
+    for &read in module[found.caller][found.id].users() {
+        if let (true, Op::GetTupleElement { index }) = (caller.contains(&read), module[found.caller][read].op()) {
+            live.insert(*index);
+        }
+    }
+    let condition = &module[found.condition];
+    for id in condition.post_order() {
+        if let Some(element) = state_element(condition, id) {
+            live.insert(element);
+        }
+    }
+    let body = &module[found.body];
+    let has_effect = |instruction: &hlo::Instruction| {
+        let effect = hlo::Traits::SIDE_EFFECT;
+        instruction.opcode().traits().contains(effect) || !instruction.op().called_computations().is_empty()
+    };
+    // What calls others may have an effect inside; it stays with what it needs if anything reads it or it has one.
+    let effects = body.instructions().filter(|(_, i)| has_effect(i) && called_effects(module, i));
+    let mut pending: Vec<InstructionId> = effects.map(|(id, _)| id).collect();
+    let mut seen = BTreeSet::new();
+    let mut done = BTreeSet::new();
+    loop {
+        while let Some(id) = pending.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            match state_element(body, id) {
+                Some(element) => {
+                    live.insert(element);
+                }
+                None => pending.extend(body[id].operands()),
+            }
+        }
+        let Some(&next) = live.iter().find(|k| !done.contains(*k)) else { break };
+        done.insert(next);
+        pending.push(found.next(module, next));
+    }
+    live
+}
+
+/// Whether an instruction or what it calls has an effect.
+fn called_effects(module: &Module, instruction: &hlo::Instruction) -> bool {
+    let is_effect = |i: &hlo::Instruction| i.opcode().traits().contains(hlo::Traits::SIDE_EFFECT);
+    let mut pending = instruction.op().called_computations();
+    let mut seen = BTreeSet::new();
+    let mut found = is_effect(instruction);
+    while let Some(id) = pending.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        for (_, inner) in module[id].instructions() {
+            found |= is_effect(inner);
+            pending.extend(inner.op().called_computations());
+        }
+    }
+    found
+}
+
+/// Which element of the state an instruction of the condition or the body takes out.
+pub(super) fn state_element(computation: &hlo::Computation, id: InstructionId) -> Option<usize> {
+    let Op::GetTupleElement { index } = *computation[id].op() else { return None };
+    let tuple = computation[id].operands()[0];
+    matches!(computation[tuple].op(), Op::Parameter { .. }).then_some(index)
+}
