@@ -4,6 +4,8 @@ use passes::{
     AlgebraicSimplifier, BatchNormExpander, BatchNormFolding, CallInliner, CommonSubexpressionElimination,
     ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, DeadCodeElimination,
     InstructionFusion, Pipeline, SelectAndScatterExpander, TreeReductionRewriter, TupleSimplifier,
+    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopInductionVariableUnification,
+    WhileLoopInputHoisting, WhileLoopInvariantCodeMotion, WhileLoopSimplifier,
 };
 
 /// The way from imported to optimised HLO.
@@ -20,10 +22,29 @@ pub fn pipeline() -> Pipeline {
         // Folding may make a predicate known, and inlining a branch may make more constants.
         Box::new(ConditionalSimplifier),
         Box::new(TupleSimplifier),
+        // Trip counts want bounds that are constants. Brings loops into the form that the other loop passes look for.
+        Box::new(WhileLoopSimplifier),
+        // Before bodies are simplified: their constants come from here.
+        Box::new(WhileLoopConstantSinking),
+        Box::new(WhileLoopInductionVariableUnification),
+        // Removes what the two have left unread.
+        Box::new(WhileLoopSimplifier),
+        // Loops that ran once are tuples.
+        Box::new(TupleSimplifier),
         // What is folded simplifies its users, and what is simplified may fold: depths of two are common in gradients.
         Box::new(AlgebraicSimplifier),
         Box::new(ConstantFolding::default()),
         Box::new(AlgebraicSimplifier),
+        // Indices of rows are compared as they are written.
+        Box::new(CommonSubexpressionElimination),
+        // Before what is kept is hoisted: it reads kernels in the body, and leaves slices of them there.
+        Box::new(WhileLoopInputHoisting),
+        Box::new(WhileLoopAccumulationSinking),
+        Box::new(WhileLoopInvariantCodeMotion),
+        // Sinking may have added counters.
+        Box::new(WhileLoopInductionVariableUnification),
+        Box::new(WhileLoopSimplifier),
+        Box::new(TupleSimplifier),
         // Scales and offsets are constants now, and next to their contractions.
         Box::new(BatchNormFolding),
         // The rules above read labels as they are; what transposes are left are simplified and folded from here on.

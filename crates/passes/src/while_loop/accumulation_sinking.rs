@@ -116,9 +116,8 @@ impl Plan {
                 .collect();
             missing.sort_unstable();
             missing.dedup();
-            let size = |id: &InstructionId| {
-                body[*id].shape().byte_size().saturating_mul(self.count.unsigned_abs())
-            };
+            let size =
+                |id: &InstructionId| body[*id].shape().byte_size().saturating_mul(self.count.unsigned_abs());
             let more = missing.iter().map(size).fold(0, u64::saturating_add);
             let each = missing.iter().map(|id| body[*id].shape().byte_size()).fold(0, u64::saturating_add);
             let is_same = operands.iter().any(|&operand| rows.kind(operand) == Some(Kind::Same));
@@ -257,13 +256,7 @@ fn counter(module: &mut Module, found: Loop) -> InstructionId {
 }
 
 /// Keeps a value of the body in its row of a new buffer of zeros; the element of the state.
-fn keep(
-    module: &mut Module,
-    found: Loop,
-    value: InstructionId,
-    index: InstructionId,
-    count: i64,
-) -> usize {
+fn keep(module: &mut Module, found: Loop, value: InstructionId, index: InstructionId, count: i64) -> usize {
     let shape = module[found.body][value].shape().expect_array().clone();
     let metadata = module[found.body][value].metadata().clone();
     let whole = with_rows(&shape, count);

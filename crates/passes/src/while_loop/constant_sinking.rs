@@ -21,7 +21,8 @@ impl Pass for WhileLoopConstantSinking {
         // What sinks into a loop sinks into the loops inside next.
         for site in Loop::sites(module).into_iter().rev() {
             let Some(found) = Loop::at(module, site) else { continue };
-            let is_used = |k: &usize| [found.condition, found.body].iter().any(|&id| is_used(module, found, id, *k));
+            let is_used =
+                |k: &usize| [found.condition, found.body].iter().any(|&id| is_used(module, found, id, *k));
             let constants = found.invariants(module).into_iter().filter(is_used).filter_map(|element| {
                 Some((element, constant(&module[found.caller], found.start(module, element))?))
             });

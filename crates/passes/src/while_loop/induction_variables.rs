@@ -101,8 +101,7 @@ fn is_read(module: &Module, found: Loop, element: usize) -> bool {
         || !body[next].users().iter().all(|&user| user == body.root())
         || {
             let caller = &module[found.caller];
-            let is_used =
-                |read: InstructionId| !caller[read].users().is_empty() || caller.root() == read;
+            let is_used = |read: InstructionId| !caller[read].users().is_empty() || caller.root() == read;
             Loop::reads(caller, found.id, element).into_iter().any(is_used)
         }
 }
@@ -140,8 +139,7 @@ fn scaled(module: &mut Module, id: ComputationId, base: InstructionId, relation:
     let shape: ArrayShape = computation[base].shape().expect_array().clone();
     let metadata = computation[base].metadata().clone();
     let mut value = base;
-    for (op, number, neutral) in
-        [(Op::Multiply {}, relation.multiplier, 1), (Op::Add {}, relation.offset, 0)]
+    for (op, number, neutral) in [(Op::Multiply {}, relation.multiplier, 1), (Op::Add {}, relation.offset, 0)]
     {
         if number == neutral {
             continue;

@@ -29,13 +29,16 @@ impl Pass for WhileLoopInputHoisting {
         for site in Loop::sites(module) {
             let Some(found) = Loop::at(module, site) else { continue };
             let has_products = |computation: &Computation| {
-                computation.instructions().any(|(_, i)| matches!(i.op(), Op::Dot { .. } | Op::Convolution { .. }))
+                computation
+                    .instructions()
+                    .any(|(_, i)| matches!(i.op(), Op::Dot { .. } | Op::Convolution { .. }))
             };
             if !has_products(&module[found.body]) {
                 continue;
             }
             let Some(bound) = found.trip_count(module).bound.filter(|&bound| bound >= 2) else { continue };
-            let is_worth_it = |row: Row| row.count >= 2 && row.count.unsigned_abs() <= bound.saturating_mul(2);
+            let is_worth_it =
+                |row: Row| row.count >= 2 && row.count.unsigned_abs() <= bound.saturating_mul(2);
             changed |= split::split_products(module, found, &is_worth_it);
             let Some(found) = Loop::at(module, site) else { continue };
             changed |= hoist(module, found, &is_worth_it);
@@ -94,7 +97,12 @@ fn values(body: &Computation, rows: &Rows, is_worth_it: &dyn Fn(Row) -> bool) ->
 }
 
 /// Everything of rows that a value is made of, as long as nothing else reads it.
-fn mark_operands(body: &Computation, rows: &Rows, value: InstructionId, inside: &mut BTreeSet<InstructionId>) {
+fn mark_operands(
+    body: &Computation,
+    rows: &Rows,
+    value: InstructionId,
+    inside: &mut BTreeSet<InstructionId>,
+) {
     let mut pending: Vec<InstructionId> = body[value].operands().to_vec();
     while let Some(id) = pending.pop() {
         let is_only_inside = body[id].users().iter().all(|user| *user == value || inside.contains(user));

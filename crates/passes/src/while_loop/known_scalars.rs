@@ -97,9 +97,7 @@ fn same(
     id: InstructionId,
     range: &dyn Fn(InstructionId) -> Range,
 ) -> Option<InstructionId> {
-    let at_least = |a: InstructionId, b: InstructionId| {
-        matches!((range(a).low, range(b).high), (Some(low), Some(high)) if low >= high)
-    };
+    let at_least = |a: InstructionId, b: InstructionId| matches!((range(a).low, range(b).high), (Some(low), Some(high)) if low >= high);
     let kept = match (computation[id].op(), computation[id].operands()) {
         (Op::Maximum {}, &[x, y]) if at_least(x, y) => x,
         (Op::Maximum {}, &[x, y]) if at_least(y, x) => y,

@@ -5,11 +5,12 @@
 //! the value that is made of the whole buffers. Which rows are taken, and how often, does not matter: the index is clamped
 //! alike, since there are as many rows.
 
-use super::outside::{Outside, invariant_instructions};
 use super::Loop;
+use super::outside::{Outside, invariant_instructions};
 use hlo::analysis::{self, Affine};
 use hlo::{
-    Computation, DotDimensionNumbers, InstructionId, Module, Op, OpMetadata, PaddingDimension, SliceDimension, Traits,
+    Computation, DotDimensionNumbers, InstructionId, Module, Op, OpMetadata, PaddingDimension,
+    SliceDimension, Traits,
 };
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
@@ -65,8 +66,7 @@ impl Rows {
             affine.map_or(Index::Instruction(id), Index::Affine)
         };
         for id in body.post_order() {
-            let kind =
-                if same.contains(&id) { Some(Kind::Same) } else { kind(body, id, &kinds, &index) };
+            let kind = if same.contains(&id) { Some(Kind::Same) } else { kind(body, id, &kinds, &index) };
             if let Some(kind) = kind {
                 kinds.insert(id, kind);
             }
@@ -99,8 +99,7 @@ impl Rows {
                 pending.pop();
                 continue;
             }
-            let is_missing =
-                |o: &&InstructionId| self.row(**o).is_some() && !self.batched.contains_key(o);
+            let is_missing = |o: &&InstructionId| self.row(**o).is_some() && !self.batched.contains_key(o);
             let instruction = &module[self.found.body][at];
             // A slice takes its row out of what is kept; its index is left behind.
             let needed = match instruction.op() {

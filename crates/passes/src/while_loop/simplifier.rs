@@ -117,10 +117,10 @@ pub(super) fn integer(shape: &ArrayShape, value: i128) -> Option<Scalar> {
     let (element_type, bits) = (shape.element_type, shape.element_type.bit_width());
     if element_type.is_signed_integer() {
         let half = 1i128 << (bits - 1);
-        return (-half..half).contains(&value).then(|| Scalar::Signed(value as i64));
+        return (-half..half).contains(&value).then_some(Scalar::Signed(value as i64));
     }
     let is_natural = element_type.is_unsigned_integer() && (0..1i128 << bits).contains(&value);
-    is_natural.then(|| Scalar::Unsigned(value as u64))
+    is_natural.then_some(Scalar::Unsigned(value as u64))
 }
 
 /// Reads invariants that start as the same instruction from the first of them.
@@ -205,7 +205,9 @@ fn live_elements(module: &Module, found: Loop) -> BTreeSet<usize> {
     let mut live = BTreeSet::new();
     let caller: BTreeSet<InstructionId> = module[found.caller].post_order().into_iter().collect();
     for &read in module[found.caller][found.id].users() {
-        if let (true, Op::GetTupleElement { index }) = (caller.contains(&read), module[found.caller][read].op()) {
+        if let (true, Op::GetTupleElement { index }) =
+            (caller.contains(&read), module[found.caller][read].op())
+        {
             live.insert(*index);
         }
     }

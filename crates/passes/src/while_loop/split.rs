@@ -52,7 +52,8 @@ fn product(
     let contracting = [numbers.lhs_contracting_dims[0], numbers.rhs_contracting_dims[0]];
     let operands = body[id].operands();
     let side = (0..2).find(|&side| {
-        let is_along = |op: &Op| matches!(*op, Op::Concatenate { dimension } if dimension == contracting[side]);
+        let is_along =
+            |op: &Op| matches!(*op, Op::Concatenate { dimension } if dimension == contracting[side]);
         is_along(body[operands[side]].op()) && rows.kind(operands[1 - side]) == Some(Kind::Same)
     })?;
     if rows.kind(operands[side]).is_some() {
@@ -110,7 +111,8 @@ fn partial(body: &mut Computation, product: &Product, parts: &[(InstructionId, i
         .map(|(start, limit)| slice(body, whole, other, start, limit, &metadata))
         .collect();
     let parts: Vec<InstructionId> = parts.iter().map(|&(part, _)| part).collect();
-    let mut operands = [concatenated(body, &parts, own, &metadata), concatenated(body, &slices, other, &metadata)];
+    let mut operands =
+        [concatenated(body, &parts, own, &metadata), concatenated(body, &slices, other, &metadata)];
     if product.side == 1 {
         operands.reverse();
     }

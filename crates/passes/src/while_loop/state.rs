@@ -111,7 +111,12 @@ impl Loop {
     }
 
     /// An element in the condition or the body.
-    pub(super) fn read(&self, module: &mut Module, computation: ComputationId, element: usize) -> InstructionId {
+    pub(super) fn read(
+        &self,
+        module: &mut Module,
+        computation: ComputationId,
+        element: usize,
+    ) -> InstructionId {
         let parameter = module[computation].parameters()[0];
         take(module.computation_mut(computation), parameter, element)
     }
@@ -122,10 +127,12 @@ impl Loop {
     }
 
     /// The instructions that read an element of `tuple`.
-    pub(super) fn reads(computation: &Computation, tuple: InstructionId, element: usize) -> Vec<InstructionId> {
-        let is_read = |id: &&InstructionId| {
-            matches!(*computation[**id].op(), Op::GetTupleElement { index } if index == element)
-        };
+    pub(super) fn reads(
+        computation: &Computation,
+        tuple: InstructionId,
+        element: usize,
+    ) -> Vec<InstructionId> {
+        let is_read = |id: &&InstructionId| matches!(*computation[**id].op(), Op::GetTupleElement { index } if index == element);
         computation[tuple].users().iter().filter(is_read).copied().collect()
     }
 
@@ -224,7 +231,13 @@ impl Loop {
         module.computation_mut(self.caller).set_shape(self.id, shape.clone());
     }
 
-    fn set_tuples(&self, module: &mut Module, shape: &Shape, starts: &[InstructionId], nexts: &[InstructionId]) {
+    fn set_tuples(
+        &self,
+        module: &mut Module,
+        shape: &Shape,
+        starts: &[InstructionId],
+        nexts: &[InstructionId],
+    ) {
         let caller = module.computation_mut(self.caller);
         let old = caller[self.id].operands()[0];
         let new = caller.add("", Op::Tuple {}, shape.clone(), starts, caller[old].metadata().clone());

@@ -55,8 +55,8 @@ pub(super) fn accumulators(module: &Module, found: Loop) -> Vec<Accumulator> {
 
 fn accumulator(module: &Module, found: Loop, element: usize) -> Option<Accumulator> {
     let shape = found.array(module, element)?;
-    let can_be_reordered =
-        matches!(shape.element_type, PrimitiveType::F32 | PrimitiveType::F64) || shape.element_type.is_integer();
+    let can_be_reordered = matches!(shape.element_type, PrimitiveType::F32 | PrimitiveType::F64)
+        || shape.element_type.is_integer();
     if !can_be_reordered || !shape.is_static() || shape.element_count() == 0 {
         return None;
     }
@@ -70,8 +70,7 @@ fn accumulator(module: &Module, found: Loop, element: usize) -> Option<Accumulat
         return None;
     }
     let reads = Loop::reads(body, body.parameters()[0], element);
-    let used: Vec<InstructionId> =
-        reads.into_iter().filter(|&read| !body[read].users().is_empty()).collect();
+    let used: Vec<InstructionId> = reads.into_iter().filter(|&read| !body[read].users().is_empty()).collect();
     let &[sum] = &used[..] else { return None };
     let is_returned_once =
         body[next].users() == [body.root()] && uses(body, body.root(), next) == 1 && body.root() != next;
