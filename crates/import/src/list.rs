@@ -18,6 +18,9 @@ pub(crate) enum ElementType {
     Array(ArrayShape),
     /// Lists of one type.
     List(Box<ListType>),
+    /// What optionals hold: one of several things, each of them a list of one element. The gradients of conditionals use
+    /// one optional for what any of the branches left, so that the branch that ran says which one it is.
+    OneOf(Vec<ListType>),
 }
 
 /// What the elements of a list hold.
@@ -133,8 +136,13 @@ impl List {
 }
 
 impl ElementType {
-    fn is_open(&self) -> bool {
-        matches!(self, Self::List(list) if list.is_open())
+    /// Whether it is still being found.
+    pub(crate) fn is_open(&self) -> bool {
+        match self {
+            Self::List(list) => list.is_open(),
+            Self::OneOf(choices) => choices.iter().any(ListType::is_open),
+            Self::Unknown(_) | Self::Array(_) => false,
+        }
     }
 
     /// The arrays that an element is made of.
@@ -143,6 +151,7 @@ impl ElementType {
             Self::Unknown(_) => Vec::new(),
             Self::Array(shape) => vec![shape.clone()],
             Self::List(list) => list.leaves(),
+            Self::OneOf(choices) => choices.iter().flat_map(ListType::leaves).collect(),
         }
     }
 
@@ -158,6 +167,16 @@ impl ElementType {
                 )));
             }
             (Self::List(a), Self::List(b)) => Self::List(Box::new(a.join(b)?)),
+            (Self::OneOf(a), Self::OneOf(b)) => {
+                let mut joined = a.clone();
+                for choice in b {
+                    match joined.iter_mut().find_map(|have| Some((have.join(choice).ok()?, have))) {
+                        Some((both, have)) => *have = both,
+                        None => joined.push(choice.clone()),
+                    }
+                }
+                Self::OneOf(joined)
+            }
             _ => return Err(Error::invalid("a list holds arrays and lists")),
         })
     }

@@ -23,7 +23,7 @@ impl ElementType {
     /// The type of an element as a value; `None` if it is not known.
     pub(crate) fn value_type(&self) -> Option<ValueType> {
         match self {
-            Self::Unknown(_) => None,
+            Self::Unknown(_) | Self::OneOf(_) => None,
             Self::Array(shape) => Some(ValueType::Array(shape.clone())),
             Self::List(list) => Some(ValueType::List((**list).clone())),
         }
@@ -244,7 +244,7 @@ impl NodeContext<'_, '_> {
     }
 
     /// One position of a buffer's leading dimension, which has at least one.
-    fn row(&mut self, buffer: InstructionId, position: Position) -> Result<InstructionId> {
+    pub(crate) fn row(&mut self, buffer: InstructionId, position: Position) -> Result<InstructionId> {
         let sizes = self.sizes(buffer);
         let row = match position {
             Length::Known(position) => {
@@ -268,7 +268,7 @@ impl NodeContext<'_, '_> {
     }
 
     /// Arrays that stand for those of a value while the types that a loop carries are being found.
-    fn placeholders(&mut self, value_type: &ValueType) -> Result<Vec<InstructionId>> {
+    pub(crate) fn placeholders(&mut self, value_type: &ValueType) -> Result<Vec<InstructionId>> {
         let mut made = Vec::new();
         for leaf in value_type.leaves() {
             made.push(self.placeholder(&leaf)?);
@@ -407,6 +407,17 @@ impl NodeContext<'_, '_> {
         Ok(())
     }
 
+    /// Makes place for `length` elements, whoever said that there is enough.
+    pub(crate) fn make_place_anyway(&mut self, list: &mut List, length: i64) -> Result<()> {
+        match list.capacity {
+            Some(capacity) if capacity < length => {
+                *list = self.coerced(list, &ListType { capacity: Some(length), ..list.list_type() })?;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The list without its last element, and that element.
     pub(crate) fn pop(&mut self, list: &List, element: &ElementType) -> Result<(List, Value)> {
         let mut rest = list.clone();
@@ -454,8 +465,15 @@ impl NodeContext<'_, '_> {
                 self.clear_from(list, old, new)?;
                 list.count_more((new - list.bounds.most).max(0));
             }
-            (_, Length::Dynamic(_)) => {
-                return Err(self.invalid("a list can only be given a length that is known at compile time"));
+            (old, Length::Dynamic(new)) => {
+                let Some(capacity) = list.capacity else {
+                    list.length = length;
+                    return Ok(());
+                };
+                let most = self.importer.range(new).high.unwrap_or(capacity);
+                self.make_place_anyway(list, most)?;
+                self.clear_from(list, old, most)?;
+                list.count_more((most - list.bounds.most).max(0));
             }
         }
         list.length = length;

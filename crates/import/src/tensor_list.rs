@@ -88,25 +88,44 @@ fn set_item(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 
 /// Makes a list longer so that there is an element at a position.
 fn make_longer(cx: &mut NodeContext<'_, '_>, list: &mut List, index: Length) -> Result<()> {
-    let Length::Known(index) = index else {
-        return Err(Error::unsupported(
-            "a list cannot grow to an index that is known at run time only; make the TensorArray with a constant size \
-             and without dynamic_size",
-        ));
+    let highest = match index {
+        Length::Known(index) => Some(index),
+        Length::Dynamic(id) => cx.importer.range(id).high,
     };
-    let is_longer = !matches!(list.length, Length::Known(length) if length > index);
-    if is_longer {
-        let length = cx.later(list.length, Length::Known(index.saturating_add(1)))?;
-        match length {
-            Length::Known(_) => cx.resize(list, length)?,
-            Length::Dynamic(_) => {
-                cx.make_place(list, index.saturating_add(1))?;
-                list.count_more((index.saturating_add(1) - list.bounds.most).max(0));
-                list.length = length;
-            }
-        }
+    if let (Length::Known(length), Some(highest)) = (list.length, highest)
+        && highest < length
+    {
+        return Ok(());
     }
+    if let (Length::Known(_), Length::Known(index)) = (list.length, index) {
+        return cx.resize(list, Length::Known(index.saturating_add(1)));
+    }
+    if list.capacity.is_some() {
+        let Some(highest) = highest else {
+            return Err(Error::unsupported(format!(
+                "nothing bounds the index up to which the list grows{}; make the TensorArray with a constant size and \
+                 without dynamic_size, or bound the loop around it",
+                index_origins(cx, index)
+            )));
+        };
+        cx.make_place_anyway(list, highest.saturating_add(1))?;
+        list.count_more((highest.saturating_add(1) - list.bounds.most).max(0));
+    }
+    if let Content::Empty = list.content {
+        list.content = Content::Zeros;
+    }
+    let end = cx.moved(index, 1)?;
+    list.length = cx.later(list.length, end)?;
     Ok(())
+}
+
+/// What an index depends on, for messages.
+fn index_origins(cx: &NodeContext<'_, '_>, index: Length) -> String {
+    let Length::Dynamic(id) = index else { return String::new() };
+    match cx.importer.origins(id).as_slice() {
+        [] => String::new(),
+        origins => format!(" (it depends on {})", origins.join(", ")),
+    }
 }
 
 /// `TensorListGetItem(list, index, element_shape)`.
@@ -117,13 +136,15 @@ fn get_item(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.read_element(&list, index, &element)?])
 }
 
-/// `TensorListResize(list, size)`.
+/// `TensorListResize(list, size)`. A size of which nothing is known at compile time makes no list longer than it has place
+/// for: what asks for such sizes gives a list a length that it had before.
 fn resize(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let mut list = cx.list(0)?;
-    let size = cx.constant_i64(1)?;
-    let fits = (0..=i64::from(i32::MAX)).contains(&size);
-    cx.check(fits, || format!("the size must not be negative, but is {size}"))?;
-    cx.resize(&mut list, Length::Known(size))?;
+    let size = cx.position_input(1)?;
+    if let Length::Known(size) = size {
+        cx.check(size >= 0, || format!("the size must not be negative, but is {size}"))?;
+    }
+    cx.resize(&mut list, size)?;
     Ok(vec![cx.new_list(list)])
 }
 
@@ -140,7 +161,7 @@ fn element_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     match &list.element {
         ElementType::Array(shape) => cx.integers(shape_type, &shape.sizes()),
         ElementType::Unknown(Some(sizes)) => cx.integers(shape_type, sizes),
-        ElementType::List(_) => cx.integers(shape_type, &[]),
+        ElementType::List(_) | ElementType::OneOf(_) => cx.integers(shape_type, &[]),
         ElementType::Unknown(None) => Ok(cx.scalar(shape_type, -1.0)),
     }
 }

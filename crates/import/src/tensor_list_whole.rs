@@ -100,7 +100,7 @@ fn array_element(cx: &mut NodeContext<'_, '_>, list: &List, k: usize) -> Result<
             check_declared(cx, &ElementType::Array(shape.clone()), k)?;
             Ok(shape)
         }
-        ElementType::List(_) => Err(Error::unsupported("lists of lists cannot be made an array")),
+        ElementType::List(_) | ElementType::OneOf(_) => Err(Error::unsupported("lists of lists cannot be made an array")),
         ElementType::Unknown(_) => Err(cx.invalid(
             "the list has no element yet that would show their shape, and none is declared: set element_shape of the \
              list or of the TensorArray",

@@ -201,8 +201,37 @@ pub(crate) fn convert_elements(
         (ElementType::List(from), ElementType::List(to)) if from != to => {
             convert_list(importer, leaves, from, to, prefix)
         }
+        (ElementType::OneOf(from), ElementType::OneOf(to)) if from != to => {
+            convert_choices(importer, leaves, from, to, prefix)
+        }
         _ => Ok(leaves.to_vec()),
     }
+}
+
+/// The same for what optionals hold; what it is not is zeros.
+fn convert_choices(
+    importer: &mut Importer<'_>,
+    leaves: &[InstructionId],
+    from: &[ListType],
+    to: &[ListType],
+    prefix: &[i64],
+) -> Result<Vec<InstructionId>> {
+    let mut converted = Vec::new();
+    for choice in to {
+        let mut start = 0;
+        let found = from.iter().find(|have| {
+            let fits = choice.join(have).is_ok();
+            start += if fits { 0 } else { have.leaves().len() };
+            fits
+        });
+        let empty = ListType { content: Content::Empty, ..choice.clone() };
+        let (have, parts) = match found {
+            Some(have) => (have, &leaves[start..start + have.leaves().len()]),
+            None => (&empty, &leaves[..0]),
+        };
+        converted.extend(convert_list(importer, parts, have, choice, prefix)?);
+    }
+    Ok(converted)
 }
 
 fn add(
@@ -279,7 +308,12 @@ pub(crate) fn carried(before: &[ValueType], results: &[ValueType]) -> Result<Vec
     let join = |(before, result): (&ValueType, &ValueType)| {
         let mut joined = join(before, result)?;
         if let (ValueType::List(joined), ValueType::List(before)) = (&mut joined, before) {
-            joined.bounds = before.bounds;
+            let most = match joined.capacity {
+                // It grew to an index rather than by pushes.
+                capacity if capacity != before.capacity => capacity.unwrap_or(0),
+                _ => 0,
+            };
+            joined.bounds = Bounds { most: before.bounds.most.max(most), ..before.bounds };
         }
         Ok(joined)
     };
@@ -326,7 +360,7 @@ pub(crate) fn settle(
         let bounds = Bounds { most, peak: start.bounds.peak.max(peak), fixed: true, ..start.bounds };
         let element = match &list.element {
             // What the capacity of these is will show in the next round.
-            ElementType::List(element) if ListType::is_open(element) => ElementType::Unknown(None),
+            open if open.is_open() => ElementType::Unknown(None),
             known => known.clone(),
         };
         settled.push(ValueType::List(ListType { capacity, bounds, element, ..list.clone() }));

@@ -1,11 +1,11 @@
 //! Ops on values that are no arrays: sums and zeros of tensor lists, and optionals.
 //!
-//! An optional is a list of at most one element, which is what the gradients of conditionals need: a branch that was not
-//! taken leaves an empty one, and nobody reads it.
+//! An optional is a list of at most one element, which is what the gradients of conditionals need: a branch that did not
+//! run leaves nothing, and nobody reads that.
 
 use crate::context::NodeContext;
 use crate::data_types::*;
-use crate::list::{Content, ElementType, Length, List, ListType};
+use crate::list::{Bounds, Content, ElementType, Length, List, ListType};
 use crate::rule::{Rule, rule, rule_values};
 use crate::tensor_list::zero_list;
 use crate::value::Value;
@@ -81,6 +81,9 @@ fn leaf_is_length(list: &ListType) -> Vec<bool> {
     let mut leaves = match (&list.content, &list.element) {
         (Content::Buffers(()), ElementType::Array(_)) => vec![false],
         (Content::Buffers(()), ElementType::List(inner)) => leaf_is_length(inner),
+        (Content::Buffers(()), ElementType::OneOf(choices)) => {
+            choices.iter().flat_map(leaf_is_length).collect()
+        }
         _ => Vec::new(),
     };
     if list.length.is_none() {
@@ -103,7 +106,7 @@ fn zeros_like(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         return Ok(vec![Value::Array(cx.splat_like(x, 0.0)?)]);
     }
     let mut list = cx.list(0)?;
-    let ElementType::List(_) = list.element else {
+    let (ElementType::List(_) | ElementType::OneOf(_)) = list.element else {
         if !matches!(list.content, Content::Empty) {
             list.content = Content::Zeros;
         }
@@ -140,8 +143,21 @@ fn optional_from_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         }
         _ => cx.element_input(0)?,
     };
-    let mut some = zero_list(ElementType::Unknown(None), 0);
-    cx.push(&mut some, component)?;
+    let mut inner = zero_list(ElementType::Unknown(None), 0);
+    cx.push(&mut inner, component)?;
+    let mut buffers = Vec::new();
+    if !inner.is_open() {
+        for leaf in inner.leaves() {
+            let sizes = [&[1], &cx.sizes(leaf)[..]].concat();
+            buffers.push(cx.reshape(leaf, &sizes)?);
+        }
+    }
+    let choice = ListType { bounds: Bounds::default(), ..inner.list_type() };
+    let some = List {
+        element: ElementType::OneOf(vec![choice]),
+        content: Content::Buffers(buffers),
+        ..zero_list(ElementType::Unknown(None), 1)
+    };
     Ok(vec![cx.new_list(some)])
 }
 
@@ -151,15 +167,53 @@ fn optional_get_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         return Ok(vec![cx.value(0)?]);
     }
     let optional = cx.list(0)?;
-    let mut element = optional.element.clone();
-    if let ElementType::Unknown(_) = element {
-        let shapes = cx.node.attributes.shapes("output_shapes")?;
+    let shapes = cx.node.attributes.shapes("output_shapes")?;
+    let shape = shapes.into_iter().next().unwrap_or(tf::PartialShape::UNKNOWN);
+    let data_type = cx.node.attributes.types("output_types")?.into_iter().next();
+    let ElementType::OneOf(choices) = &optional.element else {
+        // There never was a value.
+        let sizes = shape.sizes().ok_or_else(|| cx.invalid("the optional never has a value"))?;
         let element_type = cx.output_type(0)?;
-        if let Some(sizes) = shapes.first().and_then(tf::PartialShape::sizes) {
-            element = ElementType::Array(shape::ArrayShape::new(element_type, &sizes));
+        return Ok(vec![Value::Array(cx.splat(element_type, &sizes, 0.0)?)]);
+    };
+    let fits = |choice: &ListType| match &choice.element {
+        ElementType::Array(array) => {
+            data_type.and_then(|t| t.base().primitive_type()) == Some(array.element_type)
+                && is_compatible(&shape, &array.sizes())
         }
+        _ => data_type == Some(tf::DataType::Variant),
+    };
+    let mut fitting = choices.iter().enumerate().filter(|(_, choice)| fits(choice)).map(|(k, _)| k);
+    let (found, other) = (fitting.next(), fitting.next());
+    let place = found.ok_or_else(|| cx.invalid("the optional never has a value of the type that is read"))?;
+    if other.is_some() {
+        return Err(Error::unsupported(
+            "the optional holds one of several values, which cannot be told apart because the graph does not say their \
+             shapes; give the branches of the conditional static shapes",
+        ));
     }
-    Ok(vec![cx.read_element(&optional, Length::Known(0), &element)?])
+    let choice = choices[place].clone();
+    let before: usize = choices[..place].iter().map(|choice| choice.leaves().len()).sum();
+    let parts = match &optional.content {
+        Content::Buffers(_) if optional.is_open() => cx.placeholders(&ValueType::List(choice.clone()))?,
+        Content::Buffers(buffers) => {
+            let mut parts = Vec::new();
+            for &buffer in &buffers[before..before + choice.leaves().len()] {
+                parts.push(cx.row(buffer, Length::Known(0))?);
+            }
+            parts
+        }
+        _ => return Err(Error::internal("an optional of a known type has no buffers")),
+    };
+    let list = rebuilt(cx, &choice, &parts)?;
+    Ok(vec![cx.read_element(&list, Length::Known(0), &list.element)?])
+}
+
+/// Whether sizes are those that the graph declares, as far as it does.
+fn is_compatible(declared: &tf::PartialShape, sizes: &[i64]) -> bool {
+    declared.dimensions.as_ref().is_none_or(|declared| {
+        declared.len() == sizes.len() && declared.iter().zip(sizes).all(|(d, s)| d.is_none_or(|d| d == *s))
+    })
 }
 
 /// `OptionalHasValue(optional)`.
