@@ -1,39 +1,48 @@
 //! What is given for a model's feeds and variables: flags and files to arrays.
 
 use crate::in_process::Initial;
+use crate::state::{self, StateFile, listed};
 use clap::Args;
-use npz::Archive;
-use runner::{Argument, Fill, Given, Random, Role, Signature, Source};
-use std::collections::BTreeMap;
-use std::path::Path;
+use runner::{Argument, Fill, Given, Inputs, Random, Role, Signature, Source};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use support::{Error, Result};
-
-/// The largest array that is read, in bytes.
-const MAX_ARRAY: u64 = 16 << 30;
 
 /// Inputs of a run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GivenArgs {
     /// A feed: NAME=FILE.npy, NAME=FILE.npz, NAME=random, NAME=zeros or NAME=ones; or @FILE.npz, whose members are the
-    /// feeds of their names. May be given several times
+    /// feeds of their names. An array with one leading dimension more than the feed has one batch for each step. May be
+    /// given several times
     #[arg(long, value_name = "NAME=FILE|@FILE.npz")]
     pub(crate) feed: Vec<String>,
-    /// A variable before the first run, like a feed [default: zeros]
-    #[arg(long, value_name = "NAME=FILE|@FILE.npz")]
+    /// A variable before the first run, like a feed; FILE may be a .safetensors file or a checkpoint, too [default: what
+    /// --variables has, else what the model comes with, else zeros]
+    #[arg(long, value_name = "NAME=FILE|@FILE")]
     pub(crate) var: Vec<String>,
+    /// Variables before the first run: a .npz or .safetensors file, or a checkpoint, by the common beginning of its files'
+    /// names. What it lacks, and what no variable takes, is named. May be given several times
+    #[arg(long, value_name = "FILE")]
+    pub(crate) variables: Vec<PathBuf>,
     /// Fill what is not given with random numbers, the same ones for the same seed
     #[arg(long, value_name = "SEED")]
     pub(crate) random: Option<u64>,
 }
 
+/// The arguments of a program, and what to tell the user about them.
+pub(crate) struct Arguments {
+    pub(crate) inputs: Inputs,
+    pub(crate) notes: Vec<String>,
+}
+
 impl GivenArgs {
     /// The arguments of a program, feeds then variables; `missing` is for those that are not given.
-    pub(crate) fn arrays(
+    pub(crate) fn arguments(
         &self,
         signature: &Signature,
         initial: &Initial,
         missing: Option<Fill>,
-    ) -> Result<Arrays> {
+    ) -> Result<Arguments> {
         let mut given = Vec::new();
         for (role, flag, words) in [(Role::Feed, "--feed", &self.feed), (Role::Variable, "--var", &self.var)]
         {
@@ -41,21 +50,86 @@ impl GivenArgs {
                 given.extend(parse(role, flag, word, signature)?);
             }
         }
+        let mut notes = Vec::new();
+        for path in self.variables.iter().rev() {
+            restore(path, signature, &mut given, &mut notes)?;
+        }
         given.extend(defaults(signature, initial, &given));
         let missing = self.random.map(|_| Fill::Random).or(missing);
-        runner::assign(signature, &given, missing, &Random::new(self.random.unwrap_or(0)))
+        let random = Random::new(self.random.unwrap_or(0));
+        Ok(Arguments { inputs: runner::assign_steps(signature, &given, missing, &random)?, notes })
+    }
+
+    /// The arguments of one run.
+    pub(crate) fn arrays(
+        &self,
+        signature: &Signature,
+        initial: &Initial,
+        missing: Option<Fill>,
+    ) -> Result<Vec<shape::Literal>> {
+        Ok(self.arguments(signature, initial, missing)?.inputs.first)
     }
 }
 
-/// The arrays of a program, in its order.
-pub(crate) type Arrays = Vec<shape::Literal>;
+fn variables(signature: &Signature) -> impl Iterator<Item = &Argument> + Clone {
+    signature.arguments.iter().filter(|argument| argument.role == Role::Variable)
+}
+
+fn is_given(argument: &Argument, given: &[Given]) -> bool {
+    given.iter().any(|given| given.role == Role::Variable && argument.is_called(&given.name))
+}
+
+/// The variables of a file, for which nothing else is given; notes say what is missing and what is left over.
+fn restore(
+    path: &Path,
+    signature: &Signature,
+    given: &mut Vec<Given>,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    let origin = format!("--variables {}", path.display());
+    let mut file = StateFile::open(path).map_err(|e| e.context(&origin))?;
+    let (mut taken, mut missing) = (BTreeSet::new(), Vec::new());
+    for argument in variables(signature) {
+        let name = file.name_of(argument);
+        if is_given(argument, given) {
+            taken.extend(name);
+            continue;
+        }
+        let Some(name) = name else {
+            missing.push(argument.graph_name());
+            continue;
+        };
+        let array = file.get(&name).map_err(|e| e.context(&origin))?;
+        let array = array.ok_or_else(|| Error::internal(format!("'{name}' is listed, but not there")))?;
+        given.push(Given {
+            role: Role::Variable,
+            name: argument.name.clone(),
+            source: Source::Array(array),
+            origin: format!("{origin}, '{name}'"),
+            required: true,
+        });
+        taken.insert(name);
+    }
+    let left: Vec<String> = file.names().into_iter().filter(|name| !taken.contains(name)).collect();
+    if taken.is_empty() {
+        return Err(Error::invalid(format!(
+            "{origin}: none of its names is a variable of the program: it has {}, the program has {}",
+            listed(&left),
+            listed(&missing)
+        )));
+    }
+    if !missing.is_empty() {
+        notes.push(format!("{origin}: it has no value for {}", listed(&missing)));
+    }
+    if !left.is_empty() {
+        notes.push(format!("{origin}: no variable takes {}", listed(&left)));
+    }
+    Ok(())
+}
 
 /// The values that a model comes with, of variables for which nothing is given.
 fn defaults(signature: &Signature, initial: &Initial, given: &[Given]) -> Vec<Given> {
-    let variables = signature.arguments.iter().filter(|argument| argument.role == Role::Variable);
-    let left = variables.filter(|argument| {
-        !given.iter().any(|given| given.role == Role::Variable && argument.is_called(&given.name))
-    });
+    let left = variables(signature).filter(|argument| !is_given(argument, given));
     let value = |argument: &Argument| {
         let value = initial.iter().find(|(node, _)| argument.is_called(node));
         value.map(|(node, value)| Given {
@@ -82,61 +156,63 @@ fn parse(role: Role, flag: &str, word: &str, signature: &Signature) -> Result<Ve
         "random" => Source::Fill(Fill::Random),
         "zeros" => Source::Fill(Fill::Zeros),
         "ones" => Source::Fill(Fill::Ones),
-        path => Source::Array(array(name, Path::new(path)).map_err(|e| e.context(&origin))?),
+        path => Source::Array(array(name, Path::new(path), signature).map_err(|e| e.context(&origin))?),
     };
     Ok(vec![Given { role, name: name.to_owned(), source, origin, required: true }])
 }
 
-/// The members of an archive that the program has a name for.
+/// The members of a file that the program has a name for.
 fn members(role: Role, origin: &str, path: &Path, signature: &Signature) -> Result<Vec<Given>> {
-    let mut archive = open(path).map_err(|e| e.context(origin))?;
-    let names: Vec<String> = archive.names().map(str::to_owned).collect();
+    let mut file = StateFile::open(path).map_err(|e| e.context(origin))?;
     let wanted = signature.arguments.iter().filter(|argument| argument.role == role);
-    let known: Vec<&String> =
-        names.iter().filter(|name| wanted.clone().any(|argument| argument.is_called(name))).collect();
+    let known = wanted.clone().filter_map(|argument| Some((argument, file.name_of(argument)?)));
+    let known: Vec<(&Argument, String)> = known.collect();
     if known.is_empty() {
         let wanted: Vec<&str> = wanted.map(|argument| argument.name.as_str()).collect();
         return Err(Error::invalid(format!(
             "{origin}: no member is a {} of the program: it has {}, the archive has {}",
             role.name(),
             listed(&wanted),
-            listed(&names)
+            listed(&file.names())
         )));
     }
     known
         .into_iter()
-        .map(|name| {
-            let array = archive.require(name).map_err(|e| e.context(origin))?;
+        .map(|(argument, name)| {
+            let array = file.get(&name).map_err(|e| e.context(origin))?;
+            let array = array.ok_or_else(|| Error::internal(format!("'{name}' is listed, but not there")))?;
             let origin = format!("{origin}, member '{name}'");
-            Ok(Given { role, name: name.clone(), source: Source::Array(array), origin, required: false })
+            Ok(Given {
+                role,
+                name: argument.name.clone(),
+                source: Source::Array(array),
+                origin,
+                required: false,
+            })
         })
         .collect()
 }
 
-fn listed<T: AsRef<str>>(names: &[T]) -> String {
-    match names {
-        [] => "none".to_owned(),
-        names => names.iter().map(|name| format!("'{}'", name.as_ref())).collect::<Vec<_>>().join(", "),
+/// The array of a file: of several the one of this name, or the only one.
+fn array(name: &str, path: &Path, signature: &Signature) -> Result<shape::Literal> {
+    if !state::is_state(path) {
+        return npz::parse_npy(&tf::source::read_bytes(path)?)
+            .map_err(|e| e.context(format!("'{}'", path.display())));
     }
-}
-
-/// The array of a file: of an archive the member of this name, or the only one.
-fn array(name: &str, path: &Path) -> Result<shape::Literal> {
-    if path.extension().is_some_and(|extension| extension == "npz") {
-        let mut archive = open(path)?;
-        let names: Vec<String> = archive.names().map(str::to_owned).collect();
-        return match names.as_slice() {
-            [only] => archive.require(only),
-            _ if names.iter().any(|member| member == name) => archive.require(name),
-            _ => Err(Error::invalid(format!("no member is called '{name}': it has {}", listed(&names)))),
-        };
-    }
-    npz::parse_npy(&tf::source::read_bytes(path)?).map_err(|e| e.context(format!("'{}'", path.display())))
-}
-
-fn open(path: &Path) -> Result<Archive> {
-    Archive::open(tf::source::read_bytes(path)?, MAX_ARRAY)
-        .map_err(|e| e.context(format!("'{}'", path.display())))
+    let mut file = StateFile::open(path)?;
+    let names = file.names();
+    let argument = signature.arguments.iter().find(|argument| argument.is_called(name));
+    let named = || argument.and_then(|argument| file.name_of(argument));
+    let found = match names.as_slice() {
+        [only] => Some(only.clone()),
+        _ if names.iter().any(|member| member == name) => Some(name.to_owned()),
+        _ => named(),
+    };
+    let array = match found {
+        Some(found) => file.get(&found)?,
+        None => None,
+    };
+    array.ok_or_else(|| Error::invalid(format!("no member is called '{name}': it has {}", listed(&names))))
 }
 
 /// An archive of arrays by name; names that come again get a suffix.

@@ -17,6 +17,7 @@ mod outputs;
 mod progress;
 mod report;
 mod run;
+mod state;
 mod verify;
 mod versions;
 mod xla_flags;

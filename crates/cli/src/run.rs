@@ -1,13 +1,16 @@
 //! `tfcompile run`: compiles a model in this process, runs it on given arrays, prints and writes what it makes.
 
-use crate::given::{self, GivenArgs};
+use crate::given::{self, Arguments, GivenArgs};
 use crate::in_process::Program;
 use crate::model::ModelArgs;
-use crate::outputs;
+use crate::{outputs, state};
 use clap::Args;
-use compiler::Executable;
-use runner::{Role, summary};
+use compiler::{Executable, Session};
+use runner::{Argument, Inputs, Role, Signature, summary};
+use shape::Literal;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::PathBuf;
 use support::Result;
 
@@ -18,41 +21,86 @@ pub(crate) struct Run {
     pub(crate) model: ModelArgs,
     #[command(flatten)]
     given: GivenArgs,
-    /// How many times to run; variables keep their values from run to run
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    steps: u64,
+    /// How many times to run; variables keep their values from run to run [default: as many as there are batches, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    steps: Option<u64>,
     /// Threads that share the work; the results never depend on them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: u32,
     /// Write the results of the last run, and the variables after it, to a NumPy archive
     #[arg(long, value_name = "FILE.npz")]
     out: Option<PathBuf>,
+    /// Write all variables after the last run, by their names in the graph: to a .npz or .safetensors file, else to a
+    /// checkpoint of TensorFlow's, whose files' names begin so
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
 }
 
 /// Compiles a model in this process, runs it and prints its results.
 pub(crate) fn run(arguments: &Run) -> Result<()> {
-    let mut arrays = Vec::new();
+    let mut given = None;
     let program = Program::compile(&arguments.model, |signature, initial| {
-        arrays = arguments.given.arrays(signature, initial, None)?;
+        given = Some(arguments.given.arguments(signature, initial, None)?);
         Ok(())
     })?;
-    let executable = Executable::load(&program.compiled)?;
-    let mut session = executable.session(&arrays)?;
-    session.set_threads(arguments.threads as usize)?;
-    for _ in 0..arguments.steps {
-        session.run()?;
+    let Arguments { inputs, notes } =
+        given.ok_or_else(|| support::Error::internal("the arguments were never asked for"))?;
+    if !arguments.model.quiet {
+        // Nobody is left to tell if standard error is closed.
+        notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "note: {note}")));
     }
+    let executable = Executable::load(&program.compiled)?;
+    let mut session = executable.session(&inputs.first)?;
+    session.set_threads(arguments.threads as usize)?;
+    let steps = arguments.steps.or(inputs.batch_count()).unwrap_or(1);
+    run_steps(&mut session, &program.signature, &inputs, steps)?;
     let results = session.results()?;
-
     let mut text = String::new();
     for (result, array) in program.signature.results.iter().zip(&results) {
-        let variable = if result.role == Role::Variable { "variable " } else { "" };
-        let _ = write!(text, "{variable}{}: {}", result.name, summary::describe(array));
+        if result.role == Role::Variable {
+            let _ = write!(text, "variable {}: {}", result.name, summary::describe(array));
+        }
+    }
+    let mut files = Vec::new();
+    if let Some(path) = &arguments.save {
+        files.extend(state::outputs(path, &variables(&program.signature, &inputs, &results))?);
     }
     if let Some(path) = &arguments.out {
         let names = program.signature.results.iter().map(|result| result.name.clone());
         let archive = given::archive(names.zip(results))?;
-        outputs::write_all(&[(path, &archive)])?;
+        files.push(outputs::Output { path: path.clone(), parts: vec![archive.into()] });
     }
+    outputs::write(&files)?;
     outputs::print(&text)
+}
+
+/// Runs so many times and prints what is fetched.
+fn run_steps(session: &mut Session<'_>, signature: &Signature, inputs: &Inputs, steps: u64) -> Result<()> {
+    for step in 0..steps {
+        if step > 0 {
+            for (argument, batch) in inputs.at(step) {
+                session.set_argument(argument, batch)?;
+            }
+        }
+        session.run()?;
+        let mut text = String::new();
+        let fetches = signature.results.iter().enumerate();
+        for (k, result) in fetches.filter(|(_, result)| result.role != Role::Variable) {
+            if steps > 1 {
+                let _ = write!(text, "step {step}  ");
+            }
+            let _ = write!(text, "{}: {}", result.name, summary::describe(&session.result(k)?));
+        }
+        outputs::print(&text)?;
+    }
+    Ok(())
+}
+
+/// All variables after the last run, by their names in the graph: what was written, else what was given.
+fn variables(signature: &Signature, inputs: &Inputs, results: &[Literal]) -> BTreeMap<String, Literal> {
+    let is_variable = |argument: &Argument| argument.role == Role::Variable;
+    let given = signature.arguments.iter().zip(&inputs.first);
+    let written = signature.results.iter().zip(results);
+    let all = given.chain(written).filter(|(argument, _)| is_variable(argument));
+    all.map(|(argument, array)| (argument.graph_name().to_owned(), array.clone())).collect()
 }

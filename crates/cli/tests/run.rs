@@ -183,3 +183,98 @@ fn verify_passes_on_right_code() {
     let quiet = text(&succeed(command("verify", "tfmatmulandadd", out.path()).arg("-q")));
     assert_eq!(quiet, "");
 }
+
+/// Five steps over batches, saved after three and taken up again, by each kind of file.
+#[test]
+fn state_is_saved_and_taken_up_again() {
+    let name = "tfvariable_sequential_updates";
+    let start = |out: &Path| {
+        for variable in ["x", "y"] {
+            write(out, &format!("{variable}.npy"), &recorded(name, &format!("case0/var/{variable}")));
+        }
+    };
+    for file in ["state.npz", "state.safetensors", "model.ckpt"] {
+        let out = directory();
+        start(out.path());
+        let mut run = command("run", name, out.path());
+        succeed(run.args(["--var", "x=x.npy", "--var", "y=y.npy", "--save", file]));
+        // The second step, from the file alone: what the original recorded of it.
+        let mut run = command("run", name, out.path());
+        let output = succeed(run.args(["--variables", file, "--out", "out.npz"]));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{file}");
+        let got = archive(&out.path().join("out.npz"))
+            .require("x")
+            .expect("a result")
+            .to_vec::<f32>()
+            .expect("f32")[0];
+        let want = recorded(name, "case0/run1/var/x").to_vec::<f32>().expect("f32")[0];
+        assert!((got - want).abs() <= 1e-6 + 1e-6 * want.abs(), "{file}: {got}, {want}");
+        // Of a flag for one variable and a file for all, the flag counts.
+        let mut run = command("run", name, out.path());
+        let output = text(&succeed(run.args([
+            "--variables",
+            file,
+            "--var",
+            "x=zeros",
+            "--var",
+            &format!("y={file}"),
+        ])));
+        assert!(output.contains("variable x: f32[]"), "{output}");
+    }
+}
+
+#[test]
+fn a_part_of_the_state_is_taken_and_the_rest_is_named() {
+    let name = "tfvariable_sequential_updates";
+    let out = directory();
+    let part = BTreeMap::from([
+        ("x".to_owned(), Literal::scalar(2f32)),
+        ("other/one".to_owned(), Literal::scalar(1i8)),
+    ]);
+    std::fs::write(out.path().join("part.npz"), npz::write(&part).expect("arrays")).expect("writable");
+    std::fs::write(out.path().join("part.safetensors"), npz::write_safetensors(&part).expect("arrays"))
+        .expect("writable");
+    for file in ["part.npz", "part.safetensors"] {
+        let output = succeed(command("run", name, out.path()).args(["--variables", file]));
+        let notes = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(notes.contains("it has no value for 'y'"), "{notes}");
+        assert!(notes.contains("no variable takes 'other/one'"), "{notes}");
+        let output = succeed(command("run", name, out.path()).args(["--variables", file, "-q"]));
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    }
+    let none = BTreeMap::from([("z".to_owned(), Literal::scalar(2f32))]);
+    std::fs::write(out.path().join("none.npz"), npz::write(&none).expect("arrays")).expect("writable");
+    for (file, expected) in [
+        ("none.npz", "it has 'z', the program has 'x', 'y'"),
+        ("missing.npz", "missing.npz"),
+        ("missing", "is no file of variables"),
+    ] {
+        let message = refuse(command("run", name, out.path()).args(["--variables", file]), out.path());
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn a_leading_dimension_is_that_of_the_steps() {
+    let out = directory();
+    let x = Literal::from_elements(&[3, 2, 2], &(0..12).map(|i| i as f32).collect::<Vec<_>>());
+    let batches = BTreeMap::from([("x".to_owned(), x)]);
+    std::fs::write(out.path().join("batches.npz"), npz::write(&batches).expect("arrays")).expect("writable");
+    let run = |flags: &[&str]| {
+        let given = ["--feed", "@batches.npz", "--feed", "y=ones"];
+        text(&succeed(command("run", "tfmatmulandadd", out.path()).args(given).args(flags)))
+    };
+    // [[4k, 4k+1], [4k+2, 4k+3]] times ones.
+    let output = run(&[]);
+    for (step, product) in
+        [(0, "[[1, 1],\n   [5, 5]]"), (1, "[[9, 9],\n   [13, 13]]"), (2, "[[17, 17],\n   [21, 21]]")]
+    {
+        let at = output.find(&format!("step {step}  x_y_prod: f32[2,2]")).expect("a step");
+        assert!(output[at..].split("step").nth(1).expect("its text").contains(product), "{output}");
+    }
+    assert!(!output.contains("step 3"), "{output}");
+    // After the last batch comes the first.
+    let output = run(&["--steps", "4"]);
+    let at = output.find("step 3  x_y_prod").expect("a step");
+    assert!(output[at..].contains("[[1, 1],\n   [5, 5]]"), "{output}");
+}

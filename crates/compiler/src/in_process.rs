@@ -134,6 +134,20 @@ impl Session<'_> {
         self.instance.set_threads(count)
     }
 
+    /// Puts other elements into an argument.
+    pub fn set_argument(&mut self, index: usize, argument: &Literal) -> Result<()> {
+        let (Some(buffer), Some(shape)) =
+            (self.arguments.get_mut(index), self.executable.arguments.get(index))
+        else {
+            return Err(Error::invalid(format!("there is no argument {index}")));
+        };
+        if argument.shape().as_array() != Some(shape) {
+            return Err(Error::invalid(format!("argument {index} is {}, not {shape}", argument.shape())));
+        }
+        buffer[..argument.bytes().len()].copy_from_slice(argument.bytes());
+        Ok(())
+    }
+
     /// Runs the program once more.
     pub fn run(&mut self) -> Result<()> {
         let mut views: Vec<&mut [u8]> = self.arguments.iter_mut().map(|b| &mut b[..]).collect();
@@ -142,16 +156,19 @@ impl Session<'_> {
 
     /// The last run's results: fetches, then written variables.
     pub fn results(&self) -> Result<Vec<Literal>> {
-        let literal = |(k, (shape, alias)): (usize, &(ArrayShape, Option<usize>))| {
-            let bytes = match alias {
-                Some(argument) => &self.arguments[*argument][..],
-                None => self.instance.result(k),
-            };
-            support::check_memory(bytes.len() as u64, format_args!("result {k}, {shape}, wants memory"))?;
-            let bytes = bytes.to_vec();
-            Literal::from_bytes(shape.clone(), bytes.into())
-                .ok_or_else(|| Error::internal(format!("result {k} has not the bytes of {shape}")))
+        (0..self.executable.results.len()).map(|index| self.result(index)).collect()
+    }
+
+    /// One of them.
+    pub fn result(&self, index: usize) -> Result<Literal> {
+        let result = self.executable.results.get(index);
+        let (shape, alias) = result.ok_or_else(|| Error::invalid(format!("there is no result {index}")))?;
+        let bytes = match alias {
+            Some(argument) => &self.arguments[*argument][..],
+            None => self.instance.result(index),
         };
-        self.executable.results.iter().enumerate().map(literal).collect()
+        support::check_memory(bytes.len() as u64, format_args!("result {index}, {shape}, wants memory"))?;
+        Literal::from_bytes(shape.clone(), bytes.to_vec().into())
+            .ok_or_else(|| Error::internal(format!("result {index} has not the bytes of {shape}")))
     }
 }

@@ -82,13 +82,23 @@ impl Archive {
 
 /// An archive of these arrays, deflated, in the order of their names, the same bytes every time.
 pub fn write(arrays: &BTreeMap<String, Literal>) -> Result<Vec<u8>> {
-    let options = SimpleFileOptions::default()
-        .compression_method(CompressionMethod::Deflated)
-        .last_modified_time(DateTime::default());
+    write_with(arrays, CompressionMethod::Deflated)
+}
+
+/// The same, its members stored as they are, which simple readers can read: that of `tfcompile/state.h`, for one.
+pub fn write_stored(arrays: &BTreeMap<String, Literal>) -> Result<Vec<u8>> {
+    write_with(arrays, CompressionMethod::Stored)
+}
+
+fn write_with(arrays: &BTreeMap<String, Literal>, method: CompressionMethod) -> Result<Vec<u8>> {
+    let options =
+        SimpleFileOptions::default().compression_method(method).last_modified_time(DateTime::default());
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, literal) in arrays {
+        let member = write_npy(literal);
+        let options = options.large_file(member.len() >= u32::MAX as usize);
         zip.start_file(format!("{name}.npy"), options).map_err(|e| bad(name, e))?;
-        zip.write_all(&write_npy(literal)).map_err(|e| bad(name, e))?;
+        zip.write_all(&member).map_err(|e| bad(name, e))?;
     }
     Ok(zip.finish().map_err(|e| bad("archive", e))?.into_inner())
 }
@@ -124,6 +134,17 @@ mod tests {
         assert_eq!(&archive.require_bytes("meta.json").unwrap()[..], b"{}");
         assert!(archive.require_bytes("zeros").is_err());
         assert!(archive.require("feed/1").unwrap_err().to_string().contains("'feed/1'"));
+    }
+
+    #[test]
+    fn stored_members_stand_as_they_are() {
+        let written = write_stored(&arrays()).unwrap();
+        let member = write_npy(&arrays()["zeros"]);
+        assert!(written.windows(member.len()).any(|window| window == member));
+        let mut archive = Archive::open(written.into(), 1 << 20).unwrap();
+        for (name, literal) in arrays() {
+            assert_eq!(archive.require(&name).unwrap(), literal);
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! NumPy's files: `.npy`, one array, and `.npz`, a zip archive of them, to and from literals.
+//! Files of arrays, to and from literals: NumPy's `.npy`, one array, and `.npz`, a zip archive of them; `.safetensors`.
 //!
 //! Files come from anywhere: sizes are checked against a limit before anything is allocated, a malformed file is an
 //! [`Error::invalid`](support::Error). Nothing here opens a file; callers hand over bytes. Types that NumPy lacks
@@ -6,6 +6,8 @@
 
 mod archive;
 mod npy;
+mod safetensors;
 
-pub use archive::{Archive, write};
+pub use archive::{Archive, write, write_stored};
 pub use npy::{parse_npy, write_npy};
+pub use safetensors::{Safetensors, write_safetensors};

@@ -82,6 +82,81 @@ pub fn assign(
     .collect()
 }
 
+/// Arguments for several runs: arrays for the first, and batches for the feeds that have some.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inputs {
+    /// The arguments of the first run, in the program's order.
+    pub first: Vec<Literal>,
+    /// For each argument the batches, if its array has one for each step.
+    batches: Vec<Vec<Literal>>,
+}
+
+impl Inputs {
+    /// How many batches there are; `None` if every run gets the same.
+    pub fn batch_count(&self) -> Option<u64> {
+        self.batches.iter().map(|batches| batches.len() as u64).find(|&count| count > 0)
+    }
+
+    /// The arguments that are others in a step, with their arrays. After the last batch comes the first.
+    pub fn at(&self, step: u64) -> impl Iterator<Item = (usize, &Literal)> {
+        let all = self.batches.iter().enumerate().filter(|(_, batches)| !batches.is_empty());
+        all.map(move |(k, batches)| (k, &batches[(step % batches.len() as u64) as usize]))
+    }
+}
+
+/// As [`assign`], for several steps: an array of a feed that has one leading dimension more than the feed holds one batch for
+/// each step. All that do must have as many.
+pub fn assign_steps(
+    signature: &Signature,
+    given: &[Given],
+    missing: Option<Fill>,
+    random: &Random,
+) -> Result<Inputs> {
+    let mut given = given.to_vec();
+    let mut batches: Vec<Vec<Literal>> = vec![Vec::new(); signature.arguments.len()];
+    let mut count: Option<(usize, String)> = None;
+    for source in given.iter_mut().filter(|source| source.role == Role::Feed) {
+        let known = |argument: &Argument| argument.role == Role::Feed && argument.is_called(&source.name);
+        let Some(at) = signature.arguments.iter().position(known) else { continue };
+        let argument = &signature.arguments[at];
+        let Source::Array(array) = &source.source else { continue };
+        let sizes = array.array_shape().sizes();
+        let Some((&steps, batch)) =
+            sizes.split_first().filter(|(_, batch)| **batch == argument.shape.sizes())
+        else {
+            continue;
+        };
+        if steps == 0 {
+            return Err(Error::invalid(format!("{}: feed '{}' has no batch", source.origin, argument.name)));
+        }
+        let steps = steps as usize;
+        match &count {
+            Some((others, name)) if *others != steps => {
+                return Err(Error::invalid(format!(
+                    "{}: feed '{}' has {steps} batches, feed '{name}' has {others}",
+                    source.origin, argument.name
+                )));
+            }
+            _ => count = Some((steps, argument.name.clone())),
+        }
+        let shape = ArrayShape::new(array.array_shape().element_type, batch);
+        let size = shape.byte_size() as usize;
+        let all = (0..steps).map(|step| {
+            let bytes = array.bytes().slice(step * size..(step + 1) * size);
+            let batch = Literal::from_bytes(shape.clone(), bytes);
+            fit(
+                argument,
+                &batch.ok_or_else(|| Error::internal("a batch has not its shape's bytes"))?,
+                &source.origin,
+            )
+        });
+        let all = all.collect::<Result<Vec<_>>>()?;
+        source.source = Source::Array(all[0].clone());
+        batches[at] = all;
+    }
+    Ok(Inputs { first: assign(signature, &given, missing, random)?, batches })
+}
+
 fn unknown(signature: &Signature, source: &Given) -> Error {
     let names: Vec<String> = signature
         .arguments
@@ -220,6 +295,25 @@ mod tests {
         let x = given(Role::Feed, "x", Literal::from_elements(&[2, 2], &[0f32; 4]));
         let twice = error(&[x.clone(), x], Some(Fill::Zeros));
         assert!(twice.contains("given twice"), "{twice}");
+    }
+
+    #[test]
+    fn a_leading_dimension_is_that_of_the_steps() {
+        let values: Vec<f32> = (0..12).map(|i| i as f32).collect();
+        let x = given(Role::Feed, "x", Literal::from_elements(&[3, 2, 2], &values));
+        let b = given(Role::Feed, "b", Literal::from_elements(&[1], &[0u16]));
+        let inputs = assign_steps(&signature(), &[x.clone(), b], None, &Random::new(0)).unwrap();
+        assert_eq!(inputs.batch_count(), Some(3));
+        assert_eq!(inputs.first[0], Literal::from_elements(&[2, 2], &values[..4]));
+        let second = Literal::from_elements(&[2, 2], &values[4..8]);
+        assert_eq!(inputs.at(1).collect::<Vec<_>>(), [(0, &second)]);
+        assert_eq!(inputs.at(4).collect::<Vec<_>>(), [(0, &second)], "after the last the first");
+        let b = given(Role::Feed, "b", Literal::from_elements(&[2, 1], &[0u16, 1]));
+        let error = assign_steps(&signature(), &[x, b], None, &Random::new(0)).unwrap_err().to_string();
+        assert!(error.contains("feed 'b' has 2 batches, feed 'x' has 3"), "{error}");
+        let none = given(Role::Feed, "x", Literal::from_elements::<f32>(&[0, 2, 2], &[]));
+        let error = assign_steps(&signature(), &[none], Some(Fill::Zeros), &Random::new(0)).unwrap_err();
+        assert!(error.to_string().contains("'x' has no batch"), "{error}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod signature;
 pub mod summary;
 mod verify;
 
-pub use arguments::{Given, Source, assign};
+pub use arguments::{Given, Inputs, Source, assign, assign_steps};
 pub use bench::{BenchOptions, BenchReport, KernelTime, ThreadsTime, bench};
 pub use cost::Cost;
 pub use fill::{Fill, Random};

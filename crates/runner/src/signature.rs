@@ -40,6 +40,11 @@ pub struct Argument {
 }
 
 impl Argument {
+    /// What it is called in the graph: a node, or another output than the first of one.
+    pub fn graph_name(&self) -> &str {
+        self.aliases.last().map_or(&self.name, String::as_str)
+    }
+
     /// Whether this is a name of it.
     pub fn is_called(&self, name: &str) -> bool {
         self.name == name || self.aliases.iter().any(|alias| alias == name)
