@@ -86,10 +86,17 @@ fn run_steps(session: &mut Session<'_>, signature: &Signature, inputs: &Inputs, 
         let mut text = String::new();
         let fetches = signature.results.iter().enumerate();
         for (k, result) in fetches.filter(|(_, result)| result.role != Role::Variable) {
-            if steps > 1 {
-                let _ = write!(text, "step {step}  ");
-            }
-            let _ = write!(text, "{}: {}", result.name, summary::describe(&session.result(k)?));
+            let array = session.result(k)?;
+            let shape = array.array_shape();
+            // A line for each step is what shows how a loss goes.
+            let _ = match (steps > 1, shape.rank()) {
+                (true, 0) => {
+                    let number = summary::number(array.scalar_at(0), shape.element_type);
+                    writeln!(text, "step {step}  {}: {number}", result.name)
+                }
+                (true, _) => write!(text, "step {step}  {}: {}", result.name, summary::describe(&array)),
+                (false, _) => write!(text, "{}: {}", result.name, summary::describe(&array)),
+            };
         }
         outputs::print(&text)?;
     }

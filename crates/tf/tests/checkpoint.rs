@@ -26,10 +26,14 @@ fn expected() -> BTreeMap<PathBuf, BTreeMap<String, Expected>> {
             "float16" => DataType::Half,
             other => DataType::from_name(other).expect("a type"),
         };
-        let sizes =
-            if sizes == "-" { vec![] } else { sizes.split(',').map(|s| s.parse().unwrap()).collect() };
+        let sizes = if sizes == "-" {
+            vec![]
+        } else {
+            sizes.split(',').map(|s| s.parse().expect("a size")).collect()
+        };
         let digits = if bytes == "-" { "" } else { bytes };
-        let bytes = (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).unwrap());
+        let bytes =
+            (0..digits.len()).step_by(2).map(|i| u8::from_str_radix(&digits[i..i + 2], 16).expect("digits"));
         all.entry(data().join(folder).join(prefix))
             .or_default()
             .insert(name.to_owned(), (data_type, sizes, bytes.collect()));
