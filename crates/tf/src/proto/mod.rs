@@ -6,6 +6,7 @@ mod checkpoint;
 mod config;
 mod function;
 mod graph;
+mod saved_model;
 mod tensor;
 
 pub use checkpoint::{
@@ -16,4 +17,9 @@ pub use checkpoint::{
 pub use config::{Config, Feed, Fetch, TensorId, Variable};
 pub use function::{ArgDef, AttrDef, FunctionDef, FunctionDefLibrary, GradientDef, OpDef};
 pub use graph::{AttrValue, GraphDef, ListValue, NameAttrList, NodeDef, VersionDef, attr_value};
+pub use saved_model::{
+    AssetFileDef, BytesList, CollectionDef, MetaGraphDef, MetaInfoDef, NodeList, ObjectReference,
+    SavedConcreteFunction, SavedModel, SavedObject, SavedObjectGraph, SerializedTensor, SignatureDef,
+    TensorInfo, TrackableObject, TrackableObjectGraph,
+};
 pub use tensor::{Dim, TensorProto, TensorShapeProto};

@@ -280,4 +280,121 @@ messages! {
         one("keep_checkpoint_every_n_hours", 6, Float),
         one("version", 7, Enum(saver_version)),
     }
+    /// `tensorflow.SavedModel`.
+    SAVED_MODEL = "tensorflow.SavedModel" as SavedModel, {
+        one("saved_model_schema_version", 1, Int64),
+        many("meta_graphs", 2, Message(&META_GRAPH_DEF)),
+    }
+    /// `tensorflow.MetaGraphDef`.
+    META_GRAPH_DEF = "tensorflow.MetaGraphDef" as MetaGraphDef, {
+        one("meta_info_def", 1, Message(&META_INFO_DEF)),
+        one("graph_def", 2, Message(&GRAPH_DEF)),
+        one("saver_def", 3, Message(&SAVER_DEF)),
+        many("collection_def", 4, Message(&COLLECTION_ENTRY)),
+        many("signature_def", 5, Message(&SIGNATURE_ENTRY)),
+        many("asset_file_def", 6, Message(&ASSET_FILE_DEF)),
+        one("object_graph_def", 7, Message(&SAVED_OBJECT_GRAPH)),
+    }
+    META_INFO_DEF = "tensorflow.MetaGraphDef.MetaInfoDef" as MetaInfoDef, {
+        one("meta_graph_version", 1, Skipped),
+        one("stripped_op_list", 2, Skipped),
+        one("any_info", 3, Skipped),
+        many("tags", 4, String),
+        one("tensorflow_version", 5, String),
+        one("tensorflow_git_version", 6, Skipped),
+        one("stripped_default_attrs", 7, Skipped),
+        many("function_aliases", 8, Skipped),
+    }
+    COLLECTION_ENTRY = "tensorflow.MetaGraphDef.CollectionDefEntry" as (Text, CollectionDef), {
+        one("key", 1, String),
+        one("value", 2, Message(&COLLECTION_DEF)),
+    }
+    COLLECTION_DEF = "tensorflow.CollectionDef" as CollectionDef, oneof "kind" {
+        one("node_list", 1, Message(&NODE_LIST)),
+        one("bytes_list", 2, Message(&BYTES_LIST)),
+        one("int64_list", 3, Skipped),
+        one("float_list", 4, Skipped),
+        one("any_list", 5, Skipped),
+    }
+    NODE_LIST = "tensorflow.CollectionDef.NodeList" as NodeList, {
+        many("value", 1, String),
+    }
+    BYTES_LIST = "tensorflow.CollectionDef.BytesList" as BytesList, {
+        many("value", 1, Bytes),
+    }
+    SIGNATURE_ENTRY = "tensorflow.MetaGraphDef.SignatureDefEntry" as (Text, SignatureDef), {
+        one("key", 1, String),
+        one("value", 2, Message(&SIGNATURE_DEF)),
+    }
+    SIGNATURE_DEF = "tensorflow.SignatureDef" as SignatureDef, {
+        many("inputs", 1, Message(&TENSOR_INFO_ENTRY)),
+        many("outputs", 2, Message(&TENSOR_INFO_ENTRY)),
+        one("method_name", 3, String),
+        many("defaults", 4, Skipped),
+    }
+    TENSOR_INFO_ENTRY = "tensorflow.SignatureDef.InputsEntry" as (Text, TensorInfo), {
+        one("key", 1, String),
+        one("value", 2, Message(&TENSOR_INFO)),
+    }
+    TENSOR_INFO = "tensorflow.TensorInfo" as TensorInfo, {
+        one("name", 1, String),
+        one("coo_sparse", 4, Skipped),
+        one("composite_tensor", 5, Skipped),
+        one("dtype", 2, DTYPE),
+        one("tensor_shape", 3, Message(&TENSOR_SHAPE)),
+    }
+    ASSET_FILE_DEF = "tensorflow.AssetFileDef" as AssetFileDef, {
+        one("tensor_info", 1, Message(&TENSOR_INFO)),
+        one("filename", 2, String),
+    }
+    SAVED_OBJECT_GRAPH = "tensorflow.SavedObjectGraph" as SavedObjectGraph, {
+        many("nodes", 1, Message(&SAVED_OBJECT)),
+        many("concrete_functions", 2, Message(&CONCRETE_FUNCTION_ENTRY)),
+    }
+    SAVED_OBJECT = "tensorflow.SavedObject" as SavedObject, {
+        many("children", 1, Message(&OBJECT_REFERENCE)),
+        many("dependencies", 15, Skipped),
+        many("slot_variables", 3, Skipped),
+        one("user_object", 4, Skipped),
+        one("asset", 5, Skipped),
+        one("function", 6, Skipped),
+        one("variable", 7, Skipped),
+        one("bare_concrete_function", 8, Skipped),
+        one("constant", 9, Skipped),
+        one("resource", 10, Skipped),
+        one("captured_tensor", 12, Skipped),
+        many("saveable_objects", 11, Skipped),
+        one("registered_name", 13, Skipped),
+        one("serialized_user_proto", 14, Skipped),
+        one("registered_saver", 16, Skipped),
+    }
+    CONCRETE_FUNCTION_ENTRY = "tensorflow.SavedObjectGraph.ConcreteFunctionsEntry" as (Text, SavedConcreteFunction), {
+        one("key", 1, String),
+        one("value", 2, Message(&CONCRETE_FUNCTION)),
+    }
+    CONCRETE_FUNCTION = "tensorflow.SavedConcreteFunction" as SavedConcreteFunction, {
+        many("bound_inputs", 2, Int32),
+        one("canonicalized_input_signature", 3, Skipped),
+        one("output_signature", 4, Skipped),
+    }
+    /// `tensorflow.TrackableObjectGraph`.
+    TRACKABLE_OBJECT_GRAPH = "tensorflow.TrackableObjectGraph" as TrackableObjectGraph, {
+        many("nodes", 1, Message(&TRACKABLE_OBJECT)),
+    }
+    TRACKABLE_OBJECT = "tensorflow.TrackableObjectGraph.TrackableObject" as TrackableObject, {
+        many("children", 1, Message(&OBJECT_REFERENCE)),
+        many("attributes", 2, Message(&SERIALIZED_TENSOR)),
+        many("slot_variables", 3, Skipped),
+        one("registered_saver", 4, Skipped),
+        one("has_checkpoint_values", 5, Skipped),
+    }
+    OBJECT_REFERENCE = "tensorflow.TrackableObjectGraph.TrackableObject.ObjectReference" as ObjectReference, {
+        one("node_id", 1, Int32),
+        one("local_name", 2, String),
+    }
+    SERIALIZED_TENSOR = "tensorflow.TrackableObjectGraph.TrackableObject.SerializedTensor" as SerializedTensor, {
+        one("name", 1, String),
+        one("full_name", 2, String),
+        one("checkpoint_key", 3, String),
+    }
 }

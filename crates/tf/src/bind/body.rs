@@ -1,0 +1,259 @@
+//! Binding within one graph or function.
+
+use super::{Bound, Copies, calls, type_value};
+use crate::DataType;
+use crate::proto::{AttrValue, NodeDef, TensorProto, TensorShapeProto, attr_value::Value};
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+
+/// Ops that return the handle that is their first input.
+const COPIES: [&str; 6] = ["Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"];
+
+/// The nodes of a graph or function.
+pub(super) struct Body<'a> {
+    nodes: BTreeMap<&'a str, &'a NodeDef>,
+    /// The nodes or arguments that are bound.
+    roots: BTreeMap<&'a str, Bound>,
+    arguments: BTreeSet<&'a str>,
+    is_function: bool,
+}
+
+/// What a node became.
+pub(super) struct Rewritten {
+    /// The node, behind nodes that it needs.
+    pub(super) nodes: Vec<NodeDef>,
+    /// The name of its output, if functions have to call it by another one.
+    pub(super) output: Option<&'static str>,
+}
+
+impl<'a> Body<'a> {
+    /// The nodes of a function with `arguments`, or of a graph, which has none.
+    pub(super) fn new(
+        nodes: impl IntoIterator<Item = &'a NodeDef>,
+        roots: BTreeMap<&'a str, Bound>,
+        arguments: &[&'a str],
+    ) -> Result<Self> {
+        let mut named = BTreeMap::new();
+        for node in nodes {
+            if named.insert(node.name.as_str(), node).is_some() {
+                return Err(Error::invalid(format!("two nodes have the name '{}'", node.name)));
+            }
+        }
+        let is_function = !arguments.is_empty();
+        Ok(Self { nodes: named, roots, arguments: arguments.iter().copied().collect(), is_function })
+    }
+
+    /// What is bound to the handle that an input is.
+    pub(super) fn bound_of(&self, input: &str, copies: &mut Copies<'_>) -> Result<Option<Bound>> {
+        let mut input = input;
+        // More steps than nodes only in a cycle.
+        for _ in 0..=self.nodes.len() {
+            if input.starts_with('^') {
+                return Ok(None);
+            }
+            let (name, index) = name_and_index(input);
+            if let Some(bound) = self.roots.get(name) {
+                return Ok(Some(bound.clone()));
+            }
+            if self.arguments.contains(name) {
+                return Ok(None);
+            }
+            let Some(node) = self.nodes.get(name) else { return Ok(None) };
+            let position = match node.op.strip_prefix("Ref").unwrap_or(&node.op) {
+                op if COPIES.contains(&op) => 0,
+                "IdentityN" | "While" | "StatelessWhile" => index,
+                _ if calls::is_call(node, copies) => {
+                    let bound = self.bound_inputs(node, copies)?;
+                    return match bound.iter().any(Option::is_some) {
+                        true => Ok(calls::results(node, &bound, copies)?.get(index).cloned().flatten()),
+                        false => Ok(None),
+                    };
+                }
+                _ => return Ok(None),
+            };
+            // What reads a reference makes a value of it.
+            let is_reader = !node.op.starts_with("Ref");
+            let Some(next) = node.input.get(position) else { return Ok(None) };
+            if is_reader && self.roots.get(name_and_index(next).0).is_some_and(Bound::is_reference) {
+                return Ok(None);
+            }
+            input = next;
+        }
+        Ok(None)
+    }
+
+    /// The handles that are bound to each data input of a node; references are values to whoever reads them.
+    fn bound_inputs(&self, node: &NodeDef, copies: &mut Copies<'_>) -> Result<Vec<Option<Bound>>> {
+        let data = node.input.iter().filter(|input| !input.starts_with('^'));
+        let handle = |input| Ok(self.bound_of(input, copies)?.filter(|bound| !bound.is_reference()));
+        data.map(handle).collect()
+    }
+
+    /// Whether a node reads or passes on one of TensorFlow 1's variables that is bound.
+    fn has_reference(&self, node: &NodeDef, copies: &mut Copies<'_>) -> Result<bool> {
+        for input in node.input.iter().filter(|input| !input.starts_with('^')) {
+            if self.bound_of(input, copies)?.is_some_and(|bound| bound.is_reference()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The node with all that it reads bound.
+    pub(super) fn rewritten(&self, node: &NodeDef, copies: &mut Copies<'_>) -> Result<Rewritten> {
+        let bound = self.bound_inputs(node, copies)?;
+        let one = |node: NodeDef| Rewritten { nodes: vec![node], output: None };
+        let mut made = match self.has_reference(node, copies)? {
+            true => reader_of_reference(node)?,
+            false => node.clone(),
+        };
+        let Some((at, first)) = bound.iter().enumerate().find_map(|(at, b)| b.as_ref().map(|b| (at, b)))
+        else {
+            return Ok(one(made));
+        };
+        match (node.op.as_str(), first) {
+            (op, _) if COPIES.contains(&op) => {
+                made.attr.insert("T".to_owned(), type_value(first.data_type()));
+            }
+            ("IdentityN", _) => calls::set_types(&mut made, "T", &bound),
+            _ if calls::is_call(node, copies) => calls::rewrite(&mut made, &bound, copies)?,
+            (_, Bound::Value { data_type, .. }) if at == 0 && bound.iter().flatten().count() == 1 => {
+                return self.reader_of_value(made, *data_type);
+            }
+            ("LookupTableFind" | "LookupTableFindV2", Bound::Table { find, .. }) if made.input.len() >= 3 => {
+                made.op.clone_from(find);
+                made.input.remove(0);
+                made.attr.clear();
+            }
+            ("LookupTableSize" | "LookupTableSizeV2", Bound::Table { size, .. }) => {
+                made.op.clone_from(size);
+                made.input.remove(0);
+                made.attr.clear();
+            }
+            _ => return Err(not_replaceable(node)),
+        }
+        Ok(one(made))
+    }
+
+    /// A node whose first input was the handle of a variable, and is its value.
+    fn reader_of_value(&self, mut node: NodeDef, data_type: DataType) -> Result<Rewritten> {
+        let t = type_value(data_type);
+        let mut before = Vec::new();
+        let mut output = None;
+        match node.op.as_str() {
+            "ReadVariableOp" => {
+                node.op = "Identity".to_owned();
+                node.attr = BTreeMap::from([("T".to_owned(), t)]);
+                output = Some("output");
+            }
+            "VariableShape" => {
+                node.op = "Shape".to_owned();
+                node.attr.insert("T".to_owned(), t);
+            }
+            "ResourceGather" => {
+                let batch_dims = match node.attr.get("batch_dims").and_then(|value| value.value.as_ref()) {
+                    Some(Value::I(dims)) => i32::try_from(*dims).map_err(|_| not_replaceable(&node))?,
+                    _ => 0,
+                };
+                let mut name = format!("{}/axis", node.name);
+                while self.nodes.contains_key(name.as_str()) || self.arguments.contains(name.as_str()) {
+                    name.push('_');
+                }
+                let axis = scalar(&name, DataType::Int32, &batch_dims.to_le_bytes());
+                let reference = if self.is_function { format!("{name}:output:0") } else { name };
+                node.op = "GatherV2".to_owned();
+                node.input.insert(2.min(node.input.len()), reference);
+                node.attr.remove("dtype");
+                node.attr.remove("validate_indices");
+                node.attr.insert("Tparams".to_owned(), t);
+                node.attr.insert("Taxis".to_owned(), type_value(DataType::Int32));
+                before.push(axis);
+            }
+            "ResourceGatherNd" => {
+                node.op = "GatherNd".to_owned();
+                node.attr.remove("dtype");
+                node.attr.insert("Tparams".to_owned(), t);
+            }
+            "VarIsInitializedOp" => {
+                let inputs = node.input.into_iter().filter(|input| input.starts_with('^')).collect();
+                node = NodeDef { input: inputs, ..scalar(&node.name, DataType::Bool, &[1]) };
+                output = Some("output");
+            }
+            "DisableCopyOnRead" => {
+                node.op = "NoOp".to_owned();
+                node.attr.clear();
+                node.input.retain(|input| input.starts_with('^'));
+            }
+            _ => return Err(not_replaceable(&node)),
+        }
+        before.push(node);
+        Ok(Rewritten { nodes: before, output })
+    }
+}
+
+/// A node that reads one of TensorFlow 1's variables, which is a constant now.
+fn reader_of_reference(node: &NodeDef) -> Result<NodeDef> {
+    let mut node = node.clone();
+    let writes = ["Assign", "Apply", "Scatter", "SparseApply", "CountUpTo", "DestroyTemporaryVariable"];
+    match node.op.as_str() {
+        "RefIdentity" | "RefSwitch" | "RefEnter" | "RefExit" | "RefMerge" | "RefNextIteration" => {
+            node.op = node.op["Ref".len()..].to_owned();
+        }
+        "IsVariableInitialized" => {
+            let inputs = node.input.into_iter().filter(|input| input.starts_with('^')).collect();
+            node = NodeDef { input: inputs, ..scalar(&node.name, DataType::Bool, &[1]) };
+        }
+        op if writes.iter().any(|write| op.starts_with(write)) => return Err(not_replaceable(&node)),
+        _ => {}
+    }
+    Ok(node)
+}
+
+fn not_replaceable(node: &NodeDef) -> Error {
+    Error::unsupported(format!(
+        "node '{}' (op {}) uses a variable or table in a way that a constant cannot replace; feed the variable \
+         (--variables-to-feed), or choose fetches that only read it",
+        node.name, node.op
+    ))
+}
+
+/// Writes the new name of an output into `node:output:index`.
+pub(super) fn rename_output(input: &mut String, renamed: &BTreeMap<&str, &'static str>) {
+    let mut parts = input.splitn(3, ':');
+    let (Some(name), Some(_), index) = (parts.next(), parts.next(), parts.next()) else { return };
+    if let Some(output) = renamed.get(name) {
+        *input = format!("{name}:{output}:{}", index.unwrap_or("0"));
+    }
+}
+
+/// The node or argument of an input and the number at its end: `n`, `n:1`, `n:output:1`.
+pub(super) fn name_and_index(input: &str) -> (&str, usize) {
+    match input.split_once(':') {
+        Some((name, rest)) => {
+            (name, rest.rsplit(':').next().and_then(|index| index.parse().ok()).unwrap_or(0))
+        }
+        None => (input, 0),
+    }
+}
+
+/// A constant of one element.
+fn scalar(name: &str, data_type: DataType, bytes: &[u8]) -> NodeDef {
+    constant(name, data_type, &[], Bytes::copy_from_slice(bytes))
+}
+
+/// A constant with these bytes.
+pub(crate) fn constant(name: &str, data_type: DataType, sizes: &[i64], bytes: Bytes) -> NodeDef {
+    let dim = sizes.iter().map(|&size| crate::proto::Dim { size, name: String::new() }).collect();
+    let tensor = TensorProto {
+        dtype: data_type.number(),
+        tensor_shape: Some(TensorShapeProto { dim, unknown_rank: false }),
+        tensor_content: bytes,
+        ..TensorProto::default()
+    };
+    let attr: BTreeMap<String, AttrValue> = BTreeMap::from([
+        ("dtype".to_owned(), type_value(data_type)),
+        ("value".to_owned(), Value::Tensor(Box::new(tensor)).into()),
+    ]);
+    NodeDef { name: name.to_owned(), op: "Const".to_owned(), attr, ..NodeDef::default() }
+}

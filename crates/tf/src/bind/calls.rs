@@ -1,0 +1,120 @@
+//! Nodes that hand handles to functions: calls, conditionals, loops.
+
+use super::{Bound, Copies, type_value};
+use crate::proto::{NodeDef, TensorShapeProto, attr_value::Value};
+use support::{Error, Result};
+
+/// How a node hands its inputs on.
+struct Kind {
+    /// The attributes that name functions.
+    functions: &'static [&'static str],
+    /// How many inputs no function gets.
+    first: usize,
+    /// The types of the inputs that functions get, and of the results.
+    types: [&'static str; 2],
+}
+
+fn kind(op: &str) -> Option<Kind> {
+    let (functions, first, types): (&[&str], _, _) = match op {
+        "PartitionedCall" | "StatefulPartitionedCall" => (&["f"], 0, ["Tin", "Tout"]),
+        "If" | "StatelessIf" => (&["then_branch", "else_branch"], 1, ["Tin", "Tout"]),
+        "Case" | "StatelessCase" => (&["branches"], 1, ["Tin", "Tout"]),
+        "While" | "StatelessWhile" => (&["cond", "body"], 0, ["T", "T"]),
+        _ => return None,
+    };
+    Some(Kind { functions, first, types })
+}
+
+/// Whether a node calls functions with its inputs.
+pub(super) fn is_call(node: &NodeDef, copies: &Copies<'_>) -> bool {
+    kind(&node.op).is_some() || copies.is_function(&node.op)
+}
+
+/// What is bound among the results of a call.
+pub(super) fn results(
+    node: &NodeDef,
+    bound: &[Option<Bound>],
+    copies: &mut Copies<'_>,
+) -> Result<Vec<Option<Bound>>> {
+    let mut copy = node.clone();
+    replace(&mut copy, bound, copies)
+}
+
+/// Lets a node call the copies of its functions for what is bound of its inputs.
+pub(super) fn rewrite(node: &mut NodeDef, bound: &[Option<Bound>], copies: &mut Copies<'_>) -> Result<()> {
+    let results = replace(node, bound, copies)?;
+    let Some(kind) = kind(&node.op) else { return Ok(()) };
+    set_types(node, kind.types[0], bound.get(kind.first..).unwrap_or_default());
+    set_types(node, kind.types[1], &results);
+    // The shapes of results that were handles are those of values now, which nobody has written down.
+    if let Some(Value::List(list)) = node.attr.get_mut("output_shapes").and_then(|v| v.value.as_mut()) {
+        let changed = list.shape.iter_mut().zip(&results).filter(|(_, bound)| bound.is_some());
+        changed.for_each(|(shape, _)| *shape = TensorShapeProto { dim: Vec::new(), unknown_rank: true });
+    }
+    Ok(())
+}
+
+/// Puts the names of copies into a node; the answer is what is bound among its results.
+fn replace(
+    node: &mut NodeDef,
+    bound: &[Option<Bound>],
+    copies: &mut Copies<'_>,
+) -> Result<Vec<Option<Bound>>> {
+    let name = node.name.clone();
+    let at_node = |e: Error| e.context(format!("node '{name}'"));
+    let Some(kind) = kind(&node.op) else {
+        let copy = copies.of(&node.op, bound).map_err(at_node)?;
+        node.op = copy.name;
+        return Ok(copy.results);
+    };
+    let arguments = bound.get(kind.first..).unwrap_or_default();
+    if bound.iter().take(kind.first).any(Option::is_some) {
+        return Err(at_node(Error::invalid(format!("op {} takes a handle to choose a function", node.op))));
+    }
+    let is_loop = kind.functions == ["cond", "body"];
+    let mut results: Option<Vec<Option<Bound>>> = None;
+    for attribute in kind.functions {
+        let funcs = match node.attr.get_mut(*attribute).and_then(|value| value.value.as_mut()) {
+            Some(Value::Func(func)) => std::slice::from_mut(func),
+            Some(Value::List(list)) => list.func.as_mut_slice(),
+            _ => &mut [],
+        };
+        for func in funcs {
+            let copy = copies.of(&func.name, arguments).map_err(at_node)?;
+            func.name = copy.name;
+            if is_loop && *attribute == "cond" {
+                continue;
+            }
+            match &results {
+                Some(first) if *first != copy.results => {
+                    return Err(at_node(Error::unsupported(
+                        "its branches return different variables or tables",
+                    )));
+                }
+                _ => results = Some(copy.results),
+            }
+        }
+    }
+    let results = results
+        .ok_or_else(|| at_node(Error::invalid(format!("op {} names no function to call", node.op))))?;
+    if is_loop && results != arguments {
+        return Err(at_node(Error::unsupported(
+            "the loop's body changes which variable or table an element of its state is",
+        )));
+    }
+    Ok(results)
+}
+
+/// Writes the types of what is bound into a list of types.
+pub(super) fn set_types(node: &mut NodeDef, attribute: &str, bound: &[Option<Bound>]) {
+    let Some(Value::List(list)) = node.attr.get_mut(attribute).and_then(|value| value.value.as_mut()) else {
+        return;
+    };
+    for (number, bound) in list.r#type.iter_mut().zip(bound) {
+        if let Some(bound) = bound
+            && let Some(Value::Type(new)) = type_value(bound.data_type()).value
+        {
+            *number = new;
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Following what an initialiser or restorer would do, without running it: its nodes, in functions too, and where their
+//! inputs come from.
+
+use crate::proto::{FunctionDef, GraphDef, NodeDef, attr_value::Value};
+use crate::tensor::Tensor;
+use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+
+/// The most functions that are called, each counted as often as it is called.
+const MAX_FRAMES: usize = 100_000;
+
+/// How deep functions call each other.
+const MAX_DEPTH: usize = 100;
+
+/// A node that would run, and the call that it belongs to.
+pub(crate) type Step<'a> = (usize, &'a NodeDef);
+
+/// A graph and the calls in it that are followed; call 0 is the graph itself.
+pub(crate) struct Trace<'a> {
+    functions: BTreeMap<&'a str, &'a FunctionDef>,
+    frames: Vec<Frame<'a>>,
+}
+
+/// A graph, or a call of a function.
+struct Frame<'a> {
+    nodes: BTreeMap<&'a str, &'a NodeDef>,
+    /// The inputs of the caller by the names of the arguments, and whose they are.
+    arguments: BTreeMap<&'a str, &'a str>,
+    caller: usize,
+    depth: usize,
+}
+
+impl<'a> Trace<'a> {
+    /// Begins at the nodes of a graph.
+    pub(crate) fn new(graph: &'a GraphDef) -> Self {
+        let library = graph.library.iter().flat_map(|library| &library.function);
+        let functions = library.filter_map(|f| Some((f.signature.as_ref()?.name.as_str(), f))).collect();
+        let nodes = by_name(&graph.node);
+        let frame = Frame { nodes, arguments: BTreeMap::new(), caller: 0, depth: 0 };
+        Self { functions, frames: vec![frame] }
+    }
+
+    /// A node of the graph.
+    pub(crate) fn node(&self, name: &str) -> Option<&'a NodeDef> {
+        self.frames[0].nodes.get(base_name(name)).copied()
+    }
+
+    /// All that the run of some nodes of the graph would run, in no particular order.
+    pub(crate) fn steps(&mut self, roots: &[&str]) -> Result<Vec<Step<'a>>> {
+        let mut steps = Vec::new();
+        let mut work: Vec<&str> = roots.iter().map(|root| base_name(root)).collect();
+        let mut seen = BTreeSet::new();
+        while let Some(name) = work.pop() {
+            let Some(&node) = self.frames[0].nodes.get(name) else { continue };
+            if seen.insert(node.name.as_str()) {
+                steps.push((0, node));
+                work.extend(node.input.iter().map(|input| base_name(input)));
+            }
+        }
+        let mut at = 0;
+        while let Some(&(frame, node)) = steps.get(at) {
+            at += 1;
+            let Some(function) = self.called(node) else { continue };
+            let depth = self.frames[frame].depth + 1;
+            if self.frames.len() > MAX_FRAMES || depth > MAX_DEPTH {
+                return Err(Error::invalid(format!(
+                    "node '{}' calls functions more than {MAX_DEPTH} levels deep or more than {MAX_FRAMES} of them",
+                    node.name
+                )));
+            }
+            let data = node.input.iter().filter(|input| !input.starts_with('^')).map(String::as_str);
+            let names = function.signature.iter().flat_map(|s| &s.input_arg).map(|arg| arg.name.as_str());
+            let (nodes, arguments) = (by_name(&function.node_def), names.zip(data).collect());
+            self.frames.push(Frame { nodes, arguments, caller: frame, depth });
+            let frame = self.frames.len() - 1;
+            steps.extend(function.node_def.iter().map(|node| (frame, node)));
+        }
+        Ok(steps)
+    }
+
+    /// The function that a node calls.
+    fn called(&self, node: &NodeDef) -> Option<&'a FunctionDef> {
+        let name = match node.op.as_str() {
+            "PartitionedCall" | "StatefulPartitionedCall" => match node.attr.get("f")?.value.as_ref()? {
+                Value::Func(func) => &func.name,
+                _ => return None,
+            },
+            op => op,
+        };
+        self.functions.get(name.as_str() as &str).copied()
+    }
+
+    /// The node that makes an input of a step, and which of its outputs it is; copies are looked through.
+    pub(crate) fn origin(&self, frame: usize, input: &'a str) -> Option<(Step<'a>, usize)> {
+        let (mut frame, mut input) = (frame, input);
+        // A path that is longer goes in a circle.
+        for _ in 0..100_000 {
+            let here = &self.frames[frame];
+            let name = base_name(input);
+            if let Some(outer) = here.arguments.get(name) {
+                (frame, input) = (here.caller, outer);
+                continue;
+            }
+            let node = *here.nodes.get(name)?;
+            match node.op.as_str() {
+                "Identity" | "RefIdentity" | "PlaceholderWithDefault" | "StopGradient" | "EnsureShape" => {
+                    input = node.input.first().filter(|input| !input.starts_with('^'))?;
+                }
+                _ => {
+                    let index = input.split_once(':').map_or(Some(0), |(_, rest)| {
+                        rest.rsplit(':').next()?.parse().ok()
+                    })?;
+                    return Some(((frame, node), index));
+                }
+            }
+        }
+        None
+    }
+
+    /// The constant tensor that a node is.
+    pub(crate) fn constant(&self, node: &'a NodeDef) -> Option<Tensor<'a>> {
+        match node.attr.get("value").filter(|_| node.op == "Const")?.value.as_ref()? {
+            Value::Tensor(tensor) => Tensor::new(tensor).ok(),
+            _ => None,
+        }
+    }
+
+    /// The constant strings that an input of a step is.
+    pub(crate) fn strings(&self, frame: usize, input: &'a str) -> Option<Vec<Bytes>> {
+        let ((_, node), _) = self.origin(frame, input)?;
+        self.constant(node)?.strings().ok()
+    }
+}
+
+fn by_name(nodes: &[NodeDef]) -> BTreeMap<&str, &NodeDef> {
+    nodes.iter().map(|node| (node.name.as_str(), node)).collect()
+}
+
+/// The name of an input's node or argument.
+pub(crate) fn base_name(input: &str) -> &str {
+    let input = input.strip_prefix('^').unwrap_or(input);
+    input.split(':').next().unwrap_or(input)
+}
