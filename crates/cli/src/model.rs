@@ -11,18 +11,31 @@ use std::path::PathBuf;
 use support::{Error, Result};
 use target::Target;
 use tf::Inferred;
-use tf::model::{LoadOptions, Model};
+use tf::model::{LoadOptions, Model, VariablesToFeed};
 use tf::proto::Config;
 
 /// A model and what to compile of it.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ModelArgs {
-    /// The model: a GraphDef file, binary or text
+    /// The model: a SavedModel (its directory, or saved_model.pb in it), a MetaGraph (.meta), or a GraphDef; binary or text
     #[arg(value_name = "MODEL")]
     pub(crate) model: PathBuf,
     /// Feeds, fetches and variables: a tensorflow.tf2xla.Config file. Without, they are inferred from the graph
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// The signature of a SavedModel to compile [default: serving_default, or the only one]
+    #[arg(long, value_name = "KEY", alias = "signature_def_key", conflicts_with_all = ["config", "fetch"])]
+    pub(crate) signature: Option<String>,
+    /// The tags of the graph in a SavedModel, joined by commas [default: serve, or the only graph]
+    #[arg(long, value_name = "TAGS", aliases = ["tag_set", "tags"])]
+    pub(crate) tag_set: Option<String>,
+    /// The values of the variables: a checkpoint's file, or the prefix of its files [default: the model's own]
+    #[arg(long, value_name = "PATH", alias = "checkpoint_path")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// The variables that the caller holds, instead of constants: names of their nodes joined by commas, or `all`
+    /// [default: those that the program writes]
+    #[arg(long, value_name = "NAMES", alias = "variables_to_feed")]
+    pub(crate) variables_to_feed: Option<String>,
     /// What helps to infer them.
     #[command(flatten)]
     pub(crate) inference: InferArgs,
@@ -75,7 +88,15 @@ impl ModelArgs {
                 }
                 None => None,
             };
-            Ok((tf::model::load(&self.model, &LoadOptions::default())?, config))
+            let options = LoadOptions {
+                tags: self.tag_set.clone(),
+                signature: self.signature.clone(),
+                checkpoint: self.checkpoint.clone(),
+                variables_to_feed: variables_to_feed(self.variables_to_feed.as_deref()),
+                config: config.as_ref().map(|(config, _)| config.clone()),
+                infer: self.inference.options()?,
+            };
+            Ok((tf::model::load(&self.model, &options)?, config))
         })
     }
 
@@ -110,6 +131,18 @@ impl ModelArgs {
                 Target::new(&triple, &cpu, &features)
             }
             cpu => Target::new(&triple, cpu, features),
+        }
+    }
+}
+
+/// The variables that a flag names.
+pub(crate) fn variables_to_feed(names: Option<&str>) -> VariablesToFeed {
+    match names {
+        None | Some("") => VariablesToFeed::Written,
+        Some("all") => VariablesToFeed::All,
+        Some(names) => {
+            let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+            VariablesToFeed::Named(names.map(str::to_owned).collect())
         }
     }
 }

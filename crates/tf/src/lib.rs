@@ -5,6 +5,7 @@
 //! [`freeze`](freeze::freeze) puts a checkpoint's values into a graph. Nothing here knows HLO.
 
 mod attributes;
+mod bind;
 pub mod checkpoint;
 mod data_type;
 pub mod freeze;
@@ -18,6 +19,7 @@ mod prepare;
 mod problem;
 mod program;
 pub mod proto;
+mod saved_model;
 pub mod source;
 mod tensor;
 mod text;

@@ -1,16 +1,45 @@
 //! Models as files: the one place that knows what a path given as a model may be.
 
-use crate::proto::{Config, GraphDef};
-use crate::{InferOptions, Inferred, infer, source};
+use crate::bind::{Bindings, Bound, bind, constant};
+use crate::checkpoint::Checkpoint;
+use crate::prepare::{Reached, complete, reach};
+use crate::proto::{AssetFileDef, Config, GraphDef, MetaGraphDef, NodeDef, SaverDef, Variable};
+use crate::saved_model::{self, Assets, Trace, restore};
+use crate::{DataType, InferOptions, Inferred, PartialShape, infer, source};
 use bytes::Bytes;
 use shape::Literal;
-use std::collections::BTreeMap;
-use std::path::Path;
-use support::Result;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use support::{Error, Result};
+
+/// Which variables of a model stay variables of the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum VariablesToFeed {
+    /// Those that the program writes.
+    #[default]
+    Written,
+    /// All of them.
+    All,
+    /// Those of these nodes, and those that the program writes.
+    Named(Vec<String>),
+}
 
 /// What of a file is wanted, where there is a choice.
 #[derive(Clone, Debug, Default)]
-pub struct LoadOptions {}
+pub struct LoadOptions {
+    /// The tags of a SavedModel's MetaGraph, joined by commas.
+    pub tags: Option<String>,
+    /// The signature whose inputs and outputs are fed and fetched.
+    pub signature: Option<String>,
+    /// The values of variables, instead of those that come with the model.
+    pub checkpoint: Option<PathBuf>,
+    /// Which variables do not become constants.
+    pub variables_to_feed: VariablesToFeed,
+    /// Feeds, fetches and variables, if the user gives them; its variables do not become constants.
+    pub config: Option<Config>,
+    /// What the user says to help, where there is no config.
+    pub infer: InferOptions,
+}
 
 /// A model that is read.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +48,7 @@ pub struct Model {
     pub name: String,
     /// What it computes.
     pub graph: GraphDef,
-    /// What the model itself says of its feeds and fetches.
+    /// What the model itself says of its feeds and fetches; sizes may be open.
     pub config: Option<Config>,
     /// The values of variables before the first run, by the name of the variable's node.
     pub initial: BTreeMap<String, Literal>,
@@ -32,16 +61,287 @@ pub struct Model {
 impl Model {
     /// The config of the model, if none is given: what it says itself, or else what follows from its graph.
     pub fn infer(&self, options: &InferOptions) -> Result<Inferred> {
-        let mut inferred = infer(&self.graph, options)?;
+        let mut inferred = match &self.config {
+            Some(config) => complete(&self.graph, config, options)?,
+            None => infer(&self.graph, options)?,
+        };
         inferred.notes.splice(0..0, self.notes.iter().cloned());
         Ok(inferred)
     }
 }
 
-/// Reads a model: a GraphDef, binary or text.
-pub fn load(path: &Path, _options: &LoadOptions) -> Result<Model> {
+/// What a file holds.
+struct Contents {
+    /// A graph, or a graph and more.
+    meta: MetaGraphDef,
+    /// Where a SavedModel's other files lie.
+    directory: Option<PathBuf>,
+    /// Where the values of the variables are, if they come with the model.
+    checkpoint: Option<PathBuf>,
+    file: (String, Bytes),
+}
+
+/// Reads a model: a SavedModel (its directory or file), a MetaGraph, or a GraphDef, binary or text.
+///
+/// Variables that have values become constants unless the options or the program want them as variables, and static tables
+/// lookups in constants.
+pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let name = path.display().to_string();
-    let bytes = source::read_bytes(path)?;
-    let graph = source::parse_graph_def(bytes.clone(), &name)?;
-    Ok(Model { name, graph, files: vec![("graph".to_owned(), bytes)], ..Model::default() })
+    let contents = read(path, &name, options)?;
+    let mut model = Model { name, files: vec![contents.file.clone()], ..Model::default() };
+    let meta = &contents.meta;
+    let empty = GraphDef::default();
+    let graph = meta.graph_def.as_ref().unwrap_or(&empty);
+    let chosen = if options.config.is_none() && options.infer.fetches.is_empty() {
+        let has_signatures = meta.signature_def.keys().any(|key| key != saved_model::INIT);
+        match has_signatures || options.signature.is_some() || contents.directory.is_some() {
+            true => Some(saved_model::interface(meta, options.signature.as_deref())?.1),
+            false => None,
+        }
+    } else {
+        None
+    };
+    model.config.clone_from(&chosen);
+    // What is compiled decides which variables and tables matter.
+    let asked = match chosen.or_else(|| options.config.clone()) {
+        Some(config) => config,
+        None => infer(graph, &options.infer)?.config,
+    };
+    if asked.fetch.is_empty() {
+        model.graph = contents.meta.graph_def.unwrap_or_default();
+        return Ok(model);
+    }
+    let reached = reach(graph, &asked)?;
+    let bindings = bindings(&contents, graph, &reached, options, &mut model)?;
+    model.graph = contents.meta.graph_def.unwrap_or_default();
+    if !bindings.nodes.is_empty() {
+        model.graph = bind(std::mem::take(&mut model.graph), &reached.needed, &bindings)?;
+    }
+    Ok(model)
+}
+
+fn read(path: &Path, name: &str, options: &LoadOptions) -> Result<Contents> {
+    let graph = |graph| MetaGraphDef { graph_def: Some(graph), ..MetaGraphDef::default() };
+    let named = saved_model::file(path)?;
+    let file = named.as_deref().unwrap_or(path);
+    let name = if named.is_some() { file.display().to_string() } else { name.to_owned() };
+    let bytes = source::read_bytes(file)?;
+    if named.is_some() || source::other_model(&bytes) == Some(source::SAVED_MODEL) {
+        let meta = saved_model::meta_graph(bytes.clone(), &name, options.tags.as_deref())?;
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = parent.unwrap_or(Path::new(".")).to_owned();
+        let variables = directory.join("variables").join("variables");
+        let checkpoint = Checkpoint::exists(&variables).then_some(variables);
+        let file = ("saved_model".to_owned(), bytes);
+        return Ok(Contents { meta, directory: Some(directory), checkpoint, file });
+    }
+    if options.tags.is_some() {
+        return Err(Error::invalid(format!("{name} is no SavedModel: leave out --tag-set")));
+    }
+    if saved_model::is_meta_graph(path, &bytes) {
+        let meta = saved_model::parse_meta_graph(bytes.clone(), &name)?;
+        let prefix = path.with_extension("");
+        let checkpoint = Checkpoint::exists(&prefix).then_some(prefix);
+        return Ok(Contents { meta, directory: None, checkpoint, file: ("meta_graph".to_owned(), bytes) });
+    }
+    if options.signature.is_some() {
+        return Err(Error::invalid(format!(
+            "{name} is a GraphDef, which has no signatures: leave out --signature"
+        )));
+    }
+    let meta = graph(source::parse_graph_def(bytes.clone(), &name)?);
+    Ok(Contents { meta, directory: None, checkpoint: None, file: ("graph".to_owned(), bytes) })
+}
+
+/// What takes the place of the variables and tables that are needed.
+fn bindings(
+    contents: &Contents,
+    graph: &GraphDef,
+    reached: &Reached,
+    options: &LoadOptions,
+    model: &mut Model,
+) -> Result<Bindings> {
+    let mut bindings = Bindings::default();
+    let path = options.checkpoint.as_ref().or(contents.checkpoint.as_ref());
+    let stays = stays(graph, reached, options, path.is_some() || contents.directory.is_some())?;
+    if let Some(path) = path {
+        let checkpoint = Checkpoint::open(path)?;
+        let saver = contents.meta.saver_def.as_ref();
+        variables(graph, saver, &checkpoint, reached, &stays, &mut bindings, model)?;
+        let mut index = path.as_os_str().to_owned();
+        index.push(".index");
+        if let Ok(bytes) = source::read_bytes(Path::new(&index)) {
+            model.files.push(("variables".to_owned(), bytes));
+        }
+    } else if let Some((variable, _)) = reached.variables.iter().find(|(_, handles)| !stay(&stays, handles)) {
+        return Err(Error::invalid(format!(
+            "variable '{}' has no value: the model has no checkpoint beside it; give one with --checkpoint, or have \
+             the caller hold the variables with --variables-to-feed=all",
+            variable.node_name
+        )));
+    }
+    tables(contents, graph, reached, &mut bindings)?;
+    Ok(bindings)
+}
+
+/// The nodes of the variables that stay variables. A graph that comes without values keeps all of its variables.
+fn stays<'a>(
+    graph: &GraphDef,
+    reached: &'a Reached,
+    options: &'a LoadOptions,
+    has_values: bool,
+) -> Result<BTreeSet<&'a str>> {
+    let configured = options.config.iter().flat_map(|config| &config.variable);
+    let all = reached.variables.iter().map(|(variable, _)| variable);
+    let written = all.clone().filter(|variable| !variable.readonly).chain(configured);
+    let mut stays: BTreeSet<&str> = written.map(|variable| variable.node_name.as_str()).collect();
+    match &options.variables_to_feed {
+        VariablesToFeed::Written if has_values => {}
+        VariablesToFeed::Written | VariablesToFeed::All => {
+            stays.extend(all.map(|variable| variable.node_name.as_str()));
+        }
+        VariablesToFeed::Named(names) => {
+            let known: BTreeSet<&str> =
+                graph.node.iter().filter(|node| is_variable(node)).map(|node| node.name.as_str()).collect();
+            let listed = |names: Vec<&str>| {
+                names.into_iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+            };
+            let unknown: Vec<&str> =
+                names.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
+            if !unknown.is_empty() {
+                return Err(Error::invalid(format!(
+                    "Asked to feed variables that were not found in graph: {{{}}}. Variables contained in the graph: [{}]",
+                    listed(unknown),
+                    listed(known.into_iter().collect())
+                )));
+            }
+            stays.extend(names.iter().map(String::as_str));
+        }
+    }
+    Ok(stays)
+}
+
+/// Whether one of a variable's handles is among the nodes that stay.
+fn stay(stays: &BTreeSet<&str>, handles: &[String]) -> bool {
+    handles.iter().any(|handle| stays.contains(handle.as_str()))
+}
+
+fn is_variable(node: &NodeDef) -> bool {
+    matches!(node.op.as_str(), "VarHandleOp" | "VariableV2" | "Variable" | "AutoReloadVariable")
+}
+
+/// Reads the values of the variables that are needed: constants of some, first values of the others.
+fn variables(
+    graph: &GraphDef,
+    saver: Option<&SaverDef>,
+    checkpoint: &Checkpoint,
+    reached: &Reached,
+    stays: &BTreeSet<&str>,
+    bindings: &mut Bindings,
+    model: &mut Model,
+) -> Result<()> {
+    let sources = saver.map(|saver| restore::sources(graph, saver)).transpose()?.unwrap_or_default();
+    let keys = checkpoint.variable_keys()?;
+    let nodes: BTreeMap<&str, &NodeDef> = graph.node.iter().map(|node| (node.name.as_str(), node)).collect();
+    for (Variable { node_name, readonly, .. }, handles) in &reached.variables {
+        let node = nodes[node_name.as_str()];
+        let source = handles.iter().find_map(|handle| sources.get(handle));
+        let found = restore::value(node, source, &keys, checkpoint)?;
+        let stays = stay(stays, handles);
+        let Some((data_type, literal)) = found else {
+            if stays {
+                continue;
+            }
+            let stored: Vec<&str> = checkpoint.names().take(8).collect();
+            return Err(Error::invalid(format!(
+                "variable '{node_name}' (op {}) is needed, but the checkpoint has no value for it; it has: {}",
+                node.op,
+                stored.join(", ")
+            )));
+        };
+        check(node, data_type, &literal)?;
+        if stays {
+            model.initial.insert(node_name.clone(), literal);
+            if !readonly {
+                model.notes.push(format!(
+                    "variable '{node_name}' is written, and so stays a variable; its first value is in the checkpoint"
+                ));
+            }
+            continue;
+        }
+        let sizes = literal.array_shape().sizes();
+        for handle in handles {
+            let node = nodes[handle.as_str()];
+            let input = node.input.iter().filter(|input| input.starts_with('^')).cloned().collect();
+            let constant = constant(handle, data_type, &sizes, literal.bytes().clone());
+            let bound = Bound::Value { data_type, reference: node.op != "VarHandleOp" };
+            bindings.nodes.insert(handle.clone(), (bound, NodeDef { input, ..constant }));
+        }
+    }
+    Ok(())
+}
+
+/// Holds a value against what the graph states of its variable.
+fn check(node: &NodeDef, data_type: DataType, literal: &Literal) -> Result<()> {
+    use crate::proto::attr_value::Value;
+    let stated = |attribute: &str| node.attr.get(attribute).and_then(|value| value.value.as_ref());
+    let name = &node.name;
+    if let Some(Value::Type(number)) = stated("dtype")
+        && DataType::from_number(*number).map(DataType::base) != Some(data_type)
+    {
+        let stated = DataType::from_number(*number).map_or("no type", DataType::name);
+        return Err(Error::invalid(format!(
+            "variable '{name}' has type {stated} in the graph, but {data_type} in the checkpoint"
+        )));
+    }
+    if let Some(Value::Shape(shape)) = stated("shape") {
+        let shape = PartialShape::from_proto(shape).map_err(|e| e.context(format!("node '{name}'")))?;
+        let sizes = literal.array_shape().sizes();
+        if !shape.allows(&sizes) {
+            let stored = PartialShape::known(&sizes);
+            return Err(Error::invalid(format!(
+                "variable '{name}' has shape {shape} in the graph, but {stored} in the checkpoint"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Makes functions of the tables that are needed.
+fn tables(contents: &Contents, graph: &GraphDef, reached: &Reached, bindings: &mut Bindings) -> Result<()> {
+    let needed = graph.node.iter().zip(&reached.needed).filter(|(_, needed)| **needed).map(|(node, _)| node);
+    let wanted: BTreeMap<&str, &NodeDef> =
+        needed.filter(|node| saved_model::is_table(node)).map(|node| (node.name.as_str(), node)).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let mut trace = Trace::new(graph);
+    // A graph that is only a graph does not say which nodes initialise it: any that does.
+    let roots = match saved_model::initialisers(&contents.meta) {
+        roots if roots.is_empty() => graph.node.iter().map(|node| node.name.clone()).collect(),
+        roots => roots,
+    };
+    let steps = trace.steps(&roots.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let files: &[AssetFileDef] = &contents.meta.asset_file_def;
+    let assets = Assets::new(contents.directory.as_deref(), files);
+    let mut taken: BTreeSet<String> = graph
+        .library
+        .iter()
+        .flat_map(|library| &library.function)
+        .filter_map(|function| Some(function.signature.as_ref()?.name.clone()))
+        .collect();
+    for (name, table) in saved_model::tables(&trace, &steps, &wanted, &assets)? {
+        let mut unused = |base: String| {
+            let mut unused = base;
+            while !taken.insert(unused.clone()) {
+                unused.push('_');
+            }
+            unused
+        };
+        let (find, size) = (unused(format!("{name}__find")), unused(format!("{name}__size")));
+        bindings.functions.extend(saved_model::table_functions(&find, &size, &table));
+        let handle = constant(&name, DataType::Int32, &[], Bytes::from_static(&[0; 4]));
+        bindings.nodes.insert(name, (Bound::Table { find, size }, handle));
+    }
+    Ok(())
 }

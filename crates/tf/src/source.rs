@@ -12,11 +12,11 @@ use support::{Error, Result};
 /// The most bytes read from something that cannot be mapped, such as a pipe.
 const MAX_STREAM: u64 = 1 << 30;
 
-/// How a SavedModel becomes what can be compiled.
-const FREEZE: &str = "give its frozen graph instead, which this Python makes: \
-    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2 as freeze; \
-    import tensorflow as tf; m = tf.saved_model.load('DIRECTORY'); \
-    g = freeze(m.signatures['serving_default']).graph.as_graph_def(); tf.io.write_graph(g, '.', 'frozen.pb', False)";
+/// The kind of file that is a SavedModel.
+pub(crate) const SAVED_MODEL: &str = "SavedModel";
+
+/// The kind of file that is a MetaGraph.
+pub(crate) const META_GRAPH: &str = "MetaGraphDef";
 
 /// The bytes of a file. A regular file is mapped, so its pages are read as they are needed and shared by everything that
 /// keeps a part of them.
@@ -30,9 +30,7 @@ pub fn read_bytes(path: &Path) -> Result<Bytes> {
     let mut file = File::open(path).map_err(io)?;
     let metadata = file.metadata().map_err(io)?;
     if metadata.is_dir() {
-        let has_model = path.join("saved_model.pb").exists() || path.join("saved_model.pbtxt").exists();
-        let hint = if has_model { format!(" that holds a SavedModel; {FREEZE}") } else { String::new() };
-        return Err(Error::invalid(format!("{} is a directory{hint}", path.display())));
+        return Err(Error::invalid(format!("{} is a directory", path.display())));
     }
     if metadata.is_file() && metadata.len() > 0 {
         #[expect(unsafe_code, reason = "mapping a file")]
@@ -69,11 +67,7 @@ pub fn parse_graph_def(bytes: Bytes, name: &str) -> Result<GraphDef> {
     if let Some(kind) = other_model(&bytes) {
         return Err(Error::invalid(format!(
             "Can't parse {name} as a GraphDef: it is a {kind}; {}",
-            if kind == "SavedModel" {
-                FREEZE
-            } else {
-                "give a GraphDef, for instance the model's frozen graph"
-            }
+            advice(kind)
         )));
     }
     parse(bytes, name, &text::GRAPH_DEF)
@@ -90,7 +84,11 @@ pub fn config_to_text(config: &Config) -> String {
 }
 
 /// The content decides whether a file is text or binary; the suffix `.pbtxt`, where the content leaves both open.
-fn parse<M: prost::Message + Default>(bytes: Bytes, name: &str, message: &'static MessageType) -> Result<M> {
+pub(crate) fn parse<M: prost::Message + Default>(
+    bytes: Bytes,
+    name: &str,
+    message: &'static MessageType,
+) -> Result<M> {
     let named_text = name.ends_with(".pbtxt");
     let text = || -> Result<M> {
         let complain = |e| Error::invalid(format!("Can't parse {name} as text proto: {e}"));
@@ -117,26 +115,41 @@ fn looks_like_text(bytes: &[u8]) -> bool {
     head.iter().all(|&c| matches!(c, b'\t' | b'\n' | b'\r' | 0x0b | 0x0c) || (c >= b' ' && c != 0x7f))
 }
 
+const LITE: &str = "TensorFlow Lite model";
+const HDF5: &str = "HDF5 file";
+const ARCHIVE: &str = "Keras or zip archive";
+
+/// How a file of another kind becomes what can be compiled.
+fn advice(kind: &str) -> &'static str {
+    match kind {
+        SAVED_MODEL | META_GRAPH => "commands that take a MODEL, and --graph, read it",
+        HDF5 | ARCHIVE => {
+            "if Keras made it, export it, keras.models.load_model('FILE').export('DIRECTORY'), and give the directory"
+        }
+        _ => "give a GraphDef or a SavedModel, from which it was made",
+    }
+}
+
 /// Recognises the other files that TensorFlow stores models in.
-fn other_model(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn other_model(bytes: &[u8]) -> Option<&'static str> {
     if looks_like_text(bytes) {
         let head = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
         let first = head.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))?;
         let field = first.split([' ', ':', '{']).next()?;
         return match field {
-            "saved_model_schema_version" | "meta_graphs" => Some("SavedModel"),
-            "meta_info_def" | "graph_def" => Some("MetaGraphDef"),
+            "saved_model_schema_version" | "meta_graphs" => Some(SAVED_MODEL),
+            "meta_info_def" | "graph_def" => Some(META_GRAPH),
             _ => None,
         };
     }
     // Field 1 of a SavedModel is a number, its schema version; field 2 holds the graphs.
     if bytes.len() > 3 && bytes[0] == 0x08 && bytes[2] == 0x12 {
-        return Some("SavedModel");
+        return Some(SAVED_MODEL);
     }
     match bytes {
-        _ if bytes.get(4..8) == Some(b"TFL3") => Some("TensorFlow Lite model"),
-        [0x89, b'H', b'D', b'F', ..] => Some("HDF5 file"),
-        [b'P', b'K', 3, 4, ..] => Some("Keras or zip archive"),
+        _ if bytes.get(4..8) == Some(b"TFL3") => Some(LITE),
+        [0x89, b'H', b'D', b'F', ..] => Some(HDF5),
+        [b'P', b'K', 3, 4, ..] => Some(ARCHIVE),
         _ => None,
     }
 }

@@ -86,7 +86,7 @@ impl<'a> Body<'a> {
     /// The handles that are bound to each data input of a node; references are values to whoever reads them.
     fn bound_inputs(&self, node: &NodeDef, copies: &mut Copies<'_>) -> Result<Vec<Option<Bound>>> {
         let data = node.input.iter().filter(|input| !input.starts_with('^'));
-        let handle = |input| Ok(self.bound_of(input, copies)?.filter(|bound| !bound.is_reference()));
+        let handle = |input: &String| Ok(self.bound_of(input, copies)?.filter(|bound| !bound.is_reference()));
         data.map(handle).collect()
     }
 

@@ -12,6 +12,7 @@ mod variables;
 
 pub(crate) use build::push_argument;
 pub use infer::{InferOptions, Inferred, infer};
+pub(crate) use infer::{Reached, complete, reach};
 pub use problems::{Examined, examine, is_prepared};
 
 use crate::proto::attr_value::Value;

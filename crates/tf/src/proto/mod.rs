@@ -18,8 +18,7 @@ pub use config::{Config, Feed, Fetch, TensorId, Variable};
 pub use function::{ArgDef, AttrDef, FunctionDef, FunctionDefLibrary, GradientDef, OpDef};
 pub use graph::{AttrValue, GraphDef, ListValue, NameAttrList, NodeDef, VersionDef, attr_value};
 pub use saved_model::{
-    AssetFileDef, BytesList, CollectionDef, MetaGraphDef, MetaInfoDef, NodeList, ObjectReference,
-    SavedConcreteFunction, SavedModel, SavedObject, SavedObjectGraph, SerializedTensor, SignatureDef,
-    TensorInfo, TrackableObject, TrackableObjectGraph,
+    AssetFileDef, BytesList, CollectionDef, MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef,
+    TensorInfo,
 };
 pub use tensor::{Dim, TensorProto, TensorShapeProto};

@@ -1,4 +1,4 @@
-//! SavedModels, MetaGraphs, and the graph of objects in a checkpoint.
+//! SavedModels and MetaGraphs.
 
 use super::{GraphDef, SaverDef, TensorShapeProto};
 use bytes::Bytes;
@@ -31,8 +31,6 @@ pub struct MetaGraphDef {
     pub signature_def: BTreeMap<String, SignatureDef>,
     #[prost(message, repeated, tag = "6")]
     pub asset_file_def: Vec<AssetFileDef>,
-    #[prost(message, optional, tag = "7")]
-    pub object_graph_def: Option<SavedObjectGraph>,
 }
 
 /// `tensorflow.MetaGraphDef.MetaInfoDef`.
@@ -103,70 +101,4 @@ pub struct AssetFileDef {
     pub tensor_info: Option<TensorInfo>,
     #[prost(string, tag = "2")]
     pub filename: String,
-}
-
-/// `tensorflow.SavedObjectGraph`.
-#[derive(Clone, PartialEq, Message)]
-#[expect(missing_docs, reason = "the names are those of saved_object_graph.proto")]
-pub struct SavedObjectGraph {
-    #[prost(message, repeated, tag = "1")]
-    pub nodes: Vec<SavedObject>,
-    #[prost(btree_map = "string, message", tag = "2")]
-    pub concrete_functions: BTreeMap<String, SavedConcreteFunction>,
-}
-
-/// `tensorflow.SavedObject`.
-#[derive(Clone, PartialEq, Message)]
-#[expect(missing_docs, reason = "the names are those of saved_object_graph.proto")]
-pub struct SavedObject {
-    #[prost(message, repeated, tag = "1")]
-    pub children: Vec<ObjectReference>,
-}
-
-/// `tensorflow.SavedConcreteFunction`.
-#[derive(Clone, PartialEq, Message)]
-#[expect(missing_docs, reason = "the names are those of saved_object_graph.proto")]
-pub struct SavedConcreteFunction {
-    #[prost(int32, repeated, tag = "2")]
-    pub bound_inputs: Vec<i32>,
-}
-
-/// `tensorflow.TrackableObjectGraph`: what a checkpoint of objects holds under `_CHECKPOINTABLE_OBJECT_GRAPH`.
-#[derive(Clone, PartialEq, Message)]
-#[expect(missing_docs, reason = "the names are those of trackable_object_graph.proto")]
-pub struct TrackableObjectGraph {
-    #[prost(message, repeated, tag = "1")]
-    pub nodes: Vec<TrackableObject>,
-}
-
-/// `tensorflow.TrackableObjectGraph.TrackableObject`.
-#[derive(Clone, PartialEq, Message)]
-#[expect(missing_docs, reason = "the names are those of trackable_object_graph.proto")]
-pub struct TrackableObject {
-    #[prost(message, repeated, tag = "1")]
-    pub children: Vec<ObjectReference>,
-    #[prost(message, repeated, tag = "2")]
-    pub attributes: Vec<SerializedTensor>,
-}
-
-/// `tensorflow.TrackableObjectGraph.TrackableObject.ObjectReference`.
-#[derive(Clone, PartialEq, Message)]
-#[expect(missing_docs, reason = "the names are those of trackable_object_graph.proto")]
-pub struct ObjectReference {
-    #[prost(int32, tag = "1")]
-    pub node_id: i32,
-    #[prost(string, tag = "2")]
-    pub local_name: String,
-}
-
-/// `tensorflow.TrackableObjectGraph.TrackableObject.SerializedTensor`.
-#[derive(Clone, PartialEq, Message)]
-#[expect(missing_docs, reason = "the names are those of trackable_object_graph.proto")]
-pub struct SerializedTensor {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(string, tag = "2")]
-    pub full_name: String,
-    #[prost(string, tag = "3")]
-    pub checkpoint_key: String,
 }

@@ -35,7 +35,8 @@ impl<'a> Assets<'a> {
         let path = assets.join(name);
         // Whoever made the model chooses the name, but not a file of the reader's.
         let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-        let escapes = || Error::invalid(format!("the asset '{name}' is no file below '{}'", assets.display()));
+        let escapes =
+            || Error::invalid(format!("the asset '{name}' is no file below '{}'", assets.display()));
         if name.is_empty() || !is_plain {
             return Err(escapes());
         }

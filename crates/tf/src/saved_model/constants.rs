@@ -25,7 +25,8 @@ pub(super) fn elements<'a>(trace: &Trace<'a>, frame: usize, input: &'a str) -> O
                 let (data_type, bytes) = elements(trace, frame, input)?;
                 Some((data_type, number(data_type, &bytes)?))
             };
-            let ((data_type, start), (_, limit), (_, delta)) = (scalar(start)?, scalar(limit)?, scalar(delta)?);
+            let ((data_type, start), (_, limit), (_, delta)) =
+                (scalar(start)?, scalar(limit)?, scalar(delta)?);
             range(data_type, start, limit, delta)
         }
         _ => None,

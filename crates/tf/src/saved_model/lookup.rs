@@ -13,7 +13,13 @@ struct Body {
 }
 
 impl Body {
-    fn constant(&mut self, name: &str, data_type: DataType, sizes: &[i64], bytes: impl Into<Bytes>) -> String {
+    fn constant(
+        &mut self,
+        name: &str,
+        data_type: DataType,
+        sizes: &[i64],
+        bytes: impl Into<Bytes>,
+    ) -> String {
         self.nodes.push(constant(name, data_type, sizes, bytes.into()));
         format!("{name}:output:0")
     }
@@ -30,8 +36,7 @@ impl Body {
         let attr: BTreeMap<String, AttrValue> =
             types.iter().map(|(name, t)| ((*name).to_owned(), Value::Type(t.number()).into())).collect();
         let input = inputs.iter().map(|input| (*input).to_owned()).collect();
-        let node =
-            NodeDef { name: name.to_owned(), op: op.to_owned(), input, attr, ..NodeDef::default() };
+        let node = NodeDef { name: name.to_owned(), op: op.to_owned(), input, attr, ..NodeDef::default() };
         self.nodes.push(node);
         format!("{name}:{output}:0")
     }
@@ -59,7 +64,8 @@ pub(super) fn find(name: &str, table: &Table) -> FunctionDef {
             gather(&mut body, "value", value, &all, &position)
         }
     };
-    let result = body.node("result", "SelectV2", "output", &[&found, &values, "default_value"], &[("T", value)]);
+    let result =
+        body.node("result", "SelectV2", "output", &[&found, &values, "default_value"], &[("T", value)]);
     let signature = OpDef {
         name: name.to_owned(),
         input_arg: vec![argument("keys", key), argument("default_value", value)],
@@ -129,9 +135,11 @@ fn search(body: &mut Body, table: &Table) -> (String, String) {
         let inside = body.node(&format!("inside_{step}"), "Less", "z", &[&next, &end], &int);
         let clamped = body.node(&format!("clamped_{step}"), "Minimum", "z", &[&next, &last], &int);
         let probe = gather(body, &format!("probe_{step}"), key, &keys, &clamped);
-        let not_above = body.node(&format!("not_above_{step}"), "LessEqual", "z", &[&probe, "keys"], &[("T", key)]);
+        let not_above =
+            body.node(&format!("not_above_{step}"), "LessEqual", "z", &[&probe, "keys"], &[("T", key)]);
         let go = body.node(&format!("go_{step}"), "LogicalAnd", "z", &[&inside, &not_above], &[]);
-        position = body.node(&format!("position_{step}"), "SelectV2", "output", &[&go, &next, &position], &int);
+        position =
+            body.node(&format!("position_{step}"), "SelectV2", "output", &[&go, &next, &position], &int);
     }
     let nearest = gather(body, "nearest", key, &keys, &position);
     let found = body.node("found", "Equal", "z", &[&nearest, "keys"], &[("T", key)]);

@@ -7,7 +7,7 @@ use super::trace::Trace;
 use crate::DataType;
 use crate::checkpoint::Checkpoint;
 use crate::proto::{GraphDef, NodeDef, SaverDef, attr_value::Value};
-use shape::{ArrayShape, Literal};
+use shape::Literal;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
@@ -55,100 +55,22 @@ pub(crate) fn sources(graph: &GraphDef, saver: &SaverDef) -> Result<BTreeMap<Str
 pub(crate) fn value(
     variable: &NodeDef,
     source: Option<&Source>,
+    keys: &BTreeMap<String, String>,
     checkpoint: &Checkpoint,
 ) -> Result<Option<(DataType, Literal)>> {
     let at_variable = |e: Error| e.context(format!("variable '{}'", variable.name));
-    if let Some(Source { key, slice }) = source
-        && let Some((data_type, whole)) = checkpoint.tensor(key).map_err(at_variable)?
-    {
-        let part = part(&whole, slice).map_err(|e| at_variable(e.context(format!("tensor '{key}'"))))?;
-        return Ok(Some((data_type, part)));
-    }
     let shared_name = match variable.attr.get("shared_name").and_then(|v| v.value.as_ref()) {
         Some(Value::S(shared)) => std::str::from_utf8(shared).ok().filter(|shared| !shared.is_empty()),
         _ => None,
     };
-    for name in [shared_name, Some(variable.name.as_str())].into_iter().flatten() {
-        if let Some(value) = checkpoint.tensor(name).map_err(at_variable)? {
-            return Ok(Some(value));
+    let names = [shared_name, Some(variable.name.as_str())].into_iter().flatten();
+    let own = names.clone().chain(names.filter_map(|name| keys.get(name).map(String::as_str)));
+    let saved = source.map(|source| (source.key.as_str(), source.slice.as_str()));
+    for (key, slice) in saved.into_iter().chain(own.map(|key| (key, ""))) {
+        if let Some(value) = checkpoint.restore(key, slice).map_err(at_variable)? {
+            let literal = value.array().map_err(at_variable)?.clone();
+            return Ok(Some((value.data_type(), literal)));
         }
     }
     Ok(None)
-}
-
-/// The part of a tensor that `2 3 0,1:-` describes.
-fn part(whole: &Literal, slice: &str) -> Result<Literal> {
-    if slice.is_empty() {
-        return Ok(whole.clone());
-    }
-    let shape = whole.array_shape();
-    let wrong = || Error::invalid(format!("'{slice}' describes no part of a tensor of shape {:?}", shape.sizes()));
-    let (sizes, extents) = slice.rsplit_once(' ').unwrap_or(("", slice));
-    let sizes: Vec<i64> =
-        sizes.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>().map_err(|_| wrong())?;
-    let extents: Vec<&str> = if sizes.is_empty() { Vec::new() } else { extents.split(':').collect() };
-    if sizes != shape.sizes() || extents.len() != sizes.len() {
-        return Err(wrong());
-    }
-    let (mut starts, mut lengths) = (Vec::new(), Vec::new());
-    for (extent, &size) in extents.iter().zip(&sizes) {
-        let (start, length) = match extent.split_once(',') {
-            None if *extent == "-" => (0, size),
-            None => return Err(wrong()),
-            Some((start, length)) => {
-                let parse = |text: &str| text.parse::<i64>().ok().filter(|value| (0..=size).contains(value));
-                let (start, length) = parse(start).zip(parse(length)).ok_or_else(wrong)?;
-                (start, length)
-            }
-        };
-        if start + length > size {
-            return Err(wrong());
-        }
-        starts.push(start as usize);
-        lengths.push(length);
-    }
-    let element = shape.element_type.byte_size();
-    let part_shape = ArrayShape::new(shape.element_type, &lengths);
-    let mut bytes = Vec::with_capacity(part_shape.byte_size() as usize);
-    // Rows of the innermost dimension, in row-major order.
-    let row = lengths.last().map_or(1, |&length| length as usize) * element;
-    let rows: usize = lengths.split_last().map_or(1, |(_, outer)| outer.iter().product::<i64>() as usize);
-    if row > 0 {
-        let mut index = vec![0usize; lengths.len().saturating_sub(1)];
-        for _ in 0..rows {
-            let mut offset = 0;
-            for (k, &size) in sizes.iter().enumerate() {
-                offset = offset * size as usize + starts[k] + index.get(k).copied().unwrap_or(0);
-            }
-            bytes.extend_from_slice(&whole.bytes()[offset * element..offset * element + row]);
-            for (digit, &length) in index.iter_mut().zip(&lengths).rev() {
-                *digit += 1;
-                if *digit < length as usize {
-                    break;
-                }
-                *digit = 0;
-            }
-        }
-    }
-    Literal::from_bytes(part_shape, bytes.into()).ok_or_else(wrong)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use shape::PrimitiveType;
-
-    #[test]
-    fn parts_are_cut_out() {
-        let bytes: Vec<u8> = (0..12).collect();
-        let shape = ArrayShape::new(PrimitiveType::U8, &[2, 3, 2]);
-        let whole = Literal::from_bytes(shape, bytes.into()).expect("twelve bytes");
-        let bytes = |slice| part(&whole, slice).map(|part| (part.array_shape().sizes(), part.bytes().to_vec()));
-        assert_eq!(bytes("").expect("all").1.len(), 12);
-        assert_eq!(bytes("2 3 2 -:1,2:-").expect("valid"), (vec![2, 2, 2], vec![2, 3, 4, 5, 8, 9, 10, 11]));
-        assert_eq!(bytes("2 3 2 1,1:0,3:1,1").expect("valid"), (vec![1, 3, 1], vec![7, 9, 11]));
-        for bad in ["2 3 -:-", "2 3 2 -:-", "2 3 2 -:2,2:-", "2 3 2 -:x:-", "-", "2 3 2 -:-1,1:-", "9 3 2 -:-:-"] {
-            assert!(bytes(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -66,10 +66,16 @@ impl Table {
         let (key_bytes, value_bytes) = (key.byte_size(), value.byte_size());
         let count = keys.len() / key_bytes;
         if values.len() / value_bytes != count {
-            return Err(Error::invalid(format!("it has {count} keys, {} values", values.len() / value_bytes)));
+            return Err(Error::invalid(format!(
+                "it has {count} keys, {} values",
+                values.len() / value_bytes
+            )));
         }
         if i32::try_from(count).is_err() {
-            return Err(Error::unsupported(format!("it has {count} keys, at most {} are possible", i32::MAX)));
+            return Err(Error::unsupported(format!(
+                "it has {count} keys, at most {} are possible",
+                i32::MAX
+            )));
         }
         let mut entries = Vec::with_capacity(count);
         for (key, value) in keys.chunks_exact(key_bytes).zip(values.chunks_exact(value_bytes)) {
@@ -116,11 +122,11 @@ pub(crate) fn tables<'a>(
     let mut tables = BTreeMap::new();
     for &(frame, step) in steps {
         let (Some(handle), Some(from)) = (step.input.first(), step.input.get(1)) else { continue };
-        let initialises = matches!(
-            base_op(step),
-            "LookupTableImport" | "InitializeTable" | "InitializeTableFromTextFile"
-        );
-        let Some(((_, table), _)) = initialises.then(|| trace.origin(frame, handle)).flatten() else { continue };
+        let initialises =
+            matches!(base_op(step), "LookupTableImport" | "InitializeTable" | "InitializeTableFromTextFile");
+        let Some(((_, table), _)) = initialises.then(|| trace.origin(frame, handle)).flatten() else {
+            continue;
+        };
         let Some(node) = wanted.get(table.name.as_str()) else { continue };
         let at_table = |e: Error| e.context(format!("table '{}' (op {})", node.name, node.op));
         let (key_type, value_type) = types(node).map_err(at_table)?;
@@ -130,7 +136,9 @@ pub(crate) fn tables<'a>(
             let keys = super::constants::elements(trace, frame, from);
             let values = step.input.get(2).and_then(|from| super::constants::elements(trace, frame, from));
             match (keys, values) {
-                (Some((k, keys)), Some((v, values))) if (k, v) == (key_type, value_type) => Ok((keys, values)),
+                (Some((k, keys)), Some((v, values))) if (k, v) == (key_type, value_type) => {
+                    Ok((keys, values))
+                }
                 _ => Err(Error::unsupported(format!(
                     "node '{}' fills it with what is no constant of its types: export the model with a table of \
                      constants",

@@ -41,11 +41,6 @@ impl<'a> Trace<'a> {
         Self { functions, frames: vec![frame] }
     }
 
-    /// A node of the graph.
-    pub(crate) fn node(&self, name: &str) -> Option<&'a NodeDef> {
-        self.frames[0].nodes.get(base_name(name)).copied()
-    }
-
     /// All that the run of some nodes of the graph would run, in no particular order.
     pub(crate) fn steps(&mut self, roots: &[&str]) -> Result<Vec<Step<'a>>> {
         let mut steps = Vec::new();
@@ -83,12 +78,12 @@ impl<'a> Trace<'a> {
     fn called(&self, node: &NodeDef) -> Option<&'a FunctionDef> {
         let name = match node.op.as_str() {
             "PartitionedCall" | "StatefulPartitionedCall" => match node.attr.get("f")?.value.as_ref()? {
-                Value::Func(func) => &func.name,
+                Value::Func(func) => func.name.as_str(),
                 _ => return None,
             },
             op => op,
         };
-        self.functions.get(name.as_str() as &str).copied()
+        self.functions.get(name).copied()
     }
 
     /// The node that makes an input of a step, and which of its outputs it is; copies are looked through.
@@ -108,9 +103,9 @@ impl<'a> Trace<'a> {
                     input = node.input.first().filter(|input| !input.starts_with('^'))?;
                 }
                 _ => {
-                    let index = input.split_once(':').map_or(Some(0), |(_, rest)| {
-                        rest.rsplit(':').next()?.parse().ok()
-                    })?;
+                    let index = input
+                        .split_once(':')
+                        .map_or(Some(0), |(_, rest)| rest.rsplit(':').next()?.parse().ok())?;
                     return Some(((frame, node), index));
                 }
             }

@@ -293,7 +293,7 @@ messages! {
         many("collection_def", 4, Message(&COLLECTION_ENTRY)),
         many("signature_def", 5, Message(&SIGNATURE_ENTRY)),
         many("asset_file_def", 6, Message(&ASSET_FILE_DEF)),
-        one("object_graph_def", 7, Message(&SAVED_OBJECT_GRAPH)),
+        one("object_graph_def", 7, Skipped),
     }
     META_INFO_DEF = "tensorflow.MetaGraphDef.MetaInfoDef" as MetaInfoDef, {
         one("meta_graph_version", 1, Skipped),
@@ -346,55 +346,5 @@ messages! {
     ASSET_FILE_DEF = "tensorflow.AssetFileDef" as AssetFileDef, {
         one("tensor_info", 1, Message(&TENSOR_INFO)),
         one("filename", 2, String),
-    }
-    SAVED_OBJECT_GRAPH = "tensorflow.SavedObjectGraph" as SavedObjectGraph, {
-        many("nodes", 1, Message(&SAVED_OBJECT)),
-        many("concrete_functions", 2, Message(&CONCRETE_FUNCTION_ENTRY)),
-    }
-    SAVED_OBJECT = "tensorflow.SavedObject" as SavedObject, {
-        many("children", 1, Message(&OBJECT_REFERENCE)),
-        many("dependencies", 15, Skipped),
-        many("slot_variables", 3, Skipped),
-        one("user_object", 4, Skipped),
-        one("asset", 5, Skipped),
-        one("function", 6, Skipped),
-        one("variable", 7, Skipped),
-        one("bare_concrete_function", 8, Skipped),
-        one("constant", 9, Skipped),
-        one("resource", 10, Skipped),
-        one("captured_tensor", 12, Skipped),
-        many("saveable_objects", 11, Skipped),
-        one("registered_name", 13, Skipped),
-        one("serialized_user_proto", 14, Skipped),
-        one("registered_saver", 16, Skipped),
-    }
-    CONCRETE_FUNCTION_ENTRY = "tensorflow.SavedObjectGraph.ConcreteFunctionsEntry" as (Text, SavedConcreteFunction), {
-        one("key", 1, String),
-        one("value", 2, Message(&CONCRETE_FUNCTION)),
-    }
-    CONCRETE_FUNCTION = "tensorflow.SavedConcreteFunction" as SavedConcreteFunction, {
-        many("bound_inputs", 2, Int32),
-        one("canonicalized_input_signature", 3, Skipped),
-        one("output_signature", 4, Skipped),
-    }
-    /// `tensorflow.TrackableObjectGraph`.
-    TRACKABLE_OBJECT_GRAPH = "tensorflow.TrackableObjectGraph" as TrackableObjectGraph, {
-        many("nodes", 1, Message(&TRACKABLE_OBJECT)),
-    }
-    TRACKABLE_OBJECT = "tensorflow.TrackableObjectGraph.TrackableObject" as TrackableObject, {
-        many("children", 1, Message(&OBJECT_REFERENCE)),
-        many("attributes", 2, Message(&SERIALIZED_TENSOR)),
-        many("slot_variables", 3, Skipped),
-        one("registered_saver", 4, Skipped),
-        one("has_checkpoint_values", 5, Skipped),
-    }
-    OBJECT_REFERENCE = "tensorflow.TrackableObjectGraph.TrackableObject.ObjectReference" as ObjectReference, {
-        one("node_id", 1, Int32),
-        one("local_name", 2, String),
-    }
-    SERIALIZED_TENSOR = "tensorflow.TrackableObjectGraph.TrackableObject.SerializedTensor" as SerializedTensor, {
-        one("name", 1, String),
-        one("full_name", 2, String),
-        one("checkpoint_key", 3, String),
     }
 }

@@ -117,7 +117,7 @@ impl<'a> Shapes<'a> {
     }
 
     /// The sizes of a feed. `None` if some are missing, which [`Self::finish`] reports.
-    fn sizes(&mut self, id: &FedOutput, stated: PartialShape) -> Result<Option<Vec<i64>>> {
+    pub(super) fn sizes(&mut self, id: &FedOutput, stated: PartialShape) -> Result<Option<Vec<i64>>> {
         let label = label(id);
         let mut sizes = stated.dimensions.clone();
         if let Some(given) = self.given(id) {

@@ -9,8 +9,11 @@ mod feeds;
 mod fetches;
 mod names;
 mod sinks;
+mod stated;
 mod variables;
 mod writes;
+
+pub(crate) use stated::{Reached, complete, reach};
 
 use super::build::Signatures;
 use super::names::Names;

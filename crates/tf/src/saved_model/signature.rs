@@ -1,0 +1,76 @@
+//! Signatures: feeds and fetches with names.
+
+use crate::DataType;
+use crate::proto::{Config, Feed, Fetch, MetaGraphDef, SignatureDef, TensorId, TensorInfo};
+use support::{Error, Result};
+
+/// The signature that TensorFlow 2 keeps its initialiser in.
+pub(crate) const INIT: &str = "__saved_model_init_op";
+
+/// The signature that is meant where none is named.
+const DEFAULT: &str = "serving_default";
+
+/// What a signature of a model feeds and fetches, in the order of the arguments' names; sizes that it leaves open are -1.
+/// Variables are none of its business. Without a key: the default one, or the only one.
+pub(crate) fn interface(meta: &MetaGraphDef, key: Option<&str>) -> Result<(String, Config)> {
+    let mut keys = meta.signature_def.keys().filter(|key| *key != INIT);
+    let chosen = match (key, keys.next(), keys.next()) {
+        (Some(key), ..) => key,
+        (None, Some(only), None) => only,
+        _ => DEFAULT,
+    };
+    let signature = meta.signature_def.get(chosen).ok_or_else(|| {
+        let keys: Vec<String> = meta.signature_def.keys().map(|key| format!("'{key}'")).collect();
+        Error::invalid(format!(
+            "Unable to find signature_def_key '{chosen}' in signature def map of `meta_graph_def`. Available keys: [{}]; \
+             --signature chooses one, --fetch does without",
+            keys.join(", ")
+        ))
+    })?;
+    if signature.outputs.is_empty() {
+        return Err(Error::invalid(format!("Signature key {chosen} must have outputs, but saw none")));
+    }
+    let config = config(signature).map_err(|e| e.context(format!("signature '{chosen}'")))?;
+    Ok((chosen.to_owned(), config))
+}
+
+fn config(signature: &SignatureDef) -> Result<Config> {
+    let mut config = Config::default();
+    for (name, info) in &signature.inputs {
+        let id = Some(tensor_id(name, info)?);
+        config.feed.push(Feed {
+            id,
+            shape: info.tensor_shape.clone(),
+            name: name.clone(),
+            r#type: info.dtype,
+        });
+    }
+    for (name, info) in &signature.outputs {
+        let data_type = DataType::from_number(info.dtype);
+        if data_type.is_some_and(|data_type| data_type.primitive_type().is_none()) {
+            return Err(Error::unsupported(format!(
+                "output '{name}' has type {}, which cannot be a result: name the outputs to compute with --fetch, or \
+                 export a signature without it",
+                data_type.map_or("", DataType::name)
+            )));
+        }
+        let id = Some(tensor_id(name, info)?);
+        config.fetch.push(Fetch { id, name: name.clone(), ..Fetch::default() });
+    }
+    Ok(config)
+}
+
+/// The tensor of `node:output`.
+fn tensor_id(argument: &str, info: &TensorInfo) -> Result<TensorId> {
+    if info.name.is_empty() {
+        return Err(Error::unsupported(format!(
+            "'{argument}' is a sparse or composite tensor: export a signature of dense tensors"
+        )));
+    }
+    let (node, index) = info.name.rsplit_once(':').unwrap_or((&info.name, "0"));
+    let output_index = index.parse().ok().filter(|index| *index >= 0);
+    let output_index = output_index.ok_or_else(|| {
+        Error::invalid(format!("'{argument}' is '{}', which is no tensor's name", info.name))
+    })?;
+    Ok(TensorId { node_name: node.to_owned(), output_index })
+}
