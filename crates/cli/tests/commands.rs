@@ -406,7 +406,8 @@ versions { producer: 1286 }
     for wanted in [pair("invalid", ""), pair("unsupported", "scope/q"), pair("unsupported", "l")] {
         assert!(problems(&open).contains(&wanted), "{wanted:?} in {open:#}");
     }
-    let (code, sized) = check(&["--batch", "2"]);
+    let both = ["--fetch", "l", "--fetch", "n"];
+    let (code, sized) = check(&[&both[..], &["--batch", "2"]].concat());
     assert_eq!(code, Some(1));
     // `n` depends on `m`, which is wrong itself.
     let mut found = problems(&sized);
@@ -421,8 +422,9 @@ versions { producer: 1286 }
     let (code, good) = check(&["--fetch", "m", "--shape", "x=3,3"]);
     assert_eq!((code, &good["compiles"]), (Some(0), &Value::Bool(true)));
     assert_eq!(good["interface"][1]["accessor"], "result_m");
+    // With the choice of a fetch that is left to the user.
     let message =
-        refuse(tfcompile(place.path()).args(["check", "graph.pbtxt", "--batch", "2"]), place.path());
+        refuse(tfcompile(place.path()).args(["check", "graph.pbtxt", "--dim", "batch=2"]), place.path());
     assert!(message.contains("3 problems"), "{message}");
 }
 

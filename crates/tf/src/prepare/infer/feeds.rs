@@ -162,9 +162,8 @@ impl<'a> Shapes<'a> {
     pub(super) fn finish(self, inferred: &mut Inferred) {
         if !self.open.is_empty() {
             let lines = self.open.iter().map(|open| format!("\n    {}", open.line()));
-            let feeds = if self.open.len() == 1 { "a feed is" } else { "feeds are" };
             inferred.problems.push(format!(
-                "sizes of {feeds} not known; give them with these flags, with your numbers:{}",
+                "not all sizes of the feeds are known; give them with these flags, with your numbers:{}",
                 lines.collect::<String>()
             ));
         }

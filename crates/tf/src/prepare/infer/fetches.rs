@@ -26,7 +26,7 @@ pub(super) struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// The fetches that the user names, or those that the graph suggests; none if there is a problem.
+    /// The fetches that the user names, or those that the graph suggests: all of them if the user must choose.
     pub(super) fn fetches(&self, options: &InferOptions, inferred: &mut Inferred) -> Vec<FedOutput> {
         let found = match options.fetches.as_slice() {
             [] => self.suggested(inferred),
@@ -85,7 +85,9 @@ impl Finder<'_> {
                     candidates = candidates.iter().chain(more).copied().collect();
                 }
                 inferred.problems.push(self.choice(&candidates));
-                Vec::new()
+                // For the rest of the config, whose problems are told with this one.
+                candidates.truncate(MAX_LISTED);
+                candidates.iter().flat_map(|&at| self.ids(at)).collect()
             }
         }
     }
@@ -146,7 +148,7 @@ impl Finder<'_> {
         numeric_outputs(&self.graph.node[at], self.signatures)
     }
 
-    /// The outputs of an end; its first where it has none.
+    /// The outputs of an end.
     fn ids(&self, at: usize) -> Vec<FedOutput> {
         let name = &self.graph.node[at].name;
         self.outputs(at).into_iter().map(|k| (name.clone(), k)).collect()
