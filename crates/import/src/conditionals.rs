@@ -14,7 +14,7 @@ use crate::value::{Value, VariableId};
 use crate::value_type::{self, ValueType, rebuild};
 use hlo::analysis::Range;
 use hlo::{InstructionId, Op};
-use shape::PrimitiveType;
+use shape::{Literal, PrimitiveType};
 use std::collections::BTreeMap;
 use support::Result;
 use tf::Function;
@@ -25,6 +25,9 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("Case", case).effect(),
     rule_values("StatelessCase", case),
 ];
+
+/// Results with at most so many elements are compared with those of the other branches.
+const MAX_CONSTANT_ELEMENTS: i64 = 64;
 
 /// `If(cond, inputs...)`: a scalar that is not 0, or an array that is not empty, chooses `then_branch`.
 fn if_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
@@ -75,6 +78,8 @@ struct Branch {
     types: Vec<ValueType>,
     /// What is known of the results, of integers only.
     ranges: Vec<Range>,
+    /// The results that are small constants.
+    constants: Vec<Option<Literal>>,
 }
 
 fn conditional<'p>(
@@ -86,10 +91,10 @@ fn conditional<'p>(
     let mut branches = Vec::new();
     let mut pushes = cx.importer.pushes();
     let before = pushes.clone();
-    for &function in functions {
+    for (index, &function) in functions.iter().enumerate() {
         // Only one branch runs, so that only what the most eager one pushes counts.
         cx.importer.set_pushes(&before);
-        branches.push(translate_branch(cx, function)?);
+        branches.push(translate_branch(cx, function, index)?);
         pushes = cx.importer.most_pushes(&pushes);
     }
     cx.importer.set_pushes(&pushes);
@@ -101,6 +106,8 @@ fn conditional<'p>(
     }
     let types = merged_types(cx, &branches)?;
     let ranges = merged_ranges(&branches);
+    let constants: Vec<Vec<Option<Literal>>> =
+        branches.iter_mut().map(|branch| std::mem::take(&mut branch.constants)).collect();
     let mut operands = vec![selector];
     let mut branch_computations = Vec::new();
     for branch in branches {
@@ -115,11 +122,15 @@ fn conditional<'p>(
         cx.tuple_element(made, index - 1)
     };
     let mut values = Vec::new();
-    for (value_type, range) in types.iter().zip(ranges) {
-        let leaves: Vec<InstructionId> =
+    for (k, (value_type, range)) in types.iter().zip(ranges).enumerate() {
+        let mut leaves: Vec<InstructionId> =
             value_type.leaves().iter().map(|_| next(cx)).collect::<Result<_>>()?;
         if let ([leaf], true) = (leaves.as_slice(), range != Range::UNKNOWN) {
             cx.importer.scope().ranges.insert(*leaf, range);
+        }
+        if let [leaf] = leaves.as_mut_slice() {
+            let known: Vec<Option<&Literal>> = constants.iter().map(|known| known[k].as_ref()).collect();
+            *leaf = said_by_constants(cx, *leaf, selector, &known)?;
         }
         values.push(rebuild(cx.importer, value_type, &leaves));
     }
@@ -130,8 +141,49 @@ fn conditional<'p>(
     Ok(values)
 }
 
+/// A result of which some branches return constants, so that more shows of it: a constant that all of them return; or of a
+/// truth value of which one branch of two returns a constant, what the selector says about it. Conditions of loops are
+/// made like that, and their bounds follow from it.
+fn said_by_constants(
+    cx: &mut NodeContext<'_, '_>,
+    result: InstructionId,
+    selector: InstructionId,
+    known: &[Option<&Literal>],
+) -> Result<InstructionId> {
+    if let [Some(first), others @ ..] = known
+        && others.iter().all(|other| *other == Some(*first))
+    {
+        let constant = (*first).clone();
+        return Ok(cx.literal(constant));
+    }
+    let is_truth =
+        |cx: &NodeContext<'_, '_>, id| cx.rank(id) == 0 && cx.element_type(id) == PrimitiveType::Pred;
+    let [then_value, else_value] = known else { return Ok(result) };
+    if !is_truth(cx, result) || !is_truth(cx, selector) {
+        return Ok(result);
+    }
+    let truth = |literal: &Option<&Literal>| literal.map(|literal| literal.scalar_at(0).as_i64() == Some(1));
+    match (truth(then_value), truth(else_value)) {
+        (_, Some(false)) => cx.op(Op::And {}, &[selector, result]),
+        (Some(true), _) => cx.op(Op::Or {}, &[selector, result]),
+        (Some(false), _) => {
+            let other = cx.op(Op::Not {}, &[selector])?;
+            cx.op(Op::And {}, &[other, result])
+        }
+        (_, Some(true)) => {
+            let other = cx.op(Op::Not {}, &[selector])?;
+            cx.op(Op::Or {}, &[other, result])
+        }
+        (None, None) => Ok(result),
+    }
+}
+
 /// Translates a function into a computation of its own.
-fn translate_branch<'p>(cx: &mut NodeContext<'_, 'p>, function: &'p Function) -> Result<Branch> {
+fn translate_branch<'p>(
+    cx: &mut NodeContext<'_, 'p>,
+    function: &'p Function,
+    index: usize,
+) -> Result<Branch> {
     let inputs = &cx.inputs[1..];
     cx.check(inputs.len() == function.arguments.len(), || {
         format!(
@@ -143,31 +195,36 @@ fn translate_branch<'p>(cx: &mut NodeContext<'_, 'p>, function: &'p Function) ->
     })?;
     let needed = needed_nodes(cx.importer.program, function);
     let mut inner = Scope::branch(&function.name);
+    inner.branch = Some(index);
     inner.metadata = cx.importer.scope_ref().metadata.clone();
     let prefix = format!("{}/", cx.name);
     let inputs = inputs.to_vec();
-    let (scope, (results, types, ranges)) = cx.within(inner, |cx| {
+    let (scope, (results, types, ranges, constants)) = cx.within(inner, |cx| {
         let arguments: Vec<Value> = inputs
             .iter()
             .zip(&function.arguments)
             .map(|(&value, argument)| cx.importer.bring_in(value, needed.contains(argument)))
             .collect();
         let mut results = cx.importer.translate_function(function, &arguments, &prefix)?;
-        let (mut types, mut ranges) = (Vec::new(), Vec::new());
+        let (mut types, mut ranges, mut constants) = (Vec::new(), Vec::new(), Vec::new());
         for result in &mut results {
             // A reference that a branch returns is read there.
             if let Value::Reference(variable) = *result {
                 *result = Value::Array(cx.importer.read_variable(variable));
             }
             types.push(value_type::value_type(cx.importer, *result));
+            constants.push(match *result {
+                Value::Array(id) if cx.array(id).element_count() <= MAX_CONSTANT_ELEMENTS => cx.fold(id),
+                _ => None,
+            });
             ranges.push(match *result {
                 Value::Array(id) if is_integer(cx, id) => cx.importer.range(id),
                 _ => Range::UNKNOWN,
             });
         }
-        Ok((results, types, ranges))
+        Ok((results, types, ranges, constants))
     })?;
-    Ok(Branch { scope, results, types, ranges })
+    Ok(Branch { scope, results, types, ranges, constants })
 }
 
 fn is_integer(cx: &NodeContext<'_, '_>, id: InstructionId) -> bool {

@@ -46,6 +46,8 @@ pub(crate) struct Bounds {
     pub(crate) peak: i64,
     /// The place among the loop's values from which the list came, while the types of these are being found.
     pub(crate) origin: Option<usize>,
+    /// What an optional holds: the branch of a conditional that made it.
+    pub(crate) branch: Option<usize>,
     /// The most elements that the user lets it have.
     pub(crate) limit: Option<i64>,
     /// Whether the capacity is enough whatever happens: the loop that carries the list saw to it.
@@ -170,7 +172,7 @@ impl ElementType {
             (Self::OneOf(a), Self::OneOf(b)) => {
                 let mut joined = a.clone();
                 for choice in b {
-                    match joined.iter_mut().find_map(|have| Some((have.join(choice).ok()?, have))) {
+                    match joined.iter_mut().find_map(|have| Some((have.join_choice(choice)?, have))) {
                         Some((both, have)) => *have = both,
                         None => joined.push(choice.clone()),
                     }
@@ -203,6 +205,13 @@ impl ListType {
         leaves
     }
 
+    /// The least type that both of two things fit that an optional may hold. What different branches left stays apart,
+    /// so that what is known of each at compile time stays known.
+    pub(crate) fn join_choice(&self, other: &Self) -> Option<Self> {
+        let is_same = self.bounds.branch == other.bounds.branch;
+        if is_same { self.join(other).ok() } else { None }
+    }
+
     /// The least type that lists of both types fit.
     pub(crate) fn join(&self, other: &Self) -> Result<Self> {
         let (a, b) = (&self.bounds, &other.bounds);
@@ -215,6 +224,7 @@ impl ListType {
                 most: a.most.max(b.most),
                 peak: a.peak.max(b.peak),
                 origin: a.origin.or(b.origin),
+                branch: a.branch.filter(|_| a.branch == b.branch),
                 limit: a.limit.zip(b.limit).map(|(a, b)| a.max(b)),
                 fixed: a.fixed || b.fixed,
             },

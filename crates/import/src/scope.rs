@@ -46,6 +46,8 @@ pub(crate) struct Scope {
     pub(crate) captures: Option<Captures>,
     /// `Some` in the body and in the condition of a loop.
     pub(crate) loop_facts: Option<LoopFacts>,
+    /// Which branch of a conditional this is.
+    pub(crate) branch: Option<usize>,
     /// The current value of each variable that was read or written here; of all of them in the entry.
     pub(crate) variables: BTreeMap<VariableId, InstructionId>,
     /// The variables written here, with the node that did it first.
@@ -66,6 +68,7 @@ impl Scope {
             metadata: OpMetadata::default(),
             captures: None,
             loop_facts: None,
+            branch: None,
             variables: BTreeMap::new(),
             written: BTreeMap::new(),
             ranges: BTreeMap::new(),

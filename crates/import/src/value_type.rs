@@ -220,7 +220,7 @@ fn convert_choices(
     for choice in to {
         let mut start = 0;
         let found = from.iter().find(|have| {
-            let fits = choice.join(have).is_ok();
+            let fits = choice.join_choice(have).is_some();
             start += if fits { 0 } else { have.leaves().len() };
             fits
         });
@@ -358,12 +358,13 @@ pub(crate) fn settle(
         let fixed = start.bounds.fixed;
         let capacity = start.capacity.map(|have| if fixed { have } else { have.max(peak) });
         let bounds = Bounds { most, peak: start.bounds.peak.max(peak), fixed: true, ..start.bounds };
-        let element = match &list.element {
+        let mut list = ListType { capacity, bounds, ..list.clone() };
+        if list.element.is_open() && capacity.is_some() {
             // What the capacity of these is will show in the next round.
-            open if open.is_open() => ElementType::Unknown(None),
-            known => known.clone(),
-        };
-        settled.push(ValueType::List(ListType { capacity, bounds, element, ..list.clone() }));
+            list.element = ElementType::Unknown(None);
+            list.content = Content::Empty;
+        }
+        settled.push(ValueType::List(list));
     }
     Ok(settled)
 }

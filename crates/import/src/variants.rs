@@ -152,7 +152,8 @@ fn optional_from_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
             buffers.push(cx.reshape(leaf, &sizes)?);
         }
     }
-    let choice = ListType { bounds: Bounds::default(), ..inner.list_type() };
+    let bounds = Bounds { branch: branch(cx), ..Bounds::default() };
+    let choice = ListType { bounds, ..inner.list_type() };
     let some = List {
         element: ElementType::OneOf(vec![choice]),
         content: Content::Buffers(buffers),
@@ -183,15 +184,21 @@ fn optional_get_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         }
         _ => data_type == Some(tf::DataType::Variant),
     };
-    let mut fitting = choices.iter().enumerate().filter(|(_, choice)| fits(choice)).map(|(k, _)| k);
-    let (found, other) = (fitting.next(), fitting.next());
-    let place = found.ok_or_else(|| cx.invalid("the optional never has a value of the type that is read"))?;
-    if other.is_some() {
-        return Err(Error::unsupported(
-            "the optional holds one of several values, which cannot be told apart because the graph does not say their \
-             shapes; give the branches of the conditional static shapes",
-        ));
-    }
+    let fitting: Vec<usize> = (0..choices.len()).filter(|&k| fits(&choices[k])).collect();
+    let of_branch = |branch: Option<usize>| -> Vec<usize> {
+        fitting.iter().copied().filter(|&k| choices[k].bounds.branch == branch).collect()
+    };
+    // The gradient of a branch is the branch of the same number, and reads what that left.
+    let place = match (fitting.as_slice(), of_branch(branch(cx)).as_slice(), of_branch(None).as_slice()) {
+        ([], ..) => return Err(cx.invalid("the optional never has a value of the type that is read")),
+        ([place], ..) | (_, [place], _) | (_, [], [place]) => *place,
+        _ => {
+            return Err(Error::unsupported(
+                "the optional holds one of several values, which cannot be told apart because the graph does not say \
+                 their shapes; give the branches of the conditional static shapes",
+            ));
+        }
+    };
     let choice = choices[place].clone();
     let before: usize = choices[..place].iter().map(|choice| choice.leaves().len()).sum();
     let parts = match &optional.content {
@@ -207,6 +214,11 @@ fn optional_get_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     };
     let list = rebuilt(cx, &choice, &parts)?;
     Ok(vec![cx.read_element(&list, Length::Known(0), &list.element)?])
+}
+
+/// The number of the innermost branch that is being built.
+fn branch(cx: &NodeContext<'_, '_>) -> Option<usize> {
+    cx.importer.scopes.iter().rev().find_map(|scope| scope.branch)
 }
 
 /// Whether sizes are those that the graph declares, as far as it does.
