@@ -4,6 +4,7 @@ use crate::context::{KernelContext, Square};
 use crate::index::{Index, Position};
 use crate::ir::FunctionBuilder;
 use crate::tasks::Span;
+use hlo::InstructionId;
 use plan::{Loop, LoopPlan};
 use support::Result;
 
@@ -14,10 +15,32 @@ const UNROLL_VECTORS: i64 = 4;
 
 /// Writes every element of the result.
 pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &LoopPlan) -> Result<()> {
-    let shape = cx.results[0].shape.clone();
+    let root = cx.fusion.root;
+    emit_at(b, cx, plan, root, &[])
+}
+
+/// Writes every element of an instruction of the body into the result, moved by a distance in each dimension, or not.
+pub(crate) fn emit_at(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &LoopPlan,
+    id: InstructionId,
+    starts: &[Index],
+) -> Result<()> {
+    let shape = cx.shape(id)?.clone();
     if shape.element_count() == 0 {
         return Ok(());
     }
+    let mut element = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, indices: &mut [Index]| {
+        let position = Position::Multi(indices.to_vec());
+        let value = cx.element(b, id, &position)?;
+        let result = cx.results[0].clone();
+        if starts.is_empty() {
+            return cx.store(b, &result, &position, value);
+        }
+        let moved = indices.iter().zip(starts).map(|(index, start)| index.plus(start)).collect();
+        cx.store(b, &result, &Position::Multi(moved), value)
+    };
     let (order, steps) = (plan.order(), plan.steps());
     let steps: Vec<i64> = order.iter().map(|&number| steps[number]).collect();
     let cuts: Vec<i64> = order.iter().map(|&number| plan.cuts[number]).collect();
@@ -26,7 +49,7 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &L
         let loops: Vec<(Loop, Span)> =
             order.iter().zip(spans).map(|(&number, span)| (plan.loops[number], span)).collect();
         let mut indices = vec![Index::default(); shape.rank()];
-        nest(b, cx, plan, &loops, &mut indices)
+        nest(b, cx, plan, &loops, &mut indices, &mut element)
     })
 }
 
@@ -36,16 +59,17 @@ fn nest(
     plan: &LoopPlan,
     loops: &[(Loop, Span)],
     indices: &mut [Index],
+    element: &mut Body<'_>,
 ) -> Result<()> {
     match loops {
         [] => element(b, cx, indices),
-        [innermost] => vectors(b, cx, plan, *innermost, indices, &mut element),
+        [innermost] => vectors(b, cx, plan, *innermost, indices, element),
         [across, innermost] if plan.transposed.is_some() => {
-            squares(b, cx, plan, (*across, *innermost), indices)
+            squares(b, cx, plan, (*across, *innermost), indices, element)
         }
         [(outer, span), inner @ ..] => cx.for_span(b, *span, 1, |cx, b, index| {
             indices[outer.dimension] = index;
-            nest(b, cx, plan, inner, indices)
+            nest(b, cx, plan, inner, indices, element)
         }),
     }
 }
@@ -57,6 +81,7 @@ fn squares(
     plan: &LoopPlan,
     ((across, span), innermost): ((Loop, Span), (Loop, Span)),
     indices: &mut [Index],
+    element: &mut Body<'_>,
 ) -> Result<()> {
     let rows = i64::from(plan.lanes);
     let full = across.extent / rows * rows;
@@ -78,7 +103,7 @@ fn squares(
     cx.if_last(b, span, |cx, b| {
         cx.for_range(b, full, across.extent, 1, |cx, b, index| {
             indices[across.dimension] = index;
-            vectors(b, cx, plan, innermost, indices, &mut element)
+            vectors(b, cx, plan, innermost, indices, element)
         })
     })
 }
@@ -128,11 +153,4 @@ fn vectors(
             body(b, cx, indices)
         })
     })
-}
-
-fn element(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, indices: &mut [Index]) -> Result<()> {
-    let position = Position::Multi(indices.to_vec());
-    let value = cx.element(b, cx.fusion.root, &position)?;
-    let result = cx.results[0].clone();
-    cx.store(b, &result, &position, value)
 }

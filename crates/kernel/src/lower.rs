@@ -202,7 +202,7 @@ impl Kernel<'_> {
             Strategy::Dot(plan) => dot::emit(b, cx, plan),
             Strategy::Convolution(plan) => convolution::emit(b, cx, plan),
             Strategy::Concatenate => concatenate::emit(b, cx, &self.part),
-            Strategy::DynamicUpdateSlice(_) => update::emit(b, cx),
+            Strategy::DynamicUpdateSlice(plan) => update::emit(b, cx, plan.as_ref()),
             Strategy::Scatter => scatter::emit(b, cx),
             Strategy::Sort => sort::emit(b, cx),
             Strategy::TopK => sort::emit_top_k(b, cx),

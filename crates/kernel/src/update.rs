@@ -4,24 +4,33 @@ use crate::context::{KernelContext, Memory};
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::ir::FunctionBuilder;
+use crate::loops;
+use plan::LoopPlan;
 use support::{Error, Result};
 
-/// Copies what lies before, then writes the update row by row at its clamped start.
-pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+/// Copies what lies before, then writes the update at its clamped start: row by row from memory, or computed in a nest.
+pub(crate) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    nest: Option<&LoopPlan>,
+) -> Result<()> {
     let result = cx.results[0].clone();
     copy_operand(b, cx, 0)?;
     let operands = cx.fusion.body[cx.fusion.root].operands();
-    let update = cx.operand(number_of(cx, operands[1])?)?.clone();
-    if update.shape.element_count() == 0 {
+    let (sizes, update_sizes) = (result.shape.sizes(), cx.shape(operands[1])?.sizes());
+    if update_sizes.contains(&0) {
         return Ok(());
     }
-    let (sizes, update_sizes) = (result.shape.sizes(), update.shape.sizes());
     let mut starts = Vec::with_capacity(sizes.len());
     for (d, (id, position)) in cx.start_operands(&operands[2..], sizes.len())?.into_iter().enumerate() {
         let element = cx.element(b, id, &position)?;
         let element_type = cx.shape(id)?.element_type;
         starts.push(cx.start_index(b, element, element_type, sizes[d] - update_sizes[d])?);
     }
+    if let Some(plan) = nest {
+        return loops::emit_at(b, cx, plan, operands[1], &starts);
+    }
+    let update = cx.operand(number_of(cx, operands[1])?)?.clone();
     // The dimensions that the update fills lie together with the next slower one.
     let whole = (0..sizes.len()).rev().take_while(|&d| sizes[d] == update_sizes[d]).count();
     let rows = sizes.len().saturating_sub(whole + 1);

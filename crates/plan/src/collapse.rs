@@ -151,6 +151,13 @@ impl Walk<'_, '_> {
                 self.require_order(id, follows, |_, inner| dynamic_slice_sizes[inner] == operand[inner]);
                 pending.push((operands[0], follows.clone()));
             }
+            // The nest is that of the update.
+            Op::DynamicUpdateSlice {} => {
+                let (operand, update) =
+                    (shape(self.fusion, operands[0])?.sizes(), shape(self.fusion, operands[1])?.sizes());
+                self.require_order(id, follows, |_, inner| update[inner] == operand[inner]);
+                pending.push((operands[1], follows.clone()));
+            }
             Op::Reverse { dimensions } => {
                 self.require_order(id, follows, |o, i| !dimensions.contains(&o) && !dimensions.contains(&i));
                 pending.push((operands[0], follows.clone()));

@@ -7,11 +7,13 @@ mod collapse;
 mod convolution;
 mod dot;
 mod fusion;
+mod in_place;
 mod loops;
 mod print;
 mod reduce;
 mod reduce_window;
 mod tasks;
+mod update;
 
 pub use collapse::Loop;
 pub use convolution::{
@@ -81,7 +83,8 @@ pub enum Strategy {
     Convolution(Box<ConvolutionPlan>),
     /// Each operand copied to its place.
     Concatenate,
-    /// Operand 0 copied (or taken over), then the update written into it.
+    /// Operand 0 copied (or taken over), then the update written into it: copied from memory, or computed by a loop nest
+    /// over its elements.
     DynamicUpdateSlice(Option<LoopPlan>),
     /// Operand 0 copied (or taken over), then each update combined into it, in order.
     Scatter,
@@ -213,6 +216,7 @@ fn plan_instruction(
             return match fusion.root_op() {
                 Op::Reduce { .. } => reduce::plan(&fusion, target),
                 Op::ReduceWindow { .. } => reduce_window::plan(&fusion, target),
+                Op::DynamicUpdateSlice {} => update::plan(&fusion, target),
                 _ if fusion.find_dot().is_some() => dot::plan(&fusion, target),
                 _ if fusion.find_convolution().is_some() => convolution::plan(&fusion, target),
                 _ => loops::plan(&fusion, target),

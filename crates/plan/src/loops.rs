@@ -1,6 +1,7 @@
 //! Loop nests over a result.
 
 use crate::collapse::{self, Loop};
+use crate::in_place::overwritable;
 use crate::tasks::{self, Work};
 use crate::{Fusion, InstructionPlan, Strategy};
 use hlo::{Op, Traits};
@@ -63,7 +64,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         .iter()
         .filter(|l| lanes > 1 && l.extent >= i64::from(lanes) && is_transposable(fusion, lanes))
         .find_map(|l| nest.loops.iter().position(|other| other == l));
-    let may_overwrite = if is_flat { overwritable(fusion) } else { Vec::new() };
+    let may_overwrite = overwritable(fusion);
     let mut plan = LoopPlan { lanes, loops: nest.loops, transposed, is_flat, cuts: Vec::new() };
     plan.cuts = tasks::cut(Work::of_elements(fusion, result.element_count()).tasks(), &plan.steps());
     let tasks = tasks::count(&plan.cuts);
@@ -166,16 +167,4 @@ fn is_flat(fusion: &Fusion<'_>) -> bool {
             _ => false,
         }
     })
-}
-
-/// Operands of a flat loop that have the result's bytes per element.
-fn overwritable(fusion: &Fusion<'_>) -> Vec<usize> {
-    let Some(result) = fusion.shape().as_array() else { return Vec::new() };
-    let operands = fusion.caller[fusion.instruction].operands();
-    let fits = |k: &usize| {
-        fusion.caller[operands[*k]].shape().as_array().is_some_and(|s| {
-            s.sizes() == result.sizes() && s.element_type.byte_size() == result.element_type.byte_size()
-        })
-    };
-    (0..operands.len()).filter(fits).collect()
 }

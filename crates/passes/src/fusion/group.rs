@@ -44,6 +44,8 @@ pub(super) struct Groups<'c> {
     access: BTreeMap<InstructionId, Access>,
     /// Contractions, and what may be computed on their tiles.
     on_tiles: BTreeSet<InstructionId>,
+    /// Members of which a slice update's element `i` needs only element `i`, as they lie in memory.
+    aligned: BTreeSet<InstructionId>,
 }
 
 impl<'c> Groups<'c> {
@@ -54,6 +56,7 @@ impl<'c> Groups<'c> {
             options,
             computation,
             on_tiles: on_tiles(computation, &order),
+            aligned: BTreeSet::new(),
             order,
             groups: BTreeMap::new(),
             root_of: BTreeMap::new(),
@@ -61,6 +64,9 @@ impl<'c> Groups<'c> {
         };
         for id in groups.order.clone().into_iter().rev() {
             let (root, access) = groups.joins(id).unwrap_or((id, Access::OnTile));
+            if root != id && is_update(computation, root) && groups.is_aligned(id, root) {
+                groups.aligned.insert(id);
+            }
             let group = groups.groups.entry(root).or_default();
             group.members.insert(id);
             group.has_contraction |= is_contraction(computation, id);
@@ -95,8 +101,10 @@ impl<'c> Groups<'c> {
         let is_good = match access {
             // What follows a contraction costs nothing on its tiles, so it goes nowhere else.
             _ if self.on_tiles.contains(&id) && access != Access::OnTile => false,
+            _ if is_update(self.computation, root) && !self.leaves_buffer(id, root) => false,
             _ if is_contraction => {
-                !group.has_contraction
+                !is_update(self.computation, root)
+                    && !group.has_contraction
                     && is_static(self.computation, id)
                     && !matches!(self.computation[root].op(), Op::Reduce { .. } | Op::ReduceWindow { .. })
             }
@@ -117,6 +125,11 @@ impl<'c> Groups<'c> {
         let op = self.computation[user].op();
         Some(match op {
             Op::Dot { .. } | Op::Convolution { .. } => return None,
+            Op::DynamicUpdateSlice {} => match operands.iter().position(|&o| o == id) {
+                Some(0) | None => return None,
+                Some(1) if read.rank() > 0 => Access::Through(user),
+                Some(_) => Access::Scalar,
+            },
             Op::Reduce { .. } => {
                 let inputs = operands.len() / 2;
                 match operands.iter().position(|&o| o == id) {
@@ -144,6 +157,35 @@ impl<'c> Groups<'c> {
             _ if is_elementwise(op) => outer,
             _ => through,
         })
+    }
+
+    /// Whether element `i` of a slice update needs only element `i` of an instruction, as they lie in memory.
+    fn is_aligned(&self, id: InstructionId, root: InstructionId) -> bool {
+        let count =
+            |id: InstructionId| self.computation[id].shape().as_array().map(ArrayShape::element_count);
+        let users = self.computation[id].users().iter().filter(|user| self.root_of.contains_key(user));
+        users.copied().all(|user| match self.computation[user].op() {
+            _ if user == root => self.computation[root].operands()[2..].iter().all(|&start| start != id),
+            Op::Reshape {} | Op::Bitcast {} => self.aligned.contains(&user),
+            op => self.aligned.contains(&user) && is_elementwise(op) && count(user) == count(id),
+        })
+    }
+
+    /// Whether a slice update may still be in place with this instruction inside of its kernel: it reads nothing of the
+    /// array that is updated but the slice that the update replaces.
+    fn leaves_buffer(&self, id: InstructionId, root: InstructionId) -> bool {
+        let update = self.computation[root].operands();
+        let buffer = origin(self.computation, update[0]);
+        let operands = self.computation[id].operands();
+        if !operands.iter().any(|&operand| origin(self.computation, operand) == buffer) {
+            return true;
+        }
+        let sizes = |id: InstructionId| self.computation[id].shape().as_array().map(ArrayShape::sizes);
+        matches!(self.computation[id].op(), Op::DynamicSlice { .. })
+            && operands[0] == update[0]
+            && operands[1..] == update[2..]
+            && sizes(id) == sizes(update[1])
+            && self.is_aligned(id, root)
     }
 
     /// Operands that members read from outside.
@@ -181,6 +223,16 @@ impl<'c> Groups<'c> {
         let contractions = group.members.iter().filter(|&&m| is_contraction(self.computation, m));
         let in_memory: BTreeSet<InstructionId> =
             contractions.flat_map(|&m| self.computation[m].operands()).copied().collect();
+        // A slice update is in place only if nothing else of the array is read.
+        let buffer = is_update(self.computation, root).then(|| self.computation[root].operands()[0]);
+        let reads_buffer = |id: InstructionId| {
+            let members = &self.groups[&id].members;
+            let mut read = members.iter().flat_map(|&m| self.computation[m].operands());
+            buffer.is_some_and(|b| {
+                let array = origin(self.computation, b);
+                id == b || read.any(|&o| origin(self.computation, o) == array)
+            })
+        };
         let mut seen = BTreeSet::new();
         let mut stack = vec![root];
         while let Some(id) = stack.pop() {
@@ -188,7 +240,7 @@ impl<'c> Groups<'c> {
                 continue;
             }
             if !body.members.contains(&id) {
-                if in_memory.contains(&id) || !self.is_copyable(id, body.members.len()) {
+                if in_memory.contains(&id) || !self.is_copyable(id, body.members.len()) || reads_buffer(id) {
                     body.operands.push(id);
                     continue;
                 }
@@ -230,6 +282,31 @@ fn on_tiles(computation: &Computation, order: &[InstructionId]) -> BTreeSet<Inst
 /// Whether an instruction is computed by tiles, on which elementwise work may follow.
 pub(super) fn is_contraction(computation: &Computation, id: InstructionId) -> bool {
     matches!(computation[id].op(), Op::Dot { .. } | Op::Convolution { .. })
+}
+
+/// Whether an instruction writes a slice into an array.
+fn is_update(computation: &Computation, id: InstructionId) -> bool {
+    matches!(computation[id].op(), Op::DynamicUpdateSlice {})
+}
+
+/// The array in memory that an instruction stands for: what it is seen through, and the element of a tuple.
+fn origin(computation: &Computation, mut id: InstructionId) -> (InstructionId, Vec<usize>) {
+    let mut path = Vec::new();
+    loop {
+        let instruction = &computation[id];
+        match (instruction.op(), path.last()) {
+            (Op::Reshape {} | Op::Bitcast {}, _) => id = instruction.operands()[0],
+            (Op::GetTupleElement { index }, _) => {
+                path.push(*index);
+                id = instruction.operands()[0];
+            }
+            (Op::Tuple {}, Some(&index)) => {
+                path.pop();
+                id = instruction.operands()[index];
+            }
+            _ => return (id, path),
+        }
+    }
 }
 
 fn is_elementwise(op: &Op) -> bool {
@@ -276,6 +353,7 @@ fn is_root(computation: &Computation, id: InstructionId) -> bool {
         |&id: &InstructionId| computation[id].shape().as_array().is_some_and(ArrayShape::is_static);
     match computation[id].op() {
         Op::Reduce { .. } | Op::ReduceWindow { .. } => computation[id].operands().iter().all(is_static),
+        Op::DynamicUpdateSlice {} => is_static(&id) && computation[id].operands().iter().all(is_static),
         Op::Reshape {} | Op::Bitcast {} => false,
         _ => is_inner(computation, id),
     }

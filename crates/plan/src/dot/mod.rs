@@ -11,6 +11,7 @@ pub(crate) mod tile;
 pub use dims::{DotDims, Extent};
 pub use tile::Tile;
 
+use crate::in_place::overwritable;
 use crate::tasks::{self, Work};
 use crate::{Fusion, InstructionPlan, PackedConstant, Position, Strategy};
 use hlo::{Op, Traits};
@@ -193,8 +194,11 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let is_packed = [plan.lhs_packing, plan.rhs_packing].contains(&Packing::Scratch);
     let bytes = if is_packed { bytes.max(1) } else { bytes };
     let (scratch_bytes, worker_scratch_bytes) = if tasks > 1 { (0, bytes) } else { (bytes, 0) };
+    // What the epilogue reads at the element that it makes; the product reads all of its operands until the end.
+    let mut may_overwrite = overwritable(fusion);
+    may_overwrite.retain(|k| ![lhs_operand, rhs_operand].contains(k));
     let instruction = InstructionPlan::new(Strategy::Dot(Box::new(plan)));
-    Ok(InstructionPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, ..instruction })
+    Ok(InstructionPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, may_overwrite, ..instruction })
 }
 
 /// A task that packs an operand does so for at least so many rows or columns that use it.

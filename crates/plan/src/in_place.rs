@@ -1,0 +1,81 @@
+//! Which operands a kernel may write its result over.
+
+use crate::{Fusion, Position};
+use hlo::{InstructionId, Op, Traits};
+use shape::ArrayShape;
+use std::collections::BTreeSet;
+
+/// How the body of a kernel reads its operands, for one element of what it computes after another.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    /// Operands of which the element of the same number is read, as elements lie in memory.
+    pub(crate) same: BTreeSet<usize>,
+    /// Operands that are read at other places, too.
+    pub(crate) other: BTreeSet<usize>,
+    /// Operands of which only the element is read that a slice update replaces.
+    pub(crate) replaced: BTreeSet<usize>,
+}
+
+/// Follows the body from an instruction, whose elements are computed one after another. `starts` are the start indices of
+/// the slice update that this is for, if it is for one.
+pub(crate) fn reads(fusion: &Fusion<'_>, start: InstructionId, starts: &[InstructionId]) -> Reads {
+    let mut reads = Reads::default();
+    let mut seen = BTreeSet::new();
+    let mut pending = vec![(start, true)];
+    let shape = |id: InstructionId| fusion.body[id].shape().as_array();
+    let Some(whole) = shape(start) else { return reads };
+    while let Some((id, same)) = pending.pop() {
+        let same = same && shape(id).is_some_and(|s| s.element_count() == whole.element_count());
+        if !seen.insert((id, same)) {
+            continue;
+        }
+        if let Position::Operand(number) = fusion.position(id) {
+            let list = if same { &mut reads.same } else { &mut reads.other };
+            list.insert(number);
+            continue;
+        }
+        let (op, operands) = (fusion.body[id].op(), fusion.body[id].operands());
+        if let Op::DynamicSlice { .. } = op
+            && same
+            && !starts.is_empty()
+            && operands[1..] == *starts
+            && shape(id).map(ArrayShape::sizes) == Some(whole.sizes())
+            && let Position::Operand(number) = fusion.position(operands[0])
+        {
+            reads.replaced.insert(number);
+            pending.extend(operands[1..].iter().map(|&o| (o, false)));
+            continue;
+        }
+        let keeps = same && keeps_elements(fusion, id);
+        pending.extend(operands.iter().map(|&operand| (operand, keeps)));
+    }
+    reads
+}
+
+/// Whether element `i` of the result, as it lies in memory, needs only elements `i` of operands of the same size.
+fn keeps_elements(fusion: &Fusion<'_>, id: InstructionId) -> bool {
+    let op = fusion.body[id].op();
+    op.opcode().traits().contains(Traits::ELEMENTWISE)
+        || matches!(op, Op::Clamp {} | Op::Reshape {} | Op::Bitcast {} | Op::OptimizationBarrier {})
+}
+
+/// Operands that the result may be written over element by element: they are read nowhere else, and have elements of as
+/// many bytes.
+pub(crate) fn overwritable(fusion: &Fusion<'_>) -> Vec<usize> {
+    let Some(result) = fusion.shape().as_array() else { return Vec::new() };
+    let reads = reads(fusion, fusion.root, &[]);
+    let ids = |numbers: &BTreeSet<usize>| -> BTreeSet<InstructionId> {
+        numbers.iter().map(|&k| fusion.operand(k)).collect()
+    };
+    let (same, other) = (ids(&reads.same), ids(&reads.other));
+    let fits = |k: &usize| {
+        let id = fusion.operand(*k);
+        let shape =
+            fusion.caller[id].shape().as_array().filter(|_| same.contains(&id) && !other.contains(&id));
+        shape.is_some_and(|s| {
+            s.element_count() == result.element_count()
+                && s.element_type.byte_size() == result.element_type.byte_size()
+        })
+    };
+    (0..fusion.caller[fusion.instruction].operands().len()).filter(fits).collect()
+}

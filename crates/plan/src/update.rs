@@ -1,0 +1,54 @@
+//! Slice updates whose update is computed where it belongs.
+
+use crate::collapse;
+use crate::in_place::reads;
+use crate::loops::{self, check_fusible, largest_fitting};
+use crate::{Fusion, InstructionPlan, LoopPlan, Position, Strategy};
+use hlo::Op;
+use support::{Error, Result};
+use target::Target;
+
+/// Plans a body whose root is a dynamic update of a slice: a loop nest over the update's elements. One task, for the
+/// operand may have to be copied in front of it.
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+    let operands = fusion.body[fusion.root].operands();
+    let (buffer, update) = (operands[0], operands[1]);
+    let Position::Operand(number) = fusion.position(buffer) else {
+        return Err(Error::unsupported("a slice update of an array that the kernel computes"));
+    };
+    for id in fusion.instructions() {
+        if id != fusion.root {
+            check_fusible(fusion.body[id].op())?;
+        }
+    }
+    let reads = reads(fusion, update, &operands[2..]);
+    let in_starts = starts_read(fusion, number);
+    let is_overwritable = !reads.same.contains(&number) && !reads.other.contains(&number) && !in_starts;
+    let may_overwrite = if is_overwritable { vec![number] } else { Vec::new() };
+    let strategy = match fusion.position(update) {
+        Position::Operand(_) => None,
+        Position::Inside => Some(nest(fusion, target)?),
+    };
+    Ok(InstructionPlan { may_overwrite, ..InstructionPlan::new(Strategy::DynamicUpdateSlice(strategy)) })
+}
+
+/// Whether the start indices are computed from an operand.
+fn starts_read(fusion: &Fusion<'_>, number: usize) -> bool {
+    let starts = &fusion.body[fusion.root].operands()[2..];
+    starts.iter().any(|&start| {
+        let reads = reads(fusion, start, &[]);
+        reads.same.contains(&number) || reads.other.contains(&number)
+    })
+}
+
+fn nest(fusion: &Fusion<'_>, target: &Target) -> Result<LoopPlan> {
+    let Op::DynamicUpdateSlice {} = fusion.root_op() else {
+        return Err(Error::internal("the root is a slice update"));
+    };
+    let update = fusion.body[fusion.root].operands()[1];
+    let sizes = fusion.body[update].shape().expect_array().sizes();
+    let nest = collapse::nest(fusion, &[fusion.root], &sizes, &vec![false; sizes.len()])?;
+    let lanes = largest_fitting(loops::lanes(fusion, target), nest.loops.last().map_or(1, |l| l.extent));
+    let cuts = vec![1; nest.loops.len()];
+    Ok(LoopPlan { lanes, loops: nest.loops, transposed: None, is_flat: false, cuts })
+}
