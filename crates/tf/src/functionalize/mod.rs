@@ -74,11 +74,48 @@ fn has_control_flow(graph: &Graph) -> bool {
 fn replace(graph: &mut Graph, library: &mut FunctionLibrary, mut roots: Roots) -> Result<Roots> {
     wait_for_inputs_of_switches(graph);
     frames::replace(graph, library, &mut roots)?;
-    replace_conditionals(graph, library, roots)
+    replace_conditionals(graph, library, roots, &mut Assumptions::default())
+}
+
+/// Which outcomes hold wherever a graph runs.
+#[derive(Default)]
+struct Assumptions {
+    /// Predicates that come from outside. If a result has a value under one outcome only, then the graph runs only when
+    /// that outcome holds.
+    from_outside: BTreeSet<OutputId>,
+    /// The outcomes found.
+    outcomes: BTreeMap<OutputId, Assumption>,
+}
+
+/// An outcome, and how many there are.
+#[derive(Clone, Copy)]
+struct Assumption {
+    outcome: usize,
+    of: usize,
+}
+
+impl Assumptions {
+    /// Assumes what results need; whether that is more than before.
+    fn extend(&mut self, graph: &Graph, roots: &Roots, states: &States) -> bool {
+        let before = self.outcomes.len();
+        let results = roots.results.iter().filter_map(|&result| states.of_output(graph, result));
+        for (predicate, outcome) in results.flat_map(|state| state.to_vec()) {
+            if self.from_outside.contains(&predicate) {
+                let of = states.outcomes(predicate);
+                self.outcomes.entry(predicate).or_insert(Assumption { outcome, of });
+            }
+        }
+        self.outcomes.len() > before
+    }
 }
 
 /// Replaces all conditionals, the innermost first.
-fn replace_conditionals(graph: &mut Graph, library: &mut FunctionLibrary, mut roots: Roots) -> Result<Roots> {
+fn replace_conditionals(
+    graph: &mut Graph,
+    library: &mut FunctionLibrary,
+    mut roots: Roots,
+    assumptions: &mut Assumptions,
+) -> Result<Roots> {
     roots.reduce(graph)?;
     let order = reachable(graph, &roots)?;
     let mut weak = WeakEdges::new(graph, &order, &mut roots)?;
@@ -90,7 +127,10 @@ fn replace_conditionals(graph: &mut Graph, library: &mut FunctionLibrary, mut ro
         if visits > MAX_VISITS {
             return Err(Error::unsupported("the graph has too many conditionals by Switch and Merge"));
         }
-        let states = States::new(graph, &order, &done.outer, &weak)?;
+        let states = States::new(graph, &order, &done.outer, &weak, &assumptions.outcomes)?;
+        if assumptions.extend(graph, &roots, &states) {
+            continue;
+        }
         if !states.redirects.is_empty() {
             refuse_index_of_dead(graph, &order, &states)?;
             let redirects = Redirects::of_merges(graph, states.redirects);

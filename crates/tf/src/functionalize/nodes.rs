@@ -1,5 +1,6 @@
 //! Nodes that functionalisation adds, and what it asks of ops.
 
+use super::Assumption;
 use crate::op_def;
 use crate::prepare::push_argument;
 use crate::proto::{ListValue, NameAttrList, TensorProto, TensorShapeProto, attr_value::Value};
@@ -72,6 +73,30 @@ pub(super) fn push_identity(graph: &mut Graph, name: &str, input: OutputId) -> N
         attributes: Attributes::new(name, "Identity", values),
         output_types: vec![data_type],
     })
+}
+
+/// Adds a node that runs under one of the outcomes of a predicate only.
+pub(super) fn push_pivot(
+    graph: &mut Graph,
+    name: &str,
+    predicate: OutputId,
+    Assumption { outcome, of }: Assumption,
+) -> [NodeId; 2] {
+    let data_type = graph.output_type(predicate).base();
+    let is_bool = data_type == DataType::Bool;
+    let op = if is_bool { "Switch" } else { "_SwitchN" };
+    let values = [("T", Value::Type(data_type.number())), ("num_outs", Value::I(of as i64))];
+    let switch_name = format!("{name}/Switch");
+    let attributes = attributes(&switch_name, op, values);
+    let switch = graph.nodes.push(Node {
+        name: switch_name,
+        op: op.to_owned(),
+        inputs: vec![predicate, predicate],
+        control_inputs: Vec::new(),
+        attributes,
+        output_types: vec![data_type; of],
+    });
+    [switch, push_identity(graph, name, OutputId { node: switch, index: outcome })]
 }
 
 /// Makes a node a copy of a value of its own type; it keeps its name and its place in the order.

@@ -1,5 +1,6 @@
 //! Under which outcomes of predicates each node runs.
 
+use super::Assumption;
 use super::nodes::{canonical, is_merge, is_switch};
 use super::weak::WeakEdges;
 use crate::{DataType, Graph, NodeId, OutputId};
@@ -29,7 +30,10 @@ pub(super) struct States {
     predicates: BTreeMap<NodeId, OutputId>,
     /// How many outcomes each predicate has.
     outcomes: BTreeMap<OutputId, usize>,
-    /// First outputs of each `Merge` of which one input only can be alive, and that input.
+    /// Outcomes that hold everywhere.
+    assumed: BTreeMap<OutputId, Assumption>,
+    /// First outputs of each `Merge` of which one input only can be alive, and that input; outputs of each `Switch` on a
+    /// predicate whose outcome is assumed.
     pub(super) redirects: BTreeMap<OutputId, OutputId>,
     /// Where each node stands in the order.
     positions: Vec<usize>,
@@ -39,17 +43,19 @@ pub(super) struct States {
 
 impl States {
     /// Finds the states of the nodes in `order`, which has inputs first. `outer` has states that nodes have at least;
-    /// `weak` has the nodes that wait for others, whether or not those run.
+    /// `weak` has the nodes that wait for others, whether or not those run; `assumed` has outcomes that hold everywhere.
     pub(super) fn new(
         graph: &Graph,
         order: &[NodeId],
         outer: &BTreeMap<NodeId, Rc<Vec<Outcome>>>,
         weak: &WeakEdges,
+        assumed: &BTreeMap<OutputId, Assumption>,
     ) -> Result<Self> {
         let mut states = Self {
             states: vec![Some(Rc::default()); graph.nodes.len()],
             predicates: BTreeMap::new(),
             outcomes: BTreeMap::new(),
+            assumed: assumed.clone(),
             redirects: BTreeMap::new(),
             positions: vec![0; graph.nodes.len()],
             second_used: BTreeSet::new(),
@@ -96,6 +102,9 @@ impl States {
             )));
         }
         self.predicates.insert(id, predicate);
+        if let Some(assumed) = self.assumed.get(&predicate) {
+            self.redirects.insert(OutputId { node: id, index: assumed.outcome }, node.inputs[0]);
+        }
         Ok(())
     }
 
@@ -124,7 +133,11 @@ impl States {
         let state = self.of_node(output.node);
         match self.predicates.get(&output.node) {
             Some(&predicate) if is_switch(&graph.nodes[output.node].op) => {
-                join(state, &Some(Rc::new(vec![(predicate, output.index)])))
+                match self.assumed.get(&predicate) {
+                    Some(assumed) if assumed.outcome == output.index => state.clone(),
+                    Some(_) => None,
+                    None => join(state, &Some(Rc::new(vec![(predicate, output.index)]))),
+                }
             }
             _ => state.clone(),
         }

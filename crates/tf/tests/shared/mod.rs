@@ -1,11 +1,14 @@
 //! Where the large test data lies.
 
 #[allow(dead_code, reason = "some of the test files take it")]
+pub mod interpreter;
+#[allow(dead_code, reason = "some of the test files take it")]
 pub mod well_formed;
 
 use std::path::{Path, PathBuf};
 
 /// `$TFCOMPILE_SHARED/oracle`, relative to the checkout's root, where `../shared` is the default; it need not exist.
+#[allow(dead_code, reason = "some of the test files take it")]
 pub fn oracle() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     root.join(std::env::var_os("TFCOMPILE_SHARED").unwrap_or("../shared".into())).join("oracle")

@@ -4,10 +4,10 @@ use super::parts::{Capture, Part, Source};
 use super::sides::{Loop, Side};
 use super::tree::{FrameId, Frames};
 use crate::functionalize::nodes::{
-    Repetition, become_identity, is_read, is_stateful, push_arguments, push_identity,
+    Repetition, become_identity, is_read, is_stateful, push_arguments, push_identity, push_pivot,
 };
-use crate::functionalize::replace_conditionals;
 use crate::functionalize::roots::{Roots, compact, effects_of};
+use crate::functionalize::{Assumption, Assumptions, replace_conditionals};
 use crate::{DataType, Function, FunctionLibrary, Graph, Node, NodeId, OutputId};
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
@@ -141,13 +141,21 @@ impl Plan {
         for ((output, data_type), argument) in &arguments {
             entered.push(target.enter(parent, &format!("{name}/{argument}"), (*output, *data_type)));
         }
-        let cond = self.function(&self.cond, target.library, &format!("{name}_cond"), false)?;
-        let body = self.function(&self.body, target.library, &format!("{name}_body"), true)?;
+        let mut assumed = BTreeMap::new();
+        let cond = self.function(&self.cond, target.library, &format!("{name}_cond"), false, &mut assumed)?;
+        let body = self.function(&self.body, target.library, &format!("{name}_body"), true, &mut assumed)?;
+        let mut control_inputs: Vec<NodeId> = self.waits_for.iter().copied().collect();
+        for (&argument, &assumption) in &assumed {
+            let pivot = target.unused_name(&format!("{name}/pivot"));
+            let pivot = push_pivot(target.graph, &pivot, entered[argument], assumption);
+            pivot.iter().for_each(|&id| target.frames.set(id, parent));
+            control_inputs.push(pivot[1]);
+        }
         let has_effects = [&cond, &body].iter().any(|f| !f.control_results.is_empty());
         let repetition = Repetition {
             name,
             inputs: entered,
-            control_inputs: self.waits_for.iter().copied().collect(),
+            control_inputs,
             output_types: types,
             cond: cond.name.clone(),
             body: body.name.clone(),
@@ -209,13 +217,15 @@ impl Plan {
         stands_for
     }
 
-    /// Makes one of the two functions. Both take loop variables and invariants; the body returns them too.
+    /// Makes one of the two functions. Both take loop variables and invariants; the body returns them too. `assumed` gets
+    /// what must hold of arguments that are predicates for the loop to run at all.
     fn function(
         &self,
         draft: &Draft,
         library: &mut FunctionLibrary,
         name: &str,
         returns_invariants: bool,
+        assumed: &mut BTreeMap<usize, Assumption>,
     ) -> Result<Function> {
         let mut graph = Graph::default();
         let all = self.initial.iter().chain(&self.invariants);
@@ -252,7 +262,16 @@ impl Plan {
         }
         let effects = draft.effects.iter().map(|id| ids[id]).collect();
         let roots = Roots { results, effects, name: "result" };
-        let roots = replace_conditionals(&mut graph, library, roots)?;
+        let argument = |number: usize| OutputId { node: arguments[number], index: 0 };
+        let mut assumptions = Assumptions {
+            from_outside: (first_invariant..arguments.len()).map(argument).collect(),
+            outcomes: assumed.iter().map(|(&number, &assumption)| (argument(number), assumption)).collect(),
+        };
+        let roots = replace_conditionals(&mut graph, library, roots, &mut assumptions)?;
+        for (number, &argument) in arguments.iter().enumerate() {
+            let found = assumptions.outcomes.get(&OutputId { node: argument, index: 0 });
+            assumed.extend(found.map(|&assumption| (number, assumption)));
+        }
         let kept = compact(&mut graph, &roots, &arguments);
         Ok(Function {
             name: library.unused_name(name),
