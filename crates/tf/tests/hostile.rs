@@ -34,6 +34,17 @@ fn graphs() -> Vec<(PathBuf, Config)> {
         .map(|path| (path, config.clone()))
         .collect();
     assert!(graphs.len() > 8);
+    let text = "feed { id { node_name: 'x' } shape { } } feed { id { node_name: 'y' } shape { } }
+                fetch { id { node_name: 'result' } } variable { node_name: 'v' } variable { node_name: 'r' }";
+    let with_both = source::parse_config(text.into(), "c.pbtxt").expect("a config");
+    let loops = std::fs::read_dir(root.join("tests/data/loops")).expect("a folder");
+    graphs.extend(loops.map(|entry| {
+        let path = entry.expect("an entry").path();
+        let graph = source::read_graph_def(&path).expect("a graph");
+        let mut config = with_both.clone();
+        config.variable.retain(|variable| graph.node.iter().any(|node| node.name == variable.node_name));
+        (path, config)
+    }));
     for folder in std::fs::read_dir(shared::oracle().join("tfcompile_tests")).into_iter().flatten() {
         let folder = folder.expect("an entry").path();
         let (graph, config) = (folder.join("graph.pb"), folder.join("config.pbtxt"));
@@ -112,7 +123,9 @@ fn rewired_graphs_never_panic() {
                     _ => node.input.push(format!("^{}", other.name)),
                 }
             }
-            let _ = tf::prepare(graph, config.clone());
+            if let Ok(program) = tf::prepare(graph, config.clone()) {
+                shared::well_formed::check(&program, &path.display().to_string());
+            }
         }
     }
 }
