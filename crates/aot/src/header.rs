@@ -10,6 +10,7 @@ mod freestanding;
 mod standalone;
 mod tables;
 mod text;
+mod variables;
 
 use crate::Artifact;
 use crate::artifact::{Argument, ArgumentKind, ResultEntry};
@@ -166,6 +167,10 @@ fn includes(out: &mut Text, artifact: &Artifact, options: &HeaderOptions) -> Res
     if artifact.constants_file.is_some() {
         runtime.insert(0, "tfcompile/constants_file.h");
     }
+    if !artifact.variables().is_empty() {
+        runtime.insert(0, variables::HEADER);
+        runtime.sort_unstable();
+    }
     if options.standalone {
         standalone::embed(out, &runtime)?;
     } else {
@@ -296,6 +301,7 @@ fn class(out: &mut Text, artifact: &Artifact, options: &HeaderOptions, names: &C
     out.indented(|out| {
         counts(out, artifact, "kArgs[index].size");
         tables::static_data(out, artifact, options);
+        variables::method(out, artifact);
         constructors(out, artifact);
         constants::class_methods(out, artifact);
         accessors::arguments(out, artifact, names);

@@ -35,6 +35,8 @@ fn workplace(name: &str) -> PathBuf {
         ("far_freestanding.h", fixtures::far(), freestanding),
         ("constant_freestanding.h", fixtures::constant(), freestanding),
         ("counter_freestanding.h", fixtures::counter(), freestanding),
+        ("state_standalone.h", fixtures::state(), standalone),
+        ("state_freestanding.h", fixtures::state(), freestanding),
     ] {
         std::fs::write(folder.join(file), header(&artifact, &options).unwrap()).unwrap();
     }
@@ -52,6 +54,10 @@ fn workplace(name: &str) -> PathBuf {
         std::fs::write(folder.join(file), c_header(&artifact, &options).unwrap()).unwrap();
     }
     weights(&folder);
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    for file in ["numpy.npz", "numpy_compressed.npz"] {
+        std::fs::copy(data.join(file), folder.join(file)).unwrap();
+    }
     folder
 }
 
@@ -271,6 +277,31 @@ fn constants_in_files_have_no_data_race() {
 }
 
 #[test]
+fn variables_in_files() {
+    build_and_run("state", &["state.cc"], &["-Wpedantic", "-Wconversion", "-Wshadow"]);
+    // What the program wrote, read by another hand.
+    let file = std::fs::read(Path::new(env!("CARGO_TARGET_TMPDIR")).join("state/state.npz")).unwrap();
+    let mut archive = npz::Archive::open(file.into(), 1 << 20).unwrap();
+    for argument in fixtures::state().arguments {
+        let literal = archive.require(&argument.node).unwrap();
+        assert_eq!(literal.array_shape().sizes(), argument.shape.sizes(), "{}", argument.node);
+        assert_eq!(literal.bytes().len() as u64, argument.shape.byte_size(), "{}", argument.node);
+    }
+    assert_eq!(archive.names().count(), fixtures::state().arguments.len());
+}
+
+#[test]
+fn variables_in_files_without_exceptions_and_rtti() {
+    build_and_run("state_plain", &["state.cc"], &["-fno-exceptions", "-fno-rtti", "-std=c++20"]);
+}
+
+#[test]
+fn variables_in_files_under_sanitizers() {
+    let flags = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+    build_and_run_sanitized("state_sanitized", &["state.cc"], &flags);
+}
+
+#[test]
 fn freestanding_classes() {
     let flags = ["-Wpedantic", "-Wconversion", "-Wshadow", "-fno-exceptions", "-fno-rtti"];
     build_and_run("freestanding", &["freestanding.cc"], &flags);
@@ -307,7 +338,7 @@ fn headers_compile_for_windows() {
     }
     let folder = workplace("windows");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for unit in ["models.cc", "constants_file.cc", "standalone.cc", "c_models.c"] {
+    for unit in ["models.cc", "constants_file.cc", "standalone.cc", "state.cc", "c_models.c"] {
         run(Command::new(COMPILER)
             .args([
                 "-std=c++17",

@@ -5,7 +5,7 @@
 //! memory are computed when they are used.
 
 use super::text::Text;
-use super::{Constants, CppNames, HeaderOptions, accessors, arena};
+use super::{Constants, CppNames, HeaderOptions, accessors, arena, variables};
 use crate::Artifact;
 use crate::artifact::ResultKind;
 use crate::header::{Arena, literal, standalone};
@@ -33,6 +33,9 @@ pub(super) fn header(artifact: &Artifact, options: &HeaderOptions, names: &CppNa
     if shapes.any(|shape| shape.element_type.is_complex()) {
         standalone::embed_one(&mut out, "tfcompile/complex.h", &mut done)?;
     }
+    if !artifact.variables().is_empty() {
+        standalone::embed_one(&mut out, variables::HEADER, &mut done)?;
+    }
     super::declarations(&mut out, artifact);
     super::open_namespaces(&mut out, artifact);
     comment(&mut out, artifact, names);
@@ -49,6 +52,7 @@ pub(super) fn header(artifact: &Artifact, options: &HeaderOptions, names: &CppNa
         }
         set_parallel_for(out, artifact);
         tables(out, artifact);
+        variables::method(out, artifact);
         accessors::arguments(out, artifact, names);
         accessors::results(out, artifact, names);
         accessors::variables(out, artifact, names);

@@ -6,9 +6,8 @@ use crate::runtime_headers;
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// The headers with thread pools, which cost more time to compile than all the rest: the macro that asks for each, and
-/// what it is for.
-const ON_REQUEST: [(&str, &str, &str); 2] = [
+/// The headers that cost more time to compile than all the rest: the macro that asks for each, and what it is for.
+const ON_REQUEST: [(&str, &str, &str); 3] = [
     (
         "tfcompile/thread_pool.h",
         "TFCOMPILE_WITH_THREAD_POOL",
@@ -19,9 +18,14 @@ const ON_REQUEST: [(&str, &str, &str); 2] = [
         "EIGEN_USE_THREADS",
         "For set_thread_pool() include Eigen's Tensor before this header, with EIGEN_USE_THREADS defined.",
     ),
+    (
+        "tfcompile/state.h",
+        "TFCOMPILE_WITH_STATE",
+        "Define TFCOMPILE_WITH_STATE for tfcompile::SaveVariables and LoadVariables.",
+    ),
 ];
 
-/// Appends headers of the runtime and all that they include, each once; and thread pools on request.
+/// Appends headers of the runtime and all that they include, each once; and others on request.
 pub(super) fn embed(out: &mut Text, paths: &[&str]) -> Result<()> {
     let mut done = BTreeSet::new();
     for path in paths {

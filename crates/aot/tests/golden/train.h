@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tfcompile/variable.h"
 #include "tfcompile/xla_compiled_cpu_function.h"
 
 #if TFCOMPILE_RUNTIME_VERSION != 2
@@ -84,6 +85,18 @@ class Train final : public ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction {
         /*hlo_profile_printer_data=*/nullptr,
     };
     return kStaticData;
+  }
+
+  // Names, types and shapes of the variables, kNumVariables of them: what SaveVariables and LoadVariables of
+  // "tfcompile/state.h" go by.
+  static const ::tfcompile::VariableInfo* Variables() {
+    static constexpr ::std::int64_t kDims[] = {3, 3, 1};
+    static constexpr ::tfcompile::VariableInfo kVariableInfos[] = {
+        {"layer/kernel", "layer/kernel", "f4", kDims + 0, 1, false, 12u, 1u},
+        {"other", "layer_kernel", "f4", kDims + 1, 1, true, 12u, 2u},
+        {"layer:kernel", "layer:kernel", "f4", kDims + 2, 1, false, 4u, 3u},
+    };
+    return kVariableInfos;
   }
 
   Train(::tensorflow::tfcompile_v1::XlaCompiledCpuFunction::AllocMode alloc_mode =

@@ -60,6 +60,36 @@ struct tfcompile_frame {
 
 #endif  // TFCOMPILE_FRAME_H_
 
+// ---- tfcompile/variable.h ----
+
+// What a generated class says about its variables.
+
+#ifndef TFCOMPILE_VARIABLE_H_
+#define TFCOMPILE_VARIABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tfcompile {
+inline namespace tfcompile_v1 {
+
+// One variable of a class; its static method Variables() gives all kNumVariables of them, in the order of the arguments.
+struct VariableInfo {
+  const char* name;            // In the graph, with its slashes.
+  const char* config_name;     // In the config, else the same.
+  const char* type;            // As NumPy writes it, without the byte order: "f4". Types that NumPy lacks: their bits, "u2".
+  const ::std::int64_t* dims;  // Null for a scalar.
+  ::std::int32_t rank;
+  bool readonly;               // Whether Run() leaves it as it is.
+  ::std::size_t size;          // Bytes.
+  ::std::size_t argument;      // What arg_data() takes.
+};
+
+}  // namespace tfcompile_v1
+}  // namespace tfcompile
+
+#endif  // TFCOMPILE_VARIABLE_H_
+
 // In the object file. Only the class below uses them.
 extern "C" ::std::int32_t entry_train(::tfcompile_frame* frame);
 extern "C" const unsigned char entry_train_constants[];
@@ -179,6 +209,18 @@ class Train final {
   const void* result_data(::std::size_t index) const {
     if (index >= 1u) return arg_data(kVariables[index - 1u]);
     return arena_ + kResultOffsets[index];
+  }
+
+  // Names, types and shapes of the variables, kNumVariables of them: what SaveVariables and LoadVariables of
+  // "tfcompile/state.h" go by.
+  static const ::tfcompile::VariableInfo* Variables() {
+    static constexpr ::std::int64_t kDims[] = {3, 3, 1};
+    static constexpr ::tfcompile::VariableInfo kVariableInfos[] = {
+        {"layer/kernel", "layer/kernel", "f4", kDims + 0, 1, false, 12u, 1u},
+        {"other", "layer_kernel", "f4", kDims + 1, 1, true, 12u, 2u},
+        {"layer:kernel", "layer:kernel", "f4", kDims + 2, 1, false, 4u, 3u},
+    };
+    return kVariableInfos;
   }
 
   // Arguments, by position and by name. For argument N with elements of type T:

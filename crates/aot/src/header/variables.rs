@@ -1,0 +1,67 @@
+//! What a class says of its variables: the table behind `Variables()`, for `tfcompile/state.h`.
+
+use super::text::{Text, quoted};
+use crate::Artifact;
+use crate::artifact::ArgumentKind;
+use shape::PrimitiveType;
+
+/// The header with the type of the table's rows.
+pub(super) const HEADER: &str = "tfcompile/variable.h";
+
+/// The public method, if there are variables.
+pub(super) fn method(out: &mut Text, artifact: &Artifact) {
+    if artifact.variables().is_empty() {
+        return;
+    }
+    out.comment("Names, types and shapes of the variables, kNumVariables of them: what SaveVariables and LoadVariables of");
+    out.comment("\"tfcompile/state.h\" go by.");
+    out.line("static const ::tfcompile::VariableInfo* Variables() {");
+    let mut dims = Vec::new();
+    let mut rows = Vec::new();
+    let first = artifact.feeds().len();
+    for (k, variable) in artifact.variables().iter().enumerate() {
+        let sizes = variable.shape.sizes();
+        let place = if sizes.is_empty() { "nullptr".to_owned() } else { format!("kDims + {}", dims.len()) };
+        dims.extend(sizes.iter().map(|size| format!("{size}")));
+        let readonly = variable.kind == (ArgumentKind::Variable { readonly: true });
+        rows.push(format!(
+            "{{{}, {}, \"{}\", {place}, {}, {readonly}, {}u, {}u}}",
+            quoted(&variable.node),
+            quoted(variable.lookup_name()),
+            numpy_type(variable.shape.element_type),
+            sizes.len(),
+            variable.shape.byte_size(),
+            first + k
+        ));
+    }
+    if !dims.is_empty() {
+        out.line(&format!("  static constexpr ::std::int64_t kDims[] = {{{}}};", dims.join(", ")));
+    }
+    out.line("  static constexpr ::tfcompile::VariableInfo kVariableInfos[] = {");
+    rows.iter().for_each(|row| out.line(&format!("      {row},")));
+    out.line("  };");
+    out.line("  return kVariableInfos;");
+    out.line("}");
+    out.blank();
+}
+
+/// NumPy's type, or that of the bits.
+fn numpy_type(element_type: PrimitiveType) -> &'static str {
+    use PrimitiveType::*;
+    match element_type {
+        Pred => "b1",
+        S2 | S4 | S8 => "i1",
+        S16 => "i2",
+        S32 => "i4",
+        S64 => "i8",
+        U2 | U4 | U8 | F8e5m2 | F8e4m3fn => "u1",
+        U16 | Bf16 => "u2",
+        U32 => "u4",
+        U64 => "u8",
+        F16 => "f2",
+        F32 => "f4",
+        F64 => "f8",
+        C64 => "c8",
+        C128 => "c16",
+    }
+}
