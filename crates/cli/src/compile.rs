@@ -5,12 +5,15 @@ use crate::outputs;
 use crate::report::Report;
 use crate::xla_flags::XlaFlags;
 use aot::HeaderOptions;
+use bytes::Bytes;
 use compiler::{AotOptions, BackOptions, Input, Observer as _};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 use target::Target;
-use tf::model::LoadOptions;
+use tf::InferOptions;
+use tf::model::Model;
+use tf::proto::Config;
 
 /// Runs the compiler and writes what it made.
 pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
@@ -18,22 +21,33 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
         let _ = writeln!(std::io::stderr(), "warning: {warning}");
     }
     check_flags(flags)?;
-    let path = given(flags.config.as_ref(), "Must specify --config: a file that names feeds and fetches")?;
-    let file = tf::source::read_bytes(path)?;
-    let (config, fetch_nodes) = compiler::guarded(|| {
-        let config = tf::source::parse_config(file.clone(), &path.display().to_string())?;
-        let nodes = tf::fetch_nodes(&config)?;
-        Ok((config, nodes))
-    })?;
-    if flags.dump_fetch_nodes {
-        return outputs::print(&fetch_nodes.join(","));
+    let file = config_file(flags)?;
+    if let Some((_, config)) = &file {
+        let fetch_nodes = tf::fetch_nodes(config)?;
+        if flags.dump_fetch_nodes {
+            return outputs::print(&fetch_nodes.join(","));
+        }
     }
-    let path = given(flags.graph.as_ref(), "Must specify --graph: a GraphDef file")?;
+    let path = given(flags.graph.as_ref()).ok_or_else(|| {
+        Error::invalid(match file {
+            Some(_) => "Must specify --graph: a GraphDef file, or a SavedModel",
+            None => "Must specify --config: a file that names feeds and fetches; or --graph alone, to have them inferred",
+        })
+    })?;
     let mut report =
         Report::new(if flags.verbose { &["import", "fusion", "plan", "buffers", "codegen"] } else { &[] });
-    let model = compiler::guarded(|| tf::model::load(path, &LoadOptions::default()))?;
+    let stated = file.as_ref().map(|(_, config)| config.clone());
+    let options = flags.choice.options(stated, flags.inference.options()?);
+    let model = compiler::guarded(|| tf::model::load(path, &options))?;
+    let (config, bytes) = match file {
+        Some((bytes, config)) => (config, Some(bytes)),
+        None => (inferred(&model, &options.infer)?, None),
+    };
+    if flags.dump_fetch_nodes {
+        return outputs::print(&tf::fetch_nodes(&config)?.join(","));
+    }
     let loop_bounds = crate::model::loop_bounds(&flags.loop_bound)?;
-    let input = Input { loop_bounds, ..Input::of_model(model, config, Some(file)) };
+    let input = Input { loop_bounds, ..Input::of_model(model, config, bytes) };
     report.ended("read", &String::new);
     let class = flags.cpp_class.as_deref().filter(|class| !class.is_empty());
     let class = class.ok_or_else(|| {
@@ -94,9 +108,33 @@ fn check_flags(flags: &Compile) -> Result<()> {
     }
 }
 
-fn given<'a>(path: Option<&'a PathBuf>, missing: &str) -> Result<&'a Path> {
-    let path = path.filter(|path| !path.as_os_str().is_empty());
-    path.map(PathBuf::as_path).ok_or_else(|| Error::invalid(missing))
+/// The config that a flag names, and its file.
+fn config_file(flags: &Compile) -> Result<Option<(Bytes, Config)>> {
+    let Some(path) = given(flags.config.as_ref()) else { return Ok(None) };
+    let file = tf::source::read_bytes(path)?;
+    compiler::guarded(|| {
+        let config = tf::source::parse_config(file.clone(), &path.display().to_string())?;
+        Ok(Some((file, config)))
+    })
+}
+
+/// The config of a model that comes without one. What the user may want to know is printed to standard error.
+fn inferred(model: &Model, options: &InferOptions) -> Result<Config> {
+    let inferred = compiler::guarded(|| model.infer(options))?;
+    if !inferred.problems.is_empty() {
+        return Err(Error::invalid(format!(
+            "Must specify --config: {}",
+            crate::infer::not_inferred(&model.name, &inferred).message()
+        )));
+    }
+    for note in &inferred.notes {
+        let _ = writeln!(std::io::stderr(), "note: {note}");
+    }
+    Ok(inferred.config)
+}
+
+fn given(path: Option<&PathBuf>) -> Option<&Path> {
+    path.filter(|path| !path.as_os_str().is_empty()).map(PathBuf::as_path)
 }
 
 fn target(flags: &Compile) -> Result<Target> {

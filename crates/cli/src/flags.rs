@@ -43,6 +43,9 @@ pub(crate) enum Command {
     Verify(crate::verify::Verify),
     /// Put a checkpoint's values into a graph, as TensorFlow's freeze_graph does
     Freeze(Freeze),
+    /// Compile a signature of a SavedModel, as saved_model_cli does
+    #[command(alias = "aot_compile_cpu")]
+    AotCompileCpu(crate::aot_compile_cpu::AotCompileCpu),
     /// Write the C++ headers that generated headers include
     Headers(Headers),
 }
@@ -51,12 +54,18 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 #[command(rename_all = "snake_case")]
 pub(crate) struct Compile {
-    /// The graph: a GraphDef file, binary or text
+    /// The graph: a GraphDef or MetaGraphDef file, binary or text, or a SavedModel or its directory
     #[arg(long, value_name = "FILE")]
     pub(crate) graph: Option<PathBuf>,
-    /// Its feeds, fetches and variables: a tensorflow.tf2xla.Config file, binary or text
+    /// Its feeds, fetches and variables: a tensorflow.tf2xla.Config file, binary or text. Without, they are inferred
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Which part of a model, with which values.
+    #[command(flatten)]
+    pub(crate) choice: crate::model::ChoiceArgs,
+    /// What helps to infer a config.
+    #[command(flatten)]
+    pub(crate) inference: crate::infer::InferArgs,
     /// The class that the header defines: [[namespace::]...]Class
     #[arg(long, value_name = "CLASS")]
     pub(crate) cpp_class: Option<String>,

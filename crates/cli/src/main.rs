@@ -1,5 +1,6 @@
 //! The command line: arguments, files, exit codes. What the words mean is the compiler's business.
 
+mod aot_compile_cpu;
 mod bench;
 mod build;
 mod check;
@@ -77,6 +78,7 @@ fn run() -> Result<()> {
         Some(Command::Bench(arguments)) => bench::run(&arguments),
         Some(Command::Verify(arguments)) => verify::run(&arguments),
         Some(Command::Freeze(arguments)) => freeze::run(&arguments),
+        Some(Command::AotCompileCpu(arguments)) => aot_compile_cpu::run(&arguments, &xla),
         Some(Command::Headers(arguments)) => headers::run(&arguments),
         None => compile::run(&cli.compile, &xla),
     }

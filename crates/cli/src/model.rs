@@ -10,19 +10,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use support::{Error, Result};
 use target::Target;
-use tf::Inferred;
 use tf::model::{LoadOptions, Model, VariablesToFeed};
 use tf::proto::Config;
+use tf::{InferOptions, Inferred};
 
-/// A model and what to compile of it.
-#[derive(Args, Clone, Debug)]
-pub(crate) struct ModelArgs {
-    /// The model: a SavedModel (its directory, or saved_model.pb in it), a MetaGraph (.meta), or a GraphDef; binary or text
-    #[arg(value_name = "MODEL")]
-    pub(crate) model: PathBuf,
-    /// Feeds, fetches and variables: a tensorflow.tf2xla.Config file. Without, they are inferred from the graph
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+/// What to take of a model that holds more than a graph.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ChoiceArgs {
     /// The signature of a SavedModel to compile [default: serving_default, or the only one]
     #[arg(long, value_name = "KEY", alias = "signature_def_key", conflicts_with_all = ["config", "fetch"])]
     pub(crate) signature: Option<String>,
@@ -36,6 +30,34 @@ pub(crate) struct ModelArgs {
     /// [default: those that the program writes]
     #[arg(long, value_name = "NAMES", alias = "variables_to_feed")]
     pub(crate) variables_to_feed: Option<String>,
+}
+
+impl ChoiceArgs {
+    /// What the flags say, for a model with this config or, without, one that is inferred so.
+    pub(crate) fn options(&self, config: Option<Config>, infer: InferOptions) -> LoadOptions {
+        LoadOptions {
+            tags: self.tag_set.clone(),
+            signature: self.signature.clone(),
+            checkpoint: self.checkpoint.clone(),
+            variables_to_feed: variables_to_feed(self.variables_to_feed.as_deref()),
+            config,
+            infer,
+        }
+    }
+}
+
+/// A model and what to compile of it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ModelArgs {
+    /// The model: a SavedModel (its directory, or saved_model.pb in it), a MetaGraph (.meta), or a GraphDef; binary or text
+    #[arg(value_name = "MODEL")]
+    pub(crate) model: PathBuf,
+    /// Feeds, fetches and variables: a tensorflow.tf2xla.Config file. Without, they are inferred from the graph
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Which part of a model, with which values.
+    #[command(flatten)]
+    pub(crate) choice: ChoiceArgs,
     /// What helps to infer them.
     #[command(flatten)]
     pub(crate) inference: InferArgs,
@@ -88,14 +110,8 @@ impl ModelArgs {
                 }
                 None => None,
             };
-            let options = LoadOptions {
-                tags: self.tag_set.clone(),
-                signature: self.signature.clone(),
-                checkpoint: self.checkpoint.clone(),
-                variables_to_feed: variables_to_feed(self.variables_to_feed.as_deref()),
-                config: config.as_ref().map(|(config, _)| config.clone()),
-                infer: self.inference.options()?,
-            };
+            let stated = config.as_ref().map(|(config, _)| config.clone());
+            let options = self.choice.options(stated, self.inference.options()?);
             Ok((tf::model::load(&self.model, &options)?, config))
         })
     }
@@ -139,7 +155,7 @@ impl ModelArgs {
 pub(crate) fn variables_to_feed(names: Option<&str>) -> VariablesToFeed {
     match names {
         None | Some("") => VariablesToFeed::Written,
-        Some("all") => VariablesToFeed::All,
+        Some(all) if all.eq_ignore_ascii_case("all") => VariablesToFeed::All,
         Some(names) => {
             let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
             VariablesToFeed::Named(names.map(str::to_owned).collect())
