@@ -20,6 +20,8 @@ pub(crate) type Step<'a> = (usize, &'a NodeDef);
 pub(crate) struct Trace<'a> {
     functions: BTreeMap<&'a str, &'a FunctionDef>,
     frames: Vec<Frame<'a>>,
+    /// What the graph itself assigns to each of its variables; `None` if it does so more than once.
+    assigned: BTreeMap<&'a str, Option<&'a str>>,
 }
 
 /// A graph, or a call of a function.
@@ -38,7 +40,14 @@ impl<'a> Trace<'a> {
         let functions = library.filter_map(|f| Some((f.signature.as_ref()?.name.as_str(), f))).collect();
         let nodes = by_name(&graph.node);
         let frame = Frame { nodes, arguments: BTreeMap::new(), caller: 0, depth: 0 };
-        Self { functions, frames: vec![frame] }
+        let mut assigned = BTreeMap::new();
+        for node in graph.node.iter().filter(|node| node.op == "AssignVariableOp") {
+            if let [variable, value, ..] = node.input.as_slice() {
+                let first = !assigned.contains_key(base_name(variable));
+                assigned.insert(base_name(variable), first.then_some(value.as_str()));
+            }
+        }
+        Self { functions, frames: vec![frame], assigned }
     }
 
     /// All that the run of some nodes of the graph would run, in no particular order.
@@ -88,6 +97,13 @@ impl<'a> Trace<'a> {
 
     /// The node that makes an input of a step, and which of its outputs it is; copies are looked through.
     pub(crate) fn origin(&self, frame: usize, input: &'a str) -> Option<(Step<'a>, usize)> {
+        self.origin_within(frame, input, 0)
+    }
+
+    fn origin_within(&self, frame: usize, input: &'a str, depth: usize) -> Option<(Step<'a>, usize)> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
         let (mut frame, mut input) = (frame, input);
         // A path that is longer goes in a circle.
         for _ in 0..100_000 {
@@ -101,6 +117,12 @@ impl<'a> Trace<'a> {
             match node.op.as_str() {
                 "Identity" | "RefIdentity" | "PlaceholderWithDefault" | "StopGradient" | "EnsureShape" => {
                     input = node.input.first().filter(|input| !input.starts_with('^'))?;
+                }
+                // The name of an asset is kept in a variable that is assigned once.
+                "ReadVariableOp" => {
+                    let ((at, variable), _) = self.origin_within(frame, node.input.first()?, depth + 1)?;
+                    let value = self.assigned.get(variable.name.as_str()).filter(|_| at == 0);
+                    (frame, input) = (0, (*value?)?);
                 }
                 _ => {
                     let index = input
