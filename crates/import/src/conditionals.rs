@@ -22,6 +22,7 @@ use tf::Function;
 pub(crate) const RULES: &[Rule] = &[
     rule_values("If", if_op).types("Tcond", ALL).effect(),
     rule_values("StatelessIf", if_op).types("Tcond", ALL),
+    rule_values("XlaIf", if_op).effect(),
     rule_values("Case", case).effect(),
     rule_values("StatelessCase", case),
 ];

@@ -94,6 +94,8 @@ pub(crate) struct List {
     pub(crate) content: Content<Vec<InstructionId>>,
     pub(crate) length: Length,
     pub(crate) bounds: Bounds,
+    /// If everything but one element is zeros: where that is, and its arrays.
+    pub(crate) only: Option<(Length, Vec<InstructionId>)>,
 }
 
 impl List {

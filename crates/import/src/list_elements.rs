@@ -322,6 +322,8 @@ impl NodeContext<'_, '_> {
 
     /// Writes an element at a position below the capacity. The length stays.
     pub(crate) fn write_element(&mut self, list: &mut List, position: Position, value: Value) -> Result<()> {
+        let was_zeros = matches!(list.content, Content::Zeros);
+        list.only = None;
         let element = list.element.join(&self.element_type_of(value)?)?;
         let content = match self.small_constant(value) {
             Some(literal) if is_zero(&literal) && matches!(list.content, Content::Zeros) => Content::Zeros,
@@ -351,9 +353,10 @@ impl NodeContext<'_, '_> {
         if list.capacity == Some(0) {
             return Ok(());
         }
-        for (buffer, part) in buffers.iter_mut().zip(parts) {
+        for (buffer, &part) in buffers.iter_mut().zip(&parts) {
             *buffer = self.with_row(*buffer, position, part)?;
         }
+        list.only = was_zeros.then_some((position, parts));
         Ok(())
     }
 
@@ -364,7 +367,7 @@ impl NodeContext<'_, '_> {
         convert_elements(self.importer, &parts, &have, element, &[])
     }
 
-    fn with_row(
+    pub(crate) fn with_row(
         &mut self,
         buffer: InstructionId,
         position: Position,
@@ -421,6 +424,7 @@ impl NodeContext<'_, '_> {
     /// The list without its last element, and that element.
     pub(crate) fn pop(&mut self, list: &List, element: &ElementType) -> Result<(List, Value)> {
         let mut rest = list.clone();
+        rest.only = None;
         let last = match list.length {
             // A branch that is never taken, or a loop that never runs.
             Length::Known(0) => Length::Known(0),
@@ -443,6 +447,7 @@ impl NodeContext<'_, '_> {
         };
         self.make_place(list, length)?;
         self.write_element(list, list.length, value)?;
+        list.only = None;
         list.length = self.moved(list.length, 1)?;
         list.count_more(1);
         Ok(())
@@ -451,6 +456,7 @@ impl NodeContext<'_, '_> {
     /// Changes the length: what is cut off is forgotten, what comes to it is zeros.
     pub(crate) fn resize(&mut self, list: &mut List, length: Position) -> Result<()> {
         let old = list.length;
+        list.only = None;
         match (old, length) {
             (old, new) if old == new => return Ok(()),
             (Length::Known(old), Length::Known(new)) => {

@@ -279,7 +279,7 @@ pub(crate) fn check_promises(program: &tf::Program) -> Result<()> {
     let graphs = std::iter::once(&program.graph).chain(program.library.functions().map(|f| &f.graph));
     let mut known = BTreeSet::new();
     for (_, node) in graphs.flat_map(|graph| graph.nodes.iter()) {
-        if matches!(node.op.as_str(), "While" | "StatelessWhile") {
+        if matches!(node.op.as_str(), "While" | "StatelessWhile" | "XlaWhile") {
             known.extend(names(&node.name, &node.name));
         }
     }

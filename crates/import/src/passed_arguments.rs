@@ -64,7 +64,7 @@ impl Tracer<'_, '_> {
             // A reference that passes is read.
             "Identity" | "IdentityN" | "StopGradient" | "PreventGradient" | "Snapshot" => Some(output),
             "PartitionedCall" | "StatefulPartitionedCall" => of(attributes.func("f").ok()?.0),
-            "While" | "StatelessWhile" => {
+            "While" | "StatelessWhile" | "XlaWhile" => {
                 of(attributes.func("body").ok()?.0).filter(|&input| input == output)
             }
             "If" | "StatelessIf" => {

@@ -30,7 +30,14 @@ fn empty(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let element = cx.element_of(sizes)?;
     let limit = cx.constant_element(1, 0)?.filter(|&limit| limit >= 0);
     let bounds = Bounds { limit, ..Bounds::default() };
-    let list = List { element, capacity: Some(0), content: Content::Empty, length: Length::Known(0), bounds };
+    let list = List {
+        element,
+        capacity: Some(0),
+        content: Content::Empty,
+        length: Length::Known(0),
+        bounds,
+        only: None,
+    };
     Ok(vec![cx.new_list(list)])
 }
 
@@ -53,6 +60,7 @@ pub(crate) fn zero_list(element: ElementType, length: i64) -> List {
         content: if length > 0 { Content::Zeros } else { Content::Empty },
         length: Length::Known(length),
         bounds: Bounds { most: length, ..Bounds::default() },
+        only: None,
     }
 }
 

@@ -41,6 +41,7 @@ fn rows_of(cx: &NodeContext<'_, '_>, tensor: InstructionId) -> Result<List> {
         content: Content::Buffers(vec![tensor]),
         length: Length::Known(count),
         bounds: Bounds { most: count, ..Bounds::default() },
+        only: None,
     })
 }
 
@@ -172,6 +173,7 @@ fn scatter_new(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 /// the list.
 fn scatter_into(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let mut list = cx.list(0)?;
+    list.only = None;
     let tensor = cx.input(1)?;
     let rows = rows_of(cx, tensor)?;
     if let Some(positions) = known_positions(cx, 2)? {
@@ -203,7 +205,7 @@ fn scattered(cx: &mut NodeContext<'_, '_>, list: List, tensor: InstructionId) ->
     })?;
     let in_order = positions.is_some_and(|p| p.iter().copied().eq(0..count));
     if in_order && list.capacity == Some(count) {
-        return Ok(List { content: Content::Buffers(vec![tensor]), ..list });
+        return Ok(List { content: Content::Buffers(vec![tensor]), only: None, ..list });
     }
     let mut list =
         cx.coerced(&list, &ListType { content: Content::Buffers(()), element, ..list.list_type() })?;
@@ -300,6 +302,7 @@ fn concat_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         }
     }
     list.length = length;
+    list.only = None;
     list.count_more(tail.bounds.most);
     Ok(vec![cx.new_list(list)])
 }

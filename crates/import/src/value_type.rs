@@ -98,7 +98,8 @@ fn rebuild_list(list_type: &ListType, leaves: &[InstructionId]) -> List {
         Content::Uniform(literal) => Content::Uniform(literal.clone()),
         Content::Buffers(()) => Content::Buffers(buffers.to_vec()),
     };
-    List { element: list_type.element.clone(), capacity: list_type.capacity, content, length, bounds }
+    let element = list_type.element.clone();
+    List { element, capacity: list_type.capacity, content, length, bounds, only: None }
 }
 
 /// The least type that values of both types can have.

@@ -48,7 +48,13 @@ fn add_lists(cx: &mut NodeContext<'_, '_>, a: List, b: List) -> Result<List> {
     let has_none = |list: &List| matches!(list.content, Content::Empty | Content::Zeros);
     if has_none(&b) || has_none(&a) {
         let kept = if has_none(&b) { &a } else { &b };
+        if kept.list_type() == joined {
+            return Ok(kept.clone());
+        }
         return cx.coerced(kept, &ListType { content: kept.list_type().content, ..joined });
+    }
+    if let Some(sum) = add_only(cx, &a, &b, &joined)? {
+        return Ok(sum);
     }
     let wanted = ListType { content: Content::Buffers(()), ..joined };
     let (a, b) = (cx.coerced(&a, &wanted)?, cx.coerced(&b, &wanted)?);
@@ -58,6 +64,28 @@ fn add_lists(cx: &mut NodeContext<'_, '_>, a: List, b: List) -> Result<List> {
     let parts = a.leaves().into_iter().zip(b.leaves()).collect::<Vec<_>>();
     let sums = sum_leaves(cx, &wanted, &parts)?;
     rebuilt(cx, &wanted, &sums)
+}
+
+/// The sum of two lists, one of which has a single element that is not zeros: only that is added. The gradient of a read
+/// in a loop is such a list, and is added to the others in each iteration.
+fn add_only(cx: &mut NodeContext<'_, '_>, a: &List, b: &List, joined: &ListType) -> Result<Option<List>> {
+    let (all, only) = match (&a.only, &b.only) {
+        (_, Some(only)) => (a, only),
+        (Some(only), None) => (b, only),
+        (None, None) => return Ok(None),
+    };
+    if !matches!(joined.element, ElementType::Array(_)) || joined.is_open() {
+        return Ok(None);
+    }
+    let wanted = ListType { content: Content::Buffers(()), ..joined.clone() };
+    let mut sum = cx.coerced(all, &wanted)?;
+    let (Content::Buffers(buffers), (position, parts)) = (&mut sum.content, only) else { return Ok(None) };
+    let ([buffer], [part]) = (buffers.as_mut_slice(), parts.as_slice()) else { return Ok(None) };
+    let old = cx.row(*buffer, *position)?;
+    let new = cx.add(old, *part)?;
+    *buffer = cx.with_row(*buffer, *position, new)?;
+    sum.only = None;
+    Ok(Some(sum))
 }
 
 /// The leaves of the sum of two lists of one type.
@@ -110,6 +138,7 @@ fn zeros_like(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         if !matches!(list.content, Content::Empty) {
             list.content = Content::Zeros;
         }
+        list.only = None;
         return Ok(vec![cx.new_list(list)]);
     };
     // The lists in it keep their lengths.

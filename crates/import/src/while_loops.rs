@@ -19,8 +19,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 use tf::{Function, NodeId};
 
-pub(crate) const RULES: &[Rule] =
-    &[rule_values("While", while_op).effect(), rule_values("StatelessWhile", while_op)];
+pub(crate) const RULES: &[Rule] = &[
+    rule_values("While", while_op).effect(),
+    rule_values("StatelessWhile", while_op),
+    rule_values("XlaWhile", while_op).effect(),
+];
 
 /// How often a body is translated until the types of what it carries stay.
 const MAX_ROUNDS: usize = 10;
