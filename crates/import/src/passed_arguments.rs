@@ -67,7 +67,7 @@ impl Tracer<'_, '_> {
             "While" | "StatelessWhile" | "XlaWhile" => {
                 of(attributes.func("body").ok()?.0).filter(|&input| input == output)
             }
-            "If" | "StatelessIf" => {
+            "If" | "StatelessIf" | "XlaIf" => {
                 let then_branch = of(attributes.func("then_branch").ok()?.0)?;
                 let else_branch = of(attributes.func("else_branch").ok()?.0)?;
                 (then_branch == else_branch).then_some(1 + then_branch)

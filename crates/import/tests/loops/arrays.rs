@@ -1,0 +1,189 @@
+//! Tensor arrays: sizes, what is overwritten and what is added, and what was never written.
+
+use crate::{loops, message, module, run, values};
+use shape::Literal;
+
+fn vector(values: &[f32]) -> Literal {
+    Literal::from_elements(&[values.len() as i64], values)
+}
+
+/// Squares of 0 to 3 times `x`, written from the back, gathered as one array.
+const REVERSED: &str = "x: f32[2]
+    size = 4
+    ta = TensorArrayV3(size) dtype=f32
+    zero = 0
+    loop = While(zero, ta:1, ta, x) T=[i32,f32,res,f32] cond=@cond body=@body
+    one = 1
+    all = Range(zero, size, one) Tidx=i32
+    stacked = TensorArrayGatherV3(ta, all, loop:1) dtype=f32
+    fn cond(i: i32, flow: f32, ta: res, x: f32) -> c/bool {
+    l = 4
+    c = Less(i, l) T=i32
+    }
+    fn body(i: i32, flow: f32, ta: res, x: f32) -> j/i32, next, ta/res, x {
+    one = 1
+    j = AddV2(i, one) T=i32
+    three = 3
+    at = Sub(three, i) T=i32
+    f = Cast(i) SrcT=i32 DstT=f32
+    ff = Mul(f, f) T=f32
+    v = Mul(ff, x) T=f32
+    next = TensorArrayWriteV3(ta, at, v, flow) T=f32
+    }";
+
+#[test]
+fn elements_are_where_they_were_written() {
+    let results = run(REVERSED, &["stacked"], &[vector(&[1.0, 10.0])]);
+    assert_eq!(values::<f32>(&results[0]), [9.0, 90.0, 4.0, 40.0, 1.0, 10.0, 0.0, 0.0]);
+}
+
+#[test]
+fn what_was_never_written_is_zero_and_a_second_write_replaces() {
+    let text = "x: f32[2]
+        size = 3
+        ta = TensorArrayV3(size) dtype=f32
+        one = 1
+        two = 2
+        a = TensorArrayWriteV3(ta, one, x, ta:1) T=f32
+        twice = AddV2(x, x) T=f32
+        b = TensorArrayWriteV3(ta, one, twice, a) T=f32
+        written = TensorArrayReadV3(ta, one, b) dtype=f32
+        untouched = TensorArrayReadV3(ta, two, b) dtype=f32
+        number = TensorArraySizeV3(ta, b)";
+    let results = run(text, &["written", "untouched", "number"], &[vector(&[1.0, 2.0])]);
+    assert_eq!(results, [vector(&[2.0, 4.0]), vector(&[0.0, 0.0]), Literal::scalar(3i32)]);
+}
+
+#[test]
+fn gradient_arrays_add_and_are_found_again_by_their_name() {
+    let text = "x: f32[2]
+        size = 2
+        ta = TensorArrayV3(size) dtype=f32
+        zero = 0
+        w = TensorArrayWriteV3(ta, zero, x, ta:1) T=f32
+        g = TensorArrayGradV3(ta, w) source=\"gradients\"
+        again = TensorArrayGradV3(ta, w) source=\"gradients\"
+        other = TensorArrayGradV3(ta, w) source=\"others\"
+        a = TensorArrayWriteV3(g, zero, x, g:1) T=f32
+        b = TensorArrayWriteV3(again, zero, x, a) T=f32
+        c = TensorArrayWriteV3(other, zero, x, b) T=f32
+        summed = TensorArrayReadV3(g, zero, c) dtype=f32
+        alone = TensorArrayReadV3(other, zero, c) dtype=f32
+        forward = TensorArrayReadV3(ta, zero, c) dtype=f32";
+    let x = vector(&[1.0, 2.0]);
+    let results = run(text, &["summed", "alone", "forward"], std::slice::from_ref(&x));
+    assert_eq!(results, [vector(&[2.0, 4.0]), x.clone(), x]);
+}
+
+#[test]
+fn a_gradient_array_that_a_loop_asks_for_adds_over_all_iterations() {
+    let text = "x: f32[2]
+        size = 2
+        ta = TensorArrayV3(size) dtype=f32
+        zero = 0
+        w = TensorArrayWriteV3(ta, zero, x, ta:1) T=f32
+        loop = While(zero, w, ta, x) T=[i32,f32,res,f32] cond=@cond body=@body
+        g = TensorArrayGradV3(ta, loop:1) source=\"gradients\"
+        summed = TensorArrayReadV3(g, zero, g:1) dtype=f32
+        fn cond(i: i32, flow: f32, ta: res, x: f32) -> c/bool {
+        l = 5
+        c = Less(i, l) T=i32
+        }
+        fn body(i: i32, flow: f32, ta: res, x: f32) -> j/i32, next, ta/res, x {
+        one = 1
+        j = AddV2(i, one) T=i32
+        zero = 0
+        g = TensorArrayGradV3(ta, flow) source=\"gradients\"
+        next = TensorArrayWriteV3(g, zero, x, g:1) T=f32
+        }";
+    assert_eq!(run(text, &["summed"], &[vector(&[1.0, 2.0])]), [vector(&[5.0, 10.0])]);
+}
+
+#[test]
+fn rows_are_scattered_split_gathered_and_put_one_after_the_other() {
+    let text = "x: f32[4,1]
+        size = 4
+        ta = TensorArrayV3(size) dtype=f32
+        order = i32[4] 2 0 3 1
+        s = TensorArrayScatterV3(ta, order, x, ta:1) T=f32
+        some = i32[2] 3 0
+        gathered = TensorArrayGatherV3(ta, some, s) dtype=f32
+        concatenated = TensorArrayConcatV3(ta, s) dtype=f32
+        two = 2
+        parts = TensorArrayV3(two) dtype=f32
+        lengths = i64[2] 2 2
+        p = TensorArraySplitV3(parts, x, lengths, parts:1) T=f32
+        one = 1
+        part = TensorArrayReadV3(parts, one, p) dtype=f32";
+    let x = Literal::from_elements(&[4, 1], &[1f32, 2.0, 3.0, 4.0]);
+    let results = run(text, &["gathered", "concatenated", "concatenated:1", "part"], &[x]);
+    assert_eq!(values::<f32>(&results[0]), [3.0, 2.0]);
+    // x[0] went to 2, x[1] to 0, x[2] to 3, x[3] to 1.
+    assert_eq!(values::<f32>(&results[1]), [2.0, 4.0, 1.0, 3.0]);
+    assert_eq!(values::<i64>(&results[2]), [1, 1, 1, 1]);
+    assert_eq!(values::<f32>(&results[3]), [3.0, 4.0]);
+    let uneven = text.replace("i64[2] 2 2", "i64[2] 1 3");
+    assert!(message(&uneven, &["part"]).contains("different lengths [1,3]"));
+}
+
+#[test]
+fn an_array_that_grows_gets_as_long_as_the_index_that_is_written() {
+    let text = REVERSED
+        .replace("size = 4", "size = 0")
+        .replace("dtype=f32\n    zero", "dtype=f32 dynamic_size=true\n    zero")
+        .replace(
+            "all = Range(zero, size, one)",
+            "number = TensorArraySizeV3(ta, loop:1)\nall = Range(zero, number, one)",
+        );
+    let text = text.replace("three = 3\n    at = Sub(three, i) T=i32", "at = Identity(i) T=i32");
+    let results = run(&text, &["stacked", "number"], &[vector(&[1.0, 10.0])]);
+    assert_eq!(values::<f32>(&results[0]), [0.0, 0.0, 1.0, 10.0, 4.0, 40.0, 9.0, 90.0]);
+    assert_eq!(values::<i32>(&results[1]), [4]);
+}
+
+#[test]
+fn an_array_that_grows_without_bound_is_refused_by_name() {
+    let text = "n: i32[]
+        x: f32[2]
+        size = 0
+        ta = TensorArrayV3(size) dtype=f32 dynamic_size=true
+        w = TensorArrayWriteV3(ta, n, x, ta:1) T=f32
+        zero = 0
+        r = TensorArrayReadV3(ta, zero, w) dtype=f32";
+    let message = message(text, &["r"]);
+    assert!(
+        message.contains("'ta' has dynamic_size=true") && message.contains("the feed 'n:0'"),
+        "{message}"
+    );
+}
+
+#[test]
+fn arrays_of_no_elements_are_legal_and_their_loops_show_the_shape() {
+    let text = REVERSED.replace("size = 4", "size = 0").replace("l = 4", "l = 0");
+    let module = module(&text, &["stacked", "loop"]);
+    assert_eq!(loops(&module), 0);
+    let results = run(&text, &["stacked", "loop"], &[vector(&[1.0, 10.0])]);
+    assert_eq!(results, [Literal::from_elements::<f32>(&[0, 2], &[]), Literal::scalar(0i32)]);
+}
+
+#[test]
+fn sizes_must_be_known_and_elements_alike() {
+    let fed = "n: i32[]
+        x: f32[2]
+        ta = TensorArrayV3(n) dtype=f32
+        zero = 0
+        w = TensorArrayWriteV3(ta, zero, x, ta:1) T=f32
+        r = TensorArrayReadV3(ta, zero, w) dtype=f32";
+    assert!(message(fed, &["r"]).contains("the feed 'n:0'"));
+    let unlike = "x: f32[2]
+        size = 2
+        ta = TensorArrayV3(size) dtype=f32
+        zero = 0
+        w = TensorArrayWriteV3(ta, zero, x, ta:1) T=f32
+        s = 1.0
+        v = TensorArrayWriteV3(ta, zero, s, w) T=f32
+        r = TensorArrayReadV3(ta, zero, v) dtype=f32";
+    assert!(
+        message(unlike, &["r"]).contains("TensorArray 'ta' holds elements of shape [2], but one of shape []")
+    );
+}

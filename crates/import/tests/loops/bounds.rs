@@ -1,0 +1,418 @@
+//! How often loops run: each rule by the room that a stack gets, into which each iteration pushes once.
+
+use crate::{evaluate, import, loops, message, module, places, run, values};
+use shape::Literal;
+
+/// A loop over `i`, from `start`, with a stack of `f32[7]` elements that grows in TensorFlow. The condition and the step see `i`,
+/// an invariant `k`, the values of `x` and a feed `n`.
+fn counting(start: &str, condition: &str, step: &str, t: &str) -> String {
+    format!(
+        "x: f32[7]
+         n: {t}[]
+         unlimited = -1
+         stack = StackV2(unlimited) elem_type=f32
+         start = {start}
+         k = {}
+         loop = While(start, k, x, n, stack) T=[{t},{t},f32,{t},res] cond=@cond body=@body
+         fn cond(i: {t}, k: {t}, x: f32, n: {t}, stack: res) -> c/bool {{
+         {condition}
+         }}
+         fn body(i: {t}, k: {t}, x: f32, n: {t}, stack: res) -> j/{t}, k/{t}, y, n/{t}, stack/res {{
+         {step}
+         pushed = StackPushV2(stack, x) T=f32
+         y = Neg(pushed) T=f32
+         }}",
+        if t == "i64" { "3L" } else { "3" },
+    )
+}
+
+/// A condition that compares with a constant.
+fn against(op: &str, limit: &str, t: &str) -> String {
+    format!("l = {limit}\nc = {op}(i, l) T={t}")
+}
+
+fn add(step: &str, t: &str) -> String {
+    format!("d = {step}\nj = AddV2(i, d) T={t}")
+}
+
+fn room(text: &str) -> i64 {
+    let module = module(text, &["loop:2"]);
+    let places = places(&module);
+    assert_eq!((loops(&module), places.len()), (1, 1), "one loop with one buffer: {text}");
+    places[0]
+}
+
+#[test]
+fn every_comparison_bounds_a_loop_from_both_sides_in_both_directions_and_types() {
+    for (start, op, limit, step, trips) in [
+        (0, "Less", 10, 1, 10),
+        (0, "Less", 10, 3, 4),
+        (4, "Less", 5, 100, 1),
+        (-3, "Less", 3, 2, 3),
+        (0, "LessEqual", 10, 1, 11),
+        (0, "LessEqual", 10, 3, 4),
+        (0, "LessEqual", 9, 3, 4),
+        (10, "Greater", 0, -1, 10),
+        (10, "Greater", 0, -3, 4),
+        (10, "GreaterEqual", 0, -2, 6),
+        (10, "GreaterEqual", 1, -1, 10),
+        (0, "NotEqual", 6, 2, 3),
+        (6, "NotEqual", 0, -1, 6),
+    ] {
+        let mirrored = match op {
+            "Less" => "Greater",
+            "LessEqual" => "GreaterEqual",
+            "Greater" => "Less",
+            "GreaterEqual" => "LessEqual",
+            other => other,
+        };
+        for (t, suffix) in [("i32", ""), ("i64", "L")] {
+            let [start, limit] = [start, limit].map(|value| format!("{value}{suffix}"));
+            let constant = format!("{step}{suffix}");
+            let steps = [
+                add(&constant, t),
+                format!("d = {constant}\nj = AddV2(d, i) T={t}"),
+                format!("d = {constant}\nj = Add(i, d) T={t}"),
+                format!("d = {}{suffix}\nj = Sub(i, d) T={t}", -step),
+                format!("d = {constant}\nh = AddV2(i, d) T={t}\nj = Identity(h) T={t}"),
+            ];
+            for step in steps {
+                let text = counting(&start, &against(op, &limit, t), &step, t);
+                assert_eq!(room(&text), trips, "{start} {op} {limit}: {step}");
+            }
+            let other_side = format!("l = {limit}\nc = {mirrored}(l, i) T={t}");
+            let text = counting(&start, &other_side, &add(&constant, t), t);
+            assert_eq!(room(&text), trips, "{limit} {mirrored} {start}");
+        }
+    }
+}
+
+#[test]
+fn an_invariant_limit_is_as_good_as_a_constant() {
+    assert_eq!(room(&counting("0", "c = Less(i, k) T=i32", &add("1", "i32"), "i32")), 3);
+}
+
+#[test]
+fn a_loop_that_never_runs_is_none_and_leaves_its_values() {
+    for (start, op, limit) in
+        [(5, "Less", 5), (5, "Less", -1), (0, "Greater", 0), (4, "NotEqual", 4), (3, "GreaterEqual", 4)]
+    {
+        let text =
+            counting(&start.to_string(), &against(op, &limit.to_string(), "i32"), &add("1", "i32"), "i32");
+        let module = module(&text, &["loop:2", "loop"]);
+        assert_eq!((loops(&module), places(&module)), (0, vec![]), "{start} {op} {limit}");
+        let x = Literal::from_elements(&[7], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+        let results = evaluate(&module, &[x.clone(), Literal::scalar(9i32)]);
+        assert_eq!(results, [x, Literal::scalar(start)]);
+    }
+}
+
+/// `s`, which only the data decide.
+const UNKNOWN: &str =
+    "zero = i32[1] 0\nsum = Sum(x, zero) T=f32 Tidx=i32\nlittle = 10.0\ns = Less(sum, little) T=f32";
+
+#[test]
+fn a_conjunction_is_bounded_by_its_least_known_term() {
+    let and = |terms: &str| counting("0", terms, &add("1", "i32"), "i32");
+    let unknown_first = format!("{UNKNOWN}\nl = 8\nb = Less(i, l) T=i32\nc = LogicalAnd(s, b)");
+    let unknown_last = format!("{UNKNOWN}\nl = 8\nb = Less(i, l) T=i32\nc = LogicalAnd(b, s)");
+    let both = "l = 8\nm = 5\na = Less(i, l) T=i32\nb = Less(i, m) T=i32\nc = LogicalAnd(a, b)";
+    let nested = format!(
+        "{UNKNOWN}\nl = 8\nm = 5\na = Less(i, l) T=i32\nb = Less(i, m) T=i32\nd = LogicalAnd(a, s)\nc = LogicalAnd(d, b)"
+    );
+    let feed = "l = 8\na = Less(i, n) T=i32\nb = Less(i, l) T=i32\nc = LogicalAnd(a, b)";
+    for (terms, trips) in [(&*unknown_first, 8), (&*unknown_last, 8), (both, 5), (&*nested, 5), (feed, 8)] {
+        assert_eq!(room(&and(terms)), trips, "{terms}");
+    }
+}
+
+#[test]
+fn a_disjunction_needs_all_its_terms() {
+    let known = "l = 8\nm = 5\na = Less(i, l) T=i32\nb = Less(i, m) T=i32\nc = LogicalOr(a, b)";
+    assert_eq!(room(&counting("0", known, &add("1", "i32"), "i32")), 8);
+    let unknown = format!("{UNKNOWN}\nl = 8\nb = Less(i, l) T=i32\nc = LogicalOr(s, b)");
+    let text = counting("0", &unknown, &add("1", "i32"), "i32");
+    let message = message(&text, &["loop:2"]);
+    assert!(message.contains("--loop-bound loop=N"), "{message}");
+}
+
+#[test]
+fn a_negated_condition_bounds_too() {
+    let text =
+        counting("0", "l = 10\nb = GreaterEqual(i, l) T=i32\nc = LogicalNot(b)", &add("1", "i32"), "i32");
+    assert_eq!(room(&text), 10);
+}
+
+/// `min(6, max(1, max(lengths)))`, as `dynamic_rnn` guards its loop.
+const GUARDED: &str = "x: f32[7]
+    lengths: i32[3]
+    unlimited = -1
+    stack = StackV2(unlimited) elem_type=f32
+    start = 0
+    axis = i32[1] 0
+    longest = Max(lengths, axis) T=i32 Tidx=i32
+    one = 1
+    least = Maximum(one, longest) T=i32
+    steps = 6
+    limit = Minimum(steps, least) T=i32
+    loop = While(start, limit, x, stack) T=[i32,i32,f32,res] cond=@cond body=@body
+    fn cond(i: i32, limit: i32, x: f32, stack: res) -> c/bool {
+    c = Less(i, limit) T=i32
+    }
+    fn body(i: i32, limit: i32, x: f32, stack: res) -> j/i32, limit/i32, y, stack/res {
+    one = 1
+    j = AddV2(i, one) T=i32
+    pushed = StackPushV2(stack, x) T=f32
+    y = AddV2(pushed, pushed) T=f32
+    }";
+
+#[test]
+fn a_limit_from_the_data_counts_with_its_range() {
+    assert_eq!(places(&module(GUARDED, &["loop:2"])), [6]);
+    for (lengths, doublings) in [([2, 4, 3], 4), ([0, 0, 0], 1), ([9, 9, 9], 6), ([-5, 6, 0], 6)] {
+        let results = run(
+            GUARDED,
+            &["loop:2", "loop"],
+            &[Literal::from_elements(&[7], &[1f32; 7]), Literal::from_elements(&[3], &lengths)],
+        );
+        assert_eq!(values::<f32>(&results[0]), [2f32.powi(doublings); 7]);
+        assert_eq!(values::<i32>(&results[1]), [doublings]);
+    }
+}
+
+/// A loop that stops when the data say so, at the latest after 8 iterations, and one that counts down what the first counted up.
+const THERE_AND_BACK: &str = "x: f32[7]
+    unlimited = -1
+    stack = StackV2(unlimited) elem_type=f32
+    other = StackV2(unlimited) elem_type=f32
+    zero = 0
+    there = While(zero, x, stack) T=[i32,f32,res] cond=@cond body=@body
+    back = While(there, x, stack, other, ^there) T=[i32,f32,res,res] cond=@back_cond body=@back_body
+    fn cond(i: i32, x: f32, stack: res) -> c/bool {
+    axis = i32[1] 0
+    sum = Sum(x, axis) T=f32 Tidx=i32
+    little = 100.0
+    small = Less(sum, little) T=f32
+    most = 8
+    few = Less(i, most) T=i32
+    c = LogicalAnd(small, few)
+    }
+    fn body(i: i32, x: f32, stack: res) -> j/i32, y, stack/res {
+    one = 1
+    j = AddV2(i, one) T=i32
+    pushed = StackPushV2(stack, x) T=f32
+    y = AddV2(pushed, pushed) T=f32
+    }
+    fn back_cond(i: i32, x: f32, stack: res, other: res) -> c/bool {
+    one = 1
+    c = GreaterEqual(i, one) T=i32
+    }
+    fn back_body(i: i32, x: f32, stack: res, other: res) -> j/i32, y, stack/res, other/res {
+    one = 1
+    j = Sub(i, one) T=i32
+    popped = StackPopV2(stack) elem_type=f32
+    pushed = StackPushV2(other, popped) T=f32
+    y = AddV2(x, pushed) T=f32
+    }";
+
+#[test]
+fn a_backward_loop_is_bounded_by_the_forward_loop_that_counted_for_it() {
+    assert_eq!(places(&module(THERE_AND_BACK, &["back:1"])), [8, 8]);
+    // 7, 14, 28, 56 are below 100: four iterations push x, 2x, 4x and 8x.
+    let results =
+        run(THERE_AND_BACK, &["there", "back", "back:1"], &[Literal::from_elements(&[7], &[1f32; 7])]);
+    assert_eq!((values::<i32>(&results[0]), values::<i32>(&results[1])), (vec![4], vec![0]));
+    assert_eq!(values::<f32>(&results[2]), [16f32; 7]);
+    // A stop at once: nothing is pushed, nothing popped.
+    let results = run(THERE_AND_BACK, &["there", "back:1"], &[Literal::from_elements(&[7], &[50f32; 7])]);
+    assert_eq!(values::<i32>(&results[0]), [0]);
+    assert_eq!(values::<f32>(&results[1]), [50f32; 7]);
+    // The bound stops it: 8 iterations push 0.25 to 32.
+    let results =
+        run(THERE_AND_BACK, &["there", "back:1"], &[Literal::from_elements(&[7], &[0.0078125f32; 7])]);
+    assert_eq!(values::<i32>(&results[0]), [8]);
+    assert_eq!(values::<f32>(&results[1]), [2f32; 7]);
+}
+
+/// Three loops within each other; the innermost runs as often as the one around it has run before.
+const NESTED: &str = "x: f32[7]
+    unlimited = -1
+    stack = StackV2(unlimited) elem_type=f32
+    zero = 0
+    loop = While(zero, x, stack) T=[i32,f32,res] cond=@outer_cond body=@outer
+    fn outer_cond(i: i32, x: f32, stack: res) -> c/bool {
+    l = 4
+    c = Less(i, l) T=i32
+    }
+    fn outer(i: i32, x: f32, stack: res) -> j/i32, inner:2/f32, stack/res {
+    one = 1
+    j = AddV2(i, one) T=i32
+    zero = 0
+    inner = While(zero, i, x, stack) T=[i32,i32,f32,res] cond=@inner_cond body=@inner_body
+    }
+    fn inner_cond(k: i32, i: i32, x: f32, stack: res) -> c/bool {
+    c = LessEqual(k, i) T=i32
+    }
+    fn inner_body(k: i32, i: i32, x: f32, stack: res) -> m/i32, i/i32, y, stack/res {
+    one = 1
+    m = AddV2(k, one) T=i32
+    pushed = StackPushV2(stack, x) T=f32
+    y = AddV2(pushed, pushed) T=f32
+    }";
+
+#[test]
+fn loops_within_each_other_multiply() {
+    // The inner one runs at most 4 times: when i is 3.
+    assert_eq!(places(&module(NESTED, &["loop:1"])), [16]);
+    let results = run(NESTED, &["loop", "loop:1"], &[Literal::from_elements(&[7], &[1f32; 7])]);
+    assert_eq!(values::<i32>(&results[0]), [4]);
+    assert_eq!(values::<f32>(&results[1]), [1024f32; 7], "1 + 2 + 3 + 4 doublings");
+}
+
+#[test]
+fn a_limit_comes_through_calls_and_branches() {
+    let text = "x: f32[7]
+        p: bool[]
+        unlimited = -1
+        stack = StackV2(unlimited) elem_type=f32
+        five = 5
+        nine = 9
+        limit = If(p, five, nine) Tcond=bool Tin=[i32,i32] Tout=[i32] then_branch=@first else_branch=@second
+        call = StatefulPartitionedCall(limit, x, stack) Tin=[i32,f32,res] Tout=[f32] f=@looping
+        fn first(a: i32, b: i32) -> c/i32 {
+        c = Identity(a) T=i32
+        }
+        fn second(a: i32, b: i32) -> c/i32 {
+        c = Identity(b) T=i32
+        }
+        fn looping(limit: i32, x: f32, stack: res) -> loop:2 {
+        zero = 0
+        loop = While(zero, limit, x, stack) T=[i32,i32,f32,res] cond=@cond body=@body
+        }
+        fn cond(i: i32, limit: i32, x: f32, stack: res) -> c/bool {
+        c = Less(i, limit) T=i32
+        }
+        fn body(i: i32, limit: i32, x: f32, stack: res) -> j/i32, limit/i32, y, stack/res {
+        one = 1
+        j = AddV2(i, one) T=i32
+        y = StackPushV2(stack, x) T=f32
+        }";
+    assert_eq!(places(&module(text, &["call"])), [9], "the larger of both branches'");
+}
+
+#[test]
+fn a_limit_that_is_fed_is_refused_with_loop_condition_and_feed() {
+    let text = counting("0", "c = Less(i, n) T=i32", &add("1", "i32"), "i32");
+    let message = message(&text, &["loop:2"]);
+    for part in [
+        "stack 'stack' needs a place for each iteration",
+        "the loop 'loop' (op 'While')",
+        "node 'loop/c' (op 'Less')",
+        "the feed 'n:0'",
+        "--loop-bound loop=N",
+    ] {
+        assert!(message.contains(part), "{part} is missing: {message}");
+    }
+}
+
+#[test]
+fn a_loop_that_needs_no_room_needs_no_bound() {
+    let text = "x: f32[7]
+        n: i32[]
+        zero = 0
+        loop = While(zero, n, x) T=[i32,i32,f32] cond=@cond body=@body
+        fn cond(i: i32, n: i32, x: f32) -> c/bool {
+        c = Less(i, n) T=i32
+        }
+        fn body(i: i32, n: i32, x: f32) -> j/i32, n/i32, y {
+        one = 1
+        j = AddV2(i, one) T=i32
+        y = AddV2(x, x) T=f32
+        }";
+    for (n, factor) in [(5, 32f32), (0, 1.0), (-2, 1.0)] {
+        let results = run(text, &["loop:2"], &[Literal::from_elements(&[7], &[1f32; 7]), Literal::scalar(n)]);
+        assert_eq!(values::<f32>(&results[0]), [factor; 7]);
+    }
+}
+
+/// Pushes as often as the feed `n` says, then pops as often.
+const FED: &str = "x: f32[7]
+    n: i32[]
+    unlimited = -1
+    stack = StackV2(unlimited) elem_type=f32
+    zero = 0
+    a/while/while_context = While(zero, n, x, stack) T=[i32,i32,f32,res] cond=@cond body=@body
+    top = StackPopV2(stack, ^a/while/while_context) elem_type=f32
+    fn cond(i: i32, n: i32, x: f32, stack: res) -> c/bool {
+    c = Less(i, n) T=i32
+    }
+    fn body(i: i32, n: i32, x: f32, stack: res) -> j/i32, n/i32, y, stack/res {
+    one = 1
+    j = AddV2(i, one) T=i32
+    pushed = StackPushV2(stack, x) T=f32
+    y = AddV2(pushed, pushed) T=f32
+    }";
+
+#[test]
+fn a_promised_bound_gives_room_and_stops_the_loop() {
+    for name in ["a/while", "a/while/while_context"] {
+        let module = import(FED, &["a/while/while_context", "a/while/while_context:2", "top"], &[(name, 3)])
+            .expect("bounded");
+        assert_eq!(places(&module), [3]);
+        // Below the promise and at it nothing changes; beyond it the loop stops.
+        for (n, ran) in [(2, 2), (3, 3), (4, 3), (1000, 3), (0, 0)] {
+            let x = Literal::from_elements(&[7], &[1f32; 7]);
+            let results = evaluate(&module, &[x, Literal::scalar(n)]);
+            assert_eq!(values::<i32>(&results[0]), [ran]);
+            assert_eq!(values::<f32>(&results[1]), [2f32.powi(ran); 7]);
+            if ran > 0 {
+                assert_eq!(values::<f32>(&results[2]), [2f32.powi(ran - 1); 7]);
+            }
+        }
+    }
+    let module = import(FED, &["a/while/while_context:2"], &[("a/while", 0)]).expect("bounded");
+    assert_eq!(loops(&module), 0);
+}
+
+#[test]
+fn a_promise_must_name_a_loop_and_be_possible() {
+    let of = |promise: (&str, i64)| import(FED, &["top"], &[promise]).expect_err("a refusal").to_string();
+    let unknown = of(("b/while", 3));
+    assert!(unknown.contains("no loop of that name") && unknown.contains("'a/while'"), "{unknown}");
+    assert!(of(("a/while", -1)).contains("cannot run fewer than 0 times"));
+}
+
+#[test]
+fn a_promise_that_is_no_news_adds_no_guard() {
+    let text = counting("0", &against("Less", "10", "i32"), &add("1", "i32"), "i32");
+    let without = module(&text, &["loop:2"]);
+    let with = import(&text, &["loop:2"], &[("loop", 50)]).expect("bounded");
+    assert_eq!(with.to_text(), without.to_text());
+    let fewer = import(&text, &["loop:2", "loop"], &[("loop", 4)]).expect("bounded");
+    assert_eq!(places(&fewer), [4]);
+    let x = Literal::from_elements(&[7], &[1f32; 7]);
+    assert_eq!(values::<i32>(&evaluate(&fewer, &[x, Literal::scalar(0i32)])[1]), [4]);
+}
+
+#[test]
+fn what_a_loop_counts_is_known_behind_it() {
+    let text = "x: f32[7]
+        zero = 0
+        loop = While(zero, x) T=[i32,f32] cond=@cond body=@body
+        filled = Fill(sizes, one)
+        one = 1.0
+        sizes = Pack(loop) N=1 T=i32
+        fn cond(i: i32, x: f32) -> c/bool {
+        l = 10
+        c = Less(i, l) T=i32
+        }
+        fn body(i: i32, x: f32) -> j/i32, y {
+        d = 4
+        j = AddV2(i, d) T=i32
+        y = AddV2(x, x) T=f32
+        }";
+    let text = text.replace("filled = Fill(sizes, one)", "filled = Fill(sizes, one) T=f32 index_type=i32");
+    let results = run(&text, &["filled", "loop:1"], &[Literal::from_elements(&[7], &[1f32; 7])]);
+    assert_eq!(values::<f32>(&results[0]), [1f32; 12], "0, 4, 8, then 12");
+    assert_eq!(values::<f32>(&results[1]), [8f32; 7]);
+}
