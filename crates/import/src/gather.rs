@@ -3,7 +3,7 @@
 use crate::context::{NodeContext, list};
 use crate::data_types::*;
 use crate::rule::{Rule, rule};
-use hlo::{GatherDimensionNumbers, InstructionId, Op};
+use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
 
@@ -13,6 +13,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("GatherNd", gather_nd).types("Tparams", ALL).types("Tindices", INDICES),
     // The handle is read when the op runs, as a `ReadVariableOp` before it would.
     rule("ResourceGather", resource_gather).types("dtype", ALL).types("Tindices", INDICES),
+    rule("ReverseSequence", reverse_sequence).types("T", ALL).types("Tlen", INDICES),
 ];
 
 /// `Gather(params, indices) = params[indices, ...]`.
@@ -153,4 +154,35 @@ fn gather_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut slice_sizes = sizes.clone();
     slice_sizes[..depth].fill(1);
     cx.op(Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false }, &[params, indices])
+}
+
+/// `ReverseSequence(x, lengths)`: of each sequence the first `length` elements in reverse, the rest as it is.
+fn reverse_sequence(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (x, lengths) = (cx.input(0)?, cx.input(1)?);
+    let rank = cx.rank(x);
+    let seq = cx.dimension(cx.node.attributes.int("seq_dim")?, rank)?;
+    let batch = cx.dimension(cx.node.attributes.int_or("batch_dim", 0)?, rank)?;
+    let (sizes, length_sizes) = (cx.sizes(x), cx.sizes(lengths));
+    cx.check(seq != batch && length_sizes == [sizes[batch]], || {
+        format!(
+            "the lengths {} must be one for each element of dimension {batch} of {}, which is not dimension {seq}",
+            list(&length_sizes),
+            list(&sizes)
+        )
+    })?;
+    let grid = [sizes[batch], sizes[seq]];
+    let lengths = cx.convert(lengths, PrimitiveType::S32)?;
+    let lengths = cx.broadcast(lengths, &grid, &[0])?;
+    let position = cx.iota(PrimitiveType::S32, &grid, 1)?;
+    let last = cx.add_scalar(lengths, -1.0)?;
+    let mirrored = cx.sub(last, position)?;
+    let inside = cx.compare(ComparisonDirection::Lt, position, lengths)?;
+    let from = cx.select(inside, mirrored, position)?;
+    let mut order: Vec<usize> = vec![batch, seq];
+    order.extend((0..rank).filter(|d| *d != batch && *d != seq));
+    let front = cx.transpose(x, &order)?;
+    let gathered = gather_along(cx, front, from, 1, 1)?;
+    let mut back = vec![0; rank];
+    order.iter().enumerate().for_each(|(at, &d)| back[d] = at);
+    cx.transpose(gathered, &back)
 }

@@ -2,13 +2,15 @@
 
 use crate::context::NodeContext;
 use crate::data_types::*;
-use crate::rule::{Rule, rule};
+use crate::rule::{Rule, rule, rule_many};
 use hlo::{ComparisonDirection, InstructionId};
 use shape::{PrimitiveType, Scalar};
+use std::collections::BTreeSet;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
     rule("Range", range).types("Tidx", REAL),
+    rule_many("ListDiff", list_diff).types("T", INDICES).types("out_idx", INDICES),
     rule("LinSpace", lin_space).types("T", FLOATS).types("Tidx", INDICES),
 ];
 
@@ -86,4 +88,14 @@ fn lin_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let is_last = cx.compare_scalar(ComparisonDirection::Eq, index, (num - 1) as f64)?;
     let stop = cx.broadcast(stop, &[num], &[])?;
     cx.select(is_last, stop, values)
+}
+
+/// `ListDiff(x, y)`: the elements of `x` that `y` has not, and their positions; both known at compile time.
+fn list_diff(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let (x, y) = (cx.constant_i64s(0)?, cx.constant_i64s(1)?);
+    let dropped: BTreeSet<i64> = y.into_iter().collect();
+    let kept = (0i64..).zip(x).filter(|(_, value)| !dropped.contains(value));
+    let (positions, values): (Vec<i64>, Vec<i64>) = kept.unzip();
+    let (value_type, index_type) = (cx.output_type(0)?, cx.output_type(1)?);
+    Ok(vec![cx.integers(value_type, &values)?, cx.integers(index_type, &positions)?])
 }

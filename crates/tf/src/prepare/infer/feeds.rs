@@ -195,7 +195,8 @@ impl Open {
         let Self { label, stated, sizes } = self;
         let Some(sizes) = sizes else {
             return format!(
-                "feed '{label}', of which not even the rank is known: --shape {label}=1,224,224,3"
+                "feed '{label}', of which not even the rank is known: --shape {label}=SIZES, such as 1,224,224,3 \
+                 (nothing for a scalar)"
             );
         };
         let open = sizes.iter().enumerate().filter(|(_, size)| size.is_none());
