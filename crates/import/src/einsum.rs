@@ -161,7 +161,7 @@ fn simplified(
     if summed.iter().all(|&d| have[d] == 1) {
         return Ok(Labelled { id: cx.reshape(masked, &squeezed)?, labels: unique });
     }
-    Ok(Labelled { id: cx.reduce(masked, Reducer::Sum, &summed)?, labels: unique })
+    Ok(Labelled { id: cx.reduce(masked, Reducer::Add, &summed)?, labels: unique })
 }
 
 /// Zeros but where the positions in two dimensions agree.

@@ -46,6 +46,46 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("ResourceScatterNdSub", |cx| resource_scatter(cx, Reducer::Subtract, true))
         .types("T", ALL)
         .effect(),
+    rule_values("ScatterUpdate", |cx| resource_scatter(cx, Reducer::Replace, false))
+        .types("T", ALL)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterAdd", |cx| resource_scatter(cx, Reducer::Add, false))
+        .types("T", NUMBERS)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterSub", |cx| resource_scatter(cx, Reducer::Subtract, false))
+        .types("T", NUMBERS)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterMul", |cx| resource_scatter(cx, Reducer::Multiply, false))
+        .types("T", NUMBERS)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterDiv", |cx| resource_scatter(cx, Reducer::Divide, false))
+        .types("T", NUMBERS)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterMax", |cx| resource_scatter(cx, Reducer::Maximum, false))
+        .types("T", REAL)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterMin", |cx| resource_scatter(cx, Reducer::Minimum, false))
+        .types("T", REAL)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterNdUpdate", |cx| resource_scatter(cx, Reducer::Replace, true))
+        .types("T", ALL)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterNdAdd", |cx| resource_scatter(cx, Reducer::Add, true))
+        .types("T", NUMBERS)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterNdSub", |cx| resource_scatter(cx, Reducer::Subtract, true))
+        .types("T", NUMBERS)
+        .types("Tindices", INDICES)
+        .effect(),
     rule("UnsortedSegmentSum", |cx| unsorted_segment(cx, Reducer::Add)).types("T", NUMBERS_AND_QUANTISED),
     rule("UnsortedSegmentProd", |cx| unsorted_segment(cx, Reducer::Multiply))
         .types("T", NUMBERS_AND_QUANTISED),
@@ -151,9 +191,7 @@ fn resource_scatter(cx: &mut NodeContext<'_, '_>, reducer: Reducer, vectors: boo
     let value = cx.importer.read_variable(variable);
     let kind = if vectors { Indices::Vectors } else { Indices::Scalars };
     let updated = scatter(cx, value, indices, updates, kind, reducer)?;
-    let name = cx.name.clone();
-    cx.importer.write_variable(variable, updated, &name);
-    Ok(Vec::new())
+    cx.assign_variable(variable, updated)
 }
 
 /// `UnsortedSegment*(data, segment_ids, num_segments)`: empty segments hold the reduction's neutral element, negative ids

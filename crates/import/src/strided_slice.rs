@@ -2,14 +2,21 @@
 
 use crate::context::{NodeContext, list};
 use crate::data_types::*;
-use crate::rule::{Rule, rule};
+use crate::rule::{Rule, rule, rule_values};
+use crate::value::Value;
 use hlo::{ComparisonDirection, InstructionId, Op, SliceDimension};
+use shape::PrimitiveType;
 use support::{Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule("Slice", slice).types("T", ALL).types("Index", INDICES),
     rule("StridedSlice", strided_slice).types("T", ALL).types("Index", INDICES),
     rule("StridedSliceGrad", strided_slice_grad).types("T", ALL).types("Index", INDICES),
+    rule_values("StridedSliceAssign", strided_slice_assign).types("T", ALL).types("Index", INDICES).effect(),
+    rule_values("ResourceStridedSliceAssign", strided_slice_assign)
+        .types("T", ALL)
+        .types("Index", INDICES)
+        .effect(),
 ];
 
 /// `Slice(x, begin, size)`: a size of -1 is the rest. With a begin that is not constant it is clamped such that the slice
@@ -385,27 +392,73 @@ fn strided_slice_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     if ranges.iter().any(Option::is_none) {
         return run_time_grad(cx, dy, &spec, &ranges, &sizes);
     }
-    let mut padding = Vec::new();
-    let (mut reversed, mut processed) = (Vec::new(), Vec::new());
-    for (d, range) in ranges.into_iter().flatten().enumerate() {
-        let start = if range.stride < 0 { sizes[d] - 1 - range.begin } else { range.begin };
-        let stride = range.stride.saturating_abs().min(sizes[d].max(1));
-        if range.stride < 0 {
-            reversed.push(d);
-        }
-        padding.push(match range.size {
-            0 => (sizes[d], 0, 0),
-            size => (start, sizes[d] - start - ((size - 1) * stride + 1), stride - 1),
-        });
-        processed.push(range.size);
-    }
-    let (dy_sizes, wanted) = (cx.sizes(dy), final_sizes(&spec, &processed));
+    let known: Vec<Range> = ranges.into_iter().flatten().collect();
+    let place = Place::new(&known, &sizes);
+    let (dy_sizes, wanted) = (cx.sizes(dy), final_sizes(&spec, &place.slice));
     cx.check(dy_sizes == wanted, || {
         format!("the gradient has shape {}, but the slice has shape {}", list(&dy_sizes), list(&wanted))
     })?;
-    let element_type = cx.element_type(dy);
-    let zero = cx.scalar(element_type, 0.0);
-    let dy = cx.reshape(dy, &processed)?;
-    let padded = cx.pad(dy, zero, &padding)?;
-    cx.reverse(padded, reversed)
+    place.put(cx, dy)
+}
+
+/// Where the elements of a slice lie in the array that it is of.
+struct Place {
+    padding: Vec<(i64, i64, i64)>,
+    reversed: Vec<usize>,
+    /// The sizes of the slice, before dimensions are dropped or added.
+    slice: Vec<i64>,
+}
+
+impl Place {
+    fn new(ranges: &[Range], sizes: &[i64]) -> Self {
+        let mut place = Self { padding: Vec::new(), reversed: Vec::new(), slice: Vec::new() };
+        for (d, range) in ranges.iter().enumerate() {
+            let start = if range.stride < 0 { sizes[d] - 1 - range.begin } else { range.begin };
+            let stride = range.stride.saturating_abs().min(sizes[d].max(1));
+            if range.stride < 0 {
+                place.reversed.push(d);
+            }
+            place.padding.push(match range.size {
+                0 => (sizes[d], 0, 0),
+                size => (start, sizes[d] - start - ((size - 1) * stride + 1), stride - 1),
+            });
+            place.slice.push(range.size);
+        }
+        place
+    }
+
+    /// The elements in their places, zeros around them.
+    fn put(&self, cx: &mut NodeContext<'_, '_>, elements: InstructionId) -> Result<InstructionId> {
+        let element_type = cx.element_type(elements);
+        let zero = cx.scalar(element_type, 0.0);
+        let elements = cx.reshape(elements, &self.slice)?;
+        let padded = cx.pad(elements, zero, &self.padding)?;
+        cx.reverse(padded, self.reversed.clone())
+    }
+}
+
+/// `StridedSliceAssign(variable, begin, end, strides, value)`: the elements of a slice of a variable become those of the
+/// value, which is repeated if it is a scalar.
+fn strided_slice_assign(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let variable = cx.variable(0)?;
+    let old = cx.importer.read_variable(variable);
+    let value = cx.input(4)?;
+    let sizes = cx.sizes(old);
+    let strides = strides(cx, 1)?;
+    let spec = DenseSpec::new(cx, &strides, sizes.len())?;
+    let ranges: Option<Vec<Range>> = ranges(cx, &spec, &sizes, 1)?.into_iter().collect();
+    let ranges = ranges.ok_or_else(|| {
+        Error::unsupported("begin and end of the slice that is assigned must be constants".to_owned())
+    })?;
+    let place = Place::new(&ranges, &sizes);
+    let wanted = final_sizes(&spec, &place.slice);
+    let value_sizes = cx.sizes(value);
+    let value = if value_sizes.is_empty() { cx.broadcast(value, &wanted, &[])? } else { value };
+    cx.check(value_sizes.is_empty() || value_sizes == wanted, || {
+        format!("the value has shape {}, but the slice has shape {}", list(&value_sizes), list(&wanted))
+    })?;
+    let ones = cx.splat(PrimitiveType::Pred, &place.slice, 1.0)?;
+    let (is_new, new) = (place.put(cx, ones)?, place.put(cx, value)?);
+    let updated = cx.select(is_new, new, old)?;
+    cx.assign_variable(variable, updated)
 }
