@@ -155,6 +155,12 @@ pub(crate) struct Freeze {
     /// A MetaGraphDef file instead, such as a saver's .meta file: its graph, and its saver restores
     #[arg(long, value_name = "FILE")]
     pub(crate) input_meta_graph: Option<PathBuf>,
+    /// The directory of a SavedModel, instead of graph and checkpoint
+    #[arg(long, value_name = "DIR")]
+    pub(crate) input_saved_model_dir: Option<PathBuf>,
+    /// The tags of its graph, joined by commas
+    #[arg(long, value_name = "TAGS", default_value = "serve")]
+    pub(crate) saved_model_tags: String,
     /// The checkpoint: its file, or the prefix of its files
     #[arg(long, value_name = "FILE")]
     pub(crate) input_checkpoint: Option<PathBuf>,

@@ -13,6 +13,8 @@ pub(crate) fn run(flags: &Freeze) -> Result<()> {
     let options = FreezeOptions {
         input_graph: given(flags.input_graph.as_ref()),
         input_meta_graph: given(flags.input_meta_graph.as_ref()),
+        input_saved_model_dir: given(flags.input_saved_model_dir.as_ref()),
+        saved_model_tags: flags.saved_model_tags.clone(),
         input_saver: given(flags.input_saver.as_ref()),
         input_checkpoint: flags.input_checkpoint.clone().unwrap_or_default(),
         checkpoint_version: flags.checkpoint_version,

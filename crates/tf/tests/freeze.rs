@@ -85,14 +85,20 @@ fn wrong_calls_are_refused() {
 
 /// The inputs of a recorded case, by its flags.
 fn recorded(folder: &Path) -> FreezeOptions {
-    let mut options =
-        FreezeOptions { checkpoint_version: 2, clear_devices: true, ..FreezeOptions::default() };
+    let mut options = FreezeOptions {
+        checkpoint_version: 2,
+        clear_devices: true,
+        saved_model_tags: "serve".to_owned(),
+        ..FreezeOptions::default()
+    };
     for line in std::fs::read_to_string(folder.join("flags")).expect("flags").lines() {
         let (flag, value) = line.split_once('=').unwrap_or((line, "true"));
         match flag {
             "--input_graph" => options.input_graph = Some(folder.join(value)),
             "--input_saver" => options.input_saver = Some(folder.join(value)),
             "--input_meta_graph" => options.input_meta_graph = Some(folder.join(value)),
+            "--input_saved_model_dir" => options.input_saved_model_dir = Some(folder.join(value)),
+            "--saved_model_tags" => options.saved_model_tags = value.to_owned(),
             "--input_checkpoint" => options.input_checkpoint = folder.join(value),
             "--checkpoint_version" => options.checkpoint_version = value.parse().expect("a number"),
             "--output_node_names" => options.output_node_names = value.to_owned(),
@@ -142,6 +148,25 @@ fn parts(graph: GraphDef) -> BTreeMap<String, String> {
     nodes.map(|(i, node)| (format!("{i:04}"), format!("{node:#?}"))).chain(functions).collect()
 }
 
+/// Panics if a node calls a function that the library does not have.
+fn all_functions_exist(graph: &GraphDef) {
+    let functions: Vec<_> = graph.library.iter().flat_map(|library| &library.function).collect();
+    let names: BTreeSet<&str> =
+        functions.iter().map(|f| f.signature.as_ref().expect("a signature").name.as_str()).collect();
+    for node in functions.iter().flat_map(|f| &f.node_def).chain(&graph.node) {
+        for value in node.attr.values().filter_map(|attr| attr.value.as_ref()) {
+            let called = match value {
+                Value::Func(function) => std::slice::from_ref(function),
+                Value::List(list) => &list.func,
+                _ => &[],
+            };
+            for function in called {
+                assert!(names.contains(function.name.as_str()), "{} calls {}", node.name, function.name);
+            }
+        }
+    }
+}
+
 /// What `data/make_freeze.py` recorded of `freeze_graph`, node by node and error by error.
 #[test]
 fn freezing_is_what_freeze_graph_does() {
@@ -161,6 +186,8 @@ fn freezing_is_what_freeze_graph_does() {
             (Err(_), Err(ours)) if name == "written" && ours.to_string().contains("node 'Assign'") => {}
             (Ok(error), Err(ours)) => {
                 let message = error.split_once(": ").expect("kind and message").1.trim();
+                // Which tags there are is said in other words.
+                let message = message.split(". Please use").next().expect("a beginning");
                 let message = message.replace(
                     "checkpoint 'model'",
                     &format!("checkpoint '{}'", folder.join("model").display()),
@@ -175,9 +202,19 @@ fn freezing_is_what_freeze_graph_does() {
             (Ok(error), Ok(_)) => failures.push_str(&format!("{name}: frozen, instead of {error}")),
             (Err(_), Err(ours)) => failures.push_str(&format!("{name}: {ours}\n")),
             (Err(_), Ok(bytes)) => {
-                let ours = parts(GraphDef::decode(bytes.as_slice()).expect("a GraphDef"));
+                // The original's graph calls functions by names that it has changed, and cannot be loaded.
+                let bodies_differ = name == "saved_v2";
+                let ours = GraphDef::decode(bytes.as_slice()).expect("a GraphDef");
+                all_functions_exist(&ours);
+                let ours = parts(ours);
                 let expected = parts(source::read_graph_def(&folder.join("frozen.pb")).expect("a graph"));
-                for key in ours.keys().chain(expected.keys()).collect::<BTreeSet<_>>() {
+                let is_body = |key: &&String| !key.bytes().all(|byte| byte.is_ascii_digit());
+                for key in ours
+                    .keys()
+                    .chain(expected.keys())
+                    .filter(|key| !bodies_differ || !is_body(key))
+                    .collect::<BTreeSet<_>>()
+                {
                     let (ours, expected) = (ours.get(key), expected.get(key));
                     if ours != expected {
                         failures.push_str(&format!(

@@ -11,8 +11,8 @@ mod session;
 mod subgraph;
 
 use crate::checkpoint::{Checkpoint, Value};
-use crate::proto::{GraphDef, NodeDef, SaverDef, attr_value};
-use crate::{PartialShape, source};
+use crate::proto::{GraphDef, MetaGraphDef, NodeDef, SaverDef, attr_value};
+use crate::{PartialShape, op_def, saved_model, source};
 use prost::Message;
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +31,10 @@ pub struct FreezeOptions {
     pub input_saver: Option<PathBuf>,
     /// A MetaGraphDef, instead of the graph; its saver restores.
     pub input_meta_graph: Option<PathBuf>,
+    /// The directory of a SavedModel, instead of graph and checkpoint.
+    pub input_saved_model_dir: Option<PathBuf>,
+    /// The tags of its MetaGraph, separated by commas.
+    pub saved_model_tags: String,
     /// The checkpoint; its version is told by its files.
     pub input_checkpoint: PathBuf,
     /// 1 or 2. Nothing depends on it, but other numbers are refused, as the original does.
@@ -61,7 +65,7 @@ pub fn freeze(options: &FreezeOptions) -> Result<Vec<u8>> {
             options.checkpoint_version
         )));
     }
-    let (graph, meta_saver) = read_graph(options)?;
+    let source = read_source(options)?;
     let saver = match &options.input_saver {
         Some(path) => {
             must_exist("Input saver file", path)?;
@@ -69,26 +73,33 @@ pub fn freeze(options: &FreezeOptions) -> Result<Vec<u8>> {
         }
         None => None,
     };
-    if !Checkpoint::exists(&options.input_checkpoint) {
+    let path = match (&source.saved_model, &saver) {
+        (Some(saved_model), None) => saved_model,
+        _ => &options.input_checkpoint,
+    };
+    if source.saved_model.is_none() && !Checkpoint::exists(&options.input_checkpoint) {
         return Err(missing(&options.input_checkpoint));
     }
     let outputs = list(&options.output_node_names);
     if outputs.is_empty() {
         return Err(Error::invalid("You need to supply the name of a node to --output_node_names."));
     }
-    let checkpoint = Checkpoint::open(&options.input_checkpoint)?;
-    let restore = match saver.as_ref().or(meta_saver.as_ref()) {
-        Some(saver) => Restore::Saver(saver),
-        None => Restore::Names,
+    let checkpoint = Checkpoint::open(path)?;
+    let restore = match (&saver, &source.saver) {
+        (Some(saver), _) => Restore::Saver(saver),
+        (None, Some(saver)) if source.saved_model.is_some() => Restore::SavedModel(saver),
+        (None, Some(saver)) => Restore::Saver(saver),
+        (None, None) => Restore::Names,
     };
+    let runs_initializers = saver.is_none() && source.saved_model.is_none();
     let choice = Choice {
         outputs,
         whitelist: list(&options.variable_names_whitelist).into_iter().collect(),
         denylist: list(&options.variable_names_denylist).into_iter().collect(),
         clear_devices: options.clear_devices,
-        initializer_nodes: if saver.is_some() { Vec::new() } else { list(&options.initializer_nodes) },
+        initializer_nodes: if runs_initializers { list(&options.initializer_nodes) } else { Vec::new() },
     };
-    let frozen = freeze_graph(graph, restore, &checkpoint, &choice)?;
+    let frozen = freeze_graph(source.graph, restore, &checkpoint, &choice)?;
     if frozen.encoded_len() > MAX_GRAPH {
         return Err(Error::invalid(
             "the frozen graph would have more than 2 GiB, which no GraphDef can; keep variables with \
@@ -98,32 +109,52 @@ pub fn freeze(options: &FreezeOptions) -> Result<Vec<u8>> {
     Ok(frozen.encode_to_vec())
 }
 
-/// The graph to freeze; a MetaGraph's comes with its saver.
-fn read_graph(options: &FreezeOptions) -> Result<(GraphDef, Option<SaverDef>)> {
-    let graph = match &options.input_graph {
-        Some(path) => {
-            must_exist("Input graph file", path)?;
-            Some(source::read_graph_def(path)?)
-        }
-        None => None,
-    };
-    if let Some(path) = &options.input_meta_graph {
-        must_exist("Input meta graph file", path)?;
-        let meta = MetaGraph::decode(source::read_bytes(path)?)
-            .map_err(|e| Error::invalid(format!("Can't parse {} as a MetaGraphDef: {e}", path.display())))?;
-        return Ok((meta.graph_def.unwrap_or_default(), meta.saver_def));
-    }
-    let graph = graph.ok_or_else(|| Error::invalid("Must specify --input_graph or --input_meta_graph"))?;
-    Ok((graph, None))
+/// The graph to freeze, and how its own variables are stored.
+struct Source {
+    graph: GraphDef,
+    saver: Option<SaverDef>,
+    /// The checkpoint of a SavedModel.
+    saved_model: Option<PathBuf>,
 }
 
-/// What freezing needs of a MetaGraphDef.
-#[derive(Clone, PartialEq, Message)]
-struct MetaGraph {
-    #[prost(message, optional, tag = "2")]
-    graph_def: Option<GraphDef>,
-    #[prost(message, optional, tag = "3")]
-    saver_def: Option<SaverDef>,
+/// Reads the graph: of a MetaGraph, else of a SavedModel, else the GraphDef.
+fn read_source(options: &FreezeOptions) -> Result<Source> {
+    let of = |meta: MetaGraphDef, saved_model| Source {
+        graph: meta.graph_def.unwrap_or_default(),
+        saver: meta.saver_def.filter(|saver| !saver.restore_op_name.is_empty()),
+        saved_model,
+    };
+    let mut source = None;
+    if let Some(directory) = &options.input_saved_model_dir {
+        let meta = read_saved_model(directory, &options.saved_model_tags)?;
+        source = Some(of(meta, Some(directory.join("variables").join("variables"))));
+    } else if let Some(path) = &options.input_graph {
+        must_exist("Input graph file", path)?;
+        source = Some(Source { graph: source::read_graph_def(path)?, saver: None, saved_model: None });
+    }
+    if let Some(path) = &options.input_meta_graph {
+        must_exist("Input meta graph file", path)?;
+        let name = path.display().to_string();
+        source = Some(of(saved_model::parse_meta_graph(source::read_bytes(path)?, &name)?, None));
+    }
+    source.ok_or_else(|| {
+        Error::invalid("Must specify --input_graph, --input_meta_graph or --input_saved_model_dir")
+    })
+}
+
+/// The MetaGraph of a SavedModel that has exactly these tags.
+fn read_saved_model(directory: &Path, tags: &str) -> Result<MetaGraphDef> {
+    let file = match directory.is_dir() {
+        true => saved_model::file(directory).ok().flatten(),
+        false => None,
+    };
+    let file = file.ok_or_else(|| {
+        Error::invalid(format!(
+            "SavedModel file does not exist at: {}/{{saved_model.pbtxt|saved_model.pb}}",
+            directory.display()
+        ))
+    })?;
+    saved_model::meta_graph(source::read_bytes(&file)?, &file.display().to_string(), Some(tags))
 }
 
 fn must_exist(what: &str, path: &Path) -> Result<()> {
@@ -142,6 +173,8 @@ fn missing(checkpoint: &Path) -> Error {
 pub enum Restore<'a> {
     /// As a saver's restore op does it.
     Saver(&'a SaverDef),
+    /// The same, where the op may stand in a function; what it does not restore, by name.
+    SavedModel(&'a SaverDef),
     /// By the variables' names: the keys themselves, or the names that a checkpoint of objects knows.
     Names,
 }
@@ -174,14 +207,21 @@ pub fn freeze_graph(
     checkpoint: &Checkpoint,
     choice: &Choice,
 ) -> Result<GraphDef> {
-    if choice.clear_devices {
-        graph.node.iter_mut().for_each(|node| node.device.clear());
+    for node in &mut graph.node {
+        if choice.clear_devices {
+            node.device.clear();
+        }
+        // SavedModels come without them; what has neither value nor default is the business of whoever loads the graph.
+        if let Some(op) = op_def::lookup(&node.op) {
+            let _ = op_def::fill_defaults(op, &mut node.attr);
+        }
     }
     let mut session = Session::new(&graph.node, checkpoint)?;
     match restore {
         Restore::Saver(saver) => {
             session.run(&saver.restore_op_name).map_err(|e| e.context("the saver's restore op"))?
         }
+        Restore::SavedModel(saver) => session.restore_saved_model(&graph, saver)?,
         Restore::Names => {
             check_names(&graph, &session, checkpoint)?;
             session.restore_by_name()?;

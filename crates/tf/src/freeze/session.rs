@@ -5,7 +5,8 @@
 
 use super::{base_name, is_variable, names_of};
 use crate::checkpoint::{Checkpoint, Value};
-use crate::proto::NodeDef;
+use crate::proto::{GraphDef, NodeDef, SaverDef};
+use crate::saved_model::restore;
 use crate::{Attributes, DataType};
 use shape::{ArrayShape, Literal, index};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,10 +70,21 @@ impl<'a> Session<'a> {
         self.nodes.get(name).copied()
     }
 
-    /// Gives variables the values of the keys that they are called.
+    /// Gives variables what the restore op of a SavedModel gives them, wherever it stands; others by name.
+    pub(super) fn restore_saved_model(&mut self, graph: &GraphDef, saver: &SaverDef) -> Result<()> {
+        for (variable, source) in restore::sources(graph, saver)? {
+            self.restored.insert(variable, Stored { key: source.key, part: source.slice });
+        }
+        self.restore_by_name()
+    }
+
+    /// Gives variables that have none yet the values of the keys that they are called.
     pub(super) fn restore_by_name(&mut self) -> Result<()> {
         self.objects = Some(self.checkpoint.variable_keys()?);
-        for node in self.nodes.values().filter(|node| is_variable(&node.op)) {
+        let variables = self.nodes.values().filter(|node| is_variable(&node.op));
+        let left: Vec<&NodeDef> =
+            variables.filter(|node| !self.restored.contains_key(&node.name)).copied().collect();
+        for node in left {
             if let Some(key) = self.key(&names_of(node)) {
                 self.restored.insert(node.name.clone(), Stored { key, part: String::new() });
             }

@@ -20,6 +20,22 @@ tf1 = tf.compat.v1
 out = sys.argv[1]
 
 
+def record(name, folder, words):
+    with open(os.path.join(folder, "flags"), "w") as file:
+        file.write("\n".join(words) + "\n")
+    run = [sys.executable, "-m", "tensorflow.python.tools.freeze_graph", "--output_graph=frozen.pb"] + words
+    result = subprocess.run(run, cwd=folder, capture_output=True, text=True)
+    if result.returncode == 0:
+        print(name, "ok")
+        return
+    lines = [line for line in result.stderr.splitlines() if re.match(r"[\w.]+(Error|Exception): ", line)]
+    unset = re.search(r"Attempting to use uninitialized value \w+", result.stderr)
+    error = f"FailedPreconditionError: {unset[0]}" if unset else lines[-1]
+    print(name, "ERROR", error)
+    with open(os.path.join(folder, "error"), "w") as file:
+        file.write(error + "\n")
+
+
 class Case:
     """A graph in the making. What `build` returns is the output."""
 
@@ -67,19 +83,7 @@ class Case:
         if meta:
             words += ["--input_meta_graph=model.meta"]
         words += list(flags)
-        with open(os.path.join(folder, "flags"), "w") as file:
-            file.write("\n".join(words) + "\n")
-        run = [sys.executable, "-m", "tensorflow.python.tools.freeze_graph", "--output_graph=frozen.pb"] + words
-        result = subprocess.run(run, cwd=folder, capture_output=True, text=True)
-        if result.returncode:
-            lines = [line for line in result.stderr.splitlines() if re.match(r"[\w.]+(Error|Exception): ", line)]
-            unset = re.search(r"Attempting to use uninitialized value \w+", result.stderr)
-            error = f"FailedPreconditionError: {unset[0]}" if unset else lines[-1]
-            print(name, "ERROR", error)
-            with open(os.path.join(folder, "error"), "w") as file:
-                file.write(error + "\n")
-        else:
-            print(name, "ok")
+        record(name, folder, words)
 
 
 def x(shape=(2, 3)):
@@ -225,3 +229,52 @@ Case("no_graph", dense, "--input_graph=missing.pb", graph=False)
 Case("no_saver", dense, "--input_saver=missing.pb")
 Case("no_meta", dense, "--input_meta_graph=missing.pb")
 Case("bare_switches", dense, "--clear_devices", "--input_binary")
+
+
+class SavedModelCase:
+    """A SavedModel that `save` writes."""
+
+    def __init__(self, name, save, *flags):
+        if sys.argv[2:] and name not in sys.argv[2:]:
+            return
+        folder = os.path.join(out, name)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        save(os.path.join(folder, "model"))
+        record(name, folder, ["--input_saved_model_dir=model"] + list(flags))
+
+
+def saved_v1(folder, parts=1):
+    with tf1.Graph().as_default(), tf1.Session() as session:
+        partitioner = tf1.fixed_size_partitioner(parts) if parts > 1 else None
+        with tf1.variable_scope("p", partitioner=partitioner):
+            w = tf1.get_variable("w", (3, 4), initializer=tf1.random_uniform_initializer(seed=1))
+            tf.matmul(x(), tf.convert_to_tensor(w), name="out")
+        session.run(tf1.global_variables_initializer())
+        builder = tf1.saved_model.Builder(folder)
+        builder.add_meta_graph_and_variables(session, ["serve", "other"])
+        builder.save()
+
+
+class Net(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = tf.Variable(np.arange(12, dtype=np.float32).reshape(3, 4), name="w")
+        self.table = tf.Variable(np.arange(8, dtype=np.float32).reshape(2, 4), name="table")
+        self.times = tf.Variable(2, name="times")
+
+    @tf.function(input_signature=[tf.TensorSpec([2, 3], tf.float32)])
+    def __call__(self, value):
+        y = tf.matmul(value, self.w)
+        for _ in tf.range(self.times):
+            y = y * 2 if tf.reduce_sum(y) < 100 else y + self.table[0]
+        return y
+
+
+tags = "--saved_model_tags=serve,other"
+SavedModelCase("saved_v1", saved_v1, "--output_node_names=p/out", tags)
+SavedModelCase("saved_v1_partitioned", lambda folder: saved_v1(folder, 2), "--output_node_names=p/out", tags)
+SavedModelCase("saved_tags", saved_v1, "--output_node_names=p/out")
+SavedModelCase("saved_none", lambda folder: None, "--output_node_names=p/out")
+tf1.enable_control_flow_v2()
+SavedModelCase("saved_v2", lambda folder: tf.saved_model.save(Net(), folder), "--output_node_names=StatefulPartitionedCall")

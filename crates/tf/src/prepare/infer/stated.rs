@@ -4,8 +4,8 @@ use super::super::build::Signatures;
 use super::super::feeds::stated_shape;
 use super::super::names::{Input, Names};
 use super::super::{FedOutput, config, prune};
-use super::names::Taken;
 use super::feeds::{Shapes, label};
+use super::names::Taken;
 use super::{InferOptions, Inferred, proto, variables};
 use crate::PartialShape;
 use crate::proto::{Config, Feed, Fetch, GraphDef, Variable};
@@ -29,8 +29,9 @@ pub(crate) fn reach(graph: &GraphDef, config: &Config) -> Result<Reached> {
     let mut inferred = Inferred::default();
     let options = InferOptions::default();
     let handles = variables::nodes_of(graph, &needed).into_iter();
-    let mut handles: BTreeMap<&str, Vec<String>> =
-        handles.map(|nodes| (nodes[0].name.as_str(), nodes.iter().map(|n| n.name.clone()).collect())).collect();
+    let mut handles: BTreeMap<&str, Vec<String>> = handles
+        .map(|nodes| (nodes[0].name.as_str(), nodes.iter().map(|n| n.name.clone()).collect()))
+        .collect();
     variables::add(graph, &needed, &signatures, &mut Shapes::new(graph, &options), &mut inferred);
     // What stands there of a fed node is its type.
     for (name, _) in fed.keys() {
@@ -126,7 +127,8 @@ fn by_argument(stated: &Config, options: &InferOptions) -> InferOptions {
             options.shapes.entry(argument.clone()).or_insert(shape);
         }
         let prefix = format!("{}.", label(&id));
-        let dims: Vec<String> = options.dims.keys().filter(|name| name.starts_with(&prefix)).cloned().collect();
+        let dims: Vec<String> =
+            options.dims.keys().filter(|name| name.starts_with(&prefix)).cloned().collect();
         for name in dims {
             if let Some(size) = options.dims.remove(&name) {
                 options.dims.entry(format!("{}.{}", label(&argument), &name[prefix.len()..])).or_insert(size);
