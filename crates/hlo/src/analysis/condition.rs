@@ -26,6 +26,18 @@ impl Term {
     pub(super) const FALSE: Self =
         Self { exact: Some(0), bound: Some(0), settled: Some((0, u64::MAX)), is_true: false };
 
+    /// When what is this in one iteration and decides in the next fails. `is_first_known`: in the first it is true, else
+    /// anything.
+    pub(super) fn one_later(self, is_first_known: bool) -> Self {
+        let later = |iteration: u64| iteration.saturating_add(1);
+        Self {
+            exact: self.exact.filter(|_| is_first_known).map(later),
+            bound: self.bound.map(later),
+            settled: self.settled.map(|(from, to)| (later(from), later(to))),
+            is_true: self.is_true && is_first_known,
+        }
+    }
+
     /// False as soon as one is.
     pub(super) fn and(self, other: Self) -> Self {
         if self.is_true {

@@ -461,3 +461,46 @@ ENTRY main {
     }
     assert_eq!(range(main, main.find("largest").unwrap(), &leaf), ANY);
 }
+
+#[test]
+fn flags_fail_an_iteration_after_what_they_are_made_of() {
+    let start = |i, flag| [exactly(i), exactly(10), flag, ANY, ANY, ANY];
+    let count = |condition: &str, next: &str, initial| {
+        let body = format!("{UP}\n{next}");
+        count_of(&module(condition, &body, ["j", "n", "g", "l", "u", "k"]), initial)
+    };
+    let (runs, done) = ("  ROOT p = pred[] copy(f)", "  ROOT p = pred[] not(f)");
+    let (yes, no) = (exactly(1), exactly(0));
+    // do { i = i + 1; f = i < n; } while (f)
+    let below = "  g = pred[] compare(j, n), direction=LT";
+    assert_eq!(count(runs, below, start(0, yes)), exact(10));
+    assert_eq!(count(runs, below, start(0, no)), exact(0));
+    assert_eq!(count(runs, below, start(0, ANY)), at_most(10));
+    // The old value decides: one more.
+    assert_eq!(count(runs, "  g = pred[] compare(i, n), direction=LT", start(0, yes)), exact(11));
+    // while (true) { i = i + 1; if (i >= n) break; }
+    let reached = "  g = pred[] compare(j, n), direction=GE";
+    assert_eq!(count(done, reached, start(0, no)), exact(10));
+    // Once it is set it stays.
+    let stays = "  q = pred[] compare(j, n), direction=GE\n  g = pred[] or(f, q)";
+    assert_eq!(count(done, stays, start(0, no)), exact(10));
+    // Something else may set it earlier.
+    let data = "  d = pred[] compare(k, n), direction=GE\n  q = pred[] compare(j, n), direction=GE\n  \
+                g = pred[] or(d, q)";
+    let changing = |next: &str, initial| {
+        let body = format!("{UP}\n  m = s32[] multiply(k, k)\n{next}");
+        count_of(&module(done, &body, ["j", "n", "g", "l", "u", "m"]), initial)
+    };
+    assert_eq!(changing(data, start(0, no)), at_most(10));
+    // Nothing ends these.
+    assert_eq!(
+        count(runs, "  q = pred[] compare(j, n), direction=LT\n  g = pred[] or(f, q)", start(0, yes)),
+        NONE
+    );
+    assert_eq!(count(runs, "  g = pred[] copy(f)", start(0, yes)), NONE);
+    // It ends after one iteration, by a negation of itself.
+    assert_eq!(count(runs, "  g = pred[] not(f)", start(0, yes)), exact(1));
+    // True and false in turns: what is false now need not stay so.
+    let turns = "  q = pred[] compare(j, n), direction=LT\n  o = pred[] not(f)\n  g = pred[] or(o, q)";
+    assert_eq!(count(runs, turns, start(0, yes)), NONE);
+}

@@ -23,7 +23,8 @@ pub struct TripCount {
 ///
 /// The condition is taken apart at its conjunctions, disjunctions and negations. A comparison counts if one side is linear
 /// in an induction variable and the other is linear too, or lies in a known range in every iteration. Other terms may
-/// stop the loop earlier: with them a conjunction has only a bound, a disjunction none. A loop that could only end
+/// stop the loop earlier: with them a conjunction has only a bound, a disjunction none. A flag of the state counts as what
+/// the body made it of an iteration before. A loop that could only end
 /// because an integer wraps has none either, nor one whose bound would be beyond 2^30.
 pub fn trip_count(
     module: &Module,
@@ -58,6 +59,8 @@ pub(super) fn after_loop(
 
 /// Conjunctions and disjunctions within each other; what lies deeper is unknown.
 const MAX_DEPTH: usize = 64;
+/// Flags that depend on each other.
+const MAX_FLAGS: usize = 4;
 /// Parts of a condition that are looked at.
 const MAX_TERMS: usize = 1 << 12;
 
@@ -76,6 +79,8 @@ struct Loop<'a> {
     invariants: BTreeSet<usize>,
     /// How many loops this question came through.
     depth: usize,
+    /// The flags whose next values are being looked at, and whether negated.
+    flags: Vec<(usize, bool)>,
 }
 
 impl<'a> Loop<'a> {
@@ -88,7 +93,8 @@ impl<'a> Loop<'a> {
     ) -> Self {
         let invariants = induction::invariant_elements(module, body);
         let (asked, variables) = (RefCell::default(), BTreeMap::new());
-        let mut known = Self { module, condition, body, initial, asked, variables, invariants, depth };
+        let flags = Vec::new();
+        let mut known = Self { module, condition, body, initial, asked, variables, invariants, depth, flags };
         known.variables = induction::variables(module, body, &|k| known.initial(k).value());
         known
     }
@@ -129,7 +135,12 @@ impl<'a> Loop<'a> {
             (Op::Convert {}, &[a]) if self.is_pred(a) => part(a, is_negated),
             (Op::GetTupleElement { index }, &[tuple]) => match self.condition[tuple].op() {
                 Op::Tuple {} => part(self.condition[tuple].operands()[*index], is_negated),
-                _ => self.constant_term(id, is_negated),
+                _ => match induction::state_element(self.condition, id) {
+                    Some(element) if !self.invariants.contains(&element) => {
+                        self.flag(element, is_negated, depth, terms)
+                    }
+                    _ => self.constant_term(id, is_negated),
+                },
             },
             (Op::Select {}, &[p, a, b]) => match (self.known(a), self.known(b), is_negated) {
                 // p ? a : false
@@ -157,6 +168,37 @@ impl<'a> Loop<'a> {
             }
             _ => self.constant_term(id, is_negated),
         }
+    }
+
+    /// When a truth value of the state, or its negation, first fails: an iteration after what the body makes it of does.
+    /// Loops that end with a `break` have one.
+    fn flag(&self, element: usize, is_negated: bool, depth: usize, terms: &mut usize) -> Term {
+        let is_first = self.initial(element).value().map(|value| (value != 0) != is_negated);
+        if is_first == Some(false) {
+            return Term { settled: Some((0, 0)), ..Term::FALSE };
+        }
+        if self.flags.contains(&(element, is_negated)) {
+            // Until something else makes it fail, it has not.
+            return Term::TRUE;
+        }
+        if self.flags.len() >= MAX_FLAGS || self.flags.iter().any(|&(other, _)| other == element) {
+            return Term::UNKNOWN;
+        }
+        let next = self.body.root_if_set().and_then(|root| match self.body[root].op() {
+            Op::Tuple {} => self.body[root].operands().get(element).copied(),
+            _ => None,
+        });
+        let Some(next) = next else { return Term::UNKNOWN };
+        let flags = [&self.flags[..], &[(element, is_negated)]].concat();
+        let of_body = Self {
+            condition: self.body,
+            asked: self.asked.clone(),
+            variables: self.variables.clone(),
+            invariants: self.invariants.clone(),
+            flags,
+            ..*self
+        };
+        of_body.term(next, is_negated, depth + 1, terms).one_later(is_first.is_some())
     }
 
     fn is_pred(&self, id: InstructionId) -> bool {
