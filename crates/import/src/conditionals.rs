@@ -14,7 +14,7 @@ use crate::value::{Value, VariableId};
 use crate::value_type::{self, ValueType, rebuild};
 use hlo::analysis::Range;
 use hlo::{InstructionId, Op};
-use shape::{Literal, PrimitiveType};
+use shape::{Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
 use support::Result;
 use tf::Function;
@@ -79,8 +79,17 @@ struct Branch {
     types: Vec<ValueType>,
     /// What is known of the results, of integers only.
     ranges: Vec<Range>,
-    /// The results that are small constants.
-    constants: Vec<Option<Literal>>,
+    /// The results that are known outside of the branch too.
+    known: Vec<Option<Known>>,
+}
+
+/// A branch's result that is known outside of it.
+#[derive(Clone, Debug, PartialEq)]
+enum Known {
+    /// A small constant.
+    Constant(Literal),
+    /// An instruction of the computation around the branch.
+    Outer(InstructionId),
 }
 
 fn conditional<'p>(
@@ -107,8 +116,8 @@ fn conditional<'p>(
     }
     let types = merged_types(cx, &branches)?;
     let ranges = merged_ranges(&branches);
-    let constants: Vec<Vec<Option<Literal>>> =
-        branches.iter_mut().map(|branch| std::mem::take(&mut branch.constants)).collect();
+    let known: Vec<Vec<Option<Known>>> =
+        branches.iter_mut().map(|branch| std::mem::take(&mut branch.known)).collect();
     let mut operands = vec![selector];
     let mut branch_computations = Vec::new();
     for branch in branches {
@@ -130,8 +139,8 @@ fn conditional<'p>(
             cx.importer.scope().ranges.insert(*leaf, range);
         }
         if let [leaf] = leaves.as_mut_slice() {
-            let known: Vec<Option<&Literal>> = constants.iter().map(|known| known[k].as_ref()).collect();
-            *leaf = said_by_constants(cx, *leaf, selector, &known)?;
+            let known: Vec<Option<&Known>> = known.iter().map(|known| known[k].as_ref()).collect();
+            *leaf = without_branches(cx, *leaf, selector, &known)?;
         }
         values.push(rebuild(cx.importer, value_type, &leaves));
     }
@@ -142,28 +151,57 @@ fn conditional<'p>(
     Ok(values)
 }
 
-/// A result of which some branches return constants, so that more shows of it: a constant that all of them return; or of a
-/// truth value of which one branch of two returns a constant, what the selector says about it. Conditions of loops are
-/// made like that, and their bounds follow from it.
-fn said_by_constants(
+/// What is known of a branch's result outside of it.
+fn known_outside(cx: &mut NodeContext<'_, '_>, result: Value) -> Option<Known> {
+    let Value::Array(id) = result else { return None };
+    if cx.array(id).element_count() <= MAX_CONSTANT_ELEMENTS
+        && let Some(literal) = cx.fold(id)
+    {
+        return Some(Known::Constant(literal));
+    }
+    let scope = cx.importer.scope_ref();
+    let (captures, instruction) = (scope.captures.as_ref()?, &scope.computation[id]);
+    match *instruction.op() {
+        Op::GetTupleElement { index } if instruction.operands()[0] == captures.parameter => {
+            captures.outer.get(index).map(|&outer| Known::Outer(outer))
+        }
+        _ => None,
+    }
+}
+
+/// A result that does not need the conditional, or of which more shows without it: what all branches return alike, or a
+/// scalar that the selector chooses from what is there anyway. Conditions of loops are made like that, and their bounds
+/// follow from it.
+fn without_branches(
     cx: &mut NodeContext<'_, '_>,
     result: InstructionId,
     selector: InstructionId,
-    known: &[Option<&Literal>],
+    known: &[Option<&Known>],
 ) -> Result<InstructionId> {
+    let outside = |cx: &mut NodeContext<'_, '_>, known: &Known| match known {
+        Known::Constant(literal) => cx.literal(literal.clone()),
+        Known::Outer(id) => *id,
+    };
     if let [Some(first), others @ ..] = known
         && others.iter().all(|other| *other == Some(*first))
     {
-        let constant = (*first).clone();
-        return Ok(cx.literal(constant));
+        return Ok(outside(cx, first));
     }
-    let is_truth =
-        |cx: &NodeContext<'_, '_>, id| cx.rank(id) == 0 && cx.element_type(id) == PrimitiveType::Pred;
     let [then_value, else_value] = known else { return Ok(result) };
-    if !is_truth(cx, result) || !is_truth(cx, selector) {
+    if cx.rank(result) != 0 || cx.element_type(selector) != PrimitiveType::Pred {
         return Ok(result);
     }
-    let truth = |literal: &Option<&Literal>| literal.map(|literal| literal.scalar_at(0).as_i64() == Some(1));
+    if let (Some(then_value), Some(else_value)) = (then_value, else_value) {
+        let (then_value, else_value) = (outside(cx, then_value), outside(cx, else_value));
+        return cx.select(selector, then_value, else_value);
+    }
+    let truth = |known: &Option<&Known>| match known {
+        Some(Known::Constant(literal)) => match literal.scalar_at(0) {
+            Scalar::Pred(value) => Some(value),
+            _ => None,
+        },
+        _ => None,
+    };
     match (truth(then_value), truth(else_value)) {
         (_, Some(false)) => cx.op(Op::And {}, &[selector, result]),
         (Some(true), _) => cx.op(Op::Or {}, &[selector, result]),
@@ -200,32 +238,29 @@ fn translate_branch<'p>(
     inner.metadata = cx.importer.scope_ref().metadata.clone();
     let prefix = format!("{}/", cx.name);
     let inputs = inputs.to_vec();
-    let (scope, (results, types, ranges, constants)) = cx.within(inner, |cx| {
+    let (scope, (results, types, ranges, known)) = cx.within(inner, |cx| {
         let arguments: Vec<Value> = inputs
             .iter()
             .zip(&function.arguments)
             .map(|(&value, argument)| cx.importer.bring_in(value, needed.contains(argument)))
             .collect();
         let mut results = cx.importer.translate_function(function, &arguments, &prefix)?;
-        let (mut types, mut ranges, mut constants) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut types, mut ranges, mut known) = (Vec::new(), Vec::new(), Vec::new());
         for result in &mut results {
             // A reference that a branch returns is read there.
             if let Value::Reference(variable) = *result {
                 *result = Value::Array(cx.importer.read_variable(variable));
             }
             types.push(value_type::value_type(cx.importer, *result));
-            constants.push(match *result {
-                Value::Array(id) if cx.array(id).element_count() <= MAX_CONSTANT_ELEMENTS => cx.fold(id),
-                _ => None,
-            });
+            known.push(known_outside(cx, *result));
             ranges.push(match *result {
                 Value::Array(id) if is_integer(cx, id) => cx.importer.range(id),
                 _ => Range::UNKNOWN,
             });
         }
-        Ok((results, types, ranges, constants))
+        Ok((results, types, ranges, known))
     })?;
-    Ok(Branch { scope, results, types, ranges, constants })
+    Ok(Branch { scope, results, types, ranges, known })
 }
 
 fn is_integer(cx: &NodeContext<'_, '_>, id: InstructionId) -> bool {
