@@ -5,7 +5,7 @@ use passes::{
     ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, DeadCodeElimination,
     InstructionFusion, Pipeline, SelectAndScatterExpander, TreeReductionRewriter, TupleSimplifier,
     WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopInductionVariableUnification,
-    WhileLoopInputHoisting, WhileLoopInvariantCodeMotion, WhileLoopSimplifier,
+    WhileLoopInputHoisting, WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier,
 };
 
 /// The way from imported to optimised HLO.
@@ -27,7 +27,10 @@ pub fn pipeline() -> Pipeline {
         // Before bodies are simplified: their constants come from here.
         Box::new(WhileLoopConstantSinking),
         Box::new(WhileLoopInductionVariableUnification),
-        // Removes what the two have left unread.
+        // What is known of buffers that one loop fills makes constants and fills for the next loop.
+        Box::new(WhileLoopRowHoisting),
+        Box::new(WhileLoopConstantSinking),
+        // Removes what these have left unread.
         Box::new(WhileLoopSimplifier),
         // Loops that ran once are tuples.
         Box::new(TupleSimplifier),

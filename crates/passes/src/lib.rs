@@ -35,7 +35,7 @@ pub use tree_reduction_rewriter::TreeReductionRewriter;
 pub use tuple_simplifier::TupleSimplifier;
 pub use while_loop::{
     WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopInductionVariableUnification,
-    WhileLoopInputHoisting, WhileLoopInvariantCodeMotion, WhileLoopSimplifier,
+    WhileLoopInputHoisting, WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier,
 };
 
 use hlo::{ComputationId, Module};
@@ -93,6 +93,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(WhileLoopInductionVariableUnification),
         Box::new(WhileLoopInputHoisting),
         Box::new(WhileLoopInvariantCodeMotion),
+        Box::new(WhileLoopRowHoisting),
         Box::new(WhileLoopSimplifier),
     ];
     all.into_iter().find(|pass| pass.name() == name)

@@ -16,6 +16,16 @@ pub(super) const RULES: &[Rule] = &[
         apply: dynamic_slice_of_everything,
     },
     Rule {
+        name: "dynamic-slice-of-broadcast",
+        root: Is(Opcode::DynamicSlice),
+        apply: dynamic_slice_of_broadcast,
+    },
+    Rule {
+        name: "dynamic-slice-of-written",
+        root: Is(Opcode::DynamicSlice),
+        apply: dynamic_slice_of_written,
+    },
+    Rule {
         name: "dynamic-update-slice-of-everything",
         root: Is(Opcode::DynamicUpdateSlice),
         apply: dynamic_update_slice_of_everything,
@@ -49,4 +59,30 @@ fn dynamic_slice_of_everything(graph: &mut Graph<'_>, id: InstructionId) -> Opti
 fn dynamic_update_slice_of_everything(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let update = *graph[id].operands().get(1)?;
     (graph[update].shape() == graph[id].shape()).then_some(update)
+}
+
+/// `dynamic-slice(broadcast(x)) => broadcast(x)` if it takes every dimension of x whole. Exact for every input.
+fn dynamic_slice_of_broadcast(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let broadcast = graph.operand(id);
+    let Op::Broadcast { dimensions } = graph[broadcast].op() else { return None };
+    let (whole, taken) = (graph.array(broadcast), graph.array(id));
+    if !dimensions.iter().all(|&d| whole.size(d) == taken.size(d)) {
+        return None;
+    }
+    let op = Op::Broadcast { dimensions: dimensions.clone() };
+    let source = graph.operand(broadcast);
+    Some(graph.replacement(id, op, &[source]))
+}
+
+/// `dynamic-slice(dynamic-update-slice(x, update, starts...), starts...) => update` if it has the update's shape: both are
+/// clamped alike. Exact for every input.
+fn dynamic_slice_of_written(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let written = graph.operand(id);
+    let (Op::DynamicUpdateSlice {}, &[_, update, ref at @ ..]) =
+        (graph[written].op(), graph[written].operands())
+    else {
+        return None;
+    };
+    let is_same = graph[id].operands()[1..] == *at && graph[update].shape() == graph[id].shape();
+    is_same.then_some(update)
 }

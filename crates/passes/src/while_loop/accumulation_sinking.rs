@@ -3,10 +3,10 @@
 mod finish;
 mod terms;
 
-use super::rows::{Index, Kind, Row, Rows, index_constant, with_rows};
+use super::rows::{Kind, Row, Rows, covers_all, index_constant, with_rows};
 use super::{Loop, simplifier};
 use crate::{Changed, Pass};
-use hlo::analysis::{self, TripCount};
+use hlo::analysis::TripCount;
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
@@ -83,15 +83,11 @@ impl Plan {
         trip_count: TripCount,
         count: i64,
     ) -> Self {
-        let operands = accumulators.iter().flat_map(|a| &a.terms).flat_map(|term| match &term.kind {
-            TermKind::Dot { operands, .. } => operands.to_vec(),
-            TermKind::Sum { operand, .. } => vec![*operand],
-            TermKind::Stays => Vec::new(),
-        });
-        let is_exact = trip_count.exact == Some(count.unsigned_abs());
-        let existing = operands.into_iter().find_map(|operand| {
-            let Kind::Rows(row, at) = rows.kind(operand)? else { return None };
-            (is_exact && covers_all(module, found, row, count)).then_some((row, at))
+        let body = &module[found.body];
+        let operands = accumulators.iter().flat_map(|a| &a.terms).flat_map(Term::operands);
+        let existing = operands.flat_map(|operand| parts(body, operand)).find_map(|part| {
+            let Kind::Rows(row, at) = rows.kind(part)? else { return None };
+            (row.count == count && covers_all(module, found, row, trip_count)).then_some((row, at))
         });
         let mut plan = Self { accumulators, existing, count, kept: Vec::new() };
         plan.choose(&module[found.body], rows);
@@ -100,7 +96,8 @@ impl Plan {
 
     /// Whether an operand is rows of a buffer already.
     fn is_there(&self, rows: &Rows, operand: InstructionId) -> bool {
-        matches!((self.existing, rows.row(operand)), (Some((row, _)), Some(own)) if own == row)
+        let is_same = rows.kind(operand) == Some(Kind::Same);
+        self.existing.is_some_and(|(row, _)| !is_same && rows.is_of(operand, row))
     }
 
     /// Decides which terms are sunk.
@@ -209,7 +206,8 @@ impl Plan {
             return value;
         }
         if self.is_there(rows, operand) {
-            let value = rows.batched(module, operand);
+            let (row, _) = self.existing.expect("rows that are there have a number");
+            let value = rows.batched(module, operand, row);
             values.insert(operand, value);
             return value;
         }
@@ -225,22 +223,23 @@ impl Plan {
     }
 }
 
-/// Whether the iterations of a loop read each row of a buffer once.
-fn covers_all(module: &Module, found: Loop, row: Row, count: i64) -> bool {
-    let Index::Affine(affine) = row.index else { return false };
-    let steps = analysis::induction_variables(module, &module[found.body]);
-    let (Some(&step), Some(start)) =
-        (steps.get(&affine.element), found.initial_range(module, affine.element).value())
-    else {
-        return false;
-    };
-    let at = |iteration: i64| {
-        let moved = i128::from(start) + i128::from(step) * i128::from(iteration);
-        moved * i128::from(affine.multiplier) + i128::from(affine.offset)
-    };
-    let (first, last) = (at(0), at(count - 1));
-    row.count == count && first.min(last) == 0 && first.max(last) == i128::from(count) - 1
+/// An operand, or what it is made of by concatenation and by moving elements.
+fn parts(body: &Computation, operand: InstructionId) -> Vec<InstructionId> {
+    let mut parts = vec![operand];
+    let mut next = 0;
+    while let Some(&part) = parts.get(next) {
+        next += 1;
+        let is_moved =
+            matches!(body[part].op(), Op::Transpose { .. } | Op::Reshape {} | Op::Concatenate { .. });
+        if is_moved && parts.len() < MAX_PARTS {
+            parts.extend(body[part].operands());
+        }
+    }
+    parts
 }
+
+/// Parts of an operand that are looked at.
+const MAX_PARTS: usize = 64;
 
 /// A new element of the state that counts iterations; its value in the body.
 fn counter(module: &mut Module, found: Loop) -> InstructionId {

@@ -5,8 +5,9 @@ use crate::{Changed, Pass};
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
 use support::Result;
 
-/// Makes condition and body of a loop read a constant, or the broadcast of a scalar one, where they read an element of the
-/// state that starts as it and that the body passes through. Exact for every input.
+/// Makes condition and body of a loop read a constant, or the broadcast of one, where they read an element of the state that
+/// starts as it and that the body passes through. A broadcast of anything else goes in too if the body only takes slices
+/// of it: what is broadcast becomes an element of the state instead. Exact for every input.
 ///
 /// Rules see constants in bodies then, and kernels of contractions that are constants.
 pub struct WhileLoopConstantSinking;
@@ -27,12 +28,18 @@ impl Pass for WhileLoopConstantSinking {
                 Some((element, constant(&module[found.caller], found.start(module, element))?))
             });
             let constants: Vec<(usize, Vec<InstructionId>)> = constants.collect();
-            if constants.is_empty() {
+            let broadcasts =
+                found.invariants(module).into_iter().filter(|&k| is_sliced_broadcast(module, found, k));
+            let broadcasts: Vec<usize> = broadcasts.collect();
+            if constants.is_empty() && broadcasts.is_empty() {
                 continue;
             }
             let found = found.exclusive(module);
             for (element, chain) in constants {
                 sink(module, found, element, &chain);
+            }
+            for element in broadcasts {
+                sink_broadcast(module, found, element);
             }
             changed = true;
         }
@@ -82,4 +89,35 @@ fn sink(module: &mut Module, found: Loop, element: usize, chain: &[InstructionId
         let Some(copy) = copy else { continue };
         simplifier::replace_reads_with(module, found, id, element, copy);
     }
+}
+
+/// Whether an element starts as the broadcast of something that is no constant, and the body only takes slices of it.
+fn is_sliced_broadcast(module: &Module, found: Loop, element: usize) -> bool {
+    let caller = &module[found.caller];
+    let start = found.start(module, element);
+    let is_broadcast =
+        matches!(caller[start].op(), Op::Broadcast { .. }) && constant(caller, start).is_none();
+    let (body, condition) = (&module[found.body], &module[found.condition]);
+    let reads = Loop::reads(body, body.parameters()[0], element);
+    let mut users = reads.iter().flat_map(|&read| body[read].users()).filter(|&&user| user != body.root());
+    is_broadcast
+        && !Loop::reads(condition, condition.parameters()[0], element)
+            .iter()
+            .any(|&read| !condition[read].users().is_empty())
+        && is_used(module, found, found.body, element)
+        && users.all(|&user| {
+            let is_slice = matches!(body[user].op(), Op::DynamicSlice { .. } | Op::Slice { .. });
+            is_slice && reads.contains(&body[user].operands()[0])
+        })
+}
+
+fn sink_broadcast(module: &mut Module, found: Loop, element: usize) {
+    let start = found.start(module, element);
+    let broadcast = &module[found.caller][start];
+    let (op, shape) = (broadcast.op().clone(), broadcast.shape().clone());
+    let (metadata, source) = (broadcast.metadata().clone(), broadcast.operands()[0]);
+    let small = found.add_element(module, source);
+    let small = found.read(module, found.body, small);
+    let copy = module.computation_mut(found.body).add("", op, shape, &[small], metadata);
+    simplifier::replace_reads_with(module, found, found.body, element, copy);
 }

@@ -58,7 +58,8 @@ fn hoist(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(Row) -> bool) ->
     }
     let found = found.exclusive(module);
     // All of them first: they are read off the body as it is.
-    let all: Vec<InstructionId> = values.iter().map(|&value| rows.batched(module, value)).collect();
+    let all: Vec<InstructionId> =
+        values.iter().filter_map(|&value| Some(rows.batched(module, value, rows.row(value)?))).collect();
     for (value, all) in values.into_iter().zip(all) {
         let Some(Kind::Rows(_, index)) = rows.kind(value) else { continue };
         let element = found.add_element(module, all);

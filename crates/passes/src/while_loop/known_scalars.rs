@@ -4,12 +4,14 @@ use super::{Loop, simplifier};
 use hlo::analysis::{self, Range};
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
 use shape::{Literal, PrimitiveType, Scalar};
+use std::collections::BTreeSet;
 
 /// In condition and body, for integers and predicates of one element:
 ///
 /// - `x => constant` if its range is one value,
 /// - `maximum(x, y) => x` if x is at least y in all iterations, likewise `minimum`,
-/// - `clamp(l, x, h) => x` if x lies within.
+/// - `clamp(l, x, h) => x` if x lies within,
+/// - `dynamic-slice(iota, x) => x` for a line that the loop keeps, if x lies within.
 ///
 /// Exact for every input. Whether anything changed.
 pub(super) fn replace(module: &mut Module, found: Loop) -> bool {
@@ -19,7 +21,8 @@ pub(super) fn replace(module: &mut Module, found: Loop) -> bool {
     let kept = |k: usize| if invariants.contains(&k) { ranges[k] } else { Range::UNKNOWN };
     let kept: Vec<Range> = (0..ranges.len()).map(kept).collect();
     let in_condition = replacements(module, found.condition, &kept);
-    let in_body = replacements(module, found.body, &ranges);
+    let mut in_body = replacements(module, found.body, &ranges);
+    in_body.extend(slices_of_iota(module, found, &invariants, &ranges));
     if in_condition.is_empty() && in_body.is_empty() {
         return false;
     }
@@ -28,7 +31,12 @@ pub(super) fn replace(module: &mut Module, found: Loop) -> bool {
         let computation = module.computation_mut(id);
         for (old, new) in replacements {
             let new = match new {
-                Known::Same(operand) => operand,
+                Known::Same(operand) if computation[operand].shape() == computation[old].shape() => operand,
+                Known::Same(operand) => {
+                    let (shape, metadata) =
+                        (computation[old].shape().clone(), computation[old].metadata().clone());
+                    computation.add("", Op::Reshape {}, shape, &[operand], metadata)
+                }
                 Known::Value(scalar) => {
                     let shape = computation[old].shape().clone();
                     let literal = Literal::from_scalars(shape.expect_array().clone(), [scalar]);
@@ -41,6 +49,32 @@ pub(super) fn replace(module: &mut Module, found: Loop) -> bool {
         crate::dce::sweep(computation);
     }
     true
+}
+
+/// Slices of a line of numbers that the loop keeps, which are their index.
+fn slices_of_iota(
+    module: &Module,
+    found: Loop,
+    invariants: &BTreeSet<usize>,
+    ranges: &[Range],
+) -> Vec<(InstructionId, Known)> {
+    let (body, caller) = (&module[found.body], &module[found.caller]);
+    let of_leaf = |id: InstructionId| Some(ranges[simplifier::state_element(body, id)?]);
+    let slice = |id: InstructionId| {
+        let &[line, index] = body[id].operands() else { return None };
+        let element = simplifier::state_element(body, line).filter(|k| invariants.contains(k))?;
+        let start = found.start(module, element);
+        let is_line =
+            matches!(caller[start].op(), Op::Iota { .. }) && found.array(module, element)?.rank() == 1;
+        let shape = found.array(module, element)?;
+        let is_alike = body[index].shape().as_array()?.element_type == shape.element_type;
+        let range = analysis::range_in(module, body, index, &of_leaf);
+        let is_within = range.low? >= 0 && range.high? < shape.size(0);
+        let is_one = body[id].shape().as_array()?.element_count() == 1;
+        (is_line && is_alike && is_within && is_one).then_some((id, Known::Same(index)))
+    };
+    let slices = body.post_order().into_iter().filter(|&id| matches!(body[id].op(), Op::DynamicSlice { .. }));
+    slices.filter_map(slice).collect()
 }
 
 /// What an instruction is known to be.

@@ -10,6 +10,7 @@ mod input_hoisting;
 mod invariant_code_motion;
 mod known_scalars;
 mod outside;
+mod row_hoisting;
 mod rows;
 mod simplifier;
 mod split;
@@ -20,6 +21,7 @@ pub use constant_sinking::WhileLoopConstantSinking;
 pub use induction_variables::WhileLoopInductionVariableUnification;
 pub use input_hoisting::WhileLoopInputHoisting;
 pub use invariant_code_motion::WhileLoopInvariantCodeMotion;
+pub use row_hoisting::WhileLoopRowHoisting;
 pub use simplifier::WhileLoopSimplifier;
 
 use state::Loop;

@@ -7,7 +7,7 @@
 
 use super::Loop;
 use super::outside::{Outside, invariant_instructions};
-use hlo::analysis::{self, Affine};
+use hlo::analysis::{self, Affine, TripCount};
 use hlo::{
     Computation, DotDimensionNumbers, InstructionId, Module, Op, OpMetadata, PaddingDimension,
     SliceDimension, Traits,
@@ -37,6 +37,8 @@ pub(super) enum Index {
 pub(super) enum Kind {
     /// Not at all.
     Same,
+    /// It follows from the induction variable that is this element of the state.
+    Counter(usize),
     /// It is of rows; the body computes their index as this instruction.
     Rows(Row, InstructionId),
 }
@@ -46,7 +48,8 @@ pub(super) struct Rows {
     found: Loop,
     kinds: BTreeMap<InstructionId, Kind>,
     outside: Outside,
-    batched: BTreeMap<InstructionId, InstructionId>,
+    /// Of the values that follow from an induction variable there may be several, for rows of different numbers.
+    batched: BTreeMap<(InstructionId, Row), InstructionId>,
 }
 
 impl Rows {
@@ -65,8 +68,14 @@ impl Rows {
             let affine = analysis::affine(module, body, id).filter(|_| is_bounded);
             affine.map_or(Index::Instruction(id), Index::Affine)
         };
+        let steps = analysis::induction_variables(module, body);
         for id in body.post_order() {
-            let kind = if same.contains(&id) { Some(Kind::Same) } else { kind(body, id, &kinds, &index) };
+            let counter = super::simplifier::state_element(body, id).filter(|k| steps.contains_key(k));
+            let kind = match counter {
+                _ if same.contains(&id) => Some(Kind::Same),
+                Some(element) => Some(Kind::Counter(element)),
+                None => kind(body, id, &kinds, &index),
+            };
             if let Some(kind) = kind {
                 kinds.insert(id, kind);
             }
@@ -82,7 +91,17 @@ impl Rows {
     pub(super) fn row(&self, id: InstructionId) -> Option<Row> {
         match self.kind(id)? {
             Kind::Rows(row, _) => Some(row),
-            Kind::Same => None,
+            Kind::Same | Kind::Counter(_) => None,
+        }
+    }
+
+    /// Whether a value can be made for all of these rows.
+    pub(super) fn is_of(&self, id: InstructionId, row: Row) -> bool {
+        match self.kind(id) {
+            Some(Kind::Rows(own, _)) => own == row,
+            Some(Kind::Counter(element)) => counts(row, element).is_some(),
+            Some(Kind::Same) => true,
+            None => false,
         }
     }
 
@@ -91,19 +110,22 @@ impl Rows {
         self.outside.copy(module, id)
     }
 
-    /// All rows of a value that is of rows, along a new first dimension, in the caller.
-    pub(super) fn batched(&mut self, module: &mut Module, id: InstructionId) -> InstructionId {
+    /// All rows of a value that [`Self::is_of`] them, along a new first dimension, in the caller.
+    pub(super) fn batched(&mut self, module: &mut Module, id: InstructionId, row: Row) -> InstructionId {
         let mut pending = vec![id];
         while let Some(&at) = pending.last() {
-            if self.batched.contains_key(&at) {
+            if self.batched.contains_key(&(at, row)) {
                 pending.pop();
                 continue;
             }
-            let is_missing = |o: &&InstructionId| self.row(**o).is_some() && !self.batched.contains_key(o);
+            let is_missing = |o: &&InstructionId| {
+                self.kind(**o) != Some(Kind::Same) && !self.batched.contains_key(&(**o, row))
+            };
             let instruction = &module[self.found.body][at];
-            // A slice takes its row out of what is kept; its index is left behind.
+            // A slice takes its row out of what is kept, and an element of the state is counted: no operand is needed.
             let needed = match instruction.op() {
-                Op::DynamicSlice { .. } => &[],
+                Op::DynamicSlice { .. } | Op::GetTupleElement { .. } => &[],
+                _ if self.kind(at) == Some(Kind::Same) => &[],
                 _ => instruction.operands(),
             };
             let missing: Vec<InstructionId> = needed.iter().filter(is_missing).copied().collect();
@@ -111,33 +133,36 @@ impl Rows {
                 pending.extend(missing);
                 continue;
             }
-            let value = self.batch(module, at);
-            self.batched.insert(at, value);
+            let value = self.batch(module, at, row);
+            self.batched.insert((at, row), value);
         }
-        self.batched[&id]
+        self.batched[&(id, row)]
     }
 
-    fn batch(&mut self, module: &mut Module, id: InstructionId) -> InstructionId {
+    fn batch(&mut self, module: &mut Module, id: InstructionId, row: Row) -> InstructionId {
         let instruction = &module[self.found.body][id];
         let (op, operands) = (instruction.op().clone(), instruction.operands().to_vec());
         let shape = instruction.shape().expect_array().clone();
-        let Some(Row { count, .. }) = self.row(id) else { return self.outside(module, id) };
-        let shape = with_rows(&shape, count);
+        let shape = with_rows(&shape, row.count);
         let metadata = instruction.metadata().clone();
+        if self.kind(id) == Some(Kind::Same) {
+            return self.spread(module, id, row, &metadata);
+        }
         match op {
+            Op::GetTupleElement { index } => self.counted(module, index, row, shape, &metadata),
             Op::DynamicSlice { dynamic_slice_sizes } => {
                 let buffer = self.outside(module, operands[0]);
                 self.rows_first(module, buffer, &dynamic_slice_sizes, shape, metadata)
             }
             Op::Dot { dot_dimension_numbers: numbers } => {
-                self.batch_dot(module, &operands, &numbers, shape, metadata)
+                self.batch_dot(module, &operands, &numbers, (shape, row), metadata)
             }
             Op::Convolution { .. } => {
                 let kernel = self.outside(module, operands[1]);
-                let input = self.batched[&operands[0]];
+                let input = self.batched[&(operands[0], row)];
                 let flat = self.merged(module, input, &metadata);
                 let made = without_rows(&shape);
-                let made = with_first(&made, made.size(0) * count);
+                let made = with_first(&made, made.size(0) * row.count);
                 let made = self.add(module, op, made, &[flat, kernel], metadata.clone());
                 self.add(module, Op::Reshape {}, shape, &[made], metadata)
             }
@@ -145,13 +170,38 @@ impl Rows {
                 let operands: Vec<InstructionId> = match op {
                     // The initial value and the padding are scalars that stay.
                     Op::Reduce { .. } | Op::Pad { .. } => {
-                        vec![self.batched[&operands[0]], self.outside(module, operands[1])]
+                        vec![self.batched[&(operands[0], row)], self.outside(module, operands[1])]
                     }
-                    _ => operands.iter().map(|&o| self.spread(module, o, count, &metadata)).collect(),
+                    _ => operands.iter().map(|&o| self.spread(module, o, row, &metadata)).collect(),
                 };
-                self.add(module, shifted(op, count), shape, &operands, metadata)
+                self.add(module, shifted(op, row.count), shape, &operands, metadata)
             }
         }
+    }
+
+    /// An induction variable in each row: the inverse of the row's number.
+    fn counted(
+        &self,
+        module: &mut Module,
+        element: usize,
+        row: Row,
+        shape: ArrayShape,
+        metadata: &OpMetadata,
+    ) -> InstructionId {
+        let (sign, offset) = counts(row, element).expect("the row is counted by this element");
+        let caller = module.computation_mut(self.found.caller);
+        let mut add = |op, operands: &[InstructionId]| {
+            caller.add("", op, shape.clone().into(), operands, metadata.clone())
+        };
+        let number = add(Op::Iota { iota_dimension: 0 }, &[]);
+        if (sign, offset) == (1, 0) {
+            return number;
+        }
+        let offset = index_constant(caller, shape.element_type, offset);
+        let op = Op::Broadcast { dimensions: Vec::new() };
+        let offset = caller.add("", op, shape.clone().into(), &[offset], metadata.clone());
+        let operands = if sign == 1 { [number, offset] } else { [offset, number] };
+        caller.add("", Op::Subtract {}, shape.into(), &operands, metadata.clone())
     }
 
     /// A value with a dimension for the rows, in which it is the same if it is the same in every iteration.
@@ -159,16 +209,16 @@ impl Rows {
         &mut self,
         module: &mut Module,
         id: InstructionId,
-        count: i64,
+        row: Row,
         metadata: &OpMetadata,
     ) -> InstructionId {
-        if let Some(&batched) = self.batched.get(&id) {
+        if let Some(&batched) = self.batched.get(&(id, row)) {
             return batched;
         }
         let value = self.outside(module, id);
         let shape = module[self.found.caller][value].shape().expect_array().clone();
         let op = Op::Broadcast { dimensions: (1..=shape.rank()).collect() };
-        self.add(module, op, with_rows(&shape, count), &[value], metadata.clone())
+        self.add(module, op, with_rows(&shape, row.count), &[value], metadata.clone())
     }
 
     /// A buffer with the dimension of its rows first and, behind it, the dimensions of a slice.
@@ -199,16 +249,16 @@ impl Rows {
         module: &mut Module,
         operands: &[InstructionId],
         numbers: &DotDimensionNumbers,
-        shape: ArrayShape,
+        (shape, row): (ArrayShape, Row),
         metadata: OpMetadata,
     ) -> InstructionId {
-        let is_lhs = self.row(operands[0]).is_some();
+        let is_lhs = self.kind(operands[0]) != Some(Kind::Same);
         let (rows, other) = if is_lhs { (operands[0], operands[1]) } else { (operands[1], operands[0]) };
         let (contracting, other_contracting) = match is_lhs {
             true => (&numbers.lhs_contracting_dims, &numbers.rhs_contracting_dims),
             false => (&numbers.rhs_contracting_dims, &numbers.lhs_contracting_dims),
         };
-        let (x, kernel) = (self.batched[&rows], self.outside(module, other));
+        let (x, kernel) = (self.batched[&(rows, row)], self.outside(module, other));
         let x_shape = module[self.found.caller][x].shape().expect_array().clone();
         let kernel_shape = module[self.found.caller][kernel].shape().expect_array().clone();
         // What is summed last and everything else before it: then rows and the rest are one dimension.
@@ -326,16 +376,14 @@ fn kind(
         return is_kept.then_some(Kind::Rows(row, at));
     }
     let operand_kinds: Vec<Kind> = operands.iter().map(|o| kinds.get(o).copied()).collect::<Option<_>>()?;
-    let rows = operand_kinds.iter().filter_map(|kind| match kind {
-        Kind::Rows(row, at) => Some((*row, *at)),
-        Kind::Same => None,
-    });
-    let rows: Vec<(Row, InstructionId)> = rows.collect();
-    let &(row, at) = rows.first()?;
-    let is_one_row = rows.iter().all(|&(other, _)| other == row);
-    let first_only = rows.len() == 1 && matches!(operand_kinds.first(), Some(Kind::Rows(..)));
+    let changing: Vec<Kind> = operand_kinds.iter().copied().filter(|&kind| kind != Kind::Same).collect();
+    let (&first, others) = changing.split_first()?;
+    let kind = others.iter().try_fold(first, |kind, &other| joined(kind, other))?;
+    let first_only = changing.len() == 1 && operand_kinds.first() != Some(&Kind::Same);
     let can = match instruction.op() {
-        Op::Dot { dot_dimension_numbers: numbers } => numbers.lhs_batch_dims.is_empty() && rows.len() == 1,
+        Op::Dot { dot_dimension_numbers: numbers } => {
+            numbers.lhs_batch_dims.is_empty() && changing.len() == 1
+        }
         Op::Convolution { dim_labels: numbers, batch_group_count, .. } => {
             let is_first = numbers.input_batch_dimension == 0 && numbers.output_batch_dimension == 0;
             is_first && first_only && *batch_group_count == 1
@@ -356,7 +404,32 @@ fn kind(
             is_elementwise && op.called_computations().is_empty() && operands.iter().all(is_alike)
         }
     };
-    (can && is_one_row).then_some(Kind::Rows(row, at))
+    can.then_some(kind)
+}
+
+/// How a value changes that is made of two.
+fn joined(a: Kind, b: Kind) -> Option<Kind> {
+    match (a, b) {
+        (Kind::Rows(row, _), Kind::Rows(other, _)) => (row == other).then_some(a),
+        (Kind::Rows(row, _), Kind::Counter(element)) => counts(row, element).map(|_| a),
+        (Kind::Counter(element), Kind::Rows(row, _)) => counts(row, element).map(|_| b),
+        (Kind::Counter(element), Kind::Counter(other)) => (element == other).then_some(a),
+        (Kind::Same, kind) | (kind, Kind::Same) => Some(kind),
+    }
+}
+
+/// Sign and offset with which a row's number follows from an element of the state: `sign * element + offset`. The element is
+/// `row - offset` then, or `offset - row`.
+fn counts(row: Row, element: usize) -> Option<(i64, i64)> {
+    let Index::Affine(affine) = row.index else { return None };
+    if affine.element != element {
+        return None;
+    }
+    match affine.multiplier {
+        1 => Some((1, affine.offset)),
+        -1 => Some((-1, affine.offset)),
+        _ => None,
+    }
 }
 
 /// An op with its dimensions one further, behind the rows.
@@ -381,17 +454,33 @@ pub(super) fn shifted(op: Op, count: i64) -> Op {
     }
 }
 
-/// An integer constant of a type in a computation.
+/// An integer constant of a type in a computation; it wraps like the type.
 pub(super) fn index_constant(
     computation: &mut Computation,
     element_type: PrimitiveType,
     value: i64,
 ) -> InstructionId {
+    let mask = u64::MAX >> (64 - element_type.bit_width());
     let scalar = match element_type.is_signed_integer() {
         true => Scalar::Signed(value),
-        false => Scalar::Unsigned(value.unsigned_abs()),
+        false => Scalar::Unsigned(value as u64 & mask),
     };
     let shape = ArrayShape::new(element_type, &[]);
     let literal = Literal::from_scalars(shape.clone(), [scalar]);
     computation.add("", Op::Constant { literal }, shape.into(), &[], OpMetadata::default())
+}
+
+/// Whether each of the rows belongs to one iteration of a loop whose trip count is known, and none to two.
+pub(super) fn covers_all(module: &Module, found: Loop, row: Row, trip_count: TripCount) -> bool {
+    let Index::Affine(affine) = row.index else { return false };
+    let steps = analysis::induction_variables(module, &module[found.body]);
+    let start = found.initial_range(module, affine.element).value();
+    let (Some(&step), Some(start)) = (steps.get(&affine.element), start) else { return false };
+    let at = |iteration: i64| {
+        let moved = i128::from(start) + i128::from(step) * i128::from(iteration);
+        moved * i128::from(affine.multiplier) + i128::from(affine.offset)
+    };
+    let (first, last) = (at(0), at(row.count - 1));
+    let is_exact = row.count > 0 && trip_count.exact == Some(row.count.unsigned_abs());
+    is_exact && first.min(last) == 0 && first.max(last) == i128::from(row.count) - 1
 }

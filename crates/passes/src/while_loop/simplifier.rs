@@ -56,6 +56,7 @@ fn simplify(module: &mut Module, found: Loop) -> bool {
     let invariants = found.invariants(module);
     changed |= replace_by_start(module, found, |k| invariants.contains(&k));
     changed |= merge_invariants(module, found, &invariants);
+    changed |= merge_equals(module, found, &invariants);
     changed |= known_scalars::replace(module, found);
     changed | remove_dead(module, found)
 }
@@ -145,6 +146,87 @@ fn merge_invariants(module: &mut Module, found: Loop, invariants: &BTreeSet<usiz
         replace_reads(module, found, element, other);
     }
     true
+}
+
+/// Reads elements that start alike and change alike from the first of them.
+fn merge_equals(module: &mut Module, found: Loop, invariants: &BTreeSet<usize>) -> bool {
+    let changing: Vec<usize> = (0..found.element_count(module)).filter(|k| !invariants.contains(k)).collect();
+    let mut doubles = Vec::new();
+    for (place, &element) in changing.iter().enumerate().take(MAX_CHANGING) {
+        let is_double = |&other: &usize| {
+            let starts = (found.start(module, element), found.start(module, other));
+            let nexts = (found.next(module, element), found.next(module, other));
+            let nothing = (usize::MAX, usize::MAX);
+            is_equal(&module[found.caller], starts, nothing, MAX_EQUAL_DEPTH)
+                && is_equal(&module[found.body], nexts, (element, other), MAX_EQUAL_DEPTH)
+        };
+        let other = changing[..place].iter().copied().find(is_double);
+        doubles.extend(other.filter(|_| is_needed(module, found, element)).map(|other| (element, other)));
+    }
+    if doubles.is_empty() {
+        return false;
+    }
+    let found = found.exclusive(module);
+    for (element, other) in doubles {
+        for id in [found.condition, found.body] {
+            let replacement = found.read(module, id, other);
+            let computation = module.computation_mut(id);
+            for read in Loop::reads(computation, computation.parameters()[0], element) {
+                computation.replace_all_uses(read, replacement);
+            }
+        }
+        let replacement = found.after(module, other);
+        let caller = module.computation_mut(found.caller);
+        for read in Loop::reads(caller, found.id, element) {
+            caller.replace_all_uses(read, replacement);
+        }
+    }
+    true
+}
+
+/// Elements of a loop that are compared with each other.
+const MAX_CHANGING: usize = 128;
+/// Instructions within each other that are compared.
+const MAX_EQUAL_DEPTH: usize = 4;
+
+/// Whether two instructions compute the same if two elements of the state are the same.
+fn is_equal(
+    computation: &hlo::Computation,
+    (a, b): (InstructionId, InstructionId),
+    elements: (usize, usize),
+    depth: usize,
+) -> bool {
+    if a == b {
+        return true;
+    }
+    let pair = (state_element(computation, a), state_element(computation, b));
+    if pair == (Some(elements.0), Some(elements.1)) {
+        return true;
+    }
+    let (x, y) = (&computation[a], &computation[b]);
+    let is_pure = !matches!(x.op(), Op::Parameter { .. } | Op::CustomCall { .. })
+        && x.op().called_computations().is_empty()
+        && !x.opcode().traits().contains(hlo::Traits::SIDE_EFFECT);
+    let alike = x.shape() == y.shape() && x.operands().len() == y.operands().len() && x.op() == y.op();
+    let operands = || x.operands().iter().copied().zip(y.operands().iter().copied());
+    depth > 0 && is_pure && alike && operands().all(|pair| is_equal(computation, pair, elements, depth - 1))
+}
+
+/// Whether anything but an element's own next value reads it, in the loop or after it.
+fn is_needed(module: &Module, found: Loop, element: usize) -> bool {
+    let next = found.next(module, element);
+    let caller = &module[found.caller];
+    let is_read_after = Loop::reads(caller, found.id, element)
+        .into_iter()
+        .any(|read| !caller[read].users().is_empty() || caller.root() == read);
+    let body = &module[found.body];
+    let users = Loop::reads(body, body.parameters()[0], element).into_iter();
+    let mut users = users.flat_map(|read| body[read].users().iter().copied());
+    let condition = &module[found.condition];
+    let mut reads = Loop::reads(condition, condition.parameters()[0], element).into_iter();
+    is_read_after
+        || users.any(|user| user != next)
+        || reads.any(|read| !condition[read].users().is_empty() || condition.root() == read)
 }
 
 /// Whether condition or body use an element, but for passing it through.

@@ -9,6 +9,12 @@ use shape::{ArrayShape, PrimitiveType};
 /// of what the loop keeps, w is kept, and h changes otherwise. An addition of something that is kept goes to the first
 /// product. Changes the rounding: sums are added in another order. Whether there was one.
 pub(super) fn split_products(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
+    let changed = split_concatenations(module, found, is_worth_it);
+    let Some(found) = Loop::at(module, (found.caller, found.id)) else { return changed };
+    changed | gather_terms(module, found, is_worth_it)
+}
+
+fn split_concatenations(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
     let rows = Rows::new(module, found);
     let products: Vec<Product> = module[found.body]
         .post_order()
@@ -25,6 +31,59 @@ pub(super) fn split_products(module: &mut Module, found: Loop, is_worth_it: &dyn
     }
     crate::dce::sweep(body);
     true
+}
+
+/// `(product + h) + b => h + (product + b)` for a product of rows and b that is kept; in any order. Whether there was one.
+fn gather_terms(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
+    let rows = Rows::new(module, found);
+    let body = &module[found.body];
+    let sums: Vec<[InstructionId; 4]> =
+        body.post_order().into_iter().filter_map(|id| sum(body, &rows, id, is_worth_it)).collect();
+    if sums.is_empty() {
+        return false;
+    }
+    let found = found.exclusive(module);
+    let body = module.computation_mut(found.body);
+    for [outer, product, other, kept] in sums {
+        let (shape, metadata) = (body[outer].shape().clone(), body[outer].metadata().clone());
+        let first = body.add("", Op::Add {}, shape.clone(), &[product, kept], metadata.clone());
+        let sum = body.add("", Op::Add {}, shape, &[other, first], metadata);
+        body.replace_all_uses(outer, sum);
+    }
+    crate::dce::sweep(body);
+    true
+}
+
+/// The parts of such a sum: itself, the product, the other term and the kept one.
+fn sum(
+    body: &Computation,
+    rows: &Rows,
+    outer: InstructionId,
+    is_worth_it: &dyn Fn(Row) -> bool,
+) -> Option<[InstructionId; 4]> {
+    let element_type = body[outer].shape().as_array()?.element_type;
+    let is_float = matches!(element_type, PrimitiveType::F32 | PrimitiveType::F64);
+    let (Op::Add {}, &[a, b], true) = (body[outer].op(), body[outer].operands(), is_float) else {
+        return None;
+    };
+    let (inner, kept) = match (rows.kind(a), rows.kind(b)) {
+        (None, Some(Kind::Same)) => (a, b),
+        (Some(Kind::Same), None) => (b, a),
+        _ => return None,
+    };
+    let (Op::Add {}, &[x, y]) = (body[inner].op(), body[inner].operands()) else { return None };
+    let is_product = |id: InstructionId| {
+        let is_row = rows.row(id).is_some_and(is_worth_it);
+        is_row
+            && matches!(body[id].op(), Op::Dot { .. } | Op::Convolution { .. })
+            && body[id].users().len() == 1
+    };
+    let (product, other) = match (is_product(x), is_product(y)) {
+        (true, false) => (x, y),
+        (false, true) => (y, x),
+        _ => return None,
+    };
+    (body[inner].users() == [outer]).then_some([outer, product, other, kept])
 }
 
 /// A product with a concatenation along what is summed.
