@@ -3,7 +3,7 @@
 
 use super::config;
 use super::program;
-use super::tools::{Model, Output, Tools, run, said};
+use super::tools::{Model, Output, Settings, Tools, run, said};
 use super::{Check, read_json, values};
 use crate::compare::Tolerance;
 use shape::Literal;
@@ -68,7 +68,12 @@ pub(super) fn checks(directory: &Path) -> Result<Vec<Check>, String> {
 
 fn check(tools: &Tools, entry: &Path, name: &str, work: &Path) -> Result<String, String> {
     let (graph, config) = (entry.join("graph.pb"), entry.join("config.pbtxt"));
-    let model = Model { graph: &graph, config: &config, class: "oracle::Model", entry_point: "oracle_model" };
+    let model = Model {
+        graph: &graph,
+        settings: Settings::Config(&config),
+        class: "oracle::Model",
+        entry_point: "oracle_model",
+    };
     let outputs = work.join("outputs");
     std::fs::create_dir(&outputs).map_err(|e| e.to_string())?;
     let mut command = Command::new("sh");
@@ -76,7 +81,7 @@ fn check(tools: &Tools, entry: &Path, name: &str, work: &Path) -> Result<String,
     command.arg(&tools.tool).args(tools.command(&model, &outputs));
     let output = run(&mut command, work, "tfcompile", TIME_LIMIT)?;
     if output.status.success() {
-        return accepted(tools, &model, name, work);
+        return accepted(tools, &model, &config, name, work);
     }
     let left: Vec<PathBuf> = std::fs::read_dir(&outputs)
         .map_err(|e| e.to_string())?
@@ -145,7 +150,13 @@ fn names(message: &str, word: &str) -> bool {
 }
 
 /// Two of the inputs have an answer; who accepts them has to give it.
-fn accepted(tools: &Tools, model: &Model<'_>, name: &str, work: &Path) -> Result<String, String> {
+fn accepted(
+    tools: &Tools,
+    model: &Model<'_>,
+    config: &Path,
+    name: &str,
+    work: &Path,
+) -> Result<String, String> {
     let float = |values: &[f32]| Literal::from_elements(&[values.len() as i64], values);
     let (feeds, want) = match name {
         // The positions of the elements that are not zero; the buffer may be larger.
@@ -154,7 +165,7 @@ fn accepted(tools: &Tools, model: &Model<'_>, name: &str, work: &Path) -> Result
         "unknown_rank" => (vec![float(&[5.0]), float(&[1.0, 2.0])], float(&[6.0, 7.0])),
         _ => return Err("accepted".to_owned()),
     };
-    let config = config::read(model.config)?;
+    let config = config::read(config)?;
     let mut session = program::start(tools, model, &config, work)?;
     session.new_case(&[])?;
     let answer = session.run(&feeds.iter().map(|feed| &feed.bytes()[..]).collect::<Vec<_>>())?;

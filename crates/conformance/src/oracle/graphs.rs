@@ -2,7 +2,7 @@
 
 use super::config;
 use super::program::{self, Session};
-use super::tools::{Model, Tools, run, said};
+use super::tools::{Model, Settings, Tools, run, said};
 use super::{Check, entries, read_json, recipe, stem, values};
 use crate::compare::Tolerance;
 use npz::Archive;
@@ -32,7 +32,8 @@ fn check(tools: &Tools, entry: &Path, work: &Path) -> Result<String, String> {
     let config = config::read(&config_path)?;
     let graph = graph(tools, entry, &config_path, work)?;
     let entry_point = format!("oracle_{}", stem(entry));
-    let model = Model { graph: &graph, config: &config_path, class, entry_point: &entry_point };
+    let model =
+        Model { graph: &graph, settings: Settings::Config(&config_path), class, entry_point: &entry_point };
     let mut session = program::start(tools, &model, &config, work)?;
     let rule = &spec["tolerance"];
     if rule["kind"] == "range" {

@@ -2,7 +2,7 @@
 
 use super::config;
 use super::program::{self, Session};
-use super::tools::{Model, Tools};
+use super::tools::{Model, Settings, Tools};
 use super::{Check, read_json, values};
 use crate::compare::Tolerance;
 use serde_json::Value;
@@ -160,7 +160,12 @@ impl Part {
             (directory.join(name).join("graph.pb"), directory.join(name).join("config.pbtxt"));
         let config = config::read(&path)?;
         let entry_point = format!("oracle_mnist_{name}");
-        let model = Model { graph: &graph, config: &path, class: "oracle::Mnist", entry_point: &entry_point };
+        let model = Model {
+            graph: &graph,
+            settings: Settings::Config(&path),
+            class: "oracle::Mnist",
+            entry_point: &entry_point,
+        };
         let session = program::start(tools, &model, &config, &work).map_err(|e| format!("{name}: {e}"))?;
         Ok(Self { config, session })
     }

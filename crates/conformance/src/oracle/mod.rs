@@ -11,6 +11,7 @@ mod models;
 mod program;
 mod recipe;
 mod tools;
+mod training;
 mod values;
 
 pub use tools::Tools;
@@ -37,12 +38,13 @@ impl Check {
     }
 }
 
-/// All checks of a directory laid out as the oracle's: `tfcompile_tests`, its `errors`, `mnist_softmax`, and those
-/// `models` whose graphs are in the directory `graphs`.
+/// All checks of a directory laid out as the oracle's: `tfcompile_tests`, its `errors`, `mnist_softmax`, `cerebras14`,
+/// and those `models` whose graphs are in the directory `graphs`.
 pub fn checks(root: &Path, graphs: Option<&Path>) -> Result<Vec<Check>, String> {
     let mut checks = graphs::checks(&root.join("tfcompile_tests"))?;
     checks.extend(errors::checks(&root.join("tfcompile_tests/errors"))?);
     checks.extend(mnist::checks(&root.join("mnist_softmax"))?);
+    checks.extend(training::checks(&root.join("cerebras14"))?);
     if let Some(graphs) = graphs {
         checks.extend(models::checks(&root.join("models"), graphs)?);
     }

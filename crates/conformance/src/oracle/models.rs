@@ -1,9 +1,9 @@
 //! Realistic models: configs, inputs by recipe and recorded answers are kept; the graphs are made by a script.
 
 use super::program::{self, Session};
-use super::tools::{Model, Tools};
+use super::tools::{Model, Settings, Tools};
+use super::training::{self, check_recorded, tolerance};
 use super::{Check, config, entries, read_json, recipe, stem, values};
-use crate::compare::Tolerance;
 use npz::Archive;
 use serde_json::Value;
 use shape::Literal;
@@ -31,17 +31,21 @@ fn check(tools: &Tools, entry: &Path, graph: &Path, work: &Path) -> Result<Strin
     let spec = read_json(&entry.join("spec.json"))?;
     let config_path = entry.join("config.pbtxt");
     let config = config::read(&config_path)?;
-    let entry_point = format!("oracle_{}", stem(entry));
-    let model = Model { graph, config: &config_path, class: "oracle::Model", entry_point: &entry_point };
-    let mut session = program::start(tools, &model, &config, work)?;
     let mut expected = values::open(&entry.join("expected.npz"))?;
     if spec["losses"].is_null() {
+        let entry_point = format!("oracle_{}", stem(entry));
+        let settings = Settings::Config(&config_path);
+        let model = Model { graph, settings, class: "oracle::Model", entry_point: &entry_point };
+        let mut session = program::start(tools, &model, &config, work)?;
         check_inference(&mut session, &config, &spec, &mut expected)?;
-    } else {
-        let initial = graph.with_file_name("initial.npz");
-        let inputs = [values::open(&entry.join("batches.npz"))?, values::open(&initial)?];
-        check_training(&mut session, &config, &spec, &mut expected, inputs)?;
+        return session.finish();
     }
+    // Of a training step the tool is told the loss only.
+    let fetch = config.fetches.first().ok_or("the config has no fetch")?;
+    let (inferred, mut session) = training::start(tools, graph, fetch, &stem(entry), work)?;
+    let initial = graph.with_file_name("initial.npz");
+    let inputs = [values::open(&entry.join("batches.npz"))?, values::open(&initial)?];
+    check_training(&mut session, &inferred, &spec, &mut expected, inputs)?;
     session.finish()
 }
 
@@ -69,7 +73,7 @@ fn check_inference(
         let tensor = fetch["tensor"].as_str().ok_or("a fetch without a tensor")?;
         let at =
             config.fetches.iter().position(|f| f == tensor).ok_or_else(|| format!("no fetch {tensor}"))?;
-        check_value(tensor, &answer.results[at], fetch, "", expected, tolerance(&fetch["tolerance"])?)?;
+        check_recorded(tensor, &answer.results[at], fetch, "", expected, tolerance(&fetch["tolerance"])?)?;
     }
     Ok(())
 }
@@ -112,34 +116,10 @@ fn check_training(
                 .position(|v| v == name)
                 .ok_or_else(|| format!("no variable {name}"))?;
             let limit = tolerance(&variable[moment]["tolerance"])?;
-            check_value(name, &answer.variables[at], variable, &format!("{moment}/"), expected, limit)?;
+            check_recorded(name, &answer.variables[at], variable, &format!("{moment}/"), expected, limit)?;
         }
     }
     Ok(())
-}
-
-/// Compares with what is recorded under `prefix` and the name, whole or in samples.
-fn check_value(
-    name: &str,
-    got: &[u8],
-    entry: &Value,
-    prefix: &str,
-    expected: &mut Archive,
-    tolerance: Tolerance,
-) -> Result<(), String> {
-    let want = values::require(expected, &format!("{prefix}{name}"))?;
-    let what = format!("{prefix}{name}");
-    if entry["stored"] == "samples" {
-        let at = values::require(expected, &format!("index/{name}"))?;
-        values::check(&what, got, &want, Some(&at), tolerance)
-    } else {
-        values::check_whole(&what, got, &want, tolerance)
-    }
-}
-
-fn tolerance(value: &Value) -> Result<Tolerance, String> {
-    let absolute = value.as_f64().ok_or("spec.json lacks a tolerance")?;
-    Ok(Tolerance { absolute, relative: 0.0 })
 }
 
 /// Rows of ones, then zeros.

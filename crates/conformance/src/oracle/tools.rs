@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// No compilation of ours takes longer.
-const TIME_LIMIT: Duration = Duration::from_secs(600);
+pub(super) const TIME_LIMIT: Duration = Duration::from_secs(600);
 /// What an object may leave undefined.
 const ALLOWED_UNDEFINED: [&str; 3] = ["memcpy", "memset", "memmove"];
 
@@ -64,16 +64,26 @@ pub(super) struct Output {
 /// What to compile.
 pub(super) struct Model<'a> {
     pub graph: &'a Path,
-    pub config: &'a Path,
+    pub settings: Settings<'a>,
     /// `--cpp_class`.
     pub class: &'a str,
     pub entry_point: &'a str,
+}
+
+/// What is fed, fetched and kept.
+pub(super) enum Settings<'a> {
+    /// What a config file says.
+    Config(&'a Path),
+    /// What the tool infers from the node that is fetched.
+    Fetch(&'a str),
 }
 
 /// A compiled model.
 pub(super) struct Compiled {
     pub object: PathBuf,
     pub header: PathBuf,
+    /// The object with the header's data.
+    pub metadata: PathBuf,
     /// How long the tool took.
     pub time: Duration,
     /// The object's size.
@@ -98,13 +108,22 @@ impl Tools {
         Ok(())
     }
 
+    /// Whether a model needs the `build` command: the original's command line has no flag for what is fetched.
+    fn builds(&self, model: &Model<'_>) -> bool {
+        self.build || matches!(model.settings, Settings::Fetch(_))
+    }
+
     /// The tool's command line for a model, outputs below `work`.
     pub(super) fn command(&self, model: &Model<'_>, work: &Path) -> Vec<String> {
         let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
-        if self.build {
+        let settings = match model.settings {
+            Settings::Config(path) => flag("config", path),
+            Settings::Fetch(node) => format!("--fetch={node}"),
+        };
+        if self.builds(model) {
             let mut words = vec!["build".to_owned(), model.graph.display().to_string()];
             words.extend([
-                flag("config", model.config),
+                settings,
                 format!("--class={}", model.class),
                 format!("--name={BUILD_NAME}"),
                 flag("output", work),
@@ -116,7 +135,7 @@ impl Tools {
         }
         let mut words = vec![
             flag("graph", model.graph),
-            flag("config", model.config),
+            settings,
             format!("--cpp_class={}", model.class),
             format!("--entry_point={}", model.entry_point),
             flag("out_function_object", &work.join("model.o")),
@@ -148,7 +167,14 @@ impl Tools {
         if !others.is_empty() {
             return Err(format!("the object leaves undefined: {}", others.join(" ")));
         }
-        Ok(Compiled { object, header: work.join("model.h"), time: output.time, bytes })
+        let metadata = if self.builds(model) { "model.metadata.o" } else { "model_metadata.o" };
+        Ok(Compiled {
+            object,
+            header: work.join("model.h"),
+            metadata: work.join(metadata),
+            time: output.time,
+            bytes,
+        })
     }
 
     /// The command that runs a program.
@@ -169,8 +195,7 @@ impl Tools {
         let mut command = Command::new(&self.cxx);
         command.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]).args(&self.cxx_flags);
         command.arg("-I").arg(&self.include).arg("-I").arg(work).arg(source).arg(&compiled.object);
-        let metadata = if self.build { "model.metadata.o" } else { "model_metadata.o" };
-        command.arg(work.join(metadata)).arg("-o").arg(&program);
+        command.arg(&compiled.metadata).arg("-o").arg(&program);
         let output = run(&mut command, work, "cxx", TIME_LIMIT)?;
         if output.status.success() { Ok(program) } else { Err(format!("{}: {}", self.cxx, said(&output))) }
     }
