@@ -10,7 +10,8 @@ export TFCOMPILE_SHARED ?= ../shared
 # The digits that `make demo` learns.
 DIGITS ?= examples/digits/digits.csv
 # Models that `make test-models` makes and checks; `make test` takes the small ones.
-SMALL_MODELS := mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96
+SMALL_MODELS := mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96 \
+  lstm_train_b32 lstm_train_unrolled_b32 resnet8_train_b32
 MODELS ?= $(SMALL_MODELS) mobilenet_v2_224 resnet50_224
 # HLO modules that XLA judges within `make test`; `make test-xla` takes all.
 XLA_SAMPLE ?= 40
@@ -42,10 +43,14 @@ release: ## build target/release/tfcompile to give away, LLVM linked statically
 demo: build ## learn handwritten digits in compiled code (DIGITS=FILE: other ones)
 	@scripts/demo.sh $(DIGITS)
 
+.PHONY: experiments
+experiments: build ## compile fourteen training graphs and train each (STEPS=N)
+	@examples/experiments/run.sh
+
 # ---- test
 
 .PHONY: test
-test: setup-test lint unit tools oracle conformance test-small-models test-aarch64 test-sanitizers test-xla-sample ## everything that has to pass, within 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-xla-sample ## everything that has to pass, within 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
