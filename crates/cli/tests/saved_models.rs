@@ -1,0 +1,242 @@
+//! Models as TensorFlow and Keras export them (`tests/saved_models`), against the answers that TensorFlow gave.
+
+mod support;
+
+use npz::Archive;
+use shape::{Literal, PrimitiveType};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use support::{refuse, root, succeed, tfcompile};
+
+fn models() -> PathBuf {
+    root().join("tests/saved_models")
+}
+
+fn archive(path: &Path) -> Archive {
+    Archive::open(std::fs::read(path).expect("readable").into(), 1 << 20).expect("an archive")
+}
+
+/// The recorded arrays of a signature: `in` or `out`.
+fn recorded(model: &str, signature: &str, role: &str) -> BTreeMap<String, Literal> {
+    let mut archive = archive(&models().join(format!("{model}.npz")));
+    let prefix = format!("{signature}/{role}/");
+    let members: Vec<String> = archive.names().filter(|name| name.starts_with(&prefix)).map(str::to_owned).collect();
+    assert!(!members.is_empty(), "{model}: {prefix}");
+    let named = |member: String| {
+        let array = archive.require(&member).expect("a member");
+        (member[prefix.len()..].replace('/', "_"), array)
+    };
+    members.into_iter().map(named).collect()
+}
+
+fn close(got: &Literal, want: &Literal) -> bool {
+    if got.shape() != want.shape() {
+        return false;
+    }
+    if want.array_shape().element_type != PrimitiveType::F32 {
+        return got.bytes() == want.bytes();
+    }
+    let floats = |literal: &Literal| -> Vec<f32> {
+        literal.bytes().chunks(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
+    };
+    floats(got).iter().zip(floats(want)).all(|(got, want)| (got - want).abs() <= 1e-5 + 1e-5 * want.abs())
+}
+
+/// Runs a model on recorded inputs and compares with the recorded answers; what the tool says.
+fn check(path: &str, recording: &str, signature: &str, flags: &[&str]) -> String {
+    let place = tempfile::tempdir().expect("a directory");
+    let inputs = npz::write(&recorded(recording, signature, "in")).expect("small");
+    std::fs::write(place.path().join("in.npz"), inputs).expect("writable");
+    let mut run = tfcompile(place.path());
+    run.arg("run").arg(models().join(path)).args(["--feed", "@in.npz", "--out", "out.npz"]).args(flags);
+    let said = String::from_utf8(succeed(&mut run).stderr).expect("UTF-8");
+    let mut out = archive(&place.path().join("out.npz"));
+    for (name, want) in recorded(recording, signature, "out") {
+        let got = out.require(&name).expect("a result");
+        assert!(close(&got, &want), "{path} {signature} {name}: {got:?}, want {want:?}");
+    }
+    said
+}
+
+#[test]
+fn signatures_with_variables_and_captures() {
+    let said = check("module", "module", "serving_default", &["--batch=2"]);
+    assert!(!said.contains("variable"), "nothing is left to hold: {said}");
+    check("module/saved_model.pb", "module", "serving_default", &["--dim=x.0=2", "--shape=b/bias=2,3"]);
+    check("module", "module", "serving_default", &["--shape=serving_default_x=2,3", "--batch=2"]);
+}
+
+#[test]
+fn variables_that_are_written_or_wanted_begin_with_their_saved_values() {
+    let said = check("module", "module", "update", &["--signature=update"]);
+    assert!(said.contains("variable 'v_1' is written") && said.contains("variable 'count' is written"), "{said}");
+    let all = ["--batch=2", "--variables-to-feed=all"];
+    let said = check("module", "module", "serving_default", &all);
+    assert!(said.contains("2 variables, 0 of them written"), "{said}");
+    let said = check("module", "module", "serving_default", &["--batch=2", "--variables-to-feed=v_1"]);
+    assert!(said.contains("1 variable, 0 of them written"), "{said}");
+}
+
+#[test]
+fn variables_within_branches_and_loops() {
+    check("flow", "flow", "branches", &["--signature=branches"]);
+    check("flow", "flow", "loop", &["--signature=loop"]);
+    check("flow", "flow", "loop", &["--signature=loop", "--variables-to-feed=w"]);
+}
+
+#[test]
+fn static_tables() {
+    check("tables", "tables", "find", &["--signature=find", "--shape=keys=2,4"]);
+    let place = tempfile::tempdir().expect("a directory");
+    let mut check = tfcompile(place.path());
+    check.arg("run").arg(models().join("tables")).args(["--signature=strings", "--random=1"]);
+    let said = refuse(&mut check, place.path());
+    assert!(said.contains("table 'hash_table") && said.contains("it maps string to int64"), "{said}");
+}
+
+#[test]
+fn keras_exports() {
+    check("keras2", "keras2", "serving_default", &["--batch=3"]);
+    check("keras3", "keras3", "serving_default", &["--batch=2"]);
+}
+
+#[test]
+fn graphs_of_tensorflow_1_by_their_tags() {
+    check("builder", "builder", "predict", &["--shape=x=3", "--tag-set=serve"]);
+    check("builder/saved_model.pbtxt", "builder", "debug", &["--shape=x=3", "--tags=debug,serve"]);
+    check("meta/model.meta", "builder", "predict", &["--shape=x=3", "--fetch=y"]);
+}
+
+#[test]
+fn the_drop_in_command_takes_models() {
+    let place = tempfile::tempdir().expect("a directory");
+    let graph = format!("--graph={}", models().join("keras2").display());
+    succeed(tfcompile(place.path()).args([&graph, "--cpp_class=Comp", "--batch=1"]));
+    assert!(place.path().join("out_model.o").exists() && place.path().join("out.h").exists());
+    let say = |flags: &[&str]| {
+        let place = tempfile::tempdir().expect("a directory");
+        refuse(tfcompile(place.path()).arg(&graph).args(flags), place.path())
+    };
+    assert!(say(&["--batch=1"]).contains("Must specify --cpp_class"));
+    let open = say(&["--cpp_class=Comp"]);
+    assert!(open.contains("Must specify --config") && open.contains("--dim batch=1"), "{open}");
+}
+
+#[test]
+fn wrong_choices_list_what_there_is() {
+    let say = |model: &str, flags: &[&str]| {
+        let place = tempfile::tempdir().expect("a directory");
+        let mut config = tfcompile(place.path());
+        refuse(config.arg("config").arg(models().join(model)).args(flags), place.path())
+    };
+    let keys = say("module", &["--signature=nokey"]);
+    assert!(
+        keys.contains(
+            "Unable to find signature_def_key 'nokey' in signature def map of `meta_graph_def`. Available keys: \
+             ['__saved_model_init_op', 'serving_default', 'update']"
+        ),
+        "{keys}"
+    );
+    let tags = say("builder", &["--tag-set=gpu"]);
+    assert!(tags.contains("MetaGraphDef associated with tag-set gpu could not be found"), "{tags}");
+    assert!(tags.contains("['serve', 'debug,serve']"), "{tags}");
+    let variables = say("module", &["--variables-to-feed=q", "--batch=1"]);
+    assert!(
+        variables.contains("Asked to feed variables that were not found in graph: {'q'}. Variables contained in the graph:"),
+        "{variables}"
+    );
+    assert!(say("", &[]).contains("without saved_model.pb"));
+    let values = say("module", &["--batch=1", "--checkpoint=/nonexistent"]);
+    assert!(values.contains("Input checkpoint '/nonexistent' doesn't exist!"), "{values}");
+}
+
+#[test]
+fn aot_compile_cpu_makes_what_a_makefile_builds_with() {
+    let place = tempfile::tempdir().expect("a directory");
+    let dir = models().join("module");
+    let mut compile = tfcompile(place.path());
+    compile.arg("aot_compile_cpu").arg("--dir").arg(&dir);
+    compile.args(["--output_prefix=out/affine", "--cpp_class=ns::Affine", "--tag_set=serve", "--dim", "batch=2"]);
+    succeed(compile.args(["--variables_to_feed=v", "--multithreading=true"]));
+    // By hand: y = x * scale + offset + constant + bias with scale 1.5, -2, 0.5 and constant 0.25, 0.5, 0.75.
+    let main = r#"
+#include "affine.h"
+#include <cstdio>
+extern "C" int32_t _xla_out_affine_ns_Affine(tfcompile_frame*);
+int main() {
+  ns::Affine affine;
+  const float offset[] = {100, 200, 300};
+  for (int i = 0; i < 6; ++i) {
+    affine.arg_feed_x_data()[i] = static_cast<float>(i);
+    affine.arg_feed_b_bias_data()[i] = 0.5f;
+  }
+  affine.set_var_param_v_data(offset);
+  if (!affine.Run() || affine.LookupArgIndex("feed_x") < 0) return 1;
+  for (int i = 0; i < 6; ++i) std::printf("%g ", affine.result_fetch_y_data()[i]);
+}
+"#;
+    std::fs::write(place.path().join("main.cc"), main).expect("writable");
+    let makefile = "include out/affine_makefile.inc\nmain: main.cc\n\t$(CXX) $(CXXFLAGS) $(INC) -Iout $(LIB) main.cc \
+                    out/affine.o out/affine_metadata.o out/affine_constants.o -o main\n";
+    std::fs::write(place.path().join("Makefile"), makefile).expect("writable");
+    succeed(std::process::Command::new("make").current_dir(place.path()).arg("CXX=c++"));
+    let program = place.path().join("main");
+    let ran = succeed(&mut std::process::Command::new(program));
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "100.75 199 302.25 105.25 193 303.75 ");
+}
+
+#[test]
+fn aot_compile_cpu_says_what_is_missing() {
+    let say = |flags: &[&str]| {
+        let place = tempfile::tempdir().expect("a directory");
+        refuse(tfcompile(place.path()).arg("aot-compile-cpu").args(flags), place.path())
+    };
+    let dir = format!("--dir={}", models().join("module").display());
+    assert!(say(&[]).contains("Must specify --dir"));
+    assert!(say(&[&dir]).contains("Must specify --output_prefix"));
+    assert!(say(&[&dir, "--output_prefix=m"]).contains("Must specify --cpp_class"));
+    let complete = [dir.as_str(), "--output_prefix=m", "--cpp_class=C"];
+    assert!(say(&complete).contains("Expected fully defined input shape for signature_def 'serving_default'"));
+    let with = |more: &str| say(&[&complete[..], &[more]].concat());
+    assert!(with("--signature_def_key=nokey").contains("Unable to find signature_def_key 'nokey'"));
+    assert!(with("--tag_set=a,b").contains("tag-set a,b could not be found"));
+    assert!(say(&["--dir=/nonexistent", "--output_prefix=m", "--cpp_class=C"]).contains("SavedModel file does not exist at"));
+}
+
+/// Files that are cut off or changed anywhere end in an answer or one message, quickly.
+#[test]
+fn damaged_models_are_refused() {
+    let source = models().join("tables");
+    let good = std::fs::read(source.join("saved_model.pb")).expect("readable");
+    let place = tempfile::tempdir().expect("a directory");
+    let model = place.path().join("model");
+    for folder in ["variables", "assets"] {
+        std::fs::create_dir_all(model.join(folder)).expect("writable");
+        for file in std::fs::read_dir(source.join(folder)).expect("readable") {
+            let file = file.expect("readable").path();
+            std::fs::copy(&file, model.join(folder).join(file.file_name().expect("a name"))).expect("writable");
+        }
+    }
+    let mut refused = 0;
+    for number in 0..120usize {
+        let mut bytes = good.clone();
+        let at = number * good.len() / 120;
+        match number % 3 {
+            0 => bytes.truncate(at),
+            1 => bytes[at] ^= 1 << (number % 8),
+            _ => bytes[at] = 0xff,
+        }
+        std::fs::write(model.join("saved_model.pb"), bytes).expect("writable");
+        let mut config = tfcompile(place.path());
+        config.arg("config").arg(&model).args(["--signature=find", "--shape=keys=2,2"]);
+        let output = config.output().expect("the tool");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("INTERNAL"), "byte {at}: {said}");
+        match output.status.code() {
+            Some(0) => {}
+            Some(1) => refused += 1,
+            code => panic!("byte {at}: {code:?}"),
+        }
+    }
+    assert!(refused > 60, "{refused} of 120");
+}
