@@ -20,7 +20,8 @@ fn archive(path: &Path) -> Archive {
 fn recorded(model: &str, signature: &str, role: &str) -> BTreeMap<String, Literal> {
     let mut archive = archive(&models().join(format!("{model}.npz")));
     let prefix = format!("{signature}/{role}/");
-    let members: Vec<String> = archive.names().filter(|name| name.starts_with(&prefix)).map(str::to_owned).collect();
+    let members: Vec<String> =
+        archive.names().filter(|name| name.starts_with(&prefix)).map(str::to_owned).collect();
     assert!(!members.is_empty(), "{model}: {prefix}");
     let named = |member: String| {
         let array = archive.require(&member).expect("a member");
@@ -69,7 +70,10 @@ fn signatures_with_variables_and_captures() {
 #[test]
 fn variables_that_are_written_or_wanted_begin_with_their_saved_values() {
     let said = check("module", "module", "update", &["--signature=update"]);
-    assert!(said.contains("variable 'v_1' is written") && said.contains("variable 'count' is written"), "{said}");
+    assert!(
+        said.contains("variable 'v_1' is written") && said.contains("variable 'count' is written"),
+        "{said}"
+    );
     let all = ["--batch=2", "--variables-to-feed=all"];
     let said = check("module", "module", "serving_default", &all);
     assert!(said.contains("2 variables, 0 of them written"), "{said}");
@@ -142,7 +146,9 @@ fn wrong_choices_list_what_there_is() {
     assert!(tags.contains("['serve', 'debug,serve']"), "{tags}");
     let variables = say("module", &["--variables-to-feed=q", "--batch=1"]);
     assert!(
-        variables.contains("Asked to feed variables that were not found in graph: {'q'}. Variables contained in the graph:"),
+        variables.contains(
+            "Asked to feed variables that were not found in graph: {'q'}. Variables contained in the graph:"
+        ),
         "{variables}"
     );
     assert!(say("", &[]).contains("without saved_model.pb"));
@@ -156,7 +162,13 @@ fn aot_compile_cpu_makes_what_a_makefile_builds_with() {
     let dir = models().join("module");
     let mut compile = tfcompile(place.path());
     compile.arg("aot_compile_cpu").arg("--dir").arg(&dir);
-    compile.args(["--output_prefix=out/affine", "--cpp_class=ns::Affine", "--tag_set=serve", "--dim", "batch=2"]);
+    compile.args([
+        "--output_prefix=out/affine",
+        "--cpp_class=ns::Affine",
+        "--tag_set=serve",
+        "--dim",
+        "batch=2",
+    ]);
     succeed(compile.args(["--variables_to_feed=v", "--multithreading=true"]));
     // By hand: y = x * scale + offset + constant + bias with scale 1.5, -2, 0.5 and constant 0.25, 0.5, 0.75.
     let main = r#"
@@ -196,11 +208,16 @@ fn aot_compile_cpu_says_what_is_missing() {
     assert!(say(&[&dir]).contains("Must specify --output_prefix"));
     assert!(say(&[&dir, "--output_prefix=m"]).contains("Must specify --cpp_class"));
     let complete = [dir.as_str(), "--output_prefix=m", "--cpp_class=C"];
-    assert!(say(&complete).contains("Expected fully defined input shape for signature_def 'serving_default'"));
+    assert!(
+        say(&complete).contains("Expected fully defined input shape for signature_def 'serving_default'")
+    );
     let with = |more: &str| say(&[&complete[..], &[more]].concat());
     assert!(with("--signature_def_key=nokey").contains("Unable to find signature_def_key 'nokey'"));
     assert!(with("--tag_set=a,b").contains("tag-set a,b could not be found"));
-    assert!(say(&["--dir=/nonexistent", "--output_prefix=m", "--cpp_class=C"]).contains("SavedModel file does not exist at"));
+    assert!(
+        say(&["--dir=/nonexistent", "--output_prefix=m", "--cpp_class=C"])
+            .contains("SavedModel file does not exist at")
+    );
 }
 
 /// Files that are cut off or changed anywhere end in an answer or one message, quickly.
@@ -214,7 +231,8 @@ fn damaged_models_are_refused() {
         std::fs::create_dir_all(model.join(folder)).expect("writable");
         for file in std::fs::read_dir(source.join(folder)).expect("readable") {
             let file = file.expect("readable").path();
-            std::fs::copy(&file, model.join(folder).join(file.file_name().expect("a name"))).expect("writable");
+            std::fs::copy(&file, model.join(folder).join(file.file_name().expect("a name")))
+                .expect("writable");
         }
     }
     let mut refused = 0;

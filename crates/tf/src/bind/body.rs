@@ -15,8 +15,9 @@ pub(super) struct Body<'a> {
     nodes: BTreeMap<&'a str, &'a NodeDef>,
     /// The nodes or arguments that are bound.
     roots: BTreeMap<&'a str, Bound>,
+    /// What is bound to the outputs of other nodes.
+    handles: BTreeMap<&'a str, Vec<Option<Bound>>>,
     arguments: BTreeSet<&'a str>,
-    is_function: bool,
 }
 
 /// What a node became.
@@ -33,6 +34,7 @@ impl<'a> Body<'a> {
         nodes: impl IntoIterator<Item = &'a NodeDef>,
         roots: BTreeMap<&'a str, Bound>,
         arguments: &[&'a str],
+        copies: &mut Copies<'_>,
     ) -> Result<Self> {
         let mut named = BTreeMap::new();
         for node in nodes {
@@ -40,71 +42,92 @@ impl<'a> Body<'a> {
                 return Err(Error::invalid(format!("two nodes have the name '{}'", node.name)));
             }
         }
-        let is_function = !arguments.is_empty();
-        Ok(Self { nodes: named, roots, arguments: arguments.iter().copied().collect(), is_function })
+        let (handles, arguments) = (BTreeMap::new(), arguments.iter().copied().collect());
+        let mut body = Self { nodes: named, roots, handles, arguments };
+        body.resolve(copies)?;
+        Ok(body)
+    }
+
+    /// Finds what is bound to the outputs of nodes that return handles. Each is found once, after those that it gets its
+    /// handles from, so that neither chains nor fans of nodes take long.
+    fn resolve(&mut self, copies: &mut Copies<'_>) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        for &root in self.nodes.values().copied().collect::<Vec<_>>().iter() {
+            let mut work = vec![(root, false)];
+            while let Some((node, ready)) = work.pop() {
+                if ready {
+                    if let Some(outputs) = self.outputs(node, copies)? {
+                        self.handles.insert(&node.name, outputs);
+                    }
+                } else if self.passes_handles(node, copies) && seen.insert(node.name.as_str()) {
+                    work.push((node, true));
+                    let sources = node.input.iter().filter(|input| !input.starts_with('^'));
+                    // A merge has the handle from before the loop first.
+                    let count = if is_copy(node) { 1 } else { usize::MAX };
+                    let from =
+                        sources.take(count).filter_map(|input| self.nodes.get(name_and_index(input).0));
+                    work.extend(from.map(|node| (*node, false)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a node may return a handle that it gets.
+    fn passes_handles(&self, node: &NodeDef, copies: &Copies<'_>) -> bool {
+        !self.roots.contains_key(node.name.as_str())
+            && (is_copy(node) || node.op == "IdentityN" || calls::is_call(node, copies))
+    }
+
+    /// What is bound to the outputs of a node that may return handles; of a copy, the only entry is for all outputs.
+    fn outputs(&self, node: &NodeDef, copies: &mut Copies<'_>) -> Result<Option<Vec<Option<Bound>>>> {
+        if is_copy(node) {
+            let input = node.input.first().filter(|input| !input.starts_with('^'));
+            // What reads a reference makes a value of it.
+            let is_reader = !node.op.starts_with("Ref");
+            let bound = input.and_then(|input| self.bound_of(input));
+            return Ok(bound.filter(|bound| !(is_reader && bound.is_reference())).map(|b| vec![Some(b)]));
+        }
+        let bound = self.bound_inputs(node);
+        if bound.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        match node.op.as_str() {
+            "IdentityN" => Ok(Some(bound)),
+            _ => calls::results(node, &bound, copies).map(Some),
+        }
     }
 
     /// What is bound to the handle that an input is.
-    pub(super) fn bound_of(&self, input: &str, copies: &mut Copies<'_>) -> Result<Option<Bound>> {
-        let mut input = input;
-        // More steps than nodes only in a cycle.
-        for _ in 0..=self.nodes.len() {
-            if input.starts_with('^') {
-                return Ok(None);
-            }
-            let (name, index) = name_and_index(input);
-            if let Some(bound) = self.roots.get(name) {
-                return Ok(Some(bound.clone()));
-            }
-            if self.arguments.contains(name) {
-                return Ok(None);
-            }
-            let Some(node) = self.nodes.get(name) else { return Ok(None) };
-            let position = match node.op.strip_prefix("Ref").unwrap_or(&node.op) {
-                op if COPIES.contains(&op) => 0,
-                "IdentityN" | "While" | "StatelessWhile" => index,
-                _ if calls::is_call(node, copies) => {
-                    let bound = self.bound_inputs(node, copies)?;
-                    return match bound.iter().any(Option::is_some) {
-                        true => Ok(calls::results(node, &bound, copies)?.get(index).cloned().flatten()),
-                        false => Ok(None),
-                    };
-                }
-                _ => return Ok(None),
-            };
-            // What reads a reference makes a value of it.
-            let is_reader = !node.op.starts_with("Ref");
-            let Some(next) = node.input.get(position) else { return Ok(None) };
-            if is_reader && self.roots.get(name_and_index(next).0).is_some_and(Bound::is_reference) {
-                return Ok(None);
-            }
-            input = next;
+    pub(super) fn bound_of(&self, input: &str) -> Option<Bound> {
+        if input.starts_with('^') {
+            return None;
         }
-        Ok(None)
+        let (name, index) = name_and_index(input);
+        if let Some(bound) = self.roots.get(name) {
+            return Some(bound.clone());
+        }
+        let outputs = self.handles.get(name)?;
+        let index = if is_copy(self.nodes.get(name)?) { 0 } else { index };
+        outputs.get(index).cloned().flatten()
     }
 
     /// The handles that are bound to each data input of a node; references are values to whoever reads them.
-    fn bound_inputs(&self, node: &NodeDef, copies: &mut Copies<'_>) -> Result<Vec<Option<Bound>>> {
+    fn bound_inputs(&self, node: &NodeDef) -> Vec<Option<Bound>> {
         let data = node.input.iter().filter(|input| !input.starts_with('^'));
-        let handle = |input: &String| Ok(self.bound_of(input, copies)?.filter(|bound| !bound.is_reference()));
-        data.map(handle).collect()
+        data.map(|input| self.bound_of(input).filter(|bound| !bound.is_reference())).collect()
     }
 
     /// Whether a node reads or passes on one of TensorFlow 1's variables that is bound.
-    fn has_reference(&self, node: &NodeDef, copies: &mut Copies<'_>) -> Result<bool> {
-        for input in node.input.iter().filter(|input| !input.starts_with('^')) {
-            if self.bound_of(input, copies)?.is_some_and(|bound| bound.is_reference()) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    fn has_reference(&self, node: &NodeDef) -> bool {
+        node.input.iter().any(|input| self.bound_of(input).is_some_and(|bound| bound.is_reference()))
     }
 
     /// The node with all that it reads bound.
     pub(super) fn rewritten(&self, node: &NodeDef, copies: &mut Copies<'_>) -> Result<Rewritten> {
-        let bound = self.bound_inputs(node, copies)?;
+        let bound = self.bound_inputs(node);
         let one = |node: NodeDef| Rewritten { nodes: vec![node], output: None };
-        let mut made = match self.has_reference(node, copies)? {
+        let mut made = match self.has_reference(node) {
             true => reader_of_reference(node)?,
             false => node.clone(),
         };
@@ -113,7 +136,7 @@ impl<'a> Body<'a> {
             return Ok(one(made));
         };
         match (node.op.as_str(), first) {
-            (op, _) if COPIES.contains(&op) => {
+            _ if is_copy(&made) => {
                 made.attr.insert("T".to_owned(), type_value(first.data_type()));
             }
             ("IdentityN", _) => calls::set_types(&mut made, "T", &bound),
@@ -161,7 +184,9 @@ impl<'a> Body<'a> {
                     name.push('_');
                 }
                 let axis = scalar(&name, DataType::Int32, &batch_dims.to_le_bytes());
-                let reference = if self.is_function { format!("{name}:output:0") } else { name };
+                // Only functions have arguments, and only through them handles.
+                let is_function = !self.arguments.is_empty();
+                let reference = if is_function { format!("{name}:output:0") } else { name };
                 node.op = "GatherV2".to_owned();
                 node.input.insert(2.min(node.input.len()), reference);
                 node.attr.remove("dtype");
@@ -208,6 +233,11 @@ fn reader_of_reference(node: &NodeDef) -> Result<NodeDef> {
         _ => {}
     }
     Ok(node)
+}
+
+/// Whether a node returns the handle or reference that is its first input.
+fn is_copy(node: &NodeDef) -> bool {
+    COPIES.contains(&node.op.strip_prefix("Ref").unwrap_or(&node.op))
 }
 
 fn not_replaceable(node: &NodeDef) -> Error {

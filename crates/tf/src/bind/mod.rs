@@ -61,7 +61,7 @@ pub(crate) fn bind(graph: GraphDef, needed: &[bool], bindings: &Bindings) -> Res
     let kept: Vec<&NodeDef> =
         graph.node.iter().zip(needed).filter(|(_, needed)| **needed).map(|(node, _)| node).collect();
     let roots = bindings.nodes.iter().map(|(name, (bound, _))| (name.as_str(), bound.clone())).collect();
-    let body = Body::new(kept.iter().copied(), roots, &[])?;
+    let body = Body::new(kept.iter().copied(), roots, &[], &mut copies)?;
     let mut nodes = Vec::with_capacity(kept.len());
     for node in &kept {
         match bindings.nodes.get(&node.name) {
@@ -163,11 +163,11 @@ impl<'a> Copies<'a> {
         }
         let names: Vec<&str> =
             function.signature.iter().flat_map(|s| &s.input_arg).map(|arg| arg.name.as_str()).collect();
-        let body = Body::new(&function.node_def, roots, &names)?;
+        let body = Body::new(&function.node_def, roots, &names, self)?;
         let mut results = Vec::new();
         for arg in &mut signature.output_arg {
             let source = function.ret.get(&arg.name);
-            let bound = source.map(|source| body.bound_of(source, self)).transpose()?.flatten();
+            let bound = source.and_then(|source| body.bound_of(source));
             if let Some(bound) = &bound {
                 arg.r#type = bound.data_type().number();
                 arg.type_attr.clear();
