@@ -175,7 +175,7 @@ fn a_change_of_any_byte_is_reported() {
                     "{error}"
                 );
             }
-            for length in 0..bytes.len() {
+            for length in (0..bytes.len()).step_by(7) {
                 std::fs::write(copy.0.join(name), &bytes[..length]).expect("written");
                 read(&path).expect_err("cut off");
             }
@@ -231,4 +231,160 @@ fn what_is_written_is_read_again() {
         "model_checkpoint_path: \"model \\\"1\\\"\"\nall_model_checkpoint_paths: \"model \\\"1\\\"\"\n"
     );
     assert!(write_v2(&BTreeMap::from([(String::new(), Literal::scalar(0f32))])).is_err());
+}
+
+/// CRC-32C, bit by bit, as RFC 3720 defines it, in the masked form.
+fn masked_crc(bytes: &[u8]) -> u32 {
+    let mut crc = !0u32;
+    for &byte in bytes {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            crc = if crc & 1 == 1 { (crc >> 1) ^ 0x82f6_3b78 } else { crc >> 1 };
+        }
+    }
+    (!crc).rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+fn varint(mut value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+    bytes
+}
+
+/// A block of entries: bytes of the key before that are shared, the rest of the key, the value.
+fn block(entries: &[(usize, &[u8], &[u8])]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (shared, key, value) in entries {
+        for size in [*shared, key.len(), value.len()] {
+            block.extend(varint(size as u64));
+        }
+        block.extend_from_slice(key);
+        block.extend_from_slice(value);
+    }
+    // One restart, at the beginning.
+    block.extend([0, 0, 0, 0, 1, 0, 0, 0]);
+    block
+}
+
+/// A table of one block of entries, which is stored as `stored` with this kind of compression.
+fn table(stored: &[u8], compression: u8) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut push = |block: &[u8], compression: u8| {
+        let handle = [varint(file.len() as u64), varint(block.len() as u64)].concat();
+        let start = file.len();
+        file.extend_from_slice(block);
+        file.push(compression);
+        let crc = masked_crc(&file[start..]);
+        file.extend(crc.to_le_bytes());
+        handle
+    };
+    let data = push(stored, compression);
+    let meta = push(&block(&[]), 0);
+    let index = push(&block(&[(0, b"\xff", &data)]), 0);
+    let mut footer = [meta, index].concat();
+    footer.resize(40, 0);
+    file.extend(footer);
+    file.extend(0xdb47_7524_8b80_fb57u64.to_le_bytes());
+    file
+}
+
+/// One shard, little-endian, version 1.
+const HEADER: &[u8] = &[0x08, 1, 0x1a, 2, 0x08, 1];
+
+/// The error for an index, with a data file of these bytes.
+fn refusal(copy: &Folder, index: &[u8], bytes: &[u8]) -> String {
+    std::fs::write(copy.0.join("model.index"), index).expect("written");
+    std::fs::write(copy.0.join("model.data-00000-of-00001"), bytes).expect("written");
+    read(&copy.0.join("model")).expect_err("wrong").to_string()
+}
+
+#[test]
+fn compressed_blocks_are_read() {
+    let copy = Folder::new("snappy");
+    // A float of 2.5 at byte 0 of 4 with its checksum.
+    let value = 2.5f32.to_le_bytes();
+    let mut entry = vec![0x08, 1, 0x12, 0, 0x28, 4, 0x35];
+    entry.extend(masked_crc(&value).to_le_bytes());
+    let plain = block(&[(0, b"", HEADER), (0, b"layer/a", &entry), (6, b"b", &entry)]);
+    let compressed = snap::raw::Encoder::new().compress_vec(&plain).expect("compressed");
+    for (stored, compression) in [(&plain, 0), (&compressed, 1)] {
+        std::fs::write(copy.0.join("model.index"), table(stored, compression)).expect("written");
+        std::fs::write(copy.0.join("model.data-00000-of-00001"), value).expect("written");
+        let found = read(&copy.0.join("model")).expect("a checkpoint");
+        let expected = (DataType::Float, vec![], value.to_vec());
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["layer/a", "layer/b"]);
+        assert!(found.values().all(|found| *found == expected));
+    }
+    assert!(refusal(&copy, &table(&compressed, 2), &value).contains("compressed in an unknown way"));
+    assert!(refusal(&copy, &table(&compressed[..9], 1), &value).contains("damaged at byte 0"));
+    // Four bytes that claim to be 2 GiB.
+    assert!(refusal(&copy, &table(b"\xff\xff\xff\xff\x07", 1), &value).contains("impossible size"));
+}
+
+#[test]
+fn other_byte_orders_and_impossible_entries_are_refused() {
+    let copy = Folder::new("impossible");
+    let one = |header: &[u8], entry: &[u8]| table(&block(&[(0, b"", header), (0, b"w", entry)]), 0);
+    let good = [0x08, 1, 0x12, 0, 0x28, 4];
+    for (index, expected) in [
+        (one(&[0x08, 1, 0x10, 1], &good), "big-endian"),
+        (one(&[0x08, 1, 0x1a, 2, 0x10, 2], &good), "later version"),
+        (one(&[], &good), "number of data files"),
+        (one(HEADER, &[0x08, 1, 0x18, 1, 0x28, 4]), "'w' lies in data file 1"),
+        (one(HEADER, &[0x08, 0x7f, 0x28, 4]), "no data type"),
+        (one(HEADER, &good), "checksum of the tensor that begins there"),
+        // 2^40 floats in four bytes.
+        (
+            one(HEADER, &[&[0x08, 1, 0x12, 9, 0x12, 7, 0x08][..], &varint(1 << 40), &[0x28, 4]].concat()),
+            "tensor 'w'",
+        ),
+        // 4 bytes at 2^62.
+        (one(HEADER, &[&[0x08, 1, 0x20][..], &varint(1 << 62), &[0x28, 4]].concat()), "beyond its end"),
+        // 2^20 strings in four bytes.
+        (
+            one(HEADER, &[&[0x08, 7, 0x12, 6, 0x12, 4, 0x08][..], &varint(1 << 20), &[0x28, 4]].concat()),
+            "cut off",
+        ),
+        // In parts of which there is none.
+        (
+            one(HEADER, &[0x08, 1, 0x12, 4, 0x12, 2, 0x08, 4, 0x3a, 4, 0x0a, 2, 0x10, 4]),
+            "part at [0] is missing",
+        ),
+        (one(HEADER, &[0x08, 1, 0x12, 4, 0x12, 2, 0x08, 4, 0x3a, 4, 0x0a, 2, 0x10, 3]), "do not cover it"),
+    ] {
+        let message = refusal(&copy, &index, &[0; 4]);
+        assert!(message.contains(expected), "{message}");
+    }
+    // Keys out of order, and a key that shares more than there is.
+    let unordered = table(&block(&[(0, b"", HEADER), (0, b"b", &good), (0, b"a", &good)]), 0);
+    assert!(refusal(&copy, &unordered, &[0; 4]).contains("not in order"));
+    let shared = table(&block(&[(0, b"", HEADER), (3, b"b", &good)]), 0);
+    assert!(refusal(&copy, &shared, &[0; 4]).contains("cut off"));
+}
+
+/// A key of a megabyte that a thousand others share takes no gigabyte.
+#[test]
+fn shared_keys_are_bounded() {
+    let copy = Folder::new("keys");
+    let long = vec![b'k'; 1 << 20];
+    let numbers: Vec<[u8; 2]> = (1..1000u16).map(u16::to_be_bytes).collect();
+    let mut entries: Vec<(usize, &[u8], &[u8])> = vec![(0, b"", HEADER), (0, &long, &[])];
+    entries.extend(numbers.iter().map(|number| (1 << 20, &number[..], &[][..])));
+    assert!(refusal(&copy, &table(&block(&entries), 0), &[]).contains("more entries than any checkpoint"));
+}
+
+/// Tensors share the mapped file: two of them lie as far apart in memory as in the file.
+#[test]
+fn tensors_are_not_copied() {
+    let checkpoint = Checkpoint::open(&data().join("v2_sharded/model")).expect("a checkpoint");
+    let address = |name: &str| {
+        let (_, literal) = checkpoint.tensor(name).expect("undamaged").expect("there");
+        literal.bytes().as_ptr() as usize
+    };
+    assert_eq!(address("layer1/steps") - address("layer1/kernel"), 24);
+    assert_eq!(address("layer1/steps"), address("layer1/steps"));
 }
