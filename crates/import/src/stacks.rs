@@ -13,7 +13,7 @@ use crate::rule::{Rule, rule, rule_values};
 use crate::value::{StackId, Value, VariableId};
 use hlo::analysis::Range;
 use hlo::{InstructionId, Op};
-use shape::{ArrayShape, PrimitiveType};
+use shape::{ArrayShape, Literal, PrimitiveType};
 use support::{Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
@@ -26,6 +26,9 @@ pub(crate) const RULES: &[Rule] = &[
     rule("StackPop", pop).types("elem_type", ALL).effect(),
     rule_values("StackClose", |_| Ok(Vec::new())),
 ];
+
+/// Elements with at most so many numbers are looked at.
+const MAX_CONSTANT_ELEMENTS: i64 = 64;
 
 /// A stack.
 #[derive(Clone, Debug)]
@@ -45,8 +48,11 @@ pub(crate) struct Stack {
     pub(crate) pushes: i64,
     /// What is known of all that was pushed, of integer scalars only.
     range: Option<Range>,
-    /// Whether somebody relies on that.
-    range_was_used: bool,
+    /// What every element that was pushed is, if that is known: gradients put shapes away like that. `Some(None)` if they
+    /// differ.
+    constant: Option<Option<Literal>>,
+    /// Whether somebody relies on that or on the range.
+    was_used: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -77,7 +83,8 @@ fn stack(cx: &mut NodeContext<'_, '_>, has_max_size: bool) -> Result<Vec<Value>>
         size,
         pushes: 0,
         range: None,
-        range_was_used: false,
+        constant: None,
+        was_used: false,
     };
     Ok(vec![Value::Stack(cx.importer.stacks.push(stack))])
 }
@@ -127,13 +134,21 @@ fn count_push(cx: &mut NodeContext<'_, '_>, id: StackId, value: InstructionId) -
         }
         _ => Range::UNKNOWN,
     };
+    let is_small = cx.array(value).element_count() <= MAX_CONSTANT_ELEMENTS;
+    let constant = if is_small { cx.fold(value) } else { None };
     let stack = &mut cx.importer.stacks[id];
     let joined = stack.range.map_or(range, |all| join_ranges(all, range));
-    if stack.range_was_used && stack.range != Some(joined) {
+    let constant = match &stack.constant {
+        None => constant,
+        Some(all) => constant.filter(|constant| all.as_ref() == Some(constant)),
+    };
+    if stack.was_used && (stack.range != Some(joined) || stack.constant.as_ref() != Some(&constant)) {
         let name = stack.name.clone();
         cx.importer.lessons.distrust(&name);
     }
-    cx.importer.stacks[id].range = Some(joined);
+    let stack = &mut cx.importer.stacks[id];
+    stack.range = Some(joined);
+    stack.constant = Some(constant);
     Ok(())
 }
 
@@ -173,7 +188,7 @@ fn elements(cx: &mut NodeContext<'_, '_>, id: StackId, shape: &ArrayShape) -> Re
 /// `StackPopV2(handle)`: the element that was pushed last.
 fn pop(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let id = cx.stack(0)?;
-    let Stack { name, elements, size, range, .. } = cx.importer.stacks[id].clone();
+    let Stack { name, elements, size, range, constant, .. } = cx.importer.stacks[id].clone();
     let Some(Elements { buffer, places, element }) = elements else {
         return Err(cx.invalid(format!("nothing is ever pushed on stack '{name}'")));
     };
@@ -189,12 +204,19 @@ fn pop(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     if places == 0 {
         return cx.splat(element.element_type, &element.sizes(), 0.0);
     }
+    let is_trusted = !cx.importer.lessons.is_distrusted(&name);
+    if let Some(Some(constant)) = constant
+        && is_trusted
+    {
+        cx.importer.stacks[id].was_used = true;
+        return Ok(cx.literal(constant));
+    }
     let value = cx.element_at(buffer, fewer)?;
     if let Some(range) = range
         && range != Range::UNKNOWN
-        && !cx.importer.lessons.is_distrusted(&name)
+        && is_trusted
     {
-        cx.importer.stacks[id].range_was_used = true;
+        cx.importer.stacks[id].was_used = true;
         // What was never written is 0.
         let range = join_ranges(range, Range::exactly(0));
         cx.importer.scope().ranges.insert(value, range);
