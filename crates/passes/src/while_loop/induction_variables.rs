@@ -4,7 +4,7 @@ use super::{Loop, simplifier};
 use crate::{Changed, Pass};
 use hlo::analysis;
 use hlo::{ComputationId, InstructionId, Module, Op};
-use shape::{ArrayShape, Literal};
+use shape::{ArrayShape, Literal, Shape};
 use support::Result;
 
 /// Computes induction variables from one of their type: `j => m * i + b` in condition and body and after the loop, where j
@@ -138,17 +138,23 @@ fn scaled(module: &mut Module, id: ComputationId, base: InstructionId, relation:
     let computation = module.computation_mut(id);
     let shape: ArrayShape = computation[base].shape().expect_array().clone();
     let metadata = computation[base].metadata().clone();
-    let mut value = base;
-    for (op, number, neutral) in [(Op::Multiply {}, relation.multiplier, 1), (Op::Add {}, relation.offset, 0)]
-    {
-        if number == neutral {
-            continue;
-        }
+    let mut constant = |number: i64| {
         let scalar = simplifier::integer(&shape, number.into()).expect("checked with the relation");
         let literal = Literal::from_scalars(shape.clone(), [scalar]);
-        let constant =
-            computation.add("", Op::Constant { literal }, shape.clone().into(), &[], metadata.clone());
-        value = computation.add("", op, shape.clone().into(), &[value, constant], metadata.clone());
-    }
-    value
+        computation.add("", Op::Constant { literal }, shape.clone().into(), &[], metadata.clone())
+    };
+    let (op, operands) = match (relation.multiplier, relation.offset) {
+        (1, 0) => return base,
+        (1, offset) => (Op::Add {}, [base, constant(offset)]),
+        (-1, offset) => (Op::Subtract {}, [constant(offset), base]),
+        (multiplier, offset) => {
+            let operands = [base, constant(multiplier)];
+            let offset = (offset != 0).then(|| constant(offset));
+            let shape = Shape::from(shape.clone());
+            let product = computation.add("", Op::Multiply {}, shape.clone(), &operands, metadata.clone());
+            let Some(offset) = offset else { return product };
+            (Op::Add {}, [product, offset])
+        }
+    };
+    computation.add("", op, shape.into(), &operands, metadata)
 }

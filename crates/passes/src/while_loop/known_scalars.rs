@@ -21,8 +21,9 @@ pub(super) fn replace(module: &mut Module, found: Loop) -> bool {
     let kept = |k: usize| if invariants.contains(&k) { ranges[k] } else { Range::UNKNOWN };
     let kept: Vec<Range> = (0..ranges.len()).map(kept).collect();
     let in_condition = replacements(module, found.condition, &kept);
-    let mut in_body = replacements(module, found.body, &ranges);
-    in_body.extend(slices_of_iota(module, found, &invariants, &ranges));
+    // Users come before what they use: an operand that is replaced itself must not come back.
+    let mut in_body = slices_of_iota(module, found, &invariants, &ranges);
+    in_body.extend(replacements(module, found.body, &ranges));
     if in_condition.is_empty() && in_body.is_empty() {
         return false;
     }
@@ -101,7 +102,7 @@ fn replacements(module: &Module, id: ComputationId, ranges: &[Range]) -> Vec<(In
         };
         found.extend(known.map(|known| (id, known)));
     }
-    // An operand that is replaced itself must not come back: later ones first.
+    // Users first.
     found.reverse();
     found
 }

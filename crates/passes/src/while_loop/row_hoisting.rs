@@ -7,7 +7,9 @@ use hlo::analysis;
 use hlo::{InstructionId, Module, Op};
 use support::Result;
 
-/// Computes a buffer outside of the loop that fills it, where each iteration writes its row, each row is written once, the
+/// Two rewrites of buffers in the state, each exact for every input. A write that no iteration reads is dropped, where each
+/// iteration writes another row, only reads the one that it writes, and nobody reads the buffer after the loop. And it
+/// computes a buffer outside of the loop that fills it, where each iteration writes its row, each row is written once, the
 /// loop reads none, and what is written is kept by the loop, or follows from its counter or from the same row of what is
 /// kept. Exact for every input.
 ///
@@ -22,9 +24,10 @@ impl Pass for WhileLoopRowHoisting {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            if let Some(found) = Loop::at(module, site) {
-                changed |= hoist(module, found);
-            }
+            let Some(found) = Loop::at(module, site) else { continue };
+            changed |= drop_writes(module, found);
+            let Some(found) = Loop::at(module, site) else { continue };
+            changed |= hoist(module, found);
         }
         Ok(changed.into())
     }
@@ -81,9 +84,7 @@ fn is_only_written(module: &Module, found: Loop, element: usize) -> bool {
     let next = found.next(module, element);
     let is_write = matches!(body[next].op(), Op::DynamicUpdateSlice {})
         && super::simplifier::state_element(body, body[next].operands()[0]) == Some(element);
-    let caller = &module[found.caller];
-    let reads_after = Loop::reads(caller, found.id, element);
-    let is_read = reads_after.iter().any(|&read| !caller[read].users().is_empty() || caller.root() == read);
+    let is_read = is_read_after(module, found, element);
     let users = |computation: &hlo::Computation| -> Vec<InstructionId> {
         let reads = Loop::reads(computation, computation.parameters()[0], element);
         reads.into_iter().flat_map(|read| computation[read].users().to_vec()).collect()
@@ -118,4 +119,72 @@ fn filled(module: &Module, found: Loop, rows: &Rows, element: usize) -> Option<F
     };
     let slot = own.filter(is_row).copied().unwrap_or(slot);
     rows.is_of(slot, row).then_some(Filled { element, row, slot })
+}
+
+fn is_read_after(module: &Module, found: Loop, element: usize) -> bool {
+    let caller = &module[found.caller];
+    let reads = Loop::reads(caller, found.id, element);
+    reads.iter().any(|&read| !caller[read].users().is_empty() || caller.root() == read)
+}
+
+fn drop_writes(module: &mut Module, found: Loop) -> bool {
+    let elements: Vec<usize> =
+        (0..found.element_count(module)).filter(|&k| is_written_in_vain(module, found, k)).collect();
+    if elements.is_empty() {
+        return false;
+    }
+    let found = found.exclusive(module);
+    for element in elements {
+        let kept = found.read(module, found.body, element);
+        found.set_next(module, element, kept);
+    }
+    crate::dce::sweep(module.computation_mut(found.body));
+    true
+}
+
+fn is_written_in_vain(module: &Module, found: Loop, element: usize) -> bool {
+    let (body, condition) = (&module[found.body], &module[found.condition]);
+    let next = found.next(module, element);
+    let &[buffer, _, index, ..] = body[next].operands() else { return false };
+    let is_write = matches!(body[next].op(), Op::DynamicUpdateSlice {})
+        && super::simplifier::state_element(body, buffer) == Some(element)
+        && body[next].users() == [body.root()];
+    let is_asked = Loop::reads(condition, condition.parameters()[0], element)
+        .iter()
+        .any(|&read| !condition[read].users().is_empty());
+    if !is_write || is_asked || is_read_after(module, found, element) {
+        return false;
+    }
+    let reads = Loop::reads(body, body.parameters()[0], element);
+    let mut users = reads.iter().flat_map(|&read| body[read].users()).filter(|&&user| user != next);
+    let takes_same_row = |&user: &InstructionId| match body[user].op() {
+        Op::DynamicSlice { dynamic_slice_sizes: sizes } => {
+            let same =
+                body[user].operands()[1] == index || is_same(module, found, body[user].operands()[1], index);
+            sizes.first() == Some(&1) && same && reads.contains(&body[user].operands()[0])
+        }
+        _ => false,
+    };
+    users.all(takes_same_row) && has_one_row_each(module, found, element, index)
+}
+
+fn is_same(module: &Module, found: Loop, a: InstructionId, b: InstructionId) -> bool {
+    let body = &module[found.body];
+    let affine = |id| analysis::affine(module, body, id);
+    affine(a).is_some() && affine(a) == affine(b) && body[a].shape() == body[b].shape()
+}
+
+/// Whether an index is another one in each iteration, and lies within an array's first dimension.
+fn has_one_row_each(module: &Module, found: Loop, element: usize, index: InstructionId) -> bool {
+    let body = &module[found.body];
+    let moves =
+        |affine: analysis::Affine| analysis::induction_variables(module, body).contains_key(&affine.element);
+    if !analysis::affine(module, body, index).is_some_and(moves) {
+        return false;
+    }
+    let ranges = found.state_ranges(module);
+    let of_leaf = |id: InstructionId| ranges.get(super::simplifier::state_element(body, id)?).copied();
+    let range = analysis::range_in(module, body, index, &of_leaf);
+    let Some(shape) = found.array(module, element).filter(|shape| shape.rank() > 0) else { return false };
+    range.low.is_some_and(|low| low >= 0) && range.high.is_some_and(|high| high < shape.size(0))
 }
