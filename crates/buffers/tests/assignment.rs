@@ -253,3 +253,60 @@ fn the_checker_sees_a_lost_copy() {
     a.assignment.end_copies.clear();
     assert!(check(&a.module, &a.plan, &a.schedule, &a.assignment).is_err());
 }
+
+/// A loop of `count` matrices, each the product of itself and the next one, in `depth` loops around.
+fn many_states(count: usize, depth: usize) -> String {
+    let mut text = String::from("HloModule m\n");
+    let state = format!("(s32[]{})", ", f32[9,9]".repeat(count));
+    let elements = |text: &mut String| {
+        *text += &format!("  p = {state} parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n");
+        for k in 0..count {
+            *text += &format!("  x{k} = f32[9,9] get-tuple-element(p), index={}\n", k + 1);
+        }
+    };
+    let names = |stem: &str| (0..count).map(|k| format!(", {stem}{k}")).collect::<String>();
+    for level in 0..=depth {
+        text += &format!(
+            "more{level} {{\n  p = {state} parameter(0)\n  i = s32[] get-tuple-element(p), index=0\n"
+        );
+        text += "  n = s32[] constant(3)\n  ROOT c = pred[] compare(i, n), direction=LT\n}\n";
+        text += &format!("step{level} {{\n");
+        elements(&mut text);
+        text += "  one = s32[] constant(1)\n  j = s32[] add(i, one)\n";
+        if level == 0 {
+            for k in 0..count {
+                let next = (k + 1) % count;
+                text += &format!(
+                    "  y{k} = f32[9,9] dot(x{k}, x{next}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n"
+                );
+            }
+        } else {
+            let inner = level - 1;
+            text += &format!("  z = s32[] constant(0)\n  s = {state} tuple(z{})\n", names("x"));
+            text += &format!("  e = {state} while(s), condition=more{inner}, body=step{inner}\n");
+            for k in 0..count {
+                text += &format!("  y{k} = f32[9,9] get-tuple-element(e), index={}\n", k + 1);
+            }
+        }
+        text += &format!("  ROOT r = {state} tuple(j{})\n}}\n", names("y"));
+    }
+    text += "ENTRY main {\n";
+    for k in 0..count {
+        text += &format!("  x{k} = f32[9,9] parameter({k})\n");
+    }
+    text += &format!("  z = s32[] constant(0)\n  s = {state} tuple(z{})\n", names("x"));
+    text += &format!("  e = {state} while(s), condition=more{depth}, body=step{depth}\n");
+    text += "  y = f32[9,9] get-tuple-element(e), index=1\n  ROOT out = (f32[9,9]) tuple(y)\n}\n";
+    text
+}
+
+#[test]
+fn hundreds_of_states_alternate_in_nested_loops() {
+    let a = assigned(&many_states(200, 20));
+    assert!(a.assignment.end_copies.is_empty(), "nothing is copied in any of the loops");
+    let rotations: Vec<_> = a.assignment.rotations.values().collect();
+    assert_eq!(rotations.len(), 1, "the innermost loop alone exchanges places");
+    assert_eq!(rotations[0].len(), 200);
+    let starts: Vec<usize> = a.assignment.start_copies.values().map(Vec::len).collect();
+    assert_eq!(starts.iter().sum::<usize>(), 200 + 21, "the arguments, once, and the counters");
+}
