@@ -339,3 +339,47 @@ fn dots_of_nothing_are_zero() {
         }
     }
 }
+
+/// `w - rate * dot(x, y)` for a variable, in its own memory.
+fn update_of(sizes: (i64, i64, i64), element_type: &str, in_place: bool) -> String {
+    let ((m, n, k), t) = (sizes, element_type);
+    let alias = if in_place { ", input_output_alias={ {0}: (0, {}, must-alias) }" } else { "" };
+    format!(
+        "HloModule update{alias}
+        step {{
+          w = {t}[{m},{n}] parameter(0)
+          x = {t}[{m},{k}] parameter(1)
+          y = {t}[{k},{n}] parameter(2)
+          d = {t}[{m},{n}] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+          rate = {t}[] constant(3)
+          rates = {t}[{m},{n}] broadcast(rate), dimensions={{}}
+          moved = {t}[{m},{n}] multiply(d, rates)
+          ROOT new = {t}[{m},{n}] subtract(w, moved)
+        }}
+        ENTRY main {{
+          w = {t}[{m},{n}] parameter(0)
+          x = {t}[{m},{k}] parameter(1)
+          y = {t}[{k},{n}] parameter(2)
+          new = {t}[{m},{n}] fusion(w, x, y), kind=kOutput, calls=step
+          ROOT r = ({t}[{m},{n}]) tuple(new)
+        }}"
+    )
+}
+
+#[test]
+fn products_update_variables_in_place() {
+    for (m, n, k) in [(1, 1, 1), (3, 70, 5), (13, 33, 17), (7, 5, 0), (40, 20, 3)] {
+        check(&update_of((m, n, k), "s32", true), &[Values::Hard], Tolerance::Exact);
+        check(&update_of((m, n, k), "f32", true), &[Values::Tame], Tolerance::Relative(1e-4));
+    }
+}
+
+#[test]
+fn products_of_many_summands_take_several_passes() {
+    for (m, n, k) in [(10, 75, 3001), (13, 64, 4096), (9, 130, 6000)] {
+        for in_place in [false, true] {
+            check(&update_of((m, n, k), "s64", in_place), &[Values::Hard], Tolerance::Exact);
+        }
+    }
+    check(&update_of((14, 67, 5001), "f32", false), &[Values::Tame], Tolerance::Relative(1e-3));
+}

@@ -17,6 +17,10 @@ pub(super) fn emit(
     product: &Product,
     part: Part,
 ) -> Result<()> {
+    if plan.k_block < plan.shape.k {
+        return passes(b, cx, plan, product, part);
+    }
+    let all = &Pass { first: Index::default(), count: plan.shape.k, is_last: true };
     if plan.panels_outside {
         return for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
             let product = &match plan.rhs_packing {
@@ -24,15 +28,49 @@ pub(super) fn emit(
                 Packing::None | Packing::Constant => product.clone(),
             };
             for_rows(b, cx, plan, part, &mut |b, cx, row, rows| {
-                tile(b, cx, plan, product, Place { row, rows, column, parts })
+                tile(b, cx, plan, product, Place { row, rows, column, parts }, all)
             })
         });
     }
     for_rows(b, cx, plan, part, &mut |b, cx, row, rows| {
         for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
-            tile(b, cx, plan, product, Place { row, rows, column, parts })
+            tile(b, cx, plan, product, Place { row, rows, column, parts }, all)
         })
     })
+}
+
+/// Some of the summands.
+struct Pass {
+    /// The first one.
+    first: Index,
+    /// How many.
+    count: i64,
+    /// Whether the sums are finished; else they are kept in the result's memory.
+    is_last: bool,
+}
+
+/// Passes over the tiles, each with some of the summands: a panel's part of them serves all rows from the cache.
+fn passes(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    product: &Product,
+    part: Part,
+) -> Result<()> {
+    let (k, block) = (plan.shape.k, plan.k_block.max(1));
+    let before = (k - 1) / block;
+    let one = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, pass: &Pass| {
+        for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
+            for_rows(b, cx, plan, part, &mut |b, cx, row, rows| {
+                tile(b, cx, plan, product, Place { row, rows, column, parts }, pass)
+            })
+        })
+    };
+    cx.for_range(b, 0, before, 1, |cx, b, number| {
+        one(b, cx, &Pass { first: number.times(block), count: block, is_last: false })
+    })?;
+    let first = before * block;
+    one(b, cx, &Pass { first: Index::constant(first), count: k - first, is_last: true })
 }
 
 type RowsBody<'b> =
@@ -120,27 +158,33 @@ struct Place<'p> {
     parts: &'p [Columns],
 }
 
-/// One tile: accumulate, add up, hand over.
+/// One tile: accumulate, add up, hand over (or keep the sums for the next pass).
 fn tile(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     product: &Product,
     place: Place<'_>,
+    pass: &Pass,
 ) -> Result<()> {
     let scalar = scalar_type(plan.accumulator)?;
-    let lhs = product.row(b, cx, place.row)?;
-    let rhs = match plan.rhs_packing {
+    let mut lhs = product.row(b, cx, place.row)?;
+    let mut rhs = match plan.rhs_packing {
         Packing::None | Packing::Constant => product.column(b, cx, place.column)?,
         Packing::Scratch => product.rhs,
     };
+    if pass.first.as_constant() != Some(0) {
+        let first = cx.scalar_value(b, &pass.first)?;
+        (lhs, rhs) = (b.offset(lhs, first, product.lhs_k), b.offset(rhs, first, product.rhs_k));
+    }
     let inputs = Inputs { lhs, rhs, product, place, scalar };
     let sets = i64::from(plan.tile.k_split);
-    let initial: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(b)).collect();
-    let width = initial.len() / sets as usize;
+    let mut initial = inputs.before(b, cx, plan, pass)?;
+    let width = initial.len();
+    (1..sets).for_each(|_| initial.extend(inputs.zeros(b)));
     // A few summands for each round of the loop; the last ones follow behind it, straight.
     let unroll = sets.max(if width >= 16 { 2 } else { 4 });
-    let k = plan.shape.k;
+    let k = pass.count;
     let whole = k - k % unroll;
     let mut sums = cx.for_range_carrying(b, (0, whole, unroll), &initial, |cx, b, index, sums| {
         let index = cx.scalar_value(b, &index)?;
@@ -160,9 +204,37 @@ fn tile(
     for (number, sum) in sums.into_iter().enumerate() {
         let (row, part) = (number / place.parts.len(), place.parts[number % place.parts.len()]);
         let row = place.row.plus_constant(row as i64);
-        hand_over(b, cx, plan, (product, &row, place.column), part, sum)?;
+        if pass.is_last {
+            hand_over(b, cx, plan, (product, &row, place.column), part, sum)?;
+        } else {
+            keep(b, cx, plan, (product, &row, place.column), part, sum)?;
+        }
     }
     Ok(())
+}
+
+/// The number of an element of the result.
+fn number_of(plan: &DotPlan, (product, row, column): (&Product, &Index, &Index)) -> Index {
+    let (m, n) = (plan.shape.m, plan.shape.n);
+    product.batch.times(m.saturating_mul(n)).plus(&row.times(n)).plus(column)
+}
+
+/// Stores unfinished sums where the results will be.
+fn keep(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    place: (&Product, &Index, &Index),
+    part: Columns,
+    sum: ValueId,
+) -> Result<()> {
+    let first = number_of(plan, place);
+    let result = cx.results[0].clone();
+    part.pieces(b, sum, |b, offset, _, value| {
+        let (pointer, alignment) = cx.address(b, &result, &first.plus_constant(offset))?;
+        b.store(value, pointer, alignment);
+        Ok(())
+    })
 }
 
 /// What a tile reads.
@@ -183,6 +255,55 @@ impl Inputs<'_> {
             }
         }
         zeros
+    }
+
+    /// The sums of the passes before.
+    fn before(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        plan: &DotPlan,
+        pass: &Pass,
+    ) -> Result<Vec<ValueId>> {
+        match pass.first.as_constant() {
+            Some(0) => return Ok(self.zeros(b)),
+            Some(_) => return self.kept(b, cx, plan),
+            None => {}
+        }
+        let (first, zero) = (cx.scalar_value(b, &pass.first)?, b.index(0));
+        let is_first = b.compare(Predicate::Equal, first, zero);
+        let cx = std::cell::RefCell::new(cx);
+        b.if_else(
+            is_first,
+            |b| Ok(self.zeros(b)),
+            |b| {
+                let mut cx = cx.borrow_mut();
+                cx.pinned(b, |cx, b| cx.scoped(b, |cx, b| self.kept(b, cx, plan)))
+            },
+        )
+    }
+
+    /// Reads unfinished sums, here and now.
+    fn kept(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        plan: &DotPlan,
+    ) -> Result<Vec<ValueId>> {
+        let result = cx.results[0].clone();
+        let mut sums = Vec::new();
+        for row in 0..self.place.rows {
+            let row = self.place.row.plus_constant(i64::from(row));
+            for part in self.place.parts {
+                let first = number_of(plan, (self.product, &row, self.place.column));
+                let (pointer, alignment) = cx.address(b, &result, &first.plus_constant(part.offset))?;
+                sums.push(match part.valid == part.lanes {
+                    true => b.load(Type::vector(self.scalar, part.lanes), pointer, alignment),
+                    false => part.load_masked(b, self.scalar, pointer, alignment),
+                });
+            }
+        }
+        Ok(sums)
     }
 
     /// Adds the products of summand `index + step` to the sums, row by row.

@@ -81,6 +81,9 @@ pub struct DotPlan {
     pub tile: Tile,
     /// Whether panels are the outer loop and rows the inner one; so it is if each panel is packed before its use.
     pub panels_outside: bool,
+    /// Summands of one pass over the tiles of `Tiled`. With fewer than there are, sums are kept in the result's memory from
+    /// pass to pass, and a panel's part of a pass stays in the cache for all rows.
+    pub k_block: i64,
     /// Into how many parts the loops of [`Self::steps`] are cut, for tasks.
     pub cuts: [i64; 3],
     /// The fusion's operand that is the left one.
@@ -171,12 +174,17 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         tile: Tile::SCALAR,
         panels_outside: false,
         panel: 1,
+        k_block: dims.shape().k,
         cuts: [1; 3],
         lhs_operand,
         rhs_operand,
         dims,
     };
     choose(&mut plan, constant.is_some(), target);
+    let stored = fusion.shape().as_array().map(|shape| shape.element_type);
+    if stored == Some(plan.accumulator) && result.element_type == plan.accumulator {
+        plan.k_block = k_block(&plan, target);
+    }
     let mut packed = Vec::new();
     if let (Packing::Constant, Some(literal)) = (plan.rhs_packing, constant) {
         packed.push(PackedConstant { operand: Some(rhs_operand), bytes: pack::panels(literal, &plan) });
@@ -196,7 +204,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let (scratch_bytes, worker_scratch_bytes) = if tasks > 1 { (0, bytes) } else { (bytes, 0) };
     // What the epilogue reads at the element that it makes; the product reads all of its operands until the end.
     let mut may_overwrite = overwritable(fusion);
-    may_overwrite.retain(|k| ![lhs_operand, rhs_operand].contains(k));
+    may_overwrite.retain(|k| plan.k_block >= plan.shape.k && ![lhs_operand, rhs_operand].contains(k));
     let instruction = InstructionPlan::new(Strategy::Dot(Box::new(plan)));
     Ok(InstructionPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, may_overwrite, ..instruction })
 }
@@ -289,6 +297,24 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
 /// Packing costs a pass over the operand; with more rows than this it pays even if the operand is read well as it is.
 const MANY_ROWS: i64 = 128;
 
+/// Summands of a pass: all, unless several tiles of rows would read again and again a panel that the second cache does not
+/// hold.
+fn k_block(plan: &DotPlan, target: &Target) -> i64 {
+    const MULTIPLE: i64 = 64;
+    let DotShape { m, k, .. } = plan.shape;
+    let row = plan.tile.columns().saturating_mul(plan.accumulator.byte_size() as i64);
+    let cache = i64::try_from(target.l2_bytes).unwrap_or(i64::MAX);
+    let is_read_again = m > i64::from(plan.tile.rows);
+    let is_in_place = plan.rhs_packing != Packing::Scratch && plan.kind == DotKind::Tiled;
+    if !is_in_place || !is_read_again || k.saturating_mul(row) <= cache / 2 {
+        return k;
+    }
+    // The rows of the left operand want to stay, too.
+    let block = (cache / 4 / row).max(MULTIPLE) / MULTIPLE * MULTIPLE;
+    let passes = (k + block - 1) / block;
+    ((k + passes - 1) / passes + MULTIPLE - 1) / MULTIPLE * MULTIPLE
+}
+
 /// So many rows are a few tiles only, not worth the packing.
 fn few_tiles(plan: &DotPlan) -> i64 {
     2 * i64::from(plan.tile.rows)
@@ -355,6 +381,9 @@ impl std::fmt::Display for DotPlan {
         )?;
         if self.kind == DotKind::Tiled {
             write!(f, ", tile {}x{} of {} lanes", self.tile.rows, self.tile.vectors, self.tile.lanes)?;
+        }
+        if self.kind == DotKind::Tiled && self.k_block < k {
+            write!(f, ", {} summands in a pass", self.k_block)?;
         }
         for (side, packing) in [("left", self.lhs_packing), ("right", self.rhs_packing)] {
             match packing {
