@@ -4,8 +4,9 @@ use passes::{
     AlgebraicSimplifier, BatchNormExpander, BatchNormFolding, CallInliner, CommonSubexpressionElimination,
     ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, DeadCodeElimination,
     InstructionFusion, Pipeline, SelectAndScatterExpander, TreeReductionRewriter, TupleSimplifier,
-    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopInductionVariableUnification,
-    WhileLoopInputHoisting, WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier,
+    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
+    WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
+    WhileLoopRowHoisting, WhileLoopSimplifier,
 };
 
 /// The way from imported to optimised HLO.
@@ -57,6 +58,10 @@ pub fn pipeline() -> Pipeline {
         Box::new(AlgebraicSimplifier),
         Box::new(TreeReductionRewriter),
         Box::new(CommonSubexpressionElimination),
+        Box::new(DeadCodeElimination),
+        // The simplifier would fold the transposes into the products again.
+        Box::new(WhileLoopDotOperandLayout),
+        Box::new(WhileLoopInvariantCodeMotion),
         Box::new(DeadCodeElimination),
         // Last, so that no pass looks into fusions.
         Box::new(InstructionFusion::default()),

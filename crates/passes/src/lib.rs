@@ -34,8 +34,9 @@ pub use simplify::AlgebraicSimplifier;
 pub use tree_reduction_rewriter::TreeReductionRewriter;
 pub use tuple_simplifier::TupleSimplifier;
 pub use while_loop::{
-    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopInductionVariableUnification,
-    WhileLoopInputHoisting, WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier,
+    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
+    WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
+    WhileLoopRowHoisting, WhileLoopSimplifier,
 };
 
 use hlo::{ComputationId, Module};
@@ -91,6 +92,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(WhileLoopAccumulationSinking),
         Box::new(WhileLoopConstantSinking),
         Box::new(WhileLoopInductionVariableUnification),
+        Box::new(WhileLoopDotOperandLayout),
         Box::new(WhileLoopInputHoisting),
         Box::new(WhileLoopInvariantCodeMotion),
         Box::new(WhileLoopRowHoisting),

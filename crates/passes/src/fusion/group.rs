@@ -108,7 +108,7 @@ impl<'c> Groups<'c> {
                     && is_static(self.computation, id)
                     && !matches!(self.computation[root].op(), Op::Reduce { .. } | Op::ReduceWindow { .. })
             }
-            Access::Repeated => is_cheap(self.computation, id),
+            Access::Repeated => self.is_cheap(id),
             Access::OnTile | Access::Through(_) | Access::Scalar => true,
         };
         (fits && is_good).then_some((root, access))
@@ -255,7 +255,32 @@ impl<'c> Groups<'c> {
     fn is_copyable(&self, root: InstructionId, members: usize) -> bool {
         let group = &self.groups[&root];
         members + group.members.len() <= 2 * self.options.max_instructions
-            && group.members.iter().all(|&member| is_cheap(self.computation, member))
+            && group.members.iter().all(|&member| self.is_cheap(member))
+    }
+
+    /// Whether an instruction only moves or makes data, so that doing it again costs no more than reading the result.
+    fn is_cheap(&self, id: InstructionId) -> bool {
+        match self.computation[id].op() {
+            // Reading late would keep an array from being updated in place.
+            Op::DynamicSlice { .. } => {
+                is_passed_on(self.computation, self.computation[id].operands()[0])
+                    && is_inner(self.computation, id)
+            }
+            _ => is_cheap(self.computation, id),
+        }
+    }
+}
+
+/// Whether an array is an element of a loop's state that the body returns as it is.
+fn is_passed_on(computation: &Computation, id: InstructionId) -> bool {
+    let (parameter, path) = origin(computation, id);
+    let root = &computation[computation.root()];
+    match (computation[parameter].op(), root.op(), &path[..]) {
+        (Op::Parameter { .. }, Op::Tuple {}, &[element]) => {
+            let returned = root.operands().get(element);
+            returned.is_some_and(|&returned| origin(computation, returned) == (parameter, path))
+        }
+        _ => false,
     }
 }
 
@@ -359,7 +384,7 @@ fn is_root(computation: &Computation, id: InstructionId) -> bool {
     }
 }
 
-/// Whether an instruction only moves or makes data, so that doing it again costs no more than reading the result.
+/// Whether an instruction makes data, or moves data at constant places.
 fn is_cheap(computation: &Computation, id: InstructionId) -> bool {
     let is_scalar = || computation[id].shape().as_array().is_some_and(|s| s.rank() == 0);
     match computation[id].op() {

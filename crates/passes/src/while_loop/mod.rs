@@ -9,6 +9,7 @@ mod induction_variables;
 mod input_hoisting;
 mod invariant_code_motion;
 mod known_scalars;
+mod operand_layout;
 mod outside;
 mod row_hoisting;
 mod rows;
@@ -21,6 +22,7 @@ pub use constant_sinking::WhileLoopConstantSinking;
 pub use induction_variables::WhileLoopInductionVariableUnification;
 pub use input_hoisting::WhileLoopInputHoisting;
 pub use invariant_code_motion::WhileLoopInvariantCodeMotion;
+pub use operand_layout::WhileLoopDotOperandLayout;
 pub use row_hoisting::WhileLoopRowHoisting;
 pub use simplifier::WhileLoopSimplifier;
 

@@ -1,0 +1,77 @@
+//! What products in loops read again and again is laid out for them once.
+
+use super::Loop;
+use super::outside::invariant_instructions;
+use crate::{Changed, Pass};
+use hlo::{Computation, DotDimensionNumbers, InstructionId, Module, Op};
+use shape::{ArrayShape, Shape};
+use std::collections::BTreeSet;
+use support::Result;
+
+/// `dot(x, w) => dot(x, transpose(w))` in loops, where w is the same in every iteration and its rows run along the summands:
+/// products read the right operand along its columns. The transpose is the same in every iteration, too, so
+/// `while-loop-invariant-code-motion` moves it out; without that, this gains nothing. Exact for every input.
+pub struct WhileLoopDotOperandLayout;
+
+impl Pass for WhileLoopDotOperandLayout {
+    fn name(&self) -> &'static str {
+        "while-loop-dot-operand-layout"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        for site in Loop::sites(module) {
+            let Some(found) = Loop::at(module, site) else { continue };
+            let kept = found.invariants(module);
+            let invariant = invariant_instructions(&module[found.body], &kept);
+            let body = &module[found.body];
+            let dots: Vec<InstructionId> =
+                body.post_order().into_iter().filter(|&id| is_turned(body, &invariant, id)).collect();
+            if dots.is_empty() {
+                continue;
+            }
+            let found = found.exclusive(module);
+            let body = module.computation_mut(found.body);
+            for dot in dots {
+                turn(body, dot);
+            }
+            crate::dce::sweep(body);
+            changed = true;
+        }
+        Ok(changed.into())
+    }
+}
+
+/// Whether an instruction is a product with a kept matrix, no constant, whose last dimension is summed over.
+fn is_turned(body: &Computation, invariant: &BTreeSet<InstructionId>, id: InstructionId) -> bool {
+    let Op::Dot { dot_dimension_numbers: numbers } = body[id].op() else { return false };
+    let right = body[id].operands()[1];
+    let Some(shape) = body[right].shape().as_array() else { return false };
+    let is_plain = numbers.rhs_batch_dims.is_empty()
+        && shape.rank() > 1
+        && shape.is_static()
+        && numbers.rhs_contracting_dims == [shape.rank() - 1];
+    let (columns, summands) =
+        (shape.element_count() / shape.size(shape.rank() - 1).max(1), shape.size(shape.rank() - 1));
+    is_plain
+        && columns > 1
+        && summands > 1
+        && !invariant.contains(&id)
+        && invariant.contains(&right)
+        && !matches!(body[right].op(), Op::Constant { .. })
+}
+
+fn turn(body: &mut Computation, dot: InstructionId) {
+    let Op::Dot { dot_dimension_numbers: numbers } = body[dot].op().clone() else { return };
+    let (left, right) = (body[dot].operands()[0], body[dot].operands()[1]);
+    let (shape, metadata) = (body[dot].shape().clone(), body[dot].metadata().clone());
+    let array = body[right].shape().expect_array().clone();
+    let rank = array.rank();
+    let dimensions: Vec<usize> = std::iter::once(rank - 1).chain(0..rank - 1).collect();
+    let sizes: Vec<i64> = dimensions.iter().map(|&d| array.size(d)).collect();
+    let turned = Shape::from(ArrayShape::new(array.element_type, &sizes));
+    let transpose = body.add("", Op::Transpose { dimensions }, turned, &[right], metadata.clone());
+    let dot_dimension_numbers = DotDimensionNumbers { rhs_contracting_dims: vec![0], ..numbers };
+    let new = body.add("", Op::Dot { dot_dimension_numbers }, shape, &[left, transpose], metadata);
+    body.replace_all_uses(dot, new);
+}
