@@ -195,14 +195,16 @@ fn without_branches(
         let (then_value, else_value) = (outside(cx, then_value), outside(cx, else_value));
         return cx.select(selector, then_value, else_value);
     }
-    let truth = |known: &Option<&Known>| match known {
+    // A branch that returns the selector returns what that is when the branch runs.
+    let truth = |known: &Option<&Known>, if_selected: bool| match known {
+        Some(Known::Outer(id)) if *id == selector => Some(if_selected),
         Some(Known::Constant(literal)) => match literal.scalar_at(0) {
             Scalar::Pred(value) => Some(value),
             _ => None,
         },
         _ => None,
     };
-    match (truth(then_value), truth(else_value)) {
+    match (truth(then_value, true), truth(else_value, false)) {
         (_, Some(false)) => cx.op(Op::And {}, &[selector, result]),
         (Some(true), _) => cx.op(Op::Or {}, &[selector, result]),
         (Some(false), _) => {

@@ -20,6 +20,9 @@ pub(crate) const ALL: &[DataType] = array_types!();
 /// Arrays and strings.
 pub(crate) const ALL_AND_STRINGS: &[DataType] = array_types!(String);
 
+/// Arrays, and handles of resources.
+pub(crate) const ALL_AND_HANDLES: &[DataType] = array_types!(Resource);
+
 /// Arrays, strings, and what flows through graphs without being an array.
 pub(crate) const ANYTHING: &[DataType] = array_types!(String, Resource, Variant);
 

@@ -1,7 +1,7 @@
 //! A computation under construction: its instructions, what it has captured, the variables' current values, and the
 //! constants that its instructions fold to.
 
-use crate::value::VariableId;
+use crate::value::{TensorArrayId, VariableId};
 use hlo::analysis::Range;
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata, infer_shape};
 use shape::{Literal, Shape};
@@ -52,6 +52,8 @@ pub(crate) struct Scope {
     pub(crate) variables: BTreeMap<VariableId, InstructionId>,
     /// The variables written here, with the node that did it first.
     pub(crate) written: BTreeMap<VariableId, String>,
+    /// Tensor arrays whose handles were popped from a stack here, by those that were pushed.
+    pub(crate) earlier_arrays: BTreeMap<TensorArrayId, TensorArrayId>,
     /// What is known of integers beside what follows from their operands.
     pub(crate) ranges: BTreeMap<InstructionId, Range>,
     /// The value of each instruction that was asked for; `None` if it depends on what is known at run time only.
@@ -71,6 +73,7 @@ impl Scope {
             branch: None,
             variables: BTreeMap::new(),
             written: BTreeMap::new(),
+            earlier_arrays: BTreeMap::new(),
             ranges: BTreeMap::new(),
             folded: BTreeMap::new(),
             fold_steps_left: crate::fold::MAX_STEPS,

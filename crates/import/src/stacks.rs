@@ -9,21 +9,21 @@ use crate::context::{NodeContext, list};
 use crate::data_types::*;
 use crate::importer::Importer;
 use crate::local_state::join_ranges;
-use crate::rule::{Rule, rule, rule_values};
-use crate::value::{StackId, Value, VariableId};
+use crate::rule::{Rule, rule_values};
+use crate::value::{StackId, TensorArrayId, Value, VariableId};
 use hlo::analysis::Range;
 use hlo::{InstructionId, Op};
 use shape::{ArrayShape, Literal, PrimitiveType};
 use support::{Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
-    rule_values("StackV2", |cx| stack(cx, true)).types("elem_type", ALL),
-    rule("StackPushV2", push).types("T", ALL).effect(),
-    rule("StackPopV2", pop).types("elem_type", ALL).effect(),
+    rule_values("StackV2", |cx| stack(cx, true)).types("elem_type", ALL_AND_HANDLES),
+    rule_values("StackPushV2", push).types("T", ALL_AND_HANDLES).effect(),
+    rule_values("StackPopV2", pop).types("elem_type", ALL_AND_HANDLES).effect(),
     rule_values("StackCloseV2", |_| Ok(Vec::new())),
     rule_values("Stack", |cx| stack(cx, false)).types("elem_type", ALL),
-    rule("StackPush", push).types("T", ALL).effect(),
-    rule("StackPop", pop).types("elem_type", ALL).effect(),
+    rule_values("StackPush", push).types("T", ALL).effect(),
+    rule_values("StackPop", pop).types("elem_type", ALL).effect(),
     rule_values("StackClose", |_| Ok(Vec::new())),
 ];
 
@@ -37,7 +37,10 @@ pub(crate) struct Stack {
     name: String,
     /// The scope that it lives in.
     level: usize,
-    element_type: PrimitiveType,
+    /// `None` if it holds handles.
+    element_type: Option<PrimitiveType>,
+    /// Of a stack of handles the tensor array that is pushed, one and the same in the graph.
+    handle: Option<TensorArrayId>,
     /// The places that the graph asks for; `None` if that is left to the compiler.
     max_size: Option<i64>,
     /// The buffer's places and one element, once something was pushed.
@@ -70,7 +73,8 @@ fn stack(cx: &mut NodeContext<'_, '_>, has_max_size: bool) -> Result<Vec<Value>>
         let known = cx.fold(size).and_then(|literal| literal.scalar_at(0).as_i64());
         max_size = known.filter(|&size| size >= 0);
     }
-    let element_type = cx.type_attribute("elem_type")?;
+    let holds_handles = cx.node.attributes.ty("elem_type")? == tf::DataType::Resource;
+    let element_type = if holds_handles { None } else { Some(cx.type_attribute("elem_type")?) };
     let (name, level) = (cx.name.clone(), cx.importer.level());
     let empty = cx.scalar(PrimitiveType::S32, 0.0);
     let size = cx.importer.new_local(&name, level, empty);
@@ -78,6 +82,7 @@ fn stack(cx: &mut NodeContext<'_, '_>, has_max_size: bool) -> Result<Vec<Value>>
         name,
         level,
         element_type,
+        handle: None,
         max_size,
         elements: None,
         size,
@@ -90,8 +95,11 @@ fn stack(cx: &mut NodeContext<'_, '_>, has_max_size: bool) -> Result<Vec<Value>>
 }
 
 /// `StackPushV2(handle, elem) = elem`.
-fn push(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+fn push(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let id = cx.stack(0)?;
+    if cx.importer.stacks[id].element_type.is_none() {
+        return push_handle(cx, id);
+    }
     let value = cx.input(1)?;
     let shape = cx.array(value);
     count_push(cx, id, value)?;
@@ -115,7 +123,45 @@ fn push(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let more = cx.add_scalar(at, 1.0)?;
     let writer = cx.name.clone();
     cx.importer.write_variable(size, more, &writer);
-    Ok(value)
+    Ok(vec![Value::Array(value)])
+}
+
+/// The handle of a tensor array that each iteration makes anew, so that its gradient is found in the loop that goes back.
+fn push_handle(cx: &mut NodeContext<'_, '_>, id: StackId) -> Result<Vec<Value>> {
+    let value = cx.value(1)?;
+    let before = cx.importer.stacks[id].handle;
+    match value {
+        Value::TensorArray(array) if before.is_none_or(|before| before == array) => {
+            cx.importer.stacks[id].handle = Some(array);
+            Ok(vec![value])
+        }
+        Value::TensorArray(_) => {
+            let name = &cx.importer.stacks[id].name;
+            Err(Error::unsupported(format!("stack '{name}' holds handles of different tensor arrays")))
+        }
+        other => Err(Error::unsupported(format!(
+            "stack '{}' holds {}; of handles only those of tensor arrays can be pushed",
+            cx.importer.stacks[id].name,
+            other.kind()
+        ))),
+    }
+}
+
+/// The tensor array of an earlier iteration: only its gradients can be used, as gradients of loops do. They are the same
+/// ones wherever its handle comes from in one iteration.
+fn pop_handle(cx: &mut NodeContext<'_, '_>, id: StackId) -> Result<Vec<Value>> {
+    let Some(array) = cx.importer.stacks[id].handle else {
+        let name = &cx.importer.stacks[id].name;
+        return Err(cx.invalid(format!("nothing is ever pushed on stack '{name}'")));
+    };
+    let level = cx.importer.level();
+    if let Some(&earlier) = cx.importer.scope().earlier_arrays.get(&array) {
+        return Ok(vec![Value::TensorArray(earlier)]);
+    }
+    let earlier = cx.importer.tensor_arrays[array].of_earlier_iteration(level);
+    let earlier = cx.importer.tensor_arrays.push(earlier);
+    cx.importer.scope().earlier_arrays.insert(array, earlier);
+    Ok(vec![Value::TensorArray(earlier)])
 }
 
 /// Counts how often this push may run, and what is known of its value.
@@ -158,13 +204,14 @@ fn elements(cx: &mut NodeContext<'_, '_>, id: StackId, shape: &ArrayShape) -> Re
     let mut elements = match stack.elements {
         Some(elements) => elements,
         None => {
-            cx.check(shape.element_type == stack.element_type, || {
-                format!("stack '{}' holds {}, not {}", stack.name, stack.element_type, shape.element_type)
+            let element_type = stack.element_type.unwrap_or(shape.element_type);
+            cx.check(shape.element_type == element_type, || {
+                format!("stack '{}' holds {element_type}, not {}", stack.name, shape.element_type)
             })?;
             let learned = cx.importer.lessons.places(&stack.name);
             let places = stack.max_size.unwrap_or_else(|| stack.pushes.max(learned));
             let sizes = [&[places], &shape.sizes()[..]].concat();
-            let zeros = cx.importer.zeros_at(stack.level, stack.element_type, &sizes);
+            let zeros = cx.importer.zeros_at(stack.level, element_type, &sizes);
             let zeros = zeros.map_err(|e| {
                 e.context(format!(
                     "stack '{}' of {places} elements of shape {}",
@@ -186,8 +233,11 @@ fn elements(cx: &mut NodeContext<'_, '_>, id: StackId, shape: &ArrayShape) -> Re
 }
 
 /// `StackPopV2(handle)`: the element that was pushed last.
-fn pop(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+fn pop(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let id = cx.stack(0)?;
+    if cx.importer.stacks[id].element_type.is_none() {
+        return pop_handle(cx, id);
+    }
     let Stack { name, elements, size, range, constant, .. } = cx.importer.stacks[id].clone();
     let Some(Elements { buffer, places, element }) = elements else {
         return Err(cx.invalid(format!("nothing is ever pushed on stack '{name}'")));
@@ -202,14 +252,14 @@ fn pop(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let writer = cx.name.clone();
     cx.importer.write_variable(size, fewer, &writer);
     if places == 0 {
-        return cx.splat(element.element_type, &element.sizes(), 0.0);
+        return Ok(vec![Value::Array(cx.splat(element.element_type, &element.sizes(), 0.0)?)]);
     }
     let is_trusted = !cx.importer.lessons.is_distrusted(&name);
     if let Some(Some(constant)) = constant
         && is_trusted
     {
         cx.importer.stacks[id].was_used = true;
-        return Ok(cx.literal(constant));
+        return Ok(vec![Value::Array(cx.literal(constant))]);
     }
     let value = cx.element_at(buffer, fewer)?;
     if let Some(range) = range
@@ -221,7 +271,7 @@ fn pop(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         let range = join_ranges(range, Range::exactly(0));
         cx.importer.scope().ranges.insert(value, range);
     }
-    Ok(value)
+    Ok(vec![Value::Array(value)])
 }
 
 impl NodeContext<'_, '_> {

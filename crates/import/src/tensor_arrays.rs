@@ -32,8 +32,17 @@ pub(crate) struct TensorArray {
     pub(crate) element: Option<Vec<i64>>,
     /// The buffer, once it is needed.
     pub(crate) buffer: Option<VariableId>,
+    /// Whether it is one of an earlier iteration, whose elements are gone.
+    pub(crate) is_gone: bool,
     /// The gradient arrays of this one, by the name of the gradient.
     pub(crate) gradients: BTreeMap<String, TensorArrayId>,
+}
+
+impl TensorArray {
+    /// What is left of it in another loop, in a scope that is open there: its size and what its elements look like.
+    pub(crate) fn of_earlier_iteration(&self, level: usize) -> Self {
+        Self { level, buffer: None, length: None, is_gone: true, gradients: BTreeMap::new(), ..self.clone() }
+    }
 }
 
 /// `TensorArrayV3(size) = handle, flow`.
@@ -59,6 +68,7 @@ pub(super) fn tensor_array(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         accumulates: false,
         element,
         buffer: None,
+        is_gone: false,
         gradients: BTreeMap::new(),
     };
     let id = cx.importer.tensor_arrays.push(array);
@@ -83,6 +93,7 @@ pub(super) fn gradient(cx: &mut NodeContext<'_, '_>, has_prefix: bool) -> Result
                 element,
                 accumulates: true,
                 buffer: None,
+                is_gone: false,
                 length: None,
                 gradients: BTreeMap::new(),
                 ..array
@@ -360,6 +371,13 @@ impl NodeContext<'_, '_> {
         let array = &self.importer.tensor_arrays[id];
         if let Some(buffer) = array.buffer {
             return Ok(buffer);
+        }
+        if array.is_gone {
+            return Err(Error::unsupported(format!(
+                "TensorArray '{}' is made in each iteration of a loop, and used in another loop, where its elements are \
+                 gone; only its gradient may be used there",
+                array.name
+            )));
         }
         let (level, element_type, name) = (array.level, array.element_type, array.name.clone());
         let element = array.element.clone().unwrap_or_default();

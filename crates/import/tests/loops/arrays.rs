@@ -187,3 +187,47 @@ fn sizes_must_be_known_and_elements_alike() {
         message(unlike, &["r"]).contains("TensorArray 'ta' holds elements of shape [2], but one of shape []")
     );
 }
+
+/// A tensor array that each iteration makes anew; the loop that goes back finds the gradient of each.
+const MADE_IN_A_LOOP: &str = "x: f32[2]
+    unlimited = -1
+    handles = StackV2(unlimited) elem_type=res
+    others = StackV2(unlimited) elem_type=res
+    zero = 0
+    there = While(zero, x, handles, others) T=[i32,f32,res,res] cond=@cond body=@body
+    back = While(zero, x, handles, others, ^there) T=[i32,f32,res,res] cond=@cond body=@back
+    fn cond(i: i32, x: f32, handles: res, others: res) -> c/bool {
+    l = 3
+    c = Less(i, l) T=i32
+    }
+    fn body(i: i32, x: f32, handles: res, others: res) -> j/i32, x, handles/res, others/res {
+    one = 1
+    j = AddV2(i, one) T=i32
+    ta = TensorArrayV3(one) dtype=f32
+    zero = 0
+    w = TensorArrayWriteV3(ta, zero, x, ta:1) T=f32
+    a = StackPushV2(handles, ta, ^w) T=res
+    b = StackPushV2(others, ta, ^w) T=res
+    }
+    fn back(i: i32, x: f32, handles: res, others: res) -> j/i32, y, handles/res, others/res {
+    one = 1
+    j = AddV2(i, one) T=i32
+    zero = 0
+    flow = 0.0
+    a = StackPopV2(handles) elem_type=res
+    b = StackPopV2(others) elem_type=res
+    ga = TensorArrayGradV3(a, flow) source=\"gradients\"
+    wa = TensorArrayWriteV3(ga, zero, x, ga:1) T=f32
+    gb = TensorArrayGradV3(b, wa) source=\"gradients\"
+    wb = TensorArrayWriteV3(gb, zero, x, gb:1) T=f32
+    y = TensorArrayReadV3(ga, zero, wb) dtype=f32
+    }";
+
+#[test]
+fn the_gradient_of_an_array_is_found_by_a_handle_from_a_stack() {
+    // Each iteration back writes twice into one gradient, which begins with zeros: doubled three times.
+    assert_eq!(run(MADE_IN_A_LOOP, &["back:1"], &[vector(&[1.0, -2.0])]), [vector(&[8.0, -16.0])]);
+    let read = MADE_IN_A_LOOP.replace("TensorArrayReadV3(ga,", "TensorArrayReadV3(a,");
+    let message = message(&read, &["back:1"]);
+    assert!(message.contains("only its gradient may be used there"), "{message}");
+}

@@ -416,3 +416,32 @@ fn what_a_loop_counts_is_known_behind_it() {
     assert_eq!(values::<f32>(&results[0]), [1f32; 12], "0, 4, 8, then 12");
     assert_eq!(values::<f32>(&results[1]), [8f32; 7]);
 }
+
+#[test]
+fn a_condition_made_of_branches_is_the_conjunction_that_it_means() {
+    // As `i < 6 and sum(x) < 10` is written down: the second branch returns the first term, or false.
+    for other in ["same", "never"] {
+        let text = format!(
+            "{}
+             fn more(b: bool, x: f32) -> s/bool {{
+             {UNKNOWN}
+             }}
+             fn same(b: bool, x: f32) -> c/bool {{
+             c = Identity(b) T=bool
+             }}
+             fn never(b: bool, x: f32) -> c/bool {{
+             c = false
+             }}",
+            counting(
+                "0",
+                &format!(
+                    "l = 6\nb = Less(i, l) T=i32\nc = If(b, b, x) Tcond=bool Tin=[bool,f32] Tout=[bool] then_branch=@more \
+                     else_branch=@{other}"
+                ),
+                &add("1", "i32"),
+                "i32"
+            )
+        );
+        assert_eq!(room(&text), 6, "{other}");
+    }
+}
