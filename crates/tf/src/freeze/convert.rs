@@ -59,6 +59,7 @@ pub(super) fn convert(
 
 /// Follows handles and references from variables and arguments to all that they reach.
 pub(super) fn frozen_outputs(body: &Body<'_>, functions: &mut Functions<'_>) -> Result<FrozenOutputs> {
+    functions.count(body.nodes.len())?;
     let by_name: BTreeMap<&str, &NodeDef> =
         body.nodes.iter().map(|node| (node.name.as_str(), *node)).collect();
     let mut users: BTreeMap<&str, Vec<&NodeDef>> = BTreeMap::new();

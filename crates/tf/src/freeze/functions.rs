@@ -4,7 +4,7 @@ use super::convert::{self, Body, Frozen, FrozenOutputs, Kind};
 use super::{Choice, Variables, is_variable, names_of};
 use crate::checkpoint;
 use crate::proto::{
-    AttrValue, FunctionDef, FunctionDefLibrary, GraphDef, NameAttrList, NodeDef, TensorShapeProto,
+    ArgDef, AttrValue, FunctionDef, FunctionDefLibrary, GraphDef, NameAttrList, NodeDef, TensorShapeProto,
     attr_value::Value,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +13,9 @@ use support::{Error, Result};
 /// Calls within calls.
 const MAX_DEPTH: usize = 100;
 
-/// The most copies of functions.
+/// The most copies of functions, and the most nodes in all bodies that are looked at for them.
 const MAX_COPIES: usize = 20_000;
+const MAX_NODES: usize = 20_000_000;
 
 /// The library of a graph, as it is frozen.
 pub(super) struct Functions<'a> {
@@ -32,6 +33,7 @@ pub(super) struct Functions<'a> {
     copies: BTreeMap<Key, String>,
     made: BTreeMap<String, Vec<FunctionDef>>,
     depth: usize,
+    nodes: usize,
 }
 
 /// A function and which of its arguments are frozen.
@@ -94,7 +96,17 @@ impl<'a> Functions<'a> {
             copies: BTreeMap::new(),
             made: BTreeMap::new(),
             depth: 0,
+            nodes: 0,
         }
+    }
+
+    /// Counts nodes that are looked at; an error if a small file makes that too many.
+    pub(super) fn count(&mut self, nodes: usize) -> Result<()> {
+        self.nodes += nodes;
+        if self.nodes > MAX_NODES {
+            return Err(too_many());
+        }
+        Ok(())
     }
 
     /// Whether a variable becomes a constant.
@@ -140,8 +152,11 @@ impl<'a> Functions<'a> {
     fn callees(&self, node: &NodeDef, inputs: &[Option<Frozen>]) -> Vec<(String, Vec<Option<Frozen>>)> {
         let Some(call) = function_attributes(&node.op, self) else { return vec![] };
         let handles = inputs.iter().skip(call.first);
-        let arguments: Vec<Option<Frozen>> =
-            handles.map(|input| input.clone().filter(|input| input.kind == Kind::Handle)).collect();
+        // Copies are shared among variables of one type and shape, so their names don't count.
+        let unnamed = |input: &Frozen| Frozen { variable: String::new(), ..input.clone() };
+        let arguments: Vec<Option<Frozen>> = handles
+            .map(|input| input.as_ref().filter(|input| input.kind == Kind::Handle).map(unnamed))
+            .collect();
         let mut names: Vec<String> =
             call.functions.iter().flat_map(|attribute| function_names(node, attribute)).collect();
         if call.functions.is_empty() {
@@ -156,9 +171,11 @@ impl<'a> Functions<'a> {
         })?;
         let signature = function.signature.as_ref();
         let inputs = signature.map_or(&[][..], |signature| &signature.input_arg);
-        let frozen = inputs.iter().zip(arguments);
-        let arguments =
-            frozen.filter_map(|(input, value)| Some(((input.name.clone(), 0), value.clone()?))).collect();
+        let named = |(input, value): (&ArgDef, &Option<Frozen>)| {
+            let value = Frozen { variable: input.name.clone(), ..value.clone()? };
+            Some(((input.name.clone(), 0), value))
+        };
+        let arguments = inputs.iter().zip(arguments).filter_map(named).collect();
         let name = signature.map(|signature| signature.name.as_str());
         Ok((function, Body { nodes: function.node_def.iter().collect(), function: name, arguments }))
     }

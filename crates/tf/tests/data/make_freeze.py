@@ -40,7 +40,8 @@ class Case:
     """A graph in the making. What `build` returns is the output."""
 
     def __init__(self, name, build, *flags, version=2, saver=False, sharded=False, meta=False, text=False, resource=False,
-                 v2_flow=False, write_saver=False, outputs="out", save=None, then=None, checkpoint="model", graph=True):
+                 v2_flow=False, write_saver=False, outputs="out", save=None, then=None, checkpoint="model", graph=True,
+                 objects=False):
         if sys.argv[2:] and name not in sys.argv[2:]:
             return
         folder = os.path.join(out, name)
@@ -59,6 +60,8 @@ class Case:
                 saved = tf1.train.Saver(variables, write_version=version, sharded=sharded)
                 saved.save(session, os.path.join(folder, "model"), write_meta_graph=meta, write_state=False)
             graph_def = session.graph.as_graph_def()
+            if objects:
+                tf.train.Checkpoint(**{f"v{i}": v for i, v in enumerate(variables)}).save(os.path.join(folder, "objects"))
             if then is not None:
                 with tf1.Graph().as_default() as other:
                     then()
@@ -84,6 +87,13 @@ class Case:
             words += ["--input_meta_graph=model.meta"]
         words += list(flags)
         record(name, folder, words)
+        if objects:
+            # What the saver's checkpoint gave is what the objects' must give.
+            with open(os.path.join(folder, "flags"), "w") as file:
+                words = [w for w in words if not w.startswith(("--input_saver", "--input_checkpoint"))]
+                file.write("\n".join(words + ["--input_checkpoint=objects-1"]) + "\n")
+            for extra in ["saver.pb", "model.index", "model.data-00000-of-00001", "checkpoint"]:
+                os.remove(os.path.join(folder, extra))
 
 
 def x(shape=(2, 3)):
@@ -229,6 +239,10 @@ Case("no_graph", dense, "--input_graph=missing.pb", graph=False)
 Case("no_saver", dense, "--input_saver=missing.pb")
 Case("no_meta", dense, "--input_meta_graph=missing.pb")
 Case("bare_switches", dense, "--clear_devices", "--input_binary")
+
+
+Case("objects", dense, resource=True, write_saver=True, objects=True)
+Case("objects_in_functions", calls, resource=True, write_saver=True, v2_flow=True, objects=True)
 
 
 class SavedModelCase:
