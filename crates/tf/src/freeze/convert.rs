@@ -53,7 +53,8 @@ pub(super) fn convert(
     let frozen = frozen_outputs(&body, &mut functions)?;
     let (mut nodes, added) = emit(&body, &frozen, &mut functions)?;
     nodes.extend(added);
-    let library = functions.finish(&nodes);
+    // An empty library is written, as the original writes it.
+    let library = Some(functions.finish(&nodes));
     Ok(GraphDef { node: nodes, versions: graph.versions.clone(), library })
 }
 

@@ -360,8 +360,8 @@ impl<'a> Functions<'a> {
     }
 
     /// The library: copies stand in the place of what they are copies of, unless that is still called.
-    pub(super) fn finish(mut self, nodes: &[NodeDef]) -> Option<FunctionDefLibrary> {
-        let library = self.library?;
+    pub(super) fn finish(mut self, nodes: &[NodeDef]) -> FunctionDefLibrary {
+        let Some(library) = self.library else { return FunctionDefLibrary::default() };
         let mut called: BTreeSet<String> = BTreeSet::new();
         let copies = self.made.values().flatten().flat_map(|function| &function.node_def);
         let mut work: Vec<&NodeDef> = nodes.iter().chain(copies).collect();
@@ -390,7 +390,7 @@ impl<'a> Functions<'a> {
             function.iter().filter_map(|f| f.signature.as_ref()).map(|s| s.name.as_str()).collect();
         let gradients = library.gradient.iter();
         let gradient = gradients.filter(|g| kept.contains(g.function_name.as_str())).cloned().collect();
-        Some(FunctionDefLibrary { function, gradient })
+        FunctionDefLibrary { function, gradient }
     }
 }
 
