@@ -22,7 +22,7 @@ pub(super) fn is_placeholder(op: &str) -> bool {
 }
 
 /// Whether a node takes batches out of an input pipeline, so that its outputs are fed instead.
-fn is_pipeline(op: &str) -> bool {
+pub(super) fn is_pipeline(op: &str) -> bool {
     op.starts_with("IteratorGetNext") && op != "IteratorGetNextAsOptional"
         || op.starts_with("QueueDequeue")
         || op == "MultiDeviceIteratorGetNextFromShard"

@@ -13,6 +13,9 @@ use crate::proto::GraphDef;
 /// How many ends are listed with what they depend on.
 const MAX_LISTED: usize = 20;
 
+/// How many ends that update variables are looked at.
+const MAX_EXAMINED: usize = 1_000;
+
 /// How many names a line of the list has.
 const MAX_NAMES: usize = 6;
 
@@ -50,13 +53,12 @@ impl Finder<'_> {
     /// The one end of the graph; if there are several, the user must choose.
     fn suggested(&self, inferred: &mut Inferred) -> Vec<FedOutput> {
         let sinks = Sinks::find(self.graph, self.edges, self.signatures);
-        let is_plain = sinks.results.is_empty() && sinks.observed.is_empty() && sinks.of_loops.is_empty();
-        let chosen = [&sinks.results, &sinks.observed, &sinks.of_loops, &sinks.updates, &sinks.rest];
-        let chosen = chosen.into_iter().find(|list| !list.is_empty()).cloned().unwrap_or_default();
+        let results = [&sinks.results, &sinks.observed, &sinks.of_loops, &sinks.of_variables];
+        let chosen = results.into_iter().find(|list| !list.is_empty()).cloned().unwrap_or_default();
         let mut candidates = chosen.clone();
-        if !is_plain {
-            let updates = self.not_covered(&sinks, &chosen);
-            candidates.extend(updates);
+        candidates.extend(self.not_covered(&sinks, &chosen));
+        if candidates.is_empty() {
+            candidates.clone_from(&sinks.rest);
         }
         match candidates.as_slice() {
             [] => {
@@ -92,14 +94,21 @@ impl Finder<'_> {
         }
     }
 
-    /// The ends that update variables which the chosen ones do not update.
+    /// The ends that update variables which the chosen ones do not update, each with something new. What only reads a
+    /// variable back comes last.
     fn not_covered(&self, sinks: &Sinks, chosen: &[usize]) -> Vec<usize> {
-        let covered = self.edges.cone(chosen.iter().copied());
-        let is_new = |&at: &usize| {
+        let is_read = |at: &usize| self.graph.node[*at].op == "ReadVariableOp";
+        let (last, first): (Vec<usize>, Vec<usize>) = sinks.updates.iter().partition(|at| is_read(at));
+        let mut covered = self.edges.cone(chosen.iter().copied());
+        let mut found = Vec::new();
+        for at in first.into_iter().chain(last).take(MAX_EXAMINED) {
             let cone = self.edges.cone([at]);
-            (0..cone.len()).any(|node| cone[node] && sinks.is_update[node] && !covered[node])
-        };
-        sinks.updates.iter().copied().take(MAX_LISTED).filter(is_new).collect()
+            if (0..cone.len()).any(|node| cone[node] && sinks.is_update[node] && !covered[node]) {
+                covered.iter_mut().zip(cone).for_each(|(covered, new)| *covered |= new);
+                found.push(at);
+            }
+        }
+        found
     }
 
     /// The error of a graph with several ends: each with its flags and what it depends on.
@@ -128,7 +137,9 @@ impl Finder<'_> {
         };
         let result = if outputs.is_empty() { ", no result: run for its updates" } else { "" };
         let feeds = self.sources.needed_by([(at, 0)]);
-        let feeds: Vec<&str> = feeds.iter().map(|(at, _)| self.graph.node[*at].name.as_str()).collect();
+        let feeds: Vec<String> =
+            feeds.iter().map(|(at, k)| label(&(self.graph.node[*at].name.clone(), *k))).collect();
+        let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
         let cone = self.edges.cone([at]);
         let mut writes = Writes::new(self.graph, &cone, self.signatures);
         let (mut read, mut written) = (Vec::new(), Vec::new());

@@ -3,6 +3,7 @@
 use super::super::build::Signatures;
 use super::super::variables::is_variable;
 use super::edges::Edges;
+use super::feeds::{is_pipeline, is_placeholder};
 use crate::proto::{GraphDef, NodeDef};
 
 /// Ops that are run for what they do or hold, not for their output.
@@ -56,6 +57,8 @@ pub(super) struct Sinks {
     pub(super) updates: Vec<usize>,
     /// Results of loops that nothing reads.
     pub(super) of_loops: Vec<usize>,
+    /// What follows from variables alone.
+    pub(super) of_variables: Vec<usize>,
     /// Whatever else has a result that nothing reads: gradients, shapes, constants.
     pub(super) rest: Vec<usize>,
     /// Of each node, whether it updates a variable.
@@ -67,6 +70,7 @@ impl Sinks {
     pub(super) fn find(graph: &GraphDef, edges: &Edges, signatures: &Signatures<'_>) -> Self {
         let nodes = graph.node.as_slice();
         let varies = varying(nodes, edges, signatures);
+        let of_variables = edges.computed_from((0..nodes.len()).filter(|&at| is_variable(&nodes[at].op)));
         let mut sinks = Self { is_update: updates(nodes, edges), ..Self::default() };
         let updating = edges_forward(edges, &sinks.is_update);
         for (at, node) in nodes.iter().enumerate() {
@@ -81,16 +85,20 @@ impl Sinks {
                 }
                 continue;
             }
-            let origin = nodes[edges.origin(nodes, at)].op.as_str();
-            let list = if is_of_gradient(&node.name) || SHAPES.contains(&node.op.as_str()) || !varies[at] {
-                &mut sinks.rest
-            } else if LOOPS.contains(&origin) {
-                &mut sinks.of_loops
-            } else if is_read || is_waited_for {
-                &mut sinks.observed
-            } else {
-                &mut sinks.results
-            };
+            let origin = &nodes[edges.origin(nodes, at)];
+            let is_debris = [node, origin].iter().any(|node| is_of_gradient(&node.name));
+            let list =
+                if is_debris || SHAPES.contains(&node.op.as_str()) || node.name.contains("/AssertGuard/") {
+                    &mut sinks.rest
+                } else if !varies[at] {
+                    if of_variables[at] { &mut sinks.of_variables } else { &mut sinks.rest }
+                } else if LOOPS.contains(&origin.op.as_str()) {
+                    &mut sinks.of_loops
+                } else if is_read || is_waited_for {
+                    &mut sinks.observed
+                } else {
+                    &mut sinks.results
+                };
             list.push(at);
         }
         sinks
@@ -177,11 +185,17 @@ fn edges_forward(edges: &Edges, roots: &[bool]) -> Vec<bool> {
     reached
 }
 
-/// Of each node, whether its value may differ from run to run.
+/// Of each node, whether its value follows from what comes from outside: feeds, pipelines, random numbers.
 fn varying(nodes: &[NodeDef], edges: &Edges, signatures: &Signatures<'_>) -> Vec<bool> {
     let is_source = |&at: &usize| {
         let op = nodes[at].op.as_str();
-        op != "Const" && (edges.data[at].is_empty() || signatures.get(op).is_some_and(|s| s.is_stateful))
+        let is_random = ["Random", "Multinomial", "TruncatedNormal"].iter().any(|word| op.contains(word));
+        is_placeholder(op)
+            || is_pipeline(op)
+            || op == "PlaceholderWithDefault"
+            || is_random && !op.contains("Queue") && signatures.get(op).is_some_and(|s| s.is_stateful)
+            || edges.data[at].is_empty() && signatures.function(op).is_some()
+            || signatures.get(op).is_none()
     };
     edges.computed_from((0..nodes.len()).filter(is_source))
 }
