@@ -77,6 +77,7 @@ mod variables;
 mod variants;
 mod while_loops;
 mod windows;
+mod writers;
 mod xla_convolution;
 
 pub use problems::problems;

@@ -5,6 +5,7 @@ use crate::data_types::*;
 use crate::importer::Importer;
 use crate::rule::{Rule, rule, rule_values};
 use crate::value::{Value, VariableId};
+use crate::writers::may_write;
 use hlo::{InstructionId, Op};
 use shape::PrimitiveType;
 use support::{Error, Id, Result};
@@ -151,6 +152,8 @@ pub(crate) fn check_written(importer: &Importer<'_>) -> Result<()> {
                      node."
                 )));
             }
+            // A branch that is never taken would write it: it keeps its value.
+            (None, false) if may_write(importer.program, VariableId::from_index(position)) => {}
             (None, false) => {
                 let hint = match variable.node {
                     Some(_) => {
