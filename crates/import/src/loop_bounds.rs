@@ -159,6 +159,10 @@ fn data_inputs(function: &Function, output: OutputId) -> BTreeSet<NodeId> {
     needed
 }
 
+/// How often a guess at the ranges of a loop's state is looked at, and how often all of it may change.
+const MAX_GUESSES: usize = 12;
+const FREE_GUESSES: usize = 3;
+
 /// Ranges of a loop's state that hold before the loop, and in each iteration if they hold in the one before: more than
 /// what follows from steps and the condition, such as for a maximum that is carried on.
 pub(crate) fn inductive(
@@ -174,17 +178,27 @@ pub(crate) fn inductive(
         results.iter().map(|&result| range_of_state(module, body, result, state)).collect()
     };
     let at = |ranges: &[Range], k: usize| ranges.get(k).copied().unwrap_or_default();
-    // A guess: where the state is after a few iterations; then whether it stays there.
+    // A guess: where the state is after a few iterations; then whether it stays there. What does not is given up.
     let mut guess: Vec<Range> = (0..results.len()).map(|k| narrow(at(&known, k), at(initial, k))).collect();
-    for _ in 0..3 {
+    let mut is_given_up = vec![false; results.len()];
+    for round in 0..MAX_GUESSES {
         let next = after(&guess);
-        let joined: Vec<Range> = (0..results.len())
-            .map(|k| narrow(at(&known, k), join_ranges(at(&guess, k), at(&next, k))))
-            .collect();
-        if joined == guess {
+        let mut is_stable = true;
+        for k in 0..results.len() {
+            let wider = match is_given_up[k] {
+                true => at(&known, k),
+                false => narrow(at(&known, k), join_ranges(guess[k], at(&next, k))),
+            };
+            if wider == guess[k] {
+                continue;
+            }
+            is_stable = false;
+            is_given_up[k] = round >= FREE_GUESSES;
+            guess[k] = if is_given_up[k] { at(&known, k) } else { wider };
+        }
+        if is_stable {
             return guess;
         }
-        guess = joined;
     }
     known
 }
