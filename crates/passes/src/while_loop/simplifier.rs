@@ -157,8 +157,8 @@ fn merge_equals(module: &mut Module, found: Loop, invariants: &BTreeSet<usize>) 
             let starts = (found.start(module, element), found.start(module, other));
             let nexts = (found.next(module, element), found.next(module, other));
             let nothing = (usize::MAX, usize::MAX);
-            is_equal(&module[found.caller], starts, nothing, MAX_EQUAL_DEPTH)
-                && is_equal(&module[found.body], nexts, (element, other), MAX_EQUAL_DEPTH)
+            is_equal(&module[found.caller], starts, nothing, &mut { MAX_EQUAL })
+                && is_equal(&module[found.body], nexts, (element, other), &mut { MAX_EQUAL })
         };
         let other = changing[..place].iter().copied().find(is_double);
         doubles.extend(other.filter(|_| is_needed(module, found, element)).map(|other| (element, other)));
@@ -186,15 +186,15 @@ fn merge_equals(module: &mut Module, found: Loop, invariants: &BTreeSet<usize>) 
 
 /// Elements of a loop that are compared with each other.
 const MAX_CHANGING: usize = 128;
-/// Instructions within each other that are compared.
-const MAX_EQUAL_DEPTH: usize = 4;
+/// Instructions that one comparison looks at.
+const MAX_EQUAL: usize = 16;
 
 /// Whether two instructions compute the same if two elements of the state are the same.
 fn is_equal(
     computation: &hlo::Computation,
     (a, b): (InstructionId, InstructionId),
     elements: (usize, usize),
-    depth: usize,
+    left: &mut usize,
 ) -> bool {
     if a == b {
         return true;
@@ -203,13 +203,17 @@ fn is_equal(
     if pair == (Some(elements.0), Some(elements.1)) {
         return true;
     }
+    if *left == 0 {
+        return false;
+    }
+    *left -= 1;
     let (x, y) = (&computation[a], &computation[b]);
     let is_pure = !matches!(x.op(), Op::Parameter { .. } | Op::CustomCall { .. })
         && x.op().called_computations().is_empty()
         && !x.opcode().traits().contains(hlo::Traits::SIDE_EFFECT);
     let alike = x.shape() == y.shape() && x.operands().len() == y.operands().len() && x.op() == y.op();
     let operands = || x.operands().iter().copied().zip(y.operands().iter().copied());
-    depth > 0 && is_pure && alike && operands().all(|pair| is_equal(computation, pair, elements, depth - 1))
+    is_pure && alike && operands().all(|pair| is_equal(computation, pair, elements, left))
 }
 
 /// Whether anything but an element's own next value reads it, in the loop or after it.
