@@ -82,7 +82,7 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
     let target = Target::new(&flags.target_triple, &flags.target_cpu, "")?;
     let back = BackOptions {
         disabled_passes: xla.disabled_passes.clone(),
-        ..BackOptions::new(target, &entry_point(prefix, class))
+        ..BackOptions::new(target, entry_point(prefix, class))
     };
     let header = HeaderOptions { gen_name_to_index: true, ..HeaderOptions::default() };
     let options = AotOptions { header, ..AotOptions::new(class, back) };

@@ -243,6 +243,7 @@ fn variables(
     let sources = saver.map(|saver| restore::sources(graph, saver)).transpose()?.unwrap_or_default();
     let keys = checkpoint.variable_keys()?;
     let nodes: BTreeMap<&str, &NodeDef> = graph.node.iter().map(|node| (node.name.as_str(), node)).collect();
+    let mut written = Vec::new();
     for (Variable { node_name, readonly, .. }, handles) in &reached.variables {
         let node = nodes[node_name.as_str()];
         let source = handles.iter().find_map(|handle| sources.get(handle));
@@ -263,9 +264,7 @@ fn variables(
         if stays {
             model.initial.insert(node_name.clone(), literal);
             if !readonly {
-                model.notes.push(format!(
-                    "variable '{node_name}' is written, and so stays a variable; its first value is in the checkpoint"
-                ));
+                written.push(node_name.as_str());
             }
             continue;
         }
@@ -277,6 +276,16 @@ fn variables(
             let bound = Bound::Value { data_type, reference: node.op != "VarHandleOp" };
             bindings.nodes.insert(handle.clone(), (bound, NodeDef { input, ..constant }));
         }
+    }
+    if let [first, rest @ ..] = written.as_slice() {
+        model.notes.push(match rest.len() {
+            0 => format!("variable '{first}' is written, and so stays a variable; the checkpoint has its first value"),
+            more => format!(
+                "{} variables are written, and so stay variables: '{first}' and {more} more; the checkpoint has their \
+                 first values",
+                more + 1
+            ),
+        });
     }
     Ok(())
 }

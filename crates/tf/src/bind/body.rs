@@ -123,11 +123,15 @@ impl<'a> Body<'a> {
         node.input.iter().any(|input| self.bound_of(input).is_some_and(|bound| bound.is_reference()))
     }
 
-    /// The node with all that it reads bound.
-    pub(super) fn rewritten(&self, node: &NodeDef, copies: &mut Copies<'_>) -> Result<Rewritten> {
+    /// The node with all that it reads bound; `None` if that is nothing.
+    pub(super) fn rewritten(&self, node: &NodeDef, copies: &mut Copies<'_>) -> Result<Option<Rewritten>> {
         let bound = self.bound_inputs(node);
-        let one = |node: NodeDef| Rewritten { nodes: vec![node], output: None };
-        let mut made = match self.has_reference(node) {
+        let one = |node: NodeDef| Some(Rewritten { nodes: vec![node], output: None });
+        let has_reference = self.has_reference(node);
+        if !has_reference && bound.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let mut made = match has_reference {
             true => reader_of_reference(node)?,
             false => node.clone(),
         };
@@ -142,7 +146,7 @@ impl<'a> Body<'a> {
             ("IdentityN", _) => calls::set_types(&mut made, "T", &bound),
             _ if calls::is_call(node, copies) => calls::rewrite(&mut made, &bound, copies)?,
             (_, Bound::Value { data_type, .. }) if at == 0 && bound.iter().flatten().count() == 1 => {
-                return self.reader_of_value(made, *data_type);
+                return self.reader_of_value(made, *data_type).map(Some);
             }
             ("LookupTableFind" | "LookupTableFindV2", Bound::Table { find, .. }) if made.input.len() >= 3 => {
                 made.op.clone_from(find);

@@ -51,7 +51,7 @@ pub(crate) struct Bindings {
 const MAX_DEPTH: usize = 100;
 
 /// The most nodes in all copies of functions.
-const MAX_NODES: usize = 10_000_000;
+const MAX_NODES: usize = 1_000_000;
 
 /// The nodes of a graph that are `needed`, and the library, with resources bound.
 pub(crate) fn bind(graph: GraphDef, needed: &[bool], bindings: &Bindings) -> Result<GraphDef> {
@@ -62,14 +62,24 @@ pub(crate) fn bind(graph: GraphDef, needed: &[bool], bindings: &Bindings) -> Res
         graph.node.iter().zip(needed).filter(|(_, needed)| **needed).map(|(node, _)| node).collect();
     let roots = bindings.nodes.iter().map(|(name, (bound, _))| (name.as_str(), bound.clone())).collect();
     let body = Body::new(kept.iter().copied(), roots, &[], &mut copies)?;
-    let mut nodes = Vec::with_capacity(kept.len());
-    for node in &kept {
+    // What changes of the kept nodes, in their order; the others are moved, for a graph may be large.
+    let mut changes = Vec::new();
+    for (at, node) in kept.iter().enumerate() {
         match bindings.nodes.get(&node.name) {
-            Some((_, constant)) => nodes.push(constant.clone()),
-            None => nodes.extend(body.rewritten(node, &mut copies)?.nodes),
+            Some((_, constant)) => changes.push((at, vec![constant.clone()])),
+            None => changes.extend(body.rewritten(node, &mut copies)?.map(|made| (at, made.nodes))),
         }
     }
     let made = copies.made;
+    let mut nodes = Vec::new();
+    let mut changes = changes.into_iter().peekable();
+    let kept = graph.node.into_iter().zip(needed).filter(|(_, needed)| **needed);
+    for (at, (node, _)) in kept.enumerate() {
+        match changes.next_if(|(changed, _)| *changed == at) {
+            Some((_, made)) => nodes.extend(made),
+            None => nodes.push(node),
+        }
+    }
     let mut library = graph.library.unwrap_or_default();
     library.function.extend(made);
     library.function.extend(bindings.functions.iter().cloned());
@@ -140,7 +150,13 @@ impl<'a> Copies<'a> {
     }
 
     fn make(&mut self, function: &FunctionDef, arguments: &[Option<Bound>]) -> Result<Copy> {
-        let mut copy = function.clone();
+        let mut copy = FunctionDef {
+            signature: function.signature.clone(),
+            attr: function.attr.clone(),
+            ret: function.ret.clone(),
+            control_ret: function.control_ret.clone(),
+            node_def: Vec::new(),
+        };
         let signature = copy.signature.get_or_insert_default();
         if signature.input_arg.len() != arguments.len() {
             return Err(Error::unsupported(format!(
@@ -176,9 +192,13 @@ impl<'a> Copies<'a> {
         }
         let (mut nodes, mut renamed) = (Vec::with_capacity(function.node_def.len()), BTreeMap::new());
         for node in &function.node_def {
-            let rewritten = body.rewritten(node, self)?;
-            nodes.extend(rewritten.nodes);
-            renamed.extend(rewritten.output.map(|output| (node.name.as_str(), output)));
+            match body.rewritten(node, self)? {
+                None => nodes.push(node.clone()),
+                Some(made) => {
+                    nodes.extend(made.nodes);
+                    renamed.extend(made.output.map(|output| (node.name.as_str(), output)));
+                }
+            }
         }
         let inputs = nodes.iter_mut().flat_map(|node| &mut node.input).chain(copy.ret.values_mut());
         inputs.for_each(|input| body::rename_output(input, &renamed));

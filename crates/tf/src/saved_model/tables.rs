@@ -149,7 +149,7 @@ pub(crate) fn tables<'a>(
         let table = made.and_then(|(keys, values)| Table::new(key_type, value_type, &keys, &values));
         tables.insert(node.name.clone(), table.map_err(at_table)?);
     }
-    for (name, node) in wanted.iter().filter(|(name, _)| !tables.contains_key(**name)) {
+    if let Some((name, node)) = wanted.iter().find(|(name, _)| !tables.contains_key(**name)) {
         types(node).map_err(|e| e.context(format!("table '{name}' (op {})", node.op)))?;
         return Err(Error::unsupported(format!(
             "table '{name}' (op {}) is needed, and no initialiser of the model says what it holds: only static tables \
