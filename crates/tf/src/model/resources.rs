@@ -1,160 +1,20 @@
-//! Models as files: the one place that knows what a path given as a model may be.
+//! What becomes of a model's variables and tables.
 
-use crate::bind::{Bindings, Bound, bind, constant};
+use super::{Contents, LoadOptions, Model, VariablesToFeed};
+use crate::bind::{Bindings, Bound, constant};
 use crate::checkpoint::Checkpoint;
-use crate::prepare::{Reached, complete, reach};
-use crate::proto::{AssetFileDef, Config, GraphDef, MetaGraphDef, NodeDef, SaverDef, Variable};
+use crate::prepare::Reached;
+use crate::proto::{AssetFileDef, GraphDef, NodeDef, SaverDef, Variable};
 use crate::saved_model::{self, Assets, Trace, restore};
-use crate::{DataType, InferOptions, Inferred, PartialShape, infer, source};
+use crate::{DataType, PartialShape, source};
 use bytes::Bytes;
 use shape::Literal;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use support::{Error, Result};
 
-/// Which variables of a model stay variables of the program.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum VariablesToFeed {
-    /// Those that the program writes.
-    #[default]
-    Written,
-    /// All of them.
-    All,
-    /// Those of these nodes, and those that the program writes.
-    Named(Vec<String>),
-}
-
-/// What of a file is wanted, where there is a choice.
-#[derive(Clone, Debug, Default)]
-pub struct LoadOptions {
-    /// The tags of a SavedModel's MetaGraph, joined by commas.
-    pub tags: Option<String>,
-    /// The signature whose inputs and outputs are fed and fetched.
-    pub signature: Option<String>,
-    /// The values of variables, instead of those that come with the model.
-    pub checkpoint: Option<PathBuf>,
-    /// Which variables do not become constants.
-    pub variables_to_feed: VariablesToFeed,
-    /// Feeds, fetches and variables, if the user gives them; its variables do not become constants.
-    pub config: Option<Config>,
-    /// What the user says to help, where there is no config.
-    pub infer: InferOptions,
-}
-
-/// A model that is read.
-#[derive(Clone, Debug, Default)]
-pub struct Model {
-    /// The path as the user gave it.
-    pub name: String,
-    /// What it computes.
-    pub graph: GraphDef,
-    /// What the model itself says of its feeds and fetches; sizes may be open.
-    pub config: Option<Config>,
-    /// The values of variables before the first run, by the name of the variable's node.
-    pub initial: BTreeMap<String, Literal>,
-    /// Choices that the user may want to know of.
-    pub notes: Vec<String>,
-    /// The files that it was read from: a word for what each is, and its contents.
-    pub files: Vec<(String, Bytes)>,
-}
-
-impl Model {
-    /// The config of the model, if none is given: what it says itself, or else what follows from its graph.
-    pub fn infer(&self, options: &InferOptions) -> Result<Inferred> {
-        let mut inferred = match &self.config {
-            Some(config) => complete(&self.graph, config, options)?,
-            None => infer(&self.graph, options)?,
-        };
-        inferred.notes.splice(0..0, self.notes.iter().cloned());
-        Ok(inferred)
-    }
-}
-
-/// What a file holds.
-struct Contents {
-    /// A graph, or a graph and more.
-    meta: MetaGraphDef,
-    /// Where a SavedModel's other files lie.
-    directory: Option<PathBuf>,
-    /// Where the values of the variables are, if they come with the model.
-    checkpoint: Option<PathBuf>,
-    file: (String, Bytes),
-}
-
-/// Reads a model: a SavedModel (its directory or file), a MetaGraph, or a GraphDef, binary or text.
-///
-/// Variables that have values become constants unless the options or the program want them as variables, and static tables
-/// lookups in constants.
-pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
-    let name = path.display().to_string();
-    let contents = read(path, &name, options)?;
-    let mut model = Model { name, files: vec![contents.file.clone()], ..Model::default() };
-    let meta = &contents.meta;
-    let empty = GraphDef::default();
-    let graph = meta.graph_def.as_ref().unwrap_or(&empty);
-    let chosen = if options.config.is_none() && options.infer.fetches.is_empty() {
-        let has_signatures = meta.signature_def.keys().any(|key| key != saved_model::INIT);
-        match has_signatures || options.signature.is_some() || contents.directory.is_some() {
-            true => Some(saved_model::interface(meta, options.signature.as_deref())?.1),
-            false => None,
-        }
-    } else {
-        None
-    };
-    model.config.clone_from(&chosen);
-    // What is compiled decides which variables and tables matter.
-    let asked = match chosen.or_else(|| options.config.clone()) {
-        Some(config) => config,
-        None => infer(graph, &options.infer)?.config,
-    };
-    if asked.fetch.is_empty() {
-        model.graph = contents.meta.graph_def.unwrap_or_default();
-        return Ok(model);
-    }
-    let reached = reach(graph, &asked)?;
-    let bindings = bindings(&contents, graph, &reached, options, &mut model)?;
-    model.graph = contents.meta.graph_def.unwrap_or_default();
-    if !bindings.nodes.is_empty() {
-        model.graph = bind(std::mem::take(&mut model.graph), &reached.needed, &bindings)?;
-    }
-    Ok(model)
-}
-
-fn read(path: &Path, name: &str, options: &LoadOptions) -> Result<Contents> {
-    let graph = |graph| MetaGraphDef { graph_def: Some(graph), ..MetaGraphDef::default() };
-    let named = saved_model::file(path)?;
-    let file = named.as_deref().unwrap_or(path);
-    let name = if named.is_some() { file.display().to_string() } else { name.to_owned() };
-    let bytes = source::read_bytes(file)?;
-    if named.is_some() || source::other_model(&bytes) == Some(source::SAVED_MODEL) {
-        let meta = saved_model::meta_graph(bytes.clone(), &name, options.tags.as_deref())?;
-        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let directory = parent.unwrap_or(Path::new(".")).to_owned();
-        let variables = directory.join("variables").join("variables");
-        let checkpoint = Checkpoint::exists(&variables).then_some(variables);
-        let file = ("saved_model".to_owned(), bytes);
-        return Ok(Contents { meta, directory: Some(directory), checkpoint, file });
-    }
-    if options.tags.is_some() {
-        return Err(Error::invalid(format!("{name} is no SavedModel: leave out --tag-set")));
-    }
-    if saved_model::is_meta_graph(path, &bytes) {
-        let meta = saved_model::parse_meta_graph(bytes.clone(), &name)?;
-        let prefix = path.with_extension("");
-        let checkpoint = Checkpoint::exists(&prefix).then_some(prefix);
-        return Ok(Contents { meta, directory: None, checkpoint, file: ("meta_graph".to_owned(), bytes) });
-    }
-    if options.signature.is_some() {
-        return Err(Error::invalid(format!(
-            "{name} is a GraphDef, which has no signatures: leave out --signature"
-        )));
-    }
-    let meta = graph(source::parse_graph_def(bytes.clone(), &name)?);
-    Ok(Contents { meta, directory: None, checkpoint: None, file: ("graph".to_owned(), bytes) })
-}
-
 /// What takes the place of the variables and tables that are needed.
-fn bindings(
+pub(super) fn bindings(
     contents: &Contents,
     graph: &GraphDef,
     reached: &Reached,
