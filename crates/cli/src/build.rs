@@ -214,7 +214,8 @@ fn name(arguments: &Build) -> Result<String> {
             let own = stem(&model);
             let says_nothing = ["graph", "model", "saved_model", "frozen_graph", "frozen_model", "frozen"];
             // A number is the version of a model, which its directory names.
-            let says_nothing = says_nothing.contains(&own.as_str()) || own.chars().all(|c| c.is_ascii_digit());
+            let says_nothing =
+                says_nothing.contains(&own.as_str()) || own.chars().all(|c| c.is_ascii_digit());
             let chosen = match model.parent() {
                 Some(parent) if says_nothing && parent.file_name().is_some() => stem(parent),
                 _ => own,

@@ -5,7 +5,7 @@ use npz::{Archive, Safetensors};
 use runner::Argument;
 use shape::Literal;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 use tf::checkpoint::{self, Checkpoint, OBJECT_GRAPH_KEY};
@@ -38,6 +38,10 @@ impl StateFile {
                 Ok(Self::Safetensors(file.map_err(at_file)?))
             }
             Kind::Checkpoint => {
+                // One of a checkpoint's files is as good as what they are called.
+                let stem = path.with_extension("");
+                let is_index = path.extension().is_some_and(|extension| extension == "index");
+                let path = if is_index && Checkpoint::exists(&stem) { &stem } else { path };
                 if !Checkpoint::exists(path) {
                     return Err(Error::invalid(format!(
                         "'{}' is no file of variables: a .npz or .safetensors file is wanted, or what the files of a \
@@ -78,10 +82,7 @@ impl StateFile {
         let mut names = names.chain(argument.aliases.iter().map(String::as_str));
         match self {
             Self::Npz(archive) => names.find(|name| archive.contains(name)).map(str::to_owned),
-            Self::Safetensors(file) => {
-                let known: BTreeSet<&str> = file.names().collect();
-                names.find(|name| known.contains(name)).map(str::to_owned)
-            }
+            Self::Safetensors(file) => names.find(|name| file.contains(name)).map(str::to_owned),
             Self::Checkpoint(checkpoint, keys) => {
                 let key = |name: &str| match checkpoint.contains(name) {
                     true => Some(name.to_owned()),

@@ -193,7 +193,7 @@ fn state_is_saved_and_taken_up_again() {
             write(out, &format!("{variable}.npy"), &recorded(name, &format!("case0/var/{variable}")));
         }
     };
-    for file in ["state.npz", "state.safetensors", "model.ckpt"] {
+    for file in ["state.npz", "state.safetensors", "model.ckpt", "model"] {
         let out = directory();
         start(out.path());
         let mut run = command("run", name, out.path());

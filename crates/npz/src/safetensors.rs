@@ -71,6 +71,11 @@ impl Safetensors {
         self.tensors.keys().map(String::as_str)
     }
 
+    /// Whether there is such a tensor.
+    pub fn contains(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
     /// The tensor of this name, if there is one.
     pub fn get(&self, name: &str) -> Result<Option<Literal>> {
         let Some(entry) = self.tensors.get(name) else { return Ok(None) };
