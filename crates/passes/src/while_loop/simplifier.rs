@@ -277,6 +277,11 @@ pub(super) fn replace_reads_with(
 
 /// Removes the elements that nobody needs.
 fn remove_dead(module: &mut Module, found: Loop) -> bool {
+    let is_live = module[found.caller].post_order().contains(&found.id);
+    if !is_live {
+        // All that is read after it was known without it.
+        return crate::dce::sweep(module.computation_mut(found.caller));
+    }
     let live = live_elements(module, found);
     let dead: BTreeSet<usize> = (0..found.element_count(module)).filter(|k| !live.contains(k)).collect();
     if dead.is_empty() {
