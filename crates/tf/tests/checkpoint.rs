@@ -388,3 +388,39 @@ fn tensors_are_not_copied() {
     assert_eq!(address("layer1/steps") - address("layer1/kernel"), 24);
     assert_eq!(address("layer1/steps"), address("layer1/steps"));
 }
+
+/// A version 1 file of one tensor that claims more elements than it has, or more than memory holds.
+#[test]
+fn elements_that_are_not_there_are_refused() {
+    let copy = Folder::new("claims");
+    let field =
+        |number: u8, bytes: &[u8]| [&[number << 3 | 2][..], &varint(bytes.len() as u64), bytes].concat();
+    let head = |data_type: u8, size: u64| {
+        let shape = field(2, &field(2, &[&[0x08][..], &varint(size)].concat()));
+        let meta = [field(1, b"w"), shape, vec![0x18, data_type], field(4, &[])].concat();
+        field(1, &field(1, &meta))
+    };
+    let tensor = |elements: &[u8]| field(2, &[field(1, b"w"), field(2, &[]), field(3, elements)].concat());
+    let read_one = |head: &[u8], tensor: &[u8]| {
+        let file = table(&block(&[(0, b"", head), (0, b"w", tensor)]), 0);
+        std::fs::write(copy.0.join("model"), file).expect("written");
+        read(&copy.0.join("model"))
+    };
+    let floats = field(5, &[0, 0, 0x20, 0x40, 0, 0, 0x80, 0xbf]);
+    let found = read_one(&head(1, 2), &tensor(&floats)).expect("two floats");
+    let expected = (DataType::Float, vec![2], [2.5f32, -1.0].iter().flat_map(|v| v.to_le_bytes()).collect());
+    assert_eq!(found, BTreeMap::from([("w".to_owned(), expected)]));
+    for (head, tensor, expected) in [
+        (head(1, 3), tensor(&floats), "fewer elements"),
+        (head(1, 1 << 40), tensor(&floats), "fewer elements"),
+        (head(7, 3), tensor(&field(8, b"one")), "as many strings"),
+        (head(7, 1 << 40), tensor(&[]), "as many strings"),
+        (head(1, 2), field(2, &[field(1, b"w"), field(2, &vec![0; 9 << 10])].concat()), "more dimensions"),
+        (field(1, &vec![0; 9 << 20]), tensor(&floats), "larger than 8 MiB"),
+        // 12 million empty strings.
+        (head(7, 1), tensor(&b"\x42\0".repeat(12 << 20)), "MiB"),
+    ] {
+        let error = read_one(&head, &tensor).expect_err("wrong").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

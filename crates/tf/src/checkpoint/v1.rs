@@ -2,15 +2,28 @@
 
 use super::slices::{self, Region};
 use super::{Value, damaged, table};
-use crate::DataType;
-use crate::proto::{SavedSliceMeta, SavedTensorSlices, TensorProto, TensorSliceProto};
+use crate::proto::{SavedSlice, SavedSliceMeta, SavedTensorSlices, TensorProto, TensorSliceProto};
 use crate::tensor::Tensor;
+use crate::{DataType, text, wire};
 use bytes::Bytes;
 use prost::Message;
 use shape::ArrayShape;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
+
+/// The most bytes of the list of tensors, which takes a multiple when it is decoded.
+const MAX_HEAD: usize = 8 << 20;
+
+/// The most bytes that say where a part lies.
+const MAX_SLICE: usize = 8 << 10;
+
+/// The value of another key than the empty one, without the head that it might claim to have.
+#[derive(Clone, PartialEq, Message)]
+struct SavedTensorData {
+    #[prost(message, optional, tag = "2")]
+    data: Option<SavedSlice>,
+}
 
 /// A tensor in files of version 1.
 pub(super) struct Stored {
@@ -53,9 +66,17 @@ fn read_file(
     data: &mut Vec<(String, Part)>,
 ) -> Result<()> {
     for entry in table::entries(file)? {
-        let decoded = SavedTensorSlices::decode(entry.value);
+        let is_head = entry.key.is_empty();
+        if is_head && entry.value.len() > MAX_HEAD {
+            return Err(damaged(entry.at, "its list of tensors is larger than 8 MiB"));
+        }
+        let decoded = match is_head {
+            true => SavedTensorSlices::decode(entry.value),
+            false => SavedTensorData::decode(entry.value)
+                .map(|SavedTensorData { data }| SavedTensorSlices { meta: None, data }),
+        };
         let slices = decoded.map_err(|e| damaged(entry.at, &e.to_string()))?;
-        if entry.key.is_empty() {
+        if is_head {
             for meta in slices.meta.unwrap_or_default().tensor {
                 match tensors.get_mut(&meta.name) {
                     Some(known) if known.meta.shape == meta.shape && known.meta.r#type == meta.r#type => {
@@ -72,7 +93,12 @@ fn read_file(
                 }
             }
         } else if let Some(part) = slices.data {
-            let slice = part.slice.unwrap_or_default();
+            let slice = match part.slice.len() <= MAX_SLICE {
+                true => {
+                    TensorSliceProto::decode(part.slice).map_err(|e| damaged(entry.at, &e.to_string()))?
+                }
+                false => return Err(damaged(entry.at, "a part has more dimensions than any tensor")),
+            };
             data.push((part.name, Part { slice, data: part.data, file: path.to_owned(), at: entry.at }));
         }
     }
@@ -123,8 +149,8 @@ impl Part {
     }
 
     fn elements(&self, data_type: DataType, region: &Region) -> Result<Value> {
-        let mut proto =
-            TensorProto::decode(self.data.clone()).map_err(|e| damaged(self.at, &e.to_string()))?;
+        let decoded = wire::decode::<TensorProto>(self.data.clone(), &text::TENSOR);
+        let mut proto = decoded.map_err(|e| damaged(self.at, &e))?;
         proto.dtype = data_type.number();
         proto.tensor_shape = Some(super::shape_proto(&region.sizes));
         if data_type == DataType::String {

@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 
+/// The most bytes that say where a tensor lies; decoded they take a multiple.
+const MAX_ENTRY: usize = 1 << 20;
+
 /// The layout of the index that this reads.
 const VERSION: i32 = 1;
 
@@ -53,6 +56,9 @@ impl Bundle {
         }
         let mut bundle = Self { tensors: BTreeMap::new(), parts: BTreeMap::new(), shards: BTreeMap::new() };
         for table::Entry { key, value, at } in entries {
+            if value.len() > MAX_ENTRY {
+                return Err(damaged(at, "the entry of a tensor is larger than 1 MiB"));
+            }
             let entry = BundleEntryProto::decode(value).map_err(|e| damaged(at, &e.to_string()))?;
             if !(0..header.num_shards).contains(&entry.shard_id) {
                 let what = format!("tensor '{}' lies in data file {}", key.escape_ascii(), entry.shard_id);

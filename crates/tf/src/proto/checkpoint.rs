@@ -64,8 +64,9 @@ pub struct SavedSliceMeta {
 pub struct SavedSlice {
     #[prost(string, tag = "1")]
     pub name: String,
-    #[prost(message, optional, tag = "2")]
-    pub slice: Option<TensorSliceProto>,
+    /// A `TensorSliceProto`, left as it is, too.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub slice: Bytes,
     /// A `TensorProto`, left as it is until it is needed.
     #[prost(bytes = "bytes", tag = "3")]
     pub data: Bytes,

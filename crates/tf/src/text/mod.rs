@@ -10,6 +10,6 @@ mod token;
 
 pub(crate) use config_text::config_to_text;
 pub(crate) use messages::{
-    ATTR_VALUE, CONFIG, GRAPH_DEF, Kind, META_GRAPH_DEF, MessageType, SAVED_MODEL, SAVER_DEF,
+    ATTR_VALUE, CONFIG, GRAPH_DEF, Kind, META_GRAPH_DEF, MessageType, SAVED_MODEL, SAVER_DEF, TENSOR,
 };
 pub(crate) use parser::to_wire;
