@@ -202,6 +202,9 @@ struct Reduction<'p> {
     parts: &'p [Columns],
 }
 
+/// Sums of so many summands are made of parts.
+const MANY_SUMMANDS: i64 = 8192;
+
 /// So many accumulators make the overhead of a loop small.
 const MANY_ACCUMULATORS: usize = 12;
 
@@ -228,11 +231,25 @@ impl Reduction<'_> {
         let pixel = dims.groups * dims.inputs * self.nest.input_type.byte_size() as i64;
         let input_step = dense.tiling.tap_input_steps[d] * pixel;
         let kernel_step = dense.tiling.tap_steps[d] * dims.inputs * self.place.row;
+        let is_apart = self.is_summed_apart(d);
         repeat(b, cx, self.pixels.taps[d], sums, |cx, b, tap, sums| {
             let input = b.offset(input, tap, input_step);
             let kernel = b.offset(kernel, tap, kernel_step);
-            self.taps(b, cx, d + 1, (input, kernel), sums)
+            if !is_apart {
+                return self.taps(b, cx, d + 1, (input, kernel), sums);
+            }
+            let zeros: Vec<ValueId> = sums.iter().map(|&sum| zero(b, b.ty(sum))).collect();
+            let part = self.taps(b, cx, d + 1, (input, kernel), &zeros)?;
+            Ok(sums.iter().zip(part).map(|(&sum, part)| b.add(sum, part)).collect())
         })
+    }
+
+    /// Whether what each tap of a dimension gives is summed up by itself: in one sum of so many summands, as the gradient
+    /// of a kernel has, rounding errors would grow too far.
+    fn is_summed_apart(&self, d: usize) -> bool {
+        let taps = &self.pixels.taps;
+        let is_outermost = taps[d].most > 1 && taps[..d].iter().all(|count| count.most <= 1);
+        self.nest.dense.summands >= MANY_SUMMANDS && is_outermost
     }
 
     /// Summands one behind another, in the input and in the kernel.
