@@ -52,6 +52,8 @@ pub(crate) struct Importer<'p> {
     /// What was learned when the program was imported before.
     pub(crate) lessons: Lessons,
     pub(crate) passed: passed_arguments::Known,
+    /// Whether a loop's state is being looked at before the loop is translated.
+    pub(crate) is_trial: bool,
     /// How many random number generators there are so far: each gets a stream of its own.
     pub(crate) random_streams: u64,
 }
@@ -74,6 +76,7 @@ impl<'p> Importer<'p> {
             locals: Vec::new(),
             lessons: Lessons::default(),
             passed: passed_arguments::Known::new(),
+            is_trial: false,
             random_streams: 0,
         }
     }

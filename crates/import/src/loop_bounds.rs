@@ -34,16 +34,21 @@ pub(crate) fn prospect<'p>(
     types: &[ValueType],
     leaves: &[(InstructionId, Shape)],
 ) -> Prospect {
+    let unknown = || Prospect { trips: TripCount::default(), ranges: vec![Range::UNKNOWN; types.len()] };
+    if cx.importer.is_trial {
+        // Nothing on trial asks for the bound of a loop within, and what it leaves behind is found without: else the work
+        // would double with each loop around another.
+        return unknown();
+    }
     let snapshot = cx.importer.snapshot();
     let collected = cx.importer.collected.take();
+    cx.importer.is_trial = true;
     let found = on_trial(cx, of, types, leaves);
+    cx.importer.is_trial = false;
     cx.importer.restore(&snapshot);
     cx.importer.collected = collected;
     // What cannot be translated is reported when it is translated in earnest.
-    found.unwrap_or_else(|_| Prospect {
-        trips: TripCount::default(),
-        ranges: vec![Range::UNKNOWN; types.len()],
-    })
+    found.unwrap_or_else(|_| unknown())
 }
 
 fn on_trial<'p>(

@@ -276,6 +276,9 @@ impl<'p> Loop<'p> {
         if !opened.iter().any(|value_type| matches!(value_type, ValueType::List(_))) {
             return Ok(opened);
         }
+        if cx.importer.is_trial {
+            return Err(cx.invalid("loops that carry lists are not looked at on trial"));
+        }
         let snapshot = cx.importer.snapshot();
         let mut types = opened;
         for _ in 0..MAX_ROUNDS {

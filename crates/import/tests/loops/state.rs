@@ -191,22 +191,28 @@ fn a_condition_that_assigns_is_refused() {
 }
 
 #[test]
-fn many_loops_within_each_other_are_no_matter() {
-    // Ten deep, two iterations each.
-    let mut text = "x: f32[]\nzero = 0\nloop = While(zero, x) T=[i32,f32] cond=@cond body=@body0\n\
-                    fn cond(i: i32, x: f32) -> c/bool {\nl = 2\nc = Less(i, l) T=i32\n}\n"
-        .to_owned();
-    for depth in 0..10 {
-        let next = if depth == 9 {
-            "y = AddV2(x, one_f) T=f32\none_f = 1.0".to_owned()
+fn many_loops_within_each_other_take_no_time_that_doubles_with_each() {
+    // Twelve deep, two iterations each, and a counter that goes through all of them and decides the outermost.
+    const DEPTH: usize = 12;
+    let mut text =
+        "x: f32[]\nzero = 0\nloop = While(zero, zero, x) T=[i32,i32,f32] cond=@outer body=@body0\n\
+                    fn outer(i: i32, k: i32, x: f32) -> c/bool {\nl = 2\nm = 1000000\na = Less(i, l) T=i32\n\
+                    b = Less(k, m) T=i32\nc = LogicalAnd(a, b)\n}\n\
+                    fn cond(i: i32, k: i32, x: f32) -> c/bool {\nl = 2\nc = Less(i, l) T=i32\n}\n"
+            .to_owned();
+    for depth in 0..DEPTH {
+        let (nodes, results) = if depth + 1 == DEPTH {
+            ("y = AddV2(x, f) T=f32\nf = 1.0\nn = AddV2(k, one) T=i32".to_owned(), "n/i32, y")
         } else {
-            format!("zero = 0\nw = While(zero, x) T=[i32,f32] cond=@cond body=@body{}", depth + 1)
+            let next = depth + 1;
+            let inner = format!("w = While(zero, k, x) T=[i32,i32,f32] cond=@cond body=@body{next}");
+            (format!("zero = 0\n{inner}"), "w:1/i32, w:2")
         };
-        let result = if depth == 9 { "y" } else { "w:1" };
         text += &format!(
-            "fn body{depth}(i: i32, x: f32) -> j/i32, {result} {{\none = 1\nj = AddV2(i, one) T=i32\n{next}\n}}\n"
+            "fn body{depth}(i: i32, k: i32, x: f32) -> j/i32, {results} {{\none = 1\nj = AddV2(i, one) T=i32\n{nodes}\n}}\n"
         );
     }
-    assert_eq!(loops(&module(&text, &["loop:1"])), 10);
-    assert_eq!(values::<f32>(&run(&text, &["loop:1"], &[Literal::scalar(0f32)])[0]), [1024.0]);
+    assert_eq!(loops(&module(&text, &["loop:2"])), DEPTH);
+    let results = run(&text, &["loop:1", "loop:2"], &[Literal::scalar(0f32)]);
+    assert_eq!(results, [Literal::scalar(1 << DEPTH), Literal::scalar((1 << DEPTH) as f32)]);
 }
