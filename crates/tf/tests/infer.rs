@@ -439,3 +439,28 @@ fn examining_finds_what_preparing_stops_at_and_more() {
     assert_eq!(examined.ops["NoSuchOp"], ["nothing"]);
     assert!(tf::prepare(graph(&text), config).is_err());
 }
+
+#[test]
+fn an_open_shape_of_a_variable_is_given_by_its_node() {
+    let unknown = node(
+        "v",
+        "VarHandleOp",
+        &[],
+        &format!("{DTYPE} attr {{ key: \"shape\" value {{ shape {{ unknown_rank: true }} }} }}"),
+    );
+    let text = [
+        unknown,
+        node("r", "ReadVariableOp", &["v"], DTYPE),
+        node("y", "Neg", &["r"], T),
+        VERSIONS.to_owned(),
+    ]
+    .concat();
+    let asked = infer(&text, &InferOptions::default());
+    assert!(asked.problems[0].contains("--shape v="), "{:?}", asked.problems);
+    let given =
+        InferOptions { shapes: [(("v".to_owned(), 0), vec![Some(2)])].into(), ..InferOptions::default() };
+    let found = infer(&text, &given);
+    assert_eq!(found.problems, Vec::<String>::new());
+    assert_eq!(found.config.variable[0].shape.as_ref().map(|s| s.dim[0].size), Some(2));
+    tf::prepare(graph(&text), found.config).expect("the inferred config is a good one");
+}

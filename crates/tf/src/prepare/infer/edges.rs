@@ -3,6 +3,9 @@
 use super::super::names::{Input, Names};
 use crate::proto::NodeDef;
 
+/// The most copies of a value that are looked through; a circle has no end.
+const MAX_CHAIN: usize = 100;
+
 /// An output of a node: its position, and which output.
 pub(super) type Output = (usize, i64);
 
@@ -76,8 +79,7 @@ impl Edges {
 
     /// What a chain of `Identity` copies, from its end: the node at its start.
     pub(super) fn origin(&self, nodes: &[NodeDef], mut at: usize) -> usize {
-        // A chain is no longer than the graph has nodes, unless it is a circle.
-        for _ in 0..nodes.len() {
+        for _ in 0..MAX_CHAIN {
             match (nodes[at].op.as_str(), self.data[at].first()) {
                 ("Identity" | "RefIdentity", Some(&(from, _))) => at = from,
                 _ => break,

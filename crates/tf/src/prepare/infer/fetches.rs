@@ -14,7 +14,7 @@ use crate::proto::GraphDef;
 const MAX_LISTED: usize = 20;
 
 /// How many ends that update variables are looked at.
-const MAX_EXAMINED: usize = 1_000;
+const MAX_EXAMINED: usize = 200;
 
 /// How many names a line of the list has.
 const MAX_NAMES: usize = 6;

@@ -17,7 +17,7 @@ const READERS: [&str; 6] = [
 ];
 
 /// Ops that pass on what they get: what they return may be the handle.
-const PASSERS: [&str; 15] = [
+const PASSERS: [&str; 16] = [
     "Enter",
     "Exit",
     "Identity",
@@ -33,6 +33,7 @@ const PASSERS: [&str; 15] = [
     "RefSelect",
     "RefSwitch",
     "Switch",
+    "_SwitchN",
 ];
 
 /// How deep functions are followed; deeper, a variable counts as written.
