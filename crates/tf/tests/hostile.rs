@@ -263,3 +263,57 @@ fn many_conditionals_are_bounded() {
         assert_eq!(program.library.functions().count(), 2 * 2999);
     }
 }
+
+/// Loops beside one another and in one another take a step for each depth.
+#[test]
+fn many_loops_are_bounded() {
+    use std::fmt::Write;
+    let float = "attr { key: 'T' value { type: DT_FLOAT } }";
+    let open = |text: &mut String, i: usize, from: &str, frame: &str| {
+        write!(
+            text,
+            "node {{ name: 'e{i}' op: 'Enter' input: '{from}' {float}
+                     attr {{ key: 'frame_name' value {{ s: '{frame}' }} }} }}
+             node {{ name: 'm{i}' op: 'Merge' input: 'e{i}' input: 'n{i}' attr {{ key: 'N' value {{ i: 2 }} }} {float} }}
+             node {{ name: 'l{i}' op: 'Less' input: 'm{i}' input: 'm{i}' {float} }}
+             node {{ name: 'c{i}' op: 'LoopCond' input: 'l{i}' }}
+             node {{ name: 's{i}' op: 'Switch' input: 'm{i}' input: 'c{i}' {float} }}
+             node {{ name: 'x{i}' op: 'Exit' input: 's{i}' {float} }}"
+        )
+        .expect("a string");
+    };
+    let next = |text: &mut String, i: usize, of: &str| {
+        write!(text, "node {{ name: 'n{i}' op: 'NextIteration' input: '{of}' {float} }}").expect("a string");
+    };
+    let prepared = |text: &str, fetch: &str| {
+        let placeholder =
+            "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } }";
+        let graph =
+            source::parse_graph_def(format!("{placeholder} {text}").into(), "g.pbtxt").expect("a graph");
+        let config = format!("feed {{ id {{ node_name: 'x' }} }} fetch {{ id {{ node_name: '{fetch}' }} }}");
+        let config = source::parse_config(config.into(), "c.pbtxt").expect("a config");
+        quickly(|| tf::prepare(graph, config))
+    };
+    let mut chain = String::new();
+    for i in 0..3000 {
+        let from = if i == 0 { "x".to_owned() } else { format!("x{}", i - 1) };
+        open(&mut chain, i, &from, &format!("frame{i}"));
+        next(&mut chain, i, &format!("s{i}:1"));
+    }
+    let program = prepared(&chain, "x2999").expect("loops one after another");
+    assert_eq!(program.library.functions().count(), 2 * 3000);
+
+    let nested = |depth: usize| {
+        let mut text = String::new();
+        for i in 0..depth {
+            let from = if i == 0 { "x".to_owned() } else { format!("s{}:1", i - 1) };
+            open(&mut text, i, &from, "frame");
+            let of = if i + 1 == depth { format!("s{i}:1") } else { format!("x{}", i + 1) };
+            next(&mut text, i, &of);
+        }
+        prepared(&text, "x0")
+    };
+    assert_eq!(nested(60).expect("loops in loops").library.functions().count(), 2 * 60);
+    let error = nested(70).expect_err("too deep");
+    assert!(error.message().contains("node 'e64' (op Enter) opens frame 'frame'"), "{error}");
+}

@@ -67,7 +67,12 @@ pub(crate) fn functionalize(program: &mut Program) -> Result<()> {
 }
 
 fn has_control_flow(graph: &Graph) -> bool {
-    graph.nodes.values().any(|n| is_switch(&n.op) || is_merge(&n.op) || is_loop(&n.op))
+    graph.nodes.values().any(|node| is_control_flow(&node.op))
+}
+
+/// Whether an op belongs to the control flow that is replaced.
+pub(crate) fn is_control_flow(op: &str) -> bool {
+    is_switch(op) || is_merge(op) || is_loop(op)
 }
 
 /// Replaces all loops, then all conditionals that stand in none.

@@ -4,7 +4,7 @@ use super::build::{Signatures, unregistered};
 use super::names::{Input, Names};
 use super::{FedOutput, config, feeds, prune, variables};
 use crate::proto::{Config, FunctionDef, GraphDef, NodeDef, attr_value::Value};
-use crate::{DataType, Graph, Problem};
+use crate::{DataType, Graph, Problem, functionalize};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
@@ -30,7 +30,7 @@ fn push(problems: &mut Vec<Problem>, problem: Problem) {
 
 /// Whether nodes of an op are gone when a graph is prepared.
 pub fn is_prepared(op: &str) -> bool {
-    op.starts_with("Placeholder") || matches!(op, "Switch" | "RefSwitch" | "Merge" | "RefMerge")
+    op.starts_with("Placeholder") || functionalize::is_control_flow(op)
 }
 
 /// Examines a graph and a config. No problems means that [`prepare`](super::prepare()) accepts them.
