@@ -502,7 +502,7 @@ fn every_named_target_has_its_files_and_they_read_back() {
 }
 
 #[test]
-fn a_saved_model_is_recognised() {
+fn a_saved_model_without_signatures_says_so() {
     let place = directory();
     let model = place.path().join("model");
     std::fs::create_dir(&model).expect("a directory");
@@ -511,7 +511,8 @@ fn a_saved_model_is_recognised() {
     for name in ["model", "model/saved_model.pb"] {
         for command in ["build", "check", "config"] {
             let message = refuse(tfcompile(place.path()).args([command, name]), place.path());
-            assert!(message.contains("SavedModel") && message.contains("write_graph"), "{message}");
+            assert!(message.contains("Unable to find signature_def_key 'serving_default'"), "{message}");
+            assert!(message.contains("Available keys: []") && message.contains("--fetch"), "{message}");
         }
     }
 }
