@@ -97,7 +97,7 @@ impl Moving<'_> {
 
     /// What is compared before the first iteration, for variables that start here.
     fn first(&self, start: Interval) -> Option<Interval> {
-        at(start, self.value.multiplier, self.value.offset)
+        start.scaled(self.value.multiplier, self.value.offset)
     }
 
     /// The last iteration up to which nothing wraps, for variables that start here.
@@ -105,7 +105,7 @@ impl Moving<'_> {
         let step = self.next.offset;
         let last = |steps: &[Step]| -> Option<i128> {
             steps.iter().try_fold(i128::MAX, |last, s| {
-                let first = at(start, s.multiplier, s.offset)?;
+                let first = start.scaled(s.multiplier, s.offset)?;
                 if !s.all.contains(first) {
                     return None;
                 }
@@ -119,12 +119,6 @@ impl Moving<'_> {
         let written = last(&self.next.path).map_or(0, |last| last.saturating_add(1));
         Some(u64::try_from(read.min(written)).unwrap_or(u64::MAX))
     }
-}
-
-fn at(start: Interval, multiplier: i128, offset: i128) -> Option<Interval> {
-    let low = start.low.checked_mul(multiplier)?.checked_add(offset)?;
-    let high = start.high.checked_mul(multiplier)?.checked_add(offset)?;
-    Some(Interval::new(low, high))
 }
 
 /// When `moving direction limit` first fails. The limit lies in its interval in every iteration; `is_fixed` says that it is

@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The induction variables of a loop's body: state elements (integers, of one element each) to which each iteration adds
 /// the same constant, which is not 0, with that constant. The body takes the state as one tuple.
 pub fn induction_variables(module: &Module, body: &Computation) -> BTreeMap<usize, i64> {
-    let steps = variables(module, body, &|_| None);
-    steps.into_iter().filter_map(|(k, linear)| Some((k, linear.offset.try_into().ok()?))).collect()
+    let steps =
+        variables(module, body, &|_| None).into_iter().filter(|(_, linear)| linear.wraps_like_element());
+    steps.filter_map(|(k, linear)| Some((k, linear.offset.try_into().ok()?))).collect()
 }
 
 /// The state elements that a loop's body passes through unchanged.
@@ -30,9 +31,20 @@ pub struct Affine {
 }
 
 /// An integer of one element as a linear function of one element of the state, which the computation takes as one tuple.
-/// It holds as long as nothing wraps on the way.
-pub fn affine(module: &Module, computation: &Computation, id: InstructionId) -> Option<Affine> {
-    let Linear { element, multiplier, offset, .. } = linear(module, computation, id, &|_| None)?;
+/// Nothing wraps on the way for any state in the ranges that `state` gives for its elements.
+pub fn affine(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    state: &dyn Fn(usize) -> Range,
+) -> Option<Affine> {
+    let linear = linear(module, computation, id, &|_| None)?;
+    let start = Interval::from_range(state(linear.element), linear.path[0].all);
+    let fits = |step: &Step| Some(step.all.contains(start.scaled(step.multiplier, step.offset)?));
+    if !linear.path.iter().all(|step| fits(step) == Some(true)) {
+        return None;
+    }
+    let Linear { element, multiplier, offset, .. } = linear;
     Some(Affine { element, multiplier: multiplier.try_into().ok()?, offset: offset.try_into().ok()? })
 }
 
@@ -47,8 +59,15 @@ pub(super) struct Linear {
     pub(super) element: usize,
     pub(super) multiplier: i128,
     pub(super) offset: i128,
-    /// The value after each step, with the values that its type can hold.
+    /// The value after each step, with the values that its type can hold; the first is the element itself.
     pub(super) path: Vec<Step>,
+}
+
+impl Linear {
+    /// Whether the function holds modulo the element's type however much wraps: no step is narrower than the element.
+    pub(super) fn wraps_like_element(&self) -> bool {
+        self.path.iter().all(|step| step.all.width() >= self.path[0].all.width())
+    }
 }
 
 /// `multiplier * state[element] + offset` has to fit here.

@@ -77,6 +77,17 @@ impl Interval {
         (self.low == self.high).then_some(self.low)
     }
 
+    /// How far apart its ends are.
+    pub(super) fn width(self) -> i128 {
+        self.high - self.low
+    }
+
+    /// `multiplier * x + offset` for all x within.
+    pub(super) fn scaled(self, multiplier: i128, offset: i128) -> Option<Self> {
+        let end = |end: i128| end.checked_mul(multiplier)?.checked_add(offset);
+        Some(Self::new(end(self.low)?, end(self.high)?))
+    }
+
     pub(super) fn contains(self, other: Self) -> bool {
         self.low <= other.low && other.high <= self.high
     }

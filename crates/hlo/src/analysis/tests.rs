@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{Module, parse};
+use std::collections::BTreeMap;
 
 /// The state: a counter, a limit, a flag, a long counter, an unsigned counter, a second counter.
 const STATE: &str = "(s32[], s32[], pred[], s64[], u32[], s32[])";
@@ -585,4 +586,25 @@ fn small_loops_run_as_often_as_is_promised() {
             }
         }
     }
+}
+
+#[test]
+fn a_counter_that_wraps_in_a_narrower_type_moves_as_far_as_that_allows() {
+    // i goes through 8 bits: 127, then 128, which is -128 there, then -127.
+    let body = "  short = s8[] convert(i)\n  same = s32[] convert(short)\n  j = s32[] add(same, one)\n  \
+                m = s32[] add(k, one)";
+    let long = module(&compare("k", "LT", "n"), body, ["j", "n", "f", "l", "u", "m"]);
+    let find = |name| long.computations().find(|(_, c)| c.name() == name).unwrap().1;
+    let (condition, body) = (find("condition"), find("body"));
+    assert_eq!(induction_variables(&long, body), BTreeMap::from([(5, 1)]));
+    let initial = |k: usize| [exactly(0), exactly(1000), ANY, ANY, ANY, exactly(0)][k];
+    let ranges = state_ranges(&long, condition, body, &initial);
+    assert_eq!(ranges[5], between(0, 999));
+    assert_eq!(ranges[0], between(-127, 128), "what 8 bits hold and one more");
+    // An index that went through 8 bits is i only while i fits.
+    let same = body.find("same").unwrap();
+    let is = Some(Affine { element: 0, multiplier: 1, offset: 0 });
+    assert_eq!(affine(&long, body, same, &|_| between(0, 127)), is);
+    assert_eq!(affine(&long, body, same, &|_| between(0, 128)), None);
+    assert_eq!(affine(&long, body, same, &|_| ANY), None);
 }

@@ -24,8 +24,8 @@ pub struct TripCount {
 /// The condition is taken apart at its conjunctions, disjunctions and negations. A comparison counts if one side is linear
 /// in an induction variable and the other is linear too, or lies in a known range in every iteration. Other terms may
 /// stop the loop earlier: with them a conjunction has only a bound, a disjunction none. A flag of the state counts as what
-/// the body made it of an iteration before. A loop that could only end
-/// because an integer wraps has none either, nor one whose bound would be beyond 2^30.
+/// the body made it of an iteration before. A loop that could only end because an integer wraps has none either, nor one
+/// whose bound would be beyond 2^30.
 pub fn trip_count(
     module: &Module,
     condition: &Computation,
@@ -349,7 +349,7 @@ impl<'a> Loop<'a> {
         if self.invariants.contains(&element) {
             return Some(self.initial(element));
         }
-        let step = self.variables.get(&element)?.offset;
+        let step = self.variables.get(&element).filter(|next| next.wraps_like_element())?.offset;
         let (all, start) = (self.all(element)?, self.start(element)?);
         let iterations = Interval::new(first.into(), last?.into());
         let moved = start.plus(Interval::exactly(step).times(iterations)?);

@@ -3,7 +3,7 @@
 use super::Loop;
 use super::rows::{Index, Row, Rows, covers_all};
 use crate::{Changed, Pass};
-use hlo::analysis;
+use hlo::analysis::{self, Affine, Range};
 use hlo::{InstructionId, Module, Op};
 use support::Result;
 
@@ -110,8 +110,7 @@ fn filled(module: &Module, found: Loop, rows: &Rows, element: usize) -> Option<F
     {
         return None;
     }
-    // Every row is written once if this holds, so the index lies within, and cannot have wrapped on the way.
-    let affine = analysis::affine(module, body, index)?;
+    let affine = affine(module, found, &found.state_ranges(module), index)?;
     let row = Row { index: Index::Affine(affine), count: shape.size(0) };
     let own = body[slot].operands().first().filter(|_| matches!(body[slot].op(), Op::Reshape {}));
     let is_row = |&&id: &&InstructionId| {
@@ -145,10 +144,12 @@ fn drop_writes(module: &mut Module, found: Loop) -> bool {
 fn is_written_in_vain(module: &Module, found: Loop, element: usize) -> bool {
     let (body, condition) = (&module[found.body], &module[found.condition]);
     let next = found.next(module, element);
-    let &[buffer, _, index, ..] = body[next].operands() else { return false };
+    let &[buffer, slot, index, ..] = body[next].operands() else { return false };
     let is_write = matches!(body[next].op(), Op::DynamicUpdateSlice {})
         && super::simplifier::state_element(body, buffer) == Some(element)
-        && body[next].users() == [body.root()];
+        && body[slot].shape().as_array().is_some_and(|slot| slot.rank() > 0 && slot.size(0) == 1)
+        && body[next].users() == [body.root()]
+        && body[body.root()].operands().iter().filter(|&&result| result == next).count() == 1;
     let is_asked = Loop::reads(condition, condition.parameters()[0], element)
         .iter()
         .any(|&read| !condition[read].users().is_empty());
@@ -157,32 +158,41 @@ fn is_written_in_vain(module: &Module, found: Loop, element: usize) -> bool {
     }
     let reads = Loop::reads(body, body.parameters()[0], element);
     let mut users = reads.iter().flat_map(|&read| body[read].users()).filter(|&&user| user != next);
+    let ranges = found.state_ranges(module);
+    let row = affine(module, found, &ranges, index);
+    let is_same = |other: InstructionId| {
+        let is_alike = body[other].shape() == body[index].shape();
+        other == index || is_alike && affine(module, found, &ranges, other) == row
+    };
     let takes_same_row = |&user: &InstructionId| match body[user].op() {
         Op::DynamicSlice { dynamic_slice_sizes: sizes } => {
-            let same =
-                body[user].operands()[1] == index || is_same(module, found, body[user].operands()[1], index);
-            sizes.first() == Some(&1) && same && reads.contains(&body[user].operands()[0])
+            let is_read = reads.contains(&body[user].operands()[0]);
+            sizes.first() == Some(&1) && is_read && is_same(body[user].operands()[1])
         }
         _ => false,
     };
-    users.all(takes_same_row) && has_one_row_each(module, found, element, index)
+    row.is_some() && users.all(takes_same_row) && has_one_row_each(module, found, &ranges, element, index)
 }
 
-fn is_same(module: &Module, found: Loop, a: InstructionId, b: InstructionId) -> bool {
-    let body = &module[found.body];
-    let affine = |id| analysis::affine(module, body, id);
-    affine(a).is_some() && affine(a) == affine(b) && body[a].shape() == body[b].shape()
+/// An index of the body as a linear function of the state.
+fn affine(module: &Module, found: Loop, ranges: &[Range], index: InstructionId) -> Option<Affine> {
+    let of_state = |k: usize| ranges.get(k).copied().unwrap_or_default();
+    analysis::affine(module, &module[found.body], index, &of_state)
 }
 
 /// Whether an index is another one in each iteration, and lies within an array's first dimension.
-fn has_one_row_each(module: &Module, found: Loop, element: usize, index: InstructionId) -> bool {
+fn has_one_row_each(
+    module: &Module,
+    found: Loop,
+    ranges: &[Range],
+    element: usize,
+    index: InstructionId,
+) -> bool {
     let body = &module[found.body];
-    let moves =
-        |affine: analysis::Affine| analysis::induction_variables(module, body).contains_key(&affine.element);
-    if !analysis::affine(module, body, index).is_some_and(moves) {
+    let moves = |affine: Affine| analysis::induction_variables(module, body).contains_key(&affine.element);
+    if !affine(module, found, ranges, index).is_some_and(moves) {
         return false;
     }
-    let ranges = found.state_ranges(module);
     let of_leaf = |id: InstructionId| ranges.get(super::simplifier::state_element(body, id)?).copied();
     let range = analysis::range_in(module, body, index, &of_leaf);
     let Some(shape) = found.array(module, element).filter(|shape| shape.rank() > 0) else { return false };

@@ -26,7 +26,7 @@ pub(super) struct Row {
 /// An index into rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Index {
-    /// A linear function of a state element that does not wrap.
+    /// A linear function of a state element that neither wraps nor leaves the rows: it is the row's number.
     Affine(Affine),
     /// Whatever an instruction of the body computes.
     Instruction(InstructionId),
@@ -62,10 +62,11 @@ impl Rows {
             let element = super::simplifier::state_element(body, id)?;
             ranges.get(element).copied()
         };
-        let index = |id: InstructionId| {
+        let of_state = |k: usize| ranges.get(k).copied().unwrap_or_default();
+        let index = |id: InstructionId, count: i64| {
             let range = analysis::range_in(module, body, id, &of_leaf);
-            let is_bounded = range.low.is_some() && range.high.is_some();
-            let affine = analysis::affine(module, body, id).filter(|_| is_bounded);
+            let is_row = range.low.is_some_and(|low| low >= 0) && range.high.is_some_and(|high| high < count);
+            let affine = analysis::affine(module, body, id, &of_state).filter(|_| is_row);
             affine.map_or(Index::Instruction(id), Index::Affine)
         };
         let steps = analysis::induction_variables(module, body);
@@ -362,7 +363,7 @@ fn kind(
     body: &Computation,
     id: InstructionId,
     kinds: &BTreeMap<InstructionId, Kind>,
-    index: &dyn Fn(InstructionId) -> Index,
+    index: &dyn Fn(InstructionId, i64) -> Index,
 ) -> Option<Kind> {
     let instruction = &body[id];
     let shape = instruction.shape().as_array().filter(|shape| shape.is_static())?;
@@ -372,7 +373,8 @@ fn kind(
         let dimension = sliced_dimension(whole, slice)?;
         let at = *operands.get(dimension + 1)?;
         let is_kept = kinds.get(&operands[0]) == Some(&Kind::Same);
-        let row = Row { index: index(at), count: whole.size(dimension) };
+        let count = whole.size(dimension);
+        let row = Row { index: index(at, count), count };
         return is_kept.then_some(Kind::Rows(row, at));
     }
     let operand_kinds: Vec<Kind> = operands.iter().map(|o| kinds.get(o).copied()).collect::<Option<_>>()?;
