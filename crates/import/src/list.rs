@@ -36,6 +36,9 @@ pub(crate) enum Content<B> {
     Buffers(B),
 }
 
+/// The place of a list that came from several.
+const SEVERAL_PLACES: usize = usize::MAX;
+
 /// How many elements a list may have, as far as that does not show in its length.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bounds {
@@ -44,7 +47,8 @@ pub(crate) struct Bounds {
     pub(crate) most: i64,
     /// The largest `most` since then.
     pub(crate) peak: i64,
-    /// The place among the loop's values from which the list came, while the types of these are being found.
+    /// The place among the loop's values from which the list came, while the types of these are being found;
+    /// [`SEVERAL_PLACES`] if it came from one or another.
     pub(crate) origin: Option<usize>,
     /// What an optional holds: the branch of a conditional that made it.
     pub(crate) branch: Option<usize>,
@@ -225,7 +229,10 @@ impl ListType {
             bounds: Bounds {
                 most: a.most.max(b.most),
                 peak: a.peak.max(b.peak),
-                origin: a.origin.or(b.origin),
+                origin: match (a.origin, b.origin) {
+                    (Some(a), Some(b)) if a != b => Some(SEVERAL_PLACES),
+                    (a, b) => a.or(b),
+                },
                 branch: a.branch.filter(|_| a.branch == b.branch),
                 limit: a.limit.zip(b.limit).map(|(a, b)| a.max(b)),
                 fixed: a.fixed || b.fixed,

@@ -190,7 +190,9 @@ pub(super) fn gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// `TensorArrayPack(handle, flow) = value`: all elements.
 pub(super) fn pack(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let id = cx.tensor_array_input()?;
-    Ok(cx.contents(id, Some("element_shape"))?.0)
+    let (buffer, _) = cx.contents(id, Some("element_shape"))?;
+    let count = cx.known_size(id)?;
+    cx.slice_in(buffer, 0, 0, count)
 }
 
 /// Whether indices are known to be 0, 1, 2, and so on, all of them below a limit.
@@ -287,11 +289,13 @@ pub(super) fn concat(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>>
     cx.check(!element.is_empty(), || {
         "Concat saw a scalar shape, but requires at least vectors; did you mean to use pack?".to_owned()
     })?;
-    let sizes = [&[places * element[0]], &element[1..]].concat();
-    let value = cx.reshape(buffer, &sizes)?;
+    let count = cx.known_size(id)?;
+    let elements = cx.slice_in(buffer, 0, 0, count)?;
+    let sizes = [&[count * element[0]], &element[1..]].concat();
+    let value = cx.reshape(elements, &sizes)?;
     let lengths = cx.integers(PrimitiveType::S64, &[element[0]])?;
     let lengths = cx.reshape(lengths, &[])?;
-    Ok(vec![value, cx.broadcast(lengths, &[places], &[])?])
+    Ok(vec![value, cx.broadcast(lengths, &[count], &[])?])
 }
 
 /// `TensorArraySplitV3(handle, value, lengths, flow) = flow`: as many rows to each element as its length says.
@@ -343,6 +347,23 @@ impl NodeContext<'_, '_> {
                     .invalid(format!("input 0 must be the handle of a TensorArray, but is {}", other.kind())))
             }
         }
+    }
+
+    /// The number of elements of an array that is to become one tensor: HLO's shapes are static.
+    fn known_size(&mut self, id: TensorArrayId) -> Result<i64> {
+        let TensorArray { places, length, .. } = self.importer.tensor_arrays[id];
+        let Some(length) = length else { return Ok(places) };
+        let length = self.importer.read_variable(length);
+        if let Some(known) = self.fold(length).and_then(|literal| literal.scalar_at(0).as_i64()) {
+            return Ok(known.clamp(0, places));
+        }
+        let loops = self.importer.loops_before(length);
+        let by = if loops.is_empty() { String::new() } else { format!(" after {}", loops.join(" and ")) };
+        Err(Error::unsupported(format!(
+            "the number of elements of TensorArray '{}' is not known at compile time{by}. Compiled shapes are static: give \
+             the TensorArray its size without dynamic_size, or let the loop run a constant number of times",
+            self.importer.tensor_arrays[id].name
+        )))
     }
 
     /// Takes note of an element's shape; an error if others have another.

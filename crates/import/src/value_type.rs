@@ -464,6 +464,21 @@ mod tests {
     }
 
     #[test]
+    fn a_list_that_came_from_one_place_or_another_gets_room_for_the_longest() {
+        let initial = [
+            ValueType::List(list(1, Some(1), Content::Buffers(()))),
+            ValueType::List(list(9, Some(9), Content::Buffers(()))),
+        ];
+        let opened = open(&initial);
+        // if (p) a = push(b) else a = push(a)
+        let chosen = join(&after(&opened[0], 1, 1, Some(0)), &after(&opened[1], 1, 1, Some(1)));
+        let results = [chosen.expect("lists of the same arrays"), opened[1].clone()];
+        let found = carried(&opened, &results).expect("both are lists of the same arrays");
+        let settled = settle(&initial, &found, &results, Some(6)).expect("the loop has a bound");
+        assert!(capacity(&settled[0]) >= Some(15), "nine of b, and one more in each iteration: {settled:?}");
+    }
+
+    #[test]
     fn what_is_the_same_in_all_elements_needs_no_buffer() {
         let uniform = |value: i32| Content::Uniform(Literal::from_elements(&[3], &[value; 3]));
         let joined = |a: Content<()>, b: Content<()>| {
