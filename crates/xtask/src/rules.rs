@@ -53,7 +53,8 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ),
     ("npz", &["support", "shape"]),
     ("cli", &["support", "compiler", "tf", "target", "codegen", "aot", "shape", "hlo", "runner", "npz"]),
-    ("conformance", &["support", "shape", "npz", "hlo", "evaluator", "compiler"]),
+    // `tf`: the graphs of cases are read as the command line reads them; `compiler` takes what was read.
+    ("conformance", &["support", "shape", "npz", "hlo", "evaluator", "tf", "compiler"]),
     (
         "filetest",
         &[

@@ -1,0 +1,143 @@
+//! Optimisers that keep means of the gradient and its squares.
+
+use super::Update;
+use crate::context::NodeContext;
+use crate::value::Value;
+use hlo::{InstructionId, Op};
+use support::Result;
+
+/// Adam's learning rate without bias, `lr * sqrt(1 - beta2_power) / (1 - beta1_power)`, from the scalars at inputs from
+/// `first` on.
+fn unbiased_rate(u: &mut Update<'_, '_, '_>, first: usize) -> Result<InstructionId> {
+    let [beta1_power, beta2_power, lr] = u.scalars(first)?;
+    let rest = u.one_minus(beta2_power)?;
+    let root = u.unary(Op::Sqrt {}, rest)?;
+    let scaled = u.mul(lr, root)?;
+    let divisor = u.one_minus(beta1_power)?;
+    u.div(scaled, divisor)
+}
+
+/// Adam's means of the gradient and its square, each moved by `1 - beta`.
+fn means(
+    u: &mut Update<'_, '_, '_>,
+    [m, v]: [InstructionId; 2],
+    [beta1, beta2]: [InstructionId; 2],
+    grad: InstructionId,
+) -> Result<[InstructionId; 2]> {
+    let fresh = u.one_minus(beta1)?;
+    let m = u.towards(m, grad, fresh)?;
+    let fresh = u.one_minus(beta2)?;
+    let square = u.square(grad)?;
+    let v = u.towards(v, square, fresh)?;
+    Ok([m, v])
+}
+
+/// `var - numerator / (sqrt(v) + epsilon)`.
+fn scaled_step(
+    u: &mut Update<'_, '_, '_>,
+    var: InstructionId,
+    numerator: InstructionId,
+    v: InstructionId,
+    epsilon: InstructionId,
+) -> Result<InstructionId> {
+    let root = u.unary(Op::Sqrt {}, v)?;
+    let divisor = u.add(root, epsilon)?;
+    let step = u.div(numerator, divisor)?;
+    u.sub(var, step)
+}
+
+/// `var -= m * alpha / (sqrt(v) + epsilon)`; with Nesterov's look ahead `(grad * (1 - beta1) + beta1 * m) * alpha`.
+pub(super) fn adam(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let is_nesterov = cx.node.attributes.bool_or("use_nesterov", false)?;
+    let (mut u, [var, m, v]) = Update::begin(cx)?;
+    let alpha = unbiased_rate(&mut u, 3)?;
+    let [beta1, beta2, epsilon] = u.scalars(6)?;
+    let grad = u.gradient(9)?;
+    let [m, v] = means(&mut u, [m, v], [beta1, beta2], grad)?;
+    let direction = if is_nesterov {
+        let fresh = u.one_minus(beta1)?;
+        u.blend((grad, fresh), (beta1, m))?
+    } else {
+        m
+    };
+    let numerator = u.mul(direction, alpha)?;
+    let var = scaled_step(&mut u, var, numerator, v, epsilon)?;
+    u.assign([var, m, v])
+}
+
+/// Adam, with the greatest `v` so far in the divisor.
+pub(super) fn adam_with_amsgrad(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let (mut u, [var, m, v, greatest]) = Update::begin(cx)?;
+    let alpha = unbiased_rate(&mut u, 4)?;
+    let [beta1, beta2, epsilon] = u.scalars(7)?;
+    let grad = u.gradient(10)?;
+    let [m, v] = means(&mut u, [m, v], [beta1, beta2], grad)?;
+    let greatest = u.max(greatest, v)?;
+    let numerator = u.mul(m, alpha)?;
+    let var = scaled_step(&mut u, var, numerator, greatest, epsilon)?;
+    u.assign([var, m, v, greatest])
+}
+
+/// `m += (grad - m) * (1 - beta1)`; `v = max(beta2 * v, |grad|)`;
+/// `var -= lr / (1 - beta1_power) * (m / (v + epsilon))`.
+pub(super) fn ada_max(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let (mut u, [var, m, v]) = Update::begin(cx)?;
+    let [beta1_power, lr, beta1, beta2, epsilon] = u.scalars(3)?;
+    let grad = u.gradient(8)?;
+    let fresh = u.one_minus(beta1)?;
+    let m = u.towards(m, grad, fresh)?;
+    let kept = u.mul(beta2, v)?;
+    let magnitude = u.unary(Op::Abs {}, grad)?;
+    let v = u.max(kept, magnitude)?;
+    let rest = u.one_minus(beta1_power)?;
+    let rate = u.div(lr, rest)?;
+    let divisor = u.add(v, epsilon)?;
+    let direction = u.div(m, divisor)?;
+    let step = u.mul(rate, direction)?;
+    let var = u.sub(var, step)?;
+    u.assign([var, m, v])
+}
+
+/// `mom = mom * momentum + grad * lr / sqrt(mean + epsilon)`; `var -= mom`. The new `var` and `mom`.
+fn root_mean_square_step(
+    u: &mut Update<'_, '_, '_>,
+    [var, mom, mean]: [InstructionId; 3],
+    [lr, momentum, epsilon]: [InstructionId; 3],
+    grad: InstructionId,
+) -> Result<[InstructionId; 2]> {
+    let kept = u.mul(mom, momentum)?;
+    let scaled = u.mul(grad, lr)?;
+    let shifted = u.add(mean, epsilon)?;
+    let root = u.unary(Op::Sqrt {}, shifted)?;
+    let step = u.div(scaled, root)?;
+    let mom = u.add(kept, step)?;
+    let var = u.sub(var, mom)?;
+    Ok([var, mom])
+}
+
+/// `ms += (grad^2 - ms) * (1 - rho)`, then a step by the root of `ms`.
+pub(super) fn rms_prop(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let (mut u, [var, ms, mom]) = Update::begin(cx)?;
+    let [lr, rho, momentum, epsilon] = u.scalars(3)?;
+    let grad = u.gradient(7)?;
+    let fresh = u.one_minus(rho)?;
+    let square = u.square(grad)?;
+    let ms = u.towards(ms, square, fresh)?;
+    let [var, mom] = root_mean_square_step(&mut u, [var, mom, ms], [lr, momentum, epsilon], grad)?;
+    u.assign([var, ms, mom])
+}
+
+/// `ms += (grad^2 - ms) * (1 - rho)`; `mg += (grad - mg) * (1 - rho)`, then a step by the root of `ms - mg^2`.
+pub(super) fn centered_rms_prop(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let (mut u, [var, mg, ms, mom]) = Update::begin(cx)?;
+    let [lr, rho, momentum, epsilon] = u.scalars(4)?;
+    let grad = u.gradient(8)?;
+    let fresh = u.one_minus(rho)?;
+    let square = u.square(grad)?;
+    let ms = u.towards(ms, square, fresh)?;
+    let mg = u.towards(mg, grad, fresh)?;
+    let square = u.square(mg)?;
+    let variance = u.sub(ms, square)?;
+    let [var, mom] = root_mean_square_step(&mut u, [var, mom, variance], [lr, momentum, epsilon], grad)?;
+    u.assign([var, mg, ms, mom])
+}
