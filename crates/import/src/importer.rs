@@ -3,6 +3,7 @@
 use crate::context::NodeContext;
 use crate::list::List;
 use crate::local_state::Local;
+use crate::loop_bounds::name_within;
 use crate::problems::Collected;
 use crate::reducer::Reducer;
 use crate::rule::{Rule, Translation};
@@ -198,7 +199,7 @@ impl<'p> Importer<'p> {
         if let Some(error) = error
             && collected.failures == failures
         {
-            collected.add(&format!("{prefix}{}", node.name), &node.op, error);
+            collected.add(&name_within(prefix, &node.name), &node.op, error);
         }
         collected.failures += 1;
         None
@@ -212,7 +213,7 @@ impl<'p> Importer<'p> {
         prefix: &str,
     ) -> Result<Vec<Value>> {
         let node = &graph.nodes[id];
-        let name = format!("{prefix}{}", node.name);
+        let name = name_within(prefix, &node.name);
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for input in &node.inputs {
             let value = values.get(&input.node).and_then(|outputs| outputs.get(input.index));

@@ -10,7 +10,7 @@ use crate::scope::{LoopFacts, Scope};
 use crate::value::Value;
 use crate::value_type::ValueType;
 use crate::while_loops::Loop;
-use hlo::analysis::{Range, TripCount, range_in, state_ranges, trip_count};
+use hlo::analysis::{Range, TripCount, range_in, state_ranges, state_ranges_within, trip_count};
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::{PrimitiveType, Shape};
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,7 +90,10 @@ fn on_trial<'p>(
     let of_element = |index: usize| initial.get(index).copied().unwrap_or(Range::UNKNOWN);
     let module = &cx.importer.module;
     let trips = trip_count(module, &condition, &body, &of_element);
-    let states = state_ranges(module, &condition, &body, &of_element);
+    let states = match promised(cx) {
+        Some(most) => state_ranges_within(module, &condition, &body, &of_element, most),
+        None => state_ranges(module, &condition, &body, &of_element),
+    };
     let states = inductive(module, &body, &initial, states);
     let mut ranges = Vec::new();
     let mut index = 0;
@@ -225,6 +228,20 @@ pub(crate) fn range_of_state(
     range_in(module, body, id, &of_leaf)
 }
 
+/// The name of a node in a function: behind the names of the calls and loops that lead there. The nodes of TensorFlow 1's
+/// loops have the loop's scope in their names, which is not said twice.
+pub(crate) fn name_within(prefix: &str, node_name: &str) -> String {
+    let scope = prefix.strip_suffix("/while_context/").unwrap_or_default();
+    let starts = std::iter::once(0).chain(scope.match_indices('/').map(|(at, _)| at + 1));
+    let repeated = starts.map(|start| scope.split_at(start)).find(|(_, scope)| {
+        !scope.is_empty() && node_name.strip_prefix(scope).is_some_and(|rest| rest.starts_with('/'))
+    });
+    match repeated {
+        Some((before, _)) => format!("{before}{node_name}"),
+        None => format!("{prefix}{node_name}"),
+    }
+}
+
 /// The names by which a bound may be promised for a loop: the node's, with or without the calls that lead to it, and what
 /// stands before `/while_context`.
 pub(crate) fn names(full_name: &str, node_name: &str) -> Vec<String> {
@@ -251,13 +268,14 @@ pub(crate) fn why_unbounded<'p>(cx: &NodeContext<'_, 'p>, of: &Loop<'p>) -> Stri
         origins => origins.join(", "),
     };
     let (condition, op) = of.condition_node();
+    let condition = name_within(&format!("{}/", cx.name), condition);
     let names = names(&cx.name, &cx.node.name);
     let short = names.iter().min_by_key(|name| name.len()).unwrap_or(&cx.name);
     format!(
-        "nothing bounds how often the loop '{}' (op '{}') runs: its condition, node '{}/{condition}' (op '{op}'), depends on \
+        "nothing bounds how often the loop '{}' (op '{}') runs: its condition, node '{condition}' (op '{op}'), depends on \
          {origins}. Make the limit a constant, or promise the most iterations with --loop-bound {short}=N: the loop then \
          stops after N.",
-        cx.name, cx.node.op, cx.name
+        cx.name, cx.node.op
     )
 }
 
@@ -319,4 +337,29 @@ pub(crate) fn check_promises(program: &tf::Program) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scope_of_a_loop_is_said_once() {
+        for (prefix, node, name) in [
+            ("rnn/while/while_context/", "rnn/while/add", "rnn/while/add"),
+            (
+                "call/rnn/while/while_context/",
+                "rnn/while/in/while_context",
+                "call/rnn/while/in/while_context",
+            ),
+            ("call/rnn/while/in/while_context/", "rnn/while/in/x", "call/rnn/while/in/x"),
+            ("rnn/while/while_context/", "rnn/while_1/add", "rnn/while/while_context/rnn/while_1/add"),
+            ("rnn/while/while_context/", "rnn/while", "rnn/while/while_context/rnn/while"),
+            ("rnn/while/", "rnn/while/add", "rnn/while/rnn/while/add"),
+            ("", "x", "x"),
+            ("/while_context/", "/x", "/while_context//x"),
+        ] {
+            assert_eq!(name_within(prefix, node), name, "{node} in {prefix}");
+        }
+    }
 }

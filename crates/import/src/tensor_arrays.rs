@@ -138,13 +138,7 @@ pub(super) fn write(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 fn grow(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, index: InstructionId) -> Result<()> {
     let Some(length) = cx.importer.tensor_arrays[id].length else { return Ok(()) };
     let Some(most) = cx.importer.range(index).high else {
-        let origins = cx.importer.origins(index);
-        let depends = if origins.is_empty() { "how the loop runs".to_owned() } else { origins.join(", ") };
-        return Err(Error::unsupported(format!(
-            "TensorArray '{}' has dynamic_size=true, and nothing bounds the index that is written: it depends on \
-             {depends}. Give the TensorArray its size, or bound the loop around the write with --loop-bound NAME=N.",
-            cx.importer.tensor_arrays[id].name
-        )));
+        return Err(unbounded(cx, id, index));
     };
     let places = most.saturating_add(1);
     if places > cx.importer.tensor_arrays[id].places {
@@ -159,6 +153,19 @@ fn grow(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, index: InstructionId) -
     let new = cx.op(Op::Maximum {}, &[old, behind])?;
     cx.write_local(length, new);
     Ok(())
+}
+
+fn unbounded(cx: &NodeContext<'_, '_>, id: TensorArrayId, index: InstructionId) -> Error {
+    let array = &cx.importer.tensor_arrays[id];
+    let name = &array.name;
+    let why = cx.importer.runs_within(array.level).err().unwrap_or_else(|| {
+        let origins = cx.importer.origins(index);
+        let origins = if origins.is_empty() { "how the loop runs".to_owned() } else { origins.join(", ") };
+        format!("it depends on {origins}. Give the TensorArray its size.")
+    });
+    Error::unsupported(format!(
+        "TensorArray '{name}' has dynamic_size=true, and nothing bounds the index that is written: {why}"
+    ))
 }
 
 /// `TensorArrayReadV3(handle, index, flow) = value`.

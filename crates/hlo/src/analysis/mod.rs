@@ -15,4 +15,4 @@ mod tests;
 pub use induction::{Affine, affine, induction_variables, invariant_elements};
 pub use interval::Range;
 pub use range::{range, range_in};
-pub use trip_count::{TripCount, state_ranges, trip_count};
+pub use trip_count::{TripCount, state_ranges, state_ranges_within, trip_count};

@@ -42,7 +42,19 @@ pub fn state_ranges(
     body: &Computation,
     initial: &dyn Fn(usize) -> Range,
 ) -> Vec<Range> {
-    Loop::new(module, condition, body, initial, 0).state_ranges()
+    Loop::new(module, condition, body, initial, 0).state_ranges(None)
+}
+
+/// What is known of each state element whenever the body begins to run, in a loop that runs `most` times at most, whatever
+/// its condition says.
+pub fn state_ranges_within(
+    module: &Module,
+    condition: &Computation,
+    body: &Computation,
+    initial: &dyn Fn(usize) -> Range,
+    most: u64,
+) -> Vec<Range> {
+    Loop::new(module, condition, body, initial, 0).state_ranges(Some(most))
 }
 
 /// What is known of a state element after the loop.
@@ -322,8 +334,9 @@ impl<'a> Loop<'a> {
         true
     }
 
-    fn state_ranges(&self) -> Vec<Range> {
-        let last = self.trip_count().bound.map(|bound| bound.saturating_sub(1));
+    fn state_ranges(&self, most: Option<u64>) -> Vec<Range> {
+        let bounds = self.trip_count().bound.into_iter().chain(most);
+        let last = bounds.min().map(|bound| bound.saturating_sub(1));
         let count = self.element_count();
         let moving = (0..count).map(|k| self.kept_or_moved(k, 0, last));
         let known: Vec<Option<Range>> = moving.collect();
@@ -341,7 +354,7 @@ impl<'a> Loop<'a> {
         if let Some(range) = self.kept_or_moved(element, first, trip_count.bound) {
             return Some(range);
         }
-        self.state_ranges().get(element).copied()
+        self.state_ranges(None).get(element).copied()
     }
 
     /// An invariant or an induction variable after `first` to `last` iterations.

@@ -374,6 +374,45 @@ fn a_promised_bound_gives_room_and_stops_the_loop() {
     assert_eq!(loops(&module), 0);
 }
 
+/// Writes `x` to an array that grows, and doubles it, until its sum reaches the feed.
+const GROWING: &str = "x: f32[2]
+    limit: f32[]
+    size = 0
+    ta = TensorArrayV3(size) dtype=f32 dynamic_size=true
+    zero = 0
+    a/while/while_context = While(zero, x, limit, ta, ta:1) T=[i32,f32,f32,res,f32] cond=@cond body=@body
+    number = TensorArraySizeV3(ta, a/while/while_context:4)
+    one = 1
+    second = TensorArrayReadV3(ta, one, a/while/while_context:4) dtype=f32
+    fn cond(i: i32, x: f32, limit: f32, ta: res, flow: f32) -> c/bool {
+    axis = 0
+    total = Sum(x, axis) T=f32 Tidx=i32
+    c = Less(total, limit) T=f32
+    }
+    fn body(i: i32, x: f32, limit: f32, ta: res, flow: f32) -> j/i32, y, limit/f32, ta/res, w {
+    one = 1
+    j = AddV2(i, one) T=i32
+    y = AddV2(x, x) T=f32
+    w = TensorArrayWriteV3(ta, i, x, flow) T=f32
+    }";
+
+#[test]
+fn a_promised_bound_of_a_loop_bounds_what_it_counts() {
+    let fetches = ["number", "second", "a/while/while_context"];
+    let module = import(GROWING, &fetches, &[("a/while", 4)]).expect("bounded");
+    let x = Literal::from_elements(&[2], &[1f32, 1.0]);
+    // The sums are 2, 4, 8, 16.
+    for (limit, ran) in [(3f32, 1), (7.0, 2), (16.0, 3), (1e6, 4)] {
+        let results = evaluate(&module, &[x.clone(), Literal::scalar(limit)]);
+        let second = if ran > 1 { 2f32 } else { 0.0 };
+        assert_eq!(values::<i32>(&results[0]), [ran], "{limit}");
+        assert_eq!(values::<f32>(&results[1]), [second; 2], "{limit}");
+        assert_eq!(values::<i32>(&results[2]), [ran], "{limit}");
+    }
+    let message = message(GROWING, &fetches);
+    assert!(message.contains("'ta'") && message.contains("--loop-bound a/while=N"), "{message}");
+}
+
 #[test]
 fn a_promise_must_name_a_loop_and_be_possible() {
     let of = |promise: (&str, i64)| import(FED, &["top"], &[promise]).expect_err("a refusal").to_string();
