@@ -135,21 +135,29 @@ impl NodeContext<'_, '_> {
             Length::Known(length) => return Ok(length),
             Length::Dynamic(id) => id,
         };
-        let loops = self.importer.loops_before(id);
+        Err(self.unknown_length(
+            id,
+            "the list",
+            "make the list with a fixed number of elements (a TensorArray with a constant size and without dynamic_size)",
+        ))
+    }
+
+    /// That a number of elements depends on the run, where an array is to be made of them.
+    pub(crate) fn unknown_length(&self, length: InstructionId, of: &str, mend: &str) -> Error {
+        let loops = self.importer.loops_before(length);
         let by = match loops.as_slice() {
             [] => String::new(),
             loops => format!(" after {}", loops.join(" and ")),
         };
-        let origins = self.importer.origins(id);
+        let origins = self.importer.origins(length);
         let origins = match origins.as_slice() {
             [] => String::new(),
             origins => format!(": it depends on {}", origins.join(", ")),
         };
-        Err(Error::unsupported(format!(
-            "the number of elements of the list is not known at compile time{by}{origins}. Compiled shapes are static: \
-             make the list with a fixed number of elements (a TensorArray with a constant size and without \
-             dynamic_size), or let the loop run a constant number of times"
-        )))
+        Error::unsupported(format!(
+            "the number of elements of {of} is not known at compile time{by}{origins}. Compiled shapes are static: {mend}, or \
+             let the loop run a constant number of times"
+        ))
     }
 
     /// The sizes that an input declares for elements, -1 for open ones; `None` if it leaves the rank open.

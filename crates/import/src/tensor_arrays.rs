@@ -364,13 +364,8 @@ impl NodeContext<'_, '_> {
         if let Some(known) = self.fold(length).and_then(|literal| literal.scalar_at(0).as_i64()) {
             return Ok(known.clamp(0, places));
         }
-        let loops = self.importer.loops_before(length);
-        let by = if loops.is_empty() { String::new() } else { format!(" after {}", loops.join(" and ")) };
-        Err(Error::unsupported(format!(
-            "the number of elements of TensorArray '{}' is not known at compile time{by}. Compiled shapes are static: give \
-             the TensorArray its size without dynamic_size, or let the loop run a constant number of times",
-            self.importer.tensor_arrays[id].name
-        )))
+        let of = format!("TensorArray '{}'", self.importer.tensor_arrays[id].name);
+        Err(self.unknown_length(length, &of, "give the TensorArray its size without dynamic_size"))
     }
 
     /// Takes note of an element's shape; an error if others have another.

@@ -231,3 +231,37 @@ fn the_gradient_of_an_array_is_found_by_a_handle_from_a_stack() {
     let message = message(&read, &["back:1"]);
     assert!(message.contains("only its gradient may be used there"), "{message}");
 }
+
+/// An array that grows in a loop over `Less(i, n)`, put one after the other.
+fn grown_and_put_together(n: &str) -> String {
+    format!(
+        "x: f32[2]
+        {n}
+        size = 0
+        zero = 0
+        ta = TensorArrayV3(size) dtype=f32 dynamic_size=true
+        loop = While(zero, ta:1, ta, x, n) T=[i32,f32,res,f32,i32] cond=@cond body=@body
+        all = TensorArrayConcatV3(ta, loop:1) dtype=f32
+        fn cond(i: i32, flow: f32, ta: res, x: f32, n: i32) -> c/bool {{
+        five = 5
+        below = Less(i, five) T=i32
+        wanted = Less(i, n) T=i32
+        c = LogicalAnd(below, wanted)
+        }}
+        fn body(i: i32, flow: f32, ta: res, x: f32, n: i32) -> j/i32, next, ta/res, x, n/i32 {{
+        one = 1
+        j = AddV2(i, one) T=i32
+        next = TensorArrayWriteV3(ta, i, x, flow) T=f32
+        }}"
+    )
+}
+
+#[test]
+fn an_array_becomes_a_tensor_only_if_its_length_is_known() {
+    let x = vector(&[1.0, 2.0]);
+    let known = grown_and_put_together("n = 3");
+    assert_eq!(run(&known, &["all"], &[x]), [vector(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0])]);
+    // There is room for five, but how many there are only the run shows.
+    let error = message(&grown_and_put_together("n: i32[]"), &["all"]);
+    assert!(error.contains("TensorArray 'ta' is not known at compile time"), "{error}");
+}
