@@ -114,7 +114,7 @@ fn invariants(module: &Module, body: &Computation, depth: usize) -> BTreeSet<usi
 }
 
 /// Which element of the state an instruction takes out of the computation's parameter.
-pub(super) fn state_element(computation: &Computation, id: InstructionId) -> Option<usize> {
+pub fn state_element(computation: &Computation, id: InstructionId) -> Option<usize> {
     let Op::GetTupleElement { index } = *computation[id].op() else { return None };
     let tuple = computation[id].operands()[0];
     matches!(computation[tuple].op(), Op::Parameter { number: 0 }).then_some(index)

@@ -12,7 +12,7 @@ mod trip_count;
 #[cfg(test)]
 mod tests;
 
-pub use induction::{Affine, affine, induction_variables, invariant_elements};
+pub use induction::{Affine, affine, induction_variables, invariant_elements, state_element};
 pub use interval::Range;
 pub use range::{range, range_in};
 pub use trip_count::{TripCount, state_ranges, state_ranges_within, trip_count};

@@ -3,8 +3,8 @@
 mod finish;
 mod terms;
 
+use super::Loop;
 use super::rows::{Kind, Row, Rows, covers_all, index_constant, with_rows};
-use super::{Loop, simplifier};
 use crate::{Changed, Pass};
 use hlo::analysis::TripCount;
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata};
@@ -295,9 +295,4 @@ fn is_zero(computation: &Computation, id: InstructionId) -> bool {
     };
     let Op::Constant { literal } = computation[id].op() else { return false };
     literal.bytes().iter().all(|&byte| byte == 0)
-}
-
-/// Which element of the state an instruction of the body takes out.
-fn element_of(body: &Computation, id: InstructionId) -> Option<usize> {
-    simplifier::state_element(body, id)
 }

@@ -1,7 +1,7 @@
 //! What is the same in every iteration is computed before the loop.
 
+use super::Loop;
 use super::outside::{Outside, invariant_instructions};
-use super::{Loop, simplifier};
 use crate::{Changed, Pass};
 use hlo::{Computation, ComputationId, InstructionId, Module, Op, Opcode, Traits};
 use std::collections::BTreeSet;
@@ -116,7 +116,7 @@ fn leaf_bytes(computation: &Computation, invariant: &BTreeSet<InstructionId>, id
         if !invariant.contains(&id) || !seen.insert(id) {
             continue;
         }
-        if simplifier::state_element(computation, id).is_some() {
+        if hlo::analysis::state_element(computation, id).is_some() {
             bytes = bytes.saturating_add(computation[id].shape().byte_size());
         } else {
             pending.extend(computation[id].operands());

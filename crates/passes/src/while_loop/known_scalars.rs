@@ -60,10 +60,10 @@ fn slices_of_iota(
     ranges: &[Range],
 ) -> Vec<(InstructionId, Known)> {
     let (body, caller) = (&module[found.body], &module[found.caller]);
-    let of_leaf = |id: InstructionId| Some(ranges[simplifier::state_element(body, id)?]);
+    let of_leaf = |id: InstructionId| Some(ranges[analysis::state_element(body, id)?]);
     let slice = |id: InstructionId| {
         let &[line, index] = body[id].operands() else { return None };
-        let element = simplifier::state_element(body, line).filter(|k| invariants.contains(k))?;
+        let element = analysis::state_element(body, line).filter(|k| invariants.contains(k))?;
         let start = found.start(module, element);
         let is_line =
             matches!(caller[start].op(), Op::Iota { .. }) && found.array(module, element)?.rank() == 1;
@@ -91,7 +91,7 @@ const MAX_SCALARS: usize = 512;
 
 fn replacements(module: &Module, id: ComputationId, ranges: &[Range]) -> Vec<(InstructionId, Known)> {
     let computation = &module[id];
-    let of_leaf = |id: InstructionId| Some(ranges[simplifier::state_element(computation, id)?]);
+    let of_leaf = |id: InstructionId| Some(ranges[analysis::state_element(computation, id)?]);
     let range = |id: InstructionId| analysis::range_in(module, computation, id, &of_leaf);
     let mut found: Vec<(InstructionId, Known)> = Vec::new();
     let scalars = computation.post_order().into_iter().filter(|&id| is_candidate(computation, id));

@@ -1,6 +1,6 @@
 //! Values that are the same in every iteration, computed before the loop.
 
-use super::{Loop, simplifier};
+use super::Loop;
 use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op, Traits};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ impl Outside {
                 continue;
             }
             let computation = &module[self.computation];
-            let copy = match simplifier::state_element(computation, at) {
+            let copy = match hlo::analysis::state_element(computation, at) {
                 Some(element) => self.found.start(module, element),
                 None => {
                     let original: &Instruction = &computation[at];
@@ -55,7 +55,7 @@ pub(super) fn invariant_instructions(
 ) -> BTreeSet<InstructionId> {
     let mut invariant = BTreeSet::new();
     for id in computation.post_order() {
-        let is_invariant = match simplifier::state_element(computation, id) {
+        let is_invariant = match hlo::analysis::state_element(computation, id) {
             Some(element) => kept.contains(&element),
             None => {
                 is_movable(&computation[id])

@@ -83,7 +83,7 @@ fn is_only_written(module: &Module, found: Loop, element: usize) -> bool {
     let (body, condition) = (&module[found.body], &module[found.condition]);
     let next = found.next(module, element);
     let is_write = matches!(body[next].op(), Op::DynamicUpdateSlice {})
-        && super::simplifier::state_element(body, body[next].operands()[0]) == Some(element);
+        && analysis::state_element(body, body[next].operands()[0]) == Some(element);
     let is_read = is_read_after(module, found, element);
     let users = |computation: &hlo::Computation| -> Vec<InstructionId> {
         let reads = Loop::reads(computation, computation.parameters()[0], element);
@@ -146,7 +146,7 @@ fn is_written_in_vain(module: &Module, found: Loop, element: usize) -> bool {
     let next = found.next(module, element);
     let &[buffer, slot, index, ..] = body[next].operands() else { return false };
     let is_write = matches!(body[next].op(), Op::DynamicUpdateSlice {})
-        && super::simplifier::state_element(body, buffer) == Some(element)
+        && analysis::state_element(body, buffer) == Some(element)
         && body[slot].shape().as_array().is_some_and(|slot| slot.rank() > 0 && slot.size(0) == 1)
         && body[next].users() == [body.root()]
         && body[body.root()].operands().iter().filter(|&&result| result == next).count() == 1;
@@ -193,7 +193,7 @@ fn has_one_row_each(
     if !affine(module, found, ranges, index).is_some_and(moves) {
         return false;
     }
-    let of_leaf = |id: InstructionId| ranges.get(super::simplifier::state_element(body, id)?).copied();
+    let of_leaf = |id: InstructionId| ranges.get(analysis::state_element(body, id)?).copied();
     let range = analysis::range_in(module, body, index, &of_leaf);
     let Some(shape) = found.array(module, element).filter(|shape| shape.rank() > 0) else { return false };
     range.low.is_some_and(|low| low >= 0) && range.high.is_some_and(|high| high < shape.size(0))

@@ -59,7 +59,7 @@ impl Rows {
         let same = invariant_instructions(body, &found.invariants(module));
         let mut kinds: BTreeMap<InstructionId, Kind> = BTreeMap::new();
         let of_leaf = |id: InstructionId| {
-            let element = super::simplifier::state_element(body, id)?;
+            let element = analysis::state_element(body, id)?;
             ranges.get(element).copied()
         };
         let of_state = |k: usize| ranges.get(k).copied().unwrap_or_default();
@@ -71,7 +71,7 @@ impl Rows {
         };
         let steps = analysis::induction_variables(module, body);
         for id in body.post_order() {
-            let counter = super::simplifier::state_element(body, id).filter(|k| steps.contains_key(k));
+            let counter = analysis::state_element(body, id).filter(|k| steps.contains_key(k));
             let kind = match counter {
                 _ if same.contains(&id) => Some(Kind::Same),
                 Some(element) => Some(Kind::Counter(element)),

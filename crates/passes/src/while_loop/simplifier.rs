@@ -2,7 +2,7 @@
 
 use super::{Loop, known_scalars, state};
 use crate::{Changed, Pass, call_inliner};
-use hlo::analysis;
+use hlo::analysis::{self, state_element};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use shape::{ArrayShape, Literal, Scalar};
 use std::collections::{BTreeMap, BTreeSet};
@@ -353,11 +353,4 @@ fn called_effects(module: &Module, instruction: &hlo::Instruction) -> bool {
         }
     }
     found
-}
-
-/// Which element of the state an instruction of the condition or the body takes out.
-pub(super) fn state_element(computation: &hlo::Computation, id: InstructionId) -> Option<usize> {
-    let Op::GetTupleElement { index } = *computation[id].op() else { return None };
-    let tuple = computation[id].operands()[0];
-    matches!(computation[tuple].op(), Op::Parameter { .. }).then_some(index)
 }

@@ -1,7 +1,7 @@
 //! Sums that a loop's body only adds to, taken apart into their terms.
 
-use super::element_of;
 use crate::while_loop::Loop;
+use hlo::analysis::state_element;
 use hlo::{Computation, DotDimensionNumbers, InstructionId, Module, Op, Opcode};
 use shape::PrimitiveType;
 use std::collections::BTreeSet;
@@ -78,7 +78,7 @@ fn accumulator(module: &Module, found: Loop, element: usize) -> Option<Accumulat
         return None;
     }
     let leaves = leaves(body, next)?;
-    if leaves.iter().filter(|&&leaf| element_of(body, leaf) == Some(element)).count() != 1 {
+    if leaves.iter().filter(|&&leaf| state_element(body, leaf) == Some(element)).count() != 1 {
         return None;
     }
     let mut terms: Vec<Term> =
