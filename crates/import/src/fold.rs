@@ -8,8 +8,12 @@ use shape::{ArrayShape, Literal, Shape};
 /// Instructions with more elements are not evaluated: shapes, axes and paddings are short.
 const MAX_FOLDED_ELEMENTS: i64 = 1 << 16;
 
-/// How many steps all evaluations of a computation may take together.
-pub(crate) const MAX_STEPS: u64 = 1 << 25;
+/// How many steps all evaluations of an import may take together: a graph may hold any number of loops of constants that
+/// run for ever.
+pub(crate) const MAX_STEPS: u64 = 1 << 23;
+
+/// How many steps one evaluation may take.
+const MAX_STEPS_OF_ONE: u64 = 1 << 22;
 
 /// The value of an instruction, if it depends on constants only and is small. Each instruction is evaluated once.
 pub(crate) fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Option<Literal> {
@@ -40,12 +44,12 @@ pub(crate) fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Opt
             continue;
         }
         let values: Option<Vec<&Literal>> = operands.iter().map(|o| scope.folded[o].as_ref()).collect();
-        let limit = scope.fold_steps_left.min(1 << 24);
+        let limit = scope.fold_steps_left.get().min(MAX_STEPS_OF_ONE);
         let (value, steps) = match values {
             Some(values) => evaluate_instruction(module, scope, top, &values, limit),
             None => (None, 0),
         };
-        scope.fold_steps_left = scope.fold_steps_left.saturating_sub(steps);
+        scope.fold_steps_left.set(scope.fold_steps_left.get().saturating_sub(steps));
         scope.folded.insert(top, value);
     }
     scope.folded[&id].clone()

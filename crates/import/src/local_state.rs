@@ -12,6 +12,7 @@ use crate::value_type::{leaves, rebuild, value_type};
 use hlo::analysis::{Range, range_in};
 use hlo::{InstructionId, Op};
 use shape::{Literal, PrimitiveType, Shape};
+use std::rc::Rc;
 use support::{Error, Id, IdVec, Result};
 
 /// Constants with at most so many elements are built again inside of a branch or a loop, so that shapes and axes stay
@@ -205,9 +206,10 @@ impl<'p> NodeContext<'_, 'p> {
     /// Builds in a scope of its own; gives that back.
     pub(crate) fn within<R>(
         &mut self,
-        scope: Scope,
+        mut scope: Scope,
         build: impl FnOnce(&mut Self) -> Result<R>,
     ) -> Result<(Scope, R)> {
+        scope.fold_steps_left = Rc::clone(&self.importer.scope_ref().fold_steps_left);
         let level = self.importer.scopes.len();
         self.importer.scopes.push(scope);
         let built = build(self);

@@ -5,7 +5,9 @@ use crate::value::{TensorArrayId, VariableId};
 use hlo::analysis::Range;
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata, infer_shape};
 use shape::{Literal, Shape};
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use support::{Error, Result};
 
 /// No array of a program is larger: more would be a mistake in the graph, and its sizes could overflow.
@@ -58,8 +60,8 @@ pub(crate) struct Scope {
     pub(crate) ranges: BTreeMap<InstructionId, Range>,
     /// The value of each instruction that was asked for; `None` if it depends on what is known at run time only.
     pub(crate) folded: BTreeMap<InstructionId, Option<Literal>>,
-    /// How many steps the evaluation of instructions may still take.
-    pub(crate) fold_steps_left: u64,
+    /// How many steps the evaluation of instructions may still take, in all scopes of the import together.
+    pub(crate) fold_steps_left: Rc<Cell<u64>>,
 }
 
 impl Scope {
@@ -76,7 +78,7 @@ impl Scope {
             earlier_arrays: BTreeMap::new(),
             ranges: BTreeMap::new(),
             folded: BTreeMap::new(),
-            fold_steps_left: crate::fold::MAX_STEPS,
+            fold_steps_left: Rc::new(Cell::new(crate::fold::MAX_STEPS)),
         }
     }
 
