@@ -72,9 +72,10 @@ pub(super) fn add(
     let count = inferred.config.variable.len();
     if count > 0 {
         let written = inferred.config.variable.iter().filter(|v| !v.readonly).count();
+        // A graph that writes a variable cannot be frozen.
+        let hint = if written == 0 { ". `tfcompile freeze` makes constants of them" } else { "" };
         inferred.notes.push(format!(
-            "the program has {count} variable{}, {written} of them written; the caller holds their values. \
-             `tfcompile freeze` makes constants of them",
+            "the program has {count} variable{}, {written} of them written; the caller holds their values{hint}",
             if count == 1 { "" } else { "s" }
         ));
     }
