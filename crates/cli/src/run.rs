@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
-use support::Result;
+use support::{Error, Result};
 
 /// `tfcompile run`.
 #[derive(Args, Debug)]
@@ -38,13 +38,14 @@ pub(crate) struct Run {
 
 /// Compiles a model in this process, runs it and prints its results.
 pub(crate) fn run(arguments: &Run) -> Result<()> {
+    check_outputs(arguments)?;
     let mut given = None;
     let program = Program::compile(&arguments.model, |signature, initial| {
         given = Some(arguments.given.arguments(signature, initial, None)?);
         Ok(())
     })?;
     let Arguments { inputs, notes } =
-        given.ok_or_else(|| support::Error::internal("the arguments were never asked for"))?;
+        given.ok_or_else(|| Error::internal("the arguments were never asked for"))?;
     if !arguments.model.quiet {
         // Nobody is left to tell if standard error is closed.
         notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "note: {note}")));
@@ -72,6 +73,23 @@ pub(crate) fn run(arguments: &Run) -> Result<()> {
     }
     outputs::write(&files)?;
     outputs::print(&text)
+}
+
+/// Refuses files that cannot be written, before hours go into steps whose state would be lost.
+fn check_outputs(arguments: &Run) -> Result<()> {
+    for path in [&arguments.save, &arguments.out].into_iter().flatten() {
+        let (Some(_), Some(directory)) = (path.file_name(), path.parent()) else {
+            return Err(Error::invalid(format!("'{}' is no name for a file", path.display())));
+        };
+        if !directory.as_os_str().is_empty() && !directory.is_dir() {
+            return Err(Error::invalid(format!(
+                "cannot write '{}': there is no directory '{}'; make its directory first",
+                path.display(),
+                directory.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Runs so many times and prints what is fetched.
