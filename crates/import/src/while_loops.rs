@@ -15,6 +15,7 @@ use crate::value_type::{self, ValueType, leaves, rebuild};
 use hlo::analysis::{Range, induction_variables, state_ranges, trip_count};
 use hlo::{ComparisonDirection, Computation, InstructionId, Op};
 use shape::{Literal, PrimitiveType, Scalar, Shape};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 use tf::{Function, NodeId};
@@ -28,6 +29,10 @@ pub(crate) const RULES: &[Rule] = &[
 /// How often a body is translated until the types of what it carries stay.
 const MAX_ROUNDS: usize = 10;
 
+/// Iterations that are translated one behind the other where arrays change their shapes from one to the next: gradients of
+/// TensorFlow 1's loops put rows together like that.
+const MAX_UNROLLED: u64 = 128;
+
 /// A loop's functions and inputs.
 pub(crate) struct Loop<'p> {
     pub(crate) condition: &'p Function,
@@ -38,6 +43,8 @@ pub(crate) struct Loop<'p> {
     pub(crate) carried: Vec<usize>,
     pub(crate) condition_needs: BTreeSet<NodeId>,
     pub(crate) body_needs: BTreeSet<NodeId>,
+    /// Whether an array that it carries was found to have another shape after an iteration.
+    changes_shapes: Cell<bool>,
 }
 
 /// A condition and a body that have been translated, their computations still open.
@@ -67,13 +74,24 @@ fn while_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let bound = promised.or(trips.bound);
     let why_unbounded = if bound.is_none() { why_unbounded(cx, &of) } else { String::new() };
     let facts = LoopFacts { bound, why_unbounded };
+    let snapshot = cx.importer.snapshot();
     let types = of.find_types(cx, &initial, &initial_types, opened, &facts, &ahead.ranges);
     if trips.exact == Some(0) {
         return of.without_iterations(cx, &initial, types);
     }
-    let mut types = types?;
-    let (round, start) = of.settled(cx, &initial, &mut types, &facts, &ahead.ranges)?;
-    of.build(cx, &initial_types, types, round, start, promised)
+    let settled = types.and_then(|mut types| {
+        let (round, start) = of.settled(cx, &initial, &mut types, &facts, &ahead.ranges)?;
+        Ok((types, round, start))
+    });
+    let count = trips.exact.filter(|&count| promised.is_none() && count <= MAX_UNROLLED);
+    match (settled, count) {
+        (Ok((types, round, start)), _) => of.build(cx, &initial_types, types, round, start, promised),
+        (Err(_), Some(count)) if of.changes_shapes.get() && !cx.importer.is_trial => {
+            cx.importer.restore(&snapshot);
+            of.unrolled(cx, count)
+        }
+        (Err(error), _) => Err(error),
+    }
 }
 
 impl<'p> Loop<'p> {
@@ -107,7 +125,8 @@ impl<'p> Loop<'p> {
         }
         let (condition_needs, body_needs) =
             (needed_nodes(cx.importer.program, condition), needed_nodes(cx.importer.program, body));
-        Ok(Self { condition, body, inputs, carried, condition_needs, body_needs })
+        let changes_shapes = Cell::new(false);
+        Ok(Self { condition, body, inputs, carried, condition_needs, body_needs, changes_shapes })
     }
 
     /// The name and op of the node that decides.
@@ -253,6 +272,8 @@ impl<'p> Loop<'p> {
     fn next_types(&self, before: &[ValueType], results: &[ValueType]) -> Result<Vec<ValueType>> {
         for ((&k, before), result) in self.carried.iter().zip(before).zip(results) {
             if let Err(error) = value_type::join(before, result) {
+                self.changes_shapes
+                    .set(matches!((before, result), (ValueType::Array(_), ValueType::Array(_))));
                 let name = &self.body.graph.nodes[self.body.arguments[k]].name;
                 return Err(error.context(format!(
                     "loop variable {k} ('{name}') must have one type and shape in all iterations, at the beginning and at the \
@@ -343,6 +364,22 @@ impl<'p> Loop<'p> {
         if let Ok(types) = types {
             for ((&k, &value), value_type) in self.carried.iter().zip(initial).zip(&types) {
                 values[k] = value_type::coerce(cx.importer, value, value_type)?;
+            }
+        }
+        Ok(values)
+    }
+
+    /// The values behind a loop that runs so often, its body translated for each iteration.
+    fn unrolled(&self, cx: &mut NodeContext<'_, 'p>, count: u64) -> Result<Vec<Value>> {
+        let prefix = format!("{}/", cx.name);
+        let mut values = self.inputs.clone();
+        for _ in 0..count {
+            let next = cx.importer.translate_function(self.body, &values, &prefix)?;
+            for &k in &self.carried {
+                values[k] = match next[k] {
+                    Value::Reference(variable) => Value::Array(cx.importer.read_variable(variable)),
+                    other => other,
+                };
             }
         }
         Ok(values)

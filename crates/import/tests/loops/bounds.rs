@@ -484,3 +484,41 @@ fn a_condition_made_of_branches_is_the_conjunction_that_it_means() {
         assert_eq!(room(&text), 6, "{other}");
     }
 }
+
+/// Puts a row behind the rows that it carries, in each iteration.
+fn rows_put_together(n: &str) -> String {
+    format!(
+        "x: f32[1,2]
+        {n}
+        zero = 0
+        loop = While(zero, x, n) T=[i32,f32,i32] cond=@cond body=@body
+        result = Identity(loop:1) T=f32
+        fn cond(i: i32, rows: f32, n: i32) -> c/bool {{
+        four = 4
+        below = Less(i, four) T=i32
+        wanted = Less(i, n) T=i32
+        c = LogicalAnd(below, wanted)
+        }}
+        fn body(i: i32, rows: f32, n: i32) -> j/i32, more, n/i32 {{
+        one = 1
+        j = AddV2(i, one) T=i32
+        number = Cast(j) SrcT=i32 DstT=f32
+        sizes = i32[2] 1 2
+        row = Fill(sizes, number) T=f32 index_type=i32
+        axis = 0
+        more = ConcatV2(rows, row, axis) T=f32 N=2 Tidx=i32
+        }}"
+    )
+}
+
+#[test]
+fn an_array_that_grows_takes_a_number_of_iterations_that_is_known() {
+    let text = rows_put_together("n = 2");
+    let module = import(&text, &["result"], &[]).expect("two iterations");
+    let x = Literal::from_elements(&[1, 2], &[7f32, 8.0]);
+    let rows = Literal::from_elements(&[3, 2], &[7f32, 8.0, 1.0, 1.0, 2.0, 2.0]);
+    assert_eq!(evaluate(&module, &[x]), [rows]);
+    assert_eq!(loops(&module), 0, "no shape changes in a loop");
+    let message = message(&rows_put_together("n: i32[]"), &["result"]);
+    assert!(message.contains("must have one type and shape in all iterations"), "{message}");
+}

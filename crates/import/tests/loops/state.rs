@@ -156,13 +156,13 @@ fn values_that_change_places_are_carried() {
 #[test]
 fn a_shape_that_changes_is_refused_with_the_variable() {
     let text = "x: f32[2]
+        n: i32[]
         zero = 0
-        loop = While(zero, x) T=[i32,f32] cond=@cond body=@body
-        fn cond(i: i32, grown: f32) -> c/bool {
-        l = 3
-        c = Less(i, l) T=i32
+        loop = While(zero, x, n) T=[i32,f32,i32] cond=@cond body=@body
+        fn cond(i: i32, grown: f32, n: i32) -> c/bool {
+        c = Less(i, n) T=i32
         }
-        fn body(i: i32, grown: f32) -> j/i32, y {
+        fn body(i: i32, grown: f32, n: i32) -> j/i32, y, n/i32 {
         one = 1
         j = AddV2(i, one) T=i32
         zero = 0
