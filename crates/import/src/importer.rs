@@ -22,8 +22,9 @@ use tf::{Function, Graph, NodeId};
 /// How deep calls and conditionals may nest.
 const MAX_DEPTH: usize = 50;
 
-/// How many nodes may be translated in all, those of functions once for each call.
-const MAX_NODES: usize = 2_000_000;
+/// How many nodes may be translated in all, those of functions once for each call, those of loops once for each round in
+/// which the types of what they carry are looked for: loops in loops multiply the rounds.
+const MAX_NODES: usize = 500_000;
 
 /// How many instructions may be built in all: some nodes make one for each of their outputs.
 const MAX_INSTRUCTIONS: usize = 250_000;
@@ -152,7 +153,8 @@ impl<'p> Importer<'p> {
             self.nodes += 1;
             if self.nodes > MAX_NODES {
                 return Err(Error::invalid(format!(
-                    "the graph has more than {MAX_NODES} nodes once its function calls are inlined"
+                    "the graph has more than {MAX_NODES} nodes once its function calls are inlined and its loops are tried; split \
+                     it into several programs, or nest fewer loops that carry lists"
                 )));
             }
             let made = match self.collected {
