@@ -375,6 +375,38 @@ fn products_update_variables_in_place() {
 }
 
 #[test]
+fn large_results_of_few_summands_are_written_by_rows() {
+    for ((m, n, k), in_place) in [((701, 770, 3), true), ((65, 8209, 2), false)] {
+        check(&update_of((m, n, k), "s32", in_place), &[Values::Hard], Tolerance::Exact);
+    }
+}
+
+#[test]
+fn a_few_rows_are_multiplied_along_the_summands() {
+    for (m, n, k) in
+        [(1, 9, 33), (2, 3, 16), (3, 70, 130), (4, 5, 1000), (4, 1, 300), (5, 6, 40), (3, 601, 700)]
+    {
+        for (t, tolerance) in [
+            ("s32", Tolerance::Exact),
+            ("f32", Tolerance::Relative(1e-4)),
+            ("bf16", Tolerance::Relative(1e-2)),
+        ] {
+            let text = format!(
+                "HloModule rows
+
+                 ENTRY main {{
+                   a = {t}[2,{m},{k}] parameter(0)
+                   b = {t}[2,{n},{k}] parameter(1)
+                   ROOT r = {t}[2,{m},{n}] dot(a, b), lhs_batch_dims={{0}}, rhs_batch_dims={{0}}, \
+                   lhs_contracting_dims={{2}}, rhs_contracting_dims={{2}}
+                 }}"
+            );
+            check(&text, &[Values::Tame], tolerance);
+        }
+    }
+}
+
+#[test]
 fn products_of_many_summands_take_several_passes() {
     for (m, n, k) in [(10, 75, 3001), (13, 64, 4096), (9, 130, 6000)] {
         for in_place in [false, true] {

@@ -54,7 +54,11 @@ pub(super) fn product(
             Span::Part { begin, end, .. } => {
                 let (begin, end) = match plan.kind {
                     DotKind::Tiled => (first_row(b, plan, begin), first_row(b, plan, end)),
-                    DotKind::RowDot | DotKind::Complex => (begin, end),
+                    DotKind::RowDot => {
+                        let rows = i64::from(plan.tile.rows);
+                        (b.mul_constant(begin, rows), b.mul_constant(end, rows))
+                    }
+                    DotKind::Complex => (begin, end),
                 };
                 copy_rows(b, cx, plan, matrix, (begin, end))?;
                 product.lhs_first = Some(begin);

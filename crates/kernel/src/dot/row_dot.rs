@@ -1,4 +1,4 @@
-//! Results one after another, vectors along the summands: for products with very few columns, or with very few rows and
+//! Results one by one, vectors along the summands: for products with very few columns, or with very few rows and
 //! a right operand whose columns are contiguous.
 
 use super::{DotElement, Part, Product, finish};
@@ -8,9 +8,9 @@ use crate::index::Index;
 use crate::ir::{FunctionBuilder, Type, ValueId};
 use crate::tile::{multiply_add, scalar_type, zero};
 use plan::DotPlan;
-use support::Result;
+use support::{Error, Result};
 
-/// Emits the loops of one product: all rows, a few columns at once.
+/// Emits the loops of one product: a few rows at once or one after another, a few columns at once.
 pub(super) fn emit(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
@@ -18,28 +18,43 @@ pub(super) fn emit(
     product: &Product,
     part: Part,
 ) -> Result<()> {
-    let (n, together) = (plan.shape.n, i64::from(plan.tile.vectors));
-    cx.for_span(b, part.rows, 1, |cx, b, row| {
+    let (m, n) = (plan.shape.m, plan.shape.n);
+    let (rows, together) = (i64::from(plan.tile.rows), i64::from(plan.tile.vectors));
+    if m % rows != 0 {
+        return Err(Error::internal("all rows are computed together, or one after another"));
+    }
+    cx.for_span(b, part.rows, 1, |cx, b, step| {
+        let row = step.times(rows);
         let lhs = product.row(b, cx, &row)?;
+        let few = Rows { first: &row, count: rows as usize, lhs };
         cx.for_part(b, part.columns, (0, n / together), together, |cx, b, column| {
-            columns(b, cx, plan, product, Place { row: &row, lhs, column: &column, count: together as usize })
+            columns(b, cx, plan, product, Place { rows: few, column: &column, count: together as usize })
         })?;
         if n % together == 0 {
             return Ok(());
         }
         cx.if_last(b, part.columns, |cx, b| {
             cx.for_range(b, n - n % together, n, 1, |cx, b, column| {
-                columns(b, cx, plan, product, Place { row: &row, lhs, column: &column, count: 1 })
+                columns(b, cx, plan, product, Place { rows: few, column: &column, count: 1 })
             })
         })
     })
 }
 
-/// Some columns of one row.
+/// Rows that are computed together.
+#[derive(Clone, Copy)]
+struct Rows<'p> {
+    first: &'p Index,
+    count: usize,
+    /// The first row's address in the left operand.
+    lhs: ValueId,
+}
+
+/// Some columns of some rows.
 #[derive(Clone, Copy)]
 struct Place<'p> {
-    row: &'p Index,
-    lhs: ValueId,
+    rows: Rows<'p>,
+    /// The first column.
     column: &'p Index,
     count: usize,
 }
@@ -54,59 +69,89 @@ fn columns(
     let scalar = scalar_type(plan.accumulator)?;
     let (lanes, sets) = (plan.tile.lanes, plan.tile.k_split as usize);
     let ty = Type::vector(scalar, lanes);
-    let alignment = scalar.byte_size() as u32;
-    let size = i64::from(alignment);
+    let size = scalar.byte_size() as i64;
     let column = cx.scalar_value(b, place.column)?;
     let rhs = b.offset(product.rhs, column, product.rhs_column);
-    let count = place.count;
+    let results = place.rows.count * place.count;
     let step = i64::from(lanes) * sets as i64;
     let (k, whole) = (plan.shape.k, plan.shape.k / step * step);
-    let zeros: Vec<ValueId> = (0..count * sets).map(|_| zero(b, ty)).collect();
+    let inputs = Inputs { product, place, rhs };
+    let zeros: Vec<ValueId> = (0..results * sets).map(|_| zero(b, ty)).collect();
     let sums = cx.for_range_carrying(b, (0, whole, step), &zeros, |cx, b, index, sums| {
         let index = cx.scalar_value(b, &index)?;
         let mut sums = sums.to_vec();
         for set in 0..sets {
             let skip = set as i64 * i64::from(lanes) * size;
-            let left = b.offset(place.lhs, index, size);
-            let left = b.offset_bytes(left, skip);
-            let left = b.load(ty, left, alignment);
-            for column in 0..count {
-                let right = b.offset(rhs, index, size);
-                let right = b.offset_bytes(right, column as i64 * product.rhs_column + skip);
-                let right = b.load(ty, right, alignment);
-                let sum = &mut sums[set * count + column];
-                *sum = multiply_add(b, left, right, *sum);
-            }
+            inputs.accumulate(
+                b,
+                ty,
+                (index, size, size),
+                skip,
+                &mut sums[set * results..(set + 1) * results],
+            );
         }
         Ok(sums)
     })?;
     let mut totals = Vec::new();
-    for column in 0..count {
-        let mut sum = sums[column];
+    for result in 0..results {
+        let mut sum = sums[result];
         for set in 1..sets {
-            sum = b.add(sum, sums[set * count + column]);
+            sum = b.add(sum, sums[set * results + result]);
         }
         totals.push(add_lanes(b, sum));
     }
     let totals = cx.for_range_carrying(b, (whole, k, 1), &totals, |cx, b, index, totals| {
         let index = cx.scalar_value(b, &index)?;
-        let left = b.offset(place.lhs, index, product.lhs_k);
-        let left = b.load(Type::scalar(scalar), left, alignment);
-        let mut next = Vec::new();
-        for (column, &total) in totals.iter().enumerate() {
-            let right = b.offset(rhs, index, product.rhs_k);
-            let right = b.offset_bytes(right, column as i64 * product.rhs_column);
-            let right = b.load(Type::scalar(scalar), right, alignment);
-            next.push(multiply_add(b, left, right, total));
-        }
-        Ok(next)
+        let mut totals = totals.to_vec();
+        inputs.accumulate(b, Type::scalar(scalar), (index, product.lhs_k, product.rhs_k), 0, &mut totals);
+        Ok(totals)
     })?;
-    for (offset, total) in totals.into_iter().enumerate() {
-        let column = place.column.plus_constant(offset as i64);
-        let (batch, row, value) = (product.batch.clone(), place.row.clone(), Element::Real(total));
+    for (number, total) in totals.into_iter().enumerate() {
+        let column = place.column.plus_constant((number % place.count) as i64);
+        let row = place.rows.first.plus_constant((number / place.count) as i64);
+        let (batch, value) = (product.batch.clone(), Element::Real(total));
         finish(b, cx, plan, DotElement { batch, row, column, lanes: 1, value })?;
     }
     Ok(())
+}
+
+/// What results that are computed together read.
+struct Inputs<'p> {
+    product: &'p Product,
+    place: Place<'p>,
+    /// The first column's address.
+    rhs: ValueId,
+}
+
+impl Inputs<'_> {
+    /// Adds the products of the summands from `index` on, so many bytes apart on the left and on the right, and `skip`
+    /// bytes further, to the sums, row by row.
+    fn accumulate(
+        &self,
+        b: &mut FunctionBuilder,
+        ty: Type,
+        (index, lhs_k, rhs_k): (ValueId, i64, i64),
+        skip: i64,
+        sums: &mut [ValueId],
+    ) {
+        let alignment = ty.scalar.byte_size() as u32;
+        let (lhs, rhs) = (b.offset(self.place.rows.lhs, index, lhs_k), b.offset(self.rhs, index, rhs_k));
+        let load = |b: &mut FunctionBuilder, from: ValueId, further: i64| {
+            let from = b.offset_bytes(from, further + skip);
+            b.load(ty, from, alignment)
+        };
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        for row in 0..self.place.rows.count as i64 {
+            left.push(load(b, lhs, row * self.product.lhs_row));
+        }
+        for column in 0..self.place.count as i64 {
+            right.push(load(b, rhs, column * self.product.rhs_column));
+        }
+        for (number, sum) in sums.iter_mut().enumerate() {
+            let (row, column) = (number / self.place.count, number % self.place.count);
+            *sum = multiply_add(b, left[row], right[column], *sum);
+        }
+    }
 }
 
 /// The sum of a vector's lanes, as a tree.

@@ -4,13 +4,14 @@ use super::Loop;
 use super::outside::invariant_instructions;
 use crate::{Changed, Pass};
 use hlo::{Computation, DotDimensionNumbers, InstructionId, Module, Op};
-use shape::{ArrayShape, Shape};
+use shape::{ArrayShape, PrimitiveType, Shape};
 use std::collections::BTreeSet;
 use support::Result;
 
 /// `dot(x, w) => dot(x, transpose(w))` in loops, where w is the same in every iteration and its rows run along the summands:
 /// products read the right operand along its columns. The transpose is the same in every iteration, too, so
-/// `while-loop-invariant-code-motion` moves it out; without that, this gains nothing. Exact for every input.
+/// `while-loop-invariant-code-motion` moves it out; without that, this gains nothing. A large w that few rows are multiplied
+/// with stays as it is: reading it takes the time, and along its rows that is as fast. Exact for every input.
 pub struct WhileLoopDotOperandLayout;
 
 impl Pass for WhileLoopDotOperandLayout {
@@ -59,6 +60,26 @@ fn is_turned(body: &Computation, invariant: &BTreeSet<InstructionId>, id: Instru
         && !invariant.contains(&id)
         && invariant.contains(&right)
         && !matches!(body[right].op(), Op::Constant { .. })
+        && !is_read_along_rows(body, id)
+}
+
+/// Whether a product of a few rows with a matrix that no core's own cache holds sums along the rows of both.
+fn is_read_along_rows(body: &Computation, dot: InstructionId) -> bool {
+    const FEW_ROWS: i64 = 4;
+    const MANY_SUMMANDS: i64 = 128;
+    const LARGE_BYTES: u64 = 1 << 20;
+    let Op::Dot { dot_dimension_numbers: numbers } = body[dot].op() else { return false };
+    let array = |k: usize| body[body[dot].operands()[k]].shape().as_array();
+    let (Some(left), Some(right)) = (array(0), array(1)) else { return false };
+    let rank = left.rank();
+    let is_plain =
+        numbers.lhs_batch_dims.is_empty() && rank > 0 && numbers.lhs_contracting_dims == [rank - 1];
+    is_plain
+        && matches!(left.element_type, PrimitiveType::F32 | PrimitiveType::F64)
+        && left.is_static()
+        && left.size(rank - 1) >= MANY_SUMMANDS
+        && left.element_count() / left.size(rank - 1).max(1) <= FEW_ROWS
+        && right.byte_size() > LARGE_BYTES
 }
 
 fn turn(body: &mut Computation, dot: InstructionId) {

@@ -84,6 +84,9 @@ pub struct DotPlan {
     /// Summands of one pass over the tiles of `Tiled`. With fewer than there are, sums are kept in the result's memory from
     /// pass to pass, and a panel's part of a pass stays in the cache for all rows.
     pub k_block: i64,
+    /// If whole rows of the result are written one after the other, into how many parts the columns are cut at most, so
+    /// that a part of the right operand stays in the second cache for all rows; else 0.
+    pub column_parts: i64,
     /// Into how many parts the loops of [`Self::steps`] are cut, for tasks.
     pub cuts: [i64; 3],
     /// The fusion's operand that is the left one.
@@ -108,7 +111,7 @@ impl DotPlan {
         let of = |all: i64, together: i64| (all + together - 1) / together.max(1);
         match self.kind {
             DotKind::Tiled => [batch, of(n, self.tile.columns()), of(m, i64::from(self.tile.rows))],
-            DotKind::RowDot => [batch, of(n, i64::from(self.tile.vectors)), m],
+            DotKind::RowDot => [batch, of(n, i64::from(self.tile.vectors)), of(m, i64::from(self.tile.rows))],
             DotKind::Complex => [batch, 1, m],
         }
     }
@@ -116,7 +119,7 @@ impl DotPlan {
     /// The most rows that a task computes.
     pub fn most_rows(&self) -> i64 {
         let ([.., steps], [.., parts]) = (self.steps(), self.cuts);
-        let rows = if self.kind == DotKind::Tiled { i64::from(self.tile.rows) } else { 1 };
+        let rows = if self.kind == DotKind::Complex { 1 } else { i64::from(self.tile.rows) };
         self.shape.m.min((steps + parts - 1) / parts * rows)
     }
 
@@ -175,6 +178,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         panels_outside: false,
         panel: 1,
         k_block: dims.shape().k,
+        column_parts: 0,
         cuts: [1; 3],
         lhs_operand,
         rhs_operand,
@@ -222,6 +226,9 @@ fn cut(plan: &mut DotPlan, tasks: i64) {
     } else if plan.lhs_packing == Packing::Scratch {
         let cuts = tasks::cut(tasks, &[batch, rows, columns.min(n / ROWS_FOR_PACKING)]);
         plan.cuts = [cuts[0], cuts[2], cuts[1]];
+    } else if plan.column_parts > 0 {
+        let cuts = tasks::cut(tasks, &[batch, columns.min(plan.column_parts), rows]);
+        plan.cuts = [cuts[0], cuts[1], cuts[2]];
     } else {
         let rows = if plan.rhs_packing == Packing::Scratch { rows.min(m / ROWS_FOR_PACKING) } else { rows };
         let cuts = tasks::cut(tasks, &[batch, columns, rows]);
@@ -266,10 +273,11 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
     let unit_k = |fits: bool, stride: i64| !fits || stride == 1 || k == 1;
     let along_k = unit_k(lhs_fits, plan.dims.lhs_k_stride()) && unit_k(rhs_fits, plan.dims.rhs_k_stride());
     // A panel pays if several rows read it, or if it is made at compile time.
-    let few_rows = m <= 2 && plan.dims.rhs_n_stride() != 1 && !rhs_is_constant;
+    let most = if k >= i64::from(lanes) * MANY_VECTORS { tile::MOST_ROWS_ALONG_K } else { 2 };
+    let few_rows = m <= most && plan.dims.rhs_n_stride() != 1 && !rhs_is_constant;
     if along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
         plan.kind = DotKind::RowDot;
-        plan.tile = tile::row_dot(n, k, lanes);
+        plan.tile = tile::row_dot(plan.shape, plan.accumulator.byte_size(), target);
         if !rhs_fits {
             plan.rhs_packing = Packing::Scratch;
         }
@@ -279,6 +287,9 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
     let in_place = rhs_fits && (plan.dims.rhs_n_stride() == 1 || n == 1);
     plan.rhs_packing = if rhs_is_constant {
         Packing::Constant
+    } else if in_place && streams_rows(plan, target) {
+        plan.column_parts = (rhs_bytes(plan) / (target.l2_bytes / 2).max(1)).saturating_add(1) as i64;
+        Packing::None
     } else if in_place && (m <= few_tiles(plan) || m <= MANY_ROWS && !is_sparse(plan)) {
         Packing::None
     } else {
@@ -289,9 +300,29 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
         _ => plan.tile.columns(),
     };
     let panels = (n + plan.tile.columns() - 1) / plan.tile.columns();
-    let rhs_bytes = (n as u64).saturating_mul(k as u64).saturating_mul(plan.accumulator.byte_size() as u64);
-    plan.panels_outside = plan.rhs_packing == Packing::Scratch
-        || panels > 1 && m > i64::from(plan.tile.rows) && rhs_bytes > target.l2_bytes / 2;
+    let is_read_again = panels > 1 && m > i64::from(plan.tile.rows) && rhs_bytes(plan) > target.l2_bytes / 2;
+    plan.panels_outside = plan.rhs_packing == Packing::Scratch || is_read_again && plan.column_parts == 0;
+}
+
+/// The lanes of a sum along the summands are added up at its end: little beside so many vectors of products.
+const MANY_VECTORS: i64 = 8;
+
+/// Bytes of one product's right operand.
+fn rhs_bytes(plan: &DotPlan) -> u64 {
+    let elements = (plan.shape.n as u64).saturating_mul(plan.shape.k as u64);
+    elements.saturating_mul(plan.accumulator.byte_size() as u64)
+}
+
+/// Whether the result is so large, and its elements so soon computed, that the order in which it is written matters more
+/// than anything else. A panel's rows of it lie on as many memory pages; whole rows are written (and what is overwritten
+/// is read) one address after the other.
+fn streams_rows(plan: &DotPlan, target: &Target) -> bool {
+    // So many rows of a panel stay in the first cache without being packed.
+    const FEW_SUMMANDS: i64 = 128;
+    let DotShape { m, n, k, .. } = plan.shape;
+    let elements = (m as u64).saturating_mul(n as u64);
+    let result = elements.saturating_mul(plan.accumulator.byte_size() as u64);
+    k <= FEW_SUMMANDS && m > few_tiles(plan) && result > target.l2_bytes.saturating_mul(2) && !is_sparse(plan)
 }
 
 /// Packing costs a pass over the operand; with more rows than this it pays even if the operand is read well as it is.
@@ -324,7 +355,7 @@ fn few_tiles(plan: &DotPlan) -> i64 {
 /// addresses of, or at multiples of a page, which all fall into the same few lines of a cache.
 fn is_sparse(plan: &DotPlan) -> bool {
     const PAGE: i64 = 4096;
-    const MANY_PAGES: i64 = 1024;
+    const MANY_PAGES: i64 = 256;
     const MANY_LINES: i64 = 64;
     let stride = plan.dims.rhs_k_stride().saturating_mul(plan.accumulator.byte_size() as i64);
     let pages = plan.shape.k.saturating_mul(stride.min(PAGE)) / PAGE;

@@ -71,11 +71,20 @@ pub(crate) fn most_rows(vectors: u32, target: &Target) -> u32 {
     }
 }
 
-/// The tile of results computed one by one along `k`: up to four columns at once, each with vectors of `lanes`.
-pub(super) fn row_dot(n: i64, k: i64, lanes: u32) -> Tile {
-    let vectors = n.clamp(1, 4) as u32;
-    let k_split = if k >= i64::from(lanes) * 8 { ENOUGH_ACCUMULATORS / 2 / vectors } else { 1 };
-    Tile { rows: 1, vectors, lanes, k_split: k_split.max(1) }
+/// More rows than this are better computed as tiles of columns, even if the right operand must be turned for that.
+pub(super) const MOST_ROWS_ALONG_K: i64 = 4;
+
+/// The tile of results computed one by one along `k`: up to four columns at once, and all rows if there are few, so that
+/// the right operand is read once.
+pub(super) fn row_dot(shape: super::DotShape, element_bytes: usize, target: &Target) -> Tile {
+    let super::DotShape { m, n, k, .. } = shape;
+    let lanes = target.lanes(element_bytes);
+    let rows = if n > 1 && m <= MOST_ROWS_ALONG_K { m.max(1) as u32 } else { 1 };
+    // A vector of each column, one of a row, and the sums.
+    let most = if rows > 2 && target.vector_registers < 32 { 2 } else { 4 };
+    let vectors = n.clamp(1, most) as u32;
+    let k_split = if k >= i64::from(lanes) * 8 { ENOUGH_ACCUMULATORS / 2 / (rows * vectors) } else { 1 };
+    Tile { rows, vectors, lanes, k_split: k_split.max(1) }
 }
 
 /// A number of vectors that is a multiple of those of a panel, or divides it, and is not less.
