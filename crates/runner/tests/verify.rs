@@ -217,6 +217,128 @@ ENTRY main {
     }
 }
 
+/// What grows in a loop: products that overflow in one order of their sums and not in another, and the sine of that.
+const RECURRENCE: &str = "HloModule m
+body {
+  s = (s32[], f32[4,8], f32[4,8], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  v = f32[4,8] get-tuple-element(s), index=1
+  sum = f32[4,8] get-tuple-element(s), index=2
+  w = f32[8,8] get-tuple-element(s), index=3
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  product = f32[4,8] dot(v, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  gate = f32[4,8] tanh(product)
+  gated = f32[4,8] multiply(gate, v)
+  tenth = f32[] constant(0.1)
+  tenths = f32[4,8] broadcast(tenth), dimensions={}
+  part = f32[4,8] multiply(gated, tenths)
+  moved = f32[4,8] add(v, part)
+  wave = f32[4,8] sine(v)
+  term = f32[4,8] multiply(gated, wave)
+  total = f32[4,8] add(sum, term)
+  ROOT t = (s32[], f32[4,8], f32[4,8], f32[8,8]) tuple(next, moved, total, w)
+}
+condition {
+  s = (s32[], f32[4,8], f32[4,8], f32[8,8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(30)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+ENTRY main {
+  x = f32[4,8] parameter(0)
+  w = f32[8,8] parameter(1)
+  start = s32[] constant(0)
+  zero = f32[] constant(0)
+  zeros = f32[4,8] broadcast(zero), dimensions={}
+  init = (s32[], f32[4,8], f32[4,8], f32[8,8]) tuple(start, x, zeros, w)
+  l = (s32[], f32[4,8], f32[4,8], f32[8,8]) while(init), condition=condition, body=body
+  y = f32[4,8] get-tuple-element(l), index=2
+  ROOT r = (f32[4,8]) tuple(y)
+}";
+
+/// The whole program only: the code is that of another module, which is optimised as usual.
+fn verify_program(text: &str, of_code: &str) -> VerifyReport {
+    let imported = hlo::parse(text).expect("a module");
+    let mut optimized = hlo::parse(of_code).expect("a module");
+    compiler::pipeline().run(&mut optimized, &[], |_, _| {}).expect("it is optimised");
+    let program = compile(optimized.clone()).expect("it compiles");
+    let subject = Subject {
+        imported: &imported,
+        optimized: &optimized,
+        results: &["y".to_owned()],
+        feeds: 2,
+        program: &program,
+        compile: &compile,
+    };
+    runner::verify(&subject, &VerifyOptions::default(), &mut |_, _, _| {}).expect("it runs")
+}
+
+#[test]
+fn errors_that_add_up_in_a_loop_are_right_or_undecided() {
+    let report = verify_program(RECURRENCE, RECURRENCE);
+    assert!(report.passed(), "{report}");
+    assert_eq!(report.programs.len(), 7);
+    let random = &report.programs[0].results[0];
+    assert_eq!(random.undecided, 0, "random inputs are decided: {report}");
+}
+
+#[test]
+fn a_defect_in_a_loop_is_found_in_the_whole_program() {
+    for (right, wrong) in
+        [("constant(30)", "constant(29)"), ("0.1", "0.1001"), ("add(sum, term)", "add(v, term)")]
+    {
+        let report = verify_program(RECURRENCE, &RECURRENCE.replace(right, wrong));
+        assert!(report.first_failed_kernel().is_none(), "each kernel is right for what it is");
+        assert!(!report.programs[0].passed(), "{wrong}: {report}");
+    }
+}
+
+#[test]
+fn where_correct_code_may_leave_a_loop_sooner_nothing_is_decided() {
+    // The sum of eight thirds is compared with what it is when it is computed one after the other.
+    let text = "HloModule m
+sum {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b)
+}
+body {
+  s = (f32[], f32[], f32[8]) parameter(0)
+  v = f32[] get-tuple-element(s), index=0
+  k = f32[] get-tuple-element(s), index=1
+  x = f32[8] get-tuple-element(s), index=2
+  zero = f32[] constant(0)
+  total = f32[] reduce(x, zero), dimensions={0}, to_apply=sum
+  next = f32[] add(v, total)
+  one = f32[] constant(1)
+  more = f32[] add(k, one)
+  ROOT t = (f32[], f32[], f32[8]) tuple(next, more, x)
+}
+condition {
+  s = (f32[], f32[], f32[8]) parameter(0)
+  v = f32[] get-tuple-element(s), index=0
+  limit = f32[] constant(24)
+  ROOT less = pred[] compare(v, limit), direction=LT
+}
+ENTRY main {
+  x = f32[8] parameter(0)
+  tenth = f32[] constant(0.3)
+  tenths = f32[8] broadcast(tenth), dimensions={}
+  filled = f32[8] add(tenths, tenths)
+  zero = f32[] constant(0)
+  init = (f32[], f32[], f32[8]) tuple(zero, zero, filled)
+  l = (f32[], f32[], f32[8]) while(init), condition=condition, body=body
+  k = f32[] get-tuple-element(l), index=1
+  zeros = f32[8] multiply(x, x)
+  count = f32[8] broadcast(k), dimensions={}
+  y = f32[8] add(zeros, count)
+  ROOT r = (f32[8]) tuple(y)
+}";
+    let report = verify_program(text, text);
+    assert!(report.programs.iter().all(|p| p.results[0].undecided == 8), "{report}");
+}
+
 #[test]
 fn a_pass_that_changes_the_meaning_is_not_blamed_on_a_kernel() {
     // The code is right for the optimised module, which is not what was imported.

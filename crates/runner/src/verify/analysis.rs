@@ -12,7 +12,7 @@ use super::estimate::{Estimate, Growth, Known, distances, doubles, epsilon, magn
 use super::rules::{Rule, own_ulps, rule_of, terms_of_sum};
 use crate::fill::extremes;
 use evaluator::Evaluator;
-use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op};
+use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op, Traits};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use std::collections::BTreeMap;
 use support::{Error, Result};
@@ -22,6 +22,8 @@ pub(super) struct Analysis<'m> {
     module: &'m Module,
     evaluator: Evaluator<'m>,
     growth: Growth,
+    /// How many elements may still be computed.
+    budget: u64,
 }
 
 /// Iterations of loops that are followed with errors.
@@ -30,7 +32,16 @@ const MAX_ITERATIONS: usize = 1 << 16;
 impl<'m> Analysis<'m> {
     /// Errors that add up in this way.
     pub(super) fn new(module: &'m Module, growth: Growth) -> Self {
-        Self { module, evaluator: Evaluator::new(module), growth }
+        Self { module, evaluator: Evaluator::new(module), growth, budget: u64::MAX }
+    }
+
+    /// The entry's result for exact arguments, unless more than so many elements have to be computed for it.
+    pub(super) fn run_within(&mut self, arguments: &[Literal], budget: u64) -> Result<Option<Estimate>> {
+        self.budget = budget;
+        match self.run(arguments) {
+            Err(_) if self.budget == 0 => Ok(None),
+            estimate => estimate.map(Some),
+        }
     }
 
     /// The entry's result for exact arguments.
@@ -106,20 +117,26 @@ impl<'m> Analysis<'m> {
         operands: &[&Estimate],
     ) -> Result<Estimate> {
         let mut state = [operands[0].clone()];
+        let mut is_certain = true;
         for _ in 0..MAX_ITERATIONS {
             let goes_on = self.computation(condition, &state)?;
+            is_certain &= goes_on.is_exact();
             if !is_true(&goes_on.value()) {
                 let [state] = state;
-                return Ok(state);
+                // Correct code may run another number of times, and nothing can be said of what changes then.
+                return Ok(if is_certain { state } else { state.undecided() });
             }
             state = [self.computation(body, &state)?];
         }
+        self.budget = 0;
         Err(Error::unsupported(format!("a loop of more than {MAX_ITERATIONS} iterations")))
     }
 
     fn conditional(&mut self, branches: &[ComputationId], operands: &[&Estimate]) -> Result<Estimate> {
         let chosen = branch(&operands[0].value(), branches.len());
-        self.computation(branches[chosen], &[operands[chosen + 1].clone()])
+        let result = self.computation(branches[chosen], &[operands[chosen + 1].clone()])?;
+        // Correct code may choose another branch.
+        Ok(if operands[0].is_exact() { result } else { result.undecided() })
     }
 
     /// The same elements, so the same errors.
@@ -140,6 +157,7 @@ impl<'m> Analysis<'m> {
         let mut errors = self.own_errors(&rule, instruction, &values, &value)?;
         if !exact {
             let carried = match rule {
+                Rule::Moves if moves_data(instruction, operands) => vec![self.moved(instruction, operands)?],
                 Rule::Elementwise => self.one_by_one(instruction, operands, &values, &value)?,
                 Rule::Product | Rule::Sum if value_is_array(&value) => {
                     self.linear(&rule, instruction, operands, &values)?
@@ -154,7 +172,29 @@ impl<'m> Analysis<'m> {
     }
 
     fn evaluate(&mut self, instruction: &Instruction, operands: &[&Literal]) -> Result<Literal> {
+        self.charge(instruction, operands)?;
         self.evaluator.evaluate_instruction(instruction.op(), instruction.shape(), operands)
+    }
+
+    /// Takes what an evaluation costs out of the budget.
+    fn charge(&mut self, instruction: &Instruction, operands: &[&Literal]) -> Result<()> {
+        let count = |literal: &Literal| leaves(literal).into_iter().map(count).sum::<usize>() as u64;
+        let elements = operands.iter().map(|o| count(o)).sum::<u64>();
+        let results = instruction.shape().as_array().map_or(0, |array| array.element_count() as u64);
+        self.budget = self.budget.saturating_sub(elements.saturating_add(results).saturating_add(1));
+        if self.budget == 0 {
+            return Err(Error::unsupported("too many elements to follow the error of each"));
+        }
+        Ok(())
+    }
+
+    /// Moves the errors as the elements are moved.
+    fn moved(&mut self, instruction: &Instruction, operands: &[&Estimate]) -> Result<Vec<f64>> {
+        let errors = operands.iter().enumerate().map(|(k, operand)| match operand {
+            Estimate::Array(known) if is_data(instruction.op(), k) => doubles(&known.value, known.errors()),
+            other => other.value(),
+        });
+        self.evaluate_doubles(instruction, &errors.collect::<Vec<_>>())
     }
 
     /// What the instruction's own rounding may do to each array of its result.
@@ -215,6 +255,7 @@ impl<'m> Analysis<'m> {
         let sizes = instruction.shape().expect_array().sizes();
         let shape = Shape::Array(ArrayShape::new(PrimitiveType::F64, &sizes));
         let operands: Vec<&Literal> = operands.iter().collect();
+        self.charge(instruction, &operands)?;
         let sums = self.evaluator.evaluate_instruction(instruction.op(), &shape, &operands)?;
         sums.floats().ok_or_else(|| Error::internal("sums of doubles are doubles"))
     }
@@ -286,6 +327,7 @@ impl<'m> Analysis<'m> {
                 let result = self.evaluate(instruction, &moved)?;
                 widen(&mut change, value, &result);
             }
+            poison(instruction.op(), k, operand, value, &mut change);
             for (total, change) in total.iter_mut().zip(&change) {
                 self.growth.add(total, change);
             }
@@ -307,6 +349,53 @@ impl<'m> Analysis<'m> {
             widen(&mut change, value, &result);
         }
         Ok(change)
+    }
+}
+
+/// An operand that may be anything, even NaN, makes anything of the result. Moving it as far as it goes does not show that
+/// where functions are bounded.
+fn poison(op: &Op, operand: usize, of: &Estimate, value: &Literal, change: &mut [Vec<f64>]) {
+    let Estimate::Array(Known { error: Some(errors), .. }) = of else { return };
+    let (Literal::Array { .. }, [change]) = (value, change) else { return };
+    // What is not selected does not matter.
+    if matches!(op, Op::Select {}) && operand > 0 {
+        return;
+    }
+    let anything = if value.array_shape().element_type == PrimitiveType::Pred { 1.0 } else { f64::INFINITY };
+    for (k, change) in change.iter_mut().enumerate() {
+        let error = if errors.len() == 1 { errors[0] } else { errors[k] };
+        if error == f64::INFINITY {
+            *change = anything;
+        }
+    }
+}
+
+/// Whether an instruction only moves data, to places that are certain.
+fn moves_data(instruction: &Instruction, operands: &[&Estimate]) -> bool {
+    let op = instruction.op();
+    let moves = op.opcode().traits().contains(Traits::REINDEXES)
+        || matches!(
+            op,
+            Op::Concatenate { .. }
+                | Op::Copy {}
+                | Op::DynamicSlice { .. }
+                | Op::DynamicUpdateSlice {}
+                | Op::Gather { .. }
+                | Op::Pad { .. }
+        );
+    moves
+        && matches!(instruction.shape(), Shape::Array(_))
+        && operands.iter().enumerate().all(|(k, operand)| {
+            matches!(operand, Estimate::Array(_)) && (is_data(op, k) || operand.is_exact())
+        })
+}
+
+/// Whether an operand of an instruction that moves data is data, not a place.
+fn is_data(op: &Op, operand: usize) -> bool {
+    match op {
+        Op::DynamicSlice { .. } | Op::Gather { .. } => operand == 0,
+        Op::DynamicUpdateSlice {} => operand < 2,
+        _ => true,
     }
 }
 

@@ -42,6 +42,25 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// As [`Comparison::of`], but what is not within the limit is undecided where an error `may_be` as large. Limits are
+    /// made for errors that are independent of each other; those of equal numbers, or of one number that is used again
+    /// and again in a loop, are not.
+    pub(super) fn within(name: &str, got: &Literal, want: &Known, may_be: &[f64]) -> Self {
+        let mut limits = want.errors();
+        let shape = want.value.array_shape();
+        if limits.len() == may_be.len() && got.array_shape() == shape {
+            let pairs = got.scalars().zip(want.value.scalars()).zip(may_be);
+            for (limit, ((got, value), &may_be)) in limits.iter_mut().zip(pairs) {
+                let difference = distance(got, value);
+                let is_over = difference > *limit && !overflows(shape.element_type, got, value, *limit);
+                if is_over && (difference <= may_be || overflows(shape.element_type, got, value, may_be)) {
+                    *limit = f64::INFINITY;
+                }
+            }
+        }
+        Self::of(name, got, &Known::new(want.value.clone(), limits))
+    }
+
     /// Compares element by element. NaN answers to NaN, an infinity to the same, integers and booleans to themselves, unless
     /// the estimate allows more.
     pub(super) fn of(name: &str, got: &Literal, want: &Known) -> Self {
@@ -182,6 +201,15 @@ mod tests {
         // From the smallest negative to the smallest positive number there are two steps.
         let tiny = f32::from_bits(1);
         assert_eq!(compare(&[tiny], &[-tiny], vec![1.0]).max_ulp, 2);
+    }
+
+    #[test]
+    fn what_dependent_errors_may_make_is_undecided_and_nothing_else() {
+        let literal = |values: &[f32]| Literal::from_elements(&[values.len() as i64], values);
+        let want = Known::new(literal(&[1.0, 2.0, 3.0]), vec![0.01; 3]);
+        let c = Comparison::within("y", &literal(&[1.001, 2.05, 3.2]), &want, &[0.1; 3]);
+        assert_eq!((c.undecided, c.mismatches), (1, 1));
+        assert_eq!(c.first.unwrap().index, [2]);
     }
 
     #[test]

@@ -48,6 +48,17 @@ impl Estimate {
         }
     }
 
+    /// The same value, of which nothing is known.
+    pub(super) fn undecided(self) -> Self {
+        match self {
+            Self::Array(known) => {
+                let count = known.value.array_shape().element_count() as usize;
+                Self::Array(Known::new(known.value, vec![f64::INFINITY; count]))
+            }
+            Self::Tuple(elements) => Self::Tuple(elements.into_iter().map(Self::undecided).collect()),
+        }
+    }
+
     /// Every element as far up or down as its error allows, or a little farther.
     pub(super) fn shifted(&self, up: bool) -> Literal {
         match self {

@@ -91,7 +91,7 @@ impl VerifyReport {
         if undecided.map(|comparison| comparison.undecided).sum::<usize>() > 0 {
             writeln!(
                 f,
-                "undecided: elements of which nothing can be said, as correct code may overflow there or not"
+                "undecided: elements of which nothing can be said, as correct code may overflow there, or errors may add up there"
             )?;
         }
         Ok(())
