@@ -1,8 +1,8 @@
 //! One side of a conditional.
 
 use super::conditional::Conditional;
-use super::nodes::{is_merge, is_switch};
-use super::state::{States, describe};
+use super::nodes::{is_merge, is_stateful, is_switch, is_variable};
+use super::state::{States, describe, includes};
 use crate::{Graph, NodeId, OutputId};
 use std::collections::BTreeSet;
 use support::{Error, Result};
@@ -85,7 +85,12 @@ impl Branch {
             }
             at = next;
         }
-        if branch_has(conditional, states, self.outcome, at.node) {
+        // What runs under outcomes of others, too, is copied into the branch: it cannot be taken from outside.
+        let is_partial = || {
+            let state = states.of_output(graph, at);
+            conditional.nests && state.is_none_or(|state| !includes(&conditional.outer, &state))
+        };
+        if branch_has(conditional, states, self.outcome, at.node) || is_partial() {
             work.push(at.node);
         } else {
             self.captures.insert(at);
@@ -123,12 +128,28 @@ impl Branch {
         is_ours.then(|| node.inputs[0])
     }
 
-    /// A branch has no control flow of its own left.
-    pub(super) fn check(&self, conditional: &Conditional, graph: &Graph) -> Result<()> {
+    /// A branch has no control flow of its own left, or all of it is its own.
+    pub(super) fn check(&self, conditional: &Conditional, graph: &Graph, states: &States) -> Result<()> {
+        if conditional.nests {
+            let is_own = |id: NodeId| branch_has(conditional, states, self.outcome, id);
+            let runs_once = |id: NodeId| {
+                let op = graph.nodes[id].op.as_str();
+                (is_stateful(op) && !is_variable(op)) || op == "StatelessWhile"
+            };
+            return match self.nodes.iter().find(|&&id| !is_own(id) && runs_once(id)) {
+                Some(&id) => Err(Error::unsupported(format!(
+                    "node '{}' (op {}) runs in one conditional, and a branch of the conditional on '{}' needs it",
+                    graph.nodes[id].name, graph.nodes[id].op, graph.nodes[conditional.predicate.node].name
+                ))),
+                None => Ok(()),
+            };
+        }
         let left = |id: &&NodeId| is_switch(&graph.nodes[**id].op) || is_merge(&graph.nodes[**id].op);
         match self.nodes.iter().find(left) {
             Some(&id) => Err(Error::unsupported(format!(
-                "node '{}' (op {}) stands in a branch of the conditional on '{}', but no Merge there joins its sides",
+                "node '{}' (op {}) stands in a branch of the conditional on '{}', but no Merge there joins its sides, as where \
+                 the gradient of a loop in a conditional within another needs that loop: make the graph with functional control \
+                 flow, by tf.compat.v1.enable_control_flow_v2()",
                 graph.nodes[id].name, graph.nodes[id].op, graph.nodes[conditional.predicate.node].name
             ))),
             None => Ok(()),

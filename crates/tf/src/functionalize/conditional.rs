@@ -2,9 +2,11 @@
 
 use super::branch::Branch;
 use super::group::Group;
-use super::nodes::{Choice, is_stateful, is_variable, push_arguments, push_index};
-use super::roots::{Redirects, effects_of};
+use super::nodes::{Choice, canonical, is_stateful, is_variable, push_arguments, push_index};
+use super::roots::{Redirects, Roots, compact, effects_of};
 use super::state::{Outcome, States};
+use super::weak::WeakEdges;
+use super::{Assumptions, Inherited, replace_within};
 use crate::{Function, FunctionLibrary, Graph, NodeId, OutputId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -21,6 +23,8 @@ pub(super) struct Conditional {
     pub(super) effects: BTreeSet<NodeId>,
     /// Nodes that run under every outcome, between a `Merge` of this conditional and a branch that needs them.
     pub(super) between: BTreeSet<NodeId>,
+    /// Whether the branches have conditionals of their own, which are replaced in the functions that they become.
+    pub(super) nests: bool,
 }
 
 /// What a conditional stands in.
@@ -29,6 +33,9 @@ pub(super) struct Place<'a> {
     pub(super) order: &'a [NodeId],
     /// What must be computed.
     pub(super) results: &'a [OutputId],
+    pub(super) weak: &'a WeakEdges,
+    /// The state of each `If` made.
+    pub(super) outer: &'a BTreeMap<NodeId, Rc<Vec<Outcome>>>,
 }
 
 /// What a conditional returns.
@@ -54,7 +61,19 @@ impl Conditional {
         for group in groups.into_iter().filter(|group| Some(group.outer.len()) == depth) {
             group.conditionals(graph, order, states, &mut ready, &mut blocked)?;
         }
-        // Blocked ones wait for others to go first. When there are none, the error about them comes out of trying.
+        // Blocked ones wait for others to go first. When there are none, their outermost conditionals go first: in a branch
+        // of those, what is between the parts of an inner one has no conditional around it.
+        if ready.is_empty() {
+            let around = blocked.iter().flat_map(|conditional| conditional.outer.iter());
+            let around: BTreeSet<OutputId> = around.map(|(predicate, _)| *predicate).collect();
+            let mut waiting = Vec::new();
+            for group in Group::all(graph, order, states, effects) {
+                if let Some(group) = group.outermost(&around, states, effects) {
+                    group.conditionals(graph, order, states, &mut ready, &mut waiting)?;
+                }
+            }
+        }
+        // When there are none either, the error about them comes out of trying.
         let chosen = if ready.is_empty() { blocked } else { ready };
         let mut all: Vec<(usize, usize, Self)> = chosen
             .into_iter()
@@ -88,12 +107,13 @@ impl Conditional {
         states: &States,
         moved: &mut BTreeSet<NodeId>,
         at: &Place<'_>,
+        visits: &mut usize,
     ) -> Result<(NodeId, Redirects)> {
         let branches: Vec<Branch> = (0..states.outcomes(self.predicate))
             .map(|outcome| Branch::new(self, graph, states, outcome))
             .collect::<Result<_>>()?;
         for branch in &branches {
-            branch.check(self, graph)?;
+            branch.check(self, graph, states)?;
         }
         self.move_effects(graph, &branches, moved)?;
         let captures: BTreeSet<OutputId> = branches.iter().flat_map(|b| b.captures.iter().copied()).collect();
@@ -121,7 +141,11 @@ impl Conditional {
                 (_, outcome) => format!("branch{outcome}"),
             };
             let name = library.unused_name(&format!("{base}_{side}"));
-            let function = self.function(graph, states, branch, &captures, &outputs, name.clone());
+            let (mut function, inherited) =
+                self.function(graph, states, branch, &captures, &outputs, name.clone(), at)?;
+            if self.nests {
+                function = replaced(function, library, inherited, visits)?;
+            }
             has_effects |= !function.control_results.is_empty();
             library.insert(function);
             functions.push(name);
@@ -212,7 +236,8 @@ impl Conditional {
         captures: &[OutputId],
         outputs: &[Output],
         name: String,
-    ) -> Function {
+        at: &Place<'_>,
+    ) -> Result<(Function, Inherited)> {
         let mut body = Graph::default();
         let wanted: Vec<_> =
             captures.iter().enumerate().map(|(i, &o)| (format!("arg{i}"), graph.output_type(o))).collect();
@@ -220,14 +245,15 @@ impl Conditional {
         let given: BTreeMap<OutputId, NodeId> =
             captures.iter().copied().zip(arguments.iter().copied()).collect();
         let mut ids: BTreeMap<NodeId, NodeId> = BTreeMap::new();
-        let resolve = |ids: &BTreeMap<NodeId, NodeId>, output: OutputId| {
+        let find = |ids: &BTreeMap<NodeId, NodeId>, output: OutputId| {
             let output = branch.source(self, graph, states, output);
             match (ids.get(&output.node), given.get(&output)) {
-                (Some(&node), _) => OutputId { node, index: output.index },
-                (None, argument) => {
-                    OutputId { node: *argument.expect("what is no node here was captured"), index: 0 }
-                }
+                (Some(&node), _) => Some(OutputId { node, index: output.index }),
+                (None, argument) => argument.map(|&node| OutputId { node, index: 0 }),
             }
+        };
+        let resolve = |ids: &BTreeMap<NodeId, NodeId>, output: OutputId| {
+            find(ids, output).expect("what is no node here was captured")
         };
         for &id in &branch.nodes {
             let mut node = graph.nodes[id].clone();
@@ -250,6 +276,46 @@ impl Conditional {
         control_results.extend(self.effects.iter().filter_map(|id| ids.get(id)));
         control_results.sort_unstable();
         control_results.dedup();
-        Function { name, graph: body, arguments, results, control_results }
+        let mut inherited = Inherited::default();
+        if self.nests {
+            let inside = |(node, control)| Some((*ids.get(&node)?, *ids.get(&control)?));
+            inherited.weak = at.weak.iter().filter_map(inside).collect();
+            for (id, outcomes) in at.outer.iter().filter_map(|(id, outcomes)| Some((*ids.get(id)?, outcomes)))
+            {
+                let rest = outcomes.iter().filter(|(predicate, _)| *predicate != self.predicate);
+                let mut rest: Vec<Outcome> = rest
+                    .map(|&(predicate, outcome)| Some((canonical(&body, find(&ids, predicate)?), outcome)))
+                    .collect::<Option<_>>()
+                    .ok_or_else(|| {
+                        Error::unsupported(format!(
+                            "what decides whether node '{}' (op {}) runs is not known in the branch of '{}'",
+                            body.nodes[id].name, body.nodes[id].op, graph.nodes[self.predicate.node].name
+                        ))
+                    })?;
+                rest.sort_unstable();
+                inherited.outer.insert(id, Rc::new(rest));
+            }
+        }
+        Ok((Function { name, graph: body, arguments, results, control_results }, inherited))
     }
+}
+
+/// A branch whose own conditionals are replaced.
+fn replaced(
+    function: Function,
+    library: &mut FunctionLibrary,
+    inherited: Inherited,
+    visits: &mut usize,
+) -> Result<Function> {
+    let Function { name, mut graph, arguments, results, control_results } = function;
+    let roots = Roots { results, effects: control_results, name: "result" };
+    let roots = replace_within(&mut graph, library, roots, &mut Assumptions::default(), inherited, visits)?;
+    let kept = compact(&mut graph, &roots, &arguments);
+    Ok(Function {
+        name,
+        control_results: effects_of(&graph),
+        graph,
+        arguments: arguments.iter().map(|id| kept[id]).collect(),
+        results: roots.results.iter().map(|o| OutputId { node: kept[&o.node], ..*o }).collect(),
+    })
 }

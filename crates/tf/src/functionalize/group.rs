@@ -16,6 +16,8 @@ pub(super) struct Group {
     pub(super) outer: Rc<Vec<Outcome>>,
     merges: BTreeMap<NodeId, Vec<usize>>,
     effects: BTreeSet<NodeId>,
+    /// Whether its branches may have conditionals of their own.
+    nests: bool,
 }
 
 /// Those of a group that need equally many of its own `Merge` nodes, one after the other; and what must not be there twice.
@@ -34,6 +36,7 @@ impl Group {
             outer: outer.clone(),
             merges: BTreeMap::new(),
             effects: BTreeSet::new(),
+            nests: false,
         };
         for &id in order.iter().filter(|&&id| is_merge(&graph.nodes[id].op)) {
             let Some((outer, (predicate, inputs))) = states.sides(graph, id) else { continue };
@@ -60,7 +63,25 @@ impl Group {
             merges: BTreeMap::new(),
             effects: BTreeSet::new(),
             between: BTreeSet::new(),
+            nests: self.nests,
         }
+    }
+
+    /// A group of this predicate that stands in no conditional, with the effects that stand anywhere in it.
+    pub(super) fn outermost(
+        self,
+        predicates: &BTreeSet<OutputId>,
+        states: &States,
+        effects: &[NodeId],
+    ) -> Option<Self> {
+        let mut group = self;
+        if !group.outer.is_empty() || !predicates.contains(&group.predicate) {
+            return None;
+        }
+        let whole = group.conditional();
+        group.effects.extend(effects.iter().filter(|&&id| whole.outcome_of(states, id).is_some()));
+        group.nests = true;
+        Some(group)
     }
 
     /// Adds the conditionals that the group is to those that can be replaced now, or to those that must wait for others.

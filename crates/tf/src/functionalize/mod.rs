@@ -118,18 +118,38 @@ impl Assumptions {
 fn replace_conditionals(
     graph: &mut Graph,
     library: &mut FunctionLibrary,
+    roots: Roots,
+    assumptions: &mut Assumptions,
+) -> Result<Roots> {
+    replace_within(graph, library, roots, assumptions, Inherited::default(), &mut 0)
+}
+
+/// What is known of a branch's nodes from the graph that they were taken from.
+#[derive(Default)]
+struct Inherited {
+    /// Each node that waits for another, but runs even if that does not.
+    weak: Vec<(NodeId, NodeId)>,
+    /// The state of each `If` made, within the branch.
+    outer: BTreeMap<NodeId, Rc<Vec<Outcome>>>,
+}
+
+fn replace_within(
+    graph: &mut Graph,
+    library: &mut FunctionLibrary,
     mut roots: Roots,
     assumptions: &mut Assumptions,
+    inherited: Inherited,
+    visits: &mut usize,
 ) -> Result<Roots> {
     roots.reduce(graph)?;
     let order = reachable(graph, &roots)?;
     let mut weak = WeakEdges::new(graph, &order, &mut roots)?;
-    let mut visits = 0usize;
-    let mut done = Done::default();
+    inherited.weak.into_iter().for_each(|(node, control)| weak.insert(node, control));
+    let mut done = Done { outer: inherited.outer, ..Done::default() };
     loop {
         let order = reachable(graph, &roots)?;
-        visits = visits.saturating_add(order.len());
-        if visits > MAX_VISITS {
+        *visits = visits.saturating_add(order.len());
+        if *visits > MAX_VISITS {
             return Err(Error::unsupported("the graph has too many conditionals by Switch and Merge"));
         }
         let states = States::new(graph, &order, &done.outer, &weak, &assumptions.outcomes)?;
@@ -151,8 +171,9 @@ fn replace_conditionals(
         }
         let mut redirects = Redirects::default();
         for conditional in &conditionals {
-            let at = Place { order: &order, results: &roots.results };
-            let (node, stands_for) = conditional.build(graph, library, &states, &mut done.moved, &at)?;
+            let at = Place { order: &order, results: &roots.results, weak: &weak, outer: &done.outer };
+            let (node, stands_for) =
+                conditional.build(graph, library, &states, &mut done.moved, &at, visits)?;
             done.outer.insert(node, conditional.outer.clone());
             for &control in &graph.nodes[node].control_inputs {
                 let runs = states.of_node(control).as_ref().is_some_and(|s| includes(&conditional.outer, s));

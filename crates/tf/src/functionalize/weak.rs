@@ -62,6 +62,11 @@ impl WeakEdges {
         self.0.contains(&(user, control))
     }
 
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, NodeId)> + '_ {
+        self.0.iter().copied()
+    }
+
     /// Makes an edge one that orders only.
     pub(super) fn insert(&mut self, user: NodeId, control: NodeId) {
         self.0.insert((user, control));

@@ -143,6 +143,40 @@ def gradient_loop_in_cond_in_loop(x, y, v, r):
     return tf.gradients(tf.sin(s), y)[0]
 
 
+def repeated(count, function, start):
+    return tf.while_loop(lambda i, s: i < count, lambda i, s: (i + 1.0, function(s)), [0.0, start])[1]
+
+
+def gradient_loops_in_nested_conds(x, y, v, r):
+    def innermost():
+        power = lambda: repeated(3.0, lambda s: s * s * x, y)  # noqa: E731
+        return tf.cond(x + y > 2.5, power, lambda: x * y * y)
+
+    s = tf.cond(x > 0.25, lambda: tf.cond(y < 3.0, innermost, lambda: repeated(2.0, tf.sin, y)), lambda: y * 0.5)
+    return tf.gradients(s * s, y)[0] + s
+
+
+def gradient_conds_after_another(x, y, v, r):
+    """The second conditional has one on the predicate of the first in it."""
+    p, q, h = x > 0.25, y < 3.0, tf.sin(y)
+    s = tf.cond(p, lambda: repeated(3.0, lambda s: s * h, y), lambda: h)
+    inner = lambda: tf.cond(p, lambda: repeated(2.0, lambda t: t * s, h), lambda: s * s)  # noqa: E731
+    t = tf.cond(q, inner, lambda: repeated(2.0, lambda t: tf.cos(t) * s, y))
+    return tf.gradients(t * t, y)[0] + t
+
+
+def gradient_loops_and_cond_in_cond(x, y, v, r):
+    def inner():
+        a = repeated(3.0, lambda s: s * y, y)
+        b = repeated(2.0, lambda s: s + a, y)
+        c = tf.cond(y < 3.0, lambda: repeated(2.0, lambda s: s * a * b, y), lambda: a + b)
+        with tf.control_dependencies([v.assign_add(c)]):
+            return tf.identity(c)
+
+    s = tf.cond(x > 0.25, inner, lambda: y)
+    return tf.gradients(tf.sin(s), y)[0] + s
+
+
 def two_gradients(x, y, v, r):
     s = tf.while_loop(lambda i, s: i < 3.0, lambda i, s: (i + 1.0, s * s * y), [0.0, y], back_prop=True)[1]
     return tf.gradients(s, y)[0] * 2.0 + tf.gradients(s * y, x, unconnected_gradients="zero")[0]
@@ -361,7 +395,8 @@ BY_SINGLE_OPS = [
 BUILT = [
     power, fibonacci, nested, triple, cond_in_body, outer_predicate, loop_in_cond, cond_in_condition, loop_in_condition,
     after_another, gradient, gradient_nested, gradient_cond_in_body, gradient_loop_in_cond,
-    gradient_loop_in_cond_in_loop, two_gradients, arrays, gradient_arrays, assigns, assigns_in_cond, condition_reads,
+    gradient_loop_in_cond_in_loop, gradient_loops_in_nested_conds, gradient_conds_after_another,
+    gradient_loops_and_cond_in_cond, two_gradients, arrays, gradient_arrays, assigns, assigns_in_cond, condition_reads,
     reference_variable, waits, bounded, in_function, calls_function, *BY_SINGLE_OPS,
 ]
 
