@@ -141,8 +141,8 @@ impl Conditional {
                 (_, outcome) => format!("branch{outcome}"),
             };
             let name = library.unused_name(&format!("{base}_{side}"));
-            let (mut function, inherited) =
-                self.function(graph, states, branch, &captures, &outputs, name.clone(), at)?;
+            let (mut function, inherited) = self.function(graph, states, branch, &captures, &outputs, at)?;
+            function.name.clone_from(&name);
             if self.nests {
                 function = replaced(function, library, inherited, visits)?;
             }
@@ -228,6 +228,7 @@ impl Conditional {
         Ok(())
     }
 
+    /// A branch as a function, which gets its name later, and what is known of its nodes.
     fn function(
         &self,
         graph: &Graph,
@@ -235,7 +236,6 @@ impl Conditional {
         branch: &Branch,
         captures: &[OutputId],
         outputs: &[Output],
-        name: String,
         at: &Place<'_>,
     ) -> Result<(Function, Inherited)> {
         let mut body = Graph::default();
@@ -296,7 +296,7 @@ impl Conditional {
                 inherited.outer.insert(id, Rc::new(rest));
             }
         }
-        Ok((Function { name, graph: body, arguments, results, control_results }, inherited))
+        Ok((Function { name: String::new(), graph: body, arguments, results, control_results }, inherited))
     }
 }
 
