@@ -131,6 +131,9 @@ pub(super) fn split(
     };
     let parts = match dims.as_one_row() {
         Some(row) => row.pixels() / (2 * most).max(1),
+        None if tiling::runs_along_images(dims, u32::try_from(most).unwrap_or(u32::MAX)) => {
+            dims.pixels().saturating_mul((dims.batch + most - 1) / most.max(1))
+        }
         None => rows / most.min(8),
     };
     let parts = parts.max(1);

@@ -181,21 +181,25 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
     // What does not fit here is empty: another dimension is 0.
     pixels.checked_mul(dims.batch)?;
     outputs.checked_mul(dims.batch)?;
-    // Chunks are ranges of the numbers of an output's rows, or of tiles if it is one row.
-    let mut sizes = [dims.batch, spatial[0].output, spatial[1].output, spatial[2].output];
-    let rows: i64 = sizes[..3].iter().product();
-    let row = sizes[3];
-    let tile = even(row, i64::from(most)).first().map_or(1, |&(pixels, _)| pixels);
-    let unit = if rows > 1 { row } else { tile };
-    sizes[3] = (row + unit.max(1) - 1) / unit.max(1);
-    let all: i64 = sizes.iter().product();
+    let sizes = [dims.batch, spatial[0].output, spatial[1].output, spatial[2].output];
+    let order = if runs_along_images(dims, most) { ALONG_IMAGES } else { ALONG_LINES };
+    let row = sizes[order[3]];
+    let rows: i64 = order[..3].iter().map(|&d| sizes[d]).product();
+    let unit = unit(row, rows, order, most);
+    let counts = [sizes[order[0]], sizes[order[1]], sizes[order[2]], (row + unit - 1) / unit];
+    let all: i64 = counts.iter().product();
     let chunks = chunks.clamp(1, all.max(1));
     let (mut lists, mut rectangles) = (Vec::new(), 0);
     for chunk in 0..chunks {
         let (begin, end) = (all * chunk / chunks, all * (chunk + 1) / chunks);
         let mut list = Vec::new();
-        for mut range in boxes(&sizes, begin, end) {
-            range[3] = (range[3].0 * unit, (range[3].1 * unit).min(row));
+        for part in boxes(&counts, begin, end) {
+            let mut range = [(0, 1); 4];
+            for (&dimension, part) in order.iter().zip(part) {
+                range[dimension] = part;
+            }
+            let innermost = &mut range[order[3]];
+            *innermost = (innermost.0 * unit, (innermost.1 * unit).min(row));
             for rows in combinations(&segments, &range) {
                 list.push(Area::new(dims, &spatial, range[0], rows));
             }
@@ -226,6 +230,30 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
         }
     }
     Some(tiling)
+}
+
+/// Images and spatial dimensions, the outermost first, where tiles run along lines.
+const ALONG_LINES: [usize; 4] = [0, 1, 2, 3];
+/// The same where they run across images.
+const ALONG_IMAGES: [usize; 4] = [1, 2, 3, 0];
+
+/// Whether tiles run across images: lines are too short, and there are more images than neighbours with the same taps. So
+/// it is for the gradient of a kernel, whose images are the input features.
+pub(super) fn runs_along_images(dims: &ConvolutionDims, most: u32) -> bool {
+    let longest = |d: &SpatialDimension| {
+        let segments = d.segments(MAX_SEGMENTS).unwrap_or_default();
+        segments.iter().map(|s| s.count).max().unwrap_or(0)
+    };
+    let is_short = dims.spatial.last().is_some_and(|d| longest(d).saturating_mul(2) <= i64::from(most));
+    is_short && dims.spatial.iter().all(|d| longest(d) < dims.batch)
+}
+
+/// The least that a chunk has of the innermost dimension of `order`: chunks are ranges of the numbers of an output's rows,
+/// or of tiles if it is one row or if they run across images.
+fn unit(row: i64, rows: i64, order: [usize; 4], most: u32) -> i64 {
+    let is_whole = rows > 1 && order == ALONG_LINES;
+    let tile = even(row, i64::from(most)).first().map_or(1, |&(pixels, _)| pixels);
+    if is_whole { row.max(1) } else { tile.max(1) }
 }
 
 /// A range of row-major numbers as boxes of ranges by dimension.
@@ -287,6 +315,17 @@ mod tests {
             ..WindowDimension::of_size(size)
         };
         SpatialDimension { input, output: (input - 1) / stride + 1, window }
+    }
+
+    /// Of the gradient of a kernel: the window is as large as the image was.
+    fn gradient(input: i64, size: i64) -> SpatialDimension {
+        let low = (size - 1) / 2;
+        let window = WindowDimension {
+            padding_low: low,
+            padding_high: size - 1 - low,
+            ..WindowDimension::of_size(input)
+        };
+        SpatialDimension { input, output: size, window }
     }
 
     fn dims(batch: i64, spatial: &[SpatialDimension]) -> ConvolutionDims {
@@ -370,6 +409,8 @@ mod tests {
             dims(2, &[same(3, 3, 1), same(4, 3, 1), same(5, 3, 2)]),
             dims(2, &[dilated(same(4, 4, 1)), dilated(same(5, 4, 1))]),
             dims(1, &[same(2, 5, 1), same(30, 5, 3)]),
+            dims(19, &[gradient(8, 3), gradient(9, 3)]),
+            dims(9, &[gradient(1, 1), gradient(11, 2)]),
         ];
         for dims in cases {
             let all = [
@@ -405,6 +446,15 @@ mod tests {
         let tiling = tiles(&dims(4, &[same(7, 1, 1), same(7, 1, 1)]), 6, 1, Sharing::All).expect("regular");
         let table: Vec<_> = tiling.sizes.iter().map(|s| (s.pixels, s.rectangles[0].tiles)).collect();
         assert_eq!(table, [(6, 31), (5, 2)]);
+    }
+
+    #[test]
+    fn gradients_of_kernels_are_tiled_across_images() {
+        let tiling = tiles(&dims(16, &[gradient(32, 3); 2]), 8, 6, Sharing::All).expect("regular");
+        let all = |f: fn(&Rectangle) -> i64| tiling.sizes[0].rectangles.iter().map(f).collect::<Vec<_>>();
+        assert_eq!((tiling.sizes.len(), tiling.sizes[0].pixels, tiling.chunks), (1, 8, 6));
+        assert_eq!(all(|r| r.tiles * r.counts.iter().product::<i64>()).iter().sum::<i64>(), 18);
+        assert!(all(|r| r.pixel_output).iter().all(|&step| step == 9));
     }
 
     #[test]
