@@ -296,9 +296,9 @@ impl<'p> Importer<'p> {
         scope.written.entry(variable).or_insert_with(|| writer.to_owned());
     }
 
-    /// The feeds, variables and random numbers that an instruction depends on, in words.
-    pub(crate) fn origins(&self, id: InstructionId) -> Vec<String> {
-        let mut found = BTreeSet::new();
+    /// An instruction of the computation being built and all that it depends on, each with the number of its scope: what
+    /// a branch or a body takes from outside is followed there.
+    pub(crate) fn dependencies(&self, id: InstructionId) -> BTreeSet<(usize, InstructionId)> {
         let mut seen = BTreeSet::new();
         let mut stack = vec![(self.scopes.len() - 1, id)];
         while let Some((level, id)) = stack.pop() {
@@ -311,16 +311,27 @@ impl<'p> Importer<'p> {
                 (Op::GetTupleElement { index }, Some(captures))
                     if instruction.operands()[0] == captures.parameter =>
                 {
-                    stack.push((level - 1, captures.outer[*index]));
-                }
-                (Op::Parameter { number }, None) => {
-                    found.insert(self.parameter_origin(*number));
-                }
-                (Op::RngGetAndUpdateState { .. }, _) => {
-                    found.insert(format!("random numbers (node '{}')", instruction.metadata().op_name));
+                    stack.extend(captures.outer.get(*index).map(|&outer| (level - 1, outer)));
                 }
                 _ => stack.extend(instruction.operands().iter().map(|&operand| (level, operand))),
             }
+        }
+        seen
+    }
+
+    /// The feeds, variables and random numbers that an instruction depends on, in words.
+    pub(crate) fn origins(&self, id: InstructionId) -> Vec<String> {
+        let mut found = BTreeSet::new();
+        for (level, id) in self.dependencies(id) {
+            let scope = &self.scopes[level];
+            let instruction = &scope.computation[id];
+            match (instruction.op(), &scope.captures) {
+                (Op::Parameter { number }, None) => found.insert(self.parameter_origin(*number)),
+                (Op::RngGetAndUpdateState { .. }, _) => {
+                    found.insert(format!("random numbers (node '{}')", instruction.metadata().op_name))
+                }
+                _ => false,
+            };
         }
         found.into_iter().collect()
     }

@@ -34,27 +34,11 @@ impl Importer<'_> {
     /// The loops that an instruction depends on, in words.
     pub(crate) fn loops_before(&self, id: InstructionId) -> Vec<String> {
         let mut found = BTreeSet::new();
-        let mut seen = BTreeSet::new();
-        let mut stack = vec![(self.scopes.len() - 1, id)];
-        while let Some((level, id)) = stack.pop() {
-            if !seen.insert((level, id)) {
-                continue;
+        for (level, id) in self.dependencies(id) {
+            let instruction = &self.scopes[level].computation[id];
+            if let Op::While { .. } = instruction.op() {
+                found.insert(format!("the loop '{}'", instruction.metadata().op_name));
             }
-            let scope = &self.scopes[level];
-            let instruction = &scope.computation[id];
-            match (instruction.op(), &scope.captures) {
-                (Op::GetTupleElement { index }, Some(captures))
-                    if instruction.operands()[0] == captures.parameter =>
-                {
-                    stack.extend(captures.outer.get(*index).map(|&outer| (level - 1, outer)));
-                    continue;
-                }
-                (Op::While { .. }, _) => {
-                    found.insert(format!("the loop '{}'", instruction.metadata().op_name));
-                }
-                _ => {}
-            }
-            stack.extend(instruction.operands().iter().map(|&operand| (level, operand)));
         }
         found.into_iter().collect()
     }
