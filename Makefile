@@ -127,6 +127,15 @@ test-original: tools ## the original's own C++ test (TENSORFLOW_SOURCE=DIR)
 	  $(SHARED) tools "$$python" {}/tfcompile_test/run.py --src $(TENSORFLOW_SOURCE) --python "$$python" \
 	    --tool $(TOOL) --include target/include --include /usr/include/eigen3; fi
 
+# ---- measure
+
+.PHONY: bench bench-kernels
+bench: build ## beside the peers, kernels, compile time: target/bench/table.md (MODELS, PEERS, SETUP, THREADS, ROUNDS, BATCHES)
+	scripts/bench/run.sh target/bench
+bench-kernels: ## kernels as shares of what the machine does at best
+	@scripts/setup.sh build
+	cargo bench --quiet -p runner --bench kernels
+
 .PHONY: clean
 clean: ## remove what was built
 	cargo clean

@@ -25,7 +25,7 @@ pub use cost::Cost;
 pub use fill::{Fill, Random};
 pub use kernels::{Extracted, Kernel, extract, kernels};
 pub use latency::Latency;
-pub use peak::{Peak, measure_peak};
+pub use peak::{Peak, Probe, measure_peak};
 pub use signature::{Argument, Role, Signature};
 pub use verify::{
     Comparison, Compile, KernelCheck, Mismatch, ProgramCheck, Subject, VerifyOptions, VerifyReport, verify,

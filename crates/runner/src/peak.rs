@@ -24,6 +24,10 @@ pub struct Peak {
 const ITERATIONS: i64 = 1 << 14;
 /// Elements that are summed: 128 MiB for each thread.
 const ELEMENTS: i64 = 32 << 20;
+/// The most bytes that a probe reads.
+const MAX_STREAM_BYTES: u64 = 1 << 30;
+/// Vectors that are added up side by side.
+const CHAINS: u32 = 8;
 /// The frame's fields that the entry reads, and the address of an argument or result.
 const FRAME_ARGS: i64 = 16;
 const FRAME_RESULTS: i64 = 24;
@@ -37,18 +41,47 @@ const STREAM_PARTS: usize = 24;
 /// Measures the peak of so many threads.
 pub fn measure_peak(target: &Target, threads: usize) -> Result<Peak> {
     let threads = threads.clamp(1, 1024);
-    let lanes = target.lanes(4);
-    // Enough chains to hide the latency of one, few enough to stay in registers.
-    let chains = (target.vector_registers.saturating_sub(4)).clamp(8, 24);
-    let arithmetic = load(&multiply_adds(target, lanes, chains)?, target, 4 * lanes as usize)?;
-    let flops_of_call = (ITERATIONS * i64::from(lanes) * i64::from(chains) * 2) as f64;
-    let stream = load(&sum(lanes)?, target, 4 * ELEMENTS as usize)?;
-    let bytes_of_call = (ELEMENTS * 4) as f64;
+    let arithmetic = Probe::arithmetic(target)?;
+    let stream = Probe::stream(target, (4 * ELEMENTS) as u64)?;
     Ok(Peak {
         threads,
-        flops: rate(&arithmetic, threads, ARITHMETIC_PARTS)? * flops_of_call,
-        bytes: rate(&stream, threads, STREAM_PARTS)? * bytes_of_call,
+        flops: arithmetic.best(threads, ARITHMETIC_PARTS)?,
+        bytes: stream.best(threads, STREAM_PARTS)?,
     })
+}
+
+/// Code that does one thing as fast as the machine can, to be measured beside what is compared with it.
+#[derive(Debug)]
+pub struct Probe {
+    code: Executable,
+    /// Operations, or bytes, of one call.
+    of_call: f64,
+}
+
+impl Probe {
+    /// Multiply-adds of `f32` in registers: its rate is in operations a second, two for each.
+    pub fn arithmetic(target: &Target) -> Result<Self> {
+        let lanes = target.lanes(4);
+        // Enough chains to hide the latency of one, few enough to stay in registers.
+        let chains = (target.vector_registers.saturating_sub(4)).clamp(8, 24);
+        let code = load(&multiply_adds(target, lanes, chains)?, target, 4 * lanes as usize)?;
+        Ok(Self { code, of_call: (ITERATIONS * i64::from(lanes) * i64::from(chains) * 2) as f64 })
+    }
+
+    /// Reads of so many bytes again and again, at least a few kilobytes, by each thread: its rate is in bytes a second.
+    pub fn stream(target: &Target, bytes: u64) -> Result<Self> {
+        let lanes = target.lanes(4);
+        let together = i64::from(lanes * CHAINS);
+        let elements = (bytes.min(MAX_STREAM_BYTES) / 4) as i64;
+        let elements = (elements / together).max(8) * together;
+        let code = load(&sum(lanes, elements)?, target, 4 * elements as usize)?;
+        Ok(Self { code, of_call: (elements * 4) as f64 })
+    }
+
+    /// The best rate of so many parts of a third of a millisecond, or of one call if that takes longer, on so many threads.
+    pub fn best(&self, threads: usize, parts: usize) -> Result<f64> {
+        Ok(rate(&self.code, threads, parts)? * self.of_call)
+    }
 }
 
 /// `chains` vectors, each multiplied and added to again and again, in one function.
@@ -74,12 +107,11 @@ fn multiply_adds(target: &Target, lanes: u32, chains: u32) -> Result<Program> {
     })
 }
 
-/// The sum of an array.
-fn sum(lanes: u32) -> Result<Program> {
-    const CHAINS: u32 = 8;
+/// The sum of an array of so many elements.
+fn sum(lanes: u32, elements: i64) -> Result<Program> {
     let ty = Type::vector(ScalarType::F32, lanes);
     entry(|b, argument, result| {
-        let (begin, end) = (b.index(0), b.index(ELEMENTS));
+        let (begin, end) = (b.index(0), b.index(elements));
         let zero = b.float(ty, 0.0);
         let initial = vec![zero; CHAINS as usize];
         let sums = b.for_carrying(begin, end, i64::from(lanes * CHAINS), &initial, |b, index, sums| {

@@ -1,0 +1,233 @@
+//! The kernels that are measured: HLO text, and what a run of it computes or moves at least.
+
+use hlo::{Module, Op};
+use shape::{ArrayShape, Literal};
+use std::fmt::Write as _;
+
+/// What limits a kernel, and how much of it there is in a call.
+#[derive(Clone, Copy, Debug)]
+pub enum Work {
+    /// Operations, two for each multiply-add of the direct algorithm.
+    Flops(f64),
+    /// Bytes read and written at least.
+    Bytes(f64),
+    /// Elements of a function, which are told as nanoseconds each.
+    Elements(f64),
+}
+
+/// A kernel alone.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub family: &'static str,
+    pub name: String,
+    pub work: Work,
+    /// HLO text whose parameter named `weights`, if there is one, becomes a constant.
+    pub text: String,
+}
+
+/// Spatial size, kernel size, stride, input and output features.
+type Layer = (i64, i64, i64, i64, i64);
+
+/// Rows, columns, summands.
+const DOTS: &[(i64, i64, i64)] = &[
+    (64, 64, 64),
+    (128, 128, 128),
+    (256, 256, 256),
+    (512, 512, 512),
+    (1024, 1024, 1024),
+    (8, 512, 512),
+    (49, 512, 512),
+    (196, 1024, 256),
+    (128, 768, 768),
+    (128, 3072, 768),
+    (128, 768, 3072),
+    (12544, 32, 27),
+    (3136, 256, 64),
+];
+
+const PRODUCTS_OF_A_ROW: &[(i64, i64, i64)] =
+    &[(1, 128, 640), (1, 512, 784), (1, 1000, 1024), (1, 3072, 768), (2, 1000, 1024)];
+
+const CONVOLUTIONS: &[Layer] = &[
+    (56, 3, 1, 64, 64),
+    (28, 3, 1, 128, 128),
+    (14, 3, 1, 256, 256),
+    (7, 3, 1, 512, 512),
+    (56, 1, 1, 64, 256),
+    (14, 1, 1, 576, 96),
+    (28, 1, 1, 192, 24),
+    (224, 7, 2, 3, 64),
+    (224, 3, 2, 3, 32),
+    (56, 3, 2, 128, 128),
+    (32, 3, 1, 16, 16),
+];
+
+const DEPTHWISE: &[Layer] = &[
+    (112, 3, 1, 32, 32),
+    (14, 3, 1, 576, 576),
+    (112, 3, 2, 96, 96),
+    (7, 3, 1, 960, 960),
+    (28, 5, 1, 240, 240),
+];
+
+/// Functions of one array, as a map over 32,768 elements.
+const FUNCTIONS: &[&str] = &[
+    "exponential",
+    "log",
+    "tanh",
+    "logistic",
+    "erf",
+    "sine",
+    "cosine",
+    "rsqrt",
+    "sqrt",
+    "log-plus-one",
+    "exponential-minus-one",
+];
+
+/// Rows of the row patterns.
+const ROWS: (i64, i64) = (128, 768);
+
+/// All cases, in the order of the table.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    cases.extend(DOTS.iter().map(|&shape| dot("dot", shape)));
+    cases.extend(DOTS[..5].iter().map(|&shape| variable(dot("dot of two arguments", shape))));
+    cases.extend(PRODUCTS_OF_A_ROW.iter().map(|&shape| dot("dot of few rows", shape)));
+    cases.extend(CONVOLUTIONS.iter().map(|&layer| convolution("convolution", layer, 1)));
+    cases.extend(DEPTHWISE.iter().map(|&layer| convolution("depthwise convolution", layer, layer.3)));
+    cases.extend([softmax(), layer_norm()]);
+    cases.extend(FUNCTIONS.iter().map(|function| map(function)));
+    cases
+}
+
+impl Case {
+    /// The module, with weights in place of the parameter of that name.
+    pub fn module(&self) -> support::Result<Module> {
+        let mut module = hlo::text::parse(&self.text)?;
+        let id = module.entry();
+        let entry = module.computation_mut(id);
+        if let Some(weights) = entry.find("weights") {
+            let shape = entry[weights].shape().expect_array().clone();
+            let literal = numbers(&shape);
+            let constant = entry.add("", Op::Constant { literal }, shape.into(), &[], Default::default());
+            entry.replace_all_uses(weights, constant);
+            entry.remove_parameter(1);
+        }
+        Ok(module)
+    }
+}
+
+/// Numbers in (-1, 1) that differ from place to place.
+fn numbers(shape: &ArrayShape) -> Literal {
+    let count = shape.element_count() as u32;
+    let number = |k: u32| f64::from(k.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 23) - 1.0;
+    Literal::from_floats(shape.clone(), (0..count).map(number))
+}
+
+/// The second operand as an argument.
+fn variable(case: Case) -> Case {
+    Case { text: case.text.replace("weights", "right"), ..case }
+}
+
+fn dot(family: &'static str, (m, n, k): (i64, i64, i64)) -> Case {
+    let text = entry(
+        "",
+        &format!(
+            "x = f32[{m},{k}] parameter(0)\n weights = f32[{k},{n}] parameter(1)\n \
+             y = f32[{m},{n}] dot(x, weights), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}"
+        ),
+        &format!("f32[{m},{n}]"),
+    );
+    let work = match m {
+        1..=2 => Work::Bytes((4 * (m * k + k * n + m * n)) as f64),
+        _ => Work::Flops((2 * m * n * k) as f64),
+    };
+    Case { family, name: format!("{m} x {n} x {k}"), work, text }
+}
+
+/// Padding `SAME`, with ReLU behind; operations are those of taps inside of the image.
+fn convolution(family: &'static str, (size, kernel, stride, inputs, outputs): Layer, groups: i64) -> Case {
+    let result = (size + stride - 1) / stride;
+    let padding = ((result - 1) * stride + kernel - size).max(0);
+    let (low, high) = (padding / 2, padding - padding / 2);
+    let of_group = inputs / groups;
+    let shape = format!("f32[1,{result},{result},{outputs}]");
+    let text = entry(
+        "",
+        &format!(
+            "x = f32[1,{size},{size},{inputs}] parameter(0)\n \
+             weights = f32[{kernel},{kernel},{of_group},{outputs}] parameter(1)\n \
+             c = {shape} convolution(x, weights), window={{size={kernel}x{kernel} stride={stride}x{stride} \
+             pad={low}_{high}x{low}_{high}}}, dim_labels=b01f_01io->b01f, feature_group_count={groups}\n \
+             zero = f32[] constant(0)\n zeros = {shape} broadcast(zero), dimensions={{}}\n \
+             y = {shape} maximum(c, zeros)"
+        ),
+        &shape,
+    );
+    let taps: i64 = (0..result)
+        .map(|o| (0..kernel).filter(|k| (0..size).contains(&(o * stride - low + k))).count() as i64)
+        .sum();
+    let work = Work::Flops((2 * taps * taps * of_group * outputs) as f64);
+    let name = format!("{kernel}x{kernel}/{stride} {size}x{size}x{inputs} to {outputs}");
+    Case { family, name, work, text }
+}
+
+const REDUCERS: &str = "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n\n\
+     most { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] maximum(a, b) }\n\n";
+
+fn softmax() -> Case {
+    let (rows, columns) = ROWS;
+    let shape = format!("f32[{rows},{columns}]");
+    let text = entry(
+        REDUCERS,
+        &format!(
+            "x = {shape} parameter(0)\n lowest = f32[] constant(-inf)\n zero = f32[] constant(0)\n \
+             m = f32[{rows}] reduce(x, lowest), dimensions={{1}}, to_apply=most\n \
+             mb = {shape} broadcast(m), dimensions={{0}}\n d = {shape} subtract(x, mb)\n \
+             e = {shape} exponential(d)\n s = f32[{rows}] reduce(e, zero), dimensions={{1}}, to_apply=sum\n \
+             sb = {shape} broadcast(s), dimensions={{0}}\n y = {shape} divide(e, sb)"
+        ),
+        &shape,
+    );
+    Case { family: "rows", name: format!("softmax {rows} x {columns}"), work: elements(rows * columns), text }
+}
+
+fn layer_norm() -> Case {
+    let (rows, columns) = ROWS;
+    let (shape, row) = (format!("f32[{rows},{columns}]"), format!("f32[{rows}]"));
+    let mut body = format!(
+        "x = {shape} parameter(0)\n gamma = f32[{columns}] parameter(1)\n beta = f32[{columns}] parameter(2)\n \
+         zero = f32[] constant(0)\n n = f32[] constant({columns})\n epsilon = f32[] constant(1e-6)\n \
+         nb = {row} broadcast(n), dimensions={{}}\n eb = {row} broadcast(epsilon), dimensions={{}}\n"
+    );
+    let _ = write!(
+        body,
+        " s = {row} reduce(x, zero), dimensions={{1}}, to_apply=sum\n mean = {row} divide(s, nb)\n \
+         mb = {shape} broadcast(mean), dimensions={{0}}\n d = {shape} subtract(x, mb)\n \
+         q = {shape} multiply(d, d)\n v = {row} reduce(q, zero), dimensions={{1}}, to_apply=sum\n \
+         variance = {row} divide(v, nb)\n ve = {row} add(variance, eb)\n r = {row} rsqrt(ve)\n \
+         rb = {shape} broadcast(r), dimensions={{0}}\n z = {shape} multiply(d, rb)\n \
+         gb = {shape} broadcast(gamma), dimensions={{1}}\n bb = {shape} broadcast(beta), dimensions={{1}}\n \
+         g = {shape} multiply(z, gb)\n y = {shape} add(g, bb)"
+    );
+    let name = format!("layer norm {rows} x {columns}");
+    Case { family: "rows", name, work: elements(rows * columns), text: entry(REDUCERS, &body, &shape) }
+}
+
+fn map(function: &str) -> Case {
+    const COUNT: i64 = 1 << 15;
+    let shape = format!("f32[{COUNT}]");
+    let body = format!("x = {shape} parameter(0)\n y = {shape} {function}(x)");
+    let text = entry("", &body, &shape);
+    Case { family: "functions", name: function.to_owned(), work: elements(COUNT), text }
+}
+
+fn elements(count: i64) -> Work {
+    Work::Elements(count as f64)
+}
+
+/// A module whose entry computes `y`.
+fn entry(before: &str, body: &str, result: &str) -> String {
+    format!("HloModule kernel\n\n{before}ENTRY main {{\n {body}\n ROOT out = ({result}) tuple(y)\n}}\n")
+}
