@@ -67,7 +67,8 @@ fn renumber(block: &mut Block, ids: &[FunctionId]) {
             Statement::Let(..)
             | Statement::Store { .. }
             | Statement::CopyBytes { .. }
-            | Statement::FillBytes { .. } => {}
+            | Statement::FillBytes { .. }
+            | Statement::Prefetch { .. } => {}
         }
     }
 }

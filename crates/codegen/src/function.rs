@@ -203,6 +203,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
             Statement::FillBytes { to, byte, bytes } => {
                 self.fill_bytes(self.pointer(*to)?, self.integer(*byte)?, self.integer(*bytes)?)?;
             }
+            Statement::Prefetch { pointer, cache } => self.prefetch(*pointer, *cache)?,
         }
         Ok(())
     }

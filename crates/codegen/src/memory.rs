@@ -156,4 +156,19 @@ impl<'c> FunctionTranslator<'_, 'c> {
         self.builder.build_call(memset, &[to.into(), byte.into(), bytes.into()], "").built()?;
         Ok(())
     }
+
+    /// Brings the line of an address near.
+    pub(crate) fn prefetch(&self, pointer: ValueId, cache: u32) -> Result<()> {
+        const READ: u64 = 0;
+        const DATA: u64 = 1;
+        /// LLVM's word for the first cache; the second is one less.
+        const NEAREST: u64 = 3;
+        let pointer = self.pointer(pointer)?;
+        let int = |value: u64| self.module.context.i32_type().const_int(value, false).into();
+        let intrinsic = self.module.intrinsic("llvm.prefetch", &[pointer.get_type().into()])?;
+        let locality = NEAREST.saturating_sub(u64::from(cache).saturating_sub(1));
+        let operands = [pointer.into(), int(READ), int(locality), int(DATA)];
+        self.builder.build_call(intrinsic, &operands, "").built()?;
+        Ok(())
+    }
 }

@@ -69,7 +69,8 @@ impl Callees {
                 Statement::Let(..)
                 | Statement::Store { .. }
                 | Statement::CopyBytes { .. }
-                | Statement::FillBytes { .. } => {}
+                | Statement::FillBytes { .. }
+                | Statement::Prefetch { .. } => {}
             }
         }
     }

@@ -46,6 +46,7 @@ fn program() -> Program {
             let as_float = b.convert(ConvertOp::SignedToFloat, shifted, ScalarType::F32);
             let root = b.unary(UnaryOp::Sqrt, as_float);
             let target = b.offset(to, i, 4);
+            b.prefetch(address, 2);
             b.store_masked(root, target, 4, less);
             Ok(vec![b.select(less, product, root)])
         })

@@ -366,7 +366,8 @@ fn count_statements(block: &crate::ir::Block) -> usize {
         | Statement::Call { .. }
         | Statement::Parallel { .. }
         | Statement::CopyBytes { .. }
-        | Statement::FillBytes { .. } => 0,
+        | Statement::FillBytes { .. }
+        | Statement::Prefetch { .. } => 0,
     };
     block.statements.iter().map(|s| 1 + inside(s)).sum()
 }

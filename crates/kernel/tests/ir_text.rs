@@ -6,6 +6,7 @@ use kernel::ir::{parse, verify};
 const EVERYTHING: &str = r#"inline fn "a \"quoted\" \\ name\u{a}" (v0 "x": ptr noalias readonly align 64, v1 "n": i64, v2 "c": boolx4) {
   v3: i8 = constant -7
   fill_bytes v0, v3, v1
+  prefetch 2 v0
   copy_bytes v0, v0, v1
 }
 
@@ -173,6 +174,8 @@ fn breaches_are_found() {
         ("call f0 ()", "arguments: 0 values, expected 1"),
         ("v4: ptr = function_address f1", "f1 does not stand before its caller"),
         ("fill_bytes v0, v1, v1", "v1 is i64, expected i8"),
+        ("prefetch 1 v1", "v1 is i64, expected ptr"),
+        ("prefetch 3 v0", "a prefetch into cache 3"),
         ("copy_bytes v0, v1, v1", "v1 is i64, expected ptr"),
         ("parallel 2 f0 (v0)", "a parallel call outside of the entry"),
     ] {

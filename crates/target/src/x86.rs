@@ -92,8 +92,24 @@ pub(crate) fn describe(target: &mut Target) {
         _ => 16,
     };
     target.vector_registers = if avx512 { 32 } else { 16 };
-    if level >= Level::V4 {
-        target.l2_bytes = 1 << 20;
+    (target.l1_bytes, target.l2_bytes) = caches(&target.cpu, level);
+}
+
+/// Bytes of a core's first-level data cache and of its second-level cache.
+fn caches(cpu: &str, level: Level) -> (u64, u64) {
+    const K: u64 = 1 << 10;
+    match cpu {
+        "sapphirerapids" | "emeraldrapids" | "graniterapids" | "graniterapids-d" | "diamondrapids"
+        | "alderlake" | "raptorlake" | "meteorlake" | "arrowlake" | "arrowlake-s" | "lunarlake"
+        | "pantherlake" => (48 * K, 2048 * K),
+        "icelake-server" | "tigerlake" => (48 * K, 1280 * K),
+        "icelake-client" | "rocketlake" => (48 * K, 512 * K),
+        "znver5" => (48 * K, 1024 * K),
+        "gracemont" | "sierraforest" | "grandridge" | "clearwaterforest" => (32 * K, 2048 * K),
+        "haswell" | "core-avx2" | "broadwell" | "skylake" | "nehalem" | "corei7" | "westmere"
+        | "sandybridge" | "corei7-avx" | "ivybridge" | "core-avx-i" | "cannonlake" => (32 * K, 256 * K),
+        _ if level >= Level::V4 => (32 * K, 1024 * K),
+        _ => (32 * K, 512 * K),
     }
 }
 
@@ -114,6 +130,20 @@ mod tests {
         assert_eq!(x86("znver4", "").vector_bytes, 64);
         assert_eq!(x86("znver4", "-avx512f").vector_bytes, 32);
         assert_eq!(x86("haswell", "").vector_registers, 16);
+    }
+
+    #[test]
+    fn caches_are_the_processors() {
+        let caches = |cpu| {
+            let target = x86(cpu, "");
+            (target.l1_bytes >> 10, target.l2_bytes >> 10)
+        };
+        assert_eq!(caches("sapphirerapids"), (48, 2048));
+        assert_eq!(caches("skylake"), (32, 256));
+        assert_eq!(caches("znver3"), (32, 512));
+        assert_eq!(caches("znver4"), (32, 1024));
+        assert_eq!(caches("x86-64-v4"), (32, 1024));
+        assert_eq!(caches(""), (32, 512));
     }
 
     #[test]

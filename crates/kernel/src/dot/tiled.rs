@@ -3,7 +3,7 @@
 use super::{DotElement, Part, Product, finish, pack};
 use crate::context::KernelContext;
 use crate::element::Element;
-use crate::index::Index;
+use crate::index::{Facts, Index};
 use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use crate::tile::{Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero};
 use plan::{DotPlan, Packing};
@@ -27,14 +27,14 @@ pub(super) fn emit(
                 Packing::Scratch => pack::panel(b, cx, plan, product, column, parts_end(parts))?,
                 Packing::None | Packing::Constant => product.clone(),
             };
-            for_rows(b, cx, plan, part, &mut |b, cx, row, rows| {
-                tile(b, cx, plan, product, Place { row, rows, column, parts }, all)
+            for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
+                tile(b, cx, plan, product, Place { number, row, rows, column, parts }, all)
             })
         });
     }
-    for_rows(b, cx, plan, part, &mut |b, cx, row, rows| {
+    for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
         for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
-            tile(b, cx, plan, product, Place { row, rows, column, parts }, all)
+            tile(b, cx, plan, product, Place { number, row, rows, column, parts }, all)
         })
     })
 }
@@ -61,8 +61,8 @@ fn passes(
     let before = (k - 1) / block;
     let one = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, pass: &Pass| {
         for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
-            for_rows(b, cx, plan, part, &mut |b, cx, row, rows| {
-                tile(b, cx, plan, product, Place { row, rows, column, parts }, pass)
+            for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
+                tile(b, cx, plan, product, Place { number, row, rows, column, parts }, pass)
             })
         })
     };
@@ -74,9 +74,10 @@ fn passes(
 }
 
 type RowsBody<'b> =
-    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, u32) -> Result<()>;
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &Index, u32) -> Result<()>;
 
-/// Tiles of `tile.rows` rows, then tiles of one row less, so that all rows are covered.
+/// Tiles of `tile.rows` rows, then tiles of one row less, so that all rows are covered. The body gets the tile's number,
+/// its first row, and how many.
 fn for_rows(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
@@ -87,10 +88,12 @@ fn for_rows(
     let (m, most) = (plan.shape.m, i64::from(plan.tile.rows));
     let tiles = (m + most - 1) / most;
     let larger = larger_tiles(plan);
-    cx.for_part(b, part.rows, (0, larger), 1, |cx, b, tile| body(b, cx, &tile.times(most), plan.tile.rows))?;
+    cx.for_part(b, part.rows, (0, larger), 1, |cx, b, tile| {
+        body(b, cx, &tile, &tile.times(most), plan.tile.rows)
+    })?;
     cx.for_part(b, part.rows, (larger, tiles), 1, |cx, b, tile| {
         let row = tile.times(most - 1).plus_constant(larger);
-        body(b, cx, &row, plan.tile.rows - 1)
+        body(b, cx, &tile, &row, plan.tile.rows - 1)
     })
 }
 
@@ -152,6 +155,8 @@ fn parts_end(parts: &[Columns]) -> i64 {
 /// Where a tile stands.
 #[derive(Clone, Copy)]
 struct Place<'p> {
+    /// The number of the rows' tile.
+    number: &'p Index,
     row: &'p Index,
     rows: u32,
     column: &'p Index,
@@ -186,9 +191,14 @@ fn tile(
     let unroll = sets.max(if width >= 16 { 2 } else { 4 });
     let k = pass.count;
     let whole = k - k % unroll;
+    let ahead = match plan.prefetches {
+        true => Ahead::new(b, cx, plan, (product, place), pass, unroll)?,
+        false => Ahead::default(),
+    };
     let mut sums = cx.for_range_carrying(b, (0, whole, unroll), &initial, |cx, b, index, sums| {
         let index = cx.scalar_value(b, &index)?;
         let mut sums = sums.to_vec();
+        ahead.prefetch(b, index, product.rhs_k);
         for step in 0..unroll {
             let set = (step % sets) as usize;
             inputs.accumulate(b, index, step, &mut sums[set * width..(set + 1) * width]);
@@ -211,6 +221,72 @@ fn tile(
         }
     }
     Ok(())
+}
+
+const LINE: i64 = 64;
+
+/// Machines bring lines in pairs, or run ahead of what is asked for; asking for each one would keep the first cache from
+/// its own misses.
+const LINES_TOGETHER: usize = 2;
+
+/// Lines of the next panel that a tile brings into the second cache while it computes: the tiles of a panel's rows share
+/// its lines out among them, so that memory is read all the time and not by the first of them only.
+#[derive(Default)]
+struct Ahead {
+    /// The lines' addresses in the first round of the loop over the summands.
+    lines: Vec<ValueId>,
+}
+
+impl Ahead {
+    fn new(
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        plan: &DotPlan,
+        (product, place): (&Product, Place<'_>),
+        pass: &Pass,
+        unroll: i64,
+    ) -> Result<Self> {
+        let size = plan.accumulator.byte_size() as i64;
+        let columns = plan.tile.columns();
+        // The last panel of all has no next one: an address that is not beyond the operand will do.
+        let end = match product.panel {
+            Some(_) => plan.padded_columns(),
+            None => plan.shape.n,
+        };
+        let last = end - columns;
+        if last < 0 {
+            return Ok(Self::default());
+        }
+        let next = cx.scalar_value(b, &place.column.plus_constant(columns))?;
+        let limit = b.index(last);
+        let is_inside = b.compare(Predicate::Less, next, limit);
+        let next = b.select(is_inside, next, limit);
+        cx.facts.insert(next, Facts { min: 0, max: last, multiple: product.panel.unwrap_or(1) });
+        let first = product.column(b, cx, &Index::scalar(next))?;
+        let first = match pass.first.as_constant() {
+            Some(0) => first,
+            _ => {
+                let summand = cx.scalar_value(b, &pass.first)?;
+                b.offset(first, summand, product.rhs_k)
+            }
+        };
+        // The tile's part is a stream of lines along the summands.
+        let streams = (columns * size + LINE - 1) / LINE;
+        let (_, stream) = cx.div_rem(b, place.number, streams)?;
+        let stream = cx.scalar_value(b, &stream)?;
+        let stream = b.offset(first, stream, product.within_tile(LINE / size, size));
+        let lines = (0..unroll).step_by(LINES_TOGETHER).map(|step| b.offset_bytes(stream, step * product.rhs_k));
+        let lines = lines.collect();
+        Ok(Self { lines })
+    }
+
+    fn prefetch(&self, b: &mut FunctionBuilder, index: ValueId, rhs_k: i64) {
+        const SECOND_CACHE: u32 = 2;
+        for &line in &self.lines {
+            let line = b.offset(line, index, rhs_k);
+            b.prefetch(line, SECOND_CACHE);
+        }
+    }
 }
 
 /// The number of an element of the result.

@@ -328,6 +328,11 @@ impl FunctionBuilder {
         self.push(Statement::FillBytes { to, byte, bytes });
     }
 
+    /// Brings the line of an address into the first or second cache.
+    pub fn prefetch(&mut self, pointer: ValueId, cache: u32) {
+        self.push(Statement::Prefetch { pointer, cache });
+    }
+
     /// `for index in (begin..end).step_by(step)` with carried values: the body gets the index and their current values
     /// and returns the next ones. Returns their last ones.
     pub fn for_carrying(

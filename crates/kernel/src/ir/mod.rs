@@ -385,6 +385,14 @@ pub enum Statement {
         /// An `I64`.
         bytes: ValueId,
     },
+    /// Asks the machine to bring a cache line near, so that a later load finds it there. Changes nothing else; machines
+    /// without such an instruction do nothing.
+    Prefetch {
+        /// An address of the line, within an object.
+        pointer: ValueId,
+        /// How near: 1 or 2 is the first or second cache.
+        cache: u32,
+    },
 }
 
 /// A parameter of a function.

@@ -239,6 +239,10 @@ impl<'p> Verifier<'p> {
                 self.used_as(*byte, Type::scalar(ScalarType::I8))?;
                 self.used_as(*bytes, Type::I64)
             }
+            Statement::Prefetch { pointer, cache } => {
+                require((1..=2).contains(cache), || format!("a prefetch into cache {cache}"))?;
+                self.used_as(*pointer, Type::PTR)
+            }
         }
     }
 

@@ -84,6 +84,8 @@ pub struct DotPlan {
     /// Summands of one pass over the tiles of `Tiled`. With fewer than there are, sums are kept in the result's memory from
     /// pass to pass, and a panel's part of a pass stays in the cache for all rows.
     pub k_block: i64,
+    /// Whether tiles bring the next panel of the right operand into the second cache while they compute.
+    pub prefetches: bool,
     /// If whole rows of the result are written one after the other, into how many parts the columns are cut at most, so
     /// that a part of the right operand stays in the second cache for all rows; else 0.
     pub column_parts: i64,
@@ -178,6 +180,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         panels_outside: false,
         panel: 1,
         k_block: dims.shape().k,
+        prefetches: false,
         column_parts: 0,
         cuts: [1; 3],
         lhs_operand,
@@ -283,7 +286,8 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
         }
         return;
     }
-    plan.tile = tile::choose(m, n, plan.accumulator.byte_size(), target);
+    let streams = rhs_bytes(plan) > target.l2_bytes / 2;
+    plan.tile = tile::choose_with(m, n, plan.accumulator.byte_size(), streams, target);
     let in_place = rhs_fits && (plan.dims.rhs_n_stride() == 1 || n == 1);
     plan.rhs_packing = if rhs_is_constant {
         Packing::Constant
@@ -300,8 +304,9 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
         _ => plan.tile.columns(),
     };
     let panels = (n + plan.tile.columns() - 1) / plan.tile.columns();
-    let is_read_again = panels > 1 && m > i64::from(plan.tile.rows) && rhs_bytes(plan) > target.l2_bytes / 2;
+    let is_read_again = panels > 1 && m > i64::from(plan.tile.rows) && streams;
     plan.panels_outside = plan.rhs_packing == Packing::Scratch || is_read_again && plan.column_parts == 0;
+    plan.prefetches = is_read_again && plan.panels_outside && plan.rhs_packing != Packing::Scratch;
 }
 
 /// The lanes of a sum along the summands are added up at its end: little beside so many vectors of products.
@@ -412,6 +417,9 @@ impl std::fmt::Display for DotPlan {
         )?;
         if self.kind == DotKind::Tiled {
             write!(f, ", tile {}x{} of {} lanes", self.tile.rows, self.tile.vectors, self.tile.lanes)?;
+        }
+        if self.prefetches {
+            write!(f, ", the next panel prefetched")?;
         }
         if self.kind == DotKind::Tiled && self.k_block < k {
             write!(f, ", {} summands in a pass", self.k_block)?;

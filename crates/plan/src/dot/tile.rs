@@ -37,6 +37,12 @@ pub(crate) fn panel(n: i64, element_bytes: usize) -> i64 {
 
 /// The tile of an `m x n` result of elements of so many bytes. A tile covers whole panels, or a panel whole tiles.
 pub(crate) fn choose(m: i64, n: i64, element_bytes: usize, target: &Target) -> Tile {
+    choose_with(m, n, element_bytes, false, target)
+}
+
+/// As [`choose`]. If the right operand `streams` from beyond the second cache, tiles are rather high than wide: fewer of
+/// them read it.
+pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, streams: bool, target: &Target) -> Tile {
     let panel = panel(n, element_bytes) as u32;
     let lanes = target.lanes(element_bytes).min(panel);
     let needed = u32::try_from((n.max(1) + i64::from(lanes) - 1) / i64::from(lanes)).unwrap_or(u32::MAX);
@@ -45,6 +51,7 @@ pub(crate) fn choose(m: i64, n: i64, element_bytes: usize, target: &Target) -> T
         // Whole panels of two or of four vectors.
         (1, false) if panel / lanes <= 2 => 6,
         (1, false) => 8,
+        (7.., true) if streams && needed != 4 => 3,
         // Few enough streams of panels for the prefetchers, also where one row would leave registers for more.
         (_, true) => 4,
         (_, false) => 2,
@@ -109,6 +116,7 @@ mod tests {
         let table = [
             // m, n -> rows, vectors, lanes, k_split
             ((&avx512, 128, 768), (6, 4, 16, 1)),
+            ((&avx512, 8, 512), (4, 4, 16, 1)),
             ((&avx512, 49, 512), (6, 4, 16, 1)),
             ((&avx512, 128, 80), (8, 3, 16, 1)),
             ((&avx512, 100, 10), (8, 1, 16, 1)),
@@ -134,6 +142,24 @@ mod tests {
                 tile.rows * tile.vectors * tile.k_split + tile.vectors <= target.vector_registers,
                 "{m}x{n}"
             );
+        }
+    }
+
+    #[test]
+    fn tiles_of_an_operand_that_streams_are_high() {
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+        let table = [
+            ((&avx512, 128, 768), (8, 3)),
+            ((&avx512, 8, 1024), (8, 3)),
+            ((&avx512, 6, 1024), (6, 4)),
+            ((&avx512, 64, 64), (6, 4)),
+            ((&avx512, 1, 1024), (1, 4)),
+            ((&avx2, 128, 768), (6, 2)),
+        ];
+        for ((target, m, n), (rows, vectors)) in table {
+            let tile = choose_with(m, n, 4, true, target);
+            assert_eq!((tile.rows, tile.vectors), (rows, vectors), "{m}x{n}");
         }
     }
 }

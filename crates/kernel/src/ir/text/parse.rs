@@ -321,6 +321,11 @@ impl<'t> Reader<'t> {
                 let [to, byte, bytes] = self.exactly()?;
                 Ok(Statement::FillBytes { to, byte, bytes })
             }
+            "prefetch" => {
+                self.expect_word("prefetch")?;
+                let cache = self.number()?;
+                Ok(Statement::Prefetch { pointer: self.value()?, cache })
+            }
             _ => self.definition(),
         }
     }

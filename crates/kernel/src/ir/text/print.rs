@@ -117,7 +117,8 @@ impl Printer<'_> {
                 | Statement::Call { .. }
                 | Statement::Parallel { .. }
                 | Statement::CopyBytes { .. }
-                | Statement::FillBytes { .. } => f.write_str("\n")?,
+                | Statement::FillBytes { .. }
+                | Statement::Prefetch { .. } => f.write_str("\n")?,
             }
         }
         if !block.yields.is_empty() {
@@ -164,6 +165,7 @@ impl Printer<'_> {
             }
             Statement::CopyBytes { to, from, bytes } => write!(f, "copy_bytes {to}, {from}, {bytes}"),
             Statement::FillBytes { to, byte, bytes } => write!(f, "fill_bytes {to}, {byte}, {bytes}"),
+            Statement::Prefetch { pointer, cache } => write!(f, "prefetch {cache} {pointer}"),
         }
     }
 
