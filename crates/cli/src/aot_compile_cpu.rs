@@ -59,6 +59,9 @@ pub(crate) struct AotCompileCpu {
     /// given several times
     #[arg(long, value_name = "NAME=N")]
     dim: Vec<String>,
+    /// How far rounding may differ.
+    #[command(flatten)]
+    numerics: crate::numerics::NumericsArgs,
     /// The most iterations of a loop that nothing else bounds, by the name of its node or its scope. May be given several
     /// times
     #[arg(long, value_name = "NAME=N")]
@@ -82,6 +85,7 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
     let target = Target::new(&flags.target_triple, &flags.target_cpu, "")?;
     let back = BackOptions {
         disabled_passes: xla.disabled_passes.clone(),
+        plan: flags.numerics.options(),
         ..BackOptions::new(target, entry_point(prefix, class))
     };
     let header = HeaderOptions { gen_name_to_index: true, ..HeaderOptions::default() };

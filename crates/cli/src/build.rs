@@ -79,7 +79,11 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     let emits = |emit: Emit| arguments.emit.contains(&emit);
     let (target, versions) = arguments.back.targets(&arguments.model)?;
     let triple = target.triple.as_str().to_owned();
-    let back = BackOptions { freestanding: arguments.freestanding, ..BackOptions::new(target, &name) };
+    let back = BackOptions {
+        freestanding: arguments.freestanding,
+        plan: arguments.model.numerics.options(),
+        ..BackOptions::new(target, &name)
+    };
     let back = arguments.back.options(back, versions)?;
     // What the metadata object is for at run time; classes without library have no place for it.
     let described = emits(Emit::Metadata) && !arguments.freestanding;

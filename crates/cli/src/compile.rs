@@ -57,6 +57,7 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
     })?;
     let back = BackOptions {
         disabled_passes: xla.disabled_passes.clone(),
+        plan: flags.numerics.options(),
         ..BackOptions::new(target(flags)?, &flags.entry_point)
     };
     let header = HeaderOptions {

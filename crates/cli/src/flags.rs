@@ -97,6 +97,9 @@ pub(crate) struct Compile {
     /// Its features, such as +avx2,+fma
     #[arg(long, value_name = "FEATURES", default_value = "", allow_hyphen_values = true)]
     pub(crate) target_features: String,
+    /// How far rounding may differ.
+    #[command(flatten)]
+    pub(crate) numerics: crate::numerics::NumericsArgs,
     /// The most iterations of a loop that nothing else bounds, by the name of its node or the scope that it is in. May be
     /// given several times
     #[arg(long, alias = "loop-bound", value_name = "NAME=N")]

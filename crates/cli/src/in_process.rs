@@ -2,7 +2,7 @@
 
 use crate::model::{ModelArgs, Read};
 use crate::progress::Progress;
-use compiler::{Compiled, Front, NoObserver};
+use compiler::{BackOptions, Compiled, Front, NoObserver};
 use runner::Signature;
 use shape::Literal;
 use std::collections::BTreeMap;
@@ -36,7 +36,10 @@ impl Program {
                 compiler::import_bounded(input.graph, input.config, input.loop_bounds, &mut progress)?;
             let signature = Signature::of(&front)?;
             check(&signature, &initial)?;
-            let options = compiler::in_process_options(target.clone());
+            let options = BackOptions {
+                plan: flags.numerics.options(),
+                ..compiler::in_process_options(target.clone())
+            };
             let compiled = compiler::compile_module(front.module().clone(), &options, &mut progress)?;
             Ok(Self { front, signature, target, compiled })
         })?;
@@ -72,7 +75,11 @@ fn target(flags: &ModelArgs) -> Result<Target> {
 }
 
 /// Makes code of a kernel for a target.
-pub(crate) fn compile_kernel(module: hlo::Module, target: &Target) -> Result<compiler::Executable> {
-    let options = compiler::in_process_options(target.clone());
+pub(crate) fn compile_kernel(
+    module: hlo::Module,
+    target: &Target,
+    plan: compiler::PlanOptions,
+) -> Result<compiler::Executable> {
+    let options = BackOptions { plan, ..compiler::in_process_options(target.clone()) };
     compiler::Executable::load(&compiler::compile_optimized(module, &options, &mut NoObserver)?)
 }

@@ -14,6 +14,7 @@ mod infer;
 mod inspect;
 mod linker;
 mod model;
+mod numerics;
 mod outputs;
 mod progress;
 mod report;

@@ -77,6 +77,9 @@ pub(crate) struct ModelArgs {
     /// Its features, such as +avx2,+fma
     #[arg(long, value_name = "FEATURES", alias = "target_features", allow_hyphen_values = true)]
     pub(crate) target_features: Option<String>,
+    /// How far rounding may differ.
+    #[command(flatten)]
+    pub(crate) numerics: crate::numerics::NumericsArgs,
     /// Print nothing but results and errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,

@@ -21,6 +21,8 @@ pub struct BackOptions {
     pub entry_point: String,
     /// Passes that do not run, by name (`--xla_disable_hlo_passes`).
     pub disabled_passes: Vec<String>,
+    /// What the plan may do.
+    pub plan: plan::Options,
     /// Whether the constants go into the object; without, whoever calls the code gives it a block of them.
     pub embed_constants: bool,
     /// Whether the object may need nothing from outside, not even `memcpy`.
@@ -40,6 +42,7 @@ impl BackOptions {
             variants: Vec::new(),
             entry_point: entry_point.into(),
             disabled_passes: Vec::new(),
+            plan: plan::Options::default(),
             embed_constants: true,
             freestanding: false,
             sanitize: None,
@@ -54,6 +57,8 @@ impl BackOptions {
 pub struct Compiled {
     /// The optimised HLO.
     pub module: Module,
+    /// What the plan was allowed to do.
+    pub plan_options: plan::Options,
     /// How the code of the first version looks.
     pub plan: ModulePlan,
     /// Where its values live. The sizes are those that every version is content with, and the constants are those of
@@ -141,7 +146,7 @@ pub fn compile_optimized(
     let Lowered { plan, assignment, .. } = first;
     let variants =
         others.into_iter().map(|l| CompiledVariant { plan: l.plan, assignment: l.assignment }).collect();
-    Ok(Compiled { module, plan, assignment, kernels, variants, code })
+    Ok(Compiled { module, plan_options: options.plan, plan, assignment, kernels, variants, code })
 }
 
 /// A module's code for one machine.
@@ -158,7 +163,7 @@ fn lower(
     pool: &mut ConstantsPool,
     observer: &mut dyn Observer,
 ) -> Result<Lowered> {
-    let plan = plan::plan(module, target)?;
+    let plan = plan::plan_with(module, target, &options.plan)?;
     observer.ended("plan", &|| {
         let version = match options.variants.is_empty() {
             true => String::new(),

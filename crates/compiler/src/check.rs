@@ -91,7 +91,7 @@ fn compile(
         observer.ended(record.name, &String::new);
     })?;
     for target in std::iter::once(&options.target).chain(&options.variants) {
-        let plan = plan::plan(&module, target)?;
+        let plan = plan::plan_with(&module, target, &options.plan)?;
         let schedule = buffers::schedule(&module, &plan);
         let assignment = buffers::assign(&module, &plan, &schedule)?;
         buffers::check(&module, &plan, &schedule, &assignment)?;

@@ -16,6 +16,7 @@ pub use check::{Checked, MAX_PROBLEMS, check};
 pub use front::{Front, Input, LoopBounds, import, import_bounded};
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
 pub use pipeline::pipeline;
+pub use plan::{Options as PlanOptions, Winograd};
 
 use support::{Error, Result};
 

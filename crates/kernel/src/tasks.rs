@@ -29,6 +29,14 @@ impl Span {
 }
 
 impl KernelContext<'_> {
+    /// Whether a task is the first one that this call of the kernel's function does; nothing if there is one task only.
+    /// What a task leaves in the worker's scratch, the next one of the same call finds there.
+    pub(crate) fn is_first_task(&mut self, b: &mut FunctionBuilder, task: &Index) -> Result<Option<ValueId>> {
+        let Some(tasks) = self.tasks else { return Ok(None) };
+        let task = self.scalar_value(b, task)?;
+        Ok(Some(b.compare(Predicate::Equal, task, tasks.begin)))
+    }
+
     /// The spans of a task in loops of so many `steps`, the outermost first, that are cut into so many parts each.
     pub(crate) fn spans(
         &mut self,

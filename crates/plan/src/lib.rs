@@ -18,7 +18,7 @@ mod update;
 pub use collapse::Loop;
 pub use convolution::{
     ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, DepthwisePlan, Rectangle, Segment,
-    SpatialDimension, TileSize, Tiling,
+    SpatialDimension, TileSize, Tiling, Transform, Winograd, WinogradPlan, WinogradScratch,
 };
 pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile};
 pub use fusion::{Fusion, Position};
@@ -125,8 +125,20 @@ impl InstructionPlan {
     }
 }
 
+/// What the caller decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Which transforms convolutions may use that change how results are rounded.
+    pub winograd: Winograd,
+}
+
 /// Plans a module. An error lists every instruction that no strategy covers.
 pub fn plan(module: &Module, target: &Target) -> Result<ModulePlan> {
+    plan_with(module, target, &Options::default())
+}
+
+/// As [`plan`], with the caller's decisions.
+pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<ModulePlan> {
     let mut plans = ModulePlan::default();
     let mut unsupported = Vec::new();
     let mut pending = vec![module.entry()];
@@ -137,7 +149,7 @@ pub fn plan(module: &Module, target: &Target) -> Result<ModulePlan> {
         let computation = &module[id];
         let mut instructions = BTreeMap::new();
         for instruction in computation.post_order() {
-            match plan_instruction(module, computation, instruction, target) {
+            match plan_instruction(module, computation, instruction, target, options) {
                 Ok(plan) => drop(instructions.insert(instruction, plan)),
                 Err(error) => unsupported.push(describe(computation, instruction, &error)),
             }
@@ -172,6 +184,7 @@ fn plan_instruction(
     computation: &Computation,
     id: InstructionId,
     target: &Target,
+    options: &Options,
 ) -> Result<InstructionPlan> {
     let instruction = &computation[id];
     for (_, leaf) in instruction.shape().leaves() {
@@ -218,7 +231,7 @@ fn plan_instruction(
                 Op::ReduceWindow { .. } => reduce_window::plan(&fusion, target),
                 Op::DynamicUpdateSlice {} => update::plan(&fusion, target),
                 _ if fusion.find_dot().is_some() => dot::plan(&fusion, target),
-                _ if fusion.find_convolution().is_some() => convolution::plan(&fusion, target),
+                _ if fusion.find_convolution().is_some() => convolution::plan(&fusion, target, options),
                 _ => loops::plan(&fusion, target),
             };
         }

@@ -7,7 +7,9 @@ use crate::fill::{Fill, Random};
 use crate::kernels::{Kernel, extract, kernels, nodes};
 use crate::latency::Latency;
 use crate::peak::{Peak, measure_peak};
-use compiler::{Compiled, Executable, NoObserver, compile_optimized, in_process_options};
+use compiler::{
+    BackOptions, Compiled, Executable, NoObserver, PlanOptions, compile_optimized, in_process_options,
+};
 use hlo::Module;
 use shape::Literal;
 use std::collections::BTreeMap;
@@ -95,12 +97,13 @@ pub fn bench(
         temps_bytes: compiled.assignment.temps_size,
         constants_bytes: compiled.assignment.constants_size,
         times,
-        kernels: if options.kernels { kernel_times(module, target, options.seconds)? } else { Vec::new() },
+        kernels: if options.kernels { kernel_times(compiled, target, options.seconds)? } else { Vec::new() },
     })
 }
 
 /// Times each kernel alone on random operands, like ones once.
-fn kernel_times(module: &Module, target: &Target, seconds: f64) -> Result<Vec<KernelTime>> {
+fn kernel_times(compiled: &Compiled, target: &Target, seconds: f64) -> Result<Vec<KernelTime>> {
+    let module = &compiled.module;
     let all = kernels(module);
     let mut groups: BTreeMap<String, Vec<Kernel>> = BTreeMap::new();
     for &kernel in &all {
@@ -119,7 +122,7 @@ fn kernel_times(module: &Module, target: &Target, seconds: f64) -> Result<Vec<Ke
             instances: group.len(),
             cost: Cost::of_kernel(module, kernel),
             latency: match extract(module, kernel) {
-                Ok(alone) => Some(time_alone(alone.module, target, each)?),
+                Ok(alone) => Some(time_alone(alone.module, target, compiled.plan_options, each)?),
                 Err(_) => None,
             },
         });
@@ -128,8 +131,8 @@ fn kernel_times(module: &Module, target: &Target, seconds: f64) -> Result<Vec<Ke
     Ok(times)
 }
 
-fn time_alone(module: Module, target: &Target, seconds: f64) -> Result<Latency> {
-    let options = in_process_options(target.clone());
+fn time_alone(module: Module, target: &Target, plan: PlanOptions, seconds: f64) -> Result<Latency> {
+    let options = BackOptions { plan, ..in_process_options(target.clone()) };
     let compiled = compiler::guarded(|| compile_optimized(module, &options, &mut NoObserver))?;
     let executable = Executable::load(&compiled)?;
     let random = Random::new(0);

@@ -5,6 +5,8 @@ mod dense;
 mod depthwise;
 mod general;
 mod walk;
+mod winograd;
+mod winograd_transform;
 
 use crate::context::KernelContext;
 use crate::element::Element;
@@ -27,6 +29,7 @@ pub(crate) fn emit(
     match &plan.kind {
         ConvolutionKind::Dense(dense) => dense::emit(b, cx, plan, dense),
         ConvolutionKind::Depthwise(depthwise) => depthwise::emit(b, cx, plan, depthwise),
+        ConvolutionKind::Winograd(winograd) => winograd::emit(b, cx, plan, winograd),
         ConvolutionKind::General { lanes, chunks } => general::emit(b, cx, plan, *lanes, *chunks),
     }
 }

@@ -41,7 +41,12 @@ pub struct Loaded {
 impl Loaded {
     /// Compiles a module.
     pub fn new(module: &hlo::Module, target: &Target) -> Result<Self> {
-        let plan = plan::plan(module, target)?;
+        Self::with_options(module, target, &plan::Options::default())
+    }
+
+    /// The same, planned with some options.
+    pub fn with_options(module: &hlo::Module, target: &Target, options: &plan::Options) -> Result<Self> {
+        let plan = plan::plan_with(module, target, options)?;
         let schedule = buffers::schedule(module, &plan);
         let assignment = buffers::assign(module, &plan, &schedule)?;
         buffers::check(module, &plan, &schedule, &assignment)?;

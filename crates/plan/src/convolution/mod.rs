@@ -6,15 +6,19 @@ mod depthwise;
 mod dims;
 mod pack;
 mod tiling;
+mod winograd;
+mod winograd_matrices;
 
 pub use dense::DensePlan;
 pub use depthwise::DepthwisePlan;
 pub use dims::{ConvolutionDims, Segment, SpatialDimension};
 pub use tiling::{Rectangle, TileSize, Tiling};
+pub use winograd::{Winograd, WinogradPlan, WinogradScratch};
+pub use winograd_matrices::Transform;
 
 use crate::dot::Packing;
 use crate::tasks::Work;
-use crate::{Fusion, InstructionPlan, PackedConstant, Position, Strategy, dot};
+use crate::{Fusion, InstructionPlan, Options, PackedConstant, Position, Strategy, dot};
 use shape::{ArrayShape, PrimitiveType};
 use support::{Error, Result};
 use target::Target;
@@ -26,6 +30,8 @@ pub enum ConvolutionKind {
     Dense(DensePlan),
     /// The same where each output feature has one input feature.
     Depthwise(DepthwisePlan),
+    /// Patches of pixels, transformed so that each output takes fewer multiplications.
+    Winograd(Box<WinogradPlan>),
     /// One vector of output features after another, each tap looked up: everything that no other kind covers.
     General {
         /// Output features at once; 1 is a scalar loop.
@@ -41,7 +47,7 @@ impl ConvolutionKind {
         match self {
             Self::Dense(dense) => Some(&dense.tiling),
             Self::Depthwise(depthwise) => Some(&depthwise.tiling),
-            Self::General { .. } => None,
+            Self::Winograd(_) | Self::General { .. } => None,
         }
     }
 }
@@ -62,7 +68,7 @@ pub struct ConvolutionPlan {
 }
 
 /// Plans a body that holds a convolution, with elementwise work behind it.
-pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target, options: &Options) -> Result<InstructionPlan> {
     let id = fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))?;
     dot::check_epilogue(fusion, id)?;
     let operand = |k: usize| -> Result<(usize, &ArrayShape)> {
@@ -89,6 +95,10 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let with_constant = is_cheap(input.element_type) && constant.is_some();
     let kind = None
         .or_else(|| {
+            let winograd = winograd::choose(&dims, accumulator, constant.is_some(), options.winograd, target);
+            winograd.filter(|_| in_place || with_constant).map(|w| ConvolutionKind::Winograd(Box::new(w)))
+        })
+        .or_else(|| {
             depthwise::choose(&dims, accumulator, target).filter(|_| in_place).map(ConvolutionKind::Depthwise)
         })
         .or_else(|| {
@@ -97,7 +107,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         })
         .filter(|_| result.element_count() > 0)
         .unwrap_or_else(|| general(&dims, accumulator, target));
-    let (mut packed, mut tasks) = (Vec::new(), 1);
+    let (mut packed, mut tasks, mut worker_scratch_bytes) = (Vec::new(), 1, 0);
     if let ConvolutionKind::Dense(dense) = &kind {
         tasks = dense.tasks();
         if let (Packing::Constant, Some(literal)) = (dense.kernel_packing, constant) {
@@ -108,6 +118,13 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     match &kind {
         ConvolutionKind::Dense(_) => {}
         ConvolutionKind::Depthwise(depthwise) => tasks = depthwise.tasks(),
+        ConvolutionKind::Winograd(winograd) => {
+            (tasks, worker_scratch_bytes) = (winograd.tasks(), winograd.scratch.bytes as u64);
+            if let (Packing::Constant, Some(literal)) = (winograd.kernel_packing, constant) {
+                let bytes = winograd_matrices::panels(literal, &dims, winograd, accumulator);
+                packed.push(PackedConstant { operand: Some(kernel_operand), bytes });
+            }
+        }
         ConvolutionKind::General { chunks, .. } => tasks = *chunks,
     }
     if let Some(tiling) = kind.tiling().filter(|tiling| tiling.needs_table()) {
@@ -115,7 +132,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     }
     let plan = ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand };
     let strategy = Strategy::Convolution(Box::new(plan));
-    Ok(InstructionPlan { packed, tasks, ..InstructionPlan::new(strategy) })
+    Ok(InstructionPlan { packed, tasks, worker_scratch_bytes, ..InstructionPlan::new(strategy) })
 }
 
 /// Whether an element is converted to the accumulator's type each time it is read, rather than once.
@@ -148,6 +165,7 @@ impl std::fmt::Display for ConvolutionPlan {
         let kind = match &self.kind {
             ConvolutionKind::Dense(_) => "tiled convolution",
             ConvolutionKind::Depthwise(_) => "depthwise convolution",
+            ConvolutionKind::Winograd(_) => "convolution by transformed patches",
             ConvolutionKind::General { .. } => "general convolution",
         };
         write!(f, "{kind} {batch}x{}", self.dims.pixels())?;
@@ -168,6 +186,7 @@ impl std::fmt::Display for ConvolutionPlan {
                 }
             }
             ConvolutionKind::Depthwise(plan) => write!(f, "x{} of {} lanes", plan.vectors, plan.lanes),
+            ConvolutionKind::Winograd(plan) => plan.fmt(f),
             ConvolutionKind::General { lanes, .. } => write!(f, ", {lanes} lanes"),
         }
     }

@@ -1,0 +1,625 @@
+//! Convolutions by transformed patches, as [`plan::WinogradPlan`] describes: for each block of patches the input is
+//! transformed into the worker's scratch, one register tile of products after another is computed for all frequencies, and
+//! the pixels that these make are handed to what follows.
+
+use super::walk::span;
+use super::{finish, load, winograd_transform as transform};
+use crate::context::KernelContext;
+use crate::element::Element;
+use crate::index::{Facts, Index, Position};
+use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use crate::tasks::Span;
+use crate::tile::{Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero};
+use plan::{ConvolutionDims, ConvolutionPlan, Packing, WinogradPlan};
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// Emits the loops.
+pub(super) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+    winograd: &WinogradPlan,
+) -> Result<()> {
+    let input = cx.operand(plan.input_operand)?.clone();
+    cx.for_tasks(b, |cx, b, task| {
+        let scratch = cx.worker_scratch(b);
+        let kernel = match winograd.kernel_packing {
+            Packing::Constant => {
+                *cx.packed.first().ok_or_else(|| Error::internal("a packed kernel is missing"))?
+            }
+            Packing::None | Packing::Scratch => b.offset_bytes(scratch, winograd.scratch.kernel),
+        };
+        let nest = Nest {
+            plan,
+            winograd,
+            dims: &plan.dims,
+            scalar: scalar_type(plan.accumulator)?,
+            input: input.pointer,
+            input_type: input.shape.element_type,
+            scratch,
+            kernel,
+        };
+        let is_first = cx.is_first_task(b, &task)?;
+        match is_first {
+            Some(is_first) => cx.if_then(b, is_first, |cx, b| nest.prepare(b, cx))?,
+            None => nest.prepare(b, cx)?,
+        }
+        let (chunk, features) = cx.div_rem(b, &task, winograd.feature_chunks)?;
+        let blocks = span(b, cx, &chunk, winograd.chunks, winograd.blocks)?;
+        let panels = span(b, cx, &features, winograd.feature_chunks, winograd.whole_panels(&plan.dims))?;
+        cx.for_span(b, blocks, 1, |cx, b, number| {
+            let block = nest.block(b, cx, &number)?;
+            match is_first.filter(|_| winograd.feature_chunks > 1) {
+                // The task before has transformed the same input, unless this is another worker's.
+                Some(is_first) => {
+                    let (features, zero) = (cx.scalar_value(b, &features)?, b.index(0));
+                    let is_new = b.compare(Predicate::Equal, features, zero);
+                    let is_needed = b.or(is_new, is_first);
+                    cx.if_then(b, is_needed, |cx, b| nest.input(b, cx, block))?;
+                }
+                None => nest.input(b, cx, block)?,
+            }
+            nest.panels(b, cx, panels, &mut |b, cx, column, parts| nest.tiles(b, cx, block, column, parts))
+        })
+    })
+}
+
+/// The loops of one convolution.
+struct Nest<'p> {
+    plan: &'p ConvolutionPlan,
+    winograd: &'p WinogradPlan,
+    dims: &'p ConvolutionDims,
+    scalar: ScalarType,
+    input: ValueId,
+    input_type: PrimitiveType,
+    /// The worker's.
+    scratch: ValueId,
+    /// The transformed kernel.
+    kernel: ValueId,
+}
+
+/// Patches from one to before another.
+#[derive(Clone, Copy)]
+struct Block {
+    begin: ValueId,
+    end: ValueId,
+}
+
+/// Where a patch is.
+struct Patch {
+    /// The number of the image.
+    image: ValueId,
+    /// The first line and the first column of its outputs.
+    outputs: [ValueId; 2],
+}
+
+type PanelBody<'b> =
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
+
+impl Nest<'_> {
+    fn size(&self) -> i64 {
+        self.scalar.byte_size() as i64
+    }
+
+    /// What each call of the kernel's function starts with: zeros for the padding, and the kernel if it is no constant.
+    fn prepare(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+        if self.may_leave_input() {
+            let (zero, bytes) =
+                (b.integer(Type::scalar(ScalarType::I8), 0), b.index(self.dims.inputs * self.pixel_size()));
+            b.fill_bytes(self.scratch, zero, bytes);
+        }
+        if self.winograd.kernel_packing == Packing::Scratch {
+            self.transform_kernel(b, cx)?;
+        }
+        Ok(())
+    }
+
+    fn pixel_size(&self) -> i64 {
+        self.input_type.byte_size() as i64
+    }
+
+    /// Transforms a kernel that is not known before.
+    fn transform_kernel(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+        let memory = cx.operand(self.plan.kernel_operand)?.clone();
+        let from = memory.shape.element_type;
+        let size = from.byte_size() as i64;
+        let (inputs, outputs) = (self.dims.inputs, self.dims.outputs);
+        let lanes = i64::from(self.winograd.tile.lanes);
+        if outputs % lanes != 0 {
+            let bytes = b.index(self.winograd.kernel_bytes(self.dims, self.size()));
+            let zero = b.integer(Type::scalar(ScalarType::I8), 0);
+            b.fill_bytes(self.kernel, zero, bytes);
+        }
+        let one = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, column: &Index, lanes: u32| {
+            cx.for_range(b, 0, inputs, 1, |cx, b, input| {
+                let (input, column_value) = (cx.scalar_value(b, &input)?, cx.scalar_value(b, column)?);
+                let source = b.offset(memory.pointer, input, outputs * size);
+                let source = b.offset(source, column_value, size);
+                let (target, frequency) = self.kernel_row(b, cx, column)?;
+                let target = b.offset(target, input, self.winograd.panel * self.size());
+                transform::kernel(
+                    b,
+                    self.winograd.transform,
+                    &mut |b, row, column| {
+                        let tap = (row * 3 + column) as i64;
+                        let pointer = b.offset_bytes(source, tap * inputs * outputs * size);
+                        Ok(load(b, self.plan, from, pointer, lanes)?.real())
+                    },
+                    &mut |b, row, column, value| {
+                        let number = row as i64 * self.winograd.transform.size() + column as i64;
+                        let pointer = b.offset_bytes(target, number * frequency);
+                        b.store(value, pointer, self.size() as u32);
+                        Ok(())
+                    },
+                )
+            })
+        };
+        let whole = outputs / lanes * lanes;
+        cx.for_range(b, 0, whole, lanes, |cx, b, column| one(b, cx, &column, lanes as u32))?;
+        for part in last_columns(outputs - whole, lanes as u32, Reading::Narrowing) {
+            one(b, cx, &Index::constant(whole + part.offset), part.lanes)?;
+        }
+        Ok(())
+    }
+
+    /// Where a feature is in the transformed kernel, at the first frequency and the first input; and the bytes from
+    /// frequency to frequency.
+    fn kernel_row(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        column: &Index,
+    ) -> Result<(ValueId, i64)> {
+        let frequency = self.dims.inputs * self.winograd.panel * self.size();
+        let (number, within) = cx.div_rem(b, column, self.winograd.panel)?;
+        let panel = frequency * self.winograd.transform.frequencies();
+        let start = cx.scalar_value(b, &number.times(panel).plus(&within.times(self.size())))?;
+        Ok((b.offset(self.kernel, start, 1), frequency))
+    }
+
+    /// The patches of a block.
+    fn block(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, number: &Index) -> Result<Block> {
+        let all = self.winograd.all_patches(self.dims);
+        let number = cx.scalar_value(b, number)?;
+        if self.winograd.blocks == 1 {
+            return Ok(Block { begin: b.index(0), end: b.index(all) });
+        }
+        if all % self.winograd.blocks == 0 {
+            let begin = b.mul_constant(number, self.winograd.block);
+            return Ok(Block { begin, end: b.add_constant(begin, self.winograd.block) });
+        }
+        match cx.span(b, number, self.winograd.blocks, all) {
+            Span::Part { begin, end, .. } => Ok(Block { begin, end }),
+            Span::All(_) => Err(Error::internal("a part of the patches")),
+        }
+    }
+
+    /// Where a patch is.
+    fn patch(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, number: ValueId) -> Result<Patch> {
+        let [lines, columns] = self.winograd.patches;
+        cx.facts.insert(number, Facts::range(0, self.winograd.all_patches(self.dims) - 1));
+        let (rest, column) = cx.div_rem(b, &Index::scalar(number), columns)?;
+        let (image, line) = cx.div_rem(b, &rest, lines)?;
+        let m = self.winograd.transform.outputs;
+        let outputs = [cx.scalar_value(b, &line.times(m))?, cx.scalar_value(b, &column.times(m))?];
+        Ok(Patch { image: cx.scalar_value(b, &image)?, outputs })
+    }
+
+    /// The least padding before, and the input's extent, of each spatial dimension.
+    fn low(&self) -> [(i64, i64); 2] {
+        [0, 1].map(|d| (self.dims.spatial[d].window.padding_low, self.dims.spatial[d].input))
+    }
+
+    /// Whether a patch may reach out of the input.
+    fn may_leave_input(&self) -> bool {
+        let (m, n) = (self.winograd.transform.outputs, self.winograd.transform.size());
+        let leaves = |d: usize| {
+            let (low, input) = self.low()[d];
+            low > 0 || (self.winograd.patches[d] - 1) * m - low + n > input
+        };
+        leaves(0) || leaves(1)
+    }
+
+    /// Whether a patch may reach out of the output.
+    fn may_leave_output(&self) -> bool {
+        (0..2).any(|d| self.dims.spatial[d].output % self.winograd.transform.outputs != 0)
+    }
+
+    /// Transforms the input of a block.
+    fn input(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, block: Block) -> Result<()> {
+        let scratch = self.winograd.scratch;
+        let target = b.offset_bytes(self.scratch, scratch.input);
+        let limit = self.winograd.all_patches(self.dims);
+        cx.for_dynamic(b, block.begin, block.end, limit, &[], |cx, b, number, _| {
+            let row = b.sub(number, block.begin);
+            let target = b.offset(target, row, scratch.input_row);
+            let patch = self.patch(b, cx, number)?;
+            // The first line and column of the input, which may be outside.
+            let first = [0, 1].map(|d| b.add_constant(patch.outputs[d], -self.low()[d].0));
+            let place = (patch.image, first);
+            if !self.may_leave_input() {
+                self.channels(b, cx, place, target, true)?;
+                return Ok(Vec::new());
+            }
+            let inside =
+                [0, 1].map(|d| self.inside(b, first[d], self.low()[d].1, self.winograd.transform.size()));
+            let is_inside = b.and(inside[0], inside[1]);
+            cx.if_then(b, is_inside, |cx, b| self.channels(b, cx, place, target, true))?;
+            let no = b.integer(Type::scalar(ScalarType::Bool), 0);
+            let is_outside = b.compare(Predicate::Equal, is_inside, no);
+            cx.if_then(b, is_outside, |cx, b| self.channels(b, cx, place, target, false))?;
+            Ok(Vec::new())
+        })
+        .map(|_| ())
+    }
+
+    /// Whether so many numbers, from the first one on, are all from 0 to before an end.
+    fn inside(&self, b: &mut FunctionBuilder, first: ValueId, end: i64, count: i64) -> ValueId {
+        let (zero, last) = (b.index(0), b.index(end - count));
+        let from = b.compare(Predicate::GreaterEqual, first, zero);
+        let to = b.compare(Predicate::LessEqual, first, last);
+        b.and(from, to)
+    }
+
+    /// Transforms a patch, vector by vector of its channels: of an image, from a line and a column on. What is outside of the
+    /// image counts as zero.
+    fn channels(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        place: (ValueId, [ValueId; 2]),
+        target: ValueId,
+        is_inside: bool,
+    ) -> Result<()> {
+        let inputs = self.dims.inputs;
+        let lanes = 1u32 << i64::from(cx.target.lanes(self.size() as usize)).min(inputs).ilog2();
+        let whole = inputs / i64::from(lanes) * i64::from(lanes);
+        let pixels = if is_inside { self.inner_pixels(b, place) } else { self.border_pixels(b, place) };
+        cx.for_range(b, 0, whole, i64::from(lanes), |cx, b, channel| {
+            let channel = cx.scalar_value(b, &channel)?;
+            self.channel(b, cx, (&pixels, target), channel, lanes)
+        })?;
+        if whole == inputs {
+            return Ok(());
+        }
+        // The last vector repeats some channels.
+        let channel = b.index(inputs - i64::from(lanes));
+        self.channel(b, cx, (&pixels, target), channel, lanes)
+    }
+
+    /// The addresses of the pixels of a patch inside of the image, row-major.
+    fn inner_pixels(&self, b: &mut FunctionBuilder, (image, first): (ValueId, [ValueId; 2])) -> Vec<ValueId> {
+        let n = self.winograd.transform.size();
+        let pixel_bytes = self.dims.inputs * self.pixel_size();
+        let [(_, lines), (_, columns)] = self.low();
+        let line = b.mul_constant(image, lines);
+        let line = b.add(line, first[0]);
+        let pixel = b.mul_constant(line, columns);
+        let pixel = b.add(pixel, first[1]);
+        let source = b.offset(self.input, pixel, pixel_bytes);
+        let at = |row: i64, column: i64| (row * columns + column) * pixel_bytes;
+        (0..n * n).map(|k| b.offset_bytes(source, at(k / n, k % n))).collect()
+    }
+
+    /// The same for a patch that reaches over the border: outside are zeros.
+    fn border_pixels(
+        &self,
+        b: &mut FunctionBuilder,
+        (image, first): (ValueId, [ValueId; 2]),
+    ) -> Vec<ValueId> {
+        let n = self.winograd.transform.size();
+        let pixel_bytes = self.dims.inputs * self.pixel_size();
+        let zero = b.index(0);
+        // No address of what does not exist is computed.
+        let [lines, columns] = [0, 1].map(|d| {
+            let extent = self.low()[d].1;
+            let numbers = (0..n).map(|k| {
+                let at = b.add_constant(first[d], k);
+                let is_inside = self.inside(b, at, extent, 1);
+                (is_inside, b.select(is_inside, at, zero))
+            });
+            numbers.collect::<Vec<_>>()
+        });
+        let (height, width) = (self.low()[0].1, self.low()[1].1);
+        let image = b.mul_constant(image, height);
+        let mut pixels = Vec::new();
+        for &(line_inside, line) in &lines {
+            let line = b.add(image, line);
+            let line = b.mul_constant(line, width);
+            for &(column_inside, column) in &columns {
+                let (is_inside, pixel) = (b.and(line_inside, column_inside), b.add(line, column));
+                let pixel = b.offset(self.input, pixel, pixel_bytes);
+                pixels.push(b.select(is_inside, pixel, self.scratch));
+            }
+        }
+        pixels
+    }
+
+    /// Transforms some channels of a patch.
+    fn channel(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &KernelContext<'_>,
+        (pixels, target): (&[ValueId], ValueId),
+        channel: ValueId,
+        lanes: u32,
+    ) -> Result<()> {
+        let n = self.winograd.transform.size() as usize;
+        let target = b.offset(target, channel, self.size());
+        transform::input(
+            b,
+            self.winograd.transform,
+            cx.target.vector_registers,
+            &mut |b, row, column| {
+                let pointer = b.offset(pixels[row * n + column], channel, self.pixel_size());
+                Ok(load(b, self.plan, self.input_type, pointer, lanes)?.real())
+            },
+            &mut |b, row, column, value| {
+                let frequency = (row * n + column) as i64;
+                let pointer = b.offset_bytes(target, frequency * self.winograd.scratch.input_frequency);
+                b.store(value, pointer, self.size() as u32);
+                Ok(())
+            },
+        )
+    }
+
+    /// Runs `body` for a part of the panels, with the first feature and the vectors.
+    fn panels(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        span: Span,
+        body: PanelBody<'_>,
+    ) -> Result<()> {
+        let tile = self.winograd.tile;
+        let columns = tile.columns();
+        let full = whole_columns(tile.vectors, tile.lanes);
+        cx.for_span(b, span, 1, |cx, b, panel| body(b, cx, &panel.times(columns), &full))?;
+        let rest = self.dims.outputs % columns;
+        if rest == 0 {
+            return Ok(());
+        }
+        let last = last_columns(rest, tile.lanes, Reading::Padded);
+        cx.if_last(b, span, |cx, b| body(b, cx, &Index::constant(self.dims.outputs - rest), &last))
+    }
+
+    /// The register tiles of a block for some features.
+    fn tiles(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        block: Block,
+        column: &Index,
+        parts: &[Columns],
+    ) -> Result<()> {
+        let rows = i64::from(self.winograd.tile.rows);
+        let tiles = (self.winograd.block + rows - 1) / rows;
+        let count = b.sub(block.end, block.begin);
+        let (kernel, step) = self.kernel_row(b, cx, column)?;
+        cx.for_range(b, 0, tiles, 1, |cx, b, tile| {
+            let nominal = cx.scalar_value(b, &tile.times(rows))?;
+            // The last tile begins early rather than to end late; what it computes again is not handed over again.
+            let (last, next) = (b.add_constant(count, -rows), b.add_constant(nominal, rows));
+            let (first, end) = (least(b, nominal, last), least(b, next, count));
+            self.products(b, cx, first, (kernel, step), parts)?;
+            let (begin, end) = (b.add(block.begin, nominal), b.add(block.begin, end));
+            let first = b.add(block.begin, first);
+            let limit = self.winograd.all_patches(self.dims);
+            cx.for_dynamic(b, begin, end, limit, &[], |cx, b, number, _| {
+                let row = b.sub(number, first);
+                self.output(b, cx, (number, row), column, parts).map(|()| Vec::new())
+            })
+            .map(|_| ())
+        })
+    }
+
+    /// The products of a register tile, for all frequencies.
+    fn products(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        first: ValueId,
+        (kernel, step): (ValueId, i64),
+        parts: &[Columns],
+    ) -> Result<()> {
+        let (scratch, tile, inputs) = (self.winograd.scratch, self.winograd.tile, self.dims.inputs);
+        let source = b.offset_bytes(self.scratch, scratch.input);
+        let source = b.offset(source, first, scratch.input_row);
+        let target = b.offset_bytes(self.scratch, scratch.products);
+        let unroll = match inputs {
+            _ if tile.rows as usize * parts.len() >= 12 => 1,
+            inputs if inputs % 4 == 0 => 4,
+            inputs if inputs % 2 == 0 => 2,
+            _ => 1,
+        };
+        cx.for_range(b, 0, self.winograd.transform.frequencies(), 1, |cx, b, frequency| {
+            let frequency = cx.scalar_value(b, &frequency)?;
+            let source = b.offset(source, frequency, scratch.input_frequency);
+            let kernel = b.offset(kernel, frequency, step);
+            let target = b.offset(target, frequency, scratch.product_frequency);
+            let mut zeros = Vec::new();
+            for _ in 0..tile.rows {
+                zeros.extend(parts.iter().map(|part| zero(b, Type::vector(self.scalar, part.lanes))));
+            }
+            let sums = cx.for_range_carrying(b, (0, inputs, unroll), &zeros, |cx, b, index, sums| {
+                let index = cx.scalar_value(b, &index)?;
+                let mut sums = sums.to_vec();
+                (0..unroll).for_each(|k| self.accumulate(b, (source, kernel), (index, k), parts, &mut sums));
+                Ok(sums)
+            })?;
+            for (number, sum) in sums.into_iter().enumerate() {
+                let (row, part) = (number / parts.len(), parts[number % parts.len()]);
+                let at = row as i64 * scratch.product_row + part.offset * self.size();
+                let pointer = b.offset_bytes(target, at);
+                b.store(sum, pointer, self.alignment(part));
+            }
+            Ok(())
+        })
+    }
+
+    /// What divides the address of a vector of the transformed kernel and of the products.
+    fn alignment(&self, part: Columns) -> u32 {
+        (part.lanes * self.size() as u32).min(64)
+    }
+
+    /// Adds the products of input feature `index + step`, patch by patch.
+    fn accumulate(
+        &self,
+        b: &mut FunctionBuilder,
+        (source, kernel): (ValueId, ValueId),
+        (index, step): (ValueId, i64),
+        parts: &[Columns],
+        sums: &mut [ValueId],
+    ) {
+        let size = self.size();
+        let width = self.winograd.panel;
+        let row = b.offset(kernel, index, width * size);
+        let panel = self.dims.inputs * width * size * self.winograd.transform.frequencies();
+        let mut vectors = Vec::new();
+        for part in parts {
+            let at = step * width * size + part.offset / width * panel + part.offset % width * size;
+            let pointer = b.offset_bytes(row, at);
+            vectors.push(b.load(Type::vector(self.scalar, part.lanes), pointer, self.alignment(*part)));
+        }
+        let source = b.offset(source, index, size);
+        for patch in 0..self.winograd.tile.rows as usize {
+            let at = patch as i64 * self.winograd.scratch.input_row + step * size;
+            let pointer = b.offset_bytes(source, at);
+            let element = b.load(Type::scalar(self.scalar), pointer, size as u32);
+            for (k, (part, &vector)) in parts.iter().zip(&vectors).enumerate() {
+                let sum = &mut sums[patch * parts.len() + k];
+                let element = b.splat(element, part.lanes);
+                *sum = multiply_add(b, element, vector, *sum);
+            }
+        }
+    }
+
+    /// Makes the pixels of a patch, which is a row of the register tile, and hands them over.
+    fn output(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        (number, row): (ValueId, ValueId),
+        column: &Index,
+        parts: &[Columns],
+    ) -> Result<()> {
+        let scratch = self.winograd.scratch;
+        let n = self.winograd.transform.size();
+        let patch = self.patch(b, cx, number)?;
+        let [lines, columns] = [0, 1].map(|d| self.dims.spatial[d].output);
+        let line = b.mul_constant(patch.image, lines);
+        let line = b.add(line, patch.outputs[0]);
+        let pixel = b.mul_constant(line, columns);
+        let pixel = b.add(pixel, patch.outputs[1]);
+        cx.facts.insert(pixel, Facts::range(0, self.dims.batch * lines * columns - 1));
+        let products = b.offset_bytes(self.scratch, scratch.products);
+        let products = b.offset(products, row, scratch.product_row);
+        for &part in parts {
+            let values = transform::output(b, self.winograd.transform, &mut |b, row, column| {
+                let frequency = row as i64 * n + column as i64;
+                let at = frequency * scratch.product_frequency + part.offset * self.size();
+                let pointer = b.offset_bytes(products, at);
+                Ok(b.load(Type::vector(self.scalar, part.lanes), pointer, self.alignment(part)))
+            })?;
+            if !self.may_leave_output() {
+                self.hand_over_all(b, cx, pixel, column, part, &values)?;
+                continue;
+            }
+            let m = self.winograd.transform.outputs;
+            let inside = [0, 1].map(|d| self.inside(b, patch.outputs[d], [lines, columns][d], m));
+            let is_inside = b.and(inside[0], inside[1]);
+            cx.if_then(b, is_inside, |cx, b| self.hand_over_all(b, cx, pixel, column, part, &values))?;
+            let no = b.integer(Type::scalar(ScalarType::Bool), 0);
+            let is_outside = b.compare(Predicate::Equal, is_inside, no);
+            cx.if_then(b, is_outside, |cx, b| {
+                self.hand_over_some(b, cx, (pixel, patch.outputs), column, part, &values)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Hands over all pixels of a patch.
+    fn hand_over_all(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        pixel: ValueId,
+        column: &Index,
+        part: Columns,
+        values: &[Vec<ValueId>],
+    ) -> Result<()> {
+        let columns = self.dims.spatial[1].output;
+        for (row, values) in values.iter().enumerate() {
+            for (k, &value) in values.iter().enumerate() {
+                let at = Index::scalar(pixel).plus_constant(row as i64 * columns + k as i64);
+                self.hand_over(b, cx, &at, column, part, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands over the pixels of a patch that exist.
+    fn hand_over_some(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        (pixel, first): (ValueId, [ValueId; 2]),
+        column: &Index,
+        part: Columns,
+        values: &[Vec<ValueId>],
+    ) -> Result<()> {
+        let m = self.winograd.transform.outputs;
+        let vector = i64::from(part.lanes) * self.size();
+        let border = b.offset_bytes(self.scratch, self.winograd.scratch.border);
+        for (k, &value) in values.iter().flatten().enumerate() {
+            let pointer = b.offset_bytes(border, k as i64 * vector);
+            b.store(value, pointer, self.alignment(part));
+        }
+        let [lines, columns] = [0, 1].map(|d| self.dims.spatial[d].output);
+        let [rows, wide] = [(0, lines), (1, columns)].map(|(d, extent)| {
+            let (all, whole) = (b.index(extent), b.index(m));
+            let left = b.sub(all, first[d]);
+            least(b, left, whole)
+        });
+        let zero = b.index(0);
+        cx.for_dynamic(b, zero, rows, m, &[], |cx, b, row, _| {
+            cx.for_dynamic(b, zero, wide, m, &[], |cx, b, k, _| {
+                let (line, number) = (b.mul_constant(row, columns), b.mul_constant(row, m));
+                let (at, number) = (b.add(line, k), b.add(number, k));
+                let at = b.add(pixel, at);
+                cx.facts.insert(at, Facts::range(0, self.dims.batch * lines * columns - 1));
+                let pointer = b.offset(border, number, vector);
+                let value = b.load(Type::vector(self.scalar, part.lanes), pointer, self.alignment(part));
+                self.hand_over(b, cx, &Index::scalar(at), column, part, value).map(|()| Vec::new())
+            })
+        })
+        .map(|_| ())
+    }
+
+    /// Hands over some features of a pixel.
+    fn hand_over(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        pixel: &Index,
+        column: &Index,
+        part: Columns,
+        value: ValueId,
+    ) -> Result<()> {
+        let at = pixel.times(self.dims.outputs).plus(column);
+        part.pieces(b, value, |b, offset, lanes, value| {
+            let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));
+            finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
+        })
+    }
+}
+
+/// The smaller of two indices.
+fn least(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
+    if let (Some(x), Some(y)) = (b.known_integer(x), b.known_integer(y)) {
+        return b.index(x.min(y));
+    }
+    let is_less = b.compare(Predicate::Less, x, y);
+    b.select(is_less, x, y)
+}

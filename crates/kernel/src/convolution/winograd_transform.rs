@@ -1,0 +1,213 @@
+//! The transforms of Winograd's patches, in registers: small matrices of constants times vectors of channels.
+
+use crate::ir::{FunctionBuilder, ValueId};
+use plan::Transform;
+use support::Result;
+
+/// Rows of a matrix that share what they have in common.
+type Group = Vec<usize>;
+
+/// The rows of a matrix in groups: two that differ in the signs of their odd columns, or one.
+fn groups(matrix: &[&[f64]]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (row, numbers) in matrix.iter().enumerate() {
+        let pair =
+            groups.last_mut().filter(|group| matches!(group[..], [only] if mirrored(matrix[only], numbers)));
+        match pair {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    groups
+}
+
+/// Whether both rows have terms in odd and in even columns, and differ in the signs of the odd ones or of the even ones.
+fn mirrored(a: &[f64], b: &[f64]) -> bool {
+    let same = |parity: usize, sign: f64| {
+        (parity..a.len()).step_by(2).all(|k| a[k] == sign * b[k])
+            && (parity..a.len()).step_by(2).any(|k| a[k] != 0.0)
+    };
+    same(0, 1.0) && same(1, -1.0) || same(0, -1.0) && same(1, 1.0)
+}
+
+/// The products of some rows of a matrix with a vector; elements that all of the rows leave out may be missing.
+fn multiply(
+    b: &mut FunctionBuilder,
+    matrix: &[&[f64]],
+    group: &[usize],
+    vector: &[Option<ValueId>],
+) -> Vec<ValueId> {
+    let part = |row: &[f64], parity: usize| -> Vec<(f64, ValueId)> {
+        let terms = (parity..row.len()).step_by(2).filter(|&k| row[k] != 0.0);
+        terms.filter_map(|k| Some((row[k], vector[k]?))).collect()
+    };
+    match *group {
+        [first, second] => {
+            let (even, odd) = (part(matrix[first], 0), part(matrix[first], 1));
+            // The part that the second row has with the same sign, and the other one.
+            let (same, other) =
+                if mirrored_in_odd(matrix[first], matrix[second]) { (even, odd) } else { (odd, even) };
+            let (same_sum, other_sum) = (normal(b, &same), normal(b, &other));
+            vec![combine(b, same_sum, other_sum, 1.0), combine(b, same_sum, other_sum, -1.0)]
+        }
+        _ => {
+            let all = |row: &usize| [part(matrix[*row], 0), part(matrix[*row], 1)].concat();
+            group.iter().map(|row| sum(b, &all(row))).collect()
+        }
+    }
+}
+
+fn mirrored_in_odd(a: &[f64], b: &[f64]) -> bool {
+    (0..a.len()).step_by(2).all(|k| a[k] == b[k])
+}
+
+/// A sum of terms as a factor times a sum whose first term is plain.
+fn normal(b: &mut FunctionBuilder, terms: &[(f64, ValueId)]) -> (f64, ValueId) {
+    let plain = terms.iter().rev().find(|t| t.0.abs() == 1.0).or(terms.last());
+    let factor = plain.map_or(1.0, |t| t.0);
+    let scaled: Vec<(f64, ValueId)> = terms.iter().map(|&(c, v)| (c / factor, v)).collect();
+    (factor, sum(b, &scaled))
+}
+
+/// `a + sign * c` of two sums with factors.
+fn combine(b: &mut FunctionBuilder, a: (f64, ValueId), c: (f64, ValueId), sign: f64) -> ValueId {
+    sum(b, &[a, (sign * c.0, c.1)])
+}
+
+/// A sum of multiples. At least one term.
+fn sum(b: &mut FunctionBuilder, terms: &[(f64, ValueId)]) -> ValueId {
+    let start = terms.iter().position(|t| t.0 == 1.0).unwrap_or(0);
+    let (factor, mut value) = terms[start];
+    let ty = b.ty(value);
+    if factor != 1.0 {
+        let factor = b.float(ty, factor);
+        value = b.mul(factor, value);
+    }
+    for (k, &(factor, term)) in terms.iter().enumerate() {
+        value = match factor {
+            _ if k == start => value,
+            1.0 => b.add(value, term),
+            -1.0 => b.sub(value, term),
+            _ => {
+                let factor = b.float(ty, factor);
+                b.multiply_add(factor, term, value)
+            }
+        };
+    }
+    value
+}
+
+/// Reads an element of a patch: its row and its column.
+pub(super) type Read<'r> = &'r mut dyn FnMut(&mut FunctionBuilder, usize, usize) -> Result<ValueId>;
+
+/// Takes an element of the result: its row and its column.
+pub(super) type Write<'w> = &'w mut dyn FnMut(&mut FunctionBuilder, usize, usize, ValueId) -> Result<()>;
+
+/// `M X M'` of a matrix `M`, all of `X` at once if there are so many registers, else some rows of the result after others.
+fn both_sides(
+    b: &mut FunctionBuilder,
+    matrix: &[&[f64]],
+    registers: u32,
+    read: Read<'_>,
+    write: Write<'_>,
+) -> Result<()> {
+    const SPARE: usize = 6;
+    let (rows, columns) = (matrix.len(), matrix[0].len());
+    let groups = groups(matrix);
+    let passes = match rows * columns + SPARE <= registers as usize {
+        true => vec![groups.clone()],
+        false => groups.iter().map(|group| vec![group.clone()]).collect(),
+    };
+    for pass in passes {
+        let wanted: Vec<usize> = pass.iter().flatten().copied().collect();
+        let mut halves: Vec<Vec<Option<ValueId>>> = vec![vec![None; columns]; wanted.len()];
+        for column in 0..columns {
+            let mut vector = vec![None; columns];
+            for (row, element) in vector.iter_mut().enumerate() {
+                if wanted.iter().any(|&w| matrix[w][row] != 0.0) {
+                    *element = Some(read(b, row, column)?);
+                }
+            }
+            let mut at = 0;
+            for group in &pass {
+                for value in multiply(b, matrix, group, &vector) {
+                    halves[at][column] = Some(value);
+                    at += 1;
+                }
+            }
+        }
+        for (&row, half) in wanted.iter().zip(&halves) {
+            for group in &groups {
+                let values = multiply(b, matrix, group, half);
+                for (&column, value) in group.iter().zip(values) {
+                    write(b, row, column, value)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// From the pixels of a patch to frequencies.
+pub(super) fn input(
+    b: &mut FunctionBuilder,
+    transform: Transform,
+    registers: u32,
+    read: Read<'_>,
+    write: Write<'_>,
+) -> Result<()> {
+    both_sides(b, transform.input, registers, read, write)
+}
+
+/// From the window to frequencies.
+pub(super) fn kernel(
+    b: &mut FunctionBuilder,
+    transform: Transform,
+    read: Read<'_>,
+    write: Write<'_>,
+) -> Result<()> {
+    let rows: Vec<&[f64]> = transform.kernel.iter().map(|row| &row[..]).collect();
+    both_sides(b, &rows, u32::MAX, read, write)
+}
+
+/// From frequencies to the pixels of a patch, row by row.
+pub(super) fn output(
+    b: &mut FunctionBuilder,
+    transform: Transform,
+    read: Read<'_>,
+) -> Result<Vec<Vec<ValueId>>> {
+    let n = transform.size() as usize;
+    let mut halves: Vec<Vec<ValueId>> = Vec::new();
+    for column in 0..n {
+        let vector = (0..n).map(|row| read(b, row, column)).collect::<Result<Vec<_>>>()?;
+        halves.push(outputs(b, transform, &vector));
+    }
+    let rows = 0..transform.outputs as usize;
+    Ok(rows
+        .map(|row| {
+            let vector: Vec<ValueId> = halves.iter().map(|half| half[row]).collect();
+            outputs(b, transform, &vector)
+        })
+        .collect())
+}
+
+/// `A` times a vector. Its columns stand in pairs whose rows are the same or differ in sign: of each pair the sum and the
+/// difference are enough.
+fn outputs(b: &mut FunctionBuilder, transform: Transform, vector: &[ValueId]) -> Vec<ValueId> {
+    let matrix = transform.output;
+    let last = vector.len() - 1;
+    let mut terms: Vec<Vec<(f64, ValueId)>> = matrix.iter().map(|row| vec![(row[0], vector[0])]).collect();
+    for pair in (1..last).step_by(2) {
+        let sum = b.add(vector[pair], vector[pair + 1]);
+        let difference = b.sub(vector[pair], vector[pair + 1]);
+        for (row, terms) in matrix.iter().zip(&mut terms) {
+            debug_assert_eq!(row[pair].abs(), row[pair + 1].abs());
+            terms.push((row[pair], if row[pair] == row[pair + 1] { sum } else { difference }));
+        }
+    }
+    for (row, terms) in matrix.iter().zip(&mut terms) {
+        terms.push((row[last], vector[last]));
+        terms.retain(|t| t.0 != 0.0);
+    }
+    terms.iter().map(|terms| sum(b, terms)).collect()
+}

@@ -1,0 +1,359 @@
+//! Winograd's minimal filtering for windows of 3x3 with stride 1: fewer multiplications, for additions and rounding errors.
+//!
+//! The output is cut into patches of `m x m` pixels (m = 2 or 4). Each reads `n x n` input pixels (n = m + 2), which are
+//! transformed, channel by channel, into as many *frequencies*; the kernel is too. At each frequency the patches are the
+//! rows of a product of matrices, `patches x inputs` by `inputs x outputs`; what these give is transformed back into pixels.
+//! An output takes `n * n / (m * m)` multiplications for each input feature: 4 or 2.25, not 9.
+//!
+//! Patches are treated in blocks whose transformed input stays in the second-level cache; the products of one register tile
+//! stay in the first. Nothing of the size of an image is kept.
+
+use super::dims::ConvolutionDims;
+use super::winograd_matrices::Transform;
+use crate::dot::{Packing, Tile, tile};
+use crate::tasks::Work;
+use hlo::WindowDimension;
+use shape::PrimitiveType;
+use target::Target;
+
+/// Which of the transforms may be used. Both change how results are rounded: see the bounds in `docs/performance.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Winograd {
+    /// None: each output is a sum of products of inputs and weights.
+    Never,
+    /// F(2x2,3x3), whose errors are about those of the plain sum.
+    #[default]
+    Small,
+    /// F(4x4,3x3) too, whose errors are 5 to 10 times as large.
+    Large,
+    /// One of them wherever it is possible, for tests and measurements: patches of 2 or of 4 pixels a side.
+    Forced(u32),
+}
+
+/// How a convolution by patches looks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WinogradPlan {
+    /// The transforms.
+    pub transform: Transform,
+    /// Register tiles of the products: patches times vectors of output features.
+    pub tile: Tile,
+    /// Patches of an image: lines of them, and patches of a line.
+    pub patches: [i64; 2],
+    /// Patches of the largest block. All blocks have as many, or one less.
+    pub block: i64,
+    /// Into how many blocks the patches of all images are cut.
+    pub blocks: i64,
+    /// Into how many parts the blocks are cut.
+    pub chunks: i64,
+    /// Into how many parts the register tiles' columns are cut; if more than 1, each block is a chunk. The tasks of a block
+    /// follow one another, so a worker that does several of them transforms the input once.
+    pub feature_chunks: i64,
+    /// Kernel: transformed at compile time, or at run time by each call of the kernel's function. As panels
+    /// `[outputs / panel][frequency][inputs][panel]`.
+    pub kernel_packing: Packing,
+    /// Features of a panel: one cache line of them.
+    pub panel: i64,
+    /// What a worker keeps.
+    pub scratch: WinogradScratch,
+}
+
+/// Where a worker keeps what, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WinogradScratch {
+    /// The transformed input of a block, `[frequency][patch][input]`. A pixel of zeros, for what is padding, lies before it.
+    pub input: i64,
+    /// From patch to patch of that.
+    pub input_row: i64,
+    /// From frequency to frequency of that.
+    pub input_frequency: i64,
+    /// The products of a register tile, `[frequency][patch][output]`.
+    pub products: i64,
+    /// From patch to patch of that.
+    pub product_row: i64,
+    /// From frequency to frequency of that.
+    pub product_frequency: i64,
+    /// The pixels of a patch that reaches over the border, `[pixel][lane]`.
+    pub border: i64,
+    /// The transformed kernel, if that happens at run time.
+    pub kernel: i64,
+    /// All of it.
+    pub bytes: i64,
+}
+
+/// A worker that would need more is not asked to.
+const MAX_SCRATCH: i64 = 16 << 20;
+
+/// What decides between the transforms and the plain sum is the same on every machine, so that versions of the code for
+/// several processors share their packed kernels: vectors are a cache line, and caches this large.
+const REFERENCE_L2: i64 = 1 << 20;
+
+/// The gain must be more than this part of the plain sum's cost.
+const LEAST_GAIN: f64 = 0.1;
+
+/// What a line of a kernel that no cache keeps costs, in vector multiply-adds that could be done meanwhile.
+const LINE_FROM_MEMORY: f64 = 24.0;
+
+impl WinogradPlan {
+    /// Register tiles along the features that exist as a whole.
+    pub fn whole_panels(&self, dims: &ConvolutionDims) -> i64 {
+        dims.outputs / self.tile.columns()
+    }
+
+    /// Patches of all images.
+    pub fn all_patches(&self, dims: &ConvolutionDims) -> i64 {
+        dims.batch * self.patches[0] * self.patches[1]
+    }
+
+    /// Bytes of the transformed kernel, of elements of so many.
+    pub fn kernel_bytes(&self, dims: &ConvolutionDims, element: i64) -> i64 {
+        let panels = (dims.outputs + self.panel - 1) / self.panel;
+        panels * self.panel * self.transform.frequencies() * dims.inputs * element
+    }
+
+    /// The tasks of the kernel.
+    pub fn tasks(&self) -> i64 {
+        self.chunks * self.feature_chunks
+    }
+}
+
+/// The transform that pays most, if one does.
+pub(super) fn choose(
+    dims: &ConvolutionDims,
+    accumulator: PrimitiveType,
+    is_constant: bool,
+    allowed: Winograd,
+    target: &Target,
+) -> Option<WinogradPlan> {
+    if !matches!(accumulator, PrimitiveType::F32 | PrimitiveType::F64) || !is_possible(dims) {
+        return None;
+    }
+    let element = accumulator.byte_size() as i64;
+    let transform = match allowed {
+        Winograd::Never => return None,
+        Winograd::Forced(outputs) => Transform::of_outputs(i64::from(outputs))?,
+        Winograd::Small => cheapest(dims, element, is_constant, &[Transform::SMALL])?,
+        Winograd::Large => cheapest(dims, element, is_constant, &[Transform::SMALL, Transform::LARGE])?,
+    };
+    let plan = lay_out(dims, transform, element, is_constant, target);
+    Some(plan).filter(|plan| plan.scratch.bytes <= MAX_SCRATCH)
+}
+
+/// Whether the window is 3x3 and moves by one pixel.
+fn is_possible(dims: &ConvolutionDims) -> bool {
+    let [lines, columns] = &dims.spatial[..] else { return false };
+    let fits = |w: WindowDimension| {
+        let plain = WindowDimension {
+            padding_low: w.padding_low,
+            padding_high: w.padding_high,
+            ..WindowDimension::of_size(3)
+        };
+        w == plain && w.padding_low.abs() <= 1 << 20
+    };
+    // Bounds on the extents keep what is computed of them far from overflow.
+    let is_bounded = |n: i64, most: i64| (1..=most).contains(&n);
+    fits(lines.window)
+        && fits(columns.window)
+        && dims.groups == 1
+        && is_bounded(dims.inputs, 1 << 14)
+        && is_bounded(dims.outputs, 1 << 14)
+        && is_bounded(dims.batch, 1 << 24)
+        && [lines, columns].iter().all(|d| is_bounded(d.output, 1 << 18) && is_bounded(d.input, 1 << 18))
+        && dims.batch.saturating_mul(dims.pixels()) < 1 << 32
+}
+
+/// What one way costs, in vector multiply-adds, on a machine whose vectors are cache lines.
+fn cheapest(
+    dims: &ConvolutionDims,
+    element: i64,
+    is_constant: bool,
+    transforms: &[Transform],
+) -> Option<Transform> {
+    let plain = plain_cost(dims, element) * (1.0 - LEAST_GAIN);
+    let costs = transforms.iter().map(|&t| (cost(dims, t, element, is_constant), t));
+    costs.filter(|c| c.0 < plain).min_by(|a, b| a.0.total_cmp(&b.0)).map(|c| c.1)
+}
+
+/// A part of a register tile's multiply-adds waits for its operands and for the end of its loop.
+const PRODUCTS_EFFICIENCY: f64 = 0.92;
+
+fn plain_cost(dims: &ConvolutionDims, element: i64) -> f64 {
+    let vectors = vectors(dims.outputs, element);
+    let products = dims.batch as f64 * dims.pixels() as f64 * 9.0 * dims.inputs as f64 * vectors;
+    // Taps in the padding are left out.
+    let inside = |d: &super::SpatialDimension| {
+        let window = d.window;
+        let taps: i64 = (0..3)
+            .map(|t| {
+                let first = (window.padding_low - t).clamp(0, d.output);
+                let last = (d.input + window.padding_low - t).clamp(first, d.output);
+                last - first
+            })
+            .sum();
+        taps as f64 / (3 * d.output) as f64
+    };
+    let products = products * dims.spatial.iter().map(inside).product::<f64>() / PRODUCTS_EFFICIENCY;
+    products.max(streaming(9.0 * dims.inputs as f64 * vectors))
+}
+
+/// The cost of reading a kernel of so many lines, if it does not stay in the cache.
+fn streaming(lines: f64) -> f64 {
+    if lines * 64.0 > REFERENCE_L2 as f64 { lines * LINE_FROM_MEMORY } else { 0.0 }
+}
+
+fn cost(dims: &ConvolutionDims, transform: Transform, element: i64, is_constant: bool) -> f64 {
+    let (frequencies, m) = (transform.frequencies() as f64, transform.outputs);
+    let patches = dims.spatial.iter().fold(dims.batch, |n, d| n * ((d.output + m - 1) / m)) as f64;
+    let (inputs, outputs) = (vectors(dims.inputs, element), vectors(dims.outputs, element));
+    // The last register tile of a block repeats some rows.
+    let products = (patches + 1.0) * frequencies * dims.inputs as f64 * outputs / PRODUCTS_EFFICIENCY;
+    let lines = frequencies * dims.inputs as f64 * outputs;
+    let products = products.max(streaming(lines));
+    let (of_input, of_output, of_kernel) = transform.costs();
+    let mut total = products + patches * (of_input * inputs + of_output * outputs);
+    if !is_constant {
+        // Each worker does it for itself.
+        total += 2.0 * dims.inputs as f64 * outputs * of_kernel;
+    }
+    total
+}
+
+/// How many cache lines so many features are.
+fn vectors(features: i64, element: i64) -> f64 {
+    let line = 64 / element;
+    ((features + line - 1) / line) as f64
+}
+
+/// Register tiles, blocks, tasks and scratch.
+fn lay_out(
+    dims: &ConvolutionDims,
+    transform: Transform,
+    element: i64,
+    is_constant: bool,
+    target: &Target,
+) -> WinogradPlan {
+    let m = transform.outputs;
+    let panel = tile::panel(dims.outputs, element as usize);
+    let lanes = target.lanes(element as usize).min(panel as u32);
+    let vectors = if dims.outputs > i64::from(lanes) { 2 } else { 1 };
+    let patches = [0, 1].map(|d| (dims.spatial[d].output + m - 1) / m);
+    let all = dims.batch * patches[0] * patches[1];
+    let most_rows = most_rows(vectors, target).min(all);
+    let columns = i64::from(vectors * lanes);
+    let panels = (dims.outputs + panel - 1) / panel;
+    let input_row = odd_lines(dims.inputs * element, 16);
+    let frequencies = transform.frequencies();
+    let of_columns = frequencies * dims.inputs * columns.max(panel) * element;
+    let kernel = frequencies * dims.inputs * panels * panel * element;
+    let l2 = i64::try_from(target.l2_bytes).unwrap_or(i64::MAX);
+    let is_resident = kernel <= l2 / 2;
+    let room = l2 / 4 * 3 - if is_resident { kernel } else { of_columns };
+    let most = (room / (frequencies * input_row)).max(most_rows);
+    let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let blocks = if is_resident {
+        // The kernel is at hand for every block, so there may be many.
+        let least = (all + most - 1) / most;
+        least.max(wanted.min(all / most_rows)).max((all + 4 * most_rows - 1) / (4 * most_rows))
+    } else {
+        (all + most - 1) / most
+    };
+    let block = (all + blocks - 1) / blocks;
+    let tiles = (block + most_rows - 1) / most_rows;
+    let rows = ((block + tiles - 1) / tiles).min(all / blocks);
+    let whole_panels = (dims.outputs / columns).max(1);
+    let feature_chunks = if is_resident { 1 } else { (wanted / blocks).clamp(1, whole_panels) };
+    let chunks = if feature_chunks > 1 { blocks } else { wanted.min(blocks) };
+    let tile = Tile { rows: rows as u32, vectors, lanes, k_split: 1 };
+    let kernel_packing = if is_constant { Packing::Constant } else { Packing::Scratch };
+    let sizes = Sizes { block, columns, input_row, kernel: if is_constant { 0 } else { kernel } };
+    let scratch = scratch(dims, transform, element, &tile, &sizes);
+    WinogradPlan {
+        transform,
+        tile,
+        patches,
+        block,
+        blocks,
+        chunks,
+        feature_chunks,
+        kernel_packing,
+        panel,
+        scratch,
+    }
+}
+
+/// Patches of a register tile of one or two vectors: as many as leave registers for the vectors of the kernel and one more.
+/// The more there are, the less often the kernel is read.
+fn most_rows(vectors: u32, target: &Target) -> i64 {
+    match (vectors, target.vector_registers) {
+        (2, 32..) => 14,
+        (2, 16..) => 6,
+        (_, 32..) => 16,
+        (_, 16..) => 12,
+        (2, _) => 2,
+        _ => 4,
+    }
+}
+
+/// What the scratch depends on.
+struct Sizes {
+    block: i64,
+    columns: i64,
+    input_row: i64,
+    kernel: i64,
+}
+
+fn scratch(
+    dims: &ConvolutionDims,
+    transform: Transform,
+    element: i64,
+    tile: &Tile,
+    sizes: &Sizes,
+) -> WinogradScratch {
+    let frequencies = transform.frequencies();
+    let mut end = 0;
+    let mut take = |bytes: i64| {
+        let first = end;
+        end += lines(bytes);
+        first
+    };
+    take(dims.inputs * element);
+    let input_frequency = odd_lines(sizes.block * sizes.input_row, 1);
+    let input = take(frequencies * input_frequency);
+    let product_row = sizes.columns * element;
+    let product_frequency = odd_lines(i64::from(tile.rows) * product_row, 1);
+    let products = take(frequencies * product_frequency);
+    let border = take(transform.outputs * transform.outputs * i64::from(tile.lanes) * element);
+    let kernel = take(sizes.kernel);
+    WinogradScratch {
+        input,
+        input_row: sizes.input_row,
+        input_frequency,
+        products,
+        product_row,
+        product_frequency,
+        border,
+        kernel,
+        bytes: end,
+    }
+}
+
+/// So many bytes in whole cache lines.
+fn lines(bytes: i64) -> i64 {
+    (bytes + 63) / 64 * 64
+}
+
+/// The same, one more where there are `many` and their number is even: arrays at such distances lie in all of a cache's
+/// sets.
+fn odd_lines(bytes: i64, many: i64) -> i64 {
+    let lines = (bytes + 63) / 64;
+    64 * if lines >= many && lines % 2 == 0 { lines + 1 } else { lines }
+}
+
+impl std::fmt::Display for WinogradPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (m, tile) = (self.transform.outputs, self.tile);
+        write!(f, ", F({m}x{m},3x3), {} blocks of {} patches, ", self.blocks, self.block)?;
+        write!(f, "tiles {}x{} of {} lanes, ", tile.rows, tile.vectors, tile.lanes)?;
+        let when = if self.kernel_packing == Packing::Constant { "compile" } else { "run" };
+        write!(f, "kernel transformed at {when} time")
+    }
+}
