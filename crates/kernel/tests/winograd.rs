@@ -91,48 +91,51 @@ impl Case {
         input[(((image * h + at[0]) * w + at[1]) * self.inputs + channel) as usize]
     }
 
-    /// The result of an element, and the bound of its error.
-    fn expected(&self, given: &[Vec<f64>], transform: Transform, at: [i64; 4]) -> (f64, f64) {
+    fn weight(&self, given: &[Vec<f64>], [row, column]: [i64; 2], input: i64, feature: i64) -> f64 {
+        given[3][(((row * 3 + column) * self.inputs + input) * self.outputs + feature) as usize]
+    }
+
+    /// The result of an element, and what it is summed up from, signs left aside.
+    fn expected(&self, given: &[Vec<f64>], at: [i64; 4]) -> (f64, f64) {
         let [image, line, column, feature] = at;
         let [y, x] = self.output();
-        let weight = |r: i64, c: i64, i: i64| {
-            given[3][(((r * 3 + c) * self.inputs + i) * self.outputs + feature) as usize]
-        };
         let from = [line - self.padding[0].0, column - self.padding[1].0];
-        let mut sum = 0.0;
+        let (mut sum, mut size) = (0.0, 0.0);
         for i in 0..self.inputs {
             for (r, c) in (0..9).map(|k| (k / 3, k % 3)) {
-                sum += self.pixel(&given[0], image, [from[0] + r, from[1] + c], i) * weight(r, c, i);
+                let pixel = self.pixel(&given[0], image, [from[0] + r, from[1] + c], i);
+                let product = pixel * self.weight(given, [r, c], i, feature);
+                (sum, size) = (sum + product, size + product.abs());
             }
         }
         let bias = given[1][feature as usize];
         let residual = given[2][(((image * y + line) * x + column) * self.outputs + feature) as usize];
-        let relu = (sum + bias + residual).max(0.0);
-        // |A| (|G||g||G'| * |B||d||B'|) |A'|, summed over the inputs: what rounding errors are a part of.
+        ((sum + bias + residual).max(0.0), size + bias.abs() + residual.abs())
+    }
+
+    /// `|A| (|G||g||G'| * |B||d||B'|) |A'|`, summed over the inputs: what rounding errors are a part of.
+    fn transformed_size(&self, given: &[Vec<f64>], transform: Transform, at: [i64; 4]) -> f64 {
+        let [image, line, column, feature] = at;
         let (m, n) = (transform.outputs, transform.size());
         let corner = [line / m * m - self.padding[0].0, column / m * m - self.padding[1].0];
         let mut size = 0.0;
         for (u, v) in (0..n * n).map(|k| ((k / n) as usize, (k % n) as usize)) {
-            let (a, e) = (
-                transform.output[(line % m) as usize][u].abs(),
-                transform.output[(column % m) as usize][v].abs(),
-            );
-            for i in 0..if a * e == 0.0 { 0 } else { self.inputs } {
-                let mut d = 0.0;
+            let rows = (transform.output[(line % m) as usize], transform.output[(column % m) as usize]);
+            let factor = (rows.0[u] * rows.1[v]).abs();
+            for i in 0..if factor == 0.0 { 0 } else { self.inputs } {
+                let (mut d, mut g) = (0.0, 0.0);
                 for (r, c) in (0..n * n).map(|k| (k / n, k % n)) {
-                    let factor = (transform.input[u][r as usize] * transform.input[v][c as usize]).abs();
-                    d += factor * self.pixel(&given[0], image, [corner[0] + r, corner[1] + c], i).abs();
+                    let factor = transform.input[u][r as usize] * transform.input[v][c as usize];
+                    d += (factor * self.pixel(&given[0], image, [corner[0] + r, corner[1] + c], i)).abs();
                 }
-                let mut g = 0.0;
                 for (r, c) in (0..9).map(|k| (k / 3, k % 3)) {
-                    g +=
-                        (transform.kernel[u][r as usize] * transform.kernel[v][c as usize] * weight(r, c, i))
-                            .abs();
+                    let factor = transform.kernel[u][r as usize] * transform.kernel[v][c as usize];
+                    g += (factor * self.weight(given, [r, c], i, feature)).abs();
                 }
-                size += a * e * d * g;
+                size += factor * d * g;
             }
         }
-        (relu, size + bias.abs() + residual.abs())
+        size
     }
 
     /// Compares compiled code with what is expected, on every target and with each transform.
@@ -161,8 +164,11 @@ impl Case {
                         k / self.outputs % x,
                         k % self.outputs,
                     ];
-                    let (want, size) = self.expected(&given, transform, at);
-                    let bound = size * self.roundings() + want.abs() * self.last_rounding();
+                    let (want, size) = self.expected(&given, at);
+                    let mut bound = size * (self.roundings() + self.last_rounding());
+                    if (have - want).abs() > bound {
+                        bound += self.transformed_size(&given, transform, at) * self.roundings();
+                    }
                     assert!(
                         (have - want).abs() <= bound,
                         "{self:?} {at:?} {transform:?} {}: {have}, not {want} ± {bound}",
@@ -183,7 +189,7 @@ impl Case {
 
     /// Of the result's type, if that is narrower than the arithmetic.
     fn last_rounding(&self) -> f64 {
-        if self.element_type == "bf16" { 3.0 / 256.0 } else { 0.0 }
+        if self.element_type == "bf16" { 3.0 / 512.0 } else { 0.0 }
     }
 }
 
@@ -196,8 +202,8 @@ fn float(scalar: Scalar) -> f64 {
 
 #[test]
 fn images_of_every_size() {
-    for lines in [1, 2, 3, 4, 5, 7, 13] {
-        for columns in [1, 4, 6, 9] {
+    for lines in [1, 2, 4, 7] {
+        for columns in [1, 6, 9] {
             Case { image: [lines, columns], ..CASE }.check();
         }
     }
@@ -214,7 +220,7 @@ fn padding_of_every_size() {
 
 #[test]
 fn features_of_every_number() {
-    for features in [1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 48, 70] {
+    for features in [1, 3, 7, 8, 15, 17, 33, 48] {
         Case { inputs: features, image: [6, 6], ..CASE }.check();
         Case { outputs: features, image: [6, 6], ..CASE }.check();
         Case { outputs: features, inputs: 9, image: [4, 4], constant: true, ..CASE }.check();

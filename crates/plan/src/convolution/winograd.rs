@@ -249,13 +249,10 @@ fn lay_out(
     let room = l2 / 4 * 3 - if is_resident { kernel } else { of_columns };
     let most = (room / (frequencies * input_row)).max(most_rows);
     let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
-    let blocks = if is_resident {
-        // The kernel is at hand for every block, so there may be many.
-        let least = (all + most - 1) / most;
-        least.max(wanted.min(all / most_rows)).max((all + 4 * most_rows - 1) / (4 * most_rows))
-    } else {
-        (all + most - 1) / most
-    };
+    // With the kernel at hand for every block there may be many: whole register tiles, enough to share out.
+    let tiles = (all / wanted + most_rows - 1) / most_rows;
+    let most = if is_resident { most.min(most_rows * tiles.clamp(1, 4)) } else { most };
+    let blocks = (all + most - 1) / most;
     let block = (all + blocks - 1) / blocks;
     let tiles = (block + most_rows - 1) / most_rows;
     let rows = ((block + tiles - 1) / tiles).min(all / blocks);
