@@ -2,7 +2,7 @@
 
 use passes::{
     AlgebraicSimplifier, BatchNormExpander, BatchNormFolding, CallInliner, CommonSubexpressionElimination,
-    ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, DeadCodeElimination,
+    ConcatenateInPlace, ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, DeadCodeElimination,
     InstructionFusion, Pipeline, SelectAndScatterExpander, TreeReductionRewriter, TupleSimplifier,
     WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
     WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
@@ -63,6 +63,8 @@ pub fn pipeline() -> Pipeline {
         Box::new(WhileLoopDotOperandLayout),
         Box::new(WhileLoopInvariantCodeMotion),
         Box::new(DeadCodeElimination),
+        // Behind the last CSE: each concatenation begins with an array of its own.
+        Box::new(ConcatenateInPlace),
         // Last, so that no pass looks into fusions.
         Box::new(InstructionFusion::default()),
         Box::new(DeadCodeElimination),

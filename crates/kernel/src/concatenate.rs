@@ -27,6 +27,8 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, part: &R
         if part.contains(&position) && bytes > 0 {
             copies.push(Copy {
                 from: cx.operand(position)?.pointer,
+                from_offset: 0,
+                from_stride: bytes,
                 to: result.pointer,
                 offset,
                 bytes,
@@ -35,6 +37,16 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, part: &R
         }
         offset += bytes;
     }
+    copy(b, cx, &copies, rows)
+}
+
+/// Copies parts of so many rows, all of them at once.
+pub(crate) fn copy(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    copies: &[Copy],
+    rows: i64,
+) -> Result<()> {
     if copies.is_empty() || rows == 0 {
         return Ok(());
     }
@@ -57,15 +69,19 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, part: &R
 const MIN_PART_BYTES: i64 = 32 << 10;
 
 /// An operand and its place in the result's rows.
-struct Copy {
-    from: ValueId,
-    to: ValueId,
+pub(crate) struct Copy {
+    pub(crate) from: ValueId,
+    /// Bytes from the start of the operand's row.
+    pub(crate) from_offset: i64,
+    /// Bytes from row to row of the operand.
+    pub(crate) from_stride: i64,
+    pub(crate) to: ValueId,
     /// Bytes from the start of the result's row.
-    offset: i64,
-    /// Bytes of the operand's row.
-    bytes: i64,
+    pub(crate) offset: i64,
+    /// How many bytes of each row.
+    pub(crate) bytes: i64,
     /// Bytes of the result's row.
-    stride: i64,
+    pub(crate) stride: i64,
 }
 
 impl Copy {
@@ -76,7 +92,8 @@ impl Copy {
         cx: &mut KernelContext<'_>,
         row: &Index,
     ) -> Result<(ValueId, ValueId)> {
-        let (to, from) = (row.times(self.stride).plus_constant(self.offset), row.times(self.bytes));
+        let to = row.times(self.stride).plus_constant(self.offset);
+        let from = row.times(self.from_stride).plus_constant(self.from_offset);
         let (to, from) = (cx.scalar_value(b, &to)?, cx.scalar_value(b, &from)?);
         Ok((b.offset(self.to, to, 1), b.offset(self.from, from, 1)))
     }

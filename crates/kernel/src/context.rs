@@ -330,7 +330,8 @@ impl<'a> KernelContext<'a> {
         result
     }
 
-    /// Evaluates the body's root at a position, with the value of one instruction given: the epilogue of a contraction.
+    /// Evaluates what the body computes at a position, with the value of one instruction given: the epilogue of a
+    /// contraction.
     /// What depends on the value is forgotten afterwards.
     pub fn epilogue(
         &mut self,
@@ -342,7 +343,7 @@ impl<'a> KernelContext<'a> {
         self.dependents.entry(instruction).or_insert_with(|| dependents(&self.fusion, instruction));
         let before = self.provided.insert(instruction, value);
         self.frames.push(Frame::new(b.depth(), Some(instruction)));
-        let result = self.element(b, self.fusion.root, position);
+        let result = self.element(b, self.fusion.computed(), position);
         self.frames.pop();
         match before {
             Some(before) => self.provided.insert(instruction, before),

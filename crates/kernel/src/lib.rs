@@ -13,6 +13,7 @@ mod apply;
 mod concatenate;
 mod context;
 mod convolution;
+mod destination;
 pub mod dot;
 mod element;
 pub mod elemental;

@@ -3,7 +3,9 @@
 use crate::context::{KernelContext, Memory, Operand, TaskRange};
 use crate::entry;
 use crate::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Type};
-use crate::{concatenate, convolution, dot, loops, random, reduce, reduce_window, scatter, sort, update};
+use crate::{
+    concatenate, convolution, destination, dot, loops, random, reduce, reduce_window, scatter, sort, update,
+};
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use plan::{Fusion, InstructionPlan, ModulePlan, Position, Strategy};
@@ -42,7 +44,7 @@ pub fn lower(
     for (&computation, sequence) in &schedule.sequences {
         for &instruction in sequence {
             let plan = &plan.computations[&computation].instructions[&instruction];
-            if matches!(plan.strategy, Strategy::Alias | Strategy::Conditional | Strategy::While) {
+            if plan.strategy.has_no_kernel() {
                 continue;
             }
             let name = kernel_name(module, computation, instruction);
@@ -199,8 +201,10 @@ impl Kernel<'_> {
             Strategy::Loop(plan) => loops::emit(b, cx, plan),
             Strategy::Reduce(plan) => reduce::emit(b, cx, plan),
             Strategy::ReduceWindow(plan) => reduce_window::emit(b, cx, plan),
-            Strategy::Dot(plan) => dot::emit(b, cx, plan),
-            Strategy::Convolution(plan) => convolution::emit(b, cx, plan),
+            Strategy::Dot(plan) => destination::copy_around(b, cx).and_then(|()| dot::emit(b, cx, plan)),
+            Strategy::Convolution(plan) => {
+                destination::copy_around(b, cx).and_then(|()| convolution::emit(b, cx, plan))
+            }
             Strategy::Concatenate => concatenate::emit(b, cx, &self.part),
             Strategy::DynamicUpdateSlice(plan) => update::emit(b, cx, plan.as_ref()),
             Strategy::Scatter => scatter::emit(b, cx),
@@ -208,7 +212,7 @@ impl Kernel<'_> {
             Strategy::TopK => sort::emit_top_k(b, cx),
             Strategy::RngBitGenerator => random::emit_bits(b, cx),
             Strategy::RngGetAndUpdateState => random::emit_state(b, cx),
-            Strategy::Alias | Strategy::Conditional | Strategy::While => {
+            Strategy::Alias | Strategy::Undefined | Strategy::Conditional | Strategy::While => {
                 Err(Error::internal("an instruction without a kernel"))
             }
         }
@@ -349,7 +353,7 @@ fn check_tasks(function: &Function) -> Result<()> {
     use crate::ir::Statement;
     let loops = function.body.statements.iter().filter(|s| !matches!(s, Statement::Let(..)));
     match loops.collect::<Vec<_>>()[..] {
-        [Statement::For { .. }] => Ok(()),
+        [Statement::For { .. }] | [Statement::For { .. }, Statement::For { .. }] => Ok(()),
         _ => Err(Error::internal("a kernel of several tasks without the loop over them")),
     }
 }

@@ -2,6 +2,7 @@
 //! hand-over to what follows.
 
 use crate::context::KernelContext;
+use crate::destination;
 use crate::element::{Element, decode, memory_type, normalise};
 use crate::elemental::conversion;
 use crate::index::Position;
@@ -129,9 +130,11 @@ pub(crate) fn finish(
         true => value,
         false => value.map(|v| normalise(b, element_type, v)),
     };
-    let value = cx.epilogue(b, contraction, value, position)?;
+    let position = destination::of_element(b, cx, contraction, position)?;
+    let value = cx.epilogue(b, contraction, value, &position)?;
+    let position = destination::in_result(b, cx, position)?;
     let result = cx.results[0].clone();
-    let stored = cx.store(b, &result, position, value);
+    let stored = cx.store(b, &result, &position, value);
     cx.lanes = 1;
     stored
 }

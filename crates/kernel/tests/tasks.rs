@@ -389,6 +389,23 @@ fn reductions_in_two_steps() {
     check(&text, 2, Values::Tame, Tolerance::Relative(1e-2));
 }
 
+/// What the slice leaves of an argument is copied, by the same tasks.
+#[test]
+fn dots_that_write_a_slice() {
+    for (rows, columns, before, whole) in [(150, 130, 7, 200), (1, 700, 64, 900), (40, 333, 0, 334)] {
+        let text = format!(
+            "HloModule m\n\nfused {{\n  x = f32[{rows},600] parameter(0)\n  y = f32[600,{columns}] parameter(1)\n  \
+             a = f32[{rows},{whole}] parameter(2)\n  d = f32[{rows},{columns}] dot(x, y), \
+             lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n  z = s32[] constant(0)\n  \
+             o = s32[] constant({before})\n  ROOT u = f32[{rows},{whole}] dynamic-update-slice(a, d, z, o)\n}}\n\n\
+             ENTRY main {{\n  x = f32[{rows},600] parameter(0)\n  y = f32[600,{columns}] parameter(1)\n  \
+             a = f32[{rows},{whole}] parameter(2)\n  \
+             ROOT f = f32[{rows},{whole}] fusion(x, y, a), kind=kOutput, calls=fused\n}}\n"
+        );
+        check(&text, 1, Values::Tame, Tolerance::Relative(1e-2));
+    }
+}
+
 /// Every kind of convolution: pixels cut, features cut, both; a general nest.
 #[test]
 fn convolutions() {

@@ -6,6 +6,7 @@
 mod batch_norm_expander;
 mod batch_norm_folding;
 mod call_inliner;
+mod concatenate_in_place;
 mod constant_folding;
 mod control_flow;
 mod convolution_canonicalization;
@@ -22,6 +23,7 @@ mod while_loop;
 pub use batch_norm_expander::BatchNormExpander;
 pub use batch_norm_folding::BatchNormFolding;
 pub use call_inliner::CallInliner;
+pub use concatenate_in_place::ConcatenateInPlace;
 pub use constant_folding::ConstantFolding;
 pub use control_flow::ConditionalSimplifier;
 pub use convolution_canonicalization::ConvolutionCanonicalization;
@@ -79,6 +81,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(BatchNormExpander),
         Box::new(BatchNormFolding),
         Box::new(CallInliner),
+        Box::new(ConcatenateInPlace),
         Box::new(ConstantFolding::default()),
         Box::new(ConditionalSimplifier),
         Box::new(CommonSubexpressionElimination),

@@ -29,6 +29,19 @@ pub enum Position {
     Inside,
 }
 
+/// A slice of an array, as rows of elements that lie together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowSlice {
+    /// How many rows.
+    pub rows: i64,
+    /// Elements of a row of the array.
+    pub whole: i64,
+    /// Elements of a row of the slice.
+    pub run: i64,
+    /// Elements in front of them in the array's row.
+    pub offset: i64,
+}
+
 impl<'m> Fusion<'m> {
     /// The body of an instruction.
     pub fn of(module: &'m Module, caller: &'m Computation, instruction: InstructionId) -> Result<Self> {
@@ -93,5 +106,62 @@ impl<'m> Fusion<'m> {
     /// The body's convolution, if it has one.
     pub fn find_convolution(&self) -> Option<InstructionId> {
         self.instructions().into_iter().find(|&id| matches!(self.body[id].op(), Op::Convolution { .. }))
+    }
+
+    /// The instruction whose elements the kernel computes: the root, or the update of a root that writes a slice.
+    pub fn computed(&self) -> InstructionId {
+        match self.root_op() {
+            Op::DynamicUpdateSlice {} => self.body[self.root].operands()[1],
+            _ => self.root,
+        }
+    }
+
+    /// Whether what a contraction makes has the same number in the result's memory: then unfinished sums may be kept
+    /// where the result will be.
+    pub fn keeps_numbers(&self) -> bool {
+        let moves = |id: InstructionId| {
+            matches!(self.body[id].op(), Op::Transpose { .. } | Op::DynamicUpdateSlice {})
+        };
+        !self.instructions().into_iter().any(moves)
+    }
+
+    /// The slice that the kernel computes, if it is one of known place that is a part along one dimension at most.
+    pub fn row_slice(&self) -> Option<RowSlice> {
+        let starts = self.constant_starts()?;
+        let sizes = self.shape().as_array()?.sizes();
+        let part = self.body[self.computed()].shape().as_array()?.sizes();
+        let mut cut = (0..sizes.len()).filter(|&d| sizes[d] != part[d]);
+        let dimension = cut.next().unwrap_or(0);
+        if cut.next().is_some() || part.contains(&0) {
+            return None;
+        }
+        let inner: i64 = sizes.iter().skip(dimension + 1).product();
+        let of = |sizes: &[i64]| sizes.get(dimension).map_or(inner, |size| size * inner);
+        Some(RowSlice {
+            rows: sizes.iter().take(dimension).product(),
+            whole: of(&sizes),
+            run: of(&part),
+            offset: starts.get(dimension).map_or(0, |start| start * inner),
+        })
+    }
+
+    /// Where the root, a slice update, writes, if that is known: within the array.
+    pub(crate) fn constant_starts(&self) -> Option<Vec<i64>> {
+        let Op::DynamicUpdateSlice {} = self.root_op() else { return None };
+        let operands = self.body[self.root].operands();
+        let sizes = self.body[self.root].shape().as_array()?.sizes();
+        let update = self.body[operands[1]].shape().as_array()?.sizes();
+        let start = |(d, &id): (usize, &InstructionId)| {
+            let literal = match self.position(id) {
+                Position::Inside => self.body[id].op(),
+                Position::Operand(number) => self.caller[self.operand(number)].op(),
+            };
+            let Op::Constant { literal } = literal else { return None };
+            let start = literal.array_shape().rank() == 0;
+            let start = start.then(|| literal.scalar_at(0).as_i64())??;
+            Some(start.clamp(0, sizes[d] - update[d]))
+        };
+        let starts = &operands[2..];
+        (starts.len() == sizes.len()).then(|| starts.iter().enumerate().map(start).collect())?
     }
 }

@@ -63,6 +63,9 @@ fn keeps_elements(fusion: &Fusion<'_>, id: InstructionId) -> bool {
 /// many bytes.
 pub(crate) fn overwritable(fusion: &Fusion<'_>) -> Vec<usize> {
     let Some(result) = fusion.shape().as_array() else { return Vec::new() };
+    if let Op::DynamicUpdateSlice {} = fusion.root_op() {
+        return updated(fusion).into_iter().collect();
+    }
     let reads = reads(fusion, fusion.root, &[]);
     let ids = |numbers: &BTreeSet<usize>| -> BTreeSet<InstructionId> {
         numbers.iter().map(|&k| fusion.operand(k)).collect()
@@ -78,4 +81,15 @@ pub(crate) fn overwritable(fusion: &Fusion<'_>) -> Vec<usize> {
         })
     };
     (0..fusion.caller[fusion.instruction].operands().len()).filter(fits).collect()
+}
+
+/// The array that a slice update writes to, if nothing of it is read but the elements that the update replaces, each before
+/// it is replaced.
+pub(crate) fn updated(fusion: &Fusion<'_>) -> Option<usize> {
+    let operands = fusion.body[fusion.root].operands();
+    let Position::Operand(number) = fusion.position(operands[0]) else { return None };
+    let of_update = reads(fusion, operands[1], &operands[2..]);
+    let is_read = |reads: &Reads| reads.same.contains(&number) || reads.other.contains(&number);
+    let in_starts = operands[2..].iter().any(|&start| is_read(&reads(fusion, start, &[])));
+    (!is_read(&of_update) && !in_starts).then_some(number)
 }

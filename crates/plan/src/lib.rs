@@ -9,6 +9,7 @@ mod dot;
 mod fusion;
 mod in_place;
 mod loops;
+mod overwritten;
 mod print;
 mod reduce;
 mod reduce_window;
@@ -21,7 +22,7 @@ pub use convolution::{
     SpatialDimension, TileSize, Tiling, Transform, Winograd, WinogradPlan, WinogradScratch,
 };
 pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile};
-pub use fusion::{Fusion, Position};
+pub use fusion::{Fusion, Position, RowSlice};
 pub use loops::LoopPlan;
 pub use reduce::{ReduceKind, ReducePlan};
 pub use reduce_window::{ReduceWindowPlan, WindowSegment, WindowWalk};
@@ -71,6 +72,8 @@ pub struct InstructionPlan {
 pub enum Strategy {
     /// None: the result is the operand's memory, the parameter's, the constant's, or a tuple of such.
     Alias,
+    /// None, but memory: whatever is in there is overwritten before it is read.
+    Undefined,
     /// A loop nest over the result, each element computed from the operands.
     Loop(LoopPlan),
     /// A reduction with what feeds it.
@@ -109,6 +112,13 @@ pub struct PackedConstant {
     pub operand: Option<usize>,
     /// The packed elements; 64-byte aligned in the constants block.
     pub bytes: Bytes,
+}
+
+impl Strategy {
+    /// Whether there is no kernel: nothing is to be done, or it is the entry's own business.
+    pub fn has_no_kernel(&self) -> bool {
+        matches!(self, Self::Alias | Self::Undefined | Self::Conditional | Self::While)
+    }
 }
 
 impl InstructionPlan {
@@ -192,6 +202,9 @@ fn plan_instruction(
             return Err(Error::unsupported(format!("layout of {leaf}; only row-major arrays have code")));
         }
     }
+    if overwritten::is_overwritten(module, computation, id) {
+        return Ok(InstructionPlan::new(Strategy::Undefined));
+    }
     let strategy = match instruction.op() {
         Op::Parameter { .. }
         | Op::Constant { .. }
@@ -229,9 +242,9 @@ fn plan_instruction(
             return match fusion.root_op() {
                 Op::Reduce { .. } => reduce::plan(&fusion, target),
                 Op::ReduceWindow { .. } => reduce_window::plan(&fusion, target),
-                Op::DynamicUpdateSlice {} => update::plan(&fusion, target),
                 _ if fusion.find_dot().is_some() => dot::plan(&fusion, target),
                 _ if fusion.find_convolution().is_some() => convolution::plan(&fusion, target, options),
+                Op::DynamicUpdateSlice {} => update::plan(&fusion, target),
                 _ => loops::plan(&fusion, target),
             };
         }

@@ -26,6 +26,7 @@ impl std::fmt::Display for InstructionPlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.strategy {
             Strategy::Alias => f.write_str("alias"),
+            Strategy::Undefined => f.write_str("memory only"),
             Strategy::Loop(plan) => {
                 write!(f, "{} loop, {} lanes", if plan.is_flat { "flat" } else { "nested" }, plan.lanes)?;
                 if plan.transposed.is_some() { f.write_str(", squares transposed") } else { Ok(()) }

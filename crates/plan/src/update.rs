@@ -1,7 +1,7 @@
 //! Slice updates whose update is computed where it belongs.
 
 use crate::collapse;
-use crate::in_place::reads;
+use crate::in_place::updated;
 use crate::loops::{self, check_fusible, largest_fitting};
 use crate::{Fusion, InstructionPlan, LoopPlan, Position, Strategy};
 use hlo::Op;
@@ -13,32 +13,20 @@ use target::Target;
 pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
     let operands = fusion.body[fusion.root].operands();
     let (buffer, update) = (operands[0], operands[1]);
-    let Position::Operand(number) = fusion.position(buffer) else {
+    if fusion.position(buffer) == Position::Inside {
         return Err(Error::unsupported("a slice update of an array that the kernel computes"));
-    };
+    }
     for id in fusion.instructions() {
         if id != fusion.root {
             check_fusible(fusion.body[id].op())?;
         }
     }
-    let reads = reads(fusion, update, &operands[2..]);
-    let in_starts = starts_read(fusion, number);
-    let is_overwritable = !reads.same.contains(&number) && !reads.other.contains(&number) && !in_starts;
-    let may_overwrite = if is_overwritable { vec![number] } else { Vec::new() };
+    let may_overwrite = updated(fusion).into_iter().collect();
     let strategy = match fusion.position(update) {
         Position::Operand(_) => None,
         Position::Inside => Some(nest(fusion, target)?),
     };
     Ok(InstructionPlan { may_overwrite, ..InstructionPlan::new(Strategy::DynamicUpdateSlice(strategy)) })
-}
-
-/// Whether the start indices are computed from an operand.
-fn starts_read(fusion: &Fusion<'_>, number: usize) -> bool {
-    let starts = &fusion.body[fusion.root].operands()[2..];
-    starts.iter().any(|&start| {
-        let reads = reads(fusion, start, &[]);
-        reads.same.contains(&number) || reads.other.contains(&number)
-    })
 }
 
 fn nest(fusion: &Fusion<'_>, target: &Target) -> Result<LoopPlan> {

@@ -80,7 +80,8 @@ impl<'c> Groups<'c> {
     fn joins(&self, id: InstructionId) -> Option<(InstructionId, Access)> {
         let instruction = &self.computation[id];
         let is_contraction = is_contraction(self.computation, id);
-        if self.computation.root() == id || !(is_contraction || is_inner(self.computation, id)) {
+        let may_join = is_inner(self.computation, id) || self.on_tiles.contains(&id);
+        if self.computation.root() == id || !may_join {
             return None;
         }
         // Users that are not grouped are dead.
@@ -100,11 +101,10 @@ impl<'c> Groups<'c> {
             && self.operand_count(group) + instruction.operands().len() <= self.options.max_operands;
         let is_good = match access {
             // What follows a contraction costs nothing on its tiles, so it goes nowhere else.
-            _ if self.on_tiles.contains(&id) && access != Access::OnTile => false,
+            _ if self.on_tiles.contains(&id) && !self.is_on_tile(access) => false,
             _ if is_update(self.computation, root) && !self.leaves_buffer(id, root) => false,
             _ if is_contraction => {
-                !is_update(self.computation, root)
-                    && !group.has_contraction
+                !group.has_contraction
                     && is_static(self.computation, id)
                     && !matches!(self.computation[root].op(), Op::Reduce { .. } | Op::ReduceWindow { .. })
             }
@@ -154,9 +154,24 @@ impl<'c> Groups<'c> {
                 _ => Access::Repeated,
             },
             Op::DynamicSlice { .. } | Op::Pad { .. } if !only_first => Access::Repeated,
+            // Reshapes keep the elements' numbers.
+            Op::Reshape {} | Op::Bitcast {} => outer,
             _ if is_elementwise(op) => outer,
             _ => through,
         })
+    }
+
+    /// Whether what is read so may be made tile by tile: each element goes to one place, whose rows are a tile's rows.
+    fn is_on_tile(&self, access: Access) -> bool {
+        match access {
+            Access::OnTile => true,
+            Access::Through(user) => {
+                let keeps =
+                    keeps_rows(self.computation, user) || writes_constant_slice(self.computation, user);
+                keeps && self.is_on_tile(self.access[&user])
+            }
+            Access::Scalar | Access::Repeated => false,
+        }
     }
 
     /// Whether element `i` of a slice update needs only element `i` of an instruction, as they lie in memory.
@@ -284,7 +299,8 @@ fn is_passed_on(computation: &Computation, id: InstructionId) -> bool {
     }
 }
 
-/// Contractions, and elementwise instructions that are the only ones to read one, or to read such an instruction.
+/// Contractions, and what is the only reader of one, or of such a reader: elementwise instructions, reshapes, and
+/// transposes that leave rows whole.
 fn on_tiles(computation: &Computation, order: &[InstructionId]) -> BTreeSet<InstructionId> {
     let mut on_tiles = BTreeSet::new();
     for &id in order {
@@ -294,14 +310,45 @@ fn on_tiles(computation: &Computation, order: &[InstructionId]) -> BTreeSet<Inst
                 && computation[operand].users().len() == 1
                 && sizes(operand) == sizes(id)
         };
-        let follows = is_elementwise(computation[id].op())
-            && is_static(computation, id)
-            && computation[id].operands().iter().any(continues);
-        if follows || is_contraction(computation, id) {
+        let moves =
+            |&operand: &InstructionId| on_tiles.contains(&operand) && computation[operand].users().len() == 1;
+        let operands = computation[id].operands();
+        let follows = match computation[id].op() {
+            Op::Reshape {} | Op::Bitcast {} | Op::Transpose { .. } => {
+                operands.iter().any(moves) && keeps_rows(computation, id)
+            }
+            op => is_elementwise(op) && operands.iter().any(continues),
+        };
+        if follows && is_static(computation, id) || is_contraction(computation, id) {
             on_tiles.insert(id);
         }
     }
     on_tiles
+}
+
+/// Whether an instruction moves rows of the innermost dimension, or pieces of whole cache lines, as they are: a reshape or a
+/// transpose that vectors along them need not know of.
+fn keeps_rows(computation: &Computation, id: InstructionId) -> bool {
+    const LINE: i64 = 64;
+    let innermost = |id: InstructionId| {
+        let array = computation[id].shape().as_array()?;
+        Some((
+            array.sizes().into_iter().rev().find(|&size| size != 1)?,
+            array.element_type.byte_size() as i64,
+        ))
+    };
+    match computation[id].op() {
+        Op::Transpose { dimensions } if dimensions.last().map(|last| last + 1) == Some(dimensions.len()) => {
+            innermost(id).is_some_and(|(row, size)| row * size % LINE == 0)
+        }
+        Op::Reshape {} | Op::Bitcast {} => match (innermost(computation[id].operands()[0]), innermost(id)) {
+            (Some((from, size)), Some((to, _))) if from.min(to) > 0 => {
+                from == to || (from % to == 0 || to % from == 0) && from.min(to) * size % LINE == 0
+            }
+            _ => false,
+        },
+        _ => false,
+    }
 }
 
 /// Whether an instruction is computed by tiles, on which elementwise work may follow.
@@ -312,6 +359,19 @@ pub(super) fn is_contraction(computation: &Computation, id: InstructionId) -> bo
 /// Whether an instruction writes a slice into an array.
 fn is_update(computation: &Computation, id: InstructionId) -> bool {
     matches!(computation[id].op(), Op::DynamicUpdateSlice {})
+}
+
+/// Whether an instruction writes a slice at a place that is known, a part along one dimension.
+fn writes_constant_slice(computation: &Computation, id: InstructionId) -> bool {
+    let is_constant = |&start: &InstructionId| matches!(computation[start].op(), Op::Constant { .. });
+    let operands = computation[id].operands();
+    if !is_update(computation, id) || !is_static(computation, id) || !operands[2..].iter().all(is_constant) {
+        return false;
+    }
+    let sizes = |id: InstructionId| computation[id].shape().expect_array().sizes();
+    let (whole, part) = (sizes(id), sizes(operands[1]));
+    let cut = whole.iter().zip(&part).filter(|(whole, part)| whole != part);
+    cut.count() <= 1 && !part.contains(&0)
 }
 
 /// The array in memory that an instruction stands for: what it is seen through, and the element of a tuple.

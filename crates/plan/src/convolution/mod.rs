@@ -17,6 +17,7 @@ pub use winograd::{Winograd, WinogradPlan, WinogradScratch};
 pub use winograd_matrices::Transform;
 
 use crate::dot::Packing;
+use crate::in_place::overwritable;
 use crate::tasks::Work;
 use crate::{Fusion, InstructionPlan, Options, PackedConstant, Position, Strategy, dot};
 use shape::{ArrayShape, PrimitiveType};
@@ -132,7 +133,9 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target, options: &Options) -> R
     }
     let plan = ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand };
     let strategy = Strategy::Convolution(Box::new(plan));
-    Ok(InstructionPlan { packed, tasks, worker_scratch_bytes, ..InstructionPlan::new(strategy) })
+    let may_overwrite = if fusion.row_slice().is_some() { overwritable(fusion) } else { Vec::new() };
+    let instruction = InstructionPlan::new(strategy);
+    Ok(InstructionPlan { packed, tasks, worker_scratch_bytes, may_overwrite, ..instruction })
 }
 
 /// Whether an element is converted to the accumulator's type each time it is read, rather than once.

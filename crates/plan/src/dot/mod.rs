@@ -16,6 +16,7 @@ use crate::tasks::{self, Work};
 use crate::{Fusion, InstructionPlan, PackedConstant, Position, Strategy};
 use hlo::{Op, Traits};
 use shape::{ArrayShape, Literal, PrimitiveType};
+use std::collections::BTreeSet;
 use support::{Error, Result};
 use target::Target;
 
@@ -189,7 +190,9 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     };
     choose(&mut plan, constant.is_some(), target);
     let stored = fusion.shape().as_array().map(|shape| shape.element_type);
-    if stored == Some(plan.accumulator) && result.element_type == plan.accumulator {
+    // Unfinished sums are kept where the result's element of the same number will be.
+    let keeps_sums = stored == Some(plan.accumulator) && fusion.keeps_numbers();
+    if keeps_sums && result.element_type == plan.accumulator {
         plan.k_block = k_block(&plan, target);
     }
     let mut packed = Vec::new();
@@ -367,21 +370,28 @@ fn is_sparse(plan: &DotPlan) -> bool {
     pages >= MANY_PAGES || (stride % PAGE == 0 && plan.shape.k >= MANY_LINES)
 }
 
-/// What follows a dot works on its tiles: elementwise, on operands that need no other of its elements.
+/// What follows a dot works on its tiles: elementwise, on operands that need no other of its elements, and each of them goes
+/// to one place.
 pub(crate) fn check_epilogue(fusion: &Fusion<'_>, dot: hlo::InstructionId) -> Result<()> {
+    let mut behind = BTreeSet::from([dot]);
     for id in fusion.instructions() {
         let op = fusion.body[id].op();
-        let reads_dot = fusion.body[id].operands().contains(&dot);
+        let reads_dot = fusion.body[id].operands().iter().any(|operand| behind.contains(operand));
         let elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
-        if id != dot && (matches!(op, Op::Dot { .. } | Op::Convolution { .. }) || (reads_dot && !elementwise))
-        {
+        let moves = matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::Transpose { .. });
+        let is_update = id == fusion.root && fusion.row_slice().is_some();
+        let is_contraction = matches!(op, Op::Dot { .. } | Op::Convolution { .. });
+        if id != dot && (is_contraction || (reads_dot && !elementwise && !moves && !is_update)) {
             return Err(Error::unsupported(format!(
                 "opcode {} behind a contraction in one fusion",
                 op.opcode().name()
             )));
         }
-        if id != dot {
+        if id != dot && !is_update {
             crate::loops::check_fusible(op)?;
+        }
+        if reads_dot {
+            behind.insert(id);
         }
     }
     Ok(())
