@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
         })
     })?;
     let mut report =
-        Report::new(if flags.verbose { &["import", "fusion", "plan", "buffers", "codegen"] } else { &[] });
+        Report::new(if flags.verbose { &["import", "fusion", "plan", "regions", "buffers", "codegen"] } else { &[] });
     let stated = file.as_ref().map(|(_, config)| config.clone());
     let options = flags.choice.options(stated, flags.inference.options()?);
     let model = compiler::guarded(|| tf::model::load(path, &options))?;

@@ -175,7 +175,8 @@ fn lower(
     let assignment = buffers::assign_sharing(module, &plan, &schedule, pool)?;
     buffers::check(module, &plan, &schedule, &assignment)?;
     observer.ended("buffers", &|| assignment.to_text(module));
-    let mut program = kernel::lower(module, &plan, &schedule, &assignment, target, &options.entry_point)?;
+    let (mut program, regions) =
+        kernel::lower_with_regions(module, &plan, &schedule, &assignment, target, &options.entry_point)?;
     #[cfg(debug_assertions)]
     if let Some(defect) = options.planted
         && codegen::planted::plant(&mut program, defect) == 0
@@ -184,5 +185,6 @@ fn lower(
     }
     codegen::dedup(&mut program);
     observer.ended("kernel", &|| program.to_string());
+    observer.ended("regions", &|| kernel::regions::to_text(&regions));
     Ok(Lowered { plan, assignment, program })
 }

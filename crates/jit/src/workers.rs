@@ -2,9 +2,10 @@
 
 use std::ffi::c_void;
 use std::hint::spin_loop;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, available_parallelism, yield_now};
+use std::time::{Duration, Instant};
 
 use support::{Error, Result};
 
@@ -58,65 +59,89 @@ pub struct ThreadPool {
 /// More threads than this are a mistake.
 const MAX_THREADS: usize = 1024;
 
-/// Rounds of looking for work before a thread sleeps: some microseconds.
-const SPINS: u32 = 4000;
+/// A thread that waits for work so long goes to sleep.
+const SPIN: Duration = Duration::from_micros(200);
+
+/// The caller gives its processor away when it has looked so often for the others' end.
+const LOOKS: u32 = 1000;
+
+/// Chunks that a share is taken in, so that whoever is done early can help.
+const CHUNKS: i64 = 8;
+
+/// Counters of chunks have so many bits; above them stands the job that they are of.
+const COUNTER_BITS: u32 = 16;
+const COUNTER_MASK: u64 = (1 << COUNTER_BITS) - 1;
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
+    present: Present,
+    shares: Vec<Share>,
+    /// Whether a caller has the threads.
+    busy: AtomicBool,
+    /// What a part of the present job failed with.
+    status: AtomicI32,
+    sleepers: AtomicUsize,
+    stop: AtomicBool,
+    /// Guards falling asleep.
+    sleep: Mutex<()>,
     /// More work, or the end.
     wake: Condvar,
-    /// Counts the jobs, for those who look without the lock.
-    epoch: AtomicU64,
-    spins: u32,
+    spins: bool,
 }
 
+/// The present job; written by the caller that is busy.
 #[derive(Debug, Default)]
-struct State {
-    job: Option<Job>,
-    /// Threads that work at the job.
-    inside: usize,
-    sleepers: usize,
-    stop: bool,
-}
-
-/// Work that is being done; lives on the stack of the caller of `run`.
-#[derive(Clone, Copy, Debug)]
-struct Job(*const Work<'static>);
-
-// SAFETY: `Work` is shared by reference only, and is `Sync`.
-#[expect(unsafe_code, reason = "a pointer to another thread's stack")]
-unsafe impl Send for Job {}
-
-struct Work<'p> {
-    part: &'p Part<'p>,
-    chunk: i64,
-    /// For each worker the items that it begins with, the same ones whenever the number is the same: what it computed in
-    /// one loop is in its caches when the next one reads it. Then it helps the others.
-    shares: Vec<Share>,
-    status: AtomicI32,
-}
-
-/// Items that are left of some.
 #[repr(align(64))]
-struct Share {
-    next: AtomicI64,
-    end: i64,
+struct Present {
+    /// Odd while the rest is written, so that who reads it meanwhile notices.
+    number: AtomicU64,
+    /// Where the `&Part` is, on the caller's stack; read only by who has taken a chunk of the job.
+    part: AtomicPtr<c_void>,
+    count: AtomicI64,
 }
 
-impl Work<'_> {
-    fn take_chunks(&self, worker: usize) {
-        let (others, own) = self.shares.split_at(worker);
-        for share in own.iter().chain(others) {
-            while self.status.load(Ordering::Relaxed) == 0 {
-                let begin = share.next.fetch_add(self.chunk, Ordering::Relaxed);
-                if begin >= share.end {
-                    break;
-                }
-                let status = (self.part)(begin, share.end.min(begin + self.chunk), worker as i64);
-                let _ = self.status.compare_exchange(0, status, Ordering::Relaxed, Ordering::Relaxed);
-            }
-        }
+/// Each worker begins with items of its own, the same ones whenever the number is the same: what it computed in one loop
+/// is in its caches when the next one reads it. Then it helps the others.
+#[derive(Debug, Default)]
+struct Share {
+    /// How many chunks of the share are taken, of the job that stands above; of later jobs none are. A job ends when all
+    /// its chunks are done, so whoever comes too late finds nothing to take, and need not be waited for.
+    taken: Line<AtomicU64>,
+    /// How many chunks of all shares the worker has done, of the job that stands above.
+    done: Line<AtomicU64>,
+}
+
+/// A cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line<T>(T);
+
+/// Work, and how it is cut: fixed shares of items, one for each worker that takes part.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    number: u64,
+    part: *const c_void,
+    count: i64,
+    workers: i64,
+    chunk: i64,
+}
+
+impl Job {
+    fn new(number: u64, part: *const c_void, count: i64, pool: usize) -> Self {
+        // Items come in as many as there is work for: of few items, each worker gets two at least.
+        let workers = (count / 2 + count % 2).min(pool as i64).max(2);
+        let chunks = workers * CHUNKS;
+        Self { number, part, count, workers, chunk: count / chunks + i64::from(count % chunks != 0) }
+    }
+
+    /// The first item of a share; behind the last share, the number of items.
+    fn first(&self, worker: i64) -> i64 {
+        self.count / self.workers * worker + worker.min(self.count % self.workers)
+    }
+
+    fn chunks(&self, worker: i64) -> u64 {
+        let items = self.first(worker + 1) - self.first(worker);
+        (items / self.chunk + i64::from(items % self.chunk != 0)) as u64
     }
 }
 
@@ -126,13 +151,17 @@ impl ThreadPool {
         if count == 0 || count > MAX_THREADS {
             return Err(Error::invalid(format!("{count} threads; 1 to {MAX_THREADS} can be had")));
         }
-        // Whoever spins with more threads than processors keeps the one that has the work from running.
-        let spins = if available_parallelism().map_or(1, usize::from) >= count { SPINS } else { 0 };
         let shared = Arc::new(Shared {
-            state: Mutex::default(),
+            present: Present::default(),
+            shares: (0..count).map(|_| Share::default()).collect(),
+            busy: AtomicBool::new(false),
+            status: AtomicI32::new(0),
+            sleepers: AtomicUsize::new(0),
+            stop: AtomicBool::new(false),
+            sleep: Mutex::default(),
             wake: Condvar::new(),
-            epoch: AtomicU64::new(0),
-            spins,
+            // Whoever spins with more threads than processors keeps the one that has the work from running.
+            spins: available_parallelism().map_or(1, usize::from) >= count,
         });
         let mut pool = Self { shared, threads: Vec::new() };
         for worker in 1..count {
@@ -144,8 +173,8 @@ impl ThreadPool {
     }
 }
 
-// SAFETY: chunks are taken from one counter; the caller is worker 0 and the threads are 1, 2, ...; `run` leaves only
-// when nobody is inside. If the pool has a job already, of a second caller, `run` does the whole on the caller's thread.
+// SAFETY: every chunk is taken once; the caller is worker 0 and the threads are 1, 2, ...; `run` leaves only when all
+// chunks are done. If the pool has a job already, of a second caller, `run` does the whole on the caller's thread.
 #[expect(unsafe_code, reason = "the trait's promise")]
 unsafe impl Workers for ThreadPool {
     fn count(&self) -> usize {
@@ -156,31 +185,27 @@ unsafe impl Workers for ThreadPool {
         if count <= 0 {
             return 0;
         }
-        let workers = self.count() as i64;
-        if count == 1 || workers == 1 {
+        let shared = &self.shared;
+        if count == 1 || self.threads.is_empty() || shared.busy.swap(true, Ordering::Acquire) {
             return part(0, count, 0);
         }
-        let first = |worker: i64| count / workers * worker + (count % workers).min(worker);
-        let share = |worker| Share { next: AtomicI64::new(first(worker)), end: first(worker + 1) };
-        let work = Work {
-            part,
-            chunk: count / (8 * workers) + 1,
-            shares: (0..workers).map(share).collect(),
-            status: AtomicI32::new(0),
-        };
-        if !self.shared.open(&work) {
-            return part(0, count, 0);
+        let job = shared.offer(std::ptr::from_ref(&part).cast(), count);
+        let done = shared.take_chunks(&job, 0);
+        shared.await_others(&job, done);
+        let status = shared.status.load(Ordering::Relaxed);
+        if status != 0 {
+            shared.status.store(0, Ordering::Relaxed);
         }
-        work.take_chunks(0);
-        self.shared.close();
-        work.status.load(Ordering::Relaxed)
+        shared.busy.store(false, Ordering::Release);
+        status
     }
 }
 
 impl Drop for ThreadPool {
     fn drop(&mut self) {
-        self.shared.lock().stop = true;
-        self.shared.epoch.fetch_add(1, Ordering::Release);
+        let guard = self.shared.lock();
+        self.shared.stop.store(true, Ordering::Relaxed);
+        drop(guard);
         self.shared.wake.notify_all();
         for thread in self.threads.drain(..) {
             // A thread cannot panic: it runs generated code and this file.
@@ -190,83 +215,140 @@ impl Drop for ThreadPool {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.sleep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Offers work to the threads; false if they have some already.
-    fn open(&self, work: &Work<'_>) -> bool {
-        let mut state = self.lock();
-        if state.job.is_some() {
-            return false;
-        }
-        state.job = Some(Job(std::ptr::from_ref(work).cast()));
-        self.epoch.fetch_add(1, Ordering::Release);
-        if state.sleepers > 0 {
+    /// Publishes work; each store comes before those behind it.
+    fn offer(&self, part: *const c_void, count: i64) -> Job {
+        let present = &self.present;
+        let number = present.number.load(Ordering::Relaxed) + 2;
+        present.number.store(number - 1, Ordering::Relaxed);
+        present.part.store(part.cast_mut(), Ordering::Release);
+        present.count.store(count, Ordering::Release);
+        present.number.store(number, Ordering::Release);
+        // Who falls asleep at this moment is missed, and the work done without it.
+        if self.sleepers.load(Ordering::Relaxed) > 0 {
+            // Without the lock the notice could fall between a sleeper's look at the number and its wait.
+            drop(self.lock());
             self.wake.notify_all();
         }
-        true
+        Job::new(number, part, count, self.shares.len())
     }
 
-    /// Lets nobody in any more, and waits for those inside.
-    fn close(&self) {
-        let mut spins = 0;
-        loop {
-            let mut state = self.lock();
-            // While it waits the job stays, so that no second caller opens another; but it is done, so that whoever
-            // comes finds no chunk.
-            if state.inside == 0 {
-                state.job = None;
-                return;
+    /// The present job; nothing while it is being written.
+    fn present_job(&self) -> Option<Job> {
+        let present = &self.present;
+        let number = present.number.load(Ordering::Acquire);
+        let part = present.part.load(Ordering::Acquire);
+        let count = present.count.load(Ordering::Acquire);
+        let is_whole = number % 2 == 0 && present.number.load(Ordering::Relaxed) == number;
+        is_whole.then(|| Job::new(number, part, count, self.shares.len()))
+    }
+
+    /// Does what is left, this worker's share first. How many chunks that were.
+    fn take_chunks(&self, job: &Job, worker: i64) -> u64 {
+        let mut done = 0;
+        for owner in (worker..job.workers).chain(0..worker) {
+            let chunks = job.chunks(owner);
+            while let Some(chunk) = take(&self.shares[owner as usize].taken.0, job.number, chunks) {
+                let begin = job.first(owner) + chunk as i64 * job.chunk;
+                self.do_chunk(job, begin, job.first(owner + 1).min(begin + job.chunk), worker);
+                done += 1;
+                let count = job.number << COUNTER_BITS | done;
+                self.shares[worker as usize].done.0.store(count, Ordering::Release);
             }
-            drop(state);
-            spins += 1;
-            if spins > self.spins { yield_now() } else { spin_loop() }
+        }
+        done
+    }
+
+    fn do_chunk(&self, job: &Job, begin: i64, end: i64, worker: i64) {
+        if self.status.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        // SAFETY: a chunk of the job is taken and not done, so `run` waits, and its reference lives.
+        #[expect(unsafe_code, reason = "a reference on another thread's stack")]
+        let part = unsafe { *job.part.cast::<&Part<'_>>() };
+        let status = part(begin, end, worker);
+        if status != 0 {
+            let _ = self.status.compare_exchange(0, status, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns when the others have done all chunks but so many.
+    fn await_others(&self, job: &Job, done: u64) {
+        let all: u64 = (0..job.workers).map(|worker| job.chunks(worker)).sum();
+        let of_job = |share: &Share| {
+            let done = share.done.0.load(Ordering::Acquire);
+            if done >> COUNTER_BITS == job.number { done & COUNTER_MASK } else { 0 }
+        };
+        let others = &self.shares[1..job.workers as usize];
+        let mut looks = 0;
+        while done + others.iter().map(of_job).sum::<u64>() < all {
+            looks += 1;
+            if self.spins && looks < LOOKS { spin_loop() } else { yield_now() }
         }
     }
 
     /// A thread's life.
     fn serve(&self, worker: usize) {
-        let mut seen = 0;
-        while let Some(job) = self.await_job(&mut seen) {
-            // SAFETY: `close` waits while this thread is inside, and the work lives until it returns.
-            #[expect(unsafe_code, reason = "work on another thread's stack")]
-            unsafe { &*job.0 }.take_chunks(worker);
-            self.lock().inside -= 1;
+        let (mut seen, worker) = (0, worker as i64);
+        while self.await_job_after(seen) {
+            let Some(job) = self.present_job() else { continue };
+            seen = job.number;
+            if worker < job.workers {
+                self.take_chunks(&job, worker);
+            }
         }
     }
 
-    /// The next job, which this thread is inside of then; nothing at the end.
-    fn await_job(&self, seen: &mut u64) -> Option<Job> {
+    /// False at the end.
+    fn await_job_after(&self, seen: u64) -> bool {
+        let is_same = || self.present.number.load(Ordering::Acquire) == seen;
+        if self.spins && self.spin_while(is_same) {
+            return true;
+        }
+        let mut guard = self.lock();
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        while is_same() && !self.stop.load(Ordering::Relaxed) {
+            guard = self.wake.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether a job came in time.
+    fn spin_while(&self, is_same: impl Fn() -> bool) -> bool {
+        let mut start = None;
         loop {
-            for _ in 0..self.spins {
-                if self.epoch.load(Ordering::Acquire) != *seen {
-                    break;
+            for _ in 0..64 {
+                if !is_same() {
+                    return true;
                 }
                 spin_loop();
             }
-            let mut state = self.lock();
-            while self.epoch.load(Ordering::Acquire) == *seen && !state.stop {
-                state.sleepers += 1;
-                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
-                state.sleepers -= 1;
-            }
-            *seen = self.epoch.load(Ordering::Acquire);
-            if state.stop {
-                return None;
-            }
-            if let Some(job) = state.job {
-                state.inside += 1;
-                return Some(job);
+            let start = *start.get_or_insert_with(Instant::now);
+            if start.elapsed() > SPIN || self.stop.load(Ordering::Relaxed) {
+                return false;
             }
         }
     }
 }
 
+/// Takes a chunk of a share of a job, which has so many; its number.
+fn take(taken: &AtomicU64, job: u64, chunks: u64) -> Option<u64> {
+    let next = |word: u64| {
+        let of = word >> COUNTER_BITS;
+        let count = if of < job { 0 } else { word & COUNTER_MASK };
+        (of <= job && count < chunks).then(|| (job << COUNTER_BITS) + count + 1)
+    };
+    let before = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
+    Some(if before >> COUNTER_BITS < job { 0 } else { before & COUNTER_MASK })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, AtomicUsize};
 
     #[test]
     fn every_item_is_done_once_and_workers_are_apart() {

@@ -1,11 +1,12 @@
-//! The entry function: calls the kernels in schedule order, and nothing else.
+//! The entry function: calls the kernels in schedule order, but for what shares a region, and nothing else.
 //!
 //! Its parameter is the frame of the caller; pointers are read from it once, in front of everything else, and only those
 //! that are needed.
 
 use crate::frame::FrameLayout;
-use crate::ir::{Function, FunctionBuilder, Linkage, PointerFacts, Predicate, ScalarType, Type, ValueId};
-use crate::lower::Kernels;
+use crate::ir::{FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type, ValueId};
+use crate::lower::{Call, Kernels};
+use crate::regions::{self, Item, Region};
 use buffers::{Allocation, BufferAssignment, CopyPair, Rotation, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use shape::PrimitiveType;
@@ -19,15 +20,25 @@ const MAX_HOISTING_CALLS: usize = 256;
 /// How deep conditionals and loops may nest.
 const MAX_NESTING: usize = 100;
 
-/// The entry function.
+/// What the entry runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) module: &'a Module,
+    pub(crate) schedule: &'a Schedule,
+    pub(crate) assignment: &'a BufferAssignment,
+    pub(crate) target: &'a Target,
+    pub(crate) kernels: &'a Kernels,
+}
+
+/// Adds the entry function to a program, and functions for regions of several kernels; the regions. `unique` makes names
+/// of functions from wished ones.
 pub(crate) fn emit(
-    module: &Module,
-    schedule: &Schedule,
-    assignment: &BufferAssignment,
-    target: &Target,
-    kernels: &Kernels,
+    context: &Context<'_>,
     name: &str,
-) -> Result<Function> {
+    program: &mut Program,
+    unique: &mut dyn FnMut(&str) -> String,
+) -> Result<Vec<Region>> {
+    let &Context { module, schedule, assignment, target, kernels } = context;
     let mut b = FunctionBuilder::new(name, Linkage::Entry);
     let layout = FrameLayout::new(target);
     let facts = PointerFacts { no_alias: true, read_only: true, alignment: target.pointer_bytes };
@@ -39,13 +50,18 @@ pub(crate) fn emit(
         kernels,
         layout,
         frame,
+        program,
+        unique,
+        regions: Vec::new(),
         fields: BTreeMap::new(),
         pointers: BTreeMap::new(),
         exchanged: BTreeMap::new(),
     };
     entry.sequence(&mut b, module.entry(), 0)?;
     entry.end_copies(&mut b, module.entry());
-    Ok(b.finish())
+    let regions = entry.regions;
+    program.functions.push(b.finish());
+    Ok(regions)
 }
 
 struct Entry<'a> {
@@ -55,6 +71,9 @@ struct Entry<'a> {
     kernels: &'a Kernels,
     layout: FrameLayout,
     frame: ValueId,
+    program: &'a mut Program,
+    unique: &'a mut dyn FnMut(&str) -> String,
+    regions: Vec<Region>,
     /// Fields of the frame, by offset.
     fields: BTreeMap<i64, ValueId>,
     /// Slices, by allocation and offset.
@@ -75,17 +94,22 @@ impl Entry<'_> {
             return Err(Error::unsupported(format!("control flow nested more than {MAX_NESTING} deep")));
         }
         let sequence = self.schedule.sequences.get(&computation);
+        let kernels = self.kernels;
+        let mut calls: Vec<&Call> = Vec::new();
         for &instruction in sequence.ok_or_else(|| Error::internal("a computation without a schedule"))? {
             match self.module[computation][instruction].op() {
                 Op::Conditional { branch_computations } => {
+                    self.calls(b, std::mem::take(&mut calls));
                     self.conditional(b, computation, instruction, branch_computations, nesting)?;
                 }
                 Op::While { condition, body } => {
+                    self.calls(b, std::mem::take(&mut calls));
                     self.while_loop(b, computation, instruction, *condition, *body, nesting)?;
                 }
-                _ => self.call(b, computation, instruction),
+                _ => calls.extend(kernels.calls.get(&(computation, instruction)).into_iter().flatten()),
             }
         }
+        self.calls(b, calls);
         Ok(())
     }
 
@@ -94,19 +118,46 @@ impl Entry<'_> {
         copies.into_iter().flatten().for_each(|copy| self.copy(b, copy));
     }
 
-    fn call(&mut self, b: &mut FunctionBuilder, computation: ComputationId, instruction: InstructionId) {
-        for call in self.kernels.calls.get(&(computation, instruction)).into_iter().flatten() {
-            let mut arguments: Vec<ValueId> =
-                call.arguments.iter().map(|slice| self.pointer(b, slice)).collect();
-            if call.takes_workers_scratch {
-                arguments.push(self.field(b, self.layout.scratch()));
+    /// Kernels between which nothing decides what runs next.
+    fn calls(&mut self, b: &mut FunctionBuilder, calls: Vec<&Call>) {
+        let items = regions::share(&calls);
+        for group in regions::group(&items) {
+            let group: Vec<Item<'_>> = group.into_iter().map(|number| items[number]).collect();
+            let region = regions::region(&group, |call| self.program.functions[call.function].name.clone());
+            match group[..] {
+                [item] => self.call(b, item),
+                _ => self.shared_call(b, &group, &region),
             }
-            if call.tasks > 1 {
-                b.parallel(call.function, call.tasks, arguments);
-            } else {
-                b.call(call.function, arguments);
-            }
+            self.regions.push(region);
         }
+    }
+
+    fn call(&mut self, b: &mut FunctionBuilder, Item { call, is_shared }: Item<'_>) {
+        let mut arguments: Vec<ValueId> = call.arguments.iter().map(|slice| self.pointer(b, slice)).collect();
+        if call.takes_workers_scratch {
+            arguments.push(self.field(b, self.layout.scratch()));
+        }
+        if is_shared {
+            b.parallel(call.function, call.tasks, arguments);
+            return;
+        }
+        if call.tasks > 1 {
+            // All tasks, by the entry's own thread.
+            arguments.extend([b.index(0), b.index(call.tasks), b.index(0)]);
+        }
+        b.call(call.function, arguments);
+    }
+
+    /// Several kernels in one region.
+    fn shared_call(&mut self, b: &mut FunctionBuilder, items: &[Item<'_>], region: &Region) {
+        let name = (self.unique)(&format!("{}.region", region.members[0].name));
+        let (function, slices) = regions::function(items, region, name);
+        let function = self.program.functions.push(function);
+        let mut arguments: Vec<ValueId> = slices.iter().map(|slice| self.pointer(b, slice)).collect();
+        if items.iter().any(|item| item.call.takes_workers_scratch) {
+            arguments.push(self.field(b, self.layout.scratch()));
+        }
+        b.parallel(function, region.items, arguments);
     }
 
     fn conditional(

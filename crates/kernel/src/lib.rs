@@ -29,6 +29,7 @@ pub mod narrow;
 mod random;
 mod reduce;
 mod reduce_window;
+pub mod regions;
 mod reindex;
 mod scatter;
 mod sort;
@@ -39,4 +40,4 @@ mod update;
 
 pub use context::{KernelContext, Memory};
 pub use element::{Element, decode, encode, memory_type, normalise, register_type, splat};
-pub use lower::lower;
+pub use lower::{lower, lower_with_regions};

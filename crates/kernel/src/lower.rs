@@ -3,6 +3,7 @@
 use crate::context::{KernelContext, Memory, Operand, TaskRange};
 use crate::entry;
 use crate::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Type};
+use crate::regions::Region;
 use crate::{
     concatenate, convolution, destination, dot, loops, random, reduce, reduce_window, scatter, sort, update,
 };
@@ -37,6 +38,18 @@ pub fn lower(
     target: &Target,
     entry_point: &str,
 ) -> Result<Program> {
+    lower_with_regions(module, plan, schedule, assignment, target, entry_point).map(|(program, _)| program)
+}
+
+/// As [`lower`], with the regions of kernels that the entry shares out, or calls, in order.
+pub fn lower_with_regions(
+    module: &Module,
+    plan: &ModulePlan,
+    schedule: &Schedule,
+    assignment: &BufferAssignment,
+    target: &Target,
+    entry_point: &str,
+) -> Result<(Program, Vec<Region>)> {
     let mut program = Program::default();
     let mut kernels = Kernels::default();
     let mut names = Names::default();
@@ -66,9 +79,10 @@ pub fn lower(
             }
         }
     }
-    let function = entry::emit(module, schedule, assignment, target, &kernels, entry_point)?;
-    program.functions.push(function);
-    Ok(program)
+    let names = &mut |wish: &str| names.unique(wish);
+    let context = entry::Context { module, schedule, assignment, target, kernels: &kernels };
+    let regions = entry::emit(&context, entry_point, &mut program, names)?;
+    Ok((program, regions))
 }
 
 /// The parts of its operands that an instruction's kernels treat: a kernel for each.
@@ -99,10 +113,14 @@ pub(crate) struct Kernels {
 pub(crate) struct Call {
     pub(crate) function: FunctionId,
     pub(crate) arguments: Vec<Slice>,
+    /// The first of the arguments that it writes; all behind it are written.
+    pub(crate) written: usize,
     /// Whether the scratch of the workers is an argument, behind the slices.
     pub(crate) takes_workers_scratch: bool,
     /// How many tasks there are; more than 1 is a parallel call.
     pub(crate) tasks: i64,
+    /// What it does, as the plan has it, in nanoseconds of one core.
+    pub(crate) nanoseconds: u64,
 }
 
 /// The instruction's name with that of the source node: `fusion.3_dense/BiasAdd`.
@@ -176,7 +194,7 @@ impl Kernel<'_> {
         let fusion = Fusion::of(self.module, &self.module[self.computation], self.instruction)?;
         let mut b = FunctionBuilder::new(name, Linkage::Internal);
         let mut cx = KernelContext::new(self.module, self.target, fusion, self.plan);
-        let arguments = self.parameters(&mut b, &mut cx)?;
+        let (arguments, written) = self.parameters(&mut b, &mut cx)?;
         self.emit(&mut b, &mut cx)?;
         let mut function = b.finish();
         let statements = count_statements(&function.body);
@@ -192,7 +210,14 @@ impl Kernel<'_> {
         let takes_workers_scratch = self.plan.worker_scratch_bytes > 0;
         Ok(Some((
             function,
-            Call { function: FunctionId::from_index(0), arguments, takes_workers_scratch, tasks },
+            Call {
+                function: FunctionId::from_index(0),
+                arguments,
+                written,
+                takes_workers_scratch,
+                tasks,
+                nanoseconds: self.plan.work.nanoseconds(),
+            },
         )))
     }
 
@@ -218,8 +243,9 @@ impl Kernel<'_> {
         }
     }
 
-    /// Declares the parameters, in the documented order; the slices to call the kernel with.
-    fn parameters(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<Vec<Slice>> {
+    /// Declares the parameters, in the documented order; the slices to call the kernel with, and the number of those that
+    /// it only reads, which come first.
+    fn parameters(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<(Vec<Slice>, usize)> {
         let operands = self.operand_leaves(cx);
         let results: Vec<(ShapeIndex, ArrayShape)> =
             cx.fusion.shape().leaves().into_iter().map(|(index, shape)| (index, shape.clone())).collect();
@@ -252,6 +278,7 @@ impl Kernel<'_> {
             cx.packed.push(b.parameter(&packed_name(packed), Type::PTR, facts));
             arguments.push(slice);
         }
+        let only_read = arguments.len();
         for (index, shape) in results {
             let slice = self.assignment.slice(self.computation, self.instruction, &index);
             let facts = PointerFacts {
@@ -279,7 +306,7 @@ impl Kernel<'_> {
             let (begin, end) = (number("task_begin"), number("task_end"));
             cx.tasks = Some(TaskRange { begin, end, worker: number("worker") });
         }
-        Ok(arguments)
+        Ok((arguments, only_read))
     }
 
     /// The array leaves of operands that the body reads from memory. Constants with one element everywhere become

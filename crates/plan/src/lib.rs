@@ -26,6 +26,7 @@ pub use fusion::{Fusion, Position, RowSlice};
 pub use loops::LoopPlan;
 pub use reduce::{ReduceKind, ReducePlan};
 pub use reduce_window::{ReduceWindowPlan, WindowSegment, WindowWalk};
+pub use tasks::Work;
 
 use bytes::Bytes;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
@@ -60,6 +61,8 @@ pub struct InstructionPlan {
     /// Into how many tasks the kernel's work is cut; 1 is serial. Tasks write disjoint memory, and each computes the same
     /// bits whoever runs it, so the number depends on the work alone: never on how many workers there are.
     pub tasks: i64,
+    /// What the kernel does, by rule of thumb; nothing for what needs no kernel.
+    pub work: Work,
     /// Bytes of 64-byte aligned scratch for each worker; one task at a time uses it.
     pub worker_scratch_bytes: u64,
     /// Operands whose memory the (array) result may take over, if nobody reads them later: element `i` of the result
@@ -129,6 +132,7 @@ impl InstructionPlan {
             packed: Vec::new(),
             scratch_bytes: 0,
             tasks: 1,
+            work: Work::default(),
             worker_scratch_bytes: 0,
             may_overwrite: Vec::new(),
         }
@@ -160,7 +164,10 @@ pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<
         let mut instructions = BTreeMap::new();
         for instruction in computation.post_order() {
             match plan_instruction(module, computation, instruction, target, options) {
-                Ok(plan) => drop(instructions.insert(instruction, plan)),
+                Ok(mut plan) => {
+                    plan.work = work(module, computation, instruction, &plan)?;
+                    instructions.insert(instruction, plan);
+                }
                 Err(error) => unsupported.push(describe(computation, instruction, &error)),
             }
             match computation[instruction].op() {
@@ -175,6 +182,19 @@ pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<
         return Ok(plans);
     }
     Err(Error::unsupported(format!("no code can be made for:\n  {}", unsupported.join("\n  "))))
+}
+
+/// What an instruction's kernel does.
+fn work(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    plan: &InstructionPlan,
+) -> Result<Work> {
+    match plan.strategy {
+        Strategy::Alias | Strategy::Conditional | Strategy::While => Ok(Work::default()),
+        _ => Ok(Work::of_kernel(&Fusion::of(module, computation, id)?)),
+    }
 }
 
 fn describe(computation: &Computation, id: InstructionId, error: &Error) -> String {

@@ -2,36 +2,101 @@
 //!
 //! The rules know the work and nothing of the machine: not its vectors, and never how many workers there will be. A
 //! kernel is cut in the same places whoever runs it, so the bits of a result do not depend on who computed it.
+//!
+//! Work is measured in the time that a core with wide vectors takes for it at best, so that small work on a slow core is
+//! shared out as readily as on a fast one.
 
 use crate::{Fusion, Position};
-use hlo::Op;
+use hlo::{Op, Window};
+use shape::ArrayShape;
 
-/// So many multiply-adds, or things as cheap, are worth a task.
-const OPERATIONS: u64 = 32 << 10;
+/// Multiply-adds, or things as cheap, that a core does in a nanosecond.
+const OPERATIONS: u64 = 80;
 
-/// So many bytes read or written are worth a task.
-const BYTES: u64 = 64 << 10;
+/// Bytes that a core reads or writes in a nanosecond: those of the second cache.
+const BYTES: u64 = 100;
 
-/// Less work than so many tasks' is done at once: sharing it out costs some microseconds, and the caches' content.
-const MIN_TASKS: u64 = 24;
+/// Less work than so many nanoseconds is not cut: to share it out, and to wait for the others' end, takes half a
+/// microsecond, and the caches' content. Whether what is cut is shared out depends on its neighbours too.
+const MIN_NANOSECONDS: u64 = 800;
+
+/// Nanoseconds that a task is worth at least: enough to be taken alone.
+const TASK_NANOSECONDS: u64 = 200;
 
 /// More tasks than this gain nothing: they keep a few dozen workers evenly busy.
 const MAX_TASKS: u64 = 64;
 
 /// What a kernel does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Work {
+pub struct Work {
     /// Multiply-adds and other operations, each weighed with what it costs.
-    pub(crate) operations: u64,
+    pub operations: u64,
     /// Bytes that are read or written.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
 }
 
 impl Work {
+    /// How long a core takes at best, by rule of thumb.
+    pub fn nanoseconds(self) -> u64 {
+        (self.operations / OPERATIONS).max(self.bytes / BYTES)
+    }
+
     /// How many tasks the work is worth; 1 is serial.
     pub(crate) fn tasks(self) -> i64 {
-        let tasks = (self.operations / OPERATIONS).max(self.bytes / BYTES);
-        if tasks < MIN_TASKS { 1 } else { tasks.min(MAX_TASKS) as i64 }
+        let nanoseconds = self.nanoseconds();
+        if nanoseconds < MIN_NANOSECONDS {
+            return 1;
+        }
+        (nanoseconds / TASK_NANOSECONDS).min(MAX_TASKS) as i64
+    }
+
+    /// What a kernel does, whatever its strategy: each instruction of its body once for each element of its result.
+    pub(crate) fn of_kernel(fusion: &Fusion<'_>) -> Self {
+        let (mut operations, mut bytes) = (0u64, 0u64);
+        for id in fusion.instructions() {
+            let instruction = &fusion.body[id];
+            let elements = instruction.shape().leaves().first().map_or(0, |(_, leaf)| elements_of(leaf));
+            let operand =
+                |k: usize| instruction.operands().get(k).and_then(|&o| fusion.body[o].shape().as_array());
+            let each = match instruction.op() {
+                Op::Dot { dot_dimension_numbers: numbers } => operand(0).map_or(1, |lhs| {
+                    let sizes = numbers.lhs_contracting_dims.iter().map(|&d| lhs.size(d));
+                    sizes.fold(1, |all: u64, size| all.saturating_mul(size.max(0) as u64))
+                }),
+                Op::Convolution { dim_labels, .. } => operand(1).map_or(1, |kernel| {
+                    elements_of(kernel)
+                        / kernel.size(dim_labels.kernel_output_feature_dimension).max(1) as u64
+                }),
+                Op::ReduceWindow { window, .. } => taps(window),
+                Op::DynamicUpdateSlice {} | Op::Scatter { .. } => 0,
+                op => cost(op),
+            };
+            let whole = match instruction.op() {
+                Op::Reduce { .. } | Op::Sort { .. } | Op::SelectAndScatter { .. } => {
+                    operand(0).map_or(0, elements_of)
+                }
+                _ => elements,
+            };
+            operations = operations.saturating_add(whole.saturating_mul(each));
+            // What is picked from a large operand is no more than what is made of it.
+            let picked =
+                matches!(instruction.op(), Op::Gather { .. } | Op::Slice { .. } | Op::DynamicSlice { .. });
+            // What is updated in place stays where it is, but for the update.
+            let updates = matches!(instruction.op(), Op::DynamicUpdateSlice {} | Op::Scatter { .. });
+            for &o in instruction.operands().iter().skip(usize::from(updates)) {
+                if fusion.position(o) != Position::Inside
+                    && let Some(shape) = fusion.body[o].shape().as_array()
+                {
+                    let read = if picked { elements_of(shape).min(elements) } else { elements_of(shape) };
+                    bytes = bytes.saturating_add(read.saturating_mul(shape.element_type.byte_size() as u64));
+                }
+            }
+        }
+        let written = match fusion.root_op() {
+            Op::DynamicUpdateSlice {} | Op::Scatter { .. } => bytes,
+            _ => fusion.shape().byte_size(),
+        };
+        Self { operations, bytes: bytes.saturating_add(written) }
     }
 
     /// What a fusion does whose body is computed for so many elements.
@@ -57,6 +122,14 @@ impl Work {
         }
         Self { operations: operations.saturating_mul(elements), bytes }
     }
+}
+
+fn elements_of(shape: &ArrayShape) -> u64 {
+    shape.element_count().max(0) as u64
+}
+
+fn taps(window: &Window) -> u64 {
+    window.dimensions.iter().fold(1, |all: u64, d| all.saturating_mul(d.size.max(0) as u64))
 }
 
 /// What an element of an instruction costs, in multiply-adds.
@@ -122,13 +195,24 @@ mod tests {
     #[test]
     fn small_work_is_not_cut_and_large_work_not_finely() {
         let tasks = |operations, bytes| Work { operations, bytes }.tasks();
-        assert_eq!(tasks(0, 0), 1);
-        assert_eq!(tasks(100_000, 400_000), 1);
-        assert_eq!(tasks(23 * OPERATIONS, 23 * BYTES), 1);
-        assert_eq!(tasks(24 * OPERATIONS, 0), 24);
-        assert_eq!(tasks(0, 30 * BYTES), 30);
-        assert_eq!(tasks(40 * OPERATIONS, 30 * BYTES), 40);
-        assert_eq!(tasks(u64::MAX, u64::MAX), 64);
+        let table = [
+            (0, 0, 1),
+            // A dense layer of 256x256 on one row, and one of 128x512, in f32.
+            (256 * 256, 4 * 256 * 256, 13),
+            (128 * 512, 4 * 128 * 512, 13),
+            (128 * 128, 4 * 128 * 128, 1),
+            // Products in cache: 12x64x64, 48x64x64, 128x128x128.
+            (12 * 64 * 64, 32 << 10, 1),
+            (48 * 64 * 64, 40 << 10, 12),
+            (128 * 128 * 128, 192 << 10, 64),
+            // An addition of 6 K floats, and of 1 M.
+            (6 << 10, 3 * 4 * (6 << 10), 1),
+            (1 << 20, 3 << 22, 64),
+            (u64::MAX, u64::MAX, 64),
+        ];
+        for (operations, bytes, wanted) in table {
+            assert_eq!(tasks(operations, bytes), wanted, "{operations} operations, {bytes} bytes");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 #define TFCOMPILE_THREAD_POOL_H_
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -29,15 +30,17 @@ class ThreadPool {
     if (num_workers < 1) num_workers = available > 0 ? available : 1;
     shares_ = ::std::vector<Share>(static_cast<::std::size_t>(num_workers));
     // Spinning with more threads than processors keeps the one that has the work from running.
-    spins_ = available >= num_workers ? 4000 : 0;
+    spins_ = available >= num_workers;
     threads_.reserve(static_cast<::std::size_t>(num_workers - 1));
     for (int worker = 1; worker < num_workers; ++worker) threads_.emplace_back(&ThreadPool::Work, this, worker);
   }
 
   ~ThreadPool() {
-    stop_.store(true);
-    epoch_.fetch_add(1);
-    WakeSleepers();
+    {
+      const ::std::lock_guard<::std::mutex> lock(mutex_);
+      stop_.store(true);
+    }
+    wake_.notify_all();
     for (::std::thread& thread : threads_) thread.join();
   }
 
@@ -53,26 +56,10 @@ class ThreadPool {
     if (count == 1 || threads_.empty() || busy_.test_and_set(::std::memory_order_acquire)) {
       return body(data, 0, count, 0);
     }
-    body_ = body;
-    data_ = data;
-    chunk_ = count / (8 * num_workers()) + 1;
-    ::std::int64_t end = 0;
-    for (::std::size_t worker = 0; worker < shares_.size(); ++worker) {
-      shares_[worker].next.store(end, ::std::memory_order_relaxed);
-      end += (count - end) / static_cast<::std::int64_t>(shares_.size() - worker);
-      shares_[worker].end = end;
-    }
-    error_.store(0, ::std::memory_order_relaxed);
-    entered_.store(kOpen, ::std::memory_order_release);
-    epoch_.fetch_add(1);
-    WakeSleepers();
-    TakeChunks(0);
-    // Whoever comes too late finds the work closed; whoever has entered is waited for.
-    entered_.fetch_and(~kOpen, ::std::memory_order_acq_rel);
-    for (int spin = 0; entered_.load(::std::memory_order_acquire) != 0;) {
-      if (++spin > spins_) ::std::this_thread::yield();
-    }
+    const Job job = Offer(body, data, count);
+    AwaitOthers(job, TakeChunks(job, 0));
     const ::std::int32_t error = error_.load(::std::memory_order_relaxed);
+    if (error != 0) error_.store(0, ::std::memory_order_relaxed);
     busy_.clear(::std::memory_order_release);
     return error;
   }
@@ -83,74 +70,164 @@ class ThreadPool {
   }
 
  private:
-  // Low bit of entered_: workers may still enter. The rest counts those inside, times two.
-  static constexpr ::std::uint32_t kOpen = 1;
+  // A thread that waits for work so long goes to sleep.
+  static constexpr ::std::int64_t kSpinMicroseconds = 200;
+  // The caller gives its processor away when it has looked so often for the others' end.
+  static constexpr int kLooks = 1000;
+  // Chunks that a share is taken in, so that whoever is done early can help.
+  static constexpr ::std::int64_t kChunks = 8;
+  // Counters of chunks have so many bits; above them stands the job that they are of.
+  static constexpr int kCounterBits = 16;
+  static constexpr ::std::uint64_t kCounterMask = (::std::uint64_t{1} << kCounterBits) - 1;
+
+  // Work, and how it is cut: fixed shares of items, one for each worker that takes part.
+  struct Job {
+    Job(::std::uint64_t number, ::tfcompile_parallel_body body, void* data, ::std::int64_t count, ::std::int64_t pool)
+        : number(number), body(body), data(data), count(count) {
+      // Items come in as many as there is work for: of few items, each worker gets two at least.
+      workers = (count + 1) / 2 < pool ? (count + 1) / 2 : pool;
+      if (workers < 2) workers = 2;
+      chunk = (count + workers * kChunks - 1) / (workers * kChunks);
+    }
+    // The first item of a share; behind the last share, the number of items.
+    ::std::int64_t First(::std::int64_t worker) const {
+      const ::std::int64_t more = count % workers;
+      return count / workers * worker + (worker < more ? worker : more);
+    }
+    ::std::uint64_t Chunks(::std::int64_t worker) const {
+      return static_cast<::std::uint64_t>((First(worker + 1) - First(worker) + chunk - 1) / chunk);
+    }
+
+    ::std::uint64_t number;
+    ::tfcompile_parallel_body body;
+    void* data;
+    ::std::int64_t count;
+    ::std::int64_t workers;
+    ::std::int64_t chunk;
+  };
 
   // Each worker begins with items of its own, the same ones whenever the number is the same: what it computed in one
   // loop is in its caches when the next one reads it. Then it helps the others.
   struct alignas(64) Share {
-    ::std::atomic<::std::int64_t> next{0};
-    ::std::int64_t end = 0;
+    // How many chunks of the share are taken, of the job that stands above; of later jobs none are. A job ends when all
+    // its chunks are done, so whoever comes too late finds nothing to take, and need not be waited for.
+    ::std::atomic<::std::uint64_t> taken{0};
+    // How many chunks of all shares the worker has done, of the job that stands above.
+    alignas(64)::std::atomic<::std::uint64_t> done{0};
   };
 
-  void TakeChunks(int worker) {
-    const ::std::size_t workers = shares_.size();
-    for (::std::size_t i = 0; i < workers; ++i) {
-      TakeChunksOf(shares_[(static_cast<::std::size_t>(worker) + i) % workers], worker);
+  // Publishes work. The number is odd while the rest is written, so that who reads it meanwhile notices; each store
+  // comes before those behind it.
+  Job Offer(::tfcompile_parallel_body body, void* data, ::std::int64_t count) {
+    const ::std::uint64_t number = number_.load(::std::memory_order_relaxed) + 2;
+    number_.store(number - 1, ::std::memory_order_relaxed);
+    body_.store(body, ::std::memory_order_release);
+    data_.store(data, ::std::memory_order_release);
+    count_.store(count, ::std::memory_order_release);
+    number_.store(number, ::std::memory_order_release);
+    // Who falls asleep at this moment is missed, and the work done without it.
+    if (sleepers_.load(::std::memory_order_relaxed) > 0) {
+      // Without the lock the notice could fall between a sleeper's look at the number and its wait.
+      { const ::std::lock_guard<::std::mutex> lock(mutex_); }
+      wake_.notify_all();
     }
+    return Job(number, body, data, count, num_workers());
   }
 
-  void TakeChunksOf(Share& share, int worker) {
-    for (;;) {
-      const ::std::int64_t begin = share.next.fetch_add(chunk_, ::std::memory_order_relaxed);
-      if (begin >= share.end || error_.load(::std::memory_order_relaxed) != 0) return;
-      const ::std::int64_t end = share.end - begin < chunk_ ? share.end : begin + chunk_;
-      const ::std::int32_t error = body_(data_, begin, end, worker);
-      if (error == 0) continue;
-      ::std::int32_t none = 0;
-      error_.compare_exchange_strong(none, error, ::std::memory_order_relaxed);
+  // Does what is left, this worker's share first. How many chunks that were.
+  ::std::uint64_t TakeChunks(const Job& job, int worker) {
+    ::std::uint64_t done = 0;
+    for (::std::int64_t i = 0; i < job.workers; ++i) {
+      const ::std::int64_t owner = worker + i < job.workers ? worker + i : worker + i - job.workers;
+      Share& share = shares_[static_cast<::std::size_t>(owner)];
+      const ::std::uint64_t chunks = job.Chunks(owner);
+      for (::std::uint64_t chunk = 0; Take(share, job.number, chunks, &chunk);) {
+        const ::std::int64_t begin = job.First(owner) + static_cast<::std::int64_t>(chunk) * job.chunk;
+        const ::std::int64_t limit = job.First(owner + 1);
+        DoChunk(job, begin, begin + job.chunk < limit ? begin + job.chunk : limit, worker);
+        ++done;
+        shares_[static_cast<::std::size_t>(worker)].done.store(job.number << kCounterBits | done,
+                                                              ::std::memory_order_release);
+      }
     }
+    return done;
   }
 
-  bool Enter() {
-    ::std::uint32_t entered = entered_.load(::std::memory_order_relaxed);
-    while ((entered & kOpen) != 0) {
-      if (entered_.compare_exchange_weak(entered, entered + 2, ::std::memory_order_acq_rel)) return true;
+  // Takes a chunk of a share; false if none is left.
+  static bool Take(Share& share, ::std::uint64_t job, ::std::uint64_t chunks, ::std::uint64_t* chunk) {
+    ::std::uint64_t taken = share.taken.load(::std::memory_order_relaxed);
+    do {
+      const ::std::uint64_t of = taken >> kCounterBits;
+      *chunk = of < job ? 0 : taken & kCounterMask;
+      if (of > job || *chunk >= chunks) return false;
+    } while (!share.taken.compare_exchange_weak(taken, (job << kCounterBits) + *chunk + 1,
+                                                ::std::memory_order_relaxed));
+    return true;
+  }
+
+  void DoChunk(const Job& job, ::std::int64_t begin, ::std::int64_t end, int worker) {
+    if (error_.load(::std::memory_order_relaxed) != 0) return;
+    const ::std::int32_t error = job.body(job.data, begin, end, worker);
+    ::std::int32_t none = 0;
+    if (error != 0) error_.compare_exchange_strong(none, error, ::std::memory_order_relaxed);
+  }
+
+  // Returns when the others have done all chunks but so many.
+  void AwaitOthers(const Job& job, ::std::uint64_t done) {
+    ::std::uint64_t all = 0;
+    for (::std::int64_t worker = 0; worker < job.workers; ++worker) all += job.Chunks(worker);
+    for (int look = 0; done < all;) {
+      ::std::uint64_t sum = done;
+      for (::std::int64_t worker = 1; worker < job.workers; ++worker) {
+        const ::std::uint64_t of = shares_[static_cast<::std::size_t>(worker)].done.load(::std::memory_order_acquire);
+        if (of >> kCounterBits == job.number) sum += of & kCounterMask;
+      }
+      if (sum >= all) return;
+      if (spins_ && ++look < kLooks) {
+        Pause();
+      } else {
+        ::std::this_thread::yield();
+      }
     }
-    return false;
   }
 
   void Work(int worker) {
     ::std::uint64_t seen = 0;
-    for (;;) {
-      seen = AwaitEpochAfter(seen);
-      if (stop_.load()) return;
-      if (!Enter()) continue;
-      TakeChunks(worker);
-      entered_.fetch_sub(2, ::std::memory_order_acq_rel);
+    while (AwaitJobAfter(seen)) {
+      const ::std::uint64_t number = number_.load(::std::memory_order_acquire);
+      const ::tfcompile_parallel_body body = body_.load(::std::memory_order_acquire);
+      void* const data = data_.load(::std::memory_order_acquire);
+      const ::std::int64_t count = count_.load(::std::memory_order_acquire);
+      // Written while it was read: look again.
+      if (number % 2 != 0 || number_.load(::std::memory_order_relaxed) != number) continue;
+      seen = number;
+      const Job job(number, body, data, count, num_workers());
+      if (worker < job.workers) TakeChunks(job, worker);
     }
   }
 
-  ::std::uint64_t AwaitEpochAfter(::std::uint64_t seen) {
-    for (int spin = 0; spin < spins_; ++spin) {
-      const ::std::uint64_t epoch = epoch_.load(::std::memory_order_acquire);
-      if (epoch != seen) return epoch;
-      Pause();
-    }
+  // False at the end.
+  bool AwaitJobAfter(::std::uint64_t seen) {
+    if (spins_ && SpinAfter(seen)) return true;
     ::std::unique_lock<::std::mutex> lock(mutex_);
-    // Sequentially consistent with the other side, which first counts up the epoch and then looks for sleepers: one
-    // of the two sees the other.
     sleepers_.fetch_add(1);
-    while (epoch_.load() == seen) wake_.wait(lock);
+    while (number_.load() == seen && !stop_.load()) wake_.wait(lock);
     sleepers_.fetch_sub(1);
-    return epoch_.load();
+    return !stop_.load();
   }
 
-  void WakeSleepers() {
-    if (sleepers_.load() == 0) return;
-    // Without the lock the notice could fall between a sleeper's look at the epoch and its wait.
-    { const ::std::lock_guard<::std::mutex> lock(mutex_); }
-    wake_.notify_all();
+  // Whether a job came in time.
+  bool SpinAfter(::std::uint64_t seen) {
+    ::std::chrono::steady_clock::time_point start;
+    for (int round = 0;; ++round) {
+      for (int spin = 0; spin < 64; ++spin) {
+        if (number_.load(::std::memory_order_acquire) != seen) return true;
+        Pause();
+      }
+      const ::std::chrono::steady_clock::time_point now = ::std::chrono::steady_clock::now();
+      if (round == 0) start = now;
+      if (now - start > ::std::chrono::microseconds(kSpinMicroseconds) || stop_.load()) return false;
+    }
   }
 
   static void Pause() {
@@ -161,21 +238,20 @@ class ThreadPool {
 #endif
   }
 
-  // The work at hand; written only while nobody is inside.
-  ::tfcompile_parallel_body body_ = nullptr;
-  void* data_ = nullptr;
-  ::std::int64_t chunk_ = 1;
-  ::std::vector<Share> shares_;
-  ::std::atomic<::std::int32_t> error_{0};
+  // The present job; written by the caller that has `busy_`.
+  alignas(64)::std::atomic<::std::uint64_t> number_{0};
+  ::std::atomic<::tfcompile_parallel_body> body_{nullptr};
+  ::std::atomic<void*> data_{nullptr};
+  ::std::atomic<::std::int64_t> count_{0};
 
-  ::std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
-  ::std::atomic<::std::uint32_t> entered_{0};
-  ::std::atomic<::std::uint64_t> epoch_{0};
+  alignas(64)::std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
+  ::std::atomic<::std::int32_t> error_{0};
   ::std::atomic<int> sleepers_{0};
   ::std::atomic<bool> stop_{false};
+  bool spins_ = false;
+  ::std::vector<Share> shares_;
   ::std::mutex mutex_;
   ::std::condition_variable wake_;
-  int spins_ = 0;
   ::std::vector<::std::thread> threads_;
 };
 

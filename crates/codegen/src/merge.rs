@@ -1,0 +1,186 @@
+//! Puts ELF objects of one program together, as `ld -r` does: what units of the program refer to in each other becomes
+//! local to the whole.
+
+use std::collections::BTreeMap;
+
+use object::read::elf::ElfFile64;
+use object::write::{Object as Writer, Relocation, SectionId, Symbol, SymbolId, SymbolSection};
+use object::{
+    BinaryFormat, Endianness, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget,
+    SectionFlags, SectionIndex, SectionKind, SymbolFlags, SymbolIndex, SymbolKind, SymbolScope, elf,
+};
+use support::{Error, Result};
+
+type Reader<'d> = ElfFile64<'d, Endianness>;
+
+/// One object of several, which are of one target. Sections of one name become one; their order, and that of what is in
+/// them, is that of the objects. Symbols that are visible from outside of the program stay so, all others become local.
+pub(crate) fn merge(objects: &[Vec<u8>]) -> Result<Vec<u8>> {
+    let readers = objects.iter().map(|bytes| {
+        Reader::parse(&bytes[..]).map_err(|e| Error::internal(format!("LLVM's object cannot be read: {e}")))
+    });
+    let readers: Vec<Reader<'_>> = readers.collect::<Result<_>>()?;
+    let first = readers.first().ok_or_else(|| Error::internal("no objects to merge"))?;
+    let mut writer = Writer::new(BinaryFormat::Elf, first.architecture(), first.endianness());
+    writer.flags = first.flags();
+    let mut merged = Merged { writer, sections: BTreeMap::new(), symbols: BTreeMap::new() };
+    let mut parts = Vec::with_capacity(readers.len());
+    for reader in &readers {
+        parts.push(merged.add_sections(reader)?);
+    }
+    let mut symbols = Vec::with_capacity(readers.len());
+    for (reader, places) in readers.iter().zip(&parts) {
+        symbols.push(merged.add_definitions(reader, places)?);
+    }
+    for (reader, symbols) in readers.iter().zip(&mut symbols) {
+        merged.add_references(reader, symbols)?;
+    }
+    for ((reader, places), symbols) in readers.iter().zip(&parts).zip(&symbols) {
+        merged.add_relocations(reader, places, symbols)?;
+    }
+    merged.writer.write().map_err(|e| Error::internal(format!("an object cannot be written: {e}")))
+}
+
+/// Where sections of an object lie in the merged one.
+type Places = BTreeMap<SectionIndex, (SectionId, u64)>;
+
+/// Symbols of an object in the merged one, and what is added to addresses relative to them.
+type Symbols = BTreeMap<SymbolIndex, (SymbolId, u64)>;
+
+struct Merged<'a> {
+    writer: Writer<'a>,
+    sections: BTreeMap<Vec<u8>, SectionId>,
+    /// Those that objects share, by name.
+    symbols: BTreeMap<Vec<u8>, SymbolId>,
+}
+
+fn broken(e: object::Error) -> Error {
+    Error::internal(format!("LLVM's object cannot be read: {e}"))
+}
+
+impl Merged<'_> {
+    fn add_sections(&mut self, reader: &Reader<'_>) -> Result<Places> {
+        let mut places = Places::new();
+        for section in reader.sections() {
+            let SectionFlags::Elf { sh_type, sh_flags } = section.flags() else { continue };
+            if matches!(sh_type, elf::SHT_SYMTAB | elf::SHT_STRTAB | elf::SHT_RELA | elf::SHT_NULL) {
+                continue;
+            }
+            let name = section.name_bytes().map_err(broken)?.to_vec();
+            let known = self.sections.get(&name).copied();
+            let is_attributes = known.is_some() && !sh_flags.contains(elf::SHF_ALLOC);
+            // What the file says of itself, such as the instructions that it uses, all objects say alike.
+            if is_attributes {
+                continue;
+            }
+            let kind = if sh_type == elf::SHT_NOBITS { SectionKind::UninitializedData } else { section.kind() };
+            let id = known.unwrap_or_else(|| {
+                let id = self.writer.add_section(Vec::new(), name.clone(), kind);
+                // Without sizes of entries nothing is merged within.
+                let sh_flags = sh_flags & !(elf::SHF_MERGE | elf::SHF_STRINGS);
+                self.writer.section_mut(id).flags = SectionFlags::Elf { sh_type, sh_flags };
+                self.sections.insert(name, id);
+                id
+            });
+            let align = section.align().max(1);
+            let place = if sh_type == elf::SHT_NOBITS {
+                self.writer.append_section_bss(id, section.size(), align)
+            } else {
+                self.writer.append_section_data(id, section.data().map_err(broken)?, align)
+            };
+            places.insert(section.index(), (id, place));
+        }
+        Ok(places)
+    }
+
+    /// The symbols that an object defines.
+    fn add_definitions(&mut self, reader: &Reader<'_>, places: &Places) -> Result<Symbols> {
+        let mut symbols = Symbols::new();
+        for symbol in reader.symbols().filter(|s| !s.is_undefined() && s.kind() != SymbolKind::File) {
+            let Some(&(section, place)) = symbol.section_index().and_then(|index| places.get(&index)) else {
+                continue;
+            };
+            if symbol.kind() == SymbolKind::Section {
+                let id = self.writer.section_symbol(section);
+                symbols.insert(symbol.index(), (id, place));
+                continue;
+            }
+            let SymbolFlags::Elf { st_info, st_other } = symbol.flags() else { continue };
+            let is_visible = symbol.is_global() && symbol.scope() == SymbolScope::Dynamic;
+            let (scope, st_info) = match is_visible {
+                true => (SymbolScope::Dynamic, st_info),
+                false => (SymbolScope::Compilation, elf::STB_LOCAL | st_info.st_type()),
+            };
+            // Nobody asks for the visibility of what is local.
+            let st_other = if is_visible { st_other } else { elf::STV_DEFAULT.into() };
+            let id = self.writer.add_symbol(Symbol {
+                name: symbol.name_bytes().map_err(broken)?.to_vec(),
+                value: symbol.address() + place,
+                size: symbol.size(),
+                kind: symbol.kind(),
+                scope,
+                weak: false,
+                section: SymbolSection::Section(section),
+                flags: SymbolFlags::Elf { st_info, st_other },
+            });
+            symbols.insert(symbol.index(), (id, 0));
+            if symbol.is_global() {
+                self.symbols.insert(symbol.name_bytes().map_err(broken)?.to_vec(), id);
+            }
+        }
+        Ok(symbols)
+    }
+
+    /// The symbols that an object refers to: definitions of others, or what the merged object refers to.
+    fn add_references(&mut self, reader: &Reader<'_>, symbols: &mut Symbols) -> Result<()> {
+        for symbol in reader.symbols().filter(ObjectSymbol::is_undefined) {
+            let name = symbol.name_bytes().map_err(broken)?;
+            let id = match self.symbols.get(name) {
+                Some(&id) => id,
+                None => {
+                    let id = self.writer.add_symbol(Symbol {
+                        name: name.to_vec(),
+                        value: 0,
+                        size: 0,
+                        kind: symbol.kind(),
+                        scope: SymbolScope::Unknown,
+                        weak: false,
+                        section: SymbolSection::Undefined,
+                        flags: SymbolFlags::None,
+                    });
+                    self.symbols.insert(name.to_vec(), id);
+                    id
+                }
+            };
+            symbols.insert(symbol.index(), (id, 0));
+        }
+        Ok(())
+    }
+
+    fn add_relocations(&mut self, reader: &Reader<'_>, places: &Places, symbols: &Symbols) -> Result<()> {
+        for section in reader.sections() {
+            let Some(&(id, place)) = places.get(&section.index()) else { continue };
+            for (offset, relocation) in section.relocations() {
+                let RelocationFlags::Elf { r_type } = relocation.flags() else {
+                    return Err(Error::internal("a relocation of another format"));
+                };
+                let target = match relocation.target() {
+                    RelocationTarget::Symbol(index) => symbols.get(&index),
+                    _ => None,
+                };
+                let &(symbol, added) =
+                    target.ok_or_else(|| Error::internal("a relocation against an unknown symbol"))?;
+                let relocation = Relocation {
+                    offset: place + offset,
+                    symbol,
+                    addend: relocation.addend().wrapping_add_unsigned(added),
+                    flags: RelocationFlags::Elf { r_type },
+                };
+                self.writer
+                    .add_relocation(id, relocation)
+                    .map_err(|e| Error::internal(format!("a relocation cannot be written: {e}")))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,382 @@
+//! Parallel regions: which calls of the entry are shared out together.
+//!
+//! A region costs a fork and a join, so kernels that do not depend on each other, as the branches of a graph, are done
+//! in one. Whether they depend on each other is seen from the memory that they read and write, which the buffers have
+//! fixed already: a kernel may so be called ahead of others that it has nothing to do with.
+
+use crate::ir::{BinaryOp, Function, FunctionBuilder, Linkage, PointerFacts, Predicate, Type, ValueId};
+use crate::lower::Call;
+use buffers::Slice;
+
+/// A region's work in parts that are shared out: each part holds the same share of every kernel that is cut. Kernels
+/// that are not cut come first, each in as many parts as it is worth, which the first of them does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// What is done.
+    pub members: Vec<RegionMember>,
+    /// Parts in all; 1 is no region but a call.
+    pub items: i64,
+}
+
+/// A kernel of a region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegionMember {
+    /// The kernel's name.
+    pub name: String,
+    /// What it does, as the plan has it, in nanoseconds of one core.
+    pub nanoseconds: u64,
+    /// Into how many tasks it is cut.
+    pub tasks: i64,
+    /// The first of its parts, and how many there are.
+    pub items: (i64, i64),
+}
+
+/// A kernel that is cut is shared out if it is at least so much work.
+const MIN_SHARED_NANOSECONDS: u64 = 3000;
+
+/// Less work than that is shared out too where it goes between others on arrays of at least so many bytes, which lie in
+/// the caches of those who do the others.
+const MIN_HANDED_BYTES: u64 = 4 << 10;
+
+/// A kernel that is not cut joins a region if it is at least so much work.
+const MIN_SERIAL_NANOSECONDS: u64 = 300;
+
+/// Kernels that are not cut are a region if each is at least so much work.
+const MIN_PAIR_NANOSECONDS: u64 = 1500;
+
+/// How far ahead of the others a call is looked for.
+const WINDOW: usize = 16;
+
+/// Kernels of a region, and parameters of its function, at most.
+const MAX_MEMBERS: usize = 8;
+const MAX_ARGUMENTS: usize = 64;
+
+/// Parts that a kernel in one piece counts at most.
+const MAX_PARTS: u64 = 64;
+
+/// What a region costs more than its kernels.
+const FORK_JOIN_NANOSECONDS: u64 = 500;
+
+/// A call, and whether its tasks are shared out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Item<'a> {
+    pub(crate) call: &'a Call,
+    pub(crate) is_shared: bool,
+}
+
+/// Which of the calls that follow each other are shared out.
+pub(crate) fn share<'a>(calls: &[&'a Call]) -> Vec<Item<'a>> {
+    let is_long = |call: &Call| call.tasks > 1 && call.nanoseconds >= MIN_SHARED_NANOSECONDS;
+    let mut items: Vec<Item<'a>> = Vec::with_capacity(calls.len());
+    for (k, &call) in calls.iter().enumerate() {
+        let hands = |from: &Call, to: &Call| {
+            let large = from.arguments[from.written..].iter().filter(|slice| slice.size >= MIN_HANDED_BYTES);
+            large.into_iter().any(|slice| to.arguments[..to.written].contains(slice))
+        };
+        let before = items.iter().rev().take(WINDOW).any(|item| item.is_shared && hands(item.call, call));
+        let behind = || calls[k + 1..].iter().take(WINDOW).any(|next| is_long(next) && hands(call, next));
+        let is_shared = call.tasks > 1 && (is_long(call) || before || behind());
+        items.push(Item { call, is_shared });
+    }
+    items
+}
+
+/// Groups calls that follow each other without control flow in between: numbers of calls, groups in the order in which
+/// they run.
+pub(crate) fn group(calls: &[Item<'_>]) -> Vec<Vec<usize>> {
+    let mut is_done = vec![false; calls.len()];
+    let mut groups = Vec::new();
+    for first in 0..calls.len() {
+        if std::mem::replace(&mut is_done[first], true) {
+            continue;
+        }
+        let mut group = vec![first];
+        let mut arguments = calls[first].call.arguments.len();
+        let mut passed: Vec<usize> = Vec::new();
+        let end = calls.len().min(first + 1 + WINDOW);
+        for next in (first + 1..end).filter(|&next| !is_done[next]) {
+            let item = calls[next];
+            let is_free =
+                group.iter().chain(&passed).all(|&other| is_independent(calls[other].call, item.call));
+            let fits = group.len() < MAX_MEMBERS && arguments + item.call.arguments.len() <= MAX_ARGUMENTS;
+            if is_free && fits && is_worth(calls, &group, item) {
+                arguments += item.call.arguments.len();
+                group.push(next);
+            } else {
+                passed.push(next);
+            }
+        }
+        group.iter().for_each(|&member| is_done[member] = true);
+        groups.push(group);
+    }
+    groups
+}
+
+/// Whether a call gains by joining a group.
+fn is_worth(calls: &[Item<'_>], group: &[usize], item: Item<'_>) -> bool {
+    let is_shared = group.iter().any(|&member| calls[member].is_shared);
+    let all_take =
+        |nanoseconds: u64| group.iter().all(|&member| calls[member].call.nanoseconds >= nanoseconds);
+    let own = item.call.nanoseconds;
+    match (is_shared, item.is_shared) {
+        (true, true) => true,
+        (true, false) => own >= MIN_SERIAL_NANOSECONDS,
+        (false, true) => all_take(MIN_SERIAL_NANOSECONDS),
+        (false, false) => own >= MIN_PAIR_NANOSECONDS && all_take(MIN_PAIR_NANOSECONDS),
+    }
+}
+
+/// Whether two calls may run in any order and at the same time: neither writes what the other reads or writes.
+fn is_independent(a: &Call, b: &Call) -> bool {
+    let meets =
+        |written: &[Slice], all: &[Slice]| written.iter().any(|w| all.iter().any(|slice| w.overlaps(slice)));
+    !meets(&a.arguments[a.written..], &b.arguments) && !meets(&b.arguments[b.written..], &a.arguments)
+}
+
+/// How the kernels of a group are cut into parts.
+pub(crate) fn region(items: &[Item<'_>], name: impl Fn(&Call) -> String) -> Region {
+    let tasks = |item: &Item<'_>| if item.is_shared { item.call.tasks } else { 1 };
+    let cut = items.iter().map(tasks).max().unwrap_or(1);
+    let shared: u64 = items.iter().filter(|item| item.is_shared).map(|item| item.call.nanoseconds).sum();
+    // A kernel that is not cut counts as many parts as it is long beside the others, so that shares take equally long.
+    let part = if cut > 1 { (shared / cut as u64).max(1) } else { MIN_PAIR_NANOSECONDS };
+    let parts = |item: &Item<'_>| match (items.len(), item.is_shared) {
+        (_, true) => 0,
+        (1, false) => 1,
+        (_, false) => ((item.call.nanoseconds + part / 2) / part).clamp(1, MAX_PARTS) as i64,
+    };
+    let uncut: i64 = items.iter().map(parts).sum();
+    let mut first = 0;
+    let mut member = |item: &Item<'_>| {
+        let parts = parts(item);
+        let range = if item.is_shared { (uncut, cut) } else { (first, parts) };
+        first += parts;
+        let nanoseconds = item.call.nanoseconds;
+        RegionMember { name: name(item.call), nanoseconds, tasks: tasks(item), items: range }
+    };
+    let members = items.iter().map(&mut member).collect();
+    Region { members, items: if cut > 1 { uncut + cut } else { uncut } }
+}
+
+/// The function that does parts of a region, and the slices that its parameters point to, in front of the workers'
+/// scratch and the numbers of parts.
+pub(crate) fn function(items: &[Item<'_>], region: &Region, name: String) -> (Function, Vec<Slice>) {
+    let mut b = FunctionBuilder::new(name, Linkage::Internal);
+    let mut slices: Vec<Slice> = Vec::new();
+    for slice in items.iter().flat_map(|item| &item.call.arguments) {
+        if !slices.iter().any(|s| is_same_place(s, slice)) {
+            slices.push(*slice);
+        }
+    }
+    let mut pointer = |name: &str| b.parameter(name, Type::PTR, PointerFacts::default());
+    let pointers: Vec<ValueId> = (0..slices.len()).map(|k| pointer(&format!("array{k}"))).collect();
+    let scratch =
+        items.iter().any(|item| item.call.takes_workers_scratch).then(|| pointer("workers_scratch"));
+    let mut number = |name: &str| b.parameter(name, Type::I64, PointerFacts::default());
+    let (begin, end, worker) = (number("begin"), number("end"), number("worker"));
+    for (Item { call, is_shared }, member) in items.iter().zip(&region.members) {
+        let place = |slice: &Slice| slices.iter().position(|s| is_same_place(s, slice));
+        let mut arguments: Vec<ValueId> =
+            call.arguments.iter().filter_map(|slice| place(slice).map(|k| pointers[k])).collect();
+        arguments.extend(scratch.filter(|_| call.takes_workers_scratch));
+        let (first, parts) = member.items;
+        let is_wanted = if *is_shared {
+            let task = |b: &mut FunctionBuilder, part: ValueId| task_of_part(b, part, member);
+            let (from, to) = (task(&mut b, begin), task(&mut b, end));
+            debug_assert_eq!(first + parts, region.items);
+            arguments.extend([from, to, worker]);
+            b.compare(Predicate::Less, from, to)
+        } else {
+            if call.tasks > 1 {
+                arguments.extend([b.index(0), b.index(call.tasks), worker]);
+            }
+            let first = b.index(first);
+            let (is_begun, is_reached) =
+                (b.compare(Predicate::LessEqual, begin, first), b.compare(Predicate::Less, first, end));
+            b.and(is_begun, is_reached)
+        };
+        // A closure that cannot fail.
+        let _ = b.if_then(is_wanted, |b| {
+            b.call(call.function, arguments);
+            Ok(())
+        });
+    }
+    (b.finish(), slices)
+}
+
+/// The first task of a kernel in the parts of a region from one on.
+fn task_of_part(b: &mut FunctionBuilder, part: ValueId, member: &RegionMember) -> ValueId {
+    let (first, parts) = member.items;
+    let (zero, start) = (b.index(0), b.index(first));
+    let relative = b.sub(part, start);
+    let is_before = b.compare(Predicate::Less, relative, zero);
+    let relative = b.select(is_before, zero, relative);
+    if parts == member.tasks {
+        return relative;
+    }
+    let (tasks, parts) = (b.index(member.tasks), b.index(parts));
+    let scaled = b.mul(relative, tasks);
+    b.binary(BinaryOp::DivideSigned, scaled, parts)
+}
+
+fn is_same_place(a: &Slice, b: &Slice) -> bool {
+    (a.allocation, a.offset) == (b.allocation, b.offset)
+}
+
+impl Region {
+    /// The least time that so many workers need if each does its own share, in nanoseconds.
+    pub fn nanoseconds(&self, workers: i64) -> u64 {
+        if workers <= 1 || self.items <= 1 {
+            return self.members.iter().map(|member| member.nanoseconds).sum();
+        }
+        // As thread pools deal out: at least two parts for each worker.
+        let workers = workers.min((self.items + 1) / 2).max(2);
+        let first = |worker: i64| self.items / workers * worker + worker.min(self.items % workers);
+        let share = |worker: i64| {
+            let of_member = |member: &RegionMember| member.share(first(worker), first(worker + 1));
+            self.members.iter().map(of_member).sum::<u64>()
+        };
+        FORK_JOIN_NANOSECONDS + (0..workers).map(share).max().unwrap_or(0)
+    }
+}
+
+impl RegionMember {
+    /// What of the kernel is done in parts `begin..end` of the region, in nanoseconds.
+    fn share(&self, begin: i64, end: i64) -> u64 {
+        let (first, parts) = self.items;
+        if self.tasks <= 1 {
+            return if (begin..end).contains(&first) { self.nanoseconds } else { 0 };
+        }
+        let task = |item: i64| (item - first).clamp(0, parts) * self.tasks / parts;
+        let tasks = task(end) - task(begin);
+        (u128::from(self.nanoseconds) * tasks as u128 / self.tasks as u128) as u64
+    }
+}
+
+/// Numbers of workers that the table of [`to_text`] is about.
+const WORKERS: [i64; 6] = [2, 4, 8, 16, 32, 64];
+
+/// The regions as a table: how much faster more workers are, by the plan's own numbers, and which kernels hold them up
+/// most. What loops repeat counts once.
+pub fn to_text(regions: &[Region]) -> String {
+    let total =
+        |workers: i64| regions.iter().map(|region| region.nanoseconds(workers)).fold(0, u64::saturating_add);
+    let shared = regions.iter().filter(|region| region.items > 1);
+    let all = total(1);
+    let within = shared.clone().map(|region| region.nanoseconds(1)).fold(0, u64::saturating_add);
+    let mut text = format!(
+        "{} regions, {} of them shared out; {:.1} us by one worker, {:.1} % of it in shared ones\n",
+        regions.len(),
+        shared.count(),
+        all as f64 / 1e3,
+        100.0 * within as f64 / all.max(1) as f64
+    );
+    let most = WORKERS[WORKERS.len() - 1];
+    for workers in WORKERS {
+        let time = total(workers);
+        let faster = all as f64 / time.max(1) as f64;
+        text += &format!("  {workers:2} workers: {:.1} us, {faster:.2} times as fast\n", time as f64 / 1e3);
+    }
+    let mut slowest: Vec<(u64, &Region)> = regions.iter().map(|r| (r.nanoseconds(most), r)).collect();
+    slowest.sort_by_key(|&(time, _)| std::cmp::Reverse(time));
+    for (time, region) in slowest.into_iter().take(5) {
+        let of = |member: &RegionMember| format!("{} in {} tasks", member.name, member.tasks);
+        let members = region.members.iter().map(of).collect::<Vec<_>>().join(" and ");
+        text += &format!("  with {most} workers {:.1} us: {members}\n", time as f64 / 1e3);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::FunctionId;
+    use buffers::Allocation;
+    use support::Id;
+
+    /// A kernel that reads and writes slices of 64 bytes with these numbers.
+    fn call(nanoseconds: u64, tasks: i64, reads: &[u64], writes: &[u64]) -> Call {
+        let slice = |&number: &u64| Slice { allocation: Allocation::Temps, offset: 64 * number, size: 64 };
+        Call {
+            function: FunctionId::from_index(0),
+            arguments: reads.iter().chain(writes).map(slice).collect(),
+            written: reads.len(),
+            takes_workers_scratch: false,
+            tasks,
+            nanoseconds,
+        }
+    }
+
+    fn groups(calls: &[Call]) -> Vec<Vec<usize>> {
+        group(&share(&calls.iter().collect::<Vec<_>>()))
+    }
+
+    #[test]
+    fn small_kernels_are_shared_out_between_large_ones() {
+        let large =
+            |number: u64| Slice { allocation: Allocation::Temps, offset: number << 20, size: 1 << 16 };
+        let kernel = |nanoseconds: u64, reads: u64, writes: u64| Call {
+            arguments: vec![large(reads), large(writes)],
+            ..call(nanoseconds, 8, &[7], &[8])
+        };
+        let shared = |calls: &[Call]| -> Vec<bool> {
+            share(&calls.iter().collect::<Vec<_>>()).iter().map(|item| item.is_shared).collect()
+        };
+        assert_eq!(shared(&[kernel(6000, 0, 1), kernel(900, 1, 2), kernel(6000, 2, 3)]), [true; 3]);
+        assert_eq!(shared(&[kernel(900, 1, 2), kernel(6000, 2, 3)]), [true; 2]);
+        assert_eq!(shared(&[kernel(900, 0, 1), kernel(900, 1, 2)]), [false; 2]);
+        // What is handed on is little.
+        assert_eq!(shared(&[call(6000, 24, &[0], &[1]), call(900, 8, &[1], &[2])]), [true, false]);
+    }
+
+    #[test]
+    fn independent_kernels_share_a_region_and_dependent_ones_do_not() {
+        // Two branches of two kernels each, and what joins them.
+        let calls = [
+            call(9000, 36, &[0], &[1]),
+            call(9000, 36, &[1], &[2]),
+            call(9000, 36, &[0], &[3]),
+            call(9000, 36, &[3], &[4]),
+            call(9000, 36, &[2, 4], &[5]),
+        ];
+        assert_eq!(groups(&calls), [vec![0, 2], vec![1, 3], vec![4]]);
+    }
+
+    #[test]
+    fn memory_that_is_used_again_keeps_the_order() {
+        // The third kernel writes what the second one reads; the last one writes where the third one does.
+        let calls = [
+            call(9000, 36, &[0], &[1]),
+            call(9000, 36, &[1], &[2]),
+            call(9000, 36, &[0], &[1]),
+            call(9000, 36, &[7], &[1]),
+        ];
+        assert_eq!(groups(&calls), [vec![0], vec![1], vec![2], vec![3]]);
+    }
+
+    #[test]
+    fn small_kernels_join_only_what_is_shared_out_anyway() {
+        let calls = [call(400, 1, &[0], &[1]), call(400, 1, &[0], &[2]), call(9000, 36, &[0], &[3])];
+        assert_eq!(groups(&calls), [vec![0, 2], vec![1]]);
+        let calls = [call(9000, 36, &[0], &[3]), call(400, 1, &[0], &[1]), call(50, 1, &[0], &[2])];
+        assert_eq!(groups(&calls), [vec![0, 1], vec![2]]);
+        let calls = [call(1600, 1, &[0], &[1]), call(1700, 1, &[0], &[2]), call(400, 1, &[0], &[3])];
+        assert_eq!(groups(&calls), [vec![0, 1], vec![2]]);
+    }
+
+    #[test]
+    fn shares_take_equally_long() {
+        // 64 tasks of 1 us, 10 of 3.2 us, and 4 us in one piece.
+        let calls = [call(64_000, 64, &[], &[1]), call(32_000, 10, &[], &[2]), call(4_000, 1, &[], &[3])];
+        let items: Vec<Item<'_>> = share(&calls.iter().collect::<Vec<_>>());
+        let region = region(&items, |_| String::new());
+        assert_eq!(region.members.iter().map(|m| m.items).collect::<Vec<_>>(), [(3, 64), (3, 64), (0, 3)]);
+        assert_eq!(region.items, 67);
+        assert_eq!(region.nanoseconds(1), 100_000);
+        let two = region.nanoseconds(2);
+        assert!((50_000..54_000).contains(&two), "{two}");
+        // Ten tasks are not worth more than five workers.
+        let few = super::region(&items[1..2], |_| String::new());
+        assert_eq!(few.nanoseconds(64), 500 + 6_400);
+    }
+}
