@@ -242,7 +242,7 @@ impl Shared {
         let number = present.number.load(Ordering::Acquire);
         let part = present.part.load(Ordering::Acquire);
         let count = present.count.load(Ordering::Acquire);
-        let is_whole = number % 2 == 0 && present.number.load(Ordering::Relaxed) == number;
+        let is_whole = number.is_multiple_of(2) && present.number.load(Ordering::Relaxed) == number;
         is_whole.then(|| Job::new(number, part, count, self.shares.len()))
     }
 

@@ -6,7 +6,7 @@
 
 use crate::ir::{BinaryOp, Function, FunctionBuilder, Linkage, PointerFacts, Predicate, Type, ValueId};
 use crate::lower::Call;
-use buffers::Slice;
+use buffers::{Allocation, Slice};
 
 /// A region's work in parts that are shared out: each part holds the same share of every kernel that is cut. Kernels
 /// that are not cut come first, each in as many parts as it is worth, which the first of them does.
@@ -34,9 +34,11 @@ pub struct RegionMember {
 /// A kernel that is cut is shared out if it is at least so much work.
 const MIN_SHARED_NANOSECONDS: u64 = 3000;
 
-/// Less work than that is shared out too where it goes between others on arrays of at least so many bytes, which lie in
-/// the caches of those who do the others.
-const MIN_HANDED_BYTES: u64 = 4 << 10;
+/// Bytes that a core gets in a nanosecond from another one's caches.
+const HANDED_BYTES: u64 = 12;
+
+/// Of larger arrays than that little is in those caches.
+const MAX_HANDED_BYTES: u64 = 1 << 20;
 
 /// A kernel that is not cut joins a region if it is at least so much work.
 const MIN_SERIAL_NANOSECONDS: u64 = 300;
@@ -64,18 +66,29 @@ pub(crate) struct Item<'a> {
     pub(crate) is_shared: bool,
 }
 
-/// Which of the calls that follow each other are shared out.
+/// Which of the calls that follow each other are shared out: those that gain a tenth with two workers. What the others
+/// read or write of an array that the entry's own thread makes or uses goes from one core's caches to another's.
 pub(crate) fn share<'a>(calls: &[&'a Call]) -> Vec<Item<'a>> {
     let is_long = |call: &Call| call.tasks > 1 && call.nanoseconds >= MIN_SHARED_NANOSECONDS;
     let mut items: Vec<Item<'a>> = Vec::with_capacity(calls.len());
     for (k, &call) in calls.iter().enumerate() {
-        let hands = |from: &Call, to: &Call| {
-            let large = from.arguments[from.written..].iter().filter(|slice| slice.size >= MIN_HANDED_BYTES);
-            large.into_iter().any(|slice| to.arguments[..to.written].contains(slice))
+        let (read, written) = call.arguments.split_at(call.written);
+        let is_alone_before = |slice: &&Slice| {
+            let before = items.iter().rev().take(WINDOW);
+            let maker =
+                before.into_iter().find(|item| item.call.arguments[item.call.written..].contains(slice));
+            slice.allocation == Allocation::Temps && maker.is_some_and(|item| !item.is_shared)
         };
-        let before = items.iter().rev().take(WINDOW).any(|item| item.is_shared && hands(item.call, call));
-        let behind = || calls[k + 1..].iter().take(WINDOW).any(|next| is_long(next) && hands(call, next));
-        let is_shared = call.tasks > 1 && (is_long(call) || before || behind());
+        let is_alone_behind = |slice: &&Slice| {
+            let behind = calls[k + 1..].iter().take(WINDOW);
+            let user = behind.into_iter().find(|next| next.arguments[..next.written].contains(slice));
+            user.is_some_and(|next| !is_long(next))
+        };
+        let handed = read.iter().filter(is_alone_before).chain(written.iter().filter(is_alone_behind));
+        // Half of it is the other worker's.
+        let bytes: u64 = handed.map(|slice| slice.size.min(MAX_HANDED_BYTES)).sum();
+        let cost = FORK_JOIN_NANOSECONDS + bytes / 2 / HANDED_BYTES;
+        let is_shared = is_long(call) && call.nanoseconds / 2 > cost + call.nanoseconds / 10;
         items.push(Item { call, is_shared });
     }
     items
@@ -291,7 +304,6 @@ pub fn to_text(regions: &[Region]) -> String {
 mod tests {
     use super::*;
     use crate::ir::FunctionId;
-    use buffers::Allocation;
     use support::Id;
 
     /// A kernel that reads and writes slices of 64 bytes with these numbers.
@@ -312,9 +324,9 @@ mod tests {
     }
 
     #[test]
-    fn small_kernels_are_shared_out_between_large_ones() {
+    fn what_is_handed_from_core_to_core_counts() {
         let large =
-            |number: u64| Slice { allocation: Allocation::Temps, offset: number << 20, size: 1 << 16 };
+            |number: u64| Slice { allocation: Allocation::Temps, offset: number << 20, size: 1 << 15 };
         let kernel = |nanoseconds: u64, reads: u64, writes: u64| Call {
             arguments: vec![large(reads), large(writes)],
             ..call(nanoseconds, 8, &[7], &[8])
@@ -322,11 +334,12 @@ mod tests {
         let shared = |calls: &[Call]| -> Vec<bool> {
             share(&calls.iter().collect::<Vec<_>>()).iter().map(|item| item.is_shared).collect()
         };
-        assert_eq!(shared(&[kernel(6000, 0, 1), kernel(900, 1, 2), kernel(6000, 2, 3)]), [true; 3]);
-        assert_eq!(shared(&[kernel(900, 1, 2), kernel(6000, 2, 3)]), [true; 2]);
-        assert_eq!(shared(&[kernel(900, 0, 1), kernel(900, 1, 2)]), [false; 2]);
+        assert_eq!(shared(&[kernel(6000, 0, 1), kernel(6000, 1, 2), kernel(6000, 2, 3)]), [true; 3]);
+        assert_eq!(shared(&[kernel(900, 0, 1), kernel(6000, 1, 2), kernel(900, 2, 3)]), [false; 3]);
+        assert_eq!(shared(&[kernel(900, 0, 1), kernel(9000, 1, 2), kernel(900, 2, 3)]), [false, true, false]);
         // What is handed on is little.
-        assert_eq!(shared(&[call(6000, 24, &[0], &[1]), call(900, 8, &[1], &[2])]), [true, false]);
+        let calls = [call(900, 8, &[0], &[1]), call(6000, 24, &[1], &[2]), call(900, 8, &[2], &[3])];
+        assert_eq!(shared(&calls), [false, true, false]);
     }
 
     #[test]

@@ -18,7 +18,7 @@ const BYTES: u64 = 100;
 
 /// Less work than so many nanoseconds is not cut: to share it out, and to wait for the others' end, takes half a
 /// microsecond, and the caches' content. Whether what is cut is shared out depends on its neighbours too.
-const MIN_NANOSECONDS: u64 = 800;
+const MIN_NANOSECONDS: u64 = 2000;
 
 /// Nanoseconds that a task is worth at least: enough to be taken alone.
 const TASK_NANOSECONDS: u64 = 200;
@@ -201,12 +201,12 @@ mod tests {
             (256 * 256, 4 * 256 * 256, 13),
             (128 * 512, 4 * 128 * 512, 13),
             (128 * 128, 4 * 128 * 128, 1),
-            // Products in cache: 12x64x64, 48x64x64, 128x128x128.
-            (12 * 64 * 64, 32 << 10, 1),
+            // Products in cache: 32x64x64, 48x64x64, 128x128x128.
+            (32 * 64 * 64, 32 << 10, 1),
             (48 * 64 * 64, 40 << 10, 12),
             (128 * 128 * 128, 192 << 10, 64),
-            // An addition of 6 K floats, and of 1 M.
-            (6 << 10, 3 * 4 * (6 << 10), 1),
+            // An addition of 16 K floats, and of 1 M.
+            (16 << 10, 3 << 16, 1),
             (1 << 20, 3 << 22, 64),
             (u64::MAX, u64::MAX, 64),
         ];
