@@ -138,6 +138,11 @@ fn schedules() -> Vec<(String, Arc<dyn Workers>)> {
 
 /// Compares a module's kernels, of which so many at least are cut (or none), with the evaluator, and every schedule with the serial run.
 fn check(text: &str, cut: usize, values: Values, tolerance: Tolerance) {
+    check_planned(text, cut, values, tolerance, &plan::Options::default());
+}
+
+/// The same, planned with some options.
+fn check_planned(text: &str, cut: usize, values: Values, tolerance: Tolerance, options: &plan::Options) {
     let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let entry = module.entry_computation();
     let mut numbers = Numbers::new(text.len() as u64);
@@ -151,7 +156,8 @@ fn check(text: &str, cut: usize, values: Values, tolerance: Tolerance) {
         .collect();
     check_with(&module, &arguments, tolerance);
     for target in targets() {
-        let loaded = Loaded::new(&module, &target).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let loaded =
+            Loaded::with_options(&module, &target, options).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let is_cut = if cut == 0 { loaded.parallel_kernels == 0 } else { loaded.parallel_kernels >= cut };
         assert!(is_cut, "{} kernels are cut, not {cut}\n{text}", loaded.parallel_kernels);
         let want = loaded.run(&arguments, 1, None).expect("the code runs");
@@ -432,5 +438,24 @@ fn convolutions() {
         ("c64[2,11,11,12]", "c64[3,3,12,40]", "c64[2,11,11,40]", same),
     ] {
         check(&convolution(x, w, r, attributes), 1, Values::Tame, Tolerance::Relative(1e-3));
+    }
+}
+
+/// Convolutions by patches: blocks cut, and features of a block too, whose tasks share its transformed input.
+#[test]
+fn patches() {
+    let same = "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
+    for (x, w, r) in [
+        ("f32[3,30,31,24]", "f32[3,3,24,40]", "f32[3,30,31,40]"),
+        ("f32[1,9,9,96]", "f32[3,3,96,264]", "f32[1,9,9,264]"),
+        ("f32[1,12,13,260]", "f32[3,3,260,140]", "f32[1,12,13,140]"),
+    ] {
+        let text = entry(&format!(
+            "  x = {x} parameter(0)\n  w = {w} parameter(1)\n  ROOT c = {r} convolution(x, w), {same}"
+        ));
+        for outputs in [2, 4] {
+            let options = plan::Options { winograd: plan::Winograd::Forced(outputs) };
+            check_planned(&text, 1, Values::Tame, Tolerance::Relative(1e-2), &options);
+        }
     }
 }

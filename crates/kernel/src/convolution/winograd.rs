@@ -109,10 +109,29 @@ impl Nest<'_> {
                 (b.integer(Type::scalar(ScalarType::I8), 0), b.index(self.dims.inputs * self.pixel_size()));
             b.fill_bytes(self.scratch, zero, bytes);
         }
+        if self.reads_ahead() {
+            let scratch = self.winograd.scratch;
+            let last =
+                b.offset_bytes(self.scratch, scratch.input + (self.winograd.block - 1) * scratch.input_row);
+            let (zero, bytes) = (b.integer(Type::scalar(ScalarType::I8), 0), b.index(scratch.input_row));
+            cx.for_range(b, 0, self.winograd.transform.frequencies(), 1, |cx, b, frequency| {
+                let frequency = cx.scalar_value(b, &frequency)?;
+                let row = b.offset(last, frequency, scratch.input_frequency);
+                b.fill_bytes(row, zero, bytes);
+                Ok(())
+            })?;
+        }
         if self.winograd.kernel_packing == Packing::Scratch {
             self.transform_kernel(b, cx)?;
         }
         Ok(())
+    }
+
+    /// Whether a block may have fewer patches than its only register tile, which then reads a row of another block's, or
+    /// zeros; what it makes of it is not handed over.
+    fn reads_ahead(&self) -> bool {
+        let is_one_tile = self.winograd.block <= i64::from(self.winograd.tile.rows);
+        is_one_tile && self.winograd.all_patches(self.dims) % self.winograd.blocks != 0
     }
 
     fn pixel_size(&self) -> i64 {
@@ -401,7 +420,8 @@ impl Nest<'_> {
             let nominal = cx.scalar_value(b, &tile.times(rows))?;
             // The last tile begins early rather than to end late; what it computes again is not handed over again.
             let (last, next) = (b.add_constant(count, -rows), b.add_constant(nominal, rows));
-            let (first, end) = (least(b, nominal, last), least(b, next, count));
+            let first = if tiles == 1 { nominal } else { least(b, nominal, last) };
+            let end = least(b, next, count);
             self.products(b, cx, first, (kernel, step), parts)?;
             let (begin, end) = (b.add(block.begin, nominal), b.add(block.begin, end));
             let first = b.add(block.begin, first);

@@ -275,7 +275,8 @@ impl Ahead {
         let (_, stream) = cx.div_rem(b, place.number, streams)?;
         let stream = cx.scalar_value(b, &stream)?;
         let stream = b.offset(first, stream, product.within_tile(LINE / size, size));
-        let lines = (0..unroll).step_by(LINES_TOGETHER).map(|step| b.offset_bytes(stream, step * product.rhs_k));
+        let lines =
+            (0..unroll).step_by(LINES_TOGETHER).map(|step| b.offset_bytes(stream, step * product.rhs_k));
         let lines = lines.collect();
         Ok(Self { lines })
     }

@@ -83,15 +83,16 @@ pub struct WinogradScratch {
 /// A worker that would need more is not asked to.
 const MAX_SCRATCH: i64 = 16 << 20;
 
-/// What decides between the transforms and the plain sum is the same on every machine, so that versions of the code for
-/// several processors share their packed kernels: vectors are a cache line, and caches this large.
+/// What decides between the transforms and the plain sum is the same on most machines, so that versions of the code for
+/// several processors share their packed kernels: vectors are a cache line, and caches at least this large.
 const REFERENCE_L2: i64 = 1 << 20;
 
 /// The gain must be more than this part of the plain sum's cost.
 const LEAST_GAIN: f64 = 0.1;
 
-/// What a line of a kernel that no cache keeps costs, in vector multiply-adds that could be done meanwhile.
-const LINE_FROM_MEMORY: f64 = 24.0;
+/// What a line of a kernel costs that the second-level cache does not keep, in vector multiply-adds, those left aside that
+/// are done meanwhile.
+const LINE_FROM_MEMORY: f64 = 12.0;
 
 impl WinogradPlan {
     /// Register tiles along the features that exist as a whole.
@@ -131,8 +132,10 @@ pub(super) fn choose(
     let transform = match allowed {
         Winograd::Never => return None,
         Winograd::Forced(outputs) => Transform::of_outputs(i64::from(outputs))?,
-        Winograd::Small => cheapest(dims, element, is_constant, &[Transform::SMALL])?,
-        Winograd::Large => cheapest(dims, element, is_constant, &[Transform::SMALL, Transform::LARGE])?,
+        Winograd::Small => cheapest(dims, element, is_constant, &[Transform::SMALL], target)?,
+        Winograd::Large => {
+            cheapest(dims, element, is_constant, &[Transform::SMALL, Transform::LARGE], target)?
+        }
     };
     let plan = lay_out(dims, transform, element, is_constant, target);
     Some(plan).filter(|plan| plan.scratch.bytes <= MAX_SCRATCH)
@@ -161,15 +164,17 @@ fn is_possible(dims: &ConvolutionDims) -> bool {
         && dims.batch.saturating_mul(dims.pixels()) < 1 << 32
 }
 
-/// What one way costs, in vector multiply-adds, on a machine whose vectors are cache lines.
+/// The cheapest of some transforms, if it is cheaper than the plain sum; in vector multiply-adds, on a machine whose vectors
+/// are cache lines.
 fn cheapest(
     dims: &ConvolutionDims,
     element: i64,
     is_constant: bool,
     transforms: &[Transform],
+    target: &Target,
 ) -> Option<Transform> {
     let plain = plain_cost(dims, element) * (1.0 - LEAST_GAIN);
-    let costs = transforms.iter().map(|&t| (cost(dims, t, element, is_constant), t));
+    let costs = transforms.iter().map(|&t| (cost(dims, t, element, is_constant, target), t));
     costs.filter(|c| c.0 < plain).min_by(|a, b| a.0.total_cmp(&b.0)).map(|c| c.1)
 }
 
@@ -192,24 +197,27 @@ fn plain_cost(dims: &ConvolutionDims, element: i64) -> f64 {
         taps as f64 / (3 * d.output) as f64
     };
     let products = products * dims.spatial.iter().map(inside).product::<f64>() / PRODUCTS_EFFICIENCY;
-    products.max(streaming(9.0 * dims.inputs as f64 * vectors))
+    let lines = 9.0 * dims.inputs as f64 * vectors;
+    products + if lines * 64.0 > REFERENCE_L2 as f64 { lines * LINE_FROM_MEMORY } else { 0.0 }
 }
 
-/// The cost of reading a kernel of so many lines, if it does not stay in the cache.
-fn streaming(lines: f64) -> f64 {
-    if lines * 64.0 > REFERENCE_L2 as f64 { lines * LINE_FROM_MEMORY } else { 0.0 }
-}
-
-fn cost(dims: &ConvolutionDims, transform: Transform, element: i64, is_constant: bool) -> f64 {
-    let (frequencies, m) = (transform.frequencies() as f64, transform.outputs);
-    let patches = dims.spatial.iter().fold(dims.batch, |n, d| n * ((d.output + m - 1) / m)) as f64;
+fn cost(
+    dims: &ConvolutionDims,
+    transform: Transform,
+    element: i64,
+    is_constant: bool,
+    target: &Target,
+) -> f64 {
+    let frequencies = transform.frequencies() as f64;
+    let machine = Machine::reference(target, element, tile::panel(dims.outputs, element as usize));
+    let blocks = Blocks::new(dims, transform, element, &machine);
     let (inputs, outputs) = (vectors(dims.inputs, element), vectors(dims.outputs, element));
-    // The last register tile of a block repeats some rows.
-    let products = (patches + 1.0) * frequencies * dims.inputs as f64 * outputs / PRODUCTS_EFFICIENCY;
     let lines = frequencies * dims.inputs as f64 * outputs;
-    let products = products.max(streaming(lines));
+    let products = blocks.rows_in_all() as f64 * lines / PRODUCTS_EFFICIENCY;
+    let read = if blocks.is_resident { 0.0 } else { lines * LINE_FROM_MEMORY * blocks.blocks as f64 };
     let (of_input, of_output, of_kernel) = transform.costs();
-    let mut total = products + patches * (of_input * inputs + of_output * outputs);
+    let patches = (dims.batch * blocks.patches[0] * blocks.patches[1]) as f64;
+    let mut total = products + read + patches * (of_input * inputs + of_output * outputs);
     if !is_constant {
         // Each worker does it for itself.
         total += 2.0 * dims.inputs as f64 * outputs * of_kernel;
@@ -223,6 +231,83 @@ fn vectors(features: i64, element: i64) -> f64 {
     ((features + line - 1) / line) as f64
 }
 
+/// What blocks are made for.
+struct Machine {
+    lanes: u32,
+    registers: u32,
+    l2: i64,
+}
+
+impl Machine {
+    fn of(target: &Target, element: i64, panel: i64) -> Self {
+        let lanes = target.lanes(element as usize).min(panel as u32);
+        Self { lanes, registers: target.vector_registers, l2: l2(target) }
+    }
+
+    /// One whose vectors are cache lines, and whose cache is at least as large as they usually are with those.
+    fn reference(target: &Target, element: i64, panel: i64) -> Self {
+        Self { lanes: (64 / element).min(panel) as u32, registers: 32, l2: l2(target).max(REFERENCE_L2) }
+    }
+}
+
+fn l2(target: &Target) -> i64 {
+    i64::try_from(target.l2_bytes).unwrap_or(i64::MAX).min(1 << 40)
+}
+
+/// The patches of all images, cut.
+struct Blocks {
+    vectors: u32,
+    /// Patches of an image.
+    patches: [i64; 2],
+    /// Of the largest block.
+    block: i64,
+    blocks: i64,
+    /// Patches of a register tile.
+    rows: i64,
+    /// Whether the transformed kernel stays in the cache from block to block.
+    is_resident: bool,
+}
+
+impl Blocks {
+    fn new(dims: &ConvolutionDims, transform: Transform, element: i64, machine: &Machine) -> Self {
+        let m = transform.outputs;
+        let panel = tile::panel(dims.outputs, element as usize);
+        let vectors = if dims.outputs > i64::from(machine.lanes) { 2 } else { 1 };
+        let patches = [0, 1].map(|d| (dims.spatial[d].output + m - 1) / m);
+        let all = dims.batch * patches[0] * patches[1];
+        let most_rows = most_rows(vectors, machine.registers).min(all);
+        let columns = i64::from(vectors * machine.lanes);
+        let line = transform.frequencies() * dims.inputs * element;
+        let kernel = line * ((dims.outputs + panel - 1) / panel * panel);
+        let is_resident = kernel <= machine.l2 / 2;
+        let kept = if is_resident { kernel } else { line * columns.max(panel) };
+        let input = transform.frequencies() * input_row(dims, element);
+        let most = ((machine.l2 / 4 * 3 - kept) / input).max(most_rows);
+        // With the kernel at hand for every block there may be many: whole register tiles, enough to share out.
+        let tiles = (all / wanted(dims) + most_rows - 1) / most_rows;
+        let most = if is_resident { most.min(most_rows * tiles.clamp(1, 4)) } else { most };
+        let blocks = (all + most - 1) / most;
+        let block = (all + blocks - 1) / blocks;
+        let tiles = (block + most_rows - 1) / most_rows;
+        Self { vectors, patches, block, blocks, rows: (block + tiles - 1) / tiles, is_resident }
+    }
+
+    /// Rows of all register tiles: some of the last ones of a block are there twice.
+    fn rows_in_all(&self) -> i64 {
+        self.blocks * ((self.block + self.rows - 1) / self.rows) * self.rows
+    }
+}
+
+/// Bytes from patch to patch of the transformed input.
+fn input_row(dims: &ConvolutionDims, element: i64) -> i64 {
+    odd_lines(dims.inputs * element, 16)
+}
+
+/// How many tasks the work is worth.
+fn wanted(dims: &ConvolutionDims) -> i64 {
+    Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks().max(1)
+}
+
 /// Register tiles, blocks, tasks and scratch.
 fn lay_out(
     dims: &ConvolutionDims,
@@ -231,39 +316,16 @@ fn lay_out(
     is_constant: bool,
     target: &Target,
 ) -> WinogradPlan {
-    let m = transform.outputs;
     let panel = tile::panel(dims.outputs, element as usize);
-    let lanes = target.lanes(element as usize).min(panel as u32);
-    let vectors = if dims.outputs > i64::from(lanes) { 2 } else { 1 };
-    let patches = [0, 1].map(|d| (dims.spatial[d].output + m - 1) / m);
-    let all = dims.batch * patches[0] * patches[1];
-    let most_rows = most_rows(vectors, target).min(all);
-    let columns = i64::from(vectors * lanes);
-    let panels = (dims.outputs + panel - 1) / panel;
-    let input_row = odd_lines(dims.inputs * element, 16);
-    let frequencies = transform.frequencies();
-    let of_columns = frequencies * dims.inputs * columns.max(panel) * element;
-    let kernel = frequencies * dims.inputs * panels * panel * element;
-    let l2 = i64::try_from(target.l2_bytes).unwrap_or(i64::MAX);
-    let is_resident = kernel <= l2 / 2;
-    let room = l2 / 4 * 3 - if is_resident { kernel } else { of_columns };
-    let most = (room / (frequencies * input_row)).max(most_rows);
-    let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
-    // With the kernel at hand for every block there may be many: whole register tiles, enough to share out.
-    let tiles = (all / wanted + most_rows - 1) / most_rows;
-    let most = if is_resident { most.min(most_rows * tiles.clamp(1, 4)) } else { most };
-    let blocks = (all + most - 1) / most;
-    let block = (all + blocks - 1) / blocks;
-    let tiles = (block + most_rows - 1) / most_rows;
-    let rows = ((block + tiles - 1) / tiles).min(all / blocks);
-    let whole_panels = (dims.outputs / columns).max(1);
+    let machine = Machine::of(target, element, panel);
+    let Blocks { vectors, patches, block, blocks, rows, is_resident } =
+        Blocks::new(dims, transform, element, &machine);
+    let tile = Tile { rows: rows as u32, vectors, lanes: machine.lanes, k_split: 1 };
+    let (wanted, whole_panels) = (wanted(dims), (dims.outputs / tile.columns()).max(1));
     let feature_chunks = if is_resident { 1 } else { (wanted / blocks).clamp(1, whole_panels) };
     let chunks = if feature_chunks > 1 { blocks } else { wanted.min(blocks) };
-    let tile = Tile { rows: rows as u32, vectors, lanes, k_split: 1 };
     let kernel_packing = if is_constant { Packing::Constant } else { Packing::Scratch };
-    let sizes = Sizes { block, columns, input_row, kernel: if is_constant { 0 } else { kernel } };
-    let scratch = scratch(dims, transform, element, &tile, &sizes);
-    WinogradPlan {
+    let mut plan = WinogradPlan {
         transform,
         tile,
         patches,
@@ -273,14 +335,16 @@ fn lay_out(
         feature_chunks,
         kernel_packing,
         panel,
-        scratch,
-    }
+        scratch: WinogradScratch::default(),
+    };
+    plan.scratch = scratch(dims, &plan, element);
+    plan
 }
 
 /// Patches of a register tile of one or two vectors: as many as leave registers for the vectors of the kernel and one more.
 /// The more there are, the less often the kernel is read.
-fn most_rows(vectors: u32, target: &Target) -> i64 {
-    match (vectors, target.vector_registers) {
+fn most_rows(vectors: u32, registers: u32) -> i64 {
+    match (vectors, registers) {
         (2, 32..) => 14,
         (2, 16..) => 6,
         (_, 32..) => 16,
@@ -290,22 +354,8 @@ fn most_rows(vectors: u32, target: &Target) -> i64 {
     }
 }
 
-/// What the scratch depends on.
-struct Sizes {
-    block: i64,
-    columns: i64,
-    input_row: i64,
-    kernel: i64,
-}
-
-fn scratch(
-    dims: &ConvolutionDims,
-    transform: Transform,
-    element: i64,
-    tile: &Tile,
-    sizes: &Sizes,
-) -> WinogradScratch {
-    let frequencies = transform.frequencies();
+fn scratch(dims: &ConvolutionDims, plan: &WinogradPlan, element: i64) -> WinogradScratch {
+    let frequencies = plan.transform.frequencies();
     let mut end = 0;
     let mut take = |bytes: i64| {
         let first = end;
@@ -313,16 +363,18 @@ fn scratch(
         first
     };
     take(dims.inputs * element);
-    let input_frequency = odd_lines(sizes.block * sizes.input_row, 1);
+    let input_row = input_row(dims, element);
+    let input_frequency = odd_lines(plan.block * input_row, 1);
     let input = take(frequencies * input_frequency);
-    let product_row = sizes.columns * element;
-    let product_frequency = odd_lines(i64::from(tile.rows) * product_row, 1);
+    let product_row = plan.tile.columns() * element;
+    let product_frequency = odd_lines(i64::from(plan.tile.rows) * product_row, 1);
     let products = take(frequencies * product_frequency);
-    let border = take(transform.outputs * transform.outputs * i64::from(tile.lanes) * element);
-    let kernel = take(sizes.kernel);
+    let border = take(plan.transform.outputs * plan.transform.outputs * i64::from(plan.tile.lanes) * element);
+    let is_constant = plan.kernel_packing == Packing::Constant;
+    let kernel = take(if is_constant { 0 } else { plan.kernel_bytes(dims, element) });
     WinogradScratch {
         input,
-        input_row: sizes.input_row,
+        input_row,
         input_frequency,
         products,
         product_row,
@@ -352,5 +404,105 @@ impl std::fmt::Display for WinogradPlan {
         write!(f, "tiles {}x{} of {} lanes, ", tile.rows, tile.vectors, tile.lanes)?;
         let when = if self.kernel_packing == Packing::Constant { "compile" } else { "run" };
         write!(f, "kernel transformed at {when} time")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SpatialDimension;
+    use super::*;
+
+    fn same(batch: i64, pixels: i64, inputs: i64, outputs: i64) -> ConvolutionDims {
+        let window = WindowDimension { padding_low: 1, padding_high: 1, ..WindowDimension::of_size(3) };
+        let spatial = vec![SpatialDimension { input: pixels, output: pixels, window }; 2];
+        ConvolutionDims { batch, groups: 1, inputs, outputs, spatial }
+    }
+
+    fn of(dims: &ConvolutionDims, is_constant: bool, allowed: Winograd, cpu: &str) -> Option<WinogradPlan> {
+        let target = Target::new("x86_64-pc-linux", cpu, "").expect("a triple");
+        choose(dims, PrimitiveType::F32, is_constant, allowed, &target)
+    }
+
+    #[test]
+    fn transforms_are_used_where_they_pay() {
+        use Winograd::{Large, Never, Small};
+        // Batch, pixels, inputs, outputs, constant; the patches' size with each option, 0 for none.
+        let table = [
+            ((1, 56, 64, 64, true), [0, 2, 4]),
+            ((1, 28, 128, 128, true), [0, 2, 4]),
+            ((1, 14, 256, 256, true), [0, 2, 2]),
+            // The kernel, 16 MB when transformed, is read for 16 patches only.
+            ((1, 7, 512, 512, true), [0, 0, 0]),
+            ((1, 32, 16, 16, true), [0, 2, 4]),
+            // Few channels: the transforms cost what they save.
+            ((1, 128, 3, 32, true), [0, 0, 0]),
+            ((1, 3, 4, 4, true), [0, 0, 0]),
+            // A kernel that is transformed at run time wants more patches.
+            ((32, 32, 16, 16, false), [0, 2, 4]),
+            ((1, 4, 64, 64, false), [0, 0, 0]),
+        ];
+        for ((batch, pixels, inputs, outputs, is_constant), wanted) in table {
+            let dims = same(batch, pixels, inputs, outputs);
+            let found = [Never, Small, Large].map(|allowed| {
+                of(&dims, is_constant, allowed, "sapphirerapids").map_or(0, |plan| plan.transform.outputs)
+            });
+            assert_eq!(found, wanted, "{batch} {pixels} {inputs} {outputs}");
+        }
+    }
+
+    #[test]
+    fn other_windows_have_no_transform() {
+        let plain = same(1, 56, 64, 64);
+        let change = |change: fn(&mut WindowDimension)| {
+            let mut dims = plain.clone();
+            change(&mut dims.spatial[1].window);
+            of(&dims, true, Winograd::Forced(2), "x86-64-v3").is_some()
+        };
+        assert!(change(|_| {}));
+        assert!(change(|w| w.padding_low = 2));
+        assert!(!change(|w| w.stride = 2));
+        assert!(!change(|w| w.size = 5));
+        assert!(!change(|w| w.window_dilation = 2));
+        assert!(!change(|w| w.base_dilation = 2));
+        assert!(of(&ConvolutionDims { groups: 2, ..plain.clone() }, true, Winograd::Forced(2), "").is_none());
+        assert!(of(&ConvolutionDims { batch: 0, ..plain.clone() }, true, Winograd::Forced(2), "").is_none());
+        assert!(
+            of(&ConvolutionDims { batch: 1 << 40, ..plain.clone() }, true, Winograd::Forced(2), "").is_none()
+        );
+        assert!(of(&plain, true, Winograd::Forced(3), "").is_none(), "no such transform");
+    }
+
+    #[test]
+    fn blocks_fit_the_cache_and_register_tiles_the_registers() {
+        for cpu in ["x86-64", "x86-64-v3", "x86-64-v4", "sapphirerapids"] {
+            let target = Target::new("x86_64-pc-linux", cpu, "").expect("a triple");
+            for (batch, pixels, inputs, outputs) in [
+                (1, 56, 64, 64),
+                (1, 28, 128, 128),
+                (1, 14, 256, 256),
+                (8, 14, 256, 200),
+                (1, 8, 64, 64),
+                (3, 5, 7, 9),
+            ] {
+                let dims = same(batch, pixels, inputs, outputs);
+                for forced in [2, 4] {
+                    let plan = of(&dims, true, Winograd::Forced(forced), cpu).expect("possible");
+                    let (tile, all) = (plan.tile, plan.all_patches(&dims));
+                    assert!(
+                        tile.rows * tile.vectors + tile.vectors < target.vector_registers,
+                        "{cpu} {tile:?}"
+                    );
+                    assert_eq!(plan.block, (all + plan.blocks - 1) / plan.blocks);
+                    // Register tiles cover a block, and all but the only one fit the smallest block.
+                    let tiles = (plan.block + i64::from(tile.rows) - 1) / i64::from(tile.rows);
+                    assert!(tiles == 1 || i64::from(tile.rows) <= all / plan.blocks);
+                    assert!(plan.feature_chunks == 1 || plan.chunks == plan.blocks);
+                    assert!(plan.tasks() <= 64 && plan.tasks() >= 1);
+                    let input = plan.transform.frequencies() * plan.scratch.input_frequency;
+                    assert!(tiles == 1 || input as u64 <= target.l2_bytes, "{cpu} {batch} {pixels} {inputs}");
+                    assert!(plan.scratch.bytes <= MAX_SCRATCH);
+                }
+            }
+        }
     }
 }
