@@ -21,7 +21,7 @@ pub use convolution::{
     ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, DepthwisePlan, Rectangle, Segment,
     SpatialDimension, TileSize, Tiling, Transform, Winograd, WinogradPlan, WinogradScratch,
 };
-pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile};
+pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile, most_together};
 pub use fusion::{Fusion, Position, RowSlice};
 pub use loops::LoopPlan;
 pub use reduce::{ReduceKind, ReducePlan};

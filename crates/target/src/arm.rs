@@ -8,6 +8,22 @@ pub(crate) fn describe_aarch64(target: &mut Target) {
     target.has_fma = true;
     target.has_rounding = true;
     target.has_f16_conversion = true;
+    (target.l1_bytes, target.l2_bytes) = caches(&target.cpu);
+}
+
+/// Bytes of a core's first-level data cache, and of its second-level cache or its part of a shared one.
+fn caches(cpu: &str) -> (u64, u64) {
+    const K: u64 = 1 << 10;
+    if cpu.starts_with("apple-") {
+        return (64 * K, 2048 * K);
+    }
+    match cpu {
+        "neoverse-n1" | "neoverse-n2" | "neoverse-v1" | "ampere1" | "ampere1a" => (64 * K, 1024 * K),
+        "neoverse-v2" | "neoverse-n3" | "neoverse-v3" => (64 * K, 2048 * K),
+        "cortex-a76" | "cortex-a77" | "cortex-a78" | "cortex-x1" | "cortex-x2" => (64 * K, 512 * K),
+        "cortex-a53" | "cortex-a55" | "cortex-a35" => (32 * K, 256 * K),
+        _ => (32 * K, 512 * K),
+    }
 }
 
 /// Processors of ARMv8 that run 32-bit code.

@@ -268,6 +268,8 @@ impl Reduction<'_> {
             inputs if inputs % 2 == 0 => 2,
             _ => 1,
         };
+        let vectors = (sums.len() / self.rows.len().max(1)) as u32;
+        let unroll = i64::from(plan::most_together(sums.len() as u32, vectors, cx.target)).min(unroll);
         let inputs: Vec<ValueId> = self.rows.iter().map(|&row| b.offset(input, row, 1)).collect();
         let step = |b: &mut FunctionBuilder, index: ValueId, step: i64, sums: &mut [ValueId]| -> Result<()> {
             self.accumulate(b, (&inputs, kernel), (index, step), sums)

@@ -188,7 +188,7 @@ fn tile(
     let width = initial.len();
     (1..sets).for_each(|_| initial.extend(inputs.zeros(b)));
     // A few summands for each round of the loop; the last ones follow behind it, straight.
-    let unroll = sets.max(if width >= 16 { 2 } else { 4 });
+    let unroll = plan.unroll.max(1);
     let k = pass.count;
     let whole = k - k % unroll;
     let ahead = match plan.prefetches {
@@ -199,16 +199,17 @@ fn tile(
         let index = cx.scalar_value(b, &index)?;
         let mut sums = sums.to_vec();
         ahead.prefetch(b, index, product.rhs_k);
+        let rows = if plan.lhs_by_lane { inputs.row_vectors(b, index, unroll) } else { Vec::new() };
         for step in 0..unroll {
             let set = (step % sets) as usize;
-            inputs.accumulate(b, index, step, &mut sums[set * width..(set + 1) * width]);
+            inputs.accumulate(b, (index, step), &rows, &mut sums[set * width..(set + 1) * width]);
         }
         Ok(sums)
     })?;
     let end = b.index(whole);
     for step in 0..k % unroll {
         let set = (step % sets) as usize;
-        inputs.accumulate(b, end, step, &mut sums[set * width..(set + 1) * width]);
+        inputs.accumulate(b, (end, step), &[], &mut sums[set * width..(set + 1) * width]);
     }
     let sums = add_sets(b, sums, width);
     for (number, sum) in sums.into_iter().enumerate() {
@@ -383,16 +384,39 @@ impl Inputs<'_> {
         Ok(sums)
     }
 
-    /// Adds the products of summand `index + step` to the sums, row by row.
-    fn accumulate(&self, b: &mut FunctionBuilder, index: ValueId, step: i64, sums: &mut [ValueId]) {
+    /// Each row's elements of a round.
+    fn row_vectors(&self, b: &mut FunctionBuilder, index: ValueId, count: i64) -> Vec<ValueId> {
+        let lhs = b.offset(self.lhs, index, self.product.lhs_k);
+        let ty = Type::vector(self.scalar, count as u32);
+        let load = |row: i64| {
+            let pointer = b.offset_bytes(lhs, row * self.product.lhs_row);
+            b.load(ty, pointer, self.scalar.byte_size() as u32)
+        };
+        (0..i64::from(self.place.rows)).map(load).collect()
+    }
+
+    /// Adds the products of summand `index + step` to the sums, row by row; `rows` are the round's vectors of the left
+    /// operand, if it is read so.
+    fn accumulate(
+        &self,
+        b: &mut FunctionBuilder,
+        (index, step): (ValueId, i64),
+        rows: &[ValueId],
+        sums: &mut [ValueId],
+    ) {
         let (lhs_k, rhs_k) = (self.product.lhs_k, self.product.rhs_k);
         let rhs = b.offset(self.rhs, index, rhs_k);
         let rhs = b.offset_bytes(rhs, step * rhs_k);
         let columns: Vec<ValueId> = self.place.parts.iter().map(|part| self.load(b, rhs, *part)).collect();
         let lhs = b.offset(self.lhs, index, lhs_k);
         for row in 0..self.place.rows as usize {
-            let pointer = b.offset_bytes(lhs, row as i64 * self.product.lhs_row + step * lhs_k);
-            let element = b.load(Type::scalar(self.scalar), pointer, self.scalar.byte_size() as u32);
+            let element = match rows.get(row) {
+                Some(&vector) => b.extract(vector, step as u32),
+                None => {
+                    let pointer = b.offset_bytes(lhs, row as i64 * self.product.lhs_row + step * lhs_k);
+                    b.load(Type::scalar(self.scalar), pointer, self.scalar.byte_size() as u32)
+                }
+            };
             for (k, (part, &column)) in self.place.parts.iter().zip(&columns).enumerate() {
                 let sum = &mut sums[row * columns.len() + k];
                 let element = b.splat(element, part.lanes);

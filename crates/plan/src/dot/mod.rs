@@ -9,7 +9,7 @@ mod pack;
 pub(crate) mod tile;
 
 pub use dims::{DotDims, Extent};
-pub use tile::Tile;
+pub use tile::{Tile, most_together};
 
 use crate::in_place::overwritable;
 use crate::tasks::{self, Work};
@@ -80,6 +80,10 @@ pub struct DotPlan {
     pub panel: i64,
     /// Rows and vectors of a tile.
     pub tile: Tile,
+    /// Summands of one round of a tile's loop.
+    pub unroll: i64,
+    /// Whether a round reads neighbours of a left row as one vector, of which each summand takes a lane.
+    pub lhs_by_lane: bool,
     /// Whether panels are the outer loop and rows the inner one; so it is if each panel is packed before its use.
     pub panels_outside: bool,
     /// Summands of one pass over the tiles of `Tiled`. With fewer than there are, sums are kept in the result's memory from
@@ -178,6 +182,8 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         lhs_packing: Packing::None,
         rhs_packing: Packing::None,
         tile: Tile::SCALAR,
+        unroll: 1,
+        lhs_by_lane: false,
         panels_outside: false,
         panel: 1,
         k_block: dims.shape().k,
@@ -290,7 +296,13 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
         return;
     }
     let streams = rhs_bytes(plan) > target.l2_bytes / 2;
-    plan.tile = tile::choose_with(m, n, plan.accumulator.byte_size(), streams, target);
+    let along_row = plan.lhs_packing == Packing::Scratch || plan.dims.lhs_k_stride() == 1;
+    let lhs_by_lane = along_row && m > 1 && plan.accumulator.is_floating_point() && tile::takes_lanes(target);
+    let access = tile::Access { rhs_streams: streams, lhs_by_lane };
+    plan.tile = tile::choose_with(m, n, plan.accumulator.byte_size(), access, target);
+    plan.lhs_by_lane =
+        lhs_by_lane && k >= i64::from(plan.tile.lanes) && plan.tile.lanes == lanes && lanes > 1;
+    plan.unroll = tile::unroll(plan.tile, plan.lhs_by_lane, target);
     let in_place = rhs_fits && (plan.dims.rhs_n_stride() == 1 || n == 1);
     plan.rhs_packing = if rhs_is_constant {
         Packing::Constant

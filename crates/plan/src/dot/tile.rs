@@ -1,6 +1,6 @@
 //! Choosing a tile: a pure table of extents and registers.
 
-use target::Target;
+use target::{Architecture, Target};
 
 /// What is accumulated in registers at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,14 +35,22 @@ pub(crate) fn panel(n: i64, element_bytes: usize) -> i64 {
     ((LINE / element_bytes.max(1)).max(1) as i64).min(i64::try_from(all).unwrap_or(i64::MAX))
 }
 
-/// The tile of an `m x n` result of elements of so many bytes. A tile covers whole panels, or a panel whole tiles.
-pub(crate) fn choose(m: i64, n: i64, element_bytes: usize, target: &Target) -> Tile {
-    choose_with(m, n, element_bytes, false, target)
+/// What is known of a product besides its extents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Access {
+    /// The right operand comes from beyond the second cache: tiles are rather high than wide, so that fewer of them read it.
+    pub(crate) rhs_streams: bool,
+    /// Rows of the left operand are read as vectors, of which multiply-adds take one lane each; see [`takes_lanes`].
+    pub(crate) lhs_by_lane: bool,
 }
 
-/// As [`choose`]. If the right operand `streams` from beyond the second cache, tiles are rather high than wide: fewer of
-/// them read it.
-pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, streams: bool, target: &Target) -> Tile {
+/// The tile of an `m x n` result of elements of so many bytes. A tile covers whole panels, or a panel whole tiles.
+pub(crate) fn choose(m: i64, n: i64, element_bytes: usize, target: &Target) -> Tile {
+    choose_with(m, n, element_bytes, Access::default(), target)
+}
+
+/// As [`choose`], knowing more.
+pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, access: Access, target: &Target) -> Tile {
     let panel = panel(n, element_bytes) as u32;
     let lanes = target.lanes(element_bytes).min(panel);
     let needed = u32::try_from((n.max(1) + i64::from(lanes) - 1) / i64::from(lanes)).unwrap_or(u32::MAX);
@@ -51,7 +59,7 @@ pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, streams: bool, t
         // Whole panels of two or of four vectors.
         (1, false) if panel / lanes <= 2 => 6,
         (1, false) => 8,
-        (7.., true) if streams && needed != 4 => 3,
+        (7.., true) if access.rhs_streams && needed != 4 && panel == lanes => 3,
         // Few enough streams of panels for the prefetchers, also where one row would leave registers for more.
         (_, true) => 4,
         (_, false) => 2,
@@ -59,7 +67,11 @@ pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, streams: bool, t
     // Panels of equal width rather than wide ones and a narrow rest.
     let panels = needed.div_ceil(most);
     let vectors = aligned(needed.div_ceil(panels), panel / lanes);
-    let most_rows = i64::from(most_rows(vectors, target));
+    let most_rows = match access.lhs_by_lane {
+        true => most_rows_by_lane(vectors, target),
+        false => most_rows(vectors, target),
+    };
+    let most_rows = i64::from(most_rows);
     let tiles = (m.max(1) + most_rows - 1) / most_rows;
     let rows = ((m.max(1) + tiles - 1) / tiles) as u32;
     let k_split = (ENOUGH_ACCUMULATORS / (rows * vectors)).clamp(1, 4);
@@ -72,10 +84,53 @@ pub(crate) fn most_rows(vectors: u32, target: &Target) -> u32 {
         (1..=3, true) => 8,
         (4, true) => 6,
         (1, false) => 8,
+        // Without multiply-add each product takes a register of its own.
+        (2, false) if !target.has_fma => 4,
         (2, false) => 6,
         (_, true) => 3,
         (_, false) => 2,
     }
+}
+
+/// As [`most_rows`] where each row takes a register more.
+fn most_rows_by_lane(vectors: u32, target: &Target) -> u32 {
+    match (vectors, target.vector_registers >= 32) {
+        (1..=2, true) => 8,
+        (3, true) => 6,
+        (4, true) => 5,
+        (1, false) => 6,
+        (2, false) => 3,
+        (_, true) => 3,
+        (_, false) => 2,
+    }
+}
+
+/// Whether multiply-adds take one lane of a vector for all lanes, so that neighbours of a row are loaded together.
+pub(crate) fn takes_lanes(target: &Target) -> bool {
+    matches!(target.triple.architecture, Architecture::Aarch64 | Architecture::Arm) && target.vector_bytes > 4
+}
+
+/// Summands of one round of a tile's loop: as many as the sets of accumulators, better several; but the columns of each
+/// want registers at the same time.
+pub(crate) fn unroll(tile: Tile, lhs_by_lane: bool, target: &Target) -> i64 {
+    if lhs_by_lane {
+        return i64::from(tile.lanes.max(tile.k_split));
+    }
+    let sums = tile.rows * tile.vectors;
+    let several: u32 = if sums >= 16 { 2 } else { 4 };
+    let most = most_together(sums * tile.k_split, tile.vectors, target);
+    i64::from(several.min(most).max(tile.k_split))
+}
+
+/// The most summands, a power of two, whose columns find registers beside so many sums.
+pub fn most_together(sums: u32, vectors: u32, target: &Target) -> u32 {
+    // Of x86's multiply-adds an operand may be in memory.
+    if target.has_fma && matches!(target.triple.architecture, Architecture::X86_64) {
+        return 4;
+    }
+    let products = if target.has_fma { 0 } else { 2 * vectors };
+    let spare = target.vector_registers.saturating_sub(sums + 2 + products);
+    prev_power_of_two((spare / vectors.max(1)).clamp(1, 4))
 }
 
 /// More rows than this are better computed as tiles of columns, even if the right operand must be turned for that.
@@ -129,7 +184,7 @@ mod tests {
             ((&avx2, 1, 40), (1, 6, 8, 1)),
             ((&avx2, 128, 8), (8, 1, 8, 1)),
             ((&sse, 1, 1000), (1, 8, 4, 1)),
-            ((&sse, 128, 768), (6, 2, 4, 1)),
+            ((&sse, 128, 768), (4, 2, 4, 1)),
             ((&sse, 1, 20), (1, 8, 4, 1)),
             ((&neon, 128, 12), (6, 4, 4, 1)),
         ];
@@ -158,8 +213,37 @@ mod tests {
             ((&avx2, 128, 768), (6, 2)),
         ];
         for ((target, m, n), (rows, vectors)) in table {
-            let tile = choose_with(m, n, 4, true, target);
+            let access = Access { rhs_streams: true, ..Access::default() };
+            let tile = choose_with(m, n, 4, access, target);
             assert_eq!((tile.rows, tile.vectors), (rows, vectors), "{m}x{n}");
+        }
+    }
+
+    #[test]
+    fn rounds_leave_registers_to_the_columns() {
+        let new = |triple, cpu, features| Target::new(triple, cpu, features).expect("a triple");
+        let avx2 = new("x86_64-pc-linux", "x86-64-v3", "");
+        let sse = new("x86_64-pc-linux", "", "");
+        let neon = new("aarch64-linux-gnu", "", "");
+        let arm = new("armv7-unknown-linux-gnueabihf", "", "+neon");
+        let plain = new("riscv64-unknown-linux-gnu", "", "");
+        let vectors = new("riscv64-unknown-linux-gnu", "", "+v");
+        let table = [
+            // rows, vectors, k_split, by lane -> summands
+            ((&avx2, 6, 2, 1, false), 4),
+            ((&sse, 4, 2, 1, false), 1),
+            ((&sse, 1, 8, 1, false), 1),
+            ((&sse, 1, 2, 4, false), 4),
+            ((&neon, 5, 4, 1, true), 4),
+            ((&neon, 6, 4, 1, false), 1),
+            ((&arm, 3, 2, 1, true), 4),
+            ((&plain, 6, 4, 1, false), 1),
+            ((&vectors, 6, 4, 1, false), 1),
+        ];
+        for ((target, rows, vectors, k_split, by_lane), expected) in table {
+            let lanes = target.lanes(4);
+            let tile = Tile { rows, vectors, lanes, k_split };
+            assert_eq!(unroll(tile, by_lane, target), expected, "{} {tile:?}", target.triple.as_str());
         }
     }
 }
