@@ -1,6 +1,6 @@
 //! From HLO to object code.
 
-use crate::{Observer, pipeline};
+use crate::{Observer, pipeline_for};
 use buffers::{BufferAssignment, ConstantsPool};
 use codegen::{CodegenOptions, CompiledModule, Constants, Sanitizer, Version};
 use hlo::Module;
@@ -50,6 +50,11 @@ impl BackOptions {
             planted: None,
         }
     }
+
+    /// Every machine that there is a version for.
+    pub fn targets(&self) -> Vec<Target> {
+        std::iter::once(&self.target).chain(&self.variants).cloned().collect()
+    }
 }
 
 /// A compiled module.
@@ -87,11 +92,15 @@ pub fn compile_module(
     options: &BackOptions,
     observer: &mut dyn Observer,
 ) -> Result<Compiled> {
-    pipeline().run(&mut module, &options.disabled_passes, |record, module| {
-        observer.ended(record.name, &|| {
-            if record.changed { module.to_text() } else { String::new() }
-        });
-    })?;
+    pipeline_for(options.targets(), options.plan).run(
+        &mut module,
+        &options.disabled_passes,
+        |record, module| {
+            observer.ended(record.name, &|| {
+                if record.changed { module.to_text() } else { String::new() }
+            });
+        },
+    )?;
     compile_optimized(module, options, observer)
 }
 

@@ -1,6 +1,6 @@
 //! What keeps a model from being compiled, all of it.
 
-use crate::{BackOptions, LoopBounds, Observer, aot_build, front, pipeline};
+use crate::{BackOptions, LoopBounds, Observer, aot_build, front, pipeline_for};
 use aot::Accessor;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
@@ -87,9 +87,13 @@ fn compile(
     let artifact = aot_build::artifact(&front, class, &options.entry_point)?;
     checked.accessors = aot::accessors(&artifact)?;
     let mut module = front.import.module;
-    pipeline().run(&mut module, &options.disabled_passes, |record, _| {
-        observer.ended(record.name, &String::new);
-    })?;
+    pipeline_for(options.targets(), options.plan).run(
+        &mut module,
+        &options.disabled_passes,
+        |record, _| {
+            observer.ended(record.name, &String::new);
+        },
+    )?;
     for target in std::iter::once(&options.target).chain(&options.variants) {
         let plan = plan::plan_with(&module, target, &options.plan)?;
         let schedule = buffers::schedule(&module, &plan);

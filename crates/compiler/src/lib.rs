@@ -15,7 +15,7 @@ pub use back::{BackOptions, Compiled, CompiledVariant, compile_module, compile_o
 pub use check::{Checked, MAX_PROBLEMS, check};
 pub use front::{Front, Input, LoopBounds, import, import_bounded};
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
-pub use pipeline::pipeline;
+pub use pipeline::{pipeline, pipeline_for};
 pub use plan::{Options as PlanOptions, Winograd};
 
 use support::{Error, Result};

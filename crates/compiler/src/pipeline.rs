@@ -2,12 +2,13 @@
 
 use passes::{
     AlgebraicSimplifier, BatchNormExpander, BatchNormFolding, CallInliner, CommonSubexpressionElimination,
-    ConcatenateInPlace, ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization, DeadCodeElimination,
-    InstructionFusion, Pipeline, SelectAndScatterExpander, TreeReductionRewriter, TupleSimplifier,
-    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
-    WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
-    WhileLoopRowHoisting, WhileLoopSimplifier,
+    ConcatenateInPlace, ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization,
+    ConvolutionChaining, DeadCodeElimination, InstructionFusion, Pipeline, SelectAndScatterExpander,
+    TreeReductionRewriter, TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking,
+    WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification, WhileLoopInputHoisting,
+    WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier,
 };
+use target::Target;
 
 /// The way from imported to optimised HLO.
 pub fn pipeline() -> Pipeline {
@@ -69,4 +70,18 @@ pub fn pipeline() -> Pipeline {
         Box::new(InstructionFusion::default()),
         Box::new(DeadCodeElimination),
     ])
+}
+
+/// The way from imported HLO to what is planned for these targets, which are versions of one program: with kernels that
+/// their caches ask for.
+pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
+    let chaining = ConvolutionChaining {
+        max_stages: plan::MAX_STAGES,
+        saving: Box::new(move |module, computation, chain| {
+            plan::chain_saving(module, computation, chain, &targets, &options)
+        }),
+    };
+    let mut pipeline = pipeline();
+    pipeline.push(Box::new(chaining));
+    pipeline
 }

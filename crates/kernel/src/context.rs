@@ -129,6 +129,8 @@ pub(crate) enum IndexKey {
     Splat(ValueId, u32),
     /// The address of the worker's scratch.
     WorkerScratch,
+    /// Room for the sums of a tile.
+    Sums,
     /// From an array's pointer, a row of the transposed square whose first row is at an index; as in memory.
     Transposed(ValueId, Index, i64),
 }

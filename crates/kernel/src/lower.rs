@@ -230,6 +230,7 @@ impl Kernel<'_> {
             Strategy::Convolution(plan) => {
                 destination::copy_around(b, cx).and_then(|()| convolution::emit(b, cx, plan))
             }
+            Strategy::ConvolutionChain(plan) => convolution::emit_chain(b, cx, plan),
             Strategy::Concatenate => concatenate::emit(b, cx, &self.part),
             Strategy::DynamicUpdateSlice(plan) => update::emit(b, cx, plan.as_ref()),
             Strategy::Scatter => scatter::emit(b, cx),

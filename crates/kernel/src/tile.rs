@@ -1,14 +1,15 @@
 //! What register tiles of dots and convolutions share: their arithmetic, vectors of columns where these end, and the
 //! hand-over to what follows.
 
-use crate::context::KernelContext;
+use crate::context::{IndexKey, KernelContext};
 use crate::destination;
 use crate::element::{Element, decode, memory_type, normalise};
 use crate::elemental::conversion;
-use crate::index::Position;
-use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use crate::index::{Index, Position};
+use crate::ir::{Expression, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use hlo::InstructionId;
 use shape::PrimitiveType;
+use std::collections::BTreeSet;
 use support::{Error, Result};
 
 /// A vector of columns within a tile.
@@ -137,6 +138,88 @@ pub(crate) fn finish(
     let stored = cx.store(b, &result, &position, value);
     cx.lanes = 1;
     stored
+}
+
+/// Hands over the sums of a tile, `per_row` of each row: `finish` gets the row, the number of the sum in it, and the sum.
+/// Where that takes elementary functions, it is a loop over rows: the registers that hold the sums are free then for what
+/// these functions need, and their code is there once for all rows.
+pub(crate) fn finish_rows(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    contraction: InstructionId,
+    (sums, per_row): (Vec<ValueId>, usize),
+    mut finish: impl FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, usize, ValueId) -> Result<()>,
+) -> Result<()> {
+    let rows = sums.len() / per_row;
+    let size = sums.iter().map(|&sum| bytes_of(b.ty(sum))).max().unwrap_or(0) as i64;
+    let fits = sums.len() as i64 * size <= slot_bytes(cx) as i64;
+    if rows < 2 || !fits || !has_elementary_functions(cx, contraction) {
+        return sums.into_iter().enumerate().try_for_each(|(number, sum)| {
+            finish(b, cx, &Index::constant((number / per_row) as i64), number % per_row, sum)
+        });
+    }
+    let slot = sums_slot(b, cx)?;
+    let types: Vec<Type> = sums[..per_row].iter().map(|&sum| b.ty(sum)).collect();
+    for (number, &sum) in sums.iter().enumerate() {
+        let pointer = b.offset_bytes(slot, number as i64 * size);
+        let alignment = alignment_of(b.ty(sum), size);
+        b.store(sum, pointer, alignment);
+    }
+    // Some vectors in turn keep the arithmetic units busy, and their values find room in the registers.
+    let at_once = if cx.target.vector_registers >= 32 { 4 } else { 2 };
+    let fills = |&step: &usize| rows % step == 0 && step * per_row <= at_once;
+    let step = [4, 2].into_iter().find(fills).unwrap_or(1);
+    cx.for_range(b, 0, rows as i64, step as i64, |cx, b, row| {
+        let first = cx.scalar_value(b, &row)?;
+        let at = b.offset(slot, first, per_row as i64 * size);
+        b.in_turn(0..step * per_row, at_once, |b, number| {
+            let pointer = b.offset_bytes(at, number as i64 * size);
+            let ty = types[number % per_row];
+            let sum = b.load(ty, pointer, alignment_of(ty, size));
+            finish(b, cx, &row.plus_constant((number / per_row) as i64), number % per_row, sum)
+        })
+    })
+}
+
+/// Bytes of all lanes.
+fn bytes_of(ty: Type) -> usize {
+    ty.scalar.byte_size() * ty.lanes as usize
+}
+
+/// What divides the addresses of a tile's sums, each in so many bytes.
+fn alignment_of(ty: Type, size: i64) -> u32 {
+    (bytes_of(ty) as u32).min(1 << size.trailing_zeros().min(6))
+}
+
+/// As many bytes as all vector registers have.
+fn slot_bytes(cx: &KernelContext<'_>) -> u64 {
+    u64::from(cx.target.vector_registers) * u64::from(cx.target.vector_bytes)
+}
+
+/// Room for the sums of a tile, on the stack; the same for all tiles of a kernel.
+fn sums_slot(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<ValueId> {
+    if let Some(slot) = cx.known_index(&IndexKey::Sums) {
+        return Ok(slot);
+    }
+    let bytes = slot_bytes(cx);
+    let slot = b.outside(1, |b| b.value(Type::PTR, Expression::StackSlot { bytes, alignment: 64 }));
+    cx.remember_index(b, IndexKey::Sums, slot)
+}
+
+/// Whether an elementary function lies between a contraction and the body's root.
+fn has_elementary_functions(cx: &KernelContext<'_>, contraction: InstructionId) -> bool {
+    let body = cx.fusion.body;
+    let (mut pending, mut seen) = (vec![cx.fusion.root], BTreeSet::from([contraction]));
+    while let Some(id) = pending.pop() {
+        if !seen.insert(id) || cx.fusion.position(id) != plan::Position::Inside {
+            continue;
+        }
+        if plan::is_transcendental(body[id].op()) {
+            return true;
+        }
+        pending.extend(body[id].operands());
+    }
+    false
 }
 
 /// The lane type of an accumulator.

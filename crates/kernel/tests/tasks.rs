@@ -459,3 +459,19 @@ fn patches() {
         }
     }
 }
+
+/// Bands of a chain of convolutions, whose borders several tasks compute, each for itself.
+#[test]
+fn chains_of_convolutions() {
+    let text = "HloModule m\n\nchain {\n  x = f32[2,18,15,6] parameter(0)\n  w = f32[1,1,6,24] parameter(1)\n  \
+                d = f32[3,3,1,24] parameter(2)\n  v = f32[1,1,24,7] parameter(3)\n  bias = f32[24] parameter(4)\n  \
+                a = f32[2,18,15,24] convolution(x, w), window={size=1x1}, dim_labels=b01f_01io->b01f\n  \
+                wide = f32[2,18,15,24] broadcast(bias), dimensions={3}\n  b = f32[2,18,15,24] add(a, wide)\n  \
+                c = f32[2,18,15,24] convolution(b, d), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, \
+                feature_group_count=24\n  \
+                ROOT e = f32[2,18,15,7] convolution(c, v), window={size=1x1}, dim_labels=b01f_01io->b01f\n}\n\n\
+                ENTRY main {\n  x = f32[2,18,15,6] parameter(0)\n  w = f32[1,1,6,24] parameter(1)\n  \
+                d = f32[3,3,1,24] parameter(2)\n  v = f32[1,1,24,7] parameter(3)\n  bias = f32[24] parameter(4)\n  \
+                ROOT r = f32[2,18,15,7] fusion(x, w, d, v, bias), kind=kOutput, calls=chain\n}\n";
+    check(text, 1, Values::Tame, Tolerance::Relative(1e-3));
+}

@@ -10,6 +10,7 @@ mod concatenate_in_place;
 mod constant_folding;
 mod control_flow;
 mod convolution_canonicalization;
+mod convolution_chaining;
 mod cse;
 mod dce;
 mod fusion;
@@ -27,6 +28,7 @@ pub use concatenate_in_place::ConcatenateInPlace;
 pub use constant_folding::ConstantFolding;
 pub use control_flow::ConditionalSimplifier;
 pub use convolution_canonicalization::ConvolutionCanonicalization;
+pub use convolution_chaining::ConvolutionChaining;
 pub use cse::CommonSubexpressionElimination;
 pub use dce::DeadCodeElimination;
 pub use fusion::InstructionFusion;
@@ -88,6 +90,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(ConvolutionCanonicalization),
         Box::new(DeadCodeElimination),
         Box::new(InstructionFusion::default()),
+        Box::new(ConvolutionChaining::default()),
         Box::new(AlgebraicSimplifier),
         Box::new(SelectAndScatterExpander),
         Box::new(TreeReductionRewriter),

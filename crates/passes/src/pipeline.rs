@@ -27,6 +27,11 @@ impl Pipeline {
         Self { passes }
     }
 
+    /// Adds a pass behind all others.
+    pub fn push(&mut self, pass: Box<dyn Pass>) {
+        self.passes.push(pass);
+    }
+
     /// Runs every pass whose name is not disabled. After each that changed the module it is verified, and `observe` sees
     /// it (to dump it, or to time it). Debug builds compare the module's text with what a pass claims to have changed.
     pub fn run(

@@ -57,6 +57,11 @@ impl<'m> Fusion<'m> {
         })
     }
 
+    /// The same body, of which another instruction is what is wanted.
+    pub(crate) fn up_to(&self, root: InstructionId) -> Self {
+        Self { root, ..*self }
+    }
+
     /// The op of the body's last instruction.
     pub fn root_op(&self) -> &'m Op {
         self.body[self.root].op()
@@ -103,9 +108,17 @@ impl<'m> Fusion<'m> {
         self.instructions().into_iter().find(|&id| matches!(self.body[id].op(), Op::Dot { .. }))
     }
 
-    /// The body's convolution, if it has one.
+    /// The body's convolution, if it has one; of several, the last one that the root depends on.
     pub fn find_convolution(&self) -> Option<InstructionId> {
-        self.instructions().into_iter().find(|&id| matches!(self.body[id].op(), Op::Convolution { .. }))
+        let up_to_root = |instructions: Vec<InstructionId>| {
+            let end = instructions.iter().position(|&id| id == self.root)?;
+            instructions[..=end]
+                .iter()
+                .rev()
+                .copied()
+                .find(|&id| matches!(self.body[id].op(), Op::Convolution { .. }))
+        };
+        up_to_root(self.instructions())
     }
 
     /// The instruction whose elements the kernel computes: the root, or the update of a root that writes a slice.

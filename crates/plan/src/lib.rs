@@ -18,15 +18,16 @@ mod update;
 
 pub use collapse::Loop;
 pub use convolution::{
-    ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, DepthwisePlan, Rectangle, Segment,
-    SpatialDimension, TileSize, Tiling, Transform, Winograd, WinogradPlan, WinogradScratch,
+    ChainPlan, ChainStage, ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, DepthwisePlan,
+    MAX_STAGES, Rectangle, Segment, SpatialDimension, TileSize, Tiling, Transform, Winograd, WinogradPlan,
+    WinogradScratch, chain_saving,
 };
 pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile, most_together};
 pub use fusion::{Fusion, Position, RowSlice};
 pub use loops::LoopPlan;
 pub use reduce::{ReduceKind, ReducePlan};
 pub use reduce_window::{ReduceWindowPlan, WindowSegment, WindowWalk};
-pub use tasks::Work;
+pub use tasks::{Work, is_transcendental};
 
 use bytes::Bytes;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
@@ -87,6 +88,8 @@ pub enum Strategy {
     Dot(Box<DotPlan>),
     /// A convolution with what follows it.
     Convolution(Box<ConvolutionPlan>),
+    /// Several convolutions, each with what follows it, one band of lines after another.
+    ConvolutionChain(Box<ChainPlan>),
     /// Each operand copied to its place.
     Concatenate,
     /// Operand 0 copied (or taken over), then the update written into it: copied from memory, or computed by a loop nest

@@ -38,6 +38,7 @@ impl std::fmt::Display for InstructionPlan {
             Strategy::ReduceWindow(plan) => plan.fmt(f),
             Strategy::Dot(plan) => plan.fmt(f),
             Strategy::Convolution(plan) => plan.fmt(f),
+            Strategy::ConvolutionChain(plan) => plan.fmt(f),
             Strategy::Concatenate => f.write_str("concatenation"),
             Strategy::DynamicUpdateSlice(_) => f.write_str("slice update"),
             Strategy::Scatter => f.write_str("scatter"),

@@ -133,7 +133,7 @@ fn taps(window: &Window) -> u64 {
 }
 
 /// What an element of an instruction costs, in multiply-adds.
-fn cost(op: &Op) -> u64 {
+pub(crate) fn cost(op: &Op) -> u64 {
     match op {
         Op::Constant { .. }
         | Op::Broadcast { .. }
@@ -152,7 +152,7 @@ fn cost(op: &Op) -> u64 {
 }
 
 /// Whether an element takes tens of instructions.
-pub(crate) fn is_transcendental(op: &Op) -> bool {
+pub fn is_transcendental(op: &Op) -> bool {
     matches!(
         op,
         Op::Exp {}

@@ -7,17 +7,18 @@ use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use crate::ir::{FunctionBuilder, ScalarType, Type, ValueId};
 use crate::tasks::Span;
-use crate::tile::{Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero};
+use crate::tile::{self, Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero};
 use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, Packing};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// Emits the loops.
+/// Emits the loops of one task.
 pub(super) fn emit(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     dense: &DensePlan,
+    task: &Index,
 ) -> Result<()> {
     let input = cx.operand(plan.input_operand)?.clone();
     let (kernel, kernel_type) = match dense.kernel_packing {
@@ -40,24 +41,22 @@ pub(super) fn emit(
         kernel,
         kernel_type,
     };
-    cx.for_tasks(b, |cx, b, task| {
-        let (chunk, features) = cx.div_rem(b, &task, dense.feature_chunks)?;
-        let span = walk::span(b, cx, &features, dense.feature_chunks, dense.whole_panels(&plan.dims))?;
-        cx.for_range(b, 0, plan.dims.groups, 1, |cx, b, group| {
-            if dense.panels_outside {
-                nest.panels(b, cx, span, &mut |b, cx, column, parts| {
-                    tiles(b, cx, &dense.tiling, &chunk, &mut |b, cx, pixels| {
-                        nest.tile(b, cx, &group, pixels, column, parts)
-                    })
-                })
-            } else {
+    let (chunk, features) = cx.div_rem(b, task, dense.feature_chunks)?;
+    let span = walk::span(b, cx, &features, dense.feature_chunks, dense.whole_panels(&plan.dims))?;
+    cx.for_range(b, 0, plan.dims.groups, 1, |cx, b, group| {
+        if dense.panels_outside {
+            nest.panels(b, cx, span, &mut |b, cx, column, parts| {
                 tiles(b, cx, &dense.tiling, &chunk, &mut |b, cx, pixels| {
-                    nest.panels(b, cx, span, &mut |b, cx, column, parts| {
-                        nest.tile(b, cx, &group, pixels, column, parts)
-                    })
+                    nest.tile(b, cx, &group, pixels, column, parts)
                 })
-            }
-        })
+            })
+        } else {
+            tiles(b, cx, &dense.tiling, &chunk, &mut |b, cx, pixels| {
+                nest.panels(b, cx, span, &mut |b, cx, column, parts| {
+                    nest.tile(b, cx, &group, pixels, column, parts)
+                })
+            })
+        }
     })
 }
 
@@ -135,15 +134,14 @@ impl Nest<'_> {
         // The pixel's number stands for all that it was made of.
         cx.facts.insert(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         let first = group.times(dims.outputs).plus(column);
-        for (number, sum) in sums.into_iter().enumerate() {
-            let (row, part) = (number / parts.len(), parts[number % parts.len()]);
-            let at = pixels.output_index(b, row as i64).times(dims.groups * dims.outputs).plus(&first);
-            part.pieces(b, sum, |b, offset, lanes, value| {
+        let convolution = super::convolution(cx)?;
+        tile::finish_rows(b, cx, convolution, (sums, parts.len()), |b, cx, row, number, sum| {
+            let at = pixels.output_index(b, cx, row)?.times(dims.groups * dims.outputs).plus(&first);
+            parts[number].pieces(b, sum, |b, offset, lanes, value| {
                 let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));
                 finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
-            })?;
-        }
-        Ok(())
+            })
+        })
     }
 
     /// Where the features of a tile are in the kernel.

@@ -7,18 +7,19 @@ use crate::element::{Element, splat};
 use crate::index::{Facts, Index, Position};
 use crate::ir::{BinaryOp, FunctionBuilder, Predicate, Type, ValueId};
 use crate::tasks::Span;
-use crate::tile::{multiply_add, scalar_type, zero};
+use crate::tile::{self, multiply_add, scalar_type, zero};
 use plan::{ConvolutionDims, ConvolutionPlan, DepthwisePlan};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
 use support::Result;
 
-/// Emits the loops.
+/// Emits the loops of one task.
 pub(super) fn emit(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     depthwise: &DepthwisePlan,
+    task: &Index,
 ) -> Result<()> {
     let (input, kernel) = (cx.operand(plan.input_operand)?, cx.operand(plan.kernel_operand)?);
     let nest = Nest {
@@ -30,22 +31,18 @@ pub(super) fn emit(
         kernel: kernel.pointer,
         kernel_type: kernel.shape.element_type,
     };
-    cx.for_tasks(b, |cx, b, task| {
-        let (chunk, features) = cx.div_rem(b, &task, depthwise.feature_chunks)?;
-        let whole = span(b, cx, &features, depthwise.feature_chunks, depthwise.whole_blocks(&plan.dims))?;
-        let blocks = with_last(b, whole, depthwise.blocks(&plan.dims));
-        if depthwise.blocks_outside {
-            nest.blocks(b, cx, blocks, &mut |b, cx, feature| {
-                tiles(b, cx, &depthwise.tiling, &chunk, &mut |b, cx, pixels| {
-                    nest.tile(b, cx, pixels, feature)
-                })
-            })
-        } else {
-            tiles(b, cx, &depthwise.tiling, &chunk, &mut |b, cx, pixels| {
-                nest.blocks(b, cx, blocks, &mut |b, cx, feature| nest.tile(b, cx, pixels, feature))
-            })
-        }
-    })
+    let (chunk, features) = cx.div_rem(b, task, depthwise.feature_chunks)?;
+    let whole = span(b, cx, &features, depthwise.feature_chunks, depthwise.whole_blocks(&plan.dims))?;
+    let blocks = with_last(b, whole, depthwise.blocks(&plan.dims));
+    if depthwise.blocks_outside {
+        nest.blocks(b, cx, blocks, &mut |b, cx, feature| {
+            tiles(b, cx, &depthwise.tiling, &chunk, &mut |b, cx, pixels| nest.tile(b, cx, pixels, feature))
+        })
+    } else {
+        tiles(b, cx, &depthwise.tiling, &chunk, &mut |b, cx, pixels| {
+            nest.blocks(b, cx, blocks, &mut |b, cx, feature| nest.tile(b, cx, pixels, feature))
+        })
+    }
 }
 
 /// A span of whole blocks, and of the block behind the last one of them if there is one.
@@ -137,14 +134,13 @@ impl Nest<'_> {
         let sums: Vec<ValueId> = (0..pixels.count as usize * vectors).map(|_| zero(b, ty)).collect();
         let sums = self.taps(b, cx, 0, &pixels, (input, kernel), &sums)?;
         cx.facts.insert(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
-        for (number, sum) in sums.into_iter().enumerate() {
-            let (pixel, vector) = (number / vectors, number % vectors);
-            let at = pixels.output_index(b, pixel as i64).times(self.features()).plus(feature);
+        let convolution = super::convolution(cx)?;
+        tile::finish_rows(b, cx, convolution, (sums, vectors), |b, cx, pixel, vector, sum| {
+            let at = pixels.output_index(b, cx, pixel)?.times(self.features()).plus(feature);
             let at =
                 at.plus_constant(vector as i64 * i64::from(lanes)).plus(&Index::lanes(i64::from(lanes > 1)));
-            finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(sum))?;
-        }
-        Ok(())
+            finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(sum))
+        })
     }
 
     /// Bytes of input from pixel to pixel.

@@ -1,12 +1,15 @@
 //! Convolutions: the loops that [`plan::ConvolutionPlan`] describes, and the hand-over of finished elements to what
 //! follows.
 
+mod chain;
 mod dense;
 mod depthwise;
 mod general;
 mod walk;
 mod winograd;
 mod winograd_transform;
+
+pub(crate) use chain::emit as emit_chain;
 
 use crate::context::KernelContext;
 use crate::element::Element;
@@ -27,11 +30,20 @@ pub(crate) fn emit(
         return Ok(());
     }
     match &plan.kind {
-        ConvolutionKind::Dense(dense) => dense::emit(b, cx, plan, dense),
-        ConvolutionKind::Depthwise(depthwise) => depthwise::emit(b, cx, plan, depthwise),
+        ConvolutionKind::Dense(dense) => {
+            cx.for_tasks(b, |cx, b, task| dense::emit(b, cx, plan, dense, &task))
+        }
+        ConvolutionKind::Depthwise(depthwise) => {
+            cx.for_tasks(b, |cx, b, task| depthwise::emit(b, cx, plan, depthwise, &task))
+        }
         ConvolutionKind::Winograd(winograd) => winograd::emit(b, cx, plan, winograd),
         ConvolutionKind::General { lanes, chunks } => general::emit(b, cx, plan, *lanes, *chunks),
     }
+}
+
+/// The convolution in front of the root.
+fn convolution(cx: &KernelContext<'_>) -> Result<hlo::InstructionId> {
+    cx.fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))
 }
 
 /// Computes what follows the convolution for some neighbouring features and stores the result.
@@ -43,8 +55,7 @@ fn finish(
     lanes: u32,
     value: Element,
 ) -> Result<()> {
-    let convolution =
-        cx.fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))?;
+    let convolution = convolution(cx)?;
     tile::finish(b, cx, convolution, plan.accumulator, position, (lanes, value))
 }
 

@@ -29,12 +29,31 @@ pub(super) struct Pixels {
 
 impl Pixels {
     /// The number of an output pixel of the tile.
-    pub(super) fn output_index(&self, b: &FunctionBuilder, pixel: i64) -> Index {
+    pub(super) fn output_index(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        pixel: &Index,
+    ) -> Result<Index> {
         let index =
-            |value: ValueId| b.known_integer(value).map_or_else(|| Index::scalar(value), Index::constant);
-        index(self.output).plus(&index(self.output_step).times(pixel))
+            |b: &FunctionBuilder, v| b.known_integer(v).map_or_else(|| Index::scalar(v), Index::constant);
+        let first = index(b, self.output);
+        let distance = match (b.known_integer(self.output_step), pixel.as_constant()) {
+            (Some(step), _) => pixel.times(step),
+            (None, Some(pixel)) => Index::scalar(self.output_step).times(pixel),
+            (None, None) => {
+                let pixel = cx.scalar_value(b, pixel)?;
+                let distance = b.mul(pixel, self.output_step);
+                cx.facts.insert(distance, Facts::range(0, MAX_PIXEL));
+                Index::scalar(distance)
+            }
+        };
+        Ok(first.plus(&distance))
     }
 }
+
+/// The numbers of pixels are below this: positions beyond are refused by the plan.
+const MAX_PIXEL: i64 = 1 << 56;
 
 /// How often a loop runs.
 #[derive(Clone, Copy, Debug)]

@@ -106,7 +106,12 @@ impl FunctionBuilder {
     }
 
     fn push(&mut self, statement: Statement) {
-        self.open.last_mut().expect("a region is open").push(statement);
+        self.open_statements().push(statement);
+    }
+
+    /// The statements of the innermost open region so far.
+    pub(super) fn open_statements(&mut self) -> &mut Vec<Statement> {
+        self.open.last_mut().expect("a region is open")
     }
 
     /// Defines a value of a type. The typed methods below are nearly always better.

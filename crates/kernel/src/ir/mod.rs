@@ -7,6 +7,7 @@
 //! parameters, loads and stores.
 
 mod builder;
+mod interleave;
 mod text;
 mod verify;
 

@@ -1,5 +1,6 @@
 //! Convolutions whose groups have many features: tiles of pixels times vectors of output features.
 
+use super::bands::{self, Lines};
 use super::dims::{ConvolutionDims, SpatialDimension};
 use super::tiling::{self, Sharing, Tiling};
 use crate::dot::{Packing, Tile, tile};
@@ -40,11 +41,12 @@ impl DensePlan {
     }
 }
 
-/// Tiles and loops, or nothing if the shape is too irregular for them.
+/// Tiles and loops, of bands or of the whole, or nothing if the shape is too irregular for them.
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
     is_constant: bool,
+    bands: Option<&[Lines]>,
     target: &Target,
 ) -> Option<DensePlan> {
     let size = accumulator.byte_size();
@@ -58,8 +60,12 @@ pub(super) fn choose(
     let whole = dims.outputs / tile.columns();
     let panels_outside = whole > 1 && kernel_bytes > target.l2_bytes / 2;
     let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
-    let (chunks, feature_chunks) = split(dims, wanted, i64::from(most), whole, panels_outside);
-    let tiling = tiling::tiles(dims, most, chunks, Sharing::All)?;
+    let (tiling, feature_chunks) = if let Some(bands) = bands {
+        (bands::tiles(dims, most, bands, Sharing::All)?, 1)
+    } else {
+        let (chunks, feature_chunks) = split(dims, wanted, i64::from(most), whole, panels_outside);
+        (tiling::tiles(dims, most, chunks, Sharing::All)?, feature_chunks)
+    };
     tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
     tile.k_split = 1;
     Some(DensePlan {
@@ -183,7 +189,7 @@ mod tests {
         ];
         for (target, (pixels, window, stride, features), wanted) in table {
             let dims = same(1, pixels, window, stride, features);
-            let plan = choose(&dims, PrimitiveType::F32, true, target).expect("a regular shape");
+            let plan = choose(&dims, PrimitiveType::F32, true, None, target).expect("a regular shape");
             let tile = plan.tile;
             let found = (tile.rows, tile.vectors, tile.lanes, plan.panels_outside);
             assert_eq!(found, wanted, "{pixels} {window}x{window} {features:?} for {}", target.cpu);
@@ -195,7 +201,7 @@ mod tests {
     fn large_kernels_are_shared_by_tasks_and_small_ones_read_by_each() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         let chunks = |dims: ConvolutionDims| {
-            let plan = choose(&dims, PrimitiveType::F32, true, &avx512).expect("a regular shape");
+            let plan = choose(&dims, PrimitiveType::F32, true, None, &avx512).expect("a regular shape");
             (plan.tiling.chunks, plan.feature_chunks)
         };
         assert_eq!(chunks(same(1, 56, 3, 1, (64, 64))), (9, 1));

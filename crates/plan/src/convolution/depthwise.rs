@@ -1,5 +1,6 @@
 //! Convolutions whose groups have one input feature: vectors run along the groups.
 
+use super::bands::{self, Lines};
 use super::dense;
 use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling};
@@ -45,10 +46,11 @@ impl DepthwisePlan {
     }
 }
 
-/// Tiles and loops, or nothing if the convolution is of another kind or too irregular.
+/// Tiles and loops, of bands or of the whole, or nothing if the convolution is of another kind or too irregular.
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
+    bands: Option<&[Lines]>,
     target: &Target,
 ) -> Option<DepthwisePlan> {
     let features = dims.groups.checked_mul(dims.outputs)?;
@@ -67,8 +69,12 @@ pub(super) fn choose(
     let most = most_pixels(vectors, target);
     let block = i64::from(lanes) * i64::from(vectors);
     let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
-    let (chunks, feature_chunks) = dense::split(dims, wanted, i64::from(most), features / block, false);
-    let tiling = tiling::tiles(dims, most, chunks, Sharing::Interior)?;
+    let (tiling, feature_chunks) = if let Some(bands) = bands {
+        (bands::tiles(dims, most, bands, Sharing::Interior)?, 1)
+    } else {
+        let (chunks, feature_chunks) = dense::split(dims, wanted, i64::from(most), features / block, false);
+        (tiling::tiles(dims, most, chunks, Sharing::Interior)?, feature_chunks)
+    };
     // The lines of input that a line of output reads, all features of them.
     let lines = dims.spatial.iter().rev().nth(1).map_or(1, |d| d.window.size);
     let line = dims.spatial.last().map_or(1, |d| d.input).saturating_mul(dims.groups);

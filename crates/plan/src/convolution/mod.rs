@@ -1,6 +1,9 @@
 //! Convolutions in canonical form: how their loops, tiles and packed kernels look.
 
 mod area;
+mod bands;
+mod chain;
+mod chain_cost;
 mod dense;
 mod depthwise;
 mod dims;
@@ -9,6 +12,7 @@ mod tiling;
 mod winograd;
 mod winograd_matrices;
 
+pub use chain::{ChainPlan, ChainStage, MAX_STAGES, chain_saving};
 pub use dense::DensePlan;
 pub use depthwise::DepthwisePlan;
 pub use dims::{ConvolutionDims, Segment, SpatialDimension};
@@ -20,7 +24,8 @@ use crate::dot::Packing;
 use crate::in_place::overwritable;
 use crate::tasks::Work;
 use crate::{Fusion, InstructionPlan, Options, PackedConstant, Position, Strategy, dot};
-use shape::{ArrayShape, PrimitiveType};
+use bands::Lines;
+use shape::PrimitiveType;
 use support::{Error, Result};
 use target::Target;
 
@@ -68,18 +73,43 @@ pub struct ConvolutionPlan {
     pub kernel_operand: usize,
 }
 
-/// Plans a body that holds a convolution, with elementwise work behind it.
+/// Plans a body that holds convolutions, with elementwise work behind each.
 pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target, options: &Options) -> Result<InstructionPlan> {
+    if chain::is_chain(fusion) {
+        return chain::plan(fusion, target);
+    }
     let id = fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))?;
     dot::check_epilogue(fusion, id)?;
-    let operand = |k: usize| -> Result<(usize, &ArrayShape)> {
-        let operand = fusion.body[id].operands()[k];
-        let Position::Operand(number) = fusion.position(operand) else {
-            return Err(Error::internal("a convolution's operands are in memory"));
-        };
-        Ok((number, fusion.body[operand].shape().expect_array()))
+    let (plan, packed) = stage_plan(fusion, None, None, (target, options))?;
+    let (tasks, worker_scratch_bytes) = match &plan.kind {
+        ConvolutionKind::Dense(dense) => (dense.tasks(), 0),
+        ConvolutionKind::Depthwise(depthwise) => (depthwise.tasks(), 0),
+        ConvolutionKind::Winograd(winograd) => (winograd.tasks(), winograd.scratch.bytes as u64),
+        ConvolutionKind::General { chunks, .. } => (*chunks, 0),
     };
-    let ((input_operand, input), (kernel_operand, kernel)) = (operand(0)?, operand(1)?);
+    let strategy = Strategy::Convolution(Box::new(plan));
+    let may_overwrite = if fusion.row_slice().is_some() { overwritable(fusion) } else { Vec::new() };
+    let instruction = InstructionPlan::new(strategy);
+    Ok(InstructionPlan { packed, tasks, worker_scratch_bytes, may_overwrite, ..instruction })
+}
+
+/// Plans the convolution in front of a body's root, in bands or as a whole, and packs its constants. The input is an
+/// operand of the fusion unless its number is given.
+fn stage_plan(
+    fusion: &Fusion<'_>,
+    input_number: Option<usize>,
+    bands: Option<&[Lines]>,
+    (target, options): (&Target, &Options),
+) -> Result<(ConvolutionPlan, Vec<PackedConstant>)> {
+    let id = fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))?;
+    let shape = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array();
+    let operand = |k: usize| match fusion.position(fusion.body[id].operands()[k]) {
+        Position::Operand(number) => Ok(number),
+        Position::Inside => Err(Error::internal("a convolution's operands are in memory")),
+    };
+    let (input, kernel) = (shape(0), shape(1));
+    let input_operand = input_number.map_or_else(|| operand(0), Ok)?;
+    let kernel_operand = operand(1)?;
     let result = fusion.body[id].shape().expect_array();
     if [input, kernel, result].iter().any(|s| s.element_type == PrimitiveType::Pred) {
         return Err(Error::unsupported(
@@ -96,46 +126,55 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target, options: &Options) -> R
     let with_constant = is_cheap(input.element_type) && constant.is_some();
     let kind = None
         .or_else(|| {
-            let winograd = winograd::choose(&dims, accumulator, constant.is_some(), options.winograd, target);
+            let choose =
+                || winograd::choose(&dims, accumulator, constant.is_some(), options.winograd, target);
+            let winograd = bands.is_none().then(choose).flatten();
             winograd.filter(|_| in_place || with_constant).map(|w| ConvolutionKind::Winograd(Box::new(w)))
         })
         .or_else(|| {
-            depthwise::choose(&dims, accumulator, target).filter(|_| in_place).map(ConvolutionKind::Depthwise)
+            let depthwise = depthwise::choose(&dims, accumulator, bands, target);
+            depthwise.filter(|_| in_place).map(ConvolutionKind::Depthwise)
         })
         .or_else(|| {
-            let dense = dense::choose(&dims, accumulator, constant.is_some(), target);
+            let dense = dense::choose(&dims, accumulator, constant.is_some(), bands, target);
             dense.filter(|_| in_place || with_constant).map(ConvolutionKind::Dense)
         })
         .filter(|_| result.element_count() > 0)
         .unwrap_or_else(|| general(&dims, accumulator, target));
-    let (mut packed, mut tasks, mut worker_scratch_bytes) = (Vec::new(), 1, 0);
-    if let ConvolutionKind::Dense(dense) = &kind {
-        tasks = dense.tasks();
-        if let (Packing::Constant, Some(literal)) = (dense.kernel_packing, constant) {
-            let bytes = pack::panels(literal, &dims, dense, accumulator);
-            packed.push(PackedConstant { operand: Some(kernel_operand), bytes });
+    let mut packed = Vec::new();
+    let bytes = match (&kind, constant) {
+        (ConvolutionKind::Dense(dense), Some(literal)) if dense.kernel_packing == Packing::Constant => {
+            Some(pack::panels(literal, &dims, dense, accumulator))
         }
-    }
-    match &kind {
-        ConvolutionKind::Dense(_) => {}
-        ConvolutionKind::Depthwise(depthwise) => tasks = depthwise.tasks(),
-        ConvolutionKind::Winograd(winograd) => {
-            (tasks, worker_scratch_bytes) = (winograd.tasks(), winograd.scratch.bytes as u64);
-            if let (Packing::Constant, Some(literal)) = (winograd.kernel_packing, constant) {
-                let bytes = winograd_matrices::panels(literal, &dims, winograd, accumulator);
-                packed.push(PackedConstant { operand: Some(kernel_operand), bytes });
-            }
+        (ConvolutionKind::Winograd(winograd), Some(literal))
+            if winograd.kernel_packing == Packing::Constant =>
+        {
+            Some(winograd_matrices::panels(literal, &dims, winograd, accumulator))
         }
-        ConvolutionKind::General { chunks, .. } => tasks = *chunks,
-    }
+        _ => None,
+    };
+    packed.extend(bytes.map(|bytes| PackedConstant { operand: Some(kernel_operand), bytes }));
     if let Some(tiling) = kind.tiling().filter(|tiling| tiling.needs_table()) {
         packed.push(PackedConstant { operand: None, bytes: tiling.table().into() });
     }
-    let plan = ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand };
-    let strategy = Strategy::Convolution(Box::new(plan));
-    let may_overwrite = if fusion.row_slice().is_some() { overwritable(fusion) } else { Vec::new() };
-    let instruction = InstructionPlan::new(strategy);
-    Ok(InstructionPlan { packed, tasks, worker_scratch_bytes, may_overwrite, ..instruction })
+    Ok((ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand }, packed))
+}
+
+/// Whether a convolution of these extents, in front of a body's root, has a plan in tiles, and none that is better.
+fn has_tiles(fusion: &Fusion<'_>, dims: &ConvolutionDims, (target, options): (&Target, &Options)) -> bool {
+    let Some(id) = fusion.find_convolution() else { return false };
+    let types = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array().element_type;
+    let result = fusion.body[id].shape().expect_array();
+    let accumulator = dot::accumulator(result.element_type);
+    let is_plain = [types(0), types(1)]
+        .iter()
+        .all(|&from| from != PrimitiveType::Pred && is_cheap(from, accumulator, target));
+    let has_kind = || {
+        depthwise::choose(dims, accumulator, None, target).is_some()
+            || dense::choose(dims, accumulator, true, None, target).is_some()
+    };
+    let is_transformed = || winograd::choose(dims, accumulator, true, options.winograd, target).is_some();
+    is_plain && result.element_count() > 0 && has_kind() && !is_transformed()
 }
 
 /// Whether an element is converted to the accumulator's type each time it is read, rather than once.

@@ -156,10 +156,46 @@ pub(super) enum Sharing {
     Interior,
 }
 
+/// Ranges of output images and of outputs of the three spatial dimensions.
+pub(super) type OutputBox = [(i64, i64); 4];
+
 /// Tiles of up to `most` pixels, in about `chunks` parts. Nothing if the shape is too irregular.
 pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sharing) -> Option<Tiling> {
     let row = dims.as_one_row();
     let dims = row.as_ref().unwrap_or(dims);
+    let spatial = three_dimensions(dims)?;
+    let sizes = [dims.batch, spatial[0].output, spatial[1].output, spatial[2].output];
+    let order = if runs_along_images(dims, most) { ALONG_IMAGES } else { ALONG_LINES };
+    let row = sizes[order[3]];
+    let rows = order[..3].iter().try_fold(1i64, |n, &d| n.checked_mul(sizes[d]))?;
+    let unit = unit(row, rows, order, most);
+    let counts = [sizes[order[0]], sizes[order[1]], sizes[order[2]], (row + unit - 1) / unit];
+    let all = counts.iter().try_fold(1i64, |n, &count| n.checked_mul(count))?;
+    let chunks = chunks.clamp(1, all.max(1));
+    let part = |chunk: i64| {
+        let (begin, end) = (all * chunk / chunks, all * (chunk + 1) / chunks);
+        let within = |part: OutputBox| {
+            let mut range = [(0, 1); 4];
+            for (&dimension, part) in order.iter().zip(part) {
+                range[dimension] = part;
+            }
+            let innermost = &mut range[order[3]];
+            *innermost = (innermost.0 * unit, (innermost.1 * unit).min(row));
+            range
+        };
+        boxes(&counts, begin, end).into_iter().map(within).collect()
+    };
+    let parts: Vec<Vec<OutputBox>> = (0..chunks).map(part).collect();
+    tiles_of(dims, most, &parts, sharing)
+}
+
+/// Tiles of up to `most` pixels of each part of the output; each part is a chunk.
+pub(super) fn tiles_of(
+    dims: &ConvolutionDims,
+    most: u32,
+    parts: &[Vec<OutputBox>],
+    sharing: Sharing,
+) -> Option<Tiling> {
     let spatial = three_dimensions(dims)?;
     let mut segments = Vec::new();
     for dimension in &spatial {
@@ -181,26 +217,11 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
     // What does not fit here is empty: another dimension is 0.
     pixels.checked_mul(dims.batch)?;
     outputs.checked_mul(dims.batch)?;
-    let sizes = [dims.batch, spatial[0].output, spatial[1].output, spatial[2].output];
-    let order = if runs_along_images(dims, most) { ALONG_IMAGES } else { ALONG_LINES };
-    let row = sizes[order[3]];
-    let rows: i64 = order[..3].iter().map(|&d| sizes[d]).product();
-    let unit = unit(row, rows, order, most);
-    let counts = [sizes[order[0]], sizes[order[1]], sizes[order[2]], (row + unit - 1) / unit];
-    let all: i64 = counts.iter().product();
-    let chunks = chunks.clamp(1, all.max(1));
     let (mut lists, mut rectangles) = (Vec::new(), 0);
-    for chunk in 0..chunks {
-        let (begin, end) = (all * chunk / chunks, all * (chunk + 1) / chunks);
+    for part in parts {
         let mut list = Vec::new();
-        for part in boxes(&counts, begin, end) {
-            let mut range = [(0, 1); 4];
-            for (&dimension, part) in order.iter().zip(part) {
-                range[dimension] = part;
-            }
-            let innermost = &mut range[order[3]];
-            *innermost = (innermost.0 * unit, (innermost.1 * unit).min(row));
-            for rows in combinations(&segments, &range) {
+        for range in part {
+            for rows in combinations(&segments, range) {
                 list.push(Area::new(dims, &spatial, range[0], rows));
             }
         }
@@ -210,7 +231,7 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
         }
         lists.push(list);
     }
-    tiling.chunks = chunks;
+    tiling.chunks = parts.len() as i64;
     let most = i64::from(most);
     let last = spatial[2].window;
     let is_interior = |area: &Area| {

@@ -1,0 +1,146 @@
+//! Straight-line pieces of code, statement by statement in turn.
+//!
+//! The value of an elementary function is a chain of dependent instructions, longer than what a processor looks ahead.
+//! Of several such chains one behind another it sees little more than one; in turn, it sees as many as there are.
+
+use super::{Expression, FunctionBuilder, Statement, ValueId};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use support::Result;
+
+/// Pieces with fewer statements are seen as a whole anyway.
+const MIN_STATEMENTS: usize = 24;
+
+impl FunctionBuilder {
+    /// Builds a piece for each item, up to `at_once` of them in turn. No piece may write what another one reads.
+    pub(crate) fn in_turn<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        at_once: usize,
+        mut build: impl FnMut(&mut Self, T) -> Result<()>,
+    ) -> Result<()> {
+        let mut pieces: Vec<Range<usize>> = Vec::new();
+        for item in items {
+            let begin = self.open_statements().len();
+            build(self, item)?;
+            pieces.push(begin..self.open_statements().len());
+            if pieces.len() == at_once {
+                self.interleave(&std::mem::take(&mut pieces));
+            }
+        }
+        self.interleave(&pieces);
+        Ok(())
+    }
+
+    /// Reorders the last statements of the open region, which are those of the pieces.
+    fn interleave(&mut self, pieces: &[Range<usize>]) {
+        let Some(begin) = pieces.first().map(|piece| piece.start) else { return };
+        let is_long = pieces.iter().all(|piece| piece.len() >= MIN_STATEMENTS);
+        let is_straight = |s: &Statement| matches!(s, Statement::Let(..) | Statement::Store { .. });
+        if pieces.len() < 2 || !is_long || !self.open_statements()[begin..].iter().all(is_straight) {
+            return;
+        }
+        let mut statements = self.open_statements().split_off(begin).into_iter();
+        let mut queues: Vec<std::collections::VecDeque<Statement>> =
+            pieces.iter().map(|piece| statements.by_ref().take(piece.len()).collect()).collect();
+        // What is not defined yet. A piece may need what one before it has computed for both.
+        let defined = |s: &Statement| match s {
+            Statement::Let(id, _) => Some(*id),
+            _ => None,
+        };
+        let mut missing: BTreeSet<ValueId> = queues.iter().flatten().filter_map(defined).collect();
+        let mut merged = Vec::new();
+        while queues.iter().any(|queue| !queue.is_empty()) {
+            for queue in &mut queues {
+                let Some(next) = queue.front() else { continue };
+                if operands(next).iter().any(|operand| missing.contains(operand)) {
+                    continue;
+                }
+                if let Some(id) = defined(next) {
+                    missing.remove(&id);
+                }
+                merged.extend(queue.pop_front());
+            }
+        }
+        self.open_statements().extend(merged);
+    }
+}
+
+/// What a statement without regions reads.
+fn operands(statement: &Statement) -> Vec<ValueId> {
+    match statement {
+        Statement::Let(_, expression) => match expression {
+            Expression::Constant(_)
+            | Expression::Iota
+            | Expression::StackSlot { .. }
+            | Expression::FunctionAddress(_) => Vec::new(),
+            Expression::Unary(_, a)
+            | Expression::Convert(_, a)
+            | Expression::Splat(a)
+            | Expression::Extract(a, _) => vec![*a],
+            Expression::Binary(_, a, b)
+            | Expression::Compare(_, a, b)
+            | Expression::Insert(a, _, b)
+            | Expression::Shuffle(a, b, _) => vec![*a, *b],
+            Expression::MultiplyAdd(a, b, c) | Expression::Select(a, b, c) => vec![*a, *b, *c],
+            Expression::Offset { pointer, index, .. } => vec![*pointer, *index],
+            Expression::Load { pointer, mask, .. } => [*pointer].into_iter().chain(*mask).collect(),
+        },
+        Statement::Store { value, pointer, mask, .. } => {
+            [*value, *pointer].into_iter().chain(*mask).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{Linkage, PointerFacts, ScalarType, Type};
+
+    fn f32_type() -> Type {
+        Type::vector(ScalarType::F32, 1)
+    }
+
+    #[test]
+    fn pieces_take_turns_and_wait_for_what_they_share() {
+        let mut b = FunctionBuilder::new("f", Linkage::Internal);
+        let x = b.parameter("x", f32_type(), PointerFacts::default());
+        let mut shared = None;
+        let mut lasts = Vec::new();
+        let build = |b: &mut FunctionBuilder, scale: f64| {
+            // The first piece computes what both need.
+            let common = *shared.get_or_insert_with(|| (0..8).fold(x, |x, _| b.mul(x, x)));
+            let mut value = b.float(f32_type(), scale);
+            for _ in 0..MIN_STATEMENTS {
+                value = b.mul(value, common);
+            }
+            lasts.push(value);
+            Ok(())
+        };
+        b.in_turn([0.5, 0.25, 2.0], 2, build).expect("no error");
+        let function = b.finish();
+        let order: Vec<ValueId> = function
+            .body
+            .statements
+            .iter()
+            .map(|s| match s {
+                Statement::Let(id, _) => *id,
+                _ => panic!("values only"),
+            })
+            .collect();
+        assert_eq!(order.len(), 8 + 3 * (MIN_STATEMENTS + 1));
+        let place = |id: ValueId| order.iter().position(|&other| other == id).expect("it is there");
+        let alone = 8 + MIN_STATEMENTS;
+        assert!(place(lasts[0]) > alone + MIN_STATEMENTS / 2, "the first waits for the second now and then");
+        assert!(place(lasts[0]).abs_diff(place(lasts[1])) < 8, "both end together");
+        assert_eq!(place(lasts[2]), order.len() - 1, "the third stays behind");
+        let mut seen = BTreeSet::from([x]);
+        for statement in &function.body.statements {
+            assert!(operands(statement).iter().all(|operand| seen.contains(operand)));
+            if let Statement::Let(id, _) = statement {
+                seen.insert(*id);
+            }
+        }
+    }
+}
