@@ -74,14 +74,21 @@ fn level(target: &Target) -> Result<Level> {
     }
 }
 
+/// What the exported entry and the choice call, callees first.
+pub(crate) fn calls(entry_point: &str, entries: Vec<String>) -> Vec<Calls> {
+    let choose = format!("{entry_point}.choose");
+    let callees = entries.into_iter().chain([choose.clone()]).collect();
+    vec![Calls { caller: choose, callees: Vec::new() }, Calls { caller: entry_point.to_owned(), callees }]
+}
+
 impl<'c> ModuleTranslator<'c> {
-    /// Emits the exported entry; returns who calls whom.
+    /// Emits the exported entry.
     pub(crate) fn dispatch(
         &self,
         entry_point: &str,
         levels: &[Level],
         entries: &[FunctionValue<'c>],
-    ) -> Result<Vec<Calls>> {
+    ) -> Result<()> {
         let i32 = self.context.i32_type();
         let chosen = self.module.add_global(i32, None, &format!("{entry_point}.version"));
         chosen.set_linkage(Linkage::Internal);
@@ -129,12 +136,7 @@ impl<'c> ModuleTranslator<'c> {
             let status = status.ok_or_else(|| Error::internal("an entry returns a status"))?;
             builder.build_return(Some(&status)).built()?;
         }
-        let name = |function: &FunctionValue<'c>| function.get_name().to_string_lossy().into_owned();
-        let callees = entries.iter().chain([&choose]).map(name).collect();
-        Ok(vec![
-            Calls { caller: name(&choose), callees: Vec::new() },
-            Calls { caller: name(&entry), callees },
-        ])
+        Ok(())
     }
 
     /// Leaves a message and returns a status.

@@ -56,7 +56,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             Expression::Load { pointer, alignment, mask } => self.load(id, *pointer, *alignment, *mask),
             Expression::StackSlot { .. } => Err(Error::internal("stack slots are statements of the body")),
             Expression::FunctionAddress(function) => {
-                Ok(self.module.functions[*function].as_global_value().as_pointer_value().into())
+                Ok(self.module.callee(*function)?.as_global_value().as_pointer_value().into())
             }
         }
     }

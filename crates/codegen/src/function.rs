@@ -190,7 +190,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
             Statement::Call { function, arguments } => {
                 let arguments: Vec<_> =
                     self.all(arguments.iter().copied())?.into_iter().map(Into::into).collect();
-                let callee = self.module.functions[*function];
+                let callee = self.module.callee(*function)?;
                 self.builder.build_call(callee, &arguments, "").built()?;
             }
             Statement::Parallel { function, count, arguments } => {

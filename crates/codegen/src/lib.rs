@@ -15,6 +15,7 @@ mod llvm;
 mod loaded;
 mod machine;
 mod memory;
+mod merge;
 mod module;
 mod object_file;
 mod parallel;
@@ -22,6 +23,7 @@ mod parallel;
 pub mod planted;
 mod sanitizer;
 mod stack;
+mod units;
 
 pub use dedup::dedup;
 pub use loaded::LoadedObject;
@@ -33,8 +35,12 @@ use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{FileType, TargetMachine};
 use kernel::ir;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
 use support::{Error, Result};
 use target::{ObjectFormat, Target};
+use units::{Source, Unit};
 
 /// What the caller wants.
 #[derive(Clone, Debug)]
@@ -186,34 +192,20 @@ pub fn compile_versions(
     }
     // The triple's own processor: what every machine can do until it is asked.
     let baseline = Target::new(target.triple.as_str(), "", "")?;
-    let machine = machine::target_machine(target, options.optimize)?;
-    let context = Context::create();
-    let diagnostics = llvm::Diagnostics::listen(&context);
-    let translated = module::translate(&context, &machine, versions, &baseline, options, placement)?;
-    let module = &translated.module;
-    if cfg!(debug_assertions) {
-        module.verify().map_err(|e| {
-            Error::internal(format!("LLVM refuses the code: {e}\n{}", module.print_to_string().to_string()))
-        })?;
-    }
-    module
-        .run_passes(&passes(options.sanitize), &machine, PassBuilderOptions::create())
-        .map_err(|e| Error::internal(format!("LLVM's passes: {e}")))?;
-    let llvm_ir = options.llvm_ir.then(|| module.print_to_string().to_string());
-    // Emission rewrites the module, so each kind of output has its own.
-    let assembly = if options.assembly {
-        Some(String::from_utf8_lossy(&emit(&machine, &module.clone(), FileType::Assembly)?).into_owned())
-    } else {
-        None
+    let source = Source::new(versions, &baseline, &options.entry_point)?;
+    let units = source.units(target, options);
+    let parts = generate_all(&source, &units, target, options, placement)?;
+    let frames = parts.iter().flat_map(|part| part.frames.clone()).collect();
+    let text = |of: fn(&Generated) -> Option<&String>| {
+        parts.iter().map(of).collect::<Option<Vec<_>>>().map(|texts| texts.into_iter().cloned().collect())
     };
-    let mut object = emit(&machine, module, FileType::Object)?;
-    if let Some(error) = diagnostics.first_error() {
-        return Err(Error::unsupported(format!(
-            "LLVM cannot generate code for {}: {error}",
-            target.triple.as_str()
-        )));
-    }
-    let stack_bytes = stack::bound(&translated.calls, &diagnostics.frames());
+    let (llvm_ir, assembly) = (text(|part| part.llvm_ir.as_ref()), text(|part| part.assembly.as_ref()));
+    let objects: Vec<Vec<u8>> = parts.into_iter().map(|part| part.object).collect();
+    let mut object = match <[Vec<u8>; 1]>::try_from(objects) {
+        Ok([object]) => object,
+        Err(objects) => merge::merge(&objects)?,
+    };
+    let stack_bytes = stack::bound(&source.calls, &frames);
     if options.sanitize.is_none() {
         stack::check(stack_bytes)?;
     }
@@ -227,6 +219,89 @@ pub fn compile_versions(
     };
     let large_constants = placement == object_file::Placement::Large;
     Ok(CompiledModule { object, stack_bytes, large_constants, functions, llvm_ir, assembly })
+}
+
+/// What code generation makes of a unit.
+struct Generated {
+    object: Vec<u8>,
+    llvm_ir: Option<String>,
+    assembly: Option<String>,
+    /// The bytes of the stack frame of each function that has one.
+    frames: BTreeMap<String, u64>,
+}
+
+/// Stack of a thread that generates code: recursion in LLVM is as deep as expressions are.
+const STACK_BYTES: usize = 64 << 20;
+
+/// Generates the code of all units, on as many threads as there are processors.
+fn generate_all(
+    source: &Source<'_>,
+    units: &[Unit],
+    target: &Target,
+    options: &CodegenOptions,
+    placement: object_file::Placement,
+) -> Result<Vec<Generated>> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<Vec<(usize, Result<Generated>)>> {
+        let machine = machine::target_machine(target, options.optimize)?;
+        let mut done = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(unit) = units.get(number) else { return Ok(done) };
+            done.push((number, generate(source, unit, &machine, target, options, placement)));
+        }
+    };
+    let threads = available_parallelism().map_or(1, usize::from).min(units.len());
+    let mut all = std::thread::scope(|scope| -> Result<Vec<(usize, Result<Generated>)>> {
+        let others: Vec<_> = (1..threads)
+            .filter_map(|_| {
+                std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work).ok()
+            })
+            .collect();
+        let mut all = work()?;
+        for other in others {
+            all.extend(other.join().map_err(|_| Error::internal("a thread that generates code panicked"))??);
+        }
+        Ok(all)
+    })?;
+    all.sort_by_key(|&(number, _)| number);
+    all.into_iter().map(|(_, generated)| generated).collect()
+}
+
+fn generate(
+    source: &Source<'_>,
+    unit: &Unit,
+    machine: &TargetMachine,
+    target: &Target,
+    options: &CodegenOptions,
+    placement: object_file::Placement,
+) -> Result<Generated> {
+    let context = Context::create();
+    let diagnostics = llvm::Diagnostics::listen(&context);
+    let module = &module::translate(&context, machine, source, unit, options, placement)?;
+    if cfg!(debug_assertions) {
+        module.verify().map_err(|e| {
+            Error::internal(format!("LLVM refuses the code: {e}\n{}", module.print_to_string().to_string()))
+        })?;
+    }
+    module
+        .run_passes(&passes(options.sanitize), machine, PassBuilderOptions::create())
+        .map_err(|e| Error::internal(format!("LLVM's passes: {e}")))?;
+    let llvm_ir = options.llvm_ir.then(|| module.print_to_string().to_string());
+    // Emission rewrites the module, so each kind of output has its own.
+    let assembly = if options.assembly {
+        Some(String::from_utf8_lossy(&emit(machine, &module.clone(), FileType::Assembly)?).into_owned())
+    } else {
+        None
+    };
+    let object = emit(machine, module, FileType::Object)?;
+    if let Some(error) = diagnostics.first_error() {
+        return Err(Error::unsupported(format!(
+            "LLVM cannot generate code for {}: {error}",
+            target.triple.as_str()
+        )));
+    }
+    Ok(Generated { object, llvm_ir, assembly, frames: diagnostics.frames() })
 }
 
 /// Inlines what is marked so, and drops what is computed twice; the lowering leaves little else to do.

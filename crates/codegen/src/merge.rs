@@ -7,7 +7,7 @@ use object::read::elf::ElfFile64;
 use object::write::{Object as Writer, Relocation, SectionId, Symbol, SymbolId, SymbolSection};
 use object::{
     BinaryFormat, Endianness, Object, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget,
-    SectionFlags, SectionIndex, SectionKind, SymbolFlags, SymbolIndex, SymbolKind, SymbolScope, elf,
+    SectionFlags, SectionKind, SymbolFlags, SymbolKind, SymbolScope, elf,
 };
 use support::{Error, Result};
 
@@ -41,11 +41,11 @@ pub(crate) fn merge(objects: &[Vec<u8>]) -> Result<Vec<u8>> {
     merged.writer.write().map_err(|e| Error::internal(format!("an object cannot be written: {e}")))
 }
 
-/// Where sections of an object lie in the merged one.
-type Places = BTreeMap<SectionIndex, (SectionId, u64)>;
+/// Where sections of an object lie in the merged one, by their numbers.
+type Places = BTreeMap<usize, (SectionId, u64)>;
 
-/// Symbols of an object in the merged one, and what is added to addresses relative to them.
-type Symbols = BTreeMap<SymbolIndex, (SymbolId, u64)>;
+/// Symbols of an object in the merged one, by their numbers, and what is added to addresses relative to them.
+type Symbols = BTreeMap<usize, (SymbolId, u64)>;
 
 struct Merged<'a> {
     writer: Writer<'a>,
@@ -73,11 +73,12 @@ impl Merged<'_> {
             if is_attributes {
                 continue;
             }
-            let kind = if sh_type == elf::SHT_NOBITS { SectionKind::UninitializedData } else { section.kind() };
+            let kind =
+                if sh_type == elf::SHT_NOBITS { SectionKind::UninitializedData } else { section.kind() };
             let id = known.unwrap_or_else(|| {
                 let id = self.writer.add_section(Vec::new(), name.clone(), kind);
                 // Without sizes of entries nothing is merged within.
-                let sh_flags = sh_flags & !(elf::SHF_MERGE | elf::SHF_STRINGS);
+                let sh_flags = elf::SectionFlags(sh_flags.0 & !(elf::SHF_MERGE | elf::SHF_STRINGS).0);
                 self.writer.section_mut(id).flags = SectionFlags::Elf { sh_type, sh_flags };
                 self.sections.insert(name, id);
                 id
@@ -88,7 +89,7 @@ impl Merged<'_> {
             } else {
                 self.writer.append_section_data(id, section.data().map_err(broken)?, align)
             };
-            places.insert(section.index(), (id, place));
+            places.insert(section.index().0, (id, place));
         }
         Ok(places)
     }
@@ -97,12 +98,13 @@ impl Merged<'_> {
     fn add_definitions(&mut self, reader: &Reader<'_>, places: &Places) -> Result<Symbols> {
         let mut symbols = Symbols::new();
         for symbol in reader.symbols().filter(|s| !s.is_undefined() && s.kind() != SymbolKind::File) {
-            let Some(&(section, place)) = symbol.section_index().and_then(|index| places.get(&index)) else {
+            let Some(&(section, place)) = symbol.section_index().and_then(|index| places.get(&index.0))
+            else {
                 continue;
             };
             if symbol.kind() == SymbolKind::Section {
                 let id = self.writer.section_symbol(section);
-                symbols.insert(symbol.index(), (id, place));
+                symbols.insert(symbol.index().0, (id, place));
                 continue;
             }
             let SymbolFlags::Elf { st_info, st_other } = symbol.flags() else { continue };
@@ -111,8 +113,8 @@ impl Merged<'_> {
                 true => (SymbolScope::Dynamic, st_info),
                 false => (SymbolScope::Compilation, elf::STB_LOCAL | st_info.st_type()),
             };
-            // Nobody asks for the visibility of what is local.
-            let st_other = if is_visible { st_other } else { elf::STV_DEFAULT.into() };
+            // Nobody asks for the visibility of what is local; the rest tells linkers how to call it.
+            let st_other = if is_visible { st_other } else { st_other.with_visibility(elf::STV_DEFAULT) };
             let id = self.writer.add_symbol(Symbol {
                 name: symbol.name_bytes().map_err(broken)?.to_vec(),
                 value: symbol.address() + place,
@@ -123,7 +125,7 @@ impl Merged<'_> {
                 section: SymbolSection::Section(section),
                 flags: SymbolFlags::Elf { st_info, st_other },
             });
-            symbols.insert(symbol.index(), (id, 0));
+            symbols.insert(symbol.index().0, (id, 0));
             if symbol.is_global() {
                 self.symbols.insert(symbol.name_bytes().map_err(broken)?.to_vec(), id);
             }
@@ -152,20 +154,20 @@ impl Merged<'_> {
                     id
                 }
             };
-            symbols.insert(symbol.index(), (id, 0));
+            symbols.insert(symbol.index().0, (id, 0));
         }
         Ok(())
     }
 
     fn add_relocations(&mut self, reader: &Reader<'_>, places: &Places, symbols: &Symbols) -> Result<()> {
         for section in reader.sections() {
-            let Some(&(id, place)) = places.get(&section.index()) else { continue };
+            let Some(&(id, place)) = places.get(&section.index().0) else { continue };
             for (offset, relocation) in section.relocations() {
                 let RelocationFlags::Elf { r_type } = relocation.flags() else {
                     return Err(Error::internal("a relocation of another format"));
                 };
                 let target = match relocation.target() {
-                    RelocationTarget::Symbol(index) => symbols.get(&index),
+                    RelocationTarget::Symbol(index) => symbols.get(&index.0),
                     _ => None,
                 };
                 let &(symbol, added) =

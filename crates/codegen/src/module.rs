@@ -11,20 +11,20 @@ use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionTy
 use inkwell::values::{FunctionValue, IntValue, UnnamedAddress};
 use inkwell::{AddressSpace, GlobalVisibility};
 use kernel::ir;
-use support::{Error, IdVec, Result};
+use support::{Error, Id, Result};
 use target::{Architecture, ObjectFormat, Target};
 
 use crate::function::FunctionTranslator;
 use crate::object_file::Placement;
-use crate::stack::{self, Calls};
-use crate::{CodegenOptions, Sanitizer, Version, dispatch};
+use crate::units::{Source, Unit};
+use crate::{CodegenOptions, Sanitizer, stack};
 
 /// An LLVM module in the making.
 pub(crate) struct ModuleTranslator<'c> {
     pub(crate) context: &'c Context,
     pub(crate) module: Module<'c>,
-    /// In the order of the functions of the program in translation.
-    pub(crate) functions: IdVec<ir::FunctionId, FunctionValue<'c>>,
+    /// In the order of the functions of the program in translation: those that the unit has or refers to.
+    functions: Vec<Option<FunctionValue<'c>>>,
     /// The target of the program in translation.
     pub(crate) target: &'c Target,
     pub(crate) sanitize: Option<Sanitizer>,
@@ -34,23 +34,16 @@ pub(crate) struct ModuleTranslator<'c> {
     size_type: IntType<'c>,
 }
 
-/// A translated module.
-pub(crate) struct Translated<'c> {
-    pub(crate) module: Module<'c>,
-    /// Who calls whom, callees before callers.
-    pub(crate) calls: Vec<Calls>,
-}
-
-/// Translates every version of a program, and what chooses among them, which is code for the baseline.
+/// Translates a unit of a program's versions. The last unit has what chooses among the versions too, which is code for the
+/// baseline.
 pub(crate) fn translate<'c>(
     context: &'c Context,
     machine: &TargetMachine,
-    versions: &[Version<'c>],
-    baseline: &'c Target,
+    source: &Source<'c>,
+    unit: &Unit,
     options: &CodegenOptions,
     constants: Placement,
-) -> Result<Translated<'c>> {
-    let levels = dispatch::levels(versions)?;
+) -> Result<Module<'c>> {
     let entry_point = &options.entry_point;
     let module = context.create_module(entry_point);
     module.set_triple(&machine.get_triple());
@@ -58,56 +51,60 @@ pub(crate) fn translate<'c>(
     let mut this = ModuleTranslator {
         context,
         module,
-        functions: IdVec::new(),
-        target: versions[0].target,
+        functions: Vec::new(),
+        target: source.versions[0].target,
         sanitize: options.sanitize,
         freestanding: options.freestanding,
         size_type: context.ptr_sized_int_type(&machine.get_target_data(), None),
     };
-    this.declare_constants(entry_point, constants);
-    let mut names =
-        BTreeSet::from(["", "_constants", "_constants_pointer"].map(|end| format!("{entry_point}{end}")));
-    let mut calls = Vec::new();
+    if unit.is_last {
+        this.declare_constants(entry_point, constants);
+    }
     let mut entries = Vec::new();
-    for (k, version) in versions.iter().enumerate() {
+    for (k, version) in source.versions.iter().enumerate() {
         this.target = version.target;
-        this.functions = IdVec::new();
-        let suffix = levels.get(k).map_or(String::new(), |level| format!(".{}", level.name()));
-        this.program(version.program, entry_point, &suffix, &mut names)?;
-        calls.extend(stack::calls(version.program, &this.functions));
-        entries.extend(this.functions.values().last().copied());
+        this.functions = vec![None; version.program.functions.len()];
+        this.program(version.program, &source.symbols[k], &unit.bodies(source, k), unit)?;
+        entries.extend(this.functions.last().copied().flatten());
     }
-    if !levels.is_empty() {
-        this.target = baseline;
-        calls.extend(this.dispatch(entry_point, &levels, &entries)?);
+    if unit.is_last && !source.levels.is_empty() {
+        this.target = source.baseline;
+        this.dispatch(entry_point, &source.levels, &entries)?;
     }
-    Ok(Translated { module: this.module, calls })
+    Ok(this.module)
 }
 
 impl<'c> ModuleTranslator<'c> {
-    /// Declares every function of a program, translates every body. The entry is exported where it is the only version.
+    /// Declares what a unit has or refers to of a program, and translates the bodies that it has.
     fn program(
         &mut self,
-        program: &ir::Program,
-        entry_point: &str,
-        suffix: &str,
-        names: &mut BTreeSet<String>,
+        program: &'c ir::Program,
+        symbols: &[String],
+        bodies: &BTreeSet<ir::FunctionId>,
+        unit: &Unit,
     ) -> Result<()> {
-        for function in program.functions.values() {
-            let symbol = match function.linkage {
-                ir::Linkage::Entry if suffix.is_empty() => entry_point.to_owned(),
-                ir::Linkage::Entry => unique(format!("{entry_point}{suffix}"), names),
-                _ => local_symbol(entry_point, &function.name, suffix, names),
-            };
-            let declared = self.declare(function, &symbol, suffix.is_empty())?;
-            self.functions.push(declared);
+        let callees = bodies.iter().flat_map(|&id| stack::callees(&program.functions[id]));
+        let mut declared: BTreeSet<ir::FunctionId> = callees.chain(bodies.iter().copied()).collect();
+        if unit.is_last {
+            declared.extend(program.functions.iter().last().map(|(id, _)| id));
         }
-        for (id, function) in program.functions.iter() {
-            FunctionTranslator::new(self, function, self.functions[id])
+        for id in declared {
+            let value = self.declare(&program.functions[id], &symbols[id.index()], unit.is_whole)?;
+            self.functions[id.index()] = Some(value);
+        }
+        for &id in bodies {
+            let function = &program.functions[id];
+            FunctionTranslator::new(self, function, self.callee(id)?)
                 .translate()
                 .map_err(|e| e.context(format_args!("function {:?}", function.name)))?;
         }
         Ok(())
+    }
+
+    /// A function of the program in translation.
+    pub(crate) fn callee(&self, id: ir::FunctionId) -> Result<FunctionValue<'c>> {
+        let known = self.functions.get(id.index()).copied().flatten();
+        known.ok_or_else(|| Error::internal("a function of another unit is not declared"))
     }
 
     /// The read-only block that the finished object's bytes are patched into; LLVM sees zeros only. There is one cache
@@ -139,12 +136,8 @@ impl<'c> ModuleTranslator<'c> {
         }
     }
 
-    fn declare(
-        &self,
-        function: &ir::Function,
-        symbol: &str,
-        exports_entry: bool,
-    ) -> Result<FunctionValue<'c>> {
+    /// A function that only one unit knows is internal to it; those that units share are hidden outside of the object.
+    fn declare(&self, function: &ir::Function, symbol: &str, is_whole: bool) -> Result<FunctionValue<'c>> {
         let parameters: Vec<BasicMetadataTypeEnum<'c>> =
             function.parameters.iter().map(|p| self.ty(function.values[p.value]).into()).collect();
         let entry = function.linkage == ir::Linkage::Entry;
@@ -153,13 +146,15 @@ impl<'c> ModuleTranslator<'c> {
         } else {
             self.context.void_type().fn_type(&parameters, false)
         };
-        let exported = entry && exports_entry;
-        let linkage = if exported { Linkage::External } else { Linkage::Internal };
+        let exported = entry && symbol.as_bytes() == self.module.get_name().to_bytes();
+        let is_shared = !is_whole && function.linkage != ir::Linkage::Inline;
+        let linkage = if exported || is_shared { Linkage::External } else { Linkage::Internal };
         let value = self.module.add_function(symbol, ty, Some(linkage));
-        if exported {
-            value.as_global_value().set_visibility(GlobalVisibility::Default);
-        } else {
-            value.as_global_value().set_unnamed_address(UnnamedAddress::Global);
+        let global = value.as_global_value();
+        match (exported, is_shared) {
+            (true, _) => global.set_visibility(GlobalVisibility::Default),
+            (false, true) => global.set_visibility(GlobalVisibility::Hidden),
+            (false, false) => global.set_unnamed_address(UnnamedAddress::Global),
         }
         self.add_attributes(function, value);
         for (i, parameter) in function.parameters.iter().enumerate() {
@@ -307,39 +302,5 @@ pub(crate) fn vector_of(scalar: BasicTypeEnum<'_>, lanes: u32) -> BasicTypeEnum<
         BasicTypeEnum::IntType(ty) => ty.vec_type(lanes).as_basic_type_enum(),
         BasicTypeEnum::PointerType(ty) => ty.vec_type(lanes).as_basic_type_enum(),
         other => other,
-    }
-}
-
-/// `<entry>.<name><suffix>`, unique. Node names keep their slashes, so that a profile shows them; what assemblers,
-/// linkers or symbol versioning read otherwise becomes `_`.
-fn local_symbol(entry_point: &str, name: &str, suffix: &str, taken: &mut BTreeSet<String>) -> String {
-    let clean: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | '$') { c } else { '_' })
-        .collect();
-    unique(format!("{entry_point}.{clean}{suffix}"), taken)
-}
-
-fn unique(base: String, taken: &mut BTreeSet<String>) -> String {
-    let mut symbol = base.clone();
-    let mut number = 1;
-    while !taken.insert(symbol.clone()) {
-        symbol = format!("{base}.{number}");
-        number += 1;
-    }
-    symbol
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn local_symbols_are_clean_and_unique() {
-        let mut taken = BTreeSet::from(["e".to_owned()]);
-        assert_eq!(local_symbol("e", "model/dense:0", "", &mut taken), "e.model/dense_0");
-        assert_eq!(local_symbol("e", "model/dense@0", "", &mut taken), "e.model/dense_0.1");
-        assert_eq!(local_symbol("e", "model/dense@0", ".v3", &mut taken), "e.model/dense_0.v3");
-        assert_eq!(local_symbol("e", "a b\"\0ä", "", &mut taken), "e.a_b___");
     }
 }

@@ -23,7 +23,7 @@ const ARGUMENT_BYTES: u64 = 8;
 impl<'c> FunctionTranslator<'_, 'c> {
     /// Emits a parallel call; the builder then stands in a new block.
     pub(crate) fn parallel(&mut self, function: FunctionId, count: i64, arguments: &[ValueId]) -> Result<()> {
-        let callee = self.module.functions[function];
+        let callee = self.module.callee(function)?;
         let arguments = self.all(arguments.iter().copied())?;
         let parallel_for = self.frame_field(FrameLayout::parallel_for)?;
         let is_serial = self.builder.build_is_null(parallel_for, "").built()?;
@@ -130,7 +130,7 @@ impl<'c> ModuleTranslator<'c> {
 
     /// The body that `parallel_for` calls: `int32_t(void* record, int64_t begin, int64_t end, int64_t worker)`.
     fn thunk(&self, function: FunctionId, arguments: &[BasicTypeEnum<'c>]) -> Result<FunctionValue<'c>> {
-        let callee = self.functions[function];
+        let callee = self.callee(function)?;
         let name = format!("{}.part", callee.get_name().to_string_lossy());
         if let Some(thunk) = self.module.get_function(&name) {
             return Ok(thunk);

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use inkwell::values::FunctionValue;
 use kernel::ir::{self, Block, Expression, Statement};
-use support::{Error, IdVec, Result};
+use support::{Error, Id, Result};
 
 /// More is refused: programs run models on small stacks, of 256 KiB and less.
 const MAX_STACK: u64 = 64 << 10;
@@ -20,12 +19,17 @@ pub(crate) struct Calls {
     pub(crate) callees: Vec<String>,
 }
 
-/// The calls of a program's functions, in their order.
-pub(crate) fn calls(
-    program: &ir::Program,
-    functions: &IdVec<ir::FunctionId, FunctionValue<'_>>,
-) -> Vec<Calls> {
-    let name = |id: ir::FunctionId| functions[id].get_name().to_string_lossy().into_owned();
+/// What a function calls or takes the address of.
+pub(crate) fn callees(function: &ir::Function) -> Vec<ir::FunctionId> {
+    let mut callees = Callees::default();
+    callees.block(&function.body);
+    callees.direct.extend(callees.parallel);
+    callees.direct
+}
+
+/// The calls of a program's functions, which have these symbols, in their order.
+pub(crate) fn calls(program: &ir::Program, symbols: &[String]) -> Vec<Calls> {
+    let name = |id: ir::FunctionId| symbols[id.index()].clone();
     let mut all = Vec::new();
     for (id, function) in program.functions.iter() {
         let mut callees = Callees::default();

@@ -1,0 +1,103 @@
+//! Programs whose code is made in several parts: one object comes of it, always the same.
+
+use codegen::{CodegenOptions, Constants, LoadedObject, compile};
+use kernel::frame::FrameLayout;
+use kernel::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, ScalarType, Type};
+use object::{Object, ObjectSymbol};
+use support::Id;
+use target::Target;
+
+const FUNCTIONS: i32 = 60;
+const STORES: i64 = 100;
+
+/// Writes `number * 1000 + k` to the k-th `i32`.
+fn writer(number: i32, linkage: Linkage, stores: i64) -> Function {
+    let mut b = FunctionBuilder::new(format!("writer{number}"), linkage);
+    let out = b.parameter("out", Type::PTR, PointerFacts::default());
+    for k in 0..stores {
+        let value = b.integer(Type::scalar(ScalarType::I32), i64::from(number) * 1000 + k);
+        let place = b.offset_bytes(out, 4 * k);
+        b.store(value, place, 4);
+    }
+    b.finish()
+}
+
+/// Calls every function with a place of its own in the temporaries. The last one is inlined, into another function too.
+fn program(target: &Target) -> Program {
+    let mut program = Program::default();
+    let inlined = program.functions.push(writer(FUNCTIONS, Linkage::Inline, 3));
+    let mut writers: Vec<FunctionId> = (0..FUNCTIONS)
+        .map(|number| program.functions.push(writer(number, Linkage::Internal, STORES)))
+        .collect();
+    let mut b = FunctionBuilder::new("caller", Linkage::Internal);
+    let out = b.parameter("out", Type::PTR, PointerFacts::default());
+    b.call(inlined, vec![out]);
+    writers.push(program.functions.push(b.finish()));
+    writers.push(inlined);
+    let mut b = FunctionBuilder::new("test_entry", Linkage::Entry);
+    let frame = b.parameter("frame", Type::PTR, PointerFacts::default());
+    let layout = FrameLayout::new(target);
+    let at = b.offset_bytes(frame, layout.temps());
+    let temps = b.load(Type::PTR, at, 4);
+    for (k, &function) in writers.iter().enumerate() {
+        let place = b.offset_bytes(temps, 4 * STORES * k as i64);
+        b.call(function, vec![place]);
+    }
+    program.functions.push(b.finish());
+    program
+}
+
+#[test]
+fn the_parts_make_one_object() {
+    let bytes: Vec<u8> = (0..200).collect();
+    for triple in ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "riscv64gc-unknown-linux-gnu"] {
+        let features = if triple.starts_with("riscv") { "+m,+a,+f,+d,+c" } else { "" };
+        let target = Target::new(triple.replace("64gc", "64").as_str(), "", features).expect("a triple");
+        let program = program(&target);
+        let make = || {
+            let options = CodegenOptions::new("test_entry");
+            compile(&program, &target, &options, &Constants::from_bytes(&bytes)).expect("it compiles")
+        };
+        let compiled = make();
+        for _ in 0..3 {
+            assert!(compiled.object == make().object, "{triple}: other bytes in the next run");
+        }
+        let file = object::File::parse(&compiled.object[..]).expect("an object");
+        let mut visible: Vec<&str> =
+            file.symbols().filter(|s| s.is_global()).filter_map(|s| s.name().ok()).collect();
+        visible.sort_unstable();
+        assert_eq!(visible, ["test_entry", "test_entry_constants"], "{triple}");
+        let names: Vec<&str> = compiled.functions.iter().map(|f| f.name.as_str()).collect();
+        let of_writers = (0..FUNCTIONS).map(|number| format!("test_entry.writer{number}"));
+        let wanted: Vec<String> =
+            of_writers.chain(["test_entry.caller".to_owned(), "test_entry".to_owned()]).collect();
+        assert_eq!(names, wanted, "{triple}");
+        assert!(compiled.object.windows(bytes.len()).any(|window| window == bytes), "{triple}");
+    }
+}
+
+#[test]
+#[expect(unsafe_code, reason = "generated code is called")]
+fn the_parts_run_together() {
+    let target = Target::new(&codegen::host_triple(), "", "").expect("the host's triple");
+    let program = program(&target);
+    let constants = Constants::from_bytes(b"constants");
+    let compiled =
+        compile(&program, &target, &CodegenOptions::new("test_entry"), &constants).expect("it compiles");
+    let loaded = LoadedObject::load(&compiled.object, "test_entry").expect("it loads");
+    let mut temps = vec![0i32; (STORES as usize) * (FUNCTIONS as usize + 2)];
+    let mut frame = vec![0u64; 16];
+    frame[FrameLayout::new(&target).temps() as usize / 8] = temps.as_mut_ptr() as u64;
+    // SAFETY: the entry takes a frame, of which it reads the temporaries' address, and writes within those.
+    let status = unsafe {
+        let entry: extern "C" fn(*mut u64) -> i32 = std::mem::transmute(loaded.entry_address().as_ptr());
+        entry(frame.as_mut_ptr())
+    };
+    assert_eq!(status, 0);
+    for (block, numbers) in temps.chunks(STORES as usize).enumerate() {
+        let (number, stores) =
+            if block < FUNCTIONS as usize { (block as i32, STORES as i32) } else { (FUNCTIONS, 3) };
+        let wanted = (0..STORES as i32).map(|k| if k < stores { number * 1000 + k } else { 0 });
+        assert!(numbers.iter().copied().eq(wanted), "block {block}");
+    }
+}
