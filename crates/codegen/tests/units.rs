@@ -4,7 +4,6 @@ use codegen::{CodegenOptions, Constants, LoadedObject, compile};
 use kernel::frame::FrameLayout;
 use kernel::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, ScalarType, Type};
 use object::{Object, ObjectSymbol};
-use support::Id;
 use target::Target;
 
 const FUNCTIONS: i32 = 60;
