@@ -10,6 +10,7 @@
 
 use super::estimate::{Estimate, Growth, Known, distances, doubles, epsilon, magnitudes};
 use super::rules::{Rule, own_ulps, rule_of, terms_of_sum};
+use super::transforms;
 use crate::fill::extremes;
 use evaluator::Evaluator;
 use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op, Traits};
@@ -220,6 +221,9 @@ impl<'m> Analysis<'m> {
             _ => None,
         };
         let terms = terms_of_sum(instruction, operands);
+        if transforms::may_differ(instruction, operands, terms) {
+            return Ok(arrays.iter().map(|a| vec![f64::INFINITY; count(a)]).collect());
+        }
         // What finite terms may add up to.
         let finite_sum = operands.iter().map(largest_finite).product::<f64>() * terms;
         let errors = arrays.into_iter().map(|array| {

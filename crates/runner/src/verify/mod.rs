@@ -18,6 +18,7 @@ mod kernel_check;
 mod program_check;
 mod report;
 mod rules;
+mod transforms;
 
 pub use compare::{Comparison, Mismatch};
 pub use kernel_check::KernelCheck;

@@ -1,0 +1,71 @@
+//! What Winograd's transforms do to the inputs of a convolution: they add up and subtract neighbouring pixels, so that an
+//! infinity, a NaN or a number that is much larger than its neighbours reaches the results beside its own.
+
+use super::estimate::magnitudes;
+use crate::fill::extremes;
+use hlo::{Instruction, Op};
+use shape::Literal;
+
+/// The largest sum of factors that an input takes in both dimensions, times that of a weight, of the outputs too.
+const AMPLIFICATION: f64 = (1u64 << 12) as f64;
+
+/// Numbers so many times larger than the mean leave nothing of others that they are added to.
+const WILD: f64 = (1u64 << 12) as f64;
+
+/// Whether the transforms, if the code uses them, may make something else of this convolution than the definition does: of
+/// a window of 3x3 with stride 1, on numbers that are not finite, of very different size, or close to overflow.
+pub(super) fn may_differ(instruction: &Instruction, operands: &[Literal], terms: f64) -> bool {
+    let Op::Convolution { window, .. } = instruction.op() else { return false };
+    let is_plain = window.dimensions.len() == 2
+        && window
+            .dimensions
+            .iter()
+            .all(|d| (d.size, d.stride, d.window_dilation, d.base_dilation) == (3, 1, 1, 1));
+    let is_float = |o: &Literal| o.array_shape().element_type.is_floating_point();
+    if !is_plain || !operands.iter().all(is_float) {
+        return false;
+    }
+    let mut product = terms * AMPLIFICATION;
+    for operand in operands {
+        let magnitudes = magnitudes(operand);
+        let largest = magnitudes.iter().copied().fold(0.0, f64::max);
+        let mean = magnitudes.iter().sum::<f64>() / magnitudes.len().max(1) as f64;
+        // Comparisons with NaN are false.
+        if !(magnitudes.iter().all(|m| m.is_finite()) && largest <= WILD * mean) {
+            return true;
+        }
+        product *= largest.max(1.0);
+    }
+    product > extremes(instruction.shape().expect_array().element_type).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shape::{ArrayShape, PrimitiveType, Scalar};
+
+    fn differ(window: &str, numbers: [f64; 4]) -> bool {
+        let text = format!(
+            "HloModule m\n\nENTRY main {{\n  x = f32[1,2,2,1] parameter(0)\n  w = f32[3,3,1,1] parameter(1)\n  \
+             ROOT c = f32[1,2,2,1] convolution(x, w), window={{{window}}}, dim_labels=b01f_01io->b01f\n}}\n"
+        );
+        let module = hlo::parse(&text).expect("a module");
+        let entry = module.entry_computation();
+        let array = |sizes: &[i64], numbers: &[f64]| {
+            let shape = ArrayShape::new(PrimitiveType::F32, sizes);
+            Literal::from_scalars(shape, numbers.iter().map(|&x| Scalar::Float(x)).collect::<Vec<_>>())
+        };
+        let operands = [array(&[1, 2, 2, 1], &numbers), array(&[3, 3, 1, 1], &[0.5; 9])];
+        may_differ(&entry[entry.root()], &operands, 9.0)
+    }
+
+    #[test]
+    fn only_wild_numbers_in_windows_with_transforms_are_left_out() {
+        let same = "size=3x3 pad=1_1x1_1";
+        assert!(!differ(same, [1.0, -2.0, 0.0, 100.0]));
+        assert!(differ(same, [1.0, f64::INFINITY, 0.0, 1.0]));
+        assert!(differ(same, [1.0, f64::NAN, 0.0, 1.0]));
+        assert!(differ(same, [1e36, 1e36, 0.0, 1e36]));
+        assert!(!differ("size=3x3 pad=2_2x2_2 rhs_dilate=2x2", [1.0, f64::NAN, 0.0, 1.0]));
+    }
+}
