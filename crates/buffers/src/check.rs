@@ -259,18 +259,25 @@ impl Checker<'_> {
             writes.push((self.assignment.slice(computation, instruction, &leaf.2), leaf));
         }
         // What is read in another way, too, must not be overwritten.
-        let operands = current.operands().iter().enumerate();
-        let strict: BTreeSet<Slice> = operands
-            .filter(|(k, _)| {
-                !plan.may_overwrite.contains(k) && !plan.packed.iter().any(|p| p.operand == Some(*k))
-            })
-            .flat_map(|(_, &operand)| self.values.leaves(computation, operand))
-            .filter_map(|leaf| self.assignment.slices.get(&self.values.definition(leaf)).copied())
-            .collect();
+        let strict = |index: &[usize]| -> BTreeSet<Slice> {
+            let may = |k: usize| match index {
+                [] => plan.may_overwrite.contains(&k),
+                [leaf] => plan.leaves_may_overwrite.contains(&(*leaf, k)),
+                _ => false,
+            };
+            let operands = current.operands().iter().enumerate();
+            operands
+                .filter(|(k, _)| !may(*k) && !plan.packed.iter().any(|p| p.operand == Some(*k)))
+                .flat_map(|(_, &operand)| self.values.leaves(computation, operand))
+                .filter_map(|leaf| self.assignment.slices.get(&self.values.definition(leaf)).copied())
+                .collect()
+        };
         let scratch = self.assignment.scratch.get(&(computation, instruction)).copied();
-        for (slice, _) in &writes {
-            let clash =
-                reads.iter().any(|read| read.overlaps(slice) && (read != slice || strict.contains(read)));
+        for (number, (slice, leaf)) in writes.iter().enumerate() {
+            let strict = strict(&leaf.2);
+            let is_twice = writes[..number].iter().any(|(other, _)| other.overlaps(slice));
+            let clash = is_twice
+                || reads.iter().any(|read| read.overlaps(slice) && (read != slice || strict.contains(read)));
             let constant = slice.allocation == Allocation::Constants && slice.size > 0;
             if clash || constant || scratch.is_some_and(|s| s.overlaps(slice)) {
                 return Err(Error::internal(format!(

@@ -124,6 +124,10 @@ fn overwrites(
                 let taken = values.plan(id, instruction).may_overwrite.first();
                 overwrites.extend(taken.into_iter().flat_map(|&k| first(k)).map(|old| (instruction, old)));
             }
+            (Strategy::MultiOutput(plan), _) => {
+                let taken = plan.updates.iter().flat_map(|&(_, operand)| first(operand));
+                overwrites.extend(taken.map(|old| (instruction, old)));
+            }
             (_, Op::While { .. }) => {
                 let state = values.leaves(id, instruction).into_iter().zip(first(0));
                 let changing = state.filter(|(leaf, _)| !values.is_forwarded(leaf));

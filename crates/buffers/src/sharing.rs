@@ -178,28 +178,30 @@ impl Sharing {
         wishes: &mut Wishes,
     ) {
         let plan = values.plan(computation, instruction);
-        if plan.may_overwrite.is_empty() || plan.strategy == Strategy::Alias {
+        if plan.strategy == Strategy::Alias {
             return;
         }
         let current = &values.computation(computation)[instruction];
-        let result = (computation, instruction, ShapeIndex::new());
-        if current.shape().as_array().is_none() {
+        let is_array = current.shape().as_array().is_some();
+        let whole = plan.may_overwrite.iter().filter(|_| is_array).map(|&k| (ShapeIndex::new(), k));
+        let leaves = plan.leaves_may_overwrite.iter().map(|&(leaf, k)| (vec![leaf], k));
+        let rights: Vec<(ShapeIndex, usize)> = whole.chain(leaves).collect();
+        if rights.is_empty() {
             return;
         }
-        let size = values.shape(&result).byte_size();
         let read: Vec<Vec<Leaf>> = (current.operands().iter())
             .map(|&operand| {
                 let leaves = values.leaves(computation, operand).into_iter();
                 leaves.map(|leaf| values.definition(leaf)).collect()
             })
             .collect();
-        for &k in &plan.may_overwrite {
-            let [old] = &read[k][..] else { continue };
-            let only_there = read
-                .iter()
-                .enumerate()
-                .all(|(other, leaves)| plan.may_overwrite.contains(&other) || !leaves.contains(old));
-            if only_there && values.shape(old).byte_size() == size {
+        for (index, k) in &rights {
+            let [old] = &read[*k][..] else { continue };
+            let may = |other: usize| rights.contains(&(index.clone(), other));
+            let only_there =
+                read.iter().enumerate().all(|(other, leaves)| may(other) || !leaves.contains(old));
+            let result = (computation, instruction, index.clone());
+            if only_there && values.shape(old).byte_size() == values.shape(&result).byte_size() {
                 let tick = timeline.positions[&(computation, instruction)];
                 let pair = (self.numbers.get(&result), self.numbers.get(old));
                 wishes.add(|w| &mut w.kernels, tick, pair);

@@ -3,10 +3,11 @@
 use passes::{
     AlgebraicSimplifier, BatchNormExpander, BatchNormFolding, CallInliner, CommonSubexpressionElimination,
     ConcatenateInPlace, ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization,
-    ConvolutionChaining, DeadCodeElimination, InstructionFusion, Pipeline, SelectAndScatterExpander,
-    TreeReductionRewriter, TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking,
-    WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification, WhileLoopInputHoisting,
-    WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier,
+    ConvolutionChaining, DeadCodeElimination, InstructionFusion, MultiOutputFusion, Pipeline,
+    ProducerDuplication, SelectAndScatterExpander, TreeReductionRewriter, TupleSimplifier,
+    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
+    WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
+    WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
 use target::Target;
 
@@ -66,8 +67,14 @@ pub fn pipeline() -> Pipeline {
         Box::new(DeadCodeElimination),
         // Behind the last CSE: each concatenation begins with an array of its own.
         Box::new(ConcatenateInPlace),
+        // What loops begin with is not looked at any more.
+        Box::new(WhileLoopUninitializedBuffers),
+        // No common subexpressions are looked for behind this.
+        Box::new(ProducerDuplication),
         // Last, so that no pass looks into fusions.
         Box::new(InstructionFusion::default()),
+        // Of the kernels there are now.
+        Box::new(MultiOutputFusion::default()),
         Box::new(DeadCodeElimination),
     ])
 }

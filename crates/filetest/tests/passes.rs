@@ -22,7 +22,9 @@ const PASSES: &[&str] = &[
     "algebraic-simplifier",
     "cse",
     "dce",
+    "producer-duplication",
     "fusion",
+    "multi-output-fusion",
     "dce",
 ];
 

@@ -25,6 +25,7 @@ pub mod ir;
 mod loops;
 mod lower;
 pub mod math;
+mod multi_output;
 pub mod narrow;
 mod random;
 mod reduce;

@@ -41,6 +41,18 @@ pub(crate) fn emit_at(
         let moved = indices.iter().zip(starts).map(|(index, start)| index.plus(start)).collect();
         cx.store(b, &result, &Position::Multi(moved), value)
     };
+    for_each(b, cx, plan, shape.rank(), &mut element)
+}
+
+/// Runs `body` for every index of a nest over so many dimensions, in vectors where there are some, as tasks if there are
+/// several.
+pub(crate) fn for_each(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &LoopPlan,
+    rank: usize,
+    body: &mut Body<'_>,
+) -> Result<()> {
     let (order, steps) = (plan.order(), plan.steps());
     let steps: Vec<i64> = order.iter().map(|&number| steps[number]).collect();
     let cuts: Vec<i64> = order.iter().map(|&number| plan.cuts[number]).collect();
@@ -48,8 +60,8 @@ pub(crate) fn emit_at(
         let spans = cx.spans(b, &task, &steps, &cuts)?;
         let loops: Vec<(Loop, Span)> =
             order.iter().zip(spans).map(|(&number, span)| (plan.loops[number], span)).collect();
-        let mut indices = vec![Index::default(); shape.rank()];
-        nest(b, cx, plan, &loops, &mut indices, &mut element)
+        let mut indices = vec![Index::default(); rank];
+        nest(b, cx, plan, &loops, &mut indices, body)
     })
 }
 
@@ -109,7 +121,8 @@ fn squares(
 }
 
 /// What a loop runs for the indices.
-type Body<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut [Index]) -> Result<()> + 'f;
+pub(crate) type Body<'f> =
+    dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut [Index]) -> Result<()> + 'f;
 
 /// Full vectors, then the rest: by a last vector that overlaps the one before, or one by one where an element that is
 /// written twice would be read in between.

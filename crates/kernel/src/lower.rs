@@ -5,7 +5,8 @@ use crate::entry;
 use crate::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Type};
 use crate::regions::Region;
 use crate::{
-    concatenate, convolution, destination, dot, loops, random, reduce, reduce_window, scatter, sort, update,
+    concatenate, convolution, destination, dot, loops, multi_output, random, reduce, reduce_window, scatter,
+    sort, update,
 };
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
@@ -233,6 +234,7 @@ impl Kernel<'_> {
             Strategy::ConvolutionChain(plan) => convolution::emit_chain(b, cx, plan),
             Strategy::Concatenate => concatenate::emit(b, cx, &self.part),
             Strategy::DynamicUpdateSlice(plan) => update::emit(b, cx, plan.as_ref()),
+            Strategy::MultiOutput(plan) => multi_output::emit(b, cx, plan),
             Strategy::Scatter => scatter::emit(b, cx),
             Strategy::Sort => sort::emit(b, cx),
             Strategy::TopK => sort::emit_top_k(b, cx),
@@ -352,7 +354,11 @@ impl Kernel<'_> {
 
 /// Whether a strategy reads operands element by element only, so that an immediate will do.
 fn reads_elements(strategy: &Strategy) -> bool {
-    matches!(strategy, Strategy::Loop(_) | Strategy::Reduce(_) | Strategy::ReduceWindow(_))
+    match strategy {
+        Strategy::Loop(_) | Strategy::Reduce(_) | Strategy::ReduceWindow(_) => true,
+        Strategy::MultiOutput(plan) => plan.updates.is_empty(),
+        _ => false,
+    }
 }
 
 /// What divides the address of a slice.

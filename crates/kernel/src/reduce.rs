@@ -102,15 +102,15 @@ impl Reduction<'_> {
 }
 
 /// What a nest runs: from the carried values, the next ones.
-type Body<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut Vec<Index>, &[ValueId]) -> Result<Vec<ValueId>>
+pub(crate) type Body<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut Vec<Index>, &[ValueId]) -> Result<Vec<ValueId>>
     + 'f;
 
 /// What a nest runs that carries nothing.
-type PartBody<'f> =
+pub(crate) type PartBody<'f> =
     dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut Vec<Index>) -> Result<()> + 'f;
 
 /// Runs a task's part of loops, the outermost first.
-fn nest_parts(
+pub(crate) fn nest_parts(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     loops: &[(Loop, Span)],
@@ -125,7 +125,7 @@ fn nest_parts(
 }
 
 /// Runs loops, the outermost first, handing values through all of them.
-fn nest(
+pub(crate) fn nest(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     loops: &[Loop],

@@ -11,6 +11,24 @@ use hlo::{GatherDimensionNumbers, InstructionId, Op, PaddingConfig, PaddingDimen
 use shape::PrimitiveType;
 use support::{Error, Result};
 
+/// The position in front of a reshape that adds or drops dimensions of size 1 only: the same indices, which linear
+/// numbers would have to be divided for.
+pub(crate) fn same_dimensions(position: &Position, sizes: &[i64], operand: &[i64]) -> Option<Position> {
+    let wide = |sizes: &[i64]| -> Vec<usize> { (0..sizes.len()).filter(|&d| sizes[d] != 1).collect() };
+    let (of_result, of_operand) = (wide(sizes), wide(operand));
+    let are_same = of_result.iter().map(|&d| sizes[d]).eq(of_operand.iter().map(|&d| operand[d]));
+    match position {
+        _ if sizes == operand => Some(position.clone()),
+        Position::Multi(indices) if are_same => {
+            let is_first = |d: usize| sizes[d] != 1 || indices[d] == Index::default();
+            let mut moved = vec![Index::default(); operand.len()];
+            of_operand.iter().zip(&of_result).for_each(|(&to, &from)| moved[to] = indices[from].clone());
+            (0..sizes.len()).all(is_first).then_some(Position::Multi(moved))
+        }
+        _ => None,
+    }
+}
+
 impl KernelContext<'_> {
     /// An index for each dimension of an array.
     pub fn indices(
@@ -52,8 +70,8 @@ impl KernelContext<'_> {
         let op = instruction.op();
         if let Op::Reshape {} | Op::Bitcast {} = op {
             let operand = self.shape(operands[0])?;
-            let same = operand.sizes() == sizes;
-            let moved = if same { position.clone() } else { Position::Linear(position.linear(&sizes)) };
+            let moved = same_dimensions(position, &sizes, &operand.sizes())
+                .unwrap_or_else(|| Position::Linear(position.linear(&sizes)));
             return self.forward(&[(operands[0], moved)]);
         }
         if let Op::Broadcast { dimensions } = op

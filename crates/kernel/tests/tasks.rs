@@ -225,6 +225,42 @@ fn flat_loops() {
 }
 
 #[test]
+fn several_results() {
+    let fused = |body: &str, arguments: &str, shape: &str| {
+        format!(
+            "HloModule m\n\n{SUM}body {{\n{body}\n}}\n\nENTRY main {{\n{arguments}\n  \
+             ROOT r = {shape} fusion(a, b), kind=kLoop, calls=body\n}}\n"
+        )
+    };
+    check(
+        &fused(
+            "  x = f32[200003] parameter(0)\n  y = f32[200003] parameter(1)\n  s = f32[200003] add(x, y)\n  \
+             m = f32[200003] multiply(s, x)\n  ROOT t = (f32[200003], f32[200003]) tuple(s, m)",
+            "  a = f32[200003] parameter(0)\n  b = f32[200003] parameter(1)",
+            "(f32[200003], f32[200003])",
+        ),
+        1,
+        Values::Hard,
+        Tolerance::Exact,
+    );
+    // Parts of a row, and columns beside them.
+    check(
+        &fused(
+            "  x = f32[30,100,301] parameter(0)\n  y = f32[30,100,301] parameter(1)\n  \
+             zero = f32[] constant(0)\n  p = f32[30,100,301] multiply(x, y)\n  \
+             a = f32[30,301] reduce(x, zero), dimensions={1}, to_apply=sum\n  \
+             b = f32[30,301] reduce(p, zero), dimensions={1}, to_apply=sum\n  \
+             ROOT t = (f32[30,301], f32[30,100,301], f32[30,301]) tuple(a, p, b)",
+            "  a = f32[30,100,301] parameter(0)\n  b = f32[30,100,301] parameter(1)",
+            "(f32[30,301], f32[30,100,301], f32[30,301])",
+        ),
+        1,
+        Values::Tame,
+        Tolerance::Relative(1e-4),
+    );
+}
+
+#[test]
 fn nests() {
     check(
         &entry(

@@ -14,7 +14,9 @@ mod convolution_chaining;
 mod cse;
 mod dce;
 mod fusion;
+mod multi_output_fusion;
 mod pipeline;
+mod producer_duplication;
 mod select_and_scatter_expander;
 mod simplify;
 mod tree_reduction_rewriter;
@@ -32,7 +34,9 @@ pub use convolution_chaining::ConvolutionChaining;
 pub use cse::CommonSubexpressionElimination;
 pub use dce::DeadCodeElimination;
 pub use fusion::InstructionFusion;
+pub use multi_output_fusion::MultiOutputFusion;
 pub use pipeline::{PassRecord, Pipeline};
+pub use producer_duplication::ProducerDuplication;
 pub use select_and_scatter_expander::SelectAndScatterExpander;
 pub use simplify::AlgebraicSimplifier;
 pub use tree_reduction_rewriter::TreeReductionRewriter;
@@ -40,7 +44,7 @@ pub use tuple_simplifier::TupleSimplifier;
 pub use while_loop::{
     WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
     WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
-    WhileLoopRowHoisting, WhileLoopSimplifier,
+    WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
 
 use hlo::{ComputationId, Module};
@@ -91,6 +95,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(DeadCodeElimination),
         Box::new(InstructionFusion::default()),
         Box::new(ConvolutionChaining::default()),
+        Box::new(MultiOutputFusion::default()),
         Box::new(AlgebraicSimplifier),
         Box::new(SelectAndScatterExpander),
         Box::new(TreeReductionRewriter),
@@ -103,6 +108,8 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(WhileLoopInvariantCodeMotion),
         Box::new(WhileLoopRowHoisting),
         Box::new(WhileLoopSimplifier),
+        Box::new(WhileLoopUninitializedBuffers),
+        Box::new(ProducerDuplication),
     ];
     all.into_iter().find(|pass| pass.name() == name)
 }

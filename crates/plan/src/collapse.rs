@@ -31,7 +31,7 @@ pub(crate) struct Nest {
 }
 
 /// For each dimension of an instruction, the dimension of the nest that it follows.
-type Follows = Vec<Option<usize>>;
+pub(crate) type Follows = Vec<Option<usize>>;
 
 /// The loops over the dimensions of `sizes`, where `starts` are evaluated at the nest's indices. Dimensions of different
 /// `kinds` stay apart.
@@ -41,19 +41,29 @@ pub(crate) fn nest(
     sizes: &[i64],
     kinds: &[bool],
 ) -> Result<Nest> {
+    let all: Follows = (0..sizes.len()).map(Some).collect();
+    let starts = starts.iter().map(|&start| (start, all.clone())).collect();
+    nest_of(fusion, starts, sizes, |outer, inner| kinds[outer] == kinds[inner])
+}
+
+/// As [`nest`], where each start has dimensions of its own, of which it is told which ones of the nest they follow; only
+/// neighbours that `may_merge` allows, outer and inner one, become one loop.
+pub(crate) fn nest_of(
+    fusion: &Fusion<'_>,
+    starts: Vec<(InstructionId, Follows)>,
+    sizes: &[i64],
+    may_merge: impl Fn(usize, usize) -> bool,
+) -> Result<Nest> {
     let wide: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] != 1).collect();
     let mut walk = Walk {
         fusion,
         wide: &wide,
-        mergeable: vec![true; wide.len().saturating_sub(1)],
+        mergeable: wide.windows(2).map(|pair| may_merge(pair[0], pair[1])).collect(),
         contiguous: BTreeSet::new(),
         seen: BTreeSet::new(),
     };
-    for (k, pair) in wide.windows(2).enumerate() {
-        walk.mergeable[k] = kinds[pair[0]] == kinds[pair[1]];
-    }
-    for &start in starts {
-        walk.visit_all(start, (0..sizes.len()).map(Some).collect())?;
+    for (start, follows) in starts {
+        walk.visit_all(start, follows)?;
     }
     let mut loops: Vec<Loop> = Vec::new();
     for (k, &dimension) in wide.iter().enumerate() {

@@ -9,6 +9,7 @@ mod dot;
 mod fusion;
 mod in_place;
 mod loops;
+mod multi_output;
 mod overwritten;
 mod print;
 mod reduce;
@@ -25,6 +26,7 @@ pub use convolution::{
 pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile, most_together};
 pub use fusion::{Fusion, Position, RowSlice};
 pub use loops::LoopPlan;
+pub use multi_output::{MultiOutputPlan, Output, OutputReduction, Placement, outputs};
 pub use reduce::{ReduceKind, ReducePlan};
 pub use reduce_window::{ReduceWindowPlan, WindowSegment, WindowWalk};
 pub use tasks::{Work, is_transcendental};
@@ -69,6 +71,8 @@ pub struct InstructionPlan {
     /// Operands whose memory the (array) result may take over, if nobody reads them later: element `i` of the result
     /// is written after the last read of element `i` of the operand, and nothing else of it is read after that.
     pub may_overwrite: Vec<usize>,
+    /// The same for each leaf of a result that is a tuple: number of the leaf, number of the operand.
+    pub leaves_may_overwrite: Vec<(usize, usize)>,
 }
 
 /// How an instruction's code looks.
@@ -95,6 +99,8 @@ pub enum Strategy {
     /// Operand 0 copied (or taken over), then the update written into it: copied from memory, or computed by a loop nest
     /// over its elements.
     DynamicUpdateSlice(Option<LoopPlan>),
+    /// One loop nest that makes several results.
+    MultiOutput(Box<MultiOutputPlan>),
     /// Operand 0 copied (or taken over), then each update combined into it, in order.
     Scatter,
     /// A merge sort along one dimension, rows one after another.
@@ -138,6 +144,7 @@ impl InstructionPlan {
             work: Work::default(),
             worker_scratch_bytes: 0,
             may_overwrite: Vec::new(),
+            leaves_may_overwrite: Vec::new(),
         }
     }
 }
@@ -260,11 +267,15 @@ fn plan_instruction(
         Op::RngGetAndUpdateState { .. } => Strategy::RngGetAndUpdateState,
         Op::Conditional { .. } => Strategy::Conditional,
         Op::While { .. } => Strategy::While,
+        Op::CustomCall { custom_call_target, .. } if custom_call_target == "AllocateBuffer" => {
+            Strategy::Undefined
+        }
         _ => {
             let fusion = Fusion::of(module, computation, id)?;
             return match fusion.root_op() {
                 Op::Reduce { .. } => reduce::plan(&fusion, target),
                 Op::ReduceWindow { .. } => reduce_window::plan(&fusion, target),
+                Op::Tuple {} => multi_output::plan(&fusion, target),
                 _ if fusion.find_dot().is_some() => dot::plan(&fusion, target),
                 _ if fusion.find_convolution().is_some() => convolution::plan(&fusion, target, options),
                 Op::DynamicUpdateSlice {} => update::plan(&fusion, target),

@@ -41,6 +41,7 @@ impl std::fmt::Display for InstructionPlan {
             Strategy::ConvolutionChain(plan) => plan.fmt(f),
             Strategy::Concatenate => f.write_str("concatenation"),
             Strategy::DynamicUpdateSlice(_) => f.write_str("slice update"),
+            Strategy::MultiOutput(plan) => plan.fmt(f),
             Strategy::Scatter => f.write_str("scatter"),
             Strategy::Sort => f.write_str("merge sort"),
             Strategy::TopK => f.write_str("top k"),
@@ -64,6 +65,10 @@ impl std::fmt::Display for InstructionPlan {
         }
         if !self.may_overwrite.is_empty() {
             write!(f, ", may overwrite {:?}", self.may_overwrite)?;
+        }
+        if !self.leaves_may_overwrite.is_empty() {
+            let pairs = self.leaves_may_overwrite.iter().map(|(leaf, k)| format!("{leaf} over {k}"));
+            write!(f, ", results {}", pairs.collect::<Vec<_>>().join(", "))?;
         }
         Ok(())
     }

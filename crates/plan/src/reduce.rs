@@ -35,7 +35,7 @@ pub struct ReducePlan {
 }
 
 /// A column reduction sums so many vectors of columns at once: enough to use whole cache lines and to hide the latency.
-const COLUMN_VECTORS: i64 = 8;
+pub(crate) const COLUMN_VECTORS: i64 = 8;
 
 impl ReducePlan {
     /// How many columns a column reduction sums at once, where there are `extent` of them.

@@ -10,6 +10,7 @@ use shape::{ArrayShape, Scalar};
 pub(super) const RULES: &[Rule] = &[
     Rule { name: "reduce-window-of-pad", root: Is(Opcode::ReduceWindow), apply: reduce_window_of_pad },
     Rule { name: "reduce-window-of-one", root: Is(Opcode::ReduceWindow), apply: reduce_window_of_one },
+    Rule { name: "reduce-window-of-spread", root: Is(Opcode::ReduceWindow), apply: reduce_window_of_spread },
     Rule {
         name: "reduce-window-of-everything",
         root: Is(Opcode::ReduceWindow),
@@ -135,6 +136,45 @@ fn reduce_window_of_one(graph: &mut Graph<'_>, id: InstructionId) -> Option<Inst
     let init = graph.broadcast_scalar(id, init);
     let sliced = graph.replacement(id, Op::Slice { slice }, &[operand]);
     Some(graph.replacement(id, op, &[init, sliced]))
+}
+
+/// `reduce-window(x, init) => f(broadcast(init), reshape(broadcast(x)))` if elements stand so far apart that every window
+/// has exactly one of them, and `init` changes nothing when it comes again: gradients of means over areas that do not
+/// overlap. Exact for every input.
+fn reduce_window_of_spread(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let Op::ReduceWindow { window, .. } = graph[id].op() else { return None };
+    let (operand, init, region) = parts(graph, id)?;
+    let Region::Binary(opcode) = region else { return None };
+    let op = super::reduce::operation(opcode)?;
+    let is_neutral = graph.splat(init).is_some_and(|init| is_neutral_again(region, init));
+    let (sizes, counts) = (graph.array(operand).sizes(), graph.array(id).sizes());
+    // An element's copies are a dimension behind its own, or take the place of one of size 1.
+    let (mut own, mut spread, mut dimensions) = (Vec::new(), Vec::new(), Vec::new());
+    for (d, w) in window.dimensions.iter().enumerate() {
+        let is_whole = w.padding_low == w.size - 1 && sizes[d].checked_mul(w.size) == Some(counts[d]);
+        let is_spread = w.base_dilation == w.size && w.window_dilation == 1 && w.stride == 1;
+        if !is_whole || !is_spread {
+            return None;
+        }
+        if w.size == 1 || sizes[d] != 1 {
+            own.push(sizes[d]);
+            dimensions.push(spread.len());
+            spread.push(sizes[d]);
+        }
+        if w.size != 1 {
+            spread.push(w.size);
+        }
+    }
+    if !is_neutral || window.dimensions.iter().all(|w| w.size == 1) {
+        return None;
+    }
+    let element_type = graph.array(id).element_type;
+    let own = graph.helper(id, Op::Reshape {}, ArrayShape::new(element_type, &own), &[operand]);
+    let spread = ArrayShape::new(element_type, &spread);
+    let copies = graph.helper(id, Op::Broadcast { dimensions }, spread, &[own]);
+    let copies = graph.reshaped(id, copies);
+    let init = graph.broadcast_scalar(id, init);
+    Some(graph.replacement(id, op, &[init, copies]))
 }
 
 /// `reduce-window(x, init) => reshape(reduce(x, init))` if there is one window along every dimension where windows have more

@@ -16,6 +16,7 @@ mod rows;
 mod simplifier;
 mod split;
 mod state;
+mod uninitialized_buffers;
 
 pub use accumulation_sinking::WhileLoopAccumulationSinking;
 pub use constant_sinking::WhileLoopConstantSinking;
@@ -25,5 +26,6 @@ pub use invariant_code_motion::WhileLoopInvariantCodeMotion;
 pub use operand_layout::WhileLoopDotOperandLayout;
 pub use row_hoisting::WhileLoopRowHoisting;
 pub use simplifier::WhileLoopSimplifier;
+pub use uninitialized_buffers::WhileLoopUninitializedBuffers;
 
 use state::Loop;

@@ -79,7 +79,7 @@ fn hoist(module: &mut Module, found: Loop) -> bool {
 }
 
 /// Whether an element of the state is an array in which the body only writes a slice, and which is read after the loop.
-fn is_only_written(module: &Module, found: Loop, element: usize) -> bool {
+pub(super) fn is_only_written(module: &Module, found: Loop, element: usize) -> bool {
     let (body, condition) = (&module[found.body], &module[found.condition]);
     let next = found.next(module, element);
     let is_write = matches!(body[next].op(), Op::DynamicUpdateSlice {})
@@ -175,7 +175,7 @@ fn is_written_in_vain(module: &Module, found: Loop, element: usize) -> bool {
 }
 
 /// An index of the body as a linear function of the state.
-fn affine(module: &Module, found: Loop, ranges: &[Range], index: InstructionId) -> Option<Affine> {
+pub(super) fn affine(module: &Module, found: Loop, ranges: &[Range], index: InstructionId) -> Option<Affine> {
     let of_state = |k: usize| ranges.get(k).copied().unwrap_or_default();
     analysis::affine(module, &module[found.body], index, &of_state)
 }

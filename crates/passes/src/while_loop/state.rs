@@ -104,6 +104,17 @@ impl Loop {
         module[self.caller][tuple].operands()[element]
     }
 
+    /// Gives the loop another value to begin an element with.
+    pub(super) fn set_start(&self, module: &mut Module, element: usize, start: InstructionId) {
+        let caller = module.computation_mut(self.caller);
+        let tuple = caller[self.id].operands()[0];
+        let mut elements = caller[tuple].operands().to_vec();
+        elements[element] = start;
+        let (shape, metadata) = (caller[tuple].shape().clone(), caller[tuple].metadata().clone());
+        let tuple = caller.add("tuple", Op::Tuple {}, shape, &elements, metadata);
+        caller.replace_operand(self.id, 0, tuple);
+    }
+
     /// What an element is after an iteration, in the body.
     pub(super) fn next(&self, module: &Module, element: usize) -> InstructionId {
         let body = &module[self.body];

@@ -1,0 +1,337 @@
+//! Several results in one loop nest: in each element of a space all values are computed, then stored where they belong, or
+//! added to the columns that they are reduced to.
+
+use crate::context::KernelContext;
+use crate::element::{Element, normalise};
+use crate::index::{Index, Position};
+use crate::ir::{FunctionBuilder, ValueId};
+use crate::loops;
+use crate::reduce::operation::Operation;
+use crate::reduce::{nest, nest_parts};
+use crate::reindex::same_dimensions;
+use crate::tasks::Span;
+use hlo::{InstructionId, Op};
+use plan::{Loop, MultiOutputPlan, Output, OutputReduction, Placement};
+use support::{Error, Result};
+
+/// Writes all results.
+pub(crate) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &MultiOutputPlan,
+) -> Result<()> {
+    let outputs = plan::outputs(&cx.fusion)?;
+    for &(leaf, number) in &plan.updates {
+        copy_operand(b, cx, leaf, number)?;
+    }
+    if plan.sizes.contains(&0) && !plan.reduces() {
+        return Ok(());
+    }
+    let mut placed = Vec::with_capacity(outputs.len());
+    for output in &outputs {
+        placed.push(Placed::new(b, cx, output)?);
+    }
+    if plan.reduces() {
+        return columns(b, cx, plan, &placed);
+    }
+    loops::for_each(b, cx, &plan.nest, plan.sizes.len(), &mut |b, cx, indices| {
+        let mut values = Vec::with_capacity(placed.len());
+        for output in &placed {
+            values.push(output.element(b, cx, indices)?);
+        }
+        for (output, value) in placed.iter().zip(values) {
+            output.store(b, cx, indices, value)?;
+        }
+        Ok(())
+    })
+}
+
+/// Copies an operand of which a result replaces a slice, unless it is the result's memory already.
+fn copy_operand(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    leaf: usize,
+    number: usize,
+) -> Result<()> {
+    let (operand, result) = (cx.operand(number)?.clone(), cx.results[leaf].clone());
+    if !cx.is_same_memory(operand.pointer, result.pointer) {
+        let bytes = b.index(result.shape.byte_size() as i64);
+        b.copy_bytes(result.pointer, operand.pointer, bytes);
+    }
+    Ok(())
+}
+
+/// An output whose steps are known as indices.
+struct Placed {
+    value: InstructionId,
+    leaf: usize,
+    /// Its sizes, which name the dimensions of the space in their order.
+    sizes: Vec<i64>,
+    steps: Vec<Step>,
+    reduction: Option<OutputReduction>,
+}
+
+/// A step of the way from the value's indices to those of the result.
+enum Step {
+    /// From dimensions to others; but for those of size 1 they are the same.
+    Reshape(Vec<i64>, Vec<i64>),
+    /// So far behind the start in each dimension.
+    Move(Vec<Index>),
+}
+
+impl Placed {
+    fn new(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, output: &Output) -> Result<Self> {
+        let body = cx.fusion.body;
+        let mut steps = Vec::with_capacity(output.path.len());
+        let mut at = cx.shape(output.value)?.sizes();
+        for step in &output.path {
+            match *step {
+                Placement::Reshape(id) => {
+                    let to = cx.shape(id)?.sizes();
+                    steps.push(Step::Reshape(at, to.clone()));
+                    at = to;
+                }
+                Placement::Part(id, dimension, first) => {
+                    let mut by = vec![Index::default(); at.len()];
+                    by[dimension] = Index::constant(first);
+                    steps.push(Step::Move(by));
+                    at = cx.shape(id)?.sizes();
+                }
+                Placement::Update(id) => {
+                    let sizes = cx.shape(id)?.sizes();
+                    let operands = &body[id].operands()[2..];
+                    let mut by = Vec::with_capacity(sizes.len());
+                    let starts = cx.start_operands(operands, sizes.len())?;
+                    for (d, (start, position)) in starts.into_iter().enumerate() {
+                        let element = cx.element(b, start, &position)?;
+                        let element_type = cx.shape(start)?.element_type;
+                        by.push(cx.start_index(b, element, element_type, sizes[d] - at[d])?);
+                    }
+                    steps.push(Step::Move(by));
+                    at = sizes;
+                }
+            }
+        }
+        let sizes = cx.shape(output.value)?.sizes();
+        Ok(Self { value: output.value, leaf: output.leaf, sizes, steps, reduction: output.reduction })
+    }
+
+    /// The indices of the value for those of the space.
+    fn indices(&self, space: &[Index]) -> Vec<Index> {
+        let mut next = space.iter();
+        let mut index = |&size: &i64| match size {
+            1 => Index::default(),
+            _ => next.next().cloned().unwrap_or_default(),
+        };
+        self.sizes.iter().map(&mut index).collect()
+    }
+
+    fn element(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        space: &[Index],
+    ) -> Result<Element> {
+        cx.element(b, self.value, &Position::Multi(self.indices(space)))
+    }
+
+    fn store(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        space: &[Index],
+        value: Element,
+    ) -> Result<()> {
+        let mut position = Position::Multi(self.indices(space));
+        for step in &self.steps {
+            position = match (step, position) {
+                (Step::Reshape(from, to), position) => same_dimensions(&position, from, to)
+                    .ok_or_else(|| Error::internal("a result's dimensions that are its value's"))?,
+                (Step::Move(by), Position::Multi(indices)) => {
+                    Position::Multi(indices.iter().zip(by).map(|(index, by)| index.plus(by)).collect())
+                }
+                (Step::Move(_), position @ Position::Linear(_)) => position,
+            };
+        }
+        let result = cx.results[self.leaf].clone();
+        cx.store(b, &result, &position, value)
+    }
+}
+
+/// A reduction's operation and what it begins with.
+struct Column<'a> {
+    operation: Operation<'a>,
+    initial: ValueId,
+    output: &'a Placed,
+}
+
+/// A nest with reductions: loops over what is kept, inside of them those over what is reduced.
+fn columns(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &MultiOutputPlan,
+    outputs: &[Placed],
+) -> Result<()> {
+    let (reduced, kept): (Vec<usize>, Vec<usize>) =
+        (0..plan.nest.loops.len()).partition(|&number| plan.is_reduced[plan.nest.loops[number].dimension]);
+    let steps = plan.steps();
+    let (steps, cuts): (Vec<i64>, Vec<i64>) =
+        kept.iter().map(|&number| (steps[number], plan.nest.cuts[number])).unzip();
+    let loops = &plan.nest.loops;
+    let mut blocks = Blocks {
+        plan,
+        outputs,
+        columns: Vec::new(),
+        reduced: reduced.iter().map(|&number| loops[number]).collect(),
+    };
+    cx.for_tasks(b, |cx, b, task| {
+        let spans = cx.spans(b, &task, &steps, &cuts)?;
+        let kept: Vec<(Loop, Span)> = kept.iter().zip(spans).map(|(&k, span)| (loops[k], span)).collect();
+        for output in outputs {
+            let Some(reduction) = output.reduction else { continue };
+            let element_type = cx.results[output.leaf].shape.element_type;
+            let operation = Operation::of(cx, reduction.to_apply, element_type);
+            let initial = cx.element(b, reduction.initial, &Position::scalar())?.real();
+            blocks.columns.push(Column { operation, initial, output });
+        }
+        blocks.emit(b, cx, &kept)
+    })
+}
+
+/// Blocks of columns in the making.
+struct Blocks<'a> {
+    plan: &'a MultiOutputPlan,
+    outputs: &'a [Placed],
+    columns: Vec<Column<'a>>,
+    reduced: Vec<Loop>,
+}
+
+impl Blocks<'_> {
+    /// All blocks of a task, the last one of which may overlap the one before: its columns are reduced again.
+    fn emit(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, kept: &[(Loop, Span)]) -> Result<()> {
+        let Some((&(innermost, span), outer)) = kept.split_last() else {
+            return Err(Error::internal("a reduction over columns keeps some"));
+        };
+        let (lanes, count) = (self.plan.nest.lanes, self.plan.column_vectors);
+        let (vector, extent) = (i64::from(lanes), innermost.extent);
+        let (full, vectors) = (extent / (vector * count) * (vector * count), extent / vector * vector);
+        let mut indices = vec![Index::default(); self.plan.sizes.len()];
+        nest_parts(b, cx, outer, &mut indices, &mut |b, cx, indices| {
+            cx.for_span(b, span, vector * count, |cx, b, index| {
+                self.block(b, cx, indices, innermost.dimension, (&index, lanes, count))
+            })?;
+            if full == extent {
+                return Ok(());
+            }
+            cx.if_last(b, span, |cx, b| {
+                if full < vectors {
+                    let rest = Index::constant(full);
+                    let count = (vectors - full) / vector;
+                    self.block(b, cx, indices, innermost.dimension, (&rest, lanes, count))?;
+                }
+                if vectors < extent {
+                    let last = Index::constant(extent - vector);
+                    self.block(b, cx, indices, innermost.dimension, (&last, lanes, 1))?;
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// Reduces some neighbouring vectors of columns, and stores what is not reduced on the way.
+    fn block(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        indices: &mut Vec<Index>,
+        dimension: usize,
+        (begin, lanes, count): (&Index, u32, i64),
+    ) -> Result<()> {
+        let column = |k: i64| {
+            let stride = Index::lanes(i64::from(lanes > 1));
+            begin.plus(&stride).plus_constant(k * i64::from(lanes))
+        };
+        let mut start = Vec::new();
+        for reduced in &self.columns {
+            let initial = cx.widen(b, Element::Real(reduced.initial), lanes)?.real();
+            start.extend(std::iter::repeat_n(initial, count as usize));
+        }
+        let sums = nest(b, cx, &self.reduced, indices, &start, &mut |b, cx, indices, sums| {
+            let mut next = sums.to_vec();
+            cx.lanes = lanes;
+            for k in 0..count {
+                indices[dimension] = column(k);
+                self.elements(
+                    b,
+                    cx,
+                    indices,
+                    lanes,
+                    |number| number * count as usize + k as usize,
+                    &mut next,
+                )?;
+            }
+            cx.lanes = 1;
+            Ok(next)
+        })?;
+        cx.lanes = lanes;
+        for (number, reduced) in self.columns.iter().enumerate() {
+            let result = cx.results[reduced.output.leaf].clone();
+            for k in 0..count {
+                indices[dimension] = column(k);
+                let sum = sums[number * count as usize + k as usize];
+                let value = normalise(b, result.shape.element_type, sum);
+                let position = self.result_position(cx, reduced.output, indices)?;
+                cx.store(b, &result, &position, Element::Real(value))?;
+            }
+        }
+        cx.lanes = 1;
+        Ok(())
+    }
+
+    /// One vector of the space: the sums of `next`, numbered by `slot`, take in what is reduced.
+    fn elements(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        indices: &[Index],
+        lanes: u32,
+        slot: impl Fn(usize) -> usize,
+        next: &mut [ValueId],
+    ) -> Result<()> {
+        let mut stored = Vec::new();
+        let mut number = 0;
+        for output in self.outputs {
+            let element = output.element(b, cx, indices)?;
+            if output.reduction.is_none() {
+                stored.push((output, element));
+                continue;
+            }
+            let element = cx.widen(b, element, lanes)?.real();
+            let sum = &mut next[slot(number)];
+            *sum = self.columns[number].operation.combine(b, cx, *sum, element)?;
+            number += 1;
+        }
+        for (output, element) in stored {
+            output.store(b, cx, indices, element)?;
+        }
+        Ok(())
+    }
+
+    /// Where a column belongs in the result: the indices of the dimensions that are kept.
+    fn result_position(
+        &self,
+        cx: &KernelContext<'_>,
+        output: &Placed,
+        indices: &[Index],
+    ) -> Result<Position> {
+        let Some(OutputReduction { instruction, .. }) = output.reduction else {
+            return Err(Error::internal("a reduction"));
+        };
+        let Op::Reduce { dimensions, .. } = cx.fusion.body[instruction].op() else {
+            return Err(Error::internal("a reduction is a reduce instruction"));
+        };
+        let own = output.indices(indices);
+        let kept = own.into_iter().enumerate().filter(|(d, _)| !dimensions.contains(d));
+        Ok(Position::Multi(kept.map(|(_, index)| index).collect()))
+    }
+}
