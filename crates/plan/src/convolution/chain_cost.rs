@@ -48,6 +48,9 @@ const ENOUGH_BANDS: i64 = 16;
 /// With more, their tables would grow large.
 const MAX_BANDS: i64 = 256;
 
+/// Of a cache, bands use half, and no more than this: what streams through takes its part, and pages that lie badly.
+const MAX_ROOM: u64 = 512 << 10;
+
 /// Bands of an image that are tried.
 const COUNTS: [i64; 13] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128];
 
@@ -70,6 +73,11 @@ impl Stage {
     fn lines(&self) -> u64 {
         self.dims.lines().max(0) as u64
     }
+}
+
+/// The bytes of the second-level cache that are there for bands.
+fn room(target: &Target) -> u64 {
+    (target.l2_bytes / 2).min(MAX_ROOM)
 }
 
 /// The bytes of a stage's largest band.
@@ -110,7 +118,7 @@ pub(super) fn cut(stages: &[Stage], target: &Target) -> Option<Cut> {
     let cuts: Vec<Cut> = cuts.collect::<Option<_>>()?;
     let work: u64 = stages.iter().map(|s| s.lines().saturating_mul(s.line_cycles(target))).sum();
     let fits = |cut: &&Cut| {
-        cut.scratch_bytes <= target.l2_bytes / 2 && last.batch.saturating_mul(cut.per_image) >= MIN_BANDS
+        cut.scratch_bytes <= room(target) && last.batch.saturating_mul(cut.per_image) >= MIN_BANDS
     };
     let few = cuts.iter().find(fits);
     let is_cheap =
@@ -123,12 +131,12 @@ pub(super) fn cut(stages: &[Stage], target: &Target) -> Option<Cut> {
 pub(super) fn saving(stages: &[Stage], target: &Target) -> Option<u64> {
     let cut = cut(stages, target).filter(|cut| cut.scratch_bytes <= 4 * target.l2_bytes)?;
     let kernels = stages.iter().fold(0u64, |sum, s| sum.saturating_add(s.kernel_bytes));
-    if cut.scratch_bytes > target.l2_bytes / 2 || kernels > target.l2_bytes / 4 {
+    if cut.scratch_bytes > room(target) || kernels > room(target) / 2 {
         return Some(0);
     }
     let moved = |stage: &Stage| {
         let bytes = stage.lines().saturating_mul(stage.line_bytes());
-        if bytes > target.l2_bytes / 4 * 3 { bytes.saturating_mul(2) } else { 0 }
+        if bytes > room(target) / 2 * 3 { bytes.saturating_mul(2) } else { 0 }
     };
     let moved = stages[..stages.len() - 1].iter().fold(0u64, |sum, s| sum.saturating_add(moved(s)));
     let bands = (stages[0].dims.batch.saturating_mul(cut.per_image)).max(0) as u64;
@@ -197,7 +205,7 @@ mod tests {
             if pays {
                 let cut = cut(&stages, target).expect("possible");
                 assert_eq!(cut.per_image * stages[0].dims.batch, bands, "row {number}: {cut:?}");
-                assert!(cut.scratch_bytes <= target.l2_bytes / 2);
+                assert!(cut.scratch_bytes <= room(target));
             }
         }
     }
