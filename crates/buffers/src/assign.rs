@@ -2,9 +2,9 @@
 
 use crate::constants::{self, ConstantsPool};
 use crate::moves::{Move, Pair, in_order, rename};
-use crate::pack::{Request, aligned, pack};
+use crate::pack::{Request, aligned, lower_bound, pack};
 use crate::sharing::Sharing;
-use crate::timeline::{Interval, Timeline};
+use crate::timeline::{Interval, Timeline, join};
 use crate::values::{Values, called};
 use crate::{Allocation, BufferAssignment, CopyPair, Leaf, Rotation, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
@@ -228,10 +228,10 @@ impl Assigner<'_> {
         let mut requests: BTreeMap<Purpose, Request> = BTreeMap::new();
         for &number in self.sharing.numbers.clone().values() {
             let class = self.sharing.classes.find(number);
-            if self.sharing.classes.fixed(class).is_none()
-                && let Some(interval) = self.sharing.classes.hull(class)
-            {
-                requests.insert(Purpose::Class(class), Request { size: self.size(class), interval });
+            let mut intervals = self.sharing.classes.intervals(class);
+            if self.sharing.classes.fixed(class).is_none() && !intervals.is_empty() {
+                join(&mut intervals);
+                requests.insert(Purpose::Class(class), Request { size: self.size(class), intervals });
             }
         }
         for (&computation, plans) in &self.plan.computations {
@@ -244,8 +244,9 @@ impl Assigner<'_> {
             }
         }
         self.stage_requests(&mut requests);
-        let list: Vec<Request> = requests.values().copied().collect();
+        let list: Vec<Request> = requests.values().cloned().collect();
         let (offsets, end) = pack(self.out.persistent_size, &list);
+        self.out.temps_lower_bound = self.out.persistent_size.saturating_add(lower_bound(&list));
         if end > MAX_TEMPS {
             return Err(Error::invalid(format!(
                 "the graph needs {end} bytes of temporaries; make its arrays smaller"
@@ -284,8 +285,8 @@ impl Assigner<'_> {
                     if let Place::Class(class) = place
                         && let Some(request) = requests.get_mut(&Purpose::Class(class))
                     {
-                        request.interval.begin = request.interval.begin.min(begin);
-                        request.interval.end = request.interval.end.max(end);
+                        request.intervals.push(Interval { begin, end });
+                        join(&mut request.intervals);
                     }
                 }
                 let of_state: Vec<Place> = circle.iter().filter(|p| state.contains(p)).copied().collect();
@@ -434,5 +435,5 @@ impl Assigner<'_> {
 }
 
 fn at_once(size: u64, tick: usize) -> Request {
-    Request { size, interval: Interval { begin: tick, end: tick } }
+    Request { size, intervals: vec![Interval { begin: tick, end: tick }] }
 }

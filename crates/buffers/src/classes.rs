@@ -52,6 +52,12 @@ impl Classes {
         self.fixed[root]
     }
 
+    /// When some value of a class is alive, rising.
+    pub(crate) fn intervals(&mut self, value: ValueNumber) -> Vec<Interval> {
+        let root = self.find(value);
+        self.intervals[root].iter().map(|&(begin, end, _)| Interval { begin, end }).collect()
+    }
+
     /// From the first to the last tick of a value's class.
     pub(crate) fn hull(&mut self, value: ValueNumber) -> Option<Interval> {
         let root = self.find(value);

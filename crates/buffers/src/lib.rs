@@ -98,6 +98,8 @@ pub struct BufferAssignment {
     pub weakly_aligned: BTreeSet<Slice>,
     /// Size of the block of temporaries.
     pub temps_size: u64,
+    /// The most bytes of it that are needed at one time, in this order of execution: no assignment has a smaller block.
+    pub temps_lower_bound: u64,
     /// Its first bytes, which live from run to run and are zero before the first.
     pub persistent_size: u64,
     /// Bytes of scratch that each worker of a parallel loop has; a multiple of 64. No two workers share any.

@@ -2,12 +2,37 @@
 
 use crate::ALIGNMENT;
 use crate::timeline::Interval;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
-/// Something that needs bytes for a while.
-#[derive(Clone, Copy, Debug)]
+/// Something that needs bytes for some whiles.
+#[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) size: u64,
-    pub(crate) interval: Interval,
+    /// Disjoint and rising.
+    pub(crate) intervals: Vec<Interval>,
+}
+
+impl Request {
+    /// Whether both need their bytes at some tick.
+    fn meets(&self, other: &Self) -> bool {
+        let (mut i, mut j) = (0, 0);
+        while let (Some(x), Some(y)) = (self.intervals.get(i), other.intervals.get(j)) {
+            if x.overlaps(y) {
+                return true;
+            }
+            if x.end < y.end { i += 1 } else { j += 1 }
+        }
+        false
+    }
+
+    fn begin(&self) -> usize {
+        self.intervals.first().map_or(0, |interval| interval.begin)
+    }
+
+    fn length(&self) -> usize {
+        self.intervals.last().map_or(0, |interval| interval.end) - self.begin()
+    }
 }
 
 /// Rounds up to the alignment.
@@ -15,22 +40,78 @@ pub(crate) fn aligned(size: u64) -> u64 {
     size.div_ceil(ALIGNMENT).saturating_mul(ALIGNMENT)
 }
 
+/// The most bytes that are needed at one tick: no block can be smaller.
+pub(crate) fn lower_bound(requests: &[Request]) -> u64 {
+    let mut changes: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+    for request in requests {
+        for interval in &request.intervals {
+            let size = aligned(request.size);
+            let begin = changes.entry(interval.begin).or_default();
+            begin.0 = begin.0.saturating_add(size);
+            let behind = changes.entry(interval.end + 1).or_default();
+            behind.1 = behind.1.saturating_add(size);
+        }
+    }
+    let (mut live, mut most) = (0u64, 0);
+    for (come, gone) in changes.into_values() {
+        live = live.saturating_sub(gone).saturating_add(come);
+        most = most.max(live);
+    }
+    most
+}
+
 /// An offset from `base` for each request such that no two that live at the same time overlap; and the end of the block.
-/// Greedy: the largest first, each at the lowest gap where it fits.
+/// Greedy, each at the lowest gap where it fits: the largest first, and if that leaves gaps, in other orders, of which the
+/// best is taken. Each order is improved step by step: what came to lie at the end is placed first.
 pub(crate) fn pack(base: u64, requests: &[Request]) -> (Vec<u64>, u64) {
-    let mut order: Vec<usize> = (0..requests.len()).collect();
-    order.sort_by_key(|&i| (std::cmp::Reverse(requests[i].size), requests[i].interval.begin, i));
+    let least = base.saturating_add(lower_bound(requests));
+    let size = |i: usize| u128::from(requests[i].size);
+    let length = |i: usize| requests[i].length() as u128;
+    let keys: [&dyn Fn(usize) -> u128; 4] =
+        [&|i| size(i), &|i| size(i) * (length(i) + 1), &|i| length(i), &|_| 0];
+    let mut best: Option<(Vec<u64>, u64)> = None;
+    let mut steps = MAX_STEPS;
+    for key in keys {
+        let mut order: Vec<usize> = (0..requests.len()).collect();
+        order.sort_by_key(|&i| (Reverse(key(i)), requests[i].begin(), i));
+        for _ in 0..MAX_IMPROVEMENTS {
+            let packed = pack_in_order(base, requests, &order);
+            let ends_last = |&i: &usize| packed.0[i].saturating_add(aligned(requests[i].size)) == packed.1;
+            let last = order.iter().position(ends_last);
+            if best.as_ref().is_none_or(|best| packed.1 < best.1) {
+                best = Some(packed);
+            }
+            steps = steps.saturating_sub(requests.len().saturating_mul(requests.len()));
+            if steps == 0 || best.as_ref().is_some_and(|best| best.1 <= least) {
+                return best.unwrap_or_default();
+            }
+            match last {
+                Some(last) if last > 0 => order[..=last].rotate_right(1),
+                _ => break,
+            }
+        }
+    }
+    best.unwrap_or((Vec::new(), base))
+}
+
+/// How often an order is improved.
+const MAX_IMPROVEMENTS: usize = 24;
+
+/// Pairs of requests that are looked at, roughly, before what has been found must do.
+const MAX_STEPS: usize = 60_000_000;
+
+fn pack_in_order(base: u64, requests: &[Request], order: &[usize]) -> (Vec<u64>, u64) {
     let mut offsets = vec![base; requests.len()];
     let mut placed: Vec<usize> = Vec::new();
     let mut end = base;
-    for &i in &order {
+    for &i in order {
         let size = aligned(requests[i].size);
         if size == 0 {
             continue;
         }
         let mut neighbours: Vec<(u64, u64)> = placed
             .iter()
-            .filter(|&&j| requests[j].interval.overlaps(&requests[i].interval))
+            .filter(|&&j| requests[j].meets(&requests[i]))
             .map(|&j| (offsets[j], offsets[j] + aligned(requests[j].size)))
             .collect();
         neighbours.sort_unstable();
@@ -53,7 +134,7 @@ mod tests {
     use super::*;
 
     fn request(size: u64, begin: usize, end: usize) -> Request {
-        Request { size, interval: Interval { begin, end } }
+        Request { size, intervals: vec![Interval { begin, end }] }
     }
 
     #[test]
@@ -70,5 +151,36 @@ mod tests {
         let (offsets, end) = pack(64, &requests);
         assert_eq!(offsets, [64, 320, 192, 64]);
         assert_eq!(end, 512);
+    }
+
+    #[test]
+    fn what_is_not_needed_for_a_while_lends_its_bytes() {
+        let mut twice = request(192, 0, 1);
+        twice.intervals.push(Interval { begin: 6, end: 7 });
+        let requests = [twice, request(128, 2, 5), request(64, 2, 7)];
+        let (offsets, end) = pack(0, &requests);
+        assert_eq!(offsets, [0, 0, 192]);
+        assert_eq!((end, lower_bound(&requests)), (256, 256));
+    }
+
+    #[test]
+    fn another_order_is_taken_where_it_leaves_no_gap() {
+        // By size the fourth one finds no place below the third one.
+        let requests = [
+            request(320, 0, 0),
+            request(256, 0, 1),
+            request(256, 2, 3),
+            request(192, 1, 2),
+            request(128, 3, 4),
+            request(384, 4, 4),
+        ];
+        let (offsets, end) = pack(0, &requests);
+        assert_eq!(end, lower_bound(&requests), "{offsets:?}");
+        for (i, x) in requests.iter().enumerate() {
+            for (j, y) in requests.iter().enumerate().skip(i + 1) {
+                let apart = offsets[i] + x.size <= offsets[j] || offsets[j] + y.size <= offsets[i];
+                assert!(apart || !x.meets(y), "{i} and {j}: {offsets:?}");
+            }
+        }
     }
 }

@@ -20,8 +20,10 @@ impl fmt::Display for Slice {
 impl BufferAssignment {
     /// Sizes, then a line for each leaf, scratch, packed constant, copy and rotation.
     pub fn to_text(&self, module: &Module) -> String {
+        let more = self.temps_size.saturating_sub(self.temps_lower_bound);
+        let gaps = if more > 0 { format!(" ({more} of them gaps)") } else { String::new() };
         let mut text = format!(
-            "temps {} bytes, {} persistent; constants {} bytes\n",
+            "temps {} bytes{gaps}, {} persistent; constants {} bytes\n",
             self.temps_size, self.persistent_size, self.constants_size
         );
         if self.worker_scratch_size > 0 {

@@ -94,7 +94,26 @@ fn sequence(
             order.put_before(numbers[reader], numbers[&writer]);
         }
     }
-    list_schedule(computation, &nodes, &order)
+    let sequence = list_schedule(computation, &nodes, &order);
+    let is_undefined = |instruction| values.plan(id, instruction).strategy == Strategy::Undefined;
+    late(computation, sequence, is_undefined)
+}
+
+/// Moves instructions that only ask for memory to right before the first one that uses it.
+fn late(
+    computation: &Computation,
+    sequence: Vec<InstructionId>,
+    is_undefined: impl Fn(InstructionId) -> bool,
+) -> Vec<InstructionId> {
+    let mut late = Vec::with_capacity(sequence.len());
+    let mut placed = BTreeSet::new();
+    for &instruction in sequence.iter().filter(|&&instruction| !is_undefined(instruction)) {
+        let operands = computation[instruction].operands().iter().copied();
+        late.extend(operands.filter(|&operand| is_undefined(operand) && placed.insert(operand)));
+        late.push(instruction);
+    }
+    late.extend(sequence.into_iter().filter(|&i| is_undefined(i) && !placed.contains(&i)));
+    late
 }
 
 /// Instructions, and values whose memory their results should take over.

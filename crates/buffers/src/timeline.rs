@@ -195,7 +195,7 @@ impl Last<'_, '_> {
 }
 
 /// Sorts intervals and joins those that overlap.
-fn join(intervals: &mut Vec<Interval>) {
+pub(crate) fn join(intervals: &mut Vec<Interval>) {
     intervals.sort_unstable();
     let mut joined: Vec<Interval> = Vec::with_capacity(intervals.len());
     for &interval in &*intervals {

@@ -44,6 +44,42 @@ fn a_bias_behind_a_reshape() {
     }
 }
 
+/// Long work behind a product is done when some tiles are finished; their sums wait in the result's memory.
+#[test]
+fn long_work_is_deferred() {
+    let tanh = |rows: i64, columns: i64, inner: i64, ty: &str| {
+        let (flat, whole) = (format!("{ty}[{rows},{columns}]"), format!("{ty}[1,{rows},{columns}]"));
+        let body = format!(
+            "  d = {flat} dot(p0, p1), {PLAIN}\n  w = {whole} reshape(d)\n  b = {whole} broadcast(p2), dimensions={{2}}\n  \
+             s = {whole} add(w, b)\n  t = {whole} tanh(s)\n  ROOT r = {whole} multiply(t, p3)"
+        );
+        let (x, y) = (format!("{ty}[{rows},{inner}]"), format!("{ty}[{inner},{columns}]"));
+        fusion(&[&x, &y, &format!("{ty}[{columns}]"), &whole], &body, &whole)
+    };
+    for (rows, columns) in [(0, 5), (1, 1), (2, 15), (5, 16), (7, 17), (13, 64), (40, 71), (150, 200)] {
+        for (ty, tolerance) in [("f32", 1e-4), ("f64", 1e-9), ("bf16", 0.1)] {
+            check(&tanh(rows, columns, 9, ty), &[Values::Tame], Tolerance::Relative(tolerance));
+        }
+    }
+    // One summand, so that the order of sums makes no difference to what is infinite.
+    check(&tanh(6, 40, 1, "f32"), &[Values::Hard], Tolerance::Relative(1e-5));
+    // Panels that are packed at run time, and heads that are put apart.
+    let body = format!(
+        "  d = f32[300,96] dot(p0, p1), {PLAIN}\n  t = f32[300,96] tanh(d)\n  w = f32[3,100,6,16] reshape(t)\n  \
+         ROOT h = f32[3,6,100,16] transpose(w), dimensions={{0,2,1,3}}"
+    );
+    let text = fusion(&["f32[300,64]", "f32[64,96]"], &body, "f32[3,6,100,16]");
+    check(&text, &[Values::Tame], Tolerance::Relative(1e-4));
+    // The residual's memory is taken over.
+    let text = format!(
+        "HloModule m\n\nfused {{\n  x = f32[30,9] parameter(0)\n  y = f32[9,70] parameter(1)\n  r = f32[30,70] parameter(2)\n  \
+         d = f32[30,70] dot(x, y), {PLAIN}\n  t = f32[30,70] tanh(d)\n  ROOT s = f32[30,70] add(t, r)\n}}\n\nENTRY main {{\n  \
+         x = f32[30,9] parameter(0)\n  y = f32[9,70] parameter(1)\n  z = f32[30,70] parameter(2)\n  n = f32[30,70] negate(z)\n  \
+         ROOT f = f32[30,70] fusion(x, y, n), kind=kOutput, calls=fused\n}}\n"
+    );
+    check(&text, &[Values::Tame], Tolerance::Relative(1e-4));
+}
+
 #[test]
 fn special_numbers_pass_a_reshape() {
     let body = format!(
@@ -102,8 +138,8 @@ fn a_slice_of_a_copied_array() {
         check(&text, &[Values::Tame], Tolerance::Relative(1e-3));
 
         let body = format!(
-            "  d = f32[{columns},{rows}] dot(p0, p1), {PLAIN}\n  z = s32[] constant(0)\n  \
-             o = s32[] constant({before})\n  ROOT u = f32[{whole},{rows}] dynamic-update-slice(p2, d, o, z)"
+            "  c = f32[{columns},{rows}] dot(p0, p1), {PLAIN}\n  d = f32[{columns},{rows}] exponential(c)\n  \
+             z = s32[] constant(0)\n  o = s32[] constant({before})\n  ROOT u = f32[{whole},{rows}] dynamic-update-slice(p2, d, o, z)"
         );
         let (x, y) = (format!("f32[{columns},65]"), format!("f32[65,{rows}]"));
         let array = format!("f32[{whole},{rows}]");

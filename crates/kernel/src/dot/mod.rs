@@ -14,7 +14,7 @@ use crate::index::{Index, Position};
 use crate::ir::{FunctionBuilder, ValueId};
 use crate::tasks::Span;
 use crate::tile;
-use hlo::Op;
+use hlo::{InstructionId, Op};
 use plan::{DotKind, DotPlan, Packing};
 use shape::PrimitiveType;
 use support::{Error, Result};
@@ -89,7 +89,7 @@ fn finish(
     plan: &DotPlan,
     element: DotElement,
 ) -> Result<()> {
-    let dot = cx.fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))?;
+    let dot = find_dot(cx)?;
     let shape = cx.shape(dot)?;
     let Op::Dot { dot_dimension_numbers: numbers } = cx.fusion.body[dot].op() else {
         return Err(Error::internal("the dot is a dot"));
@@ -105,6 +105,11 @@ fn finish(
     position.extend(delinearised(b, cx, &column, &sizes[column_rank..])?);
     let position = Position::Multi(position);
     tile::finish(b, cx, dot, plan.accumulator, &position, (element.lanes, element.value))
+}
+
+/// The body's dot.
+fn find_dot(cx: &KernelContext<'_>) -> Result<InstructionId> {
+    cx.fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))
 }
 
 /// A row-major number as an index for each dimension.

@@ -1,11 +1,13 @@
 //! Register tiles: rows times vectors of columns, accumulated over the summands.
 
-use super::{DotElement, Part, Product, finish, pack};
+use super::{DotElement, Part, Product, find_dot, finish, pack};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Facts, Index};
 use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
-use crate::tile::{Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero};
+use crate::tile::{
+    Columns, Reading, finish_rows, last_columns, multiply_add, scalar_type, whole_columns, zero,
+};
 use plan::{DotPlan, Packing};
 use support::Result;
 
@@ -212,14 +214,18 @@ fn tile(
         inputs.accumulate(b, (end, step), &[], &mut sums[set * width..(set + 1) * width]);
     }
     let sums = add_sets(b, sums, width);
+    let per_row = place.parts.len();
+    if pass.is_last {
+        let dot = find_dot(cx)?;
+        return finish_rows(b, cx, dot, (sums, per_row), |b, cx, row, number, sum| {
+            let row = place.row.plus(row);
+            hand_over(b, cx, plan, (product, &row, place.column), place.parts[number], sum)
+        });
+    }
     for (number, sum) in sums.into_iter().enumerate() {
-        let (row, part) = (number / place.parts.len(), place.parts[number % place.parts.len()]);
+        let (row, part) = (number / per_row, place.parts[number % per_row]);
         let row = place.row.plus_constant(row as i64);
-        if pass.is_last {
-            hand_over(b, cx, plan, (product, &row, place.column), part, sum)?;
-        } else {
-            keep(b, cx, plan, (product, &row, place.column), part, sum)?;
-        }
+        keep(b, cx, plan, (product, &row, place.column), part, sum)?;
     }
     Ok(())
 }
