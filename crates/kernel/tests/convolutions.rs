@@ -273,6 +273,61 @@ fn grouped() {
     }
 }
 
+/// The gradient of a kernel: input `[batch, spatial.., inputs]`, gradient `[batch, window.., outputs]`; what follows it.
+fn gradient(case: &Case) -> String {
+    let digits: String = (0..case.spatial.len()).map(|d| d.to_string()).collect();
+    let join = |f: &dyn Fn(&Spatial) -> String| case.spatial.iter().map(f).collect::<Vec<_>>().join("x");
+    let window = format!(
+        "window={{size={} stride={} pad={} rhs_dilate={}}}",
+        join(&|s| s.size.to_string()),
+        join(&|s| s.stride.to_string()),
+        join(&|s| format!("{}_{}", s.padding.0, s.padding.1)),
+        join(&|s| s.dilation.0.to_string()),
+    );
+    let (x, w) = (case.input_shape(), case.shape(case.batch, |s| s.size, &[case.outputs]));
+    let r = case.shape(-1, Spatial::output, &[case.inputs, case.outputs]);
+    let parameters = format!("  x = {x} parameter(0)\n  g = {w} parameter(1)\n  v = {r} parameter(2)\n");
+    format!(
+        "HloModule gradients\n\nfused {{\n{parameters}  c = {r} convolution(x, g), {window}, \
+         dim_labels=f{digits}b_i{digits}o->{digits}bf\n  ROOT d = {r} subtract(v, c)\n}}\n\nENTRY main {{\n{parameters}  \
+         ROOT r = {r} fusion(x, g, v), kind=kOutput, calls=fused\n}}\n"
+    )
+}
+
+#[test]
+fn gradients_of_kernels() {
+    use Spatial as S;
+    let check_gradient = |case: Case| {
+        let summands = case.spatial.iter().map(|s| s.size).product::<i64>() * case.batch;
+        let longer = 1.0 + summands as f64 / 64.0;
+        let tolerance = if case.element_type == "f64" { 4e-14 } else { 5e-5 };
+        check(&gradient(&case), &[Values::Tame], Tolerance::Relative(tolerance * longer));
+    };
+    // Of a window of three taps over so many pixels, padded so that these stay as many.
+    let three = |pixels: i64| S { padding: (1, 1), ..S::new(pixels, pixels) };
+    for (inputs, outputs) in
+        [(1, 1), (3, 16), (3, 5), (16, 16), (8, 24), (17, 33), (32, 64), (5, 70), (1, 100), (40, 15), (64, 7)]
+    {
+        check_gradient(Case::new(2, inputs, outputs, &[three(6), three(9)]));
+        check_gradient(Case::new(1, inputs, outputs, &[three(11)]).of("f64"));
+    }
+    // Blocks of lines, of images, and a last block of fewer.
+    check_gradient(Case::new(3, 16, 16, &[three(33), three(32)]));
+    check_gradient(Case::new(1, 48, 40, &[three(45), three(20)]));
+    check_gradient(Case::new(37, 24, 32, &[three(5), three(5)]));
+    // Larger strides of the convolution dilate the gradient; its own dilation is the stride here.
+    let strided = S { padding: (0, 1), dilation: (2, 1), ..S::new(12, 6) };
+    check_gradient(Case::new(2, 12, 20, &[strided, strided]));
+    let dilated = S { padding: (2, 2), stride: 2, ..S::new(12, 12) };
+    check_gradient(Case::new(2, 3, 20, &[dilated, dilated]));
+    check_gradient(Case::new(2, 16, 32, &[S { dilation: (2, 1), ..S::new(16, 8) }; 2]));
+    // Three dimensions, taps that meet nothing but padding, crops.
+    check_gradient(Case::new(2, 3, 9, &[three(3), three(4), three(5)]));
+    check_gradient(Case::new(2, 4, 9, &[S { padding: (7, 9), ..S::new(4, 3) }, three(5)]));
+    check_gradient(Case::new(2, 4, 9, &[S { padding: (-1, -2), ..S::new(9, 4) }, S::new(5, 5)]));
+    check_gradient(Case::new(2, 4, 9, &[S { padding: (-1, 3), dilation: (2, 1), ..S::new(9, 4) }, three(6)]));
+}
+
 /// Bias, residual, activation: on the tile, before it is stored.
 #[test]
 fn what_follows_is_fused() {

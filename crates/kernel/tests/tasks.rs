@@ -472,6 +472,12 @@ fn convolutions() {
         ("f32[1,50,51,40]", "f32[3,3,1,40]", "f32[1,50,51,40]", &depthwise(40)),
         ("f32[1,7,7,1830]", "f32[3,3,1,1830]", "f32[1,7,7,1830]", &depthwise(1830)),
         ("c64[2,11,11,12]", "c64[3,3,12,40]", "c64[2,11,11,40]", same),
+        (
+            "f32[4,33,33,24]",
+            "f32[4,33,33,40]",
+            "f32[3,3,24,40]",
+            "window={size=33x33 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf",
+        ),
     ] {
         check(&convolution(x, w, r, attributes), 1, Values::Tame, Tolerance::Relative(1e-3));
     }

@@ -2,7 +2,7 @@
 
 use crate::{Changed, Pass};
 use hlo::{Computation, ConvolutionDimensionNumbers, InstructionId, Module, Op, OpMetadata, Window};
-use shape::ArrayShape;
+use shape::{ArrayShape, PrimitiveType};
 use support::Result;
 
 /// Gives every convolution of static arrays channels that are innermost: `dim_labels=b01f_01io->b01f` for any number of
@@ -10,7 +10,8 @@ use support::Result;
 ///
 /// Operands and result are transposed where they differ, a kernel that is read backwards is reversed, and batch groups
 /// become feature groups: the groups of the batch are laid side by side in the features. Strides, padding, dilations and
-/// feature groups stay on the convolution. Exact for every input: the same products, summed in an order that is free.
+/// feature groups stay on the convolution. A gradient of a convolution's kernel that sums over the images of two arrays
+/// with innermost channels (`f01b_i01o->01bf`) stays as it is: no transpose would make it faster. Exact for every input: the same products, summed in an order that is free.
 pub struct ConvolutionCanonicalization;
 
 impl Pass for ConvolutionCanonicalization {
@@ -64,6 +65,9 @@ fn canonical(computation: &mut Computation, id: InstructionId) -> Option<Instruc
     if *labels == new_labels && !is_reversed && *batch_group_count == 1 {
         return None;
     }
+    if is_kernel_gradient(computation, id) {
+        return None;
+    }
     let (window, labels) = (window.clone(), labels.clone());
     let (mut feature_groups, batch_groups) = (*feature_group_count, *batch_group_count);
     let operands = computation[id].operands().to_vec();
@@ -105,6 +109,49 @@ fn canonical(computation: &mut Computation, id: InstructionId) -> Option<Instruc
     let back =
         (0..sizes.len()).map(|d| order_of_result.iter().position(|&o| o == d)).collect::<Option<_>>()?;
     Some(writer.transpose(new, back))
+}
+
+/// More rows than this are not worth the lists that a kernel needs for them.
+const MAX_ROWS_OF_GRADIENT: i64 = 1 << 18;
+
+/// Whether a convolution is a gradient of a kernel that stays: channels are innermost in both operands and in the result,
+/// whose rows are taps times input features; in a type in which products are summed.
+fn is_kernel_gradient(computation: &Computation, id: InstructionId) -> bool {
+    let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } =
+        computation[id].op()
+    else {
+        return false;
+    };
+    let spatial = window.dimensions.len();
+    let form = ConvolutionDimensionNumbers {
+        input_batch_dimension: spatial + 1,
+        input_feature_dimension: 0,
+        input_spatial_dimensions: (1..=spatial).collect(),
+        kernel_input_feature_dimension: 0,
+        kernel_output_feature_dimension: spatial + 1,
+        kernel_spatial_dimensions: (1..=spatial).collect(),
+        output_batch_dimension: spatial,
+        output_feature_dimension: spatial + 1,
+        output_spatial_dimensions: (0..spatial).collect(),
+    };
+    let is_plain = window.dimensions.iter().all(|d| !d.window_reversal && d.base_dilation == 1);
+    let arrays =
+        || computation[id].operands().iter().chain([&id]).map(|&id| computation[id].shape().as_array());
+    let is_summed = |array: Option<&ArrayShape>| {
+        array.is_some_and(|array| {
+            matches!(array.element_type, PrimitiveType::F32 | PrimitiveType::F64)
+                && array.is_static()
+                && array.element_count() > 0
+        })
+    };
+    let rows = computation[id].shape().as_array().map_or(i64::MAX, |result| {
+        result.sizes()[..result.rank() - 1].iter().fold(1, |n: i64, &size| n.saturating_mul(size))
+    });
+    (1..=3).contains(&spatial)
+        && *labels == form
+        && is_plain
+        && arrays().all(is_summed)
+        && rows <= MAX_ROWS_OF_GRADIENT
 }
 
 /// Batch, spatial dimensions, features.

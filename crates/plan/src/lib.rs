@@ -20,8 +20,8 @@ mod update;
 pub use collapse::Loop;
 pub use convolution::{
     ChainPlan, ChainStage, ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, DepthwisePlan,
-    MAX_STAGES, Rectangle, Segment, SpatialDimension, TileSize, Tiling, Transform, Winograd, WinogradPlan,
-    WinogradScratch, chain_saving,
+    GradientPlan, GradientSize, MAX_STAGES, Rectangle, Segment, SpatialDimension, Strip, TileSize, Tiling,
+    Transform, Winograd, WinogradPlan, WinogradScratch, chain_saving,
 };
 pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile, most_together};
 pub use fusion::{Fusion, Position, RowSlice};

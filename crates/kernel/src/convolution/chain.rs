@@ -26,7 +26,9 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &C
                 ConvolutionKind::Depthwise(depthwise) => {
                     depthwise::emit(b, cx, &stage.convolution, depthwise, &band)
                 }
-                ConvolutionKind::Winograd(_) | ConvolutionKind::General { .. } => {
+                ConvolutionKind::Winograd(_)
+                | ConvolutionKind::Gradient(_)
+                | ConvolutionKind::General { .. } => {
                     Err(Error::internal("a chain's convolutions have tiles"))
                 }
             })?;

@@ -1,11 +1,11 @@
 //! Tiles of pixels times vectors of output features, accumulated in registers over taps and input features.
 
-use super::walk::{self, Count, Pixels, repeat, tiles};
+use super::walk::{self, Count, Pixels, repeat, tiles_in_order};
 use super::{finish, load};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
-use crate::ir::{FunctionBuilder, ScalarType, Type, ValueId};
+use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use crate::tasks::Span;
 use crate::tile::{self, Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero};
 use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, Packing};
@@ -41,17 +41,25 @@ pub(super) fn emit(
         kernel,
         kernel_type,
     };
-    let (chunk, features) = cx.div_rem(b, task, dense.feature_chunks)?;
+    // Panels that are too large for the caches are used up by one task after another.
+    let (chunk, features) = match dense.panels_outside {
+        true => {
+            let (features, chunk) = cx.div_rem(b, task, dense.tiling.chunks)?;
+            (chunk, features)
+        }
+        false => cx.div_rem(b, task, dense.feature_chunks)?,
+    };
+    let is_ahead = dense.tiling.sizes.iter().any(|size| nest.ahead(size.pixels).is_some());
     let span = walk::span(b, cx, &features, dense.feature_chunks, dense.whole_panels(&plan.dims))?;
     cx.for_range(b, 0, plan.dims.groups, 1, |cx, b, group| {
         if dense.panels_outside {
             nest.panels(b, cx, span, &mut |b, cx, column, parts| {
-                tiles(b, cx, &dense.tiling, &chunk, &mut |b, cx, pixels| {
+                tiles_in_order(b, cx, &dense.tiling, (&chunk, is_ahead), &mut |b, cx, pixels| {
                     nest.tile(b, cx, &group, pixels, column, parts)
                 })
             })
         } else {
-            tiles(b, cx, &dense.tiling, &chunk, &mut |b, cx, pixels| {
+            tiles_in_order(b, cx, &dense.tiling, (&chunk, is_ahead), &mut |b, cx, pixels| {
                 nest.panels(b, cx, span, &mut |b, cx, column, parts| {
                     nest.tile(b, cx, &group, pixels, column, parts)
                 })
@@ -125,12 +133,14 @@ impl Nest<'_> {
         let rows = (0..i64::from(pixels.count))
             .map(|row| b.mul_constant(pixels.input_step, row * features * input_size))
             .collect();
-        let reduction = Reduction { nest: self, pixels, place, rows, parts };
+        let ahead = self.next_panels(b, cx, pixels, column, &place)?;
+        let reduction = Reduction { nest: self, pixels, place, rows, parts, ahead: ahead.map_or(0, |a| a.1) };
         let mut sums = Vec::new();
         for _ in 0..pixels.count {
             sums.extend(parts.iter().map(|part| zero(b, Type::vector(self.scalar, part.lanes))));
         }
-        let sums = reduction.taps(b, cx, 0, (input, kernel), &sums)?;
+        let at = At { input, kernel, ahead: ahead.map(|a| a.0) };
+        let sums = reduction.taps(b, cx, 0, at, &sums)?;
         // The pixel's number stands for all that it was made of.
         cx.facts.insert(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         let first = group.times(dims.outputs).plus(column);
@@ -142,6 +152,35 @@ impl Nest<'_> {
                 finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
             })
         })
+    }
+
+    /// Bytes of the next panels that a tile of so many pixels fetches for each summand.
+    fn ahead(&self, pixels: u32) -> Option<i64> {
+        self.dense.ahead(self.dims, pixels, self.kernel_type.byte_size())
+    }
+
+    /// The part of the next panels that a tile fetches, and how many bytes for each summand.
+    fn next_panels(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        pixels: Pixels,
+        column: &Index,
+        place: &Place,
+    ) -> Result<Option<(ValueId, i64)>> {
+        let (Some(bytes), Some(before)) = (self.ahead(pixels.count), pixels.before) else {
+            return Ok(None);
+        };
+        let columns = self.dense.tile.columns();
+        let panels = columns * self.dense.summands * self.kernel_type.byte_size() as i64;
+        // Behind the last whole panels there are the first ones of another task: these are fetched again.
+        let end = cx.scalar_value(b, &column.plus_constant(2 * columns))?;
+        let outputs = b.index(self.dims.outputs);
+        let exists = b.compare(Predicate::LessEqual, end, outputs);
+        let next = b.offset_bytes(place.pointer, panels);
+        let next = b.select(exists, next, place.pointer);
+        let share = panels / self.dense.tiling.taps_of_pixels.max(1);
+        Ok(Some((b.offset(next, before, share), bytes)))
     }
 
     /// Where the features of a tile are in the kernel.
@@ -198,10 +237,29 @@ struct Reduction<'p> {
     /// Bytes from the first pixel of the input to each.
     rows: Vec<ValueId>,
     parts: &'p [Columns],
+    /// Bytes of the next panels to fetch for each summand.
+    ahead: i64,
+}
+
+/// Where the summands to come are.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    /// The first pixel's.
+    input: ValueId,
+    /// Their rows in the kernel.
+    kernel: ValueId,
+    /// What to fetch for them.
+    ahead: Option<ValueId>,
 }
 
 /// Sums of so many summands are made of parts.
 const MANY_SUMMANDS: i64 = 8192;
+
+/// So many independent sums keep two multiply-add units with a latency of four busy.
+const ENOUGH_SUMS: usize = 8;
+
+/// Of so many summands, the sums of several sets are worth their addition.
+const LONG_RUN: i64 = 32;
 
 /// So many accumulators make the overhead of a loop small.
 const MANY_ACCUMULATORS: usize = 12;
@@ -213,7 +271,7 @@ impl Reduction<'_> {
         b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         d: usize,
-        (input, kernel): (ValueId, ValueId),
+        at: At,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let Nest { dense, dims, .. } = *self.nest;
@@ -224,20 +282,24 @@ impl Reduction<'_> {
             } else {
                 Count::constant(b, dims.inputs)
             };
-            return self.run(b, cx, count, (input, kernel), sums);
+            return self.run(b, cx, count, at, sums);
         }
         let pixel = dims.groups * dims.inputs * self.nest.input_type.byte_size() as i64;
         let input_step = dense.tiling.tap_input_steps[d] * pixel;
         let kernel_step = dense.tiling.tap_steps[d] * dims.inputs * self.place.row;
+        let ahead_step = dense.tiling.tap_steps[d] * dims.inputs * self.ahead;
         let is_apart = self.is_summed_apart(d);
         repeat(b, cx, self.pixels.taps[d], sums, |cx, b, tap, sums| {
-            let input = b.offset(input, tap, input_step);
-            let kernel = b.offset(kernel, tap, kernel_step);
+            let at = At {
+                input: b.offset(at.input, tap, input_step),
+                kernel: b.offset(at.kernel, tap, kernel_step),
+                ahead: at.ahead.map(|ahead| b.offset(ahead, tap, ahead_step)),
+            };
             if !is_apart {
-                return self.taps(b, cx, d + 1, (input, kernel), sums);
+                return self.taps(b, cx, d + 1, at, sums);
             }
             let zeros: Vec<ValueId> = sums.iter().map(|&sum| zero(b, b.ty(sum))).collect();
-            let part = self.taps(b, cx, d + 1, (input, kernel), &zeros)?;
+            let part = self.taps(b, cx, d + 1, at, &zeros)?;
             Ok(sums.iter().zip(part).map(|(&sum, part)| b.add(sum, part)).collect())
         })
     }
@@ -256,7 +318,7 @@ impl Reduction<'_> {
         b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         count: Count,
-        (input, kernel): (ValueId, ValueId),
+        at: At,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         // The count is a multiple of the input features, so nothing is left behind the loop.
@@ -268,9 +330,43 @@ impl Reduction<'_> {
         };
         let vectors = (sums.len() / self.rows.len().max(1)) as u32;
         let unroll = i64::from(plan::most_together(sums.len() as u32, vectors, cx.target)).min(unroll);
-        let inputs: Vec<ValueId> = self.rows.iter().map(|&row| b.offset(input, row, 1)).collect();
+        // Few sums wait for one another: summands take turns in several sets of them.
+        let sets = if count.most < LONG_RUN { 1 } else { ENOUGH_SUMS / sums.len().max(1) };
+        let sets = sets.clamp(1, unroll as usize);
+        let sets = 1 << sets.ilog2();
+        let mut all = sums.to_vec();
+        for _ in 1..sets {
+            all.extend(sums.iter().map(|&sum| zero(b, b.ty(sum))).collect::<Vec<_>>());
+        }
+        let all = self.run_in_sets(b, cx, count, at, (unroll, sums.len()), &all)?;
+        let (first, others) = all.split_at(sums.len());
+        let mut total = first.to_vec();
+        for set in others.chunks(sums.len()) {
+            total = total.iter().zip(set).map(|(&sum, &part)| b.add(sum, part)).collect();
+        }
+        Ok(total)
+    }
+
+    /// The same with the sums of every set.
+    fn run_in_sets(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        count: Count,
+        at: At,
+        (unroll, of_set): (i64, usize),
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let sets = (sums.len() / of_set.max(1)).max(1);
+        let inputs: Vec<ValueId> = self.rows.iter().map(|&row| b.offset(at.input, row, 1)).collect();
         let step = |b: &mut FunctionBuilder, index: ValueId, step: i64, sums: &mut [ValueId]| -> Result<()> {
-            self.accumulate(b, (&inputs, kernel), (index, step), sums)
+            let first = step as usize % sets * of_set;
+            if let Some(ahead) = at.ahead {
+                let ahead = b.offset(ahead, index, self.ahead);
+                let ahead = b.offset_bytes(ahead, step * self.ahead);
+                b.prefetch(ahead, 2);
+            }
+            self.accumulate(b, (&inputs, at.kernel), (index, step), &mut sums[first..first + of_set])
         };
         if let Some(known) = b.known_integer(count.value) {
             return cx.for_range_carrying(b, (0, known, unroll), sums, |cx, b, index, sums| {

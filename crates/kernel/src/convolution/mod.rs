@@ -5,6 +5,7 @@ mod chain;
 mod dense;
 mod depthwise;
 mod general;
+mod gradient;
 mod walk;
 mod winograd;
 mod winograd_transform;
@@ -37,6 +38,7 @@ pub(crate) fn emit(
             cx.for_tasks(b, |cx, b, task| depthwise::emit(b, cx, plan, depthwise, &task))
         }
         ConvolutionKind::Winograd(winograd) => winograd::emit(b, cx, plan, winograd),
+        ConvolutionKind::Gradient(gradient) => gradient::emit(b, cx, plan, gradient),
         ConvolutionKind::General { lanes, chunks } => general::emit(b, cx, plan, *lanes, *chunks),
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct Pixels {
     pub(super) input_step: ValueId,
     /// From pixel to pixel.
     pub(super) output_step: ValueId,
+    /// Taps of the pixels of all tiles that come before, where they are counted.
+    pub(super) before: Option<ValueId>,
 }
 
 impl Pixels {
@@ -118,6 +120,17 @@ pub(super) fn tiles(
     chunk: &Index,
     body: TileBody<'_>,
 ) -> Result<()> {
+    tiles_in_order(b, cx, tiling, (chunk, false), body)
+}
+
+/// The same; the taps of the pixels before each tile are counted if `is_counted`.
+pub(super) fn tiles_in_order(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    tiling: &Tiling,
+    (chunk, is_counted): (&Index, bool),
+    body: TileBody<'_>,
+) -> Result<()> {
     let table = if tiling.needs_table() {
         Some(*cx.packed.last().ok_or_else(|| Error::internal("the table of tiles is missing"))?)
     } else {
@@ -135,7 +148,8 @@ pub(super) fn tiles(
             }
             _ => (b.index(0), b.index(size.rectangles.len() as i64)),
         };
-        let list = List { size, first: table.map(|table| b.offset_bytes(table, first as i64 * 8)) };
+        let list =
+            List { size, is_counted, first: table.map(|table| b.offset_bytes(table, first as i64 * 8)) };
         if size.rectangles.len() == 1 && tiling.chunks == 1 {
             list.rectangle(b, cx, begin, body)?;
             continue;
@@ -150,6 +164,8 @@ pub(super) fn tiles(
 /// The rectangles of one size.
 struct List<'p> {
     size: &'p TileSize,
+    /// Whether the taps of the pixels before each tile are counted.
+    is_counted: bool,
     /// The first one's numbers in the table.
     first: Option<ValueId>,
 }
@@ -166,6 +182,7 @@ mod field {
     pub(super) const TILES: usize = 15;
     pub(super) const PIXEL_INPUT: usize = 16;
     pub(super) const PIXEL_OUTPUT: usize = 17;
+    pub(super) const BEFORE: usize = 18;
 }
 
 impl List<'_> {
@@ -213,29 +230,57 @@ impl List<'_> {
             taps,
             input_step: get(b, field::PIXEL_INPUT)?.value,
             output_step: get(b, field::PIXEL_OUTPUT)?.value,
+            before: if self.is_counted { Some(get(b, field::BEFORE)?.value) } else { None },
         };
         let tile_steps = [first.input_step, first.output_step]
             .map(|step| b.mul_constant(step, i64::from(self.size.pixels)));
-        let steps = |l: usize| (counts[l], [inputs[l].value, outputs[l].value]);
-        let loops = [steps(0), steps(1), steps(2), (tiles, tile_steps)];
+        let mut before = [tiles.value; LOOPS];
+        if self.is_counted {
+            let of_pixel = taps.iter().fold(b.index(1), |n, count| b.mul(n, count.value));
+            before[3] = b.mul_constant(of_pixel, i64::from(self.size.pixels));
+            for (l, inner) in [(2, tiles), (1, counts[2]), (0, counts[1])] {
+                before[l] = b.mul(before[l + 1], inner.value);
+            }
+        }
+        let step = |l: usize, count: Count, [input, output]: [ValueId; 2]| {
+            (count, Step { input, output, before: before[l] })
+        };
+        let around = |l: usize| step(l, counts[l], [inputs[l].value, outputs[l].value]);
+        let loops = [around(0), around(1), around(2), step(3, tiles, tile_steps)];
         nest(b, cx, &loops, first, body)
     }
+}
+
+/// The loops of a rectangle: three around its tiles, and the one over them.
+const LOOPS: usize = 4;
+
+/// What an iteration of a loop adds to the numbers of pixels.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    input: ValueId,
+    output: ValueId,
+    before: ValueId,
 }
 
 /// Loops that move a tile on.
 fn nest(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
-    loops: &[(Count, [ValueId; 2])],
+    loops: &[(Count, Step)],
     tile: Pixels,
     body: TileBody<'_>,
 ) -> Result<()> {
-    let Some((&(count, [input_step, output_step]), inner)) = loops.split_first() else {
+    let Some((&(count, step), inner)) = loops.split_first() else {
         return body(b, cx, tile);
     };
     repeat(b, cx, count, &[], |cx, b, index, _| {
-        let (input, output) = (b.mul(index, input_step), b.mul(index, output_step));
-        let moved = Pixels { input: b.add(tile.input, input), output: b.add(tile.output, output), ..tile };
+        let mut moved = |from: ValueId, step: ValueId| {
+            let by = b.mul(index, step);
+            b.add(from, by)
+        };
+        let (input, output) = (moved(tile.input, step.input), moved(tile.output, step.output));
+        let before = tile.before.map(|before| moved(before, step.before));
+        let moved = Pixels { input, output, before, ..tile };
         nest(b, cx, inner, moved, body).map(|()| Vec::new())
     })
     .map(|_| ())

@@ -52,6 +52,21 @@ impl Area {
         (0..self.loops.len()).rev().max_by_key(|&l| self.loops[l].0).unwrap_or(last)
     }
 
+    /// How many pixels tiles run along.
+    pub(super) fn length(&self, most: i64) -> i64 {
+        self.loops[self.along(most)].0
+    }
+
+    /// Input pixels from pixel to pixel of a tile.
+    pub(super) fn step(&self, most: i64) -> i64 {
+        self.loops[self.along(most)].1
+    }
+
+    /// All of its pixels.
+    pub(super) fn pixels(&self) -> i64 {
+        self.loops.iter().map(|l| l.0).product()
+    }
+
     /// Tiles of so many pixels, `first` pixels into the loop along which they run.
     fn rectangle(&self, along: usize, first: i64, pixels: i64, tiles: i64) -> Rectangle {
         let (_, pixel_input, pixel_output) = self.loops[along];
@@ -73,6 +88,7 @@ impl Area {
             tiles,
             pixel_input,
             pixel_output,
+            before: 0,
         }
     }
 }
@@ -123,7 +139,7 @@ pub(super) fn cut(lists: &[Vec<Area>], most: i64) -> Option<Vec<TileSize>> {
         for area in list {
             let along = area.along(most);
             let length = area.loops[along].0;
-            let parts = if few { even(length, most) } else { greedy(length, &kept) };
+            let parts = if few { even(length, most) } else { covered(length, &kept) };
             let mut first = 0;
             for (pixels, tiles) in parts {
                 let size = sizes.iter_mut().find(|s| i64::from(s.pixels) == pixels)?;
@@ -187,15 +203,41 @@ pub(super) fn even(length: i64, most: i64) -> Vec<(i64, i64)> {
     [(size, tiles - smaller), (size - 1, smaller)].into_iter().filter(|p| p.1 > 0).collect()
 }
 
-/// Tiles of the given sizes, the largest first; 1 is among them.
-fn greedy(length: i64, sizes: &[i64]) -> Vec<(i64, i64)> {
-    let mut left = length;
-    let mut parts = Vec::new();
-    for &size in sizes {
-        if left >= size {
-            parts.push((size, left / size));
-            left %= size;
-        }
+/// Tiles of the given sizes, the largest first, that cover a length at the least cost; 1 is among them.
+fn covered(length: i64, sizes: &[i64]) -> Vec<(i64, i64)> {
+    // Of long lengths, all but the end is covered by the largest tiles.
+    const END: i64 = 256;
+    let largest = sizes.first().copied().unwrap_or(1).max(1);
+    let whole = (length - END).max(0) / largest;
+    let end = (length - whole * largest) as usize;
+    // A tile's own cost is that of a pixel or two; single pixels wait for their sums.
+    let cost = |size: i64| if size == 1 { 5 } else { size + 2 };
+    let mut best: Vec<(i64, i64)> = vec![(0, 0)];
+    for covered in 1..=end {
+        let fits = sizes.iter().filter(|&&size| size as usize <= covered);
+        let least = fits.map(|&size| (best[covered - size as usize].0 + cost(size), size)).min();
+        best.push(least.unwrap_or((i64::MAX / 2, 1)));
     }
-    parts
+    let mut counts: BTreeMap<i64, i64> = BTreeMap::from([(largest, whole)]);
+    let mut left = end;
+    while left > 0 {
+        let size = best[left].1;
+        *counts.entry(size).or_default() += 1;
+        left -= size as usize;
+    }
+    counts.into_iter().rev().filter(|&(_, count)| count > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_covered_by_few_tiles_of_the_given_sizes() {
+        assert_eq!(covered(33, &[9, 8, 1]), [(9, 1), (8, 3)]);
+        assert_eq!(covered(33, &[6, 5, 1]), [(6, 3), (5, 3)]);
+        assert_eq!(covered(7, &[9, 8, 1]), [(1, 7)]);
+        assert_eq!(covered(1000, &[14, 1]), [(14, 71), (1, 6)]);
+        assert_eq!(covered(0, &[4, 1]), []);
+    }
 }

@@ -1,7 +1,8 @@
 //! Convolutions whose groups have many features: tiles of pixels times vectors of output features.
 
 use super::bands::{self, Lines};
-use super::dims::{ConvolutionDims, SpatialDimension};
+use super::cost;
+use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling};
 use crate::dot::{Packing, Tile, tile};
 use crate::tasks::Work;
@@ -35,6 +36,21 @@ impl DensePlan {
         dims.outputs / self.tile.columns()
     }
 
+    /// Bytes of the next panels to fetch for each summand of a tile of so many pixels: all tiles together fetch the panels that come next while the current ones, in the second-level cache, are in use. Nothing where the
+    /// panels stay there, or are read so seldom that they come from memory as fast as they can.
+    pub fn ahead(&self, dims: &ConvolutionDims, pixels: u32, element_bytes: usize) -> Option<i64> {
+        const LINE: i64 = 64;
+        let columns = self.tile.columns();
+        let is_apart = self.panels_outside
+            && self.kernel_packing == Packing::Constant
+            && columns % self.panel == 0
+            && self.whole_panels(dims) > 1;
+        let all = self.tiling.taps_of_pixels.saturating_mul(dims.inputs).max(1);
+        let panels = columns.saturating_mul(self.summands).saturating_mul(element_bytes as i64);
+        let bytes = panels.saturating_mul(i64::from(pixels)) / all;
+        (is_apart && (1..=LINE).contains(&bytes)).then_some(bytes)
+    }
+
     /// The tasks of the kernel.
     pub fn tasks(&self) -> i64 {
         self.tiling.chunks * self.feature_chunks
@@ -51,8 +67,7 @@ pub(super) fn choose(
 ) -> Option<DensePlan> {
     let size = accumulator.byte_size();
     let summands = dims.taps().checked_mul(dims.inputs).filter(|&n| n > 0)?;
-    let pixels = dims.batch.checked_mul(dims.pixels())?;
-    let (mut tile, most) = choose_tile(dims, pixels, size, target);
+    let (mut tile, most) = choose_tile(dims, size, target)?;
     let last = dims.spatial.last();
     let is_run =
         dims.groups == 1 && last.is_none_or(|d| d.window.window_dilation == 1 && d.window.base_dilation == 1);
@@ -67,7 +82,6 @@ pub(super) fn choose(
         (tiling::tiles(dims, most, chunks, Sharing::All)?, feature_chunks)
     };
     tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
-    tile.k_split = 1;
     Some(DensePlan {
         panel: tile::panel(dims.outputs, size),
         tile,
@@ -81,44 +95,12 @@ pub(super) fn choose(
 }
 
 /// Vectors of features, and up to how many pixels of a tile.
-fn choose_tile(dims: &ConvolutionDims, pixels: i64, size: usize, target: &Target) -> (Tile, u32) {
-    let tile = tile::choose(pixels, dims.outputs, size, target);
-    let step = dims.spatial.last().map_or(1, |d| d.window.stride);
-    let distance = dims.groups.saturating_mul(dims.inputs).saturating_mul(step).saturating_mul(size as i64);
-    let most = tile::most_rows(tile.vectors, target);
-    let length = longest_line(dims);
-    let accumulators = |vectors: u32, most: u32| {
-        let tiles = (length + i64::from(most) - 1) / i64::from(most).max(1);
-        length as f64 / tiles.max(1) as f64 * f64::from(vectors)
-    };
-    // Lines that divide badly into low tiles often do into high ones.
-    if tile.vectors == 4 && target.vector_registers >= 32 && accumulators(4, most) < 22.0 {
-        let higher = high_tile(distance);
-        if accumulators(2, higher) > accumulators(4, most) + 2.0 {
-            return (Tile { vectors: 2, ..tile }, higher);
-        }
-    }
-    (tile, most)
-}
-
-/// Pixels of a tile of two vectors that fills 32 registers. Neighbouring pixels are so many bytes apart: of those at
-/// multiples of a page only a few stay in the first-level cache.
-fn high_tile(distance: i64) -> u32 {
-    const PAGE: i64 = 4096;
-    if distance % PAGE == 0 { 8 } else { 14 }
-}
-
-/// The pixels that most tiles can run along: all, where a window is one tap on each pixel, else those of a line with the
-/// same taps.
-fn longest_line(dims: &ConvolutionDims) -> i64 {
-    if let Some(row) = dims.as_one_row() {
-        return row.pixels();
-    }
-    let longest = |d: &SpatialDimension| {
-        let segments = d.segments(tiling::MAX_SEGMENTS).unwrap_or_default();
-        segments.iter().map(|s| s.count).max().unwrap_or(1)
-    };
-    dims.spatial.last().map_or(1, longest)
+fn choose_tile(dims: &ConvolutionDims, size: usize, target: &Target) -> Option<(Tile, u32)> {
+    let panel = tile::panel(dims.outputs, size) as u32;
+    let lanes = target.lanes(size).min(panel);
+    let choice = cost::choose(dims, (lanes, panel, size), target)?;
+    let tile = Tile { rows: choice.pixels, vectors: choice.vectors, lanes, k_split: 1 };
+    Some((tile, choice.pixels))
 }
 
 /// Into how many parts to cut the pixels and the panels. A large kernel is read once, by the tasks together, if they share
@@ -144,8 +126,10 @@ pub(super) fn split(
     };
     let parts = parts.max(1);
     if panels_outside {
-        let features = wanted.min(panels);
-        return ((wanted / features.max(1)).clamp(1, parts), features.max(1));
+        // Tasks that share panels follow one another, so that a worker finds them in its cache.
+        const ENOUGH: i64 = 16;
+        let features = wanted.min(panels).max(1);
+        return ((wanted.min(ENOUGH) / features).clamp(1, parts), features);
     }
     let chunks = wanted.min(parts);
     (chunks, (wanted / chunks).clamp(1, panels.max(1)))
@@ -153,6 +137,7 @@ pub(super) fn split(
 
 #[cfg(test)]
 mod tests {
+    use super::super::dims::SpatialDimension;
     use super::*;
     use hlo::WindowDimension;
 
@@ -177,12 +162,12 @@ mod tests {
         let table = [
             // Pixels, window, stride, features; tile of pixels x vectors of lanes, panels outside.
             (&avx512, (56, 3, 1, (64, 64)), (6, 4, 16, false)),
-            (&avx512, (28, 3, 1, (128, 128)), (13, 2, 16, true)),
-            (&avx512, (14, 3, 1, (256, 256)), (6, 4, 16, true)),
-            (&avx512, (7, 3, 1, (512, 512)), (5, 4, 16, true)),
-            (&avx512, (7, 1, 1, (960, 320)), (13, 2, 16, true)),
-            (&avx512, (14, 1, 1, (576, 96)), (8, 3, 16, false)),
-            (&avx512, (112, 1, 1, (32, 16)), (8, 1, 16, false)),
+            (&avx512, (28, 3, 1, (128, 128)), (6, 4, 16, true)),
+            (&avx512, (14, 3, 1, (256, 256)), (12, 2, 16, true)),
+            (&avx512, (7, 3, 1, (512, 512)), (5, 2, 16, true)),
+            (&avx512, (7, 1, 1, (960, 320)), (6, 4, 16, true)),
+            (&avx512, (14, 1, 1, (576, 96)), (9, 3, 16, false)),
+            (&avx512, (112, 1, 1, (32, 16)), (11, 1, 16, false)),
             (&avx512, (7, 1, 1, (1024, 64)), (6, 4, 16, false)),
             (&avx2, (56, 3, 1, (64, 64)), (6, 2, 8, false)),
             (&neon, (56, 3, 1, (64, 64)), (6, 4, 4, false)),
@@ -198,6 +183,21 @@ mod tests {
     }
 
     #[test]
+    fn panels_that_leave_the_cache_are_fetched_ahead() {
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let ahead = |dims: ConvolutionDims| {
+            let plan = choose(&dims, PrimitiveType::F32, true, None, &avx512).expect("a regular shape");
+            plan.ahead(&dims, plan.tile.rows, 4)
+        };
+        // Two lines of a row of the panels, by the 361 taps that all pixels have, for 5 pixels; three by 49, for 7.
+        assert_eq!(ahead(same(1, 7, 3, 1, (512, 512))), Some(2 * 64 * 9 * 5 / 361));
+        assert_eq!(ahead(same(1, 7, 1, 1, (2048, 512))), Some(3 * 64 * 7 / 49));
+        // Kernels that stay, and those of a single pixel, which are streamed as they are.
+        assert_eq!(ahead(same(1, 56, 3, 1, (64, 64))), None);
+        assert_eq!(ahead(same(1, 1, 1, 1, (2048, 2048))), None);
+    }
+
+    #[test]
     fn large_kernels_are_shared_by_tasks_and_small_ones_read_by_each() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         let chunks = |dims: ConvolutionDims| {
@@ -205,7 +205,7 @@ mod tests {
             (plan.tiling.chunks, plan.feature_chunks)
         };
         assert_eq!(chunks(same(1, 56, 3, 1, (64, 64))), (9, 1));
-        assert_eq!(chunks(same(1, 7, 3, 1, (512, 512))), (1, 8));
+        assert_eq!(chunks(same(1, 7, 3, 1, (512, 512))), (1, 16));
         assert_eq!(chunks(same(1, 4, 3, 1, (4, 4))), (1, 1));
         assert_eq!(chunks(same(16, 7, 3, 1, (64, 64))), (18, 1));
     }

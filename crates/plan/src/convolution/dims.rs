@@ -98,6 +98,33 @@ impl ConvolutionDims {
         })
     }
 
+    /// The dimensions of a kernel's gradient ([`is_kernel_gradient`]): the images are the input features, which are
+    /// the last dimension of the input and the one before the last of the result, and images are what is summed over.
+    pub(super) fn of_gradient(
+        op: &Op,
+        input: &ArrayShape,
+        gradient: &ArrayShape,
+        output: &ArrayShape,
+    ) -> Result<Self> {
+        let Op::Convolution { window, .. } = op else {
+            return Err(Error::internal("the convolution is a convolution"));
+        };
+        check_positions(window, input)?;
+        let (sizes, rank) = (input.sizes(), input.rank());
+        let spatial = window.dimensions.iter().enumerate().map(|(d, &window)| SpatialDimension {
+            input: sizes[d + 1],
+            output: output.size(d),
+            window,
+        });
+        Ok(Self {
+            batch: sizes[rank - 1],
+            groups: 1,
+            inputs: sizes[0],
+            outputs: gradient.size(rank - 1),
+            spatial: spatial.collect(),
+        })
+    }
+
     /// Outputs of one image, features left aside.
     pub fn pixels(&self) -> i64 {
         self.spatial.iter().fold(1, |n, d| n.saturating_mul(d.output))
@@ -128,6 +155,24 @@ impl ConvolutionDims {
             .into_iter()
             .fold(self.batch, i64::saturating_mul)
     }
+}
+
+/// Whether a convolution has the form of a gradient of a convolution's kernel, with channels innermost: what is summed over
+/// are the images, `dim_labels=f01b_i01o->01bf` for any number of spatial dimensions.
+pub(super) fn is_kernel_gradient(op: &Op) -> bool {
+    let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } = op
+    else {
+        return false;
+    };
+    let spatial = window.dimensions.len();
+    let inner = || 1..=spatial;
+    window.dimensions.iter().all(|d| !d.window_reversal && d.base_dilation == 1)
+        && (labels.input_feature_dimension, labels.input_batch_dimension) == (0, spatial + 1)
+        && labels.input_spatial_dimensions.iter().copied().eq(inner())
+        && (labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension) == (0, spatial + 1)
+        && labels.kernel_spatial_dimensions.iter().copied().eq(inner())
+        && (labels.output_batch_dimension, labels.output_feature_dimension) == (spatial, spatial + 1)
+        && labels.output_spatial_dimensions.iter().copied().eq(0..spatial)
 }
 
 fn check_positions(window: &Window, input: &ArrayShape) -> Result<()> {

@@ -4,9 +4,11 @@ mod area;
 mod bands;
 mod chain;
 mod chain_cost;
+mod cost;
 mod dense;
 mod depthwise;
 mod dims;
+mod gradient;
 mod pack;
 mod tiling;
 mod winograd;
@@ -16,6 +18,7 @@ pub use chain::{ChainPlan, ChainStage, MAX_STAGES, chain_saving};
 pub use dense::DensePlan;
 pub use depthwise::DepthwisePlan;
 pub use dims::{ConvolutionDims, Segment, SpatialDimension};
+pub use gradient::{GradientPlan, GradientSize, Strip};
 pub use tiling::{Rectangle, TileSize, Tiling};
 pub use winograd::{Winograd, WinogradPlan, WinogradScratch};
 pub use winograd_matrices::Transform;
@@ -25,7 +28,8 @@ use crate::in_place::overwritable;
 use crate::tasks::Work;
 use crate::{Fusion, InstructionPlan, Options, PackedConstant, Position, Strategy, dot};
 use bands::Lines;
-use shape::PrimitiveType;
+use hlo::Op;
+use shape::{ArrayShape, PrimitiveType};
 use support::{Error, Result};
 use target::Target;
 
@@ -38,6 +42,8 @@ pub enum ConvolutionKind {
     Depthwise(DepthwisePlan),
     /// Patches of pixels, transformed so that each output takes fewer multiplications.
     Winograd(Box<WinogradPlan>),
+    /// Products of two arrays of pixels, summed over these: the gradient of a convolution's kernel, in its own form.
+    Gradient(GradientPlan),
     /// One vector of output features after another, each tap looked up: everything that no other kind covers.
     General {
         /// Output features at once; 1 is a scalar loop.
@@ -53,7 +59,7 @@ impl ConvolutionKind {
         match self {
             Self::Dense(dense) => Some(&dense.tiling),
             Self::Depthwise(depthwise) => Some(&depthwise.tiling),
-            Self::Winograd(_) | Self::General { .. } => None,
+            Self::Gradient(_) | Self::Winograd(_) | Self::General { .. } => None,
         }
     }
 }
@@ -85,6 +91,10 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target, options: &Options) -> R
         ConvolutionKind::Dense(dense) => (dense.tasks(), 0),
         ConvolutionKind::Depthwise(depthwise) => (depthwise.tasks(), 0),
         ConvolutionKind::Winograd(winograd) => (winograd.tasks(), winograd.scratch.bytes as u64),
+        ConvolutionKind::Gradient(gradient) => {
+            let elements = gradient.most_rows().saturating_mul(gradient.scratch_row(&plan.dims)) as u64;
+            (gradient.tasks(), elements.saturating_mul(plan.accumulator.byte_size() as u64))
+        }
         ConvolutionKind::General { chunks, .. } => (*chunks, 0),
     };
     let strategy = Strategy::Convolution(Box::new(plan));
@@ -116,8 +126,12 @@ fn stage_plan(
             "opcode convolution of pred; convert its operands to an integer type",
         ));
     }
-    let dims = ConvolutionDims::new(fusion.body[id].op(), input, kernel, result)?;
     let accumulator = dot::accumulator(result.element_type);
+    if dims::is_kernel_gradient(fusion.body[id].op()) {
+        let arrays = [input, kernel, result];
+        return gradient_plan(fusion.body[id].op(), arrays, (input_operand, kernel_operand), target);
+    }
+    let dims = ConvolutionDims::new(fusion.body[id].op(), input, kernel, result)?;
     // The kernel does not see a packed operand's own layout, so nothing else may read it.
     let constant = dot::constant_operand(fusion, kernel_operand);
     let constant = constant.filter(|_| dot::is_read_once(fusion, kernel_operand));
@@ -177,6 +191,25 @@ fn has_tiles(fusion: &Fusion<'_>, dims: &ConvolutionDims, (target, options): (&T
     is_plain && result.element_count() > 0 && has_kind() && !is_transformed()
 }
 
+/// Plans the gradient of a kernel that stands as it is.
+fn gradient_plan(
+    op: &Op,
+    [input, kernel, result]: [&ArrayShape; 3],
+    (input_operand, kernel_operand): (usize, usize),
+    target: &Target,
+) -> Result<(ConvolutionPlan, Vec<PackedConstant>)> {
+    let accumulator = dot::accumulator(result.element_type);
+    if [input, kernel].iter().any(|s| s.element_type != accumulator) || accumulator.is_complex() {
+        return Err(Error::unsupported("gradient of a kernel in another type than that of its sums"));
+    }
+    let dims = ConvolutionDims::of_gradient(op, input, kernel, result)?;
+    let gradient = gradient::choose(&dims, accumulator, target)
+        .ok_or_else(|| Error::unsupported("gradient of a kernel of more than three spatial dimensions"))?;
+    let packed = vec![PackedConstant { operand: None, bytes: gradient.table().into() }];
+    let kind = ConvolutionKind::Gradient(gradient);
+    Ok((ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand }, packed))
+}
+
 /// Whether an element is converted to the accumulator's type each time it is read, rather than once.
 fn is_cheap(from: PrimitiveType, accumulator: PrimitiveType, target: &Target) -> bool {
     use PrimitiveType::*;
@@ -208,6 +241,7 @@ impl std::fmt::Display for ConvolutionPlan {
             ConvolutionKind::Dense(_) => "tiled convolution",
             ConvolutionKind::Depthwise(_) => "depthwise convolution",
             ConvolutionKind::Winograd(_) => "convolution by transformed patches",
+            ConvolutionKind::Gradient(_) => "gradient of a kernel",
             ConvolutionKind::General { .. } => "general convolution",
         };
         write!(f, "{kind} {batch}x{}", self.dims.pixels())?;
@@ -229,6 +263,12 @@ impl std::fmt::Display for ConvolutionPlan {
             }
             ConvolutionKind::Depthwise(plan) => write!(f, "x{} of {} lanes", plan.vectors, plan.lanes),
             ConvolutionKind::Winograd(plan) => plan.fmt(f),
+            ConvolutionKind::Gradient(plan) => {
+                let rows = plan.sizes.iter().map(|s| s.rows.to_string()).collect::<Vec<_>>();
+                let (vectors, lanes) = (plan.tile.vectors, plan.tile.lanes);
+                write!(f, ", tiles {}x{vectors} of {lanes} lanes", rows.join("/"))?;
+                write!(f, ", blocks of {} images and {} lines", plan.images, plan.lines)
+            }
             ConvolutionKind::General { lanes, .. } => write!(f, ", {lanes} lanes"),
         }
     }

@@ -34,13 +34,16 @@ pub struct Rectangle {
     pub pixel_input: i64,
     /// Output pixels between neighbouring pixels of a tile.
     pub pixel_output: i64,
+    /// Taps of the pixels in the tiles before these, those of the chunks before included.
+    pub before: i64,
 }
 
 impl Rectangle {
     /// How many numbers describe one.
-    pub const FIELDS: usize = 18;
+    pub const FIELDS: usize = 19;
 
-    /// All of them: input, output, tap, taps, counts, input steps, output steps, tiles, and the steps of a pixel.
+    /// All of them: input, output, tap, taps, counts, input steps, output steps, tiles, the steps of a pixel, and
+    /// the taps before.
     pub fn fields(&self) -> [i64; Self::FIELDS] {
         let (t, c, i, o) = (self.taps, self.counts, self.input_steps, self.output_steps);
         [
@@ -62,6 +65,7 @@ impl Rectangle {
             self.tiles,
             self.pixel_input,
             self.pixel_output,
+            self.before,
         ]
     }
 }
@@ -84,6 +88,8 @@ pub struct Tiling {
     pub sizes: Vec<TileSize>,
     /// Into how many parts the pixels are cut.
     pub chunks: i64,
+    /// Taps of all pixels.
+    pub taps_of_pixels: i64,
     /// Taps (of the window, row-major) from tap to tap, by dimension.
     pub tap_steps: [i64; 3],
     /// Input pixels from tap to tap, by dimension.
@@ -105,6 +111,22 @@ impl TileSize {
 }
 
 impl Tiling {
+    /// Counts the taps of the pixels before each rectangle, in the order in which one chunk after another is computed.
+    fn number(&mut self) {
+        let mut before = 0i64;
+        for chunk in 0..self.chunks as usize {
+            for size in &mut self.sizes {
+                for rectangle in &mut size.rectangles[size.starts[chunk]..size.starts[chunk + 1]] {
+                    rectangle.before = before;
+                    let pixels =
+                        rectangle.counts.iter().product::<i64>() * rectangle.tiles * i64::from(size.pixels);
+                    before += pixels * rectangle.taps.iter().product::<i64>();
+                }
+            }
+        }
+        self.taps_of_pixels = before;
+    }
+
     /// Whether a kernel needs the lists at run time: not if each is one rectangle.
     pub fn needs_table(&self) -> bool {
         self.chunks > 1 || self.sizes.iter().any(|size| size.rectangles.len() > 1)
@@ -158,6 +180,26 @@ pub(super) enum Sharing {
 
 /// Ranges of output images and of outputs of the three spatial dimensions.
 pub(super) type OutputBox = [(i64, i64); 4];
+/// The segments of each spatial dimension, or nothing if the shape is too irregular.
+fn segments_of(spatial: &[SpatialDimension; 3]) -> Option<Vec<Vec<Segment>>> {
+    let segments = spatial.iter().map(|d| d.segments(MAX_SEGMENTS)).collect::<Option<Vec<_>>>()?;
+    let rectangles = segments.iter().map(Vec::len).product::<usize>();
+    (rectangles <= MAX_RECTANGLES).then_some(segments)
+}
+
+/// All areas of pixels with the same taps. Nothing if the shape is too irregular.
+pub(super) fn areas(dims: &ConvolutionDims) -> Option<Vec<Area>> {
+    let row = dims.as_one_row();
+    let dims = row.as_ref().unwrap_or(dims);
+    let spatial = three_dimensions(dims)?;
+    let segments = segments_of(&spatial)?;
+    for extent in [|d: &SpatialDimension| d.input, |d: &SpatialDimension| d.output] {
+        spatial.iter().try_fold(dims.batch, |n, d| n.checked_mul(extent(d)))?;
+    }
+    let all = [(0, dims.batch), (0, spatial[0].output), (0, spatial[1].output), (0, spatial[2].output)];
+    let combinations = combinations(&segments, &all).into_iter();
+    Some(combinations.map(|rows| Area::new(dims, &spatial, all[0], rows)).collect())
+}
 
 /// Tiles of up to `most` pixels, in about `chunks` parts. Nothing if the shape is too irregular.
 pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sharing) -> Option<Tiling> {
@@ -197,15 +239,15 @@ pub(super) fn tiles_of(
     sharing: Sharing,
 ) -> Option<Tiling> {
     let spatial = three_dimensions(dims)?;
-    let mut segments = Vec::new();
-    for dimension in &spatial {
-        segments.push(dimension.segments(MAX_SEGMENTS)?);
-    }
-    if segments.iter().map(Vec::len).product::<usize>() > MAX_RECTANGLES {
-        return None;
-    }
+    let segments = segments_of(&spatial)?;
     let first = |d: usize| segments[d].first();
-    let mut tiling = Tiling { sizes: Vec::new(), chunks: 0, tap_steps: [1; 3], tap_input_steps: [1; 3] };
+    let mut tiling = Tiling {
+        sizes: Vec::new(),
+        chunks: 0,
+        taps_of_pixels: 0,
+        tap_steps: [1; 3],
+        tap_input_steps: [1; 3],
+    };
     let (mut taps, mut pixels, mut outputs) = (1i64, 1i64, 1i64);
     for d in (0..3).rev() {
         tiling.tap_steps[d] = taps * first(d).map_or(1, |s| s.tap_step);
@@ -250,6 +292,7 @@ pub(super) fn tiles_of(
             tiling.sizes.extend(overlapping(&border, size));
         }
     }
+    tiling.number();
     Some(tiling)
 }
 

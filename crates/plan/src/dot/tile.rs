@@ -45,11 +45,6 @@ pub(crate) struct Access {
 }
 
 /// The tile of an `m x n` result of elements of so many bytes. A tile covers whole panels, or a panel whole tiles.
-pub(crate) fn choose(m: i64, n: i64, element_bytes: usize, target: &Target) -> Tile {
-    choose_with(m, n, element_bytes, Access::default(), target)
-}
-
-/// As [`choose`], knowing more.
 pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, access: Access, target: &Target) -> Tile {
     let panel = panel(n, element_bytes) as u32;
     let lanes = target.lanes(element_bytes).min(panel);
@@ -189,7 +184,7 @@ mod tests {
             ((&neon, 128, 12), (6, 4, 4, 1)),
         ];
         for ((target, m, n), (rows, vectors, lanes, k_split)) in table {
-            let tile = choose(m, n, 4, target);
+            let tile = choose_with(m, n, 4, Access::default(), target);
             let (columns, panel) = (tile.columns(), panel(n, 4));
             assert!(columns % panel == 0 || panel % columns == 0, "{m}x{n}");
             assert_eq!(tile, Tile { rows, vectors, lanes, k_split }, "{m}x{n}");

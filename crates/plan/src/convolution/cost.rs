@@ -1,0 +1,194 @@
+//! Which tile of pixels and vectors takes a convolution the least time, by a model of a core's ports.
+
+use super::area::{Area, even};
+use super::dims::ConvolutionDims;
+use super::tiling;
+use target::Target;
+
+/// A tile: so many pixels at most, times so many vectors of output features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) pixels: u32,
+    pub(super) vectors: u32,
+}
+
+/// What the model knows of a convolution.
+struct Model<'a> {
+    areas: &'a [Area],
+    /// Input features of a group.
+    inputs: i64,
+    /// Vectors that the output features of a group fill.
+    needed: u32,
+    /// Bytes of a vector.
+    vector_bytes: i64,
+    /// Summands of an output.
+    summands: i64,
+    /// Bytes from pixel to pixel of the input.
+    pixel_bytes: i64,
+    /// Bytes of the caches of a core.
+    l1_bytes: i64,
+    l2_bytes: i64,
+}
+
+/// Vectors of a tile, at most: more streams of panels than this outrun the prefetchers.
+const MOST_VECTORS: u32 = 6;
+
+/// So many independent sums keep two multiply-add units with a latency of four busy.
+pub(super) const ENOUGH_SUMS: u32 = 8;
+
+/// How much longer a tile takes whose pixels push one another out of the first-level cache.
+const MISSES: f64 = 1.5;
+
+/// Pixels that a tile of so many vectors can have: each sum has a register, each vector of the kernel too, and what is
+/// multiplied with these. Of one vector, the pixels may be multiplied from memory.
+pub(super) fn most_pixels(vectors: u32, target: &Target) -> u32 {
+    // Without multiply-add, products take registers of their own.
+    let products = if target.has_fma { 0 } else { 4 };
+    let registers = target.vector_registers.saturating_sub(products);
+    match vectors {
+        1 => registers.saturating_sub(4).min(24),
+        _ => registers.saturating_sub(vectors + 1) / vectors,
+    }
+    .max(1)
+}
+
+/// The tile of the least time: `lanes` elements are a vector, `panel` of them are side by side in a packed kernel.
+pub(super) fn choose(
+    dims: &ConvolutionDims,
+    (lanes, panel, element_bytes): (u32, u32, usize),
+    target: &Target,
+) -> Option<Choice> {
+    let areas = tiling::areas(dims)?;
+    let needed = dims.outputs.max(1).saturating_add(i64::from(lanes) - 1) / i64::from(lanes);
+    let model = Model {
+        areas: &areas,
+        inputs: dims.inputs,
+        needed: u32::try_from(needed).unwrap_or(u32::MAX),
+        vector_bytes: i64::from(lanes) * element_bytes as i64,
+        summands: dims.taps().saturating_mul(dims.inputs),
+        pixel_bytes: dims.groups.saturating_mul(dims.inputs).saturating_mul(element_bytes as i64),
+        l1_bytes: i64::try_from(target.l1_bytes).unwrap_or(i64::MAX),
+        l2_bytes: i64::try_from(target.l2_bytes).unwrap_or(i64::MAX),
+    };
+    let of_panel = (panel / lanes).max(1);
+    let mut best: Option<(f64, Choice)> = None;
+    for vectors in 1..=MOST_VECTORS.min(model.needed.next_multiple_of(of_panel)) {
+        // A tile covers whole panels, or a panel whole tiles.
+        if vectors % of_panel != 0 && of_panel % vectors != 0 {
+            continue;
+        }
+        for pixels in 1..=most_pixels(vectors, target) {
+            let choice = Choice { pixels, vectors };
+            let cost = model.cost(choice);
+            if best.is_none_or(|(least, _)| cost < least) {
+                best = Some((cost, choice));
+            }
+        }
+    }
+    best.map(|(_, choice)| choice)
+}
+
+/// How many pixels so many bytes apart stay in a first-level cache of eight ways: those at multiples of a page share a set.
+fn pixels_in_cache(distance: i64) -> u32 {
+    const PAGE: i64 = 4096;
+    const WAYS: u32 = 8;
+    WAYS << ((PAGE.trailing_zeros()).saturating_sub(distance.max(1).trailing_zeros())).min(8)
+}
+
+/// The cycles that a summand of a tile takes where nothing is waited for: two loads and two products are begun in each, and
+/// six instructions.
+fn step(pixels: u32, vectors: u32) -> f64 {
+    let (sums, loads) = (f64::from(pixels * vectors), f64::from(pixels + vectors));
+    (sums / 2.0).max(loads / 2.0).max(issued(pixels, vectors) / 6.0)
+}
+
+/// The instructions of a summand of a tile: products with a single vector are taken from memory.
+fn issued(pixels: u32, vectors: u32) -> f64 {
+    f64::from(pixels * vectors + vectors + 3 + if vectors > 1 { pixels } else { 0 })
+}
+
+/// The tile of a kernel's gradient: rows at most (input features), vectors of output features, and how many of the
+/// `taps` of the last dimension, if their input features are one run, have their rows in one tile.
+pub(super) fn choose_gradient(
+    features: i64,
+    (is_run, taps): (bool, i64),
+    outputs: i64,
+    lanes: u32,
+    target: &Target,
+) -> (i64, u32, i64) {
+    let needed = (outputs.max(1) + i64::from(lanes) - 1) / i64::from(lanes);
+    let mut best = (f64::INFINITY, (1, 1, 1));
+    let mut consider = |cost: f64, choice: (i64, u32, i64)| {
+        if cost < best.0 {
+            best = (cost, choice);
+        }
+    };
+    for vectors in 1..=needed.min(4) as u32 {
+        let (whole, rest) = (needed / i64::from(vectors), (needed % i64::from(vectors)) as u32);
+        // Sums wait for one another, and a little more than a full set of them hides that. Each tile reads its pixels anew.
+        let latency = |rows: i64, vectors: u32| step(rows as u32, vectors).max(5.0) + 0.7;
+        let of_rows = |rows: i64| {
+            let rest = if rest > 0 { latency(rows, rest) } else { 0.0 };
+            whole as f64 * latency(rows, vectors) + rest
+        };
+        let most = i64::from(most_pixels(vectors, target)).max(1);
+        for rows in 1..=most.min(features.max(1)) {
+            let tiles = even(features, rows).into_iter();
+            let cost: f64 = tiles.map(|(rows, count)| of_rows(rows) * count as f64).sum();
+            consider(cost, (rows, vectors, 1));
+        }
+        let groups = if is_run { taps.min(most / features.max(1)) } else { 1 };
+        for group in 2..=groups {
+            let rest = if taps % group > 0 { of_rows(taps % group * features) } else { 0.0 };
+            let cost = (of_rows(group * features) * (taps / group) as f64 + rest) / taps as f64;
+            consider(cost, (group * features, vectors, group));
+        }
+    }
+    best.1
+}
+
+impl Model<'_> {
+    /// The cycles of a group, not counting what every choice takes.
+    fn cost(&self, choice: Choice) -> f64 {
+        let whole = self.needed / choice.vectors;
+        let rest = self.needed % choice.vectors;
+        let most = i64::from(choice.pixels);
+        let mut cost = 0.0;
+        for area in self.areas {
+            let length = area.length(most);
+            let lines = area.pixels() / length.max(1);
+            let taps: i64 = area.taps.iter().product();
+            let distance = area.step(most).saturating_mul(self.pixel_bytes);
+            for (pixels, tiles) in even(length, most) {
+                let slower = if pixels > i64::from(pixels_in_cache(distance)) { MISSES } else { 1.0 };
+                let tile = |vectors: u32| self.tile(pixels as u32, vectors, taps) * slower;
+                let mut line = f64::from(whole) * tile(choice.vectors);
+                if rest > 0 {
+                    line += tile(rest);
+                }
+                cost += line * (tiles as f64) * (lines as f64);
+            }
+        }
+        cost
+    }
+
+    /// The cycles of a tile.
+    fn tile(&self, pixels: u32, vectors: u32, taps: i64) -> f64 {
+        let sums = f64::from(pixels * vectors);
+        let split = (f64::from(ENOUGH_SUMS) / sums).floor().clamp(1.0, 4.0);
+        // What leaves the first-level cache comes from the next one, at half a line a cycle.
+        let panel = f64::from(vectors) * self.vector_bytes as f64;
+        let bytes = panel * self.summands as f64;
+        // The next panels are on their way while these are in use; so far as both do not fit, they push one another out.
+        let crowded = (bytes / (self.l2_bytes as f64 * 0.4)).clamp(1.0, 2.0);
+        let streamed = if bytes > self.l1_bytes as f64 / 2.0 { panel / 28.0 * crowded } else { 0.0 };
+        let step = step(pixels, vectors).max(4.0 / split).max(streamed);
+        let steps = (taps * self.inputs) as f64;
+        // The first lines of each pixel are waited for, as far as instructions of the tile before are not out yet.
+        let instructions = steps * issued(pixels, vectors);
+        let lines = (self.pixel_bytes as f64 / 64.0).clamp(1.0, 2.0) * f64::from(pixels);
+        let waited = 3.0 * lines * (1.0 - 400.0 / instructions.max(400.0));
+        // The start of the loops, and the end: a sum has a cycle or two of work behind it.
+        steps * step + waited + 24.0 + 1.5 * sums
+    }
+}
