@@ -3,9 +3,9 @@
 use passes::{
     AlgebraicSimplifier, BatchNormExpander, BatchNormFolding, CallInliner, CommonSubexpressionElimination,
     ConcatenateInPlace, ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization,
-    ConvolutionChaining, DeadCodeElimination, InstructionFusion, MultiOutputFusion, Pipeline,
-    ProducerDuplication, SelectAndScatterExpander, TreeReductionRewriter, TupleSimplifier,
-    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
+    ConvolutionChaining, DeadCodeElimination, InstructionFusion, MultiOutputFusion, Pipeline, PowerExpander,
+    ProducerDuplication, RowFusion, SelectAndScatterExpander, SoftmaxReciprocal, TreeReductionRewriter,
+    TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
     WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
     WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
@@ -67,6 +67,10 @@ pub fn pipeline() -> Pipeline {
         Box::new(DeadCodeElimination),
         // Behind the last CSE: each concatenation begins with an array of its own.
         Box::new(ConcatenateInPlace),
+        Box::new(SoftmaxReciprocal),
+        Box::new(PowerExpander),
+        // Before what remains is fused with its users.
+        Box::new(RowFusion::default()),
         // What loops begin with is not looked at any more.
         Box::new(WhileLoopUninitializedBuffers),
         // No common subexpressions are looked for behind this.

@@ -22,6 +22,7 @@ const PASSES: &[&str] = &[
     "algebraic-simplifier",
     "cse",
     "dce",
+    "row-fusion",
     "producer-duplication",
     "fusion",
     "multi-output-fusion",

@@ -8,6 +8,7 @@ use crate::element::Element;
 use crate::elemental;
 use crate::index::Position;
 use crate::ir::FunctionBuilder;
+use crate::math;
 use hlo::{InstructionId, Op, Traits};
 use plan::Position as Place;
 use shape::{PrimitiveType, ShapeIndex};
@@ -145,6 +146,17 @@ impl KernelContext<'_> {
     ) -> Result<Step> {
         let instruction = &self.fusion.body[id];
         let result = self.shape(id)?;
+        if let Some(argument) = self.argument_of_one_plus_erf(id) {
+            return match self.available(&[(argument, position.clone())]) {
+                Err(missing) => Ok(Step::Needs(missing)),
+                Ok(values) => {
+                    let (x, target) = (values[0].real(), self.target);
+                    let depth = self.depth_of(b, [x]);
+                    let value = self.at(b, depth, |b| math::one_plus_erf(b, target, x))?;
+                    Ok(Step::Is(Element::Real(value)))
+                }
+            };
+        }
         let mut wanted = Vec::with_capacity(instruction.operands().len());
         let mut types = Vec::with_capacity(instruction.operands().len());
         for &operand in instruction.operands() {
@@ -158,6 +170,41 @@ impl KernelContext<'_> {
             Err(missing) => return Ok(Step::Needs(missing)),
         };
         self.compute(b, instruction.op(), &types, result.element_type, &values).map(Step::Is)
+    }
+
+    /// The `x` of an instruction of the body that computes `1 + erf(x)` of `F32`.
+    fn argument_of_one_plus_erf(&self, id: InstructionId) -> Option<InstructionId> {
+        let body = self.fusion.body;
+        let (Op::Add {}, &[x, y]) = (body[id].op(), body[id].operands()) else { return None };
+        let is_single = body[id].shape().as_array()?.element_type == PrimitiveType::F32;
+        let is_erf = |id: InstructionId| {
+            self.fusion.position(id) == Place::Inside
+                && !self.provided.contains_key(&id)
+                && matches!(body[id].op(), Op::Erf {})
+        };
+        let erf = [(x, y), (y, x)].into_iter().find(|&(erf, one)| is_erf(erf) && self.is_one(one));
+        erf.filter(|_| is_single).map(|(erf, _)| body[erf].operands()[0])
+    }
+
+    /// Whether an instruction is 1 everywhere.
+    fn is_one(&self, mut id: InstructionId) -> bool {
+        let is_one = |literal: &shape::Literal| {
+            literal.array_shape().element_count() > 0
+                && literal.is_splat()
+                && literal.scalar_at(0) == shape::Scalar::Float(1.0)
+        };
+        loop {
+            if let Some(leaf) = self.operand_leaf(id) {
+                return matches!(self.operands.get(&leaf), Some(Operand::Splat(literal)) if is_one(literal));
+            }
+            match self.fusion.body[id].op() {
+                Op::Constant { literal } => return is_one(literal),
+                Op::Broadcast { .. } | Op::Reshape {} | Op::Bitcast {} => {
+                    id = self.fusion.body[id].operands()[0];
+                }
+                _ => return false,
+            }
+        }
     }
 
     /// An elementwise opcode on values, in as many lanes as the widest has, as far out as they allow.

@@ -32,6 +32,7 @@ mod reduce;
 mod reduce_window;
 pub mod regions;
 mod reindex;
+mod rows;
 mod scatter;
 mod sort;
 mod tasks;

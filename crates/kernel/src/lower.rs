@@ -5,8 +5,8 @@ use crate::entry;
 use crate::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Type};
 use crate::regions::Region;
 use crate::{
-    concatenate, convolution, destination, dot, loops, multi_output, random, reduce, reduce_window, scatter,
-    sort, update,
+    concatenate, convolution, destination, dot, loops, multi_output, random, reduce, reduce_window, rows,
+    scatter, sort, update,
 };
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
@@ -226,6 +226,7 @@ impl Kernel<'_> {
         match &self.plan.strategy {
             Strategy::Loop(plan) => loops::emit(b, cx, plan),
             Strategy::Reduce(plan) => reduce::emit(b, cx, plan),
+            Strategy::Rows(plan) => rows::emit(b, cx, plan),
             Strategy::ReduceWindow(plan) => reduce_window::emit(b, cx, plan),
             Strategy::Dot(plan) => destination::copy_around(b, cx).and_then(|()| dot::emit(b, cx, plan)),
             Strategy::Convolution(plan) => {
@@ -355,7 +356,7 @@ impl Kernel<'_> {
 /// Whether a strategy reads operands element by element only, so that an immediate will do.
 fn reads_elements(strategy: &Strategy) -> bool {
     match strategy {
-        Strategy::Loop(_) | Strategy::Reduce(_) | Strategy::ReduceWindow(_) => true,
+        Strategy::Loop(_) | Strategy::Reduce(_) | Strategy::ReduceWindow(_) | Strategy::Rows(_) => true,
         Strategy::MultiOutput(plan) => plan.updates.is_empty(),
         _ => false,
     }

@@ -276,3 +276,19 @@ fn transcendental_functions() {
     each_size("f32", 2, &real, Values::Tame, Tolerance::Relative(1e-6));
     each_size("f64", 2, &real, Values::Tame, Tolerance::Relative(1e-14));
 }
+
+/// One plus the error function is a function of its own, also where it nearly vanishes: the product is 0 there.
+#[test]
+fn gelu() {
+    for size in [1, 3, 16, 50, 3000] {
+        let text = format!(
+            "HloModule gelu\n\nfused {{\n  x = f32[{size}] parameter(0)\n  c = f32[] constant(0.707106769)\n  \
+             cs = f32[{size}] broadcast(c), dimensions={{}}\n  one = f32[] constant(1)\n  \
+             ones = f32[{size}] broadcast(one), dimensions={{}}\n  y = f32[{size}] multiply(x, cs)\n  \
+             e = f32[{size}] erf(y)\n  p = f32[{size}] add(ones, e)\n  ROOT r = f32[{size}] multiply(x, p)\n}}\n\n\
+             ENTRY main {{\n  x = f32[{size}] parameter(0)\n  ROOT f = f32[{size}] fusion(x), kind=kLoop, calls=fused\n}}\n"
+        );
+        check(&text, &[Values::Tame], Tolerance::Relative(4e-7));
+        check(&text, &[Values::Hard], Tolerance::Relative(4e-7));
+    }
+}

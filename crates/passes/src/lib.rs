@@ -16,9 +16,12 @@ mod dce;
 mod fusion;
 mod multi_output_fusion;
 mod pipeline;
+mod power_expander;
 mod producer_duplication;
+mod row_fusion;
 mod select_and_scatter_expander;
 mod simplify;
+mod softmax_reciprocal;
 mod tree_reduction_rewriter;
 mod tuple_simplifier;
 mod while_loop;
@@ -36,9 +39,12 @@ pub use dce::DeadCodeElimination;
 pub use fusion::InstructionFusion;
 pub use multi_output_fusion::MultiOutputFusion;
 pub use pipeline::{PassRecord, Pipeline};
+pub use power_expander::PowerExpander;
 pub use producer_duplication::ProducerDuplication;
+pub use row_fusion::RowFusion;
 pub use select_and_scatter_expander::SelectAndScatterExpander;
 pub use simplify::AlgebraicSimplifier;
+pub use softmax_reciprocal::SoftmaxReciprocal;
 pub use tree_reduction_rewriter::TreeReductionRewriter;
 pub use tuple_simplifier::TupleSimplifier;
 pub use while_loop::{
@@ -96,8 +102,11 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(InstructionFusion::default()),
         Box::new(ConvolutionChaining::default()),
         Box::new(MultiOutputFusion::default()),
+        Box::new(PowerExpander),
+        Box::new(RowFusion::default()),
         Box::new(AlgebraicSimplifier),
         Box::new(SelectAndScatterExpander),
+        Box::new(SoftmaxReciprocal),
         Box::new(TreeReductionRewriter),
         Box::new(TupleSimplifier),
         Box::new(WhileLoopAccumulationSinking),

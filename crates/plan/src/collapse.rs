@@ -33,6 +33,9 @@ pub(crate) struct Nest {
 /// For each dimension of an instruction, the dimension of the nest that it follows.
 pub(crate) type Follows = Vec<Option<usize>>;
 
+/// Where a nest evaluates instructions.
+pub(crate) type Visits = BTreeSet<(InstructionId, Follows)>;
+
 /// The loops over the dimensions of `sizes`, where `starts` are evaluated at the nest's indices. Dimensions of different
 /// `kinds` stay apart.
 pub(crate) fn nest(
@@ -54,6 +57,17 @@ pub(crate) fn nest_of(
     sizes: &[i64],
     may_merge: impl Fn(usize, usize) -> bool,
 ) -> Result<Nest> {
+    visited_nest(fusion, starts, sizes, may_merge).map(|(nest, _)| nest)
+}
+
+/// As [`nest_of`], with all that is evaluated, if it was looked at. A reduction inside of the body is a value that the nest
+/// provides: what it needs is not looked at.
+pub(crate) fn visited_nest(
+    fusion: &Fusion<'_>,
+    starts: Vec<(InstructionId, Follows)>,
+    sizes: &[i64],
+    may_merge: impl Fn(usize, usize) -> bool,
+) -> Result<(Nest, Visits)> {
     let wide: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] != 1).collect();
     let mut walk = Walk {
         fusion,
@@ -75,7 +89,7 @@ pub(crate) fn nest_of(
     }
     let outer = &loops[..loops.len().saturating_sub(1)];
     let across = outer.iter().filter(|l| walk.contiguous.contains(&l.dimension)).copied().collect();
-    Ok(Nest { loops, across })
+    Ok((Nest { loops, across }, walk.seen))
 }
 
 fn shape<'m>(fusion: &Fusion<'m>, id: InstructionId) -> Result<&'m ArrayShape> {
@@ -184,6 +198,8 @@ impl Walk<'_, '_> {
                 self.require_order(id, follows, |outer, inner| *dimension != outer && *dimension != inner);
                 pending.extend(operands.iter().map(|&o| (o, follows.clone())));
             }
+            // The caller's.
+            Op::Reduce { .. } => {}
             // A contraction whose tiles the caller lays out, and opcodes that look at each index.
             _ => self.require_order(id, follows, |_, _| false),
         }

@@ -14,6 +14,7 @@ mod overwritten;
 mod print;
 mod reduce;
 mod reduce_window;
+mod rows;
 mod tasks;
 mod update;
 
@@ -29,6 +30,7 @@ pub use loops::LoopPlan;
 pub use multi_output::{MultiOutputPlan, Output, OutputReduction, Placement, outputs};
 pub use reduce::{ReduceKind, ReducePlan};
 pub use reduce_window::{ReduceWindowPlan, WindowSegment, WindowWalk};
+pub use rows::{RowValue, RowsPlan, Sweep};
 pub use tasks::{Work, is_transcendental};
 
 use bytes::Bytes;
@@ -86,6 +88,8 @@ pub enum Strategy {
     Loop(LoopPlan),
     /// A reduction with what feeds it.
     Reduce(ReducePlan),
+    /// Rows, each walked several times while it is in the cache: reductions along it and what needs their results.
+    Rows(RowsPlan),
     /// A windowed reduction with what feeds it.
     ReduceWindow(ReduceWindowPlan),
     /// A contraction with what follows it.
@@ -273,6 +277,7 @@ fn plan_instruction(
         _ => {
             let fusion = Fusion::of(module, computation, id)?;
             return match fusion.root_op() {
+                _ if rows::is_rows(&fusion) => rows::plan(&fusion, target),
                 Op::Reduce { .. } => reduce::plan(&fusion, target),
                 Op::ReduceWindow { .. } => reduce_window::plan(&fusion, target),
                 Op::Tuple {} => multi_output::plan(&fusion, target),

@@ -35,6 +35,7 @@ impl std::fmt::Display for InstructionPlan {
                 let kind = format!("{:?}", plan.kind).to_lowercase();
                 write!(f, "{kind} reduction, {} lanes, {} accumulators", plan.lanes, plan.accumulators)
             }
+            Strategy::Rows(plan) => plan.fmt(f),
             Strategy::ReduceWindow(plan) => plan.fmt(f),
             Strategy::Dot(plan) => plan.fmt(f),
             Strategy::Convolution(plan) => plan.fmt(f),

@@ -28,6 +28,35 @@ fn erf_single<'s>(x: Lanes<'s>, magnitude: Lanes<'s>) -> Lanes<'s> {
     magnitude.below(SINGLE_BOUND).choose(near, far.with_sign_of(x))
 }
 
+/// `-log(1 - erf(x)) = x (C(x^2) + x D(x^2))` for `x` from 0 on: two halves, which are computed side by side.
+const SINGLE_COMPLEMENT_EVEN: &[f64] = &[
+    1.1283806562423706,
+    0.10292758792638779,
+    0.0003840276622213423,
+    -0.00046692643081769347,
+    -9.683179087005556e-06,
+    -1.3918115548960941e-08,
+];
+const SINGLE_COMPLEMENT_ODD: &[f64] = &[
+    0.6365931630134583,
+    -0.01954694464802742,
+    0.0012542714830487967,
+    8.885795250535011e-05,
+    5.685769224328396e-07,
+];
+/// Here that is 88: `e^-88` comes out as 0, for its power of two has no normal number.
+const SINGLE_COMPLEMENT_BOUND: f64 = 9.2305;
+
+/// `1 + erf(x)` of `F32`: with one polynomial, and small results are not differences of large numbers.
+pub(super) fn one_plus_erf(x: Lanes<'_>) -> Lanes<'_> {
+    let magnitude = x.abs().at_most_bound(SINGLE_COMPLEMENT_BOUND);
+    let square = magnitude * magnitude;
+    let odd = square.polynomial(SINGLE_COMPLEMENT_ODD);
+    let logarithm = odd.mul_add(magnitude, square.polynomial(SINGLE_COMPLEMENT_EVEN));
+    let rest = exp_within(-(magnitude * logarithm));
+    x.below(0.0).choose(rest, 2.0 - rest)
+}
+
 /// `erf(x) = x + x P / Q` in `x^2`, up to 0.84375.
 const NEAR_P: &[f64] = &[
     0.12837916709551256,

@@ -59,6 +59,8 @@ direct! {
     tanh = exponential::tanh;
     /// The error function.
     erf = error_function::erf;
+    /// `1 + erf(x)` of `F32`, to 2 units in the last place of 1.
+    one_plus_erf = error_function::one_plus_erf;
     /// `1 / (1 + e^-x)`.
     logistic = exponential::logistic;
     /// `1 / sqrt(x)`.

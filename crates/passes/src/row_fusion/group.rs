@@ -1,0 +1,230 @@
+//! Which instructions are walked together.
+
+use super::RowFusion;
+use super::rows::{Rows, is_elementwise};
+use hlo::{Computation, ComputationId, InstructionId, Module, Op};
+use shape::ArrayShape;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What becomes one fusion.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// What is computed.
+    pub(super) members: BTreeSet<InstructionId>,
+    /// Cheap instructions outside that are computed again inside.
+    pub(super) copied: BTreeSet<InstructionId>,
+    /// What is read from memory, in the order in which the members read it first.
+    pub(super) operands: Vec<InstructionId>,
+    /// Members that are read outside.
+    pub(super) results: Vec<InstructionId>,
+}
+
+/// The groups of a computation.
+pub(super) struct Groups<'m> {
+    options: &'m RowFusion,
+    module: &'m Module,
+    computation: &'m Computation,
+    order: Vec<InstructionId>,
+    /// The places of live instructions in the order.
+    place: BTreeMap<InstructionId, usize>,
+    /// What contractions compute on their tiles.
+    on_tiles: BTreeSet<InstructionId>,
+    taken: BTreeSet<InstructionId>,
+    pub(super) found: Vec<Group>,
+}
+
+/// So many users of a group's instructions are looked at.
+const MAX_VISITS: usize = 1024;
+
+/// With shorter rows what has one element for each row is better computed in vectors of its own.
+const MIN_COLUMNS_OF_ONE_WALK: i64 = 32;
+
+impl<'m> Groups<'m> {
+    /// Groups what the computation needs, from its first reduction on.
+    pub(super) fn new(options: &'m RowFusion, module: &'m Module, id: ComputationId) -> Self {
+        let computation = &module[id];
+        let order = computation.post_order();
+        let place = order.iter().enumerate().map(|(k, &id)| (id, k)).collect();
+        let on_tiles = on_tiles(computation, &order);
+        let (taken, found) = (BTreeSet::new(), Vec::new());
+        let mut groups = Self { options, module, computation, order, place, on_tiles, taken, found };
+        for k in 0..groups.order.len() {
+            let seed = groups.order[k];
+            if groups.taken.contains(&seed) {
+                continue;
+            }
+            if let Some(rows) = groups.rows(seed)
+                && let Some(group) = groups.group(seed, &rows)
+            {
+                groups.taken.extend(&group.members);
+                groups.found.push(group);
+            }
+        }
+        groups
+    }
+
+    fn rows(&self, id: InstructionId) -> Option<Rows> {
+        Rows::of(self.options, self.module, self.computation, id)
+    }
+
+    fn admits(&self, rows: &Rows, id: InstructionId, members: &BTreeSet<InstructionId>) -> bool {
+        if self.taken.contains(&id) || self.on_tiles.contains(&id) {
+            return false;
+        }
+        match self.computation[id].op() {
+            Op::Reduce { .. } => self.rows(id).as_ref() == Some(rows),
+            _ => rows.admits(self.computation, id, |operand| members.contains(&operand)),
+        }
+    }
+
+    fn live_users(&self, id: InstructionId) -> impl Iterator<Item = InstructionId> + '_ {
+        self.computation[id].users().iter().copied().filter(|user| self.place.contains_key(user))
+    }
+
+    /// The group of a reduction, if it is worth a kernel of its own kind.
+    fn group(&self, seed: InstructionId, rows: &Rows) -> Option<Group> {
+        let mut members = self.downstream(seed, rows);
+        self.add_upstream(rows, &mut members);
+        let group = self.finished(members);
+        let is_reduction = |id: &&InstructionId| matches!(self.computation[**id].op(), Op::Reduce { .. });
+        let reductions = || group.members.iter().filter(is_reduction);
+        // A broadcast that is read outside is computed there.
+        let is_taken = |id: &InstructionId| self.live_users(*id).any(|user| group.members.contains(&user));
+        let walks = reductions().count()
+            + group.results.iter().filter(|&&id| rows.is_whole(self.computation, id)).count();
+        let is_good = reductions().any(is_taken)
+            && (walks > 1 || rows.columns >= MIN_COLUMNS_OF_ONE_WALK)
+            && !group.results.is_empty()
+            && group.operands.len() <= self.options.max_operands;
+        is_good.then_some(group)
+    }
+
+    /// The reduction and what needs it, as far as nothing that cannot be a member comes in between.
+    fn downstream(&self, seed: InstructionId, rows: &Rows) -> BTreeSet<InstructionId> {
+        let mut members = BTreeSet::from([seed]);
+        let mut others: BTreeSet<InstructionId> = BTreeSet::new();
+        let users = |id: InstructionId| self.live_users(id).map(|user| (self.place[&user], user));
+        // Users of either, in the order in which they are computed.
+        let mut pending: BTreeSet<(usize, InstructionId)> = users(seed).collect();
+        for _ in 0..MAX_VISITS {
+            let Some((_, id)) = pending.pop_first() else { break };
+            let operands = self.computation[id].operands();
+            let is_clean = !operands.iter().any(|operand| others.contains(operand));
+            if is_clean && members.len() < self.options.max_instructions && self.admits(rows, id, &members) {
+                members.insert(id);
+            } else {
+                others.insert(id);
+            }
+            pending.extend(users(id));
+        }
+        members
+    }
+
+    /// Adds what only members read, each for its own row.
+    fn add_upstream(&self, rows: &Rows, members: &mut BTreeSet<InstructionId>) {
+        let read = |id: InstructionId| self.computation[id].operands().iter().map(|&o| (self.place[&o], o));
+        let mut pending: BTreeSet<(usize, InstructionId)> = members.iter().flat_map(|&id| read(id)).collect();
+        while let Some((_, id)) = pending.pop_last() {
+            let is_free = !members.contains(&id)
+                && id != self.computation.root()
+                && members.len() < self.options.max_instructions
+                && self.live_users(id).all(|user| members.contains(&user) && self.takes(rows, user, id))
+                && self.admits(rows, id, &BTreeSet::new());
+            if is_free {
+                members.insert(id);
+                pending.extend(read(id));
+            }
+        }
+    }
+
+    /// Whether a member may take the value of another one.
+    fn takes(&self, rows: &Rows, user: InstructionId, id: InstructionId) -> bool {
+        let is_reduction = matches!(self.computation[user].op(), Op::Reduce { .. });
+        is_reduction || rows.admits(self.computation, user, |operand| operand == id)
+    }
+
+    /// The results, the operands, and the cheap instructions that are copied.
+    fn finished(&self, members: BTreeSet<InstructionId>) -> Group {
+        let mut group = Group::default();
+        let mut outside: BTreeSet<InstructionId> = BTreeSet::new();
+        let mut ordered: Vec<InstructionId> = members.iter().copied().collect();
+        ordered.sort_unstable_by_key(|id| self.place[id]);
+        for &id in ordered.iter().rev() {
+            let is_read = |user: InstructionId| !members.contains(&user) || outside.contains(&user);
+            if id != self.computation.root() && !self.live_users(id).any(is_read) {
+                continue;
+            }
+            let is_moving = matches!(
+                self.computation[id].op(),
+                Op::Broadcast { .. } | Op::Reshape {} | Op::Bitcast {} | Op::Iota { .. }
+            );
+            if is_moving && id != self.computation.root() {
+                outside.insert(id);
+            } else {
+                group.results.push(id);
+            }
+        }
+        group.results.reverse();
+        // What only outside instructions read is no member.
+        group.members = members;
+        for &id in ordered.iter().rev() {
+            let is_used = |user: InstructionId| group.members.contains(&user);
+            if outside.contains(&id) && !self.live_users(id).any(is_used) {
+                group.members.remove(&id);
+            }
+        }
+        let mut seen = BTreeSet::new();
+        let mut pending: Vec<InstructionId> =
+            ordered.into_iter().rev().filter(|id| group.members.contains(id)).collect();
+        while let Some(id) = pending.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            if !group.members.contains(&id) {
+                if !self.is_cheap(id) || group.copied.len() >= self.options.max_instructions {
+                    group.operands.push(id);
+                    continue;
+                }
+                group.copied.insert(id);
+            }
+            pending.extend(self.computation[id].operands().iter().rev());
+        }
+        group
+    }
+
+    /// Whether an instruction makes data, so that making it again costs no more than reading it.
+    fn is_cheap(&self, id: InstructionId) -> bool {
+        let Some(shape) = self.computation[id].shape().as_array().filter(|s| s.is_static()) else {
+            return false;
+        };
+        match self.computation[id].op() {
+            Op::Constant { .. } => shape.rank() == 0,
+            Op::Broadcast { .. } | Op::Iota { .. } => {
+                let operands = self.computation[id].operands().iter();
+                !shape.element_type.is_complex()
+                    && operands.map(|&o| self.computation[o].shape()).all(|s| s.as_array().is_some())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Contractions, and elementwise instructions that are the only ones to read one, or to read such an instruction: they
+/// are computed on its tiles.
+fn on_tiles(computation: &Computation, order: &[InstructionId]) -> BTreeSet<InstructionId> {
+    let mut on_tiles = BTreeSet::new();
+    for &id in order {
+        let sizes = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::sizes);
+        let continues = |&operand: &InstructionId| {
+            on_tiles.contains(&operand)
+                && computation[operand].users().len() == 1
+                && sizes(operand) == sizes(id)
+        };
+        let op = computation[id].op();
+        let is_contraction = matches!(op, Op::Dot { .. } | Op::Convolution { .. });
+        if is_contraction || is_elementwise(op) && computation[id].operands().iter().any(continues) {
+            on_tiles.insert(id);
+        }
+    }
+    on_tiles
+}

@@ -1,0 +1,118 @@
+//! Rows: the last dimensions of an array, and the shapes of what belongs to them.
+
+use super::RowFusion;
+use hlo::{Computation, InstructionId, Module, Op, Traits};
+use shape::ArrayShape;
+
+/// The dimensions of arrays whose rows are walked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Rows {
+    /// Of the whole arrays.
+    sizes: Vec<i64>,
+    /// The dimensions that are not 1 and lie outside of rows.
+    kept: Vec<usize>,
+    /// Elements of a row.
+    pub(super) columns: i64,
+}
+
+/// So much work is shared out among workers, by rows.
+const SHARED_BYTES: u64 = 1 << 20;
+/// Fewer rows would leave workers without work.
+const MIN_SHARED_ROWS: i64 = 16;
+
+impl Rows {
+    /// Those that a reduction walks, if a row walk could.
+    pub(super) fn of(
+        options: &RowFusion,
+        module: &Module,
+        computation: &Computation,
+        id: InstructionId,
+    ) -> Option<Self> {
+        let Op::Reduce { dimensions, to_apply } = computation[id].op() else { return None };
+        let &[input, initial] = computation[id].operands() else { return None };
+        let array = real(computation, input)?;
+        real(computation, id)?;
+        let Op::Constant { literal } = computation[initial].op() else { return None };
+        if literal.array_shape().rank() != 0 || !is_associative(&module[*to_apply]) {
+            return None;
+        }
+        let sizes = array.sizes();
+        let is_wide = |&d: &usize| sizes[d] != 1;
+        let wide: Vec<usize> = (0..sizes.len()).filter(is_wide).collect();
+        let kept: Vec<usize> = wide.iter().copied().filter(|d| !dimensions.contains(d)).collect();
+        let is_row = kept.len() < wide.len() && wide[..kept.len()] == kept[..];
+        let columns = wide[kept.len()..].iter().fold(1i64, |n, &d| n.saturating_mul(sizes[d]));
+        let rows = kept.iter().fold(1i64, |n, &d| n.saturating_mul(sizes[d]));
+        let bytes = (columns as u64).saturating_mul(array.element_type.byte_size() as u64);
+        let is_shared = rows >= MIN_SHARED_ROWS || array.byte_size() < SHARED_BYTES;
+        let fits = is_row && is_shared && bytes <= options.max_row_bytes && array.element_count() > 0;
+        fits.then_some(Self { sizes, kept, columns })
+    }
+
+    /// Whether an instruction has an element for each element of the rows.
+    pub(super) fn is_whole(&self, computation: &Computation, id: InstructionId) -> bool {
+        computation[id].shape().as_array().is_some_and(|shape| shape.sizes() == self.sizes)
+    }
+
+    /// Whether an instruction has an element for each row.
+    fn is_of_rows(&self, shape: &ArrayShape) -> bool {
+        let sizes = shape.sizes();
+        let wide = sizes.iter().filter(|&&size| size != 1);
+        wide.eq(self.kept.iter().map(|&d| &self.sizes[d]))
+    }
+
+    /// Whether an instruction can be computed in a walk, given that `is_member` of its operands are.
+    pub(super) fn admits(
+        &self,
+        computation: &Computation,
+        id: InstructionId,
+        is_member: impl Fn(InstructionId) -> bool,
+    ) -> bool {
+        let Some(shape) = real(computation, id) else { return false };
+        let operands = computation[id].operands();
+        let (is_whole, is_of_rows) = (self.is_whole(computation, id), self.is_of_rows(shape));
+        if !(is_whole || is_of_rows) || operands.iter().any(|&o| real(computation, o).is_none()) {
+            return false;
+        }
+        match computation[id].op() {
+            op if is_elementwise(op) => true,
+            Op::Reshape {} | Op::Bitcast {} => {
+                is_of_rows && real(computation, operands[0]).is_some_and(|s| self.is_of_rows(s))
+            }
+            Op::Broadcast { dimensions } => {
+                // A value of a row goes to that row; others come from memory.
+                let from = computation[operands[0]].shape().expect_array().sizes();
+                let wide = dimensions.iter().zip(&from).filter(|(_, size)| **size != 1).map(|(&d, _)| d);
+                let sizes = shape.sizes();
+                let of_rows: Vec<usize> = match is_whole {
+                    true => self.kept.clone(),
+                    false => (0..sizes.len()).filter(|&d| sizes[d] != 1).collect(),
+                };
+                !is_member(operands[0]) || wide.eq(of_rows)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The shape of an array whose sizes are known, of numbers that are not complex.
+fn real(computation: &Computation, id: InstructionId) -> Option<&ArrayShape> {
+    computation[id].shape().as_array().filter(|shape| shape.is_static() && !shape.element_type.is_complex())
+}
+
+pub(super) fn is_elementwise(op: &Op) -> bool {
+    op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {})
+}
+
+/// Whether a computation is one operation that may be applied in any order of its inputs (up to rounding).
+fn is_associative(computation: &Computation) -> bool {
+    let root = &computation[computation.root()];
+    let of_parameters = root.operands().len() == 2
+        && root.operands()[0] != root.operands()[1]
+        && root.operands().iter().all(|&o| matches!(computation[o].op(), Op::Parameter { .. }));
+    let is_one = matches!(
+        root.op(),
+        Op::Add {} | Op::Multiply {} | Op::Maximum {} | Op::Minimum {} | Op::And {} | Op::Or {} | Op::Xor {}
+    );
+    of_parameters && is_one
+}
