@@ -25,18 +25,19 @@ pub(super) fn emit(
     let all = &Pass { first: Index::default(), count: plan.shape.k, is_last: true };
     if plan.panels_outside {
         return for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
+            let source = product;
             let product = &match plan.rhs_packing {
                 Packing::Scratch => pack::panel(b, cx, plan, product, column, parts_end(parts))?,
                 Packing::None | Packing::Constant => product.clone(),
             };
             for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
-                tile(b, cx, plan, product, Place { number, row, rows, column, parts }, all)
+                tile(b, cx, plan, product, Place { source, number, row, rows, column, parts }, all)
             })
         });
     }
     for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
         for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
-            tile(b, cx, plan, product, Place { number, row, rows, column, parts }, all)
+            tile(b, cx, plan, product, Place { source: product, number, row, rows, column, parts }, all)
         })
     })
 }
@@ -64,7 +65,7 @@ fn passes(
     let one = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, pass: &Pass| {
         for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
             for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
-                tile(b, cx, plan, product, Place { number, row, rows, column, parts }, pass)
+                tile(b, cx, plan, product, Place { source: product, number, row, rows, column, parts }, pass)
             })
         })
     };
@@ -157,6 +158,8 @@ fn parts_end(parts: &[Columns]) -> i64 {
 /// Where a tile stands.
 #[derive(Clone, Copy)]
 struct Place<'p> {
+    /// The product as it was before panels were packed on this call.
+    source: &'p Product,
     /// The number of the rows' tile.
     number: &'p Index,
     row: &'p Index,
@@ -194,13 +197,13 @@ fn tile(
     let k = pass.count;
     let whole = k - k % unroll;
     let ahead = match plan.prefetches {
-        true => Ahead::new(b, cx, plan, (product, place), pass, unroll)?,
+        true => Ahead::new(b, cx, plan, place, pass, unroll)?,
         false => Ahead::default(),
     };
     let mut sums = cx.for_range_carrying(b, (0, whole, unroll), &initial, |cx, b, index, sums| {
         let index = cx.scalar_value(b, &index)?;
         let mut sums = sums.to_vec();
-        ahead.prefetch(b, index, product.rhs_k);
+        ahead.prefetch(b, index);
         let rows = if plan.lhs_by_lane { inputs.row_vectors(b, index, unroll) } else { Vec::new() };
         for step in 0..unroll {
             let set = (step % sets) as usize;
@@ -234,7 +237,7 @@ const LINE: i64 = 64;
 
 /// Machines bring lines in pairs, or run ahead of what is asked for; asking for each one would keep the first cache from
 /// its own misses.
-const LINES_TOGETHER: usize = 2;
+const LINES_TOGETHER: i64 = 2;
 
 /// Lines of the next panel that a tile brings into the second cache while it computes: the tiles of a panel's rows share
 /// its lines out among them, so that memory is read all the time and not by the first of them only.
@@ -242,6 +245,8 @@ const LINES_TOGETHER: usize = 2;
 struct Ahead {
     /// The lines' addresses in the first round of the loop over the summands.
     lines: Vec<ValueId>,
+    /// Bytes onward for each summand.
+    step: i64,
 }
 
 impl Ahead {
@@ -249,10 +254,11 @@ impl Ahead {
         b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         plan: &DotPlan,
-        (product, place): (&Product, Place<'_>),
+        place: Place<'_>,
         pass: &Pass,
         unroll: i64,
     ) -> Result<Self> {
+        let product = place.source;
         let size = plan.accumulator.byte_size() as i64;
         let columns = plan.tile.columns();
         // The last panel of all has no next one: an address that is not beyond the operand will do.
@@ -270,6 +276,9 @@ impl Ahead {
         let next = b.select(is_inside, next, limit);
         cx.facts.insert(next, Facts { min: 0, max: last, multiple: product.panel.unwrap_or(1) });
         let first = product.column(b, cx, &Index::scalar(next))?;
+        if product.panel.is_none() && product.rhs_column != size {
+            return Self::of_columns(b, cx, (product, place, first), (columns, plan.shape.k, unroll));
+        }
         let first = match pass.first.as_constant() {
             Some(0) => first,
             _ => {
@@ -277,21 +286,47 @@ impl Ahead {
                 b.offset(first, summand, product.rhs_k)
             }
         };
-        // The tile's part is a stream of lines along the summands.
+        // The tile's part is a stream of lines along the summands. Neighbours in it are neighbours in memory only where
+        // the operand is packed; else the tiles take the summands of a round in turns.
         let streams = (columns * size + LINE - 1) / LINE;
-        let (_, stream) = cx.div_rem(b, place.number, streams)?;
+        let (turn, stream) = cx.div_rem(b, place.number, streams)?;
         let stream = cx.scalar_value(b, &stream)?;
         let stream = b.offset(first, stream, product.within_tile(LINE / size, size));
-        let lines =
-            (0..unroll).step_by(LINES_TOGETHER).map(|step| b.offset_bytes(stream, step * product.rhs_k));
-        let lines = lines.collect();
-        Ok(Self { lines })
+        let lines = match product.panel {
+            Some(_) => {
+                let steps = (0..unroll).step_by(LINES_TOGETHER as usize);
+                steps.map(|step| b.offset_bytes(stream, step * product.rhs_k)).collect()
+            }
+            None => {
+                let (_, step) = cx.div_rem(b, &turn, unroll)?;
+                let step = cx.scalar_value(b, &step)?;
+                vec![b.offset(stream, step, product.rhs_k)]
+            }
+        };
+        Ok(Self { lines, step: product.rhs_k })
     }
 
-    fn prefetch(&self, b: &mut FunctionBuilder, index: ValueId, rhs_k: i64) {
+    /// Where columns lie one behind another: each tile takes a part of their bytes.
+    fn of_columns(
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        (product, place, first): (&Product, Place<'_>, ValueId),
+        (columns, k, unroll): (i64, i64, i64),
+    ) -> Result<Self> {
+        let step = LINE / unroll;
+        let bytes = columns * product.rhs_column;
+        if product.rhs_column != k * product.rhs_k || LINE % unroll != 0 || bytes < k * step {
+            return Ok(Self::default());
+        }
+        let (_, part) = cx.div_rem(b, place.number, bytes / (k * step))?;
+        let part = cx.scalar_value(b, &part)?;
+        Ok(Self { lines: vec![b.offset(first, part, k * step)], step })
+    }
+
+    fn prefetch(&self, b: &mut FunctionBuilder, index: ValueId) {
         const SECOND_CACHE: u32 = 2;
         for &line in &self.lines {
-            let line = b.offset(line, index, rhs_k);
+            let line = b.offset(line, index, self.step);
             b.prefetch(line, SECOND_CACHE);
         }
     }
