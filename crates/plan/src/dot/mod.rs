@@ -321,8 +321,10 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
     let panels = (n + plan.tile.columns() - 1) / plan.tile.columns();
     let is_read_again = panels > 1 && m > i64::from(plan.tile.rows) && streams;
     plan.panels_outside = plan.rhs_packing == Packing::Scratch || is_read_again && plan.column_parts == 0;
-    // What is packed on each call is read where it is, if that is as strides say.
-    plan.prefetches = is_read_again && plan.panels_outside && (rhs_is_constant || rhs_fits);
+    // What is packed on each call is read where it is, if that is as strides say; it wants room beside its copy.
+    let panel = plan.tile.columns().saturating_mul(k).saturating_mul(plan.accumulator.byte_size() as i64);
+    let has_room = panel.unsigned_abs() <= target.l2_bytes / 8;
+    plan.prefetches = is_read_again && plan.panels_outside && (rhs_is_constant || rhs_fits && has_room);
 }
 
 /// The lanes of a sum along the summands are added up at its end: little beside so many vectors of products.
