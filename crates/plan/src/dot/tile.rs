@@ -54,7 +54,8 @@ pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, access: Access, 
         // Whole panels of two or of four vectors.
         (1, false) if panel / lanes <= 2 => 6,
         (1, false) => 8,
-        (7.., true) if access.rhs_streams && needed != 4 && panel == lanes => 3,
+        // A single vector that is left keeps few multiply-adds going; of many panels that does not matter.
+        (7.., true) if access.rhs_streams && panel == lanes && (needed % 3 == 0 || needed >= 32) => 3,
         // Few enough streams of panels for the prefetchers, also where one row would leave registers for more.
         (_, true) => 4,
         (_, false) => 2,
@@ -204,6 +205,7 @@ mod tests {
             ((&avx512, 8, 1024), (8, 3)),
             ((&avx512, 6, 1024), (6, 4)),
             ((&avx512, 64, 64), (6, 4)),
+            ((&avx512, 64, 256), (6, 4)),
             ((&avx512, 1, 1024), (1, 4)),
             ((&avx2, 128, 768), (6, 2)),
         ];
