@@ -415,3 +415,18 @@ fn products_of_many_summands_take_several_passes() {
     }
     check(&update_of((14, 67, 5001), "f32", false), &[Values::Tame], Tolerance::Relative(1e-3));
 }
+
+/// Right operands that the second cache does not hold, as they are and turned: packed on each call, or in passes where
+/// their rows lie on many pages; the next panel is prefetched, also before the last, narrower one.
+#[test]
+fn products_whose_right_operand_streams() {
+    for (m, n, k) in [(20, 512, 300), (20, 600, 700), (9, 1030, 130), (150, 530, 260)] {
+        for (rhs, contracting) in [(format!("s64[{k},{n}]"), 0), (format!("s64[{n},{k}]"), 1)] {
+            let text = format!(
+                "HloModule streams\n\nENTRY main {{\n  x = s64[{m},{k}] parameter(0)\n  y = {rhs} parameter(1)\n  \
+                 ROOT d = s64[{m},{n}] dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{{contracting}}}\n}}\n"
+            );
+            check(&text, &[Values::Hard, Values::Hard], Tolerance::Exact);
+        }
+    }
+}

@@ -194,11 +194,12 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         rhs_operand,
         dims,
     };
-    choose(&mut plan, constant.is_some(), target);
     let stored = fusion.shape().as_array().map(|shape| shape.element_type);
     // Unfinished sums are kept where the result's element of the same number will be.
     let keeps_sums = stored == Some(plan.accumulator) && fusion.keeps_numbers();
-    if keeps_sums && result.element_type == plan.accumulator {
+    let keeps_sums = keeps_sums && result.element_type == plan.accumulator;
+    choose(&mut plan, (constant.is_some(), keeps_sums), target);
+    if keeps_sums {
         plan.k_block = k_block(&plan, target);
     }
     let mut packed = Vec::new();
@@ -266,8 +267,9 @@ pub(crate) fn accumulator(element_type: PrimitiveType) -> PrimitiveType {
     }
 }
 
-/// Loops, tile and packing, from the extents, the accesses and the target.
-fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
+/// Loops, tile and packing, from the extents, the accesses and the target; whether the result's memory can keep sums from
+/// pass to pass decides, too.
+fn choose(plan: &mut DotPlan, (rhs_is_constant, keeps_sums): (bool, bool), target: &Target) {
     let DotShape { m, n, k, .. } = plan.shape;
     let lhs_fits = plan.lhs_type == plan.accumulator && plan.dims.lhs_is_strided();
     let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
@@ -309,7 +311,10 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
     } else if in_place && streams_rows(plan, target) {
         plan.column_parts = (rhs_bytes(plan) / (target.l2_bytes / 2).max(1)).saturating_add(1) as i64;
         Packing::None
-    } else if in_place && (m <= few_tiles(plan) || m <= MANY_ROWS && !is_sparse(plan)) {
+    } else if in_place
+        && (m <= few_tiles(plan)
+            || m <= MANY_ROWS && (!is_sparse(plan) || keeps_sums && takes_few_passes(plan)))
+    {
         Packing::None
     } else {
         Packing::Scratch
@@ -325,6 +330,7 @@ fn choose(plan: &mut DotPlan, rhs_is_constant: bool, target: &Target) {
     let panel = plan.tile.columns().saturating_mul(k).saturating_mul(plan.accumulator.byte_size() as i64);
     let has_room = panel.unsigned_abs() <= target.l2_bytes / 8;
     plan.prefetches = is_read_again && plan.panels_outside && (rhs_is_constant || rhs_fits && has_room);
+    plan.prefetches &= tile::has_prefetch(target);
 }
 
 /// The lanes of a sum along the summands are added up at its end: little beside so many vectors of products.
@@ -360,6 +366,14 @@ fn k_block(plan: &DotPlan, target: &Target) -> i64 {
     let cache = i64::try_from(target.l2_bytes).unwrap_or(i64::MAX);
     let is_read_again = m > i64::from(plan.tile.rows);
     let is_in_place = plan.rhs_packing != Packing::Scratch && plan.kind == DotKind::Tiled;
+    if plan.rhs_packing == Packing::None
+        && is_in_place
+        && is_read_again
+        && is_sparse(plan)
+        && takes_few_passes(plan)
+    {
+        return k.min(SUMMANDS_OF_A_PASS);
+    }
     if !is_in_place || !is_read_again || k.saturating_mul(row) <= cache / 2 {
         return k;
     }
@@ -372,6 +386,18 @@ fn k_block(plan: &DotPlan, target: &Target) -> i64 {
 /// So many rows are a few tiles only, not worth the packing.
 fn few_tiles(plan: &DotPlan) -> i64 {
     2 * i64::from(plan.tile.rows)
+}
+
+/// So many rows of a panel lie on few enough memory pages.
+const SUMMANDS_OF_A_PASS: i64 = 256;
+
+/// Whether a panel whose rows lie badly is read well in a few passes: its rows are on too many memory pages, but not all
+/// in the same lines of a cache.
+fn takes_few_passes(plan: &DotPlan) -> bool {
+    const PAGE: i64 = 4096;
+    const FEW: i64 = 4;
+    let stride = plan.dims.rhs_k_stride().saturating_mul(plan.accumulator.byte_size() as i64);
+    stride % PAGE != 0 && plan.shape.k <= FEW * SUMMANDS_OF_A_PASS
 }
 
 /// Whether a panel's rows lie badly for reading them again and again: on more memory pages than a core keeps the

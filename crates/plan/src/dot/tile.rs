@@ -106,6 +106,12 @@ pub(crate) fn takes_lanes(target: &Target) -> bool {
     matches!(target.triple.architecture, Architecture::Aarch64 | Architecture::Arm) && target.vector_bytes > 4
 }
 
+/// Whether every processor has an instruction that brings a line near; without one its address is in the way.
+pub(crate) fn has_prefetch(target: &Target) -> bool {
+    use Architecture::{Aarch64, Arm, X86, X86_64};
+    matches!(target.triple.architecture, X86 | X86_64 | Aarch64 | Arm)
+}
+
 /// Summands of one round of a tile's loop: as many as the sets of accumulators, better several; but the columns of each
 /// want registers at the same time.
 pub(crate) fn unroll(tile: Tile, lhs_by_lane: bool, target: &Target) -> i64 {
