@@ -132,7 +132,9 @@ pub fn most_together(sums: u32, vectors: u32, target: &Target) -> u32 {
     }
     let products = if target.has_fma { 0 } else { 2 * vectors };
     let spare = target.vector_registers.saturating_sub(sums + 2 + products);
-    prev_power_of_two((spare / vectors.max(1)).clamp(1, 4))
+    // Few registers are soon taken by loads that are scheduled early.
+    let each = if target.vector_registers >= 32 { vectors } else { 2 * vectors };
+    prev_power_of_two((spare / each.max(1)).clamp(1, 4))
 }
 
 /// More rows than this are better computed as tiles of columns, even if the right operand must be turned for that.
