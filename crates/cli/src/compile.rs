@@ -34,8 +34,11 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
             None => "Must specify --config: a file that names feeds and fetches; or --graph alone, to have them inferred",
         })
     })?;
-    let mut report =
-        Report::new(if flags.verbose { &["import", "fusion", "plan", "regions", "buffers", "codegen"] } else { &[] });
+    let mut report = Report::new(if flags.verbose {
+        &["import", "fusion", "plan", "regions", "buffers", "codegen"]
+    } else {
+        &[]
+    });
     let stated = file.as_ref().map(|(_, config)| config.clone());
     let options = flags.choice.options(stated, flags.inference.options()?);
     let model = compiler::guarded(|| tf::model::load(path, &options))?;

@@ -355,9 +355,9 @@ fn replaces_what_is_read(
         };
         let in_starts = of_starts.iter().any(|&start| {
             let found = reads(fusion, start, &[]);
-            found.same.iter().chain(&found.other).any(|k| is_it(k))
+            found.same.iter().chain(&found.other).any(&is_it)
         });
-        !in_starts && !found.same.iter().chain(&found.other).any(|k| is_it(k))
+        !in_starts && !found.same.iter().chain(&found.other).any(&is_it)
     })
 }
 

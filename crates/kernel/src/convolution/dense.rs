@@ -1,7 +1,7 @@
 //! Tiles of pixels times vectors of output features, accumulated in registers over taps and input features.
 
 use super::walk::{self, Count, Pixels, repeat, tiles_in_order};
-use super::{finish, load};
+use super::{PanelBody, finish, load};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
@@ -79,9 +79,6 @@ struct Nest<'p> {
     kernel: ValueId,
     kernel_type: PrimitiveType,
 }
-
-type PanelBody<'b> =
-    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
 
 impl Nest<'_> {
     /// Runs `body` for a part of the panels of a group, with the first feature in the group, and the vectors.

@@ -1,8 +1,8 @@
 //! The gradient of a convolution's kernel: products of input pixels with pixels of the result's gradient, summed in
 //! registers over a block of pixels, and over the blocks in scratch.
 
-use super::finish;
 use super::walk::{Count, repeat};
+use super::{PanelBody, finish};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
@@ -230,12 +230,7 @@ impl Nest<'_> {
     }
 
     /// Runs `body` for all panels of output features, with the first feature and the vectors.
-    fn panels(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        body: &mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>,
-    ) -> Result<()> {
+    fn panels(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, body: PanelBody<'_>) -> Result<()> {
         let (tile, outputs) = (self.gradient.tile, self.dims.outputs);
         let columns = tile.columns();
         let full = whole_columns(tile.vectors, tile.lanes);

@@ -8,18 +8,21 @@ mod general;
 mod gradient;
 mod walk;
 mod winograd;
-mod winograd_transform;
 
 pub(crate) use chain::emit as emit_chain;
 
 use crate::context::KernelContext;
 use crate::element::Element;
-use crate::index::Position;
+use crate::index::{Index, Position};
 use crate::ir::{FunctionBuilder, ValueId};
-use crate::tile;
+use crate::tile::{self, Columns};
 use plan::{ConvolutionKind, ConvolutionPlan};
 use shape::PrimitiveType;
 use support::{Error, Result};
+
+/// Emits a register tile at a first feature, of so many vectors of features.
+type PanelBody<'b> =
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
 
 /// Writes the result of a convolution and of what follows it.
 pub(crate) fn emit(

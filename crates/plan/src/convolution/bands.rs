@@ -148,7 +148,7 @@ mod tests {
                                 }
                             }
                             let least = r.input + band.input_origin;
-                            assert!(least >= 0 && least < 81);
+                            assert!((0..81).contains(&least));
                         }
                     }
                     assert!(written.iter().all(|&w| w), "all pixels of band {chunk}");

@@ -163,7 +163,7 @@ fn walked(fusion: &Fusion<'_>) -> Result<Walked> {
         let this = Walked { sizes, is_column };
         if !reduce::is_associative(&fusion.module[*to_apply])
             || !this.ends_in_columns()
-            || !fusion.body[initial].shape().as_array().is_some_and(|s| s.rank() == 0)
+            || fusion.body[initial].shape().as_array().is_none_or(|s| s.rank() != 0)
             || walked.as_ref().is_some_and(|other| !other.is_same(&this))
         {
             return Err(Error::unsupported("reductions of different kinds in one walk along rows"));

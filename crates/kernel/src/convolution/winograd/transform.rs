@@ -120,7 +120,8 @@ fn both_sides(
     };
     for pass in passes {
         let wanted: Vec<usize> = pass.iter().flatten().copied().collect();
-        let mut halves: Vec<Vec<Option<ValueId>>> = vec![vec![None; columns]; wanted.len()];
+        // By column, then by wanted row.
+        let mut halves: Vec<Vec<ValueId>> = Vec::with_capacity(columns);
         for column in 0..columns {
             let mut vector = vec![None; columns];
             for (row, element) in vector.iter_mut().enumerate() {
@@ -128,17 +129,12 @@ fn both_sides(
                     *element = Some(read(b, row, column)?);
                 }
             }
-            let mut at = 0;
-            for group in &pass {
-                for value in multiply(b, matrix, group, &vector) {
-                    halves[at][column] = Some(value);
-                    at += 1;
-                }
-            }
+            halves.push(pass.iter().flat_map(|group| multiply(b, matrix, group, &vector)).collect());
         }
-        for (&row, half) in wanted.iter().zip(&halves) {
+        for (k, &row) in wanted.iter().enumerate() {
+            let half: Vec<Option<ValueId>> = halves.iter().map(|column| Some(column[k])).collect();
             for group in &groups {
-                let values = multiply(b, matrix, group, half);
+                let values = multiply(b, matrix, group, &half);
                 for (&column, value) in group.iter().zip(values) {
                     write(b, row, column, value)?;
                 }
