@@ -102,9 +102,9 @@ def table(machine, documents, threads):
             document["model"], milliseconds(ours), milliseconds(least), least / ours * 100, best or "-",
             milliseconds(found[best]) if best else "-", "%.2f" % (found[best] / ours) if best else "-", milliseconds(old),
             "%.2f" % (old / ours) if old else "-"))
-    lines += ["", "Geometric means: %.2f times the best peer (%d models, %d of them faster than it), %.2f times the original (%d)." % (
-        geometric_mean(ratios), len(ratios), sum(r > 1 for r in ratios), geometric_mean(originals), len(originals)), ""]
-    return lines
+    means = ["%.2f times the best peer (%d models, %d of them faster than it)" % (geometric_mean(ratios), len(ratios), sum(r > 1 for r in ratios))] if ratios else []
+    means += ["%.2f times the original (%d models)" % (geometric_mean(originals), len(originals))] if originals else []
+    return lines + ["", "Geometric means: " + ", ".join(means or ["nothing to compare with"]) + ".", ""]
 
 
 def peers_table(documents):

@@ -151,7 +151,8 @@ impl Entry<'_> {
     /// Several kernels in one region.
     fn shared_call(&mut self, b: &mut FunctionBuilder, items: &[Item<'_>], region: &Region) {
         let name = (self.unique)(&format!("{}.region", region.members[0].name));
-        let (function, slices) = regions::function(items, region, name);
+        let scratch = self.assignment.worker_scratch_size as i64;
+        let (function, slices) = regions::function(items, region, name, scratch);
         let function = self.program.functions.push(function);
         let mut arguments: Vec<ValueId> = slices.iter().map(|slice| self.pointer(b, slice)).collect();
         if items.iter().any(|item| item.call.takes_workers_scratch) {

@@ -172,8 +172,14 @@ pub(crate) fn region(items: &[Item<'_>], name: impl Fn(&Call) -> String) -> Regi
 }
 
 /// The function that does parts of a region, and the slices that its parameters point to, in front of the workers'
-/// scratch and the numbers of parts.
-pub(crate) fn function(items: &[Item<'_>], region: &Region, name: String) -> (Function, Vec<Slice>) {
+/// scratch and the numbers of parts. Each worker has `worker_scratch_bytes`: kernels that run side by side have to agree on
+/// where a worker's scratch is, whatever each needs of it.
+pub(crate) fn function(
+    items: &[Item<'_>],
+    region: &Region,
+    name: String,
+    worker_scratch_bytes: i64,
+) -> (Function, Vec<Slice>) {
     let mut b = FunctionBuilder::new(name, Linkage::Internal);
     let mut slices: Vec<Slice> = Vec::new();
     for slice in items.iter().flat_map(|item| &item.call.arguments) {
@@ -187,6 +193,8 @@ pub(crate) fn function(items: &[Item<'_>], region: &Region, name: String) -> (Fu
         items.iter().any(|item| item.call.takes_workers_scratch).then(|| pointer("workers_scratch"));
     let mut number = |name: &str| b.parameter(name, Type::I64, PointerFacts::default());
     let (begin, end, worker) = (number("begin"), number("end"), number("worker"));
+    // The kernels see one worker, whose scratch is this one's.
+    let scratch = scratch.map(|first| b.offset(first, worker, worker_scratch_bytes));
     for (Item { call, is_shared }, member) in items.iter().zip(&region.members) {
         let place = |slice: &Slice| slices.iter().position(|s| is_same_place(s, slice));
         let mut arguments: Vec<ValueId> =
@@ -197,11 +205,11 @@ pub(crate) fn function(items: &[Item<'_>], region: &Region, name: String) -> (Fu
             let task = |b: &mut FunctionBuilder, part: ValueId| task_of_part(b, part, member);
             let (from, to) = (task(&mut b, begin), task(&mut b, end));
             debug_assert_eq!(first + parts, region.items);
-            arguments.extend([from, to, worker]);
+            arguments.extend([from, to, b.index(0)]);
             b.compare(Predicate::Less, from, to)
         } else {
             if call.tasks > 1 {
-                arguments.extend([b.index(0), b.index(call.tasks), worker]);
+                arguments.extend([b.index(0), b.index(call.tasks), b.index(0)]);
             }
             let first = b.index(first);
             let (is_begun, is_reached) =
