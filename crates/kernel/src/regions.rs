@@ -311,7 +311,7 @@ pub fn to_text(regions: &[Region]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::FunctionId;
+    use crate::ir::{FunctionId, Statement};
     use support::Id;
 
     /// A kernel that reads and writes slices of 64 bytes with these numbers.
@@ -399,5 +399,35 @@ mod tests {
         // Ten tasks are not worth more than five workers.
         let few = super::region(&items[1..2], |_| String::new());
         assert_eq!(few.nanoseconds(64), 500 + 6_400);
+    }
+
+    #[test]
+    fn no_kernel_of_a_region_counts_workers_by_itself() {
+        // They would, each by its own size; the region's function knows the one distance from worker to worker.
+        let mut calls =
+            [call(50_000, 8, &[0], &[1]), call(50_000, 8, &[2], &[3]), call(9_000, 8, &[4], &[5])];
+        calls.iter_mut().for_each(|call| call.takes_workers_scratch = true);
+        let items = calls.iter().enumerate().map(|(k, call)| Item { call, is_shared: k < 2 });
+        let items: Vec<Item<'_>> = items.collect();
+        let region = region(&items, |_| String::new());
+        let (function, slices) = function(&items, &region, "region".to_owned(), 4096);
+        let (scratch, worker) = (function.parameters[slices.len()].value, function.parameters.last());
+        let worker = worker.map(|parameter| parameter.value);
+        let mut passed = Vec::new();
+        for statement in &function.body.statements {
+            if let Statement::If { then, .. } = statement {
+                let calls = then.statements.iter().filter_map(|statement| match statement {
+                    Statement::Call { arguments, .. } => Some(arguments.clone()),
+                    _ => None,
+                });
+                passed.extend(calls);
+            }
+        }
+        assert_eq!(passed.len(), 3);
+        let own = passed[0][2];
+        for arguments in passed {
+            assert_eq!(arguments[2], own, "one scratch for all");
+            assert!(own != scratch && arguments.last().copied() != worker);
+        }
     }
 }
