@@ -212,7 +212,8 @@ impl<'a> KernelContext<'a> {
         let Some(tasks) = self.tasks else { return first };
         let key = IndexKey::WorkerScratch;
         self.known_index(&key).unwrap_or_else(|| {
-            // The kernel's own size will do: it is at most what the frame's scratch has for each worker.
+            // The kernel's own size will do: it is at most what the frame's scratch has for each worker, and all workers are
+            // at this kernel. A region, where they are not, passes the worker's own scratch and worker 0.
             let bytes = self.plan.worker_scratch_bytes.next_multiple_of(ALIGNMENT) as i64;
             let scratch = b.outside(1, |b| b.offset(first, tasks.worker, bytes));
             self.frames[0].indices.insert(key, scratch);
