@@ -62,6 +62,9 @@ pub(crate) struct AotCompileCpu {
     /// How far rounding may differ.
     #[command(flatten)]
     numerics: crate::numerics::NumericsArgs,
+    /// What was measured before.
+    #[command(flatten)]
+    tuning: crate::tuning::TuningArgs,
     /// The most iterations of a loop that nothing else bounds, by the name of its node or its scope. May be given several
     /// times
     #[arg(long, value_name = "NAME=N")]
@@ -85,12 +88,15 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
     let target = Target::new(&flags.target_triple, &flags.target_cpu, "")?;
     let back = BackOptions {
         disabled_passes: xla.disabled_passes.clone(),
-        plan: flags.numerics.options(),
+        plan: flags.tuning.options(flags.numerics.options())?,
         ..BackOptions::new(target, entry_point(prefix, class))
     };
     let header = HeaderOptions { gen_name_to_index: true, ..HeaderOptions::default() };
     let options = AotOptions { header, ..AotOptions::new(class, back) };
     let made = compiler::guarded(|| compiler::build(input, &options, &mut Report::new(&[])))?;
+    if let Some(note) = crate::tuning::ignored(&made.ignored_choices) {
+        let _ = writeln!(std::io::stderr(), "note: {note}");
+    }
     let constants = aot::empty_object(&flags.target_triple)?;
     let makefile = makefile(prefix);
     let mut files: Vec<(String, &[u8])> = vec![

@@ -19,6 +19,8 @@ pub(crate) struct Build {
     pub(crate) model: ModelArgs,
     #[command(flatten)]
     back: crate::versions::BackArgs,
+    #[command(flatten)]
+    autotune: crate::tuning::AutotuneArgs,
     /// The directory to write to; it is made if it does not exist
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
@@ -81,7 +83,7 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     let triple = target.triple.as_str().to_owned();
     let back = BackOptions {
         freestanding: arguments.freestanding,
-        plan: arguments.model.numerics.options(),
+        plan: arguments.model.plan_options()?,
         ..BackOptions::new(target, &name)
     };
     let back = arguments.back.options(back, versions)?;
@@ -111,7 +113,15 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     };
     let mut progress = Progress::new(&arguments.model, &name);
     let input = arguments.model.read(&mut progress)?.input;
+    let tuning = arguments.autotune.measure(&input, &options.back, &mut |doing| progress.doing(doing))?;
+    let mut options = options;
+    if let Some(tuning) = &tuning {
+        options.back.plan.choices = tuning.choices.clone();
+    }
     let made = compiler::guarded(|| compiler::build(input, &options, &mut progress))?;
+    if let Some(note) = crate::tuning::ignored(&made.ignored_choices) {
+        progress.note(&note);
+    }
     progress.finish();
     let shared = match &linker {
         Some(linker) => Some(linker.link(&library, &made.function_object, &made.metadata_object)?),
@@ -146,6 +156,11 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     if let Some(constants) = &made.constants_file {
         files.add(&format!("{name}.constants"), constants.parts()?);
     }
+    let table = tuning.as_ref().map(|tuning| tuning.choices.to_text());
+    if let (Some(tuning), Some(table)) = (&tuning, &table) {
+        let path = tuning.path.clone();
+        files.outputs.push(Output { path, parts: vec![Cow::Borrowed(table.as_bytes())] });
+    }
     let listed = files.outputs.len();
     if needs_headers(arguments) {
         for (path, contents) in aot::runtime_headers() {
@@ -155,7 +170,8 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     outputs::create_directories(&files.outputs)?;
     outputs::write(&files.outputs)?;
     if !arguments.model.quiet {
-        let mut hints = link_line(arguments, &names, &triple);
+        let measured = tuning.as_ref().map(|tuning| tuning.report(arguments.model.verbose));
+        let mut hints = measured.unwrap_or_default() + &link_line(arguments, &names, &triple);
         if made.constants_file.is_some() {
             hints += &format!(
                 "weights: the program loads them from {}.constants, see the header\n",

@@ -36,8 +36,7 @@ pub(crate) fn run(arguments: &Check) -> Result<()> {
         }
     };
     let (name, graph) = (loaded.name, loaded.graph);
-    let options =
-        BackOptions { plan: model.numerics.options(), ..BackOptions::new(model.target("")?, "model") };
+    let options = BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "model") };
     let mut progress = Progress::new(model, "check");
     let bounds = crate::model::loop_bounds(&model.loop_bound)?;
     let checked =

@@ -60,7 +60,7 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
     })?;
     let back = BackOptions {
         disabled_passes: xla.disabled_passes.clone(),
-        plan: flags.numerics.options(),
+        plan: flags.tuning.options(flags.numerics.options())?,
         ..BackOptions::new(target(flags)?, &flags.entry_point)
     };
     let header = HeaderOptions {
@@ -69,8 +69,15 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
         ..HeaderOptions::default()
     };
     let session_module = flags.out_session_module.is_some();
-    let options = AotOptions { header, session_module, ..AotOptions::new(class, back) };
+    let mut options = AotOptions { header, session_module, ..AotOptions::new(class, back) };
+    let tuning = flags.autotune.measure(&input, &options.back, &mut |_| ())?;
+    if let Some(tuning) = &tuning {
+        options.back.plan.choices = tuning.choices.clone();
+    }
     let made = compiler::guarded(|| compiler::build(input, &options, &mut report))?;
+    if let Some(note) = crate::tuning::ignored(&made.ignored_choices) {
+        let _ = writeln!(std::io::stderr(), "note: {note}");
+    }
     let mut files: Vec<(&Path, &[u8])> = vec![
         (&flags.out_function_object, &made.function_object),
         (&flags.out_header, made.header.as_bytes()),
@@ -78,6 +85,10 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
     ];
     if let (Some(path), Some(snapshot)) = (&flags.out_session_module, &made.session_module) {
         files.push((path, snapshot));
+    }
+    let table = tuning.as_ref().map(|tuning| tuning.choices.to_text());
+    if let (Some(tuning), Some(table)) = (&tuning, &table) {
+        files.push((&tuning.path, table.as_bytes()));
     }
     let empty = match &flags.out_constant_buffers_object {
         Some(_) => aot::empty_object(options.back.target.triple.as_str())?,

@@ -100,6 +100,12 @@ pub(crate) struct Compile {
     /// How far rounding may differ.
     #[command(flatten)]
     pub(crate) numerics: crate::numerics::NumericsArgs,
+    /// What was measured before.
+    #[command(flatten)]
+    pub(crate) tuning: crate::tuning::TuningArgs,
+    /// What is to be measured.
+    #[command(flatten)]
+    pub(crate) autotune: crate::tuning::AutotuneArgs,
     /// The most iterations of a loop that nothing else bounds, by the name of its node or the scope that it is in. May be
     /// given several times
     #[arg(long, alias = "loop-bound", value_name = "NAME=N")]

@@ -36,11 +36,12 @@ impl Program {
                 compiler::import_bounded(input.graph, input.config, input.loop_bounds, &mut progress)?;
             let signature = Signature::of(&front)?;
             check(&signature, &initial)?;
-            let options = BackOptions {
-                plan: flags.numerics.options(),
-                ..compiler::in_process_options(target.clone())
-            };
+            let options =
+                BackOptions { plan: flags.plan_options()?, ..compiler::in_process_options(target.clone()) };
             let compiled = compiler::compile_module(front.module().clone(), &options, &mut progress)?;
+            if let Some(note) = crate::tuning::ignored(&compiled.plan.ignored_choices) {
+                progress.note(&note);
+            }
             Ok(Self { front, signature, target, compiled })
         })?;
         progress.finish();

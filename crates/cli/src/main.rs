@@ -20,6 +20,7 @@ mod progress;
 mod report;
 mod run;
 mod state;
+mod tuning;
 mod verify;
 mod versions;
 mod xla_flags;

@@ -80,6 +80,9 @@ pub(crate) struct ModelArgs {
     /// How far rounding may differ.
     #[command(flatten)]
     pub(crate) numerics: crate::numerics::NumericsArgs,
+    /// What was measured before.
+    #[command(flatten)]
+    pub(crate) tuning: crate::tuning::TuningArgs,
     /// Print nothing but results and errors
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
@@ -89,6 +92,11 @@ pub(crate) struct ModelArgs {
 }
 
 impl ModelArgs {
+    /// What the plan may do, and what it is told to.
+    pub(crate) fn plan_options(&self) -> Result<compiler::PlanOptions> {
+        self.tuning.options(self.numerics.options())
+    }
+
     /// The model and its config, inferred if no file is given. What the user may want to know of it is printed to
     /// standard error.
     pub(crate) fn read(&self, progress: &mut Progress) -> Result<Read> {

@@ -23,6 +23,6 @@ impl NumericsArgs {
             (_, true) => Winograd::Never,
             _ => Winograd::Small,
         };
-        PlanOptions { winograd }
+        PlanOptions { winograd, ..PlanOptions::default() }
     }
 }

@@ -47,6 +47,11 @@ impl Progress {
         }
     }
 
+    /// Shows what is being done.
+    pub(crate) fn doing(&self, text: &str) {
+        self.bar.set_message(text.to_owned());
+    }
+
     /// Takes the line away, and prints the table of times if asked for.
     pub(crate) fn finish(self) {
         self.bar.finish_and_clear();

@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Verify) -> Result<()> {
     let executable = Executable::load(&program.compiled)?;
     let signature = &program.signature;
     let results: Vec<String> = signature.results.iter().map(|result| result.name.clone()).collect();
-    let compile = |module| compile_kernel(module, &program.target, program.compiled.plan_options);
+    let compile = |module| compile_kernel(module, &program.target, program.compiled.plan_options.clone());
     let subject = Subject {
         imported: program.front.module(),
         optimized: &program.compiled.module,

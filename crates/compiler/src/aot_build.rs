@@ -61,6 +61,8 @@ pub struct Outputs {
     pub constants_file: Option<ConstantsFile>,
     /// A serialised `xla.HloSnapshot` of the unoptimised HLO, if asked for.
     pub session_module: Option<Vec<u8>>,
+    /// Kernels for which the tuning named what is no candidate of theirs.
+    pub ignored_choices: Vec<String>,
 }
 
 /// The contents of a constants file.
@@ -108,7 +110,8 @@ pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) ->
     let session_module = options.session_module.then(snapshot).transpose()?;
     let back =
         BackOptions { embed_constants: options.constants == ConstantsMode::Embed, ..options.back.clone() };
-    let Compiled { assignment, kernels, code, .. } = compile_module(front.import.module, &back, observer)?;
+    let Compiled { assignment, kernels, code, plan, variants, .. } =
+        compile_module(front.import.module, &back, observer)?;
     artifact.memory = MemorySizes {
         temps: assignment.temps_size,
         persistent_temps: assignment.persistent_size,
@@ -134,7 +137,17 @@ pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) ->
         false => code.object,
     };
     observer.ended("aot", &|| format!("{} bytes of header", header.len()));
-    Ok(Outputs { function_object, header, c_header, metadata_object, constants_file, session_module })
+    let plans = std::iter::once(&plan).chain(variants.iter().map(|variant| &variant.plan));
+    let ignored_choices = plans.flat_map(|plan| plan.ignored_choices.iter().cloned()).collect();
+    Ok(Outputs {
+        function_object,
+        header,
+        c_header,
+        metadata_object,
+        constants_file,
+        session_module,
+        ignored_choices,
+    })
 }
 
 /// The processors that the object chooses from, if it does.

@@ -92,8 +92,14 @@ pub fn compile_module(
     options: &BackOptions,
     observer: &mut dyn Observer,
 ) -> Result<Compiled> {
-    pipeline_for(options.targets(), options.plan).run(
-        &mut module,
+    optimize(&mut module, options, observer)?;
+    compile_optimized(module, options, observer)
+}
+
+/// Runs the passes.
+pub fn optimize(module: &mut Module, options: &BackOptions, observer: &mut dyn Observer) -> Result<()> {
+    pipeline_for(options.targets(), options.plan.clone()).run(
+        module,
         &options.disabled_passes,
         |record, module| {
             observer.ended(record.name, &|| {
@@ -101,7 +107,7 @@ pub fn compile_module(
             });
         },
     )?;
-    compile_optimized(module, options, observer)
+    Ok(())
 }
 
 /// As [`compile_module`], for a module that the passes have been through.
@@ -155,7 +161,7 @@ pub fn compile_optimized(
     let Lowered { plan, assignment, .. } = first;
     let variants =
         others.into_iter().map(|l| CompiledVariant { plan: l.plan, assignment: l.assignment }).collect();
-    Ok(Compiled { module, plan_options: options.plan, plan, assignment, kernels, variants, code })
+    Ok(Compiled { module, plan_options: options.plan.clone(), plan, assignment, kernels, variants, code })
 }
 
 /// A module's code for one machine.

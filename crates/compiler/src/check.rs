@@ -87,7 +87,7 @@ fn compile(
     let artifact = aot_build::artifact(&front, class, &options.entry_point)?;
     checked.accessors = aot::accessors(&artifact)?;
     let mut module = front.import.module;
-    pipeline_for(options.targets(), options.plan).run(
+    pipeline_for(options.targets(), options.plan.clone()).run(
         &mut module,
         &options.disabled_passes,
         |record, _| {

@@ -496,7 +496,8 @@ fn patches() {
             "  x = {x} parameter(0)\n  w = {w} parameter(1)\n  ROOT c = {r} convolution(x, w), {same}"
         ));
         for outputs in [2, 4] {
-            let options = plan::Options { winograd: plan::Winograd::Forced(outputs) };
+            let options =
+                plan::Options { winograd: plan::Winograd::Forced(outputs), ..plan::Options::default() };
             check_planned(&text, 1, Values::Tame, Tolerance::Relative(1e-2), &options);
         }
     }

@@ -150,7 +150,8 @@ impl Case {
         let [y, x] = self.output();
         for target in targets() {
             for transform in [Transform::SMALL, Transform::LARGE] {
-                let options = Options { winograd: Winograd::Forced(transform.outputs as u32) };
+                let winograd = Winograd::Forced(transform.outputs as u32);
+                let options = Options { winograd, ..Options::default() };
                 let plan = plan::plan_with(&module, &target, &options).expect("a plan").to_text(&module);
                 assert!(plan.contains(&format!("F({0}x{0},3x3)", transform.outputs)), "{plan}");
                 let loaded = Loaded::with_options(&module, &target, &options)

@@ -3,6 +3,7 @@
 //! A pure function of module and target, printable with [`ModulePlan::to_text`], tested as tables. The plan decides what
 //! the buffers must provide (packed constants, scratch, in-place rights), so it comes before them; it emits nothing.
 
+mod candidate;
 mod collapse;
 mod convolution;
 mod dot;
@@ -16,8 +17,10 @@ mod reduce;
 mod reduce_window;
 mod rows;
 mod tasks;
+pub mod tuning;
 mod update;
 
+pub use candidate::{Candidate, MAX_CANDIDATES, candidates};
 pub use collapse::Loop;
 pub use convolution::{
     ChainPlan, ChainStage, ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, DepthwisePlan,
@@ -32,10 +35,12 @@ pub use reduce::{ReduceKind, ReducePlan};
 pub use reduce_window::{ReduceWindowPlan, WindowSegment, WindowWalk};
 pub use rows::{RowValue, RowsPlan, Sweep};
 pub use tasks::{Work, is_transcendental};
+pub use tuning::Choices;
 
 use bytes::Bytes;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use support::{Error, Result};
 use target::Target;
 
@@ -45,6 +50,8 @@ use target::Target;
 pub struct ModulePlan {
     /// By computation.
     pub computations: BTreeMap<ComputationId, ComputationPlan>,
+    /// Kernels for which the caller's [`Choices`] name what is no candidate of theirs, so that it was ignored.
+    pub ignored_choices: Vec<String>,
 }
 
 /// Plans of a computation's instructions.
@@ -75,6 +82,8 @@ pub struct InstructionPlan {
     pub may_overwrite: Vec<usize>,
     /// The same for each leaf of a result that is a tuple: number of the leaf, number of the operand.
     pub leaves_may_overwrite: Vec<(usize, usize)>,
+    /// What the caller's [`Choices`] said, if they did.
+    pub tuned: Option<Candidate>,
 }
 
 /// How an instruction's code looks.
@@ -149,15 +158,18 @@ impl InstructionPlan {
             worker_scratch_bytes: 0,
             may_overwrite: Vec::new(),
             leaves_may_overwrite: Vec::new(),
+            tuned: None,
         }
     }
 }
 
 /// What the caller decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Which transforms convolutions may use that change how results are rounded.
     pub winograd: Winograd,
+    /// What measuring has chosen; where it says nothing, the cost models choose.
+    pub choices: Arc<Choices>,
 }
 
 /// Plans a module. An error lists every instruction that no strategy covers.
@@ -169,6 +181,7 @@ pub fn plan(module: &Module, target: &Target) -> Result<ModulePlan> {
 pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<ModulePlan> {
     let mut plans = ModulePlan::default();
     let mut unsupported = Vec::new();
+    let mut ignored = std::collections::BTreeSet::new();
     let mut pending = vec![module.entry()];
     while let Some(id) = pending.pop() {
         if plans.computations.contains_key(&id) {
@@ -177,9 +190,15 @@ pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<
         let computation = &module[id];
         let mut instructions = BTreeMap::new();
         for instruction in computation.post_order() {
-            match plan_instruction(module, computation, instruction, target, options) {
+            let choice = tuning::choose(module, computation, instruction, target, options);
+            let candidate = choice.unwrap_or_else(|kernel| {
+                ignored.insert(kernel);
+                None
+            });
+            match plan_instruction(module, computation, instruction, candidate, (target, options)) {
                 Ok(mut plan) => {
                     plan.work = work(module, computation, instruction, &plan)?;
+                    plan.tuned = candidate;
                     instructions.insert(instruction, plan);
                 }
                 Err(error) => unsupported.push(describe(computation, instruction, &error)),
@@ -192,6 +211,7 @@ pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<
         }
         plans.computations.insert(id, ComputationPlan { instructions });
     }
+    plans.ignored_choices = ignored.into_iter().collect();
     if unsupported.is_empty() {
         return Ok(plans);
     }
@@ -227,8 +247,8 @@ fn plan_instruction(
     module: &Module,
     computation: &Computation,
     id: InstructionId,
-    target: &Target,
-    options: &Options,
+    candidate: Option<Candidate>,
+    (target, options): (&Target, &Options),
 ) -> Result<InstructionPlan> {
     let instruction = &computation[id];
     for (_, leaf) in instruction.shape().leaves() {
@@ -281,8 +301,10 @@ fn plan_instruction(
                 Op::Reduce { .. } => reduce::plan(&fusion, target),
                 Op::ReduceWindow { .. } => reduce_window::plan(&fusion, target),
                 Op::Tuple {} => multi_output::plan(&fusion, target),
-                _ if fusion.find_dot().is_some() => dot::plan(&fusion, target),
-                _ if fusion.find_convolution().is_some() => convolution::plan(&fusion, target, options),
+                _ if fusion.find_dot().is_some() => dot::plan(&fusion, candidate, target),
+                _ if fusion.find_convolution().is_some() => {
+                    convolution::plan(&fusion, candidate, target, options)
+                }
                 Op::DynamicUpdateSlice {} => update::plan(&fusion, target),
                 _ => loops::plan(&fusion, target),
             };

@@ -51,6 +51,9 @@ impl std::fmt::Display for InstructionPlan {
             Strategy::Conditional => f.write_str("conditional"),
             Strategy::While => f.write_str("loop of computations"),
         }?;
+        if let Some(candidate) = self.tuned {
+            write!(f, ", as tuned: {candidate}")?;
+        }
         if !self.packed.is_empty() {
             let bytes: usize = self.packed.iter().map(|p| p.bytes.len()).sum();
             write!(f, ", {bytes} bytes packed")?;

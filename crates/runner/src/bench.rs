@@ -122,7 +122,7 @@ fn kernel_times(compiled: &Compiled, target: &Target, seconds: f64) -> Result<Ve
             instances: group.len(),
             cost: Cost::of_kernel(module, kernel),
             latency: match extract(module, kernel) {
-                Ok(alone) => Some(time_alone(alone.module, target, compiled.plan_options, each)?),
+                Ok(alone) => Some(time_alone(alone.module, target, compiled.plan_options.clone(), each)?),
                 Err(_) => None,
             },
         });

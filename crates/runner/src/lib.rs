@@ -4,11 +4,13 @@
 //! - [`summary`]: an array in a few lines, as NumPy prints it.
 //! - [`Cost`]: what an instruction, a kernel, a module computes and moves; from the HLO alone.
 //! - [`bench()`]: how long runs take, kernel by kernel too, and which part of the machine's peak that is.
+//! - [`autotune()`]: which of the ways to compute a kernel is fastest here.
 //! - [`verify()`]: whether the code computes what the HLO says.
 //!
 //! Nothing here reads or writes files. The clock is read, to measure; no result of a program depends on it.
 
 mod arguments;
+mod autotune;
 mod bench;
 mod cost;
 mod fill;
@@ -20,6 +22,7 @@ pub mod summary;
 mod verify;
 
 pub use arguments::{Given, Inputs, Source, assign, assign_steps};
+pub use autotune::{Autotuned, Tuned, autotune};
 pub use bench::{BenchOptions, BenchReport, KernelTime, ThreadsTime, bench};
 pub use cost::Cost;
 pub use fill::{Fill, Random};

@@ -62,7 +62,7 @@ pub(super) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let (mut planned, mut packed, mut band) = (Vec::new(), Vec::new(), 0);
     for (k, (view, lines)) in views.iter().zip(&lines).enumerate() {
         let input = (k > 0).then(|| operands + k);
-        let (convolution, constants) = stage_plan(view, input, Some(lines), (target, &options))?;
+        let (convolution, constants) = stage_plan(view, input, Some(lines), (target, &options, None))?;
         if convolution.kind.tiling().is_none() {
             return Err(Error::unsupported("a convolution without tiles in a chain"));
         }

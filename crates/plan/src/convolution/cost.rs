@@ -53,11 +53,16 @@ pub(super) fn most_pixels(vectors: u32, target: &Target) -> u32 {
 }
 
 /// The tile of the least time: `lanes` elements are a vector, `panel` of them are side by side in a packed kernel.
-pub(super) fn choose(
+pub(super) fn choose(dims: &ConvolutionDims, sizes: (u32, u32, usize), target: &Target) -> Option<Choice> {
+    Some(ranked(dims, sizes, target)?.first()?.1)
+}
+
+/// All tiles that the registers hold, those of the least time first, with that time.
+pub(super) fn ranked(
     dims: &ConvolutionDims,
     (lanes, panel, element_bytes): (u32, u32, usize),
     target: &Target,
-) -> Option<Choice> {
+) -> Option<Vec<(f64, Choice)>> {
     let areas = tiling::areas(dims)?;
     let needed = dims.outputs.max(1).saturating_add(i64::from(lanes) - 1) / i64::from(lanes);
     let model = Model {
@@ -71,7 +76,7 @@ pub(super) fn choose(
         l2_bytes: i64::try_from(target.l2_bytes).unwrap_or(i64::MAX),
     };
     let of_panel = (panel / lanes).max(1);
-    let mut best: Option<(f64, Choice)> = None;
+    let mut all = Vec::new();
     for vectors in 1..=MOST_VECTORS.min(model.needed.next_multiple_of(of_panel)) {
         // A tile covers whole panels, or a panel whole tiles.
         if vectors % of_panel != 0 && of_panel % vectors != 0 {
@@ -79,13 +84,12 @@ pub(super) fn choose(
         }
         for pixels in 1..=most_pixels(vectors, target) {
             let choice = Choice { pixels, vectors };
-            let cost = model.cost(choice);
-            if best.is_none_or(|(least, _)| cost < least) {
-                best = Some((cost, choice));
-            }
+            all.push((model.cost(choice), choice));
         }
     }
-    best.map(|(_, choice)| choice)
+    // Of equal ones the smallest stays in front.
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    Some(all)
 }
 
 /// How many pixels so many bytes apart stay in a first-level cache of eight ways: those at multiples of a page share a set.
@@ -116,13 +120,20 @@ pub(super) fn choose_gradient(
     lanes: u32,
     target: &Target,
 ) -> (i64, u32, i64) {
+    ranked_gradient(features, (is_run, taps), outputs, lanes, target).first().map_or((1, 1, 1), |best| best.1)
+}
+
+/// All tiles of a kernel's gradient, those of the least time first, with that time.
+pub(super) fn ranked_gradient(
+    features: i64,
+    (is_run, taps): (bool, i64),
+    outputs: i64,
+    lanes: u32,
+    target: &Target,
+) -> Vec<(f64, (i64, u32, i64))> {
     let needed = (outputs.max(1) + i64::from(lanes) - 1) / i64::from(lanes);
-    let mut best = (f64::INFINITY, (1, 1, 1));
-    let mut consider = |cost: f64, choice: (i64, u32, i64)| {
-        if cost < best.0 {
-            best = (cost, choice);
-        }
-    };
+    let mut all = Vec::new();
+    let mut consider = |cost: f64, choice: (i64, u32, i64)| all.push((cost, choice));
     for vectors in 1..=needed.min(4) as u32 {
         let (whole, rest) = (needed / i64::from(vectors), (needed % i64::from(vectors)) as u32);
         // Sums wait for one another, and a little more than a full set of them hides that. Each tile reads its pixels anew.
@@ -144,7 +155,8 @@ pub(super) fn choose_gradient(
             consider(cost, (group * features, vectors, group));
         }
     }
-    best.1
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    all
 }
 
 impl Model<'_> {

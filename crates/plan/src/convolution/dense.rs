@@ -4,6 +4,7 @@ use super::bands::{self, Lines};
 use super::cost;
 use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling};
+use crate::Candidate;
 use crate::dot::{Packing, Tile, tile};
 use crate::tasks::Work;
 use shape::PrimitiveType;
@@ -12,8 +13,10 @@ use target::Target;
 /// Tiles of output pixels times vectors of output features, accumulated over taps and input features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DensePlan {
-    /// Pixels of most tiles, and vectors of features.
+    /// Pixels of the largest tiles, and vectors of features.
     pub tile: Tile,
+    /// Pixels that a tile could have.
+    pub most_pixels: u32,
     /// The tiles of the output.
     pub tiling: Tiling,
     /// Kernel: in place, or as panels `[group][outputs / panel][summands][panel]`.
@@ -55,6 +58,12 @@ impl DensePlan {
     pub fn tasks(&self) -> i64 {
         self.tiling.chunks * self.feature_chunks
     }
+
+    /// What it does, by name.
+    pub(crate) fn candidate(&self) -> Candidate {
+        let Tile { vectors, .. } = self.tile;
+        Candidate::Dense { pixels: self.most_pixels, vectors, panels_outside: self.panels_outside }
+    }
 }
 
 /// Tiles and loops, of bands or of the whole, or nothing if the shape is too irregular for them.
@@ -63,17 +72,25 @@ pub(super) fn choose(
     accumulator: PrimitiveType,
     is_constant: bool,
     bands: Option<&[Lines]>,
+    candidate: Option<Candidate>,
     target: &Target,
 ) -> Option<DensePlan> {
     let size = accumulator.byte_size();
     let summands = dims.taps().checked_mul(dims.inputs).filter(|&n| n > 0)?;
     let (mut tile, most) = choose_tile(dims, size, target)?;
+    let mut most = most;
+    if let Some(Candidate::Dense { pixels, vectors, .. }) = candidate {
+        (tile.vectors, most) = (vectors, pixels);
+    }
     let last = dims.spatial.last();
     let is_run =
         dims.groups == 1 && last.is_none_or(|d| d.window.window_dilation == 1 && d.window.base_dilation == 1);
     let kernel_bytes = (summands as u64).saturating_mul(dims.outputs as u64).saturating_mul(size as u64);
     let whole = dims.outputs / tile.columns();
-    let panels_outside = whole > 1 && kernel_bytes > target.l2_bytes / 2;
+    let panels_outside = match candidate {
+        Some(Candidate::Dense { panels_outside, .. }) => panels_outside,
+        _ => whole > 1 && kernel_bytes > target.l2_bytes / 2,
+    };
     let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
     let (tiling, feature_chunks) = if let Some(bands) = bands {
         (bands::tiles(dims, most, bands, Sharing::All)?, 1)
@@ -85,6 +102,7 @@ pub(super) fn choose(
     Some(DensePlan {
         panel: tile::panel(dims.outputs, size),
         tile,
+        most_pixels: most,
         tiling,
         kernel_packing: if is_constant { Packing::Constant } else { Packing::None },
         summands,
@@ -94,10 +112,15 @@ pub(super) fn choose(
     })
 }
 
+/// Elements of a vector, and of a panel.
+pub(super) fn lanes(dims: &ConvolutionDims, size: usize, target: &Target) -> (u32, u32) {
+    let panel = tile::panel(dims.outputs, size) as u32;
+    (target.lanes(size).min(panel), panel)
+}
+
 /// Vectors of features, and up to how many pixels of a tile.
 fn choose_tile(dims: &ConvolutionDims, size: usize, target: &Target) -> Option<(Tile, u32)> {
-    let panel = tile::panel(dims.outputs, size) as u32;
-    let lanes = target.lanes(size).min(panel);
+    let (lanes, panel) = lanes(dims, size, target);
     let choice = cost::choose(dims, (lanes, panel, size), target)?;
     let tile = Tile { rows: choice.pixels, vectors: choice.vectors, lanes, k_split: 1 };
     Some((tile, choice.pixels))
@@ -174,7 +197,7 @@ mod tests {
         ];
         for (target, (pixels, window, stride, features), wanted) in table {
             let dims = same(1, pixels, window, stride, features);
-            let plan = choose(&dims, PrimitiveType::F32, true, None, target).expect("a regular shape");
+            let plan = choose(&dims, PrimitiveType::F32, true, None, None, target).expect("a regular shape");
             let tile = plan.tile;
             let found = (tile.rows, tile.vectors, tile.lanes, plan.panels_outside);
             assert_eq!(found, wanted, "{pixels} {window}x{window} {features:?} for {}", target.cpu);
@@ -186,7 +209,7 @@ mod tests {
     fn panels_that_leave_the_cache_are_fetched_ahead() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         let ahead = |dims: ConvolutionDims| {
-            let plan = choose(&dims, PrimitiveType::F32, true, None, &avx512).expect("a regular shape");
+            let plan = choose(&dims, PrimitiveType::F32, true, None, None, &avx512).expect("a regular shape");
             plan.ahead(&dims, plan.tile.rows, 4)
         };
         // Two lines of a row of the panels, by the 361 taps that all pixels have, for 5 pixels; three by 49, for 7.
@@ -201,7 +224,7 @@ mod tests {
     fn large_kernels_are_shared_by_tasks_and_small_ones_read_by_each() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         let chunks = |dims: ConvolutionDims| {
-            let plan = choose(&dims, PrimitiveType::F32, true, None, &avx512).expect("a regular shape");
+            let plan = choose(&dims, PrimitiveType::F32, true, None, None, &avx512).expect("a regular shape");
             (plan.tiling.chunks, plan.feature_chunks)
         };
         assert_eq!(chunks(same(1, 56, 3, 1, (64, 64))), (9, 1));

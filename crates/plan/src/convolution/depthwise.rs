@@ -4,6 +4,7 @@ use super::bands::{self, Lines};
 use super::dense;
 use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling};
+use crate::Candidate;
 use crate::tasks::Work;
 use shape::PrimitiveType;
 use target::Target;
@@ -15,6 +16,8 @@ pub struct DepthwisePlan {
     pub lanes: u32,
     /// Vectors of a tile. The last block of so many vectors may overlap the one before.
     pub vectors: u32,
+    /// Pixels that a tile could have.
+    pub most_pixels: u32,
     /// The tiles of the output.
     pub tiling: Tiling,
     /// Whether blocks of features are the outer loop and pixels the inner one.
@@ -44,6 +47,12 @@ impl DepthwisePlan {
     pub fn tasks(&self) -> i64 {
         self.tiling.chunks * self.feature_chunks
     }
+
+    /// What it does, by name.
+    pub(crate) fn candidate(&self) -> Candidate {
+        let Self { most_pixels: pixels, vectors, blocks_outside, .. } = *self;
+        Candidate::Depthwise { pixels, vectors, blocks_outside }
+    }
 }
 
 /// Tiles and loops, of bands or of the whole, or nothing if the convolution is of another kind or too irregular.
@@ -51,6 +60,7 @@ pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
     bands: Option<&[Lines]>,
+    candidate: Option<Candidate>,
     target: &Target,
 ) -> Option<DepthwisePlan> {
     let features = dims.groups.checked_mul(dims.outputs)?;
@@ -65,8 +75,11 @@ pub(super) fn choose(
     if dims.outputs > i64::from(lanes) || i64::from(lanes) % dims.outputs != 0 {
         return None;
     }
-    let vectors = vectors(features, lanes, target);
-    let most = most_pixels(vectors, target);
+    let mut vectors = vectors(features, lanes, target);
+    let mut most = most_pixels(vectors, target);
+    if let Some(Candidate::Depthwise { pixels, vectors: given, .. }) = candidate {
+        (most, vectors) = (pixels, given);
+    }
     let block = i64::from(lanes) * i64::from(vectors);
     let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
     let (tiling, feature_chunks) = if let Some(bands) = bands {
@@ -79,8 +92,11 @@ pub(super) fn choose(
     let lines = dims.spatial.iter().rev().nth(1).map_or(1, |d| d.window.size);
     let line = dims.spatial.last().map_or(1, |d| d.input).saturating_mul(dims.groups);
     let bytes = lines.saturating_mul(line).saturating_mul(accumulator.byte_size() as i64);
-    let blocks_outside = bytes as u64 > target.l1_bytes / 2;
-    Some(DepthwisePlan { lanes, vectors, tiling, blocks_outside, feature_chunks })
+    let blocks_outside = match candidate {
+        Some(Candidate::Depthwise { blocks_outside, .. }) => blocks_outside,
+        _ => bytes as u64 > target.l1_bytes / 2,
+    };
+    Some(DepthwisePlan { lanes, vectors, most_pixels: most, tiling, blocks_outside, feature_chunks })
 }
 
 /// So many vectors that the last block overlaps as little as can be; of those, as many as can be. More than two are no

@@ -159,7 +159,7 @@ impl ConvolutionDims {
 
 /// Whether a convolution has the form of a gradient of a convolution's kernel, with channels innermost: what is summed over
 /// are the images, `dim_labels=f01b_i01o->01bf` for any number of spatial dimensions.
-pub(super) fn is_kernel_gradient(op: &Op) -> bool {
+pub(crate) fn is_kernel_gradient(op: &Op) -> bool {
     let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } = op
     else {
         return false;

@@ -9,6 +9,7 @@
 use super::cost;
 use super::dims::{ConvolutionDims, SpatialDimension};
 use super::tiling::three_dimensions;
+use crate::Candidate;
 use crate::dot::{Tile, tile};
 use crate::tasks::Work;
 use shape::PrimitiveType;
@@ -19,6 +20,8 @@ use target::Target;
 pub struct GradientPlan {
     /// Rows of most tiles, and vectors of features.
     pub tile: Tile,
+    /// Neighbouring taps of the last dimension whose rows are in one tile.
+    pub taps_at_once: i64,
     /// What is summed, by falling number of rows of a tile.
     pub sizes: Vec<GradientSize>,
     /// The rows of task `i` are those from `rows[i]` to before `rows[i + 1]`.
@@ -82,6 +85,12 @@ impl GradientPlan {
         self.rows.len() as i64 - 1
     }
 
+    /// What it does, by name.
+    pub(crate) fn candidate(&self) -> Candidate {
+        let Tile { rows, vectors, .. } = self.tile;
+        Candidate::Gradient { rows, vectors, taps: self.taps_at_once as u32 }
+    }
+
     /// Elements from row to row of the scratch.
     pub fn scratch_row(&self, dims: &ConvolutionDims) -> i64 {
         let lanes = i64::from(self.tile.lanes);
@@ -135,6 +144,7 @@ const SCRATCH_BYTES: i64 = 1 << 20;
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
+    candidate: Option<Candidate>,
     target: &Target,
 ) -> Option<GradientPlan> {
     let size = accumulator.byte_size();
@@ -145,8 +155,10 @@ pub(super) fn choose(
     let last = spatial[2];
     // Neighbouring taps of few features are one run in the input.
     let is_run = last.window.stride == 1;
-    let (rows, vectors, taps_at_once) =
-        cost::choose_gradient(features, (is_run, last.output), dims.outputs, lanes, target);
+    let (rows, vectors, taps_at_once) = match candidate {
+        Some(Candidate::Gradient { rows, vectors, taps }) => (i64::from(rows), vectors, i64::from(taps)),
+        _ => cost::choose_gradient(features, (is_run, last.output), dims.outputs, lanes, target),
+    };
     let mut units: Vec<(i64, i64, Vec<Group>)> = Vec::new();
     for plane in 0..spatial[0].output {
         for line in 0..spatial[1].output {
@@ -172,6 +184,7 @@ pub(super) fn choose(
     let tasks = tasks(dims, pieces.len() as i64, arrays, size);
     let mut plan = GradientPlan {
         tile: Tile { rows: rows as u32, vectors, lanes, k_split: 1 },
+        taps_at_once,
         sizes: Vec::new(),
         rows: vec![0],
         images: 1,
@@ -361,7 +374,7 @@ mod tests {
         ];
         for (target, (images, pixels, inputs, outputs), wanted) in table {
             let dims = three(images, pixels, inputs, outputs);
-            let plan = choose(&dims, PrimitiveType::F32, target).expect("three dimensions at most");
+            let plan = choose(&dims, PrimitiveType::F32, None, target).expect("three dimensions at most");
             let rows: Vec<u32> = plan.sizes.iter().map(|s| s.rows).collect();
             let found = (rows, plan.tile.vectors, (plan.images, plan.lines), plan.tasks());
             assert_eq!(found, wanted, "{images}x{pixels}x{inputs} to {outputs} for {}", target.cpu);
@@ -374,7 +387,7 @@ mod tests {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         for (pixels, inputs, outputs) in [(5, 1, 4), (9, 3, 16), (6, 40, 24), (32, 16, 16)] {
             let dims = three(2, pixels, inputs, outputs);
-            let plan = choose(&dims, PrimitiveType::F32, &avx512).expect("three dimensions at most");
+            let plan = choose(&dims, PrimitiveType::F32, None, &avx512).expect("three dimensions at most");
             let mut found = std::collections::BTreeMap::new();
             for size in &plan.sizes {
                 for (task, range) in size.starts.windows(2).enumerate() {

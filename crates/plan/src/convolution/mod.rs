@@ -2,6 +2,7 @@
 
 mod area;
 mod bands;
+mod candidates;
 mod chain;
 mod chain_cost;
 mod cost;
@@ -13,6 +14,9 @@ mod pack;
 mod tiling;
 mod winograd;
 mod winograd_matrices;
+
+pub(crate) use candidates::candidates;
+pub(crate) use dims::is_kernel_gradient;
 
 pub use chain::{ChainPlan, ChainStage, MAX_STAGES, chain_saving};
 pub use dense::DensePlan;
@@ -26,10 +30,10 @@ pub use winograd_matrices::Transform;
 use crate::dot::Packing;
 use crate::in_place::overwritable;
 use crate::tasks::Work;
-use crate::{Fusion, InstructionPlan, Options, PackedConstant, Position, Strategy, dot};
+use crate::{Candidate, Fusion, InstructionPlan, Options, PackedConstant, Position, Strategy, dot};
 use bands::Lines;
 use hlo::Op;
-use shape::{ArrayShape, PrimitiveType};
+use shape::{ArrayShape, Literal, PrimitiveType};
 use support::{Error, Result};
 use target::Target;
 
@@ -79,14 +83,19 @@ pub struct ConvolutionPlan {
     pub kernel_operand: usize,
 }
 
-/// Plans a body that holds convolutions, with elementwise work behind each.
-pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target, options: &Options) -> Result<InstructionPlan> {
+/// Plans a body that holds convolutions, with elementwise work behind each; as a candidate says, if one is given.
+pub(crate) fn plan(
+    fusion: &Fusion<'_>,
+    candidate: Option<Candidate>,
+    target: &Target,
+    options: &Options,
+) -> Result<InstructionPlan> {
     if chain::is_chain(fusion) {
         return chain::plan(fusion, target);
     }
     let id = fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))?;
     dot::check_epilogue(fusion, id)?;
-    let (plan, packed) = stage_plan(fusion, None, None, (target, options))?;
+    let (plan, packed) = stage_plan(fusion, None, None, (target, options, candidate))?;
     let (tasks, worker_scratch_bytes) = match &plan.kind {
         ConvolutionKind::Dense(dense) => (dense.tasks(), 0),
         ConvolutionKind::Depthwise(depthwise) => (depthwise.tasks(), 0),
@@ -109,8 +118,44 @@ fn stage_plan(
     fusion: &Fusion<'_>,
     input_number: Option<usize>,
     bands: Option<&[Lines]>,
-    (target, options): (&Target, &Options),
+    decisions: (&Target, &Options, Option<Candidate>),
 ) -> Result<(ConvolutionPlan, Vec<PackedConstant>)> {
+    let plan = stage_loops(fusion, input_number, bands, decisions)?;
+    let ConvolutionPlan { dims, kind, accumulator, kernel_operand, .. } = &plan;
+    let mut packed = Vec::new();
+    let bytes = match (kind, kernel_constant(fusion, *kernel_operand)) {
+        (ConvolutionKind::Dense(dense), Some(literal)) if dense.kernel_packing == Packing::Constant => {
+            Some(pack::panels(literal, dims, dense, *accumulator))
+        }
+        (ConvolutionKind::Winograd(winograd), Some(literal))
+            if winograd.kernel_packing == Packing::Constant =>
+        {
+            Some(winograd_matrices::panels(literal, dims, winograd, *accumulator))
+        }
+        _ => None,
+    };
+    packed.extend(bytes.map(|bytes| PackedConstant { operand: Some(*kernel_operand), bytes }));
+    if let ConvolutionKind::Gradient(gradient) = kind {
+        packed.push(PackedConstant { operand: None, bytes: gradient.table().into() });
+    }
+    if let Some(tiling) = kind.tiling().filter(|tiling| tiling.needs_table()) {
+        packed.push(PackedConstant { operand: None, bytes: tiling.table().into() });
+    }
+    Ok((plan, packed))
+}
+
+/// The kernel's values, if they are known and the kernel alone reads them: it does not see a packed operand's own layout.
+fn kernel_constant<'m>(fusion: &Fusion<'m>, kernel_operand: usize) -> Option<&'m Literal> {
+    dot::constant_operand(fusion, kernel_operand).filter(|_| dot::is_read_once(fusion, kernel_operand))
+}
+
+/// As [`stage_plan`], without packing anything.
+fn stage_loops(
+    fusion: &Fusion<'_>,
+    input_number: Option<usize>,
+    bands: Option<&[Lines]>,
+    (target, options, candidate): (&Target, &Options, Option<Candidate>),
+) -> Result<ConvolutionPlan> {
     let id = fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))?;
     let shape = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array();
     let operand = |k: usize| match fusion.position(fusion.body[id].operands()[k]) {
@@ -129,49 +174,32 @@ fn stage_plan(
     let accumulator = dot::accumulator(result.element_type);
     if dims::is_kernel_gradient(fusion.body[id].op()) {
         let arrays = [input, kernel, result];
-        return gradient_plan(fusion.body[id].op(), arrays, (input_operand, kernel_operand), target);
+        let operands = (input_operand, kernel_operand);
+        return gradient_plan(fusion.body[id].op(), arrays, operands, (target, candidate));
     }
     let dims = ConvolutionDims::new(fusion.body[id].op(), input, kernel, result)?;
-    // The kernel does not see a packed operand's own layout, so nothing else may read it.
-    let constant = dot::constant_operand(fusion, kernel_operand);
-    let constant = constant.filter(|_| dot::is_read_once(fusion, kernel_operand));
+    let constant = kernel_constant(fusion, kernel_operand);
     let is_cheap = |from| is_cheap(from, accumulator, target);
     let in_place = is_cheap(input.element_type) && is_cheap(kernel.element_type);
     let with_constant = is_cheap(input.element_type) && constant.is_some();
+    let allowed = candidates::allowed(candidate, options.winograd);
     let kind = None
         .or_else(|| {
-            let choose =
-                || winograd::choose(&dims, accumulator, constant.is_some(), options.winograd, target);
+            let choose = || winograd::choose(&dims, accumulator, constant.is_some(), allowed, target);
             let winograd = bands.is_none().then(choose).flatten();
             winograd.filter(|_| in_place || with_constant).map(|w| ConvolutionKind::Winograd(Box::new(w)))
         })
         .or_else(|| {
-            let depthwise = depthwise::choose(&dims, accumulator, bands, target);
+            let depthwise = depthwise::choose(&dims, accumulator, bands, candidate, target);
             depthwise.filter(|_| in_place).map(ConvolutionKind::Depthwise)
         })
         .or_else(|| {
-            let dense = dense::choose(&dims, accumulator, constant.is_some(), bands, target);
+            let dense = dense::choose(&dims, accumulator, constant.is_some(), bands, candidate, target);
             dense.filter(|_| in_place || with_constant).map(ConvolutionKind::Dense)
         })
         .filter(|_| result.element_count() > 0)
         .unwrap_or_else(|| general(&dims, accumulator, target));
-    let mut packed = Vec::new();
-    let bytes = match (&kind, constant) {
-        (ConvolutionKind::Dense(dense), Some(literal)) if dense.kernel_packing == Packing::Constant => {
-            Some(pack::panels(literal, &dims, dense, accumulator))
-        }
-        (ConvolutionKind::Winograd(winograd), Some(literal))
-            if winograd.kernel_packing == Packing::Constant =>
-        {
-            Some(winograd_matrices::panels(literal, &dims, winograd, accumulator))
-        }
-        _ => None,
-    };
-    packed.extend(bytes.map(|bytes| PackedConstant { operand: Some(kernel_operand), bytes }));
-    if let Some(tiling) = kind.tiling().filter(|tiling| tiling.needs_table()) {
-        packed.push(PackedConstant { operand: None, bytes: tiling.table().into() });
-    }
-    Ok((ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand }, packed))
+    Ok(ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand })
 }
 
 /// Whether a convolution of these extents, in front of a body's root, has a plan in tiles, and none that is better.
@@ -184,8 +212,8 @@ fn has_tiles(fusion: &Fusion<'_>, dims: &ConvolutionDims, (target, options): (&T
         .iter()
         .all(|&from| from != PrimitiveType::Pred && is_cheap(from, accumulator, target));
     let has_kind = || {
-        depthwise::choose(dims, accumulator, None, target).is_some()
-            || dense::choose(dims, accumulator, true, None, target).is_some()
+        depthwise::choose(dims, accumulator, None, None, target).is_some()
+            || dense::choose(dims, accumulator, true, None, None, target).is_some()
     };
     let is_transformed = || winograd::choose(dims, accumulator, true, options.winograd, target).is_some();
     is_plain && result.element_count() > 0 && has_kind() && !is_transformed()
@@ -196,18 +224,17 @@ fn gradient_plan(
     op: &Op,
     [input, kernel, result]: [&ArrayShape; 3],
     (input_operand, kernel_operand): (usize, usize),
-    target: &Target,
-) -> Result<(ConvolutionPlan, Vec<PackedConstant>)> {
+    (target, candidate): (&Target, Option<Candidate>),
+) -> Result<ConvolutionPlan> {
     let accumulator = dot::accumulator(result.element_type);
     if [input, kernel].iter().any(|s| s.element_type != accumulator) || accumulator.is_complex() {
         return Err(Error::unsupported("gradient of a kernel in another type than that of its sums"));
     }
     let dims = ConvolutionDims::of_gradient(op, input, kernel, result)?;
-    let gradient = gradient::choose(&dims, accumulator, target)
+    let gradient = gradient::choose(&dims, accumulator, candidate, target)
         .ok_or_else(|| Error::unsupported("gradient of a kernel of more than three spatial dimensions"))?;
-    let packed = vec![PackedConstant { operand: None, bytes: gradient.table().into() }];
     let kind = ConvolutionKind::Gradient(gradient);
-    Ok((ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand }, packed))
+    Ok(ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand })
 }
 
 /// Whether an element is converted to the accumulator's type each time it is read, rather than once.

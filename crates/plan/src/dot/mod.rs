@@ -4,6 +4,7 @@
 //! columns of the right operand are best read as panels of a few vectors; eight independent accumulators hide the latency of
 //! a multiply-add; rows split evenly beat full tiles and a rest.
 
+mod candidates;
 mod dims;
 mod pack;
 pub(crate) mod tile;
@@ -11,9 +12,11 @@ pub(crate) mod tile;
 pub use dims::{DotDims, Extent};
 pub use tile::{Tile, most_together};
 
+pub(crate) use candidates::{candidate, candidates};
+
 use crate::in_place::overwritable;
 use crate::tasks::{self, Work};
-use crate::{Fusion, InstructionPlan, PackedConstant, Position, Strategy};
+use crate::{Candidate, Fusion, InstructionPlan, PackedConstant, Position, Strategy};
 use hlo::{Op, Traits};
 use shape::{ArrayShape, Literal, PrimitiveType};
 use std::collections::BTreeSet;
@@ -151,8 +154,17 @@ impl DotPlan {
     }
 }
 
-/// Plans a body that holds a dot, with elementwise work behind it.
-pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+/// What decides on a dot's loops besides its extents.
+#[derive(Clone, Copy, Debug)]
+struct Facts {
+    /// The right operand is a constant that nothing else reads.
+    rhs_is_constant: bool,
+    /// Unfinished sums may be kept in the result's memory.
+    keeps_sums: bool,
+}
+
+/// The dot of a body as the rules of this file want it.
+fn chosen(fusion: &Fusion<'_>, target: &Target) -> Result<(DotPlan, Facts)> {
     let id = fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))?;
     let Op::Dot { dot_dimension_numbers: numbers } = fusion.body[id].op() else {
         return Err(Error::internal("the dot is a dot"));
@@ -198,10 +210,29 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     // Unfinished sums are kept where the result's element of the same number will be.
     let keeps_sums = stored == Some(plan.accumulator) && fusion.keeps_numbers();
     let keeps_sums = keeps_sums && result.element_type == plan.accumulator;
-    choose(&mut plan, (constant.is_some(), keeps_sums), target);
+    let facts = Facts { rhs_is_constant: constant.is_some(), keeps_sums };
+    choose(&mut plan, facts, target);
     if keeps_sums {
         plan.k_block = k_block(&plan, target);
     }
+    Ok((plan, facts))
+}
+
+/// Plans a body that holds a dot, with elementwise work behind it; as a candidate says, if one is given.
+pub(crate) fn plan(
+    fusion: &Fusion<'_>,
+    candidate: Option<Candidate>,
+    target: &Target,
+) -> Result<InstructionPlan> {
+    let id = fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))?;
+    let (mut plan, facts) = chosen(fusion, target)?;
+    let (lhs_operand, rhs_operand) = (plan.lhs_operand, plan.rhs_operand);
+    if let Some(candidate) = candidate {
+        candidates::apply(&mut plan, candidate, facts, target);
+    }
+    let shape = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array();
+    let (lhs, rhs, result) = (shape(0), shape(1), fusion.body[id].shape().expect_array());
+    let constant = constant_operand(fusion, rhs_operand);
     let mut packed = Vec::new();
     if let (Packing::Constant, Some(literal)) = (plan.rhs_packing, constant) {
         packed.push(PackedConstant { operand: Some(rhs_operand), bytes: pack::panels(literal, &plan) });
@@ -269,7 +300,8 @@ pub(crate) fn accumulator(element_type: PrimitiveType) -> PrimitiveType {
 
 /// Loops, tile and packing, from the extents, the accesses and the target; whether the result's memory can keep sums from
 /// pass to pass decides, too.
-fn choose(plan: &mut DotPlan, (rhs_is_constant, keeps_sums): (bool, bool), target: &Target) {
+fn choose(plan: &mut DotPlan, facts: Facts, target: &Target) {
+    let Facts { rhs_is_constant, keeps_sums } = facts;
     let DotShape { m, n, k, .. } = plan.shape;
     let lhs_fits = plan.lhs_type == plan.accumulator && plan.dims.lhs_is_strided();
     let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
@@ -304,14 +336,12 @@ fn choose(plan: &mut DotPlan, (rhs_is_constant, keeps_sums): (bool, bool), targe
     plan.tile = tile::choose_with(m, n, plan.accumulator.byte_size(), access, target);
     plan.lhs_by_lane =
         lhs_by_lane && k >= i64::from(plan.tile.lanes) && plan.tile.lanes == lanes && lanes > 1;
-    plan.unroll = tile::unroll(plan.tile, plan.lhs_by_lane, target);
-    let in_place = rhs_fits && (plan.dims.rhs_n_stride() == 1 || n == 1);
     plan.rhs_packing = if rhs_is_constant {
         Packing::Constant
-    } else if in_place && streams_rows(plan, target) {
+    } else if is_in_place(plan) && streams_rows(plan, target) {
         plan.column_parts = (rhs_bytes(plan) / (target.l2_bytes / 2).max(1)).saturating_add(1) as i64;
         Packing::None
-    } else if in_place
+    } else if is_in_place(plan)
         && (m <= few_tiles(plan)
             || m <= MANY_ROWS && (!is_sparse(plan) || keeps_sums && takes_few_passes(plan)))
     {
@@ -319,18 +349,38 @@ fn choose(plan: &mut DotPlan, (rhs_is_constant, keeps_sums): (bool, bool), targe
     } else {
         Packing::Scratch
     };
+    let is_read_again = is_read_again(plan, target);
+    plan.panels_outside = plan.rhs_packing == Packing::Scratch || is_read_again && plan.column_parts == 0;
+    lay_out(plan, facts, target);
+}
+
+/// Whether tiles can read the right operand where it is.
+fn is_in_place(plan: &DotPlan) -> bool {
+    let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
+    rhs_fits && (plan.dims.rhs_n_stride() == 1 || plan.shape.n == 1)
+}
+
+/// Whether several tiles of rows read panels that the second cache does not hold.
+fn is_read_again(plan: &DotPlan, target: &Target) -> bool {
+    let panels = (plan.shape.n + plan.tile.columns() - 1) / plan.tile.columns();
+    panels > 1 && plan.shape.m > i64::from(plan.tile.rows) && rhs_bytes(plan) > target.l2_bytes / 2
+}
+
+/// What follows from tile, packing and the order of loops.
+fn lay_out(plan: &mut DotPlan, facts: Facts, target: &Target) {
+    plan.unroll = tile::unroll(plan.tile, plan.lhs_by_lane, target);
     plan.panel = match plan.rhs_packing {
-        Packing::Constant => tile::panel(n, plan.accumulator.byte_size()),
+        Packing::Constant => tile::panel(plan.shape.n, plan.accumulator.byte_size()),
         _ => plan.tile.columns(),
     };
-    let panels = (n + plan.tile.columns() - 1) / plan.tile.columns();
-    let is_read_again = panels > 1 && m > i64::from(plan.tile.rows) && streams;
-    plan.panels_outside = plan.rhs_packing == Packing::Scratch || is_read_again && plan.column_parts == 0;
     // What is packed on each call is read where it is, if that is as strides say; it wants room beside its copy.
-    let panel = plan.tile.columns().saturating_mul(k).saturating_mul(plan.accumulator.byte_size() as i64);
-    let has_room = panel.unsigned_abs() <= target.l2_bytes / 8;
-    plan.prefetches = is_read_again && plan.panels_outside && (rhs_is_constant || rhs_fits && has_room);
-    plan.prefetches &= tile::has_prefetch(target);
+    let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
+    let bytes = plan.tile.columns().saturating_mul(plan.accumulator.byte_size() as i64);
+    let has_room = bytes.saturating_mul(plan.shape.k).unsigned_abs() <= target.l2_bytes / 8;
+    plan.prefetches = is_read_again(plan, target)
+        && plan.panels_outside
+        && (facts.rhs_is_constant || rhs_fits && has_room)
+        && tile::has_prefetch(target);
 }
 
 /// The lanes of a sum along the summands are added up at its end: little beside so many vectors of products.

@@ -63,15 +63,20 @@ pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, access: Access, 
     // Panels of equal width rather than wide ones and a narrow rest.
     let panels = needed.div_ceil(most);
     let vectors = aligned(needed.div_ceil(panels), panel / lanes);
-    let most_rows = match access.lhs_by_lane {
-        true => most_rows_by_lane(vectors, target),
-        false => most_rows(vectors, target),
-    };
-    let most_rows = i64::from(most_rows);
+    let most_rows = i64::from(most_rows_of(vectors, access.lhs_by_lane, target));
     let tiles = (m.max(1) + most_rows - 1) / most_rows;
     let rows = ((m.max(1) + tiles - 1) / tiles) as u32;
-    let k_split = (ENOUGH_ACCUMULATORS / (rows * vectors)).clamp(1, 4);
-    Tile { rows, vectors, lanes, k_split: prev_power_of_two(k_split) }
+    Tile { rows, vectors, lanes, k_split: k_split(rows, vectors) }
+}
+
+/// Sets of so many accumulators that keep the multiply-add units busy.
+pub(super) fn k_split(rows: u32, vectors: u32) -> u32 {
+    prev_power_of_two((ENOUGH_ACCUMULATORS / (rows * vectors).max(1)).clamp(1, 4))
+}
+
+/// Rows of so many vectors, at most.
+pub(super) fn most_rows_of(vectors: u32, lhs_by_lane: bool, target: &Target) -> u32 {
+    if lhs_by_lane { most_rows_by_lane(vectors, target) } else { most_rows(vectors, target) }
 }
 
 /// Rows of so many vectors whose accumulators fit the registers, with a vector of columns each and some to spare.

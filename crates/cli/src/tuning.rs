@@ -1,0 +1,156 @@
+//! Tuning: which measured choices a build takes, and measuring them.
+
+use clap::Args;
+use compiler::tuning::{self, Choices};
+use compiler::{BackOptions, Input, NoObserver, PlanOptions};
+use runner::Autotuned;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use support::{Error, Result};
+
+/// Where choices are kept if no file is named.
+const DEFAULT_FILE: &str = "tfcompile.tuning";
+
+/// Choices that were measured before.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct TuningArgs {
+    /// Compute kernels as this file says, which --autotune wrote; it may hold choices for several machines, and is read
+    /// on any
+    #[arg(long, value_name = "FILE")]
+    tuning: Option<PathBuf>,
+}
+
+/// Measuring.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct AutotuneArgs {
+    /// Measure on this machine which way of computing each kernel is fastest, use it, and add it to a file, whose choices are
+    /// taken and not measured again [default file: tfcompile.tuning]. The target must be this machine's processor
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = DEFAULT_FILE)]
+    #[arg(conflicts_with = "tuning")]
+    autotune: Option<PathBuf>,
+    /// Seconds to measure for, at most; what is left is computed as the cost model wants it
+    #[arg(
+        long,
+        alias = "autotune_seconds",
+        value_name = "SECONDS",
+        default_value_t = 60.0,
+        requires = "autotune"
+    )]
+    autotune_seconds: f64,
+}
+
+impl TuningArgs {
+    /// The plan's options with the choices of the file.
+    pub(crate) fn options(&self, options: PlanOptions) -> Result<PlanOptions> {
+        let Some(path) = &self.tuning else { return Ok(options) };
+        Ok(PlanOptions { choices: Arc::new(read(path)?), ..options })
+    }
+}
+
+/// What is known now: the choices of a file, and what was measured.
+pub(crate) struct Tuning {
+    pub(crate) path: PathBuf,
+    pub(crate) choices: Arc<Choices>,
+    measured: Autotuned,
+}
+
+impl AutotuneArgs {
+    /// Measures what the file does not know, if asked for. `told` hears of the progress.
+    pub(crate) fn measure(
+        &self,
+        input: &Input,
+        back: &BackOptions,
+        told: &mut dyn FnMut(&str),
+    ) -> Result<Option<Tuning>> {
+        let Some(path) = &self.autotune else { return Ok(None) };
+        if !(self.autotune_seconds.is_finite() && (0.0..=86_400.0).contains(&self.autotune_seconds)) {
+            return Err(Error::invalid(format!(
+                "--autotune-seconds {}: a number from 0 to 86400 is wanted",
+                self.autotune_seconds
+            )));
+        }
+        let (ours, wanted) = (tuning::machine(&compiler::host("native")?), tuning::machine(&back.target));
+        if !back.variants.is_empty() || ours != wanted {
+            let wanted = match back.variants.is_empty() {
+                true => wanted,
+                false => "several processors".to_owned(),
+            };
+            return Err(Error::invalid(format!(
+                "--autotune measures on this machine, [{ours}], and the code is for {wanted}: add --target-cpu=native, or use \
+                 --tuning with a file that was made there"
+            )));
+        }
+        let known = match path.exists() {
+            true => read(path)?,
+            false => Choices::default(),
+        };
+        let options = PlanOptions { choices: Arc::new(known.clone()), ..back.plan.clone() };
+        let back = BackOptions { plan: options.clone(), ..back.clone() };
+        let input = input.clone();
+        let module = compiler::guarded(|| {
+            let front =
+                compiler::import_bounded(input.graph, input.config, input.loop_bounds, &mut NoObserver)?;
+            let mut module = front.import.module;
+            compiler::optimize(&mut module, &back, &mut NoObserver)?;
+            Ok(module)
+        })?;
+        let measured = runner::autotune(&module, &back.target, &options, self.autotune_seconds, told)?;
+        let mut choices = known;
+        choices.merge(measured.choices.clone());
+        Ok(Some(Tuning { path: path.clone(), choices: Arc::new(choices), measured }))
+    }
+}
+
+impl Tuning {
+    /// What was found, in a sentence; and with `is_verbose` kernel by kernel.
+    pub(crate) fn report(&self, is_verbose: bool) -> String {
+        let kernels = &self.measured.kernels;
+        let total = |second: bool| -> f64 {
+            kernels
+                .iter()
+                .map(|k| if second { k.seconds().1 } else { k.seconds().0 } * k.instances as f64)
+                .sum()
+        };
+        let changed = kernels.iter().filter(|kernel| kernel.chosen != 0).count();
+        let mut text =
+            format!("autotune: {} kernels measured, {changed} computed in another way", kernels.len());
+        if changed > 0 {
+            text += &format!(": together {:.1} instead of {:.1} us", total(true) * 1e6, total(false) * 1e6);
+        }
+        if self.measured.left > 0 {
+            text += &format!("; no time for {}: give more --autotune-seconds", self.measured.left);
+        }
+        text.push('\n');
+        for kernel in kernels.iter().filter(|_| is_verbose) {
+            text += &format!("  {} times {}\n", kernel.instances, kernel.kernel);
+            for (number, (candidate, seconds)) in kernel.times.iter().enumerate() {
+                let mark = if number == kernel.chosen { '*' } else { ' ' };
+                text += &format!("  {mark} {:10.2} us  {candidate}\n", seconds * 1e6);
+            }
+        }
+        text
+    }
+}
+
+/// What is to be said of choices that a build has ignored, if it has.
+pub(crate) fn ignored(kernels: &[String]) -> Option<String> {
+    let first = kernels.first()?;
+    Some(format!(
+        "{} choices of the tuning file are none of this version's candidates and were ignored, the first one for '{first}'; \
+         delete these lines, and measure again",
+        kernels.len()
+    ))
+}
+
+fn read(path: &Path) -> Result<Choices> {
+    let name = path.display().to_string();
+    let cannot = |e: std::io::Error| Error::invalid(format!("cannot read the tuning file '{name}': {e}"));
+    let size = std::fs::metadata(path).map_err(cannot)?.len();
+    if size > tuning::MAX_BYTES as u64 {
+        return Err(Error::invalid(format!("{name}: a tuning file has {} bytes at most", tuning::MAX_BYTES)));
+    }
+    let bytes = std::fs::read(path).map_err(cannot)?;
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Error::invalid(format!("{name}: a tuning file is text; name another file")))?;
+    Choices::parse(&text, &name)
+}

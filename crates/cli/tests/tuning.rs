@@ -1,0 +1,128 @@
+//! Tuning files: what a build takes from them, and what `--autotune` writes.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{refuse, root, succeed, tfcompile};
+
+const KERNEL: &str = "dot f32[2,3]c1 f32[3,2]c0 -> f32[2,2]";
+const OTHER: &str =
+    "[riscv64 of nobody 32x16 fma l1=1 l2=2]\ndot x => tile=1x1,right=in-place,outer=rows,k-block=1\n";
+
+/// Builds the matrix product of the original's own tests.
+fn build(directory: &Path, flags: &[&str]) -> Command {
+    let case = root().join("tests/oracle/tfcompile_tests/tfmatmul");
+    let mut command = tfcompile(directory);
+    command.arg("build").arg(case.join("graph.pb")).arg("--config").arg(case.join("config.pbtxt"));
+    command.args(["--name", "product", "-o", "out"]).args(flags);
+    command
+}
+
+fn printed(command: &mut Command) -> String {
+    let output = succeed(command);
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    text(output.stdout) + &text(output.stderr)
+}
+
+fn write(directory: &Path, machine: &str, candidate: &str) {
+    let text = format!("tfcompile-tuning 1\n\n{OTHER}\n[{machine}]\n{KERNEL} => {candidate}\n");
+    std::fs::write(directory.join("t.tuning"), text).expect("writable");
+}
+
+#[test]
+fn a_build_computes_kernels_as_the_file_says() {
+    let place = tempfile::tempdir().expect("a directory");
+    let flags =
+        ["--target-triple", "x86_64-pc-linux", "--target-cpu", "x86-64-v3", "--tuning", "t.tuning", "-v"];
+    let machine = "x86_64 x86-64-v3 16x32 fma l1=32768 l2=524288";
+    let packed = "tile=2x1,right=packed,outer=panels,k-block=3";
+    write(place.path(), machine, packed);
+    let text = printed(&mut build(place.path(), &flags));
+    assert!(text.contains(&format!("right packed on each call, as tuned: {packed}")), "{text}");
+    assert!(!text.contains("ignored"), "{text}");
+    // Another machine's choice says nothing, and what is no candidate is told once.
+    write(place.path(), &machine.replace("v3", "v4"), packed);
+    let text = printed(&mut build(place.path(), &flags));
+    assert!(!text.contains("as tuned") && !text.contains("ignored"), "{text}");
+    write(place.path(), machine, "tile=77x1,right=packed,outer=panels,k-block=3");
+    let text = printed(&mut build(place.path(), &flags));
+    assert!(!text.contains("as tuned"), "{text}");
+    assert!(text.contains("1 choices of the tuning file are none of this version's candidates"), "{text}");
+    assert!(text.contains(KERNEL), "{text}");
+}
+
+#[test]
+fn what_is_measured_is_merged_and_taken_from_then_on() {
+    let place = tempfile::tempdir().expect("a directory");
+    let table = || std::fs::read_to_string(place.path().join("t.tuning")).expect("written");
+    write(place.path(), "x86_64 of nobody 16x16 l1=1 l2=2", "later");
+    let flags = ["--target-cpu", "native", "--autotune=t.tuning", "--autotune-seconds", "0.3"];
+    let text = printed(&mut build(place.path(), &flags));
+    assert!(text.contains("autotune: 1 kernels measured") && text.contains("t.tuning"), "{text}");
+    let first = table();
+    assert!(first.contains(OTHER) && first.contains(&format!("{KERNEL} => later\n")), "{first}");
+    assert_eq!(first.matches(KERNEL).count(), 2, "{first}");
+    // The kernel is known now.
+    let text = printed(&mut build(place.path(), &flags));
+    assert!(text.contains("autotune: 0 kernels measured"), "{text}");
+    assert_eq!(table(), first);
+    // And used without measuring, each time the same.
+    let object = || std::fs::read(place.path().join("out/product.o")).expect("written");
+    let measured = object();
+    let text = printed(&mut build(place.path(), &["--target-cpu", "native", "--tuning", "t.tuning", "-v"]));
+    assert!(text.contains("as tuned: tile="), "{text}");
+    assert_eq!(object(), measured);
+}
+
+#[test]
+fn measuring_is_for_this_machine() {
+    let place = tempfile::tempdir().expect("a directory");
+    for flags in [&["--autotune"][..], &["--autotune", "--target", "aarch64-linux"]] {
+        let message = refuse(&mut build(place.path(), flags), place.path());
+        assert!(message.contains("--autotune measures on this machine"), "{message}");
+        assert!(message.contains("--target-cpu=native"), "{message}");
+    }
+    for seconds in ["nan", "-1", "1e9"] {
+        let flags = ["--autotune", "--target-cpu", "native", &format!("--autotune-seconds={seconds}")];
+        let message = refuse(&mut build(place.path(), &flags), place.path());
+        assert!(message.contains("--autotune-seconds"), "{message}");
+    }
+}
+
+#[test]
+fn files_that_are_no_tables_are_refused() {
+    let place = tempfile::tempdir().expect("a directory");
+    let message = refuse(&mut build(place.path(), &["--tuning", "t.tuning"]), place.path());
+    assert!(message.contains("cannot read the tuning file 't.tuning'"), "{message}");
+    for (bytes, wanted) in [
+        (&b"\x7fELF"[..], "begins with 'tfcompile-tuning 1'"),
+        (b"\xff\xfe\x00", "a tuning file is text"),
+        (b"tfcompile-tuning 1\n[m]\nbroken\n", "t.tuning:3:"),
+        (b"tfcompile-tuning 1\nbroken => x\n", "t.tuning:2:"),
+    ] {
+        std::fs::write(place.path().join("t.tuning"), bytes).expect("writable");
+        for flag in ["--tuning=t.tuning", "--autotune=t.tuning"] {
+            let message = refuse(&mut build(place.path(), &[flag, "--target-cpu=native"]), place.path());
+            assert!(message.contains(wanted), "{message}");
+        }
+    }
+}
+
+#[test]
+fn the_original_interface_takes_the_flags_too() {
+    let place = tempfile::tempdir().expect("a directory");
+    let case = root().join("tests/oracle/tfcompile_tests/tfmatmul");
+    let compile = |flags: &[&str]| {
+        let mut command = tfcompile(place.path());
+        command.arg(format!("--graph={}", case.join("graph.pb").display()));
+        command.arg(format!("--config={}", case.join("config.pbtxt").display()));
+        command.args(["--cpp_class=Product", "--target_cpu=native"]).args(flags);
+        printed(&mut command)
+    };
+    compile(&["--autotune=t.tuning", "--autotune_seconds=0.2"]);
+    let table = std::fs::read_to_string(place.path().join("t.tuning")).expect("written");
+    assert!(table.contains(KERNEL), "{table}");
+    let text = compile(&["--tuning=t.tuning", "--verbose"]);
+    assert!(text.contains("as tuned: tile="), "{text}");
+}

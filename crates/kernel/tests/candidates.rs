@@ -1,0 +1,157 @@
+//! Candidates: whatever the plan could choose computes what the evaluator does.
+
+mod harness;
+
+use harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
+use hlo::Module;
+use plan::{Candidate, Choices, InstructionPlan, Options};
+use shape::{ArrayShape, Literal, PrimitiveType};
+use std::sync::Arc;
+use target::Target;
+
+/// A contraction with a bias and a maximum behind it. The right operand is a constant or a parameter.
+fn module(op: &str, [lhs, rhs, result]: [&[i64]; 3], is_constant: bool) -> Module {
+    let shape =
+        |sizes: &[i64]| format!("f32[{}]", sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(","));
+    let array = ArrayShape::new(PrimitiveType::F32, rhs);
+    let right = match is_constant {
+        true => {
+            let values = random(&array, Values::Tame, &mut Numbers::new(5));
+            let text = hlo::text::literal_to_text(&values);
+            format!("constant({})", text.split_once(' ').expect("a type and values").1)
+        }
+        false => "parameter(2)".to_owned(),
+    };
+    let (last, columns) = (result.len() - 1, result[result.len() - 1]);
+    let (lhs, rhs, result) = (shape(lhs), shape(rhs), shape(result));
+    let text = format!(
+        "HloModule m\n\nfused {{\n  x = {lhs} parameter(0)\n  b = f32[{columns}] parameter(1)\n  y = {rhs} parameter(2)\n  \
+         d = {result} {op}\n  bs = {result} broadcast(b), dimensions={{{last}}}\n  s = {result} add(d, bs)\n  \
+         ROOT r = {result} maximum(s, bs)\n}}\n\nENTRY main {{\n  p = {lhs} parameter(0)\n  q = f32[{columns}] parameter(1)\n  \
+         w = {rhs} {right}\n  ROOT f = {result} fusion(p, q, w), kind=kOutput, calls=fused\n}}\n"
+    );
+    hlo::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn cases() -> Vec<(&'static str, Module)> {
+    let dot = "dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}";
+    let same = "convolution(x, y), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
+    let strided = "convolution(x, y), window={size=3x2 stride=2x1 pad=1_0x0_1}, dim_labels=b01f_01io->b01f";
+    let depthwise = "convolution(x, y), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=41";
+    let gradient = "convolution(x, y), window={size=9x7 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf";
+    vec![
+        ("dot", module(dot, [&[37, 45], &[45, 75], &[37, 75]], false)),
+        ("dot of a constant", module(dot, [&[37, 45], &[45, 75], &[37, 75]], true)),
+        ("dot in passes", module(dot, [&[19, 1100], &[1100, 70], &[19, 70]], true)),
+        ("row", module(dot, [&[1, 130], &[130, 90], &[1, 90]], true)),
+        ("convolution", module(same, [&[2, 9, 7, 5], &[3, 3, 5, 37], &[2, 9, 7, 37]], true)),
+        ("its kernel given", module(same, [&[1, 11, 8, 7], &[3, 3, 7, 70], &[1, 11, 8, 70]], false)),
+        ("strided", module(strided, [&[1, 11, 9, 3], &[3, 2, 3, 50], &[1, 5, 9, 50]], true)),
+        ("depthwise", module(depthwise, [&[1, 13, 11, 41], &[3, 3, 1, 41], &[1, 13, 11, 41]], true)),
+        ("gradient", module(gradient, [&[3, 9, 7, 6], &[3, 9, 7, 35], &[3, 3, 6, 35]], false)),
+    ]
+}
+
+/// The plan of the module's one kernel, with a candidate, and its place in the module.
+fn planned(module: &Module, target: &Target, candidate: Option<Candidate>) -> (InstructionPlan, Options) {
+    let mut choices = Choices::default();
+    let entry = module.entry_computation();
+    let fusion = plan::Fusion::of(module, entry, entry.root()).expect("a fusion");
+    let kernel = plan::tuning::kernel(&fusion).expect("a contraction");
+    if let Some(candidate) = candidate {
+        choices.set(&plan::tuning::machine(target), &kernel, candidate);
+    }
+    // As read from a file.
+    let choices = Choices::parse(&choices.to_text(), "tuning").expect("as written");
+    let options = Options { choices: Arc::new(choices), ..Options::default() };
+    let plans = plan::plan_with(module, target, &options).expect("a plan");
+    assert_eq!(plans.ignored_choices, Vec::<String>::new());
+    (plans.computations[&module.entry()].instructions[&entry.root()].clone(), options)
+}
+
+fn candidates(module: &Module, target: &Target) -> Vec<Candidate> {
+    let entry = module.entry_computation();
+    plan::candidates(module, entry, entry.root(), target, &Options::default())
+}
+
+#[test]
+fn the_rules_choice_is_the_first_candidate_and_each_becomes_the_plan() {
+    let new = |triple, cpu, features| Target::new(triple, cpu, features).expect("a triple");
+    let targets = [
+        new("x86_64-pc-linux", "", ""),
+        new("x86_64-pc-linux", "x86-64-v3", ""),
+        new("x86_64-pc-linux", "x86-64-v4", ""),
+        new("aarch64-linux-gnu", "", ""),
+        new("armv7-unknown-linux-gnueabihf", "", "+neon"),
+        new("riscv64-unknown-linux-gnu", "", "+v"),
+    ];
+    for (name, module) in cases() {
+        for target in &targets {
+            let all = candidates(&module, target);
+            assert!(all.len() <= plan::MAX_CANDIDATES, "{name}");
+            let (default, _) = planned(&module, target, None);
+            assert_eq!(all.first().copied(), Candidate::of(&default), "{name} {}", target.triple.as_str());
+            for candidate in all {
+                let (tuned, _) = planned(&module, target, Some(candidate));
+                assert_eq!(Candidate::of(&tuned), Some(candidate), "{name} {}", target.triple.as_str());
+                assert_eq!(tuned.tuned, Some(candidate));
+                assert!(tuned.to_string().contains(&format!("as tuned: {candidate}")), "{tuned}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_candidate_computes_the_same() {
+    for (name, module) in cases() {
+        let entry = module.entry_computation();
+        let mut numbers = Numbers::new(11);
+        let arguments: Vec<Literal> = entry
+            .parameters()
+            .iter()
+            .map(|&p| random(entry[p].shape().expect_array(), Values::Tame, &mut numbers))
+            .collect();
+        let wanted = evaluator::evaluate(&module, &arguments).expect("a value");
+        for target in targets() {
+            let all = candidates(&module, &target);
+            assert!(all.len() >= 2, "{name}");
+            for candidate in all {
+                let (_, options) = planned(&module, &target, Some(candidate));
+                let loaded = Loaded::with_options(&module, &target, &options)
+                    .unwrap_or_else(|e| panic!("{name} {candidate}: {e}"));
+                let have = loaded.run(&arguments, 2, None).expect("it runs");
+                let apart = difference(&have[0], &wanted, Tolerance::Relative(2e-4));
+                assert_eq!(apart, None, "{name} {candidate} for '{}'", target.cpu);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_candidate_is_ignored_and_named() {
+    let (_, module) = cases().remove(0);
+    let target = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+    let entry = module.entry_computation();
+    let fusion = plan::Fusion::of(&module, entry, entry.root()).expect("a fusion");
+    let kernel = plan::tuning::kernel(&fusion).expect("a contraction");
+    let default = planned(&module, &target, None).0;
+    for name in [
+        "winograd=2x2",
+        "tile=200x2,right=packed,outer=panels,k-block=45",
+        "tile=6x2,right=constant,outer=rows,k-block=45",
+        "made in a later version",
+    ] {
+        let machine = plan::tuning::machine(&target);
+        let text = format!("tfcompile-tuning 1\n[{machine}]\n{kernel} => {name}\n");
+        let choices = Choices::parse(&text, "tuning").expect("a table");
+        let options = Options { choices: Arc::new(choices), ..Options::default() };
+        let plans = plan::plan_with(&module, &target, &options).expect("a plan");
+        assert_eq!(plans.ignored_choices, [kernel.clone()], "{name}");
+        let plan = &plans.computations[&module.entry()].instructions[&entry.root()];
+        assert_eq!((&plan.strategy, plan.tuned), (&default.strategy, None), "{name}");
+        // It says nothing of other machines.
+        let other = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let plans = plan::plan_with(&module, &other, &options).expect("a plan");
+        assert!(plans.ignored_choices.is_empty(), "{name}");
+    }
+}

@@ -1,0 +1,248 @@
+//! Candidates: the ways to compute one contraction that the plan tells apart, each with a name that stays the same.
+//!
+//! A cost model chooses one of them; a table of measured [`Choices`](crate::Choices) may say another. The list is a pure
+//! function of the kernel, the target and the options, and short, so that all of it can be measured.
+
+use crate::{ConvolutionKind, Fusion, InstructionPlan, Options, Packing, Strategy};
+use crate::{convolution, dot};
+use hlo::{Computation, InstructionId, Module};
+use std::fmt;
+use target::Target;
+
+/// A contraction has no more candidates than this.
+pub const MAX_CANDIDATES: usize = 12;
+
+/// One way to compute a contraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Candidate {
+    /// A dot in tiles.
+    Dot {
+        /// Rows of a tile.
+        rows: u32,
+        /// Vectors of columns.
+        vectors: u32,
+        /// Where the right operand is read from.
+        right: Packing,
+        /// Whether panels are the outer loop and rows the inner one.
+        panels_outside: bool,
+        /// Summands of a pass.
+        k_block: i64,
+    },
+    /// A convolution in tiles of pixels times vectors of output features.
+    Dense {
+        /// Pixels of a tile, at most.
+        pixels: u32,
+        /// Vectors of output features.
+        vectors: u32,
+        /// Whether panels are the outer loop and pixels the inner one.
+        panels_outside: bool,
+    },
+    /// A depthwise convolution.
+    Depthwise {
+        /// Pixels of a tile, at most.
+        pixels: u32,
+        /// Vectors of features.
+        vectors: u32,
+        /// Whether blocks of features are the outer loop and pixels the inner one.
+        blocks_outside: bool,
+    },
+    /// A convolution by transformed patches.
+    Winograd {
+        /// Outputs of a patch along each dimension.
+        outputs: u32,
+    },
+    /// The gradient of a convolution's kernel.
+    Gradient {
+        /// Rows of a tile, at most.
+        rows: u32,
+        /// Vectors of output features.
+        vectors: u32,
+        /// Neighbouring taps of a tile.
+        taps: u32,
+    },
+}
+
+impl Candidate {
+    /// What a plan does, if it has alternatives.
+    pub fn of(plan: &InstructionPlan) -> Option<Self> {
+        match &plan.strategy {
+            Strategy::Dot(dot) => dot::candidate(dot),
+            Strategy::Convolution(convolution) => match &convolution.kind {
+                ConvolutionKind::Dense(dense) => Some(dense.candidate()),
+                ConvolutionKind::Depthwise(depthwise) => Some(depthwise.candidate()),
+                ConvolutionKind::Winograd(winograd) => {
+                    Some(Self::Winograd { outputs: winograd.transform.outputs as u32 })
+                }
+                ConvolutionKind::Gradient(gradient) => Some(gradient.candidate()),
+                ConvolutionKind::General { .. } => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The candidate of a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let mut words = name.split(',');
+        let mut next = |key: &str| words.next()?.strip_prefix(key)?.strip_prefix('=');
+        let kind = name.split('=').next()?;
+        let candidate = match kind {
+            "tile" => {
+                let (rows, vectors) = sizes(next("tile")?)?;
+                let right = match next("right")? {
+                    "in-place" => Packing::None,
+                    "constant" => Packing::Constant,
+                    "packed" => Packing::Scratch,
+                    _ => return None,
+                };
+                let panels_outside = outer(next("outer")?, "rows")?;
+                let k_block = next("k-block")?.parse().ok()?;
+                Self::Dot { rows, vectors, right, panels_outside, k_block }
+            }
+            "pixels" => {
+                let (pixels, vectors) = sizes(next("pixels")?)?;
+                Self::Dense { pixels, vectors, panels_outside: outer(next("outer")?, "pixels")? }
+            }
+            "depthwise" => {
+                let (pixels, vectors) = sizes(next("depthwise")?)?;
+                Self::Depthwise { pixels, vectors, blocks_outside: outer(next("outer")?, "pixels")? }
+            }
+            "winograd" => {
+                let (outputs, across) = sizes(next("winograd")?)?;
+                Some(outputs).filter(|&outputs| outputs == across)?;
+                Self::Winograd { outputs }
+            }
+            "gradient" => {
+                let (rows, vectors) = sizes(next("gradient")?)?;
+                Self::Gradient { rows, vectors, taps: next("taps")?.parse().ok()? }
+            }
+            _ => return None,
+        };
+        // One name each: no leading zeros, nothing behind.
+        (candidate.to_string() == name).then_some(candidate)
+    }
+}
+
+/// `6x4`.
+fn sizes(text: &str) -> Option<(u32, u32)> {
+    let (a, b) = text.split_once('x')?;
+    Some((a.parse().ok()?, b.parse().ok()?))
+}
+
+/// Whether panels are the outer loop, or what `inner` says.
+fn outer(text: &str, inner: &str) -> Option<bool> {
+    match text {
+        "panels" => Some(true),
+        other => (other == inner).then_some(false),
+    }
+}
+
+impl fmt::Display for Candidate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outer = |panels: bool, inner: &'static str| if panels { "panels" } else { inner };
+        match *self {
+            Self::Dot { rows, vectors, right, panels_outside, k_block } => {
+                let right = match right {
+                    Packing::None => "in-place",
+                    Packing::Constant => "constant",
+                    Packing::Scratch => "packed",
+                };
+                let outer = outer(panels_outside, "rows");
+                write!(f, "tile={rows}x{vectors},right={right},outer={outer},k-block={k_block}")
+            }
+            Self::Dense { pixels, vectors, panels_outside } => {
+                write!(f, "pixels={pixels}x{vectors},outer={}", outer(panels_outside, "pixels"))
+            }
+            Self::Depthwise { pixels, vectors, blocks_outside } => {
+                write!(f, "depthwise={pixels}x{vectors},outer={}", outer(blocks_outside, "pixels"))
+            }
+            Self::Winograd { outputs } => write!(f, "winograd={outputs}x{outputs}"),
+            Self::Gradient { rows, vectors, taps } => write!(f, "gradient={rows}x{vectors},taps={taps}"),
+        }
+    }
+}
+
+/// What could compute an instruction of a computation, the cost model's choice first; nothing for what is no contraction,
+/// or can be computed in one way only.
+pub fn candidates(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    target: &Target,
+    options: &Options,
+) -> Vec<Candidate> {
+    let Ok(fusion) = Fusion::of(module, computation, id) else { return Vec::new() };
+    let found = of_fusion(&fusion, target, options);
+    if found.len() > 1 { found } else { Vec::new() }
+}
+
+pub(crate) fn of_fusion(fusion: &Fusion<'_>, target: &Target, options: &Options) -> Vec<Candidate> {
+    if crate::rows::is_rows(fusion) || matches!(fusion.root_op(), hlo::Op::Tuple {}) {
+        return Vec::new();
+    }
+    let all = if fusion.find_dot().is_some() {
+        dot::candidates(fusion, target)
+    } else if fusion.find_convolution().is_some() {
+        convolution::candidates(fusion, target, options)
+    } else {
+        Vec::new()
+    };
+    let mut found = Vec::new();
+    for candidate in all {
+        if found.len() < MAX_CANDIDATES && !found.contains(&candidate) {
+            found.push(candidate);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        let all = [
+            (
+                "tile=6x4,right=packed,outer=panels,k-block=256",
+                Candidate::Dot {
+                    rows: 6,
+                    vectors: 4,
+                    right: Packing::Scratch,
+                    panels_outside: true,
+                    k_block: 256,
+                },
+            ),
+            ("pixels=14x2,outer=pixels", Candidate::Dense { pixels: 14, vectors: 2, panels_outside: false }),
+            (
+                "depthwise=8x2,outer=panels",
+                Candidate::Depthwise { pixels: 8, vectors: 2, blocks_outside: true },
+            ),
+            ("winograd=2x2", Candidate::Winograd { outputs: 2 }),
+            ("gradient=8x3,taps=1", Candidate::Gradient { rows: 8, vectors: 3, taps: 1 }),
+        ];
+        for (name, candidate) in all {
+            assert_eq!(candidate.to_string(), name);
+            assert_eq!(Candidate::parse(name), Some(candidate));
+        }
+    }
+
+    #[test]
+    fn other_names_are_none() {
+        let names = [
+            "",
+            "tile",
+            "tile=6x4",
+            "tile=6x4,right=packed,outer=panels,k-block=256,more=1",
+            "tile=06x4,right=packed,outer=panels,k-block=256",
+            "tile=6x4,right=there,outer=panels,k-block=256",
+            "pixels=14x2,outer=rows",
+            "pixels=99999999999x2,outer=pixels",
+            "winograd=2x4",
+            "winograd=-2x-2",
+            " winograd=2x2",
+        ];
+        for name in names {
+            assert_eq!(Candidate::parse(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Which candidate is fastest, kernel by kernel, on this machine.
+//!
+//! Each distinct contraction of a program is compiled alone by each of its candidates, and these run in turns. Between
+//! runs the caches get the state that they have within the program: where the program is larger than the second-level cache, what
+//! a kernel's constants took of it is gone, and its arguments are there, having just been written.
+
+use crate::cost::Cost;
+use crate::fill::{Fill, Random};
+use crate::kernels::{Extracted, Kernel, extract, kernels};
+use compiler::tuning::{candidates, kernel_of, machine};
+use compiler::{
+    BackOptions, Candidate, Choices, Executable, NoObserver, PlanOptions, Session, compile_optimized,
+    in_process_options,
+};
+use hlo::{InstructionId, Module};
+use shape::Literal;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+use support::Result;
+use target::Target;
+
+/// What was measured.
+#[derive(Clone, Debug, Default)]
+pub struct Autotuned {
+    /// The fastest candidates, of kernels that the given choices do not name.
+    pub choices: Choices,
+    /// Kernels with several candidates, those that take longest first.
+    pub kernels: Vec<Tuned>,
+    /// How many kernels there was no time for.
+    pub left: usize,
+}
+
+/// One kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuned {
+    /// What the plan knows of it.
+    pub kernel: String,
+    /// How many there are in the program.
+    pub instances: usize,
+    /// Each candidate that could be compiled, the cost model's choice first, with its least time in seconds.
+    pub times: Vec<(Candidate, f64)>,
+    /// The number of the candidate that was chosen.
+    pub chosen: usize,
+}
+
+impl Tuned {
+    /// Seconds of one run as the cost model wants it, and as chosen.
+    pub fn seconds(&self) -> (f64, f64) {
+        (self.times[0].1, self.times[self.chosen].1)
+    }
+}
+
+/// A candidate other than the cost model's has to gain so much.
+const LEAST_GAIN: f64 = 0.02;
+
+/// Candidates that take so much longer than the best one are given up.
+const HOPELESS: f64 = 1.25;
+
+/// Rounds before candidates are given up, and in all.
+const TRIALS: usize = 5;
+const MOST_ROUNDS: usize = 400;
+
+/// Seconds of a kernel's rounds, if there is time enough.
+const KERNEL_SECONDS: f64 = 1.0;
+
+/// Shorter runs are timed in groups.
+const MIN_SAMPLE: f64 = 2e-6;
+
+/// Measures the kernels of an optimised module for about so many seconds, the longest ones first. Choices of the options are
+/// taken as they are.
+pub fn autotune(
+    module: &Module,
+    target: &Target,
+    options: &PlanOptions,
+    seconds: f64,
+    told: &mut dyn FnMut(&str),
+) -> Result<Autotuned> {
+    let begin = Instant::now();
+    let machine = machine(target);
+    let mut found: BTreeMap<String, (Kernel, usize)> = BTreeMap::new();
+    for kernel in kernels(module) {
+        let Some(text) = kernel_of(module, &module[kernel.computation], kernel.instruction) else { continue };
+        if options.choices.get(&machine, &text).is_none() {
+            found.entry(text).or_insert((kernel, 0)).1 += 1;
+        }
+    }
+    let work = |kernel: Kernel, count: usize| {
+        let cost = Cost::of_kernel(module, kernel);
+        cost.flops.saturating_mul(count as u64)
+    };
+    let mut all: Vec<(String, Kernel, usize)> = found.into_iter().map(|(t, (k, n))| (t, k, n)).collect();
+    all.sort_by(|a, b| work(b.1, b.2).cmp(&work(a.1, a.2)).then_with(|| a.0.cmp(&b.0)));
+    let caches = Caches::of(module, target);
+    let mut result = Autotuned::default();
+    for (number, (text, kernel, instances)) in all.iter().enumerate() {
+        let left = seconds - begin.elapsed().as_secs_f64();
+        if left <= 0.0 {
+            result.left = all.len() - number;
+            break;
+        }
+        let each = (left / (all.len() - number) as f64 * 2.0).min(KERNEL_SECONDS);
+        told(&format!("measuring kernel {} of {}", number + 1, all.len()));
+        if let Some(mut tuned) = tune(module, (*kernel, text), (target, options), &caches, each)? {
+            tuned.instances = *instances;
+            result.choices.set(&machine, text, tuned.times[tuned.chosen].0);
+            result.kernels.push(tuned);
+        }
+    }
+    let total = |tuned: &Tuned| tuned.seconds().0 * tuned.instances as f64;
+    result.kernels.sort_by(|a, b| total(b).total_cmp(&total(a)));
+    Ok(result)
+}
+
+/// Measures the candidates of one kernel; nothing if it has none, or cannot run alone.
+fn tune(
+    module: &Module,
+    (kernel, text): (Kernel, &str),
+    (target, options): (&Target, &PlanOptions),
+    caches: &Caches,
+    seconds: f64,
+) -> Result<Option<Tuned>> {
+    let Ok(Extracted { module: alone, .. }) = extract(module, kernel) else { return Ok(None) };
+    // Alone, it may lack what makes it the same kernel.
+    let Some(instruction) = instruction_of(&alone, text) else { return Ok(None) };
+    let all = candidates(&alone, alone.entry_computation(), instruction, target, options);
+    let mut programs = Vec::new();
+    let mut objects = std::collections::BTreeSet::new();
+    for &candidate in &all {
+        let mut choices = Choices::default();
+        choices.set(&machine(target), text, candidate);
+        let plan = PlanOptions { choices: Arc::new(choices), ..options.clone() };
+        let options = BackOptions { plan, ..in_process_options(target.clone()) };
+        let alone = alone.clone();
+        let compiled = compiler::guarded(|| compile_optimized(alone, &options, &mut NoObserver));
+        match compiled {
+            // Candidates may differ in name only, where a shape leaves no choice.
+            Ok(compiled) if !objects.insert(compiled.code.object.clone()) => {}
+            Ok(compiled) => programs.push((candidate, Executable::load(&compiled)?)),
+            // The rules' own choice has to work; another one may ask for too much.
+            Err(error) if programs.is_empty() => return Err(error),
+            Err(_) => {}
+        }
+    }
+    if programs.len() < 2 {
+        return Ok(None);
+    }
+    let random = Random::new(0);
+    let array = |(k, shape): (usize, &shape::ArrayShape)| Fill::Random.array(shape, &mut random.fork(k));
+    let arguments: Vec<Literal> =
+        programs[0].1.arguments().iter().enumerate().map(array).collect::<Result<_>>()?;
+    let mut sessions = programs
+        .iter()
+        .map(|(_, program)| program.session(&arguments))
+        .collect::<Result<Vec<Session<'_>>>>()?;
+    let times = rounds(&mut sessions, &arguments, caches, seconds)?;
+    let times: Vec<(Candidate, f64)> = programs.iter().map(|p| p.0).zip(times).collect();
+    let best = (0..times.len()).min_by(|&a, &b| times[a].1.total_cmp(&times[b].1)).unwrap_or(0);
+    let gains = times[best].1 < times[0].1 * (1.0 - LEAST_GAIN);
+    let chosen = if gains { best } else { 0 };
+    Ok(Some(Tuned { kernel: text.to_owned(), instances: 1, times, chosen }))
+}
+
+/// The instruction of a module that has this text.
+fn instruction_of(module: &Module, text: &str) -> Option<InstructionId> {
+    let entry = module.entry_computation();
+    let order = entry.post_order();
+    order.into_iter().find(|&id| kernel_of(module, entry, id).as_deref() == Some(text))
+}
+
+/// The least time of each program, all running in turns.
+fn rounds(
+    sessions: &mut [Session<'_>],
+    arguments: &[Literal],
+    caches: &Caches,
+    seconds: f64,
+) -> Result<Vec<f64>> {
+    let mut times = vec![f64::INFINITY; sessions.len()];
+    let mut groups = vec![1usize; sessions.len()];
+    for (session, group) in sessions.iter_mut().zip(&mut groups) {
+        session.run()?;
+        let start = Instant::now();
+        session.run()?;
+        if caches.evicted.is_empty() {
+            *group =
+                (MIN_SAMPLE / start.elapsed().as_secs_f64().max(1e-9)).ceil().clamp(1.0, 1000.0) as usize;
+        }
+    }
+    let begin = Instant::now();
+    for round in 0..MOST_ROUNDS {
+        if round >= TRIALS && begin.elapsed().as_secs_f64() > seconds {
+            break;
+        }
+        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+        for turn in 0..sessions.len() {
+            // Nobody is always the one behind the slowest.
+            let number = (turn + round) % sessions.len();
+            if round >= TRIALS && times[number] > least * HOPELESS && number != 0 {
+                continue;
+            }
+            let session = &mut sessions[number];
+            if !caches.evicted.is_empty() {
+                caches.evict();
+                for (k, argument) in arguments.iter().enumerate() {
+                    session.set_argument(k, argument)?;
+                }
+            }
+            let start = Instant::now();
+            for _ in 0..groups[number] {
+                session.run()?;
+            }
+            times[number] = times[number].min(start.elapsed().as_secs_f64() / groups[number] as f64);
+        }
+    }
+    Ok(times)
+}
+
+/// What the rest of the program leaves in the caches.
+struct Caches {
+    /// Memory that takes the place of everything else when it is read; empty if the program fits the second-level cache.
+    evicted: Vec<u64>,
+}
+
+impl Caches {
+    fn of(module: &Module, target: &Target) -> Self {
+        let bytes = Cost::of_module(module).bytes();
+        let size = if bytes <= target.l2_bytes { 0 } else { target.l2_bytes.saturating_mul(2).min(64 << 20) };
+        Self { evicted: vec![1; (size / 8) as usize] }
+    }
+
+    fn evict(&self) {
+        // One word of each line.
+        let sum = self.evicted.iter().step_by(8).fold(0u64, |sum, &word| sum.wrapping_add(word));
+        std::hint::black_box(sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODULE: &str = r"
+HloModule two
+
+fused {
+  x = f32[9,40] parameter(0)
+  y = f32[40,70] parameter(1)
+  d = f32[9,70] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  zero = f32[] constant(0)
+  zeros = f32[9,70] broadcast(zero), dimensions={}
+  ROOT r = f32[9,70] maximum(d, zeros)
+}
+
+ENTRY main {
+  p = f32[9,40] parameter(0)
+  q = f32[40,70] parameter(1)
+  n = f32[9,40] negate(p)
+  first = f32[9,70] fusion(p, q), kind=kOutput, calls=fused
+  second = f32[9,70] fusion(n, q), kind=kOutput, calls=fused
+  ROOT root = (f32[9,70], f32[9,70]) tuple(first, second)
+}
+";
+
+    #[test]
+    fn like_kernels_are_measured_once_and_known_ones_not_at_all() {
+        let module = hlo::parse(MODULE).unwrap();
+        let target = compiler::host("native").unwrap();
+        let options = PlanOptions::default();
+        let tuned = autotune(&module, &target, &options, 0.2, &mut |_| ()).unwrap();
+        assert_eq!((tuned.kernels.len(), tuned.choices.len(), tuned.left), (1, 1, 0));
+        let kernel = &tuned.kernels[0];
+        assert_eq!(kernel.instances, 2);
+        assert!(kernel.times.len() > 1 && kernel.times.iter().all(|time| time.1 > 0.0), "{kernel:?}");
+        assert_eq!(tuned.choices.get(&machine(&target), &kernel.kernel), Some(kernel.times[kernel.chosen].0));
+        let options = PlanOptions { choices: Arc::new(tuned.choices), ..options };
+        let again = autotune(&module, &target, &options, 0.2, &mut |_| ()).unwrap();
+        assert!(again.kernels.is_empty() && again.choices.is_empty());
+    }
+
+    #[test]
+    fn without_time_nothing_is_measured() {
+        let module = hlo::parse(MODULE).unwrap();
+        let target = compiler::host("native").unwrap();
+        let tuned = autotune(&module, &target, &PlanOptions::default(), 0.0, &mut |_| ()).unwrap();
+        assert_eq!((tuned.kernels.len(), tuned.left), (0, 1));
+    }
+}
