@@ -146,7 +146,7 @@ fn what_is_no_candidate_is_ignored_and_named() {
         let choices = Choices::parse(&text, "tuning").expect("a table");
         let options = Options { choices: Arc::new(choices), ..Options::default() };
         let plans = plan::plan_with(&module, &target, &options).expect("a plan");
-        assert_eq!(plans.ignored_choices, [kernel.clone()], "{name}");
+        assert_eq!(plans.ignored_choices, std::slice::from_ref(&kernel), "{name}");
         let plan = &plans.computations[&module.entry()].instructions[&entry.root()];
         assert_eq!((&plan.strategy, plan.tuned), (&default.strategy, None), "{name}");
         // It says nothing of other machines.
