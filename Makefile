@@ -22,6 +22,9 @@ TOOL := target/release/tfcompile
 CONFORMANCE := target/release/conformance
 ORACLE := target/release/oracle
 SHARED := scripts/shared.sh
+# Programs of checks also run on pools of so many threads, and their bits have to be one thread's.
+export ORACLE_THREADS ?= 2 3
+THREADED := $(addprefix --threads=,$(ORACLE_THREADS))
 
 .PHONY: help
 help: ## list the commands
@@ -80,8 +83,8 @@ tools:
 
 .PHONY: oracle
 oracle: tools ## whole programs through the tool, judged by TensorFlow's recorded answers
-	$(ORACLE) tests/oracle --tool $(TOOL)
-	$(SHARED) oracle $(ORACLE) {} --tool $(TOOL)
+	$(ORACLE) tests/oracle --tool $(TOOL) $(THREADED)
+	$(SHARED) oracle $(ORACLE) {} --tool $(TOOL) $(THREADED)
 
 .PHONY: conformance
 conformance: tools ## recorded cases; wrong answers and crashes fail, ops not done yet do not

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes models that are too large to keep, once, and runs the oracle's checks on them.
 #   scripts/models.sh ORACLE NAME...
+# Programs run on pools of ORACLE_THREADS threads, too (default 2 and 3).
 set -eu
 
 oracle=$1
@@ -20,4 +21,6 @@ for name in "$@"; do
 done
 checks=()
 for name in "$@"; do checks+=("models/$name"); done
-exec cargo run --quiet --release -p conformance --bin oracle -- "$oracle" "${checks[@]}" --models "$graphs"
+threads=()
+for count in ${ORACLE_THREADS-2 3}; do threads+=("--threads=$count"); done
+exec cargo run --quiet --release -p conformance --bin oracle -- "$oracle" "${checks[@]}" --models "$graphs" "${threads[@]}"

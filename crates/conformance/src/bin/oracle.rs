@@ -2,8 +2,12 @@
 
 use conformance::arguments::Arguments;
 use conformance::oracle::{Tools, checks, run};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+/// No pool has more threads.
+const MOST_THREADS: usize = 256;
 
 const HELP: &str = "\
 Compiles recorded graphs with tfcompile, links programs around them, runs them and compares with TensorFlow's answers.
@@ -21,6 +25,7 @@ Compiles recorded graphs with tfcompile, links programs around them, runs them a
     --nm NAME         the command that lists symbols (default nm)
     --run COMMAND     runs programs, such as --run='qemu-aarch64 -L /usr/aarch64-linux-gnu'
     --undefined NAME  how symbols begin that objects may need beyond memcpy's kind; may be given several times
+    --threads N       also with a pool of N threads, whose bits have to be one thread's; may be given several times
     --jobs N          checks at a time (default: one for each CPU)
 
 Last line: `N passed, M failed`.
@@ -48,6 +53,15 @@ fn words(line: String) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
+/// Numbers of threads, each once.
+fn threads(given: &[String]) -> Result<Vec<usize>, String> {
+    let number = |text: &String| {
+        let number = text.parse().ok().filter(|n| (1..=MOST_THREADS).contains(n));
+        number.ok_or_else(|| format!("--threads {text}: not a number from 1 to {MOST_THREADS}"))
+    };
+    Ok(given.iter().map(number).collect::<Result<BTreeSet<usize>, _>>()?.into_iter().collect())
+}
+
 fn run_all(mut arguments: Arguments) -> Result<bool, String> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.value("--jobs")?.unwrap_or(cpus);
@@ -67,6 +81,7 @@ fn run_all(mut arguments: Arguments) -> Result<bool, String> {
         nm: arguments.value("--nm")?.unwrap_or(defaults.nm),
         run: arguments.value::<String>("--run")?.map_or_else(Vec::new, words),
         undefined: arguments.values("--undefined")?,
+        threads: threads(&arguments.values("--threads")?)?,
     };
     let rest = arguments.rest()?;
     let (root, names) = rest.split_first().ok_or("no directory given")?;

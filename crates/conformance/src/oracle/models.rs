@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 const MASK_RULE: &str = "1 at positions below 100, else 0";
 /// The tokens of that rule.
 const MASKED: usize = 100;
+/// How often a model runs that has pools of threads.
+const RUNS: usize = 5;
 
 /// A check for each model whose graph is below `graphs`.
 pub(super) fn checks(directory: &Path, graphs: &Path) -> Result<Vec<Check>, String> {
@@ -37,7 +39,8 @@ fn check(tools: &Tools, entry: &Path, graph: &Path, work: &Path) -> Result<Strin
         let settings = Settings::Config(&config_path);
         let model = Model { graph, settings, class: "oracle::Model", entry_point: &entry_point };
         let mut session = program::start(tools, &model, &config, work)?;
-        check_inference(&mut session, &config, &spec, &mut expected)?;
+        let runs = if tools.threads.is_empty() { 1 } else { RUNS };
+        check_inference(&mut session, &config, &spec, &mut expected, runs)?;
         return session.finish();
     }
     // Of a training step the tool is told the loss only.
@@ -54,6 +57,7 @@ fn check_inference(
     config: &config::Config,
     spec: &Value,
     expected: &mut Archive,
+    runs: usize,
 ) -> Result<(), String> {
     let mut feeds = Vec::new();
     for feed in &config.feeds {
@@ -67,7 +71,14 @@ fn check_inference(
         });
     }
     session.new_case(&[])?;
-    let answer = session.run(&feeds.iter().map(|feed| &feed.bytes()[..]).collect::<Vec<_>>())?;
+    let feeds: Vec<&[u8]> = feeds.iter().map(|feed| &feed.bytes()[..]).collect();
+    let answer = session.run(&feeds)?;
+    // What threads do at the same time differs from run to run.
+    for _ in 1..runs {
+        if session.run(&feeds)?.results != answer.results {
+            return Err("another run on the same feeds gives other bits".to_owned());
+        }
+    }
     let fetches = spec["fetches"].as_array().ok_or("spec.json has no fetches")?;
     for fetch in fetches {
         let tensor = fetch["tensor"].as_str().ok_or("a fetch without a tensor")?;

@@ -2,8 +2,9 @@
 //!
 //! The program says first how large its arguments and results are. Then, on each `c` it makes a new object and takes
 //! all variables; on each `r` it takes all feeds, runs, and answers with a status byte, all results and all variables.
-//! A second object does the same through a `parallel_for` that runs the parts of each loop one by one, the last one first,
-//! as three workers; the program ends if it ever differs in a bit.
+//! Other objects do the same, one through a `parallel_for` that runs the parts of each loop one by one, the last one first,
+//! as three workers, and one for each number of threads asked for, with a pool of so many; the program ends if one of them
+//! ever differs in a bit.
 
 use super::config::Config;
 use super::tools::{Compiled, Model, Tools};
@@ -50,17 +51,26 @@ pub(super) fn start(
 ) -> Result<Session, String> {
     let compiled = tools.compile(model, work)?;
     let source = work.join("main.cc");
-    std::fs::write(&source, source_text(model.class, config)).map_err(|e| e.to_string())?;
+    std::fs::write(&source, source_text(model.class, config, &tools.threads)).map_err(|e| e.to_string())?;
     let program = tools.link(&source, &compiled, work)?;
     Session::start(tools.runner(&program), config, &compiled)
 }
 
-/// The program's source.
-fn source_text(class: &str, config: &Config) -> String {
+/// The program's source; it runs the model on pools of so many `threads`, too.
+fn source_text(class: &str, config: &Config, threads: &[usize]) -> String {
     let (feeds, variables) = (config.feeds.len(), config.variables.len());
     let mut sizes = String::new();
     let mut answers = String::new();
     let mut comparisons = String::new();
+    let mut pools = String::new();
+    for n in threads {
+        writeln!(
+            pools,
+            "  static tfcompile::ThreadPool pool_{n}({n});\n  all.push_back({{std::make_unique<Model>(), \"{n} threads\"}});\n  \
+             all.back().model->set_thread_pool(&pool_{n});"
+        )
+        .expect("a string takes all");
+    }
     for i in 0..config.fetches.len() {
         writeln!(sizes, "  put_size(static_cast<std::size_t>(model->result{i}_size()));")
             .expect("a string takes all");
@@ -71,7 +81,7 @@ fn source_text(class: &str, config: &Config) -> String {
         .expect("a string takes all");
         writeln!(
             comparisons,
-            "    same(model->result{i}_data(), parts->result{i}_data(), static_cast<std::size_t>(model->result{i}_size()));"
+            "      same(twin, model->result{i}_data(), twin.model->result{i}_data(), static_cast<std::size_t>(model->result{i}_size()));"
         )
         .expect("a string takes all");
     }
@@ -83,6 +93,9 @@ fn source_text(class: &str, config: &Config) -> String {
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <vector>
+
+#include "tfcompile/thread_pool.h"
 
 using Model = {class};
 
@@ -97,9 +110,14 @@ static void put_size(std::size_t size) {{
   put(&wide, sizeof wide);
 }}
 
-static void same(void const* a, void const* b, std::size_t size) {{
+// An object that shares its loops out, and how.
+struct Twin {{
+  std::unique_ptr<Model> model;
+  char const* how;
+}};
+static void same(Twin const& twin, void const* a, void const* b, std::size_t size) {{
   if (size == 0 || std::memcmp(a, b, size) == 0) return;
-  std::fputs("the parts of loops, the last one first, give other bits\n", stderr);
+  std::fprintf(stderr, "%s: other bits than one thread gives\n", twin.how);
   std::exit(5);
 }}
 static std::int32_t backwards(void*, std::int64_t count, tfcompile_parallel_body body, void* data) {{
@@ -107,33 +125,37 @@ static std::int32_t backwards(void*, std::int64_t count, tfcompile_parallel_body
   for (std::int64_t i = count - 1; i >= 0 && status == 0; --i) status = body(data, i, i + 1, i % 3);
   return status;
 }}
-static std::unique_ptr<Model> in_parts() {{
-  auto model = std::make_unique<Model>();
-  model->set_parallel_for(&backwards, nullptr, 3);
-  return model;
+static std::vector<Twin> twins() {{
+  std::vector<Twin> all;
+  all.push_back({{std::make_unique<Model>(), "the parts of loops, the last one first"}});
+  all.back().model->set_parallel_for(&backwards, nullptr, 3);
+{pools}  return all;
 }}
 
 int main() {{
   static_assert(Model::kNumArgs == {arguments}, "feeds and variables");
   auto model = std::make_unique<Model>();
-  auto parts = in_parts();
+  std::vector<Twin> others = twins();
   auto const size_of = [](int i) {{ return static_cast<std::size_t>(Model::ArgSize(i)); }};
-  auto const take_both = [&](int i) {{
+  auto const take_all = [&](int i) {{
     take(model->arg_data(i), size_of(i));
-    std::memcpy(parts->arg_data(i), model->arg_data(i), size_of(i));
+    for (Twin const& twin : others) std::memcpy(twin.model->arg_data(i), model->arg_data(i), size_of(i));
   }};
   for (int i = 0; i < {arguments}; ++i) put_size(size_of(i));
 {sizes}  std::fflush(stdout);
   for (int command; (command = std::getchar()) != EOF;) {{
     if (command == 'c') {{
       model = std::make_unique<Model>();
-      parts = in_parts();
-      for (int i = {feeds}; i < {arguments}; ++i) take_both(i);
+      others = twins();
+      for (int i = {feeds}; i < {arguments}; ++i) take_all(i);
       continue;
     }}
-    for (int i = 0; i < {feeds}; ++i) take_both(i);
-    unsigned char const fine = model->Run() && parts->Run();
-{comparisons}    for (int i = {feeds}; i < {arguments}; ++i) same(model->arg_data(i), parts->arg_data(i), size_of(i));
+    for (int i = 0; i < {feeds}; ++i) take_all(i);
+    unsigned char fine = model->Run();
+    for (Twin const& twin : others) {{
+      if (!twin.model->Run()) fine = 0;
+{comparisons}      for (int i = {feeds}; i < {arguments}; ++i) same(twin, model->arg_data(i), twin.model->arg_data(i), size_of(i));
+    }}
     put(&fine, 1);
 {answers}    for (int i = {feeds}; i < {arguments}; ++i) put(model->arg_data(i), size_of(i));
     std::fflush(stdout);

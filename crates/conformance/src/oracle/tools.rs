@@ -34,6 +34,8 @@ pub struct Tools {
     pub run: Vec<String>,
     /// How names begin that an object may leave undefined beyond `memcpy` and its kind.
     pub undefined: Vec<String>,
+    /// Programs run the model on a pool of so many threads, too, and compare bits with one thread's.
+    pub threads: Vec<usize>,
 }
 
 impl Default for Tools {
@@ -49,6 +51,7 @@ impl Default for Tools {
             nm: "nm".to_owned(),
             run: Vec::new(),
             undefined: Vec::new(),
+            threads: Vec::new(),
         }
     }
 }
@@ -193,7 +196,7 @@ impl Tools {
     pub(super) fn link(&self, source: &Path, compiled: &Compiled, work: &Path) -> Result<PathBuf, String> {
         let program = work.join("program");
         let mut command = Command::new(&self.cxx);
-        command.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]).args(&self.cxx_flags);
+        command.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]).args(&self.cxx_flags);
         command.arg("-I").arg(&self.include).arg("-I").arg(work).arg(source).arg(&compiled.object);
         command.arg(&compiled.metadata).arg("-o").arg(&program);
         let output = run(&mut command, work, "cxx", TIME_LIMIT)?;
