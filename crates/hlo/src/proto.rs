@@ -6,20 +6,25 @@
 mod instruction;
 mod literal;
 mod messages;
+mod read;
 
-use crate::attributes::ConvolutionDimensionNumbers;
+pub use read::{
+    convolution_dimension_numbers_from_bytes, dot_dimension_numbers_from_bytes,
+    gather_dimension_numbers_from_bytes, scatter_dimension_numbers_from_bytes,
+};
+
 use crate::computation::{Computation, InstructionId};
 use crate::module::{AliasKind, ComputationId, Module};
 use crate::opcode::Op;
 use crate::text::{computation_names, computation_order, instruction_order, sanitized};
 use messages::{
-    AliasEntryProto, ConvolutionDimensionNumbersProto, HloComputationProto, HloInputOutputAliasProto,
-    HloModuleProto, HloProto, HloSnapshot, LayoutProto, ProgramShapeProto, ShapeProto,
+    AliasEntryProto, HloComputationProto, HloInputOutputAliasProto, HloModuleProto, HloProto, HloSnapshot,
+    LayoutProto, ProgramShapeProto, ShapeProto,
 };
 use prost::Message;
 use shape::{ArrayShape, Shape};
 use std::collections::{BTreeMap, BTreeSet};
-use support::{Error, Result};
+use support::Result;
 
 /// The module as a serialized `xla.HloModuleProto`. An error names an instruction that only the text can carry.
 pub fn to_hlo_module_proto_bytes(module: &Module) -> Result<Vec<u8>> {
@@ -30,26 +35,6 @@ pub fn to_hlo_module_proto_bytes(module: &Module) -> Result<Vec<u8>> {
 pub fn to_hlo_snapshot_bytes(module: &Module) -> Result<Vec<u8>> {
     let hlo = HloProto { hlo_module: Some(module_proto(module)?) };
     Ok(HloSnapshot { hlo: Some(hlo) }.encode_to_vec())
-}
-
-/// Dimension numbers from a serialized `xla.ConvolutionDimensionNumbers`. An error says why the bytes are none.
-pub fn convolution_dimension_numbers_from_bytes(bytes: &[u8]) -> Result<ConvolutionDimensionNumbers> {
-    let proto = ConvolutionDimensionNumbersProto::decode(bytes).map_err(|e| Error::invalid(e.to_string()))?;
-    let dimension = |number: i64| {
-        usize::try_from(number).map_err(|_| Error::invalid(format!("a dimension number is {number}")))
-    };
-    let dimensions = |numbers: &[i64]| numbers.iter().map(|&number| dimension(number)).collect::<Result<_>>();
-    Ok(ConvolutionDimensionNumbers {
-        input_batch_dimension: dimension(proto.input_batch_dimension)?,
-        input_feature_dimension: dimension(proto.input_feature_dimension)?,
-        input_spatial_dimensions: dimensions(&proto.input_spatial_dimensions)?,
-        kernel_input_feature_dimension: dimension(proto.kernel_input_feature_dimension)?,
-        kernel_output_feature_dimension: dimension(proto.kernel_output_feature_dimension)?,
-        kernel_spatial_dimensions: dimensions(&proto.kernel_spatial_dimensions)?,
-        output_batch_dimension: dimension(proto.output_batch_dimension)?,
-        output_feature_dimension: dimension(proto.output_feature_dimension)?,
-        output_spatial_dimensions: dimensions(&proto.output_spatial_dimensions)?,
-    })
 }
 
 /// Numbers and names that are unique in the module, as XLA wants them.

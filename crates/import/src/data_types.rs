@@ -114,3 +114,33 @@ pub(crate) const FLOATS_TO_32_BITS: &[DataType] = &[Bfloat16, Half, Float];
 /// What images are made of.
 pub(crate) const IMAGE: &[DataType] =
     &[Bfloat16, Half, Float, Double, Int16, Int32, Int64, Int8, Uint16, Uint8];
+
+/// `bool` and numbers, quantised ones included.
+pub(crate) const BOOL_NUMBERS_AND_QUANTISED: &[DataType] = &[
+    Bfloat16, Bool, Complex128, Complex64, Half, Float, Double, Int16, Int32, Int64, Int8, Qint32, Qint8,
+    Quint8, Uint16, Uint32, Uint64, Uint8,
+];
+
+/// What has an order that sorts can use.
+pub(crate) const SORTABLE: &[DataType] = &[
+    Bfloat16,
+    Bool,
+    Half,
+    Float,
+    Double,
+    Float8e4m3fn,
+    Float8e5m2,
+    Int16,
+    Int32,
+    Int4,
+    Int64,
+    Int8,
+    Qint32,
+    Qint8,
+    Quint8,
+    Uint16,
+    Uint32,
+    Uint4,
+    Uint64,
+    Uint8,
+];

@@ -1,23 +1,63 @@
-//! Sums and products of all elements up to each one.
+//! Sums, products and logarithms of sums of exponentials of all elements up to each one.
 
 use crate::context::NodeContext;
 use crate::data_types::*;
 use crate::rule::{Rule, rule};
-use hlo::{InstructionId, Op};
+use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
-    rule("Cumsum", |cx| scan(cx, Op::Add {}, 0.0)).types("T", NUMBERS).types("Tidx", INDICES),
-    rule("Cumprod", |cx| scan(cx, Op::Multiply {}, 1.0)).types("T", NUMBERS).types("Tidx", INDICES),
+    rule("Cumsum", |cx| {
+        let x = cx.input(0)?;
+        scan(cx, x, 0.0, |cx, a, b| cx.add(a, b))
+    })
+    .types("T", NUMBERS)
+    .types("Tidx", INDICES),
+    rule("Cumprod", |cx| {
+        let x = cx.input(0)?;
+        scan(cx, x, 1.0, |cx, a, b| cx.mul(a, b))
+    })
+    .types("T", NUMBERS)
+    .types("Tidx", INDICES),
+    rule("CumulativeLogsumexp", cumulative_log_sum_exp).types("T", FLOATS).types("Tidx", INDICES),
 ];
+
+/// What joins the results of two stretches, the first one first.
+type Combine = fn(&mut NodeContext<'_, '_>, InstructionId, InstructionId) -> Result<InstructionId>;
+
+/// `CumulativeLogsumexp(x)`: `log` of the sum of `exp` of the elements so far. NaN adds nothing, as in TensorFlow and XLA.
+fn cumulative_log_sum_exp(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let is_nan = cx.compare(ComparisonDirection::Ne, x, x)?;
+    let nothing = cx.splat_like(x, f64::NEG_INFINITY)?;
+    let numbers = cx.select(is_nan, nothing, x)?;
+    scan(cx, numbers, f64::NEG_INFINITY, log_add_exp)
+}
+
+/// `log(exp(a) + exp(b))`, without overflow.
+fn log_add_exp(cx: &mut NodeContext<'_, '_>, a: InstructionId, b: InstructionId) -> Result<InstructionId> {
+    let (larger, smaller) = (cx.op(Op::Maximum {}, &[a, b])?, cx.op(Op::Minimum {}, &[a, b])?);
+    let distance = cx.sub(smaller, larger)?;
+    // Equal infinities have no difference.
+    let is_equal = cx.compare(ComparisonDirection::Eq, a, b)?;
+    let zero = cx.splat_like(a, 0.0)?;
+    let distance = cx.select(is_equal, zero, distance)?;
+    let share = cx.op(Op::Exp {}, &[distance])?;
+    let more = cx.op(Op::Log1p {}, &[share])?;
+    cx.add(larger, more)
+}
 
 /// `result[i] = x[0] op ... op x[i]` along an axis; with `exclusive` without `x[i]`, with `reverse` from the end.
 ///
 /// Elements are combined with those 1, 2, 4, ... before them, so that few steps do for a long axis. Narrow floating point
 /// is summed in 32 bits.
-fn scan(cx: &mut NodeContext<'_, '_>, op: Op, neutral: f64) -> Result<InstructionId> {
-    let x = cx.input(0)?;
+fn scan(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    neutral: f64,
+    combine: Combine,
+) -> Result<InstructionId> {
     let axis = cx.constant_i64(1)?;
     let axis = cx.dimension(axis, cx.rank(x))?;
     let (exclusive, reverse) =
@@ -40,7 +80,7 @@ fn scan(cx: &mut NodeContext<'_, '_>, op: Op, neutral: f64) -> Result<Instructio
     let mut distance = 1;
     while distance < size {
         let before = moved(cx, sums, axis, distance, neutral)?;
-        sums = cx.op(op.clone(), &[before, sums])?;
+        sums = combine(cx, before, sums)?;
         distance *= 2;
     }
     if reverse {

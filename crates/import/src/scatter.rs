@@ -1,6 +1,7 @@
 //! Scatters. Indices out of range are left out, as in XLA.
 
 use crate::context::{NodeContext, list};
+use crate::counts::known_segments;
 use crate::data_types::*;
 use crate::reducer::Reducer;
 use crate::rule::{Rule, rule, rule_values};
@@ -91,6 +92,15 @@ pub(crate) const RULES: &[Rule] = &[
         .types("T", NUMBERS_AND_QUANTISED),
     rule("UnsortedSegmentMax", |cx| unsorted_segment(cx, Reducer::Maximum)).types("T", REAL),
     rule("UnsortedSegmentMin", |cx| unsorted_segment(cx, Reducer::Minimum)).types("T", REAL),
+    // Sorted ids make no difference.
+    rule("SegmentSumV2", |cx| unsorted_segment(cx, Reducer::Add)).types("T", NUMBERS_AND_QUANTISED),
+    rule("SegmentProdV2", |cx| unsorted_segment(cx, Reducer::Multiply)).types("T", NUMBERS_AND_QUANTISED),
+    rule("SegmentMaxV2", |cx| unsorted_segment(cx, Reducer::Maximum)).types("T", REAL),
+    rule("SegmentMinV2", |cx| unsorted_segment(cx, Reducer::Minimum)).types("T", REAL),
+    rule("SegmentSum", |cx| known_segments(cx, Reducer::Add)).types("T", NUMBERS),
+    rule("SegmentProd", |cx| known_segments(cx, Reducer::Multiply)).types("T", NUMBERS),
+    rule("SegmentMax", |cx| known_segments(cx, Reducer::Maximum)).types("T", REAL),
+    rule("SegmentMin", |cx| known_segments(cx, Reducer::Minimum)).types("T", REAL),
 ];
 
 /// How the indices of a scatter are stored.
@@ -220,7 +230,7 @@ fn unsorted_segment(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<In
 }
 
 /// The lowest or the largest finite number of a floating-point type.
-fn finite_limit(element_type: PrimitiveType, reducer: Reducer) -> shape::Literal {
+pub(crate) fn finite_limit(element_type: PrimitiveType, reducer: Reducer) -> shape::Literal {
     let largest = match element_type {
         PrimitiveType::F16 => 65504.0,
         PrimitiveType::Bf16 => f64::from(f32::from_bits(0x7f7f_0000)),

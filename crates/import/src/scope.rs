@@ -4,7 +4,7 @@
 use crate::value::{TensorArrayId, VariableId};
 use hlo::analysis::Range;
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata, infer_shape};
-use shape::{Literal, Shape};
+use shape::{Literal, PrimitiveType, Shape};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -120,6 +120,36 @@ impl Scope {
         let captures = self.captures.clone().expect("a loop captures");
         scope.captures = Some(Captures { parameter, inner: BTreeMap::new(), ..captures });
         scope
+    }
+
+    /// A computation of elements, a parameter for each of these types, of which there is at least one. It may take
+    /// nothing else from outside: [`Self::finish_elements`] asks.
+    pub(crate) fn of_elements(name: &str, types: &[PrimitiveType]) -> (Self, Vec<InstructionId>) {
+        let mut scope = Self::entry(name);
+        let mut parameters = Vec::with_capacity(types.len());
+        for (number, &element_type) in types.iter().enumerate() {
+            let (op, shape) = (Op::Parameter { number }, Shape::scalar(element_type));
+            parameters.push(scope.computation.add("element", op, shape, &[], OpMetadata::default()));
+        }
+        scope.captures = Some(Captures {
+            parameter: *parameters.first().expect("a computation of elements has a parameter"),
+            outer: Vec::new(),
+            shapes: Vec::new(),
+            index: BTreeMap::new(),
+            variables: BTreeMap::new(),
+            inner: BTreeMap::new(),
+            is_loop: false,
+        });
+        (scope, parameters)
+    }
+
+    /// Makes an instruction the root of a computation of elements; nothing if it captures something.
+    pub(crate) fn finish_elements(mut self, root: InstructionId) -> Option<Computation> {
+        let captures = self.captures.take().is_some_and(|captures| !captures.outer.is_empty());
+        if captures || !self.written.is_empty() {
+            return None;
+        }
+        Some(self.finish_at(root).0)
     }
 
     fn add_parameter(&mut self) -> InstructionId {
