@@ -123,6 +123,9 @@ impl Tuning {
         text.push('\n');
         for kernel in kernels.iter().filter(|_| is_verbose) {
             text += &format!("  {} times {}\n", kernel.instances, kernel.kernel);
+            if let Some(ratio) = kernel.in_program {
+                text += &format!("    the program with the proposal: {ratio:.4} times as long\n");
+            }
             for (number, (candidate, seconds)) in kernel.times.iter().enumerate() {
                 let mark = if number == kernel.chosen { '*' } else { ' ' };
                 text += &format!("  {mark} {:10.2} us  {candidate}\n", seconds * 1e6);

@@ -66,6 +66,13 @@ impl Choices {
         }
     }
 
+    /// These choices and others, which go before these.
+    pub fn and(&self, others: &Self) -> Self {
+        let mut both = self.clone();
+        both.merge(others.clone());
+        both
+    }
+
     /// Reads a table; `name` is told in errors.
     pub fn parse(text: &str, name: &str) -> Result<Self> {
         let wrong = |line: usize, what: &str| {

@@ -1,8 +1,14 @@
 //! Which candidate is fastest, kernel by kernel, on this machine.
 //!
-//! Each distinct contraction of a program is compiled alone by each of its candidates, and these run in turns. Between
-//! runs the caches get the state that they have within the program: where the program is larger than the second-level cache, what
-//! a kernel's constants took of it is gone, and its arguments are there, having just been written.
+//! First each distinct contraction of a program is compiled alone by each of its candidates, and these run in turns. Between
+//! runs the caches get about the state that they have within the program: where the program is larger than the second-level
+//! cache, what a kernel's constants took of it is gone, while its arguments and results are there.
+//!
+//! That proposes candidates. What a kernel leaves in the caches, and how its neighbours get on with it, shows in the program only,
+//! so each proposal then has to prove itself there: the program with it and the program without it run in turns.
+//!
+//! Times of turns are compared with each other, never with those of another moment, and the median of these ratios counts:
+//! other work on the machine slows both down.
 
 use crate::cost::Cost;
 use crate::fill::{Fill, Random};
@@ -38,10 +44,12 @@ pub struct Tuned {
     pub kernel: String,
     /// How many there are in the program.
     pub instances: usize,
-    /// Each candidate that could be compiled, the cost model's choice first, with its least time in seconds.
+    /// Each candidate that could be compiled, the cost model's choice first, with its time in seconds.
     pub times: Vec<(Candidate, f64)>,
     /// The number of the candidate that was chosen.
     pub chosen: usize,
+    /// How long the program took with what had been proposed, as a share of what it took before.
+    pub in_program: Option<f64>,
 }
 
 impl Tuned {
@@ -51,18 +59,23 @@ impl Tuned {
     }
 }
 
-/// A candidate other than the cost model's has to gain so much.
+/// A candidate other than the cost model's has to gain so much alone, and so much of what that promises the program there.
 const LEAST_GAIN: f64 = 0.02;
+const LEAST_SHARE: f64 = 0.25;
 
 /// Candidates that take so much longer than the best one are given up.
 const HOPELESS: f64 = 1.25;
 
 /// Rounds before candidates are given up, and in all.
-const TRIALS: usize = 5;
+const TRIALS: usize = 7;
 const MOST_ROUNDS: usize = 400;
 
-/// Seconds of a kernel's rounds, if there is time enough.
-const KERNEL_SECONDS: f64 = 1.0;
+/// Seconds of a kernel's rounds, and of a proposal's in the program, if there is time enough.
+const KERNEL_SECONDS: f64 = 0.6;
+const PROGRAM_SECONDS: f64 = 3.0;
+
+/// The part of the time in which kernels are measured alone.
+const ALONE: f64 = 0.5;
 
 /// Shorter runs are timed in groups.
 const MIN_SAMPLE: f64 = 2e-6;
@@ -94,7 +107,7 @@ pub fn autotune(
     let caches = Caches::of(module, target);
     let mut result = Autotuned::default();
     for (number, (text, kernel, instances)) in all.iter().enumerate() {
-        let left = seconds - begin.elapsed().as_secs_f64();
+        let left = seconds * ALONE - begin.elapsed().as_secs_f64();
         if left <= 0.0 {
             result.left = all.len() - number;
             break;
@@ -103,13 +116,115 @@ pub fn autotune(
         told(&format!("measuring kernel {} of {}", number + 1, all.len()));
         if let Some(mut tuned) = tune(module, (*kernel, text), (target, options), &caches, each)? {
             tuned.instances = *instances;
-            result.choices.set(&machine, text, tuned.times[tuned.chosen].0);
             result.kernels.push(tuned);
         }
     }
+    let budget = || seconds - begin.elapsed().as_secs_f64();
+    confirm(module, (target, options), &mut result, &budget, told)?;
     let total = |tuned: &Tuned| tuned.seconds().0 * tuned.instances as f64;
     result.kernels.sort_by(|a, b| total(b).total_cmp(&total(a)));
     Ok(result)
+}
+
+/// Tries what is proposed in the program, what promises most first, and chooses what keeps its promise, or the cost model's
+/// choice.
+fn confirm(
+    module: &Module,
+    (target, options): (&Target, &PlanOptions),
+    result: &mut Autotuned,
+    budget: &dyn Fn() -> f64,
+    told: &mut dyn FnMut(&str),
+) -> Result<()> {
+    let machine = machine(target);
+    let gain = |tuned: &Tuned| (tuned.seconds().0 - tuned.seconds().1) * tuned.instances as f64;
+    result.kernels.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
+    for tuned in &result.kernels {
+        result.choices.set(&machine, &tuned.kernel, tuned.times[0].0);
+    }
+    let proposed = result.kernels.iter().filter(|tuned| tuned.chosen != 0).count();
+    if proposed == 0 {
+        return Ok(());
+    }
+    let known = &options.choices;
+    let mut program = Trial::new(module, (target, options), known.and(&result.choices))?;
+    let proposals = result.kernels.iter_mut().filter(|tuned| tuned.chosen != 0);
+    for (number, tuned) in proposals.enumerate() {
+        let left = budget();
+        let proposal = tuned.times[std::mem::take(&mut tuned.chosen)].0;
+        if left <= 0.0 {
+            continue;
+        }
+        told(&format!("trying proposal {} of {proposed} in the program", number + 1));
+        let mut choices = result.choices.clone();
+        choices.set(&machine, &tuned.kernel, proposal);
+        let mut other = Trial::new(module, (target, options), known.and(&choices))?;
+        let ratio = program.against(&mut other, (left / (proposed - number) as f64).min(PROGRAM_SECONDS))?;
+        tuned.in_program = Some(ratio);
+        let number = tuned.times.iter().position(|time| time.0 == proposal).unwrap_or(0);
+        let promised = (tuned.times[0].1 - tuned.times[number].1) * tuned.instances as f64;
+        if ratio < 1.0 - LEAST_SHARE * promised / program.seconds.max(1e-9) {
+            tuned.chosen = number;
+            program = other;
+            result.choices = choices;
+        }
+    }
+    Ok(())
+}
+
+/// The program with some choices, ready to run.
+struct Trial {
+    program: Executable,
+    arguments: Vec<Literal>,
+    /// The least time of a run.
+    seconds: f64,
+}
+
+impl Trial {
+    fn new(module: &Module, (target, options): (&Target, &PlanOptions), choices: Choices) -> Result<Self> {
+        let plan = PlanOptions { choices: Arc::new(choices), ..options.clone() };
+        let options = BackOptions { plan, ..in_process_options(target.clone()) };
+        let module = module.clone();
+        let compiled = compiler::guarded(|| compile_optimized(module, &options, &mut NoObserver))?;
+        let program = Executable::load(&compiled)?;
+        let arguments = random_arguments(&program)?;
+        Ok(Self { program, arguments, seconds: f64::INFINITY })
+    }
+
+    /// How long another version takes, as a share of what this one does, both running in turns for about so many seconds.
+    fn against(&mut self, other: &mut Self, seconds: f64) -> Result<f64> {
+        let mut sessions = [self.program.session(&self.arguments)?, other.program.session(&other.arguments)?];
+        let mut ratios = Vec::new();
+        let begin = Instant::now();
+        for session in &mut sessions {
+            session.run()?;
+        }
+        let mut run = |number: usize| -> Result<f64> {
+            let start = Instant::now();
+            sessions[number].run()?;
+            Ok(start.elapsed().as_secs_f64())
+        };
+        while ratios.len() < TRIALS || (ratios.len() < 100_000 && begin.elapsed().as_secs_f64() < seconds) {
+            // Each is as often the first one.
+            let first = ratios.len() % 2;
+            let (a, b) = (run(first)?, run(1 - first)?);
+            let (own, others) = if first == 0 { (a, b) } else { (b, a) };
+            self.seconds = self.seconds.min(own);
+            other.seconds = other.seconds.min(others);
+            ratios.push(others / own);
+        }
+        Ok(median(ratios))
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::INFINITY)
+}
+
+fn random_arguments(program: &Executable) -> Result<Vec<Literal>> {
+    let random = Random::new(0);
+    let array = |(k, shape): (usize, &shape::ArrayShape)| Fill::Random.array(shape, &mut random.fork(k));
+    program.arguments().iter().enumerate().map(array).collect()
 }
 
 /// Measures the candidates of one kernel; nothing if it has none, or cannot run alone.
@@ -145,10 +260,7 @@ fn tune(
     if programs.len() < 2 {
         return Ok(None);
     }
-    let random = Random::new(0);
-    let array = |(k, shape): (usize, &shape::ArrayShape)| Fill::Random.array(shape, &mut random.fork(k));
-    let arguments: Vec<Literal> =
-        programs[0].1.arguments().iter().enumerate().map(array).collect::<Result<_>>()?;
+    let arguments = random_arguments(&programs[0].1)?;
     let mut sessions = programs
         .iter()
         .map(|(_, program)| program.session(&arguments))
@@ -158,7 +270,7 @@ fn tune(
     let best = (0..times.len()).min_by(|&a, &b| times[a].1.total_cmp(&times[b].1)).unwrap_or(0);
     let gains = times[best].1 < times[0].1 * (1.0 - LEAST_GAIN);
     let chosen = if gains { best } else { 0 };
-    Ok(Some(Tuned { kernel: text.to_owned(), instances: 1, times, chosen }))
+    Ok(Some(Tuned { kernel: text.to_owned(), instances: 1, times, chosen, in_program: None }))
 }
 
 /// The instruction of a module that has this text.
@@ -168,14 +280,14 @@ fn instruction_of(module: &Module, text: &str) -> Option<InstructionId> {
     order.into_iter().find(|&id| kernel_of(module, entry, id).as_deref() == Some(text))
 }
 
-/// The least time of each program, all running in turns.
+/// The time of each program, all running in turns: the first one's least, times the median of what another one's is of the
+/// first one's in the same round.
 fn rounds(
     sessions: &mut [Session<'_>],
     arguments: &[Literal],
     caches: &Caches,
     seconds: f64,
 ) -> Result<Vec<f64>> {
-    let mut times = vec![f64::INFINITY; sessions.len()];
     let mut groups = vec![1usize; sessions.len()];
     for (session, group) in sessions.iter_mut().zip(&mut groups) {
         session.run()?;
@@ -186,33 +298,40 @@ fn rounds(
                 (MIN_SAMPLE / start.elapsed().as_secs_f64().max(1e-9)).ceil().clamp(1.0, 1000.0) as usize;
         }
     }
+    let mut least = f64::INFINITY;
+    let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); sessions.len()];
+    let mut is_hopeless = vec![false; sessions.len()];
     let begin = Instant::now();
     for round in 0..MOST_ROUNDS {
         if round >= TRIALS && begin.elapsed().as_secs_f64() > seconds {
             break;
         }
-        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+        if round == TRIALS {
+            let medians: Vec<f64> = ratios.iter().map(|of_one| median(of_one.clone())).collect();
+            let best = medians.iter().copied().fold(f64::INFINITY, f64::min);
+            is_hopeless = medians.iter().map(|&ratio| ratio > best * HOPELESS).collect();
+        }
+        let mut times = vec![f64::NAN; sessions.len()];
         for turn in 0..sessions.len() {
             // Nobody is always the one behind the slowest.
             let number = (turn + round) % sessions.len();
-            if round >= TRIALS && times[number] > least * HOPELESS && number != 0 {
+            if number != 0 && is_hopeless[number] {
                 continue;
             }
             let session = &mut sessions[number];
-            if !caches.evicted.is_empty() {
-                caches.evict();
-                for (k, argument) in arguments.iter().enumerate() {
-                    session.set_argument(k, argument)?;
-                }
-            }
+            caches.prepare(session, arguments)?;
             let start = Instant::now();
             for _ in 0..groups[number] {
                 session.run()?;
             }
-            times[number] = times[number].min(start.elapsed().as_secs_f64() / groups[number] as f64);
+            times[number] = start.elapsed().as_secs_f64() / groups[number] as f64;
+        }
+        least = least.min(times[0]);
+        for (of_one, time) in ratios.iter_mut().zip(&times).filter(|(_, time)| !time.is_nan()) {
+            of_one.push(time / times[0]);
         }
     }
-    Ok(times)
+    Ok(ratios.into_iter().map(|of_one| median(of_one) * least).collect())
 }
 
 /// What the rest of the program leaves in the caches.
@@ -226,6 +345,20 @@ impl Caches {
         let bytes = Cost::of_module(module).bytes();
         let size = if bytes <= target.l2_bytes { 0 } else { target.l2_bytes.saturating_mul(2).min(64 << 20) };
         Self { evicted: vec![1; (size / 8) as usize] }
+    }
+
+    /// Makes the caches what they are when a kernel begins within the program.
+    fn prepare(&self, session: &mut Session<'_>, arguments: &[Literal]) -> Result<()> {
+        if self.evicted.is_empty() {
+            return Ok(());
+        }
+        self.evict();
+        // Results go to memory that was in use a moment ago.
+        std::hint::black_box(session.results()?);
+        for (k, argument) in arguments.iter().enumerate() {
+            session.set_argument(k, argument)?;
+        }
+        Ok(())
     }
 
     fn evict(&self) {
