@@ -3,7 +3,7 @@
 //! A cost model chooses one of them; a table of measured [`Choices`](crate::Choices) may say another. The list is a pure
 //! function of the kernel, the target and the options, and short, so that all of it can be measured.
 
-use crate::{ConvolutionKind, Fusion, InstructionPlan, Options, Packing, Strategy};
+use crate::{ConvolutionKind, Fusion, GradientTransform, InstructionPlan, Options, Packing, Strategy};
 use crate::{convolution, dot};
 use hlo::{Computation, InstructionId, Module};
 use std::fmt;
@@ -70,6 +70,9 @@ impl Candidate {
             Strategy::Convolution(convolution) => match &convolution.kind {
                 ConvolutionKind::Dense(dense) => Some(dense.candidate()),
                 ConvolutionKind::Depthwise(depthwise) => Some(depthwise.candidate()),
+                ConvolutionKind::WinogradGradient(_) => {
+                    Some(Self::Winograd { outputs: GradientTransform::PIXELS as u32 })
+                }
                 ConvolutionKind::Winograd(winograd) => {
                     Some(Self::Winograd { outputs: winograd.transform.outputs as u32 })
                 }

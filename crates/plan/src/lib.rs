@@ -24,8 +24,9 @@ pub use candidate::{Candidate, MAX_CANDIDATES, candidates};
 pub use collapse::Loop;
 pub use convolution::{
     ChainPlan, ChainStage, ConvolutionDims, ConvolutionKind, ConvolutionPlan, DensePlan, DepthwisePlan,
-    GradientPlan, GradientSize, MAX_STAGES, Rectangle, Segment, SpatialDimension, Strip, TileSize, Tiling,
-    Transform, Winograd, WinogradPlan, WinogradScratch, chain_saving,
+    GradientPlan, GradientSize, GradientTransform, MAX_STAGES, Rectangle, Segment, SpatialDimension, Strip,
+    TileSize, Tiling, Transform, Winograd, WinogradGradientPlan, WinogradGradientScratch, WinogradPlan,
+    WinogradScratch, chain_saving,
 };
 pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile, most_together};
 pub use fusion::{Fusion, Position, RowSlice};

@@ -27,6 +27,7 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &C
                     depthwise::emit(b, cx, &stage.convolution, depthwise, &band)
                 }
                 ConvolutionKind::Winograd(_)
+                | ConvolutionKind::WinogradGradient(_)
                 | ConvolutionKind::Gradient(_)
                 | ConvolutionKind::General { .. } => {
                     Err(Error::internal("a chain's convolutions have tiles"))

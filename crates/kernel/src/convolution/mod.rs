@@ -42,6 +42,7 @@ pub(crate) fn emit(
         }
         ConvolutionKind::Winograd(winograd) => winograd::emit(b, cx, plan, winograd),
         ConvolutionKind::Gradient(gradient) => gradient::emit(b, cx, plan, gradient),
+        ConvolutionKind::WinogradGradient(gradient) => winograd::emit_gradient(b, cx, plan, gradient),
         ConvolutionKind::General { lanes, chunks } => general::emit(b, cx, plan, *lanes, *chunks),
     }
 }

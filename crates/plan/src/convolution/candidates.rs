@@ -3,7 +3,9 @@
 use super::cost;
 use super::dims::ConvolutionDims;
 use super::tiling::three_dimensions;
-use super::{ConvolutionPlan, Winograd, chain, dense, kernel_constant, stage_loops, winograd};
+use super::{
+    ConvolutionPlan, Winograd, chain, dense, kernel_constant, stage_loops, winograd, winograd_gradient,
+};
 use crate::dot::tile;
 use crate::{Candidate, ConvolutionKind, Fusion, Options};
 use shape::PrimitiveType;
@@ -33,6 +35,15 @@ pub(crate) fn candidates(fusion: &Fusion<'_>, target: &Target, options: &Options
         ConvolutionKind::General { .. } => Vec::new(),
         ConvolutionKind::Gradient(gradient) => {
             let mut found = vec![gradient.candidate()];
+            let forced = || winograd_gradient::choose(dims, *accumulator, Winograd::Forced(2), target);
+            if matches!(options.winograd, Winograd::Small | Winograd::Large) && forced().is_some() {
+                found.push(Candidate::Winograd { outputs: 2 });
+            }
+            found.extend(gradients(dims, *accumulator, target));
+            found
+        }
+        ConvolutionKind::WinogradGradient(_) => {
+            let mut found = vec![Candidate::Winograd { outputs: 2 }];
             found.extend(gradients(dims, *accumulator, target));
             found
         }

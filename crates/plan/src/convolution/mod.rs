@@ -13,6 +13,7 @@ mod gradient;
 mod pack;
 mod tiling;
 mod winograd;
+mod winograd_gradient;
 mod winograd_matrices;
 
 pub(crate) use candidates::candidates;
@@ -25,7 +26,8 @@ pub use dims::{ConvolutionDims, Segment, SpatialDimension};
 pub use gradient::{GradientPlan, GradientSize, Strip};
 pub use tiling::{Rectangle, TileSize, Tiling};
 pub use winograd::{Winograd, WinogradPlan, WinogradScratch};
-pub use winograd_matrices::Transform;
+pub use winograd_gradient::{WinogradGradientPlan, WinogradGradientScratch};
+pub use winograd_matrices::{GradientTransform, Transform};
 
 use crate::dot::Packing;
 use crate::in_place::overwritable;
@@ -48,6 +50,8 @@ pub enum ConvolutionKind {
     Winograd(Box<WinogradPlan>),
     /// Products of two arrays of pixels, summed over these: the gradient of a convolution's kernel, in its own form.
     Gradient(GradientPlan),
+    /// The same of 3x3 taps, from transformed patches of both arrays.
+    WinogradGradient(Box<WinogradGradientPlan>),
     /// One vector of output features after another, each tap looked up: everything that no other kind covers.
     General {
         /// Output features at once; 1 is a scalar loop.
@@ -63,7 +67,7 @@ impl ConvolutionKind {
         match self {
             Self::Dense(dense) => Some(&dense.tiling),
             Self::Depthwise(depthwise) => Some(&depthwise.tiling),
-            Self::Gradient(_) | Self::Winograd(_) | Self::General { .. } => None,
+            Self::Gradient(_) | Self::WinogradGradient(_) | Self::Winograd(_) | Self::General { .. } => None,
         }
     }
 }
@@ -103,6 +107,9 @@ pub(crate) fn plan(
         ConvolutionKind::Gradient(gradient) => {
             let elements = gradient.most_rows().saturating_mul(gradient.scratch_row(&plan.dims)) as u64;
             (gradient.tasks(), elements.saturating_mul(plan.accumulator.byte_size() as u64))
+        }
+        ConvolutionKind::WinogradGradient(gradient) => {
+            (gradient.tasks(&plan.dims), gradient.scratch.bytes as u64)
         }
         ConvolutionKind::General { chunks, .. } => (*chunks, 0),
     };
@@ -175,7 +182,7 @@ fn stage_loops(
     if dims::is_kernel_gradient(fusion.body[id].op()) {
         let arrays = [input, kernel, result];
         let operands = (input_operand, kernel_operand);
-        return gradient_plan(fusion.body[id].op(), arrays, operands, (target, candidate));
+        return gradient_plan(fusion.body[id].op(), arrays, operands, (target, options, candidate));
     }
     let dims = ConvolutionDims::new(fusion.body[id].op(), input, kernel, result)?;
     let constant = kernel_constant(fusion, kernel_operand);
@@ -224,13 +231,18 @@ fn gradient_plan(
     op: &Op,
     [input, kernel, result]: [&ArrayShape; 3],
     (input_operand, kernel_operand): (usize, usize),
-    (target, candidate): (&Target, Option<Candidate>),
+    (target, options, candidate): (&Target, &Options, Option<Candidate>),
 ) -> Result<ConvolutionPlan> {
     let accumulator = dot::accumulator(result.element_type);
     if [input, kernel].iter().any(|s| s.element_type != accumulator) || accumulator.is_complex() {
         return Err(Error::unsupported("gradient of a kernel in another type than that of its sums"));
     }
     let dims = ConvolutionDims::of_gradient(op, input, kernel, result)?;
+    let allowed = candidates::allowed(candidate, options.winograd);
+    if let Some(patches) = winograd_gradient::choose(&dims, accumulator, allowed, target) {
+        let kind = ConvolutionKind::WinogradGradient(Box::new(patches));
+        return Ok(ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand });
+    }
     let gradient = gradient::choose(&dims, accumulator, candidate, target)
         .ok_or_else(|| Error::unsupported("gradient of a kernel of more than three spatial dimensions"))?;
     let kind = ConvolutionKind::Gradient(gradient);
@@ -269,6 +281,7 @@ impl std::fmt::Display for ConvolutionPlan {
             ConvolutionKind::Depthwise(_) => "depthwise convolution",
             ConvolutionKind::Winograd(_) => "convolution by transformed patches",
             ConvolutionKind::Gradient(_) => "gradient of a kernel",
+            ConvolutionKind::WinogradGradient(_) => "gradient of a kernel by transformed patches",
             ConvolutionKind::General { .. } => "general convolution",
         };
         write!(f, "{kind} {batch}x{}", self.dims.pixels())?;
@@ -290,6 +303,7 @@ impl std::fmt::Display for ConvolutionPlan {
             }
             ConvolutionKind::Depthwise(plan) => write!(f, "x{} of {} lanes", plan.vectors, plan.lanes),
             ConvolutionKind::Winograd(plan) => plan.fmt(f),
+            ConvolutionKind::WinogradGradient(plan) => plan.fmt(f),
             ConvolutionKind::Gradient(plan) => {
                 let rows = plan.sizes.iter().map(|s| s.rows.to_string()).collect::<Vec<_>>();
                 let (vectors, lanes) = (plan.tile.vectors, plan.tile.lanes);

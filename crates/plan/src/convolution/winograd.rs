@@ -226,7 +226,7 @@ fn cost(
 }
 
 /// How many cache lines so many features are.
-fn vectors(features: i64, element: i64) -> f64 {
+pub(super) fn vectors(features: i64, element: i64) -> f64 {
     let line = 64 / element;
     ((features + line - 1) / line) as f64
 }
@@ -343,7 +343,7 @@ fn lay_out(
 
 /// Patches of a register tile of one or two vectors: as many as leave registers for the vectors of the kernel and one more.
 /// The more there are, the less often the kernel is read.
-fn most_rows(vectors: u32, registers: u32) -> i64 {
+pub(super) fn most_rows(vectors: u32, registers: u32) -> i64 {
     match (vectors, registers) {
         (2, 32..) => 14,
         (2, 16..) => 6,
@@ -386,13 +386,13 @@ fn scratch(dims: &ConvolutionDims, plan: &WinogradPlan, element: i64) -> Winogra
 }
 
 /// So many bytes in whole cache lines.
-fn lines(bytes: i64) -> i64 {
+pub(super) fn lines(bytes: i64) -> i64 {
     (bytes + 63) / 64 * 64
 }
 
 /// The same, one more where there are `many` and their number is even: arrays at such distances lie in all of a cache's
 /// sets.
-fn odd_lines(bytes: i64, many: i64) -> i64 {
+pub(super) fn odd_lines(bytes: i64, many: i64) -> i64 {
     let lines = (bytes + 63) / 64;
     64 * if lines >= many && lines % 2 == 0 { lines + 1 } else { lines }
 }

@@ -93,6 +93,38 @@ impl Transform {
     }
 }
 
+/// The transform F(3x3, 2x2) of a kernel's gradient: the gradient's pixels are the window, and the taps what it makes. The
+/// halves of its window's matrix are the output's, so that transforming the gradient takes additions only; both are exact.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GradientTransform;
+
+impl GradientTransform {
+    /// Pixels of the gradient in a patch, along each dimension.
+    pub const PIXELS: i64 = 2;
+
+    /// Input pixels that these meet, along each dimension: taps and pixels, less one.
+    pub const SIZE: i64 = 4;
+
+    /// Frequencies of a patch.
+    pub const FREQUENCIES: i64 = Self::SIZE * Self::SIZE;
+
+    /// Rows of B: from the input's pixels to frequencies.
+    pub const INPUT: &'static [&'static [f64]] = Transform::SMALL.input;
+
+    /// Rows of G: from the gradient's pixels to frequencies.
+    pub const GRADIENT: &'static [&'static [f64]] = &[&[1.0, 0.0], &[1.0, 1.0], &[1.0, -1.0], &[0.0, 1.0]];
+
+    /// Rows of A: from frequencies to taps.
+    pub const OUTPUT: &'static [&'static [f64]] =
+        &[&[1.0, 0.5, 0.5, 0.0], &[0.0, 0.5, -0.5, 0.0], &[0.0, 0.5, 0.5, -1.0]];
+
+    /// What a vector of features costs: a patch of the input, one of the gradient, and the sums; in multiply-adds.
+    pub(super) const fn costs() -> (f64, f64, f64) {
+        // Arithmetic, loads, and stores, which take twice as long.
+        (32.0 + 16.0 + 32.0, 12.0 + 4.0 + 32.0, 35.0 + 16.0 + 18.0)
+    }
+}
+
 /// The panels `[outputs / panel][frequency][inputs][panel]` of a kernel `[3][3][inputs][outputs]`, computed in `f64` and
 /// rounded once; the last panel is padded with zeros.
 pub(super) fn panels(
@@ -178,6 +210,19 @@ mod tests {
                         );
                     }
                 }
+            }
+        }
+    }
+
+    /// Tap `t` is what pixel `t + k` of the input times pixel `k` of the gradient is.
+    #[test]
+    fn the_matrices_of_a_gradient_are_a_correlation() {
+        for (tap, row) in GradientTransform::OUTPUT.iter().enumerate() {
+            for (pixel, other) in (0..4).flat_map(|p| (0..2).map(move |k| (p, k))) {
+                let product =
+                    |f: usize| GradientTransform::GRADIENT[f][other] * GradientTransform::INPUT[f][pixel];
+                let y: f64 = (0..4).map(|f| row[f] * product(f)).sum();
+                assert_eq!(y, if tap + other == pixel { 1.0 } else { 0.0 }, "{tap}, {pixel}, {other}");
             }
         }
     }

@@ -2,8 +2,12 @@
 //! transformed into the worker's scratch, one register tile of products after another is computed for all frequencies, and
 //! the pixels that these make are handed to what follows.
 
+mod gradient;
+mod image;
 mod output;
 mod transform;
+
+pub(super) use gradient::emit as emit_gradient;
 
 use super::walk::span;
 use super::{PanelBody, load};
@@ -12,6 +16,7 @@ use crate::index::{Facts, Index};
 use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use crate::tasks::Span;
 use crate::tile::{Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero};
+use image::Image;
 use plan::{ConvolutionDims, ConvolutionPlan, Packing, WinogradPlan};
 use shape::PrimitiveType;
 use support::{Error, Result};
@@ -260,9 +265,7 @@ impl Nest<'_> {
                 self.channels(b, cx, place, target, true)?;
                 return Ok(Vec::new());
             }
-            let inside =
-                [0, 1].map(|d| self.inside(b, first[d], self.low()[d].1, self.winograd.transform.size()));
-            let is_inside = b.and(inside[0], inside[1]);
+            let is_inside = self.image().has(b, first, self.winograd.transform.size());
             cx.if_then(b, is_inside, |cx, b| self.channels(b, cx, place, target, true))?;
             let no = b.integer(Type::scalar(ScalarType::Bool), 0);
             let is_outside = b.compare(Predicate::Equal, is_inside, no);
@@ -270,14 +273,6 @@ impl Nest<'_> {
             Ok(Vec::new())
         })
         .map(|_| ())
-    }
-
-    /// Whether so many numbers, from the first one on, are all from 0 to before an end.
-    fn inside(&self, b: &mut FunctionBuilder, first: ValueId, end: i64, count: i64) -> ValueId {
-        let (zero, last) = (b.index(0), b.index(end - count));
-        let from = b.compare(Predicate::GreaterEqual, first, zero);
-        let to = b.compare(Predicate::LessEqual, first, last);
-        b.and(from, to)
     }
 
     /// Transforms a patch, vector by vector of its channels: of an image, from a line and a column on. What is outside of the
@@ -290,68 +285,20 @@ impl Nest<'_> {
         target: ValueId,
         is_inside: bool,
     ) -> Result<()> {
-        let inputs = self.dims.inputs;
-        let lanes = 1u32 << i64::from(cx.target.lanes(self.size() as usize)).min(inputs).ilog2();
-        let whole = inputs / i64::from(lanes) * i64::from(lanes);
-        let pixels = if is_inside { self.inner_pixels(b, place) } else { self.border_pixels(b, place) };
-        cx.for_range(b, 0, whole, i64::from(lanes), |cx, b, channel| {
-            let channel = cx.scalar_value(b, &channel)?;
+        let pixels = self.image().pixels(b, place, self.winograd.transform.size(), is_inside);
+        image::in_vectors(b, cx, self.dims.inputs, self.size(), &mut |b, cx, channel, lanes| {
             self.channel(b, cx, (&pixels, target), channel, lanes)
-        })?;
-        if whole == inputs {
-            return Ok(());
-        }
-        // The last vector repeats some channels.
-        let channel = b.index(inputs - i64::from(lanes));
-        self.channel(b, cx, (&pixels, target), channel, lanes)
+        })
     }
 
-    /// The addresses of the pixels of a patch inside of the image, row-major.
-    fn inner_pixels(&self, b: &mut FunctionBuilder, (image, first): (ValueId, [ValueId; 2])) -> Vec<ValueId> {
-        let n = self.winograd.transform.size();
-        let pixel_bytes = self.dims.inputs * self.pixel_size();
-        let [(_, lines), (_, columns)] = self.low();
-        let line = b.mul_constant(image, lines);
-        let line = b.add(line, first[0]);
-        let pixel = b.mul_constant(line, columns);
-        let pixel = b.add(pixel, first[1]);
-        let source = b.offset(self.input, pixel, pixel_bytes);
-        let at = |row: i64, column: i64| (row * columns + column) * pixel_bytes;
-        (0..n * n).map(|k| b.offset_bytes(source, at(k / n, k % n))).collect()
-    }
-
-    /// The same for a patch that reaches over the border: outside are zeros.
-    fn border_pixels(
-        &self,
-        b: &mut FunctionBuilder,
-        (image, first): (ValueId, [ValueId; 2]),
-    ) -> Vec<ValueId> {
-        let n = self.winograd.transform.size();
-        let pixel_bytes = self.dims.inputs * self.pixel_size();
-        let zero = b.index(0);
-        // No address of what does not exist is computed.
-        let [lines, columns] = [0, 1].map(|d| {
-            let extent = self.low()[d].1;
-            let numbers = (0..n).map(|k| {
-                let at = b.add_constant(first[d], k);
-                let is_inside = self.inside(b, at, extent, 1);
-                (is_inside, b.select(is_inside, at, zero))
-            });
-            numbers.collect::<Vec<_>>()
-        });
-        let (height, width) = (self.low()[0].1, self.low()[1].1);
-        let image = b.mul_constant(image, height);
-        let mut pixels = Vec::new();
-        for &(line_inside, line) in &lines {
-            let line = b.add(image, line);
-            let line = b.mul_constant(line, width);
-            for &(column_inside, column) in &columns {
-                let (is_inside, pixel) = (b.and(line_inside, column_inside), b.add(line, column));
-                let pixel = b.offset(self.input, pixel, pixel_bytes);
-                pixels.push(b.select(is_inside, pixel, self.scratch));
-            }
+    /// The input's images.
+    fn image(&self) -> Image {
+        Image {
+            pointer: self.input,
+            extents: self.low().map(|(_, extent)| extent),
+            pixel_bytes: self.dims.inputs * self.pixel_size(),
+            zeros: self.scratch,
         }
-        pixels
     }
 
     /// Transforms some channels of a patch.

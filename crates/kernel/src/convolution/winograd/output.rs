@@ -1,6 +1,7 @@
 //! The end of a register tile: products become pixels, which what follows takes.
 
 use super::super::finish;
+use super::image::inside;
 use super::{Nest, least, transform};
 use crate::context::KernelContext;
 use crate::element::Element;
@@ -31,7 +32,7 @@ impl Nest<'_> {
         let products = b.offset_bytes(self.scratch, scratch.products);
         let products = b.offset(products, row, scratch.product_row);
         for &part in parts {
-            let values = transform::output(b, self.winograd.transform, &mut |b, row, column| {
+            let values = transform::output(b, self.winograd.transform.output, &mut |b, row, column| {
                 let frequency = row as i64 * n + column as i64;
                 let at = frequency * scratch.product_frequency + part.offset * self.size();
                 let pointer = b.offset_bytes(products, at);
@@ -42,7 +43,7 @@ impl Nest<'_> {
                 continue;
             }
             let m = self.winograd.transform.outputs;
-            let inside = [0, 1].map(|d| self.inside(b, patch.outputs[d], [lines, columns][d], m));
+            let inside = [0, 1].map(|d| inside(b, patch.outputs[d], [lines, columns][d], m));
             let is_inside = b.and(inside[0], inside[1]);
             cx.if_then(b, is_inside, |cx, b| self.hand_over_all(b, cx, pixel, column, part, &values))?;
             let no = b.integer(Type::scalar(ScalarType::Bool), 0);

@@ -118,30 +118,51 @@ fn both_sides(
         true => vec![groups.clone()],
         false => groups.iter().map(|group| vec![group.clone()]).collect(),
     };
-    for pass in passes {
-        let wanted: Vec<usize> = pass.iter().flatten().copied().collect();
-        // By column, then by wanted row.
-        let mut halves: Vec<Vec<ValueId>> = Vec::with_capacity(columns);
-        for column in 0..columns {
-            let mut vector = vec![None; columns];
-            for (row, element) in vector.iter_mut().enumerate() {
-                if wanted.iter().any(|&w| matrix[w][row] != 0.0) {
-                    *element = Some(read(b, row, column)?);
-                }
+    passes.iter().try_for_each(|pass| rows_of_both_sides(b, matrix, (pass, &groups), read, write))
+}
+
+/// Some rows, in groups, of `M X M'`.
+fn rows_of_both_sides(
+    b: &mut FunctionBuilder,
+    matrix: &[&[f64]],
+    (pass, groups): (&[Group], &[Group]),
+    read: Read<'_>,
+    write: Write<'_>,
+) -> Result<()> {
+    let columns = matrix[0].len();
+    let wanted: Vec<usize> = pass.iter().flatten().copied().collect();
+    // By column, then by wanted row.
+    let mut halves: Vec<Vec<ValueId>> = Vec::with_capacity(columns);
+    for column in 0..columns {
+        let mut vector = vec![None; columns];
+        for (row, element) in vector.iter_mut().enumerate() {
+            if wanted.iter().any(|&w| matrix[w][row] != 0.0) {
+                *element = Some(read(b, row, column)?);
             }
-            halves.push(pass.iter().flat_map(|group| multiply(b, matrix, group, &vector)).collect());
         }
-        for (k, &row) in wanted.iter().enumerate() {
-            let half: Vec<Option<ValueId>> = halves.iter().map(|column| Some(column[k])).collect();
-            for group in &groups {
-                let values = multiply(b, matrix, group, &half);
-                for (&column, value) in group.iter().zip(values) {
-                    write(b, row, column, value)?;
-                }
+        halves.push(pass.iter().flat_map(|group| multiply(b, matrix, group, &vector)).collect());
+    }
+    for (k, &row) in wanted.iter().enumerate() {
+        let half: Vec<Option<ValueId>> = halves.iter().map(|column| Some(column[k])).collect();
+        for group in groups {
+            let values = multiply(b, matrix, group, &half);
+            for (&column, value) in group.iter().zip(values) {
+                write(b, row, column, value)?;
             }
         }
     }
     Ok(())
+}
+
+/// A row of `M X M'` of a matrix `M`, by which the pixels of a patch become frequencies.
+pub(super) fn row(
+    b: &mut FunctionBuilder,
+    matrix: &[&[f64]],
+    row: usize,
+    read: Read<'_>,
+    write: Write<'_>,
+) -> Result<()> {
+    rows_of_both_sides(b, matrix, (&[vec![row]], &groups(matrix)), read, write)
 }
 
 /// From the pixels of a patch to frequencies.
@@ -166,31 +187,29 @@ pub(super) fn kernel(
     both_sides(b, &rows, u32::MAX, read, write)
 }
 
-/// From frequencies to the pixels of a patch, row by row.
+/// `A X A'` of the square matrix of frequencies that is read: the pixels of a patch, or taps, row by row.
 pub(super) fn output(
     b: &mut FunctionBuilder,
-    transform: Transform,
+    matrix: &[&[f64]],
     read: Read<'_>,
 ) -> Result<Vec<Vec<ValueId>>> {
-    let n = transform.size() as usize;
+    let n = matrix.first().map_or(0, |row| row.len());
     let mut halves: Vec<Vec<ValueId>> = Vec::new();
     for column in 0..n {
         let vector = (0..n).map(|row| read(b, row, column)).collect::<Result<Vec<_>>>()?;
-        halves.push(outputs(b, transform, &vector));
+        halves.push(outputs(b, matrix, &vector));
     }
-    let rows = 0..transform.outputs as usize;
-    Ok(rows
+    Ok((0..matrix.len())
         .map(|row| {
             let vector: Vec<ValueId> = halves.iter().map(|half| half[row]).collect();
-            outputs(b, transform, &vector)
+            outputs(b, matrix, &vector)
         })
         .collect())
 }
 
 /// `A` times a vector. Its columns stand in pairs whose rows are the same or differ in sign: of each pair the sum and the
 /// difference are enough.
-fn outputs(b: &mut FunctionBuilder, transform: Transform, vector: &[ValueId]) -> Vec<ValueId> {
-    let matrix = transform.output;
+fn outputs(b: &mut FunctionBuilder, matrix: &[&[f64]], vector: &[ValueId]) -> Vec<ValueId> {
     let last = vector.len() - 1;
     let mut terms: Vec<Vec<(f64, ValueId)>> = matrix.iter().map(|row| vec![(row[0], vector[0])]).collect();
     for pair in (1..last).step_by(2) {

@@ -1,0 +1,114 @@
+//! Patches of pixels in memory: where each pixel is, and zeros for what is outside of the image.
+
+use crate::context::KernelContext;
+use crate::ir::{FunctionBuilder, Predicate, ValueId};
+use support::Result;
+
+/// Images whose patches are read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Image {
+    /// The first pixel of the first image.
+    pub(super) pointer: ValueId,
+    /// Lines and columns.
+    pub(super) extents: [i64; 2],
+    /// From pixel to pixel.
+    pub(super) pixel_bytes: i64,
+    /// A pixel of zeros.
+    pub(super) zeros: ValueId,
+}
+
+impl Image {
+    /// Whether a patch of so many pixels a side, at a first line and column, is inside.
+    pub(super) fn has(&self, b: &mut FunctionBuilder, first: [ValueId; 2], size: i64) -> ValueId {
+        let [lines, columns] = [0, 1].map(|d| inside(b, first[d], self.extents[d], size));
+        b.and(lines, columns)
+    }
+
+    /// The addresses of the pixels of a patch, row-major: of an image, from a line and a column on.
+    pub(super) fn pixels(
+        &self,
+        b: &mut FunctionBuilder,
+        place: (ValueId, [ValueId; 2]),
+        size: i64,
+        is_inside: bool,
+    ) -> Vec<ValueId> {
+        if is_inside { self.inner_pixels(b, place, size) } else { self.border_pixels(b, place, size) }
+    }
+
+    fn inner_pixels(
+        &self,
+        b: &mut FunctionBuilder,
+        (image, first): (ValueId, [ValueId; 2]),
+        size: i64,
+    ) -> Vec<ValueId> {
+        let [lines, columns] = self.extents;
+        let line = b.mul_constant(image, lines);
+        let line = b.add(line, first[0]);
+        let pixel = b.mul_constant(line, columns);
+        let pixel = b.add(pixel, first[1]);
+        let source = b.offset(self.pointer, pixel, self.pixel_bytes);
+        let at = |row: i64, column: i64| (row * columns + column) * self.pixel_bytes;
+        (0..size * size).map(|k| b.offset_bytes(source, at(k / size, k % size))).collect()
+    }
+
+    /// The same for a patch that reaches over the border: outside are zeros.
+    fn border_pixels(
+        &self,
+        b: &mut FunctionBuilder,
+        (image, first): (ValueId, [ValueId; 2]),
+        size: i64,
+    ) -> Vec<ValueId> {
+        let zero = b.index(0);
+        // No address of what does not exist is computed.
+        let [lines, columns] = [0, 1].map(|d| {
+            let numbers = (0..size).map(|k| {
+                let at = b.add_constant(first[d], k);
+                let is_inside = inside(b, at, self.extents[d], 1);
+                (is_inside, b.select(is_inside, at, zero))
+            });
+            numbers.collect::<Vec<_>>()
+        });
+        let [height, width] = self.extents;
+        let image = b.mul_constant(image, height);
+        let mut pixels = Vec::new();
+        for &(line_inside, line) in &lines {
+            let line = b.add(image, line);
+            let line = b.mul_constant(line, width);
+            for &(column_inside, column) in &columns {
+                let (is_inside, pixel) = (b.and(line_inside, column_inside), b.add(line, column));
+                let pixel = b.offset(self.pointer, pixel, self.pixel_bytes);
+                pixels.push(b.select(is_inside, pixel, self.zeros));
+            }
+        }
+        pixels
+    }
+}
+
+/// Whether so many numbers, from the first one on, are all from 0 to before an end.
+pub(super) fn inside(b: &mut FunctionBuilder, first: ValueId, end: i64, count: i64) -> ValueId {
+    let (zero, last) = (b.index(0), b.index(end - count));
+    let from = b.compare(Predicate::GreaterEqual, first, zero);
+    let to = b.compare(Predicate::LessEqual, first, last);
+    b.and(from, to)
+}
+
+/// Runs `body` for vectors of channels, with the first one of each and how many they are; the last vector repeats some.
+pub(super) fn in_vectors(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    channels: i64,
+    element_bytes: i64,
+    body: &mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, ValueId, u32) -> Result<()>,
+) -> Result<()> {
+    let lanes = 1u32 << i64::from(cx.target.lanes(element_bytes as usize)).min(channels).ilog2();
+    let whole = channels / i64::from(lanes) * i64::from(lanes);
+    cx.for_range(b, 0, whole, i64::from(lanes), |cx, b, channel| {
+        let channel = cx.scalar_value(b, &channel)?;
+        body(b, cx, channel, lanes)
+    })?;
+    if whole == channels {
+        return Ok(());
+    }
+    let channel = b.index(channels - i64::from(lanes));
+    body(b, cx, channel, lanes)
+}
