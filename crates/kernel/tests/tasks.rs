@@ -503,6 +503,23 @@ fn patches() {
     }
 }
 
+/// Gradients of kernels by patches: parts of the input features and of the output features.
+#[test]
+fn gradients_by_patches() {
+    for (x, g, r) in [
+        ("f32[3,9,8,64]", "f32[3,9,8,40]", "f32[3,3,64,40]"),
+        ("f32[2,6,7,34]", "f32[2,6,7,256]", "f32[3,3,34,256]"),
+    ] {
+        let size = if x.starts_with("f32[3") { "9x8" } else { "6x7" };
+        let text = entry(&format!(
+            "  x = {x} parameter(0)\n  g = {g} parameter(1)\n  ROOT c = {r} convolution(x, g), \
+             window={{size={size} pad=1_1x1_1}}, dim_labels=f01b_i01o->01bf"
+        ));
+        let options = plan::Options { winograd: plan::Winograd::Forced(2) };
+        check_planned(&text, 2, Values::Tame, Tolerance::Relative(1e-3), &options);
+    }
+}
+
 /// Bands of a chain of convolutions, whose borders several tasks compute, each for itself.
 #[test]
 fn chains_of_convolutions() {

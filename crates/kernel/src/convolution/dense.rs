@@ -1,5 +1,6 @@
 //! Tiles of pixels times vectors of output features, accumulated in registers over taps and input features.
 
+use super::streams::Streams;
 use super::walk::{self, Count, Pixels, repeat, tiles_in_order};
 use super::{PanelBody, finish, load};
 use crate::context::KernelContext;
@@ -40,6 +41,7 @@ pub(super) fn emit(
         input_type: input.shape.element_type,
         kernel,
         kernel_type,
+        streams: Streams::new(cx, plan)?,
     };
     // Panels that are too large for the caches are used up by one task after another.
     let (chunk, features) = match dense.panels_outside {
@@ -78,6 +80,8 @@ struct Nest<'p> {
     input_type: PrimitiveType,
     kernel: ValueId,
     kernel_type: PrimitiveType,
+    /// What is fetched for the tiles' ends.
+    streams: Streams,
 }
 
 impl Nest<'_> {
@@ -131,6 +135,11 @@ impl Nest<'_> {
             .map(|row| b.mul_constant(pixels.input_step, row * features * input_size))
             .collect();
         let ahead = self.next_panels(b, cx, pixels, column, &place)?;
+        let first = group.times(dims.outputs).plus(column);
+        for row in 0..if self.streams.is_empty() { 0 } else { i64::from(pixels.count) } {
+            let at = pixels.output_index(b, cx, &Index::constant(row))?.times(dims.groups * dims.outputs);
+            self.streams.fetch(b, cx, &at.plus(&first), parts)?;
+        }
         let reduction = Reduction { nest: self, pixels, place, rows, parts, ahead: ahead.map_or(0, |a| a.1) };
         let mut sums = Vec::new();
         for _ in 0..pixels.count {
@@ -140,7 +149,6 @@ impl Nest<'_> {
         let sums = reduction.taps(b, cx, 0, at, &sums)?;
         // The pixel's number stands for all that it was made of.
         cx.facts.insert(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
-        let first = group.times(dims.outputs).plus(column);
         let convolution = super::convolution(cx)?;
         tile::finish_rows(b, cx, convolution, (sums, parts.len()), |b, cx, row, number, sum| {
             let at = pixels.output_index(b, cx, row)?.times(dims.groups * dims.outputs).plus(&first);
@@ -271,7 +279,7 @@ impl Reduction<'_> {
         at: At,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
-        let Nest { dense, dims, .. } = *self.nest;
+        let &Nest { dense, dims, .. } = self.nest;
         if d == 3 || (d == 2 && dense.is_run) {
             let count = if d == 2 {
                 let taps = self.pixels.taps[2];

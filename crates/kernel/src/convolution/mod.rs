@@ -6,6 +6,7 @@ mod dense;
 mod depthwise;
 mod general;
 mod gradient;
+mod streams;
 mod walk;
 mod winograd;
 

@@ -86,6 +86,7 @@ const MAX_SCRATCH: i64 = 16 << 20;
 /// What decides between the transforms and the plain sum is the same on most machines, so that versions of the code for
 /// several processors share their packed kernels: vectors are a cache line, and caches at least this large.
 const REFERENCE_L2: i64 = 1 << 20;
+const REFERENCE_L1: i64 = 1 << 15;
 
 /// The gain must be more than this part of the plain sum's cost.
 const LEAST_GAIN: f64 = 0.1;
@@ -235,19 +236,28 @@ pub(super) fn vectors(features: i64, element: i64) -> f64 {
 struct Machine {
     lanes: u32,
     registers: u32,
+    l1: i64,
     l2: i64,
 }
+
+/// So many patches of a register tile have sums enough for two multiply-add units, and pay for reading the kernel.
+const FEWEST_ROWS: i64 = 8;
 
 impl Machine {
     fn of(target: &Target, element: i64, panel: i64) -> Self {
         let lanes = target.lanes(element as usize).min(panel as u32);
-        Self { lanes, registers: target.vector_registers, l2: l2(target) }
+        Self { lanes, registers: target.vector_registers, l1: l1(target), l2: l2(target) }
     }
 
     /// One whose vectors are cache lines, and whose cache is at least as large as they usually are with those.
     fn reference(target: &Target, element: i64, panel: i64) -> Self {
-        Self { lanes: (64 / element).min(panel) as u32, registers: 32, l2: l2(target).max(REFERENCE_L2) }
+        let l2 = l2(target).max(REFERENCE_L2);
+        Self { lanes: (64 / element).min(panel) as u32, registers: 32, l1: REFERENCE_L1, l2 }
     }
+}
+
+fn l1(target: &Target) -> i64 {
+    i64::try_from(target.l1_bytes).unwrap_or(i64::MAX).min(1 << 40)
 }
 
 fn l2(target: &Target) -> i64 {
@@ -280,12 +290,18 @@ impl Blocks {
         let line = transform.frequencies() * dims.inputs * element;
         let kernel = line * ((dims.outputs + panel - 1) / panel * panel);
         let is_resident = kernel <= machine.l2 / 2;
+        // Of few features, kernel, input and products of a register tile are in the first-level cache together.
+        let of_row = transform.frequencies() * (input_row(dims, element) + columns * element);
+        let rows_in_l1 = (machine.l1 / 5 * 4 - kernel) / of_row;
+        let is_small = rows_in_l1 >= FEWEST_ROWS;
+        let most_rows = if is_small { most_rows.min(rows_in_l1) } else { most_rows };
         let kept = if is_resident { kernel } else { line * columns.max(panel) };
         let input = transform.frequencies() * input_row(dims, element);
         let most = ((machine.l2 / 4 * 3 - kept) / input).max(most_rows);
         // With the kernel at hand for every block there may be many: whole register tiles, enough to share out.
         let tiles = (all / wanted(dims) + most_rows - 1) / most_rows;
-        let most = if is_resident { most.min(most_rows * tiles.clamp(1, 4)) } else { most };
+        let tiles = tiles.clamp(1, if is_small { 1 } else { 4 });
+        let most = if is_resident { most.min(most_rows * tiles) } else { most };
         let blocks = (all + most - 1) / most;
         let block = (all + blocks - 1) / blocks;
         let tiles = (block + most_rows - 1) / most_rows;

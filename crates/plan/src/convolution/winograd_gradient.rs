@@ -69,8 +69,8 @@ const MOST_FEATURES: [i64; 2] = [32, 128];
 /// Features that are no more than this stay together if no number divides them well.
 const FEATURES_IN_ONE: i64 = 64;
 
-/// Patches of a block, at most, and of one whose sums are worth their way through the cache.
-const PATCHES: (i64, i64) = (64, 16);
+/// Patches of a block: so many are worth the way of the sums through the cache; and at most.
+const PATCHES: (i64, i64) = (16, 64);
 
 /// The gain must be more than this part of the plain sum's cost.
 const LEAST_GAIN: f64 = 0.1;
@@ -155,10 +155,10 @@ fn lay_out(dims: &ConvolutionDims, element: i64, target: &Target) -> Option<Wino
     // Whole vectors, as they are read.
     let gradient_row = lines(features[1] * element);
     let input_row = odd_lines(features[0] * element, 16);
-    // A row of frequencies is made, and used at once: it stays in the first-level cache.
+    // A row of frequencies is made and used at once, four times of the same pixels: both stay in the first-level cache.
     let at_once = GradientTransform::SIZE;
-    let cache = i64::try_from(target.l1_bytes).unwrap_or(i64::MAX).min(1 << 30) / 3 * 2;
-    let most = (cache / (at_once * (input_row + gradient_row))).clamp(PATCHES.1, PATCHES.0);
+    let cache = i64::try_from(target.l1_bytes).unwrap_or(i64::MAX).min(1 << 30) / 3;
+    let most = (cache / (2 * at_once * (input_row + gradient_row))).clamp(PATCHES.0, PATCHES.1);
     let blocks = (all + most - 1) / most;
     let block = (all + blocks - 1) / blocks;
     let mut end = 0;

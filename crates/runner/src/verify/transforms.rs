@@ -13,14 +13,17 @@ const AMPLIFICATION: f64 = (1u64 << 12) as f64;
 const WILD: f64 = (1u64 << 12) as f64;
 
 /// Whether the transforms, if the code uses them, may make something else of this convolution than the definition does: of
-/// a window of 3x3 with stride 1, on numbers that are not finite, of very different size, or close to overflow.
+/// a window of 3x3 with stride 1, or the gradient of one, on numbers that are not finite, of very different size, or close to overflow.
 pub(super) fn may_differ(instruction: &Instruction, operands: &[Literal], terms: f64) -> bool {
-    let Op::Convolution { window, .. } = instruction.op() else { return false };
-    let is_plain = window.dimensions.len() == 2
-        && window
-            .dimensions
-            .iter()
-            .all(|d| (d.size, d.stride, d.window_dilation, d.base_dilation) == (3, 1, 1, 1));
+    let Op::Convolution { window, dim_labels: labels, .. } = instruction.op() else { return false };
+    // Of a kernel's gradient, the taps are the result.
+    let result = instruction.shape().expect_array();
+    let has_taps = |d: usize, size: i64| size == 3 || result.size(labels.output_spatial_dimensions[d]) == 3;
+    let is_plain =
+        window.dimensions.len() == 2
+            && window.dimensions.iter().enumerate().all(|(d, w)| {
+                has_taps(d, w.size) && (w.stride, w.window_dilation, w.base_dilation) == (1, 1, 1)
+            });
     let is_float = |o: &Literal| o.array_shape().element_type.is_floating_point();
     if !is_plain || !operands.iter().all(is_float) {
         return false;

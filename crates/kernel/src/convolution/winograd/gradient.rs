@@ -139,20 +139,20 @@ impl Nest<'_> {
     fn sources(&self) -> [Source; 2] {
         let (scratch, spatial) = (self.gradient.scratch, &self.dims.spatial);
         let [inputs, outputs] = self.gradient.features;
-        let image = |pointer, extents, features: i64, of: usize| Image {
+        let (size, step) = (GradientTransform::SIZE, GradientTransform::PIXELS);
+        let image = |pointer, extents, low: [i64; 2], features: i64, of: usize| Image {
             pointer,
             extents,
             pixel_bytes: features * self.types[of].byte_size() as i64,
+            first: [0, 1].map(|d| (-low[d], (self.gradient.patches[d] - 1) * step - low[d])),
             zeros: self.scratch,
         };
-        let (size, step) = (GradientTransform::SIZE, GradientTransform::PIXELS);
-        let leaves = |d: usize| {
-            let low = spatial[d].window.padding_low;
-            low > 0 || (self.gradient.patches[d] - 1) * step - low + size > spatial[d].input
-        };
+        let low = [0, 1].map(|d| spatial[d].window.padding_low);
+        let leaves =
+            |d: usize| low[d] > 0 || (self.gradient.patches[d] - 1) * step - low[d] + size > spatial[d].input;
         let is_cut = |d: usize| spatial[d].window.size % step != 0;
         let input = Source {
-            image: image(self.input, [0, 1].map(|d| spatial[d].input), self.dims.batch, 0),
+            image: image(self.input, [0, 1].map(|d| spatial[d].input), low, self.dims.batch, 0),
             features: inputs,
             element_type: self.types[0],
             pixels: size,
@@ -161,7 +161,7 @@ impl Nest<'_> {
             may_leave: leaves(0) || leaves(1),
         };
         let factor = Source {
-            image: image(self.factor, [0, 1].map(|d| spatial[d].window.size), self.dims.outputs, 1),
+            image: image(self.factor, [0, 1].map(|d| spatial[d].window.size), [0; 2], self.dims.outputs, 1),
             features: outputs,
             element_type: self.types[1],
             pixels: step,

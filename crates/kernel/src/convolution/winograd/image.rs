@@ -13,6 +13,8 @@ pub(super) struct Image {
     pub(super) extents: [i64; 2],
     /// From pixel to pixel.
     pub(super) pixel_bytes: i64,
+    /// The least and the largest first line of a patch, and column.
+    pub(super) first: [(i64, i64); 2],
     /// A pixel of zeros.
     pub(super) zeros: ValueId,
 }
@@ -58,29 +60,46 @@ impl Image {
         (image, first): (ValueId, [ValueId; 2]),
         size: i64,
     ) -> Vec<ValueId> {
-        let zero = b.index(0);
-        // No address of what does not exist is computed.
         let [lines, columns] = [0, 1].map(|d| {
             let numbers = (0..size).map(|k| {
                 let at = b.add_constant(first[d], k);
-                let is_inside = inside(b, at, self.extents[d], 1);
-                (is_inside, b.select(is_inside, at, zero))
+                (self.exists(b, d, at, k), at)
             });
             numbers.collect::<Vec<_>>()
         });
         let [height, width] = self.extents;
         let image = b.mul_constant(image, height);
         let mut pixels = Vec::new();
-        for &(line_inside, line) in &lines {
+        for &(line_exists, line) in &lines {
             let line = b.add(image, line);
             let line = b.mul_constant(line, width);
-            for &(column_inside, column) in &columns {
-                let (is_inside, pixel) = (b.and(line_inside, column_inside), b.add(line, column));
-                let pixel = b.offset(self.pointer, pixel, self.pixel_bytes);
-                pixels.push(b.select(is_inside, pixel, self.zeros));
+            for &(column_exists, column) in &columns {
+                let pixel = b.add(line, column);
+                let mut pixel = b.offset(self.pointer, pixel, self.pixel_bytes);
+                for exists in [line_exists, column_exists].into_iter().flatten() {
+                    pixel = b.select(exists, pixel, self.zeros);
+                }
+                pixels.push(pixel);
             }
         }
         pixels
+    }
+
+    /// Whether a line or a column that is the `k`th of a patch is inside; nothing if it always is.
+    fn exists(&self, b: &mut FunctionBuilder, d: usize, at: ValueId, k: i64) -> Option<ValueId> {
+        let (least, largest) = self.first[d];
+        let low = (least + k < 0).then(|| {
+            let zero = b.index(0);
+            b.compare(Predicate::GreaterEqual, at, zero)
+        });
+        let high = (largest + k >= self.extents[d]).then(|| {
+            let end = b.index(self.extents[d]);
+            b.compare(Predicate::Less, at, end)
+        });
+        match (low, high) {
+            (Some(low), Some(high)) => Some(b.and(low, high)),
+            (low, high) => low.or(high),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod transform;
 
 pub(super) use gradient::emit as emit_gradient;
 
+use super::streams::Streams;
 use super::walk::span;
 use super::{PanelBody, load};
 use crate::context::KernelContext;
@@ -46,6 +47,7 @@ pub(super) fn emit(
             input_type: input.shape.element_type,
             scratch,
             kernel,
+            streams: Streams::new(cx, plan)?,
         };
         let is_first = cx.is_first_task(b, &task)?;
         match is_first {
@@ -84,6 +86,8 @@ struct Nest<'p> {
     scratch: ValueId,
     /// The transformed kernel.
     kernel: ValueId,
+    /// What is fetched for the tiles' ends.
+    streams: Streams,
 }
 
 /// Patches from one to before another.
@@ -296,6 +300,10 @@ impl Nest<'_> {
         Image {
             pointer: self.input,
             extents: self.low().map(|(_, extent)| extent),
+            first: [0, 1].map(|d| {
+                let low = self.low()[d].0;
+                (-low, (self.winograd.patches[d] - 1) * self.winograd.transform.outputs - low)
+            }),
             pixel_bytes: self.dims.inputs * self.pixel_size(),
             zeros: self.scratch,
         }
@@ -368,7 +376,11 @@ impl Nest<'_> {
             let (last, next) = (b.add_constant(count, -rows), b.add_constant(nominal, rows));
             let first = if tiles == 1 { nominal } else { least(b, nominal, last) };
             let end = least(b, next, count);
-            self.products(b, cx, first, (kernel, step), parts)?;
+            self.products(b, cx, first, (kernel, step), parts, &mut |b, cx, row| {
+                let number = b.add(block.begin, first);
+                let number = b.add(number, row);
+                self.fetch(b, cx, number, column, parts)
+            })?;
             let (begin, end) = (b.add(block.begin, nominal), b.add(block.begin, end));
             let first = b.add(block.begin, first);
             let limit = self.winograd.all_patches(self.dims);
@@ -388,6 +400,7 @@ impl Nest<'_> {
         first: ValueId,
         (kernel, step): (ValueId, i64),
         parts: &[Columns],
+        fetch: &mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, ValueId) -> Result<()>,
     ) -> Result<()> {
         let (scratch, tile, inputs) = (self.winograd.scratch, self.winograd.tile, self.dims.inputs);
         let source = b.offset_bytes(self.scratch, scratch.input);
@@ -401,6 +414,11 @@ impl Nest<'_> {
         };
         cx.for_range(b, 0, self.winograd.transform.frequencies(), 1, |cx, b, frequency| {
             let frequency = cx.scalar_value(b, &frequency)?;
+            if !self.streams.is_empty() {
+                let last = b.index(i64::from(tile.rows) - 1);
+                let row = least(b, frequency, last);
+                fetch(b, cx, row)?;
+            }
             let source = b.offset(source, frequency, scratch.input_frequency);
             let kernel = b.offset(kernel, frequency, step);
             let target = b.offset(target, frequency, scratch.product_frequency);

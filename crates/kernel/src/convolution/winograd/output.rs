@@ -2,7 +2,7 @@
 
 use super::super::finish;
 use super::image::inside;
-use super::{Nest, least, transform};
+use super::{Nest, Patch, least, transform};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
@@ -24,11 +24,7 @@ impl Nest<'_> {
         let n = self.winograd.transform.size();
         let patch = self.patch(b, cx, number)?;
         let [lines, columns] = [0, 1].map(|d| self.dims.spatial[d].output);
-        let line = b.mul_constant(patch.image, lines);
-        let line = b.add(line, patch.outputs[0]);
-        let pixel = b.mul_constant(line, columns);
-        let pixel = b.add(pixel, patch.outputs[1]);
-        cx.facts.insert(pixel, Facts::range(0, self.dims.batch * lines * columns - 1));
+        let pixel = self.first_pixel(b, cx, &patch);
         let products = b.offset_bytes(self.scratch, scratch.products);
         let products = b.offset(products, row, scratch.product_row);
         for &part in parts {
@@ -53,6 +49,35 @@ impl Nest<'_> {
             })?;
         }
         Ok(())
+    }
+
+    /// The number of a patch's first pixel.
+    fn first_pixel(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, patch: &Patch) -> ValueId {
+        let [lines, columns] = [0, 1].map(|d| self.dims.spatial[d].output);
+        let line = b.mul_constant(patch.image, lines);
+        let line = b.add(line, patch.outputs[0]);
+        let pixel = b.mul_constant(line, columns);
+        let pixel = b.add(pixel, patch.outputs[1]);
+        cx.facts.insert(pixel, Facts::range(0, self.dims.batch * lines * columns - 1));
+        pixel
+    }
+
+    /// Asks for what the end of a patch will read and write.
+    pub(super) fn fetch(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        number: ValueId,
+        column: &Index,
+        parts: &[Columns],
+    ) -> Result<()> {
+        let patch = self.patch(b, cx, number)?;
+        let pixel = self.first_pixel(b, cx, &patch);
+        let (m, columns) = (self.winograd.transform.outputs, self.dims.spatial[1].output);
+        (0..m * m).try_for_each(|k| {
+            let at = Index::scalar(pixel).plus_constant(k / m * columns + k % m);
+            self.streams.fetch(b, cx, &at.times(self.dims.outputs).plus(column), parts)
+        })
     }
 
     /// Hands over all pixels of a patch.
