@@ -117,7 +117,7 @@ impl Case {
                 self.expected(&given, [tap / 3, tap % 3, k / self.outputs, k % self.outputs])
             })
             .collect();
-        let options = Options { winograd: Winograd::Forced(2) };
+        let options = Options { winograd: Winograd::Forced(2), ..Options::default() };
         for target in targets() {
             let plan = plan::plan_with(&module, &target, &options).expect("a plan").to_text(&module);
             assert!(plan.contains("F(3x3,2x2)"), "{plan}");
