@@ -1,0 +1,165 @@
+//! Random numbers of a key and a counter, and distributions over their bits, number for number as XLA makes them
+//! (`xla/hlo/builder/lib/prng.cc`, `tf2xla/lib/random.cc`).
+
+use crate::expression::Expression;
+use crate::function::Function;
+use crate::special::erf_inv;
+use hlo::{Op, RandomAlgorithm};
+use shape::{Literal, PrimitiveType, Shape};
+
+/// The key, a scalar `u64`, that two seeds of 32 bits make.
+pub fn key_of_seeds(seeds: Expression<'_>) -> Expression<'_> {
+    let words = seeds.convert(PrimitiveType::U32).convert(PrimitiveType::U64);
+    let word = |k: i64| words.slice_in(0, k, k + 1).reshape(&[]);
+    word(0) | (word(1) << 32.0)
+}
+
+/// The key and the counter (`u64[2]`) of Philox that a key is scrambled to: Philox itself, with a key of its own.
+pub fn scramble_key(key: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
+    const SCRAMBLER: u64 = 0x0246_1e29_3ec8_f720;
+    let function = key.function();
+    let scrambler = function.literal(Literal::from_elements(&[1], &[SCRAMBLER]));
+    let zero = function.splat(PrimitiveType::U64, &[1], 0.0);
+    let state = function.concatenate(&[scrambler, key.reshape(&[1]), zero], 0);
+    let words = bits_of_state(function, RandomAlgorithm::Philox, state, PrimitiveType::U64, &[2]).0;
+    let word = |k: i64| words.slice_in(0, k, k + 1);
+    (word(0).reshape(&[]), function.concatenate(&[zero, word(1)], 0))
+}
+
+fn bits_of_state<'f>(
+    function: &'f Function,
+    algorithm: RandomAlgorithm,
+    state: Expression<'f>,
+    bits: PrimitiveType,
+    sizes: &[i64],
+) -> (Expression<'f>, Expression<'f>) {
+    let wanted = Shape::Tuple(vec![state.array().into(), Shape::array(bits, sizes)]);
+    let pair = function.op(Op::RngBitGenerator { algorithm }, &[state], Some(wanted));
+    (pair.element(1), pair.element(0))
+}
+
+/// A stream of random bits.
+#[derive(Clone, Copy)]
+pub struct Generator<'f> {
+    /// Philox or ThreeFry.
+    pub algorithm: RandomAlgorithm,
+    /// A scalar `u64`.
+    pub key: Expression<'f>,
+    /// `u64[2]` of Philox, `u64[1]` of ThreeFry.
+    pub counter: Expression<'f>,
+}
+
+impl<'f> Generator<'f> {
+    /// Philox of two seeds.
+    pub fn of_seeds(seeds: Expression<'f>) -> Self {
+        let (key, counter) = scramble_key(key_of_seeds(seeds));
+        Self { algorithm: RandomAlgorithm::Philox, key, counter }
+    }
+
+    /// Bits of an unsigned type; moves the counter on by the blocks used.
+    pub fn bits(&mut self, bits: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
+        let function = self.key.function();
+        let state = function.concatenate(&[self.key.reshape(&[1]), self.counter], 0);
+        let (numbers, state) = bits_of_state(function, self.algorithm, state, bits, sizes);
+        let words = state.sizes().first().copied().unwrap_or(1);
+        self.counter = state.slice_in(0, 1, words);
+        numbers
+    }
+
+    /// Uniform in `[low, 1)`, where `low` is 0 or the least positive normal number: the mantissa's bits over a power of
+    /// 2. Of type `f16`, `f32` or `f64`; `f16` begins at 0 always.
+    pub fn uniform(&mut self, float: PrimitiveType, sizes: &[i64], positive: bool) -> Expression<'f> {
+        if float == PrimitiveType::F16 {
+            let mantissa = self.bits(PrimitiveType::U16, sizes) & f64::from(0x3ff);
+            let one_and = mantissa | f64::from(15 << 10);
+            return one_and.bitcast_convert(float) - 1.0;
+        }
+        let (bits, drop, scale, least) = match float {
+            PrimitiveType::F64 => (PrimitiveType::U64, 12.0, 2f64.powi(-52), f64::MIN_POSITIVE),
+            _ => (PrimitiveType::U32, 9.0, 2f64.powi(-23), f64::from(f32::MIN_POSITIVE)),
+        };
+        let unit = (self.bits(bits, sizes) >> drop).convert(float) * scale;
+        // Within rounding `unit * (1 - least) + least` is this.
+        if positive { unit.max(least) } else { unit }
+    }
+
+    /// Uniform in `[low, high)`, two scalars of an integer type of 32 or 64 bits, by remainder.
+    pub fn uniform_int(
+        &mut self,
+        low: Expression<'f>,
+        high: Expression<'f>,
+        sizes: &[i64],
+    ) -> Expression<'f> {
+        let integer = low.element_type();
+        let unsigned =
+            if integer.byte_size() == 8 { PrimitiveType::U64 } else { PrimitiveType::U32 };
+        let bits = self.bits(unsigned, sizes);
+        let low = low.bitcast_convert(unsigned);
+        let range = high.bitcast_convert(unsigned) - low;
+        let value = low.spread_like(bits) + bits % range.spread_like(bits);
+        value.bitcast_convert(integer)
+    }
+
+    /// Normal by the Box-Muller transform. Of type `f16`, `f32` or `f64`.
+    ///
+    /// The two numbers of a pair are neighbours along the first even dimension, or else along the largest.
+    pub fn normal(&mut self, float: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
+        let function = self.key.function();
+        let even = sizes.iter().position(|size| size % 2 == 0);
+        let largest = || (0..sizes.len()).rev().max_by_key(|&d| sizes[d]);
+        let split = even.or_else(largest);
+        let mut paired = sizes.to_vec();
+        match split {
+            Some(split) => {
+                paired[split] = (sizes[split] + 1) / 2;
+                paired.insert(split + 1, 2);
+            }
+            None => paired.push(2),
+        }
+        let pair = split.map_or(0, |split| split + 1);
+        let uniform = self.uniform(float, &paired, false);
+        // A really small number has too large a logarithm.
+        let first = uniform.slice_in(pair, 0, 1).max(f64::from(1.0e-7f32));
+        let angle = uniform.slice_in(pair, 1, 2) * (2.0 * std::f64::consts::PI);
+        let radius = (first.log() * -2.0).sqrt();
+        let numbers = function.concatenate(&[angle.sin() * radius, angle.cos() * radius], pair);
+        let Some(split) = split else { return numbers.slice_in(0, 0, 1).reshape(&[]) };
+        let mut rounded = sizes.to_vec();
+        rounded[split] = (sizes[split] + 1) / 2 * 2;
+        numbers.reshape(&rounded).slice_in(split, 0, sizes[split])
+    }
+}
+
+/// A uniform number as one of the normal distribution between two bounds, by the inverse of the distribution function.
+///
+/// `mean`, `deviation`, `low` and `high` have the shape of `uniform`.
+pub fn truncated_normal<'f>(
+    uniform: Expression<'f>,
+    [mean, deviation, low, high]: [Expression<'f>; 4],
+) -> Expression<'f> {
+    let float = uniform.element_type();
+    let distribution = |x: Expression<'f>| ((x / 2f64.sqrt()).erf() + 1.0) / 2.0;
+    let below = distribution((low - mean) / deviation);
+    let above = distribution((high - mean) / deviation);
+    let p = below + (above - below) * uniform;
+    let epsilon = match float {
+        PrimitiveType::F64 => f64::EPSILON,
+        PrimitiveType::F16 => 2f64.powi(-10),
+        _ => f64::from(f32::EPSILON),
+    };
+    let v = (p * 2.0 - 1.0).max(epsilon - 1.0).min(1.0 - epsilon);
+    let x = mean + deviation * 2f64.sqrt() * erf_inv(v);
+    x.max(low).min(high)
+}
+
+/// A uniform number as one of the normal distribution within two standard deviations.
+pub fn standard_truncated_normal(uniform: Expression<'_>) -> Expression<'_> {
+    let [mean, deviation, low, high] = [0.0, 1.0, -2.0, 2.0].map(|value| uniform.splat(value));
+    truncated_normal(uniform, [mean, deviation, low, high])
+}
+
+/// `f32` as `bf16` by leaving out the low bits: rounding would reach 1.
+pub fn truncate_to_bf16(x: Expression<'_>) -> Expression<'_> {
+    let high = x.bitcast_convert(PrimitiveType::U32) & f64::from(0xFFFF_0000u32);
+    high.bitcast_convert(PrimitiveType::F32).convert(PrimitiveType::Bf16)
+}

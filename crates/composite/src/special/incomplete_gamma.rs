@@ -1,0 +1,200 @@
+//! The incomplete gamma functions and their derivatives, by the power series and by the continued fraction.
+
+use super::{digamma, epsilon, lgamma, log_of_largest};
+use crate::expression::Expression;
+
+/// What is wanted of `P(a, x)` or `Q(a, x)`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Value,
+    /// The derivative by `a`.
+    Derivative,
+    /// The derivative by `a` of a sample `x` of the gamma distribution.
+    SampleDerivative,
+}
+
+/// The most terms of a series or steps of a continued fraction.
+const MAX_TERMS: f64 = 20_000.0;
+
+/// `x^a e^-x / gamma(a)`, and whether it vanishes.
+fn factor<'f>(a: Expression<'f>, x: Expression<'f>) -> (Expression<'f>, Expression<'f>) {
+    let exponent = a * x.log() - x - lgamma(a);
+    (exponent.exp(), exponent.lt(-log_of_largest(a)))
+}
+
+/// The series of the lower function, where `enabled`: `sum x^n / ((a + 1) ... (a + n))`.
+fn series<'f>(
+    mode: Mode,
+    factor: Expression<'f>,
+    [a, x]: [Expression<'f>; 2],
+    enabled: Expression<'f>,
+) -> Expression<'f> {
+    let end = epsilon(a);
+    let (zero, one) = (a.splat(0.0), a.splat(1.0));
+    let count = a.function().scalar(shape::PrimitiveType::S32, 0.0);
+    let state = [count, enabled, a, one, one, zero, zero, x];
+    let state = a.function().while_loop(
+        &state,
+        |_, state| state[0].lt(MAX_TERMS) & state[1].any(),
+        |_, state| {
+            let &[count, enabled, r, term, sum, term_slope, sum_slope, x] = state else {
+                return Vec::new();
+            };
+            let next = r + 1.0;
+            let ratio = x / next;
+            let next_slope = term_slope * ratio - term * x / (next * next);
+            let next_term = term * ratio;
+            let next_sum = sum + next_term;
+            let next_sum_slope = sum_slope + next_slope;
+            let goes_on = match mode {
+                Mode::Value => (next_term / next_sum).gt(end),
+                _ => (next_slope / next_sum_slope).abs().gt(end),
+            };
+            vec![
+                count + 1.0,
+                enabled & goes_on,
+                enabled.select(next, r),
+                enabled.select(next_term, term),
+                enabled.select(next_sum, sum),
+                enabled.select(next_slope, term_slope),
+                enabled.select(next_sum_slope, sum_slope),
+                x,
+            ]
+        },
+    );
+    let (sum, sum_slope) = (state[4], state[6]);
+    if mode == Mode::Value {
+        return sum * factor / a;
+    }
+    let log_slope = x.log() - digamma(a + 1.0);
+    match mode {
+        Mode::Derivative => factor * (sum * log_slope + sum_slope) / a,
+        _ => -(sum_slope + sum * log_slope) * x / a,
+    }
+}
+
+/// The continued fraction of the upper function, where `enabled`.
+fn continued_fraction<'f>(
+    mode: Mode,
+    factor: Expression<'f>,
+    [a, x]: [Expression<'f>; 2],
+    enabled: Expression<'f>,
+) -> Expression<'f> {
+    let end = epsilon(a);
+    let (zero, one) = (a.splat(0.0), a.splat(1.0));
+    let y = 1.0 - a;
+    let z = x + y + 1.0;
+    let (p, q) = (x + 1.0, z * x);
+    let value = p / q;
+    // The slopes of the two numerators and denominators before: only the last one depends on `a`.
+    let slope = value * x / q;
+    let count = a.function().scalar(shape::PrimitiveType::S32, 0.0);
+    let state =
+        [count, enabled, value, y, z, zero, p, q, one, x, zero, zero, zero, -x, slope];
+    let state = a.function().while_loop(
+        &state,
+        |_, state| state[0].lt(MAX_TERMS) & state[1].any(),
+        |_, state| step(mode, end, state),
+    );
+    let (value, slope) = (state[2], state[14]);
+    if mode == Mode::Value {
+        return value * factor;
+    }
+    let log_slope = x.log() - digamma(a);
+    match mode {
+        Mode::Derivative => factor * (value * log_slope + slope),
+        _ => -(slope + value * log_slope) * x,
+    }
+}
+
+/// One step of the continued fraction, with the recurrences' derivatives by `a`.
+fn step<'f>(mode: Mode, end: f64, state: &[Expression<'f>]) -> Vec<Expression<'f>> {
+    let &[count, enabled, value, y, z, c, p1, q1, p2, q2, dp2, dq2, dp1, dq1, slope] = state else {
+        return Vec::new();
+    };
+    let (next_c, next_y, next_z) = (c + 1.0, y + 1.0, z + 2.0);
+    let yc = next_y * next_c;
+    let p = p1 * next_z - p2 * yc;
+    let q = q1 * next_z - q2 * yc;
+    let valid = q.not_equal(0.0);
+    let ratio = p / q;
+    let next_value = valid.select(ratio, value);
+    let dp = dp1 * next_z - p1 - dp2 * yc + p2 * next_c;
+    let dq = dq1 * next_z - q1 - dq2 * yc + q2 * next_c;
+    let next_slope = valid.select((dp - next_value * dq) / q, slope);
+    let change = match mode {
+        Mode::Value => ((value - ratio) / ratio).abs(),
+        _ => (next_slope - slope).abs(),
+    };
+    let goes_on = valid.select(change, 1.0).gt(end);
+    // Numerators and denominators grow together; only their quotients count.
+    let rescale = p.abs().gt(1.0 / end);
+    let scale = rescale.select(p.splat(end), 1.0);
+    let keep = |next: Expression<'f>, old: Expression<'f>| enabled.select(next, old);
+    vec![
+        count + 1.0,
+        enabled & goes_on,
+        keep(next_value, value),
+        keep(next_y, y),
+        keep(next_z, z),
+        keep(next_c, c),
+        keep(p * scale, p1),
+        keep(q * scale, q1),
+        keep(p1 * scale, p2),
+        keep(q1 * scale, q2),
+        keep(dp1 * scale, dp2),
+        keep(dq1 * scale, dq2),
+        keep(dp * scale, dp1),
+        keep(dq * scale, dq1),
+        keep(next_slope, slope),
+    ]
+}
+
+fn lower<'f>(mode: Mode, a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
+    let is_nan = a.is_nan() | x.is_nan();
+    let outside = x.lt(0.0) | a.le(0.0);
+    let by_fraction = x.gt(1.0) & x.gt(a);
+    let (factor, vanishes) = factor(a, x);
+    let at_zero = x.equal(0.0);
+    let enabled = !(at_zero | outside | vanishes | is_nan);
+    let fraction = continued_fraction(mode, factor, [a, x], enabled & by_fraction);
+    let fraction = if mode == Mode::Value { 1.0 - fraction } else { -fraction };
+    let series = series(mode, factor, [a, x], enabled & !by_fraction);
+    let result = by_fraction.select(fraction, series);
+    let result = at_zero.select(x.splat(0.0), result);
+    let result = match mode {
+        Mode::Value => x.equal(f64::INFINITY).select(x.splat(1.0), result),
+        _ => result,
+    };
+    (outside | is_nan).select(a.splat(f64::NAN), result)
+}
+
+/// The lower regularised incomplete gamma function `P(a, x)`; NaN for `x < 0` or `a <= 0`.
+pub fn igamma<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
+    lower(Mode::Value, a, x)
+}
+
+/// The derivative of `P(a, x)` by `a`.
+pub fn igamma_grad_a<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
+    lower(Mode::Derivative, a, x)
+}
+
+/// The derivative by `a` of a sample `x` of the gamma distribution of `a`.
+pub fn random_gamma_grad<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
+    lower(Mode::SampleDerivative, a, x)
+}
+
+/// The upper regularised incomplete gamma function `Q(a, x)`; 1 for `x <= 0` or `a <= 0`, as in XLA.
+pub fn igammac<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
+    let is_nan = a.is_nan() | x.is_nan();
+    let outside = x.le(0.0) | a.le(0.0);
+    let by_series = x.lt(1.0) | x.lt(a);
+    let (factor, vanishes) = factor(a, x);
+    let enabled = !(outside | vanishes | is_nan);
+    let series = 1.0 - series(Mode::Value, factor, [a, x], enabled & by_series);
+    let fraction = continued_fraction(Mode::Value, factor, [a, x], enabled & !by_series);
+    let result = by_series.select(series, fraction);
+    let result = x.equal(f64::INFINITY).select(x.splat(0.0), result);
+    let result = outside.select(a.splat(1.0), result);
+    is_nan.select(a.splat(f64::NAN), result)
+}

@@ -1,0 +1,56 @@
+//! Special functions, element by element, accurate to a few units of `f64`.
+//!
+//! All work on `f32` and `f64` as they come; the callers give `f32` as `f64` and narrower types as `f32`, so that a result
+//! is rounded once.
+
+mod bessel;
+mod bessel_order;
+mod bessel_order_tables;
+mod bessel_tables;
+mod error_tables;
+mod fresnel_tables;
+mod gamma;
+mod incomplete_beta;
+mod incomplete_gamma;
+mod integral_tables;
+mod integrals;
+mod inverse_error;
+mod zeta;
+
+pub use bessel::{bessel_i0, bessel_i0e, bessel_i1, bessel_i1e, bessel_k0, bessel_k0e, bessel_k1, bessel_k1e};
+pub use bessel_order::{bessel_j0, bessel_j1, bessel_y0, bessel_y1};
+pub use gamma::{digamma, lgamma};
+pub use incomplete_beta::betainc;
+pub use incomplete_gamma::{igamma, igamma_grad_a, igammac, random_gamma_grad};
+pub use integrals::{dawsn, expint, fresnel_cos, fresnel_sin, spence};
+pub use inverse_error::{erf_inv, ndtri};
+pub use zeta::{polygamma, zeta};
+
+use crate::expression::Expression;
+use shape::PrimitiveType;
+
+/// Half of the distance from 1 to the next number of a type, where series end.
+fn epsilon(x: Expression<'_>) -> f64 {
+    if x.element_type() == PrimitiveType::F64 { f64::EPSILON / 2.0 } else { f64::from(f32::EPSILON) / 2.0 }
+}
+
+/// The logarithm of the largest number of a type.
+fn log_of_largest(x: Expression<'_>) -> f64 {
+    if x.element_type() == PrimitiveType::F64 { f64::MAX.ln() } else { f64::from(f32::MAX).ln() }
+}
+
+/// The quotient of two polynomials, the highest power first.
+fn rational<'f>(x: Expression<'f>, numerator: &[f64], denominator: &[f64]) -> Expression<'f> {
+    x.polynomial(numerator) / x.polynomial(denominator)
+}
+
+/// A Chebyshev series by Clenshaw's recurrence, the highest order first; of order 0 half is taken.
+fn chebyshev<'f>(x: Expression<'f>, coefficients: &[f64]) -> Expression<'f> {
+    let zero = x.splat(0.0);
+    let (mut b0, mut b1, mut b2) = (zero, zero, zero);
+    for &coefficient in coefficients {
+        (b2, b1) = (b1, b0);
+        b0 = x * b1 - b2 + coefficient;
+    }
+    (b0 - b2) * 0.5
+}
