@@ -1,11 +1,12 @@
 //! The passes, in their order.
 
 use passes::{
-    AlgebraicSimplifier, BatchNormExpander, BatchNormFolding, CallInliner, CommonSubexpressionElimination,
-    ConcatenateInPlace, ConditionalSimplifier, ConstantFolding, ConvolutionCanonicalization,
-    ConvolutionChaining, DeadCodeElimination, InstructionFusion, MultiOutputFusion, Pipeline, PowerExpander,
-    ProducerDuplication, RowFusion, SelectAndScatterExpander, SoftmaxReciprocal, TreeReductionRewriter,
-    TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
+    AlgebraicSimplifier, BatchNormExpander, BatchNormFolding, CallInliner, CholeskyExpander,
+    CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier, ConstantFolding,
+    ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination, FftExpander, InstructionFusion,
+    MultiOutputFusion, Pipeline, PowerExpander, ProducerDuplication, RowFusion, SelectAndScatterExpander,
+    SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander, TupleSimplifier,
+    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
     WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
     WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
@@ -19,6 +20,9 @@ pub fn pipeline() -> Pipeline {
         // Their tuples are taken apart next.
         Box::new(BatchNormExpander),
         Box::new(SelectAndScatterExpander),
+        Box::new(CholeskyExpander),
+        Box::new(TriangularSolveExpander),
+        Box::new(FftExpander),
         Box::new(TupleSimplifier),
         Box::new(AlgebraicSimplifier),
         Box::new(ConstantFolding::default()),

@@ -178,6 +178,11 @@ impl<'f> Expression<'f> {
         self.function.op(op, &[self], None)
     }
 
+    /// The instruction, which [`Function::expression`] makes an expression again.
+    pub fn id(self) -> InstructionId {
+        self.id
+    }
+
     /// The function that it belongs to.
     pub fn function(self) -> &'f Function {
         self.function
@@ -309,8 +314,7 @@ impl<'f> Expression<'f> {
         let shape = self.array();
         let mut dimensions = vec![PaddingDimension::default(); shape.rank()];
         if let Some(entry) = dimensions.get_mut(dimension) {
-            *entry =
-                PaddingDimension { edge_padding_low: low, edge_padding_high: high, interior_padding: 0 };
+            *entry = PaddingDimension { edge_padding_low: low, edge_padding_high: high, interior_padding: 0 };
         }
         let value = self.function.scalar(shape.element_type, value);
         self.function.op(Op::Pad { padding: PaddingConfig { dimensions } }, &[self, value], None)

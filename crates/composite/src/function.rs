@@ -77,6 +77,11 @@ fn build_rooted(
 }
 
 impl Function {
+    /// The expression of one of the function's instructions.
+    pub fn expression(&self, id: InstructionId) -> Expression<'_> {
+        self.wrap(id)
+    }
+
     pub(crate) fn wrap(&self, id: InstructionId) -> Expression<'_> {
         Expression { function: self, id }
     }
@@ -86,12 +91,7 @@ impl Function {
     }
 
     /// Adds an instruction; `wanted` is for the opcodes whose shape does not follow from their operands.
-    pub fn op<'f>(
-        &'f self,
-        op: Op,
-        operands: &[Expression<'f>],
-        wanted: Option<Shape>,
-    ) -> Expression<'f> {
+    pub fn op<'f>(&'f self, op: Op, operands: &[Expression<'f>], wanted: Option<Shape>) -> Expression<'f> {
         let ids: Vec<InstructionId> = operands.iter().map(|operand| operand.id).collect();
         let mut state = self.state.borrow_mut();
         let state = &mut *state;

@@ -5,7 +5,9 @@
 //! `fft`. Whoever calls has checked the operands' types and ranks.
 
 mod expression;
+pub mod fft;
 mod function;
+pub mod linear_algebra;
 pub mod random;
 pub mod special;
 

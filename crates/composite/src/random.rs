@@ -20,7 +20,9 @@ pub fn scramble_key(key: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let function = key.function();
     let scrambler = function.literal(Literal::from_elements(&[1], &[SCRAMBLER]));
     let zero = function.splat(PrimitiveType::U64, &[1], 0.0);
-    let state = function.concatenate(&[scrambler, key.reshape(&[1]), zero], 0);
+    // Each half of the key has a word of the counter to itself.
+    let (low, high) = (key & f64::from(u32::MAX), key >> 32.0);
+    let state = function.concatenate(&[scrambler, low.reshape(&[1]), high.reshape(&[1])], 0);
     let words = bits_of_state(function, RandomAlgorithm::Philox, state, PrimitiveType::U64, &[2]).0;
     let word = |k: i64| words.slice_in(0, k, k + 1);
     (word(0).reshape(&[]), function.concatenate(&[zero, word(1)], 0))
@@ -91,8 +93,7 @@ impl<'f> Generator<'f> {
         sizes: &[i64],
     ) -> Expression<'f> {
         let integer = low.element_type();
-        let unsigned =
-            if integer.byte_size() == 8 { PrimitiveType::U64 } else { PrimitiveType::U32 };
+        let unsigned = if integer.byte_size() == 8 { PrimitiveType::U64 } else { PrimitiveType::U32 };
         let bits = self.bits(unsigned, sizes);
         let low = low.bitcast_convert(unsigned);
         let range = high.bitcast_convert(unsigned) - low;

@@ -110,8 +110,7 @@ fn drawn(
     let operands = [&[key, counter], others].concat();
     cx.composite_one(&operands, |_, operands| {
         let key = operands[0].reshape(&[]);
-        let mut generator =
-            Generator { algorithm: RandomAlgorithm::Philox, key, counter: operands[1] };
+        let mut generator = Generator { algorithm: RandomAlgorithm::Philox, key, counter: operands[1] };
         body(&mut generator, &operands[2..])
     })
 }
@@ -185,9 +184,8 @@ fn multinomial(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let logits = cx.convert(logits, float)?;
     let sizes = [sizes[0], samples, sizes[1]];
     let count = element_count(&sizes).unwrap_or(i64::MAX);
-    let noise = drawn(cx, (float, count), &[], |generator, _| {
-        (-generator.uniform(float, &sizes, true).log()).log()
-    })?;
+    let noise =
+        drawn(cx, (float, count), &[], |generator, _| (-generator.uniform(float, &sizes, true).log()).log())?;
     largest_class(cx, logits, noise)
 }
 
@@ -205,8 +203,7 @@ fn random_shuffle(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let scalars = [PrimitiveType::U64, PrimitiveType::U64, index_type, index_type].map(Shape::scalar);
     let metadata = cx.importer.scope_ref().metadata.clone();
     let module = &mut cx.importer.module;
-    let to_apply =
-        ::composite::build(module, "by_key", &metadata, &scalars, |_, p| vec![p[0].lt(p[1])])?;
+    let to_apply = ::composite::build(module, "by_key", &metadata, &scalars, |_, p| vec![p[0].lt(p[1])])?;
     let pair = cx.op(Op::Sort { dimension: 0, is_stable: true, to_apply }, &[keys, positions])?;
     let order = cx.tuple_element(pair, 1)?;
     crate::gather::gather_along(cx, x, order, 0, 0)

@@ -12,7 +12,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("Lgamma", |cx| unary(cx, special::lgamma)).types("T", FLOATS),
     rule("Digamma", |cx| unary(cx, special::digamma)).types("T", FLOATS),
     rule("Erfinv", |cx| unary(cx, special::erf_inv)).types("T", FLOATS),
-    rule("Ndtri", |cx| unary(cx, special::ndtri)).types("T", FLOATS),
+    rule("Ndtri", ndtri).types("T", FLOATS),
     rule("BesselI0", |cx| unary(cx, special::bessel_i0)).types("T", FLOATS),
     rule("BesselI0e", |cx| unary(cx, special::bessel_i0e)).types("T", FLOATS),
     rule("BesselI1", |cx| unary(cx, special::bessel_i1)).types("T", FLOATS),
@@ -56,6 +56,13 @@ fn unary(
     cx.composite_one(&[x], |_, operands| {
         function(operands[0].convert(wide(element_type))).convert(element_type)
     })
+}
+
+/// Narrow types as XLA has them: TensorFlow's kernel knows `float` and `double` only.
+fn ndtri(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let p = cx.input(0)?;
+    let is_narrow = cx.element_type(p).byte_size() < 4;
+    unary(cx, if is_narrow { special::ndtri_by_erf_inv } else { special::ndtri })
 }
 
 fn binary(

@@ -12,8 +12,7 @@ use shape::PrimitiveType;
 use support::Result;
 use tf::DataType;
 
-const WIDE_INTEGERS: &[DataType] =
-    &[DataType::Int32, DataType::Int64, DataType::Uint32, DataType::Uint64];
+const WIDE_INTEGERS: &[DataType] = &[DataType::Int32, DataType::Int64, DataType::Uint32, DataType::Uint64];
 
 pub(crate) const RULES: &[Rule] = &[
     rule_values("StatefulUniform", |cx| draw(cx, Distribution::Uniform)).types("dtype", FLOATS).effect(),
@@ -34,9 +33,7 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 /// The generator's variable, its value, and what of it is the counter.
-fn state(
-    cx: &mut NodeContext<'_, '_>,
-) -> Result<(VariableId, InstructionId, RandomAlgorithm, i64)> {
+fn state(cx: &mut NodeContext<'_, '_>) -> Result<(VariableId, InstructionId, RandomAlgorithm, i64)> {
     let variable = cx.variable(0)?;
     let value = cx.importer.read_variable(variable);
     let (algorithm, words) = algorithm(cx, 1)?;

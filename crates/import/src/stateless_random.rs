@@ -13,8 +13,7 @@ use support::Result;
 use tf::DataType;
 
 const SEEDS: &[DataType] = &[DataType::Int32, DataType::Int64];
-const WIDE_INTEGERS: &[DataType] =
-    &[DataType::Int32, DataType::Int64, DataType::Uint32, DataType::Uint64];
+const WIDE_INTEGERS: &[DataType] = &[DataType::Int32, DataType::Int64, DataType::Uint32, DataType::Uint64];
 
 pub(crate) const RULES: &[Rule] = &[
     rule("StatelessRandomUniform", |cx| of_seeds(cx, Distribution::Uniform)).types("dtype", FLOATS),
@@ -37,7 +36,9 @@ pub(crate) const RULES: &[Rule] = &[
         .types("dtype", WIDE_INTEGERS),
     rule("StochasticCastToInt", stochastic_cast).types("Tin", FLOATS),
     rule_many("StatelessRandomGetKeyCounter", key_counter),
-    rule("StatelessRandomGetAlg", |cx| cx.integers(PrimitiveType::S32, &[PHILOX]).and_then(|id| cx.reshape(id, &[]))),
+    rule("StatelessRandomGetAlg", |cx| {
+        cx.integers(PrimitiveType::S32, &[PHILOX]).and_then(|id| cx.reshape(id, &[]))
+    }),
     rule_many("StatelessRandomGetKeyCounterAlg", key_counter),
 ];
 
@@ -129,9 +130,7 @@ pub(crate) fn algorithm(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<(Rando
 }
 
 /// Key, counter and algorithm at inputs 1 to 3.
-fn key_and_counter(
-    cx: &mut NodeContext<'_, '_>,
-) -> Result<(InstructionId, InstructionId, RandomAlgorithm)> {
+fn key_and_counter(cx: &mut NodeContext<'_, '_>) -> Result<(InstructionId, InstructionId, RandomAlgorithm)> {
     let (key, counter) = (cx.input(1)?, cx.input(2)?);
     let (algorithm, words) = algorithm(cx, 3)?;
     let (key_sizes, counter_sizes) = (cx.sizes(key), cx.sizes(counter));

@@ -6,6 +6,7 @@
 mod batch_norm_expander;
 mod batch_norm_folding;
 mod call_inliner;
+mod cholesky_expander;
 mod concatenate_in_place;
 mod constant_folding;
 mod control_flow;
@@ -13,6 +14,8 @@ mod convolution_canonicalization;
 mod convolution_chaining;
 mod cse;
 mod dce;
+mod expander;
+mod fft_expander;
 mod fusion;
 mod multi_output_fusion;
 mod pipeline;
@@ -23,12 +26,14 @@ mod select_and_scatter_expander;
 mod simplify;
 mod softmax_reciprocal;
 mod tree_reduction_rewriter;
+mod triangular_solve_expander;
 mod tuple_simplifier;
 mod while_loop;
 
 pub use batch_norm_expander::BatchNormExpander;
 pub use batch_norm_folding::BatchNormFolding;
 pub use call_inliner::CallInliner;
+pub use cholesky_expander::CholeskyExpander;
 pub use concatenate_in_place::ConcatenateInPlace;
 pub use constant_folding::ConstantFolding;
 pub use control_flow::ConditionalSimplifier;
@@ -36,6 +41,7 @@ pub use convolution_canonicalization::ConvolutionCanonicalization;
 pub use convolution_chaining::ConvolutionChaining;
 pub use cse::CommonSubexpressionElimination;
 pub use dce::DeadCodeElimination;
+pub use fft_expander::FftExpander;
 pub use fusion::InstructionFusion;
 pub use multi_output_fusion::MultiOutputFusion;
 pub use pipeline::{PassRecord, Pipeline};
@@ -46,6 +52,7 @@ pub use select_and_scatter_expander::SelectAndScatterExpander;
 pub use simplify::AlgebraicSimplifier;
 pub use softmax_reciprocal::SoftmaxReciprocal;
 pub use tree_reduction_rewriter::TreeReductionRewriter;
+pub use triangular_solve_expander::TriangularSolveExpander;
 pub use tuple_simplifier::TupleSimplifier;
 pub use while_loop::{
     WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,

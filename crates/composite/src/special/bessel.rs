@@ -32,12 +32,7 @@ pub fn bessel_i1(x: Expression<'_>) -> Expression<'_> {
 }
 
 /// `K` of either order up to 2, and times `e^x` beyond.
-fn second_kind<'f>(
-    x: Expression<'f>,
-    near: Expression<'f>,
-    far: &[f64],
-    is_scaled: bool,
-) -> Expression<'f> {
+fn second_kind<'f>(x: Expression<'f>, near: Expression<'f>, far: &[f64], is_scaled: bool) -> Expression<'f> {
     let (near, far) = {
         let far = chebyshev(8.0 / x - 2.0, far) / x.sqrt();
         if is_scaled { (near * x.exp(), far) } else { (near, far * (-x).exp()) }

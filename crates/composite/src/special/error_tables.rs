@@ -73,13 +73,8 @@ pub(crate) const ERF_INV_FAR: &[f64] = &[
 ];
 
 /// Numerator for the middle.
-pub(crate) const NDTRI_P0: &[f64] = &[
-    -59.96335010141079,
-    98.00107541859997,
-    -56.67628574690703,
-    13.931260938727968,
-    -1.2391658386738125,
-];
+pub(crate) const NDTRI_P0: &[f64] =
+    &[-59.96335010141079, 98.00107541859997, -56.67628574690703, 13.931260938727968, -1.2391658386738125];
 
 /// Denominator for the middle.
 pub(crate) const NDTRI_Q0: &[f64] = &[

@@ -175,16 +175,8 @@ const DIGAMMA_Q: &[f64] = &[
     1.0,
 ];
 /// Of the asymptotic series in `1 / x^2`: Bernoulli numbers over twice their order.
-const DIGAMMA_ASYMPTOTIC: &[f64] = &[
-    1.0 / 12.0,
-    -691.0 / 32_760.0,
-    1.0 / 132.0,
-    -1.0 / 240.0,
-    1.0 / 252.0,
-    -1.0 / 120.0,
-    1.0 / 12.0,
-    0.0,
-];
+const DIGAMMA_ASYMPTOTIC: &[f64] =
+    &[1.0 / 12.0, -691.0 / 32_760.0, 1.0 / 132.0, -1.0 / 240.0, 1.0 / 252.0, -1.0 / 120.0, 1.0 / 12.0, 0.0];
 
 /// The derivative of `lgamma`: NaN at 0 and at negative integers.
 pub fn digamma(x: Expression<'_>) -> Expression<'_> {

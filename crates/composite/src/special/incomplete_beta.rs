@@ -32,9 +32,10 @@ fn fraction<'f>(a: Expression<'f>, b: Expression<'f>, x: Expression<'f>) -> Expr
     let function = a.function();
     let counter = function.scalar(PrimitiveType::S32, 0.0);
     let one = a.splat(1.0);
-    // After the first step, whose numerator is 1.
+    // After the first step, whose numerator is 1: the first ratio began near 0.
+    let far = a.splat(1.0 / end);
     let state = function.while_loop(
-        &[counter, function.scalar(PrimitiveType::Pred, 1.0), one, one, one, a, b, x],
+        &[counter, function.scalar(PrimitiveType::Pred, 1.0), far, one, one, a, b, x],
         |_, state| state[0].lt(MAX_STEPS) & state[1],
         |_, state| {
             let &[counter, _, c, d, h, a, b, x] = state else { return Vec::new() };

@@ -89,8 +89,7 @@ fn continued_fraction<'f>(
     // The slopes of the two numerators and denominators before: only the last one depends on `a`.
     let slope = value * x / q;
     let count = a.function().scalar(shape::PrimitiveType::S32, 0.0);
-    let state =
-        [count, enabled, value, y, z, zero, p, q, one, x, zero, zero, zero, -x, slope];
+    let state = [count, enabled, value, y, z, zero, p, q, one, x, zero, zero, zero, -x, slope];
     let state = a.function().while_loop(
         &state,
         |_, state| state[0].lt(MAX_TERMS) & state[1].any(),

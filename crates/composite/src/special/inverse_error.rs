@@ -16,6 +16,11 @@ pub fn erf_inv(x: Expression<'_>) -> Expression<'_> {
     x.abs().equal(1.0).select(x * f64::INFINITY, result)
 }
 
+/// `ndtri(p)` by the inverse of the error function, as XLA has it: where `2 p - 1` rounds to an end it is infinite.
+pub fn ndtri_by_erf_inv(p: Expression<'_>) -> Expression<'_> {
+    erf_inv(p * 2.0 - 1.0) * 2f64.sqrt()
+}
+
 /// `ndtri(p)`, where the normal distribution function is `p`: NaN beyond `[0, 1]`, infinite at its ends.
 pub fn ndtri(p: Expression<'_>) -> Expression<'_> {
     const EDGE: f64 = 0.135_335_283_236_612_7;

@@ -17,13 +17,15 @@ mod integrals;
 mod inverse_error;
 mod zeta;
 
-pub use bessel::{bessel_i0, bessel_i0e, bessel_i1, bessel_i1e, bessel_k0, bessel_k0e, bessel_k1, bessel_k1e};
+pub use bessel::{
+    bessel_i0, bessel_i0e, bessel_i1, bessel_i1e, bessel_k0, bessel_k0e, bessel_k1, bessel_k1e,
+};
 pub use bessel_order::{bessel_j0, bessel_j1, bessel_y0, bessel_y1};
 pub use gamma::{digamma, lgamma};
 pub use incomplete_beta::betainc;
 pub use incomplete_gamma::{igamma, igamma_grad_a, igammac, random_gamma_grad};
 pub use integrals::{dawsn, expint, fresnel_cos, fresnel_sin, spence};
-pub use inverse_error::{erf_inv, ndtri};
+pub use inverse_error::{erf_inv, ndtri, ndtri_by_erf_inv};
 pub use zeta::{polygamma, zeta};
 
 use crate::expression::Expression;

@@ -1,0 +1,280 @@
+//! Discrete Fourier transforms of any length as products with small constant matrices.
+//!
+//! A length that has factors up to [`DIRECT`] is split (Cooley and Tukey): transforms of one factor, a multiplication by
+//! roots of unity, transforms of the other. A length that has none becomes a convolution of a length that has (Bluestein).
+//! Errors grow with the logarithm of the length. Complex numbers are kept as two real arrays, whose products are dots.
+
+use crate::expression::Expression;
+use crate::function::Function;
+use hlo::FftType;
+use shape::{ArrayShape, Literal, PrimitiveType};
+use std::f64::consts::PI;
+
+/// Transforms up to this length are one product with a matrix.
+const DIRECT: i64 = 64;
+
+/// Tables of roots of unity up to this size are constants; longer ones are computed.
+const MAX_TABLE: i64 = 1 << 14;
+
+/// The longest transform: beyond, positions times frequencies overflow.
+pub const MAX_LENGTH: i64 = 1 << 24;
+
+/// Real and imaginary parts, of shape `[rows, length]`.
+#[derive(Clone, Copy)]
+struct Signal<'f> {
+    real: Expression<'f>,
+    /// `None` for zeros.
+    imag: Option<Expression<'f>>,
+}
+
+impl<'f> Signal<'f> {
+    fn map(self, body: impl Fn(Expression<'f>) -> Expression<'f>) -> Self {
+        Self { real: body(self.real), imag: self.imag.map(body) }
+    }
+
+    fn imaginary(self) -> Expression<'f> {
+        self.imag.unwrap_or_else(|| self.real.splat(0.0))
+    }
+
+    /// The product with an array of the same shape.
+    fn times(self, other: Self) -> Self {
+        let (re, im) = (other.real, other.imaginary());
+        let Some(imag) = self.imag else {
+            return Self { real: self.real * re, imag: Some(self.real * im) };
+        };
+        Self { real: self.real * re - imag * im, imag: Some(self.real * im + imag * re) }
+    }
+}
+
+/// The transform of the last `lengths.len()` dimensions, as `fft` defines it. Lengths are at most [`MAX_LENGTH`].
+pub fn fft<'f>(x: Expression<'f>, fft_type: FftType, lengths: &[i64]) -> Expression<'f> {
+    let rank = x.rank();
+    let first = rank.saturating_sub(lengths.len());
+    let last = rank.saturating_sub(1);
+    let is_inverse = matches!(fft_type, FftType::Ifft | FftType::Irfft);
+    let mut signal = match fft_type {
+        FftType::Rfft => Signal { real: x, imag: None },
+        _ => Signal { real: x.real(), imag: Some(x.imag()) },
+    };
+    let length = |d: usize| lengths.get(d - first).copied().unwrap_or(1);
+    match fft_type {
+        FftType::Fft | FftType::Ifft => {
+            for d in (first..rank).rev() {
+                signal = along(signal, d, length(d), is_inverse);
+            }
+        }
+        FftType::Rfft => {
+            signal = along(signal, last, length(last), false);
+            let half = if length(last) == 0 { 0 } else { length(last) / 2 + 1 };
+            signal = signal.map(|part| part.slice_in(last, 0, half));
+            for d in (first..last).rev() {
+                signal = along(signal, d, length(d), false);
+            }
+        }
+        FftType::Irfft => {
+            for d in first..last {
+                signal = along(signal, d, length(d), true);
+            }
+            signal = along(whole_spectrum(signal, last, length(last)), last, length(last), true);
+        }
+    }
+    if is_inverse {
+        let count: f64 = lengths.iter().map(|&n| n.max(1) as f64).product();
+        signal = signal.map(|part| part * (1.0 / count));
+    }
+    if fft_type == FftType::Irfft {
+        return signal.real;
+    }
+    signal.real.complex(signal.imaginary())
+}
+
+/// The spectrum of a real signal of length `n` from its first `n / 2 + 1` elements.
+fn whole_spectrum(half: Signal<'_>, dimension: usize, n: i64) -> Signal<'_> {
+    let mirrored = (n - 1) / 2;
+    if mirrored <= 0 {
+        return half;
+    }
+    let real = half.real.slice_in(dimension, 1, mirrored + 1).reverse(dimension);
+    let imag = -half.imaginary().slice_in(dimension, 1, mirrored + 1).reverse(dimension);
+    let function = half.real.function();
+    Signal {
+        real: function.concatenate(&[half.real, real], dimension),
+        imag: Some(function.concatenate(&[half.imaginary(), imag], dimension)),
+    }
+}
+
+/// The unscaled transform of one dimension.
+fn along(signal: Signal<'_>, dimension: usize, n: i64, is_inverse: bool) -> Signal<'_> {
+    let sizes = signal.real.sizes();
+    if n <= 1 || sizes.contains(&0) {
+        return signal;
+    }
+    let mut order: Vec<usize> = (0..sizes.len()).filter(|&d| d != dimension).collect();
+    order.push(dimension);
+    let moved: Vec<i64> = order.iter().map(|&d| sizes[d]).collect();
+    let rows: i64 = moved[..moved.len() - 1].iter().product();
+    let flat = signal.map(|part| part.transpose(&order).reshape(&[rows, n]));
+    let transformed = transform(flat, rows, n, if is_inverse { 1.0 } else { -1.0 });
+    let mut back = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(at, &d)| back[d] = at);
+    transformed.map(|part| part.reshape(&moved).transpose(&back))
+}
+
+/// The unscaled transform of each row.
+fn transform(signal: Signal<'_>, rows: i64, n: i64, sign: f64) -> Signal<'_> {
+    if n <= 1 {
+        return signal;
+    }
+    if n <= DIRECT {
+        return direct(signal, rows, n, sign);
+    }
+    let Some(inner) = factor(n) else { return bluestein(signal, rows, n, sign) };
+    let outer = n / inner;
+    // Element `j1 * outer + j2` adds to frequency `k1 + inner * k2`.
+    let columns = signal.map(|part| {
+        part.reshape(&[rows, inner, outer]).transpose(&[0, 2, 1]).reshape(&[rows * outer, inner])
+    });
+    let first = direct(columns, rows * outer, inner, sign);
+    let roots = twiddles(signal.real, outer, inner, sign);
+    let sizes = [rows, outer, inner];
+    let roots = roots.map(|part| part.broadcast(&sizes, &[1, 2]));
+    let turned = first.map(|part| part.reshape(&sizes)).times(roots);
+    let lines = turned.map(|part| part.transpose(&[0, 2, 1]).reshape(&[rows * inner, outer]));
+    let second = transform(lines, rows * inner, outer, sign);
+    second.map(|part| part.reshape(&[rows, inner, outer]).transpose(&[0, 2, 1]).reshape(&[rows, n]))
+}
+
+/// A factor up to [`DIRECT`], such that all steps have about the same length.
+fn factor(n: i64) -> Option<i64> {
+    let steps = ((n as f64).ln() / (DIRECT as f64).ln()).ceil().max(1.0);
+    let target = (n as f64).powf(1.0 / steps);
+    let divisors = (2..=DIRECT).filter(|d| n % d == 0);
+    // The rest must have such factors too, or be short.
+    let distance = |d: &i64| (*d as f64 / target).ln().abs();
+    divisors.min_by(|a, b| distance(a).total_cmp(&distance(b)))
+}
+
+/// One product with the matrix of all roots: of `[real, imaginary]` with `[[cos, sin], [-sin, cos]]`.
+fn direct(signal: Signal<'_>, rows: i64, n: i64, sign: f64) -> Signal<'_> {
+    let function = signal.real.function();
+    let float = signal.real.element_type();
+    let root = |j: i64, k: i64| root_of_unity(j * k, n, sign);
+    let height = if signal.imag.is_some() { 2 * n } else { n };
+    let mut matrix = Vec::with_capacity((2 * height * n) as usize);
+    for j in 0..n {
+        matrix.extend((0..n).map(|k| root(j, k).0));
+        matrix.extend((0..n).map(|k| root(j, k).1));
+    }
+    if signal.imag.is_some() {
+        for j in 0..n {
+            matrix.extend((0..n).map(|k| -root(j, k).1));
+            matrix.extend((0..n).map(|k| root(j, k).0));
+        }
+    }
+    let matrix = floats(function, float, &[height, 2 * n], matrix);
+    let parts: Vec<Expression<'_>> = [Some(signal.real), signal.imag].into_iter().flatten().collect();
+    let product = function.concatenate(&parts, 1).dot(matrix, 0, (1, 0));
+    let part = |k: i64| product.slice_in(1, k * n, (k + 1) * n).reshape(&[rows, n]);
+    Signal { real: part(0), imag: Some(part(1)) }
+}
+
+/// `e^(sign 2 pi i p / n)`, with the angle within an eighth of a turn.
+fn root_of_unity(p: i64, n: i64, sign: f64) -> (f64, f64) {
+    let p = p.rem_euclid(n);
+    let eighth = (8 * p + n / 2) / n;
+    // Whole quarters are taken off exactly.
+    let quarter = ((eighth + 1) / 2) % 4;
+    let rest = 4 * p - n * ((eighth + 1) / 2);
+    let angle = PI * rest as f64 / (2.0 * n as f64);
+    let (sine, cosine) = (angle.sin(), angle.cos());
+    let (cosine, sine) = match quarter {
+        0 => (cosine, sine),
+        1 => (-sine, cosine),
+        2 => (-cosine, -sine),
+        _ => (sine, -cosine),
+    };
+    (cosine, sign * sine)
+}
+
+fn floats<'f>(
+    function: &'f Function,
+    float: PrimitiveType,
+    sizes: &[i64],
+    values: Vec<f64>,
+) -> Expression<'f> {
+    function.literal(Literal::from_floats(ArrayShape::new(float, sizes), values))
+}
+
+/// `e^(sign 2 pi i j k / (outer inner))` for `j < outer` and `k < inner`.
+fn twiddles<'f>(like: Expression<'f>, outer: i64, inner: i64, sign: f64) -> Signal<'f> {
+    let (function, float, n) = (like.function(), like.element_type(), outer * inner);
+    let sizes = [outer, inner];
+    if n <= MAX_TABLE {
+        let roots: Vec<(f64, f64)> =
+            (0..n).map(|at| root_of_unity((at / inner) * (at % inner), n, sign)).collect();
+        let table =
+            |part: fn(&(f64, f64)) -> f64| floats(function, float, &sizes, roots.iter().map(part).collect());
+        return Signal { real: table(|root| root.0), imag: Some(table(|root| root.1)) };
+    }
+    // Below 2^24 * 2^6 positions are exact in `s64`, and their angles in `f64`.
+    let j = function.iota(PrimitiveType::S64, &sizes, 0);
+    let k = function.iota(PrimitiveType::S64, &sizes, 1);
+    let position = (j * k) % n as f64;
+    let angle = position.convert(PrimitiveType::F64) * (sign * 2.0 * PI / n as f64);
+    Signal { real: angle.cos().convert(float), imag: Some(angle.sin().convert(float)) }
+}
+
+/// A transform as a convolution with a chirp, whose length is a power of 2: `j k = (j^2 + k^2 - (k - j)^2) / 2`.
+fn bluestein(signal: Signal<'_>, rows: i64, n: i64, sign: f64) -> Signal<'_> {
+    let (function, float) = (signal.real.function(), signal.real.element_type());
+    let padded = (2 * n - 1).cast_unsigned().next_power_of_two() as i64;
+    let chirp: Vec<(f64, f64)> =
+        (0..n).map(|j| root_of_unity(square_modulo(j, 2 * n), 2 * n, sign)).collect();
+    let mut filter = vec![(0.0, 0.0); padded as usize];
+    for (j, &(re, im)) in chirp.iter().enumerate() {
+        filter[j] = (re, -im);
+        filter[(padded as usize - j) % padded as usize] = (re, -im);
+    }
+    // The inverse transform's scale goes with the filter.
+    let scale = 1.0 / padded as f64;
+    let filter: Vec<(f64, f64)> =
+        radix_2(filter).into_iter().map(|(re, im)| (re * scale, im * scale)).collect();
+    let table = |values: &[(f64, f64)]| {
+        let sizes = [values.len() as i64];
+        let part = |values: Vec<f64>| {
+            let count = sizes[0];
+            floats(function, float, &sizes, values).broadcast(&[rows, count], &[1])
+        };
+        Signal {
+            real: part(values.iter().map(|v| v.0).collect()),
+            imag: Some(part(values.iter().map(|v| v.1).collect())),
+        }
+    };
+    let chirp = table(&chirp);
+    let spread = signal.times(chirp).map(|part| part.pad_in(1, 0, padded - n, 0.0));
+    let product = transform(spread, rows, padded, -1.0).times(table(&filter));
+    let convolved = transform(product, rows, padded, 1.0);
+    convolved.map(|part| part.slice_in(1, 0, n)).times(chirp)
+}
+
+fn square_modulo(j: i64, n: i64) -> i64 {
+    (i128::from(j) * i128::from(j) % i128::from(n)) as i64
+}
+
+/// The forward transform of a constant whose length is a power of 2.
+fn radix_2(values: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let n = values.len();
+    if n <= 1 {
+        return values;
+    }
+    let even = radix_2(values.iter().copied().step_by(2).collect());
+    let odd = radix_2(values.iter().copied().skip(1).step_by(2).collect());
+    let mut result = vec![(0.0, 0.0); n];
+    for (k, (&(a, b), &(c, d))) in even.iter().zip(&odd).enumerate() {
+        let (re, im) = root_of_unity(k as i64, n as i64, -1.0);
+        let (re, im) = (c * re - d * im, c * im + d * re);
+        result[k] = (a + re, b + im);
+        result[k + n / 2] = (a - re, b - im);
+    }
+    result
+}

@@ -1,0 +1,18 @@
+//! Decompositions of stacks of matrices, `[batch, rows, columns]`, by loops whose steps are operations on whole matrices.
+
+mod cholesky;
+mod eigh;
+mod jacobi;
+mod lu;
+mod matrix;
+mod qr;
+mod svd;
+mod triangular;
+
+pub use cholesky::cholesky;
+pub use eigh::eigh;
+pub use lu::{Lu, determinant, lu, solve};
+pub use matrix::{adjoint, as_stack, identity, lower_triangle, matmul, of_stack};
+pub use qr::qr;
+pub use svd::svd;
+pub use triangular::{Triangular, triangular_solve};

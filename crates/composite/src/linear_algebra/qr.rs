@@ -1,0 +1,94 @@
+//! QR factors by Householder's reflections, one column a step, with LAPACK's signs.
+
+use super::matrix::{
+    adjoint, conjugate, identity, in_type_of, matmul, positions, real_part, spread, square_magnitude,
+};
+use crate::expression::Expression;
+use shape::PrimitiveType;
+
+/// `q` and `r` with `a = q r`: all columns of `q`, or as many as the smaller of `a`'s dimensions.
+pub fn qr(a: Expression<'_>, full_matrices: bool) -> (Expression<'_>, Expression<'_>) {
+    let function = a.function();
+    let sizes = a.sizes();
+    let (batch, m, n) = (sizes[0], sizes[1], sizes[2]);
+    let p = m.min(n);
+    let width = if full_matrices { m } else { p };
+    let element_type = a.element_type();
+    if sizes.contains(&0) {
+        let q = identity(function, element_type, [batch, m, width]);
+        return (q, function.splat(element_type, &[batch, width, n], 0.0));
+    }
+    let vectors = function.splat(element_type, &[batch, m, p], 0.0);
+    let taus = function.splat(element_type, &[batch, 1, p], 0.0);
+    let reduced = function.for_loop(p, &[a, vectors, taus], |_, k, state| reflect(k, state));
+    let (r, vectors, taus) = (reduced[0], reduced[1], reduced[2]);
+
+    let q = identity(function, element_type, [batch, m, width]);
+    let done = function.for_loop(p, &[q, vectors, taus], |_, step, state| {
+        let &[q, vectors, taus] = state else { return Vec::new() };
+        let k = (p - 1) as f64 - step;
+        let v = vectors.dynamic_slice_in(2, k);
+        let tau = taus.dynamic_slice_in(2, k);
+        vec![reflected(q, v, tau), vectors, taus]
+    });
+    let r = r.slice_in(1, 0, width);
+    let (rows, columns) = positions(r);
+    (done[0], rows.le(columns).select(r, 0.0))
+}
+
+/// `x - tau v (v^H x)`.
+fn reflected<'f>(x: Expression<'f>, v: Expression<'f>, tau: Expression<'f>) -> Expression<'f> {
+    let sizes = x.sizes();
+    let projection = matmul(adjoint(v), x);
+    let scaled = projection * spread(tau, &projection.sizes());
+    x - spread(v, &sizes) * spread(scaled, &sizes)
+}
+
+/// Makes a column 0 below the diagonal; keeps the vector and the factor of the reflection.
+fn reflect<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f>> {
+    let &[a, vectors, taus] = state else { return Vec::new() };
+    let function = a.function();
+    let column = a.dynamic_slice_in(2, k);
+    let sizes = column.sizes();
+    let rows = function.iota(PrimitiveType::S32, &sizes, 1);
+    let k_everywhere = k.spread_like(rows);
+    let alpha = column.dynamic_slice_in(1, k);
+    let tail = rows.gt(k_everywhere).select(column, 0.0);
+    let (norm, scale) = norm_of(tail, alpha);
+    let real = real_part(alpha);
+    let beta = real.lt(0.0).select(norm, -norm);
+    let has_tail = scale.gt(0.0);
+    let is_real = if alpha.element_type().is_complex() { alpha.imag().equal(0.0) } else { real.equal(real) };
+    // Nothing to do: no reflection at all.
+    let idle = !has_tail & is_real;
+    let beta = in_type_of(idle.select(real, beta), alpha);
+    let one = alpha.splat(1.0);
+    let tau = idle.select(alpha.splat(0.0), (beta - alpha) / beta);
+    let divisor = idle.select(one, alpha - beta);
+    let v = tail / spread(divisor, &sizes);
+    let v = rows.equal(k_everywhere).select(v.splat(1.0), v);
+    let next = reflected(a, v, conjugate(tau));
+    // What the reflection is for is exact.
+    let exact = rows.equal(k_everywhere).select(spread(beta, &sizes), 0.0);
+    let exact = rows.lt(k_everywhere).select(column, exact);
+    vec![
+        next.dynamic_update_in(exact, 2, k),
+        vectors.dynamic_update_in(v, 2, k),
+        taus.dynamic_update_in(tau, 2, k),
+    ]
+}
+
+/// The norm of a column that begins with `alpha`, and the largest magnitude behind it; squares neither overflow nor vanish.
+fn norm_of<'f>(tail: Expression<'f>, alpha: Expression<'f>) -> (Expression<'f>, Expression<'f>) {
+    let sizes = alpha.sizes();
+    let magnitude = |x: Expression<'f>| {
+        if x.element_type().is_complex() { x.real().abs().max(x.imag().abs()) } else { x.abs() }
+    };
+    let behind = magnitude(tail).largest_magnitude(&[1, 2]).reshape(&sizes);
+    let scale = behind.max(magnitude(alpha));
+    let divisor = scale.gt(0.0).select(scale, 1.0);
+    let divisor = in_type_of(divisor, alpha);
+    let scaled = square_magnitude(tail / spread(divisor, &tail.sizes())).sum(&[1, 2]).reshape(&sizes);
+    let norm = (scaled + square_magnitude(alpha / divisor)).sqrt() * scale;
+    (norm, behind)
+}

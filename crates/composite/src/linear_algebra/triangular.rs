@@ -1,0 +1,61 @@
+//! Triangular systems by substitution, one row of the solution a step.
+
+use super::matrix::{conjugate, matmul, positions};
+use crate::expression::Expression;
+use hlo::TriangularTranspose;
+
+/// What a triangular solve does with its matrix, as `triangular-solve` has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Triangular {
+    /// `op(a) x = b` instead of `x op(a) = b`.
+    pub left_side: bool,
+    /// Which triangle of `a` is read.
+    pub lower: bool,
+    /// The diagonal is not read: it is all ones.
+    pub unit_diagonal: bool,
+    /// `op`.
+    pub transpose_a: TriangularTranspose,
+}
+
+/// Solves stacks of triangular systems.
+pub fn triangular_solve<'f>(a: Expression<'f>, b: Expression<'f>, options: Triangular) -> Expression<'f> {
+    let is_transposed = options.transpose_a != TriangularTranspose::NoTranspose;
+    let a = if options.transpose_a == TriangularTranspose::Adjoint { conjugate(a) } else { a };
+    // `x op(a) = b` is `op(a)^T x^T = b^T`.
+    let flips = is_transposed == options.left_side;
+    let a = if flips { a.transpose(&[0, 2, 1]) } else { a };
+    let b = if options.left_side { b } else { b.transpose(&[0, 2, 1]) };
+    let x = substitute(a, b, options.lower != flips, options.unit_diagonal);
+    if options.left_side { x } else { x.transpose(&[0, 2, 1]) }
+}
+
+/// `a x = b`: row by row, from the top for a lower triangle.
+pub(super) fn substitute<'f>(
+    a: Expression<'f>,
+    b: Expression<'f>,
+    is_lower: bool,
+    unit_diagonal: bool,
+) -> Expression<'f> {
+    let n = a.size_from_end(0);
+    if a.sizes().contains(&0) || b.sizes().contains(&0) {
+        return b;
+    }
+    let (rows, columns) = positions(a);
+    let strict = if is_lower { rows.gt(columns) } else { rows.lt(columns) };
+    let strict = strict.select(a, 0.0);
+    // Off the diagonal anything may lie.
+    let scale = rows.equal(columns).select(a, 0.0);
+    let initial = [b.splat(0.0), b, strict, scale];
+    let done = a.function().for_loop(n, &initial, |_, step, state| {
+        let &[x, b, strict, scale] = state else { return Vec::new() };
+        let row = if is_lower { step } else { (n - 1) as f64 - step };
+        let known = matmul(strict.dynamic_slice_in(1, row), x);
+        let mut next = b.dynamic_slice_in(1, row) - known;
+        if !unit_diagonal {
+            let pivot = scale.dynamic_slice_in(1, row).dynamic_slice_in(2, row);
+            next = next / super::matrix::spread(pivot, &next.sizes());
+        }
+        vec![x.dynamic_update_in(next, 1, row), b, strict, scale]
+    });
+    done[0]
+}
