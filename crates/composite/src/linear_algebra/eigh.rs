@@ -102,7 +102,7 @@ fn round<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let sizes = tl.sizes();
     let (batch, half) = (sizes[0], sizes[1]);
     let (a, b, d) = (real_part(diagonal(tl)), diagonal(tr), real_part(diagonal(br)));
-    let magnitude = if b.element_type().is_complex() { b.abs() } else { b.abs() };
+    let magnitude = b.abs();
     let skips = magnitude.equal(0.0);
     let (sine, cosine) = rotation(a, magnitude, d, skips);
     let divisor = skips.select(magnitude.splat(1.0), magnitude);

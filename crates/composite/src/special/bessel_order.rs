@@ -6,8 +6,8 @@ use crate::expression::Expression;
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_4};
 
 /// Squares of the first two roots of `J0` and of `J1`.
-const J0_ROOTS: [f64; 2] = [5.783_185_962_946_784, 30.471_262_343_662_087];
-const J1_ROOTS: [f64; 2] = [14.681_970_642_123_893, 49.218_456_321_694_6];
+const J0_ROOTS: [f64; 2] = [5.783185962946784, 30.471262343662087];
+const J1_ROOTS: [f64; 2] = [14.681970642123893, 49.218_456_321_694_6];
 
 /// The asymptotic expansion's two factors beyond 5.
 fn asymptotic<'f>(

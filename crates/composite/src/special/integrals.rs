@@ -24,7 +24,7 @@ pub fn dawsn(x: Expression<'_>) -> Expression<'_> {
 
 /// The exponential integral `Ei(x)`: NaN below 0.
 pub fn expint(x: Expression<'_>) -> Expression<'_> {
-    const EULER: f64 = 0.577_215_664_901_532_9;
+    const EULER: f64 = 0.5772156649015329;
     let near = x * rational(x, EXPINT_1_P, EXPINT_1_Q) + EULER + x.log();
     let w = 1.0 / x;
     let beyond: [(f64, &[f64], &[f64]); 6] = [

@@ -23,7 +23,7 @@ pub fn ndtri_by_erf_inv(p: Expression<'_>) -> Expression<'_> {
 
 /// `ndtri(p)`, where the normal distribution function is `p`: NaN beyond `[0, 1]`, infinite at its ends.
 pub fn ndtri(p: Expression<'_>) -> Expression<'_> {
-    const EDGE: f64 = 0.135_335_283_236_612_7;
+    const EDGE: f64 = 0.1353352832366127;
     let upper = p.gt(1.0 - EDGE);
     let y = upper.select(1.0 - p, p);
     let centred = y - 0.5;
