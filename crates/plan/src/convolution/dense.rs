@@ -89,7 +89,7 @@ pub(super) fn choose(
     let whole = dims.outputs / tile.columns();
     let panels_outside = match candidate {
         Some(Candidate::Dense { panels_outside, .. }) => panels_outside,
-        _ => whole > 1 && kernel_bytes > target.l2_bytes / 2,
+        _ => streams_kernel(dims, (whole, kernel_bytes, size), target),
     };
     let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
     let (tiling, feature_chunks) = if let Some(bands) = bands {
@@ -110,6 +110,26 @@ pub(super) fn choose(
         panels_outside,
         feature_chunks,
     })
+}
+
+/// Whether panels are the outer loop, so that the kernel is read once from beyond the second-level cache, each panel while the
+/// one before is used: if it is large, or much larger than the input, which is then read for each panel. A large result
+/// would be written in stripes.
+fn streams_kernel(
+    dims: &ConvolutionDims,
+    (panels, kernel_bytes, size): (i64, u64, usize),
+    target: &Target,
+) -> bool {
+    const MANY_PANELS: i64 = 4;
+    const LARGER: u64 = 4;
+    let bytes = |features: i64, pixels: i64| {
+        let elements = dims.groups.saturating_mul(features).saturating_mul(pixels).saturating_mul(dims.batch);
+        (elements.max(0) as u64).saturating_mul(size as u64)
+    };
+    let pixels = dims.spatial.iter().fold(1i64, |pixels, d| pixels.saturating_mul(d.input));
+    let (input, result) = (bytes(dims.inputs, pixels), bytes(dims.outputs, dims.pixels()));
+    let is_larger = kernel_bytes / LARGER >= input && result <= target.l2_bytes / 4;
+    panels > 1 && kernel_bytes > target.l2_bytes / 2 || panels >= MANY_PANELS && is_larger
 }
 
 /// Elements of a vector, and of a panel.
@@ -152,7 +172,9 @@ pub(super) fn split(
         // Tasks that share panels follow one another, so that a worker finds them in its cache.
         const ENOUGH: i64 = 16;
         let features = wanted.min(panels).max(1);
-        return ((wanted.min(ENOUGH) / features).clamp(1, parts), features);
+        // An even number, so that two workers' shares are equal.
+        let chunks = wanted.clamp(1, ENOUGH).unsigned_abs() / features.unsigned_abs();
+        return ((chunks.next_power_of_two() as i64).clamp(1, parts), features);
     }
     let chunks = wanted.min(parts);
     (chunks, (wanted / chunks).clamp(1, panels.max(1)))

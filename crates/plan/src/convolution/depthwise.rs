@@ -1,7 +1,6 @@
 //! Convolutions whose groups have one input feature: vectors run along the groups.
 
 use super::bands::{self, Lines};
-use super::dense;
 use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling};
 use crate::Candidate;
@@ -85,7 +84,8 @@ pub(super) fn choose(
     let (tiling, feature_chunks) = if let Some(bands) = bands {
         (bands::tiles(dims, most, bands, Sharing::Interior)?, 1)
     } else {
-        let (chunks, feature_chunks) = dense::split(dims, wanted, i64::from(most), features / block, false);
+        let chunks = wanted.min(parts_of_lines(dims));
+        let feature_chunks = (wanted / chunks).clamp(1, (features / block).max(1));
         (tiling::tiles(dims, most, chunks, Sharing::Interior)?, feature_chunks)
     };
     // The lines of input that a line of output reads, all features of them.
@@ -97,6 +97,20 @@ pub(super) fn choose(
         _ => bytes as u64 > target.l1_bytes / 2,
     };
     Some(DepthwisePlan { lanes, vectors, most_pixels: most, tiling, blocks_outside, feature_chunks })
+}
+
+/// Into how many parts the lines are cut: a power of two, so that two workers, or four, have the same lines as in the
+/// convolutions in front of and behind this one, and find them in their caches. A part reads a line or two of its neighbours', so
+/// it has a few lines of its own. A few lines in all do not halve; there, features are cut.
+fn parts_of_lines(dims: &ConvolutionDims) -> i64 {
+    const FEW: i64 = 3;
+    const TOO_FEW: i64 = 8;
+    let outer = dims.spatial.iter().rev().skip(1);
+    let lines = outer.fold(dims.batch, |lines, d| lines.saturating_mul(d.output));
+    match lines / FEW {
+        _ if lines < TOO_FEW => 1,
+        parts => 1 << parts.ilog2(),
+    }
 }
 
 /// So many vectors that the last block overlaps as little as can be; of those, as many as can be. More than two are no
@@ -122,6 +136,24 @@ fn most_pixels(vectors: u32, target: &Target) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_cut_where_their_neighbours_are() {
+        let dims = |batch, lines| {
+            let window =
+                hlo::WindowDimension { padding_low: 1, padding_high: 1, ..hlo::WindowDimension::of_size(3) };
+            let spatial = vec![super::super::SpatialDimension { input: lines, output: lines, window }; 2];
+            ConvolutionDims { batch, groups: 576, inputs: 1, outputs: 1, spatial }
+        };
+        let target = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        for ((batch, lines), (chunks, features)) in
+            [((1, 7), (1, 15)), ((1, 14), (4, 15)), ((1, 28), (8, 8)), ((1, 112), (32, 2)), ((4, 7), (8, 7))]
+        {
+            let dims = dims(batch, lines);
+            let plan = choose(&dims, PrimitiveType::F32, None, None, &target).expect("a plan");
+            assert_eq!((plan.tiling.chunks, plan.feature_chunks), (chunks, features), "{batch} {lines}");
+        }
+    }
 
     #[test]
     fn blocks_cover_the_features_with_little_overlap() {
