@@ -1,7 +1,7 @@
 //! The passes, in their order.
 
 use passes::{
-    AlgebraicSimplifier, BatchNormExpander, BatchNormFolding, CallInliner, CholeskyExpander,
+    AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, CallInliner, CholeskyExpander,
     CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier, ConstantFolding,
     ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination, FftExpander, InstructionFusion,
     MultiOutputFusion, Pipeline, PowerExpander, ProducerDuplication, RowFusion, SelectAndScatterExpander,
@@ -90,6 +90,12 @@ pub fn pipeline() -> Pipeline {
 /// The way from imported HLO to what is planned for these targets, which are versions of one program: with kernels that
 /// their caches ask for.
 pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
+    let of_attention = targets.clone();
+    let attention = AttentionFusion {
+        judge: Box::new(move |module, computation, id| {
+            plan::attention_pays(module, computation, id, &of_attention)
+        }),
+    };
     let chaining = ConvolutionChaining {
         max_stages: plan::MAX_STAGES,
         saving: Box::new(move |module, computation, chain| {
@@ -97,6 +103,7 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
         }),
     };
     let mut pipeline = pipeline();
+    pipeline.push(Box::new(attention));
     pipeline.push(Box::new(chaining));
     pipeline
 }

@@ -236,6 +236,7 @@ impl KernelContext<'_> {
         index: &Index,
     ) -> Result<(ValueId, u32)> {
         let size = memory.shape.element_type.byte_size() as i64;
+        let index = &index.plus(&memory.first.times(-1));
         let distance = gcd(self.divisor_of_terms(index), index.offset()).saturating_mul(size);
         let alignment = match distance {
             0 => memory.alignment,

@@ -27,6 +27,8 @@ pub struct Memory {
     pub shape: ArrayShape,
     /// Bytes; a power of two that divides the address.
     pub alignment: u32,
+    /// The number of the element at the first byte: only what lies behind is there.
+    pub(crate) first: Index,
 }
 
 /// A row of a square of a result: as many rows as lanes, computed one after another from operands that are contiguous

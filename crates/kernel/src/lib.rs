@@ -10,6 +10,7 @@
 
 mod addressing;
 mod apply;
+mod attention;
 mod concatenate;
 mod context;
 mod convolution;

@@ -2,11 +2,12 @@
 
 use crate::context::{KernelContext, Memory, Operand, TaskRange};
 use crate::entry;
+use crate::index::Index;
 use crate::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Type};
 use crate::regions::Region;
 use crate::{
-    concatenate, convolution, destination, dot, loops, multi_output, random, reduce, reduce_window, rows,
-    scatter, sort, update,
+    attention, concatenate, convolution, destination, dot, loops, multi_output, random, reduce,
+    reduce_window, rows, scatter, sort, update,
 };
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
@@ -233,6 +234,9 @@ impl Kernel<'_> {
                 destination::copy_around(b, cx).and_then(|()| convolution::emit(b, cx, plan))
             }
             Strategy::ConvolutionChain(plan) => convolution::emit_chain(b, cx, plan),
+            Strategy::Attention(plan) => {
+                destination::copy_around(b, cx).and_then(|()| attention::emit(b, cx, plan))
+            }
             Strategy::Concatenate => concatenate::emit(b, cx, &self.part),
             Strategy::DynamicUpdateSlice(plan) => update::emit(b, cx, plan.as_ref()),
             Strategy::MultiOutput(plan) => multi_output::emit(b, cx, plan),
@@ -271,7 +275,7 @@ impl Kernel<'_> {
                 alignment: alignment(self.assignment, &slice, &shape),
             };
             let pointer = b.parameter(&leaf_name(&format!("operand{number}"), &index), Type::PTR, facts);
-            let memory = Memory { pointer, shape, alignment: facts.alignment };
+            let memory = Memory { pointer, shape, alignment: facts.alignment, first: Index::default() };
             cx.operands.insert((number, index), Operand::Memory(memory));
             pointers.push((pointer, slice));
             arguments.push(slice);
@@ -293,7 +297,8 @@ impl Kernel<'_> {
             let pointer = b.parameter(&leaf_name("result", &index), Type::PTR, facts);
             let same = pointers.iter().filter(|(_, s)| *s == slice);
             cx.same_memory.extend(same.map(|&(operand, _)| (operand, pointer)));
-            cx.results.push(Memory { pointer, shape, alignment: facts.alignment });
+            let first = Index::default();
+            cx.results.push(Memory { pointer, shape, alignment: facts.alignment, first });
             arguments.push(slice);
         }
         if let Some(slice) = scratch {

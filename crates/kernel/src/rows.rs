@@ -30,6 +30,25 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &R
     })
 }
 
+/// Makes the one result of a row, whose number among all rows is known.
+pub(crate) fn emit_row(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &RowsPlan,
+    number: &Index,
+) -> Result<()> {
+    let mut indices = vec![Index::default(); plan.sizes.len()];
+    let mut rest = number.clone();
+    for (place, outer) in plan.rows.iter().enumerate().rev() {
+        if place == 0 {
+            indices[outer.dimension] = rest;
+            break;
+        }
+        (rest, indices[outer.dimension]) = cx.div_rem(b, &rest, outer.extent)?;
+    }
+    Row { plan, results: &[cx.fusion.root] }.row(b, cx, &mut indices)
+}
+
 /// A row in the making.
 struct Row<'p> {
     plan: &'p RowsPlan,

@@ -131,6 +131,16 @@ fn input_of(module: &Module, computation: &Computation, id: InstructionId) -> Op
 
 /// Replaces the last instruction of a chain with a fusion of all; the others lose their only reader.
 fn fuse(module: &mut Module, id: ComputationId, chain: &[InstructionId]) {
+    let (Some(new), Some(&last)) = (joined(module, id, chain), chain.last()) else { return };
+    module.computation_mut(id).replace_all_uses(last, new);
+}
+
+/// Adds a fusion of instructions and bodies of fusions, each of which reads those before it; the last one is its result.
+pub(crate) fn joined(
+    module: &mut Module,
+    id: ComputationId,
+    chain: &[InstructionId],
+) -> Option<InstructionId> {
     let mut fused = Computation::new("fused_computation");
     let mut operands: Vec<InstructionId> = Vec::new();
     for &link in chain {
@@ -154,14 +164,13 @@ fn fuse(module: &mut Module, id: ComputationId, chain: &[InstructionId]) {
         copies.insert(link, copy);
         root = Some(copy);
     }
-    let (Some(root), Some(&last)) = (root, chain.last()) else { return };
+    let (root, &last) = (root?, chain.last()?);
     fused.set_root(root);
     let (shape, metadata) = (module[id][last].shape().clone(), metadata(module, &module[id], last));
     let calls = module.add_computation(fused);
     let op = Op::Fusion { kind: FusionKind::Output, calls };
     let caller = module.computation_mut(id);
-    let new = caller.add("fusion", op, shape, &operands, metadata);
-    caller.replace_all_uses(last, new);
+    Some(caller.add("fusion", op, shape, &operands, metadata))
 }
 
 /// Copies an instruction, or the body of a fusion, and gives what stands for its result.

@@ -3,6 +3,7 @@
 //!
 //! One file for each pass, one file for each root op of the simplifier. What runs in which order is the compiler's.
 
+mod attention_fusion;
 mod batch_norm_expander;
 mod batch_norm_folding;
 mod call_inliner;
@@ -30,6 +31,7 @@ mod triangular_solve_expander;
 mod tuple_simplifier;
 mod while_loop;
 
+pub use attention_fusion::AttentionFusion;
 pub use batch_norm_expander::BatchNormExpander;
 pub use batch_norm_folding::BatchNormFolding;
 pub use call_inliner::CallInliner;
@@ -97,6 +99,7 @@ pub trait Pass {
 /// Every pass by name, for tests and for `--xla_disable_hlo_passes`.
 pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
     let all: Vec<Box<dyn Pass>> = vec![
+        Box::new(AttentionFusion::default()),
         Box::new(BatchNormExpander),
         Box::new(BatchNormFolding),
         Box::new(CallInliner),

@@ -2,6 +2,7 @@
 
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::Shape;
+use std::collections::BTreeSet;
 use support::{Error, Result};
 
 /// What one kernel computes: instructions between the operands of the caller's instruction and its result.
@@ -18,6 +19,14 @@ pub struct Fusion<'m> {
     /// The body's last instruction.
     pub root: InstructionId,
     is_fused: bool,
+    part: Option<Part>,
+}
+
+/// What makes a view of a body one of its parts.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// What the part before hands on, and its number as an operand, behind those of the caller's instruction.
+    handed: Option<(InstructionId, usize)>,
 }
 
 /// Where an instruction of a body stands.
@@ -51,15 +60,29 @@ impl<'m> Fusion<'m> {
                 if body.parameters().len() != caller[instruction].operands().len() {
                     return Err(Error::internal("a fusion's operands and parameters differ in number"));
                 }
-                Self { module, caller, instruction, body, root: body.root(), is_fused: true }
+                Self { module, caller, instruction, body, root: body.root(), is_fused: true, part: None }
             }
-            _ => Self { module, caller, instruction, body: caller, root: instruction, is_fused: false },
+            _ => {
+                let (body, root) = (caller, instruction);
+                Self { module, caller, instruction, body, root, is_fused: false, part: None }
+            }
         })
     }
 
     /// The same body, of which another instruction is what is wanted.
     pub(crate) fn up_to(&self, root: InstructionId) -> Self {
         Self { root, ..*self }
+    }
+
+    /// A part of the body: from what the part before hands on, which stands in memory as an operand of its own number, to
+    /// `root`, which the next part reads.
+    pub fn part(&self, root: InstructionId, handed: Option<(InstructionId, usize)>) -> Self {
+        Self { root, part: Some(Part { handed }), ..*self }
+    }
+
+    /// Whether an operand's number is that of what the part before hands on.
+    pub(crate) fn is_handed(&self, number: usize) -> bool {
+        self.part.and_then(|part| part.handed).is_some_and(|(_, handed)| handed == number)
     }
 
     /// The op of the body's last instruction.
@@ -74,6 +97,11 @@ impl<'m> Fusion<'m> {
 
     /// Whether an instruction of the body is computed by the kernel or read from memory.
     pub fn position(&self, id: InstructionId) -> Position {
+        if let Some((handed, number)) = self.part.and_then(|part| part.handed)
+            && handed == id
+        {
+            return Position::Operand(number);
+        }
         if self.is_fused {
             return match self.body[id].op() {
                 Op::Parameter { number } => Position::Operand(*number),
@@ -100,7 +128,17 @@ impl<'m> Fusion<'m> {
             return vec![self.root];
         }
         let inside = |id: &InstructionId| self.position(*id) == Position::Inside;
-        self.body.post_order().into_iter().filter(inside).collect()
+        let all = self.body.post_order().into_iter().filter(inside);
+        if self.part.is_none() {
+            return all.collect();
+        }
+        let (mut needed, mut pending) = (BTreeSet::new(), vec![self.root]);
+        while let Some(id) = pending.pop() {
+            if inside(&id) && needed.insert(id) {
+                pending.extend(self.body[id].operands());
+            }
+        }
+        all.filter(|id| needed.contains(id)).collect()
     }
 
     /// The body's dot, if it has one.

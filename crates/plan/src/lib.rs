@@ -3,6 +3,7 @@
 //! A pure function of module and target, printable with [`ModulePlan::to_text`], tested as tables. The plan decides what
 //! the buffers must provide (packed constants, scratch, in-place rights), so it comes before them; it emits nothing.
 
+mod attention;
 mod candidate;
 mod collapse;
 mod convolution;
@@ -20,6 +21,7 @@ mod tasks;
 pub mod tuning;
 mod update;
 
+pub use attention::AttentionPlan;
 pub use candidate::{Candidate, MAX_CANDIDATES, candidates};
 pub use collapse::Loop;
 pub use convolution::{
@@ -108,6 +110,8 @@ pub enum Strategy {
     Convolution(Box<ConvolutionPlan>),
     /// Several convolutions, each with what follows it, one band of lines after another.
     ConvolutionChain(Box<ChainPlan>),
+    /// Two contractions and walks along rows between them, some rows at a time.
+    Attention(Box<AttentionPlan>),
     /// Each operand copied to its place.
     Concatenate,
     /// Operand 0 copied (or taken over), then the update written into it: copied from memory, or computed by a loop nest
@@ -232,6 +236,17 @@ fn work(
     }
 }
 
+/// Whether an instruction that computes attention has a plan of its own on each of these targets, and pays there.
+pub fn attention_pays(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    targets: &[Target],
+) -> bool {
+    let pays = |fusion: &Fusion<'_>| targets.iter().all(|target| attention::plan(fusion, target).is_ok());
+    Fusion::of(module, computation, id).is_ok_and(|fusion| attention::is_attention(&fusion) && pays(&fusion))
+}
+
 fn describe(computation: &Computation, id: InstructionId, error: &Error) -> String {
     let instruction = &computation[id];
     let metadata = instruction.metadata();
@@ -298,6 +313,7 @@ fn plan_instruction(
         _ => {
             let fusion = Fusion::of(module, computation, id)?;
             return match fusion.root_op() {
+                _ if attention::is_attention(&fusion) => attention::plan(&fusion, target),
                 _ if rows::is_rows(&fusion) => rows::plan(&fusion, target),
                 Op::Reduce { .. } => reduce::plan(&fusion, target),
                 Op::ReduceWindow { .. } => reduce_window::plan(&fusion, target),

@@ -5,6 +5,7 @@
 
 use super::{dense, depthwise};
 use crate::context::{KernelContext, Memory, Operand};
+use crate::index::Index;
 use crate::ir::{FunctionBuilder, ValueId};
 use buffers::ALIGNMENT;
 use plan::{ChainPlan, ChainStage, ConvolutionKind};
@@ -48,7 +49,8 @@ fn band_memory(
     offset: u64,
 ) -> Result<Memory> {
     let shape = cx.shape(stage.root)?.clone();
-    Ok(Memory { pointer: b.offset_bytes(scratch, offset as i64), shape, alignment: ALIGNMENT as u32 })
+    let pointer = b.offset_bytes(scratch, offset as i64);
+    Ok(Memory { pointer, shape, alignment: ALIGNMENT as u32, first: Index::default() })
 }
 
 /// What the context shows of a kernel while one stage is emitted.

@@ -5,6 +5,7 @@
 
 mod complex;
 mod pack;
+pub(crate) mod part;
 mod row_dot;
 mod tiled;
 

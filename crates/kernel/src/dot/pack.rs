@@ -188,6 +188,21 @@ pub(super) fn panel(
 ) -> Result<Product> {
     let scratch = scratch(b, cx)?;
     let to = b.offset_bytes(scratch, plan.lhs_scratch_bytes() as i64);
+    panel_to(b, cx, plan, product, (column, valid), to)?;
+    let mut packed = product.clone();
+    packed.panels(plan, to);
+    Ok(packed)
+}
+
+/// As [`panel`], to an address.
+pub(super) fn panel_to(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    product: &Product,
+    (column, valid): (&Index, i64),
+    to: ValueId,
+) -> Result<()> {
     let scalar = scalar_type(plan.accumulator)?;
     let size = scalar.byte_size() as i64;
     let panel =
@@ -208,9 +223,7 @@ pub(super) fn panel(
     } else {
         panel.copy_elements(b, cx, product.rhs, column, valid)?;
     }
-    let mut packed = product.clone();
-    packed.panels(plan, to);
-    Ok(packed)
+    Ok(())
 }
 
 /// A panel in the making.

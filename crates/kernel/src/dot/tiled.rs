@@ -27,8 +27,10 @@ pub(super) fn emit(
         return for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
             let source = product;
             let product = &match plan.rhs_packing {
-                Packing::Scratch => pack::panel(b, cx, plan, product, column, parts_end(parts))?,
-                Packing::None | Packing::Constant => product.clone(),
+                Packing::Scratch if !plan.keeps_panels => {
+                    pack::panel(b, cx, plan, product, column, parts_end(parts))?
+                }
+                _ => product.clone(),
             };
             for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
                 tile(b, cx, plan, product, Place { source, number, row, rows, column, parts }, all)
@@ -108,7 +110,7 @@ fn larger_tiles(plan: &DotPlan) -> i64 {
 }
 
 /// The first row of a tile.
-pub(super) fn first_row(b: &mut FunctionBuilder, plan: &DotPlan, tile: ValueId) -> ValueId {
+pub(crate) fn first_row(b: &mut FunctionBuilder, plan: &DotPlan, tile: ValueId) -> ValueId {
     let larger = b.index(larger_tiles(plan));
     let is_larger = b.compare(Predicate::Less, tile, larger);
     let larger = b.select(is_larger, tile, larger);
@@ -116,11 +118,11 @@ pub(super) fn first_row(b: &mut FunctionBuilder, plan: &DotPlan, tile: ValueId) 
     b.add(row, larger)
 }
 
-type PanelBody<'b> =
+pub(super) type PanelBody<'b> =
     &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
 
 /// Columns of full tiles, then those that are left. The body gets the first column and the vectors.
-fn for_panels(
+pub(super) fn for_panels(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
@@ -151,7 +153,7 @@ fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Columns> {
 }
 
 /// How many columns of a panel exist.
-fn parts_end(parts: &[Columns]) -> i64 {
+pub(super) fn parts_end(parts: &[Columns]) -> i64 {
     parts.last().map_or(0, |part| part.offset + i64::from(part.valid))
 }
 
@@ -180,8 +182,8 @@ fn tile(
     let scalar = scalar_type(plan.accumulator)?;
     let mut lhs = product.row(b, cx, place.row)?;
     let mut rhs = match plan.rhs_packing {
-        Packing::None | Packing::Constant => product.column(b, cx, place.column)?,
-        Packing::Scratch => product.rhs,
+        Packing::Scratch if !plan.keeps_panels => product.rhs,
+        _ => product.column(b, cx, place.column)?,
     };
     if pass.first.as_constant() != Some(0) {
         let first = cx.scalar_value(b, &pass.first)?;

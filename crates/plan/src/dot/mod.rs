@@ -79,6 +79,8 @@ pub struct DotPlan {
     /// scratch one panel at a time, as a constant all of them. Of other kinds: in place, or as `[n][k]` in scratch, one
     /// product at a time.
     pub rhs_packing: Packing,
+    /// Whether all panels in scratch are there at the same time: a kernel of several contractions packs them, and says where.
+    pub keeps_panels: bool,
     /// Columns of a packed panel: of a constant one cache line, the same on every target; in scratch those of a tile.
     pub panel: i64,
     /// Rows and vectors of a tile.
@@ -136,6 +138,9 @@ impl DotPlan {
     /// Bytes of scratch for the right operand.
     pub fn rhs_scratch_bytes(&self) -> u64 {
         match (self.rhs_packing, self.kind) {
+            (Packing::Scratch, DotKind::Tiled) if self.keeps_panels => {
+                self.bytes(self.padded_columns(), self.shape.k)
+            }
             (Packing::Scratch, DotKind::Tiled) => self.bytes(self.tile.columns(), self.shape.k),
             (Packing::Scratch, _) => self.bytes(self.shape.n, self.shape.k),
             _ => 0,
@@ -165,6 +170,39 @@ struct Facts {
 
 /// The dot of a body as the rules of this file want it.
 fn chosen(fusion: &Fusion<'_>, target: &Target) -> Result<(DotPlan, Facts)> {
+    let (mut plan, result, rhs_is_constant) = described(fusion)?;
+    let stored = fusion.shape().as_array().map(|shape| shape.element_type);
+    // Unfinished sums are kept where the result's element of the same number will be.
+    let keeps_sums = stored == Some(plan.accumulator) && fusion.keeps_numbers();
+    let keeps_sums = keeps_sums && result == plan.accumulator;
+    let facts = Facts { rhs_is_constant, keeps_sums };
+    choose(&mut plan, facts, target);
+    if keeps_sums {
+        plan.k_block = k_block(&plan, target);
+    }
+    Ok((plan, facts))
+}
+
+/// The loops of a dot that is a part of a kernel, with all panels of what is packed kept.
+pub(crate) fn plan_part(fusion: &Fusion<'_>, target: &Target) -> Result<DotPlan> {
+    let (mut plan, ..) = described(fusion)?;
+    choose(&mut plan, Facts { rhs_is_constant: false, keeps_sums: false }, target);
+    plan.prefetches = false;
+    plan.column_parts = 0;
+    plan.panels_outside |= plan.kind == DotKind::Tiled;
+    plan.keeps_panels = plan.kind == DotKind::Tiled && plan.rhs_packing == Packing::Scratch;
+    Ok(plan)
+}
+
+/// Tiles of so many rows at most.
+pub(crate) fn limit_rows(plan: &mut DotPlan, most: u32, target: &Target) {
+    plan.tile = tile::with_rows(plan.tile, plan.shape.m, most);
+    plan.unroll = tile::unroll(plan.tile, plan.lhs_by_lane, target);
+}
+
+/// What is known of a dot before its loops are chosen, the type of its result, and whether its right operand is a constant
+/// that may be packed.
+fn described(fusion: &Fusion<'_>) -> Result<(DotPlan, PrimitiveType, bool)> {
     let id = fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))?;
     let Op::Dot { dot_dimension_numbers: numbers } = fusion.body[id].op() else {
         return Err(Error::internal("the dot is a dot"));
@@ -185,7 +223,7 @@ fn chosen(fusion: &Fusion<'_>, target: &Target) -> Result<(DotPlan, Facts)> {
     let dims = DotDims::new(lhs, rhs, numbers);
     // The kernel does not see a packed operand's own layout, so nothing else may read it.
     let constant = constant_operand(fusion, rhs_operand).filter(|_| is_read_once(fusion, rhs_operand));
-    let mut plan = DotPlan {
+    let plan = DotPlan {
         shape: dims.shape(),
         kind: DotKind::Tiled,
         accumulator: accumulator(result.element_type),
@@ -193,6 +231,7 @@ fn chosen(fusion: &Fusion<'_>, target: &Target) -> Result<(DotPlan, Facts)> {
         rhs_type: rhs.element_type,
         lhs_packing: Packing::None,
         rhs_packing: Packing::None,
+        keeps_panels: false,
         tile: Tile::SCALAR,
         unroll: 1,
         lhs_by_lane: false,
@@ -206,16 +245,7 @@ fn chosen(fusion: &Fusion<'_>, target: &Target) -> Result<(DotPlan, Facts)> {
         rhs_operand,
         dims,
     };
-    let stored = fusion.shape().as_array().map(|shape| shape.element_type);
-    // Unfinished sums are kept where the result's element of the same number will be.
-    let keeps_sums = stored == Some(plan.accumulator) && fusion.keeps_numbers();
-    let keeps_sums = keeps_sums && result.element_type == plan.accumulator;
-    let facts = Facts { rhs_is_constant: constant.is_some(), keeps_sums };
-    choose(&mut plan, facts, target);
-    if keeps_sums {
-        plan.k_block = k_block(&plan, target);
-    }
-    Ok((plan, facts))
+    Ok((plan, result.element_type, constant.is_some()))
 }
 
 /// Plans a body that holds a dot, with elementwise work behind it; as a candidate says, if one is given.
@@ -329,7 +359,7 @@ fn choose(plan: &mut DotPlan, facts: Facts, target: &Target) {
         }
         return;
     }
-    let streams = rhs_bytes(plan) > target.l2_bytes / 2;
+    let streams = streams(plan, facts, target);
     let along_row = plan.lhs_packing == Packing::Scratch || plan.dims.lhs_k_stride() == 1;
     let lhs_by_lane = along_row && m > 1 && plan.accumulator.is_floating_point() && tile::takes_lanes(target);
     let access = tile::Access { rhs_streams: streams, lhs_by_lane };
@@ -349,7 +379,7 @@ fn choose(plan: &mut DotPlan, facts: Facts, target: &Target) {
     } else {
         Packing::Scratch
     };
-    let is_read_again = is_read_again(plan, target);
+    let is_read_again = is_read_again(plan, facts, target);
     plan.panels_outside = plan.rhs_packing == Packing::Scratch || is_read_again && plan.column_parts == 0;
     lay_out(plan, facts, target);
 }
@@ -361,9 +391,15 @@ fn is_in_place(plan: &DotPlan) -> bool {
 }
 
 /// Whether several tiles of rows read panels that the second cache does not hold.
-fn is_read_again(plan: &DotPlan, target: &Target) -> bool {
+fn is_read_again(plan: &DotPlan, facts: Facts, target: &Target) -> bool {
     let panels = (plan.shape.n + plan.tile.columns() - 1) / plan.tile.columns();
-    panels > 1 && plan.shape.m > i64::from(plan.tile.rows) && rhs_bytes(plan) > target.l2_bytes / 2
+    panels > 1 && plan.shape.m > i64::from(plan.tile.rows) && streams(plan, facts, target)
+}
+
+/// Whether the right operand comes from beyond the second cache. In a program other kernels take the place of a constant
+/// there from call to call.
+fn streams(plan: &DotPlan, facts: Facts, target: &Target) -> bool {
+    rhs_bytes(plan) > target.l2_bytes / if facts.rhs_is_constant { 16 } else { 2 }
 }
 
 /// What follows from tile, packing and the order of loops.
@@ -377,7 +413,7 @@ fn lay_out(plan: &mut DotPlan, facts: Facts, target: &Target) {
     let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
     let bytes = plan.tile.columns().saturating_mul(plan.accumulator.byte_size() as i64);
     let has_room = bytes.saturating_mul(plan.shape.k).unsigned_abs() <= target.l2_bytes / 8;
-    plan.prefetches = is_read_again(plan, target)
+    plan.prefetches = is_read_again(plan, facts, target)
         && plan.panels_outside
         && (facts.rhs_is_constant || rhs_fits && has_room)
         && tile::has_prefetch(target);
@@ -490,6 +526,9 @@ pub(crate) fn check_epilogue(fusion: &Fusion<'_>, dot: hlo::InstructionId) -> Re
 
 /// The literal of a constant operand, seen through reshapes (they keep the elements' order).
 pub(crate) fn constant_operand<'m>(fusion: &Fusion<'m>, number: usize) -> Option<&'m Literal> {
+    if fusion.is_handed(number) {
+        return None;
+    }
     let mut id = fusion.operand(number);
     loop {
         match fusion.caller[id].op() {

@@ -74,6 +74,14 @@ pub(super) fn k_split(rows: u32, vectors: u32) -> u32 {
     prev_power_of_two((ENOUGH_ACCUMULATORS / (rows * vectors).max(1)).clamp(1, 4))
 }
 
+/// A tile of `m` rows, split evenly into tiles of so many at most.
+pub(super) fn with_rows(tile: Tile, m: i64, most: u32) -> Tile {
+    let most = i64::from(tile.rows.min(most).max(1));
+    let tiles = (m.max(1) + most - 1) / most;
+    let rows = ((m.max(1) + tiles - 1) / tiles) as u32;
+    Tile { rows, k_split: k_split(rows, tile.vectors), ..tile }
+}
+
 /// Rows of so many vectors, at most.
 pub(super) fn most_rows_of(vectors: u32, lhs_by_lane: bool, target: &Target) -> u32 {
     if lhs_by_lane { most_rows_by_lane(vectors, target) } else { most_rows(vectors, target) }

@@ -216,6 +216,7 @@ impl<'a, 'm> Body<'a, 'm> {
         for (id, follows) in self.visits {
             if let Position::Operand(number) = fusion.position(*id)
                 && !self.is_identity(follows)
+                && !fusion.is_handed(number)
             {
                 other.insert(fusion.operand(number));
             }
@@ -224,6 +225,7 @@ impl<'a, 'm> Body<'a, 'm> {
         for id in fusion.instructions() {
             if let Op::Reshape {} | Op::Bitcast {} | Op::GetTupleElement { .. } = fusion.body[id].op()
                 && let Position::Operand(number) = fusion.position(fusion.body[id].operands()[0])
+                && !fusion.is_handed(number)
             {
                 other.insert(fusion.operand(number));
             }

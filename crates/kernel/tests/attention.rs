@@ -1,0 +1,229 @@
+//! Attention as one kernel, compiled, against the evaluator on the module as it was before the passes.
+
+mod harness;
+
+use harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
+use jit::{Part, ThreadPool, Workers};
+use passes::{AttentionFusion, InstructionFusion, Pass, RowFusion, SoftmaxReciprocal};
+use shape::{ArrayShape, Literal, Scalar};
+use std::sync::Arc;
+
+/// Attention of `heads` products in each of `batch` images: `queries` rows over `keys` of `depth` numbers, with values of
+/// `width`.
+#[derive(Clone, Copy)]
+struct Sizes {
+    batch: i64,
+    heads: i64,
+    queries: i64,
+    keys: i64,
+    depth: i64,
+    width: i64,
+}
+
+const fn sizes(batch: i64, heads: i64, queries: i64, keys: i64, depth: i64, width: i64) -> Sizes {
+    Sizes { batch, heads, queries, keys, depth, width }
+}
+
+/// What stands in scores, and how arrays lie.
+#[derive(Clone, Copy)]
+struct Form {
+    element_type: &'static str,
+    /// Heads lie between rows and numbers, in operands and result.
+    heads_within: bool,
+    /// Scores are scaled, and a bias is added: for each image and key, or for each row and key.
+    bias: Option<Bias>,
+    /// Scores and weights are reshaped on the way.
+    reshapes: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Bias {
+    Keys,
+    Pairs,
+}
+
+const PLAIN: Form = Form { element_type: "f32", heads_within: false, bias: None, reshapes: false };
+
+/// The module of an attention.
+fn module(sizes: Sizes, form: Form) -> hlo::Module {
+    let Sizes { batch, heads, queries, keys, depth, width } = sizes;
+    let t = form.element_type;
+    let array = |rows: i64, columns: i64| match form.heads_within {
+        true => format!("{t}[{batch},{rows},{heads},{columns}]"),
+        false => format!("{t}[{batch},{heads},{rows},{columns}]"),
+    };
+    let (at, row) = if form.heads_within { ("{0,2}", 1) } else { ("{0,1}", 2) };
+    let scores = format!("{t}[{batch},{heads},{queries},{keys}]");
+    let rows = format!("{t}[{batch},{heads},{queries}]");
+    let result = format!("{t}[{batch},{heads},{queries},{width}]");
+    let bias = match form.bias {
+        None => String::from("  b = S copy(scaled)\n"),
+        Some(Bias::Keys) => format!(
+            "  bias = {t}[{batch},{keys}] parameter(3)\n  wide = S broadcast(bias), dimensions={{0,3}}\n  \
+             b = S add(scaled, wide)\n"
+        ),
+        Some(Bias::Pairs) => format!(
+            "  bias = {t}[{queries},{keys}] parameter(3)\n  wide = S broadcast(bias), dimensions={{2,3}}\n  \
+             b = S add(wide, scaled)\n"
+        ),
+    };
+    let bias = bias.replace("copy(scaled)", "negate(scaled)");
+    let flat = format!("{t}[{},{queries},{keys}]", batch * heads);
+    let (into, out_of) = match form.reshapes {
+        true => (
+            format!("  f = {flat} reshape(d)\n  x = S reshape(f)\n"),
+            format!("  g = {flat} reshape(w)\n  p = S reshape(g)\n"),
+        ),
+        false => (String::from("  x = S reshape(d)\n"), String::from("  p = S reshape(w)\n")),
+    };
+    let root = match form.heads_within {
+        true => format!("  ROOT r = {} transpose(o), dimensions={{0,2,1,3}}\n", array(queries, width)),
+        false => String::from("  ROOT r = O negate(o)\n"),
+    };
+    let body = format!(
+        "  q = {q} parameter(0)\n  k = {k} parameter(1)\n  v = {v} parameter(2)\n  \
+         d = S dot(q, k), lhs_batch_dims={at}, lhs_contracting_dims={{3}}, rhs_batch_dims={at}, rhs_contracting_dims={{3}}\n\
+         {into}  scale = {t}[] constant(0.3)\n  scales = S broadcast(scale), dimensions={{}}\n  \
+         scaled = S multiply(x, scales)\n{bias}  low = {t}[] constant(-inf)\n  zero = {t}[] constant(0)\n  \
+         m = R reduce(b, low), dimensions={{3}}, to_apply=most\n  mb = S broadcast(m), dimensions={{0,1,2}}\n  \
+         c = S subtract(b, mb)\n  e = S exponential(c)\n  s = R reduce(e, zero), dimensions={{3}}, to_apply=sum\n  \
+         sb = S broadcast(s), dimensions={{0,1,2}}\n  w = S divide(e, sb)\n{out_of}  \
+         o = O dot(p, v), lhs_batch_dims={{0,1}}, lhs_contracting_dims={{3}}, rhs_batch_dims={at}, rhs_contracting_dims={{{row}}}\n\
+         {root}",
+        q = array(queries, depth),
+        k = array(keys, depth),
+        v = array(keys, width),
+    );
+    let body = body.replace("= S ", &format!("= {scores} ")).replace("= R ", &format!("= {rows} "));
+    let body = body.replace("= O ", &format!("= {result} "));
+    let mut text = String::from("HloModule attention\n\n");
+    for (name, op) in [("sum", "add"), ("most", "maximum")] {
+        text += &format!(
+            "{name} {{\n  x = {t}[] parameter(0)\n  y = {t}[] parameter(1)\n  ROOT r = {t}[] {op}(x, y)\n}}\n\n"
+        );
+    }
+    text += &format!("ENTRY main {{\n{body}}}\n");
+    hlo::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// Rows of a bias: plain, masked in part, without a single key, with a NaN.
+fn bias(shape: &ArrayShape) -> Literal {
+    let keys = shape.sizes()[1];
+    let scalar = |number: i64| {
+        let (row, key) = (number / keys, number % keys);
+        Scalar::Float(match row % 4 {
+            0 => (key % 7) as f64 * 0.25,
+            1 if key % 3 == 0 => -10000.0,
+            2 => f64::NEG_INFINITY,
+            3 if key == keys / 2 => f64::NAN,
+            _ if key % 5 == 4 => f64::NEG_INFINITY,
+            _ => 0.5,
+        })
+    };
+    Literal::from_scalars(shape.clone(), (0..shape.element_count()).map(scalar).collect::<Vec<_>>())
+}
+
+/// One task at a time, the last one first, each as another worker.
+struct Backwards;
+
+// SAFETY: one call at a time, of workers below the count.
+#[expect(unsafe_code, reason = "a schedule of its own")]
+unsafe impl Workers for Backwards {
+    fn count(&self) -> usize {
+        3
+    }
+
+    fn run(&self, count: i64, part: &Part<'_>) -> i32 {
+        (0..count).rev().map(|task| part(task, task + 1, task % 3)).find(|&s| s != 0).unwrap_or(0)
+    }
+}
+
+/// Runs the passes, expects one kernel, and compares on every target; threads make the same bits.
+fn check(sizes: Sizes, form: Form, kernels: usize) {
+    let module = module(sizes, form);
+    let mut fused = module.clone();
+    let attention = AttentionFusion {
+        judge: Box::new(|module, computation, id| plan::attention_pays(module, computation, id, &targets())),
+    };
+    let passes: [Box<dyn Pass>; 4] = [
+        Box::new(SoftmaxReciprocal),
+        Box::new(RowFusion::default()),
+        Box::new(InstructionFusion::default()),
+        Box::new(attention),
+    ];
+    for pass in passes {
+        pass.run(&mut fused).map(|_| ()).unwrap_or_else(|e| panic!("{e}"));
+    }
+    hlo::verify(&fused).unwrap_or_else(|e| panic!("{e}\n{}", fused.to_text()));
+    let entry = module.entry_computation();
+    let mut numbers = Numbers::new(module.to_text().len() as u64 + 7);
+    let mut argument = |(number, id): (usize, &hlo::InstructionId)| {
+        let shape = entry[*id].shape().expect_array();
+        let shape = ArrayShape::new(shape.element_type, &shape.sizes());
+        if number == 3 { bias(&shape) } else { random(&shape, Values::Tame, &mut numbers) }
+    };
+    let arguments: Vec<Literal> = entry.parameters().iter().enumerate().map(&mut argument).collect();
+    let want = evaluator::evaluate(&module, &arguments).unwrap_or_else(|e| panic!("{e}"));
+    let tolerance = Tolerance::Relative(if form.element_type == "f64" { 1e-12 } else { 1e-4 });
+    for target in targets() {
+        let text = || format!("cpu '{}'\n{}", target.cpu, fused.to_text());
+        let loaded = Loaded::new(&fused, &target).unwrap_or_else(|e| panic!("{e}\n{}", text()));
+        assert_eq!(loaded.kernels, kernels, "{}", text());
+        let have = loaded.run(&arguments, 2, None).unwrap_or_else(|e| panic!("{e}\n{}", text()));
+        if let Some(difference) = difference(&have[0], &want, tolerance) {
+            panic!("{difference}\n{}", text());
+        }
+        let mut schedules: Vec<Arc<dyn Workers>> = vec![Arc::new(Backwards)];
+        for threads in [2usize, 5] {
+            schedules.push(Arc::new(ThreadPool::new(threads).expect("a few threads")));
+        }
+        for workers in schedules {
+            let again = loaded.run(&arguments, 2, Some(workers)).expect("the code runs");
+            assert!(again[0].bytes() == have[0].bytes(), "other bits than the serial run\n{}", text());
+        }
+    }
+}
+
+#[test]
+fn sizes_around_tiles_and_vectors() {
+    let all = [
+        sizes(1, 1, 6, 16, 16, 16),
+        sizes(2, 1, 1, 33, 8, 16),
+        sizes(1, 3, 2, 17, 5, 9),
+        sizes(1, 2, 7, 5, 64, 3),
+        sizes(2, 2, 50, 50, 12, 40),
+        sizes(1, 2, 197, 197, 9, 16),
+        sizes(1, 12, 1, 300, 16, 16),
+        sizes(1, 8, 4, 129, 32, 80),
+        sizes(3, 3, 65, 31, 11, 33),
+    ];
+    for sizes in all {
+        check(sizes, PLAIN, 1);
+    }
+}
+
+#[test]
+fn heads_within_rows_and_masks() {
+    for bias in [Bias::Keys, Bias::Pairs] {
+        for (heads_within, reshapes) in [(false, false), (true, false), (true, true), (false, true)] {
+            let form = Form { element_type: "f32", heads_within, bias: Some(bias), reshapes };
+            check(sizes(2, 3, 61, 70, 8, 32), form, 1);
+            check(sizes(2, 4, 1, 45, 16, 32), form, 1);
+        }
+    }
+}
+
+#[test]
+fn wide_numbers() {
+    for bias in [None, Some(Bias::Pairs)] {
+        let form = Form { element_type: "f64", heads_within: true, bias, reshapes: false };
+        check(sizes(1, 4, 37, 41, 20, 24), form, 1);
+    }
+}
+
+#[test]
+fn what_one_kernel_is_not_for() {
+    // A single row is better cut by its keys.
+    let form = Form { element_type: "f32", ..PLAIN };
+    check(sizes(1, 1, 1, 40000, 16, 16), form, 3);
+}
