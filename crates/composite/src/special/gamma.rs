@@ -183,7 +183,13 @@ pub fn digamma(x: Expression<'_>) -> Expression<'_> {
     // Below 0 `digamma(1 - x) - pi / tan(pi x)`, with the angle within half a turn.
     let reflected = x.lt(0.0);
     let turn = x - (x + 0.5).floor();
-    let cotangent = (turn * PI).cos() / (turn * PI).sin() * PI;
+    // Within an eighth of a turn of a root, which differences of exact numbers keep.
+    let magnitude = turn.abs();
+    let near_root = magnitude.gt(0.25);
+    let angle = near_root.select(0.5 - magnitude, magnitude) * PI;
+    let (sine, cosine) = (angle.sin(), angle.cos());
+    let cotangent = near_root.select(sine / cosine, cosine / sine) * PI;
+    let cotangent = turn.lt(0.0).select(-cotangent, cotangent);
     let start = reflected.select(-cotangent, 0.0);
     let argument = reflected.select(1.0 - x, x);
 

@@ -1,0 +1,219 @@
+//! Functions by what defines them: products of factors, sums of roots of unity, values from tables (Abramowitz and Stegun).
+
+use composite::linear_algebra as matrices;
+use composite::{Expression, Function, build, special};
+use hlo::{FftType, Module, OpMetadata};
+use shape::{Literal, Shape};
+
+/// What a function of these arguments gives.
+fn evaluate(
+    arguments: &[Literal],
+    body: impl for<'f> FnOnce(&'f Function, &[Expression<'f>]) -> Vec<Expression<'f>>,
+) -> Literal {
+    let mut module = Module::new("test");
+    let parameters: Vec<Shape> = arguments.iter().map(Literal::shape).collect();
+    let id = build(&mut module, "f", &OpMetadata::default(), &parameters, body).expect("a valid function");
+    module.set_entry(id);
+    hlo::verify(&module).expect("a valid module");
+    evaluator::evaluate(&module, arguments).expect("a value")
+}
+
+fn elements(literal: &Literal) -> Vec<f64> {
+    literal.to_vec::<f64>().expect("f64")
+}
+
+fn vector(values: &[f64]) -> Literal {
+    Literal::from_elements(&[values.len() as i64], values)
+}
+
+/// Numbers without a pattern.
+fn noise(sizes: &[i64], seed: u64) -> Literal {
+    let count: i64 = sizes.iter().product();
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1u64 << 53) as f64 * 2.0 - 1.0
+    };
+    let values: Vec<f64> = (0..count).map(|_| next()).collect();
+    Literal::from_elements(sizes, &values)
+}
+
+#[track_caller]
+fn assert_near(got: &[f64], want: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), want.len());
+    for (k, (got, want)) in got.iter().zip(want).enumerate() {
+        let near = (got - want).abs() <= tolerance * want.abs().max(1e-300) || got == want;
+        assert!(near || (got.is_nan() && want.is_nan()), "element {k} is {got:e}, not {want:e}");
+    }
+}
+
+#[track_caller]
+fn check(function: for<'f> fn(Expression<'f>) -> Expression<'f>, pairs: &[(f64, f64)]) {
+    let (x, want): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let got = evaluate(&[vector(&x)], |_, x| vec![function(x[0])]);
+    assert_near(&elements(&got), &want, 2e-15);
+}
+
+#[test]
+fn the_gamma_function_and_its_derivative() {
+    let ln_root_pi = std::f64::consts::PI.ln() / 2.0;
+    check(
+        special::lgamma,
+        &[
+            (0.5, ln_root_pi),
+            (1.0, 0.0),
+            (2.0, 0.0),
+            (4.0, 6f64.ln()),
+            (11.0, 3_628_800f64.ln()),
+            (-0.5, ln_root_pi + 2f64.ln()),
+            (0.0, f64::INFINITY),
+            (-3.0, f64::INFINITY),
+            (f64::NEG_INFINITY, f64::INFINITY),
+            (f64::NAN, f64::NAN),
+        ],
+    );
+    check(
+        special::digamma,
+        &[
+            (1.0, -0.577_215_664_901_532_9),
+            (2.0, 0.422_784_335_098_467_1),
+            (0.5, -1.963_510_026_021_423_5),
+            (10.0, 2.251_752_589_066_721),
+            (-0.5, 0.036_489_973_978_576_52),
+            (-1.0, f64::NAN),
+        ],
+    );
+}
+
+#[test]
+fn inverse_functions_and_bessel_functions() {
+    check(
+        special::erf_inv,
+        &[(0.5, 0.476_936_276_204_469_9), (-1.0, f64::NEG_INFINITY), (1.5, f64::NAN), (0.0, 0.0)],
+    );
+    check(special::ndtri, &[(0.975, 1.959_963_984_540_054), (0.5, 0.0), (0.0, f64::NEG_INFINITY)]);
+    check(special::bessel_j0, &[(0.0, 1.0), (1.0, 0.765_197_686_557_966_6)]);
+    check(special::bessel_k0, &[(1.0, 0.421_024_438_240_708_34), (0.0, f64::INFINITY)]);
+    check(special::bessel_i1, &[(1.0, 0.565_159_103_992_485), (-1.0, -0.565_159_103_992_485)]);
+}
+
+/// `n` elements by the definition.
+fn transform(re: &[f64], im: &[f64]) -> Vec<(f64, f64)> {
+    let n = re.len();
+    let root = |p: usize| {
+        let angle = -2.0 * std::f64::consts::PI * (p % n) as f64 / n as f64;
+        (angle.cos(), angle.sin())
+    };
+    let term = |j: usize, k: usize| {
+        let (c, s) = root(j * k);
+        (re[j] * c - im[j] * s, re[j] * s + im[j] * c)
+    };
+    (0..n).map(|k| (0..n).map(|j| term(j, k)).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))).collect()
+}
+
+#[test]
+fn transforms_of_short_composite_and_prime_lengths() {
+    for n in [1, 2, 7, 64, 65, 67, 96, 134, 210] {
+        let (signal, imaginary) = (noise(&[1, n], 3), noise(&[1, n], 4));
+        let got = evaluate(&[signal.clone(), imaginary.clone()], |_, parts| {
+            let there = composite::fft::fft(parts[0].complex(parts[1]), FftType::Fft, &[n]);
+            let back = composite::fft::fft(there, FftType::Ifft, &[n]);
+            vec![there.real(), there.imag(), back.real()]
+        });
+        let Literal::Tuple(parts) = got else { panic!("three arrays") };
+        let want = transform(&elements(&signal), &elements(&imaginary));
+        let (re, im) = (elements(&parts[0]), elements(&parts[1]));
+        for ((re, im), want) in re.iter().zip(&im).zip(&want) {
+            let near = (re - want.0).abs() < 1e-12 && (im - want.1).abs() < 1e-12;
+            assert!(near, "length {n}: {re}, {im} is not {want:?}");
+        }
+        for (got, want) in elements(&parts[2]).iter().zip(elements(&signal)) {
+            assert!((got - want).abs() < 1e-13, "length {n} and back: {got} is not {want}");
+        }
+    }
+}
+
+/// The largest element of a difference.
+fn distance<'f>(a: Expression<'f>, b: Expression<'f>) -> Expression<'f> {
+    (a - b).largest_magnitude(&[0, 1, 2])
+}
+
+/// How far the columns of each matrix are from orthonormal.
+fn from_orthonormal(x: Expression<'_>) -> Expression<'_> {
+    let sizes = x.sizes();
+    let identity = matrices::identity(x.function(), x.element_type(), [sizes[0], sizes[2], sizes[2]]);
+    distance(matrices::matmul(matrices::adjoint(x), x), identity)
+}
+
+#[track_caller]
+fn assert_small(errors: &Literal) {
+    let Literal::Tuple(errors) = errors else { panic!("several errors") };
+    for (k, error) in errors.iter().enumerate() {
+        let error = elements(error)[0];
+        assert!(error < 1e-12, "error {k} is {error:e}");
+    }
+}
+
+#[test]
+fn factors_multiply_to_what_was_factored() {
+    for sizes in [[2, 5, 5], [1, 6, 4], [2, 3, 5], [1, 1, 1]] {
+        let a = noise(&sizes, 5);
+        assert_small(&evaluate(std::slice::from_ref(&a), |_, a| {
+            let (q, r) = matrices::qr(a[0], false);
+            let [u, s, v] = matrices::svd(a[0], false);
+            let s = s.reshape(&[sizes[0], 1, s.size_from_end(0)]);
+            let scaled = u * s.reshape(&[sizes[0], s.size_from_end(0)]).broadcast(&u.sizes(), &[0, 2]);
+            vec![
+                distance(matrices::matmul(q, r), a[0]),
+                from_orthonormal(q),
+                distance(matrices::matmul(scaled, matrices::adjoint(v)), a[0]),
+                from_orthonormal(u),
+                from_orthonormal(v),
+            ]
+        }));
+    }
+}
+
+#[test]
+fn a_matrix_without_full_rank_has_whole_factors() {
+    // The second column is twice the first, the third is empty.
+    let a = Literal::from_elements(&[1, 3, 3], &[1.0f64, 2.0, 0.0, 3.0, 6.0, 0.0, -1.0, -2.0, 0.0]);
+    let got = evaluate(&[a], |_, a| {
+        let [u, s, v] = matrices::svd(a[0], true);
+        vec![s, from_orthonormal(u), from_orthonormal(v)]
+    });
+    let Literal::Tuple(parts) = got else { panic!("three arrays") };
+    let s = elements(&parts[0]);
+    assert!((s[0] - 55f64.sqrt()).abs() < 1e-13 && s[1].abs() < 1e-14 && s[2].abs() < 1e-14, "{s:?}");
+    assert!(elements(&parts[1])[0] < 1e-13 && elements(&parts[2])[0] < 1e-13);
+}
+
+#[test]
+fn eigenvectors_keep_their_directions_and_systems_are_solved() {
+    for n in [1, 2, 3, 6, 9] {
+        let (a, b) = (noise(&[2, n, n], 6), noise(&[2, n, 3], 7));
+        assert_small(&evaluate(&[a, b], |_, operands| {
+            let (a, b) = (operands[0], operands[1]);
+            let symmetric = a + matrices::adjoint(a);
+            let (values, v) = matrices::eigh(symmetric, true);
+            let scaled = v * values.broadcast(&v.sizes(), &[0, 2]);
+            let x = matrices::solve(a, b);
+            vec![
+                distance(matrices::matmul(symmetric, v), scaled),
+                from_orthonormal(v),
+                distance(matrices::matmul(a, x), b) * 0.1,
+            ]
+        }));
+    }
+}
+
+#[test]
+fn what_is_not_finite_gives_no_numbers() {
+    let a = Literal::from_elements(&[1, 2, 2], &[1.0f64, f64::NAN, f64::NAN, 2.0]);
+    let got = evaluate(&[a], |_, a| {
+        let (values, _) = matrices::eigh(a[0], true);
+        vec![values, matrices::svd(a[0], false)[1]]
+    });
+    let Literal::Tuple(parts) = got else { panic!("two arrays") };
+    assert!(parts.iter().all(|part| elements(part).iter().all(|x| x.is_nan())));
+}
