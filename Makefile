@@ -13,6 +13,10 @@ DIGITS ?= examples/digits/digits.csv
 SMALL_MODELS := mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96 \
   lstm_train_b32 lstm_train_unrolled_b32 resnet8_train_b32
 MODELS ?= $(SMALL_MODELS) mobilenet_v2_224 resnet50_224
+# Models for emulators: all nineteen, the large ones reduced.
+CROSS_MODELS := mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96 bert_tiny_128 gpt2_block_decode \
+  gru_128_seq100 lstm_2x128_seq100 lstm_train_b32 lstm_train_unrolled_b32 mobilenet_v2_96 efficientnet_b0_96 \
+  resnet50_64 inception_v3_107 unet_small_64 bert_base_1x104 vit_tiny_2x96 resnet8_train_b4
 # HLO modules that XLA judges within `make test`; `make test-xla` takes all.
 XLA_SAMPLE ?= 40
 # A checkout of TensorFlow's source, for the original's own C++ test.
@@ -107,9 +111,10 @@ test-small-models: tools
 # Without the recurrent layer, which takes minutes in the emulator.
 test-aarch64: tools
 	GRAPHS=tfcompile_tests/tf scripts/test_cross.sh aarch64
-test-cross: tools ## programs for other machines, in an emulator: aarch64, armv7, riscv64, every level of x86-64
+test-cross: tools ## programs and all models (reduced) in emulators: aarch64, armv7, riscv64, every level of x86-64
 	@scripts/setup.sh cross
-	scripts/test_cross.sh aarch64 armv7 riscv64 x86-64
+	$(SHARED) oracle scripts/models.sh {} $(CROSS_MODELS)
+	MODELS="$(CROSS_MODELS)" scripts/test_cross.sh aarch64 armv7 riscv64 riscv64-v x86-64
 	TEST_CROSS=true cargo test -p cli --test artefacts --quiet freestanding
 
 .PHONY: test-sanitizers

@@ -2,17 +2,15 @@
 # Compiles recorded graphs for other machines, links programs around them with Debian's cross compilers, runs these in
 # an emulator and compares with TensorFlow's recorded answers.
 #   scripts/test_cross.sh TARGET...      aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object)
-# ORACLE, TOOL, GRAPHS and MODELS are as in scripts/oracle_checks.sh.
+# ORACLE, TOOL, GRAPHS, MODELS and VERBOSE are as in scripts/oracle_checks.sh.
 set -eu
 
 . scripts/oracle_checks.sh tfcompile_tests
 
 run() { # run NAME FLAG...
-  local name=$1
+  echo "== $1"
   shift
-  echo "== $name"
-  "$oracle" "$data" "${checks[@]}" --models "$graphs" --tool "$tool" --build "$@" | grep -v '^ok '
-  [ "${PIPESTATUS[0]}" = 0 ]
+  judge "$@"
 }
 cross() { # cross TARGET COMPILER EMULATOR FLAG...
   local target=$1 compiler=$2 emulator=$3

@@ -97,12 +97,12 @@ fn run_all(mut arguments: Arguments) -> Result<bool, String> {
         None => tools.write_headers(&work)?,
     }
     let (mut passed, mut failed) = (0, 0);
-    run(&checks, &tools, &work, jobs, |index, result| {
+    run(&checks, &tools, &work, jobs, |index, result, seconds| {
         let name = &checks[index].name;
         match result {
             Ok(remark) => {
                 passed += 1;
-                println!("ok      {name}: {remark}");
+                println!("ok      {name}: {remark}, {seconds:.1} s in all");
             }
             Err(reason) => {
                 failed += 1;

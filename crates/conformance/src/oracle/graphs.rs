@@ -148,7 +148,7 @@ impl Case<'_> {
                 match vectors.get(&format!("index/{fetch}")).map_err(|e| e.to_string())? {
                     Some(at) => values::check(&what(fetch), got, &want, Some(&at), self.tolerance)?,
                     None => values::check_whole(&what(fetch), got, &want, self.tolerance)?,
-                }
+                };
             }
             for (variable, got) in config.variables.iter().zip(&answer.variables) {
                 let want = values::require(vectors, &format!("{prefix}/run{r}/var/{variable}"))?;

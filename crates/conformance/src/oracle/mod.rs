@@ -19,6 +19,7 @@ pub use tools::Tools;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 /// One check: its name, and what runs it in an empty directory of its own. It returns a remark, or why it failed.
 pub struct Check {
@@ -51,13 +52,13 @@ pub fn checks(root: &Path, graphs: Option<&Path>) -> Result<Vec<Check>, String> 
     Ok(checks)
 }
 
-/// Runs checks, `jobs` at a time; calls `done` with each one's position and result, as they end.
+/// Runs checks, `jobs` at a time; calls `done` with each one's position, result and seconds, as they end.
 pub fn run(
     checks: &[Check],
     tools: &Tools,
     work: &Path,
     jobs: usize,
-    done: impl FnMut(usize, Result<String, String>) + Send,
+    done: impl FnMut(usize, Result<String, String>, f64) + Send,
 ) {
     let (next, done) = (AtomicUsize::new(0), Mutex::new(done));
     std::thread::scope(|scope| {
@@ -67,8 +68,13 @@ pub fn run(
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(check) = checks.get(index) else { return };
                     let directory = work.join(check.name.replace('/', "-"));
+                    let start = Instant::now();
                     let result = fresh(&directory).and_then(|()| (check.run)(tools, &directory));
-                    (done.lock().expect("`done` does not panic"))(index, result);
+                    (done.lock().expect("`done` does not panic"))(
+                        index,
+                        result,
+                        start.elapsed().as_secs_f64(),
+                    );
                 }
             });
         }

@@ -40,25 +40,31 @@ fn check(tools: &Tools, entry: &Path, graph: &Path, work: &Path) -> Result<Strin
         let model = Model { graph, settings, class: "oracle::Model", entry_point: &entry_point };
         let mut session = program::start(tools, &model, &config, work)?;
         let runs = if tools.threads.is_empty() { 1 } else { RUNS };
-        check_inference(&mut session, &config, &spec, &mut expected, runs)?;
-        return session.finish();
+        let largest = check_inference(&mut session, &config, &spec, &mut expected, runs)?;
+        return remark(session, largest);
     }
     // Of a training step the tool is told the loss only.
     let fetch = config.fetches.first().ok_or("the config has no fetch")?;
     let (inferred, mut session) = training::start(tools, graph, fetch, &stem(entry), work)?;
     let initial = graph.with_file_name("initial.npz");
     let inputs = [values::open(&entry.join("batches.npz"))?, values::open(&initial)?];
-    check_training(&mut session, &inferred, &spec, &mut expected, inputs)?;
-    session.finish()
+    let largest = check_training(&mut session, &inferred, &spec, &mut expected, inputs)?;
+    remark(session, largest)
 }
 
+/// What is said of a model that is right.
+fn remark(session: Session, largest: f64) -> Result<String, String> {
+    Ok(format!("errors up to {largest:.2} of what is tolerated, {}", session.finish()?))
+}
+
+/// Runs an inference graph. The answer is the largest error as a share of what is tolerated.
 fn check_inference(
     session: &mut Session,
     config: &config::Config,
     spec: &Value,
     expected: &mut Archive,
     runs: usize,
-) -> Result<(), String> {
+) -> Result<f64, String> {
     let mut feeds = Vec::new();
     for feed in &config.feeds {
         let given =
@@ -80,22 +86,25 @@ fn check_inference(
         }
     }
     let fetches = spec["fetches"].as_array().ok_or("spec.json has no fetches")?;
+    let mut largest = 0f64;
     for fetch in fetches {
         let tensor = fetch["tensor"].as_str().ok_or("a fetch without a tensor")?;
         let at =
             config.fetches.iter().position(|f| f == tensor).ok_or_else(|| format!("no fetch {tensor}"))?;
-        check_recorded(tensor, &answer.results[at], fetch, "", expected, tolerance(&fetch["tolerance"])?)?;
+        let limit = tolerance(&fetch["tolerance"])?;
+        largest = largest.max(check_recorded(tensor, &answer.results[at], fetch, "", expected, limit)?);
     }
-    Ok(())
+    Ok(largest)
 }
 
+/// Runs a training step as often as it was recorded. The answer is as of [`check_inference`].
 fn check_training(
     session: &mut Session,
     config: &config::Config,
     spec: &Value,
     expected: &mut Archive,
     [mut batches, mut initial]: [Archive; 2],
-) -> Result<(), String> {
+) -> Result<f64, String> {
     let steps = spec["steps"].as_u64().ok_or("spec.json has no steps")? as usize;
     let start = config.variables.iter().map(|name| values::require(&mut initial, name));
     let start: Vec<Literal> = start.collect::<Result<_, _>>()?;
@@ -104,6 +113,7 @@ fn check_training(
     let batches: Vec<Literal> = batches.collect::<Result<_, _>>()?;
     let fetch = config.fetches.first().ok_or("the config has no fetch")?;
     let losses = values::require(expected, fetch)?.to_vec::<f32>().ok_or("losses are no floats")?;
+    let mut largest = 0f64;
     for step in 0..steps {
         let part = |all: &Literal| {
             let size = all.bytes().len() / steps;
@@ -113,7 +123,8 @@ fn check_training(
         let answer = session.run(&feeds.iter().map(|feed| &feed[..]).collect::<Vec<_>>())?;
         let loss = Literal::scalar(*losses.get(step).ok_or("a step without a loss")?);
         let limit = tolerance(&spec["loss_tolerance"][step])?;
-        values::check_whole(&format!("loss {step}"), &answer.results[0], &loss, limit)?;
+        let error = values::check_whole(&format!("loss {step}"), &answer.results[0], &loss, limit)?;
+        largest = largest.max(error);
         let moment = match step {
             0 => "first",
             _ if step + 1 == steps => "final",
@@ -127,10 +138,12 @@ fn check_training(
                 .position(|v| v == name)
                 .ok_or_else(|| format!("no variable {name}"))?;
             let limit = tolerance(&variable[moment]["tolerance"])?;
-            check_recorded(name, &answer.variables[at], variable, &format!("{moment}/"), expected, limit)?;
+            let prefix = format!("{moment}/");
+            largest =
+                largest.max(check_recorded(name, &answer.variables[at], variable, &prefix, expected, limit)?);
         }
     }
-    Ok(())
+    Ok(largest)
 }
 
 /// Rows of ones, then zeros.

@@ -50,25 +50,27 @@ fn check(tools: &Tools, entry: &Path, work: &Path) -> Result<String, String> {
     let fetch = spec["fetch"].as_str().ok_or("spec.json has no fetch")?;
     let (config, mut session) = start(tools, &entry.join("graph.pb"), fetch, &stem(entry), work)?;
     let runs = spec["runs"].as_array().filter(|runs| !runs.is_empty()).ok_or("spec.json has no runs")?;
-    let mut steps = 0;
+    let (mut steps, mut largest) = (0, 0f64);
     for recorded in runs {
         let file = recorded["file"].as_str().ok_or("a run without a file")?;
         let mut expected = values::open(&entry.join(file))?;
-        steps += check_run(&mut session, &config, &spec, recorded, &mut expected)
+        let (run, error) = check_run(&mut session, &config, &spec, recorded, &mut expected)
             .map_err(|e| format!("{file}: {e}"))?;
+        steps += run;
+        largest = largest.max(error);
     }
-    Ok(format!("{steps} steps, {}", session.finish()?))
+    Ok(format!("{steps} steps, errors up to {largest:.2} of what is tolerated, {}", session.finish()?))
 }
 
 /// Starts from the recorded variables, and compares each loss, and the variables at the end. The answer is how many steps
-/// were run.
+/// were run, and the largest error as a share of what is tolerated.
 fn check_run(
     session: &mut Session,
     config: &Config,
     spec: &Value,
     recorded: &Value,
     expected: &mut Archive,
-) -> Result<usize, String> {
+) -> Result<(usize, f64), String> {
     let variables = recorded["variables"].as_array().ok_or("a run without variables")?;
     let unused = spec["unused_variables"].as_array().ok_or("spec.json has no unused_variables")?;
     let known = |name: &str| {
@@ -94,18 +96,21 @@ fn check_run(
     let losses = values::require(expected, fetch)?.to_vec::<f32>().ok_or("losses are no floats")?;
     let limit = tolerance(&recorded["loss_tolerance"])?;
     let mut last = start.iter().map(|value| value.bytes().to_vec()).collect();
+    let mut largest = 0f64;
     for step in 0..steps {
         let feeds = config.feeds.iter().map(|feed| fed(spec, feed, step)).collect::<Result<Vec<_>, _>>()?;
         let answer = session.run(&feeds.iter().map(|feed| &feed.bytes()[..]).collect::<Vec<_>>())?;
         let loss = Literal::scalar(*losses.get(step).ok_or("a step without a loss")?);
-        values::check_whole(&format!("loss {step}"), &answer.results[0], &loss, limit)?;
+        let error = values::check_whole(&format!("loss {step}"), &answer.results[0], &loss, limit)?;
+        largest = largest.max(error);
         last = answer.variables;
     }
     for (name, value) in config.variables.iter().zip(&last) {
         let variable = known(name)?;
-        check_recorded(name, value, variable, "final/", expected, tolerance(&variable["tolerance"])?)?;
+        let limit = tolerance(&variable["tolerance"])?;
+        largest = largest.max(check_recorded(name, value, variable, "final/", expected, limit)?);
     }
-    Ok(steps)
+    Ok((steps, largest))
 }
 
 /// The value that a variable starts with.
@@ -124,7 +129,7 @@ fn fed(spec: &Value, feed: &config::Feed, step: usize) -> Result<Literal, String
     recipe::fill(&given["rule"], &key.replace("<step>", &step.to_string()), &feed.sizes)
 }
 
-/// Compares with what is recorded under `prefix` and the name, whole or in samples.
+/// Compares with what is recorded under `prefix` and the name, whole or in samples. The answer is as of [`values::check`].
 pub(super) fn check_recorded(
     name: &str,
     got: &[u8],
@@ -132,7 +137,7 @@ pub(super) fn check_recorded(
     prefix: &str,
     expected: &mut Archive,
     tolerance: Tolerance,
-) -> Result<(), String> {
+) -> Result<f64, String> {
     let want = values::require(expected, &format!("{prefix}{name}"))?;
     let what = format!("{prefix}{name}");
     if entry["stored"] == "samples" {
