@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Compiles recorded graphs for other machines, links programs around them with Debian's cross compilers, runs these in
 # an emulator and compares with TensorFlow's recorded answers.
-#   scripts/test_cross.sh TARGET...      aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object)
+#   scripts/test_cross.sh TARGET...      aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object);
+#                                        aarch64-sve256, aarch64-sve512, riscv64-v256: longer vectors
 # ORACLE, TOOL, GRAPHS, MODELS and VERBOSE are as in scripts/oracle_checks.sh.
 set -eu
 
@@ -15,16 +16,30 @@ run() { # run NAME FLAG...
 cross() { # cross TARGET COMPILER EMULATOR FLAG...
   local target=$1 compiler=$2 emulator=$3
   shift 3
-  run "$target" --flag=--target="$target" --cxx "$compiler-g++" --nm "$compiler-nm" \
-    --run "$emulator -L /usr/$compiler" "$@"
+  with_flags "$target" "$compiler" "$emulator" --flag=--target="$target" "$@"
+}
+with_flags() { # with_flags NAME COMPILER EMULATOR FLAG...
+  local name=$1 compiler=$2 emulator=$3
+  shift 3
+  run "$name" --cxx "$compiler-g++" --nm "$compiler-nm" --run "$emulator -L /usr/$compiler" "$@"
+}
+long_vectors() { # long_vectors NAME COMPILER EMULATOR PROCESSOR FEATURES
+  with_flags "$1" "$2" "$3" --flag=--target-triple="${2/-linux/-unknown-linux}" --flag=--target-cpu="$4" \
+    --flag=--target-features="$5"
 }
 
 for target in "$@"; do
   case $target in
     aarch64) cross aarch64-linux aarch64-linux-gnu qemu-aarch64 ;;
+    aarch64-sve256) long_vectors $target aarch64-linux-gnu 'qemu-aarch64 -cpu max,sve-default-vector-length=32' neoverse-v1 '' ;;
+    aarch64-sve512) long_vectors $target aarch64-linux-gnu 'qemu-aarch64 -cpu max,sve-default-vector-length=64' a64fx '' ;;
     armv7) cross armv7-linux arm-linux-gnueabihf qemu-arm ;;
     riscv64) cross riscv64-linux riscv64-linux-gnu qemu-riscv64 ;;
     riscv64-v) cross riscv64-linux-v riscv64-linux-gnu 'qemu-riscv64 -cpu rv64,v=true,vlen=128,vext_spec=v1.0' ;;
+    riscv64-v256)
+      long_vectors $target riscv64-linux-gnu 'qemu-riscv64 -cpu rv64,v=true,vlen=256,vext_spec=v1.0' '' \
+        +m,+a,+f,+d,+c,+v,+zvl256b
+      ;;
     x86-64)
       # The version for the oldest processors, the first one with wide vectors, and what this machine has.
       levels=(--flag=--target=x86-64 --flag=--multiversion=v1,v2,v3,v4)

@@ -199,6 +199,13 @@ impl<'c> ModuleTranslator<'c> {
         if !self.target.features.is_empty() {
             text("target-features", &self.target.features);
         }
+        if self.target.triple.architecture == Architecture::Aarch64 && self.target.vector_bytes > 16 {
+            // SVE's vectors have so many times 16 bytes, no more and no less: the least number and the largest.
+            let times = u64::from(self.target.vector_bytes / 16);
+            let kind = Attribute::get_named_enum_kind_id("vscale_range");
+            let range = self.context.create_enum_attribute(kind, times << 32 | times);
+            value.add_attribute(AttributeLoc::Function, range);
+        }
         text("prefer-vector-width", &(self.target.vector_bytes * 8).to_string());
         if self.target.triple.object_format == ObjectFormat::Coff {
             // Large frames would call `__chkstk`, a library function.

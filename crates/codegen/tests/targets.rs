@@ -9,7 +9,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use target::Target;
 
 /// The targets of the original's tests, and those of phones and small boards.
-const TARGETS: [(&str, &str, &str); 14] = [
+const TARGETS: [(&str, &str, &str); 16] = [
     ("x86_64-pc-linux", "", ""),
     ("x86_64-pc-linux", "haswell", ""),
     ("x86_64-pc-linux", "skylake-avx512", ""),
@@ -18,6 +18,8 @@ const TARGETS: [(&str, &str, &str); 14] = [
     ("x86_64-pc-windows-gnu", "", ""),
     ("i686-unknown-linux-gnu", "", "+sse2"),
     ("aarch64-unknown-linux-gnu", "", ""),
+    ("aarch64-unknown-linux-gnu", "neoverse-v1", ""),
+    ("aarch64-unknown-linux-gnu", "a64fx", ""),
     ("arm64-none-ios", "", ""),
     ("aarch64-none-android", "", ""),
     ("armv7-none-android", "", ""),
@@ -202,4 +204,28 @@ fn what_cannot_be_is_refused() {
     let mut headless = program();
     headless.functions = headless.functions.into_values().take(1).collect();
     assert!(compile(&headless, &target, &options(), &Constants::default()).is_err());
+}
+
+#[test]
+fn long_vectors_are_one_register() {
+    let eight_lanes = [
+        ("aarch64-unknown-linux-gnu", "neoverse-v1", "", "z"),
+        ("riscv64-unknown-linux-gnu", "", "+m,+a,+f,+d,+c,+v,+zvl256b", "vfmacc.vv"),
+    ];
+    for (triple, cpu, features, register) in eight_lanes {
+        let target = Target::new(triple, cpu, features).expect("a triple");
+        assert_eq!(target.lanes(4), 8);
+        let options = CodegenOptions { assembly: true, ..options() };
+        let constants = Constants { size: 0, chunks: Vec::new() };
+        let assembly = compile(&program(), &target, &options, &constants).expect("code").assembly;
+        let assembly = assembly.expect("asked for");
+        let products = |words: &[&str]| {
+            let of = |line: &str| words.iter().any(|word| line.trim_start().starts_with(word));
+            assembly.lines().filter(|line| of(line)).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let found = products(&["fmla", "fmad", "vfmacc", "vfmadd"]);
+        assert!(found.iter().all(|line| line.contains(register) || line.contains("vfmadd")), "{found:?}");
+        // The multiply-add of eight numbers is one instruction, in one loop that is unrolled or not.
+        assert!(!found.is_empty(), "{assembly}");
+    }
 }

@@ -235,9 +235,23 @@ fn task_of_part(b: &mut FunctionBuilder, part: ValueId, member: &RegionMember) -
     if parts == member.tasks {
         return relative;
     }
+    if let Some((factor, shift)) = quotient_by_shift(member.tasks, parts) {
+        let (scaled, shift) = (b.mul_constant(relative, factor), b.index(shift));
+        return b.binary(BinaryOp::ShiftRightLogical, scaled, shift);
+    }
     let (tasks, parts) = (b.index(member.tasks), b.index(parts));
     let scaled = b.mul(relative, tasks);
     b.binary(BinaryOp::DivideSigned, scaled, parts)
+}
+
+/// A factor and a number of bits such that `part * factor >> bits` is `part * tasks / parts` for parts from 0 to all of them:
+/// processors of 32 bits have no division of an index. None if that does not fit.
+fn quotient_by_shift(tasks: i64, parts: i64) -> Option<(i64, i64)> {
+    // The factor is too large by less than 1, so a quotient by less than `parts / 2^bits`, which is less than `1 / parts`.
+    let bits = 2 * (i64::BITS - parts.leading_zeros());
+    let factor = (i128::from(tasks) << bits.min(64)).checked_add(i128::from(parts) - 1)? / i128::from(parts);
+    let fits = bits < 63 && factor.checked_mul(i128::from(parts))? < i128::from(i64::MAX);
+    fits.then_some((i64::try_from(factor).ok()?, i64::from(bits)))
 }
 
 fn is_same_place(a: &Slice, b: &Slice) -> bool {
@@ -329,6 +343,20 @@ mod tests {
 
     fn groups(calls: &[Call]) -> Vec<Vec<usize>> {
         group(&share(&calls.iter().collect::<Vec<_>>()))
+    }
+
+    #[test]
+    fn shifts_divide_exactly() {
+        for (tasks, parts) in
+            [(96, 64), (64, 63), (1, 64), (1000, 7), (3, 2), (65, 64), (12345, 4096), (5, 5)]
+        {
+            let (factor, bits) = quotient_by_shift(tasks, parts).expect("small numbers");
+            for part in 0..=parts {
+                assert_eq!((part * factor) >> bits, part * tasks / parts, "{part} of {parts} for {tasks}");
+            }
+        }
+        assert_eq!(quotient_by_shift(i64::MAX, 3), None);
+        assert_eq!(quotient_by_shift(1, i64::MAX), None);
     }
 
     #[test]

@@ -1,11 +1,13 @@
-//! Inner loops of tiles keep their sums in registers, on every instruction set: the assembly is read and counted.
+//! Inner loops keep what they compute with in registers, on every instruction set: the assembly is read and counted.
+//!
+//! Of each strategy there are cases here, and all kernels of the file tests of plans.
 
 use codegen::{CodegenOptions, Constants};
 use std::collections::BTreeMap;
 use target::Target;
 
 /// Triple, processor, features.
-const TARGETS: [(&str, &str, &str); 9] = [
+const TARGETS: [(&str, &str, &str); 12] = [
     ("x86_64-unknown-linux-gnu", "", ""),
     ("x86_64-unknown-linux-gnu", "x86-64-v2", ""),
     ("x86_64-unknown-linux-gnu", "haswell", ""),
@@ -15,6 +17,9 @@ const TARGETS: [(&str, &str, &str); 9] = [
     ("armv7-unknown-linux-gnueabihf", "", "+neon"),
     ("riscv64-unknown-linux-gnu", "", ""),
     ("riscv64-unknown-linux-gnu", "", "+m,+a,+f,+d,+c,+v"),
+    ("riscv64-unknown-linux-gnu", "", "+m,+a,+f,+d,+c,+v,+zvl256b"),
+    ("aarch64-unknown-linux-gnu", "neoverse-v1", ""),
+    ("aarch64-unknown-linux-gnu", "a64fx", ""),
 ];
 
 fn assembly(text: &str, target: &Target) -> String {
@@ -32,6 +37,7 @@ fn assembly(text: &str, target: &Target) -> String {
 /// A loop without loops inside.
 #[derive(Debug)]
 struct InnerLoop<'a> {
+    function: &'a str,
     lines: Vec<&'a str>,
 }
 
@@ -60,10 +66,40 @@ impl InnerLoop<'_> {
     }
 
     /// Accesses of the stack. RISC-V's whole vector registers go nowhere else.
-    fn spills(&self) -> usize {
-        const STACK: [&str; 7] = ["(%rsp", "[sp", ", sp", "(sp)", "vs1r.v", "vs2r.v", "vl1re32.v"];
-        self.count(|line| STACK.iter().any(|word| line.contains(word)))
+    fn stack(&self) -> Vec<&str> {
+        const STACK: [&str; 9] =
+            ["(%rsp", "[sp", ", sp", "(sp)", "vs1r.v", "vs2r.v", "vs4r.v", "vl1re32.v", "vl2re32.v"];
+        self.lines.iter().copied().filter(|line| STACK.iter().any(|word| line.contains(word))).collect()
     }
+
+    /// Those that move numbers, which are not addresses and counters, if one of them is a store or they are many: reading what
+    /// the loop does not change is a load, wherever it is.
+    fn numbers(&self) -> Vec<&str> {
+        let all: Vec<&str> = self.stack().into_iter().filter(|line| moves_numbers(line)).collect();
+        let is_few = all.len() * 8 <= self.products();
+        if is_few && !all.iter().any(|line| stores(line)) { Vec::new() } else { all }
+    }
+}
+
+/// Whether an instruction that has an operand on the stack stores it there.
+fn stores(line: &str) -> bool {
+    let name = line.split_whitespace().next().unwrap_or_default();
+    let by_name = ["st", "vst", "fs", "vs"].iter().any(|start| name.starts_with(start));
+    if line.contains("(%rsp") { line.ends_with("(%rsp)") } else { by_name }
+}
+
+/// Whether an instruction has to do with registers of vectors or floating-point numbers.
+fn moves_numbers(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let (name, operands) = (words.next().unwrap_or_default(), words.collect::<String>());
+    let x86 = ["%xmm", "%ymm", "%zmm"].iter().any(|register| operands.contains(register));
+    // Arm's 32 bits and RISC-V name instructions so; 64 bits of Arm name registers.
+    let by_name = name.starts_with('v') || name.starts_with('f');
+    let numbered = |prefix: char| {
+        operands.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let arm = (name.starts_with("ld") || name.starts_with("st")) && ['q', 'd', 'z'].into_iter().any(numbered);
+    x86 || by_name || arm
 }
 
 /// The innermost loops: from a label to a jump back to it, without another such jump between.
@@ -75,13 +111,16 @@ fn inner_loops(assembly: &str) -> Vec<InnerLoop<'_>> {
         .filter_map(|(k, line)| line.split_once(':').map(|(label, _)| (label, k)))
         .filter(|(label, _)| label.starts_with(".L"))
         .collect();
-    let mut last_start = 0;
+    let (mut last_start, mut function) = (0, "");
     let mut loops = Vec::new();
     for (end, line) in lines.iter().enumerate() {
+        if let Some((name, _)) = line.strip_prefix(".type").and_then(|rest| rest.split_once(",")) {
+            function = name.trim();
+        }
         let start = line.split([' ', '\t', ',']).rev().find_map(|word| labels.get(word).copied());
         if let Some(start) = start.filter(|start| *start <= end) {
             if start >= last_start {
-                loops.push(InnerLoop { lines: lines[start..=end].to_vec() });
+                loops.push(InnerLoop { function, lines: lines[start..=end].to_vec() });
             }
             last_start = last_start.max(end);
         }
@@ -127,23 +166,34 @@ fn convolution(image: [i64; 3], window: [i64; 2], stride: i64, outputs: i64) -> 
     )
 }
 
-/// What is wrong with a module's inner loops, on all targets.
+/// What is wrong with the inner loops of a module that is one product or convolution, on all targets: not even an address is
+/// on the stack.
 fn findings(name: &str, text: &str) -> Vec<String> {
+    findings_of(name, text, true)
+}
+
+/// The same of any module, in whose loops addresses may be; in products of a dot or convolution, they may not
+/// (`must_multiply`).
+fn findings_of(name: &str, text: &str, must_multiply: bool) -> Vec<String> {
     let mut found = Vec::new();
     for (triple, cpu, features) in TARGETS {
         let target = Target::new(triple, cpu, features).expect("a triple");
         let assembly = assembly(text, &target);
         let loops = inner_loops(&assembly);
         let hot: Vec<&InnerLoop<'_>> = loops.iter().filter(|l| l.products() >= 4).collect();
-        if hot.is_empty() {
+        if must_multiply && hot.is_empty() {
             found.push(format!("{name} on {triple} {cpu} {features}: no inner loop multiplies"));
         }
-        for inner in hot.iter().filter(|l| l.spills() > 0) {
-            found.push(format!(
-                "{name} on {triple} {cpu} {features}: {} accesses of the stack beside {} products",
-                inner.spills(),
-                inner.products(),
-            ));
+        for inner in hot {
+            let spills = if must_multiply { inner.stack() } else { inner.numbers() };
+            if let [first, ..] = spills[..] {
+                found.push(format!(
+                    "{name} on {triple} {cpu} {features}, {}: {} accesses of the stack beside {} products: {first}",
+                    inner.function,
+                    spills.len(),
+                    inner.products(),
+                ));
+            }
         }
     }
     found
@@ -206,5 +256,78 @@ fn tiles_of_convolutions_stay_in_registers() {
             &format!("convolution {image:?} {window:?} stride {stride} to {outputs}"),
             &convolution(image, window, stride, outputs),
         )
+    }));
+}
+
+/// A 3x3 convolution of an image that keeps its size, its kernel a constant or not.
+fn same_convolution(
+    batch: i64,
+    pixels: i64,
+    inputs: i64,
+    outputs: i64,
+    groups: i64,
+    constant: bool,
+) -> String {
+    let each = inputs / groups;
+    let kernel = format!("f32[3,3,{each},{outputs}]");
+    let kernel = match constant {
+        true => format!("  one = f32[] constant(1)\n  w = {kernel} broadcast(one), dimensions={{}}\n"),
+        false => format!("  w = {kernel} parameter(1)\n"),
+    };
+    format!(
+        "HloModule convolutions\n\nENTRY main {{\n  x = f32[{batch},{pixels},{pixels},{inputs}] parameter(0)\n{kernel}  \
+         ROOT c = f32[{batch},{pixels},{pixels},{outputs}] convolution(x, w), window={{size=3x3 pad=1_1x1_1}}, \
+         dim_labels=b01f_01io->b01f, feature_group_count={groups}\n}}\n"
+    )
+}
+
+#[test]
+fn transforms_of_patches_stay_in_registers() {
+    let cases =
+        [(1, 28, 64, 64, true), (1, 56, 32, 40, true), (8, 32, 16, 16, false), (1, 14, 256, 256, true)];
+    check(cases.map(|(batch, pixels, inputs, outputs, constant)| {
+        let text = same_convolution(batch, pixels, inputs, outputs, 1, constant);
+        findings_of(&format!("patches {batch}x{pixels}x{inputs} to {outputs}"), &text, false)
+    }));
+}
+
+#[test]
+fn depthwise_windows_stay_in_registers() {
+    check([(56, 96), (14, 40), (7, 960)].map(|(pixels, features)| {
+        let text = same_convolution(1, pixels, features, features, features, false);
+        findings_of(&format!("depthwise {pixels}x{features}"), &text, false)
+    }));
+}
+
+#[test]
+fn gradients_of_kernels_stay_in_registers() {
+    let cases = [(8, 16, 32, 32), (32, 8, 64, 64), (4, 32, 3, 16)];
+    check(cases.map(|(batch, pixels, inputs, outputs)| {
+        let text = format!(
+            "HloModule gradients\n\nENTRY main {{\n  x = f32[{batch},{pixels},{pixels},{inputs}] parameter(0)\n  \
+             g = f32[{batch},{pixels},{pixels},{outputs}] parameter(1)\n  \
+             ROOT c = f32[3,3,{inputs},{outputs}] convolution(x, g), \
+             window={{size={pixels}x{pixels} pad=1_1x1_1}}, dim_labels=f01b_i01o->01bf\n}}\n"
+        );
+        findings_of(&format!("gradient {batch}x{pixels}x{inputs} to {outputs}"), &text, false)
+    }));
+}
+
+#[test]
+fn kernels_of_all_plans_stay_in_registers() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/hlo/plan");
+    let mut files: Vec<_> = std::fs::read_dir(directory)
+        .expect("the file tests")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "hlo"))
+        // What has no code.
+        .filter(|path| !path.ends_with("what_has_no_code_is_listed.hlo"))
+        .collect();
+    files.sort();
+    assert!(files.len() > 8, "{files:?}");
+    check(files.iter().map(|path| {
+        let text = std::fs::read_to_string(path).expect("a file");
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        findings_of(&name, text.split("// ==>").next().unwrap_or_default(), false)
     }));
 }

@@ -2,8 +2,15 @@
 
 use crate::Target;
 
-/// 64 bits: NEON is part of the baseline.
+/// 64 bits: NEON is part of the baseline. Processors whose SVE has longer vectors are used at the length that they have.
 pub(crate) fn describe_aarch64(target: &mut Target) {
+    if target.has("sve", true) {
+        target.vector_bytes = match target.cpu.as_str() {
+            "neoverse-v1" | "neoverse-512tvb" => 32,
+            "a64fx" => 64,
+            _ => 16,
+        };
+    }
     target.vector_registers = 32;
     target.has_fma = true;
     target.has_rounding = true;
@@ -18,9 +25,13 @@ fn caches(cpu: &str) -> (u64, u64) {
         return (64 * K, 2048 * K);
     }
     match cpu {
-        "neoverse-n1" | "neoverse-n2" | "neoverse-v1" | "ampere1" | "ampere1a" => (64 * K, 1024 * K),
+        "neoverse-n1" | "neoverse-n2" | "neoverse-v1" | "neoverse-512tvb" | "ampere1" | "ampere1a" => {
+            (64 * K, 1024 * K)
+        }
         "neoverse-v2" | "neoverse-n3" | "neoverse-v3" => (64 * K, 2048 * K),
         "cortex-a76" | "cortex-a77" | "cortex-a78" | "cortex-x1" | "cortex-x2" => (64 * K, 512 * K),
+        // 8 MB for twelve cores.
+        "a64fx" => (64 * K, 640 * K),
         "cortex-a53" | "cortex-a55" | "cortex-a35" => (32 * K, 256 * K),
         _ => (32 * K, 512 * K),
     }
@@ -58,6 +69,26 @@ pub(crate) fn describe_arm(target: &mut Target) {
 #[cfg(test)]
 mod tests {
     use crate::Target;
+
+    #[test]
+    fn long_vectors_are_those_of_the_processor() {
+        let bytes = |cpu: &str, features: &str| {
+            Target::new("aarch64-unknown-linux-gnu", cpu, features).expect("a triple").vector_bytes
+        };
+        let table = [
+            ("", "", 16),
+            ("", "+sve", 16),
+            ("neoverse-n1", "", 16),
+            ("neoverse-n2", "", 16),
+            ("neoverse-v1", "", 32),
+            ("neoverse-v1", "-sve", 16),
+            ("neoverse-v2", "", 16),
+            ("a64fx", "", 64),
+        ];
+        for (cpu, features, expected) in table {
+            assert_eq!(bytes(cpu, features), expected, "{cpu} {features}");
+        }
+    }
 
     #[test]
     fn neon_is_as_the_features_say() {

@@ -5,6 +5,22 @@ use crate::Target;
 /// What Linux distributions ask of a processor: rv64gc.
 const LINUX: [&str; 5] = ["+m", "+a", "+f", "+d", "+c"];
 
+/// Bytes that each vector register has at least: as the processor or a feature such as `+zvl256b` says; 16 of any. No more than
+/// a cache line.
+fn vector_bytes(target: &Target) -> u32 {
+    let of_cpu = match target.cpu.as_str() {
+        "spacemit-x60" | "tt-ascalon-d8" => 32,
+        "sifive-x280" | "sifive-x390" => 64,
+        _ => 16,
+    };
+    let wider = [(32, "zvl256b"), (64, "zvl512b"), (64, "zvl1024b")];
+    wider
+        .into_iter()
+        .filter(|(_, name)| target.has(name, false))
+        .map(|(bytes, _)| bytes)
+        .fold(of_cpu, u32::max)
+}
+
 /// Vectors of the V extension have 16 bytes at least; without it, one number at a time.
 pub(crate) fn describe(target: &mut Target) {
     if target.triple.is_linux() && target.cpu.is_empty() {
@@ -16,7 +32,7 @@ pub(crate) fn describe(target: &mut Target) {
     }
     let server = target.cpu.starts_with("sifive-p") || target.cpu.starts_with("sifive-x");
     let vectors = target.has("v", server || target.cpu == "spacemit-x60" || target.cpu == "tt-ascalon-d8");
-    target.vector_bytes = if vectors { 16 } else { 4 };
+    target.vector_bytes = if vectors { vector_bytes(target) } else { 4 };
     target.vector_registers = 32;
     target.has_fma = target.has("f", true);
     // `fcvt` rounds in one instruction, but only what fits an integer; LLVM guards it inline.
@@ -36,6 +52,13 @@ mod tests {
         let vectors = Target::new("riscv64-unknown-linux-gnu", "", "+v,-c").expect("a triple");
         assert_eq!(vectors.features, "+m,+a,+f,+d,+v,-c");
         assert_eq!(vectors.lanes(4), 4);
+        let wide = |cpu: &str, features: &str| {
+            Target::new("riscv64-unknown-linux-gnu", cpu, features).expect("a triple").vector_bytes
+        };
+        assert_eq!(wide("", "+v,+zvl256b"), 32);
+        assert_eq!(wide("", "+v,+zvl512b,+zvl256b"), 64);
+        assert_eq!(wide("", "+zvl256b"), 4);
+        assert_eq!(wide("spacemit-x60", ""), 32);
         assert_eq!(Target::new("riscv64-none-elf", "", "").expect("a triple").features, "");
     }
 }

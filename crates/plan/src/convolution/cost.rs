@@ -3,7 +3,7 @@
 use super::area::{Area, even};
 use super::dims::ConvolutionDims;
 use super::tiling;
-use target::Target;
+use target::{Architecture, Target};
 
 /// A tile: so many pixels at most, times so many vectors of output features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +42,11 @@ const MISSES: f64 = 1.5;
 /// Pixels that a tile of so many vectors can have: each sum has a register, each vector of the kernel too, and what is
 /// multiplied with these. Of one vector, the pixels may be multiplied from memory.
 pub(super) fn most_pixels(vectors: u32, target: &Target) -> u32 {
-    // Without multiply-add, products take registers of their own.
-    let products = if target.has_fma { 0 } else { 4 };
-    let registers = target.vector_registers.saturating_sub(products);
+    // Without multiply-add, products take registers of their own; single numbers are loaded early, and so is, a little, what no
+    // multiply-add takes from memory.
+    let is_x86 = matches!(target.triple.architecture, Architecture::X86_64);
+    let others = if !target.has_fma || target.vector_bytes == 4 { 4 } else { 2 * u32::from(!is_x86) };
+    let registers = target.vector_registers.saturating_sub(others);
     match vectors {
         1 => registers.saturating_sub(4).min(24),
         _ => registers.saturating_sub(vectors + 1) / vectors,

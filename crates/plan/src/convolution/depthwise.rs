@@ -6,7 +6,7 @@ use super::tiling::{self, Sharing, Tiling};
 use crate::Candidate;
 use crate::tasks::Work;
 use shape::PrimitiveType;
-use target::Target;
+use target::{Architecture, Target};
 
 /// Tiles of output pixels times vectors of output features, each from its own input feature.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,10 +125,14 @@ fn vectors(features: i64, lanes: u32, target: &Target) -> u32 {
     (1..=most).rev().filter(fits).min_by_key(|&vectors| covered(vectors)).unwrap_or(1)
 }
 
-/// Pixels of a tile whose accumulators fit the registers, with the weights of three taps.
+/// Pixels of a tile whose accumulators fit the registers, with the weights of three taps. Where a multiply-add takes an operand
+/// from memory, inputs want no registers; elsewhere many of them are loaded early.
 fn most_pixels(vectors: u32, target: &Target) -> u32 {
+    let takes_memory = matches!(target.triple.architecture, Architecture::X86_64) && target.has_fma;
     match (vectors, target.vector_registers >= 32) {
-        (1 | 2, true) | (1, false) => 8,
+        (1, true) => 8,
+        (2, true) if takes_memory => 8,
+        (1, false) if takes_memory => 8,
         _ => 4,
     }
 }
@@ -173,6 +177,21 @@ mod tests {
             let vectors = vectors(features, lanes, target);
             let block = i64::from(vectors * lanes);
             assert_eq!((vectors, (features + block - 1) / block * block), (wanted, covered), "{features}");
+        }
+    }
+
+    #[test]
+    fn tiles_leave_registers_to_the_inputs() {
+        let table = [
+            (("x86_64-pc-linux", "x86-64-v4"), [8, 8]),
+            (("x86_64-pc-linux", "x86-64-v3"), [8, 4]),
+            (("x86_64-pc-linux", "x86-64"), [4, 4]),
+            (("aarch64-unknown-linux-gnu", ""), [8, 4]),
+            (("armv7-unknown-linux-gnueabihf", ""), [4, 4]),
+        ];
+        for ((triple, cpu), pixels) in table {
+            let target = Target::new(triple, cpu, "").expect("a triple");
+            assert_eq!([1, 2].map(|vectors| most_pixels(vectors, &target)), pixels, "{triple} {cpu}");
         }
     }
 }

@@ -246,7 +246,8 @@ const FEWEST_ROWS: i64 = 8;
 impl Machine {
     fn of(target: &Target, element: i64, panel: i64) -> Self {
         let lanes = target.lanes(element as usize).min(panel as u32);
-        Self { lanes, registers: target.vector_registers, l1: l1(target), l2: l2(target) }
+        let registers = registers_of_sums(lanes, target);
+        Self { lanes, registers, l1: l1(target), l2: l2(target) }
     }
 
     /// One whose vectors are cache lines, and whose cache is at least as large as they usually are with those.
@@ -357,6 +358,13 @@ fn lay_out(
     plan
 }
 
+/// Registers for the sums of products and what is multiplied. Without multiply-add each product takes one of its own, for each
+/// vector; single numbers are loaded early.
+pub(super) fn registers_of_sums(lanes: u32, target: &Target) -> u32 {
+    let is_tight = !target.has_fma || lanes == 1;
+    target.vector_registers.saturating_sub(if is_tight { 4 } else { 0 })
+}
+
 /// Patches of a register tile of one or two vectors: as many as leave registers for the vectors of the kernel and one more.
 /// The more there are, the less often the kernel is read.
 pub(super) fn most_rows(vectors: u32, registers: u32) -> i64 {
@@ -365,6 +373,8 @@ pub(super) fn most_rows(vectors: u32, registers: u32) -> i64 {
         (2, 16..) => 6,
         (_, 32..) => 16,
         (_, 16..) => 12,
+        (2, 12..) => 4,
+        (_, 12..) => 8,
         (2, _) => 2,
         _ => 4,
     }

@@ -7,7 +7,7 @@
 
 use super::area::even;
 use super::dims::{ConvolutionDims, SpatialDimension};
-use super::winograd::{Winograd, lines, most_rows, odd_lines, vectors};
+use super::winograd::{Winograd, lines, most_rows, odd_lines, registers_of_sums, vectors};
 use super::winograd_matrices::GradientTransform;
 use crate::dot::{Tile, tile};
 use crate::tasks::Work;
@@ -148,7 +148,7 @@ fn lay_out(dims: &ConvolutionDims, element: i64, target: &Target) -> Option<Wino
         [part(dims.batch, MOST_FEATURES[0], is_shared)?, part(dims.outputs, MOST_FEATURES[1], false)?];
     let lanes = target.lanes(element as usize).min(tile::panel(features[1], element as usize) as u32);
     let vectors = if features[1] > i64::from(lanes) { 2 } else { 1 };
-    let rows = even(features[0], most_rows(vectors, target.vector_registers));
+    let rows = even(features[0], most_rows(vectors, registers_of_sums(lanes, target)));
     let patches = [0, 1].map(|d| (dims.spatial[d].window.size + PATCH - 1) / PATCH);
     let all = dims.inputs * patches[0] * patches[1];
     let frequencies = GradientTransform::FREQUENCIES;

@@ -114,9 +114,11 @@ fn most_rows_by_lane(vectors: u32, target: &Target) -> u32 {
     }
 }
 
-/// Whether multiply-adds take one lane of a vector for all lanes, so that neighbours of a row are loaded together.
+/// Whether multiply-adds take one lane of a vector for all lanes, so that neighbours of a row are loaded together. Those of
+/// SVE's longer vectors take one of each 16 bytes.
 pub(crate) fn takes_lanes(target: &Target) -> bool {
-    matches!(target.triple.architecture, Architecture::Aarch64 | Architecture::Arm) && target.vector_bytes > 4
+    matches!(target.triple.architecture, Architecture::Aarch64 | Architecture::Arm)
+        && target.vector_bytes == 16
 }
 
 /// Whether every processor has an instruction that brings a line near; without one its address is in the way.
@@ -139,11 +141,15 @@ pub(crate) fn unroll(tile: Tile, lhs_by_lane: bool, target: &Target) -> i64 {
 
 /// The most summands, a power of two, whose columns find registers beside so many sums.
 pub fn most_together(sums: u32, vectors: u32, target: &Target) -> u32 {
-    // Of x86's multiply-adds an operand may be in memory.
+    // Of x86's multiply-adds an operand may be in memory. With AVX2 that is the columns; a single vector of them is better kept.
     if target.has_fma && matches!(target.triple.architecture, Architecture::X86_64) {
-        return 4;
+        return match (vectors, sums) {
+            (1, 10..) if target.vector_registers < 32 => 1,
+            (1, 4..=7) if target.vector_registers < 32 => 2,
+            _ => 4,
+        };
     }
-    let products = if target.has_fma { 0 } else { 2 * vectors };
+    let products = if target.has_fma { 0 } else { 4 * vectors };
     let spare = target.vector_registers.saturating_sub(sums + 2 + products);
     // Few registers are soon taken by loads that are scheduled early.
     let each = if target.vector_registers >= 32 { vectors } else { 2 * vectors };
@@ -249,6 +255,9 @@ mod tests {
         let table = [
             // rows, vectors, k_split, by lane -> summands
             ((&avx2, 6, 2, 1, false), 4),
+            ((&avx2, 5, 1, 1, false), 2),
+            ((&avx2, 8, 1, 1, false), 4),
+            ((&avx2, 10, 1, 1, false), 1),
             ((&sse, 4, 2, 1, false), 1),
             ((&sse, 1, 8, 1, false), 1),
             ((&sse, 1, 2, 4, false), 4),

@@ -406,9 +406,12 @@ impl Nest<'_> {
         let source = b.offset_bytes(self.scratch, scratch.input);
         let source = b.offset(source, first, scratch.input_row);
         let target = b.offset_bytes(self.scratch, scratch.products);
+        let sums = tile.rows * parts.len() as u32;
+        // More columns at a time than registers are left for would push sums out.
+        let most = i64::from(plan::most_together(sums, parts.len() as u32, cx.target));
         let unroll = match inputs {
-            _ if tile.rows as usize * parts.len() >= 12 => 1,
-            inputs if inputs % 4 == 0 => 4,
+            _ if sums >= 12 || most < 2 => 1,
+            inputs if inputs % 4 == 0 && most >= 4 => 4,
             inputs if inputs % 2 == 0 => 2,
             _ => 1,
         };
