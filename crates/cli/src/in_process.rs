@@ -66,6 +66,7 @@ fn target(flags: &ModelArgs) -> Result<Target> {
         || lacks(target.has_fma, host.has_fma)
         || lacks(target.has_f16_conversion, host.has_f16_conversion)
         || lacks(target.has_rounding, host.has_rounding)
+        || lacks(target.has_float_parts, host.has_float_parts)
     {
         return Err(Error::invalid(format!(
             "this machine lacks instructions of '{}'; leave the processor out",

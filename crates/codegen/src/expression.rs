@@ -9,6 +9,7 @@ use inkwell::{FloatPredicate, IntPredicate};
 use kernel::ir::{BinaryOp, Constant, ConvertOp, Expression, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use support::{Error, Result};
 
+use crate::float_parts;
 use crate::function::{Built, FunctionTranslator};
 use crate::module::vector_of;
 
@@ -18,6 +19,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let ty = self.source.values[id];
         match expression {
             Expression::Constant(constant) => self.constant(ty, *constant),
+            Expression::Binary(BinaryOp::Scale, a, b) => self.scale(ty, *a, *b),
+            Expression::Unary(op, a) if float_parts::is_part(*op) => self.float_part(ty, *op, *a),
             Expression::Unary(op, a) => self.unary(*op, self.value(*a)?),
             Expression::Binary(op, a, b) => {
                 let opcode = binary_opcode(*op, ty.scalar);
@@ -139,6 +142,10 @@ impl<'c> FunctionTranslator<'_, 'c> {
                 self.call("llvm.ctlz", &[ty], &[a.into(), zero_is_defined.into()])
             }
             UnaryOp::PopulationCount => simple("llvm.ctpop"),
+            UnaryOp::Exponent
+            | UnaryOp::Mantissa
+            | UnaryOp::ReciprocalEstimate
+            | UnaryOp::ReciprocalRootEstimate => Err(Error::internal("a part of a float has a way of its own")),
         }
     }
 
@@ -261,7 +268,7 @@ fn binary_opcode(op: BinaryOp, scalar: ScalarType) -> InstructionOpcode {
         (BinaryOp::Subtract, false) => InstructionOpcode::Sub,
         (BinaryOp::Multiply, true) => InstructionOpcode::FMul,
         (BinaryOp::Multiply, false) => InstructionOpcode::Mul,
-        (BinaryOp::Divide, _) => InstructionOpcode::FDiv,
+        (BinaryOp::Divide | BinaryOp::Scale, _) => InstructionOpcode::FDiv,
         (BinaryOp::DivideSigned, _) => InstructionOpcode::SDiv,
         (BinaryOp::DivideUnsigned, _) => InstructionOpcode::UDiv,
         (BinaryOp::RemainderSigned, _) => InstructionOpcode::SRem,

@@ -9,6 +9,7 @@ mod dedup;
 mod dispatch;
 mod elf;
 mod expression;
+mod float_parts;
 mod freestanding;
 mod function;
 mod llvm;

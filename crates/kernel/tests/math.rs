@@ -120,16 +120,20 @@ fn compile(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, count: 
         .object
 }
 
-/// Runs a function over operands given as bytes; the result's bytes.
-fn run(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, operands: &[Vec<u8>]) -> Vec<u8> {
-    let bytes = operands[0].len();
+/// A function of arrays of so many bytes.
+fn executable(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, bytes: usize) -> Executable {
     let object = compile(case, target, scalar, lanes, bytes / scalar.byte_size());
     let interface = Interface {
-        arguments: operands.iter().map(|_| BufferSpec { bytes, alignment: 64 }).collect(),
+        arguments: (0..case.operands).map(|_| BufferSpec { bytes, alignment: 64 }).collect(),
         results: vec![ResultSpec { bytes, alias: None }],
         ..Interface::default()
     };
-    let executable = Executable::load(&object, "test_entry", interface, None).expect("the object loads");
+    Executable::load(&object, "test_entry", interface, None).expect("the object loads")
+}
+
+/// Runs a function over operands given as bytes; the result's bytes.
+fn run(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, operands: &[Vec<u8>]) -> Vec<u8> {
+    let executable = executable(case, target, scalar, lanes, operands[0].len());
     let mut instance = executable.instance().expect("small buffers");
     let mut owned: Vec<AlignedBytes> =
         operands.iter().map(|o| AlignedBytes::from_bytes(o).expect("a small buffer")).collect();
@@ -252,6 +256,42 @@ fn singles_are_within_two_units() {
                     target.cpu
                 );
             }
+        }
+    }
+}
+
+/// Every number of `F32`, for the functions of one number: minutes for each, optimised. `MATH_FUNCTIONS=exp,log` picks some.
+#[test]
+#[ignore = "takes an hour; run it optimised when a function changes"]
+fn every_single_is_within_two_units() {
+    const CHUNK: u64 = 1 << 22;
+    let chosen = std::env::var("MATH_FUNCTIONS").unwrap_or_default();
+    let is_chosen = |case: &&Case| chosen.is_empty() || chosen.split(',').any(|name| name == case.name);
+    for case in CASES.iter().filter(|case| case.operands == 1).filter(is_chosen) {
+        let targets = targets();
+        let mut worst: Vec<(f64, f32)> = vec![(0.0, 0.0); targets.len()];
+        let executables: Vec<_> =
+            targets.iter().map(|t| executable(case, t, ScalarType::F32, t.lanes(4), 4 * CHUNK as usize)).collect();
+        let mut instances: Vec<_> =
+            executables.iter().map(|executable| executable.instance().expect("small buffers")).collect();
+        for first in (0..1u64 << 32).step_by(CHUNK as usize) {
+            let numbers = (first..first + CHUNK).map(|bits| f32::from_bits(bits as u32));
+            let values: Vec<f64> = numbers.clone().map(|x| (case.reference)(&[f64::from(x)])).collect();
+            let bytes = bytes_of(numbers.clone().map(f32::to_ne_bytes));
+            let mut operand = AlignedBytes::from_bytes(&bytes).expect("a small buffer");
+            for (instance, worst) in instances.iter_mut().zip(&mut worst) {
+                instance.run(&mut [&mut *operand]).expect("the code runs");
+                for (got, (x, &value)) in instance.result(0).chunks_exact(4).zip(numbers.clone().zip(&values)) {
+                    let error = ulps(f32::from_ne_bytes(got.try_into().expect("4 bytes")), value);
+                    if error > worst.0 {
+                        *worst = (error, x);
+                    }
+                }
+            }
+        }
+        for (target, (error, x)) in targets.iter().zip(worst) {
+            println!("{} on '{}': {error:.3} units at {x:e}", case.name, target.cpu);
+            assert!(error <= 2.0, "{} of {x:e} ({:#x}) on '{}'", case.name, x.to_bits(), target.cpu);
         }
     }
 }

@@ -33,6 +33,9 @@ pub struct Target {
     pub has_fma: bool,
     /// Whether floor, ceil, trunc and round-to-even are one instruction (elsewhere LLVM would call a library).
     pub has_rounding: bool,
+    /// Whether exponent and mantissa of floats, products with powers of two, and estimates of reciprocals and of reciprocal
+    /// square roots are one instruction each.
+    pub has_float_parts: bool,
     /// Whether conversions between `f16` and `f32` are one instruction.
     pub has_f16_conversion: bool,
     /// Whether a population count is one instruction.
@@ -57,6 +60,7 @@ impl Target {
             vector_registers: 16,
             has_fma: false,
             has_rounding: false,
+            has_float_parts: false,
             has_f16_conversion: false,
             has_popcnt: false,
             l1_bytes: 32 << 10,

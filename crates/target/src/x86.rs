@@ -83,9 +83,11 @@ pub(crate) fn describe(target: &mut Target) {
     let fma = has("fma", level >= Level::V3) || avx512;
     let f16_conversion = has("f16c", level >= Level::V3) || avx512;
     let rounding = has("sse4.1", level >= Level::V2) || has("sse4.2", false) || avx;
+    let float_parts = avx512 && has("avx512vl", level >= Level::V4);
     let popcnt = has("popcnt", level >= Level::V2) || avx;
     (target.has_fma, target.has_f16_conversion) = (fma, f16_conversion);
     (target.has_rounding, target.has_popcnt) = (rounding, popcnt);
+    target.has_float_parts = float_parts;
     target.vector_bytes = match (avx512, avx) {
         (true, _) => 64,
         (_, true) => 32,

@@ -123,6 +123,17 @@ pub enum UnaryOp {
     Truncate,
     /// Nearest integral value, ties to even; as `Floor`.
     RoundEven,
+    /// `floor(log2 |a|)` of a float, of subnormal ones too; minus infinity of zeros, infinity of infinities. Only for
+    /// targets with `has_float_parts`, as the next three; the lowering emits arithmetic elsewhere.
+    Exponent,
+    /// A float's magnitude times the power of two that brings it into [0.75, 1.5); NaN of negative ones. 1 of zeros and of
+    /// infinity.
+    Mantissa,
+    /// `1 / a` with a relative error of at most `2^-14`, with the limits of zeros and infinities; what is subnormal in the
+    /// result may be a zero.
+    ReciprocalEstimate,
+    /// `1 / sqrt(a)`, as `ReciprocalEstimate`.
+    ReciprocalRootEstimate,
     /// Bitwise complement of an integer or a `Bool`.
     Not,
     /// Leading zero bits of an integer; the width for 0.
@@ -142,6 +153,8 @@ pub enum BinaryOp {
     Multiply,
     /// Quotient of floats.
     Divide,
+    /// `a * 2^floor(b)` of floats, rounded once. Only for targets with `has_float_parts`.
+    Scale,
     /// Signed quotient; the lowering guards zero divisors and overflow, which are undefined here.
     DivideSigned,
     /// Unsigned quotient; as `DivideSigned`.

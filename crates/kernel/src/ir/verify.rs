@@ -373,7 +373,11 @@ fn unary_takes(op: UnaryOp, scalar: ScalarType) -> bool {
         | UnaryOp::Floor
         | UnaryOp::Ceil
         | UnaryOp::Truncate
-        | UnaryOp::RoundEven => scalar.is_float(),
+        | UnaryOp::RoundEven
+        | UnaryOp::Exponent
+        | UnaryOp::Mantissa
+        | UnaryOp::ReciprocalEstimate
+        | UnaryOp::ReciprocalRootEstimate => scalar.is_float(),
         UnaryOp::Not => scalar.is_integer() || scalar == ScalarType::Bool,
         UnaryOp::CountLeadingZeros | UnaryOp::PopulationCount => scalar.is_integer(),
     }
@@ -382,7 +386,7 @@ fn unary_takes(op: UnaryOp, scalar: ScalarType) -> bool {
 fn binary_takes(op: BinaryOp, scalar: ScalarType) -> bool {
     match op {
         BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply => scalar.is_float() || scalar.is_integer(),
-        BinaryOp::Divide => scalar.is_float(),
+        BinaryOp::Divide | BinaryOp::Scale => scalar.is_float(),
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => scalar.is_integer() || scalar == ScalarType::Bool,
         BinaryOp::DivideSigned
         | BinaryOp::DivideUnsigned

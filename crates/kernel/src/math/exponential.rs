@@ -23,6 +23,8 @@ const DOUBLE: &[f64] = &[
 
 /// `x = n ln 2 + r + tail`.
 struct Reduced<'s> {
+    /// As a float, with nothing added.
+    n: Lanes<'s>,
     /// An integer whose low bits are those of `n` plus some number; shifted to the exponent's place only they are left.
     shifted: Lanes<'s>,
     r: Lanes<'s>,
@@ -33,19 +35,24 @@ struct Reduced<'s> {
 /// `|x|` is below `2^10`, or NaN. To `n` in `shifted` a small number is added.
 fn reduce(x: Lanes<'_>, added: i64) -> Reduced<'_> {
     let single = x.is_single();
-    // Adding 1.5 times the weight of the lowest bit rounds to an integer, and leaves it in the low bits.
-    let shifter = 1.5 * 2f64.powi(mantissa_bits(x) as i32) + added as f64;
+    let shifter = shifter(x, added);
     let shifted = x.mul_add(std::f64::consts::LOG2_E, shifter);
     let n = shifted - shifter;
     // The high part of ln 2 has so few bits that its products with n are exact (Cephes, FreeBSD's msun).
     if single {
         let r = n.mul_add(0.00021219444005469057, n.mul_add(-0.693359375, x));
-        return Reduced { shifted: shifted.bits(), r, tail: x };
+        return Reduced { n, shifted: shifted.bits(), r, tail: x };
     }
     let high = x - n * 0.6931471803691238;
     let low = n * 1.9082149292705877e-10;
     let r = high - low;
-    Reduced { shifted: shifted.bits(), r, tail: (high - r) - low }
+    Reduced { n, shifted: shifted.bits(), r, tail: (high - r) - low }
+}
+
+/// 1.5 times the number whose lowest bit counts 1, and a small number: a float added to it is rounded to an integer, which
+/// stands in the low bits.
+fn shifter(x: Lanes<'_>, added: i64) -> f64 {
+    1.5 * 2f64.powi(mantissa_bits(x) as i32) + added as f64
 }
 
 fn bias(x: Lanes<'_>) -> i64 {
@@ -65,7 +72,7 @@ fn clamp(x: Lanes<'_>) -> Lanes<'_> {
 /// `2^power exp(x + tail)`, for a tail below `2^-20`.
 fn scaled_exp<'s>(x: Lanes<'s>, tail: Option<Lanes<'s>>, power: i64) -> Lanes<'s> {
     // Twice the bias, for two factors that are normal numbers each; their product rounds once, also to subnormals.
-    let Reduced { shifted, r, tail: lost } = reduce(clamp(x), 2 * bias(x) + power);
+    let Reduced { n, shifted, r, tail: lost } = reduce(clamp(x), 2 * bias(x) + power);
     let value = if x.is_single() {
         r.polynomial(SINGLE).mul_add(r, 1.0).mul_add(r, 1.0)
     } else {
@@ -76,6 +83,9 @@ fn scaled_exp<'s>(x: Lanes<'s>, tail: Option<Lanes<'s>>, power: i64) -> Lanes<'s
         }
         1.0 + (r + higher)
     };
+    if x.has_parts() {
+        return value.scale(if power == 0 { n } else { n + power as f64 });
+    }
     times_power(value, shifted)
 }
 
@@ -106,7 +116,7 @@ pub(super) fn exp_of_sum<'s>(x: Lanes<'s>, tail: Lanes<'s>) -> Lanes<'s> {
 /// `e^x - 1` of `F64` for `x` within the range where it is finite; tiny `x` lose their sign and lowest bit.
 fn exp_minus_one_within(x: Lanes<'_>) -> Lanes<'_> {
     // Half the result, (2^(n-1) - 1/2) + 2^(n-1) (r + r^2 Q): 2^(n-1) is a normal number always.
-    let Reduced { shifted, r, tail } = reduce(x, bias(x) - 1);
+    let Reduced { shifted, r, tail, .. } = reduce(x, bias(x) - 1);
     let q = r.polynomial(DOUBLE);
     let half = shifted.shl(mantissa_bits(x)).as_float();
     let integral = half - 0.5;
@@ -115,55 +125,81 @@ fn exp_minus_one_within(x: Lanes<'_>) -> Lanes<'_> {
     doubled + doubled
 }
 
-/// `e^x - 1` of `F64`.
+/// `e^x - 1`.
 pub(super) fn expm1(x: Lanes<'_>) -> Lanes<'_> {
+    if x.is_single() {
+        return expm1_single(x);
+    }
     let value = exp_minus_one_within(x.at_most_bound(710.0).at_least_bound(-40.0));
     x.abs().below(1e-17).choose(x, value)
 }
 
+fn expm1_single(x: Lanes<'_>) -> Lanes<'_> {
+    // Half the result, 2^(n-1) (e^r - 1) + (2^(n-1) - 1/2): 2^(n-1) is a normal number always.
+    let Reduced { shifted, r, .. } = reduce(x.at_most_bound(89.0).at_least_bound(-18.0), bias(x) - 1);
+    let rest = (r * r).mul_add(r.polynomial(SINGLE), r);
+    let half = shifted.shl(mantissa_bits(x)).as_float();
+    let value = half.mul_add(rest, half - 0.5);
+    x.abs().below(1e-30).choose(x, value + value)
+}
+
 /// `1 / (1 + e^-x)`.
 pub(super) fn logistic(x: Lanes<'_>) -> Lanes<'_> {
-    // e^-|x| does not overflow, and underflows only with the result.
-    let is_positive = x.at_least(0.0);
     if x.is_single() {
-        return logistic_single(x, is_positive);
+        return logistic_single(x);
     }
+    // e^-|x| does not overflow, and underflows only with the result.
     let e = exp(-x.abs());
-    is_positive.choose(x.number(1.0), e) / (1.0 + e)
+    x.at_least(0.0).choose(x.number(1.0), e) / (1.0 + e)
 }
 
-fn logistic_single<'s>(x: Lanes<'s>, is_positive: Lanes<'s>) -> Lanes<'s> {
-    let Reduced { shifted, r, .. } = reduce((-x.abs()).at_least_bound(-104.0), 2 * bias(x));
-    let above_one = r.polynomial(SINGLE).mul_add(r, 1.0) * r;
-    let one = x.number(1.0);
-    let exp = quick_two_sum(one, above_one);
-    let e = times_power(exp.high, shifted);
-    let divisor = quick_two_sum(one, e);
-    let value = is_positive.choose(one, e) / divisor.high;
-    // What the two sums lost, relative to them: the dividend's divided by 1 + above_one to first order, the divisor's
-    // by 1, which it is near where this counts.
-    let of_dividend = above_one.mul_add(-exp.low, exp.low);
-    let lost = is_positive.choose(x.number(0.0), of_dividend) - divisor.low;
-    value.mul_add(lost, value)
+/// With `e^x = 2^n e^-r` that is `2^n / (2^n + e^r)`: the sum is one multiply-add, and powers of two scale exactly.
+fn logistic_single(x: Lanes<'_>) -> Lanes<'_> {
+    let x = x.at_most_bound(30.0).at_least_bound(-104.0);
+    let shifter = shifter(x, 2 * bias(x));
+    let shifted = x.mul_add(std::f64::consts::LOG2_E, shifter);
+    let n = shifted - shifter;
+    let r = n.mul_add(-0.00021219444005469057, n.mul_add(0.693359375, -x));
+    let power = if x.has_parts() {
+        x.number(1.0).scale(n)
+    } else {
+        // Powers that have no normal number do not count beside e^r.
+        let exponent = shifted.at_least_bound(shifter - 126.0).bits() + (-bias(x));
+        exponent.shl(mantissa_bits(x)).as_float()
+    };
+    let divisor = r.polynomial(SINGLE).mul_add(r, 1.0).mul_add(r, power + 1.0);
+    let quotient = 1.0 / divisor;
+    if x.has_parts() { quotient.scale(n) } else { times_power(quotient, shifted.bits()) }
 }
-
-/// Where `tanh` of `F32` is a polynomial: `x + x z T(z)` with `z = x^2`.
-const TANH_BOUND: f64 = 0.55;
-const TANH: &[f64] = &[-3.3333316e-1, 1.3332544e-1, -5.3847548e-2, 2.1050714e-2, -6.2428494e-3];
 
 /// `(e^2x - 1) / (e^2x + 1)`.
 pub(super) fn tanh(x: Lanes<'_>) -> Lanes<'_> {
-    let magnitude = x.abs();
     if x.is_single() {
-        let z = x * x;
-        let near = (x * z).mul_add(z.polynomial(TANH), x);
-        let saturated = magnitude.at_most_bound(10.0);
-        let far = 1.0 - 2.0 / (1.0 + exp_within(saturated + saturated));
-        return magnitude.below(TANH_BOUND).choose(near, far).with_sign_of(x);
+        return tanh_single(x);
     }
-    let saturated = magnitude.at_most_bound(20.0);
+    let saturated = x.abs().at_most_bound(20.0);
     let e = exp_minus_one_within(saturated + saturated);
     (e / (e + 2.0)).with_sign_of(x)
+}
+
+/// `g / (g + 1)` with `g = (e^2|x| - 1) / 2`.
+fn tanh_single(x: Lanes<'_>) -> Lanes<'_> {
+    // From 9.02 on the result is 1. |x| = n (ln 2)/2 + r.
+    let magnitude = x.abs().at_most_bound(9.1);
+    let shifter = shifter(x, bias(x));
+    let shifted = magnitude.mul_add(2.0 * std::f64::consts::LOG2_E, shifter);
+    let n = shifted - shifter;
+    let r = n.mul_add(0.00021219444005469057 / 2.0, n.mul_add(-0.693359375 / 2.0, magnitude));
+    // (e^2r - 1) / 2 by the polynomial of 2r: the coefficients are exact, for their factors are powers of two.
+    let doubled: Vec<f64> = SINGLE.iter().zip(1..).map(|(c, k)| c * 2f64.powi(k)).collect();
+    let rest = (r * r).mul_add(r.polynomial(&doubled), r);
+    let power = shifted.bits().shl(mantissa_bits(x)).as_float();
+    let g = power.mul_add(rest, power.mul_add(0.5, -0.5));
+    // An estimate of the quotient, and what is left of g, of which the rounding of g + 1 is no part.
+    let reciprocal = (g + 1.0).reciprocal_estimate();
+    let quotient = g * reciprocal;
+    let left = (-quotient).mul_add(g, g - quotient);
+    left.mul_add(reciprocal, quotient).with_sign_of(x)
 }
 
 /// `(e^x - e^-x) / 2`, of `F64`.

@@ -170,6 +170,39 @@ impl<'s> Lanes<'s> {
         self.scope.target.has_fma
     }
 
+    /// Whether the target has [`Self::scale`], [`Self::exponent`], [`Self::mantissa`] and the estimates.
+    pub(super) fn has_parts(self) -> bool {
+        self.scope.target.has_float_parts
+    }
+
+    /// This times 2 to an integral power, rounded once.
+    pub(super) fn scale(self, power: Self) -> Self {
+        self.make(|b| b.binary(BinaryOp::Scale, self.id, power.id))
+    }
+
+    /// The exponent as a float, see [`UnaryOp::Exponent`].
+    pub(super) fn exponent(self) -> Self {
+        self.make(|b| b.unary(UnaryOp::Exponent, self.id))
+    }
+
+    /// The mantissa, see [`UnaryOp::Mantissa`].
+    pub(super) fn mantissa(self) -> Self {
+        self.make(|b| b.unary(UnaryOp::Mantissa, self.id))
+    }
+
+    /// `1 / self` to 14 bits at least: what a step of Newton's makes right.
+    pub(super) fn reciprocal_estimate(self) -> Self {
+        if self.has_parts() {
+            return self.make(|b| b.unary(UnaryOp::ReciprocalEstimate, self.id));
+        }
+        1.0 / self
+    }
+
+    /// `1 / sqrt(self)` to 14 bits, see [`UnaryOp::ReciprocalRootEstimate`].
+    pub(super) fn reciprocal_root_estimate(self) -> Self {
+        self.make(|b| b.unary(UnaryOp::ReciprocalRootEstimate, self.id))
+    }
+
     /// `self * factor + addend`.
     pub(super) fn mul_add(self, factor: impl Operand<'s>, addend: impl Operand<'s>) -> Self {
         let (factor, addend) = (factor.like(self), addend.like(self));

@@ -4,6 +4,7 @@
 //! in `F64` it is `2 s + s z R(z)` with `s = f / (2 + f)` and `z = s^2`, summed as FreeBSD's msun does. The polynomials
 //! are minimax ones.
 
+use super::exact::two_sum;
 use super::lanes::Lanes;
 
 const SINGLE: &[f64] = &[
@@ -16,6 +17,17 @@ const SINGLE: &[f64] = &[
     1.1872938e-1,
     -1.17898695e-1,
     6.9155164e-2,
+];
+/// For `1 + f` from 3/4 to 3/2.
+const SINGLE_OF_MANTISSA: &[f64] = &[
+    0.3333345055580139,
+    -0.25000104308128357,
+    0.19990819692611694,
+    -0.1664699912071228,
+    0.14478321373462677,
+    -0.13163873553276062,
+    0.10468878597021103,
+    -0.04511205479502678,
 ];
 const DOUBLE: &[f64] = &[
     0.6666666666666734,
@@ -30,6 +42,9 @@ const DOUBLE: &[f64] = &[
 /// `ln 2` in two parts, of which products of the high one with exponents are exact in `F64`.
 pub(super) const LN2_HIGH: f64 = 0.6931471803691238;
 const LN2_LOW: f64 = 1.9082149292705877e-10;
+/// The same for `F32`.
+const SINGLE_LN2_HIGH: f64 = 0.693145751953125;
+const SINGLE_LN2_LOW: f64 = 1.428606820309417e-6;
 
 /// A positive number as `2^k (1 + f)`.
 pub(super) struct Split<'s> {
@@ -62,6 +77,12 @@ fn split_normal(x: Lanes<'_>) -> Split<'_> {
     Split { k, f: m - 1.0 }
 }
 
+/// Splits a number by instructions, `1 + f` from 3/4 to 3/2: subnormal ones too.
+fn split_by_parts(x: Lanes<'_>) -> Split<'_> {
+    let m = x.mantissa();
+    Split { k: x.exponent() - m.exponent(), f: m - 1.0 }
+}
+
 fn mantissa_bits(x: Lanes<'_>) -> i64 {
     if x.is_single() { 23 } else { 52 }
 }
@@ -86,10 +107,11 @@ fn log_of_split<'s>(Split { k, f }: Split<'s>) -> Lanes<'s> {
     if !k.is_single() {
         return sum_of_split(k, f, None);
     }
+    let polynomial = if k.has_parts() { SINGLE_OF_MANTISSA } else { SINGLE };
     let square = f * f;
-    let low = (square * f).mul_add(f.polynomial(SINGLE), k * -0.00021219444005469057);
+    let low = (square * f).mul_add(f.polynomial(polynomial), k * SINGLE_LN2_LOW);
     let low = square.mul_add(-0.5, low);
-    k.mul_add(0.693359375, f + low)
+    k.mul_add(SINGLE_LN2_HIGH, f + low)
 }
 
 /// A logarithm where its argument is positive and finite; elsewhere its limits, and NaN below 0.
@@ -101,6 +123,10 @@ fn with_limits<'s>(argument: Lanes<'s>, value: Lanes<'s>) -> Lanes<'s> {
 
 /// The natural logarithm.
 pub(super) fn log(x: Lanes<'_>) -> Lanes<'_> {
+    if x.has_parts() && x.is_single() {
+        // The exponents of zeros and infinity, and the mantissas of negative numbers, give the limits.
+        return log_of_split(split_by_parts(x));
+    }
     let value = log_of_split(split_normal(x));
     let is_normal = x.at_least(least_normal(x)) & x.below(f64::INFINITY);
     // Zero, negative, subnormal, infinite or NaN lanes are rare.
@@ -111,8 +137,11 @@ pub(super) fn log(x: Lanes<'_>) -> Lanes<'_> {
     )[0]
 }
 
-/// `log(1 + x)` of `F64`.
+/// `log(1 + x)`.
 pub(super) fn log1p(x: Lanes<'_>) -> Lanes<'_> {
+    if x.is_single() {
+        return log1p_single(x);
+    }
     let u = x + 1.0;
     // What the sum lost, relative to it.
     let lost = x.at_least(1.0).choose(1.0 - (u - x), x - (u - 1.0)) / u;
@@ -121,6 +150,23 @@ pub(super) fn log1p(x: Lanes<'_>) -> Lanes<'_> {
     let value = sum_of_split(k, is_near.choose(x, f), Some(is_near.choose(x.number(0.0), lost)));
     let value = with_limits(u, value);
     x.abs().below(1e-17).choose(x, value)
+}
+
+fn log1p_single(x: Lanes<'_>) -> Lanes<'_> {
+    let sum = two_sum(x.number(1.0), x);
+    let u = sum.high;
+    if x.has_parts() {
+        let Split { k, f } = split_by_parts(u);
+        let value = log_of_split(Split { k, f: f + sum.low.scale(-k) });
+        // Of 0 and infinity the exponent is the logarithm, and of negative numbers the mantissa is none.
+        return value.equals(value).choose(value, k * u.mantissa()).with_sign_of(x);
+    }
+    let Split { k, f } = split_normal(u);
+    // 2^-k, 0 where that is no normal number; the sum has lost nothing there that counts.
+    let integral = 2f64.powi(23);
+    let inverse = (integral + 127.0 - k).at_least_bound(integral).bits().shl(23i64).as_float();
+    let value = log_of_split(Split { k, f: sum.low.mul_add(inverse, f) });
+    with_limits(u, value).with_sign_of(x)
 }
 
 /// The inverse of `sinh`, of `F64`.

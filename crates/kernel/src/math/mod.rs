@@ -61,6 +61,10 @@ direct! {
     erf = error_function::erf;
     /// `1 + erf(x)` of `F32`, to 2 units in the last place of 1.
     one_plus_erf = error_function::one_plus_erf;
+    /// `e^x - 1`.
+    expm1 = exponential::expm1;
+    /// `log(1 + x)`.
+    log1p = logarithm::log1p;
     /// `1 / (1 + e^-x)`.
     logistic = exponential::logistic;
     /// `1 / sqrt(x)`.
@@ -68,10 +72,6 @@ direct! {
 }
 
 through_double! {
-    /// `e^x - 1`.
-    expm1 = exponential::expm1;
-    /// `log(1 + x)`.
-    log1p = logarithm::log1p;
     /// The tangent.
     tan = trigonometric::tan;
     /// The hyperbolic sine.

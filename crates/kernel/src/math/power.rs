@@ -105,5 +105,17 @@ pub(super) fn cbrt(x: Lanes<'_>) -> Lanes<'_> {
 
 /// `1 / sqrt(x)`.
 pub(super) fn rsqrt(x: Lanes<'_>) -> Lanes<'_> {
-    1.0 / x.sqrt()
+    if !x.has_parts() {
+        return 1.0 / x.sqrt();
+    }
+    // With an estimate y and e = 1 - x y^2 it is y (1 + e/2 + 3/8 e^2 + ..), which triples the digits.
+    let estimate = x.reciprocal_root_estimate();
+    let e = (-(x * estimate)).mul_add(estimate, 1.0);
+    let mut value = (estimate * e).mul_add(e.mul_add(0.375, 0.5), estimate);
+    if !x.is_single() {
+        let e = (-(x * value)).mul_add(value, 1.0);
+        value = (value * 0.5).mul_add(e, value);
+    }
+    // The estimates of 0 and infinity are the result.
+    value.equals(value).choose(value, estimate)
 }

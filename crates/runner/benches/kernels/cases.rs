@@ -23,6 +23,12 @@ pub struct Case {
     pub work: Work,
     /// HLO text whose parameter named `weights`, if there is one, becomes a constant.
     pub text: String,
+    /// What the first argument's elements lie between; those of the others lie between -1 and 1.
+    pub range: (f64, f64),
+}
+
+fn case(family: &'static str, name: String, work: Work, text: String) -> Case {
+    Case { family, name, work, text, range: (-1.0, 1.0) }
 }
 
 /// Spatial size, kernel size, stride, input and output features.
@@ -70,19 +76,31 @@ const DEPTHWISE: &[Layer] = &[
     (28, 5, 1, 240, 240),
 ];
 
-/// Functions of one array, as a map over 32,768 elements.
-const FUNCTIONS: &[&str] = &[
-    "exponential",
-    "log",
-    "tanh",
-    "logistic",
-    "erf",
-    "sine",
-    "cosine",
-    "rsqrt",
-    "sqrt",
-    "log-plus-one",
-    "exponential-minus-one",
+/// Elementary functions, their number of operands, and the range of the first one.
+const FUNCTIONS: &[(&str, usize, (f64, f64))] = &[
+    ("exponential", 1, (-5.0, 5.0)),
+    ("exponential-minus-one", 1, (-5.0, 5.0)),
+    ("log", 1, (0.01, 20.0)),
+    ("log-plus-one", 1, (-0.9, 10.0)),
+    ("logistic", 1, (-5.0, 5.0)),
+    ("tanh", 1, (-4.0, 4.0)),
+    ("erf", 1, (-3.0, 3.0)),
+    ("sine", 1, (-10.0, 10.0)),
+    ("cosine", 1, (-10.0, 10.0)),
+    ("tan", 1, (-10.0, 10.0)),
+    ("asin", 1, (-1.0, 1.0)),
+    ("acos", 1, (-1.0, 1.0)),
+    ("sinh", 1, (-5.0, 5.0)),
+    ("cosh", 1, (-5.0, 5.0)),
+    ("asinh", 1, (-5.0, 5.0)),
+    ("acosh", 1, (1.0, 15.0)),
+    ("atanh", 1, (-0.95, 0.95)),
+    ("cbrt", 1, (-5.0, 5.0)),
+    ("rsqrt", 1, (0.1, 5.0)),
+    ("sqrt", 1, (0.1, 5.0)),
+    ("divide", 2, (-5.0, 5.0)),
+    ("power", 2, (0.1, 5.0)),
+    ("atan2", 2, (-5.0, 5.0)),
 ];
 
 /// Rows of the row patterns.
@@ -97,7 +115,10 @@ pub fn cases() -> Vec<Case> {
     cases.extend(CONVOLUTIONS.iter().map(|&layer| convolution("convolution", layer, 1)));
     cases.extend(DEPTHWISE.iter().map(|&layer| convolution("depthwise convolution", layer, layer.3)));
     cases.extend([softmax(), layer_norm()]);
-    cases.extend(FUNCTIONS.iter().map(|function| map(function)));
+    for (family, element_type) in [("functions, f32", "f32"), ("functions, f64", "f64")] {
+        cases.extend(FUNCTIONS.iter().map(|&function| map(family, element_type, function)));
+        cases.extend(activations(family, element_type));
+    }
     cases
 }
 
@@ -143,7 +164,7 @@ fn dot(family: &'static str, (m, n, k): (i64, i64, i64)) -> Case {
         1..=2 => Work::Bytes((4 * (m * k + k * n + m * n)) as f64),
         _ => Work::Flops((2 * m * n * k) as f64),
     };
-    Case { family, name: format!("{m} x {n} x {k}"), work, text }
+    case(family, format!("{m} x {n} x {k}"), work, text)
 }
 
 /// Padding `SAME`, with ReLU behind; operations are those of taps inside of the image.
@@ -170,7 +191,7 @@ fn convolution(family: &'static str, (size, kernel, stride, inputs, outputs): La
         .sum();
     let work = Work::Flops((2 * taps * taps * of_group * outputs) as f64);
     let name = format!("{kernel}x{kernel}/{stride} {size}x{size}x{inputs} to {outputs}");
-    Case { family, name, work, text }
+    case(family, name, work, text)
 }
 
 const REDUCERS: &str = "sum { a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b) }\n\n\
@@ -190,7 +211,7 @@ fn softmax() -> Case {
         ),
         &shape,
     );
-    Case { family: "rows", name: format!("softmax {rows} x {columns}"), work: elements(rows * columns), text }
+    case("rows", format!("softmax {rows} x {columns}"), elements(rows * columns), text)
 }
 
 fn layer_norm() -> Case {
@@ -212,15 +233,51 @@ fn layer_norm() -> Case {
          g = {shape} multiply(z, gb)\n y = {shape} add(g, bb)"
     );
     let name = format!("layer norm {rows} x {columns}");
-    Case { family: "rows", name, work: elements(rows * columns), text: entry(REDUCERS, &body, &shape) }
+    case("rows", name, elements(rows * columns), entry(REDUCERS, &body, &shape))
 }
 
-fn map(function: &str) -> Case {
-    const COUNT: i64 = 1 << 15;
-    let shape = format!("f32[{COUNT}]");
-    let body = format!("x = {shape} parameter(0)\n y = {shape} {function}(x)");
+/// Elements of the arrays that functions are mapped over: with the result, they are in the second cache.
+const MAPPED: i64 = 1 << 14;
+
+fn map(
+    family: &'static str,
+    element_type: &str,
+    (function, operands, range): (&str, usize, (f64, f64)),
+) -> Case {
+    let shape = format!("{element_type}[{MAPPED}]");
+    let parameters: Vec<String> = (0..operands).map(|k| format!("x{k} = {shape} parameter({k})")).collect();
+    let names: Vec<String> = (0..operands).map(|k| format!("x{k}")).collect();
+    let body = format!("{}\n y = {shape} {function}({})", parameters.join("\n "), names.join(", "));
     let text = entry("", &body, &shape);
-    Case { family: "functions", name: function.to_owned(), work: elements(COUNT), text }
+    Case { range, ..case(family, function.to_owned(), elements(MAPPED), text) }
+}
+
+/// Activations that are several operations.
+fn activations(family: &'static str, element_type: &str) -> Vec<Case> {
+    let shape = format!("{element_type}[{MAPPED}]");
+    let numbers: String = [("half", "0.5"), ("one", "1"), ("root", "0.70710678118654757"), ("cubic", "0.044715"), ("scale", "0.79788456080286541")]
+        .iter()
+        .map(|(name, value)| {
+            format!(" {name}0 = {element_type}[] constant({value})\n {name} = {shape} broadcast({name}0), dimensions={{}}\n")
+        })
+        .collect();
+    let of = |name: &str, body: &str| {
+        let body = body.replace("T ", &format!("{shape} "));
+        let text = entry("", &format!("x = {shape} parameter(0)\n{numbers} {body}"), &shape);
+        Case { range: (-5.0, 5.0), ..case(family, name.to_owned(), elements(MAPPED), text) }
+    };
+    vec![
+        of("x logistic(x)", "s = T logistic(x)\n y = T multiply(x, s)"),
+        of(
+            "gelu by erf",
+            "h = T multiply(x, half)\n r = T multiply(x, root)\n e = T erf(r)\n s = T add(e, one)\n y = T multiply(h, s)",
+        ),
+        of(
+            "gelu by tanh",
+            "h = T multiply(x, half)\n q = T multiply(x, x)\n c = T multiply(q, x)\n d = T multiply(c, cubic)\n \
+             a = T add(x, d)\n r = T multiply(a, scale)\n t = T tanh(r)\n s = T add(t, one)\n y = T multiply(h, s)",
+        ),
+    ]
 }
 
 fn elements(count: i64) -> Work {

@@ -11,8 +11,8 @@ mod cases;
 
 use cases::{Case, Work, cases};
 use compiler::{Executable, NoObserver, compile_module, in_process_options};
-use runner::{Fill, Latency, Probe, Random};
-use shape::Literal;
+use runner::{Latency, Probe, Random};
+use shape::{ArrayShape, Literal};
 use target::Target;
 
 /// What was measured of a case.
@@ -56,7 +56,12 @@ fn measure(case: &Case, target: &Target, seconds: f64) -> Row {
     let compiled = compiler::guarded(|| compile_module(module, &options, &mut NoObserver)).unwrap();
     let executable = Executable::load(&compiled).unwrap();
     let random = Random::new(0);
-    let array = |(k, shape)| Fill::Random.array(shape, &mut random.fork(k)).unwrap();
+    let array = |(k, shape): (usize, &ArrayShape)| {
+        let (least, most) = if k == 0 { case.range } else { (-1.0, 1.0) };
+        let mut source = random.fork(k);
+        let count = shape.element_count();
+        Literal::from_floats(shape.clone(), (0..count).map(|_| least + (most - least) * source.uniform()))
+    };
     let arguments: Vec<Literal> = executable.arguments().iter().enumerate().map(array).collect();
     let mut session = executable.session(&arguments).unwrap();
     let probe = match case.work {
