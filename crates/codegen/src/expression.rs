@@ -145,7 +145,9 @@ impl<'c> FunctionTranslator<'_, 'c> {
             UnaryOp::Exponent
             | UnaryOp::Mantissa
             | UnaryOp::ReciprocalEstimate
-            | UnaryOp::ReciprocalRootEstimate => Err(Error::internal("a part of a float has a way of its own")),
+            | UnaryOp::ReciprocalRootEstimate => {
+                Err(Error::internal("a part of a float has a way of its own"))
+            }
         }
     }
 

@@ -270,8 +270,10 @@ fn every_single_is_within_two_units() {
     for case in CASES.iter().filter(|case| case.operands == 1).filter(is_chosen) {
         let targets = targets();
         let mut worst: Vec<(f64, f32)> = vec![(0.0, 0.0); targets.len()];
-        let executables: Vec<_> =
-            targets.iter().map(|t| executable(case, t, ScalarType::F32, t.lanes(4), 4 * CHUNK as usize)).collect();
+        let executables: Vec<_> = targets
+            .iter()
+            .map(|t| executable(case, t, ScalarType::F32, t.lanes(4), 4 * CHUNK as usize))
+            .collect();
         let mut instances: Vec<_> =
             executables.iter().map(|executable| executable.instance().expect("small buffers")).collect();
         for first in (0..1u64 << 32).step_by(CHUNK as usize) {
@@ -281,7 +283,8 @@ fn every_single_is_within_two_units() {
             let mut operand = AlignedBytes::from_bytes(&bytes).expect("a small buffer");
             for (instance, worst) in instances.iter_mut().zip(&mut worst) {
                 instance.run(&mut [&mut *operand]).expect("the code runs");
-                for (got, (x, &value)) in instance.result(0).chunks_exact(4).zip(numbers.clone().zip(&values)) {
+                for (got, (x, &value)) in instance.result(0).chunks_exact(4).zip(numbers.clone().zip(&values))
+                {
                     let error = ulps(f32::from_ne_bytes(got.try_into().expect("4 bytes")), value);
                     if error > worst.0 {
                         *worst = (error, x);
