@@ -4,132 +4,12 @@
 //! `data/make_math_points.py` writes. No result is more than 2 units in the last place from
 //! the value in `F32`, nor more than 2 numbers from the nearest one in `F64`.
 
-use codegen::{CodegenOptions, Constants};
-use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec};
-use kernel::ir::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type, ValueId};
-use kernel::math;
-use support::Result;
+mod functions;
+
+use functions::{CASES, Case, bytes_of, compile, executable, targets, ulps};
+use jit::AlignedBytes;
+use kernel::ir::ScalarType;
 use target::Target;
-
-/// Builds a function of some operands.
-type Build = fn(&mut FunctionBuilder, &Target, &[ValueId]) -> Result<ValueId>;
-
-/// A function under test.
-struct Case {
-    name: &'static str,
-    operands: usize,
-    build: Build,
-    /// Its value in `F64`.
-    reference: fn(&[f64]) -> f64,
-}
-
-macro_rules! cases {
-    ($($name:ident($($operand:literal),+) = $reference:expr;)*) => {
-        const CASES: &[Case] = &[$(Case {
-            name: stringify!($name),
-            operands: [$($operand),+].len(),
-            build: |b, target, v| math::$name(b, target, $(v[$operand]),+),
-            reference: |v| $reference($(v[$operand]),+),
-        }),*];
-    };
-}
-
-cases! {
-    exp(0) = libm::exp;
-    expm1(0) = libm::expm1;
-    log(0) = libm::log;
-    log1p(0) = libm::log1p;
-    sin(0) = libm::sin;
-    cos(0) = libm::cos;
-    tan(0) = libm::tan;
-    tanh(0) = libm::tanh;
-    sinh(0) = libm::sinh;
-    cosh(0) = libm::cosh;
-    asin(0) = libm::asin;
-    acos(0) = libm::acos;
-    atan(0) = libm::atan;
-    asinh(0) = libm::asinh;
-    // libm's own is a number for some operands below -1.
-    acosh(0) = |x: f64| if x < 1.0 { f64::NAN } else { libm::acosh(x) };
-    atanh(0) = libm::atanh;
-    erf(0) = libm::erf;
-    logistic(0) = logistic;
-    cbrt(0) = libm::cbrt;
-    rsqrt(0) = |x: f64| 1.0 / x.sqrt();
-    pow(0, 1) = libm::pow;
-    atan2(0, 1) = libm::atan2;
-    fmod(0, 1) = libm::fmod;
-}
-
-/// Without the overflow that `1 / (1 + e^-x)` has where the result is subnormal in `F32`.
-fn logistic(x: f64) -> f64 {
-    let e = libm::exp(-x.abs());
-    if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
-}
-
-/// This machine at its baseline, at the usual middle level, and as it is.
-fn targets() -> Vec<Target> {
-    let triple = codegen::host_triple();
-    let (cpu, features) = codegen::host_target();
-    let mut names = vec![("", "")];
-    if triple.starts_with("x86_64") && ["+avx2", "+fma", "+bmi2"].iter().all(|f| features.contains(f)) {
-        names.push(("x86-64-v3", ""));
-    }
-    names.push((&cpu, &features));
-    names
-        .iter()
-        .map(|(cpu, features)| Target::new(&triple, cpu, features).expect("the host's triple"))
-        .collect()
-}
-
-/// `result[i] = function(operands[i])` for `count` elements, a multiple of `lanes`.
-fn program(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, count: usize) -> Program {
-    let mut b = FunctionBuilder::new("entry", Linkage::Entry);
-    let frame = b.parameter("frame", Type::PTR, PointerFacts { alignment: 8, ..Default::default() });
-    let pointer = |b: &mut FunctionBuilder, table: ValueId, bytes: i64| {
-        let address = b.offset_bytes(table, bytes);
-        b.load(Type::PTR, address, 8)
-    };
-    let (arguments, results) = (pointer(&mut b, frame, 16), pointer(&mut b, frame, 24));
-    let arrays: Vec<_> = (0..case.operands as i64).map(|k| pointer(&mut b, arguments, 8 * k)).collect();
-    let output = pointer(&mut b, results, 0);
-    let size = scalar.byte_size();
-    let (begin, end) = (b.index(0), b.index(count as i64));
-    b.for_each(begin, end, i64::from(lanes), |b, i| {
-        let load = |b: &mut FunctionBuilder, array: ValueId| {
-            let address = b.offset(array, i, size as i64);
-            b.load(Type::vector(scalar, lanes), address, size as u32)
-        };
-        let operands: Vec<_> = arrays.iter().map(|&array| load(b, array)).collect();
-        let value = (case.build)(b, target, &operands)?;
-        let address = b.offset(output, i, size as i64);
-        b.store(value, address, size as u32);
-        Ok(())
-    })
-    .expect("every function is defined");
-    let mut program = Program::default();
-    program.functions.push(b.finish());
-    program
-}
-
-fn compile(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, count: usize) -> Vec<u8> {
-    let program = program(case, target, scalar, lanes, count);
-    kernel::ir::verify(&program).unwrap_or_else(|e| panic!("{}: {e}\n{program}", case.name));
-    codegen::compile(&program, target, &CodegenOptions::new("test_entry"), &Constants::default())
-        .unwrap_or_else(|e| panic!("{} for {}: {e}", case.name, target.triple.as_str()))
-        .object
-}
-
-/// A function of arrays of so many bytes.
-fn executable(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, bytes: usize) -> Executable {
-    let object = compile(case, target, scalar, lanes, bytes / scalar.byte_size());
-    let interface = Interface {
-        arguments: (0..case.operands).map(|_| BufferSpec { bytes, alignment: 64 }).collect(),
-        results: vec![ResultSpec { bytes, alias: None }],
-        ..Interface::default()
-    };
-    Executable::load(&object, "test_entry", interface, None).expect("the object loads")
-}
 
 /// Runs a function over operands given as bytes; the result's bytes.
 fn run(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, operands: &[Vec<u8>]) -> Vec<u8> {
@@ -213,30 +93,6 @@ fn operands(case: &Case) -> Vec<Vec<f32>> {
     columns
 }
 
-/// How far a result of `F32` is from the value, in units of the value's last place. Special values are exact.
-fn ulps(got: f32, value: f64) -> f64 {
-    let rounded = value as f32;
-    if value.is_nan() || got.is_nan() {
-        return if value.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
-    }
-    if value.is_infinite() || value == 0.0 {
-        return if got.to_bits() == rounded.to_bits() { 0.0 } else { f64::INFINITY };
-    }
-    if got.is_sign_negative() != value.is_sign_negative() {
-        return f64::INFINITY;
-    }
-    // Infinity counts as the number after the largest.
-    let got = if got.is_infinite() { 2f64.powi(128).copysign(value) } else { f64::from(got) };
-    let exponent = ((value.abs().to_bits() >> 52) as i32 - 1023).clamp(-126, 127);
-    let last_place = 2f64.powi(exponent - 23);
-    let nearest = value.abs().min(2f64.powi(128)).copysign(value);
-    (got - nearest).abs() / last_place
-}
-
-fn bytes_of<const N: usize>(column: impl Iterator<Item = [u8; N]>) -> Vec<u8> {
-    column.flatten().collect()
-}
-
 #[test]
 fn singles_are_within_two_units() {
     for case in CASES {
@@ -256,45 +112,6 @@ fn singles_are_within_two_units() {
                     target.cpu
                 );
             }
-        }
-    }
-}
-
-/// Every number of `F32`, for the functions of one number: minutes for each, optimised. `MATH_FUNCTIONS=exp,log` picks some.
-#[test]
-#[ignore = "takes an hour; run it optimised when a function changes"]
-fn every_single_is_within_two_units() {
-    const CHUNK: u64 = 1 << 22;
-    let chosen = std::env::var("MATH_FUNCTIONS").unwrap_or_default();
-    let is_chosen = |case: &&Case| chosen.is_empty() || chosen.split(',').any(|name| name == case.name);
-    for case in CASES.iter().filter(|case| case.operands == 1).filter(is_chosen) {
-        let targets = targets();
-        let mut worst: Vec<(f64, f32)> = vec![(0.0, 0.0); targets.len()];
-        let executables: Vec<_> = targets
-            .iter()
-            .map(|t| executable(case, t, ScalarType::F32, t.lanes(4), 4 * CHUNK as usize))
-            .collect();
-        let mut instances: Vec<_> =
-            executables.iter().map(|executable| executable.instance().expect("small buffers")).collect();
-        for first in (0..1u64 << 32).step_by(CHUNK as usize) {
-            let numbers = (first..first + CHUNK).map(|bits| f32::from_bits(bits as u32));
-            let values: Vec<f64> = numbers.clone().map(|x| (case.reference)(&[f64::from(x)])).collect();
-            let bytes = bytes_of(numbers.clone().map(f32::to_ne_bytes));
-            let mut operand = AlignedBytes::from_bytes(&bytes).expect("a small buffer");
-            for (instance, worst) in instances.iter_mut().zip(&mut worst) {
-                instance.run(&mut [&mut *operand]).expect("the code runs");
-                for (got, (x, &value)) in instance.result(0).chunks_exact(4).zip(numbers.clone().zip(&values))
-                {
-                    let error = ulps(f32::from_ne_bytes(got.try_into().expect("4 bytes")), value);
-                    if error > worst.0 {
-                        *worst = (error, x);
-                    }
-                }
-            }
-        }
-        for (target, (error, x)) in targets.iter().zip(worst) {
-            println!("{} on '{}': {error:.3} units at {x:e}", case.name, target.cpu);
-            assert!(error <= 2.0, "{} of {x:e} ({:#x}) on '{}'", case.name, x.to_bits(), target.cpu);
         }
     }
 }

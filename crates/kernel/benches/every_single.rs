@@ -1,0 +1,52 @@
+//! How far the functions of one `F32` number are from their values at most, over all numbers.
+//!
+//!     cargo bench -p kernel --bench every_single [-- FUNCTION..]
+//!
+//! Takes minutes for each function. An error of more than 2 units in the last place ends it with a failure.
+
+#[path = "../tests/functions/mod.rs"]
+mod functions;
+
+use functions::{CASES, Case, bytes_of, executable, targets, ulps};
+use jit::AlignedBytes;
+use kernel::ir::ScalarType;
+
+/// Numbers at a time.
+const CHUNK: u64 = 1 << 20;
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let is_chosen = |case: &&Case| words.is_empty() || words.iter().any(|word| word == case.name);
+    for case in CASES.iter().filter(|case| case.operands == 1).filter(is_chosen) {
+        measure(case);
+    }
+}
+
+fn measure(case: &Case) {
+    let targets = targets();
+    let bytes = 4 * CHUNK as usize;
+    let executables: Vec<_> =
+        targets.iter().map(|t| executable(case, t, ScalarType::F32, t.lanes(4), bytes)).collect();
+    let mut instances: Vec<_> = executables.iter().map(|e| e.instance().expect("small buffers")).collect();
+    let mut worst = vec![(0.0, 0.0); targets.len()];
+    for first in (0..1u64 << 32).step_by(CHUNK as usize) {
+        let numbers = (first..first + CHUNK).map(|bits| f32::from_bits(bits as u32));
+        let values: Vec<f64> = numbers.clone().map(|x| (case.reference)(&[f64::from(x)])).collect();
+        let operand = bytes_of(numbers.clone().map(f32::to_ne_bytes));
+        let mut operand = AlignedBytes::from_bytes(&operand).expect("a small buffer");
+        for (instance, worst) in instances.iter_mut().zip(&mut worst) {
+            instance.run(&mut [&mut *operand]).expect("the code runs");
+            let results = instance.result(0).chunks_exact(4);
+            for (got, (x, &value)) in results.zip(numbers.clone().zip(&values)) {
+                let error = ulps(f32::from_ne_bytes(got.try_into().expect("4 bytes")), value);
+                if error > worst.0 {
+                    *worst = (error, x);
+                }
+            }
+        }
+    }
+    for (target, (error, x)) in targets.iter().zip(worst) {
+        println!("{:<10} {error:.3} units at {x:e} on '{}'", case.name, target.cpu);
+        assert!(error <= 2.0, "{} of {x:e}", case.name);
+    }
+}
