@@ -195,8 +195,15 @@ fn tanh_single(x: Lanes<'_>) -> Lanes<'_> {
     let rest = (r * r).mul_add(r.polynomial(&doubled), r);
     let power = shifted.bits().shl(mantissa_bits(x)).as_float();
     let g = power.mul_add(rest, power.mul_add(0.5, -0.5));
+    let divisor = g + 1.0;
+    if !x.has_fma() {
+        // What the sum lost of g; above 1 that does not count.
+        let lost = g.at_most(1.0).choose(g - (divisor - 1.0), 0.0);
+        let quotient = g / divisor;
+        return (quotient - quotient * (lost / divisor)).with_sign_of(x);
+    }
     // An estimate of the quotient, and what is left of g, of which the rounding of g + 1 is no part.
-    let reciprocal = (g + 1.0).reciprocal_estimate();
+    let reciprocal = divisor.reciprocal_estimate();
     let quotient = g * reciprocal;
     let left = (-quotient).mul_add(g, g - quotient);
     left.mul_add(reciprocal, quotient).with_sign_of(x)

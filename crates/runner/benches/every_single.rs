@@ -1,10 +1,10 @@
 //! How far the functions of one `F32` number are from their values at most, over all numbers.
 //!
-//!     cargo bench -p kernel --bench every_single [-- FUNCTION..]
+//!     cargo bench -p runner --bench every_single [-- FUNCTION..]
 //!
 //! Takes minutes for each function. An error of more than 2 units in the last place ends it with a failure.
 
-#[path = "../tests/functions/mod.rs"]
+#[path = "../../kernel/tests/functions/mod.rs"]
 mod functions;
 
 use functions::{CASES, Case, bytes_of, executable, targets, ulps};
