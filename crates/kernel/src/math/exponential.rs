@@ -3,7 +3,7 @@
 //! `exp(x) = 2^n exp(r)` with `n` the integer nearest to `x / ln 2`, and `exp(r) = 1 + r + r^2 Q(r)`. The polynomials
 //! are minimax ones for `|r| <= 0.34665`.
 
-use super::exact::quick_two_sum;
+use super::exact::{quick_two_sum, two_product};
 use super::lanes::Lanes;
 
 const SINGLE: &[f64] = &[4.9999994e-1, 1.6666517e-1, 4.1668102e-2, 8.369192e-3, 1.3838868e-3];
@@ -65,7 +65,7 @@ fn mantissa_bits(x: Lanes<'_>) -> i64 {
 
 /// Beyond these the result is infinite, or 0.
 fn clamp(x: Lanes<'_>) -> Lanes<'_> {
-    let (least, most) = if x.is_single() { (-104.0, 89.0) } else { (-746.0, 711.0) };
+    let (least, most) = if x.is_single() { (-104.0, 91.0) } else { (-746.0, 711.0) };
     x.at_most_bound(most).at_least_bound(least)
 }
 
@@ -196,22 +196,32 @@ fn tanh_single(x: Lanes<'_>) -> Lanes<'_> {
     let power = shifted.bits().shl(mantissa_bits(x)).as_float();
     let g = power.mul_add(rest, power.mul_add(0.5, -0.5));
     let divisor = g + 1.0;
-    if !x.has_fma() {
-        // What the sum lost of g; above 1 that does not count.
-        let lost = g.at_most(1.0).choose(g - (divisor - 1.0), 0.0);
-        let quotient = g / divisor;
-        return (quotient - quotient * (lost / divisor)).with_sign_of(x);
-    }
     // An estimate of the quotient, and what is left of g, of which the rounding of g + 1 is no part.
     let reciprocal = divisor.reciprocal_estimate();
     let quotient = g * reciprocal;
-    let left = (-quotient).mul_add(g, g - quotient);
+    let left = if x.has_fma() {
+        (-quotient).mul_add(g, g - quotient)
+    } else {
+        let product = two_product(quotient, g);
+        ((g - quotient) - product.high) - product.low
+    };
     left.mul_add(reciprocal, quotient).with_sign_of(x)
 }
 
-/// `(e^x - e^-x) / 2`, of `F64`.
+/// `sinh(x) = x + x z H(z)` of `F32` with `z = x^2`, up to 1.
+const SINGLE_SINH: &[f64] =
+    &[0.1666666716337204, 0.00833331048488617, 0.00019842895562760532, 2.7822131869470468e-06];
+
+/// `(e^x - e^-x) / 2`.
 pub(super) fn sinh(x: Lanes<'_>) -> Lanes<'_> {
     let magnitude = x.abs();
+    if x.is_single() {
+        let z = x * x;
+        let near = (x * z).mul_add(z.polynomial(SINGLE_SINH), x);
+        let half = scaled_exp(magnitude, None, -1);
+        let far = half - 0.25 / half;
+        return magnitude.below(1.0).choose(near, far).with_sign_of(x);
+    }
     let near = expm1(magnitude.at_most_bound(1.0));
     let near = 0.5 * (near + near / (near + 1.0));
     let half = scaled_exp(magnitude, None, -1);
@@ -219,7 +229,7 @@ pub(super) fn sinh(x: Lanes<'_>) -> Lanes<'_> {
     magnitude.at_most(1.0).choose(near, far).with_sign_of(x)
 }
 
-/// `(e^x + e^-x) / 2`, of `F64`.
+/// `(e^x + e^-x) / 2`.
 pub(super) fn cosh(x: Lanes<'_>) -> Lanes<'_> {
     let half = scaled_exp(x.abs(), None, -1);
     half + 0.25 / half

@@ -1,7 +1,7 @@
-//! Inverse trigonometric functions of `F64`.
+//! Inverse trigonometric functions.
 //!
-//! Minimax polynomials: `atan(t) = t + t z A(z)` for `|t| <= tan(pi/8)` and `asin(t) = t + t z S(z)` for `|t| <= 1/2`,
-//! with `z = t^2`.
+//! Minimax polynomials: `atan(t) = t + t z A(z)` for `|t| <= tan(pi/8)` (of `F32` for `|t| <= 1`) and
+//! `asin(t) = t + t z S(z)` for `|t| <= 1/2`, with `z = t^2`.
 
 use super::exact::{Pair, quick_two_sum, two_product};
 use super::lanes::Lanes;
@@ -34,6 +34,27 @@ const ASIN: &[f64] = &[
     -0.021077332976254005,
     0.03267691278965451,
 ];
+const ATAN_SINGLE: &[f64] = &[
+    -0.33333298563957214,
+    0.1999853104352951,
+    -0.14264051616191864,
+    0.10951174795627594,
+    -0.08400475233793259,
+    0.05790654569864273,
+    -0.031127002090215683,
+    0.010887361131608486,
+    -0.0017875476041808724,
+];
+const ASIN_SINGLE: &[f64] = &[
+    0.16666752099990845,
+    0.074953094124794,
+    0.04546914994716644,
+    0.024184778332710266,
+    0.042158305644989014,
+];
+/// The nearest number of `F32` to `pi/2`, and the rest.
+const HALF_PI_SINGLE: f64 = 1.57079637050628662109375;
+const HALF_PI_SINGLE_LOW: f64 = -4.37113900018624283e-8;
 const HALF_PI: f64 = std::f64::consts::FRAC_PI_2;
 const HALF_PI_LOW: f64 = 6.123233995736766e-17;
 /// `tan(pi/8)`.
@@ -55,8 +76,24 @@ fn atan_of_magnitude(x: Lanes<'_>) -> Pair<'_> {
 
 /// The arc tangent.
 pub(super) fn atan(x: Lanes<'_>) -> Lanes<'_> {
+    if x.is_single() {
+        // atan(x) = pi/2 + atan(-1 / x).
+        let magnitude = x.abs();
+        let is_large = magnitude.above(1.0);
+        let numerator = is_large.choose(x.number(-1.0), magnitude);
+        let angle = atan_of_ratio(numerator / is_large.choose(magnitude, 1.0));
+        let low = is_large.choose(x.number(HALF_PI_SINGLE_LOW), 0.0);
+        let high = is_large.choose(x.number(HALF_PI_SINGLE), 0.0);
+        return (high + (angle + low)).with_sign_of(x);
+    }
     let angle = atan_of_magnitude(x.abs());
     (angle.high + angle.low).with_sign_of(x)
+}
+
+/// The arc tangent of a number of `F32` from -1 to 1.
+fn atan_of_ratio(t: Lanes<'_>) -> Lanes<'_> {
+    let z = t * t;
+    (t * z).mul_add(z.polynomial(ATAN_SINGLE), t)
 }
 
 /// The angle of the point `(x, y)`, from `-pi` to `pi`.
@@ -68,6 +105,9 @@ pub(super) fn atan2<'s>(y: Lanes<'s>, x: Lanes<'s>) -> Lanes<'s> {
     let ratio = least.equals(0.0).choose(least, least / most);
     let both_infinite = least.equals(f64::INFINITY);
     let ratio = both_infinite.choose(x.number(1.0), ratio);
+    if x.is_single() {
+        return turned_single(y, x, is_steep, atan_of_ratio(ratio));
+    }
     let angle = atan_of_magnitude(ratio);
     // The angle's complement where it is steep, its supplement where x is negative.
     let is_negative = x.sign_bits().differs(0);
@@ -86,6 +126,28 @@ pub(super) fn atan2<'s>(y: Lanes<'s>, x: Lanes<'s>) -> Lanes<'s> {
     let value = value.with_sign_of(y);
     let value = x.differs(x).choose(x, value);
     y.differs(y).choose(y, value)
+}
+
+/// The angle of `F32` in its quadrant, made of that from the nearer axis.
+fn turned_single<'s>(y: Lanes<'s>, x: Lanes<'s>, is_steep: Lanes<'s>, angle: Lanes<'s>) -> Lanes<'s> {
+    let is_negative = x.sign_bits().differs(0);
+    let base = |part: f64| {
+        let upright = is_negative.choose(x.number(2.0 * part), 0.0);
+        is_steep.choose(x.number(part), upright)
+    };
+    let signed = (is_steep ^ is_negative).choose(-angle, angle);
+    let value = (base(HALF_PI_SINGLE) + (signed + base(HALF_PI_SINGLE_LOW))).with_sign_of(y);
+    let value = x.differs(x).choose(x, value);
+    y.differs(y).choose(y, value)
+}
+
+/// As [`arc`], of `F32`, without what `s` lost.
+fn arc_single(magnitude: Lanes<'_>) -> Arc<'_> {
+    let is_large = magnitude.above(0.5);
+    let complement = (1.0 - magnitude) * 0.5;
+    let z = is_large.choose(complement, magnitude * magnitude);
+    let s = is_large.choose(complement.sqrt(), magnitude);
+    Arc { is_large, s, rest: (s * z) * z.polynomial(ASIN_SINGLE) }
 }
 
 /// Of a magnitude up to 1: the arc sine of `s`, which is the magnitude itself up to 1/2 and `sqrt((1 - it) / 2)` beyond.
@@ -111,6 +173,11 @@ fn arc(magnitude: Lanes<'_>) -> Arc<'_> {
 
 /// The arc sine.
 pub(super) fn asin(x: Lanes<'_>) -> Lanes<'_> {
+    if x.is_single() {
+        let Arc { is_large, s, rest } = arc_single(x.abs());
+        let large = (HALF_PI_SINGLE - 2.0 * s) - (2.0 * rest - HALF_PI_SINGLE_LOW);
+        return is_large.choose(large, s + rest).with_sign_of(x);
+    }
     let Arc { is_large, s, rest } = arc(x.abs());
     let sum = quick_two_sum(x.number(HALF_PI), s * -2.0);
     let large = sum.high + (sum.low + (HALF_PI_LOW - 2.0 * rest));
@@ -119,6 +186,13 @@ pub(super) fn asin(x: Lanes<'_>) -> Lanes<'_> {
 
 /// The arc cosine.
 pub(super) fn acos(x: Lanes<'_>) -> Lanes<'_> {
+    if x.is_single() {
+        let Arc { is_large, s, rest } = arc_single(x.abs());
+        let near_minus_one = (2.0 * HALF_PI_SINGLE - 2.0 * s) - (2.0 * rest - 2.0 * HALF_PI_SINGLE_LOW);
+        let large = x.below(0.0).choose(near_minus_one, 2.0 * (s + rest));
+        let small = (HALF_PI_SINGLE - x) - (rest.flip_sign(x.sign_bits()) - HALF_PI_SINGLE_LOW);
+        return is_large.choose(large, small);
+    }
     let Arc { is_large, s, rest } = arc(x.abs());
     let is_negative = x.below(0.0);
     // Near 0: pi/2 minus the arc sine, which has the sign of x.

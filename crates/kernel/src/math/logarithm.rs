@@ -152,6 +152,11 @@ pub(super) fn log1p(x: Lanes<'_>) -> Lanes<'_> {
     x.abs().below(1e-17).choose(x, value)
 }
 
+/// The natural logarithm of a positive normal number; whatever comes of others.
+pub(super) fn log_of_normal(x: Lanes<'_>) -> Lanes<'_> {
+    log_of_split(split_normal(x))
+}
+
 fn log1p_single(x: Lanes<'_>) -> Lanes<'_> {
     let sum = two_sum(x.number(1.0), x);
     let u = sum.high;

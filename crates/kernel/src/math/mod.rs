@@ -19,7 +19,7 @@ mod trigonometric;
 
 pub use rounding::{ceil, floor, round_even, trunc};
 
-use crate::ir::{FunctionBuilder, ScalarType, ValueId};
+use crate::ir::{FunctionBuilder, ValueId};
 use lanes::{Lanes, build};
 use support::Result;
 use target::Target;
@@ -69,11 +69,6 @@ direct! {
     logistic = exponential::logistic;
     /// `1 / sqrt(x)`.
     rsqrt = power::rsqrt;
-}
-
-through_double! {
-    /// The tangent.
-    tan = trigonometric::tan;
     /// The hyperbolic sine.
     sinh = exponential::sinh;
     /// The hyperbolic cosine.
@@ -84,6 +79,11 @@ through_double! {
     acos = inverse_trigonometric::acos;
     /// The arc tangent.
     atan = inverse_trigonometric::atan;
+}
+
+through_double! {
+    /// The tangent.
+    tan = trigonometric::tan;
     /// The inverse of [`sinh`].
     asinh = logarithm::asinh;
     /// The inverse of [`cosh`].
@@ -96,17 +96,13 @@ through_double! {
 
 /// The angle of the point `(x, y)`.
 pub fn atan2(b: &mut FunctionBuilder, target: &Target, y: ValueId, x: ValueId) -> Result<ValueId> {
-    build(b, target, &[y, x], |arguments| in_double(arguments, |v| inverse_trigonometric::atan2(v[0], v[1])))
+    build(b, target, &[y, x], |v| inverse_trigonometric::atan2(v[0], v[1]))
 }
 
 /// `x^y`, as C's `pow`.
 pub fn pow(b: &mut FunctionBuilder, target: &Target, x: ValueId, y: ValueId) -> Result<ValueId> {
-    let single = b.ty(x).scalar == ScalarType::F32;
-    build(b, target, &[x, y], |arguments| {
-        in_double(
-            arguments,
-            |v| if single { power::pow_of_singles(v[0], v[1]) } else { power::pow(v[0], v[1]) },
-        )
+    build(b, target, &[x, y], |v| {
+        if v[0].is_single() { power::pow_of_singles(v[0], v[1]) } else { power::pow(v[0], v[1]) }
     })
 }
 

@@ -3,7 +3,7 @@
 use super::exact::{Pair, halves, quick_two_sum, two_product, two_sum};
 use super::exponential::{exp, exp_of_sum};
 use super::lanes::Lanes;
-use super::logarithm::{Split, log, split};
+use super::logarithm::{Split, log_of_normal, split};
 
 /// `ln 2`: the part whose products with exponents are exact, and the rest.
 const LN2_HIGH: f64 = 0.6931471805598903;
@@ -19,10 +19,10 @@ const LOG: &[f64] = &[
     0.1319651585723645,
 ];
 
-/// `x^y` of `F32`, given and computed in `F64`, whose precision is enough for every exponent.
+/// `x^y` of `F32`, computed in `F64`, whose precision is enough for every exponent.
 pub(super) fn pow_of_singles<'s>(x: Lanes<'s>, y: Lanes<'s>) -> Lanes<'s> {
-    let exponent = y * log(x.abs());
-    with_special_cases(x, y, exp(exponent))
+    let exponent = y.to_double() * log_of_normal(x.abs().to_double());
+    with_special_cases(x, y, exp(exponent).to_single())
 }
 
 /// `x^y` of `F64`.
