@@ -53,8 +53,8 @@ const ASIN_SINGLE: &[f64] = &[
     0.042158305644989014,
 ];
 /// The nearest number of `F32` to `pi/2`, and the rest.
-const HALF_PI_SINGLE: f64 = 1.57079637050628662109375;
-const HALF_PI_SINGLE_LOW: f64 = -4.37113900018624283e-8;
+const HALF_PI_SINGLE: f64 = 1.5707963705062866;
+const HALF_PI_SINGLE_LOW: f64 = -4.371139000186243e-8;
 const HALF_PI: f64 = std::f64::consts::FRAC_PI_2;
 const HALF_PI_LOW: f64 = 6.123233995736766e-17;
 /// `tan(pi/8)`.
