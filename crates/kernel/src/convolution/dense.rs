@@ -136,16 +136,22 @@ impl Nest<'_> {
             .collect();
         let ahead = self.next_panels(b, cx, pixels, column, &place)?;
         let first = group.times(dims.outputs).plus(column);
-        for row in 0..if self.streams.is_empty() { 0 } else { i64::from(pixels.count) } {
-            let at = pixels.output_index(b, cx, &Index::constant(row))?.times(dims.groups * dims.outputs);
-            self.streams.fetch(b, cx, &at.plus(&first), parts)?;
-        }
-        let reduction = Reduction { nest: self, pixels, place, rows, parts, ahead: ahead.map_or(0, |a| a.1) };
+        let reduction = Reduction {
+            nest: self,
+            pixels,
+            place,
+            rows,
+            parts,
+            ahead: ahead.map_or(0, |a| a.1),
+            first: first.clone(),
+        };
         let mut sums = Vec::new();
         for _ in 0..pixels.count {
             sums.extend(parts.iter().map(|part| zero(b, Type::vector(self.scalar, part.lanes))));
         }
-        let at = At { input, kernel, ahead: ahead.map(|a| a.0) };
+        let rounds = i64::from(pixels.count.next_multiple_of(MOST_UNROLLED as u32));
+        let fetched = (!self.streams.is_empty()).then(|| b.index(rounds));
+        let at = At { input, kernel, ahead: ahead.map(|a| a.0), fetched };
         let sums = reduction.taps(b, cx, 0, at, &sums)?;
         // The pixel's number stands for all that it was made of.
         cx.facts.insert(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
@@ -244,6 +250,8 @@ struct Reduction<'p> {
     parts: &'p [Columns],
     /// Bytes of the next panels to fetch for each summand.
     ahead: i64,
+    /// The tile's first feature.
+    first: Index,
 }
 
 /// Where the summands to come are.
@@ -255,6 +263,8 @@ struct At {
     kernel: ValueId,
     /// What to fetch for them.
     ahead: Option<ValueId>,
+    /// In so many of them what follows a pixel is fetched, whole rounds of the loop.
+    fetched: Option<ValueId>,
 }
 
 /// Sums of so many summands are made of parts.
@@ -265,6 +275,9 @@ const ENOUGH_SUMS: usize = 8;
 
 /// Of so many summands, the sums of several sets are worth their addition.
 const LONG_RUN: i64 = 32;
+
+/// Summands of a round, at most; a power of two.
+const MOST_UNROLLED: i64 = 4;
 
 /// So many accumulators make the overhead of a loop small.
 const MANY_ACCUMULATORS: usize = 12;
@@ -299,6 +312,7 @@ impl Reduction<'_> {
                 input: b.offset(at.input, tap, input_step),
                 kernel: b.offset(at.kernel, tap, kernel_step),
                 ahead: at.ahead.map(|ahead| b.offset(ahead, tap, ahead_step)),
+                fetched: at.fetched.map(|pixels| at_first(b, tap, pixels)),
             };
             if !is_apart {
                 return self.taps(b, cx, d + 1, at, sums);
@@ -373,22 +387,51 @@ impl Reduction<'_> {
             }
             self.accumulate(b, (&inputs, at.kernel), (index, step), &mut sums[first..first + of_set])
         };
-        if let Some(known) = b.known_integer(count.value) {
-            return cx.for_range_carrying(b, (0, known, unroll), sums, |cx, b, index, sums| {
-                let index = cx.scalar_value(b, &index)?;
+        let run = |b: &mut FunctionBuilder,
+                   cx: &mut KernelContext<'_>,
+                   (begin, end): (ValueId, ValueId),
+                   is_fetching: bool,
+                   sums: &[ValueId]| {
+            let body = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, index, sums: &[ValueId]| {
                 let mut sums = sums.to_vec();
-                (0..unroll).try_for_each(|k| step(b, index, k, &mut sums))?;
+                for k in 0..unroll {
+                    if is_fetching {
+                        let pixel = b.add_constant(index, k);
+                        self.fetch(b, cx, pixel)?;
+                    }
+                    step(b, index, k, &mut sums)?;
+                }
                 Ok(sums)
-            });
-        }
-        let begin = b.index(0);
-        b.for_carrying(begin, count.value, unroll, sums, |b, index, sums| {
-            cx.scoped(b, |_, b| {
-                let mut sums = sums.to_vec();
-                (0..unroll).try_for_each(|k| step(b, index, k, &mut sums))?;
-                Ok(sums)
+            };
+            if let (Some(begin), Some(end)) = (b.known_integer(begin), b.known_integer(end)) {
+                return cx.for_range_carrying(b, (begin, end, unroll), sums, |cx, b, index, sums| {
+                    let index = cx.scalar_value(b, &index)?;
+                    body(b, cx, index, sums)
+                });
+            }
+            b.for_carrying(begin, end, unroll, sums, |b, index, sums| {
+                cx.scoped(b, |cx, b| body(b, cx, index, sums))
             })
-        })
+        };
+        let zero = b.index(0);
+        let Some(fetched) = at.fetched.filter(|&pixels| b.known_integer(pixels) != Some(0)) else {
+            return run(b, cx, (zero, count.value), false, sums);
+        };
+        let is_less = b.compare(Predicate::Less, fetched, count.value);
+        let split = match (b.known_integer(fetched), b.known_integer(count.value)) {
+            (Some(fetched), Some(count)) => b.index(fetched.min(count)),
+            _ => b.select(is_less, fetched, count.value),
+        };
+        let sums = run(b, cx, (zero, split), true, sums)?;
+        run(b, cx, (split, count.value), false, &sums)
+    }
+
+    /// Asks for what follows the sums of a pixel of the tile.
+    fn fetch(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, pixel: ValueId) -> Result<()> {
+        let features = self.nest.dims.groups * self.nest.dims.outputs;
+        let pixel = b.known_integer(pixel).map_or_else(|| Index::scalar(pixel), Index::constant);
+        let at = self.pixels.output_index(b, cx, &pixel)?.times(features).plus(&self.first);
+        self.nest.streams.fetch(b, cx, &at, self.parts)
     }
 
     /// Adds the products of summand `index + step` to the sums, pixel by pixel.
@@ -434,5 +477,18 @@ impl Reduction<'_> {
             return Ok(load(b, nest.plan, nest.kernel_type, pointer, part.lanes)?.real());
         }
         Ok(part.load_masked(b, nest.scalar, pointer, alignment))
+    }
+}
+
+/// A number at the first tap, 0 at the others.
+fn at_first(b: &mut FunctionBuilder, tap: ValueId, number: ValueId) -> ValueId {
+    let zero = b.index(0);
+    match b.known_integer(tap) {
+        Some(0) => number,
+        Some(_) => zero,
+        None => {
+            let is_first = b.compare(Predicate::Equal, tap, zero);
+            b.select(is_first, number, zero)
+        }
     }
 }

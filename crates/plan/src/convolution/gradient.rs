@@ -135,7 +135,7 @@ struct Group {
 }
 
 /// Sums of fewer pixels are not worth their addition to the scratch.
-const ENOUGH_PIXELS: i64 = 128;
+const ENOUGH_PIXELS: i64 = 40;
 
 /// The scratch of a task, if there are rows enough for more tasks.
 const SCRATCH_BYTES: i64 = 1 << 20;
@@ -368,9 +368,9 @@ mod tests {
             // Images, pixels, features; rows of the tiles x vectors, images and lines of a block, tasks.
             (&avx512, (32, 32, 3, 16), (vec![9, 3], 1, (1, 8), 1)),
             (&avx512, (32, 32, 16, 16), (vec![16], 1, (1, 6), 2)),
-            (&avx512, (32, 16, 32, 32), (vec![11, 10], 2, (12, 16), 4)),
-            (&avx512, (32, 8, 64, 64), (vec![13, 12], 2, (24, 8), 45)),
-            (&avx2, (32, 16, 32, 32), (vec![6, 5], 2, (6, 16), 4)),
+            (&avx512, (32, 16, 32, 32), (vec![11, 10], 2, (1, 6), 4)),
+            (&avx512, (32, 8, 64, 64), (vec![13, 12], 2, (1, 4), 45)),
+            (&avx2, (32, 16, 32, 32), (vec![6, 5], 2, (1, 6), 4)),
         ];
         for (target, (images, pixels, inputs, outputs), wanted) in table {
             let dims = three(images, pixels, inputs, outputs);
