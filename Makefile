@@ -68,10 +68,15 @@ setup-test:
 	@scripts/setup.sh test
 
 .PHONY: lint
-lint: ## formatting, clippy, tidy
+lint: ## formatting, clippy, tidy, whether docs/ops.md is current
 	cargo fmt --all -- --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo xtask tidy
+	cargo test --quiet -p import --test docs
+
+.PHONY: docs
+docs: ## write docs/ops.md anew
+	UPDATE_DOCS=1 cargo test --quiet -p import --test docs
 
 .PHONY: deny
 deny: ## licences, duplicate versions and sources of dependencies (needs cargo-deny)

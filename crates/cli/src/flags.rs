@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Check(crate::check::Check),
     /// Print the config of a model: its feeds, fetches and variables, inferred if none is given
     Config(crate::model::ModelArgs),
+    /// Print the table of ops: types, recorded cases, notes
+    Ops,
     /// Say what a compiled file holds
     Inspect(crate::inspect::Inspect),
     /// Compile a model in this process and run it once

@@ -75,6 +75,7 @@ fn run() -> Result<()> {
         Some(Command::Build(arguments)) => build::run(&arguments),
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Config(arguments)) => infer::run(&arguments),
+        Some(Command::Ops) => outputs::print(&compiler::op_table()),
         Some(Command::Inspect(arguments)) => inspect::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments),
         Some(Command::Bench(arguments)) => bench::run(&arguments),

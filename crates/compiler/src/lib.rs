@@ -15,6 +15,7 @@ pub use aot_build::{AotOptions, ConstantsFile, Outputs, build};
 pub use back::{BackOptions, Compiled, CompiledVariant, compile_module, compile_optimized, optimize};
 pub use check::{Checked, MAX_PROBLEMS, check};
 pub use front::{Front, Input, LoopBounds, import, import_bounded};
+pub use import::op_table;
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
 pub use pipeline::{pipeline, pipeline_for};
 pub use plan::{Candidate, Choices, Options as PlanOptions, Winograd};

@@ -70,6 +70,8 @@ pub struct RunOptions {
     pub jobs: usize,
     /// Where to write the results.
     pub csv: Option<PathBuf>,
+    /// Where to write how many cases of each op passed.
+    pub counts: Option<PathBuf>,
     /// The CPU to compile for.
     pub target_cpu: Option<String>,
     /// The longest a case may take.
@@ -96,6 +98,7 @@ Runs recorded cases through the compiler and compares with TensorFlow's and XLA'
     --sample N           only N cases, spread over all
     --jobs N             child processes at a time (default: one for each CPU)
     --csv FILE           write a line for each case
+    --counts FILE        write a line for each op: `op,passed,cases`
     --target-cpu CPU     compile for this CPU (default: the one that runs)
     --timeout SECONDS    the longest a case may take (default 60)
     --allow-unsupported  exit 0 if all failures are ops that the compiler says it can't do
@@ -118,6 +121,7 @@ Exit status: 0 if nothing failed, 1 if something did, 2 if nothing could be run.
             sample: arguments.value("--sample")?,
             jobs: arguments.value("--jobs")?.unwrap_or(all_cpus).max(1),
             csv: arguments.value("--csv")?,
+            counts: arguments.value("--counts")?,
             target_cpu: arguments.value("--target-cpu")?,
             time_limit: Duration::try_from_secs_f64(seconds).map_err(|e| format!("--timeout: {e}"))?,
             allow_unsupported: arguments.switch("--allow-unsupported"),

@@ -86,12 +86,26 @@ impl Report {
         Ok(count)
     }
 
-    /// The table: a line for each op, with the cases that hold it.
-    pub fn by_op(&self) -> String {
+    fn tallies(&self) -> BTreeMap<&str, Tally> {
         let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
         for entry in self.counted() {
             entry.ops.iter().for_each(|op| tallies.entry(op).or_default().add(&entry.outcome));
         }
+        tallies
+    }
+
+    /// How many cases of each op passed, as comma-separated values: what the table of ops in the documentation shows.
+    pub fn counts(&self) -> String {
+        let mut out = String::from("op,passed,cases\n");
+        for (op, Tally { passed, failed, unsupported }) in self.tallies() {
+            writeln!(out, "{op},{passed},{}", passed + failed + unsupported).expect("a string takes all");
+        }
+        out
+    }
+
+    /// The table: a line for each op, with the cases that hold it.
+    pub fn by_op(&self) -> String {
+        let tallies = self.tallies();
         let width = tallies.keys().map(|op| op.len()).max().unwrap_or(0).max("op".len());
         let mut out = format!("{:width$}  passed  failed  unsupported\n", "op");
         for (op, tally) in tallies {
@@ -258,6 +272,11 @@ mod tests {
             "Sort       0       0            2",
         ];
         assert_eq!(report().by_op().lines().collect::<Vec<_>>(), lines);
+    }
+
+    #[test]
+    fn counts_hold_every_counted_case() {
+        assert_eq!(report().counts(), "op,passed,cases\nAdd,1,3\nMul,1,1\nSort,0,2\n");
     }
 
     #[test]

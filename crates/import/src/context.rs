@@ -31,6 +31,12 @@ impl<'p> NodeContext<'_, 'p> {
     /// The array at an input; a reference to a variable is read now.
     pub(crate) fn input(&mut self, k: usize) -> Result<InstructionId> {
         match self.value(k)? {
+            Value::Array(id) if self.array(id).dimensions.iter().any(|d| d.is_dynamic) => {
+                Err(Error::unsupported(format!(
+                    "input {k} has a dimension whose size only a run knows; give XlaSetDynamicDimensionSize a constant, \
+                     or put an XlaRemoveDynamicDimensionSize between"
+                )))
+            }
             Value::Array(id) => Ok(id),
             Value::Reference(variable) => Ok(self.importer.read_variable(variable)),
             Value::Resource(variable) => Err(self.invalid(format!(

@@ -123,7 +123,7 @@ fn unravel_index(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.concatenate(&rows, 0)
 }
 
-/// `SegmentSum(data, segment_ids)` and its kin: rows of equal ids combined, 0 where an id has none. The ids must be known,
+/// `SegmentSum(data, segment_ids)` and its kin: rows of equal ids combined, 0 where an id has none (1 for products). The ids must be known,
 /// for the shape of the result follows from the last one.
 pub(crate) fn known_segments(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
     let (data, ids) = (cx.input(0)?, cx.input(1)?);
@@ -146,10 +146,10 @@ pub(crate) fn known_segments(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> 
     let neutral = cx.literal(reducer.neutral(element_type));
     let start = cx.broadcast(neutral, &result, &[])?;
     let combined = scatter(cx, start, ids, data, Indices::Scalars, reducer)?;
-    if reducer == Reducer::Add || result.contains(&0) {
+    if matches!(reducer, Reducer::Add | Reducer::Multiply) || result.contains(&0) {
         return Ok(combined);
     }
-    // Segments without rows are 0, whatever the reducer begins with.
+    // The largest and the smallest of no rows are 0.
     let empty = cx.splat(PrimitiveType::S32, &[count], 0.0)?;
     let ones = cx.splat(PrimitiveType::S32, &id_sizes, 1.0)?;
     let filled = scatter(cx, empty, ids, ones, Indices::Scalars, Reducer::Replace)?;

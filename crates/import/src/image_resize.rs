@@ -145,6 +145,21 @@ fn resize_nearest(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     Ok(x)
 }
 
+/// For rows and columns of resized images of shape `resized`, the rows and columns of images of two sizes that they show.
+pub(crate) fn nearest_sources(
+    cx: &NodeContext<'_, '_>,
+    size: &[i64],
+    resized: &[i64],
+) -> Result<[Vec<i32>; 2]> {
+    check_images(cx, resized)?;
+    let &[height, width] = size else {
+        return Err(cx.invalid(format!("size must be two positive integers, but is {}", list(size))));
+    };
+    check_images(cx, &[resized[0], height, width, resized[3]])?;
+    let sampling = Sampling::of_node(cx)?;
+    Ok([sampling.nearest(height, resized[1]), sampling.nearest(width, resized[2])])
+}
+
 /// Each slice of a dimension so many times.
 fn repeat(
     cx: &mut NodeContext<'_, '_>,

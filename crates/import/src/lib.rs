@@ -39,6 +39,7 @@ mod fourier;
 mod fused;
 mod gather;
 mod image_colours;
+mod image_crops;
 mod image_resize;
 mod import_rounds;
 mod importer;
@@ -52,6 +53,8 @@ mod losses;
 mod matmul;
 mod matrix_diagonals;
 mod next_after;
+mod op_notes;
+mod op_table;
 mod optimizers;
 mod pad;
 mod passed_arguments;
@@ -99,6 +102,7 @@ mod xla_ops;
 mod xla_partitions;
 mod xla_reductions;
 
+pub use op_table::op_table;
 pub use problems::problems;
 pub use rules::{SupportedOp, supported_ops};
 

@@ -15,6 +15,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("QuantizeAndDequantizeV3", quantize_and_dequantize).types("T", FLOATS),
     rule("QuantizeAndDequantizeV4", quantize_and_dequantize).types("T", FLOATS),
     rule_many("QuantizeAndDequantizeV4Grad", quantize_and_dequantize_gradient).types("T", FLOATS),
+    rule_many("QuantizeV2", quantize).types("T", QUANTIZED),
     rule("Dequantize", dequantize)
         .types("T", QUANTIZED)
         .types("dtype", &[DataType::Float, DataType::Bfloat16]),
@@ -315,4 +316,84 @@ fn xla_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
     let reversed: Vec<usize> = (0..sizes.len()).rev().collect();
     cx.transpose(values, &reversed)
+}
+
+/// `QuantizeV2(x, min, max)`: floats as integers of a type, and the range that these stand for: the given one, widened to
+/// hold 0 and to be no narrower than `ensure_minimum_range` allows.
+fn quantize(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let (x, low, high) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+    let axis = slice_axis(cx, x)?;
+    check_range(cx, x, low, high, axis)?;
+    let target = cx.output_type(0)?;
+    let limit = |literal: shape::Literal| literal.scalar_at(0).as_i64().map_or(0.0, |value| value as f64);
+    let (least, most) = (limit(lowest(target)), limit(highest(target)));
+    let (low, high) = ensured_range(cx, low, high)?;
+    let half_away = match cx.text_or("round_mode", "HALF_AWAY_FROM_ZERO")? {
+        "HALF_AWAY_FROM_ZERO" => Op::RoundNearestAfz {},
+        "HALF_TO_EVEN" => Op::RoundNearestEven {},
+        other => {
+            return Err(cx.invalid(format!(
+                "round_mode must be HALF_AWAY_FROM_ZERO or HALF_TO_EVEN, but is '{other}'"
+            )));
+        }
+    };
+    match cx.text_or("mode", "MIN_COMBINED")? {
+        "MIN_COMBINED" => {
+            let steps = cx.splat_like(low, most - least)?;
+            let range = cx.sub(high, low)?;
+            let scale = cx.div(steps, range)?;
+            let wide = |cx: &mut NodeContext<'_, '_>, id| over_slices(cx, id, x, axis);
+            let (wide_low, wide_high, scale) = (wide(cx, low)?, wide(cx, high)?, wide(cx, scale)?);
+            let inside = cx.op(Op::Clamp {}, &[wide_low, x, wide_high])?;
+            let from_low = cx.sub(inside, wide_low)?;
+            let scaled = cx.mul(from_low, scale)?;
+            let rounded = if least < 0.0 {
+                let centred = cx.add_scalar(scaled, -(most - least + 1.0) / 2.0)?;
+                cx.op(Op::RoundNearestAfz {}, &[centred])?
+            } else {
+                let raised = cx.add_scalar(scaled, 0.5)?;
+                cx.op(Op::Floor {}, &[raised])?
+            };
+            Ok(vec![cx.convert(rounded, target)?, low, high])
+        }
+        "SCALED" => {
+            let narrow = if cx.node.attributes.bool_or("narrow_range", false)? { 1.0 } else { 0.0 };
+            let (least, most) = (cx.splat_like(low, least + narrow)?, cx.splat_like(low, most)?);
+            let unlimited = cx.splat_like(low, f64::from(f32::MAX))?;
+            let side = |cx: &mut NodeContext<'_, '_>, integer, end| {
+                let product = cx.mul(integer, end)?;
+                let counts = cx.compare_scalar(ComparisonDirection::Gt, product, 0.0)?;
+                let ratio = cx.div(integer, end)?;
+                cx.select(counts, ratio, unlimited)
+            };
+            let (from_low, from_high) = (side(cx, least, low)?, side(cx, most, high)?);
+            let scale = cx.op(Op::Minimum {}, &[from_low, from_high])?;
+            let (low, high) = (cx.div(least, scale)?, cx.div(most, scale)?);
+            let wide = |cx: &mut NodeContext<'_, '_>, id| over_slices(cx, id, x, axis);
+            let (wide_low, wide_high, scale) = (wide(cx, low)?, wide(cx, high)?, wide(cx, scale)?);
+            let inside = cx.op(Op::Clamp {}, &[wide_low, x, wide_high])?;
+            let scaled = cx.mul(inside, scale)?;
+            let rounded = cx.op(half_away, &[scaled])?;
+            Ok(vec![cx.convert(rounded, target)?, low, high])
+        }
+        mode => Err(Error::unsupported(format!("mode {mode}; only MIN_COMBINED and SCALED"))),
+    }
+}
+
+/// The range with 0 in it, and wide enough.
+fn ensured_range(
+    cx: &mut NodeContext<'_, '_>,
+    low: InstructionId,
+    high: InstructionId,
+) -> Result<(InstructionId, InstructionId)> {
+    let least = cx.node.attributes.float_or("ensure_minimum_range", 0.01)?;
+    let (size, other) = (cx.op(Op::Abs {}, &[low])?, cx.op(Op::Abs {}, &[high])?);
+    let size = cx.op(Op::Maximum {}, &[size, other])?;
+    let (zero, one) = (cx.splat_like(low, 0.0)?, cx.splat_like(low, 1.0)?);
+    let size = cx.op(Op::Maximum {}, &[size, one])?;
+    let width = cx.mul_scalar(size, least.into())?;
+    let low = cx.op(Op::Minimum {}, &[zero, low])?;
+    let above = cx.add(low, width)?;
+    let high = cx.op(Op::Maximum {}, &[high, above])?;
+    Ok((low, cx.op(Op::Maximum {}, &[high, zero])?))
 }

@@ -29,6 +29,7 @@ const FAMILIES: &[&[Rule]] = &[
     crate::fused::RULES,
     crate::gather::RULES,
     crate::image_colours::RULES,
+    crate::image_crops::RULES,
     crate::image_resize::RULES,
     crate::linear_algebra::RULES,
     crate::local_response::RULES,

@@ -4,6 +4,7 @@
 use crate::context::{NodeContext, list};
 use crate::data_types::*;
 use crate::rule::{Rule, rule, rule_many, rule_values};
+use crate::value::Value;
 use hlo::{InstructionId, Op, RandomAlgorithm};
 use shape::{PrimitiveType, Shape};
 use support::{Error, Result};
@@ -25,6 +26,8 @@ pub(crate) const RULES: &[Rule] = &[
     rule_many("XlaOptimizationBarrier", xla_optimization_barrier).types("T", ALL),
     rule("XlaReducePrecision", xla_reduce_precision).types("T", FLOATS),
     rule_many("XlaRngBitGenerator", xla_rng_bit_generator).types("dtype", RANDOM_BITS),
+    rule("XlaSetDynamicDimensionSize", set_dynamic_dimension_size).types("T", ALL),
+    rule("XlaRemoveDynamicDimensionSize", remove_dynamic_dimension_size).types("T", ALL),
     // One program runs on one device: nothing is split, and it is replica 0.
     rule("XlaSharding", |cx| cx.input(0)).types("T", ALL),
     rule("XlaSpmdFullToShardShape", |cx| one_shard(cx, "manual_sharding")).types("T", ALL),
@@ -230,6 +233,49 @@ fn xla_rng_bit_generator(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Instruction
     Ok(vec![cx.tuple_element(pair, 0)?, cx.tuple_element(pair, 1)?])
 }
 
+/// The dimension that input 1 names.
+fn dynamic_dimension(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<usize> {
+    let dimension = cx.constant_i64(1)?;
+    cx.check((0..rank as i64).contains(&dimension), || {
+        format!("dim_index must be one of the {rank} dimensions, but is {dimension}")
+    })?;
+    Ok(dimension as usize)
+}
+
+/// `XlaSetDynamicDimensionSize(x, dim_index, size)`: the first elements of a dimension, so many of them. The number may
+/// become known at run time only if `XlaRemoveDynamicDimensionSize` follows.
+fn set_dynamic_dimension_size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (x, size) = (cx.input(0)?, cx.input(2)?);
+    let sizes = cx.sizes(x);
+    let dimension = dynamic_dimension(cx, sizes.len())?;
+    if let Some(known) = cx.fold(size).and_then(|literal| literal.scalar_at(0).as_i64()) {
+        cx.check((0..=sizes[dimension]).contains(&known), || {
+            format!("size {known} is beyond dimension {dimension} of {}", list(&sizes))
+        })?;
+        return cx.slice_in(x, dimension, 0, known);
+    }
+    cx.op(Op::SetDimensionSize { dimension }, &[x, size])
+}
+
+/// `XlaRemoveDynamicDimensionSize(x, dim_index)`: all elements that there are memory for.
+fn remove_dynamic_dimension_size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let Value::Array(x) = cx.value(0)? else { return cx.input(0) };
+    let rank = cx.rank(x);
+    let wanted = dynamic_dimension(cx, rank)?;
+    let instruction = &cx.importer.scope_ref().computation[x];
+    let is_set = instruction.metadata().op_type == "XlaSetDynamicDimensionSize";
+    let whole = match instruction.op() {
+        Op::SetDimensionSize { dimension } if *dimension == wanted => instruction.operands()[0],
+        Op::Slice { slice }
+            if is_set && slice[wanted].limit != cx.sizes(instruction.operands()[0])[wanted] =>
+        {
+            instruction.operands()[0]
+        }
+        _ => return cx.input(0),
+    };
+    Ok(whole)
+}
+
 /// The whole as the only shard, or the other way round.
 fn one_shard(cx: &mut NodeContext<'_, '_>, sharding: &str) -> Result<InstructionId> {
     let text = cx.node.attributes.string(sharding)?;
@@ -243,7 +289,7 @@ fn one_shard(cx: &mut NodeContext<'_, '_>, sharding: &str) -> Result<Instruction
 }
 
 /// Custom calls name code that is not in the graph.
-fn refuse_custom_call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<crate::value::Value>> {
+fn refuse_custom_call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let target = cx.text_or("target_name", "a function")?;
     Err(Error::unsupported(format!(
         "a custom call of {target}: its code is not part of the graph; feed what it computes instead"

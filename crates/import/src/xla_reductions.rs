@@ -23,7 +23,7 @@ pub(crate) const RULES: &[Rule] = &[
         .types("Tindices", INDICES),
     rule("XlaScatter", xla_scatter).types("T", BOOL_NUMBERS_AND_QUANTISED).types("Tindices", INDICES),
     rule_many("XlaSort", xla_sort).types("T", SORTABLE),
-    rule_many("XlaKeyValueSort", xla_sort).types("K", REAL).types("V", BOOL_NUMBERS_AND_QUANTISED),
+    rule_many("XlaKeyValueSort", xla_sort).types("K", REAL).types("V", ALL),
     rule_many("XlaVariadicSort", xla_variadic_sort).types("T", ALL),
 ];
 

@@ -75,6 +75,9 @@ fn run(options: &RunOptions) -> Result<bool, String> {
     if let Some(csv) = &options.csv {
         std::fs::write(csv, report.csv()).map_err(|e| format!("{}: {e}", csv.display()))?;
     }
+    if let Some(counts) = &options.counts {
+        std::fs::write(counts, report.counts()).map_err(|e| format!("{}: {e}", counts.display()))?;
+    }
     print!("{}", report.by_op());
     if options.verbose {
         print!("\n{}", report.by_reason());

@@ -1,5 +1,6 @@
 //! Graphs as text, imported and interpreted, against values that follow from TensorFlow's definition of the ops.
 
+mod element_functions;
 mod neural_networks;
 
 use hlo::Op;
