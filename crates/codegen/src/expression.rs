@@ -55,9 +55,10 @@ impl<'c> FunctionTranslator<'_, 'c> {
             }
             Expression::Shuffle(a, b, lanes) => self.shuffle(*a, *b, lanes),
             Expression::Iota => Ok(self.iota(ty)),
-            Expression::Offset { pointer, index, scale } => self.offset(*pointer, *index, *scale),
             Expression::Load { pointer, alignment, mask } => self.load(id, *pointer, *alignment, *mask),
-            Expression::StackSlot { .. } => Err(Error::internal("stack slots are statements of the body")),
+            Expression::Offset { .. } | Expression::StackSlot { .. } => {
+                Err(Error::internal("addresses and stack slots are made where their statements are"))
+            }
             Expression::FunctionAddress(function) => {
                 Ok(self.module.callee(*function)?.as_global_value().as_pointer_value().into())
             }

@@ -8,6 +8,7 @@ use inkwell::values::{BasicValueEnum, FunctionValue, IntValue, PhiValue, Pointer
 use kernel::ir::{self, Block, Carried, Statement, ValueId};
 use support::{Error, Id, Result};
 
+use crate::addresses::Addresses;
 use crate::module::ModuleTranslator;
 
 /// Longer straight runs of statements are cut into blocks of this many: LLVM's time grows faster than a block.
@@ -28,6 +29,7 @@ pub(crate) struct FunctionTranslator<'m, 'c> {
     /// The entry block, which holds the stack slots and nothing else.
     slots: BasicBlock<'c>,
     values: Vec<Option<BasicValueEnum<'c>>>,
+    pub(crate) addresses: Addresses<'c>,
     /// The stack's record of a parallel call's arguments.
     pub(crate) argument_record: Option<PointerValue<'c>>,
     /// Statements since the current block began.
@@ -66,6 +68,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
             slots: module.context.append_basic_block(function, ""),
             function,
             values,
+            addresses: Addresses::new(source.values.len()),
             argument_record: None,
             run: 0,
             cuts: 0,
@@ -96,11 +99,13 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
 
     /// The value of an id that is defined already.
     pub(crate) fn value(&self, id: ValueId) -> Result<BasicValueEnum<'c>> {
-        self.values
-            .get(id.index())
-            .copied()
-            .flatten()
+        self.known(id)
             .ok_or_else(|| Error::internal(format!("{id} is used before its definition")))
+    }
+
+    /// The value of an id, if it is defined already.
+    pub(crate) fn known(&self, id: ValueId) -> Option<BasicValueEnum<'c>> {
+        self.values.get(id.index()).copied().flatten()
     }
 
     /// An integer scalar.
@@ -132,7 +137,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         self.module.context.append_basic_block(self.function, "")
     }
 
-    fn current_block(&self) -> Result<BasicBlock<'c>> {
+    pub(crate) fn current_block(&self) -> Result<BasicBlock<'c>> {
         self.builder.get_insert_block().ok_or_else(|| Error::internal("no block is open"))
     }
 
@@ -172,6 +177,10 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
             Statement::Let(id, ir::Expression::StackSlot { bytes, alignment }) => {
                 let slot = self.stack_slot(*bytes, *alignment)?;
                 self.define(*id, slot);
+            }
+            Statement::Let(id, ir::Expression::Offset { pointer, index, scale }) => {
+                let address = self.offset(*id, *pointer, *index, *scale)?;
+                self.define(*id, address);
             }
             Statement::Let(id, expression) => {
                 let value = self.expression(*id, expression)?;
@@ -253,7 +262,9 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         let inner = self.phis(carried.iter().map(|c| c.inner))?;
         self.define(index, counter.as_basic_value());
         self.define_all(carried.iter().map(|c| c.inner), inner.iter().map(|phi| phi.as_basic_value()));
+        let inductions = self.begin_inductions(index, begin, body, before)?;
         let last = self.block(body)?;
+        self.end_inductions(&inductions, step)?;
         let latch = self.current_block()?;
         let step = self.module.context.i64_type().const_int(step as u64, true);
         let next =

@@ -5,6 +5,7 @@
 //! position-independent, exports the entry function and the constants, and needs nothing but `memcpy`, `memset` and
 //! `memmove` from outside.
 
+mod addresses;
 mod dedup;
 mod dispatch;
 mod elf;
@@ -40,7 +41,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 use support::{Error, Result};
-use target::{ObjectFormat, Target};
+use target::{Architecture, ObjectFormat, Target};
 use units::{Source, Unit};
 
 /// What the caller wants.
@@ -286,7 +287,7 @@ fn generate(
         })?;
     }
     module
-        .run_passes(&passes(options.sanitize), machine, PassBuilderOptions::create())
+        .run_passes(&passes(target, options.sanitize), machine, PassBuilderOptions::create())
         .map_err(|e| Error::internal(format!("LLVM's passes: {e}")))?;
     let llvm_ir = options.llvm_ir.then(|| module.print_to_string().to_string());
     // Emission rewrites the module, so each kind of output has its own.
@@ -305,10 +306,15 @@ fn generate(
     Ok(Generated { object, llvm_ir, assembly, frames: diagnostics.frames() })
 }
 
-/// Inlines what is marked so, and drops what is computed twice; the lowering leaves little else to do.
-fn passes(sanitize: Option<Sanitizer>) -> String {
+/// Inlines what is marked so, and drops what is computed twice; the lowering leaves little else to do. Processors whose
+/// addresses are no sums of two registers and a number gain by LLVM's search for better ones, see `llvm::initialize`.
+fn passes(target: &Target, sanitize: Option<Sanitizer>) -> String {
     let instrument = sanitize.map_or("", Sanitizer::passes);
-    format!("always-inline,function(early-cse){instrument}")
+    let addresses = match target.triple.architecture {
+        Architecture::X86_64 | Architecture::X86 => "",
+        _ => ",function(loop(loop-reduce))",
+    };
+    format!("always-inline,function(early-cse){instrument}{addresses}")
 }
 
 fn emit(machine: &TargetMachine, module: &Module<'_>, kind: FileType) -> Result<Vec<u8>> {

@@ -15,6 +15,7 @@ use llvm_sys::core::{
 };
 use llvm_sys::error_handling::LLVMInstallFatalErrorHandler;
 use llvm_sys::prelude::LLVMDiagnosticInfoRef;
+use llvm_sys::support::LLVMParseCommandLineOptions;
 
 /// Makes every back end of this LLVM known and installs the handler of fatal errors. Cheap when done already.
 pub(crate) fn initialize() {
@@ -26,6 +27,14 @@ pub(crate) fn initialize() {
             LLVMInstallFatalErrorHandler(Some(fatal_error));
         }
         Target::initialize_all(&InitializationConfig::default());
+        // `addresses` has done what this pass of the code generator takes two fifths of the time for; where that is not
+        // enough, it is one of `passes`. LLVM has no other way to leave it out.
+        let words = [c"tfcompile".as_ptr(), c"-disable-lsr".as_ptr()];
+        // SAFETY: as many NUL-terminated words as are told, of which LLVM keeps copies; nothing generates code yet.
+        #[expect(unsafe_code, reason = "LLVM's C interface")]
+        unsafe {
+            LLVMParseCommandLineOptions(words.len() as i32, words.as_ptr(), std::ptr::null());
+        }
     });
 }
 

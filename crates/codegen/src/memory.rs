@@ -11,28 +11,6 @@ use crate::function::{Built, FunctionTranslator};
 use crate::module::vector_of;
 
 impl<'c> FunctionTranslator<'_, 'c> {
-    /// `pointer + index * scale` bytes.
-    pub(crate) fn offset(&self, pointer: ValueId, index: ValueId, scale: i64) -> Result<BasicValueEnum<'c>> {
-        let (pointer, mut index) = (self.pointer(pointer)?, self.integer(index)?);
-        if scale != 1 {
-            let scale = self.module.context.i64_type().const_int(scale as u64, true);
-            index = self.builder.build_int_nsw_mul(index, scale, "").built()?;
-        }
-        Ok(self.byte_offset(pointer, index)?.into())
-    }
-
-    pub(crate) fn byte_offset(
-        &self,
-        pointer: PointerValue<'c>,
-        index: IntValue<'c>,
-    ) -> Result<PointerValue<'c>> {
-        // SAFETY: one index into bytes fits the element type, whatever the pointer.
-        #[expect(unsafe_code, reason = "inkwell cannot check indices against the element type")]
-        let address =
-            unsafe { self.builder.build_in_bounds_gep(self.module.context.i8_type(), pointer, &[index], "") };
-        address.built()
-    }
-
     /// Reads the value `id`.
     pub(crate) fn load(
         &self,

@@ -82,7 +82,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             let length =
                 self.builder.build_select(chosen.into_int_value(), all, none, "").built()?.into_int_value();
             let offset = self.module.context.i64_type().const_int(u64::from(lane) * lane_bytes, false);
-            self.report_range(self.byte_offset(pointer, offset)?, length, is_write)?;
+            self.report_range(self.plus(&self.builder, pointer, offset, true)?, length, is_write)?;
         }
         Ok(())
     }

@@ -1,0 +1,266 @@
+//! Addresses as processors like them: a register that moves on from iteration to iteration, and a constant distance.
+//!
+//! LLVM's loop strength reduction finds such forms in any code, and takes as long as selecting the instructions. Ours
+//! say what they are made of, so it is done on the way: an address is a base and a constant distance from it, and what a
+//! loop's index moves is a value that the loop carries.
+
+use inkwell::builder::Builder;
+use inkwell::values::{BasicValueEnum, IntValue, PhiValue, PointerValue};
+use kernel::ir::{Block, Constant, Expression, Statement, ValueId};
+use std::collections::BTreeMap;
+use support::{Id, Result};
+
+use crate::function::{Built, FunctionTranslator};
+
+/// A loop moves so many addresses at most in registers of their own; others are a base and a common distance.
+const MAX_MOVED: usize = 4;
+
+/// With so many bases at most, a loop moves addresses whose distance a processor would multiply for nothing.
+const FEW_BASES: usize = 2;
+
+/// What a loop carries for the addresses that its index is in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Induction<'c> {
+    index: ValueId,
+    scale: i64,
+    moved: Moved<'c>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Moved<'c> {
+    /// `base + index * scale`, of one base.
+    Address { base: PointerValue<'c>, phi: PhiValue<'c> },
+    /// `index * scale`, of any base.
+    Distance { phi: PhiValue<'c> },
+}
+
+impl<'c> Induction<'c> {
+    fn phi(&self) -> PhiValue<'c> {
+        match self.moved {
+            Moved::Address { phi, .. } | Moved::Distance { phi } => phi,
+        }
+    }
+}
+
+/// What is known of the addresses of a function in translation.
+#[derive(Debug)]
+pub(crate) struct Addresses<'c> {
+    /// By the number of a value: the base it is at a constant distance from.
+    places: Vec<Option<(PointerValue<'c>, i64)>>,
+    /// Of the loops that are open, the innermost last.
+    inductions: Vec<Induction<'c>>,
+}
+
+impl Addresses<'_> {
+    pub(crate) fn new(values: usize) -> Self {
+        Self { places: vec![None; values], inductions: Vec::new() }
+    }
+}
+
+impl<'c> FunctionTranslator<'_, 'c> {
+    /// `pointer + index * scale` bytes, which the value `id` is.
+    pub(crate) fn offset(
+        &mut self,
+        id: ValueId,
+        pointer: ValueId,
+        index: ValueId,
+        scale: i64,
+    ) -> Result<BasicValueEnum<'c>> {
+        let own = self.pointer(pointer)?;
+        let (base, distance) = self.addresses.places[pointer.index()].unwrap_or((own, 0));
+        let number = self.integer(index)?;
+        if let Some(known) = number.get_sign_extended_constant() {
+            let distance = distance.wrapping_add(known.wrapping_mul(scale));
+            self.addresses.places[id.index()] = Some((base, distance));
+            return Ok(self.at(base, distance)?.into());
+        }
+        let moved = self.moved(base, index, scale).transpose();
+        let base = match moved {
+            Some(moved) => moved?,
+            None => {
+                let number = scaled(&self.builder, number, scale)?;
+                self.plus(&self.builder, base, number, distance == 0)?
+            }
+        };
+        self.addresses.places[id.index()] = Some((base, distance));
+        Ok(self.at(base, distance)?.into())
+    }
+
+    /// `base + index * scale` of what a loop carries, if one does.
+    fn moved(&self, base: PointerValue<'c>, index: ValueId, scale: i64) -> Result<Option<PointerValue<'c>>> {
+        let of_index =
+            self.addresses.inductions.iter().rev().filter(|i| i.index == index && i.scale == scale);
+        for induction in of_index {
+            match induction.moved {
+                Moved::Address { base: of, phi } if of == base => {
+                    return Ok(Some(phi.as_basic_value().into_pointer_value()));
+                }
+                Moved::Address { .. } => {}
+                Moved::Distance { phi } => {
+                    let distance = phi.as_basic_value().into_int_value();
+                    return self.plus(&self.builder, base, distance, false).map(Some);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn at(&self, base: PointerValue<'c>, distance: i64) -> Result<PointerValue<'c>> {
+        match distance {
+            0 => Ok(base),
+            _ => {
+                let distance = self.module.context.i64_type().const_int(distance as u64, true);
+                self.plus(&self.builder, base, distance, false)
+            }
+        }
+    }
+
+    /// `base + bytes`; what is in bounds says so, sums on the way to an address need not be.
+    pub(crate) fn plus(
+        &self,
+        builder: &Builder<'c>,
+        base: PointerValue<'c>,
+        bytes: IntValue<'c>,
+        is_in_bounds: bool,
+    ) -> Result<PointerValue<'c>> {
+        let byte = self.module.context.i8_type();
+        // SAFETY: one index into bytes fits the element type, whatever the pointer.
+        #[expect(unsafe_code, reason = "inkwell cannot check indices against the element type")]
+        let address = unsafe {
+            match is_in_bounds {
+                true => builder.build_in_bounds_gep(byte, base, &[bytes], ""),
+                false => builder.build_gep(byte, base, &[bytes], ""),
+            }
+        };
+        address.built()
+    }
+
+    /// Opens a loop: what it carries for its addresses, as the builder stands at the begin of its first block. The values
+    /// that it begins with are computed at the end of the block before.
+    pub(crate) fn begin_inductions(
+        &mut self,
+        index: ValueId,
+        begin: IntValue<'c>,
+        body: &Block,
+        before: inkwell::basic_block::BasicBlock<'c>,
+    ) -> Result<Vec<Induction<'c>>> {
+        let uses = self.uses(index, body);
+        let is_mode = |scale: i64| matches!(scale, 1 | 2 | 4 | 8);
+        let few = uses.len() <= FEW_BASES;
+        let mut opened: Vec<Induction<'c>> = Vec::new();
+        for (base, scale) in uses {
+            let scaled_alike = |i: &Induction<'c>| i.scale == scale && matches!(i.moved, Moved::Distance { .. });
+            if (is_mode(scale) && !few) || opened.iter().any(scaled_alike) {
+                continue;
+            }
+            let is_moved = opened.len() < MAX_MOVED;
+            let at_begin = self.module.context.create_builder();
+            at_begin.position_at_end(before);
+            let distance = scaled(&at_begin, begin, scale)?;
+            let (ty, initial): (_, BasicValueEnum<'c>) = match is_moved {
+                true => (base.get_type().into(), self.plus(&at_begin, base, distance, false)?.into()),
+                false => (distance.get_type().into(), distance.into()),
+            };
+            let ty: inkwell::types::BasicTypeEnum<'c> = ty;
+            let phi = self.builder.build_phi(ty, "").built()?;
+            phi.add_incoming(&[(&initial, before)]);
+            let moved = if is_moved { Moved::Address { base, phi } } else { Moved::Distance { phi } };
+            opened.push(Induction { index, scale, moved });
+        }
+        self.addresses.inductions.extend(&opened);
+        Ok(opened)
+    }
+
+    /// Closes a loop, at the end of its last block.
+    pub(crate) fn end_inductions(&mut self, opened: &[Induction<'c>], step: i64) -> Result<()> {
+        let latch = self.current_block()?;
+        for induction in opened {
+            let bytes = step.wrapping_mul(induction.scale) as u64;
+            let bytes = self.module.context.i64_type().const_int(bytes, true);
+            let next: BasicValueEnum<'c> = match induction.phi().as_basic_value() {
+                BasicValueEnum::PointerValue(phi) => self.plus(&self.builder, phi, bytes, false)?.into(),
+                value => self.builder.build_int_add(value.into_int_value(), bytes, "").built()?.into(),
+            };
+            induction.phi().add_incoming(&[(&next, latch)]);
+        }
+        let open = self.addresses.inductions.len() - opened.len();
+        self.addresses.inductions.truncate(open);
+        Ok(())
+    }
+
+    /// The bases from in front of a loop that its index moves addresses from, with the index's factors, each once and in
+    /// the order of their uses.
+    fn uses(&self, index: ValueId, body: &Block) -> Vec<(PointerValue<'c>, i64)> {
+        let mut search = Search { translator: self, index, constants: BTreeMap::new(), places: BTreeMap::new(), found: Vec::new() };
+        search.block(body);
+        search.found
+    }
+}
+
+fn scaled<'c>(builder: &Builder<'c>, index: IntValue<'c>, scale: i64) -> Result<IntValue<'c>> {
+    if scale == 1 {
+        return Ok(index);
+    }
+    let scale = index.get_type().const_int(scale as u64, true);
+    builder.build_int_nsw_mul(index, scale, "").built()
+}
+
+/// A walk through a body that is not translated yet.
+struct Search<'t, 'm, 'c> {
+    translator: &'t FunctionTranslator<'m, 'c>,
+    index: ValueId,
+    /// Integers of the body.
+    constants: BTreeMap<ValueId, i64>,
+    /// Addresses of the body at a constant distance from a base in front of it.
+    places: BTreeMap<ValueId, PointerValue<'c>>,
+    found: Vec<(PointerValue<'c>, i64)>,
+}
+
+impl<'c> Search<'_, '_, 'c> {
+    fn block(&mut self, block: &Block) {
+        for statement in &block.statements {
+            match statement {
+                Statement::Let(id, Expression::Constant(Constant::Integer(number))) => {
+                    self.constants.insert(*id, *number);
+                }
+                Statement::Let(id, Expression::Offset { pointer, index, scale }) => {
+                    self.offset(*id, *pointer, *index, *scale);
+                }
+                Statement::For { body, .. } => self.block(body),
+                Statement::While { condition, body, .. } => {
+                    self.block(condition);
+                    self.block(body);
+                }
+                Statement::If { then, otherwise, .. } => {
+                    self.block(then);
+                    self.block(otherwise);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn offset(&mut self, id: ValueId, pointer: ValueId, index: ValueId, scale: i64) {
+        let Some(base) = self.base(pointer) else { return };
+        if index == self.index {
+            if !self.found.contains(&(base, scale)) {
+                self.found.push((base, scale));
+            }
+        } else if self.is_constant(index) {
+            self.places.insert(id, base);
+        }
+    }
+
+    fn base(&self, pointer: ValueId) -> Option<PointerValue<'c>> {
+        if let Some(&base) = self.places.get(&pointer) {
+            return Some(base);
+        }
+        let place = self.translator.addresses.places[pointer.index()];
+        place.map(|(base, _)| base).or_else(|| self.translator.known(pointer)?.try_into().ok())
+    }
+
+    fn is_constant(&self, index: ValueId) -> bool {
+        self.constants.contains_key(&index)
+            || matches!(self.translator.known(index), Some(BasicValueEnum::IntValue(v)) if v.is_const())
+    }
+}
