@@ -12,6 +12,7 @@ mod headers;
 mod in_process;
 mod infer;
 mod inspect;
+mod kernel_cache;
 mod linker;
 mod model;
 mod numerics;

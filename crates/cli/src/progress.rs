@@ -35,7 +35,7 @@ impl Progress {
         if !hidden {
             bar.enable_steady_tick(TICK);
         }
-        let stages: &[&str] = if flags.verbose { &["plan", "regions"] } else { &[] };
+        let stages: &[&str] = if flags.verbose { &["plan", "regions", "codegen"] } else { &[] };
         Self { bar, report: Report::new(stages), verbose: flags.verbose, quiet: flags.quiet }
     }
 

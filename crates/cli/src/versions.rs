@@ -1,9 +1,12 @@
 //! Flags of code generation that several commands share: versions for several processors, sanitizers.
 
+use crate::kernel_cache::KernelCache;
 use crate::model::ModelArgs;
 use clap::Args;
-use codegen::Sanitizer;
+use codegen::{Sanitizer, UnitCache};
 use compiler::BackOptions;
+use std::path::PathBuf;
+use std::sync::Arc;
 use support::{Error, Result};
 use target::{Architecture, Level, Target};
 
@@ -20,6 +23,10 @@ pub(crate) struct BackArgs {
     /// Instrument the generated code to find defects: address or thread
     #[arg(long, value_name = "SANITIZER")]
     sanitize: Option<String>,
+    /// Keep generated code in a directory, and take from there what was generated before: the next build of a model that
+    /// hardly differs is faster, and its object the same
+    #[arg(long, value_name = "DIR")]
+    kernel_cache: Option<PathBuf>,
 }
 
 impl BackArgs {
@@ -77,6 +84,8 @@ impl BackArgs {
                 Error::invalid(format!("--sanitize={word}: the sanitizers are address and thread"))
             })?),
         };
-        Ok(BackOptions { variants: versions, sanitize, ..options })
+        let cache = self.kernel_cache.as_deref().map(KernelCache::open).transpose()?;
+        let cache = cache.map(|cache| Arc::new(cache) as Arc<dyn UnitCache>);
+        Ok(BackOptions { variants: versions, sanitize, cache, ..options })
     }
 }

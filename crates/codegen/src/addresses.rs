@@ -149,7 +149,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let few = uses.len() <= FEW_BASES;
         let mut opened: Vec<Induction<'c>> = Vec::new();
         for (base, scale) in uses {
-            let scaled_alike = |i: &Induction<'c>| i.scale == scale && matches!(i.moved, Moved::Distance { .. });
+            let scaled_alike =
+                |i: &Induction<'c>| i.scale == scale && matches!(i.moved, Moved::Distance { .. });
             if (is_mode(scale) && !few) || opened.iter().any(scaled_alike) {
                 continue;
             }
@@ -191,7 +192,13 @@ impl<'c> FunctionTranslator<'_, 'c> {
     /// The bases from in front of a loop that its index moves addresses from, with the index's factors, each once and in
     /// the order of their uses.
     fn uses(&self, index: ValueId, body: &Block) -> Vec<(PointerValue<'c>, i64)> {
-        let mut search = Search { translator: self, index, constants: BTreeMap::new(), places: BTreeMap::new(), found: Vec::new() };
+        let mut search = Search {
+            translator: self,
+            index,
+            constants: BTreeMap::new(),
+            places: BTreeMap::new(),
+            found: Vec::new(),
+        };
         search.block(body);
         search.found
     }

@@ -15,8 +15,8 @@ const SH_SIZE: usize = 32;
 const SYMBOL: usize = 24;
 const ST_SIZE: usize = 16;
 
-/// Gives the section that holds one symbol and nothing else `size` zero bytes at the end of the file, in place of what
-/// it had; returns where they are.
+/// Gives the section that holds one symbol and nothing else `size` bytes at the end of the file, in place of what it had;
+/// returns where they are to be. The file ends where they begin.
 pub(crate) fn move_section_to_end(bytes: &mut Vec<u8>, symbol: &str, size: u64) -> Result<Range<usize>> {
     let broken = |what: &str| Error::internal(format!("LLVM's object: {what} of {symbol}"));
     let file: ElfFile64<'_, Endianness> = ElfFile64::parse(&bytes[..])
@@ -48,8 +48,9 @@ pub(crate) fn move_section_to_end(bytes: &mut Vec<u8>, symbol: &str, size: u64) 
         let place = bytes.get_mut(at..at + 8).ok_or_else(|| broken("no place"))?;
         place.copy_from_slice(&to_bytes(value, endian));
     }
-    bytes.resize(start + length, 0);
-    Ok(start..start + length)
+    bytes.resize(start, 0);
+    let end = start.checked_add(length).ok_or_else(|| broken("too large a size"))?;
+    Ok(start..end)
 }
 
 fn read_u64(bytes: &[u8], at: usize, endian: Endianness) -> Option<u64> {

@@ -99,8 +99,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
 
     /// The value of an id that is defined already.
     pub(crate) fn value(&self, id: ValueId) -> Result<BasicValueEnum<'c>> {
-        self.known(id)
-            .ok_or_else(|| Error::internal(format!("{id} is used before its definition")))
+        self.known(id).ok_or_else(|| Error::internal(format!("{id} is used before its definition")))
     }
 
     /// The value of an id, if it is defined already.

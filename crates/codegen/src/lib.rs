@@ -6,6 +6,7 @@
 //! `memmove` from outside.
 
 mod addresses;
+mod cache;
 mod dedup;
 mod dispatch;
 mod elf;
@@ -27,6 +28,7 @@ mod sanitizer;
 mod stack;
 mod units;
 
+pub use cache::UnitCache;
 pub use dedup::dedup;
 pub use loaded::LoadedObject;
 pub use machine::{host_target, host_triple};
@@ -38,6 +40,8 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{FileType, TargetMachine};
 use kernel::ir;
 use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 use support::{Error, Result};
@@ -62,6 +66,11 @@ pub struct CodegenOptions {
     /// Constants of more bytes lie in a section of their own that may be anywhere in the address space, and are found
     /// through the variable `<entry_point>_constants_pointer`. Only ELF has such sections.
     pub large_constants: u64,
+    /// Where generated code is kept from one compilation to the next. It changes no byte of the object. Whoever asks for
+    /// text gets it from code that is made again.
+    pub cache: Option<Arc<dyn UnitCache>>,
+    /// How many threads generate code, which changes no byte either; without, as many as there are processors.
+    pub threads: Option<NonZero<usize>>,
 }
 
 /// The default of [`CodegenOptions::large_constants`]: half of what an address of 32 bits reaches.
@@ -78,6 +87,8 @@ impl CodegenOptions {
             sanitize: None,
             freestanding: false,
             large_constants: LARGE_CONSTANTS,
+            cache: None,
+            threads: None,
         }
     }
 }
@@ -87,7 +98,7 @@ impl CodegenOptions {
 pub struct Constants<'a> {
     /// Bytes in all. 0 embeds nothing (the symbol stands before 64 zero bytes then).
     pub size: u64,
-    /// Offsets and bytes, within `size`.
+    /// Offsets, in rising order, and bytes, within `size`.
     pub chunks: Vec<(u64, &'a [u8])>,
 }
 
@@ -141,6 +152,10 @@ pub struct CompiledModule {
     pub llvm_ir: Option<String>,
     /// Assembly, if asked for.
     pub assembly: Option<String>,
+    /// In how many parts the code was generated.
+    pub units: usize,
+    /// How many of them came from the cache.
+    pub cached_units: usize,
 }
 
 /// A program, made for one processor.
@@ -176,6 +191,17 @@ pub fn compile_versions(
     options: &CodegenOptions,
     constants: &Constants<'_>,
 ) -> Result<CompiledModule> {
+    compile_versions_with(versions, options, constants.size, constants.chunks.iter().copied())
+}
+
+/// As [`compile_versions`], with the chunks of the constants one by one: each is dropped when it is in the object. What is
+/// given by value is so in memory once.
+pub fn compile_versions_with<B: AsRef<[u8]>>(
+    versions: &[Version<'_>],
+    options: &CodegenOptions,
+    constants_size: u64,
+    chunks: impl IntoIterator<Item = (u64, B)>,
+) -> Result<CompiledModule> {
     let target = versions.first().ok_or_else(|| Error::internal("nothing to compile"))?.target;
     if options.freestanding && options.sanitize.is_some() {
         return Err(Error::invalid(
@@ -183,7 +209,7 @@ pub fn compile_versions(
         ));
     }
     check_entry_point(&options.entry_point)?;
-    let placement = object_file::Placement::of(constants, target, options)?;
+    let placement = object_file::Placement::of(constants_size, target, options)?;
     for version in versions {
         ir::verify(version.program)?;
         if version.program.functions.values().last().map(|f| f.linkage) != Some(ir::Linkage::Entry) {
@@ -202,6 +228,7 @@ pub fn compile_versions(
         parts.iter().map(of).collect::<Option<Vec<_>>>().map(|texts| texts.into_iter().cloned().collect())
     };
     let (llvm_ir, assembly) = (text(|part| part.llvm_ir.as_ref()), text(|part| part.assembly.as_ref()));
+    let (units, cached_units) = (parts.len(), parts.iter().filter(|part| part.is_cached).count());
     let objects: Vec<Vec<u8>> = parts.into_iter().map(|part| part.object).collect();
     let mut object = match <[Vec<u8>; 1]>::try_from(objects) {
         Ok([object]) => object,
@@ -216,11 +243,21 @@ pub fn compile_versions(
     } else {
         object_file::check_undefined_symbols(&object, target, options)?;
         let functions = object_file::function_sizes(&object, target)?;
-        object_file::write_constants(&mut object, target, &options.entry_point, constants, placement)?;
+        let block = object_file::Block { entry_point: &options.entry_point, size: constants_size, placement };
+        object_file::write_constants(&mut object, target, &block, chunks)?;
         functions
     };
     let large_constants = placement == object_file::Placement::Large;
-    Ok(CompiledModule { object, stack_bytes, large_constants, functions, llvm_ir, assembly })
+    Ok(CompiledModule {
+        object,
+        stack_bytes,
+        large_constants,
+        functions,
+        llvm_ir,
+        assembly,
+        units,
+        cached_units,
+    })
 }
 
 /// What code generation makes of a unit.
@@ -230,12 +267,14 @@ struct Generated {
     assembly: Option<String>,
     /// The bytes of the stack frame of each function that has one.
     frames: BTreeMap<String, u64>,
+    /// Whether it was made before.
+    is_cached: bool,
 }
 
 /// Stack of a thread that generates code: recursion in LLVM is as deep as expressions are.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Generates the code of all units, on as many threads as there are processors.
+/// Generates the code of all units, on several threads.
 fn generate_all(
     source: &Source<'_>,
     units: &[Unit],
@@ -253,7 +292,8 @@ fn generate_all(
             done.push((number, generate(source, unit, &machine, target, options, placement)));
         }
     };
-    let threads = available_parallelism().map_or(1, usize::from).min(units.len());
+    let threads = options.threads.or_else(|| available_parallelism().ok()).map_or(1, usize::from);
+    let threads = threads.min(units.len());
     let mut all = std::thread::scope(|scope| -> Result<Vec<(usize, Result<Generated>)>> {
         let others: Vec<_> = (1..threads)
             .filter_map(|_| {
@@ -286,8 +326,27 @@ fn generate(
             Error::internal(format!("LLVM refuses the code: {e}\n{}", module.print_to_string().to_string()))
         })?;
     }
+    let passes = passes(target, options.sanitize);
+    let make = || optimize_and_emit(module, machine, &passes, &diagnostics, target, options);
+    match &options.cache {
+        Some(cache) if !options.llvm_ir && !options.assembly => {
+            let settings = format!("{passes} optimize={}", options.optimize);
+            cache::through(cache.as_ref(), &cache::key(module, machine, &settings), make)
+        }
+        _ => make(),
+    }
+}
+
+fn optimize_and_emit(
+    module: &Module<'_>,
+    machine: &TargetMachine,
+    passes: &str,
+    diagnostics: &llvm::Diagnostics,
+    target: &Target,
+    options: &CodegenOptions,
+) -> Result<Generated> {
     module
-        .run_passes(&passes(target, options.sanitize), machine, PassBuilderOptions::create())
+        .run_passes(passes, machine, PassBuilderOptions::create())
         .map_err(|e| Error::internal(format!("LLVM's passes: {e}")))?;
     let llvm_ir = options.llvm_ir.then(|| module.print_to_string().to_string());
     // Emission rewrites the module, so each kind of output has its own.
@@ -303,7 +362,7 @@ fn generate(
             target.triple.as_str()
         )));
     }
-    Ok(Generated { object, llvm_ir, assembly, frames: diagnostics.frames() })
+    Ok(Generated { object, llvm_ir, assembly, frames: diagnostics.frames(), is_cached: false })
 }
 
 /// Inlines what is marked so, and drops what is computed twice; the lowering leaves little else to do. Processors whose

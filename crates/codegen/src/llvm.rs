@@ -38,6 +38,12 @@ pub(crate) fn initialize() {
     });
 }
 
+/// LLVM's version.
+pub(crate) fn version() -> String {
+    let (major, minor, patch) = inkwell::support::get_llvm_version();
+    format!("{major}.{minor}.{patch}")
+}
+
 /// LLVM cannot go on, and does not return: one message and exit code 1, where LLVM itself would raise SIGABRT.
 extern "C" fn fatal_error(reason: *const c_char) {
     // SAFETY: LLVM hands over a NUL-terminated string that outlives the call.

@@ -4,7 +4,7 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget};
 use support::{Error, Result};
 use target::{Architecture, ObjectFormat, Target};
 
-use crate::{CodegenOptions, Constants, FunctionSize, Sanitizer, elf};
+use crate::{CodegenOptions, FunctionSize, Sanitizer, elf};
 
 /// The largest constants block of formats whose sizes and relocations have 32 bits.
 const MAX_CONSTANTS: u64 = (1 << 31) - 64;
@@ -25,34 +25,33 @@ pub(crate) enum Placement {
 
 impl Placement {
     /// The placement of constants, or why they cannot be placed.
-    pub(crate) fn of(constants: &Constants<'_>, target: &Target, options: &CodegenOptions) -> Result<Self> {
+    pub(crate) fn of(size: u64, target: &Target, options: &CodegenOptions) -> Result<Self> {
         let elf64 = target.triple.object_format == ObjectFormat::Elf && target.pointer_bytes == 8;
         // The address sanitizer guards the end of the block, and has to know where it is.
-        let in_place =
-            options.sanitize == Some(Sanitizer::Address) && constants.size <= options.large_constants;
-        if constants.size == 0 {
+        let in_place = options.sanitize == Some(Sanitizer::Address) && size <= options.large_constants;
+        if size == 0 {
             return Ok(Self::None);
         }
         if target.triple.object_format == ObjectFormat::Wasm {
             return Err(Error::unsupported("constants inside of WebAssembly objects"));
         }
         if elf64 && !in_place {
-            let large = constants.size > options.large_constants;
+            let large = size > options.large_constants;
             return Ok(if large { Self::Large } else { Self::Appended });
         }
-        if constants.size > MAX_CONSTANTS {
+        if size > MAX_CONSTANTS {
             return Err(Error::unsupported(format!(
                 "{} bytes of constants do not fit into an object file of this format, which holds less than 2 GiB; \
                  keep them in a file beside the program instead",
-                constants.size
+                size
             )));
         }
         // LLVM and the object's copy need the bytes twice, and LLVM does not say if it gets none.
-        let needed = usize::try_from(constants.size).ok().and_then(|size| size.checked_mul(3));
+        let needed = usize::try_from(size).ok().and_then(|bytes| bytes.checked_mul(3));
         if needed.is_none_or(|needed| Vec::<u8>::new().try_reserve_exact(needed).is_err()) {
-            return Err(no_memory(constants.size));
+            return Err(no_memory(size));
         }
-        Ok(Self::InPlace(u32::try_from(constants.size).expect("MAX_CONSTANTS is below 2^32")))
+        Ok(Self::InPlace(u32::try_from(size).expect("MAX_CONSTANTS is below 2^32")))
     }
 }
 
@@ -68,26 +67,60 @@ const ALLOWED: [&str; 3] = ["memcpy", "memset", "memmove"];
 /// Names that linkers define themselves; position-independent code of some processors refers to them.
 const LINKER_DEFINED: [&str; 2] = ["_GLOBAL_OFFSET_TABLE_", ".TOC."];
 
-/// Puts the constants into their section.
-pub(crate) fn write_constants(
+/// The block of constants of an object.
+pub(crate) struct Block<'a> {
+    pub(crate) entry_point: &'a str,
+    pub(crate) size: u64,
+    pub(crate) placement: Placement,
+}
+
+/// Puts the constants into their section, chunk by chunk; each is dropped when it is there.
+pub(crate) fn write_constants<B: AsRef<[u8]>>(
     bytes: &mut Vec<u8>,
     target: &Target,
-    entry_point: &str,
-    constants: &Constants<'_>,
-    placement: Placement,
+    block: &Block<'_>,
+    chunks: impl IntoIterator<Item = (u64, B)>,
 ) -> Result<()> {
-    let name = format!("{entry_point}_constants");
-    let block = match placement {
-        Placement::None => return Ok(()),
-        Placement::InPlace(_) => existing_range(bytes, target, &name, constants.size)?,
-        Placement::Appended | Placement::Large => {
-            let size = usize::try_from(constants.size).map_err(|_| no_memory(constants.size))?;
-            bytes.try_reserve_exact(size.saturating_add(64)).map_err(|_| no_memory(constants.size))?;
-            elf::move_section_to_end(bytes, &name, constants.size)?
-        }
+    let name = format!("{}_constants", block.entry_point);
+    let beyond = |offset: u64| {
+        Error::internal(format!(
+            "a constant at offset {offset} reaches beyond the block of {} bytes",
+            block.size
+        ))
     };
-    let block = bytes.get_mut(block).ok_or_else(|| Error::internal("the object ends within a section"))?;
-    constants.copy_to(block)
+    match block.placement {
+        Placement::None => Ok(()),
+        Placement::InPlace(_) => {
+            let place = existing_range(bytes, target, &name, block.size)?;
+            let place =
+                bytes.get_mut(place).ok_or_else(|| Error::internal("the object ends within a section"))?;
+            for (offset, chunk) in chunks {
+                let chunk = chunk.as_ref();
+                let start = usize::try_from(offset).map_err(|_| beyond(offset))?;
+                let end = start.checked_add(chunk.len()).ok_or_else(|| beyond(offset))?;
+                place.get_mut(start..end).ok_or_else(|| beyond(offset))?.copy_from_slice(chunk);
+            }
+            Ok(())
+        }
+        Placement::Appended | Placement::Large => {
+            let size = usize::try_from(block.size).map_err(|_| no_memory(block.size))?;
+            bytes.try_reserve_exact(size.saturating_add(64)).map_err(|_| no_memory(block.size))?;
+            let place = elf::move_section_to_end(bytes, &name, block.size)?;
+            // One behind the other, so that memory is first touched with what it is to hold.
+            for (offset, chunk) in chunks {
+                let chunk = chunk.as_ref();
+                let start = usize::try_from(offset).ok().and_then(|offset| offset.checked_add(place.start));
+                let start = start.filter(|&start| start >= bytes.len()).ok_or_else(|| beyond(offset))?;
+                if start.checked_add(chunk.len()).is_none_or(|end| end > place.end) {
+                    return Err(beyond(offset));
+                }
+                bytes.resize(start, 0);
+                bytes.extend_from_slice(chunk);
+            }
+            bytes.resize(place.end, 0);
+            Ok(())
+        }
+    }
 }
 
 /// Where in the file the bytes of a symbol are.

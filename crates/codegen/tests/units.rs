@@ -1,9 +1,12 @@
 //! Programs whose code is made in several parts: one object comes of it, always the same.
 
-use codegen::{CodegenOptions, Constants, LoadedObject, compile};
+use codegen::{CodegenOptions, Constants, LoadedObject, UnitCache, compile};
 use kernel::frame::FrameLayout;
 use kernel::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, ScalarType, Type};
 use object::{Object, ObjectSymbol};
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::{Arc, Mutex};
 use target::Target;
 
 const FUNCTIONS: i32 = 60;
@@ -99,4 +102,70 @@ fn the_parts_run_together() {
         let wanted = (0..STORES as i32).map(|k| if k < stores { number * 1000 + k } else { 0 });
         assert!(numbers.iter().copied().eq(wanted), "block {block}");
     }
+}
+
+#[test]
+fn the_bytes_do_not_depend_on_the_number_of_threads() {
+    let target = Target::new("x86_64-unknown-linux-gnu", "x86-64-v3", "").expect("a triple");
+    let program = program(&target);
+    let make = |threads: usize| {
+        let options = CodegenOptions { threads: NonZero::new(threads), ..CodegenOptions::new("test_entry") };
+        compile(&program, &target, &options, &Constants::from_bytes(b"constants")).expect("it compiles")
+    };
+    let one = make(1);
+    assert!(one.units > 2, "{} units", one.units);
+    for threads in [2, 5, 100] {
+        let several = make(threads);
+        assert!(several.object == one.object, "{threads} threads");
+        assert_eq!((several.units, several.stack_bytes), (one.units, one.stack_bytes));
+    }
+}
+
+/// A cache in memory.
+#[derive(Debug, Default)]
+struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
+
+impl UnitCache for Memory {
+    fn get(&self, key: &str) -> Option<Vec<u8>> {
+        self.0.lock().expect("no panic").get(key).cloned()
+    }
+
+    fn put(&self, key: &str, entry: &[u8]) {
+        self.0.lock().expect("no panic").insert(key.to_owned(), entry.to_vec());
+    }
+}
+
+#[test]
+fn a_cache_changes_no_byte() {
+    let target = Target::new("x86_64-unknown-linux-gnu", "x86-64-v3", "").expect("a triple");
+    let program = program(&target);
+    let make = |target: &Target, cache: Option<Arc<dyn UnitCache>>| {
+        let options = CodegenOptions { cache, ..CodegenOptions::new("test_entry") };
+        compile(&program, target, &options, &Constants::from_bytes(b"constants")).expect("it compiles")
+    };
+    let without = make(&target, None);
+    let memory = Arc::new(Memory::default());
+    let cached = |target: &Target| make(target, Some(memory.clone()));
+    let first = cached(&target);
+    assert!(first.object == without.object && first.cached_units == 0);
+    assert_eq!(first.units, without.units);
+    let second = cached(&target);
+    assert_eq!((second.cached_units, second.stack_bytes), (second.units, without.stack_bytes));
+    assert!(second.object == without.object && second.functions == without.functions);
+
+    // Another processor's code is other code.
+    let other = Target::new("x86_64-unknown-linux-gnu", "x86-64-v4", "").expect("a triple");
+    assert_eq!(cached(&other).cached_units, 0);
+
+    // Entries that are not what was kept are made again, and are whole afterwards.
+    for (k, entry) in memory.0.lock().expect("no panic").values_mut().enumerate() {
+        match k % 3 {
+            0 => entry.truncate(entry.len() / 2),
+            1 => *entry.last_mut().expect("not empty") ^= 1,
+            _ => entry.clear(),
+        }
+    }
+    let third = cached(&target);
+    assert!(third.object == without.object && third.cached_units == 0);
+    assert_eq!(cached(&target).cached_units, without.units);
 }

@@ -1,6 +1,7 @@
 //! From graph and config to the files of an ahead-of-time build.
 
-use crate::{BackOptions, Compiled, Front, Input, Observer, compile_module, front};
+use crate::back::{Made, compile_object};
+use crate::{BackOptions, Front, Input, Observer, front};
 use aot::{
     Argument, ArgumentKind, Artifact, CHeaderOptions, ConstantsMode, HeaderOptions, LayoutHash, MemorySizes,
     MetadataOptions, Provenance, ResultEntry, ResultKind,
@@ -82,11 +83,29 @@ impl ConstantsFile {
 
 /// Builds the files. Everything that can be wrong about names is found before any code is made.
 pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) -> Result<Outputs> {
+    // Large files take a while to hash, and only what is written last wants to know.
+    std::thread::scope(|scope| {
+        let files = input.files;
+        let hash = |bytes: &Bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
+        let hash_all = move || files.iter().map(|(what, bytes)| (what.clone(), hash(bytes))).collect();
+        let hashes = scope.spawn(hash_all);
+        let input = Input { files: Vec::new(), ..input };
+        build_with(input, options, observer, || {
+            hashes.join().map_err(|_| Error::internal("a thread that hashes files panicked"))
+        })
+    })
+}
+
+/// The same with the files' hashes, which are asked for when the code is made.
+fn build_with(
+    input: Input,
+    options: &AotOptions,
+    observer: &mut dyn Observer,
+    input_hashes: impl FnOnce() -> Result<Vec<(String, String)>>,
+) -> Result<Outputs> {
     let cpp_class = aot::parse_cpp_class(&options.cpp_class)?;
     aot::validate_entry_point(&options.back.entry_point)?;
-    let hash = |bytes: &Bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
-    let input_hashes = input.files.iter().map(|(what, bytes)| (what.clone(), hash(bytes))).collect();
-    let front = front::import_bounded(input.graph, input.config, input.loop_bounds, observer)?;
+    let mut front = front::import_bounded(input.graph, input.config, input.loop_bounds, observer)?;
     let target = &options.back.target;
     let mut artifact = Artifact {
         provenance: Provenance {
@@ -96,7 +115,6 @@ pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) ->
             target_features: target.features.clone(),
             versions: versions(&options.back),
             config: input.config_text,
-            input_hashes,
             ..Provenance::default()
         },
         ..artifact(&front, cpp_class, &options.back.entry_point)?
@@ -110,8 +128,11 @@ pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) ->
     let session_module = options.session_module.then(snapshot).transpose()?;
     let back =
         BackOptions { embed_constants: options.constants == ConstantsMode::Embed, ..options.back.clone() };
-    let Compiled { assignment, kernels, code, plan, variants, .. } =
-        compile_module(front.import.module, &back, observer)?;
+    // Its tensors' bytes are the module's now, which drops those that it does not keep.
+    front.program.graph = tf::Graph::default();
+    front.program.library = tf::FunctionLibrary::default();
+    let Made { assignment, kernels, code, plan, variants } =
+        compile_object(front.import.module, &back, observer)?;
     artifact.memory = MemorySizes {
         temps: assignment.temps_size,
         persistent_temps: assignment.persistent_size,
@@ -120,6 +141,7 @@ pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) ->
         stack: code.stack_bytes,
     };
     artifact.constants_pointer = code.large_constants;
+    artifact.provenance.input_hashes = input_hashes()?;
     artifact.provenance.kernels = kernels;
     artifact.provenance.functions = aot::function_sizes(&code.object)?;
     let mut constants_file = None;

@@ -2,10 +2,12 @@
 
 use crate::{Observer, pipeline_for};
 use buffers::{BufferAssignment, ConstantsPool};
-use codegen::{CodegenOptions, CompiledModule, Constants, Sanitizer, Version};
+use bytes::Bytes;
+use codegen::{CodegenOptions, CompiledModule, Sanitizer, UnitCache, Version};
 use hlo::Module;
 use kernel::ir::Program;
 use plan::ModulePlan;
+use std::sync::Arc;
 use support::{Error, Result};
 use target::Target;
 
@@ -29,6 +31,8 @@ pub struct BackOptions {
     pub freestanding: bool,
     /// What the code is instrumented to find.
     pub sanitize: Option<Sanitizer>,
+    /// Where generated code is kept from one compilation to the next.
+    pub cache: Option<Arc<dyn UnitCache>>,
     /// A defect that the code is given, for tests of the sanitizers.
     #[cfg(debug_assertions)]
     pub planted: Option<codegen::planted::Planted>,
@@ -46,6 +50,7 @@ impl BackOptions {
             embed_constants: true,
             freestanding: false,
             sanitize: None,
+            cache: None,
             #[cfg(debug_assertions)]
             planted: None,
         }
@@ -116,11 +121,64 @@ pub fn compile_optimized(
     options: &BackOptions,
     observer: &mut dyn Observer,
 ) -> Result<Compiled> {
+    let lowered = lower_versions(&module, options, observer)?;
+    let constants = lowered.first.assignment.constants.clone();
+    let made = generate(lowered, options, constants, observer)?;
+    Ok(Compiled {
+        module,
+        plan_options: options.plan.clone(),
+        plan: made.plan,
+        assignment: made.assignment,
+        kernels: made.kernels,
+        variants: made.variants,
+        code: made.code,
+    })
+}
+
+/// What [`compile_object`] leaves of a module.
+pub(crate) struct Made {
+    pub(crate) plan: ModulePlan,
+    pub(crate) assignment: BufferAssignment,
+    pub(crate) kernels: Vec<String>,
+    pub(crate) variants: Vec<CompiledVariant>,
+    pub(crate) code: CompiledModule,
+}
+
+/// As [`compile_module`], and only the object holds the constants afterwards, if they are embedded: neither module, plan nor
+/// assignment does, so that large ones are in memory once, or twice where they were packed.
+pub(crate) fn compile_object(
+    mut module: Module,
+    options: &BackOptions,
+    observer: &mut dyn Observer,
+) -> Result<Made> {
+    optimize(&mut module, options, observer)?;
+    let mut lowered = lower_versions(&module, options, observer)?;
+    let constants = match options.embed_constants {
+        false => lowered.first.assignment.constants.clone(),
+        true => {
+            drop(module);
+            for version in std::iter::once(&mut lowered.first).chain(&mut lowered.others) {
+                version.plan.drop_packed();
+            }
+            lowered.others.iter_mut().for_each(|version| version.assignment.constants.clear());
+            std::mem::take(&mut lowered.first.assignment.constants)
+        }
+    };
+    generate(lowered, options, constants, observer)
+}
+
+/// The versions of a module for all machines. The first one's assignment has the sizes and constants of all.
+struct Versions {
+    first: Lowered,
+    others: Vec<Lowered>,
+}
+
+fn lower_versions(module: &Module, options: &BackOptions, observer: &mut dyn Observer) -> Result<Versions> {
     let mut pool = ConstantsPool::default();
-    let mut first = lower(&module, &options.target, options, &mut pool, observer)?;
+    let mut first = lower(module, &options.target, options, &mut pool, observer)?;
     let mut others = Vec::new();
     for target in &options.variants {
-        others.push(lower(&module, target, options, &mut pool, observer)?);
+        others.push(lower(module, target, options, &mut pool, observer)?);
     }
     for other in &others {
         let (ours, theirs) = (&mut first.assignment, &other.assignment);
@@ -131,37 +189,48 @@ pub fn compile_optimized(
         ours.worker_scratch_size = ours.worker_scratch_size.max(theirs.worker_scratch_size);
     }
     pool.give_to(&mut first.assignment);
-    let constants = match options.embed_constants {
-        true => Constants {
-            size: first.assignment.constants_size,
-            chunks: first
-                .assignment
-                .constants
-                .iter()
-                .map(|(offset, bytes)| (*offset, bytes.as_ref()))
-                .collect(),
-        },
-        false => Constants::default(),
+    Ok(Versions { first, others })
+}
+
+/// Makes the object. The constants' chunks are dropped one by one when they are in it.
+fn generate(
+    lowered: Versions,
+    options: &BackOptions,
+    constants: Vec<(u64, Bytes)>,
+    observer: &mut dyn Observer,
+) -> Result<Made> {
+    let Versions { first, others } = lowered;
+    let (size, constants) = match options.embed_constants {
+        true => (first.assignment.constants_size, constants),
+        false => (0, Vec::new()),
     };
     let code_options = CodegenOptions {
         freestanding: options.freestanding,
         sanitize: options.sanitize,
+        cache: options.cache.clone(),
         ..CodegenOptions::new(&options.entry_point)
     };
     let versions: Vec<Version<'_>> = std::iter::once((&first, &options.target))
         .chain(others.iter().zip(&options.variants))
         .map(|(lowered, target)| Version { program: &lowered.program, target })
         .collect();
-    let code = codegen::compile_versions(&versions, &code_options, &constants)?;
-    drop(constants);
+    let code = codegen::compile_versions_with(&versions, &code_options, size, constants)?;
     observer.ended("codegen", &|| {
-        format!("{} bytes of object code, {} bytes of stack at most", code.object.len(), code.stack_bytes)
+        let kept = match options.cache {
+            Some(_) => format!(", {} of {} units from the cache", code.cached_units, code.units),
+            None => String::new(),
+        };
+        format!(
+            "{} bytes of object code, {} bytes of stack at most{kept}",
+            code.object.len(),
+            code.stack_bytes
+        )
     });
     let kernels = first.program.functions.values().map(|f| f.name.clone()).collect();
     let Lowered { plan, assignment, .. } = first;
     let variants =
         others.into_iter().map(|l| CompiledVariant { plan: l.plan, assignment: l.assignment }).collect();
-    Ok(Compiled { module, plan_options: options.plan.clone(), plan, assignment, kernels, variants, code })
+    Ok(Made { plan, assignment, kernels, variants, code })
 }
 
 /// A module's code for one machine.

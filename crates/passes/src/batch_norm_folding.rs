@@ -273,31 +273,54 @@ fn scaled_literal(kernel: &Literal, dimension: Option<usize>, scale: &[f64]) -> 
     if scale.len() != 1 && scale.len() != count {
         return None;
     }
-    let scale_at = |k: usize| scale[if scale.len() == 1 { 0 } else { k / stride % count }];
-    let is_fine = |product: f64, x: f64| product.is_finite() || !x.is_finite();
-    let mut data = Vec::with_capacity(kernel.bytes().len());
-    match shape.element_type {
-        PrimitiveType::F32 => {
-            for (k, x) in kernel.to_vec::<f32>()?.into_iter().enumerate() {
-                let product = (f64::from(x) * scale_at(k)) as f32;
-                if !is_fine(product.into(), x.into()) {
-                    return None;
-                }
-                data.extend_from_slice(&product.to_le_bytes());
-            }
-        }
-        PrimitiveType::F64 => {
-            for (k, x) in kernel.to_vec::<f64>()?.into_iter().enumerate() {
-                let product = x * scale_at(k);
-                if !is_fine(product, x) {
-                    return None;
-                }
-                data.extend_from_slice(&product.to_le_bytes());
-            }
-        }
-        _ => return None,
-    }
+    // Runs of elements that one number scales, or rows of elements with a number each.
+    let is_row = scale.len() != 1 && stride == 1;
+    let run =
+        if scale.len() == 1 { kernel.bytes().len() } else { stride.max(if is_row { count } else { 1 }) };
+    let scales = |number: usize| if is_row { scale } else { &scale[number % scale.len()..][..1] };
+    let data = match shape.element_type {
+        PrimitiveType::F32 => scaled_bytes(kernel.bytes(), run, scales, |x, scale| {
+            let x = f32::from_le_bytes(x);
+            let product = (f64::from(x) * scale) as f32;
+            (product.to_le_bytes(), product.is_finite() || !x.is_finite())
+        }),
+        PrimitiveType::F64 => scaled_bytes(kernel.bytes(), run, scales, |x, scale| {
+            let x = f64::from_le_bytes(x);
+            let product = x * scale;
+            (product.to_le_bytes(), product.is_finite() || !x.is_finite())
+        }),
+        _ => None,
+    }?;
     Literal::from_bytes(shape, data.into())
+}
+
+/// Elements of `N` bytes times numbers, in runs of so many elements: `scales` has the numbers of a run, one for all or one
+/// for each. `None` if `multiply` does not vouch for a product.
+fn scaled_bytes<'s, const N: usize>(
+    bytes: &[u8],
+    run: usize,
+    scales: impl Fn(usize) -> &'s [f64],
+    multiply: impl Fn([u8; N], f64) -> ([u8; N], bool),
+) -> Option<Vec<u8>> {
+    let mut scaled = vec![0u8; bytes.len()];
+    let mut all_fine = true;
+    let length = run.saturating_mul(N).max(N);
+    for (number, (to, from)) in scaled.chunks_mut(length).zip(bytes.chunks(length)).enumerate() {
+        let elements = to.as_chunks_mut::<N>().0.iter_mut().zip(from.as_chunks::<N>().0);
+        match scales(number) {
+            &[scale] => elements.for_each(|(to, &from)| {
+                let is_fine;
+                (*to, is_fine) = multiply(from, scale);
+                all_fine &= is_fine;
+            }),
+            scales => elements.zip(scales).for_each(|((to, &from), &scale)| {
+                let is_fine;
+                (*to, is_fine) = multiply(from, scale);
+                all_fine &= is_fine;
+            }),
+        }
+    }
+    all_fine.then_some(scaled)
 }
 
 /// `x + constant` in the place of `root`.

@@ -13,6 +13,7 @@ mod in_place;
 mod loops;
 mod multi_output;
 mod overwritten;
+mod parallel;
 mod print;
 mod reduce;
 mod reduce_window;
@@ -55,6 +56,14 @@ pub struct ModulePlan {
     pub computations: BTreeMap<ComputationId, ComputationPlan>,
     /// Kernels for which the caller's [`Choices`] name what is no candidate of theirs, so that it was ignored.
     pub ignored_choices: Vec<String>,
+}
+
+impl ModulePlan {
+    /// Forgets the bytes of packed constants, which somebody else keeps.
+    pub fn drop_packed(&mut self) {
+        let plans = self.computations.values_mut().flat_map(|plans| plans.instructions.values_mut());
+        plans.flat_map(|plan| &mut plan.packed).for_each(|packed| packed.bytes = Bytes::new());
+    }
 }
 
 /// Plans of a computation's instructions.

@@ -2,6 +2,7 @@
 
 use super::DensePlan;
 use super::dims::ConvolutionDims;
+use crate::parallel::for_each_piece;
 use bytes::Bytes;
 use shape::{ArrayShape, Literal, PrimitiveType};
 
@@ -20,18 +21,14 @@ pub(super) fn panels(
     let (rows, width) = (dense.summands as usize, dense.panel as usize);
     let panels = outputs.div_ceil(width);
     let mut packed = vec![0u8; groups * panels * rows * width * size];
-    for row in 0..rows {
-        for group in 0..groups {
-            for panel in 0..panels {
-                let first = panel * width;
-                let count = width.min(outputs - first);
-                let from = (row * groups + group) * outputs + first;
-                let to = ((group * panels + panel) * rows + row) * width;
-                packed[to * size..(to + count) * size]
-                    .copy_from_slice(&source[from * size..(from + count) * size]);
-            }
+    for_each_piece(&mut packed, rows * width * size, |number, packed| {
+        let (group, first) = (number / panels, number % panels * width);
+        let count = width.min(outputs - first);
+        for (row, packed) in packed.chunks_exact_mut(width * size).enumerate() {
+            let from = (row * groups + group) * outputs + first;
+            packed[..count * size].copy_from_slice(&source[from * size..(from + count) * size]);
         }
-    }
+    });
     packed.into()
 }
 

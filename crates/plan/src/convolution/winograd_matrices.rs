@@ -6,6 +6,7 @@
 
 use super::WinogradPlan;
 use super::dims::ConvolutionDims;
+use crate::parallel::for_each_piece;
 use bytes::Bytes;
 use shape::{Literal, PrimitiveType, Scalar};
 
@@ -133,38 +134,45 @@ pub(super) fn panels(
     plan: &WinogradPlan,
     accumulator: PrimitiveType,
 ) -> Bytes {
-    let weights = numbers(literal);
+    // Floats of every kind are exact in `f64`; those of 32 bits are read where they are.
+    let is_f32 = literal.array_shape().element_type == PrimitiveType::F32;
+    let (bytes, numbers) = (literal.bytes(), if is_f32 { Vec::new() } else { numbers(literal) });
+    let weight_at = |k: usize| match bytes.get(4 * k..4 * k + 4) {
+        Some(&[a, b, c, d]) if is_f32 => f64::from(f32::from_ne_bytes([a, b, c, d])),
+        _ => numbers[k],
+    };
     let (inputs, outputs) = (dims.inputs as usize, dims.outputs as usize);
     let (width, frequencies) = (plan.panel as usize, plan.transform.frequencies() as usize);
     let element = accumulator.byte_size();
     let mut packed = vec![0u8; plan.kernel_bytes(dims, element as i64) as usize];
-    let mut window = [0.0; 9];
-    let mut transformed = vec![0.0; frequencies];
-    for output in 0..outputs {
+    let frequency_bytes = inputs * width * element;
+    for_each_piece(&mut packed, frequencies * frequency_bytes, |number, packed| {
+        let first = number * width;
+        let mut window = [0.0; 9];
+        let mut transformed = vec![0.0; frequencies];
         for input in 0..inputs {
-            for (tap, weight) in window.iter_mut().enumerate() {
-                *weight = weights[(tap * inputs + input) * outputs + output];
-            }
-            transform_window(plan.transform, &window, &mut transformed);
-            for (frequency, &value) in transformed.iter().enumerate() {
-                let panel = output / width * frequencies + frequency;
-                let to = ((panel * inputs + input) * width + output % width) * element;
-                match accumulator {
-                    PrimitiveType::F32 => packed[to..to + 4].copy_from_slice(&(value as f32).to_ne_bytes()),
-                    _ => packed[to..to + 8].copy_from_slice(&value.to_ne_bytes()),
+            for column in 0..width.min(outputs - first) {
+                for (tap, weight) in window.iter_mut().enumerate() {
+                    *weight = weight_at((tap * inputs + input) * outputs + first + column);
+                }
+                transform_window(plan.transform, &window, &mut transformed);
+                for (frequency, &value) in transformed.iter().enumerate() {
+                    let to = frequency * frequency_bytes + (input * width + column) * element;
+                    match accumulator {
+                        PrimitiveType::F32 => {
+                            packed[to..to + 4].copy_from_slice(&(value as f32).to_ne_bytes());
+                        }
+                        _ => packed[to..to + 8].copy_from_slice(&value.to_ne_bytes()),
+                    }
                 }
             }
         }
-    }
+    });
     packed.into()
 }
 
-/// All elements; floats of every kind are exact in `f64`.
+/// All elements.
 fn numbers(literal: &Literal) -> Vec<f64> {
-    if literal.array_shape().element_type == PrimitiveType::F32 {
-        let element = |bytes: &[u8]| f64::from(f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
-        return literal.bytes().chunks_exact(4).map(element).collect();
-    }
     let number = |scalar| match scalar {
         Scalar::Float(x) => x,
         Scalar::Signed(i) => i as f64,

@@ -2,8 +2,12 @@
 
 use super::DotPlan;
 use super::dims::Extent;
+use crate::parallel::for_each_piece;
 use bytes::Bytes;
 use shape::{ArrayShape, Literal};
+
+/// Lines of a transposed panel that are made together.
+const LINES: usize = 64;
 
 /// All products' panels `[batch][n / panel][k][panel]` of a constant, converted to the accumulator's type.
 pub(super) fn panels(literal: &Literal, plan: &DotPlan) -> Bytes {
@@ -14,16 +18,30 @@ pub(super) fn panels(literal: &Literal, plan: &DotPlan) -> Bytes {
     let panel = k * columns * size;
     let panels = plan.padded_columns() as usize / columns.max(1);
     let mut packed = vec![0u8; plan.shape.batch as usize * panels * panel];
+    let batches = positions(&plan.dims.rhs_batch);
     let (ks, ns) = (positions(&plan.dims.rhs_k), positions(&plan.dims.columns));
-    for (batch, base) in positions(&plan.dims.rhs_batch).into_iter().enumerate() {
-        for (k, k_offset) in ks.iter().enumerate() {
-            for (n, n_offset) in ns.iter().enumerate() {
-                let from = (base + k_offset + n_offset) * size;
-                let to = (batch * panels + n / columns) * panel + (k * columns + n % columns) * size;
-                packed[to..to + size].copy_from_slice(&source[from..from + size]);
+    for_each_piece(&mut packed, panel, |number, packed| {
+        let base = batches[number / panels];
+        let ns = &ns[number % panels * columns..];
+        let ns = &ns[..columns.min(ns.len())];
+        let at = |position: usize| position * size..(position + 1) * size;
+        if ns.windows(2).all(|pair| pair[1] == pair[0] + 1) {
+            for (packed, k) in packed.chunks_exact_mut(columns * size).zip(&ks) {
+                let from = (base + k + ns[0]) * size;
+                packed[..ns.len() * size].copy_from_slice(&source[from..from + ns.len() * size]);
+            }
+            return;
+        }
+        // Transposed: some lines of every column at a time, which stay in the cache.
+        for (block, ks) in ks.chunks(LINES).enumerate() {
+            for (column, n) in ns.iter().enumerate() {
+                for (line, k) in ks.iter().enumerate() {
+                    let to = (block * LINES + line) * columns + column;
+                    packed[at(to)].copy_from_slice(&source[at(base + k + n)]);
+                }
             }
         }
-    }
+    });
     packed.into()
 }
 

@@ -1,0 +1,74 @@
+//! `--kernel-cache`: objects are the same with it, whatever is in the directory and whoever else writes there.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use support::{refuse, root, succeed, tfcompile};
+
+/// Builds the matrix product of the original's own tests.
+fn build(directory: &Path, output: &str, flags: &[&str]) -> Command {
+    let case = root().join("tests/oracle/tfcompile_tests/tfmatmul");
+    let mut command = tfcompile(directory);
+    command.arg("build").arg(case.join("graph.pb")).arg("--config").arg(case.join("config.pbtxt"));
+    command.args(["--target-triple", "x86_64-pc-linux", "--target-cpu", "x86-64-v3"]);
+    command.args(["--name", "product", "-v", "-o", output]).args(flags);
+    command
+}
+
+fn printed(command: &mut Command) -> String {
+    let output = succeed(command);
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    text(output.stdout) + &text(output.stderr)
+}
+
+#[test]
+fn the_second_build_takes_the_code_from_the_directory() {
+    let place = tempfile::tempdir().expect("a directory");
+    let object = |output: &str| fs::read(place.path().join(output).join("product.o")).expect("written");
+    let text = printed(&mut build(place.path(), "plain", &[]));
+    assert!(!text.contains("from the cache"), "{text}");
+    let flags = ["--kernel-cache", "kept/here"];
+    let text = printed(&mut build(place.path(), "first", &flags));
+    assert!(text.contains("0 of 1 units from the cache"), "{text}");
+    let text = printed(&mut build(place.path(), "second", &flags));
+    assert!(text.contains("1 of 1 units from the cache"), "{text}");
+    assert!(object("first") == object("plain") && object("second") == object("plain"));
+
+    let kept: Vec<_> = fs::read_dir(place.path().join("kept/here")).expect("readable").flatten().collect();
+    let [entry] = &kept[..] else { panic!("{kept:?}") };
+    fs::write(entry.path(), b"tfcunit1 and nonsense").expect("writable");
+    let text = printed(&mut build(place.path(), "third", &flags));
+    assert!(text.contains("0 of 1 units from the cache"), "{text}");
+    let text = printed(&mut build(place.path(), "fourth", &flags));
+    assert!(text.contains("1 of 1 units from the cache"), "{text}");
+    assert!(object("third") == object("plain") && object("fourth") == object("plain"));
+}
+
+#[test]
+fn processes_share_a_directory() {
+    let place = tempfile::tempdir().expect("a directory");
+    let mut running = Vec::new();
+    for number in 0..4 {
+        let mut command = build(place.path(), &format!("out{number}"), &["--kernel-cache", "kept"]);
+        running.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts"));
+    }
+    for mut process in running {
+        assert!(process.wait().expect("it ends").success());
+    }
+    let object =
+        |number: i32| fs::read(place.path().join(format!("out{number}/product.o"))).expect("written");
+    assert!((1..4).all(|number| object(number) == object(0)));
+    let names = fs::read_dir(place.path().join("kept")).expect("readable").flatten();
+    let names: Vec<_> = names.map(|file| file.file_name()).collect();
+    assert!(matches!(&names[..], [name] if name.len() == 64), "{names:?}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_an_error() {
+    let place = tempfile::tempdir().expect("a directory");
+    fs::write(place.path().join("file"), "").expect("writable");
+    let text = refuse(&mut build(place.path(), "out", &["--kernel-cache", "file"]), place.path());
+    assert!(text.contains("cannot keep code in 'file'") && text.contains("--kernel-cache"), "{text}");
+}
