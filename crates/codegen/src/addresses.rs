@@ -9,6 +9,7 @@ use inkwell::values::{BasicValueEnum, IntValue, PhiValue, PointerValue};
 use kernel::ir::{Block, Constant, Expression, Statement, ValueId};
 use std::collections::BTreeMap;
 use support::{Id, Result};
+use target::Architecture;
 
 use crate::function::{Built, FunctionTranslator};
 
@@ -17,6 +18,10 @@ const MAX_MOVED: usize = 4;
 
 /// With so many bases at most, a loop moves addresses whose distance a processor would multiply for nothing.
 const FEW_BASES: usize = 2;
+
+/// With so many bases at least, whose distance the processor multiplies, a loop counts up to zero, from bases at its end: so
+/// its end takes no register.
+const MANY_BASES: usize = 11;
 
 /// What a loop carries for the addresses that its index is in.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +37,25 @@ enum Moved<'c> {
     Address { base: PointerValue<'c>, phi: PhiValue<'c> },
     /// `index * scale`, of any base.
     Distance { phi: PhiValue<'c> },
+    /// `end + counter * scale`, of one base: `end` is where it is behind the loop, and the counter below zero.
+    ToEnd { base: PointerValue<'c>, end: PointerValue<'c>, counter: IntValue<'c> },
+}
+
+/// The numbers of a loop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Range<'c> {
+    pub(crate) index: ValueId,
+    pub(crate) begin: IntValue<'c>,
+    pub(crate) end: IntValue<'c>,
+    /// The index minus the end, if that is what the loop carries.
+    pub(crate) counter: Option<IntValue<'c>>,
 }
 
 impl<'c> Induction<'c> {
-    fn phi(&self) -> PhiValue<'c> {
+    fn phi(&self) -> Option<PhiValue<'c>> {
         match self.moved {
-            Moved::Address { phi, .. } | Moved::Distance { phi } => phi,
+            Moved::Address { phi, .. } | Moved::Distance { phi } => Some(phi),
+            Moved::ToEnd { .. } => None,
         }
     }
 }
@@ -67,6 +85,10 @@ impl<'c> FunctionTranslator<'_, 'c> {
         scale: i64,
     ) -> Result<BasicValueEnum<'c>> {
         let own = self.pointer(pointer)?;
+        if !self.has_addresses() {
+            let number = scaled(&self.builder, self.integer(index)?, scale)?;
+            return Ok(self.plus(&self.builder, own, number, true)?.into());
+        }
         let (base, distance) = self.addresses.places[pointer.index()].unwrap_or((own, 0));
         let number = self.integer(index)?;
         if let Some(known) = number.get_sign_extended_constant() {
@@ -86,6 +108,12 @@ impl<'c> FunctionTranslator<'_, 'c> {
         Ok(self.at(base, distance)?.into())
     }
 
+    /// Whether the forms of this file are the target's: sums of two registers and a number. For others LLVM searches, as
+    /// one of `passes`.
+    fn has_addresses(&self) -> bool {
+        matches!(self.module.target.triple.architecture, Architecture::X86 | Architecture::X86_64)
+    }
+
     /// `base + index * scale` of what a loop carries, if one does.
     fn moved(&self, base: PointerValue<'c>, index: ValueId, scale: i64) -> Result<Option<PointerValue<'c>>> {
         let of_index =
@@ -95,7 +123,11 @@ impl<'c> FunctionTranslator<'_, 'c> {
                 Moved::Address { base: of, phi } if of == base => {
                     return Ok(Some(phi.as_basic_value().into_pointer_value()));
                 }
-                Moved::Address { .. } => {}
+                Moved::ToEnd { base: of, end, counter } if of == base => {
+                    let distance = scaled(&self.builder, counter, scale)?;
+                    return self.plus(&self.builder, end, distance, false).map(Some);
+                }
+                Moved::Address { .. } | Moved::ToEnd { .. } => {}
                 Moved::Distance { phi } => {
                     let distance = phi.as_basic_value().into_int_value();
                     return self.plus(&self.builder, base, distance, false).map(Some);
@@ -135,26 +167,42 @@ impl<'c> FunctionTranslator<'_, 'c> {
         address.built()
     }
 
+    /// Whether a loop had better count up to zero.
+    pub(crate) fn counts_to_zero(&self, index: ValueId, end: IntValue<'c>, body: &Block) -> bool {
+        let many =
+            || self.uses(index, body).iter().filter(|(_, scale)| is_mode(*scale)).count() >= MANY_BASES;
+        self.has_addresses() && !end.is_const() && many()
+    }
+
     /// Opens a loop: what it carries for its addresses, as the builder stands at the begin of its first block. The values
     /// that it begins with are computed at the end of the block before.
     pub(crate) fn begin_inductions(
         &mut self,
-        index: ValueId,
-        begin: IntValue<'c>,
+        Range { index, begin, end, counter }: Range<'c>,
         body: &Block,
         before: inkwell::basic_block::BasicBlock<'c>,
     ) -> Result<Vec<Induction<'c>>> {
+        if !self.has_addresses() {
+            return Ok(Vec::new());
+        }
         let uses = self.uses(index, body);
-        let is_mode = |scale: i64| matches!(scale, 1 | 2 | 4 | 8);
         let few = uses.len() <= FEW_BASES;
         let mut opened: Vec<Induction<'c>> = Vec::new();
         for (base, scale) in uses {
+            if let Some(counter) = counter.filter(|_| is_mode(scale)) {
+                let at_begin = self.module.context.create_builder();
+                at_begin.position_at_end(before);
+                let distance = scaled(&at_begin, end, scale)?;
+                let end = self.plus(&at_begin, base, distance, false)?;
+                opened.push(Induction { index, scale, moved: Moved::ToEnd { base, end, counter } });
+                continue;
+            }
             let scaled_alike =
                 |i: &Induction<'c>| i.scale == scale && matches!(i.moved, Moved::Distance { .. });
             if (is_mode(scale) && !few) || opened.iter().any(scaled_alike) {
                 continue;
             }
-            let is_moved = opened.len() < MAX_MOVED;
+            let is_moved = opened.iter().filter(|i| i.phi().is_some()).count() < MAX_MOVED;
             let at_begin = self.module.context.create_builder();
             at_begin.position_at_end(before);
             let distance = scaled(&at_begin, begin, scale)?;
@@ -178,11 +226,12 @@ impl<'c> FunctionTranslator<'_, 'c> {
         for induction in opened {
             let bytes = step.wrapping_mul(induction.scale) as u64;
             let bytes = self.module.context.i64_type().const_int(bytes, true);
-            let next: BasicValueEnum<'c> = match induction.phi().as_basic_value() {
+            let Some(carried) = induction.phi() else { continue };
+            let next: BasicValueEnum<'c> = match carried.as_basic_value() {
                 BasicValueEnum::PointerValue(phi) => self.plus(&self.builder, phi, bytes, false)?.into(),
                 value => self.builder.build_int_add(value.into_int_value(), bytes, "").built()?.into(),
             };
-            induction.phi().add_incoming(&[(&next, latch)]);
+            carried.add_incoming(&[(&next, latch)]);
         }
         let open = self.addresses.inductions.len() - opened.len();
         self.addresses.inductions.truncate(open);
@@ -202,6 +251,11 @@ impl<'c> FunctionTranslator<'_, 'c> {
         search.block(body);
         search.found
     }
+}
+
+/// Whether an address may have a register times this number.
+fn is_mode(scale: i64) -> bool {
+    matches!(scale, 1 | 2 | 4 | 8)
 }
 
 fn scaled<'c>(builder: &Builder<'c>, index: IntValue<'c>, scale: i64) -> Result<IntValue<'c>> {

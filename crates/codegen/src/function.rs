@@ -8,7 +8,7 @@ use inkwell::values::{BasicValueEnum, FunctionValue, IntValue, PhiValue, Pointer
 use kernel::ir::{self, Block, Carried, Statement, ValueId};
 use support::{Error, Id, Result};
 
-use crate::addresses::Addresses;
+use crate::addresses::{Addresses, Range};
 use crate::module::ModuleTranslator;
 
 /// Longer straight runs of statements are cut into blocks of this many: LLVM's time grows faster than a block.
@@ -259,19 +259,27 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         self.builder.position_at_end(start);
         let counter = self.builder.build_phi(self.ty(index), "").built()?;
         let inner = self.phis(carried.iter().map(|c| c.inner))?;
-        self.define(index, counter.as_basic_value());
+        let to_zero = self.counts_to_zero(index, end, body);
+        let counted = counter.as_basic_value().into_int_value();
         self.define_all(carried.iter().map(|c| c.inner), inner.iter().map(|phi| phi.as_basic_value()));
-        let inductions = self.begin_inductions(index, begin, body, before)?;
+        let range = Range { index, begin, end, counter: to_zero.then_some(counted) };
+        let inductions = self.begin_inductions(range, body, before)?;
+        let number =
+            if to_zero { self.builder.build_int_nsw_add(counted, end, "").built()? } else { counted };
+        self.define(index, number.into());
         let last = self.block(body)?;
         self.end_inductions(&inductions, step)?;
         let latch = self.current_block()?;
         let step = self.module.context.i64_type().const_int(step as u64, true);
         let next =
             self.builder.build_int_nsw_add(counter.as_basic_value().into_int_value(), step, "").built()?;
-        let again = self.builder.build_int_compare(IntPredicate::SLT, next, end, "").built()?;
+        let last_number = if to_zero { end.get_type().const_zero() } else { end };
+        let again = self.builder.build_int_compare(IntPredicate::SLT, next, last_number, "").built()?;
         let exit = self.new_block();
         self.builder.build_conditional_branch(again, start, exit).built()?;
-        counter.add_incoming(&[(&begin, before), (&next, latch)]);
+        self.builder.position_at_end(before);
+        let first = if to_zero { self.builder.build_int_nsw_sub(begin, end, "").built()? } else { begin };
+        counter.add_incoming(&[(&first, before), (&next, latch)]);
         for ((phi, initial), last) in inner.iter().zip(&initial).zip(&last) {
             phi.add_incoming(&[(initial, before), (last, latch)]);
         }

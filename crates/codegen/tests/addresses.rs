@@ -59,12 +59,16 @@ fn what_an_index_moves_is_one_register_for_all_accesses() {
         let compiled = compile(&program, &target, &options, &Constants::default()).expect("it compiles");
         let assembly = compiled.assembly.expect("asked for");
         let body = inner_loop(&assembly);
-        let multiplies = |line: &&&str| line.starts_with("imul") || line.starts_with("sh") || line.starts_with("lea");
+        let multiplies =
+            |line: &&&str| line.starts_with("imul") || line.starts_with("sh") || line.starts_with("lea");
         assert_eq!(body.iter().find(multiplies), None, "{body:#?}");
         // `64(%rdi)`: a number and one register.
         let addresses: Vec<&str> =
             body.iter().filter_map(|line| Some(line.split_once('(')?.1.split_once(')')?.0)).collect();
         assert!(addresses.len() >= 10, "{body:#?}");
-        assert!(addresses.iter().all(|&address| address == addresses[0] && !address.contains(',')), "{body:#?}");
+        assert!(
+            addresses.iter().all(|&address| address == addresses[0] && !address.contains(',')),
+            "{body:#?}"
+        );
     }
 }
