@@ -202,23 +202,28 @@ fn tile(
         true => Ahead::new(b, cx, plan, place, pass, unroll)?,
         false => Ahead::default(),
     };
-    let mut sums = cx.for_range_carrying(b, (0, whole, unroll), &initial, |cx, b, index, sums| {
-        let index = cx.scalar_value(b, &index)?;
-        let mut sums = sums.to_vec();
-        ahead.prefetch(b, index);
-        let rows = if plan.lhs_by_lane { inputs.row_vectors(b, index, unroll) } else { Vec::new() };
-        for step in 0..unroll {
-            let set = (step % sets) as usize;
-            inputs.accumulate(b, (index, step), &rows, &mut sums[set * width..(set + 1) * width]);
-        }
-        Ok(sums)
+    let rounds = Rounds { plan, inputs: &inputs, ahead: &ahead, width };
+    // All blocks but the last are added up on their own.
+    let blocks = if plan.sum_block < whole { (whole - 1) / plan.sum_block } else { 0 };
+    let begin = blocks * plan.sum_block;
+    let zeros: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(b)).collect();
+    let steps = (0, begin, plan.sum_block);
+    let totals = cx.for_range_carrying(b, steps, &initial[..width], |cx, b, first, totals| {
+        let sums = rounds.emit(b, cx, &first, (0, plan.sum_block), &zeros)?;
+        let sums = add_sets(b, sums, width);
+        Ok(totals.iter().zip(sums).map(|(&total, sum)| b.add(total, sum)).collect())
     })?;
+    let start = if blocks > 0 { &zeros } else { &initial };
+    let mut sums = rounds.emit(b, cx, &Index::default(), (begin, whole), start)?;
     let end = b.index(whole);
     for step in 0..k % unroll {
         let set = (step % sets) as usize;
         inputs.accumulate(b, (end, step), &[], &mut sums[set * width..(set + 1) * width]);
     }
-    let sums = add_sets(b, sums, width);
+    let mut sums = add_sets(b, sums, width);
+    if blocks > 0 {
+        sums = totals.iter().zip(sums).map(|(&total, sum)| b.add(total, sum)).collect();
+    }
     let per_row = place.parts.len();
     if pass.is_last {
         let dot = find_dot(cx)?;
@@ -233,6 +238,44 @@ fn tile(
         keep(b, cx, plan, (product, &row, place.column), part, sum)?;
     }
     Ok(())
+}
+
+/// The loop over summands.
+struct Rounds<'p> {
+    plan: &'p DotPlan,
+    inputs: &'p Inputs<'p>,
+    ahead: &'p Ahead,
+    /// Sums of a set.
+    width: usize,
+}
+
+impl Rounds<'_> {
+    /// Adds whole rounds of summands, from `first` on, to all sets of sums.
+    fn emit(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        first: &Index,
+        (begin, end): (i64, i64),
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let (plan, width) = (self.plan, self.width);
+        let unroll = plan.unroll.max(1);
+        cx.for_range_carrying(b, (begin, end, unroll), sums, |cx, b, index, sums| {
+            let index = cx.scalar_value(b, &first.plus(&index))?;
+            let mut sums = sums.to_vec();
+            self.ahead.prefetch(b, index);
+            let rows = match plan.lhs_by_lane {
+                true => self.inputs.row_vectors(b, index, unroll),
+                false => Vec::new(),
+            };
+            for step in 0..unroll {
+                let set = (step % i64::from(plan.tile.k_split)) as usize;
+                self.inputs.accumulate(b, (index, step), &rows, &mut sums[set * width..(set + 1) * width]);
+            }
+            Ok(sums)
+        })
+    }
 }
 
 const LINE: i64 = 64;

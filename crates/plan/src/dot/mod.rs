@@ -87,6 +87,8 @@ pub struct DotPlan {
     pub tile: Tile,
     /// Summands of one round of a tile's loop.
     pub unroll: i64,
+    /// Summands of a sum that is finished before it is added to the others: a long chain of additions loses digits.
+    pub sum_block: i64,
     /// Whether a round reads neighbours of a left row as one vector, of which each summand takes a lane.
     pub lhs_by_lane: bool,
     /// Whether panels are the outer loop and rows the inner one; so it is if each panel is packed before its use.
@@ -234,6 +236,7 @@ fn described(fusion: &Fusion<'_>) -> Result<(DotPlan, PrimitiveType, bool)> {
         keeps_panels: false,
         tile: Tile::SCALAR,
         unroll: 1,
+        sum_block: dims.shape().k,
         lhs_by_lane: false,
         panels_outside: false,
         panel: 1,
@@ -402,9 +405,19 @@ fn streams(plan: &DotPlan, facts: Facts, target: &Target) -> bool {
     rhs_bytes(plan) > target.l2_bytes / if facts.rhs_is_constant { 16 } else { 2 }
 }
 
+/// Summands that are added up in registers before the sum joins those of the summands before: of one row, whose few sums
+/// leave registers for that.
+fn sum_block(plan: &DotPlan) -> i64 {
+    const BLOCK: i64 = 64;
+    let DotShape { m, k, .. } = plan.shape;
+    let is_long = m == 1 && k >= 4 * BLOCK && plan.accumulator.is_floating_point();
+    if is_long { BLOCK } else { k }
+}
+
 /// What follows from tile, packing and the order of loops.
 fn lay_out(plan: &mut DotPlan, facts: Facts, target: &Target) {
     plan.unroll = tile::unroll(plan.tile, plan.lhs_by_lane, target);
+    plan.sum_block = sum_block(plan);
     plan.panel = match plan.rhs_packing {
         Packing::Constant => tile::panel(plan.shape.n, plan.accumulator.byte_size()),
         _ => plan.tile.columns(),
