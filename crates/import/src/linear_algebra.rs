@@ -167,7 +167,7 @@ fn lu(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (a, sizes) = square(cx, 0)?;
     let index_type = cx.output_type(1)?;
     cx.composite(&[a], |_, operands| {
-        let lu = matrices::lu(stack(operands[0]), sizes[sizes.len() - 1]);
+        let lu = matrices::lu(stack(operands[0]));
         let rows = &sizes[..sizes.len() - 1];
         vec![
             matrices::of_stack(lu.factors, batch_of(&sizes)).convert(operands[0].element_type()),

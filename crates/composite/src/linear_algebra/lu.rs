@@ -12,30 +12,43 @@ pub struct Lu<'f> {
     pub factors: Expression<'f>,
     /// Row `i` was row `permutation[i]`: `[batch, rows]`, `s32`.
     pub permutation: Expression<'f>,
-    /// 1 or -1 for an even or odd permutation: `[batch]`, real.
-    pub sign: Expression<'f>,
 }
 
-/// Factors with partial pivoting, of the first `steps` columns; those behind are eliminated along.
-pub fn lu(a: Expression<'_>, steps: i64) -> Lu<'_> {
-    let function = a.function();
+/// What is kept of the order of the rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeps {
+    Nothing,
+    Permutation,
+    Sign,
+}
+
+/// Factors with partial pivoting.
+pub fn lu(a: Expression<'_>) -> Lu<'_> {
+    let permutation = a.function().iota(PrimitiveType::S32, &a.sizes()[..2], 1);
+    let (factors, permutation) = reduce_columns(a, permutation, Keeps::Permutation);
+    Lu { factors, permutation }
+}
+
+/// Eliminates as many columns as there are rows, those behind along; and what is kept of the order of the rows.
+fn reduce_columns<'f>(
+    a: Expression<'f>,
+    order: Expression<'f>,
+    keeps: Keeps,
+) -> (Expression<'f>, Expression<'f>) {
     let sizes = a.sizes();
-    let float = a.element_type().real_part();
-    let permutation = function.iota(PrimitiveType::S32, &sizes[..2], 1);
-    let sign = function.splat(float, &sizes[..1], 1.0);
     if sizes.contains(&0) {
-        return Lu { factors: a, permutation, sign };
+        return (a, order);
     }
-    let done = function.for_loop(steps, &[a, permutation, sign], |_, k, state| eliminate(k, state));
-    Lu { factors: done[0], permutation: done[1], sign: done[2] }
+    let state = if keeps == Keeps::Nothing { vec![a] } else { vec![a, order] };
+    let done = a.function().for_loop(sizes[1], &state, |_, k, state| eliminate(k, state, keeps));
+    (done[0], done.get(1).copied().unwrap_or(order))
 }
 
-fn eliminate<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f>> {
-    let &[a, permutation, sign] = state else { return Vec::new() };
+fn eliminate<'f>(k: Expression<'f>, state: &[Expression<'f>], keeps: Keeps) -> Vec<Expression<'f>> {
+    let a = state[0];
     let function = a.function();
     let sizes = a.sizes();
     let (batch, height) = (sizes[0], sizes[1]);
-    let float = a.element_type().real_part();
 
     // The largest of the column from the diagonal on, the first one of equals.
     let column = a.dynamic_slice_in(2, k).reshape(&[batch, height]);
@@ -59,14 +72,6 @@ fn eliminate<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<
     let swapped = is_pivot.select(spread(k_row, &sizes), a);
     let swapped = is_k.select(spread(pivot_row, &sizes), swapped);
 
-    let moved = lines.equal(pivot_line.broadcast(&[batch, height], &[0]));
-    let at_k = permutation.dynamic_slice_in(1, k);
-    let at_pivot = moved.select(permutation, 0.0).sum(&[1]).reshape(&[batch, 1]);
-    let permutation = moved
-        .select(at_k.reshape(&[batch]).broadcast(&[batch, height], &[0]), permutation)
-        .dynamic_update_in(at_pivot, 1, k);
-    let sign = pivot_line.not_equal(k_lines).select(-sign, sign);
-
     let pivot = pivot_row.dynamic_slice_in(2, k);
     let lower = swapped.dynamic_slice_in(2, k);
     let lower_sizes = lower.sizes();
@@ -78,8 +83,19 @@ fn eliminate<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<
     let reduced = swapped - factors * spread(pivot_row, &sizes);
     let reduced = columns.equal(k_everywhere).select(factors, reduced);
     let next = (is_below & columns.ge(k_everywhere)).select(reduced, swapped);
-    debug_assert!(!float.is_complex());
-    vec![next, permutation, sign]
+    let mut kept = vec![next];
+    match (keeps, state.get(1)) {
+        (Keeps::Permutation, Some(&permutation)) => {
+            let moved = lines.equal(pivot_line.broadcast(&[batch, height], &[0]));
+            let at_k = permutation.dynamic_slice_in(1, k);
+            let at_pivot = moved.select(permutation, 0.0).sum(&[1]).reshape(&[batch, 1]);
+            let at_k = at_k.reshape(&[batch]).broadcast(&[batch, height], &[0]);
+            kept.push(moved.select(at_k, permutation).dynamic_update_in(at_pivot, 1, k));
+        }
+        (Keeps::Sign, Some(&sign)) => kept.push(pivot_line.not_equal(k_lines).select(-sign, sign)),
+        _ => {}
+    }
+    kept
 }
 
 /// The one row that a mask leaves, exact: `[batch, 1, columns]`.
@@ -98,15 +114,15 @@ pub fn solve<'f>(a: Expression<'f>, b: Expression<'f>) -> Expression<'f> {
     }
     // The right sides are eliminated along, so that what is left is the upper triangle.
     let both = a.function().concatenate(&[a, b], 2);
-    let factors = lu(both, n).factors;
+    let (factors, _) = reduce_columns(both, both, Keeps::Nothing);
     let upper = factors.slice_in(2, 0, n);
     let right = factors.slice_in(2, n, factors.size_from_end(0));
     substitute(upper, right, false, false)
 }
 
-/// The determinant as the product of its factors: the sign (of magnitude 1, or 0), and the pivots.
+/// The determinant as the product of its factors: the sign of the rows' order (1 or -1, `[batch]`, real), and the pivots.
 pub fn determinant<'f>(a: Expression<'f>) -> (Expression<'f>, Expression<'f>) {
-    let n = a.size_from_end(0);
-    let lu = lu(a, n);
-    (lu.sign, diagonal(lu.factors))
+    let sign = a.function().splat(a.element_type().real_part(), &a.sizes()[..1], 1.0);
+    let (factors, sign) = reduce_columns(a, sign, Keeps::Sign);
+    (sign, diagonal(factors))
 }
