@@ -64,8 +64,8 @@ pub fn eigh(a: Expression<'_>, lower: bool) -> (Expression<'_>, Expression<'_>) 
     let vectors = matmul(v, sorting(keys, v.element_type()));
     let values = values.slice_in(2, 0, n).reshape(&[batch, n]) + poison.broadcast(&[batch, n], &[0]);
     let vectors = vectors.slice_in(1, 0, n).slice_in(2, 0, n);
-    // Of the two signs the one that does not make the diagonal's element negative.
-    let signs = real_part(diagonal(vectors)).lt(0.0);
+    // Of the two signs the one that does not make the first component negative.
+    let signs = real_part(vectors.slice_in(1, 0, 1).reshape(&[batch, n])).lt(0.0);
     let vectors = signs.broadcast(&[batch, n, n], &[0, 2]).select(-vectors, vectors);
     let nan = in_type_of(poison.broadcast(&[batch, n, n], &[0]), vectors);
     (values, vectors + nan)
