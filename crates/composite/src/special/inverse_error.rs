@@ -6,14 +6,17 @@ use crate::expression::Expression;
 
 /// `erfinv(x)`: NaN beyond `[-1, 1]`, infinite at its ends.
 pub fn erf_inv(x: Expression<'_>) -> Expression<'_> {
-    let w = -(-(x * x)).log1p();
+    // `-log(1 - x^2)`; next to the ends the square would lose what is left of 1.
+    let magnitude = x.abs();
+    let by_ends = ((1.0 - magnitude) * (magnitude + 1.0)).log();
+    let w = -magnitude.lt(0.5).select((-(x * x)).log1p(), by_ends);
     let (near, middle) = (w.lt(6.25), w.lt(16.0));
     let root = w.sqrt();
     let far = (root - 5.0).polynomial(ERF_INV_FAR);
     let factor = middle.select((root - 3.25).polynomial(ERF_INV_MIDDLE), far);
     let factor = near.select((w - 3.125).polynomial(ERF_INV_NEAR), factor);
     let result = factor * x;
-    x.abs().equal(1.0).select(x * f64::INFINITY, result)
+    magnitude.equal(1.0).select(x * f64::INFINITY, result)
 }
 
 /// `ndtri(p)` by the inverse of the error function, as XLA has it: where `2 p - 1` rounds to an end it is infinite.
