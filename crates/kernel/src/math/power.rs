@@ -108,9 +108,15 @@ pub(super) fn rsqrt(x: Lanes<'_>) -> Lanes<'_> {
     if !x.has_parts() {
         return 1.0 / x.sqrt();
     }
-    // With an estimate y and e = 1 - x y^2 it is y (1 + e/2 + 3/8 e^2 + ..), which triples the digits.
+    // With an estimate y and e = 1 - x y^2 it is y (1 + e/2 + 3/8 e^2 + ..), which triples the digits. What x y loses when it is
+    // rounded counts as much as the last rounding of a single.
     let estimate = x.reciprocal_root_estimate();
-    let e = (-(x * estimate)).mul_add(estimate, 1.0);
+    let product = x * estimate;
+    let mut e = (-product).mul_add(estimate, 1.0);
+    if x.is_single() {
+        let lost = x.mul_add(estimate, -product);
+        e = (-lost).mul_add(estimate, e);
+    }
     let mut value = (estimate * e).mul_add(e.mul_add(0.375, 0.5), estimate);
     if !x.is_single() {
         let e = (-(x * value)).mul_add(value, 1.0);
