@@ -55,10 +55,13 @@ fn simplify(module: &mut Module, found: Loop) -> bool {
     };
     let invariants = found.invariants(module);
     changed |= replace_by_start(module, found, |k| invariants.contains(&k));
+    // Each of these may give the loop a condition and a body of its own.
     changed |= merge_invariants(module, found, &invariants);
+    let found = found.current(module);
     changed |= merge_equals(module, found, &invariants);
+    let found = found.current(module);
     changed |= known_scalars::replace(module, found);
-    changed | remove_dead(module, found)
+    changed | remove_dead(module, found.current(module))
 }
 
 /// Reads elements before the loop instead of after it.

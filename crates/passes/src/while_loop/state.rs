@@ -89,6 +89,14 @@ impl Loop {
         self
     }
 
+    /// The loop as it stands, if it may have got a condition and a body of its own.
+    pub(super) fn current(self, module: &Module) -> Self {
+        match *module[self.caller][self.id].op() {
+            Op::While { condition, body } => Self { condition, body, ..self },
+            _ => self,
+        }
+    }
+
     pub(super) fn element_count(&self, module: &Module) -> usize {
         module[self.caller][self.id].shape().as_tuple().map_or(0, <[_]>::len)
     }
