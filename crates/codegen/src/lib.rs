@@ -98,7 +98,7 @@ impl CodegenOptions {
 pub struct Constants<'a> {
     /// Bytes in all. 0 embeds nothing (the symbol stands before 64 zero bytes then).
     pub size: u64,
-    /// Offsets, in rising order, and bytes, within `size`.
+    /// Offsets and bytes, within `size`.
     pub chunks: Vec<(u64, &'a [u8])>,
 }
 
@@ -191,11 +191,13 @@ pub fn compile_versions(
     options: &CodegenOptions,
     constants: &Constants<'_>,
 ) -> Result<CompiledModule> {
-    compile_versions_with(versions, options, constants.size, constants.chunks.iter().copied())
+    let mut chunks = constants.chunks.clone();
+    chunks.sort_by_key(|&(offset, _)| offset);
+    compile_versions_with(versions, options, constants.size, chunks)
 }
 
-/// As [`compile_versions`], with the chunks of the constants one by one: each is dropped when it is in the object. What is
-/// given by value is so in memory once.
+/// As [`compile_versions`], with the chunks of the constants one by one, their offsets rising: each is dropped when it is in
+/// the object. What is given by value is so in memory once.
 pub fn compile_versions_with<B: AsRef<[u8]>>(
     versions: &[Version<'_>],
     options: &CodegenOptions,

@@ -84,7 +84,7 @@ pub(crate) fn write_constants<B: AsRef<[u8]>>(
     let name = format!("{}_constants", block.entry_point);
     let beyond = |offset: u64| {
         Error::internal(format!(
-            "a constant at offset {offset} reaches beyond the block of {} bytes",
+            "a constant at offset {offset} reaches into the one before it, or beyond the block of {} bytes",
             block.size
         ))
     };
