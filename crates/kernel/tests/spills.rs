@@ -34,9 +34,9 @@ fn assembly(text: &str, target: &Target) -> String {
     codegen::compile(&program, target, &options, &constants).expect("code").assembly.expect("asked for")
 }
 
-/// What is left: file, processor, and the most accesses in one loop. A loop of attention's products, 48 of them, has four
-/// accesses on AVX2.
-const KNOWN: [(&str, &str, usize); 1] = [("attention.hlo", "haswell", 4)];
+/// What is left: file, processor, and the most accesses in one loop. A loop of attention's has five
+/// accesses beside 22 multiply-adds on AVX2.
+const KNOWN: [(&str, &str, usize); 1] = [("attention.hlo", "haswell", 5)];
 
 /// A loop without loops inside.
 #[derive(Debug)]

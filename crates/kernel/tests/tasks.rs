@@ -475,8 +475,8 @@ fn convolutions() {
         (
             "f32[4,33,33,24]",
             "f32[4,33,33,40]",
-            "f32[3,3,24,40]",
-            "window={size=33x33 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf",
+            "f32[5,5,24,40]",
+            "window={size=33x33 pad=2_2x2_2}, dim_labels=f01b_i01o->01bf",
         ),
     ] {
         check(&convolution(x, w, r, attributes), 1, Values::Tame, Tolerance::Relative(1e-3));
