@@ -15,26 +15,42 @@ impl<'p> NodeContext<'_, 'p> {
         initial: &[InstructionId],
         body: impl FnOnce(&mut NodeContext<'_, 'p>, InstructionId, &[InstructionId]) -> Result<Vec<InstructionId>>,
     ) -> Result<Vec<InstructionId>> {
+        let below = |cx: &mut NodeContext<'_, 'p>, index, _: &[InstructionId]| {
+            let count = cx.literal(Literal::scalar(count));
+            cx.compare(ComparisonDirection::Lt, index, count)
+        };
+        self.bounded_loop(count.max(0) as u64, initial, below, body)
+    }
+
+    /// As [`Self::counted_loop`], but runs as long as `condition` holds of the number of rounds so far and the arrays: at most
+    /// `bound` rounds, as the caller knows.
+    pub(crate) fn bounded_loop(
+        &mut self,
+        bound: u64,
+        initial: &[InstructionId],
+        condition: impl FnOnce(&mut NodeContext<'_, 'p>, InstructionId, &[InstructionId]) -> Result<InstructionId>,
+        body: impl FnOnce(&mut NodeContext<'_, 'p>, InstructionId, &[InstructionId]) -> Result<Vec<InstructionId>>,
+    ) -> Result<Vec<InstructionId>> {
         let zero = self.scalar(PrimitiveType::S32, 0.0);
         let carried: Vec<(InstructionId, Shape)> = std::iter::once(&zero)
             .chain(initial)
             .map(|&id| (id, self.importer.scope_ref().shape(id).clone()))
             .collect();
-        let facts = LoopFacts { bound: Some(count.max(0) as u64), why_unbounded: String::new() };
+        let facts = LoopFacts { bound: Some(bound), why_unbounded: String::new() };
         let mut scope = Scope::of_loop("body", &carried, facts);
         scope.metadata = self.importer.scope_ref().metadata.clone();
-        let condition = scope.of_same_loop("condition");
-        let (condition, predicate) = self.within(condition, |cx| {
-            let index = cx.importer.scope().element(0);
-            let count = cx.literal(Literal::scalar(count));
-            cx.compare(ComparisonDirection::Lt, index, count)
+        let condition_scope = scope.of_same_loop("condition");
+        let elements = |cx: &mut NodeContext<'_, 'p>| -> Vec<InstructionId> {
+            (0..carried.len()).map(|k| cx.importer.scope().element(k)).collect()
+        };
+        let (condition, predicate) = self.within(condition_scope, |cx| {
+            let state = elements(cx);
+            condition(cx, state[0], &state[1..])
         })?;
         let (scope, next) = self.within(scope, |cx| {
-            let index = cx.importer.scope().element(0);
-            let values: Vec<InstructionId> =
-                (1..carried.len()).map(|k| cx.importer.scope().element(k)).collect();
-            let next = body(cx, index, &values)?;
-            let following = cx.add_scalar(index, 1.0)?;
+            let state = elements(cx);
+            let next = body(cx, state[0], &state[1..])?;
+            let following = cx.add_scalar(state[0], 1.0)?;
             Ok([&[following][..], &next].concat())
         })?;
         let (condition, _) = condition.finish_at(predicate);

@@ -67,7 +67,7 @@ fn check_inner(cx: &NodeContext<'_, '_>, a: &[i64], b: &[i64], a_inner: usize, b
 }
 
 /// The product over one dimension of each, the first `batch` dimensions matched.
-fn dot(
+pub(crate) fn dot(
     cx: &mut NodeContext<'_, '_>,
     a: InstructionId,
     b: InstructionId,
