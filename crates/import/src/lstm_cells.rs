@@ -89,8 +89,15 @@ impl Sizes {
         };
         let gates = cell.checked_mul(4).ok_or_else(|| cx.invalid("the cell is too large"))?;
         let state = vec![batch, cell];
-        let wanted =
-            [state.clone(), state, vec![inputs + cell, gates], vec![cell], vec![cell], vec![cell], vec![gates]];
+        let wanted = [
+            state.clone(),
+            state,
+            vec![inputs + cell, gates],
+            vec![cell],
+            vec![cell],
+            vec![cell],
+            vec![gates],
+        ];
         for ((name, have), wanted) in names.iter().zip(&sizes).zip(&wanted) {
             cx.check(have == wanted, || {
                 format!(
@@ -154,8 +161,9 @@ impl Cell {
     ) -> Result<(Step, InstructionId)> {
         let size = cx.sizes(cs_prev)[1];
         let (cell, forget) = self.order.cell_and_forget();
-        let gate =
-            |cx: &mut NodeContext<'_, '_>, number: i64| cx.slice_in(gates, 1, number * size, (number + 1) * size);
+        let gate = |cx: &mut NodeContext<'_, '_>, number: i64| {
+            cx.slice_in(gates, 1, number * size, (number + 1) * size)
+        };
         let mut i = gate(cx, 0)?;
         let ci = gate(cx, cell)?;
         let mut f = gate(cx, forget)?;

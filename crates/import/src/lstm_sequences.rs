@@ -183,7 +183,11 @@ fn sum_of_products(
     a: InstructionId,
     b: InstructionId,
 ) -> Result<InstructionId> {
-    let numbers = DotDimensionNumbers { lhs_contracting_dims: vec![0], rhs_contracting_dims: vec![0], ..Default::default() };
+    let numbers = DotDimensionNumbers {
+        lhs_contracting_dims: vec![0],
+        rhs_contracting_dims: vec![0],
+        ..Default::default()
+    };
     let (a_sizes, b_sizes) = (cx.sizes(a), cx.sizes(b));
     let rows = a_sizes[0] * a_sizes[1];
     let (a, b) = (cx.reshape(a, &[rows, a_sizes[2]])?, cx.reshape(b, &[rows, b_sizes[2]])?);

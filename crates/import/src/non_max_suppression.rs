@@ -3,25 +3,47 @@
 use crate::context::{NodeContext, list};
 use crate::data_types::*;
 use crate::gather::gather_along;
-use crate::rule::{Rule, rule_many};
+use crate::reducer::Reducer;
+use crate::rule::{Rule, rule, rule_many};
+use crate::scatter::finite_limit;
 use crate::suppression::{Chosen, Limits, Similarity, box_sides, suppress};
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{PrimitiveType, Shape};
-use support::{Error, Result};
+use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
+    rule("NonMaxSuppression", |cx| {
+        let overlap = cx.node.attributes.float_or("iou_threshold", 0.5)?;
+        let overlap = cx.scalar(PrimitiveType::F32, overlap.into());
+        let chosen = of_boxes(cx, Some(overlap), None, None)?;
+        chosen_only(cx, chosen.positions, &chosen)
+    }),
+    rule("NonMaxSuppressionV2", |cx| {
+        let chosen = of_boxes(cx, None, None, None)?;
+        chosen_only(cx, chosen.positions, &chosen)
+    })
+    .types("T", FLOATS_TO_32_BITS)
+    .types("T_threshold", FLOATS_TO_32_BITS),
+    rule("NonMaxSuppressionV3", |cx| {
+        let chosen = of_boxes(cx, None, Some(4), None)?;
+        chosen_only(cx, chosen.positions, &chosen)
+    })
+    .types("T", FLOATS_TO_32_BITS)
+    .types("T_threshold", FLOATS_TO_32_BITS),
     rule_many("NonMaxSuppressionV4", |cx| {
-        let chosen = of_boxes(cx, false)?;
-        Ok(vec![first_row(cx, chosen.positions)?, cx.reshape(chosen.counts, &[])?])
+        let chosen = of_boxes(cx, None, Some(4), None)?;
+        Ok(vec![padded_or_chosen(cx, chosen.positions, &chosen)?, cx.reshape(chosen.counts, &[])?])
     })
     .types("T", FLOATS_TO_32_BITS)
     .types("T_threshold", FLOATS_TO_32_BITS),
     rule_many("NonMaxSuppressionV5", |cx| {
-        let chosen = of_boxes(cx, true)?;
-        let (positions, scores) = (first_row(cx, chosen.positions)?, first_row(cx, chosen.scores)?);
+        let chosen = of_boxes(cx, None, Some(4), Some(5))?;
+        let positions = padded_or_chosen(cx, chosen.positions, &chosen)?;
+        let scores = padded_or_chosen(cx, chosen.scores, &chosen)?;
         Ok(vec![positions, scores, cx.reshape(chosen.counts, &[])?])
     })
     .types("T", FLOATS_TO_32_BITS),
+    rule("NonMaxSuppressionWithOverlaps", with_overlaps),
     rule_many("CombinedNonMaxSuppression", combined),
 ];
 
@@ -29,6 +51,29 @@ pub(crate) const RULES: &[Rule] = &[
 fn first_row(cx: &mut NodeContext<'_, '_>, matrix: InstructionId) -> Result<InstructionId> {
     let sizes = cx.sizes(matrix);
     cx.reshape(matrix, &sizes[1..])
+}
+
+/// The only row of a matrix, as long as what was chosen.
+fn chosen_only(
+    cx: &mut NodeContext<'_, '_>,
+    matrix: InstructionId,
+    chosen: &Chosen,
+) -> Result<InstructionId> {
+    let row = first_row(cx, matrix)?;
+    let count = cx.reshape(chosen.counts, &[])?;
+    cx.op(Op::SetDimensionSize { dimension: 0 }, &[row, count])
+}
+
+/// The only row of a matrix, padded with zeros if the attribute says so.
+fn padded_or_chosen(
+    cx: &mut NodeContext<'_, '_>,
+    matrix: InstructionId,
+    chosen: &Chosen,
+) -> Result<InstructionId> {
+    match cx.node.attributes.bool_or("pad_to_max_output_size", false)? {
+        true => first_row(cx, matrix),
+        false => chosen_only(cx, matrix, chosen),
+    }
 }
 
 /// A threshold: a scalar, in the type of the scores.
@@ -42,6 +87,11 @@ fn threshold(cx: &mut NodeContext<'_, '_>, k: usize, element_type: PrimitiveType
 /// A threshold of overlaps of boxes, which is a share.
 fn share(cx: &mut NodeContext<'_, '_>, k: usize, element_type: PrimitiveType) -> Result<InstructionId> {
     let id = threshold(cx, k, element_type)?;
+    checked_share(cx, id)
+}
+
+/// The same of a scalar.
+fn checked_share(cx: &mut NodeContext<'_, '_>, id: InstructionId) -> Result<InstructionId> {
     let known = cx.fold(id).and_then(|literal| literal.scalar_at(0).as_f64());
     cx.check(known.is_none_or(|share| (0.0..=1.0).contains(&share)), || {
         format!("iou_threshold must be in [0, 1], but is {}", known.unwrap_or_default())
@@ -66,13 +116,14 @@ fn scores_of(cx: &mut NodeContext<'_, '_>, k: usize, count: i64) -> Result<Instr
     cx.reshape(scores, &[1, count])
 }
 
-/// `NonMaxSuppressionV4(boxes, scores, max_output_size, iou_threshold, score_threshold)`, V5 with `soft_nms_sigma` behind.
-fn of_boxes(cx: &mut NodeContext<'_, '_>, is_soft: bool) -> Result<Chosen> {
-    if !cx.node.attributes.bool_or("pad_to_max_output_size", false)? {
-        return Err(Error::unsupported(
-            "how many boxes are chosen is known at run time only: set pad_to_max_output_size, and use the count",
-        ));
-    }
+/// `NonMaxSuppression*(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma)`. The first threshold
+/// may be given; the input of the second one, or that of the strength of soft suppression, may be missing.
+fn of_boxes(
+    cx: &mut NodeContext<'_, '_>,
+    overlap: Option<InstructionId>,
+    score_at: Option<usize>,
+    sigma_at: Option<usize>,
+) -> Result<Chosen> {
     let boxes = cx.input(0)?;
     let sizes = cx.sizes(boxes);
     let &[count, 4] = &sizes[..] else {
@@ -81,13 +132,43 @@ fn of_boxes(cx: &mut NodeContext<'_, '_>, is_soft: bool) -> Result<Chosen> {
     let scores = scores_of(cx, 1, count)?;
     let element_type = cx.element_type(scores);
     let outputs = output_size(cx, 2, 0)?;
-    let similarity = share(cx, 3, element_type)?;
-    let score = threshold(cx, 4, element_type)?;
-    let sigma = if is_soft { soft_sigma(cx, 5, element_type)? } else { None };
+    let similarity = match overlap {
+        Some(overlap) => checked_share(cx, overlap)?,
+        None => share(cx, 3, element_type)?,
+    };
+    let score = match score_at {
+        Some(k) => threshold(cx, k, element_type)?,
+        // Everything that is a number is high enough, but for the lowest one.
+        None => cx.literal(finite_limit(element_type, Reducer::Maximum)),
+    };
+    let sigma = match sigma_at {
+        Some(k) => soft_sigma(cx, k, element_type)?,
+        None => None,
+    };
     let boxes = cx.reshape(boxes, &[1, count, 4])?;
     let sides = box_sides(cx, boxes)?;
-    let limits = Limits { outputs, outputs_now: None, similarity, score, sigma };
-    suppress(cx, scores, Similarity::Boxes(sides), &limits)
+    suppress(
+        cx,
+        scores,
+        Similarity::Boxes(sides),
+        &Limits { outputs, outputs_now: None, similarity, score, sigma },
+    )
+}
+
+/// `NonMaxSuppressionWithOverlaps(overlaps, scores, max_output_size, overlap_threshold, score_threshold)`.
+fn with_overlaps(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let overlaps = cx.input(0)?;
+    let sizes = cx.sizes(overlaps);
+    cx.check(sizes.len() == 2 && sizes[0] == sizes[1], || {
+        format!("overlaps must be a square matrix, but are {}", list(&sizes))
+    })?;
+    let scores = scores_of(cx, 1, sizes[0])?;
+    let outputs = output_size(cx, 2, 0)?;
+    let element_type = cx.element_type(scores);
+    let (similarity, score) = (threshold(cx, 3, element_type)?, threshold(cx, 4, element_type)?);
+    let limits = Limits { outputs, outputs_now: None, similarity, score, sigma: None };
+    let chosen = suppress(cx, scores, Similarity::Overlaps(overlaps), &limits)?;
+    chosen_only(cx, chosen.positions, &chosen)
 }
 
 /// The strength of soft suppression; `None` if it is known to be off.
@@ -230,7 +311,7 @@ fn best_first(
     let first = cx.mul_scalar(class, sizes.per_class as f64)?;
     let number = cx.sub(place, first)?;
     let is_candidate = cx.compare(ComparisonDirection::Lt, number, count)?;
-    let counts = cx.reduce(per_class, crate::reducer::Reducer::Add, &[1])?;
+    let counts = cx.reduce(per_class, Reducer::Add, &[1])?;
     let positions = cx.reshape(chosen.positions, all)?;
     Ok(Best { scores, place, is_candidate, positions, counts })
 }

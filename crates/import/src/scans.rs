@@ -77,16 +77,38 @@ fn scan(
     if exclusive {
         sums = moved(cx, sums, axis, 1, neutral)?;
     }
+    sums = running(cx, sums, (axis, size), neutral, combine)?;
+    if reverse {
+        sums = cx.reverse(sums, vec![axis])?;
+    }
+    cx.convert(sums, element_type)
+}
+
+/// What the elements up to each one along an axis of `size` combine to.
+fn running(
+    cx: &mut NodeContext<'_, '_>,
+    mut sums: InstructionId,
+    (axis, size): (usize, i64),
+    neutral: f64,
+    combine: Combine,
+) -> Result<InstructionId> {
     let mut distance = 1;
     while distance < size {
         let before = moved(cx, sums, axis, distance, neutral)?;
         sums = combine(cx, before, sums)?;
         distance *= 2;
     }
-    if reverse {
-        sums = cx.reverse(sums, vec![axis])?;
-    }
-    cx.convert(sums, element_type)
+    Ok(sums)
+}
+
+/// `x[0] + ... + x[i]` along an axis, in the type of `x`.
+pub(crate) fn running_sum(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    axis: usize,
+) -> Result<InstructionId> {
+    let size = cx.sizes(x)[axis];
+    running(cx, x, (axis, size), 0.0, |cx, a, b| cx.add(a, b))
 }
 
 /// The elements moved towards the end of an axis, the neutral one in front.

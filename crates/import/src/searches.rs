@@ -56,7 +56,7 @@ fn bound(cx: &mut NodeContext<'_, '_>, direction: ComparisonDirection) -> Result
 }
 
 /// How many of the sorted values of the same row each value is beyond, as the comparison says.
-fn positions(
+pub(crate) fn positions(
     cx: &mut NodeContext<'_, '_>,
     sorted: InstructionId,
     values: InstructionId,

@@ -96,7 +96,8 @@ pub(crate) fn suppress(
         // Columns become rows, which lie together.
         Similarity::Overlaps(id) => cx.transpose(id, &[1, 0])?,
     };
-    let mut carried = vec![live, best, positions, chosen_scores, counts, likeness, limits.similarity, limits.score];
+    let mut carried =
+        vec![live, best, positions, chosen_scores, counts, likeness, limits.similarity, limits.score];
     carried.extend([limits.sigma, limits.outputs_now.map(|_| limit)].into_iter().flatten());
     let (has_sigma, has_limit) = (limits.sigma.is_some(), limits.outputs_now.is_some());
     let goes_on = |cx: &mut NodeContext<'_, '_>, index: InstructionId, state: &[InstructionId]| {

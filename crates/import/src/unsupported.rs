@@ -82,9 +82,45 @@ pub(crate) fn reason(program: &Program, node: &Node) -> Option<String> {
                 "op {}{types} is part of something that is no loop as TensorFlow builds them",
                 node.op
             )),
-            _ => Some(format!("op {}{types} is not supported", node.op)),
+            op => Some(match advice(op) {
+                Some(advice) => format!("op {op}{types} is not supported: {advice}"),
+                None => format!("op {op}{types} is not supported"),
+            }),
         },
     }
+}
+
+/// What to do instead of ops that compiled code will not do.
+fn advice(op: &str) -> Option<&'static str> {
+    Some(match op {
+        "DecodeJpeg" | "DecodeAndCropJpeg" | "DecodePng" | "DecodeGif" | "DecodeBmp" | "DecodeWebP"
+        | "DecodeImage" | "EncodeJpeg" | "EncodePng" | "ExtractJpegShape" => {
+            "pictures are files, and files are not read by compiled code; decode the picture before the call and feed its \
+             pixels, [height, width, channels], by a config that names this node's output as a feed"
+        }
+        "DecodeRaw"
+        | "DecodePaddedRaw"
+        | "DecodeCSV"
+        | "DecodeWav"
+        | "DecodeCompressed"
+        | "DecodeBase64"
+        | "ParseExample"
+        | "ParseExampleV2"
+        | "ParseSingleExample"
+        | "ParseSequenceExample"
+        | "ParseSequenceExampleV2"
+        | "ParseTensor" => {
+            "strings are not compiled; parse before the call and feed the numbers, by a config that names this node's \
+             outputs as feeds"
+        }
+        "ReadFile" | "WriteFile" | "MatchingFiles" | "RestoreV2" | "SaveV2" | "Save" | "Restore" => {
+            "compiled code reads and writes no files; feed what the node computes"
+        }
+        "PyFunc" | "PyFuncStateless" | "EagerPyFunc" => {
+            "a Python function cannot be compiled; write it with TensorFlow's ops"
+        }
+        _ => return None,
+    })
 }
 
 /// The first type of a node that its rule does not take.

@@ -1,8 +1,6 @@
 //! Optimisers that divide by the root of what the squares of the gradient add up to.
 
 use super::{Update, proximal_step};
-use crate::context::NodeContext;
-use crate::value::Value;
 use hlo::{InstructionId, Op};
 use support::Result;
 
@@ -20,49 +18,57 @@ pub(super) fn squares(
 }
 
 /// `accum += grad^2`; `var -= grad * lr * rsqrt(accum)`.
-pub(super) fn adagrad(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let (mut u, [var, accum]) = Update::begin(cx)?;
+pub(super) fn adagrad(
+    u: &mut Update<'_, '_, '_>,
+    [var, accum]: [InstructionId; 2],
+) -> Result<[InstructionId; 2]> {
     let [lr] = u.scalars(2)?;
     let grad = u.gradient(3)?;
-    let accum = squares(&mut u, accum, grad)?;
+    let accum = squares(u, accum, grad)?;
     let scaled = u.mul(grad, lr)?;
     let rsqrt = u.unary(Op::Rsqrt {}, accum)?;
     let step = u.mul(scaled, rsqrt)?;
     let var = u.sub(var, step)?;
-    u.assign([var, accum])
+    Ok([var, accum])
 }
 
 /// `accum += grad^2`; `var -= grad * lr / (sqrt(accum) + epsilon)`.
-pub(super) fn adagrad_v2(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let (mut u, [var, accum]) = Update::begin(cx)?;
+pub(super) fn adagrad_v2(
+    u: &mut Update<'_, '_, '_>,
+    [var, accum]: [InstructionId; 2],
+) -> Result<[InstructionId; 2]> {
     let [lr, epsilon] = u.scalars(2)?;
     let grad = u.gradient(4)?;
-    let accum = squares(&mut u, accum, grad)?;
+    let accum = squares(u, accum, grad)?;
     let scaled = u.mul(grad, lr)?;
     let root = u.unary(Op::Sqrt {}, accum)?;
     let divisor = u.add(root, epsilon)?;
     let step = u.div(scaled, divisor)?;
     let var = u.sub(var, step)?;
-    u.assign([var, accum])
+    Ok([var, accum])
 }
 
 /// `accum += grad^2`, then a proximal step with the learning rates `lr * rsqrt(accum)`.
-pub(super) fn proximal_adagrad(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let (mut u, [var, accum]) = Update::begin(cx)?;
+pub(super) fn proximal_adagrad(
+    u: &mut Update<'_, '_, '_>,
+    [var, accum]: [InstructionId; 2],
+) -> Result<[InstructionId; 2]> {
     let [lr, l1, l2] = u.scalars(2)?;
     let grad = u.gradient(5)?;
     let square = u.square(grad)?;
     let accum = u.add(accum, square)?;
     let rsqrt = u.unary(Op::Rsqrt {}, accum)?;
     let rates = u.mul(lr, rsqrt)?;
-    let var = proximal_step(&mut u, var, rates, [l1, l2], grad)?;
-    u.assign([var, accum])
+    let var = proximal_step(u, var, rates, [l1, l2], grad)?;
+    Ok([var, accum])
 }
 
 /// `g += grad`; `gg += grad^2`; `var = -lr * x / (l2 * step * lr + sqrt(gg))`, where `x` is `g`, or with `l1 > 0` what is
 /// left of it: `sign(g) * max(|g| - step * l1, 0)`.
-pub(super) fn adagrad_da(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let (mut u, [_, sum, squared_sum]) = Update::begin(cx)?;
+pub(super) fn adagrad_da(
+    u: &mut Update<'_, '_, '_>,
+    [_, sum, squared_sum]: [InstructionId; 3],
+) -> Result<[InstructionId; 3]> {
     let grad = u.gradient(3)?;
     let [lr, l1, l2, step] = u.scalars(4)?;
     let step = u.cx.convert(step, u.element_type)?;
@@ -84,13 +90,15 @@ pub(super) fn adagrad_da(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let root = u.unary(Op::Sqrt {}, squared_sum)?;
     let divisor = u.add(decay, root)?;
     let var = u.div(numerator, divisor)?;
-    u.assign([var, sum, squared_sum])
+    Ok([var, sum, squared_sum])
 }
 
 /// `accum = accum * rho + grad^2 * (1 - rho)`; `x = sqrt(accum_update + epsilon) * rsqrt(accum + epsilon) * grad`;
 /// `var -= x * lr`; `accum_update = accum_update * rho + x^2 * (1 - rho)`.
-pub(super) fn adadelta(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let (mut u, [var, accum, accum_update]) = Update::begin(cx)?;
+pub(super) fn adadelta(
+    u: &mut Update<'_, '_, '_>,
+    [var, accum, accum_update]: [InstructionId; 3],
+) -> Result<[InstructionId; 3]> {
     let [lr, rho, epsilon] = u.scalars(3)?;
     let grad = u.gradient(6)?;
     let fresh = u.one_minus(rho)?;
@@ -106,5 +114,5 @@ pub(super) fn adadelta(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let var = u.sub(var, step)?;
     let square = u.square(change)?;
     let accum_update = u.blend((accum_update, rho), (square, fresh))?;
-    u.assign([var, accum, accum_update])
+    Ok([var, accum, accum_update])
 }

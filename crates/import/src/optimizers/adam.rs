@@ -1,8 +1,6 @@
 //! Optimisers that keep means of the gradient and its squares.
 
 use super::Update;
-use crate::context::NodeContext;
-use crate::value::Value;
 use hlo::{InstructionId, Op};
 use support::Result;
 
@@ -47,13 +45,15 @@ fn scaled_step(
 }
 
 /// `var -= m * alpha / (sqrt(v) + epsilon)`; with Nesterov's look ahead `(grad * (1 - beta1) + beta1 * m) * alpha`.
-pub(super) fn adam(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let is_nesterov = cx.node.attributes.bool_or("use_nesterov", false)?;
-    let (mut u, [var, m, v]) = Update::begin(cx)?;
-    let alpha = unbiased_rate(&mut u, 3)?;
+pub(super) fn adam(
+    u: &mut Update<'_, '_, '_>,
+    [var, m, v]: [InstructionId; 3],
+) -> Result<[InstructionId; 3]> {
+    let is_nesterov = u.cx.node.attributes.bool_or("use_nesterov", false)?;
+    let alpha = unbiased_rate(u, 3)?;
     let [beta1, beta2, epsilon] = u.scalars(6)?;
     let grad = u.gradient(9)?;
-    let [m, v] = means(&mut u, [m, v], [beta1, beta2], grad)?;
+    let [m, v] = means(u, [m, v], [beta1, beta2], grad)?;
     let direction = if is_nesterov {
         let fresh = u.one_minus(beta1)?;
         u.blend((grad, fresh), (beta1, m))?
@@ -61,27 +61,31 @@ pub(super) fn adam(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         m
     };
     let numerator = u.mul(direction, alpha)?;
-    let var = scaled_step(&mut u, var, numerator, v, epsilon)?;
-    u.assign([var, m, v])
+    let var = scaled_step(u, var, numerator, v, epsilon)?;
+    Ok([var, m, v])
 }
 
 /// Adam, with the greatest `v` so far in the divisor.
-pub(super) fn adam_with_amsgrad(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let (mut u, [var, m, v, greatest]) = Update::begin(cx)?;
-    let alpha = unbiased_rate(&mut u, 4)?;
+pub(super) fn adam_with_amsgrad(
+    u: &mut Update<'_, '_, '_>,
+    [var, m, v, greatest]: [InstructionId; 4],
+) -> Result<[InstructionId; 4]> {
+    let alpha = unbiased_rate(u, 4)?;
     let [beta1, beta2, epsilon] = u.scalars(7)?;
     let grad = u.gradient(10)?;
-    let [m, v] = means(&mut u, [m, v], [beta1, beta2], grad)?;
+    let [m, v] = means(u, [m, v], [beta1, beta2], grad)?;
     let greatest = u.max(greatest, v)?;
     let numerator = u.mul(m, alpha)?;
-    let var = scaled_step(&mut u, var, numerator, greatest, epsilon)?;
-    u.assign([var, m, v, greatest])
+    let var = scaled_step(u, var, numerator, greatest, epsilon)?;
+    Ok([var, m, v, greatest])
 }
 
 /// `m += (grad - m) * (1 - beta1)`; `v = max(beta2 * v, |grad|)`;
 /// `var -= lr / (1 - beta1_power) * (m / (v + epsilon))`.
-pub(super) fn ada_max(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let (mut u, [var, m, v]) = Update::begin(cx)?;
+pub(super) fn ada_max(
+    u: &mut Update<'_, '_, '_>,
+    [var, m, v]: [InstructionId; 3],
+) -> Result<[InstructionId; 3]> {
     let [beta1_power, lr, beta1, beta2, epsilon] = u.scalars(3)?;
     let grad = u.gradient(8)?;
     let fresh = u.one_minus(beta1)?;
@@ -95,7 +99,7 @@ pub(super) fn ada_max(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let direction = u.div(m, divisor)?;
     let step = u.mul(rate, direction)?;
     let var = u.sub(var, step)?;
-    u.assign([var, m, v])
+    Ok([var, m, v])
 }
 
 /// `mom = mom * momentum + grad * lr / sqrt(mean + epsilon)`; `var -= mom`. The new `var` and `mom`.
@@ -116,20 +120,24 @@ fn root_mean_square_step(
 }
 
 /// `ms += (grad^2 - ms) * (1 - rho)`, then a step by the root of `ms`.
-pub(super) fn rms_prop(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let (mut u, [var, ms, mom]) = Update::begin(cx)?;
+pub(super) fn rms_prop(
+    u: &mut Update<'_, '_, '_>,
+    [var, ms, mom]: [InstructionId; 3],
+) -> Result<[InstructionId; 3]> {
     let [lr, rho, momentum, epsilon] = u.scalars(3)?;
     let grad = u.gradient(7)?;
     let fresh = u.one_minus(rho)?;
     let square = u.square(grad)?;
     let ms = u.towards(ms, square, fresh)?;
-    let [var, mom] = root_mean_square_step(&mut u, [var, mom, ms], [lr, momentum, epsilon], grad)?;
-    u.assign([var, ms, mom])
+    let [var, mom] = root_mean_square_step(u, [var, mom, ms], [lr, momentum, epsilon], grad)?;
+    Ok([var, ms, mom])
 }
 
 /// `ms += (grad^2 - ms) * (1 - rho)`; `mg += (grad - mg) * (1 - rho)`, then a step by the root of `ms - mg^2`.
-pub(super) fn centered_rms_prop(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let (mut u, [var, mg, ms, mom]) = Update::begin(cx)?;
+pub(super) fn centered_rms_prop(
+    u: &mut Update<'_, '_, '_>,
+    [var, mg, ms, mom]: [InstructionId; 4],
+) -> Result<[InstructionId; 4]> {
     let [lr, rho, momentum, epsilon] = u.scalars(4)?;
     let grad = u.gradient(8)?;
     let fresh = u.one_minus(rho)?;
@@ -138,6 +146,6 @@ pub(super) fn centered_rms_prop(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Valu
     let mg = u.towards(mg, grad, fresh)?;
     let square = u.square(mg)?;
     let variance = u.sub(ms, square)?;
-    let [var, mom] = root_mean_square_step(&mut u, [var, mom, variance], [lr, momentum, epsilon], grad)?;
-    u.assign([var, mg, ms, mom])
+    let [var, mom] = root_mean_square_step(u, [var, mom, variance], [lr, momentum, epsilon], grad)?;
+    Ok([var, mg, ms, mom])
 }

@@ -1,8 +1,6 @@
 //! FTRL, and updates by the sign of the gradient.
 
 use super::Update;
-use crate::context::NodeContext;
-use crate::value::Value;
 use hlo::{InstructionId, Op};
 use support::Result;
 
@@ -25,9 +23,12 @@ fn root_or_power(
 /// `var = |linear| > l1 ? (l1 * sign(linear) - linear) / (r / lr + 2 * l2) : 0`; `accum = n`.
 ///
 /// With the attribute `multiply_linear_by_lr`, `linear`, `l1` and the divisor are `lr` times as large.
-pub(super) fn ftrl(cx: &mut NodeContext<'_, '_>, has_shrinkage: bool) -> Result<Vec<Value>> {
-    let times_lr = cx.node.attributes.bool_or("multiply_linear_by_lr", false)?;
-    let (mut u, [var, accum, linear]) = Update::begin(cx)?;
+pub(super) fn ftrl(
+    u: &mut Update<'_, '_, '_>,
+    [var, accum, linear]: [InstructionId; 3],
+    has_shrinkage: bool,
+) -> Result<[InstructionId; 3]> {
+    let times_lr = u.cx.node.attributes.bool_or("multiply_linear_by_lr", false)?;
     let grad = u.gradient(3)?;
     let [lr, l1, l2] = u.scalars(4)?;
     let two = u.number(2.0);
@@ -43,8 +44,8 @@ pub(super) fn ftrl(cx: &mut NodeContext<'_, '_>, has_shrinkage: bool) -> Result<
     let [power] = u.scalars(power_at)?;
     let square = u.square(grad)?;
     let sum = u.add(accum, square)?;
-    let root = root_or_power(&mut u, sum, power)?;
-    let old_root = root_or_power(&mut u, accum, power)?;
+    let root = root_or_power(u, sum, power)?;
+    let old_root = root_or_power(u, accum, power)?;
     let mut sigma = u.sub(root, old_root)?;
     let doubled = u.mul(two, l2)?;
     let (threshold, divisor);
@@ -69,13 +70,16 @@ pub(super) fn ftrl(cx: &mut NodeContext<'_, '_>, has_shrinkage: bool) -> Result<
     let magnitude = u.unary(Op::Abs {}, linear)?;
     let zero = u.number(0.0);
     let var = u.select_greater((magnitude, threshold), shrunk, zero)?;
-    u.assign([var, sum, linear])
+    Ok([var, sum, linear])
 }
 
 /// `m = m * beta + grad * (1 - beta)`; `var -= lr * scale * grad`. `AddSign` scales by
 /// `alpha + sign_decay * sign(grad) * sign(m)`, `PowerSign` by `exp(logbase * sign_decay * sign(grad) * sign(m))`.
-pub(super) fn sign_update(cx: &mut NodeContext<'_, '_>, is_power: bool) -> Result<Vec<Value>> {
-    let (mut u, [var, m]) = Update::begin(cx)?;
+pub(super) fn sign_update(
+    u: &mut Update<'_, '_, '_>,
+    [var, m]: [InstructionId; 2],
+    is_power: bool,
+) -> Result<[InstructionId; 2]> {
     let [lr, base, sign_decay, beta] = u.scalars(2)?;
     let grad = u.gradient(6)?;
     let fresh = u.one_minus(beta)?;
@@ -94,5 +98,5 @@ pub(super) fn sign_update(cx: &mut NodeContext<'_, '_>, is_power: bool) -> Resul
     let rate = u.mul(lr, scale)?;
     let step = u.mul(rate, grad)?;
     let var = u.sub(var, step)?;
-    u.assign([var, m])
+    Ok([var, m])
 }

@@ -6,6 +6,7 @@
 mod adagrad;
 mod adam;
 mod ftrl;
+mod sparse;
 
 use crate::context::{NodeContext, list};
 use crate::data_types::*;
@@ -19,6 +20,8 @@ use adagrad::{adadelta, adagrad, adagrad_da, adagrad_v2, proximal_adagrad};
 use adam::{ada_max, adam, adam_with_amsgrad, centered_rms_prop, rms_prop};
 use ftrl::{ftrl, sign_update};
 
+pub(crate) use sparse::RULES as SPARSE_RULES;
+
 type Translate = fn(&mut NodeContext<'_, '_>) -> Result<Vec<Value>>;
 
 /// A rule of an op that updates variables.
@@ -27,78 +30,78 @@ const fn update(op: &'static str, types: &'static [tf::DataType], translate: Tra
 }
 
 pub(crate) const RULES: &[Rule] = &[
-    update("ApplyGradientDescent", NUMBERS, gradient_descent),
-    update("ResourceApplyGradientDescent", FLOATS_AND_COMPLEX, gradient_descent),
-    update("ApplyProximalGradientDescent", FLOATS, proximal_gradient_descent),
-    update("ResourceApplyProximalGradientDescent", FLOATS, proximal_gradient_descent),
-    update("ApplyMomentum", FLOATS_AND_COMPLEX, momentum),
-    update("ResourceApplyMomentum", FLOATS_AND_COMPLEX, momentum),
-    update("ResourceApplyKerasMomentum", FLOATS_AND_COMPLEX, keras_momentum),
-    update("ApplyAdagrad", FLOATS_AND_COMPLEX, adagrad),
-    update("ResourceApplyAdagrad", FLOATS_AND_COMPLEX, adagrad),
-    update("ApplyAdagradV2", FLOATS_AND_COMPLEX, adagrad_v2),
-    update("ResourceApplyAdagradV2", FLOATS_AND_COMPLEX, adagrad_v2),
-    update("ApplyProximalAdagrad", FLOATS, proximal_adagrad),
-    update("ResourceApplyProximalAdagrad", FLOATS, proximal_adagrad),
-    update("ApplyAdagradDA", FLOATS, adagrad_da),
-    update("ResourceApplyAdagradDA", FLOATS, adagrad_da),
-    update("ApplyAdadelta", FLOATS_AND_COMPLEX, adadelta),
-    update("ResourceApplyAdadelta", FLOATS_AND_COMPLEX, adadelta),
-    update("ApplyAdam", FLOATS_AND_COMPLEX, adam),
-    update("ResourceApplyAdam", FLOATS_AND_COMPLEX, adam),
-    update("ResourceApplyAdamWithAmsgrad", FLOATS, adam_with_amsgrad),
-    update("ApplyAdaMax", FLOATS, ada_max),
-    update("ResourceApplyAdaMax", FLOATS, ada_max),
-    update("ApplyRMSProp", FLOATS_AND_COMPLEX, rms_prop),
-    update("ResourceApplyRMSProp", FLOATS_AND_COMPLEX, rms_prop),
-    update("ApplyCenteredRMSProp", FLOATS_AND_COMPLEX, centered_rms_prop),
-    update("ResourceApplyCenteredRMSProp", FLOATS_AND_COMPLEX, centered_rms_prop),
-    update("ApplyFtrl", FLOATS, |cx| ftrl(cx, false)),
-    update("ResourceApplyFtrl", FLOATS, |cx| ftrl(cx, false)),
-    update("ApplyFtrlV2", FLOATS, |cx| ftrl(cx, true)),
-    update("ResourceApplyFtrlV2", FLOATS, |cx| ftrl(cx, true)),
-    update("ApplyAddSign", FLOATS, |cx| sign_update(cx, false)),
-    update("ResourceApplyAddSign", FLOATS, |cx| sign_update(cx, false)),
-    update("ApplyPowerSign", FLOATS, |cx| sign_update(cx, true)),
-    update("ResourceApplyPowerSign", FLOATS, |cx| sign_update(cx, true)),
+    update("ApplyGradientDescent", NUMBERS, |cx| dense(cx, gradient_descent)),
+    update("ResourceApplyGradientDescent", FLOATS_AND_COMPLEX, |cx| dense(cx, gradient_descent)),
+    update("ApplyProximalGradientDescent", FLOATS, |cx| dense(cx, proximal_gradient_descent)),
+    update("ResourceApplyProximalGradientDescent", FLOATS, |cx| dense(cx, proximal_gradient_descent)),
+    update("ApplyMomentum", FLOATS_AND_COMPLEX, |cx| dense(cx, momentum)),
+    update("ResourceApplyMomentum", FLOATS_AND_COMPLEX, |cx| dense(cx, momentum)),
+    update("ResourceApplyKerasMomentum", FLOATS_AND_COMPLEX, |cx| dense(cx, keras_momentum)),
+    update("ApplyAdagrad", FLOATS_AND_COMPLEX, |cx| dense(cx, adagrad)),
+    update("ResourceApplyAdagrad", FLOATS_AND_COMPLEX, |cx| dense(cx, adagrad)),
+    update("ApplyAdagradV2", FLOATS_AND_COMPLEX, |cx| dense(cx, adagrad_v2)),
+    update("ResourceApplyAdagradV2", FLOATS_AND_COMPLEX, |cx| dense(cx, adagrad_v2)),
+    update("ApplyProximalAdagrad", FLOATS, |cx| dense(cx, proximal_adagrad)),
+    update("ResourceApplyProximalAdagrad", FLOATS, |cx| dense(cx, proximal_adagrad)),
+    update("ApplyAdagradDA", FLOATS, |cx| dense(cx, adagrad_da)),
+    update("ResourceApplyAdagradDA", FLOATS, |cx| dense(cx, adagrad_da)),
+    update("ApplyAdadelta", FLOATS_AND_COMPLEX, |cx| dense(cx, adadelta)),
+    update("ResourceApplyAdadelta", FLOATS_AND_COMPLEX, |cx| dense(cx, adadelta)),
+    update("ApplyAdam", FLOATS_AND_COMPLEX, |cx| dense(cx, adam)),
+    update("ResourceApplyAdam", FLOATS_AND_COMPLEX, |cx| dense(cx, adam)),
+    update("ResourceApplyAdamWithAmsgrad", FLOATS, |cx| dense(cx, adam_with_amsgrad)),
+    update("ApplyAdaMax", FLOATS, |cx| dense(cx, ada_max)),
+    update("ResourceApplyAdaMax", FLOATS, |cx| dense(cx, ada_max)),
+    update("ApplyRMSProp", FLOATS_AND_COMPLEX, |cx| dense(cx, rms_prop)),
+    update("ResourceApplyRMSProp", FLOATS_AND_COMPLEX, |cx| dense(cx, rms_prop)),
+    update("ApplyCenteredRMSProp", FLOATS_AND_COMPLEX, |cx| dense(cx, centered_rms_prop)),
+    update("ResourceApplyCenteredRMSProp", FLOATS_AND_COMPLEX, |cx| dense(cx, centered_rms_prop)),
+    update("ApplyFtrl", FLOATS, |cx| dense(cx, |u, values| ftrl(u, values, false))),
+    update("ResourceApplyFtrl", FLOATS, |cx| dense(cx, |u, values| ftrl(u, values, false))),
+    update("ApplyFtrlV2", FLOATS, |cx| dense(cx, |u, values| ftrl(u, values, true))),
+    update("ResourceApplyFtrlV2", FLOATS, |cx| dense(cx, |u, values| ftrl(u, values, true))),
+    update("ApplyAddSign", FLOATS, |cx| dense(cx, |u, values| sign_update(u, values, false))),
+    update("ResourceApplyAddSign", FLOATS, |cx| dense(cx, |u, values| sign_update(u, values, false))),
+    update("ApplyPowerSign", FLOATS, |cx| dense(cx, |u, values| sign_update(u, values, true))),
+    update("ResourceApplyPowerSign", FLOATS, |cx| dense(cx, |u, values| sign_update(u, values, true))),
 ];
 
 /// A node that updates variables; arithmetic in which a scalar meets an array repeats the scalar.
 struct Update<'c, 'i, 'p> {
     cx: &'c mut NodeContext<'i, 'p>,
     element_type: PrimitiveType,
-    /// The sizes of the variables and the gradient.
+    /// The sizes of the variables and the gradient; of their rows where only some are updated.
     sizes: Vec<i64>,
-    variables: Vec<VariableId>,
 }
 
-impl<'c, 'i, 'p> Update<'c, 'i, 'p> {
-    /// Reads the variables at the first `N` inputs, which have one shape.
-    fn begin<const N: usize>(cx: &'c mut NodeContext<'i, 'p>) -> Result<(Self, [InstructionId; N])> {
-        let element_type = cx.type_attribute("T")?;
-        let mut variables = Vec::with_capacity(N);
-        let mut values = [None; N];
-        for (k, value) in values.iter_mut().enumerate() {
-            let variable = cx.variable(k)?;
-            *value = Some(cx.importer.read_variable(variable));
-            variables.push(variable);
-        }
-        let values = values.map(|value| value.expect("every one is read"));
-        let sizes = cx.sizes(values[0]);
-        for (&variable, &value) in variables.iter().zip(&values) {
-            let array = cx.array(value);
-            let fits = array.element_type == element_type && array.sizes() == sizes;
-            cx.check(fits, || {
-                let name = cx.importer.variable_name(variable);
-                let shape = list(&sizes);
-                format!(
-                    "variable '{name}' has shape {array}, but the op updates {element_type} of shape {shape}"
-                )
-            })?;
-        }
-        Ok((Self { cx, element_type, sizes, variables }, values))
+/// The variables at the first `N` inputs, which have one shape, and their values.
+fn variables<const N: usize>(
+    cx: &mut NodeContext<'_, '_>,
+) -> Result<(PrimitiveType, [VariableId; N], [InstructionId; N])> {
+    let element_type = cx.type_attribute("T")?;
+    let mut variables = [None; N];
+    let mut values = [None; N];
+    for (k, (variable, value)) in variables.iter_mut().zip(&mut values).enumerate() {
+        let id = cx.variable(k)?;
+        *value = Some(cx.importer.read_variable(id));
+        *variable = Some(id);
     }
+    let variables = variables.map(|variable| variable.expect("every one is found"));
+    let values = values.map(|value| value.expect("every one is read"));
+    let sizes = cx.sizes(values[0]);
+    for (&variable, &value) in variables.iter().zip(&values) {
+        let array = cx.array(value);
+        let fits = array.element_type == element_type && array.sizes() == sizes;
+        cx.check(fits, || {
+            let name = cx.importer.variable_name(variable);
+            let shape = list(&sizes);
+            format!("variable '{name}' has shape {array}, but the op updates {element_type} of shape {shape}")
+        })?;
+    }
+    Ok((element_type, variables, values))
+}
 
+impl Update<'_, '_, '_> {
     /// The gradient: an input of the variables' shape.
     fn gradient(&mut self, k: usize) -> Result<InstructionId> {
         let gradient = self.cx.input(k)?;
@@ -206,26 +209,40 @@ impl<'c, 'i, 'p> Update<'c, 'i, 'p> {
         let on_false = self.cx.broadcast_to(on_false, &self.sizes)?;
         self.cx.select(greater, on_true, on_false)
     }
+}
 
-    /// Gives the variables their new values.
-    fn assign<const N: usize>(self, values: [InstructionId; N]) -> Result<Vec<Value>> {
-        let mut returned = Vec::new();
-        for (&variable, value) in self.variables.iter().zip(values).rev() {
-            returned = self.cx.assign_variable(variable, value)?;
-        }
-        // The last one assigned is the variable itself, whose reference TF 1's ops return.
-        Ok(returned)
+/// Updates variables from a gradient of their shape.
+fn dense<const N: usize>(
+    cx: &mut NodeContext<'_, '_>,
+    step: impl FnOnce(&mut Update<'_, '_, '_>, [InstructionId; N]) -> Result<[InstructionId; N]>,
+) -> Result<Vec<Value>> {
+    let (element_type, variables, values) = variables(cx)?;
+    let sizes = cx.sizes(values[0]);
+    let values = step(&mut Update { cx, element_type, sizes }, values)?;
+    assign(cx, variables, values)
+}
+
+/// Gives the variables their new values.
+fn assign<const N: usize>(
+    cx: &mut NodeContext<'_, '_>,
+    variables: [VariableId; N],
+    values: [InstructionId; N],
+) -> Result<Vec<Value>> {
+    let mut returned = Vec::new();
+    for (variable, value) in variables.into_iter().zip(values).rev() {
+        returned = cx.assign_variable(variable, value)?;
     }
+    // The last one assigned is the variable itself, whose reference TF 1's ops return.
+    Ok(returned)
 }
 
 /// `var -= grad * alpha`.
-fn gradient_descent(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let (mut u, [var]) = Update::begin(cx)?;
+fn gradient_descent(u: &mut Update<'_, '_, '_>, [var]: [InstructionId; 1]) -> Result<[InstructionId; 1]> {
     let [alpha] = u.scalars(1)?;
     let grad = u.gradient(2)?;
     let step = u.mul(grad, alpha)?;
     let var = u.sub(var, step)?;
-    u.assign([var])
+    Ok([var])
 }
 
 /// `p = var - grad * lr`; `var = (l1 > 0 ? sign(p) * max(|p| - lr * l1, 0) : p) / (1 + l2 * lr)`.
@@ -254,19 +271,20 @@ fn proximal_step(
     u.div(chosen, divisor)
 }
 
-fn proximal_gradient_descent(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let (mut u, [var]) = Update::begin(cx)?;
+fn proximal_gradient_descent(
+    u: &mut Update<'_, '_, '_>,
+    [var]: [InstructionId; 1],
+) -> Result<[InstructionId; 1]> {
     let [alpha, l1, l2] = u.scalars(1)?;
     let delta = u.gradient(4)?;
-    let var = proximal_step(&mut u, var, alpha, [l1, l2], delta)?;
-    u.assign([var])
+    let var = proximal_step(u, var, alpha, [l1, l2], delta)?;
+    Ok([var])
 }
 
 /// `accum = accum * momentum + grad`; `var -= accum * lr`, with Nesterov's look ahead
 /// `var -= grad * lr + accum * momentum * lr`.
-fn momentum(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let is_nesterov = cx.node.attributes.bool_or("use_nesterov", false)?;
-    let (mut u, [var, accum]) = Update::begin(cx)?;
+fn momentum(u: &mut Update<'_, '_, '_>, [var, accum]: [InstructionId; 2]) -> Result<[InstructionId; 2]> {
+    let is_nesterov = u.cx.node.attributes.bool_or("use_nesterov", false)?;
     let [lr] = u.scalars(2)?;
     let grad = u.gradient(3)?;
     let [momentum] = u.scalars(4)?;
@@ -279,14 +297,16 @@ fn momentum(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         u.mul(accum, lr)?
     };
     let var = u.sub(var, step)?;
-    u.assign([var, accum])
+    Ok([var, accum])
 }
 
 /// `accum = accum * momentum - grad * lr`; `var += accum`, with Nesterov's look ahead
 /// `var += accum * momentum - grad * lr`.
-fn keras_momentum(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let is_nesterov = cx.node.attributes.bool_or("use_nesterov", false)?;
-    let (mut u, [var, accum]) = Update::begin(cx)?;
+fn keras_momentum(
+    u: &mut Update<'_, '_, '_>,
+    [var, accum]: [InstructionId; 2],
+) -> Result<[InstructionId; 2]> {
+    let is_nesterov = u.cx.node.attributes.bool_or("use_nesterov", false)?;
     let [lr] = u.scalars(2)?;
     let grad = u.gradient(3)?;
     let [momentum] = u.scalars(4)?;
@@ -300,5 +320,5 @@ fn keras_momentum(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         accum
     };
     let var = u.add(var, change)?;
-    u.assign([var, accum])
+    Ok([var, accum])
 }
