@@ -86,8 +86,10 @@ fn affine(
 
 /// `GRUBlockCell(x, h_prev, w_ru, w_c, b_ru, b_c)`: `r, u, c` and the new state `h`,
 ///
-///     [r, u] = sigmoid([x, h_prev] . w_ru + b_ru)      c = tanh([x, h_prev * r] . w_c + b_c)
-///     h = u * (h_prev - c) + c
+/// ```text
+/// [r, u] = sigmoid([x, h_prev] . w_ru + b_ru)      c = tanh([x, h_prev * r] . w_c + b_c)
+/// h = u * (h_prev - c) + c
+/// ```
 fn gru_block_cell(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let given = Given::of(cx)?;
     if given.is_empty() {

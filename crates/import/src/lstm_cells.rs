@@ -149,9 +149,11 @@ fn product(cx: &mut NodeContext<'_, '_>, factors: &[InstructionId]) -> Result<In
 impl Cell {
     /// One step from gates `[batch, 4 * cell]` before their functions, bias included, and the state before:
     ///
-    ///     i = sigmoid(gates_i + cs_prev * wci)       f = sigmoid(gates_f + forget_bias + cs_prev * wcf)
-    ///     ci = tanh(gates_c)                         cs = clip(ci * i + cs_prev * f)
-    ///     o = sigmoid(gates_o + cs * wco)            co = tanh(cs)              h = co * o
+    /// ```text
+    /// i = sigmoid(gates_i + cs_prev * wci)       f = sigmoid(gates_f + forget_bias + cs_prev * wcf)
+    /// ci = tanh(gates_c)                         cs = clip(ci * i + cs_prev * f)
+    /// o = sigmoid(gates_o + cs * wco)            co = tanh(cs)              h = co * o
+    /// ```
     pub(crate) fn forward(
         &self,
         cx: &mut NodeContext<'_, '_>,
