@@ -6,8 +6,9 @@ use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
 use crate::ir::{FunctionBuilder, ValueId};
 use crate::loops;
+use crate::reduce::blocks::{Carried, nest_in_blocks};
+use crate::reduce::nest_parts;
 use crate::reduce::operation::Operation;
-use crate::reduce::{nest, nest_parts};
 use crate::reindex::same_dimensions;
 use crate::tasks::Span;
 use hlo::{InstructionId, Op};
@@ -251,28 +252,31 @@ impl Blocks<'_> {
             let stride = Index::lanes(i64::from(lanes > 1));
             begin.plus(&stride).plus_constant(k * i64::from(lanes))
         };
-        let mut start = Vec::new();
+        let (mut start, mut operations) = (Vec::new(), Vec::new());
         for reduced in &self.columns {
             let initial = cx.widen(b, Element::Real(reduced.initial), lanes)?.real();
             start.extend(std::iter::repeat_n(initial, count as usize));
+            operations.extend(std::iter::repeat_n(reduced.operation, count as usize));
         }
-        let sums = nest(b, cx, &self.reduced, indices, &start, &mut |b, cx, indices, sums| {
-            let mut next = sums.to_vec();
-            cx.lanes = lanes;
-            for k in 0..count {
-                indices[dimension] = column(k);
-                self.elements(
-                    b,
-                    cx,
-                    indices,
-                    lanes,
-                    |number| number * count as usize + k as usize,
-                    &mut next,
-                )?;
-            }
-            cx.lanes = 1;
-            Ok(next)
-        })?;
+        let carried = Carried { operations: &operations, lanes, inside: 1 };
+        let sums =
+            nest_in_blocks(b, cx, &self.reduced, indices, &carried, &start, &mut |b, cx, indices, sums| {
+                let mut next = sums.to_vec();
+                cx.lanes = lanes;
+                for k in 0..count {
+                    indices[dimension] = column(k);
+                    self.elements(
+                        b,
+                        cx,
+                        indices,
+                        lanes,
+                        |number| number * count as usize + k as usize,
+                        &mut next,
+                    )?;
+                }
+                cx.lanes = 1;
+                Ok(next)
+            })?;
         cx.lanes = lanes;
         for (number, reduced) in self.columns.iter().enumerate() {
             let result = cx.results[reduced.output.leaf].clone();

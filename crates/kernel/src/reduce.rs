@@ -1,5 +1,6 @@
 //! Reductions: the loops over what is kept, and inside of them those over what is reduced.
 
+pub(crate) mod blocks;
 mod column;
 pub(crate) mod operation;
 mod row;

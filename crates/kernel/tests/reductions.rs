@@ -2,7 +2,9 @@
 
 mod harness;
 
-use harness::{Tolerance, Values, check};
+use harness::{Tolerance, Values, check, targets};
+use shape::{Literal, Scalar};
+use target::Target;
 
 fn reducer(op: &str, element_type: &str) -> String {
     format!(
@@ -135,4 +137,58 @@ fn a_reduction_of_a_transposed_array() {
         reducer("add", "f32")
     );
     check(&text, &[Values::Tame], Tolerance::Relative(1e-5));
+}
+
+/// The largest error of a long sum of equal numbers, relative to the sum; one sum after the other is off by 1e-4 and more.
+fn error_of_equal_summands(text: &str, count: usize) -> f64 {
+    let module = hlo::parse(text).expect("a module");
+    let entry = module.entry_computation();
+    let a = entry[entry.parameters()[0]].shape().expect_array().clone();
+    let value = 0.1f32;
+    let arguments = [
+        Literal::from_scalars(a.clone(), vec![Scalar::Float(f64::from(value)); a.element_count() as usize]),
+        Literal::scalar(0f32),
+    ];
+    let want = f64::from(value) * count as f64;
+    let error = |sum: Scalar| match sum {
+        Scalar::Float(sum) => (sum / want - 1.0).abs(),
+        _ => f64::INFINITY,
+    };
+    let worst = |target: &Target| {
+        let results = harness::run(&module, target, &arguments, 1).expect("it runs");
+        results.iter().flat_map(|result| result.scalars().map(error).collect::<Vec<_>>()).fold(0.0, f64::max)
+    };
+    targets().iter().map(worst).fold(0.0, f64::max)
+}
+
+#[test]
+fn long_sums_keep_their_digits() {
+    // Columns, rows, both; lengths that have divisors and such that have none; loops that cannot become one.
+    let shapes: [(&[i64], &[usize]); 8] = [
+        (&[1 << 16, 16], &[0]),
+        (&[65_537, 5], &[0]),
+        (&[3, 1 << 20], &[1]),
+        (&[1_000_003], &[0]),
+        (&[1 << 10, 1 << 10], &[0, 1]),
+        (&[64, 3, 2048], &[0, 2]),
+        (&[521, 7, 131, 16], &[0, 2]),
+        (&[50_000, 3], &[0]),
+    ];
+    for (sizes, dimensions) in shapes {
+        let count = dimensions.iter().map(|&d| sizes[d] as usize).product();
+        let error = error_of_equal_summands(&reduce("add", "f32", sizes, dimensions), count);
+        assert!(error < 1e-5, "{sizes:?} over {dimensions:?}: {error:e}");
+    }
+}
+
+/// A sum and a sum of absolute values in one loop nest.
+#[test]
+fn long_sums_of_several_results_keep_their_digits() {
+    let shape = "f32[60001,16]";
+    let text = format!(
+        "HloModule sums\n\n{}\nfused {{\n  a = {shape} parameter(0)\n  i = f32[] parameter(1)\n  m = {shape} abs(a)\n  r = f32[16] reduce(a, i), dimensions={{0}}, to_apply=reducer\n  s = f32[16] reduce(m, i), dimensions={{0}}, to_apply=reducer\n  ROOT t = (f32[16], f32[16]) tuple(r, s)\n}}\n\nENTRY main {{\n  a = {shape} parameter(0)\n  i = f32[] parameter(1)\n  ROOT f = (f32[16], f32[16]) fusion(a, i), kind=kInput, calls=fused\n}}\n",
+        reducer("add", "f32")
+    );
+    let error = error_of_equal_summands(&text, 60_001);
+    assert!(error < 1e-5, "{error:e}");
 }

@@ -35,7 +35,7 @@ pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile, most_t
 pub use fusion::{Fusion, Position, RowSlice};
 pub use loops::LoopPlan;
 pub use multi_output::{MultiOutputPlan, Output, OutputReduction, Placement, outputs};
-pub use reduce::{ReduceKind, ReducePlan};
+pub use reduce::{ReduceKind, ReducePlan, is_associative};
 pub use reduce_window::{ReduceWindowPlan, WindowSegment, WindowWalk};
 pub use rows::{RowValue, RowsPlan, Sweep};
 pub use tasks::{Work, is_transcendental};

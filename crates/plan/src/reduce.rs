@@ -100,7 +100,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
 }
 
 /// Whether a computation is one operation that may be applied in any order of its inputs (up to rounding).
-pub(crate) fn is_associative(computation: &hlo::Computation) -> bool {
+pub fn is_associative(computation: &hlo::Computation) -> bool {
     let root = &computation[computation.root()];
     let of_parameters = root.operands().len() == 2
         && root.operands()[0] != root.operands()[1]

@@ -1,7 +1,8 @@
 //! The innermost dimension is kept: each lane accumulates its own column, several vectors of columns side by side.
 
+use super::blocks::{Carried, nest_in_blocks};
 use super::operation::Operation;
-use super::{Reduction, nest, nest_parts};
+use super::{Reduction, nest_parts};
 use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
@@ -79,7 +80,9 @@ impl Columns<'_> {
         };
         let start = vec![initial; vectors as usize];
         let dimension = self.innermost.dimension;
-        let sums = nest(b, cx, &self.reduction.reduced, indices, &start, &mut |b, cx, indices, sums| {
+        let carried = Carried { operations: &vec![self.operation; vectors as usize], lanes, inside: 1 };
+        let reduced = &self.reduction.reduced;
+        let sums = nest_in_blocks(b, cx, reduced, indices, &carried, &start, &mut |b, cx, indices, sums| {
             let mut next = Vec::with_capacity(sums.len());
             cx.lanes = lanes;
             for (k, &sum) in sums.iter().enumerate() {

@@ -25,6 +25,11 @@ impl<'a> Operation<'a> {
         Self { op: computation[computation.root()].op(), accumulator_type }
     }
 
+    /// Whether results are rounded, so that long reductions are better done in blocks.
+    pub(crate) fn rounds(&self) -> bool {
+        matches!(self.op, Op::Add {}) && self.accumulator_type.is_floating_point()
+    }
+
     /// The combination of two accumulators, or of an accumulator and an element.
     pub(crate) fn combine(
         &self,

@@ -1,7 +1,8 @@
 //! The innermost dimension is reduced: vectors of accumulators run along the row and are combined at its end.
 
+use super::blocks::{Carried, nest_in_blocks, range_in_blocks};
 use super::operation::Operation;
-use super::{Reduction, nest, nest_parts};
+use super::{Reduction, nest_parts};
 use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
@@ -40,8 +41,12 @@ pub(super) fn emit(
     let mut indices = reduction.origin();
     nest_parts(b, cx, &reduction.kept, &mut indices, &mut |b, cx, indices| {
         let start = vec![neutral; accumulators as usize];
-        let sums =
-            nest(b, cx, outer, indices, &start, &mut |b, cx, indices, sums| row.run(b, cx, indices, sums))?;
+        let operations = vec![operation; accumulators as usize];
+        let inside = (vectors / i64::from(accumulators)).max(1);
+        let carried = Carried { operations: &operations, lanes, inside };
+        let sums = nest_in_blocks(b, cx, outer, indices, &carried, &start, &mut |b, cx, indices, sums| {
+            row.run(b, cx, indices, &carried, sums)
+        })?;
         let sum = row.finish(b, cx, sums)?;
         let value = operation.combine(b, cx, initial, sum)?;
         let value = normalise(b, element_type, value);
@@ -65,13 +70,15 @@ impl Row<'_> {
         b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         indices: &mut [Index],
+        carried: &Carried<'_, '_>,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let lanes = i64::from(self.lanes);
         let block = lanes * i64::from(self.accumulators);
         let extent = self.innermost.extent;
         let (blocks, vectors) = (extent / block * block, extent / lanes * lanes);
-        let mut sums = cx.for_range_carrying(b, (0, blocks, block), sums, |cx, b, index, sums| {
+        let range = (blocks, block);
+        let mut sums = range_in_blocks(b, cx, range, carried, sums, &mut |cx, b, index, sums| {
             let mut next = Vec::with_capacity(sums.len());
             for (k, &sum) in sums.iter().enumerate() {
                 let value = self.vector(b, cx, indices, &index.plus_constant(k as i64 * lanes))?;

@@ -1,0 +1,150 @@
+//! Long sums in blocks: the rounding error of a sum of n elements then grows with the fourth root of n instead of its
+//! square root, and that of elements of one sign, whose partial sums grow, as much slower.
+
+use super::operation::Operation;
+use super::{Body, nest};
+use crate::context::KernelContext;
+use crate::index::Index;
+use crate::ir::{FunctionBuilder, ValueId};
+use plan::Loop;
+use support::Result;
+
+/// Sums of fewer steps than that are not cut.
+const SHORT: i64 = 256;
+
+/// What a reduction carries from step to step.
+pub(crate) struct Carried<'o, 'a> {
+    /// The operation of each value.
+    pub operations: &'o [Operation<'a>],
+    /// The lanes of each.
+    pub lanes: u32,
+    /// The steps in the body of the innermost loop.
+    pub inside: i64,
+}
+
+impl Carried<'_, '_> {
+    /// Whether another order of `steps` steps is better.
+    fn is_long(&self, steps: i64) -> bool {
+        steps >= SHORT && self.operations.iter().any(Operation::rounds)
+    }
+
+    /// What is carried into a block.
+    fn neutral(&self, b: &mut FunctionBuilder) -> Result<Vec<ValueId>> {
+        self.operations.iter().map(|operation| operation.neutral(b, self.lanes)).collect()
+    }
+
+    fn combine(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &KernelContext<'_>,
+        totals: &[ValueId],
+        block: Vec<ValueId>,
+    ) -> Result<Vec<ValueId>> {
+        let pairs = totals.iter().zip(block);
+        pairs
+            .zip(self.operations)
+            .map(|((&total, sum), operation)| operation.combine(b, cx, total, sum))
+            .collect()
+    }
+}
+
+/// As [`nest`], with a long sum cut into blocks, each summed by itself.
+pub(crate) fn nest_in_blocks(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    loops: &[Loop],
+    indices: &mut Vec<Index>,
+    carried: &Carried<'_, '_>,
+    start: &[ValueId],
+    body: &mut Body<'_>,
+) -> Result<Vec<ValueId>> {
+    let steps = loops.iter().map(|l| l.extent).fold(carried.inside, i64::saturating_mul);
+    if loops.is_empty() || !carried.is_long(steps) {
+        return nest(b, cx, loops, indices, start, body);
+    }
+    // The loops that a block runs whole, and how much of the one around them.
+    let length = steps.isqrt();
+    let (mut inside, mut number) = (carried.inside, loops.len() - 1);
+    while number > 0 && inside * loops[number].extent <= length {
+        inside *= loops[number].extent;
+        number -= 1;
+    }
+    let cut = loops[number];
+    let part = part(cut.extent, length / inside);
+    nest(b, cx, &loops[..number], indices, start, &mut |b, cx, indices, totals| {
+        blocks(b, cx, (cut.extent, 1, part), carried, totals, &mut |cx, b, index, sums| {
+            indices[cut.dimension] = index;
+            nest(b, cx, &loops[number + 1..], indices, sums, body)
+        })
+    })
+}
+
+/// What a range runs for an index: from the carried values, the next ones.
+type Step<'f> =
+    dyn FnMut(&mut KernelContext<'_>, &mut FunctionBuilder, Index, &[ValueId]) -> Result<Vec<ValueId>> + 'f;
+
+/// A loop over the multiples of `step` below `end`, with a long sum cut into blocks, each summed by itself.
+pub(super) fn range_in_blocks(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    (end, step): (i64, i64),
+    carried: &Carried<'_, '_>,
+    start: &[ValueId],
+    body: &mut Step<'_>,
+) -> Result<Vec<ValueId>> {
+    let steps = end / step;
+    if !carried.is_long(steps) {
+        return cx.for_range_carrying(b, (0, end, step), start, body);
+    }
+    blocks(b, cx, (end, step, part(steps, steps.isqrt())), carried, start, body)
+}
+
+/// Steps of a block: about `length`, better a divisor of all, so that there is no shorter block with code of its own.
+fn part(steps: i64, length: i64) -> i64 {
+    let length = length.clamp(1, steps.max(1));
+    let shorter = (length / 2 + 1..=length).rev();
+    let longer = length + 1..=(2 * length).min(steps);
+    shorter.chain(longer).find(|part| steps % part == 0).unwrap_or(length)
+}
+
+/// Blocks of `part` steps.
+fn blocks(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    (end, step, part): (i64, i64, i64),
+    carried: &Carried<'_, '_>,
+    start: &[ValueId],
+    body: &mut Step<'_>,
+) -> Result<Vec<ValueId>> {
+    let whole = end / (part * step) * (part * step);
+    let mut block =
+        |cx: &mut KernelContext<'_>, b: &mut FunctionBuilder, first: &Index, end: i64, totals: &[ValueId]| {
+            let neutral = carried.neutral(b)?;
+            let sums = cx.for_range_carrying(b, (0, end, step), &neutral, |cx, b, index, sums| {
+                body(cx, b, first.plus(&index), sums)
+            })?;
+            carried.combine(b, cx, totals, sums)
+        };
+    let totals = cx.for_range_carrying(b, (0, whole, part * step), start, |cx, b, first, totals| {
+        block(cx, b, &first, part * step, totals)
+    })?;
+    if whole == end {
+        return Ok(totals);
+    }
+    block(cx, b, &Index::constant(whole), end - whole, &totals)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part;
+
+    #[test]
+    fn blocks_divide_a_sum_where_they_can() {
+        assert_eq!(part(4096, 64), 64);
+        assert_eq!(part(3136, 56), 56);
+        // 2 * 3 * 167: no divisor from 16 to 31, but 6 and 167 are too far off.
+        assert_eq!(part(1002, 31), 31);
+        assert_eq!(part(32, 45), 32);
+        assert_eq!(part(1 << 15, 181), 128);
+    }
+}
