@@ -16,7 +16,7 @@ MODELS ?= $(SMALL_MODELS) mobilenet_v2_224 resnet50_224
 # Models for emulators: all nineteen, the large ones reduced.
 CROSS_MODELS := mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96 bert_tiny_128 gpt2_block_decode \
   gru_128_seq100 lstm_2x128_seq100 lstm_train_b32 lstm_train_unrolled_b32 mobilenet_v2_96 efficientnet_b0_96 \
-  resnet50_64 inception_v3_107 unet_small_64 bert_base_1x104 vit_tiny_2x96 resnet8_train_b8
+  resnet50_64 inception_v3_107 unet_small_64 bert_base_1x104 vit_tiny_2x96 resnet8_train_b4
 # HLO modules that XLA judges within `make test`; `make test-xla` takes all.
 XLA_SAMPLE ?= 40
 # A checkout of TensorFlow's source, for the original's own C++ test.

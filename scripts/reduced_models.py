@@ -39,7 +39,7 @@ def modules(oracle):
 
 
 # Training steps: name -> (the large one, batch).
-TRAINING = {"resnet8_train_b8": ("resnet8_train_b32", 8)}
+TRAINING = {"resnet8_train_b4": ("resnet8_train_b32", 4)}
 
 
 def smaller_batch(tf, batch):
