@@ -150,6 +150,13 @@ bench-kernels: ## kernels as shares of what the machine does at best
 	@scripts/setup.sh build
 	cargo bench --quiet -p runner --bench kernels
 
+.PHONY: fuzz
+SEED ?= 0
+COUNT ?= 100000
+JOBS ?= 2
+fuzz: ## compare random graphs with the evaluator (SEED, COUNT, JOBS)
+	cargo run --release -p fuzz-graphs -- --seed $(SEED) --count $(COUNT) --jobs $(JOBS)
+
 .PHONY: clean
 clean: ## remove what was built
 	cargo clean

@@ -82,6 +82,8 @@ pub(crate) fn unary(function: Unary, x: f64) -> Option<f64> {
     Some(match function {
         Unary::Abs => x.abs(),
         Unary::Acos => libm::acos(x),
+        // `libm` has no second look at numbers below -2.
+        Unary::Acosh if x < 1.0 => f64::NAN,
         Unary::Acosh => libm::acosh(x),
         Unary::Asin => libm::asin(x),
         Unary::Asinh => libm::asinh(x),

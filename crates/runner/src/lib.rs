@@ -31,5 +31,6 @@ pub use latency::Latency;
 pub use peak::{Peak, Probe, measure_peak};
 pub use signature::{Argument, Role, Signature};
 pub use verify::{
-    Comparison, Compile, KernelCheck, Mismatch, ProgramCheck, Subject, VerifyOptions, VerifyReport, verify,
+    Comparison, Compile, KernelCheck, Mismatch, ProgramCheck, Subject, VerifyOptions, VerifyReport,
+    compare_run, verify,
 };

@@ -1,18 +1,17 @@
 //! `// test: run`: the entry runs on the literals of the `// input:` lines, one for each parameter; its result stands
 //! below the arrow. Inputs are parameters, never constants: a folded test would test the evaluator alone.
+//!
+//! `// test: run=CPU,CPU` also compiles the module for each of these processors (LLVM's names, `baseline` for none) and
+//! wants the same bits of the code, any NaN for a NaN. Processors that this machine is not are left out.
 
 use super::{Outcome, parse_input};
 use crate::case::{Case, LineError};
+use crate::oracle;
+use compiler::{Executable, NoObserver};
 use hlo::Module;
 use hlo::text::{literal_to_text, parse_literal};
 use shape::Literal;
 use support::{Error, Result};
-
-/// Runs a module's entry.
-type Runtime = fn(&Module, &[Literal]) -> Result<Literal>;
-
-/// What runs a module, by name. All must give the same result.
-const RUNTIMES: &[(&str, Runtime)] = &[("evaluator", evaluator::evaluate)];
 
 /// Reads, runs, prints the result.
 pub(super) fn run(case: &Case) -> Outcome {
@@ -40,17 +39,36 @@ fn results(case: &Case, module: &Module) -> Result<String> {
         let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
         return Err(Error::invalid(format!("the inputs must be {}", wanted.join(", "))));
     }
-    let mut first: Option<String> = None;
-    for (name, runtime) in RUNTIMES {
-        let result = runtime(module, &inputs).map_err(|error| error.context(name))?;
-        let text = literal_to_text(&result) + "\n";
-        match &first {
-            Some(expected) if *expected != text => {
-                return Err(Error::internal(format!("{name} gives {text} where others give {expected}")));
-            }
-            Some(_) => {}
-            None => first = Some(text),
+    let result = evaluator::evaluate(module, &inputs)?;
+    for cpu in case.argument.split(',').filter(|cpu| !cpu.is_empty()) {
+        let Some(code) = compiled(module, cpu)? else { continue };
+        let found = Literal::Tuple(code.run(&inputs)?);
+        if let Some(why) = oracle::difference(&result, &found) {
+            return Err(Error::internal(format!("the code for {cpu} differs from the evaluator: {why}")));
         }
     }
-    first.ok_or_else(|| Error::internal("nothing runs a module"))
+    Ok(literal_to_text(&result) + "\n")
+}
+
+/// The module's code for a processor; nothing if this machine is none.
+fn compiled(module: &Module, cpu: &str) -> Result<Option<Executable>> {
+    let target = compiler::host(if cpu == "baseline" { "" } else { cpu });
+    let is_here = match cpu {
+        "baseline" => true,
+        #[cfg(target_arch = "x86_64")]
+        "x86-64-v2" => std::arch::is_x86_feature_detected!("sse4.2"),
+        #[cfg(target_arch = "x86_64")]
+        "x86-64-v3" => {
+            std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
+        }
+        #[cfg(target_arch = "x86_64")]
+        "x86-64-v4" => std::arch::is_x86_feature_detected!("avx512vl"),
+        _ => false,
+    };
+    if !is_here {
+        return Ok(None);
+    }
+    let options = compiler::in_process_options(target?);
+    let compiled = compiler::compile_module(module.clone(), &options, &mut NoObserver)?;
+    Executable::load(&compiled).map(Some)
 }

@@ -38,6 +38,10 @@ fn reduce_window_of_pad(graph: &mut Graph<'_>, id: InstructionId) -> Option<Inst
     let (pad, init, region) = parts(graph, id)?;
     let Op::Pad { padding } = graph[pad].op() else { return None };
     let &[x, value] = graph[pad].operands() else { return None };
+    // A dilated base of no elements has no size from which padding could be counted.
+    if graph.array(x).element_count() == 0 {
+        return None;
+    }
     let window = padded(window, padding)?;
     let padding_is_neutral = match (graph.splat(value)?, graph.splat(init)?) {
         (value, init) if same(value, init) => is_neutral_again(region, value),

@@ -101,6 +101,7 @@ impl<'m> Analysis<'m> {
             Op::Call { to_apply } => self.call(*to_apply, operands),
             Op::While { condition, body } => self.while_loop(*condition, *body, operands),
             Op::Conditional { branch_computations } => self.conditional(branch_computations, operands),
+            Op::OptimizationBarrier {} => Ok(operands[0].clone()),
             Op::Reshape {} | Op::Bitcast {} => self.reshape(instruction, operands),
             _ => self.simple(instruction, operands),
         }
@@ -221,7 +222,9 @@ impl<'m> Analysis<'m> {
             _ => None,
         };
         let terms = terms_of_sum(instruction, operands);
-        if transforms::may_differ(instruction, operands, terms) {
+        if transforms::may_differ(instruction, operands, terms)
+            || transforms::may_leave_range(self.module, instruction, operands, terms)
+        {
             return Ok(arrays.iter().map(|a| vec![f64::INFINITY; count(a)]).collect());
         }
         // What finite terms may add up to.
@@ -332,6 +335,10 @@ impl<'m> Analysis<'m> {
                 widen(&mut change, value, &result);
             }
             poison(instruction.op(), k, operand, value, &mut change);
+            // Two ways of moving a complex number are not all.
+            if values[k].array_shape().element_type.is_complex() {
+                change.iter_mut().flatten().for_each(|change| *change *= 2.0);
+            }
             for (total, change) in total.iter_mut().zip(&change) {
                 self.growth.add(total, change);
             }
@@ -438,7 +445,12 @@ fn sum_errors(array: &Literal, sums: &[f64], terms: f64, finite_sum: f64) -> Vec
 
 fn elementwise_errors(instruction: &Instruction, array: &Literal, operands: &[Literal]) -> Vec<f64> {
     let element_type = array.array_shape().element_type;
-    let ulps = own_ulps(instruction.op(), element_type);
+    // The magnitude of a complex number is real, and is no more exact than what is complex.
+    let of_type = match operands.first().map(|o| o.array_shape().element_type) {
+        Some(operand) if operand.is_complex() => operand,
+        _ => element_type,
+    };
+    let ulps = own_ulps(instruction.op(), of_type);
     if ulps == 0.0 {
         return vec![0.0; count(array)];
     }

@@ -101,6 +101,27 @@ impl Comparison {
         comparison
     }
 
+    /// Counts zeros of the wrong sign as wrong too, if correct code has no error at all.
+    pub(super) fn with_signs(mut self, got: &Literal, want: &Known) -> Self {
+        let shape = want.value.array_shape();
+        if want.error.is_some() || got.array_shape() != shape {
+            return self;
+        }
+        for (position, (got, value)) in got.scalars().zip(want.value.scalars()).enumerate() {
+            if !differ_in_sign(got, value) {
+                continue;
+            }
+            self.mismatches += 1;
+            self.first.get_or_insert_with(|| Mismatch {
+                index: multi_index(&shape.sizes(), position as i64),
+                got: exact(got, shape.element_type),
+                want: exact(value, shape.element_type),
+                limit: 0.0,
+            });
+        }
+        self
+    }
+
     fn note(&mut self, element_type: PrimitiveType, got: Scalar, value: Scalar, difference: f64, limit: f64) {
         if difference == 0.0 || !difference.is_finite() {
             return;
@@ -118,6 +139,16 @@ impl Comparison {
     /// Whether every element is right.
     pub fn passed(&self) -> bool {
         self.mismatches == 0
+    }
+}
+
+/// Whether two zeros have different signs.
+fn differ_in_sign(a: Scalar, b: Scalar) -> bool {
+    let differ = |a: f64, b: f64| a == 0.0 && b == 0.0 && a.is_sign_negative() != b.is_sign_negative();
+    match (a, b) {
+        (Scalar::Float(a), Scalar::Float(b)) => differ(a, b),
+        (Scalar::Complex(a, ai), Scalar::Complex(b, bi)) => differ(a, b) || differ(ai, bi),
+        _ => false,
     }
 }
 
@@ -210,6 +241,17 @@ mod tests {
         let c = Comparison::within("y", &literal(&[1.001, 2.05, 3.2]), &want, &[0.1; 3]);
         assert_eq!((c.undecided, c.mismatches), (1, 1));
         assert_eq!(c.first.unwrap().index, [2]);
+    }
+
+    #[test]
+    fn signs_of_zeros_count_where_nothing_rounds() {
+        let literal = |value: f32| Literal::from_elements(&[1], &[value]);
+        let compare = |error: f64| {
+            let want = Known::new(literal(-0.0), vec![error]);
+            Comparison::of("y", &literal(0.0), &want).with_signs(&literal(0.0), &want)
+        };
+        assert!(!compare(0.0).passed());
+        assert!(compare(1e-30).passed());
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod transforms;
 
 pub use compare::{Comparison, Mismatch};
 pub use kernel_check::KernelCheck;
-pub use program_check::ProgramCheck;
+pub use program_check::{ProgramCheck, compare_run};
 
 use crate::cost::Cost;
 use compiler::Executable;

@@ -5,6 +5,7 @@ use super::compare::Comparison;
 use super::estimate::{Estimate, Growth, Known, distance};
 use super::{Subject, VerifyOptions};
 use crate::fill::{Fill, Random};
+use hlo::{Module, Op};
 use shape::{Literal, PrimitiveType};
 use support::{Error, Result};
 
@@ -77,6 +78,54 @@ pub(super) fn check(
         });
     }
     Ok(checks)
+}
+
+/// Compares the results of one run with the evaluator's on the same arguments, within bounds of errors that all point the
+/// same way, signs of zeros too where nothing rounds; one comparison for each result. Nothing if more than `budget` elements have to be computed for that.
+///
+/// `imported` is what the program means, `optimized` what its code was made from: what may overflow in the order of the
+/// latter is undecided.
+pub fn compare_run(
+    imported: &Module,
+    optimized: &Module,
+    arguments: &[Literal],
+    got: &[Literal],
+    budget: u64,
+) -> Result<Option<Vec<Comparison>>> {
+    let Some(want) = Analysis::new(imported, Growth::Worst).run_within(arguments, budget)? else {
+        return Ok(None);
+    };
+    let want = want.arrays();
+    if got.len() != want.len() {
+        return Err(Error::internal(format!("{} results, not {}", got.len(), want.len())));
+    }
+    let name = |k: usize| format!("result {k}");
+    let chooses_zeros = chooses_zeros(imported);
+    let signed = |compared: Comparison, got: &Literal, want: &Known| match chooses_zeros {
+        true => compared,
+        false => compared.with_signs(got, want),
+    };
+    let pairs = got.iter().zip(&want).enumerate();
+    let compared = pairs.map(|(k, (got, want))| signed(Comparison::of(&name(k), got, want), got, want));
+    let results: Vec<Comparison> = compared.collect();
+    if results.iter().all(Comparison::passed) {
+        return Ok(Some(results));
+    }
+    let optimized = Analysis::new(optimized, Growth::Worst).run(arguments)?;
+    let pairs = got.iter().zip(want).zip(optimized.arrays()).enumerate();
+    let results = pairs.map(|(k, ((got, want), optimized))| {
+        let limits = want.errors().into_iter().zip(optimized.errors());
+        let may_be: Vec<f64> =
+            limits.map(|(limit, other)| if other == f64::INFINITY { other } else { limit }).collect();
+        signed(Comparison::within(&name(k), got, want, &may_be), got, want)
+    });
+    Ok(Some(results.collect()))
+}
+
+/// Whether a module holds what may give either of two zeros of different signs.
+fn chooses_zeros(module: &Module) -> bool {
+    let chooses = |op: &Op| matches!(op, Op::Maximum {} | Op::Minimum {} | Op::Clamp {});
+    module.computations().any(|(_, computation)| computation.instructions().any(|(_, i)| chooses(i.op())))
 }
 
 /// How many times a limit for independent errors an error may be on random inputs, where few depend on each other.

@@ -125,7 +125,7 @@ pub(super) fn own_ulps(op: &Op, element_type: PrimitiveType) -> f64 {
     );
     let is_complex = element_type.is_complex();
     match op {
-        Op::Abs {} if is_complex => 16.0,
+        Op::Abs {} | Op::Sign {} if is_complex => 16.0,
         _ if exact => 0.0,
         _ if is_complex => 16.0,
         Op::Add {}

@@ -1,9 +1,13 @@
-//! What Winograd's transforms do to the inputs of a convolution: they add up and subtract neighbouring pixels, so that an
-//! infinity, a NaN or a number that is much larger than its neighbours reaches the results beside its own.
+//! Where correct code may make anything of some numbers, because what is between operands and result depends on the way.
+//!
+//! - Winograd's transforms add up and subtract neighbouring pixels of a convolution, so that an infinity, a NaN or a number
+//!   that is much larger than its neighbours reaches the results beside its own.
+//! - Products of many factors may overflow or vanish in one order and not in another.
+//! - Normalisation squares its input, or multiplies sums of it, in one form or another.
 
 use super::estimate::magnitudes;
 use crate::fill::extremes;
-use hlo::{Instruction, Op};
+use hlo::{Instruction, Module, Op};
 use shape::Literal;
 
 /// The largest sum of factors that an input takes in both dimensions, times that of a weight, of the outputs too.
@@ -42,6 +46,44 @@ pub(super) fn may_differ(instruction: &Instruction, operands: &[Literal], terms:
     product > extremes(instruction.shape().expect_array().element_type).0
 }
 
+/// Whether partial results may leave the range of the type in another order or form of the computation than the evaluator's.
+pub(super) fn may_leave_range(
+    module: &Module,
+    instruction: &Instruction,
+    operands: &[Literal],
+    terms: f64,
+) -> bool {
+    let factors = match instruction.op() {
+        Op::Reduce { to_apply, .. } | Op::ReduceWindow { to_apply, .. } | Op::Scatter { to_apply, .. } => {
+            let mut ops = module[*to_apply].instructions().map(|(_, i)| i.op());
+            if !ops.any(|op| matches!(op, Op::Multiply {})) {
+                return false;
+            }
+            terms
+        }
+        Op::BatchNormGrad { .. } | Op::BatchNormInference { .. } | Op::BatchNormTraining { .. } => 6.0,
+        _ => return false,
+    };
+    let element_type = operands[0].array_shape().element_type;
+    let is_complex = element_type.is_complex();
+    // Narrow types may be kept in `f32` on the way, or not.
+    let (largest, smallest, _) = extremes(element_type);
+    let range = largest.log2().min(-smallest.log2());
+    let is_number = |o: &&Literal| o.array_shape().element_type == element_type;
+    let magnitudes = operands.iter().filter(is_number).flat_map(magnitudes);
+    let mut farthest = 0.0;
+    for magnitude in magnitudes {
+        if is_complex && !magnitude.is_finite() {
+            return true;
+        }
+        if magnitude.is_finite() && magnitude != 0.0 {
+            farthest = f64::max(farthest, magnitude.log2().abs());
+        }
+    }
+    let is_float = is_complex || element_type.is_floating_point();
+    is_float && farthest * factors > range
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +102,25 @@ mod tests {
         };
         let operands = [array(&[1, 2, 2, 1], &numbers), array(&[3, 3, 1, 1], &[0.5; 9])];
         may_differ(&entry[entry.root()], &operands, 9.0)
+    }
+
+    #[test]
+    fn long_products_may_leave_the_range_and_sums_do_not() {
+        let leaves = |op: &str, number: f64| {
+            let text = format!(
+                "HloModule m\n\nr {{\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] {op}(x, y)\n}}\n\n\
+                 ENTRY main {{\n  x = f32[64] parameter(0)\n  i = f32[] constant(1)\n  \
+                 ROOT c = f32[] reduce(x, i), dimensions={{0}}, to_apply=r\n}}\n"
+            );
+            let module = hlo::parse(&text).expect("a module");
+            let entry = module.entry_computation();
+            let operands = [Literal::from_elements(&[1], &[number as f32]), Literal::scalar(1f32)];
+            may_leave_range(&module, &entry[entry.root()], &operands, 65.0)
+        };
+        assert!(leaves("multiply", 8.0));
+        assert!(leaves("multiply", 0.125));
+        assert!(!leaves("multiply", 1.5));
+        assert!(!leaves("add", 8.0));
     }
 
     #[test]

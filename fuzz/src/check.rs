@@ -1,0 +1,200 @@
+//! One graph: compiled, run and compared.
+
+use crate::{Draw, Numbers};
+use compiler::{Compiled, Executable, NoObserver, PlanOptions, Winograd, guarded};
+use hlo::Module;
+use plan::{Choices, Fusion, tuning};
+use shape::Literal;
+use std::sync::Arc;
+use support::{Error, ErrorKind, Result};
+use target::Target;
+
+/// How a graph is compiled, and the numbers it runs on.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// LLVM's name of the processor, empty for the baseline.
+    pub cpu: &'static str,
+    /// Transforms of convolutions.
+    pub winograd: Winograd,
+    /// Passes that do not run.
+    pub disabled: Vec<String>,
+    /// Whether kernels take any of their candidates, not the cost model's.
+    pub any_candidate: bool,
+    /// The arguments.
+    pub numbers: Numbers,
+}
+
+/// Passes that a program can do without.
+const OPTIONAL: &[&str] = &[
+    "algebraic-simplifier",
+    "attention-fusion",
+    "batch-norm-folding",
+    "concatenate-in-place",
+    "constant-folding",
+    "convolution-canonicalization",
+    "convolution-chaining",
+    "cse",
+    "fusion",
+    "multi-output-fusion",
+    "producer-duplication",
+    "row-fusion",
+    "softmax-reciprocal",
+    "tree-reduction-rewriter",
+];
+
+impl Setup {
+    /// A random one. Processors are those that this machine can be.
+    pub fn draw(draw: &mut Draw) -> Self {
+        let mut cpus = vec!["", "x86-64-v2"];
+        if cfg!(target_arch = "x86_64") {
+            if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+                cpus.extend(["x86-64-v3", "x86-64-v3"]);
+            }
+            if std::arch::is_x86_feature_detected!("avx512vl") {
+                cpus.extend(["x86-64-v4", "x86-64-v4"]);
+            }
+        } else {
+            cpus = vec![""];
+        }
+        let count = if draw.once_in(5) { 1 + draw.below(2) } else { 0 };
+        Self {
+            cpu: draw.choose(&cpus),
+            winograd: draw.choose(&[Winograd::Small, Winograd::Small, Winograd::Never, Winograd::Forced(2)]),
+            disabled: (0..count).map(|_| draw.choose(OPTIONAL).to_owned()).collect(),
+            any_candidate: draw.once_in(2),
+            numbers: draw.choose(&[Numbers::Gentle, Numbers::Gentle, Numbers::Edges, Numbers::Bits]),
+        }
+    }
+}
+
+/// What came of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Nothing wrong, with so many elements of which nothing can be said.
+    Clean {
+        /// Elements whose bound is infinite.
+        undecided: usize,
+        /// All elements.
+        elements: usize,
+    },
+    /// Not supported, and said so.
+    Refused(String),
+    /// Wrong results, an internal error or a panic.
+    Failed(String),
+}
+
+/// The outcome of an error.
+pub(crate) fn refusal(error: &Error, stage: &str) -> Outcome {
+    match error.kind() {
+        ErrorKind::Unsupported => Outcome::Refused(error.message().to_owned()),
+        _ => Outcome::Failed(format!("{stage}: {error}")),
+    }
+}
+
+/// How many elements the evaluator may compute.
+const BUDGET: u64 = 40_000_000;
+
+/// Compiles a graph for its setup, runs it on arguments drawn from the seed and compares.
+pub fn check(module: &Module, setup: &Setup, seed: u64) -> Outcome {
+    let compiled = match guarded(|| compile(module, setup, seed)) {
+        Ok(compiled) => compiled,
+        Err(error) => return refusal(&error, "compiling"),
+    };
+    match guarded(|| run(module, &compiled, setup, seed)) {
+        Ok(outcome) => outcome,
+        Err(error) => refusal(&error, "running"),
+    }
+}
+
+fn compile(module: &Module, setup: &Setup, seed: u64) -> Result<Compiled> {
+    let target = compiler::host(setup.cpu)?;
+    let mut options = compiler::in_process_options(target);
+    options.disabled_passes.clone_from(&setup.disabled);
+    options.plan.winograd = setup.winograd;
+    let mut module = module.clone();
+    compiler::optimize(&mut module, &options, &mut NoObserver)?;
+    hlo::verify(&module).map_err(|error| Error::internal(format!("after the passes: {error}")))?;
+    if setup.any_candidate {
+        let choices = any_candidates(&module, &options.target, &options.plan, &mut Draw::new(seed));
+        options.plan.choices = Arc::new(choices);
+    }
+    compiler::compile_optimized(module, &options, &mut NoObserver)
+}
+
+/// For each contraction one of the ways to compute it.
+fn any_candidates(module: &Module, target: &Target, options: &PlanOptions, draw: &mut Draw) -> Choices {
+    let mut choices = Choices::default();
+    let machine = tuning::machine(target);
+    for (_, computation) in module.computations() {
+        for id in computation.post_order() {
+            let found = plan::candidates(module, computation, id, target, options);
+            let name = Fusion::of(module, computation, id).ok().and_then(|fusion| tuning::kernel(&fusion));
+            if let (Some(name), false) = (name, found.is_empty()) {
+                choices.set(&machine, &name, draw.pick(&found));
+            }
+        }
+    }
+    choices
+}
+
+/// The arguments of one run.
+pub(crate) fn arguments(module: &Module, setup: &Setup, seed: u64, round: u64) -> Vec<Literal> {
+    let parameters = module.entry_computation().program_shape().parameters;
+    let argument = |(k, shape)| {
+        // Each from its number, so that a parameter more or less leaves the others as they are.
+        let mut draw = Draw::new(seed.wrapping_mul(31).wrapping_add(round << 32).wrapping_add(k as u64));
+        draw.literal(shape, setup.numbers)
+    };
+    parameters.iter().enumerate().map(argument).collect()
+}
+
+/// Runs the code twice in the same memory, the second time on other numbers, and on two threads if it has several tasks.
+fn run(module: &Module, compiled: &Compiled, setup: &Setup, seed: u64) -> Result<Outcome> {
+    let executable = Executable::load(compiled)?;
+    let mut session = executable.session(&arguments(module, setup, seed, 0))?;
+    let plans = compiled.plan.computations.values().flat_map(|plan| plan.instructions.values());
+    let has_tasks = plans.into_iter().any(|plan| plan.tasks > 1);
+    let (mut undecided, mut elements) = (0, 0);
+    for round in 0..2 {
+        let arguments = arguments(module, setup, seed, round);
+        for (k, argument) in arguments.iter().enumerate() {
+            session.set_argument(k, argument)?;
+        }
+        session.run()?;
+        let got = session.results()?;
+        if has_tasks {
+            let mut threads = executable.session(&arguments)?;
+            threads.set_threads(2)?;
+            threads.run()?;
+            let same = threads.results()?.iter().zip(&got).all(|(a, b)| a.bytes() == b.bytes());
+            // Random states go on from run to run.
+            if !same && round == 0 {
+                return Ok(Outcome::Failed("two threads make other bits than one".to_owned()));
+            }
+        }
+        let compared = runner::compare_run(module, &compiled.module, &arguments, &got, BUDGET)?;
+        let Some(results) = compared else {
+            return Ok(Outcome::Refused("too much for the evaluator".to_owned()));
+        };
+        for result in results {
+            undecided += result.undecided;
+            elements += result.elements;
+            if let Some(first) = &result.first {
+                return Ok(Outcome::Failed(format!(
+                    "run {round}: {} of {} elements of {} are wrong: at {:?} {}, not {} +- {:e}",
+                    result.mismatches,
+                    result.elements,
+                    result.name,
+                    first.index,
+                    first.got,
+                    first.want,
+                    first.limit
+                )));
+            }
+            if !result.passed() {
+                return Ok(Outcome::Failed(format!("{} has another shape", result.name)));
+            }
+        }
+    }
+    Ok(Outcome::Clean { undecided, elements })
+}

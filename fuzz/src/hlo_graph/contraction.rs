@@ -1,0 +1,137 @@
+//! Dots and convolutions, with what often follows them.
+
+use super::Writer;
+use hlo::{ConvolutionDimensionNumbers, DotDimensionNumbers, InstructionId, Op, Window, WindowDimension};
+use shape::{ArrayShape, PrimitiveType};
+
+/// Sizes of free dimensions of the other operand.
+const FREE: &[i64] = &[1, 2, 3, 4, 7, 8, 15, 16, 17, 33, 64];
+
+impl Writer<'_> {
+    /// Any dimensions contracted, any of them batches, the other operand's in any order.
+    pub(super) fn dot(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        if array.rank() == 0 || array.element_type == PrimitiveType::Pred {
+            return None;
+        }
+        let mut numbers = DotDimensionNumbers::default();
+        let mut sizes = Vec::new();
+        for d in self.draw.permutation(array.rank()) {
+            match self.draw.below(4) {
+                0 | 1 if numbers.lhs_contracting_dims.is_empty() || self.draw.once_in(3) => {
+                    numbers.lhs_contracting_dims.push(d);
+                }
+                2 if self.draw.once_in(2) => numbers.lhs_batch_dims.push(d),
+                _ => {}
+            }
+        }
+        sizes.extend(
+            numbers.lhs_contracting_dims.iter().chain(&numbers.lhs_batch_dims).map(|&d| array.size(d)),
+        );
+        for _ in 0..self.draw.choose(&[0, 1, 1, 1, 2]) {
+            sizes.push(self.draw.choose(FREE));
+        }
+        let order = self.draw.permutation(sizes.len());
+        let place = |k: usize| order.iter().position(|&o| o == k).expect("a permutation");
+        let contracting = numbers.lhs_contracting_dims.len();
+        numbers.rhs_contracting_dims = (0..contracting).map(place).collect();
+        let batches = numbers.lhs_batch_dims.len();
+        numbers.rhs_batch_dims = (contracting..contracting + batches).map(place).collect();
+        let sizes: Vec<i64> = order.iter().map(|&o| sizes[o]).collect();
+        let rhs = ArrayShape::new(array.element_type, &sizes);
+        if rhs.element_count() > self.most {
+            return None;
+        }
+        let y = self.like(&rhs);
+        if self.draw.once_in(3) {
+            std::mem::swap(&mut numbers.lhs_contracting_dims, &mut numbers.rhs_contracting_dims);
+            std::mem::swap(&mut numbers.lhs_batch_dims, &mut numbers.rhs_batch_dims);
+            let dot = self.add(Op::Dot { dot_dimension_numbers: numbers }, &[y, x])?;
+            return self.follow(dot);
+        }
+        let dot = self.add(Op::Dot { dot_dimension_numbers: numbers }, &[x, y])?;
+        self.follow(dot)
+    }
+
+    /// A bias, an activation, a transpose or nothing.
+    fn follow(&mut self, x: InstructionId) -> Option<InstructionId> {
+        let array = self.array(x);
+        match self.draw.below(5) {
+            0 => self.transpose(x),
+            1 if array.rank() > 0 => {
+                let last = array.rank() - 1;
+                let bias = self.like(&ArrayShape::new(array.element_type, &[array.size(last)]));
+                let bias = self.spread(bias, &array, vec![last]);
+                let sum = self.add(Op::Add {}, &[x, bias])?;
+                self.unary(sum, &array)
+            }
+            2 => self.binary(x, &array),
+            3 => self.reduce(x, &array),
+            _ => Some(x),
+        }
+    }
+
+    /// Of all dimensions in any order, with strides, dilations, padding that may be negative, reversal, groups.
+    pub(super) fn convolution(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let rank = array.rank();
+        if !(2..=5).contains(&rank) || array.element_type == PrimitiveType::Pred {
+            return None;
+        }
+        let plain = self.draw.once_in(2);
+        let [of_input, of_kernel, of_output] =
+            [0; 3].map(|_| if plain { (0..rank).collect() } else { self.draw.permutation(rank) });
+        let features = array.size(of_input[rank - 1]);
+        let batch = array.size(of_input[0]);
+        let divides = |size: i64| move |g: &&i64| size > 0 && size % **g == 0;
+        let of_features = self.draw.once_in(2);
+        let choices: Vec<i64> = match of_features {
+            true => [1, 1, 2, 3, features].iter().filter(divides(features)).copied().collect(),
+            false => [1, 1, 1, 2, 3].iter().filter(divides(batch)).copied().collect(),
+        };
+        let groups = if choices.is_empty() { 1 } else { self.draw.choose(&choices) };
+        let mut sizes = vec![0; rank];
+        let mut dimensions = Vec::new();
+        let three = self.draw.once_in(3);
+        for &d in &of_kernel[..rank - 2] {
+            sizes[d] = if three { 3 } else { self.draw.choose(&[1, 1, 2, 3, 3, 5]) };
+            dimensions.push(self.tap(sizes[d], three));
+        }
+        sizes[of_kernel[rank - 2]] = if of_features { features / groups } else { features };
+        let outputs =
+            if groups > 4 { self.draw.choose(&[1, 2]) } else { self.draw.choose(&[1, 2, 3, 8, 16, 17]) };
+        sizes[of_kernel[rank - 1]] = groups * outputs;
+        let kernel = ArrayShape::new(array.element_type, &sizes);
+        if kernel.element_count() > self.most {
+            return None;
+        }
+        let kernel = self.like(&kernel);
+        let dim_labels = ConvolutionDimensionNumbers {
+            input_batch_dimension: of_input[0],
+            input_feature_dimension: of_input[rank - 1],
+            input_spatial_dimensions: of_input[1..rank - 1].to_vec(),
+            kernel_input_feature_dimension: of_kernel[rank - 2],
+            kernel_output_feature_dimension: of_kernel[rank - 1],
+            kernel_spatial_dimensions: of_kernel[..rank - 2].to_vec(),
+            output_batch_dimension: of_output[0],
+            output_feature_dimension: of_output[rank - 1],
+            output_spatial_dimensions: of_output[1..rank - 1].to_vec(),
+        };
+        let [feature_group_count, batch_group_count] = if of_features { [groups, 1] } else { [1, groups] };
+        let window = Window { dimensions };
+        let op = Op::Convolution { window, dim_labels, feature_group_count, batch_group_count };
+        let convolution = self.add(op, &[x, kernel])?;
+        self.follow(convolution)
+    }
+
+    fn tap(&mut self, size: i64, plain: bool) -> WindowDimension {
+        if plain || self.draw.once_in(3) {
+            let padding = if self.draw.once_in(2) { size / 2 } else { 0 };
+            return WindowDimension {
+                padding_low: padding,
+                padding_high: padding,
+                ..WindowDimension::of_size(size)
+            };
+        }
+        let window_reversal = self.draw.once_in(4);
+        WindowDimension { window_reversal, ..self.window_dimension(size) }
+    }
+}

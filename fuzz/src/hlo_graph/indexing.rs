@@ -1,0 +1,139 @@
+//! Dynamic slices, gathers and scatters, with indices that may lie outside.
+
+use super::Writer;
+use hlo::{GatherDimensionNumbers, InstructionId, Op, ScatterDimensionNumbers};
+use shape::{ArrayShape, PrimitiveType};
+
+/// Types of indices.
+const INDICES: &[PrimitiveType] =
+    &[PrimitiveType::S32, PrimitiveType::S32, PrimitiveType::S64, PrimitiveType::U8, PrimitiveType::U32];
+
+impl Writer<'_> {
+    /// A slice at places that are computed, and perhaps its way back.
+    pub(super) fn dynamic_slice(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let sizes: Vec<i64> = array.sizes().iter().map(|&s| self.draw.between(0.max(s / 3), s)).collect();
+        let of_index = self.draw.choose(INDICES);
+        let mut operands = vec![x];
+        for _ in 0..array.rank() {
+            operands.push(self.exact_like(&ArrayShape::new(of_index, &[])));
+        }
+        let slice = self.add(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &operands)?;
+        if self.draw.once_in(2) {
+            return Some(slice);
+        }
+        let update = match self.draw.once_in(2) {
+            true => slice,
+            false => self.like(&self.array(slice)),
+        };
+        operands.insert(1, update);
+        self.add(Op::DynamicUpdateSlice {}, &operands)
+    }
+
+    /// Indices of so many parts: their shape, with the dimension of the parts somewhere, and where it is.
+    fn indices(&mut self, batches: &[i64], parts: usize) -> (InstructionId, usize) {
+        let mut sizes = batches.to_vec();
+        let at = match parts == 1 && self.draw.once_in(3) {
+            true => sizes.len(),
+            false => {
+                let at = self.draw.below(sizes.len() + 1);
+                sizes.insert(at, parts as i64);
+                at
+            }
+        };
+        let element_type = self.draw.choose(INDICES);
+        (self.exact_like(&ArrayShape::new(element_type, &sizes)), at)
+    }
+
+    fn batches(&mut self) -> Vec<i64> {
+        let rank = self.draw.choose(&[0, 1, 1, 1, 2]);
+        (0..rank).map(|_| self.draw.choose(&[0, 1, 2, 3, 5, 9])).collect()
+    }
+
+    pub(super) fn gather(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let rank = array.rank();
+        if rank == 0 {
+            return None;
+        }
+        let order = self.draw.permutation(rank);
+        let indexed = order[..self.draw.between(1, rank as i64) as usize].to_vec();
+        let (mut slice_sizes, mut collapsed) = (array.sizes(), Vec::new());
+        for &d in &indexed {
+            slice_sizes[d] = self.draw.between(0, array.size(d)).min(self.draw.choose(&[1, 1, 2, 4]));
+            if slice_sizes[d] == 1 && self.draw.once_in(2) {
+                collapsed.push(d);
+            }
+        }
+        collapsed.sort_unstable();
+        // Perhaps one dimension that operand and indices share.
+        let free: Vec<usize> = (0..rank).filter(|d| !indexed.contains(d)).collect();
+        let batching = match !free.is_empty() && self.draw.once_in(4) {
+            true => vec![self.draw.choose(&free)],
+            false => Vec::new(),
+        };
+        let mut batches = self.batches();
+        for &d in &batching {
+            slice_sizes[d] = 1;
+            batches.insert(0, array.size(d));
+        }
+        let (indices, at) = self.indices(&batches, indexed.len());
+        // The dimension of the parts may stand before that of the batch.
+        let of_batch = batching.iter().map(|_| usize::from(at == 0)).collect();
+        let kept = rank - collapsed.len() - batching.len();
+        let mut offset_dims = self.draw.permutation(kept + batches.len());
+        offset_dims.truncate(kept);
+        offset_dims.sort_unstable();
+        let gather_dimension_numbers = GatherDimensionNumbers {
+            offset_dims,
+            collapsed_slice_dims: collapsed,
+            start_index_map: indexed,
+            operand_batching_dims: batching,
+            start_indices_batching_dims: of_batch,
+            index_vector_dim: at,
+        };
+        let op = Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false };
+        self.add(op, &[x, indices])
+    }
+
+    pub(super) fn scatter(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let rank = array.rank();
+        if rank == 0 {
+            return None;
+        }
+        let order = self.draw.permutation(rank);
+        let indexed = order[..self.draw.between(1, rank as i64) as usize].to_vec();
+        let mut inserted: Vec<usize> = indexed.iter().copied().filter(|_| !self.draw.once_in(3)).collect();
+        inserted.sort_unstable();
+        let batches = self.batches();
+        let (indices, at) = self.indices(&batches, indexed.len());
+        let windows: Vec<usize> = (0..rank).filter(|d| !inserted.contains(d)).collect();
+        let mut window_dims = self.draw.permutation(windows.len() + batches.len());
+        window_dims.truncate(windows.len());
+        window_dims.sort_unstable();
+        let (mut batch, mut window) = (batches.iter(), windows.iter());
+        let sizes: Vec<i64> = (0..windows.len() + batches.len())
+            .map(|d| match window_dims.contains(&d) {
+                true => {
+                    let size = window.next().map_or(0, |&w| array.size(w));
+                    if self.draw.once_in(3) { self.draw.between(0, size) } else { size }
+                }
+                false => batch.next().copied().unwrap_or(0),
+            })
+            .collect();
+        let updates = self.like(&ArrayShape::new(array.element_type, &sizes));
+        let to_apply = self.combination(array.element_type);
+        let scatter_dimension_numbers = ScatterDimensionNumbers {
+            update_window_dims: window_dims,
+            inserted_window_dims: inserted,
+            scatter_dims_to_operand_dims: indexed,
+            index_vector_dim: at,
+            ..ScatterDimensionNumbers::default()
+        };
+        let op = Op::Scatter {
+            scatter_dimension_numbers,
+            indices_are_sorted: false,
+            unique_indices: false,
+            to_apply,
+        };
+        self.add(op, &[x, indices, updates])
+    }
+}

@@ -1,0 +1,234 @@
+//! `cargo run --release -p fuzz-graphs -- --seed N --count M`: checks the graphs of so many seeds.
+//!
+//! Graphs are checked in child processes, so that a crash costs one graph; its seed is printed like that of any other
+//! failure, and the exit status is 1 if there was one.
+
+use clap::Parser;
+use fuzz_graphs::Outcome;
+use fuzz_graphs::subject::{self, Kind};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Random graphs, compiled and compared with the evaluator.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "fuzz-graphs")]
+struct Flags {
+    /// The first seed.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// How many seeds.
+    #[arg(long, default_value_t = 1000)]
+    count: u64,
+    /// How many graphs at once.
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
+    /// Which graphs: hlo, programs, tf, or all.
+    #[arg(long, default_value = "all")]
+    kind: String,
+    /// Seconds after which a graph counts as stuck.
+    #[arg(long, default_value_t = 120)]
+    timeout: u64,
+    /// Print the graph of the seed and do not check it.
+    #[arg(long)]
+    print: bool,
+    /// Answer seeds on standard input: what child processes do.
+    #[arg(long, hide = true)]
+    worker: bool,
+}
+
+fn main() -> ExitCode {
+    let flags = Flags::parse();
+    let Some(kind) = Kind::parse(&flags.kind) else {
+        eprintln!("fuzz-graphs: no kind '{}'; there are hlo, programs, tf, all", flags.kind);
+        return ExitCode::from(2);
+    };
+    if flags.print {
+        match subject::subject(kind, flags.seed) {
+            Ok(subject) => println!("// {:?}\n{}", subject.setup, subject.module),
+            Err(outcome) => println!("{outcome:?}"),
+        }
+        return ExitCode::SUCCESS;
+    }
+    if flags.worker {
+        work(kind);
+        return ExitCode::SUCCESS;
+    }
+    supervise(&flags)
+}
+
+/// Answers each seed with one line.
+fn work(kind: Kind) {
+    std::panic::set_hook(Box::new(|_| {}));
+    for line in std::io::stdin().lock().lines() {
+        let Some(seed) = line.ok().and_then(|line| line.trim().parse().ok()) else { return };
+        let answer = match subject::run(kind, seed) {
+            Outcome::Clean { undecided, elements } => format!("clean {undecided} {elements}"),
+            Outcome::Refused(why) => format!("refused {}", escape(&why)),
+            Outcome::Failed(why) => format!("failed {}", escape(&why)),
+        };
+        let mut out = std::io::stdout().lock();
+        let written = writeln!(out, "{answer}").and_then(|()| out.flush());
+        if written.is_err() {
+            return;
+        }
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('\n', "\\n")
+}
+
+fn unescape(text: &str) -> String {
+    text.replace("\\n", "\n").replace("\\\\", "\\")
+}
+
+/// A child process and its answers.
+struct Worker {
+    child: Child,
+    seeds: ChildStdin,
+    answers: Receiver<String>,
+}
+
+impl Worker {
+    fn start(flags: &Flags) -> std::io::Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["--worker", "--kind", &flags.kind])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let seeds = child.stdin.take().expect("a pipe was asked for");
+        let out = child.stdout.take().expect("a pipe was asked for");
+        let (sender, answers) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Self { child, seeds, answers })
+    }
+
+    /// The answer for a seed; `Err` with the reason if there will be none.
+    fn ask(&mut self, seed: u64, timeout: Duration) -> Result<String, String> {
+        writeln!(self.seeds, "{seed}").map_err(|error| format!("crashed: {error}"))?;
+        self.answers.recv_timeout(timeout).map_err(|error| match error {
+            RecvTimeoutError::Timeout => "stuck".to_owned(),
+            RecvTimeoutError::Disconnected => match self.child.wait() {
+                Ok(status) => format!("crashed: {status}"),
+                Err(error) => format!("crashed: {error}"),
+            },
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    clean: u64,
+    elements: u64,
+    undecided: u64,
+    refused: BTreeMap<String, u64>,
+    failed: Vec<u64>,
+}
+
+impl Tally {
+    fn take(&mut self, seed: u64, answer: Result<String, String>) {
+        let answer = answer.unwrap_or_else(|why| format!("failed {why}"));
+        let (word, rest) = answer.split_once(' ').unwrap_or((&answer, ""));
+        match word {
+            "clean" => {
+                let mut numbers = rest.split(' ').map(|n| n.parse().unwrap_or(0));
+                self.clean += 1;
+                self.undecided += numbers.next().unwrap_or(0);
+                self.elements += numbers.next().unwrap_or(0);
+            }
+            "refused" => {
+                let line = unescape(rest).lines().take(2).collect::<Vec<_>>().join(" ");
+                let reason: String = line.chars().filter(|c| !c.is_ascii_digit()).take(90).collect();
+                *self.refused.entry(reason).or_default() += 1;
+            }
+            _ => {
+                self.failed.push(seed);
+                println!("seed {seed}: {}\n", unescape(rest));
+            }
+        }
+    }
+
+    fn checked(&self) -> u64 {
+        self.clean + self.refused.values().sum::<u64>() + self.failed.len() as u64
+    }
+}
+
+fn supervise(flags: &Flags) -> ExitCode {
+    let (next, tally) = (AtomicU64::new(0), Mutex::new(Tally::default()));
+    let begin = Instant::now();
+    let timeout = Duration::from_secs(flags.timeout);
+    std::thread::scope(|scope| {
+        for _ in 0..flags.jobs.max(1) {
+            scope.spawn(|| {
+                let mut worker = None;
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= flags.count {
+                        return;
+                    }
+                    let seed = flags.seed.wrapping_add(number);
+                    let answer = match worker.take().map_or_else(|| Worker::start(flags), Ok) {
+                        Ok(mut started) => {
+                            let answer = started.ask(seed, timeout);
+                            // A new process now and then gives back what generated code has leaked.
+                            if answer.is_ok() && number % 500 != 499 {
+                                worker = Some(started);
+                            }
+                            answer
+                        }
+                        Err(error) => {
+                            next.store(flags.count, Ordering::Relaxed);
+                            Err(format!("cannot start a process: {error}"))
+                        }
+                    };
+                    let mut tally = tally.lock().expect("no thread panics with the lock");
+                    tally.take(seed, answer);
+                    if tally.checked().is_multiple_of(1000) {
+                        let rate = tally.checked() as f64 / begin.elapsed().as_secs_f64() * 60.0;
+                        eprintln!(
+                            "{} graphs, {} failed, {rate:.0} a minute",
+                            tally.checked(),
+                            tally.failed.len()
+                        );
+                    }
+                }
+            });
+        }
+    });
+    let tally = tally.into_inner().expect("all threads have ended");
+    for (reason, count) in &tally.refused {
+        println!("refused {count}: {reason}");
+    }
+    println!(
+        "seeds {}..{}: {} clean, {} refused, {} failed {:?}; {} elements, {} of them undecided; {:.0} s",
+        flags.seed,
+        flags.seed.wrapping_add(flags.count),
+        tally.clean,
+        tally.refused.values().sum::<u64>(),
+        tally.failed.len(),
+        tally.failed,
+        tally.elements,
+        tally.undecided,
+        begin.elapsed().as_secs_f64()
+    );
+    if tally.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,25 @@
+//! A failure as a file test.
+
+use crate::Setup;
+use crate::check::arguments;
+use hlo::Module;
+use hlo::text::literal_to_text;
+
+/// The text of `// test: run=CPU`: the arguments of the first run and the evaluator's result.
+pub fn file_test(module: &Module, setup: &Setup, seed: u64) -> String {
+    let cpu = if setup.cpu.is_empty() { "baseline" } else { setup.cpu };
+    let arguments = arguments(module, setup, seed, 0);
+    let mut text = format!("// test: run={cpu}\n// What this guards.\n\n");
+    for argument in &arguments {
+        text += &format!("// input: {}\n", literal_to_text(argument));
+    }
+    let mut module = module.clone();
+    module.set_input_output_alias(Vec::new());
+    text += &module.to_text();
+    text += "// ==>\n";
+    match evaluator::evaluate(&module, &arguments) {
+        Ok(result) => text += &(literal_to_text(&result) + "\n"),
+        Err(error) => text += &format!("the evaluator says: {error}\n"),
+    }
+    text
+}

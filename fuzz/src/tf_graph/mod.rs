@@ -1,0 +1,329 @@
+//! Random graphs of TensorFlow's ops, made from the rules of `import` and the signatures of `tf`.
+//!
+//! A node is written from its op's signature: types that the rule takes, attributes of all allowed values, inputs at hand or
+//! new ones, of shapes that [`templates`] knows for ops whose inputs have to fit together and of the first input's shape
+//! for others. What the import refuses as invalid or unsupported is left out of the graph; what it fails on is a find.
+
+mod attributes;
+mod inputs;
+mod templates;
+
+use crate::{Draw, Outcome};
+use bytes::Bytes;
+use compiler::{NoObserver, guarded};
+use hlo::Module;
+use import::SupportedOp;
+use shape::{Literal, PrimitiveType};
+use std::collections::BTreeMap;
+use support::{ErrorKind, Result};
+use tf::DataType;
+use tf::proto::{
+    AttrValue, Config, Dim, Feed, Fetch, GraphDef, NodeDef, TensorId, TensorProto, TensorShapeProto,
+    attr_value::Value,
+};
+
+/// Ops that are left out, by what their names begin with, and why.
+const LEFT_OUT: &[&str] = &[
+    // Handles, which an input at hand is none of.
+    "Assign",
+    "Apply",
+    "Resource",
+    "ReadVariable",
+    "Var",
+    "Variable",
+    "IsVariable",
+    "Stack",
+    "TensorArray",
+    "TensorList",
+    "EmptyTensorList",
+    "Optional",
+    "ScatterAdd",
+    "ScatterSub",
+    "ScatterMul",
+    "ScatterDiv",
+    "ScatterMin",
+    "ScatterMax",
+    "ScatterUpdate",
+    "ScatterNdAdd",
+    "ScatterNdSub",
+    "ScatterNdUpdate",
+    "StridedSliceAssign",
+    "Rng",
+    "Stateful",
+    "TemporaryVariable",
+    // Functions.
+    "If",
+    "While",
+    "Case",
+    "StatelessIf",
+    "StatelessWhile",
+    "StatelessCase",
+    "PartitionedCall",
+    "XlaIf",
+    "XlaWhile",
+    "XlaReduce",
+    "XlaVariadicReduce",
+    "XlaScatter",
+    "XlaSelectAndScatter",
+    "XlaCustomCall",
+    "XlaVariadicSort",
+    // Numbers of a state that the evaluator begins with and a program goes on from.
+    "RandomUniform",
+    "RandomStandardNormal",
+    "TruncatedNormal",
+    "RandomShuffle",
+    "Multinomial",
+    "ParameterizedTruncatedNormal",
+    "StatelessRandomGetAlg",
+    // Answers that hang on rounding as a whole: rejection of random numbers, decompositions of what may be singular.
+    "StatelessTruncatedNormal",
+    "StatelessParameterized",
+    "StatelessMultinomial",
+    "Cholesky",
+    "Qr",
+    "Svd",
+    "SelfAdjointEig",
+    "Lu",
+    "MatrixInverse",
+    "MatrixSolve",
+    "MatrixDeterminant",
+    "LogMatrixDeterminant",
+    "TridiagonalSolve",
+    "XlaSelfAdjointEig",
+    "XlaSvd",
+    "MatrixTriangularSolve",
+    "BatchMatrixTriangularSolve",
+    // No arrays.
+    "Assert",
+    "NoOp",
+    "ControlTrigger",
+    "Placeholder",
+    "Const",
+    "FakeParam",
+    "XlaSharding",
+    "XlaSpmd",
+];
+
+/// A tensor at hand.
+#[derive(Clone, Debug)]
+pub(crate) struct Tensor {
+    name: String,
+    data_type: DataType,
+    sizes: Vec<i64>,
+}
+
+/// A graph in the making.
+pub(crate) struct Writer {
+    pub(crate) draw: Draw,
+    nodes: Vec<NodeDef>,
+    tensors: Vec<Tensor>,
+    feeds: Vec<Feed>,
+    fetches: Vec<Tensor>,
+}
+
+/// The HLO of a random graph of about so many ops; or what is wrong with the import.
+pub fn module(seed: u64, size: usize) -> Result<Module, Outcome> {
+    let ops: Vec<SupportedOp> = import::supported_ops()
+        .into_iter()
+        .filter(|op| {
+            let left_out = |prefix: &&&str| match op.name.strip_prefix(**prefix) {
+                // A name that goes on in lower case is another word.
+                Some(rest) => !rest.starts_with(|c: char| c.is_ascii_lowercase()),
+                None => false,
+            };
+            LEFT_OUT.iter().find(left_out).is_none()
+        })
+        .collect();
+    let draw = Draw::new(seed);
+    let mut writer =
+        Writer { draw, nodes: Vec::new(), tensors: Vec::new(), feeds: Vec::new(), fetches: Vec::new() };
+    let mut module = None;
+    for _ in 0..6 * size {
+        if writer.fetches.len() >= size {
+            break;
+        }
+        let op = writer.draw.pick(&ops);
+        let (nodes, tensors, feeds, fetches) =
+            (writer.nodes.len(), writer.tensors.len(), writer.feeds.len(), writer.fetches.len());
+        let imported = match writer.node(&op) {
+            Some(outputs) => writer.import(&op, outputs)?,
+            None => None,
+        };
+        match imported {
+            Some(new) => module = Some(new),
+            None => {
+                writer.nodes.truncate(nodes);
+                writer.tensors.truncate(tensors);
+                writer.feeds.truncate(feeds);
+                writer.fetches.truncate(fetches);
+            }
+        }
+    }
+    module.ok_or_else(|| Outcome::Refused("no op that fits was drawn".to_owned()))
+}
+
+impl Writer {
+    /// Writes a node of an op; its outputs' names and types, or nothing if no inputs were found.
+    fn node(&mut self, op: &SupportedOp) -> Option<Vec<(String, DataType)>> {
+        let signature = tf::op_signature(op.name)?;
+        let (attr, main) = self.attributes(op, signature)?;
+        let input = self.inputs(signature, &attr, main)?;
+        let name = format!("n{}", self.nodes.len());
+        let mut outputs = Vec::new();
+        for arg in &signature.output_arg {
+            for data_type in inputs::types(arg, &attr)? {
+                outputs.push((format!("{name}:{}", outputs.len()), data_type));
+            }
+        }
+        let node = NodeDef { name, op: op.name.to_owned(), input, attr, ..NodeDef::default() };
+        self.nodes.push(node);
+        Some(outputs)
+    }
+
+    /// Imports the graph with a node's outputs among the fetches. Nothing if the import says that it cannot be.
+    fn import(
+        &mut self,
+        op: &SupportedOp,
+        outputs: Vec<(String, DataType)>,
+    ) -> Result<Option<Module>, Outcome> {
+        let arrays = outputs.into_iter().filter(|(_, t)| t.primitive_type().is_some());
+        let new: Vec<Tensor> =
+            arrays.map(|(name, data_type)| Tensor { name, data_type, sizes: Vec::new() }).collect();
+        if new.is_empty() {
+            return Ok(None);
+        }
+        let first = self.fetches.len();
+        self.fetches.extend(new);
+        let graph = GraphDef { node: self.nodes.clone(), ..GraphDef::default() };
+        let config = Config {
+            feed: self.feeds.clone(),
+            fetch: self.fetches.iter().map(fetch).collect(),
+            variable: Vec::new(),
+        };
+        let text = format!("{}: {:?}", op.name, self.nodes.last());
+        let imported = guarded(|| compiler::import(graph, config, &mut NoObserver));
+        let module = match imported {
+            Ok(front) => front.import.module,
+            Err(error) if error.kind() == ErrorKind::Internal => {
+                return Err(Outcome::Failed(format!("importing: {error}\n{text}")));
+            }
+            Err(_) => return Ok(None),
+        };
+        let entry = module.entry_computation().program_shape();
+        let results = entry.result.as_tuple().unwrap_or_default();
+        let most = results.iter().map(|r| r.as_array().map_or(0, shape::ArrayShape::element_count)).max();
+        if most.unwrap_or(0) > 20_000 || results.len() != self.fetches.len() {
+            return Ok(None);
+        }
+        for (tensor, shape) in self.fetches.iter_mut().zip(results).skip(first) {
+            tensor.sizes = shape.as_array().map(|array| array.sizes()).unwrap_or_default();
+            self.tensors.push(tensor.clone());
+        }
+        Ok(Some(module))
+    }
+
+    /// A new input of the graph, or a constant.
+    pub(crate) fn new_tensor(&mut self, data_type: DataType, sizes: &[i64]) -> Option<String> {
+        data_type.primitive_type()?;
+        if self.draw.once_in(6) {
+            let shape = shape::Shape::array(data_type.primitive_type()?, sizes);
+            let literal = self.draw.literal(&shape, crate::Numbers::Gentle);
+            return Some(self.constant(data_type, &literal));
+        }
+        let name = format!("n{}", self.nodes.len());
+        let node = NodeDef {
+            name: name.clone(),
+            op: "Placeholder".to_owned(),
+            attr: BTreeMap::from([("dtype".to_owned(), AttrValue::from(Value::Type(data_type.number())))]),
+            ..NodeDef::default()
+        };
+        self.nodes.push(node);
+        self.feeds.push(Feed {
+            id: Some(TensorId { node_name: name.clone(), output_index: 0 }),
+            shape: Some(shape_proto(sizes)),
+            r#type: data_type.number(),
+            ..Feed::default()
+        });
+        let tensor = Tensor { name: name.clone(), data_type, sizes: sizes.to_vec() };
+        self.tensors.push(tensor);
+        Some(name)
+    }
+
+    /// A constant of integers.
+    pub(crate) fn integers(&mut self, data_type: DataType, sizes: &[i64], values: &[i64]) -> Option<String> {
+        let element_type = data_type.primitive_type()?;
+        if !element_type.is_integer() {
+            return None;
+        }
+        let shape = shape::ArrayShape::new(element_type, sizes);
+        let scalar = |&value: &i64| match element_type.is_signed_integer() {
+            true => shape::Scalar::Signed(value),
+            false => shape::Scalar::Unsigned(value as u64),
+        };
+        Some(self.constant(data_type, &Literal::from_scalars(shape, values.iter().map(scalar))))
+    }
+
+    pub(crate) fn constant(&mut self, data_type: DataType, literal: &Literal) -> String {
+        let name = format!("n{}", self.nodes.len());
+        let sizes = literal.array_shape().sizes();
+        let tensor = TensorProto {
+            dtype: data_type.number(),
+            tensor_shape: Some(shape_proto(&sizes)),
+            tensor_content: content(literal),
+            ..TensorProto::default()
+        };
+        let attr = BTreeMap::from([
+            ("dtype".to_owned(), AttrValue::from(Value::Type(data_type.number()))),
+            ("value".to_owned(), AttrValue::from(Value::Tensor(Box::new(tensor)))),
+        ]);
+        let node = NodeDef { name: name.clone(), op: "Const".to_owned(), attr, ..NodeDef::default() };
+        self.nodes.push(node);
+        self.tensors.push(Tensor { name: name.clone(), data_type, sizes });
+        name
+    }
+}
+
+/// A tensor's bytes; those of types narrower than a byte stand in a byte each.
+fn content(literal: &Literal) -> Bytes {
+    debug_assert!(
+        literal.array_shape().element_type != PrimitiveType::Pred || literal.bytes().iter().all(|b| *b < 2)
+    );
+    literal.bytes().clone()
+}
+
+fn shape_proto(sizes: &[i64]) -> TensorShapeProto {
+    let dim = sizes.iter().map(|&size| Dim { size, name: String::new() }).collect();
+    TensorShapeProto { dim, unknown_rank: false }
+}
+
+fn fetch(tensor: &Tensor) -> Fetch {
+    let (node, output) = tensor.name.split_once(':').unwrap_or((&tensor.name, "0"));
+    let output_index = output.parse().unwrap_or(0);
+    Fetch { id: Some(TensorId { node_name: node.to_owned(), output_index }), ..Fetch::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_same_seed_makes_the_same_graph() {
+        for seed in 0..40 {
+            let text = |seed| module(seed, 3).map(|module| module.to_text());
+            assert_eq!(text(seed).ok(), text(seed).ok());
+        }
+    }
+
+    #[test]
+    fn many_ops_turn_up() {
+        let mut seen = BTreeSet::new();
+        for seed in 0..300 {
+            let Ok(made) = module(seed, 3) else { continue };
+            for (_, computation) in made.computations() {
+                seen.extend(computation.instructions().map(|(_, i)| i.metadata().op_type.clone()));
+            }
+        }
+        assert!(seen.len() > 100, "{}: {seen:?}", seen.len());
+    }
+}
