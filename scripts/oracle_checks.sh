@@ -1,7 +1,8 @@
 # What scripts that run the oracle on other code have in common; sourced, from the repository's root.
 # Sets `oracle` and `tool` (ORACLE and TOOL if given), and makes the function `judge FLAG...`, which runs the oracle on the
 # small graphs whose names contain GRAPHS or else the first argument, and on those of MODELS that scripts/models.sh has
-# made. It prints failures and sums; with VERBOSE=1 everything.
+# made. It prints failures and sums; with VERBOSE=1 everything. No compilation or program may take longer than LIMIT seconds
+# (default 600, enough in emulators on a machine that has nothing else to do).
 
 oracle=${ORACLE:-target/release/oracle}
 tool=${TOOL:-target/release/tfcompile}
@@ -26,7 +27,7 @@ done
 judge_one() { # judge_one ANSWERS GRAPHS NAME... FLAG...
   local answers=$1 graphs=$2
   shift 2
-  "$oracle" "$answers" --models "$graphs" --tool "$tool" --build "$@" |
+  "$oracle" "$answers" --models "$graphs" --tool "$tool" --build --limit "${LIMIT:-600}" "$@" |
     if [ "${VERBOSE:-}" = 1 ]; then cat; else grep -v '^ok '; fi
   [ "${PIPESTATUS[0]}" = 0 ]
 }

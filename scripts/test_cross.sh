@@ -3,7 +3,7 @@
 # an emulator and compares with TensorFlow's recorded answers.
 #   scripts/test_cross.sh TARGET...      aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object);
 #                                        aarch64-sve256, aarch64-sve512, riscv64-v256: longer vectors
-# ORACLE, TOOL, GRAPHS, MODELS and VERBOSE are as in scripts/oracle_checks.sh.
+# ORACLE, TOOL, GRAPHS, MODELS, VERBOSE and LIMIT are as in scripts/oracle_checks.sh.
 set -eu
 
 . scripts/oracle_checks.sh tfcompile_tests

@@ -5,6 +5,7 @@ use conformance::oracle::{Tools, checks, run};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// No pool has more threads.
 const MOST_THREADS: usize = 256;
@@ -26,6 +27,7 @@ Compiles recorded graphs with tfcompile, links programs around them, runs them a
     --run COMMAND     runs programs, such as --run='qemu-aarch64 -L /usr/aarch64-linux-gnu'
     --undefined NAME  how symbols begin that objects may need beyond memcpy's kind; may be given several times
     --threads N       also with a pool of N threads, whose bits have to be one thread's; may be given several times
+    --limit SECONDS   the longest that a compilation, or a program with all its cases, may take (default 600)
     --jobs N          checks at a time (default: one for each CPU)
 
 Last line: `N passed, M failed`.
@@ -82,6 +84,7 @@ fn run_all(mut arguments: Arguments) -> Result<bool, String> {
         run: arguments.value::<String>("--run")?.map_or_else(Vec::new, words),
         undefined: arguments.values("--undefined")?,
         threads: threads(&arguments.values("--threads")?)?,
+        limit: arguments.value("--limit")?.map_or(defaults.limit, Duration::from_secs),
     };
     let rest = arguments.rest()?;
     let (root, names) = rest.split_first().ok_or("no directory given")?;

@@ -13,11 +13,9 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-/// The longest a program may run, all its cases together.
-const TIME_LIMIT: Duration = Duration::from_secs(600);
 /// No argument or result of ours is larger.
 const SIZE_LIMIT: u64 = 1 << 32;
 
@@ -32,6 +30,8 @@ pub(super) struct Session {
     result_sizes: Vec<u64>,
     /// Dropped when the session ends, which ends the watching thread.
     _alive: Sender<()>,
+    /// The limit, once it is reached.
+    late: Arc<OnceLock<Duration>>,
     /// What the model cost, for a remark.
     pub remark: String,
 }
@@ -53,7 +53,7 @@ pub(super) fn start(
     let source = work.join("main.cc");
     std::fs::write(&source, source_text(model.class, config, &tools.threads)).map_err(|e| e.to_string())?;
     let program = tools.link(&source, &compiled, work)?;
-    Session::start(tools.runner(&program), config, &compiled)
+    Session::start(tools.runner(&program), config, &compiled, tools.limit)
 }
 
 /// The program's source; it runs the model on pools of so many `threads`, too.
@@ -167,7 +167,13 @@ int main() {{
 }
 
 impl Session {
-    fn start(mut program: Command, config: &Config, compiled: &Compiled) -> Result<Self, String> {
+    /// Starts a program that may take so long, all its cases together.
+    fn start(
+        mut program: Command,
+        config: &Config,
+        compiled: &Compiled,
+        limit: Duration,
+    ) -> Result<Self, String> {
         let mut child = program
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -179,8 +185,12 @@ impl Session {
         let child = Arc::new(Mutex::new(child));
         let (alive, ended) = mpsc::channel::<()>();
         let watched = Arc::clone(&child);
+        let late = Arc::new(OnceLock::new());
+        let is_late = Arc::clone(&late);
         std::thread::spawn(move || {
-            if ended.recv_timeout(TIME_LIMIT) == Err(RecvTimeoutError::Timeout) {
+            if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+                // Said once only, here.
+                let _ = is_late.set(limit);
                 // Fails only where it has just ended by itself.
                 let _ = watched.lock().map(|mut child| child.kill());
             }
@@ -199,6 +209,7 @@ impl Session {
             variable_sizes: Vec::new(),
             result_sizes: Vec::new(),
             _alive: alive,
+            late,
             remark,
         };
         session.feed_sizes = session.sizes(config.feeds.len())?;
@@ -232,6 +243,7 @@ impl Session {
         let status = self.child.lock().expect("no thread panics while holding it").wait();
         match status {
             Ok(status) if status.success() => Ok(std::mem::take(&mut self.remark)),
+            Ok(_) if self.late.get().is_some() => Err(self.took_too_long()),
             Ok(status) => Err(format!("the program ended with {status}")),
             Err(error) => Err(error.to_string()),
         }
@@ -263,9 +275,15 @@ impl Session {
         }
     }
 
+    fn took_too_long(&self) -> String {
+        format!("the program took longer than {} s", self.late.get().map_or(0, Duration::as_secs))
+    }
+
     /// How the program ended, when it did before its time.
     fn end(&self) -> String {
-        match self.child.lock().expect("no thread panics while holding it").wait() {
+        let status = self.child.lock().expect("no thread panics while holding it").wait();
+        match status {
+            _ if self.late.get().is_some() => self.took_too_long(),
             Ok(status) => format!("the program ended early: {status}"),
             Err(error) => error.to_string(),
         }

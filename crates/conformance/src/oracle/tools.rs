@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// No compilation of ours takes longer.
-pub(super) const TIME_LIMIT: Duration = Duration::from_secs(600);
+/// No compilation of ours, and no program with all its cases, takes longer on a machine that has nothing else to do.
+const TIME_LIMIT: Duration = Duration::from_secs(600);
 /// What an object may leave undefined.
 const ALLOWED_UNDEFINED: [&str; 3] = ["memcpy", "memset", "memmove"];
 
@@ -36,6 +36,8 @@ pub struct Tools {
     pub undefined: Vec<String>,
     /// Programs run the model on a pool of so many threads, too, and compare bits with one thread's.
     pub threads: Vec<usize>,
+    /// The longest a command may take.
+    pub limit: Duration,
 }
 
 impl Default for Tools {
@@ -52,6 +54,7 @@ impl Default for Tools {
             run: Vec::new(),
             undefined: Vec::new(),
             threads: Vec::new(),
+            limit: TIME_LIMIT,
         }
     }
 }
@@ -102,7 +105,7 @@ impl Tools {
             Command::new(&self.tool).arg("headers").arg("-o").arg(&include),
             work,
             "headers",
-            TIME_LIMIT,
+            self.limit,
         )?;
         if !output.status.success() {
             return Err(format!("tfcompile headers: {}", said(&output)));
@@ -152,13 +155,13 @@ impl Tools {
     /// Compiles a model and checks what its object needs from others.
     pub(super) fn compile(&self, model: &Model<'_>, work: &Path) -> Result<Compiled, String> {
         let output =
-            run(Command::new(&self.tool).args(self.command(model, work)), work, "tfcompile", TIME_LIMIT)?;
+            run(Command::new(&self.tool).args(self.command(model, work)), work, "tfcompile", self.limit)?;
         if !output.status.success() {
             return Err(format!("tfcompile: {}", said(&output)));
         }
         let object = work.join("model.o");
         let bytes = std::fs::metadata(&object).map_err(|e| format!("no object: {e}"))?.len();
-        let undefined = run(Command::new(&self.nm).arg("-u").arg(&object), work, "nm", TIME_LIMIT)?;
+        let undefined = run(Command::new(&self.nm).arg("-u").arg(&object), work, "nm", self.limit)?;
         if !undefined.status.success() {
             return Err(format!("{}: {}", self.nm, said(&undefined)));
         }
@@ -199,7 +202,7 @@ impl Tools {
         command.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]).args(&self.cxx_flags);
         command.arg("-I").arg(&self.include).arg("-I").arg(work).arg(source).arg(&compiled.object);
         command.arg(&compiled.metadata).arg("-o").arg(&program);
-        let output = run(&mut command, work, "cxx", TIME_LIMIT)?;
+        let output = run(&mut command, work, "cxx", self.limit)?;
         if output.status.success() { Ok(program) } else { Err(format!("{}: {}", self.cxx, said(&output))) }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::config::{self, Config};
 use super::program::{self, Session};
-use super::tools::{Model, Settings, TIME_LIMIT, Tools, run, said};
+use super::tools::{Model, Settings, Tools, run, said};
 use super::{Check, entries, read_json, recipe, stem, values};
 use crate::compare::Tolerance;
 use npz::Archive;
@@ -30,7 +30,7 @@ pub(super) fn start(
 ) -> Result<(Config, Session), String> {
     let mut command = Command::new(&tools.tool);
     command.arg("config").arg(graph).arg(format!("--fetch={fetch}"));
-    let output = run(&mut command, work, "config", TIME_LIMIT)?;
+    let output = run(&mut command, work, "config", tools.limit)?;
     if !output.status.success() {
         return Err(format!("tfcompile config: {}", said(&output)));
     }
