@@ -156,7 +156,7 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     if let Some(constants) = &made.constants_file {
         files.add(&format!("{name}.constants"), constants.parts()?);
     }
-    let table = tuning.as_ref().map(|tuning| tuning.choices.to_text());
+    let table = tuning.as_ref().map(crate::tuning::Tuning::table).transpose()?;
     if let (Some(tuning), Some(table)) = (&tuning, &table) {
         let path = tuning.path.clone();
         files.outputs.push(Output { path, parts: vec![Cow::Borrowed(table.as_bytes())] });

@@ -86,7 +86,7 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
     if let (Some(path), Some(snapshot)) = (&flags.out_session_module, &made.session_module) {
         files.push((path, snapshot));
     }
-    let table = tuning.as_ref().map(|tuning| tuning.choices.to_text());
+    let table = tuning.as_ref().map(crate::tuning::Tuning::table).transpose()?;
     if let (Some(tuning), Some(table)) = (&tuning, &table) {
         files.push((&tuning.path, table.as_bytes()));
     }

@@ -78,7 +78,12 @@ impl KernelCache {
 
 impl UnitCache for KernelCache {
     fn get(&self, key: &str) -> Option<Vec<u8>> {
-        let file = fs::File::open(self.directory.join(key)).ok()?;
+        let path = self.directory.join(key);
+        // Opening a pipe would wait for its writer.
+        if !fs::metadata(&path).ok()?.is_file() {
+            return None;
+        }
+        let file = fs::File::open(path).ok()?;
         if file.metadata().ok()?.len() > MAX_ENTRY {
             return None;
         }

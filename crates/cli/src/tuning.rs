@@ -4,6 +4,8 @@ use clap::Args;
 use compiler::tuning::{self, Choices};
 use compiler::{BackOptions, Input, NoObserver, PlanOptions};
 use runner::Autotuned;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use support::{Error, Result};
@@ -102,6 +104,16 @@ impl AutotuneArgs {
 }
 
 impl Tuning {
+    /// What the file is to hold: what was measured, beside what others have written there meanwhile.
+    pub(crate) fn table(&self) -> Result<String> {
+        let mut choices = (*self.choices).clone();
+        if self.path.exists() {
+            choices = read(&self.path)?;
+            choices.merge(self.measured.choices.clone());
+        }
+        Ok(choices.to_text())
+    }
+
     /// What was found, in a sentence; and with `is_verbose` kernel by kernel.
     pub(crate) fn report(&self, is_verbose: bool) -> String {
         let kernels = &self.measured.kernels;
@@ -148,12 +160,39 @@ pub(crate) fn ignored(kernels: &[String]) -> Option<String> {
 fn read(path: &Path) -> Result<Choices> {
     let name = path.display().to_string();
     let cannot = |e: std::io::Error| Error::invalid(format!("cannot read the tuning file '{name}': {e}"));
-    let size = std::fs::metadata(path).map_err(cannot)?.len();
-    if size > tuning::MAX_BYTES as u64 {
+    // A device or a pipe does not say how much there is.
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(cannot)?;
+    file.take(tuning::MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() > tuning::MAX_BYTES {
         return Err(Error::invalid(format!("{name}: a tuning file has {} bytes at most", tuning::MAX_BYTES)));
     }
-    let bytes = std::fs::read(path).map_err(cannot)?;
     let text = String::from_utf8(bytes)
         .map_err(|_| Error::invalid(format!("{name}: a tuning file is text; name another file")))?;
     Choices::parse(&text, &name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "tfcompile-tuning 1\n\n[machine]\n";
+
+    /// Two builds measure at the same time; the one that writes last keeps what the other has found.
+    #[test]
+    fn what_others_wrote_meanwhile_stays() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("t.tuning");
+        let table = |lines: &str| Choices::parse(&format!("{HEAD}{lines}"), "t").expect("a table");
+        let tuning = Tuning {
+            path: path.clone(),
+            choices: Arc::new(table("a => 1\nb => 2\n")),
+            measured: Autotuned { choices: table("b => 2\n"), kernels: Vec::new(), left: 0 },
+        };
+        assert_eq!(tuning.table().expect("a table"), format!("{HEAD}a => 1\nb => 2\n"));
+        std::fs::write(&path, format!("{HEAD}a => 1\nb => 7\nc => 3\n")).expect("writable");
+        assert_eq!(tuning.table().expect("a table"), format!("{HEAD}a => 1\nb => 2\nc => 3\n"));
+        std::fs::write(&path, "something else").expect("writable");
+        assert!(tuning.table().is_err());
+    }
 }

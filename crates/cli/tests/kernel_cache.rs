@@ -72,3 +72,68 @@ fn a_directory_that_cannot_be_written_is_an_error() {
     let text = refuse(&mut build(place.path(), "out", &["--kernel-cache", "file"]), place.path());
     assert!(text.contains("cannot keep code in 'file'") && text.contains("--kernel-cache"), "{text}");
 }
+
+/// What a directory may hold in the place of an entry, by accident or not.
+#[test]
+fn what_is_no_entry_is_a_miss() {
+    let place = tempfile::tempdir().expect("a directory");
+    let kept = place.path().join("kept");
+    let object = |output: &str| fs::read(place.path().join(output).join("product.o")).expect("written");
+    let compile = |output: &str| printed(&mut build(place.path(), output, &["--kernel-cache", "kept"]));
+    compile("first");
+    let entries: Vec<_> = fs::read_dir(&kept).expect("readable").flatten().collect();
+    let [entry] = &entries[..] else { panic!("{entries:?}") };
+    let path = entry.path();
+    let whole = fs::read(&path).expect("readable");
+    let huge = || {
+        let file = fs::File::create(&path).expect("writable");
+        file.set_len(1 << 40).expect("a sparse file");
+    };
+    let pipe = || assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
+    let endless = || std::os::unix::fs::symlink("/dev/zero", &path).expect("a link");
+    let directory = || fs::create_dir(&path).expect("a directory");
+    let cut = || fs::write(&path, &whole[..whole.len() / 2]).expect("writable");
+    let empty = || fs::write(&path, b"").expect("writable");
+    let cases: [(&str, &dyn Fn()); 6] = [
+        ("huge", &huge),
+        ("pipe", &pipe),
+        ("endless", &endless),
+        ("directory", &directory),
+        ("cut", &cut),
+        ("empty", &empty),
+    ];
+    for (name, make) in cases {
+        match fs::symlink_metadata(&path).is_ok_and(|m| m.is_dir()) {
+            true => fs::remove_dir(&path).expect("removable"),
+            false => drop(fs::remove_file(&path)),
+        }
+        make();
+        let text = compile(name);
+        assert!(text.contains("0 of 1 units from the cache"), "{name}: {text}");
+        assert!(object(name) == object("first"), "{name}");
+    }
+}
+
+/// Entries under each other's names are whole, and the wrong code.
+#[test]
+fn entries_that_were_exchanged_are_misses() {
+    let place = tempfile::tempdir().expect("a directory");
+    let kept = place.path().join("kept");
+    let object = |output: &str| fs::read(place.path().join(output).join("product.o")).expect("written");
+    let flags: [&[&str]; 2] =
+        [&["--kernel-cache", "kept"], &["--kernel-cache", "kept", "--target-features=-fma"]];
+    for (output, flags) in ["a", "b"].iter().zip(flags) {
+        printed(&mut build(place.path(), output, flags));
+    }
+    let paths: Vec<_> = fs::read_dir(&kept).expect("readable").flatten().map(|entry| entry.path()).collect();
+    let [one, other] = &paths[..] else { panic!("{paths:?}") };
+    assert!(fs::read(one).expect("readable") != fs::read(other).expect("readable"));
+    let aside = place.path().join("aside");
+    fs::rename(one, &aside).and_then(|()| fs::rename(other, one)).expect("they exist");
+    fs::rename(&aside, other).expect("it exists");
+    for ((before, after), flags) in ["a", "b"].iter().zip(["c", "d"]).zip(flags) {
+        let text = printed(&mut build(place.path(), after, flags));
+        assert!(text.contains("0 of 1 units from the cache"), "{text}");
+        assert!(object(after) == object(before), "{after}");
+    }
+}

@@ -110,6 +110,60 @@ fn files_that_are_no_tables_are_refused() {
 }
 
 #[test]
+fn files_without_end_or_sense_are_refused_in_few_words() {
+    let place = tempfile::tempdir().expect("a directory");
+    let file = place.path().join("t.tuning");
+    let huge = || std::fs::File::create(&file).and_then(|file| file.set_len(1 << 40)).expect("a sparse file");
+    let fill = |text: String| std::fs::write(&file, text).expect("writable");
+    let long = "x".repeat(1 << 20);
+    let cases: [(&str, &dyn Fn(), &str); 6] = [
+        ("t.tuning", &huge, "bytes at most"),
+        ("/dev/zero", &|| (), "bytes at most"),
+        (".", &|| (), "cannot read the tuning file"),
+        ("/dev/null", &|| (), "begins with 'tfcompile-tuning 1'"),
+        ("t.tuning", &|| fill(format!("tfcompile-tuning 1\n[m]\n{long}\n")), "t.tuning:3:"),
+        ("t.tuning", &|| fill(format!("tfcompile-tuning 1\n[m]\n{}", "a => b\n".repeat(1 << 20))), "twice"),
+    ];
+    for (name, make, wanted) in cases {
+        make();
+        for flag in ["--tuning", "--autotune"] {
+            let flag = format!("{flag}={name}");
+            let message = refuse(&mut build(place.path(), &[&flag, "--target-cpu=native"]), place.path());
+            assert!(message.contains(wanted) && message.len() < 5000, "{flag}: {:.500}", message);
+        }
+    }
+}
+
+/// Choices that no version of the tool would have written change nothing in the code but say so once.
+#[test]
+fn choices_out_of_range_are_ignored() {
+    let place = tempfile::tempdir().expect("a directory");
+    let flags =
+        ["--target-triple", "x86_64-pc-linux", "--target-cpu", "x86-64-v3", "--tuning", "t.tuning", "-v"];
+    let machine = "x86_64 x86-64-v3 16x32 fma l1=32768 l2=524288";
+    let object = || std::fs::read(place.path().join("out/product.o")).expect("written");
+    printed(&mut build(place.path(), &flags[..4]));
+    let plain = object();
+    let long = "9".repeat(1 << 20);
+    for candidate in [
+        "tile=0x0,right=in-place,outer=rows,k-block=0",
+        "tile=4294967296x1,right=in-place,outer=rows,k-block=3",
+        "tile=-1x1,right=in-place,outer=rows,k-block=3",
+        "tile=1x1,right=in-place,outer=rows,k-block=9223372036854775808",
+        "tile=1x1,right=in-place,outer=rows,k-block=3,tile=2x2",
+        "pixels=6x4,outer=pixels",
+        "winograd=4",
+        &format!("tile={long}x1,right=packed,outer=panels,k-block=3"),
+        "\u{202e}\u{0}=>",
+    ] {
+        write(place.path(), machine, candidate);
+        let text = printed(&mut build(place.path(), &flags));
+        assert!(text.contains("1 choices of the tuning file are none"), "{candidate:.80}: {text:.2000}");
+        assert!(object() == plain, "{candidate:.80}");
+    }
+}
+
+#[test]
 fn the_original_interface_takes_the_flags_too() {
     let place = tempfile::tempdir().expect("a directory");
     let case = root().join("tests/oracle/tfcompile_tests/tfmatmul");

@@ -2,7 +2,7 @@
 //!
 //! A key is the hash of a unit's LLVM code, as it is before any pass, with all else that decides what LLVM makes of it. So
 //! an entry is never out of date, and an object is the same with a cache and without. Where entries are kept is the
-//! caller's matter; what comes back is trusted only if its own hash says that it is what was kept.
+//! caller's matter; what comes back is trusted only if its own hash says that it is what was kept, under this key.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -23,7 +23,7 @@ pub trait UnitCache: Debug + Send + Sync {
 }
 
 /// What entries begin with: the kind and version of their contents.
-const MAGIC: &[u8; 8] = b"tfcunit1";
+const MAGIC: &[u8; 8] = b"tfcunit2";
 const HASH_BYTES: usize = 32;
 
 /// The key of a unit. `settings` are what the caller tells LLVM besides the code.
@@ -44,8 +44,18 @@ pub(crate) fn key(module: &Module<'_>, machine: &TargetMachine, settings: &str) 
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An entry: the magic, the hash of what follows, the stack frames, the object.
-pub(crate) fn encode(generated: &Generated) -> Vec<u8> {
+/// What an entry is recognised by: an entry of another key is whole and yet the wrong code.
+fn hash(key: &str, payload: &[u8]) -> [u8; HASH_BYTES] {
+    Sha256::new()
+        .chain_update((key.len() as u64).to_le_bytes())
+        .chain_update(key)
+        .chain_update(payload)
+        .finalize()
+        .into()
+}
+
+/// An entry: the magic, the hash of its key and of what follows, the stack frames, the object.
+pub(crate) fn encode(key: &str, generated: &Generated) -> Vec<u8> {
     let mut payload = Vec::with_capacity(generated.object.len() + 64 * generated.frames.len() + 8);
     payload.extend((generated.frames.len() as u64).to_le_bytes());
     for (name, bytes) in &generated.frames {
@@ -56,16 +66,16 @@ pub(crate) fn encode(generated: &Generated) -> Vec<u8> {
     payload.extend(&generated.object);
     let mut entry = Vec::with_capacity(MAGIC.len() + HASH_BYTES + payload.len());
     entry.extend(MAGIC);
-    entry.extend(Sha256::digest(&payload));
+    entry.extend(hash(key, &payload));
     entry.extend(payload);
     entry
 }
 
-/// What an entry holds; `None` if it is not what [`encode`] wrote.
-pub(crate) fn decode(entry: &[u8]) -> Option<Generated> {
+/// What an entry holds; `None` if it is not what [`encode`] wrote for this key.
+pub(crate) fn decode(key: &str, entry: &[u8]) -> Option<Generated> {
     let rest = entry.strip_prefix(MAGIC)?;
     let (hash, payload) = rest.split_at_checked(HASH_BYTES)?;
-    if Sha256::digest(payload)[..] != *hash {
+    if self::hash(key, payload) != *hash {
         return None;
     }
     let mut rest = payload;
@@ -91,11 +101,11 @@ pub(crate) fn through(
     key: &str,
     make: impl FnOnce() -> Result<Generated>,
 ) -> Result<Generated> {
-    if let Some(kept) = cache.get(key).as_deref().and_then(decode) {
+    if let Some(kept) = cache.get(key).and_then(|entry| decode(key, &entry)) {
         return Ok(kept);
     }
     let made = make()?;
-    cache.put(key, &encode(&made));
+    cache.put(key, &encode(key, &made));
     Ok(made)
 }
 
@@ -116,30 +126,35 @@ mod tests {
 
     #[test]
     fn an_entry_comes_back_as_it_was() {
-        let found = decode(&encode(&generated())).expect("a whole entry");
+        let found = decode("k", &encode("k", &generated())).expect("a whole entry");
         assert_eq!((found.object, found.frames), (generated().object, generated().frames));
         assert!(found.is_cached);
     }
 
     #[test]
     fn entries_that_are_cut_or_changed_are_refused() {
-        let entry = encode(&generated());
+        let entry = encode("k", &generated());
         for length in 0..entry.len() {
-            assert!(decode(&entry[..length]).is_none(), "the first {length} bytes");
+            assert!(decode("k", &entry[..length]).is_none(), "the first {length} bytes");
         }
         for at in 0..entry.len() {
             let mut changed = entry.clone();
             changed[at] ^= 0x10;
-            assert!(decode(&changed).is_none(), "byte {at}");
+            assert!(decode("k", &changed).is_none(), "byte {at}");
         }
+    }
+
+    #[test]
+    fn an_entry_of_another_key_is_refused() {
+        assert!(decode("other", &encode("k", &generated())).is_none());
     }
 
     #[test]
     fn counts_beyond_the_entry_end_the_search() {
         let payload = u64::MAX.to_le_bytes();
         let mut entry = MAGIC.to_vec();
-        entry.extend(Sha256::digest(payload));
+        entry.extend(hash("k", &payload));
         entry.extend(payload);
-        assert!(decode(&entry).is_none());
+        assert!(decode("k", &entry).is_none());
     }
 }
