@@ -99,12 +99,12 @@ oracle: tools ## whole programs through the tool, judged by TensorFlow's recorde
 conformance: tools ## recorded cases; wrong answers and crashes fail, ops not done yet do not
 	$(CONFORMANCE) tests/conformance --allow-unsupported
 	$(CONFORMANCE) tests/conformance --allow-unsupported --evaluator
-	$(SHARED) conformance/cases $(CONFORMANCE) {} --allow-unsupported --known tests/conformance/known_failures.txt
+	$(SHARED) conformance/cases $(CONFORMANCE) {} --allow-unsupported --known tests/conformance/known_failures.toml
 
 .PHONY: conformance-all
 conformance-all: tools
-	$(SHARED) conformance/cases_raw $(CONFORMANCE) {} --allow-unsupported --known tests/conformance/known_failures.txt
-	$(SHARED) conformance/cases $(CONFORMANCE) {} --allow-unsupported --evaluator --known tests/conformance/known_failures.txt
+	$(SHARED) conformance/cases_raw $(CONFORMANCE) {} --allow-unsupported --known tests/conformance/known_failures.toml
+	$(SHARED) conformance/cases $(CONFORMANCE) {} --allow-unsupported --evaluator --known tests/conformance/known_failures.toml
 
 .PHONY: test-models test-small-models
 test-models: tools ## make large models once (MODELS="mlp ..."), compile and check them

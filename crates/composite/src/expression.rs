@@ -340,6 +340,11 @@ impl<'f> Expression<'f> {
         self.abs().reduce("maximum", Op::Maximum {}, 0.0, dimensions)
     }
 
+    /// The largest along some dimensions; minus infinity for none.
+    pub fn maximum(self, dimensions: &[usize]) -> Self {
+        self.reduce("largest", Op::Maximum {}, f64::NEG_INFINITY, dimensions)
+    }
+
     /// Whether any is true along all dimensions.
     pub fn any(self) -> Self {
         let dimensions: Vec<usize> = (0..self.rank()).collect();
@@ -373,15 +378,20 @@ impl<'f> Expression<'f> {
 
     /// One index of a dimension, known at run time; the dimension stays, with size 1.
     pub fn dynamic_slice_in(self, dimension: usize, start: Self) -> Self {
+        self.dynamic_range_in(dimension, start, 1)
+    }
+
+    /// So many indices of a dimension from one on that is known at run time.
+    pub fn dynamic_range_in(self, dimension: usize, start: Self, count: i64) -> Self {
         let mut sizes = self.sizes();
         if let Some(size) = sizes.get_mut(dimension) {
-            *size = 1;
+            *size = count;
         }
         let operands = self.at_index(dimension, start);
         self.function.op(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &operands, None)
     }
 
-    /// Puts `update` at an index of a dimension that is known at run time.
+    /// Puts `update` at an index of a dimension, and those behind, that is known at run time.
     pub fn dynamic_update_in(self, update: Self, dimension: usize, start: Self) -> Self {
         let mut operands = self.at_index(dimension, start);
         operands.insert(1, update);

@@ -4,10 +4,12 @@
 //! The import calls the former, the expander passes put the latter in the place of `cholesky`, `triangular-solve` and
 //! `fft`. Whoever calls has checked the operands' types and ranks.
 
+mod c_library;
 mod expression;
 pub mod fft;
 mod function;
 pub mod linear_algebra;
+pub mod philox;
 pub mod random;
 pub mod special;
 

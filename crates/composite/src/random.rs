@@ -5,28 +5,7 @@ use crate::expression::Expression;
 use crate::function::Function;
 use crate::special::erf_inv;
 use hlo::{Op, RandomAlgorithm};
-use shape::{Literal, PrimitiveType, Shape};
-
-/// The key, a scalar `u64`, that two seeds of 32 bits make.
-pub fn key_of_seeds(seeds: Expression<'_>) -> Expression<'_> {
-    let words = seeds.convert(PrimitiveType::U32).convert(PrimitiveType::U64);
-    let word = |k: i64| words.slice_in(0, k, k + 1).reshape(&[]);
-    word(0) | (word(1) << 32.0)
-}
-
-/// The key and the counter (`u64[2]`) of Philox that a key is scrambled to: Philox itself, with a key of its own.
-pub fn scramble_key(key: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
-    const SCRAMBLER: u64 = 0x0246_1e29_3ec8_f720;
-    let function = key.function();
-    let scrambler = function.literal(Literal::from_elements(&[1], &[SCRAMBLER]));
-    let zero = function.splat(PrimitiveType::U64, &[1], 0.0);
-    // Each half of the key has a word of the counter to itself.
-    let (low, high) = (key & f64::from(u32::MAX), key >> 32.0);
-    let state = function.concatenate(&[scrambler, low.reshape(&[1]), high.reshape(&[1])], 0);
-    let words = bits_of_state(function, RandomAlgorithm::Philox, state, PrimitiveType::U64, &[2]).0;
-    let word = |k: i64| words.slice_in(0, k, k + 1);
-    (word(0).reshape(&[]), function.concatenate(&[zero, word(1)], 0))
-}
+use shape::{PrimitiveType, Shape};
 
 fn bits_of_state<'f>(
     function: &'f Function,
@@ -52,12 +31,6 @@ pub struct Generator<'f> {
 }
 
 impl<'f> Generator<'f> {
-    /// Philox of two seeds.
-    pub fn of_seeds(seeds: Expression<'f>) -> Self {
-        let (key, counter) = scramble_key(key_of_seeds(seeds));
-        Self { algorithm: RandomAlgorithm::Philox, key, counter }
-    }
-
     /// Bits of an unsigned type; moves the counter on by the blocks used.
     pub fn bits(&mut self, bits: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
         let function = self.key.function();

@@ -102,7 +102,7 @@ Runs recorded cases through the compiler and compares with TensorFlow's and XLA'
     --target-cpu CPU     compile for this CPU (default: the one that runs)
     --timeout SECONDS    the longest a case may take (default 60)
     --allow-unsupported  exit 0 if all failures are ops that the compiler says it can't do
-    --known FILE         exit 0 although these cases fail (`CASE: reason` a line), 1 if one of them passes
+    --known FILE         exit 0 although these cases fail (a TOML list of cases and reasons), 1 if one of them passes
     --verbose            every failure, and the reasons grouped
 
 Last line: `N passed, M failed, K skipped`. Unsupported counts as failed; skipped are the cases that --only

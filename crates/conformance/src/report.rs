@@ -29,6 +29,22 @@ pub struct Report {
     pub skipped: usize,
 }
 
+/// What a run says beside a list of known failures.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Verdict<'a> {
+    /// Counted cases that fail and are not listed.
+    pub unlisted: Vec<&'a str>,
+    /// Counted cases that are listed and pass.
+    pub passes_now: Vec<&'a str>,
+}
+
+impl Verdict<'_> {
+    /// Whether the list says exactly what fails.
+    pub fn is_good(&self) -> bool {
+        self.unlisted.is_empty() && self.passes_now.is_empty()
+    }
+}
+
 /// Cases of one op.
 #[derive(Default)]
 struct Tally {
@@ -67,23 +83,26 @@ impl Report {
         self.counted().filter(|entry| matches!(entry.outcome, Outcome::Unsupported(_))).count()
     }
 
-    /// How many counted cases need not pass yet: unsupported ones, and those that are refused here as by the original.
-    pub fn tolerable(&self) -> usize {
-        let refused = |entry: &&Entry| entry.original_refuses && matches!(entry.outcome, Outcome::Refused(_));
-        self.unsupported() + self.counted().filter(refused).count()
-    }
-
-    /// How many of the known failures failed, or the first that passed.
-    pub fn known_failures(&self, known: &BTreeMap<String, String>) -> Result<usize, String> {
-        let mut count = 0;
-        for entry in self.counted().filter(|entry| known.contains_key(&entry.name)) {
-            match entry.outcome {
-                Outcome::Passed => return Err(entry.name.clone()),
-                Outcome::Wrong(_) => count += 1,
-                Outcome::Unsupported(_) | Outcome::Refused(_) | Outcome::Crashed(_) => {}
+    /// Which failures nobody knows of, and which known failures are none. With `allow_unsupported` ops that are not done and
+    /// refusals that are the original's too need not be known.
+    pub fn verdict(&self, known: &BTreeMap<String, String>, allow_unsupported: bool) -> Verdict<'_> {
+        let mut verdict = Verdict::default();
+        for entry in self.counted() {
+            let is_known = known.contains_key(&entry.name);
+            let is_tolerable = match &entry.outcome {
+                Outcome::Passed => {
+                    verdict.passes_now.extend(is_known.then_some(entry.name.as_str()));
+                    continue;
+                }
+                Outcome::Unsupported(_) => true,
+                Outcome::Refused(_) => entry.original_refuses,
+                Outcome::Wrong(_) | Outcome::Crashed(_) => false,
+            };
+            if !(is_known || allow_unsupported && is_tolerable) {
+                verdict.unlisted.push(&entry.name);
             }
         }
-        Ok(count)
+        verdict
     }
 
     fn tallies(&self) -> BTreeMap<&str, Tally> {
@@ -249,12 +268,15 @@ mod tests {
     }
 
     #[test]
-    fn a_known_failure_that_passes_is_named() {
+    fn failures_must_be_known_and_known_failures_must_fail() {
         let report = report();
-        let known = |name: &str| BTreeMap::from([(name.to_owned(), "for a reason".to_owned())]);
-        assert_eq!(report.known_failures(&known("a/2")), Ok(1));
-        assert_eq!(report.known_failures(&known("a/1")), Err("a/1".to_owned()));
-        assert_eq!(report.known_failures(&known("elsewhere/1")), Ok(0));
+        let known = |names: &[&str]| -> BTreeMap<String, String> {
+            names.iter().map(|name| ((*name).to_owned(), "for a reason".to_owned())).collect()
+        };
+        assert!(report.verdict(&known(&["a/2", "elsewhere/1"]), true).is_good());
+        assert_eq!(report.verdict(&known(&["a/1"]), true).passes_now, ["a/1"]);
+        assert_eq!(report.verdict(&known(&[]), true).unlisted, ["a/2"]);
+        assert_eq!(report.verdict(&known(&["a/2", "b/2"]), false).unlisted, ["b/1"]);
     }
 
     #[test]

@@ -6,8 +6,19 @@ use crate::value::Value;
 use support::{Error, Result};
 use tf::Function;
 
-pub(crate) const RULES: &[Rule] =
-    &[rule_values("PartitionedCall", call), rule_values("StatefulPartitionedCall", call).effect()];
+pub(crate) const RULES: &[Rule] = &[
+    rule_values("PartitionedCall", call),
+    rule_values("StatefulPartitionedCall", call).effect(),
+    // Preparing a program makes calls of the functions that compute gradients.
+    rule_values("SymbolicGradient", |_| Err(Error::internal("a gradient was not made a call"))),
+    rule_values("_Arg", |cx| {
+        Err(Error::invalid(format!(
+            "it stands for an argument of a function, but the graph is none: feed '{}:0' in the config",
+            cx.node.name
+        )))
+    }),
+    rule_values("_Retval", |_| Ok(Vec::new())),
+];
 
 /// Calls the function of attribute `f`.
 fn call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {

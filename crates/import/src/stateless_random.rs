@@ -1,11 +1,12 @@
-//! Random numbers of a seed, or of a key and a counter, that the graph gives: the same numbers in every run, those of
-//! XLA bit for bit. Integers are TensorFlow's own too.
+//! Random numbers of a seed, or of a key and a counter, that the graph gives: the same numbers in every run. Those of
+//! Philox are TensorFlow's, those of ThreeFry, which TensorFlow's CPU kernels lack, XLA's.
 
 use crate::context::{NodeContext, list};
 use crate::data_types::*;
 use crate::reducer::Reducer;
 use crate::rule::{Rule, rule, rule_many};
 use ::composite::Expression;
+use ::composite::philox::{self, Philox};
 use ::composite::random::{self, Generator};
 use hlo::{InstructionId, RandomAlgorithm};
 use shape::PrimitiveType;
@@ -86,6 +87,27 @@ impl Distribution {
     }
 }
 
+/// Numbers as TensorFlow's kernels make them of Philox; `range` are the bounds of `UniformInt`.
+fn philox_numbers<'f>(
+    distribution: Distribution,
+    philox: Philox<'f>,
+    element_type: PrimitiveType,
+    sizes: &[i64],
+    range: &[Expression<'f>],
+) -> Expression<'f> {
+    match (distribution, range) {
+        (Distribution::Uniform, _) => philox.uniform(element_type, sizes),
+        (Distribution::Normal, _) => philox.normal(element_type, sizes),
+        (Distribution::TruncatedNormal, _) => philox.truncated_normal(element_type, sizes),
+        (Distribution::UniformInt, &[low, high]) => philox.uniform_integers(low, high, sizes),
+        (Distribution::UniformInt | Distribution::FullInt, _) => {
+            let wide = element_type.byte_size() == 8;
+            let bits = if wide { PrimitiveType::U64 } else { PrimitiveType::U32 };
+            philox.full_integers(bits, sizes).bitcast_convert(element_type)
+        }
+    }
+}
+
 /// Seeds at an input: two integers.
 fn seeds(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<InstructionId> {
     let seeds = cx.input(k)?;
@@ -112,9 +134,12 @@ fn of_seeds(cx: &mut NodeContext<'_, '_>, distribution: Distribution) -> Result<
         operands.extend(range(cx, 2)?);
     }
     let element_type = cx.type_attribute("dtype")?;
+    if sizes.contains(&0) {
+        return cx.splat(element_type, &sizes, 0.0);
+    }
     cx.composite_one(&operands, |_, operands| {
-        let mut generator = Generator::of_seeds(operands[0]);
-        distribution.numbers(&mut generator, element_type, &sizes, &operands[1..])
+        let philox = Philox::of_seeds(operands[0]);
+        philox_numbers(distribution, philox, element_type, &sizes, &operands[1..])
     })
 }
 
@@ -145,6 +170,12 @@ fn key_and_counter(cx: &mut NodeContext<'_, '_>) -> Result<(InstructionId, Instr
     Ok((key, cx.slice_in(counter, 0, 0, words)?, algorithm))
 }
 
+/// Philox as XLA makes it of two seeds, of which only the low 32 bits count.
+fn of_seeds_as_xla(seeds: Expression<'_>) -> Generator<'_> {
+    let Philox { key, counter } = Philox::of_seeds(seeds.convert(PrimitiveType::U32));
+    Generator { algorithm: RandomAlgorithm::Philox, key, counter }
+}
+
 fn generator<'f>(algorithm: RandomAlgorithm, key: Expression<'f>, counter: Expression<'f>) -> Generator<'f> {
     let [key, counter] = [key, counter].map(|words| words.bitcast_convert(PrimitiveType::U64));
     Generator { algorithm, key: key.reshape(&[]), counter }
@@ -159,7 +190,14 @@ fn of_key(cx: &mut NodeContext<'_, '_>, distribution: Distribution) -> Result<In
         operands.extend(range(cx, 4)?);
     }
     let element_type = cx.type_attribute("dtype")?;
+    if sizes.contains(&0) {
+        return cx.splat(element_type, &sizes, 0.0);
+    }
     cx.composite_one(&operands, |_, operands| {
+        if algorithm == RandomAlgorithm::Philox {
+            let philox = philox::of_key_and_counter(operands[0], operands[1]);
+            return philox_numbers(distribution, philox, element_type, &sizes, &operands[2..]);
+        }
         let mut generator = generator(algorithm, operands[0], operands[1]);
         distribution.numbers(&mut generator, element_type, &sizes, &operands[2..])
     })
@@ -169,8 +207,8 @@ fn of_key(cx: &mut NodeContext<'_, '_>, distribution: Distribution) -> Result<In
 fn key_counter(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let seeds = seeds(cx, 0)?;
     let mut results = cx.composite(&[seeds], |_, operands| {
-        let generator = Generator::of_seeds(operands[0]);
-        vec![generator.key.reshape(&[1]), generator.counter]
+        let philox = Philox::of_seeds(operands[0]);
+        vec![philox.key.reshape(&[1]), philox.counter]
     })?;
     if cx.node.output_types.len() == 3 {
         results.push(cx.scalar(PrimitiveType::S32, PHILOX as f64));
@@ -190,28 +228,38 @@ fn parameterized_truncated_normal(cx: &mut NodeContext<'_, '_>) -> Result<Instru
     cx.composite_one(&operands, |_, operands| {
         let is_bf16 = element_type == PrimitiveType::Bf16;
         let float = if is_bf16 { PrimitiveType::F32 } else { element_type };
-        let uniform = Generator::of_seeds(operands[0]).uniform(float, &sizes, true);
+        let uniform = of_seeds_as_xla(operands[0]).uniform(float, &sizes, true);
         let parameters = [1, 2, 3, 4].map(|k| operands[k].convert(float));
         random::truncated_normal(uniform, parameters).convert(element_type)
     })
 }
 
-/// `StatelessMultinomial(logits, num_samples, seed)`: the class whose logit is largest once noise of the Gumbel
-/// distribution is added.
+/// `StatelessMultinomial(logits, num_samples, seed)`: where a uniform number times the sum of all `e^logit` falls among the
+/// sums of the first few, as in TensorFlow. Logits that are not finite count for nothing.
 fn multinomial(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let (sizes, samples) = classes(cx)?;
+    let ([batch, classes], samples) = classes(cx)?;
     let seeds = seeds(cx, 2)?;
     let logits = cx.input(0)?;
-    let element_type = cx.element_type(logits);
-    let float = match element_type {
-        PrimitiveType::F64 | PrimitiveType::F16 => element_type,
-        _ => PrimitiveType::F32,
-    };
-    let noise = cx.composite_one(&[seeds], |_, operands| {
-        let uniform = Generator::of_seeds(operands[0]).uniform(float, &[sizes[0], samples, sizes[1]], true);
-        (-uniform.log()).log().convert(element_type)
+    let output = cx.output_type(0)?;
+    if batch == 0 || samples == 0 {
+        return cx.splat(output, &[batch, samples], 0.0);
+    }
+    let wide = cx.convert(logits, PrimitiveType::F64)?;
+    let weights = cx.composite_one(&[wide], |_, operands| {
+        let logits = operands[0];
+        let counts = logits.is_finite();
+        let largest = counts.select(logits, f64::MIN).maximum(&[1]).broadcast(&[batch, classes], &[0]);
+        counts.select((logits - largest).exp(), 0.0)
     })?;
-    largest_class(cx, logits, noise)
+    let sums = crate::scans::running_sum(cx, weights, 1)?;
+    cx.composite_one(&[sums, seeds], |_, operands| {
+        let sizes = [batch, samples, classes];
+        let total = operands[0].slice_in(1, classes - 1, classes).reshape(&[batch]);
+        let uniform = Philox::of_seeds(operands[1]).uniform(PrimitiveType::F64, &[batch, samples]);
+        let wanted = uniform * total.broadcast(&[batch, samples], &[0]);
+        let sums = operands[0].broadcast(&sizes, &[0, 2]);
+        sums.le(wanted.broadcast(&sizes, &[0, 1])).convert(output).sum(&[2])
+    })
 }
 
 /// The sizes of the logits at input 0, and the number of samples at input 1.

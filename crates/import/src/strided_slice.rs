@@ -1,5 +1,6 @@
-//! Slices: `Slice`, `StridedSlice` with all its masks, and its gradient.
+//! Slices: `Slice`, `StridedSlice` with all its masks, its gradient, and what puts values in place of a slice.
 
+use crate::build::broadcast_sizes;
 use crate::context::{NodeContext, list};
 use crate::data_types::*;
 use crate::rule::{Rule, rule, rule_values};
@@ -17,6 +18,7 @@ pub(crate) const RULES: &[Rule] = &[
         .types("T", ALL)
         .types("Index", INDICES)
         .effect(),
+    rule("TensorStridedSliceUpdate", tensor_strided_slice_update).types("T", ALL).types("Index", INDICES),
 ];
 
 /// `Slice(x, begin, size)`: a size of -1 is the rest. With a begin that is not constant it is clamped such that the slice
@@ -438,27 +440,58 @@ impl Place {
 }
 
 /// `StridedSliceAssign(variable, begin, end, strides, value)`: the elements of a slice of a variable become those of the
-/// value, which is repeated if it is a scalar.
+/// value.
 fn strided_slice_assign(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let variable = cx.variable(0)?;
     let old = cx.importer.read_variable(variable);
+    let updated = strided_slice_update(cx, old)?;
+    cx.assign_variable(variable, updated)
+}
+
+/// `TensorStridedSliceUpdate(x, begin, end, strides, value)`: a copy of `x` with the value in place of a slice.
+fn tensor_strided_slice_update(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let old = cx.input(0)?;
+    strided_slice_update(cx, old)
+}
+
+/// `old` with the value at input 4, broadcast, in place of the slice that inputs 1 to 3 describe. Bounds known at run time
+/// only are taken as `StridedSlice` takes them.
+fn strided_slice_update(cx: &mut NodeContext<'_, '_>, old: InstructionId) -> Result<InstructionId> {
     let value = cx.input(4)?;
     let sizes = cx.sizes(old);
     let strides = strides(cx, 1)?;
     let spec = DenseSpec::new(cx, &strides, sizes.len())?;
-    let ranges: Option<Vec<Range>> = ranges(cx, &spec, &sizes, 1)?.into_iter().collect();
-    let ranges = ranges.ok_or_else(|| {
-        Error::unsupported("begin and end of the slice that is assigned must be constants".to_owned())
-    })?;
-    let place = Place::new(&ranges, &sizes);
-    let wanted = final_sizes(&spec, &place.slice);
-    let value_sizes = cx.sizes(value);
-    let value = if value_sizes.is_empty() { cx.broadcast(value, &wanted, &[])? } else { value };
-    cx.check(value_sizes.is_empty() || value_sizes == wanted, || {
+    let ranges = ranges(cx, &spec, &sizes, 1)?;
+    let mut slice = Vec::new();
+    for (d, range) in ranges.iter().enumerate() {
+        slice.push(match range {
+            Some(range) => range.size,
+            None => run_time_size(cx, &spec.dimensions[d], sizes[d])?,
+        });
+    }
+    let (value_sizes, wanted) = (cx.sizes(value), final_sizes(&spec, &slice));
+    let fits = broadcast_sizes(&value_sizes, &wanted).is_some_and(|sizes| sizes == wanted);
+    cx.check(fits, || {
         format!("the value has shape {}, but the slice has shape {}", list(&value_sizes), list(&wanted))
     })?;
+    let value = cx.broadcast_to(value, &wanted)?;
+    if slice.contains(&0) {
+        return Ok(old);
+    }
+    let is_dense = |range: &Option<Range>| range.as_ref().is_none_or(|r| r.stride == 1 || r.size == 1);
+    if ranges.iter().all(is_dense) {
+        let mut operands = vec![old, cx.reshape(value, &slice)?];
+        operands.extend(run_time_starts(cx, &spec, &ranges, &sizes)?);
+        return cx.op(Op::DynamicUpdateSlice {}, &operands);
+    }
+    let known: Option<Vec<Range>> = ranges.into_iter().collect();
+    let known = known.ok_or_else(|| {
+        Error::unsupported(
+            "strides must be 1 where begin or end of an assigned slice are known at run time only".to_owned(),
+        )
+    })?;
+    let place = Place::new(&known, &sizes);
     let ones = cx.splat(PrimitiveType::Pred, &place.slice, 1.0)?;
     let (is_new, new) = (place.put(cx, ones)?, place.put(cx, value)?);
-    let updated = cx.select(is_new, new, old)?;
-    cx.assign_variable(variable, updated)
+    cx.select(is_new, new, old)
 }

@@ -1,6 +1,7 @@
 //! The conformance runner: recorded cases through the whole compiler, in-process, many a second.
 
 use conformance::arguments::RunOptions;
+use conformance::known_failures;
 use conformance::pool::Pool;
 use conformance::report::{Entry, Report};
 use conformance::select::{Found, find, keep_only, sample};
@@ -8,7 +9,7 @@ use conformance::worker::{Outcome, serve};
 use conformance::{case::Case, engine};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -86,27 +87,18 @@ fn run(options: &RunOptions) -> Result<bool, String> {
     let seconds = start.elapsed().as_secs_f64();
     println!("{:.1} s, {:.0} cases a second", seconds, report.entries.len() as f64 / seconds);
     println!("{}", report.closing());
-    let mut tolerated = if options.allow_unsupported { report.tolerable() } else { 0 };
-    if let Some(path) = &options.known {
-        let known = read_known(path)?;
-        tolerated += report
-            .known_failures(&known)
-            .map_err(|case| format!("{case} passes now: take it out of {}", path.display()))?;
-    }
-    Ok(report.failed() == tolerated)
-}
-
-/// The cases of a list of known failures, with their reasons.
-fn read_known(path: &Path) -> Result<BTreeMap<String, String>, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let entry = |line: &str| {
-        let (case, reason) = line.split_once(':').filter(|(_, reason)| !reason.trim().is_empty())?;
-        Some((case.trim().to_owned(), reason.trim().to_owned()))
+    let known = match &options.known {
+        Some(path) => known_failures::read(path)?,
+        None => BTreeMap::new(),
     };
-    lines
-        .map(|line| entry(line).ok_or_else(|| format!("{}: '{line}' gives no reason", path.display())))
-        .collect()
+    let verdict = report.verdict(&known, options.allow_unsupported);
+    for case in &verdict.passes_now {
+        eprintln!("conformance: {case} is listed as a known failure, but passes: take it out of the list");
+    }
+    for case in &verdict.unlisted {
+        eprintln!("conformance: {case} fails and is not listed as a known failure");
+    }
+    Ok(verdict.is_good())
 }
 
 /// The cases to run, and how many are left out.

@@ -7,7 +7,7 @@ use super::build::{Signatures, Typed, check_inputs, push_argument, push_node};
 use crate::proto::{
     AttrValue, FunctionDef, FunctionDefLibrary, NameAttrList, NodeDef, OpDef, attr_value::Value,
 };
-use crate::{Attributes, Function, FunctionLibrary, Graph, NodeId, OutputId, Program, op_def};
+use crate::{Attributes, Function, FunctionLibrary, Graph, Node, NodeId, OutputId, Program, op_def};
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -31,6 +31,11 @@ pub(super) fn instantiate(
         names: BTreeMap::new(),
         active: Vec::new(),
         nodes: 0,
+        gradients: library
+            .iter()
+            .flat_map(|l| &l.gradient)
+            .map(|gradient| (gradient.function_name.as_str(), gradient.gradient_func.as_str()))
+            .collect(),
     };
     instances.resolve_calls(&mut program.graph)?;
     program.library = instances.library;
@@ -50,6 +55,8 @@ struct Instances<'a> {
     /// The functions being made, the outermost first.
     active: Vec<String>,
     nodes: usize,
+    /// The functions that the library itself says are the gradients of others.
+    gradients: BTreeMap<&'a str, &'a str>,
 }
 
 impl Instances<'_> {
@@ -58,9 +65,10 @@ impl Instances<'_> {
         for id in graph.nodes.ids() {
             let node = &graph.nodes[id];
             let at_node = |e: Error| e.context(format!("node '{}' (op {})", node.name, node.op));
+            let gradient = self.gradient_of_node(node).map_err(at_node)?;
             let op = match self.signatures.function(&node.op) {
                 Some(_) => self.instance(&node.op, node.attributes.values()).map_err(at_node)?,
-                None => node.op.clone(),
+                None => gradient.unwrap_or_else(|| node.op.clone()),
             };
             let has_functions = node.attributes.values().values().any(|value| match &value.value {
                 Some(Value::Func(_)) => true,
@@ -83,6 +91,18 @@ impl Instances<'_> {
             node.op = op;
         }
         Ok(())
+    }
+
+    /// The instance of the function that takes the place of a `SymbolicGradient`, if the library has one for it.
+    fn gradient_of_node(&mut self, node: &Node) -> Result<Option<String>> {
+        if node.op != super::gradient::OP {
+            return Ok(None);
+        }
+        let (function, attributes) = node.attributes.func("f")?;
+        match self.gradients.get(function).copied() {
+            Some(gradient) => self.instance(gradient, attributes.values()).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn resolve_value(&mut self, value: &mut AttrValue) -> Result<()> {

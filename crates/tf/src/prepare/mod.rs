@@ -3,6 +3,7 @@
 mod build;
 mod config;
 mod feeds;
+mod gradient;
 mod infer;
 mod library;
 mod names;
@@ -57,6 +58,7 @@ pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
     program.variables = variables::resolve(&config, &graph.node, &names, &program.graph)?;
     program.graph.topological_order()?;
     library::instantiate(&mut program, &signatures, graph.library.as_ref())?;
+    gradient::expand(&mut program, &signatures)?;
     build::check_fills(&program)?;
     functionalize::functionalize(&mut program)?;
     Ok(program)

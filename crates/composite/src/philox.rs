@@ -1,0 +1,258 @@
+//! Philox and distributions over its words, number for number as TensorFlow's CPU kernels make them
+//! (`tsl/lib/random/random_distributions.h`, `core/kernels/random_op_cpu.h`).
+//!
+//! Logarithms, sines and cosines of `f32` are those of the C library that the kernels call, bit for bit; those of `f64`
+//! are our own, within a unit or two in the last place.
+
+use crate::c_library::{logf, sincosf};
+use crate::expression::Expression;
+use hlo::{Op, RandomAlgorithm};
+use shape::index::element_count;
+use shape::{Literal, PrimitiveType, Shape};
+
+/// Words of 32 bits that one count of the counter gives.
+const BLOCK: i64 = 4;
+
+/// How many words are kept for each number of a distribution that rejects some.
+const RESERVED: i64 = 256;
+
+/// The key and the counter from which numbers are drawn.
+#[derive(Clone, Copy)]
+pub struct Philox<'f> {
+    /// A scalar `u64`.
+    pub key: Expression<'f>,
+    /// `u64[2]`, the low word first.
+    pub counter: Expression<'f>,
+}
+
+impl<'f> Philox<'f> {
+    /// The generator of two seeds, integers of any width.
+    pub fn of_seeds(seeds: Expression<'f>) -> Self {
+        const SCRAMBLER: u64 = 0x0246_1e29_3ec8_f720;
+        let function = seeds.function();
+        let seeds = seeds.convert(PrimitiveType::S64).bitcast_convert(PrimitiveType::U64);
+        let scrambler = function.literal(Literal::from_elements(&[], &[SCRAMBLER]));
+        let mixed = Philox { key: scrambler, counter: seeds }.bits(PrimitiveType::U64, 2);
+        let zero = function.splat(PrimitiveType::U64, &[1], 0.0);
+        let counter = function.concatenate(&[zero, mixed.slice_in(0, 1, 2)], 0);
+        Self { key: mixed.slice_in(0, 0, 1).reshape(&[]), counter }
+    }
+
+    /// So many `u32`s or `u64`s, in order.
+    fn bits(self, bits: PrimitiveType, count: i64) -> Expression<'f> {
+        let function = self.key.function();
+        let state = function.concatenate(&[self.key.reshape(&[1]), self.counter], 0);
+        let wanted = Shape::Tuple(vec![state.array().into(), Shape::array(bits, &[count])]);
+        function
+            .op(Op::RngBitGenerator { algorithm: RandomAlgorithm::Philox }, &[state], Some(wanted))
+            .element(1)
+    }
+
+    /// Bits of an unsigned type of 32 or 64 bits.
+    pub fn full_integers(self, bits: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
+        self.bits(bits, count(sizes)).reshape(sizes)
+    }
+
+    /// Uniform in `[low, high)`, two scalars of an integer type of 32 or 64 bits, by remainder.
+    pub fn uniform_integers(
+        self,
+        low: Expression<'f>,
+        high: Expression<'f>,
+        sizes: &[i64],
+    ) -> Expression<'f> {
+        let integer = low.element_type();
+        let unsigned = if integer.byte_size() == 8 { PrimitiveType::U64 } else { PrimitiveType::U32 };
+        let bits = self.full_integers(unsigned, sizes);
+        let low = low.bitcast_convert(unsigned);
+        let range = high.bitcast_convert(unsigned) - low;
+        (low.spread_like(bits) + bits % range.spread_like(bits)).bitcast_convert(integer)
+    }
+
+    /// Uniform in `[0, 1)`, of any floating-point type.
+    pub fn uniform(self, float: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
+        let bits = if float == PrimitiveType::F64 { PrimitiveType::U64 } else { PrimitiveType::U32 };
+        unit(self.bits(bits, count(sizes)).reshape(sizes), float)
+    }
+
+    /// Normal, of any floating-point type: pairs by the Box-Muller transform.
+    pub fn normal(self, float: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
+        let wide = drawn(float);
+        let bits = if wide == PrimitiveType::F64 { PrimitiveType::U64 } else { PrimitiveType::U32 };
+        let count = count(sizes);
+        let pairs = count / 2 + count % 2;
+        let words = self.bits(bits, 2 * pairs).reshape(&[pairs, 2]);
+        let column = |k: i64| unit(words.slice_in(1, k, k + 1), wide);
+        let numbers = self.key.function().concatenate(&box_muller(column(0), column(1)), 1);
+        numbers.reshape(&[2 * pairs]).slice_in(0, 0, count).reshape(sizes).convert(float)
+    }
+
+    /// Normal, of any floating-point type, but for what is 2 standard deviations or more away.
+    ///
+    /// Numbers come in groups: 4, of `f64` 2. Each group has words of its own, of which it takes pairs until there are enough
+    /// numbers that count.
+    pub fn truncated_normal(self, float: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
+        let function = self.key.function();
+        let wide = drawn(float);
+        let group = if wide == PrimitiveType::F64 { BLOCK / 2 } else { BLOCK };
+        let count = count(sizes);
+        let groups = (count + group - 1) / group;
+        let stride = group * RESERVED / BLOCK;
+        let word = |k: i64| self.counter.slice_in(0, k, k + 1).reshape(&[]);
+        let first = function.iota(PrimitiveType::U64, &[groups], 0) * stride as f64;
+        let counter = Counter { low: word(0).spread_like(first), high: word(1).spread_like(first) };
+        let counter = counter.skip(first);
+        let mut state =
+            vec![self.key, counter.low, counter.high, first.splat(0.0).convert(PrimitiveType::S32)];
+        state.extend((0..group).map(|_| function.splat(wide, &[groups], 0.0)));
+        let done = function.while_loop(
+            &state,
+            |_, state| state[3].lt(group as f64).any(),
+            |_, state| {
+                let counter = Counter { low: state[1], high: state[2] };
+                let (mut filled, mut numbers) = (state[3], state[4..].to_vec());
+                for candidate in candidates(counter.words(state[0]), wide) {
+                    let counts = candidate.abs().lt(2.0);
+                    for (slot, number) in numbers.iter_mut().enumerate() {
+                        *number = (counts & filled.equal(slot as f64)).select(candidate, *number);
+                    }
+                    filled = filled + counts.convert(PrimitiveType::S32);
+                }
+                let next = counter.skip(counter.low.splat(1.0));
+                let mut state = vec![state[0], next.low, next.high, filled];
+                state.extend(numbers);
+                state
+            },
+        );
+        let columns: Vec<Expression<'f>> = done[4..].iter().map(|e| e.reshape(&[groups, 1])).collect();
+        let numbers = function.concatenate(&columns, 1).reshape(&[groups * group]);
+        numbers.slice_in(0, 0, count).reshape(sizes).convert(float)
+    }
+}
+
+fn count(sizes: &[i64]) -> i64 {
+    element_count(sizes).unwrap_or(i64::MAX)
+}
+
+/// The type in which numbers of a floating-point type are drawn.
+fn drawn(float: PrimitiveType) -> PrimitiveType {
+    if float == PrimitiveType::F64 { float } else { PrimitiveType::F32 }
+}
+
+/// Words as numbers in `[0, 1)`: as many bits as the mantissa has, behind the exponent of 1.
+fn unit(words: Expression<'_>, float: PrimitiveType) -> Expression<'_> {
+    let (unsigned, mantissa, one) = match float {
+        PrimitiveType::F64 => {
+            // The first of two words holds the high bits.
+            let high = (words & f64::from(0xf_ffff)) << 32.0;
+            let one = words.splat(1023.0) << 52.0;
+            return ((high | (words >> 32.0)) | one).bitcast_convert(float) - 1.0;
+        }
+        PrimitiveType::F32 => (PrimitiveType::U32, 0x7f_ffff, 127 << 23),
+        PrimitiveType::F16 => (PrimitiveType::U16, 0x3ff, 15 << 10),
+        _ => (PrimitiveType::U16, 0x7f, 127 << 7),
+    };
+    let bits = (words & f64::from(mantissa)).convert(unsigned) | f64::from(one);
+    bits.bitcast_convert(float) - 1.0
+}
+
+/// Two normal numbers of two uniform ones.
+fn box_muller<'f>(first: Expression<'f>, second: Expression<'f>) -> [Expression<'f>; 2] {
+    // A really small number has too large a logarithm.
+    if first.element_type() == PrimitiveType::F64 {
+        let radius = (first.max(1.0e-7).log() * -2.0).sqrt();
+        let angle = second * (2.0 * std::f64::consts::PI);
+        return [angle.sin() * radius, angle.cos() * radius];
+    }
+    let radius = (logf(first.max(f64::from(1.0e-7f32))) * -2.0).sqrt();
+    let angle = second.convert(PrimitiveType::F64) * (2.0 * std::f64::consts::PI);
+    sincosf(angle.convert(PrimitiveType::F32)).map(|value| value * radius)
+}
+
+/// Normal numbers of the words of one count.
+fn candidates(words: [Expression<'_>; 4], float: PrimitiveType) -> Vec<Expression<'_>> {
+    let [a, b, c, d] = words;
+    if float == PrimitiveType::F64 {
+        let joined = |low, high| {
+            let [low, high] = [low, high].map(|e: Expression<'_>| e.convert(PrimitiveType::U64));
+            unit(low | (high << 32.0), float)
+        };
+        return box_muller(joined(a, b), joined(c, d)).to_vec();
+    }
+    let [a, b, c, d] = [a, b, c, d].map(|e| unit(e, float));
+    [box_muller(a, b), box_muller(c, d)].concat()
+}
+
+/// Many counters of 128 bits.
+#[derive(Clone, Copy)]
+struct Counter<'f> {
+    low: Expression<'f>,
+    high: Expression<'f>,
+}
+
+impl<'f> Counter<'f> {
+    /// So many counts on.
+    fn skip(self, counts: Expression<'f>) -> Self {
+        let low = self.low + counts;
+        let carry = low.lt(counts).convert(PrimitiveType::U64);
+        Self { low, high: self.high + carry }
+    }
+
+    /// The four words of each counter, of a key that all share: ten rounds.
+    fn words(self, key: Expression<'f>) -> [Expression<'f>; 4] {
+        let halves = |e: Expression<'f>| {
+            [(e & f64::from(u32::MAX)).convert(PrimitiveType::U32), (e >> 32.0).convert(PrimitiveType::U32)]
+        };
+        let [[a, b], [c, d]] = [halves(self.low), halves(self.high)];
+        let [mut first, mut second] = halves(key);
+        let mut words = [a, b, c, d];
+        for _ in 0..10 {
+            let product = |word: Expression<'f>, factor: u32| {
+                halves(word.convert(PrimitiveType::U64) * f64::from(factor))
+            };
+            let ([low0, high0], [low1, high1]) =
+                (product(words[0], 0xd251_1f53), product(words[2], 0xcd9e_8d57));
+            words = [
+                high1 ^ words[1] ^ first.spread_like(low0),
+                low1,
+                high0 ^ words[3] ^ second.spread_like(low0),
+                low0,
+            ];
+            first = first + f64::from(0x9e37_79b9u32);
+            second = second + f64::from(0xbb67_ae85u32);
+        }
+        words
+    }
+}
+
+/// A generator of a key and a counter that come as arrays of any integers of 64 bits.
+pub fn of_key_and_counter<'f>(key: Expression<'f>, counter: Expression<'f>) -> Philox<'f> {
+    let [key, counter] = [key, counter].map(|words| words.bitcast_convert(PrimitiveType::U64));
+    Philox { key: key.reshape(&[]), counter }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::function::Function;
+    use hlo::{Module, OpMetadata};
+
+    #[test]
+    fn groups_cover_sizes_that_they_do_not_divide() {
+        let mut module = Module::new("test");
+        let seeds = Shape::array(PrimitiveType::S32, &[2]);
+        let made = crate::build(&mut module, "f", &OpMetadata::default(), &[seeds], |_: &Function, p| {
+            let philox = Philox::of_seeds(p[0]);
+            vec![
+                philox.truncated_normal(PrimitiveType::F32, &[7]),
+                philox.truncated_normal(PrimitiveType::F64, &[3, 1]),
+                philox.normal(PrimitiveType::Bf16, &[5]),
+                philox.uniform(PrimitiveType::F16, &[]),
+                philox.normal(PrimitiveType::F32, &[0, 4]),
+            ]
+        })
+        .expect("well formed");
+        let root = module[made].root();
+        let shape = module[made][root].shape().to_string();
+        assert_eq!(shape, "(f32[7], f64[3,1], bf16[5], f16[], f32[0,4])");
+    }
+}

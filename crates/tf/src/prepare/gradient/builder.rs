@@ -1,0 +1,222 @@
+//! Adds nodes to the graph of a gradient.
+
+use super::super::build::{Signatures, check_inputs, push_node};
+use crate::proto::{
+    AttrValue, Dim, ListValue, NameAttrList, NodeDef, TensorProto, TensorShapeProto, attr_value::Value,
+};
+use crate::{DataType, Graph, Node, NodeId, OutputId};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+
+/// A node whose gradient is built.
+pub(super) struct Call {
+    pub(super) node: Node,
+    /// Its inputs.
+    pub(super) x: Vec<OutputId>,
+    /// Its outputs.
+    pub(super) y: Vec<OutputId>,
+    /// What comes back to each output.
+    pub(super) dy: Vec<OutputId>,
+}
+
+/// The graph of a gradient in the making.
+pub(super) struct Builder<'a> {
+    pub(super) graph: &'a mut Graph,
+    signatures: &'a Signatures<'a>,
+    names: BTreeSet<String>,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(graph: &'a mut Graph, signatures: &'a Signatures<'a>) -> Self {
+        let names = graph.nodes.iter().map(|(_, node)| node.name.clone()).collect();
+        Self { graph, signatures, names }
+    }
+
+    /// A name that no node has.
+    pub(super) fn unused_name(&mut self, what: &str) -> String {
+        let mut name = format!("gradients/{what}_{}", self.graph.nodes.len());
+        while !self.names.insert(name.clone()) {
+            name.push('_');
+        }
+        name
+    }
+
+    /// The type of an output, that of the value if it is a reference.
+    pub(super) fn type_of(&self, output: OutputId) -> DataType {
+        self.graph.output_type(output).base()
+    }
+
+    /// Adds a node; defaults fill in the attributes that are not given.
+    pub(super) fn node(
+        &mut self,
+        op: &str,
+        inputs: &[OutputId],
+        attributes: Vec<(&str, Value)>,
+    ) -> Result<NodeId> {
+        let name = self.unused_name(op);
+        let attr = attributes.into_iter().map(|(name, value)| (name.to_owned(), AttrValue::from(value)));
+        let node = NodeDef { name, op: op.to_owned(), attr: attr.collect(), ..NodeDef::default() };
+        let typed = self.signatures.apply(&node, node.attr.clone())?;
+        let id = push_node(self.graph, &node, typed.values, inputs.to_vec(), Vec::new(), typed.output_types);
+        check_inputs(self.graph, id, &typed.input_types)?;
+        Ok(id)
+    }
+
+    /// Adds a node and takes its first output.
+    pub(super) fn first(
+        &mut self,
+        op: &str,
+        inputs: &[OutputId],
+        attributes: Vec<(&str, Value)>,
+    ) -> Result<OutputId> {
+        Ok(OutputId { node: self.node(op, inputs, attributes)?, index: 0 })
+    }
+
+    /// An op whose only attribute without a default is `T`, the type of its first input.
+    pub(super) fn op(&mut self, op: &str, inputs: &[OutputId]) -> Result<OutputId> {
+        let first = inputs.first().ok_or_else(|| Error::internal(format!("op {op} without inputs")))?;
+        let data_type = self.type_of(*first);
+        self.first(op, inputs, vec![type_attribute("T", data_type)])
+    }
+
+    /// `int32`s: a vector, or with one number a scalar if so wanted.
+    pub(super) fn integers(&mut self, values: &[i32], scalar: bool) -> Result<OutputId> {
+        let dim = (!scalar).then(|| Dim { size: values.len() as i64, ..Dim::default() });
+        let tensor = TensorProto {
+            dtype: DataType::Int32.number(),
+            tensor_shape: Some(TensorShapeProto { dim: dim.into_iter().collect(), ..Default::default() }),
+            int_val: values.to_vec(),
+            ..TensorProto::default()
+        };
+        self.first(
+            "Const",
+            &[],
+            vec![type_attribute("dtype", DataType::Int32), ("value", Value::Tensor(Box::new(tensor)))],
+        )
+    }
+
+    /// A scalar of the type of another tensor.
+    pub(super) fn number(&mut self, value: f32, like: OutputId) -> Result<OutputId> {
+        let tensor = TensorProto {
+            dtype: DataType::Float.number(),
+            tensor_shape: Some(TensorShapeProto::default()),
+            float_val: vec![value],
+            ..TensorProto::default()
+        };
+        let number = self.first(
+            "Const",
+            &[],
+            vec![type_attribute("dtype", DataType::Float), ("value", Value::Tensor(Box::new(tensor)))],
+        )?;
+        self.cast(number, self.type_of(like))
+    }
+
+    pub(super) fn cast(&mut self, x: OutputId, to: DataType) -> Result<OutputId> {
+        let from = self.type_of(x);
+        if from == to {
+            return Ok(x);
+        }
+        self.first("Cast", &[x], vec![type_attribute("SrcT", from), type_attribute("DstT", to)])
+    }
+
+    /// The shape of a tensor, `int32`.
+    pub(super) fn shape(&mut self, x: OutputId) -> Result<OutputId> {
+        self.op("Shape", &[x])
+    }
+
+    pub(super) fn mul(&mut self, a: OutputId, b: OutputId) -> Result<OutputId> {
+        self.op("Mul", &[a, b])
+    }
+
+    pub(super) fn neg(&mut self, x: OutputId) -> Result<OutputId> {
+        self.op("Neg", &[x])
+    }
+
+    pub(super) fn sub(&mut self, a: OutputId, b: OutputId) -> Result<OutputId> {
+        self.op("Sub", &[a, b])
+    }
+
+    /// The sum over some dimensions.
+    pub(super) fn sum(&mut self, x: OutputId, dimensions: OutputId, keep: bool) -> Result<OutputId> {
+        let (data_type, index) = (self.type_of(x), self.type_of(dimensions));
+        self.first(
+            "Sum",
+            &[x, dimensions],
+            vec![
+                type_attribute("T", data_type),
+                type_attribute("Tidx", index),
+                ("keep_dims", Value::B(keep)),
+            ],
+        )
+    }
+
+    pub(super) fn reshape(&mut self, x: OutputId, shape: OutputId) -> Result<OutputId> {
+        let (data_type, index) = (self.type_of(x), self.type_of(shape));
+        self.first(
+            "Reshape",
+            &[x, shape],
+            vec![type_attribute("T", data_type), type_attribute("Tshape", index)],
+        )
+    }
+
+    /// All that comes back to an output, summed; zeros if nothing does.
+    pub(super) fn summed(&mut self, output: OutputId, parts: Option<Vec<OutputId>>) -> Result<OutputId> {
+        let data_type = self.type_of(output);
+        match parts.unwrap_or_default().as_slice() {
+            [one] if data_type != DataType::Bool => Ok(*one),
+            parts @ [first, ..] if data_type != DataType::Bool => {
+                let data_type = self.type_of(*first);
+                let count = Value::I(parts.len() as i64);
+                self.first("AddN", parts, vec![type_attribute("T", data_type), ("N", count)])
+            }
+            _ => self.zeros(output),
+        }
+    }
+
+    fn zeros(&mut self, output: OutputId) -> Result<OutputId> {
+        if self.type_of(output) != DataType::Resource {
+            return self.op("ZerosLike", &[output]);
+        }
+        let value =
+            self.first("ReadVariableOp", &[output], vec![type_attribute("dtype", DataType::Float)])?;
+        self.op("ZerosLike", &[value])
+    }
+
+    /// The gradient of a call of a function, which is one itself.
+    pub(super) fn function_gradient(&mut self, call: &Call, function: &str) -> Result<Vec<Option<OutputId>>> {
+        let inputs = [call.x.as_slice(), call.dy.as_slice()].concat();
+        let types = |this: &Self, outputs: &[OutputId]| -> Value {
+            let r#type = outputs.iter().map(|&output| this.type_of(output).number()).collect();
+            Value::List(Box::new(ListValue { r#type, ..ListValue::default() }))
+        };
+        let func = NameAttrList { name: function.to_owned(), attr: BTreeMap::new() };
+        let attributes =
+            vec![("Tin", types(self, &inputs)), ("Tout", types(self, &call.x)), ("f", Value::Func(func))];
+        let node = self.node(super::OP, &inputs, attributes)?;
+        Ok((0..call.x.len()).map(|index| Some(OutputId { node, index })).collect())
+    }
+}
+
+/// An attribute that names a type.
+pub(super) fn type_attribute(name: &str, data_type: DataType) -> (&str, Value) {
+    (name, Value::Type(data_type.number()))
+}
+
+impl Call {
+    /// Attributes of the node under the same names, those that it has.
+    pub(super) fn attributes(&self, names: &[&'static str]) -> Vec<(&'static str, Value)> {
+        let values = self.node.attributes.values();
+        let value = |name: &&'static str| Some((*name, values.get(*name)?.value.clone()?));
+        names.iter().filter_map(value).collect()
+    }
+
+    /// The gradient of the only output.
+    pub(super) fn gradient(&self) -> Result<OutputId> {
+        self.dy.first().copied().ok_or_else(|| Error::internal("a node without outputs has no gradient"))
+    }
+
+    /// An input.
+    pub(super) fn input(&self, k: usize) -> Result<OutputId> {
+        self.x.get(k).copied().ok_or_else(|| Error::internal(format!("the node has no input {k}")))
+    }
+}

@@ -1,0 +1,268 @@
+//! Gradients of functions: each `SymbolicGradient` becomes a call of a function that computes it.
+//!
+//! That function runs the body of the one that it is the gradient of, then walks back from the results: what comes back
+//! to a node's outputs goes through the gradient of the node's op on to its inputs, where it is summed.
+
+mod arrays;
+mod broadcast;
+mod builder;
+mod math;
+mod network;
+
+use super::build::{Signatures, push_argument};
+use crate::{DataType, Function, FunctionLibrary, Graph, NodeId, OutputId, Program};
+use builder::{Builder, Call};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+
+/// The op.
+pub(super) const OP: &str = "SymbolicGradient";
+
+/// The most nodes that all gradients together may have.
+const MAX_NODES: usize = 1_000_000;
+
+/// What becomes of the gradient of an op.
+enum Kind {
+    /// Its gradient is built by this: one for each input, none where nothing comes back.
+    Built(fn(&mut Builder<'_>, &Call) -> Result<Vec<Option<OutputId>>>),
+    /// Nothing comes back to its inputs.
+    Zero,
+    /// The op calls a function.
+    Function(String),
+}
+
+/// Ops through which nothing comes back, as TensorFlow has them.
+const ZERO: &[&str] = &[
+    "Const",
+    "EditDistance",
+    "Equal",
+    "FakeQuantWithMinMaxArgsGradient",
+    "FakeQuantWithMinMaxVarsGradient",
+    "FakeQuantWithMinMaxVarsPerChannelGradient",
+    "Floor",
+    "FloorDiv",
+    "Greater",
+    "GreaterEqual",
+    "Less",
+    "LessEqual",
+    "LinSpace",
+    "LogicalAnd",
+    "LogicalNot",
+    "LogicalOr",
+    "NotEqual",
+    "OnesLike",
+    "RandomUniform",
+    "Range",
+    "Rank",
+    "Shape",
+    "Size",
+    "StatelessMultinomial",
+    "StatelessRandomNormal",
+    "StatelessRandomUniform",
+    "StatelessTruncatedNormal",
+    "StopGradient",
+    "TruncateDiv",
+    "ZerosLike",
+];
+
+/// Replaces every `SymbolicGradient` of a program.
+pub(super) fn expand(program: &mut Program, signatures: &Signatures<'_>) -> Result<()> {
+    let mut expansion = Expansion {
+        signatures,
+        library: std::mem::take(&mut program.library),
+        made: BTreeMap::new(),
+        nodes: 0,
+        waiting: Vec::new(),
+    };
+    expansion.waiting = expansion.library.functions().map(|function| function.name.clone()).collect();
+    expansion.resolve(&mut program.graph)?;
+    while let Some(name) = expansion.waiting.pop() {
+        let function = expansion.library.get(&name).filter(|function| has_gradients(&function.graph));
+        let Some(mut function) = function.cloned() else { continue };
+        expansion.resolve(&mut function.graph)?;
+        expansion.library.insert(function);
+    }
+    program.library = expansion.library;
+    Ok(())
+}
+
+fn has_gradients(graph: &Graph) -> bool {
+    graph.nodes.iter().any(|(_, node)| node.op == OP)
+}
+
+struct Expansion<'a> {
+    signatures: &'a Signatures<'a>,
+    library: FunctionLibrary,
+    /// The gradient of each function that has one.
+    made: BTreeMap<String, String>,
+    nodes: usize,
+    /// Functions that may hold gradients still.
+    waiting: Vec<String>,
+}
+
+impl Expansion<'_> {
+    /// Makes calls of the gradients in a graph.
+    fn resolve(&mut self, graph: &mut Graph) -> Result<()> {
+        for id in graph.nodes.ids() {
+            let node = &graph.nodes[id];
+            if node.op != OP {
+                continue;
+            }
+            let name = node.name.clone();
+            let at_node = |e: Error| e.context(format!("node '{name}' (op {OP})"));
+            let function = node.attributes.func("f").map_err(at_node)?.0.to_owned();
+            let types = (
+                node.inputs.iter().map(|&i| graph.output_type(i).base()).collect::<Vec<_>>(),
+                &node.output_types,
+            );
+            let gradient = self.gradient(&function, &types.0, types.1).map_err(at_node)?;
+            graph.nodes[id].op = gradient;
+        }
+        Ok(())
+    }
+
+    /// The name of the gradient of a function; makes it on first use.
+    fn gradient(&mut self, name: &str, inputs: &[DataType], outputs: &[DataType]) -> Result<String> {
+        let Some(function) = self.library.get(name) else {
+            return Err(Error::unsupported(format!(
+                "'{name}' is no function of the graph's library; only the gradients of those are made, so call the op \
+                 from a function"
+            )));
+        };
+        check_signature(function, inputs, outputs)?;
+        if let Some(gradient) = self.made.get(name) {
+            return Ok(gradient.clone());
+        }
+        let function = function.clone();
+        let made = self.library.unused_name(&format!("{name}__gradient"));
+        let gradient = self
+            .backward(function, made.clone())
+            .map_err(|e| e.context(format!("the gradient of function '{name}'")))?;
+        self.nodes += gradient.graph.nodes.len();
+        if self.nodes > MAX_NODES {
+            return Err(Error::invalid(format!(
+                "the gradients of functions have more than {MAX_NODES} nodes"
+            )));
+        }
+        self.library.insert(gradient);
+        self.made.insert(name.to_owned(), made.clone());
+        self.waiting.push(made.clone());
+        Ok(made)
+    }
+
+    /// The function that computes the gradients of the arguments from the arguments and the gradients of the results.
+    fn backward(&self, function: Function, name: String) -> Result<Function> {
+        let Function { mut graph, mut arguments, results, control_results, .. } = function;
+        let order = graph.topological_order()?;
+        let depends = dependents(&graph, &order, &arguments);
+        let forward = arguments.len();
+        let mut gradients: BTreeMap<OutputId, Vec<OutputId>> = BTreeMap::new();
+        let mut builder = Builder::new(&mut graph, self.signatures);
+        for (k, &result) in results.iter().enumerate() {
+            let data_type = builder.type_of(result);
+            let argument = builder.unused_name("dy");
+            let argument = push_argument(builder.graph, &argument, forward + k, data_type);
+            arguments.push(argument);
+            gradients.entry(result).or_default().push(OutputId { node: argument, index: 0 });
+        }
+        for &id in order.iter().rev() {
+            let outputs = builder.graph.nodes[id].output_types.len();
+            let has_any = (0..outputs).any(|index| gradients.contains_key(&OutputId { node: id, index }));
+            if !has_any || !depends.contains(&id) || arguments[..forward].contains(&id) {
+                continue;
+            }
+            let mut dy = Vec::new();
+            for index in 0..outputs {
+                let output = OutputId { node: id, index };
+                dy.push(builder.summed(output, gradients.remove(&output))?);
+            }
+            let inputs = builder.graph.nodes[id].inputs.clone();
+            let back = self.of_node(&mut builder, id, dy)?;
+            for (input, gradient) in inputs.into_iter().zip(back) {
+                if let Some(gradient) = gradient.filter(|_| depends.contains(&input.node)) {
+                    gradients.entry(input).or_default().push(gradient);
+                }
+            }
+        }
+        let mut results = Vec::new();
+        for &argument in &arguments[..forward] {
+            let output = OutputId { node: argument, index: 0 };
+            results.push(builder.summed(output, gradients.remove(&output))?);
+        }
+        Ok(Function { name, graph, arguments, results, control_results })
+    }
+
+    /// What comes back to the inputs of a node.
+    fn of_node(
+        &self,
+        builder: &mut Builder<'_>,
+        id: NodeId,
+        dy: Vec<OutputId>,
+    ) -> Result<Vec<Option<OutputId>>> {
+        let node = builder.graph.nodes[id].clone();
+        let y = (0..node.output_types.len()).map(|index| OutputId { node: id, index }).collect();
+        let call = Call { x: node.inputs.clone(), y, dy, node };
+        let at_node = |e: Error| e.context(format!("node '{}' (op {})", call.node.name, call.node.op));
+        match self.kind(&call).map_err(at_node)? {
+            Kind::Zero => Ok(vec![None; call.x.len()]),
+            Kind::Function(function) => builder.function_gradient(&call, &function).map_err(at_node),
+            Kind::Built(build) => build(builder, &call).map_err(at_node),
+        }
+    }
+
+    fn kind(&self, call: &Call) -> Result<Kind> {
+        let op = call.node.op.as_str();
+        if self.library.get(op).is_some() {
+            return Ok(Kind::Function(op.to_owned()));
+        }
+        if op == "PartitionedCall" || op == "StatefulPartitionedCall" {
+            return Ok(Kind::Function(call.node.attributes.func("f")?.0.to_owned()));
+        }
+        if ZERO.contains(&op) {
+            return Ok(Kind::Zero);
+        }
+        let found = math::find(op).or_else(|| broadcast::find(op)).or_else(|| arrays::find(op));
+        found.or_else(|| network::find(op)).map(Kind::Built).ok_or_else(|| {
+            Error::unsupported(format!(
+                "op {op} has no gradient among TensorFlow's for functions; take the gradient with a GradientTape when \
+                 the graph is made"
+            ))
+        })
+    }
+}
+
+/// The nodes that compute something of the arguments, arguments included.
+fn dependents(graph: &Graph, order: &[NodeId], arguments: &[NodeId]) -> BTreeSet<NodeId> {
+    let mut depends: BTreeSet<NodeId> = arguments.iter().copied().collect();
+    for &id in order {
+        if graph.nodes[id].inputs.iter().any(|input| depends.contains(&input.node)) {
+            depends.insert(id);
+        }
+    }
+    depends
+}
+
+/// Refuses a node whose tensors are not those of a function's gradient: arguments and gradients of the results in,
+/// gradients of the arguments out.
+fn check_signature(function: &Function, inputs: &[DataType], outputs: &[DataType]) -> Result<()> {
+    let types = |outputs: Vec<OutputId>| -> Vec<DataType> {
+        outputs.into_iter().map(|output| function.graph.output_type(output).base()).collect()
+    };
+    let arguments = types(function.arguments.iter().map(|&node| OutputId { node, index: 0 }).collect());
+    let wanted = [arguments.clone(), types(function.results.clone())].concat();
+    let plain = |types: &[DataType]| -> Vec<DataType> {
+        types.iter().map(|&t| if t == DataType::Resource { DataType::Float } else { t }).collect()
+    };
+    if inputs == wanted && plain(outputs) == plain(&arguments) {
+        return Ok(());
+    }
+    let list = |types: &[DataType]| types.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ");
+    Err(Error::invalid(format!(
+        "the gradient of '{}' takes ({}) and gives ({}), but the node takes ({}) and gives ({})",
+        function.name,
+        list(&wanted),
+        list(&arguments),
+        list(inputs),
+        list(outputs)
+    )))
+}
