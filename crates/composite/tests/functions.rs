@@ -217,3 +217,85 @@ fn what_is_not_finite_gives_no_numbers() {
     let Literal::Tuple(parts) = got else { panic!("two arrays") };
     assert!(parts.iter().all(|part| elements(part).iter().all(|x| x.is_nan())));
 }
+
+#[test]
+fn large_triangles_are_solved_in_blocks() {
+    use hlo::TriangularTranspose::{Adjoint, NoTranspose};
+    let n = 150;
+    for (lower, transpose_a) in [(true, NoTranspose), (true, Adjoint), (false, NoTranspose), (false, Adjoint)]
+    {
+        let (a, b) = (noise(&[1, n, n], 8), noise(&[1, n, 5], 9));
+        assert_small(&evaluate(&[a, b], |function, operands| {
+            let (a, b) = (operands[0], operands[1]);
+            let identity = matrices::identity(function, a.element_type(), [1, n, n]);
+            // Positive definite, so that nothing grows.
+            let gram = matrices::matmul(a, matrices::adjoint(a)) / n as f64 + identity;
+            let factor = matrices::cholesky(gram, lower);
+            let upper = matrices::adjoint(factor);
+            let product =
+                if lower { matrices::matmul(factor, upper) } else { matrices::matmul(upper, factor) };
+            let options = matrices::Triangular { left_side: true, lower, unit_diagonal: false, transpose_a };
+            // What is in the other triangle does not count.
+            let [rows, columns] = [1, 2].map(|d| function.iota(shape::PrimitiveType::S32, &[1, n, n], d));
+            let other = if lower { rows.lt(columns) } else { rows.gt(columns) };
+            let x = matrices::triangular_solve(other.select(a, factor), b, options);
+            let whole = if transpose_a == Adjoint { upper } else { factor };
+            vec![distance(product, gram), distance(matrices::matmul(whole, x), b)]
+        }));
+    }
+}
+
+#[test]
+fn complex_matrices_have_singular_values() {
+    for sizes in [[2, 5, 3], [1, 3, 4], [1, 1, 2]] {
+        let parts = [noise(&sizes, 10), noise(&sizes, 11)];
+        assert_small(&evaluate(&parts, |_, parts| {
+            let a = parts[0].complex(parts[1]);
+            let [u, s, v] = matrices::svd(a, true);
+            let p = s.size_from_end(0);
+            let (u_thin, v_thin) = (u.slice_in(2, 0, p), v.slice_in(2, 0, p));
+            let scale = s.complex(s.splat(0.0)).broadcast(&u_thin.sizes(), &[0, 2]);
+            let product = matrices::matmul(u_thin * scale, matrices::adjoint(v_thin));
+            let falls = s.slice_in(1, 1, p).max(s.slice_in(1, 0, p - 1)) - s.slice_in(1, 0, p - 1);
+            vec![
+                distance(product, a),
+                from_orthonormal(u),
+                from_orthonormal(v),
+                falls.largest_magnitude(&[0, 1]),
+            ]
+        }));
+    }
+}
+
+#[test]
+fn least_squares_leave_a_residual_that_nothing_of_the_matrix_reaches() {
+    for sizes in [[1, 7, 4], [1, 3, 6]] {
+        let (a, b) = (noise(&sizes, 12), noise(&[1, sizes[1], 2], 13));
+        assert_small(&evaluate(&[a, b], |function, operands| {
+            let (a, b) = (operands[0], operands[1]);
+            let zero = function.scalar(shape::PrimitiveType::F64, 0.0);
+            let (fast, slow) = (matrices::normal_least_squares(a, b, zero), matrices::least_squares(a, b));
+            let left = |x| matrices::matmul(matrices::adjoint(a), matrices::matmul(a, x) - b);
+            let none = left(fast).splat(0.0);
+            vec![distance(left(fast), none), distance(left(slow), none), distance(fast, slow)]
+        }));
+    }
+}
+
+#[test]
+fn exponentials_of_opposites_are_inverses() {
+    for (n, scale) in [(1, 3.0), (4, 0.001), (5, 2.0)] {
+        let a = noise(&[2, n, n], 14);
+        assert_small(&evaluate(&[a], |function, a| {
+            let a = a[0] * scale;
+            let (there, back) = (matrices::exponential(a), matrices::exponential(-a));
+            let identity = matrices::identity(function, a.element_type(), [2, n, n]);
+            let half = matrices::exponential(a * 0.5);
+            let growth = there.largest_magnitude(&[0, 1, 2]);
+            vec![
+                distance(matrices::matmul(there, back), identity) / growth,
+                distance(matrices::matmul(half, half), there) / growth,
+            ]
+        }));
+    }
+}

@@ -21,8 +21,10 @@ pub(crate) const RULES: &[Rule] = &[
     rule_many("Qr", qr).types("T", FLOATS_AND_COMPLEX),
     rule_many("SelfAdjointEigV2", self_adjoint_eig).types("T", FLOATS_AND_COMPLEX),
     rule_many("XlaSelfAdjointEig", xla_self_adjoint_eig).types("T", FLOATS_AND_COMPLEX),
-    rule_many("Svd", svd).types("T", FLOATS),
-    rule_many("XlaSvd", xla_svd).types("T", FLOATS),
+    rule_many("Svd", svd).types("T", FLOATS_AND_COMPLEX),
+    rule_many("XlaSvd", xla_svd).types("T", FLOATS_AND_COMPLEX),
+    rule("MatrixExponential", exponential).types("T", FLOATS_AND_COMPLEX),
+    rule("MatrixSolveLs", least_squares).types("T", FLOATS_AND_COMPLEX),
 ];
 
 /// The type to compute in.
@@ -235,5 +237,43 @@ fn singular(cx: &mut NodeContext<'_, '_>, with_vectors: bool, full: bool) -> Res
             false => function.splat(element_type, &[0], 0.0).id(),
         };
         vec![s, function.expression(side(u)), function.expression(side(v))]
+    })
+}
+
+/// `MatrixExponential(a)`.
+fn exponential(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (a, sizes) = square(cx, 0)?;
+    cx.composite_one(&[a], |_, operands| {
+        let result = matrices::exponential(stack(operands[0]));
+        matrices::of_stack(result, batch_of(&sizes)).convert(operands[0].element_type())
+    })
+}
+
+/// `MatrixSolveLs(a, b, l2_regularizer)`: by the normal equations if `fast`, else the shortest solution, where the
+/// regularizer does not count.
+fn least_squares(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let ((a, a_sizes), (b, b_sizes)) = (matrix(cx, 0)?, matrix(cx, 1)?);
+    let regularizer = cx.input(2)?;
+    let rank = cx.rank(regularizer);
+    cx.check(rank == 0, || format!("l2_regularizer must be a scalar, but has rank {rank}"))?;
+    let fits =
+        batch_of(&a_sizes) == batch_of(&b_sizes) && a_sizes[a_sizes.len() - 2] == b_sizes[b_sizes.len() - 2];
+    cx.check(fits, || {
+        format!("the matrices {} do not fit the right sides {}", list(&a_sizes), list(&b_sizes))
+    })?;
+    let is_fast = cx.node.attributes.bool_or("fast", true)?;
+    let element_type = cx.element_type(b);
+    let result = [batch_of(&a_sizes), &[a_sizes[a_sizes.len() - 1], b_sizes[b_sizes.len() - 1]]].concat();
+    if a_sizes.contains(&0) || b_sizes.contains(&0) {
+        return cx.splat(element_type, &result, 0.0);
+    }
+    cx.composite_one(&[a, b, regularizer], |_, operands| {
+        let (a, b) = (stack(operands[0]), stack(operands[1]));
+        let regularizer = operands[2].convert(a.element_type().real_part());
+        let x = match is_fast {
+            true => matrices::normal_least_squares(a, b, regularizer),
+            false => matrices::least_squares(a, b),
+        };
+        matrices::of_stack(x, batch_of(&a_sizes)).convert(element_type)
     })
 }

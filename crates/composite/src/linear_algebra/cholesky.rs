@@ -1,7 +1,10 @@
-//! Cholesky factors, one column a step.
+//! Cholesky factors, one column a step, of large matrices in blocks of columns.
 
-use super::matrix::{adjoint, diagonal, in_type_of, matmul, positions, real_part, spread};
+use super::matrix::{
+    BLOCK, adjoint, diagonal, in_type_of, matmul, padded_with_identity, positions, real_part, spread,
+};
 use crate::expression::Expression;
+use shape::PrimitiveType;
 
 /// `l` with `a = l l^H`, or `u` with `a = u^H u`, from that triangle of `a`, zeros in the other one. A matrix that is not
 /// positive definite gives NaN throughout.
@@ -14,26 +17,53 @@ pub fn cholesky(a: Expression<'_>, lower: bool) -> Expression<'_> {
 
 fn factor(a: Expression<'_>) -> Expression<'_> {
     let n = a.size_from_end(0);
-    let done = a.function().for_loop(n, &[a.splat(0.0), a], |function, k, state| {
-        let &[l, a] = state else { return Vec::new() };
-        let known = matmul(l, adjoint(l.dynamic_slice_in(1, k)));
-        let rest = a.dynamic_slice_in(2, k) - known;
-        let pivot = real_part(rest.dynamic_slice_in(1, k)).sqrt();
-        let pivot = in_type_of(pivot, rest);
-        let sizes = rest.sizes();
-        let rows = function.iota(shape::PrimitiveType::S32, &sizes, 1);
-        let k_everywhere = k.spread_like(rows);
-        let pivots = spread(pivot, &sizes);
-        let column = rows.equal(k_everywhere).select(pivots, rest / pivots);
-        let column = rows.ge(k_everywhere).select(column, 0.0);
-        vec![l.dynamic_update_in(column, 2, k), a]
-    });
-    let l = done[0];
+    let l = if n <= 2 * BLOCK { small(a) } else { blocked(a) };
     let pivots = real_part(diagonal(l));
     // One pivot that is not positive is enough.
-    let wrong = (!pivots.gt(0.0)).convert(shape::PrimitiveType::S32).sum(&[1]).gt(0.0);
+    let wrong = (!pivots.gt(0.0)).convert(PrimitiveType::S32).sum(&[1]).gt(0.0);
     let sizes = l.sizes();
     let (rows, columns) = positions(l);
     let nan = rows.ge(columns).select(l.splat(f64::NAN), f64::NAN);
     wrong.broadcast(&sizes, &[0]).select(nan, l)
+}
+
+fn small(a: Expression<'_>) -> Expression<'_> {
+    let zero = a.function().scalar(PrimitiveType::S32, 0.0);
+    columns(a, zero)
+}
+
+/// A block of columns at a time: what the blocks before give is one product of matrices.
+fn blocked(a: Expression<'_>) -> Expression<'_> {
+    let n = a.size_from_end(0);
+    let padded = padded_with_identity(a, BLOCK);
+    let size = padded.size_from_end(0);
+    let done = a.function().for_loop(size / BLOCK, &[padded.splat(0.0), padded], |_, block, state| {
+        let &[l, a] = state else { return Vec::new() };
+        let first = block * BLOCK as f64;
+        let known = matmul(l, adjoint(l.dynamic_range_in(1, first, BLOCK)));
+        let panel = a.dynamic_range_in(2, first, BLOCK) - known;
+        vec![l.dynamic_update_in(columns(panel, first), 2, first), a]
+    });
+    done[0].slice_in(1, 0, n).slice_in(2, 0, n)
+}
+
+/// The columns of the factor whose diagonal begins in row `first`, from what earlier columns leave of the matrix there.
+fn columns<'f>(panel: Expression<'f>, first: Expression<'f>) -> Expression<'f> {
+    let width = panel.size_from_end(0);
+    let done = panel.function().for_loop(width, &[panel.splat(0.0), panel, first], |function, k, state| {
+        let &[l, panel, first] = state else { return Vec::new() };
+        let on = first + k;
+        let known = matmul(l, adjoint(l.dynamic_slice_in(1, on)));
+        let rest = panel.dynamic_slice_in(2, k) - known;
+        let pivot = real_part(rest.dynamic_slice_in(1, on)).sqrt();
+        let pivot = in_type_of(pivot, rest);
+        let sizes = rest.sizes();
+        let rows = function.iota(PrimitiveType::S32, &sizes, 1);
+        let on_everywhere = on.spread_like(rows);
+        let pivots = spread(pivot, &sizes);
+        let column = rows.equal(on_everywhere).select(pivots, rest / pivots);
+        let column = rows.ge(on_everywhere).select(column, 0.0);
+        vec![l.dynamic_update_in(column, 2, k), panel, first]
+    });
+    done[0]
 }

@@ -4,6 +4,21 @@ use crate::expression::Expression;
 use crate::function::Function;
 use shape::PrimitiveType;
 
+/// How many rows or columns of large matrices are worked on at a time.
+pub(super) const BLOCK: i64 = 64;
+
+/// Square matrices made a multiple of a size by ones on the diagonal.
+pub(super) fn padded_with_identity(a: Expression<'_>, multiple: i64) -> Expression<'_> {
+    let n = a.size_from_end(0);
+    let more = (multiple - n % multiple) % multiple;
+    if more == 0 {
+        return a;
+    }
+    let padded = a.pad_in(1, 0, more, 0.0).pad_in(2, 0, more, 0.0);
+    let (rows, columns) = positions(padded);
+    (rows.equal(columns) & rows.ge(n as f64)).select(padded.splat(1.0), padded)
+}
+
 /// A stack of matrices with one batch dimension.
 pub fn as_stack(x: Expression<'_>) -> Expression<'_> {
     let sizes = x.sizes();

@@ -2,7 +2,9 @@
 
 mod cholesky;
 mod eigh;
+mod exponential;
 mod jacobi;
+mod least_squares;
 mod lu;
 mod matrix;
 mod qr;
@@ -11,6 +13,8 @@ mod triangular;
 
 pub use cholesky::cholesky;
 pub use eigh::eigh;
+pub use exponential::exponential;
+pub use least_squares::{least_squares, normal_least_squares};
 pub use lu::{Lu, determinant, lu, solve};
 pub use matrix::{adjoint, as_stack, identity, lower_triangle, matmul, of_stack};
 pub use qr::qr;

@@ -1,6 +1,6 @@
-//! Triangular systems by substitution, one row of the solution a step.
+//! Triangular systems by substitution, one row of the solution a step, of large matrices in blocks of rows.
 
-use super::matrix::{conjugate, matmul, positions};
+use super::matrix::{BLOCK, conjugate, matmul, padded_with_identity, positions};
 use crate::expression::Expression;
 use hlo::TriangularTranspose;
 
@@ -40,6 +40,35 @@ pub(super) fn substitute<'f>(
     if a.sizes().contains(&0) || b.sizes().contains(&0) {
         return b;
     }
+    if n <= 2 * BLOCK { rows(a, b, is_lower, unit_diagonal) } else { blocked(a, b, is_lower, unit_diagonal) }
+}
+
+/// A block of rows at a time: what the blocks before give is one product of matrices.
+fn blocked<'f>(a: Expression<'f>, b: Expression<'f>, is_lower: bool, unit_diagonal: bool) -> Expression<'f> {
+    let n = a.size_from_end(0);
+    let a = padded_with_identity(a, BLOCK);
+    let size = a.size_from_end(0);
+    let b = b.pad_in(1, 0, size - n, 0.0);
+    // Off the diagonal blocks anything may lie, and in blocks not solved yet `x` is 0.
+    let (row, column) = positions(a);
+    let strict = if is_lower { row.gt(column) } else { row.lt(column) };
+    let strict = strict.select(a, 0.0);
+    let blocks = size / BLOCK;
+    let done = a.function().for_loop(blocks, &[b.splat(0.0), a, b, strict], |_, step, state| {
+        let &[x, a, b, strict] = state else { return Vec::new() };
+        let block = if is_lower { step } else { (blocks - 1) as f64 - step };
+        let first = block * BLOCK as f64;
+        let known = matmul(strict.dynamic_range_in(1, first, BLOCK), x);
+        let right = b.dynamic_range_in(1, first, BLOCK) - known;
+        let corner = a.dynamic_range_in(1, first, BLOCK).dynamic_range_in(2, first, BLOCK);
+        let solved = rows(corner, right, is_lower, unit_diagonal);
+        vec![x.dynamic_update_in(solved, 1, first), a, b, strict]
+    });
+    done[0].slice_in(1, 0, n)
+}
+
+fn rows<'f>(a: Expression<'f>, b: Expression<'f>, is_lower: bool, unit_diagonal: bool) -> Expression<'f> {
+    let n = a.size_from_end(0);
     let (rows, columns) = positions(a);
     let strict = if is_lower { rows.gt(columns) } else { rows.lt(columns) };
     let strict = strict.select(a, 0.0);
