@@ -64,6 +64,10 @@ const SPINS: u32 = 4000;
 /// The caller gives its processor away when it has looked so often for the others' end.
 const LOOKS: u32 = 1000;
 
+/// Who has done its share looks so often whether the others have done theirs before it helps them: what it would take from
+/// them has its data, and the counter, in their caches.
+const PATIENCE: u32 = 16;
+
 /// Chunks that a share is taken in, so that whoever is done early can help.
 const CHUNKS: i64 = 8;
 
@@ -142,6 +146,11 @@ impl Job {
         let items = self.first(worker + 1) - self.first(worker);
         (items / self.chunk + i64::from(items % self.chunk != 0)) as u64
     }
+
+    /// Where a chunk of a share begins, or where the one before ends.
+    fn begin(&self, worker: i64, chunk: u64) -> i64 {
+        self.first(worker + 1).min(self.first(worker) + chunk as i64 * self.chunk)
+    }
 }
 
 impl ThreadPool {
@@ -189,8 +198,12 @@ unsafe impl Workers for ThreadPool {
             return part(0, count, 0);
         }
         let job = shared.offer(std::ptr::from_ref(&part).cast(), count);
-        let done = shared.take_chunks(&job, 0);
-        shared.await_others(&job, done);
+        let mut done = 0;
+        shared.take_share(&job, 0, 0, &mut done);
+        if !shared.await_others(&job, done, Some(PATIENCE)) {
+            shared.help(&job, 0, &mut done);
+            shared.await_others(&job, done, None);
+        }
         let status = shared.status.load(Ordering::Relaxed);
         if status != 0 {
             shared.status.store(0, Ordering::Relaxed);
@@ -245,20 +258,24 @@ impl Shared {
         is_whole.then(|| Job::new(number, part, count, self.shares.len()))
     }
 
-    /// Does what is left, this worker's share first. How many chunks that were.
-    fn take_chunks(&self, job: &Job, worker: i64) -> u64 {
-        let mut done = 0;
-        for owner in (worker..job.workers).chain(0..worker) {
-            let chunks = job.chunks(owner);
-            while let Some(chunk) = take(&self.shares[owner as usize].taken.0, job.number, chunks) {
-                let begin = job.first(owner) + chunk as i64 * job.chunk;
-                self.do_chunk(job, begin, job.first(owner + 1).min(begin + job.chunk), worker);
-                done += 1;
-                let count = job.number << COUNTER_BITS | done;
-                self.shares[worker as usize].done.0.store(count, Ordering::Release);
-            }
+    /// Does what is left of a share, and adds up the chunks.
+    fn take_share(&self, job: &Job, worker: i64, owner: i64, done: &mut u64) {
+        let (chunks, before) = (job.chunks(owner), *done);
+        while let Some(chunk) = take(&self.shares[owner as usize].taken.0, job.number, chunks) {
+            self.do_chunk(job, job.begin(owner, chunk), job.begin(owner, chunk + 1), worker);
+            *done += 1;
         }
-        done
+        if *done != before {
+            let count = job.number << COUNTER_BITS | *done;
+            self.shares[worker as usize].done.0.store(count, Ordering::Release);
+        }
+    }
+
+    /// Does what is left of the others' shares.
+    fn help(&self, job: &Job, worker: i64, done: &mut u64) {
+        for owner in (worker + 1..job.workers).chain(0..worker) {
+            self.take_share(job, worker, owner, done);
+        }
     }
 
     fn do_chunk(&self, job: &Job, begin: i64, end: i64, worker: i64) {
@@ -274,8 +291,8 @@ impl Shared {
         }
     }
 
-    /// Returns when the others have done all chunks but so many.
-    fn await_others(&self, job: &Job, done: u64) {
+    /// Returns when the others have done all chunks but so many, or after so many looks: whether they have.
+    fn await_others(&self, job: &Job, done: u64, most: Option<u32>) -> bool {
         let all: u64 = (0..job.workers).map(|worker| job.chunks(worker)).sum();
         let of_job = |share: &Share| {
             let done = share.done.0.load(Ordering::Acquire);
@@ -284,9 +301,13 @@ impl Shared {
         let others = &self.shares[1..job.workers as usize];
         let mut looks = 0;
         while done + others.iter().map(of_job).sum::<u64>() < all {
-            looks += 1;
+            if most == Some(looks) {
+                return false;
+            }
+            looks = LOOKS.min(looks + 1);
             if self.spins && looks < LOOKS { spin_loop() } else { yield_now() }
         }
+        true
     }
 
     /// A thread's life.
@@ -295,15 +316,26 @@ impl Shared {
         while self.await_job_after(seen) {
             let Some(job) = self.present_job() else { continue };
             seen = job.number;
-            if worker < job.workers {
-                self.take_chunks(&job, worker);
+            if worker >= job.workers {
+                continue;
+            }
+            let mut done = 0;
+            self.take_share(&job, worker, worker, &mut done);
+            let is_present = || self.present.number.load(Ordering::Relaxed) == seen;
+            (0..PATIENCE).take_while(|_| is_present()).for_each(|_| spin_loop());
+            if is_present() {
+                self.help(&job, worker, &mut done);
             }
         }
     }
 
     /// False at the end.
     fn await_job_after(&self, seen: u64) -> bool {
-        let is_same = || self.present.number.load(Ordering::Acquire) == seen;
+        // What is being written is no job yet.
+        let is_same = || {
+            let number = self.present.number.load(Ordering::Acquire);
+            number == seen || !number.is_multiple_of(2)
+        };
         if self.spins && self.spin_while(is_same) {
             return true;
         }

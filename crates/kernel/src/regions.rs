@@ -73,11 +73,11 @@ pub(crate) fn share<'a>(calls: &[&'a Call]) -> Vec<Item<'a>> {
     let mut items: Vec<Item<'a>> = Vec::with_capacity(calls.len());
     for (k, &call) in calls.iter().enumerate() {
         let (read, written) = call.arguments.split_at(call.written);
+        // Whoever had the array last: those that share out reading it have parts of it, too.
         let is_alone_before = |slice: &&Slice| {
             let before = items.iter().rev().take(WINDOW);
-            let maker =
-                before.into_iter().find(|item| item.call.arguments[item.call.written..].contains(slice));
-            slice.allocation == Allocation::Temps && maker.is_some_and(|item| !item.is_shared)
+            let last = before.into_iter().find(|item| item.call.arguments.contains(slice));
+            slice.allocation == Allocation::Temps && last.is_some_and(|item| !item.is_shared)
         };
         let is_alone_behind = |slice: &&Slice| {
             let behind = calls[k + 1..].iter().take(WINDOW);

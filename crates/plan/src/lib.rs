@@ -239,8 +239,9 @@ fn work(
     id: InstructionId,
     plan: &InstructionPlan,
 ) -> Result<Work> {
-    match plan.strategy {
+    match &plan.strategy {
         Strategy::Alias | Strategy::Conditional | Strategy::While => Ok(Work::default()),
+        Strategy::Rows(rows) => Ok(Work::of_kernel(&Fusion::of(module, computation, id)?).and(rows.sums())),
         _ => Ok(Work::of_kernel(&Fusion::of(module, computation, id)?)),
     }
 }

@@ -41,6 +41,12 @@ impl Work {
         (self.operations / OPERATIONS).max(self.bytes / BYTES)
     }
 
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let operations = self.operations.saturating_add(other.operations);
+        Self { operations, bytes: self.bytes.saturating_add(other.bytes) }
+    }
+
     /// How many tasks the work is worth; 1 is serial.
     pub(crate) fn tasks(self) -> i64 {
         let nanoseconds = self.nanoseconds();
@@ -140,7 +146,7 @@ pub(crate) fn cost(op: &Op) -> u64 {
         | Op::Reshape {}
         | Op::Bitcast {}
         | Op::Parameter { .. } => 0,
-        op if is_transcendental(op) => 16,
+        op if is_transcendental(op) => 32,
         Op::Divide {}
         | Op::Remainder {}
         | Op::Sqrt {}
@@ -172,11 +178,14 @@ pub fn is_transcendental(op: &Op) -> bool {
 }
 
 /// Cuts loops, the outermost first, into at most `tasks` parts in all; the parts of each loop, none more than its
-/// `units`.
+/// `units`. Parts of few units are of one size, for shares of them to be so, too.
 pub(crate) fn cut(tasks: i64, units: &[i64]) -> Vec<i64> {
+    const FEW_UNITS: i64 = 4;
     let mut left = tasks.max(1);
     let cut_one = |&units: &i64| {
-        let parts = units.clamp(1, left);
+        let most = units.clamp(1, left);
+        let each = (units.max(1) - 1) / most + 1;
+        let parts = if each <= FEW_UNITS { (units.max(1) - 1) / each + 1 } else { most };
         left /= parts;
         parts
     };
@@ -222,6 +231,8 @@ mod tests {
         assert_eq!(cut(10, &[7, 100]), [7, 1]);
         assert_eq!(cut(1, &[7, 100]), [1, 1]);
         assert_eq!(cut(8, &[0, 100]), [1, 8]);
+        assert_eq!(cut(21, &[32]), [16]);
+        assert_eq!(cut(64, &[100, 5]), [50, 1]);
         assert_eq!(count(&cut(64, &[5, 5, 5])), 50);
     }
 }

@@ -57,7 +57,12 @@ class ThreadPool {
       return body(data, 0, count, 0);
     }
     const Job job = Offer(body, data, count);
-    AwaitOthers(job, TakeChunks(job, 0));
+    ::std::uint64_t done = 0;
+    TakeShare(job, 0, 0, &done);
+    if (!AwaitOthers(job, done, kPatience)) {
+      Help(job, 0, &done);
+      AwaitOthers(job, done, -1);
+    }
     const ::std::int32_t error = error_.load(::std::memory_order_relaxed);
     if (error != 0) error_.store(0, ::std::memory_order_relaxed);
     busy_.clear(::std::memory_order_release);
@@ -74,6 +79,9 @@ class ThreadPool {
   static constexpr ::std::int64_t kSpinMicroseconds = 200;
   // The caller gives its processor away when it has looked so often for the others' end.
   static constexpr int kLooks = 1000;
+  // Who has done its share looks so often whether the others have done theirs before it helps them: what it would take from
+  // them has its data, and the counter, in their caches.
+  static constexpr int kPatience = 16;
   // Chunks that a share is taken in, so that whoever is done early can help.
   static constexpr ::std::int64_t kChunks = 8;
   // Counters of chunks have so many bits; above them stands the job that they are of.
@@ -94,8 +102,14 @@ class ThreadPool {
       const ::std::int64_t more = count % workers;
       return count / workers * worker + (worker < more ? worker : more);
     }
+    // How many chunks a share has.
     ::std::uint64_t Chunks(::std::int64_t worker) const {
       return static_cast<::std::uint64_t>((First(worker + 1) - First(worker) + chunk - 1) / chunk);
+    }
+    // Where a chunk of a share begins, or where the one before ends.
+    ::std::int64_t Begin(::std::int64_t worker, ::std::uint64_t number_of_chunk) const {
+      const ::std::int64_t begin = First(worker) + static_cast<::std::int64_t>(number_of_chunk) * chunk;
+      return begin < First(worker + 1) ? begin : First(worker + 1);
     }
 
     ::std::uint64_t number;
@@ -134,23 +148,26 @@ class ThreadPool {
     return Job(number, body, data, count, num_workers());
   }
 
-  // Does what is left, this worker's share first. How many chunks that were.
-  ::std::uint64_t TakeChunks(const Job& job, int worker) {
-    ::std::uint64_t done = 0;
-    for (::std::int64_t i = 0; i < job.workers; ++i) {
-      const ::std::int64_t owner = worker + i < job.workers ? worker + i : worker + i - job.workers;
-      Share& share = shares_[static_cast<::std::size_t>(owner)];
-      const ::std::uint64_t chunks = job.Chunks(owner);
-      for (::std::uint64_t chunk = 0; Take(share, job.number, chunks, &chunk);) {
-        const ::std::int64_t begin = job.First(owner) + static_cast<::std::int64_t>(chunk) * job.chunk;
-        const ::std::int64_t limit = job.First(owner + 1);
-        DoChunk(job, begin, begin + job.chunk < limit ? begin + job.chunk : limit, worker);
-        ++done;
-        shares_[static_cast<::std::size_t>(worker)].done.store(job.number << kCounterBits | done,
-                                                              ::std::memory_order_release);
-      }
+  // Does what is left of a share, and adds up the chunks.
+  void TakeShare(const Job& job, int worker, ::std::int64_t owner, ::std::uint64_t* done) {
+    Share& share = shares_[static_cast<::std::size_t>(owner)];
+    const ::std::uint64_t chunks = job.Chunks(owner);
+    const ::std::uint64_t before = *done;
+    for (::std::uint64_t chunk = 0; Take(share, job.number, chunks, &chunk); ++*done) {
+      DoChunk(job, job.Begin(owner, chunk), job.Begin(owner, chunk + 1), worker);
     }
-    return done;
+    if (*done != before) {
+      shares_[static_cast<::std::size_t>(worker)].done.store(job.number << kCounterBits | *done,
+                                                            ::std::memory_order_release);
+    }
+  }
+
+  // Does what is left of the others' shares.
+  void Help(const Job& job, int worker, ::std::uint64_t* done) {
+    for (::std::int64_t i = 1; i < job.workers; ++i) {
+      const ::std::int64_t owner = worker + i < job.workers ? worker + i : worker + i - job.workers;
+      TakeShare(job, worker, owner, done);
+    }
   }
 
   // Takes a chunk of a share; false if none is left.
@@ -172,8 +189,9 @@ class ThreadPool {
     if (error != 0) error_.compare_exchange_strong(none, error, ::std::memory_order_relaxed);
   }
 
-  // Returns when the others have done all chunks but so many.
-  void AwaitOthers(const Job& job, ::std::uint64_t done) {
+  // Returns when the others have done all chunks but so many, or after so many looks, if that is not negative: whether
+  // they have.
+  bool AwaitOthers(const Job& job, ::std::uint64_t done, int looks) {
     ::std::uint64_t all = 0;
     for (::std::int64_t worker = 0; worker < job.workers; ++worker) all += job.Chunks(worker);
     for (int look = 0; done < all;) {
@@ -182,13 +200,16 @@ class ThreadPool {
         const ::std::uint64_t of = shares_[static_cast<::std::size_t>(worker)].done.load(::std::memory_order_acquire);
         if (of >> kCounterBits == job.number) sum += of & kCounterMask;
       }
-      if (sum >= all) return;
-      if (spins_ && ++look < kLooks) {
+      if (sum >= all) break;
+      if (look == looks) return false;
+      if (look < kLooks) ++look;
+      if (spins_ && look < kLooks) {
         Pause();
       } else {
         ::std::this_thread::yield();
       }
     }
+    return true;
   }
 
   void Work(int worker) {
@@ -202,7 +223,11 @@ class ThreadPool {
       if (number % 2 != 0 || number_.load(::std::memory_order_relaxed) != number) continue;
       seen = number;
       const Job job(number, body, data, count, num_workers());
-      if (worker < job.workers) TakeChunks(job, worker);
+      if (worker >= job.workers) continue;
+      ::std::uint64_t done = 0;
+      TakeShare(job, worker, worker, &done);
+      for (int look = 0; look < kPatience && number_.load(::std::memory_order_relaxed) == number; ++look) Pause();
+      if (number_.load(::std::memory_order_relaxed) == number) Help(job, worker, &done);
     }
   }
 
@@ -221,7 +246,8 @@ class ThreadPool {
     ::std::chrono::steady_clock::time_point start;
     for (int round = 0;; ++round) {
       for (int spin = 0; spin < 64; ++spin) {
-        if (number_.load(::std::memory_order_acquire) != seen) return true;
+        const ::std::uint64_t number = number_.load(::std::memory_order_acquire);
+        if (number != seen && number % 2 == 0) return true;
         Pause();
       }
       const ::std::chrono::steady_clock::time_point now = ::std::chrono::steady_clock::now();

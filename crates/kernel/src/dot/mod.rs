@@ -50,10 +50,16 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &D
     };
     let constant_product = plan.padded_columns() * plan.shape.k * size;
     cx.for_tasks(b, |cx, b, task| {
-        let spans = cx.spans(b, &task, &plan.steps(), &plan.cuts)?;
-        let &[batches, columns, rows] = &spans[..] else {
+        let (mut steps, mut cuts) = (plan.steps(), plan.cuts);
+        if plan.tasks_by_rows {
+            steps.swap(1, 2);
+            cuts.swap(1, 2);
+        }
+        let spans = cx.spans(b, &task, &steps, &cuts)?;
+        let &[batches, outer, inner] = &spans[..] else {
             return Err(Error::internal("a dot has three loops"));
         };
+        let (columns, rows) = if plan.tasks_by_rows { (inner, outer) } else { (outer, inner) };
         let part = Part { columns, rows };
         cx.for_span(b, batches, 1, |cx, b, batch| {
             let lhs = pack::batch_pointer(b, cx, lhs, &batch, &plan.dims.lhs_batch, plan.lhs_type)?;

@@ -5,6 +5,7 @@
 //! a multiply-add; rows split evenly beat full tiles and a rest.
 
 mod candidates;
+mod cut;
 mod dims;
 mod pack;
 pub(crate) mod tile;
@@ -103,6 +104,8 @@ pub struct DotPlan {
     pub column_parts: i64,
     /// Into how many parts the loops of [`Self::steps`] are cut, for tasks.
     pub cuts: [i64; 3],
+    /// Whether tasks that follow each other have the same rows, not the same columns.
+    pub tasks_by_rows: bool,
     /// The fusion's operand that is the left one.
     pub lhs_operand: usize,
     /// The fusion's operand that is the right one.
@@ -244,6 +247,7 @@ fn described(fusion: &Fusion<'_>) -> Result<(DotPlan, PrimitiveType, bool)> {
         prefetches: false,
         column_parts: 0,
         cuts: [1; 3],
+        tasks_by_rows: false,
         lhs_operand,
         rhs_operand,
         dims,
@@ -276,7 +280,9 @@ pub(crate) fn plan(
         [batch, m, n, k].iter().fold(1u64, |all, &extent| all.saturating_mul(extent.max(0) as u64));
     work.operations = work.operations.saturating_add(products);
     work.bytes = work.bytes.max(lhs.byte_size().saturating_add(rhs.byte_size()));
-    cut(&mut plan, work.tasks());
+    let stays =
+        constant.is_some() || matches!(fusion.caller[fusion.operand(rhs_operand)].op(), Op::Parameter { .. });
+    cut::cut(&mut plan, work.tasks(), stays);
     let tasks = tasks::count(&plan.cuts);
     let bytes = plan.lhs_scratch_bytes().saturating_add(plan.rhs_scratch_bytes());
     // Sums of nothing pack nothing, but they pack it somewhere.
@@ -288,29 +294,6 @@ pub(crate) fn plan(
     may_overwrite.retain(|k| plan.k_block >= plan.shape.k && ![lhs_operand, rhs_operand].contains(k));
     let instruction = InstructionPlan::new(Strategy::Dot(Box::new(plan)));
     Ok(InstructionPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, may_overwrite, ..instruction })
-}
-
-/// A task that packs an operand does so for at least so many rows or columns that use it.
-const ROWS_FOR_PACKING: i64 = 256;
-
-/// Cuts the loops into at most `tasks` parts: products first, then what needs the least packing.
-fn cut(plan: &mut DotPlan, tasks: i64) {
-    let [batch, columns, rows] = plan.steps();
-    let DotShape { m, n, .. } = plan.shape;
-    if plan.kind != DotKind::Tiled && plan.rhs_packing == Packing::Scratch {
-        // All of a product's right operand is packed at once.
-        plan.cuts = [tasks::cut(tasks, &[batch])[0], 1, 1];
-    } else if plan.lhs_packing == Packing::Scratch {
-        let cuts = tasks::cut(tasks, &[batch, rows, columns.min(n / ROWS_FOR_PACKING)]);
-        plan.cuts = [cuts[0], cuts[2], cuts[1]];
-    } else if plan.column_parts > 0 {
-        let cuts = tasks::cut(tasks, &[batch, columns.min(plan.column_parts), rows]);
-        plan.cuts = [cuts[0], cuts[1], cuts[2]];
-    } else {
-        let rows = if plan.rhs_packing == Packing::Scratch { rows.min(m / ROWS_FOR_PACKING) } else { rows };
-        let cuts = tasks::cut(tasks, &[batch, columns, rows]);
-        plan.cuts = [cuts[0], cuts[1], cuts[2]];
-    }
 }
 
 /// Whether one operand of one instruction of the body is all that reads an operand.
@@ -573,6 +556,9 @@ impl std::fmt::Display for DotPlan {
         }
         if self.prefetches {
             write!(f, ", the next panel prefetched")?;
+        }
+        if self.tasks_by_rows && self.cuts[2] > 1 {
+            write!(f, ", rows shared out")?;
         }
         if self.kind == DotKind::Tiled && self.k_block < k {
             write!(f, ", {} summands in a pass", self.k_block)?;

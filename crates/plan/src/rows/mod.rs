@@ -32,6 +32,18 @@ pub struct RowsPlan {
     pub cuts: Vec<i64>,
 }
 
+/// What it takes to add up the lanes of a row's sum and to wait for it, in operations.
+const SUM_OPERATIONS: u64 = 800;
+
+impl RowsPlan {
+    /// What is done once for each row, beside what is done for each element.
+    pub(crate) fn sums(&self) -> Work {
+        let sums = self.sweeps.iter().map(|sweep| sweep.reductions.len() as u64).sum::<u64>();
+        let rows = self.rows.iter().fold(1u64, |n, l| n.saturating_mul(l.extent.max(0) as u64));
+        Work { operations: rows.saturating_mul(sums).saturating_mul(SUM_OPERATIONS), bytes: 0 }
+    }
+}
+
 /// One walk along a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
@@ -118,11 +130,12 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     }
     let all = walked.sizes.iter().fold(1i64, |n, &size| n.saturating_mul(size));
     let units: Vec<i64> = rows.iter().map(|l| l.extent).collect();
-    let cuts = tasks::cut(Work::of_elements(fusion, all).tasks(), &units);
-    let tasks = tasks::count(&cuts);
     let may_overwrite = body.overwritable();
     let sizes = walked.sizes;
-    let plan = RowsPlan { sizes, rows, columns, lanes, sweeps, row_results, in_registers, cuts };
+    let mut plan =
+        RowsPlan { sizes, rows, columns, lanes, sweeps, row_results, in_registers, cuts: Vec::new() };
+    plan.cuts = tasks::cut(Work::of_elements(fusion, all).and(plan.sums()).tasks(), &units);
+    let tasks = tasks::count(&plan.cuts);
     let instruction = InstructionPlan::new(Strategy::Rows(plan));
     Ok(InstructionPlan { tasks, worker_scratch_bytes: bytes, may_overwrite, ..instruction })
 }
