@@ -17,7 +17,7 @@ pub fn cholesky(a: Expression<'_>, lower: bool) -> Expression<'_> {
 
 fn factor(a: Expression<'_>) -> Expression<'_> {
     let n = a.size_from_end(0);
-    let l = if n <= 2 * BLOCK { small(a) } else { blocked(a) };
+    let l = if n <= 2 * BLOCK { columns(a, None) } else { blocked(a) };
     let pivots = real_part(diagonal(l));
     // One pivot that is not positive is enough.
     let wrong = (!pivots.gt(0.0)).convert(PrimitiveType::S32).sum(&[1]).gt(0.0);
@@ -25,11 +25,6 @@ fn factor(a: Expression<'_>) -> Expression<'_> {
     let (rows, columns) = positions(l);
     let nan = rows.ge(columns).select(l.splat(f64::NAN), f64::NAN);
     wrong.broadcast(&sizes, &[0]).select(nan, l)
-}
-
-fn small(a: Expression<'_>) -> Expression<'_> {
-    let zero = a.function().scalar(PrimitiveType::S32, 0.0);
-    columns(a, zero)
 }
 
 /// A block of columns at a time: what the blocks before give is one product of matrices.
@@ -42,17 +37,20 @@ fn blocked(a: Expression<'_>) -> Expression<'_> {
         let first = block * BLOCK as f64;
         let known = matmul(l, adjoint(l.dynamic_range_in(1, first, BLOCK)));
         let panel = a.dynamic_range_in(2, first, BLOCK) - known;
-        vec![l.dynamic_update_in(columns(panel, first), 2, first), a]
+        vec![l.dynamic_update_in(columns(panel, Some(first)), 2, first), a]
     });
     done[0].slice_in(1, 0, n).slice_in(2, 0, n)
 }
 
-/// The columns of the factor whose diagonal begins in row `first`, from what earlier columns leave of the matrix there.
-fn columns<'f>(panel: Expression<'f>, first: Expression<'f>) -> Expression<'f> {
+/// The columns of the factor from what earlier columns leave of the matrix there; their diagonal begins in row `first`,
+/// else in row 0.
+fn columns<'f>(panel: Expression<'f>, first: Option<Expression<'f>>) -> Expression<'f> {
     let width = panel.size_from_end(0);
-    let done = panel.function().for_loop(width, &[panel.splat(0.0), panel, first], |function, k, state| {
-        let &[l, panel, first] = state else { return Vec::new() };
-        let on = first + k;
+    let mut initial = vec![panel.splat(0.0), panel];
+    initial.extend(first);
+    let done = panel.function().for_loop(width, &initial, |function, k, state| {
+        let (l, panel, first) = (state[0], state[1], state.get(2).copied());
+        let on = first.map_or(k, |first| first + k);
         let known = matmul(l, adjoint(l.dynamic_slice_in(1, on)));
         let rest = panel.dynamic_slice_in(2, k) - known;
         let pivot = real_part(rest.dynamic_slice_in(1, on)).sqrt();
@@ -63,7 +61,9 @@ fn columns<'f>(panel: Expression<'f>, first: Expression<'f>) -> Expression<'f> {
         let pivots = spread(pivot, &sizes);
         let column = rows.equal(on_everywhere).select(pivots, rest / pivots);
         let column = rows.ge(on_everywhere).select(column, 0.0);
-        vec![l.dynamic_update_in(column, 2, k), panel, first]
+        let mut next = vec![l.dynamic_update_in(column, 2, k), panel];
+        next.extend(first);
+        next
     });
     done[0]
 }
