@@ -182,9 +182,10 @@ impl Arithmetic<'_> {
         let sum = self.b.add(one, square);
         let root = self.b.unary(UnaryOp::Sqrt, sum);
         let product = self.b.mul(large, root);
-        // 0 / 0 is no number, but the larger of two zeros is the answer.
+        // 0 / 0 is no number, but the sum of two zeros is the answer, and that of zero and NaN too.
         let is_zero = self.test(Predicate::Equal, large, 0.0);
-        let product = self.b.select(is_zero, large, product);
+        let both = self.b.add(large, small);
+        let product = self.b.select(is_zero, both, product);
         self.infinite_if_either(x, y, product)
     }
 

@@ -20,7 +20,7 @@ impl Arithmetic<'_> {
         let value = self.polar(magnitude, im)?;
         // Nothing times a direction that is none.
         let zero = self.real(0.0);
-        let vanishes = self.test(Predicate::Equal, magnitude, 0.0);
+        let vanishes = self.test(Predicate::Equal, re, f64::NEG_INFINITY);
         let distance = self.b.sub(im, im);
         let no_direction = self.is_nan(distance);
         let is_nothing = self.b.and(vanishes, no_direction);

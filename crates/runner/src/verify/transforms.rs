@@ -61,11 +61,14 @@ pub(super) fn may_leave_range(
             }
             terms
         }
+        // Transforms and solvers that mix all elements, in another order than the definition's.
+        Op::Fft { .. } | Op::Cholesky { .. } | Op::TriangularSolve { .. } => 2.0,
         Op::BatchNormGrad { .. } | Op::BatchNormInference { .. } | Op::BatchNormTraining { .. } => 6.0,
         _ => return false,
     };
     let element_type = operands[0].array_shape().element_type;
     let is_complex = element_type.is_complex();
+    let mixes = matches!(instruction.op(), Op::Fft { .. } | Op::Cholesky { .. } | Op::TriangularSolve { .. });
     // Narrow types may be kept in `f32` on the way, or not.
     let (largest, smallest, _) = extremes(element_type);
     let range = largest.log2().min(-smallest.log2());
@@ -73,7 +76,7 @@ pub(super) fn may_leave_range(
     let magnitudes = operands.iter().filter(is_number).flat_map(magnitudes);
     let mut farthest = 0.0;
     for magnitude in magnitudes {
-        if is_complex && !magnitude.is_finite() {
+        if (is_complex || mixes) && !magnitude.is_finite() {
             return true;
         }
         if magnitude.is_finite() && magnitude != 0.0 {
