@@ -250,7 +250,8 @@ fn power(base: Complex, exponent: Complex) -> Complex {
         return if exponent[0] > 0.0 {
             [0.0, 0.0]
         } else if exponent[1] == 0.0 {
-            [f64::INFINITY, 0.0]
+            // Infinite, but nobody knows in which direction.
+            [f64::INFINITY, f64::NAN]
         } else {
             nan
         };

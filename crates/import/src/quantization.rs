@@ -256,7 +256,7 @@ fn dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.convert(values, wanted)
 }
 
-/// `round(low / step) * step + (x - least) * step`, with one step more than the range has.
+/// `(round(low / step) * step - least * step) + x * step`: 0 is a step of its own.
 fn min_first(
     cx: &mut NodeContext<'_, '_>,
     numbers: InstructionId,
@@ -264,16 +264,15 @@ fn min_first(
     range: InstructionId,
     (least, most): (f64, f64),
 ) -> Result<InstructionId> {
-    let count = most - least + 1.0;
-    let range = cx.mul_scalar(range, count / (count - 1.0))?;
-    let count = cx.splat_like(range, count)?;
+    let count = cx.splat_like(range, most - least)?;
     let step = cx.div(range, count)?;
     let first = cx.div(low, step)?;
     let first = cx.op(Op::RoundNearestAfz {}, &[first])?;
     let first = cx.mul(first, step)?;
-    let from_least = cx.add_scalar(numbers, -least)?;
-    let scaled = cx.mul(from_least, step)?;
-    let values = cx.add(first, scaled)?;
+    let below = cx.mul_scalar(step, least)?;
+    let of_zero = cx.sub(first, below)?;
+    let scaled = cx.mul(numbers, step)?;
+    let values = cx.add(of_zero, scaled)?;
     // An empty range has no step.
     let is_empty = cx.compare_scalar(ComparisonDirection::Eq, range, 0.0)?;
     cx.select(is_empty, low, values)

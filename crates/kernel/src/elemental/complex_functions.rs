@@ -225,7 +225,9 @@ impl Arithmetic<'_> {
         let is_infinite = is(self, base, f64::INFINITY);
         let is_infinite = self.b.and(is_infinite, real_exponent);
         let result = self.choose(is_infinite, of_infinity, general);
-        let of_zero = self.choose(real_exponent, infinity, nan);
+        // Infinite, but nobody knows in which direction.
+        let unsigned = (self.float(f64::INFINITY), self.float(f64::NAN));
+        let of_zero = self.choose(real_exponent, unsigned, nan);
         let of_zero = self.choose(positive, zero, of_zero);
         let is_zero = is(self, base, 0.0);
         let result = self.choose(is_zero, of_zero, result);
