@@ -149,7 +149,15 @@ fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Columns> {
         Packing::None if lanes as usize * plan.accumulator.byte_size() >= 32 => Reading::Masked,
         Packing::None => Reading::Narrowing,
     };
-    last_columns(rest, lanes, reading)
+    let mut parts = last_columns(rest, lanes, reading);
+    // Beside wider ones, a narrow vector saves nothing, and the registers of two widths are harder to share out. The padding
+    // is as wide as the tile.
+    if let [_, .., last] = &mut parts[..]
+        && reading == Reading::Padded
+    {
+        last.lanes = lanes;
+    }
+    parts
 }
 
 /// How many columns of a panel exist.

@@ -125,7 +125,12 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         bytes = bytes.saturating_add(elements.saturating_mul(size)).next_multiple_of(64);
     }
     for k in 0..sweeps.len() {
-        let most = if body.is_costly(&sweeps, &results, k) { 2 } else { 4 };
+        // The constants of elementary functions leave few registers where there are only sixteen.
+        let most = match body.is_costly(&sweeps, &results, k) {
+            true if target.vector_registers < 32 => 1,
+            true => 2,
+            false => 4,
+        };
         sweeps[k].vectors = (innermost / i64::from(lanes)).clamp(1, most) as u32;
     }
     let all = walked.sizes.iter().fold(1i64, |n, &size| n.saturating_mul(size));
