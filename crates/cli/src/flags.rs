@@ -148,7 +148,7 @@ pub(crate) struct Compile {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide = true)]
     pub(crate) use_xla_nanort_runtime: bool,
-    /// Threads to compile with. Accepted: a graph is compiled on one, and the output never depends on it
+    /// Threads to compile with. Accepted: code is generated on all processors, and the output never depends on it
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) jobs: u32,
     /// Print a table of the stages' times and what they made: HLO, plan, buffers
