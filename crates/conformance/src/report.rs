@@ -25,8 +25,8 @@ pub struct Entry {
 pub struct Report {
     /// Every case that ran, in the order of selection.
     pub entries: Vec<Entry>,
-    /// How many `--only` and `--sample` left out.
-    pub skipped: usize,
+    /// The ops of the counted cases that `--only` and `--sample` left out.
+    pub skipped: Vec<Vec<String>>,
 }
 
 /// What a run says beside a list of known failures.
@@ -51,6 +51,7 @@ struct Tally {
     passed: usize,
     failed: usize,
     unsupported: usize,
+    skipped: usize,
 }
 
 impl Tally {
@@ -110,26 +111,31 @@ impl Report {
         for entry in self.counted() {
             entry.ops.iter().for_each(|op| tallies.entry(op).or_default().add(&entry.outcome));
         }
+        for op in self.skipped.iter().flatten() {
+            if let Some(tally) = tallies.get_mut(op.as_str()) {
+                tally.skipped += 1;
+            }
+        }
         tallies
     }
 
     /// How many cases of each op passed, as comma-separated values: what the table of ops in the documentation shows.
     pub fn counts(&self) -> String {
         let mut out = String::from("op,passed,cases\n");
-        for (op, Tally { passed, failed, unsupported }) in self.tallies() {
+        for (op, Tally { passed, failed, unsupported, .. }) in self.tallies() {
             writeln!(out, "{op},{passed},{}", passed + failed + unsupported).expect("a string takes all");
         }
         out
     }
 
-    /// The table: a line for each op, with the cases that hold it.
+    /// The table: a line for each op of a case that ran, with the cases that hold it.
     pub fn by_op(&self) -> String {
         let tallies = self.tallies();
         let width = tallies.keys().map(|op| op.len()).max().unwrap_or(0).max("op".len());
-        let mut out = format!("{:width$}  passed  failed  unsupported\n", "op");
+        let mut out = format!("{:width$}  passed  failed  unsupported  skipped\n", "op");
         for (op, tally) in tallies {
-            let Tally { passed, failed, unsupported } = tally;
-            writeln!(out, "{op:width$}  {passed:6}  {failed:6}  {unsupported:11}")
+            let Tally { passed, failed, unsupported, skipped } = tally;
+            writeln!(out, "{op:width$}  {passed:6}  {failed:6}  {unsupported:11}  {skipped:7}")
                 .expect("a string takes all");
         }
         out
@@ -194,7 +200,7 @@ impl Report {
             extras.len(),
             self.passed(),
             self.failed(),
-            self.skipped
+            self.skipped.len()
         )
     }
 }
@@ -264,7 +270,8 @@ mod tests {
             entry("c/1", &["Add"], true, Outcome::Passed),
             entry("c/2", &["Add"], true, Outcome::Crashed("signal: 11".to_owned())),
         ];
-        Report { entries, skipped: 7 }
+        let skipped = ["Add", "Add", "Mul", "Neg"].map(|op| vec![op.to_owned()]).to_vec();
+        Report { entries, skipped }
     }
 
     #[test]
@@ -281,17 +288,17 @@ mod tests {
 
     #[test]
     fn unsupported_counts_as_failed_and_extras_do_not_count() {
-        assert_eq!(report().closing(), "extra: 1 of 2\n1 passed, 3 failed, 7 skipped");
+        assert_eq!(report().closing(), "extra: 1 of 2\n1 passed, 3 failed, 4 skipped");
         assert_eq!(report().unsupported(), 2);
     }
 
     #[test]
     fn the_table_counts_a_case_for_each_of_its_ops() {
         let lines = [
-            "op    passed  failed  unsupported",
-            "Add        1       1            1",
-            "Mul        1       0            0",
-            "Sort       0       0            2",
+            "op    passed  failed  unsupported  skipped",
+            "Add        1       1            1        2",
+            "Mul        1       0            0        1",
+            "Sort       0       0            2        0",
         ];
         assert_eq!(report().by_op().lines().collect::<Vec<_>>(), lines);
     }

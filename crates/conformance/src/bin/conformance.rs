@@ -101,9 +101,13 @@ fn run(options: &RunOptions) -> Result<bool, String> {
     Ok(verdict.is_good())
 }
 
-/// The cases to run, and how many are left out.
-fn select(cases: Vec<Found>, options: &RunOptions) -> Result<(Vec<Found>, usize), String> {
-    let all = cases.len();
+/// The cases to run, and the ops of counted ones that are left out.
+fn select(cases: Vec<Found>, options: &RunOptions) -> Result<(Vec<Found>, Vec<Vec<String>>), String> {
+    let ops = |case: &Found| {
+        let metadata = case.metadata.as_ref().ok().filter(|metadata| metadata.xla_ok)?;
+        Some((case.name.clone(), metadata.ops.keys().cloned().collect()))
+    };
+    let mut left: BTreeMap<String, Vec<String>> = cases.iter().filter_map(ops).collect();
     let mut kept = cases;
     if let Some(only) = &options.only {
         kept = keep_only(kept, only).map_err(|e| e.to_string())?;
@@ -111,8 +115,10 @@ fn select(cases: Vec<Found>, options: &RunOptions) -> Result<(Vec<Found>, usize)
     if let Some(count) = options.sample {
         kept = sample(kept, count);
     }
-    let skipped = all - kept.len();
-    Ok((kept, skipped))
+    for case in &kept {
+        left.remove(&case.name);
+    }
+    Ok((kept, left.into_values().collect()))
 }
 
 /// This program again, as a child that runs cases.
