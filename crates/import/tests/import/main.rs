@@ -228,6 +228,29 @@ fn what_the_config_says_about_variables_must_be_true() {
 }
 
 #[test]
+fn what_other_devices_and_programs_would_do_is_refused() {
+    let send = node(
+        "send",
+        "XlaSend",
+        &["x"],
+        &(ty("T", FLOAT) + "attr { key: \"tensor_name\" value { s: \"t\" } }"),
+    );
+    let graph = placeholder("x", FLOAT) + &send + &node("y", "Identity", &["x", "^send"], &ty("T", FLOAT));
+    let sent = message(&graph, &(feed("x", &[2]) + &fetch("y")));
+    assert!(
+        sent.contains("XlaSend exchanges a tensor with another program") && sent.contains("'send'"),
+        "{sent}"
+    );
+
+    let keys: String = ["size", "group", "instance"].map(|name| int_const(name, &[], &[2])).concat();
+    let merge =
+        "attr { key: \"merge_op\" value { s: \"Add\" } } attr { key: \"final_op\" value { s: \"Id\" } }";
+    let sum = node("y", "CollectiveReduceV2", &["x", "size", "group", "instance"], &(ty("T", FLOAT) + merge));
+    let summed = message(&(placeholder("x", FLOAT) + &keys + &sum), &(feed("x", &[2]) + &fetch("y")));
+    assert!(summed.contains("a group of 2 devices"), "{summed}");
+}
+
+#[test]
 fn gradient_descent_subtracts_the_scaled_gradient() {
     let graph = placeholder("alpha", FLOAT)
         + &placeholder("delta", FLOAT)

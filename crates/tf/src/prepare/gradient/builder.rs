@@ -46,13 +46,16 @@ impl<'a> Builder<'a> {
         self.graph.output_type(output).base()
     }
 
-    /// Adds a node; defaults fill in the attributes that are not given.
+    /// Adds a node; defaults fill in the attributes that are not given. An error when there are too many.
     pub(super) fn node(
         &mut self,
         op: &str,
         inputs: &[OutputId],
         attributes: Vec<(&str, Value)>,
     ) -> Result<NodeId> {
+        if self.graph.nodes.len() >= super::MAX_NODES {
+            return Err(super::too_many());
+        }
         let name = self.unused_name(op);
         let attr = attributes.into_iter().map(|(name, value)| (name.to_owned(), AttrValue::from(value)));
         let node = NodeDef { name, op: op.to_owned(), attr: attr.collect(), ..NodeDef::default() };

@@ -18,8 +18,8 @@ use support::{Error, Result};
 /// The op.
 pub(super) const OP: &str = "SymbolicGradient";
 
-/// The most nodes that all gradients together may have.
-const MAX_NODES: usize = 1_000_000;
+/// The most nodes that a gradient may have, and all of them together.
+const MAX_NODES: usize = 250_000;
 
 /// What becomes of the gradient of an op.
 enum Kind {
@@ -229,6 +229,10 @@ impl Expansion<'_> {
             ))
         })
     }
+}
+
+fn too_many() -> Error {
+    Error::invalid(format!("the gradients of functions have more than {MAX_NODES} nodes"))
 }
 
 /// The nodes that compute something of the arguments, arguments included.
