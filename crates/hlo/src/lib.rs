@@ -7,6 +7,7 @@ pub mod analysis;
 mod attributes;
 mod builder;
 mod computation;
+pub mod custom_call;
 mod infer;
 mod instruction;
 mod module;
