@@ -123,6 +123,13 @@ pub struct Provenance {
     pub functions: Vec<(String, u64)>,
 }
 
+impl ResultEntry {
+    /// The dimensions whose sizes only a run knows; the shape has their bounds.
+    pub fn bounded_dimensions(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.shape.rank()).filter(|&d| self.shape.dimensions[d].is_dynamic)
+    }
+}
+
 impl Artifact {
     /// The number of feeds, which is the index of the first variable.
     pub fn feed_count(&self) -> usize {
@@ -142,6 +149,16 @@ impl Artifact {
     /// The variables, in order.
     pub fn variables(&self) -> &[Argument] {
         &self.arguments[self.feed_count()..]
+    }
+
+    /// How many sizes of bounded dimensions a run reports: those of each fetch in turn.
+    pub fn dynamic_size_count(&self) -> usize {
+        self.fetches().iter().map(|fetch| fetch.bounded_dimensions().count()).sum()
+    }
+
+    /// The position among these sizes of the first one of a fetch.
+    pub fn first_dynamic_size(&self, fetch: usize) -> usize {
+        self.fetches()[..fetch].iter().map(|fetch| fetch.bounded_dimensions().count()).sum()
     }
 
     /// The fetches, in order.
@@ -164,9 +181,13 @@ impl Artifact {
         self.validate_order()?;
         self.validate_aliases()?;
         for argument in &self.arguments {
+            validate_static(&argument.shape, &argument.node)?;
             validate_shape(&argument.shape, &argument.node)?;
         }
         for result in &self.results {
+            if result.kind != ResultKind::Fetch {
+                validate_static(&result.shape, &result.node)?;
+            }
             validate_shape(&result.shape, &result.node)?;
         }
         if self.memory.persistent_temps > self.memory.temps {
@@ -238,12 +259,17 @@ impl Artifact {
     }
 }
 
-fn validate_shape(shape: &ArrayShape, node: &str) -> Result<()> {
+/// Only fetches may be bounded.
+fn validate_static(shape: &ArrayShape, node: &str) -> Result<()> {
     if !shape.is_static() {
         return Err(Error::unsupported(format!(
-            "'{node}' has the bounded shape {shape}: feed or fetch a tensor whose size is known"
+            "'{node}' has the bounded shape {shape}: feed it, or keep it in a variable, with a size that is known"
         )));
     }
+    Ok(())
+}
+
+fn validate_shape(shape: &ArrayShape, node: &str) -> Result<()> {
     if !shape.is_row_major() {
         return Err(Error::internal(format!(
             "'{node}' has the layout of {shape}: callers see row-major arrays"

@@ -121,7 +121,7 @@ fn stem(kind: &str, index: usize, name: Option<&str>) -> String {
 fn state_bytes(artifact: &Artifact) -> u64 {
     const FRAME: u64 = 104;
     let pointers = artifact.arguments.len().max(1) + artifact.results.len().max(1) + 1;
-    FRAME + 8 * pointers as u64
+    FRAME + 8 * (pointers + artifact.dynamic_size_count()) as u64
 }
 
 fn guard(artifact: &Artifact) -> String {

@@ -97,6 +97,10 @@ fn members(group: Group, suffix: &str, parameters: usize) -> Vec<Signature> {
         (format!("{stem}_count"), 0),
         (stem.clone(), parameters),
     ];
+    if group.prefix == "result" {
+        // Of those that are bounded; the rest keep the name free.
+        members.push((format!("{stem}_dim_size"), 1));
+    }
     if group.settable {
         members.push((format!("set_{stem}_data"), 1));
     }

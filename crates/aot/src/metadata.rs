@@ -15,7 +15,7 @@
 //! The JSON object has `tool_version`; `entry_point`, `cpp_class`; `target` (`triple`, `cpu`, `features`, and
 //! `versions`, the processors that the code is made for if they are several);
 //! `signature`; `arguments` and `results` (`name`, `node`, `kind`, `shape`, `bytes`, and `accessor`, what the header
-//! calls it); `memory` in bytes; `profile_counters`; `config`; `inputs` (SHA-256 by role); `kernels`, by their names;
+//! calls it, and of a bounded one `dim_size_accessor`); `memory` in bytes; `profile_counters`; `config`; `inputs` (SHA-256 by role); `kernels`, by their names;
 //! `functions` of the object with their bytes of code. New keys may come
 //! within a version.
 
@@ -124,7 +124,7 @@ pub struct Accessor {
     pub name: Option<String>,
     /// The graph's name of it.
     pub node: String,
-    /// Static and row-major.
+    /// Row-major; of a fetch perhaps with bounded dimensions.
     pub shape: ArrayShape,
     /// The accessor of its elements: `arg_x`.
     pub accessor: String,
@@ -132,14 +132,18 @@ pub struct Accessor {
 
 impl Accessor {
     fn to_json(&self) -> Value {
-        json!({
+        let mut entry = json!({
             "name": self.name,
             "node": self.node,
             "kind": self.kind,
             "shape": self.shape.to_string(),
             "bytes": self.shape.byte_size(),
             "accessor": self.accessor,
-        })
+        });
+        if !self.shape.is_static() {
+            entry["dim_size_accessor"] = json!(format!("{}_dim_size", self.accessor));
+        }
+        entry
     }
 }
 

@@ -106,11 +106,18 @@ fn names_that_the_user_must_mend_are_named() {
 }
 
 #[test]
-fn bounded_shapes_are_named_and_refused() {
+fn bounded_results_have_sizes_and_bounded_arguments_are_refused() {
     let mut artifact = fixtures::matmul_and_add();
+    assert!(!header(&artifact, &ALL).unwrap().contains("dim_size"));
     artifact.results[0].shape.dimensions[1].is_dynamic = true;
+    let text = header(&artifact, &ALL).unwrap();
+    assert!(text.contains("/*num_dynamic_sizes=*/1,"), "{text}");
+    let accessor = "::std::int64_t result0_dim_size(::std::size_t dim) const {\n    if (dim == 0u) return 2;\n    if (dim == 1u) \
+                    return dynamic_sizes()[0];";
+    assert!(text.contains(accessor), "{text}");
+    artifact.arguments[0].shape.dimensions[1].is_dynamic = true;
     let error = header(&artifact, &ALL).unwrap_err();
-    assert!(error.message().contains("'x_y_prod:0' has the bounded shape f32[2,<=2]"), "{error}");
+    assert!(error.message().contains("has the bounded shape f32[2,<=2]"), "{error}");
 }
 
 #[test]

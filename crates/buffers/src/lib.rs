@@ -94,6 +94,9 @@ pub struct BufferAssignment {
     /// What a while exchanges behind each run of its body, in front of the body's end copies. A place is in one rotation
     /// of a while at most.
     pub rotations: BTreeMap<(ComputationId, InstructionId), Vec<Rotation>>,
+    /// How many results have memory of their own. Those behind them are sizes of bounded dimensions, and stand one after
+    /// the other in a list.
+    pub result_count: usize,
     /// Places that may hold the address of an entry parameter, whose alignment is its element type's only.
     pub weakly_aligned: BTreeSet<Slice>,
     /// Size of the block of temporaries.

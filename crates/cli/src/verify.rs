@@ -30,10 +30,15 @@ pub(crate) fn run(arguments: &Verify) -> Result<()> {
     let program = Program::compile(&arguments.model, |_, _| Ok(()))?;
     let executable = Executable::load(&program.compiled)?;
     let signature = &program.signature;
-    let results: Vec<String> = signature.results.iter().map(|result| result.name.clone()).collect();
+    let imported = compiler::with_size_results(program.front.module())?;
+    let mut results: Vec<String> = signature.results.iter().map(|result| result.name.clone()).collect();
+    for bounded in imported.bounded_dimensions() {
+        let name = &results[bounded.result];
+        results.push(format!("{name} (size of dimension {})", bounded.dimension));
+    }
     let compile = |module| compile_kernel(module, &program.target, program.compiled.plan_options.clone());
     let subject = Subject {
-        imported: program.front.module(),
+        imported: &imported,
         optimized: &program.compiled.module,
         results: &results,
         feeds: signature.arguments.iter().filter(|a| a.role == Role::Feed).count(),

@@ -66,8 +66,6 @@ fn renumber(block: &mut Block, ids: &[FunctionId]) {
             }
             Statement::Let(..)
             | Statement::Store { .. }
-            | Statement::CallExternal { .. }
-            | Statement::LeaveIf { .. }
             | Statement::CopyBytes { .. }
             | Statement::FillBytes { .. }
             | Statement::Prefetch { .. } => {}

@@ -72,8 +72,6 @@ impl Callees {
                 }
                 Statement::Let(..)
                 | Statement::Store { .. }
-                | Statement::CallExternal { .. }
-                | Statement::LeaveIf { .. }
                 | Statement::CopyBytes { .. }
                 | Statement::FillBytes { .. }
                 | Statement::Prefetch { .. } => {}

@@ -148,8 +148,6 @@ fn weight(function: &ir::Function) -> usize {
             | Statement::Store { .. }
             | Statement::Call { .. }
             | Statement::Parallel { .. }
-            | Statement::CallExternal { .. }
-            | Statement::LeaveIf { .. }
             | Statement::CopyBytes { .. }
             | Statement::FillBytes { .. }
             | Statement::Prefetch { .. } => 0,

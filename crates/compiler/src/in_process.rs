@@ -2,7 +2,7 @@
 
 use crate::{BackOptions, Compiled, NoObserver, compile_module, front, guarded};
 use buffers::BufferAssignment;
-use hlo::custom_call::{CustomCallKind, custom_call};
+use hlo::BoundedDimension;
 use jit::{AlignedBytes, BufferSpec, Instance, Interface, ResultSpec};
 use shape::{ArrayShape, Literal};
 use support::{Error, Result};
@@ -15,6 +15,8 @@ pub struct Executable {
     code: jit::Executable,
     arguments: Vec<ArrayShape>,
     results: Vec<(ArrayShape, Option<usize>)>,
+    /// The dimensions whose sizes each run finds out.
+    bounded: Vec<BoundedDimension>,
 }
 
 /// Compiles a graph and its config for a processor of this machine's architecture and loads the code.
@@ -56,27 +58,9 @@ fn constants(assignment: &BufferAssignment) -> Result<AlignedBytes> {
     Ok(block)
 }
 
-/// Refuses functions of the user's, which only linking brings.
-fn refuse_functions(module: &hlo::Module) -> Result<()> {
-    for (_, computation) in module.computations() {
-        for (_, instruction) in computation.instructions() {
-            if let Some(CustomCallKind::Function { symbol, .. }) = custom_call(instruction.op()) {
-                return Err(Error::unsupported(format!(
-                    "node '{}' (op {}) calls the C function '{symbol}', which is not in this process: compile ahead of time \
-                     (tfcompile build) and link it, or feed what the node computes",
-                    instruction.metadata().op_name,
-                    instruction.metadata().op_type
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
 impl Executable {
     /// Loads a compiled module.
     pub fn load(compiled: &Compiled) -> Result<Self> {
-        refuse_functions(&compiled.module)?;
         let entry = compiled.module.entry_computation().program_shape();
         let array = |shape: &shape::Shape| {
             let array = shape.as_array().cloned();
@@ -90,7 +74,10 @@ impl Executable {
             aliases.filter(|a| a.output_index == [index]).map(|a| a.parameter_number).next()
         };
         let results = elements.iter().enumerate().map(|(k, shape)| Ok((array(shape)?, alias_of(k))));
-        let results: Vec<(ArrayShape, Option<usize>)> = results.collect::<Result<_>>()?;
+        let mut results: Vec<(ArrayShape, Option<usize>)> = results.collect::<Result<_>>()?;
+        // Behind them stand the sizes of bounded dimensions.
+        let bounded = compiled.module.bounded_dimensions().to_vec();
+        results.truncate(results.len() - bounded.len());
         let bytes = |shape: &ArrayShape| shape.byte_size() as usize;
         let interface = Interface {
             arguments: arguments
@@ -100,11 +87,12 @@ impl Executable {
             results: results.iter().map(|(s, alias)| ResultSpec { bytes: bytes(s), alias: *alias }).collect(),
             temps_bytes: compiled.assignment.temps_size as usize,
             scratch_bytes: compiled.assignment.worker_scratch_size as usize,
+            dynamic_sizes: bounded.len(),
             ..Interface::default()
         };
         let constants = constants(&compiled.assignment)?;
         let code = jit::Executable::load(&compiled.code.object, ENTRY_POINT, interface, Some(constants))?;
-        Ok(Self { code, arguments, results })
+        Ok(Self { code, arguments, results, bounded })
     }
 
     /// The arguments' shapes: feeds, then variables.
@@ -117,6 +105,16 @@ impl Executable {
         let mut session = self.session(arguments)?;
         session.run()?;
         session.results()
+    }
+
+    /// The same, and bounded results in their bounds, the sizes of their dimensions behind all results: what the optimised
+    /// HLO says.
+    pub fn run_whole(&self, arguments: &[Literal]) -> Result<Vec<Literal>> {
+        let mut session = self.session(arguments)?;
+        session.run()?;
+        let results = (0..self.results.len()).map(|index| session.whole_result(index));
+        let sizes = session.instance.dynamic_sizes().iter().map(|&size| Ok(Literal::scalar(size)));
+        results.chain(sizes).collect()
     }
 
     /// Memory for runs one after another, on arguments to begin with.
@@ -178,8 +176,29 @@ impl Session<'_> {
         (0..self.executable.results.len()).map(|index| self.result(index)).collect()
     }
 
-    /// One of them.
+    /// The true size of a result: within the bounds of its shape.
+    fn true_sizes(&self, index: usize, shape: &ArrayShape) -> Vec<i64> {
+        let mut sizes = shape.sizes();
+        for (bounded, &size) in self.executable.bounded.iter().zip(self.instance.dynamic_sizes()) {
+            if bounded.result == index {
+                sizes[bounded.dimension] = size;
+            }
+        }
+        sizes
+    }
+
+    /// One of them, with the size that the last run gave it.
     pub fn result(&self, index: usize) -> Result<Literal> {
+        let whole = self.whole_result(index)?;
+        let shape = whole.array_shape();
+        let sizes = self.true_sizes(index, shape);
+        whole.corner(&sizes).ok_or_else(|| {
+            Error::internal(format!("result {index}, {shape}, came out with the sizes {sizes:?}"))
+        })
+    }
+
+    /// One of them, as large as its bounds.
+    fn whole_result(&self, index: usize) -> Result<Literal> {
         let result = self.executable.results.get(index);
         let (shape, alias) = result.ok_or_else(|| Error::invalid(format!("there is no result {index}")))?;
         let bytes = match alias {

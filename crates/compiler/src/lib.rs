@@ -17,7 +17,7 @@ pub use check::{Checked, MAX_PROBLEMS, check};
 pub use front::{Front, Input, LoopBounds, import, import_bounded};
 pub use import::op_table;
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
-pub use pipeline::{pipeline, pipeline_for};
+pub use pipeline::{pipeline, pipeline_for, with_size_results};
 pub use plan::{Candidate, Choices, Options as PlanOptions, Winograd};
 
 use support::{Error, Result};

@@ -1,20 +1,26 @@
 //! The passes, in their order.
 
+use hlo::Module;
 use passes::{
     AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, CallInliner, CholeskyExpander,
     CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier, ConstantFolding,
-    ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination, FftExpander, InstructionFusion,
-    MultiOutputFusion, Pipeline, PowerExpander, ProducerDuplication, RowFusion, SelectAndScatterExpander,
-    SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander, TupleSimplifier,
-    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
+    ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination, DynamicDimensionResults,
+    FftExpander, InstructionFusion, MultiOutputFusion, Pipeline, PowerExpander, ProducerDuplication,
+    RowFusion, SelectAndScatterExpander, SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander,
+    TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
     WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
     WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
+use passes::Pass;
+use std::borrow::Cow;
+use support::Result;
 use target::Target;
 
 /// The way from imported to optimised HLO.
 pub fn pipeline() -> Pipeline {
     Pipeline::new(vec![
+        // Everything after sees static shapes.
+        Box::new(DynamicDimensionResults),
         // Everything after sees one flat computation for each region of control flow.
         Box::new(CallInliner),
         // Their tuples are taken apart next.
@@ -85,6 +91,17 @@ pub fn pipeline() -> Pipeline {
         Box::new(MultiOutputFusion::default()),
         Box::new(DeadCodeElimination),
     ])
+}
+
+/// The module with the sizes of its bounded results as further results: what it and its optimised form both compute.
+pub fn with_size_results(module: &Module) -> Result<Cow<'_, Module>> {
+    let root = module.entry_computation();
+    if root[root.root()].shape().leaves().iter().all(|(_, leaf)| leaf.is_static()) {
+        return Ok(Cow::Borrowed(module));
+    }
+    let mut module = module.clone();
+    let _ = DynamicDimensionResults.run(&mut module)?;
+    Ok(Cow::Owned(module))
 }
 
 /// The way from imported HLO to what is planned for these targets, which are versions of one program: with kernels that

@@ -57,7 +57,9 @@ impl Evaluator<'_> {
             }
         }
         let root = values.literals[computation.root().index()].clone();
-        root.ok_or_else(|| Error::internal(format!("the root of {} has no value", computation.name())))
+        let root =
+            root.ok_or_else(|| Error::internal(format!("the root of {} has no value", computation.name())))?;
+        if self.depth == 1 { values.in_true_sizes(computation, root) } else { Ok(root) }
     }
 
     fn evaluate_in(
@@ -71,7 +73,8 @@ impl Evaluator<'_> {
         if let Op::Parameter { number } = instruction.op() {
             return Ok(arguments[*number].clone());
         }
-        let mut dynamic_sizes = values.dynamic_sizes(instruction)?;
+        let mut dynamic_sizes =
+            values.dynamic_sizes(instruction, self.depth == 1 && id == computation.root())?;
         if let Op::GetDimensionSize { dimension } = instruction.op()
             && let Some(&size) = dynamic_sizes.get(dimension)
         {
@@ -190,9 +193,29 @@ impl Values {
         Self { literals, uses, dynamic_sizes: BTreeMap::new(), live_bytes: 0 }
     }
 
+    /// The result of the whole evaluation, each array cut to its true sizes.
+    fn in_true_sizes(&self, computation: &Computation, root: Literal) -> Result<Literal> {
+        let root_instruction = &computation[computation.root()];
+        let cut = |id: &InstructionId, literal: Literal| match (self.dynamic_sizes.get(id), &literal) {
+            (Some(cut), Literal::Array { shape, .. }) => {
+                let mut sizes = shape.sizes();
+                cut.iter().for_each(|(&dimension, &size)| sizes[dimension] = size);
+                literal.corner(&sizes).ok_or_else(|| Error::internal("a size beyond its bound"))
+            }
+            _ => Ok(literal),
+        };
+        match (root, root_instruction.op()) {
+            (Literal::Tuple(elements), Op::Tuple {}) => {
+                let elements = root_instruction.operands().iter().zip(elements);
+                Ok(Literal::Tuple(elements.map(|(id, literal)| cut(id, literal)).collect::<Result<_>>()?))
+            }
+            (root, _) => cut(&computation.root(), root),
+        }
+    }
+
     /// The dynamic sizes that an instruction inherits. Only elementwise instructions and a few others know what to do
     /// with elements that are not there; for the rest a partly filled operand is an error.
-    fn dynamic_sizes(&self, instruction: &Instruction) -> Result<DynamicSizes> {
+    fn dynamic_sizes(&self, instruction: &Instruction, is_result: bool) -> Result<DynamicSizes> {
         let mut inherited = DynamicSizes::new();
         for operand in instruction.operands() {
             let Some(sizes) = self.dynamic_sizes.get(operand) else { continue };
@@ -202,6 +225,10 @@ impl Values {
                     opcode,
                     Opcode::GetDimensionSize | Opcode::SetDimensionSize | Opcode::OptimizationBarrier
                 );
+            // The results of the whole are cut to their sizes at the end.
+            if opcode == Opcode::Tuple && is_result {
+                continue;
+            }
             if !passes {
                 return Err(Error::unsupported(
                     "an operand is smaller than its bounds, which only elementwise instructions can take",

@@ -1,5 +1,6 @@
 //! The evaluator's state: what is left of its budget, and the random number generator's counter.
 
+use crate::computation::scalar;
 use hlo::{ComputationId, Module, Op};
 use shape::{ArrayShape, Literal, Shape, ShapeIndex};
 use support::{Error, Result};
@@ -71,9 +72,36 @@ impl<'m> Evaluator<'m> {
         self.random_state
     }
 
-    /// Evaluates the module's entry. The arguments must have the shapes of its parameters.
+    /// Evaluates the module's entry. The arguments must have the shapes of its parameters. Bounded results come cut to
+    /// their true sizes.
     pub fn evaluate(&mut self, arguments: &[Literal]) -> Result<Literal> {
-        self.evaluate_computation(self.module.entry(), arguments)
+        let result = self.evaluate_computation(self.module.entry(), arguments)?;
+        self.in_reported_sizes(result)
+    }
+
+    /// The results of a module whose last ones are the sizes of others.
+    fn in_reported_sizes(&self, result: Literal) -> Result<Literal> {
+        let bounded = self.module.bounded_dimensions();
+        let (Literal::Tuple(mut results), false) = (result.clone(), bounded.is_empty()) else {
+            return Ok(result);
+        };
+        let sizes = results.split_off(results.len().saturating_sub(bounded.len()));
+        for (bounded, size) in bounded.iter().zip(&sizes) {
+            let whole = results.get(bounded.result);
+            let cut = whole.zip(scalar(size)?.as_i64()).and_then(|(whole, size)| {
+                let mut sizes = whole.array_shape().sizes();
+                *sizes.get_mut(bounded.dimension)? = size;
+                whole.corner(&sizes)
+            });
+            let cut = cut.ok_or_else(|| {
+                Error::invalid(format!(
+                    "dimension {} of result {} cannot have the size {size:?}",
+                    bounded.dimension, bounded.result
+                ))
+            })?;
+            results[bounded.result] = cut;
+        }
+        Ok(Literal::Tuple(results))
     }
 
     /// How many steps may still be spent.

@@ -1,7 +1,7 @@
 //! One instruction of a computation.
 
 use crate::computation::InstructionId;
-use crate::opcode::{Op, Opcode, Traits};
+use crate::opcode::{Op, Opcode};
 use shape::Shape;
 
 /// Where an instruction comes from: all that is left of the source graph past the import.
@@ -42,12 +42,6 @@ impl Instruction {
     /// The opcode.
     pub fn opcode(&self) -> Opcode {
         self.op.opcode()
-    }
-
-    /// Whether it does something beside making its result: it runs even if nobody reads that, and only once.
-    pub fn has_effect(&self) -> bool {
-        self.opcode().traits().contains(Traits::SIDE_EFFECT)
-            || matches!(self.op, Op::CustomCall { custom_call_has_side_effect: true, .. })
     }
 
     /// What it makes.

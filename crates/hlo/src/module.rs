@@ -34,6 +34,15 @@ pub struct InputOutputAlias {
     pub kind: AliasKind,
 }
 
+/// A dimension of a result whose true size a run finds out; the result's shape has its bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BoundedDimension {
+    /// The element of the entry's result tuple.
+    pub result: usize,
+    /// The dimension of that array.
+    pub dimension: usize,
+}
+
 /// For each name that was wished again, a suffix below which none is free. Says nothing that the names don't say.
 #[derive(Clone, Debug, Default)]
 struct Suffixes(BTreeMap<String, u64>);
@@ -53,6 +62,7 @@ pub struct Module {
     suffixes: Suffixes,
     entry: Option<ComputationId>,
     input_output_alias: Vec<InputOutputAlias>,
+    bounded_dimensions: Vec<BoundedDimension>,
 }
 
 impl Module {
@@ -65,6 +75,7 @@ impl Module {
             suffixes: Suffixes::default(),
             entry: None,
             input_output_alias: Vec::new(),
+            bounded_dimensions: Vec::new(),
         }
     }
 
@@ -131,6 +142,17 @@ impl Module {
     /// Replaces the aliases.
     pub fn set_input_output_alias(&mut self, alias: Vec<InputOutputAlias>) {
         self.input_output_alias = alias;
+    }
+
+    /// The dimensions whose true sizes are the last elements of the entry's result tuple, each an `s64[]`, in this order.
+    /// None before the pass that puts them there has run.
+    pub fn bounded_dimensions(&self) -> &[BoundedDimension] {
+        &self.bounded_dimensions
+    }
+
+    /// Says which sizes the last elements of the entry's result tuple are.
+    pub fn set_bounded_dimensions(&mut self, dimensions: Vec<BoundedDimension>) {
+        self.bounded_dimensions = dimensions;
     }
 
     /// The computations that the entry reaches, callees before callers, the entry last.

@@ -1,5 +1,6 @@
 //! Ops that rearrange and repeat elements.
 
+use crate::bounded::{Size, bounds};
 use crate::context::{NodeContext, list};
 use crate::data_types::*;
 use crate::reducer::Reducer;
@@ -29,7 +30,11 @@ pub(crate) const RULES: &[Rule] = &[
 /// `Reshape(x, sizes)`; one size may be -1.
 fn reshape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
-    let mut sizes = cx.constant_i64s(1)?;
+    let wanted = cx.bounded_i64s(1)?;
+    if cx.is_bounded(x) || wanted.iter().any(|size| size.size.is_some()) {
+        return cx.reshape_bounded(x, wanted);
+    }
+    let mut sizes = bounds(&wanted);
     let have = cx.sizes(x);
     let count = element_count(&have).unwrap_or(i64::MAX);
     let unknown: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] == -1).collect();
@@ -61,6 +66,11 @@ fn expand_dims(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut sizes = cx.sizes(x);
     let axis = cx.constant_i64(1)?;
     let axis = cx.dimension(axis, sizes.len() + 1)?;
+    if cx.is_bounded(x) {
+        let mut sizes = cx.all_sizes(x)?;
+        sizes.insert(axis, Size::known(1));
+        return cx.reshape_to(x, &sizes);
+    }
     sizes.insert(axis, 1);
     cx.reshape(x, &sizes)
 }
@@ -78,8 +88,15 @@ fn squeeze(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         })?;
         dropped.push(dimension);
     }
+    let known = cx.array(x).dimensions;
     if dropped.is_empty() {
-        dropped = (0..sizes.len()).filter(|&d| sizes[d] == 1).collect();
+        // A bounded dimension is dropped by name only: there may be nothing in it.
+        dropped = (0..sizes.len()).filter(|&d| sizes[d] == 1 && !known[d].is_dynamic).collect();
+    }
+    if cx.is_bounded(x) {
+        let all = cx.all_sizes(x)?;
+        let kept: Vec<Size> = (0..all.len()).filter(|d| !dropped.contains(d)).map(|d| all[d]).collect();
+        return cx.reshape_to(x, &kept);
     }
     let kept: Vec<i64> = (0..sizes.len()).filter(|d| !dropped.contains(d)).map(|d| sizes[d]).collect();
     cx.reshape(x, &kept)
@@ -176,7 +193,8 @@ fn reverse_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn tile(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
-    let multiples = cx.constant_sizes(1)?;
+    let wanted = cx.bounded_sizes(1)?;
+    let multiples = bounds(&wanted);
     cx.check(multiples.len() == sizes.len(), || {
         format!(
             "there must be a multiple for each dimension of {}, but they are {}",
@@ -186,6 +204,9 @@ fn tile(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     })?;
     if multiples.iter().all(|&multiple| multiple == 1) {
         return Ok(x);
+    }
+    if cx.is_bounded(x) || wanted.iter().any(|multiple| multiple.size.is_some()) {
+        return cx.tile_bounded(x, &wanted);
     }
     // [m0, s0, m1, s1, ...] has the elements in the right order, so the multiples only need to be merged in.
     let (mut split, mut merged, mut dimensions) = (Vec::new(), Vec::new(), Vec::new());
@@ -204,8 +225,11 @@ fn tile(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// `BroadcastTo(x, sizes)`.
 fn broadcast_to(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
-    let sizes = cx.constant_sizes(1)?;
-    cx.broadcast_to(x, &sizes)
+    let wanted = cx.bounded_sizes(1)?;
+    if wanted.iter().any(|size| size.size.is_some()) {
+        return cx.broadcast_to_bounded(x, &wanted);
+    }
+    cx.broadcast_to(x, &bounds(&wanted))
 }
 
 /// `OneHot(indices, depth, on, off)`: a new dimension of size `depth`; an index out of range is nowhere on.

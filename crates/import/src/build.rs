@@ -52,9 +52,22 @@ const MAX_CONCATENATED: usize = 16_384;
 impl NodeContext<'_, '_> {
     /// Adds an instruction whose shape follows from its operands.
     pub(crate) fn op(&mut self, op: Op, operands: &[InstructionId]) -> Result<InstructionId> {
+        match self.has_bounded(&op, operands) {
+            true => self.bounded_op(op, operands, None),
+            false => self.static_op(op, operands, None),
+        }
+    }
+
+    /// Adds an instruction as it is: its operands have no bounded dimensions, or it minds them itself.
+    pub(crate) fn static_op(
+        &mut self,
+        op: Op,
+        operands: &[InstructionId],
+        wanted: Option<&Shape>,
+    ) -> Result<InstructionId> {
         self.importer.count_instruction()?;
         let (module, scope) = self.importer.module_and_scope();
-        scope.add(module, op, operands, None)
+        scope.add(module, op, operands, wanted)
     }
 
     /// Adds an instruction of a shape that the caller gives.
@@ -64,9 +77,10 @@ impl NodeContext<'_, '_> {
         op: Op,
         operands: &[InstructionId],
     ) -> Result<InstructionId> {
-        self.importer.count_instruction()?;
-        let (module, scope) = self.importer.module_and_scope();
-        scope.add(module, op, operands, Some(shape))
+        match self.has_bounded(&op, operands) {
+            true => self.bounded_op(op, operands, Some(shape)),
+            false => self.static_op(op, operands, Some(shape)),
+        }
     }
 
     /// A constant.
@@ -140,9 +154,12 @@ impl NodeContext<'_, '_> {
         };
         // HLO repeats whole dimensions only, so those of size 1 go first.
         let kept: Vec<usize> = (0..have.len()).filter(|&d| have[d] == sizes[lead + d]).collect();
+        let dimensions: Vec<usize> = kept.iter().map(|&d| lead + d).collect();
+        if self.is_bounded(id) {
+            return self.broadcast_bounded(id, &kept, sizes, &dimensions);
+        }
         let kept_sizes: Vec<i64> = kept.iter().map(|&d| have[d]).collect();
         let squeezed = self.reshape(id, &kept_sizes)?;
-        let dimensions: Vec<usize> = kept.iter().map(|&d| lead + d).collect();
         self.broadcast(squeezed, sizes, &dimensions)
     }
 
@@ -165,6 +182,7 @@ impl NodeContext<'_, '_> {
     /// Both inputs of a binary op, broadcast.
     pub(crate) fn binary_inputs(&mut self) -> Result<(InstructionId, InstructionId)> {
         let (a, b) = (self.input(0)?, self.input(1)?);
+        let (a, b) = self.reconciled(a, b)?;
         self.broadcast_pair(a, b)
     }
 

@@ -6,7 +6,7 @@ use crate::rule::{Rule, rule, rule_many, rule_values};
 use crate::tensor_list_whole::{pack_lists, unpack_lists};
 use crate::value::Value;
 use hlo::InstructionId;
-use support::Result;
+use support::{Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule("Concat", |cx| concat(cx, 0)).types("T", ALL),
@@ -88,14 +88,30 @@ fn unpack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let mut sizes = cx.sizes(x);
     let axis = cx.node.attributes.int_or("axis", 0)?;
     let axis = cx.dimension(axis, sizes.len())?;
+    check_known(cx, x, axis)?;
     let count = sizes.remove(axis);
     check_outputs(cx, count)?;
     (0..count)
         .map(|i| {
             let part = cx.slice_in(x, axis, i, i + 1)?;
+            if cx.is_bounded(part) {
+                let mut kept = cx.all_sizes(part)?;
+                kept.remove(axis);
+                return cx.reshape_to(part, &kept);
+            }
             cx.reshape(part, &sizes)
         })
         .collect()
+}
+
+/// What comes apart has a size that is known.
+fn check_known(cx: &NodeContext<'_, '_>, x: InstructionId, axis: usize) -> Result<()> {
+    match cx.array(x).dimensions[axis].is_dynamic {
+        true => Err(Error::unsupported(format!(
+            "dimension {axis} comes apart, but its size only a run knows; take slices of it instead"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// The node says how many outputs it has.
@@ -112,6 +128,7 @@ fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = cx.input(1)?;
     let sizes = cx.sizes(x);
     let axis = cx.dimension(axis, sizes.len())?;
+    check_known(cx, x, axis)?;
     let count = cx.node.output_types.len() as i64;
     cx.check(count > 0 && sizes[axis] % count == 0, || {
         format!("dimension {axis} of {} must divide evenly into {count} parts", list(&sizes))
@@ -127,6 +144,7 @@ fn split_v(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let mut parts = cx.constant_i64s(1)?;
     let axis = cx.constant_i64(2)?;
     let axis = cx.dimension(axis, sizes.len())?;
+    check_known(cx, x, axis)?;
     check_outputs(cx, parts.len() as i64)?;
     let known = parts.iter().filter(|&&size| size != -1).try_fold(0i64, |sum, &size| sum.checked_add(size));
     let rest = known.map(|known| sizes[axis] - known);

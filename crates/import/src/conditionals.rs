@@ -279,7 +279,7 @@ fn merged_types(cx: &NodeContext<'_, '_>, branches: &[Branch]) -> Result<Vec<Val
         })?;
         for (k, (all, one)) in merged.iter_mut().zip(&branch.types).enumerate() {
             *all = match (&*all, one) {
-                (ValueType::Array(a), ValueType::Array(b)) if a != b => {
+                (ValueType::Array(a), ValueType::Array(b)) if a != b && a.is_static() && b.is_static() => {
                     return Err(cx.invalid(format!(
                         "the branches must return the same shapes, but result {k} is {a} in one and {b} in another"
                     )));

@@ -1,5 +1,6 @@
 //! Constants, and arrays filled with one value.
 
+use crate::bounded::{bounds, run_time};
 use crate::context::NodeContext;
 use crate::data_types::*;
 use crate::list::ElementType;
@@ -57,13 +58,15 @@ fn splat(cx: &mut NodeContext<'_, '_>, element: Literal, shape: &ArrayShape) -> 
 
 /// `Fill(dims, value)`: an array of shape `dims`, every element `value`.
 fn fill(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let sizes = cx.constant_sizes(0)?;
+    let wanted = cx.bounded_sizes(0)?;
+    let sizes = bounds(&wanted);
     let value = cx.input(1)?;
     let value_sizes = cx.sizes(value);
     let scalar = shape::index::element_count(&value_sizes) == Some(1);
     cx.check(scalar, || format!("value must be a scalar, but has shape {value_sizes:?}"))?;
     let value = cx.reshape(value, &[])?;
-    cx.broadcast(value, &sizes, &[])
+    let filled = cx.broadcast(value, &sizes, &[])?;
+    cx.bounded(filled, &run_time(&wanted))
 }
 
 /// Zeros or ones of the input's shape.

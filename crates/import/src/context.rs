@@ -1,5 +1,6 @@
 //! What a rule sees of its node: inputs, attributes, compile-time constants. Building is in `build`.
 
+use crate::bounded::takes_bounded;
 use crate::fold::{MAX_ADDITIONS, fold, fold_element, linear_element};
 use crate::importer::Importer;
 use crate::value::{Value, VariableId};
@@ -12,8 +13,6 @@ use tf::DataType;
 pub(crate) struct NodeContext<'i, 'p> {
     pub(crate) importer: &'i mut Importer<'p>,
     pub(crate) node: &'p tf::Node,
-    /// The graph or function that the node is of.
-    pub(crate) graph: &'p tf::Graph,
     /// The node's name, with the names of the calls that lead to it before it.
     pub(crate) name: String,
     pub(crate) inputs: Vec<Value>,
@@ -33,10 +32,11 @@ impl<'p> NodeContext<'_, 'p> {
     /// The array at an input; a reference to a variable is read now.
     pub(crate) fn input(&mut self, k: usize) -> Result<InstructionId> {
         match self.value(k)? {
-            Value::Array(id) if self.array(id).dimensions.iter().any(|d| d.is_dynamic) => {
+            Value::Array(id) if self.is_bounded(id) && !takes_bounded(&self.node.op) => {
                 Err(Error::unsupported(format!(
-                    "input {k} has a dimension whose size only a run knows; give XlaSetDynamicDimensionSize a constant, \
-                     or put an XlaRemoveDynamicDimensionSize between"
+                    "input {k} has a dimension whose size only a run knows, and {} is not supported for such arrays yet; \
+                     give the input a fixed size first, as XlaRemoveDynamicDimensionSize does",
+                    self.node.op
                 )))
             }
             Value::Array(id) => Ok(id),

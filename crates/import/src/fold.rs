@@ -136,13 +136,16 @@ pub(crate) fn linear_element(
 
 /// The value of an array without elements: known whatever it depends on.
 fn empty_array(shape: &Shape) -> Option<Literal> {
-    let array = shape.as_array().filter(|array| array.element_count() == 0)?;
+    let array = shape.as_array().filter(|array| array.element_count() == 0 && array.is_static())?;
     Literal::from_bytes(ArrayShape::new(array.element_type, &array.sizes()), Default::default())
 }
 
 /// Whether an instruction has a value at compile time once its operands have one.
 fn may_fold(op: &Op, shape: &Shape) -> bool {
-    let small = shape.leaves().iter().all(|(_, leaf)| leaf.element_count() <= MAX_FOLDED_ELEMENTS);
+    let small = shape
+        .leaves()
+        .iter()
+        .all(|(_, leaf)| leaf.is_static() && leaf.element_count() <= MAX_FOLDED_ELEMENTS);
     let pure = !matches!(
         op.opcode(),
         Opcode::Parameter | Opcode::Rng | Opcode::RngGetAndUpdateState | Opcode::CustomCall | Opcode::Infeed

@@ -231,7 +231,7 @@ impl<'p> Importer<'p> {
             &mut self.scope().metadata,
             OpMetadata { op_type: node.op.clone(), op_name: name.clone(), ..OpMetadata::default() },
         );
-        let mut cx = NodeContext { importer: self, node, graph, name, inputs };
+        let mut cx = NodeContext { importer: self, node, name, inputs };
         let result = translate(&mut cx);
         let result = result.map_err(|error| cx.at_node(error));
         self.scope().metadata = outer;
@@ -377,9 +377,20 @@ impl NodeContext<'_, '_> {
 fn translate(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let arrays = |ids: Vec<InstructionId>| ids.into_iter().map(Value::Array).collect();
     match rules::find(&cx.node.op) {
-        Some(Rule { translation: Translation::One(translate), .. }) => Ok(arrays(vec![translate(cx)?])),
+        Some(Rule { translation: Translation::One(translate), .. }) => {
+            let made = translate(cx)?;
+            Ok(arrays(vec![cx.with_input_sizes(made)?]))
+        }
         Some(Rule { translation: Translation::Many(translate), .. }) => Ok(arrays(translate(cx)?)),
-        Some(Rule { translation: Translation::Values(translate), .. }) => translate(cx),
+        Some(Rule { translation: Translation::Values(translate), .. }) => {
+            let mut made = translate(cx)?;
+            for value in &mut made {
+                if let Value::Array(id) = value {
+                    *id = cx.with_input_sizes(*id)?;
+                }
+            }
+            Ok(made)
+        }
         None => crate::calls::call_of_op(cx),
     }
 }

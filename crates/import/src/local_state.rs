@@ -1,6 +1,7 @@
 //! The state of stacks and tensor arrays: local variables, which live in the computation that made the resource, and what
 //! must be as before when a computation is translated again.
 
+use crate::bounded::crossing;
 use crate::context::NodeContext;
 use crate::fold::fold;
 use crate::importer::Importer;
@@ -148,7 +149,13 @@ impl Importer<'_> {
     pub(crate) fn bring_in(&mut self, value: Value, is_needed: bool) -> Value {
         match value {
             Value::Array(_) | Value::List(_) if !is_needed => Value::Opaque,
-            Value::Array(id) => Value::Array(self.bring_in_array(id)),
+            Value::Array(id) => {
+                let outer = &self.scopes[self.scopes.len() - 2];
+                let (shape, parts) = (outer.shape(id).expect_array().clone(), crossing::parts(outer, id));
+                let inner: Vec<InstructionId> =
+                    parts.into_iter().map(|part| self.bring_in_array(part)).collect();
+                Value::Array(crossing::assembled(self, &shape, &inner))
+            }
             Value::List(_) => {
                 let list_type = value_type(self, value);
                 let inner: Vec<InstructionId> =

@@ -61,7 +61,7 @@ fn chosen_only(
 ) -> Result<InstructionId> {
     let row = first_row(cx, matrix)?;
     let count = cx.reshape(chosen.counts, &[])?;
-    cx.op(Op::SetDimensionSize { dimension: 0 }, &[row, count])
+    cx.bounded(row, &[Some(count)])
 }
 
 /// The only row of a matrix, padded with zeros if the attribute says so.

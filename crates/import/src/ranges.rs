@@ -3,7 +3,7 @@
 use crate::context::NodeContext;
 use crate::data_types::*;
 use crate::rule::{Rule, rule, rule_many};
-use hlo::{ComparisonDirection, InstructionId};
+use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{PrimitiveType, Scalar};
 use std::collections::BTreeSet;
 use support::Result;
@@ -16,6 +16,9 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// `start, start + delta, ...` up to and without `limit`; all three known at compile time.
 fn range(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    if let Some(range) = bounded_range(cx)? {
+        return Ok(range);
+    }
     let mut bounds = Vec::new();
     for k in 0..3 {
         let literal = cx.constant(k)?;
@@ -34,6 +37,40 @@ fn range(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (start, delta) = (cx.broadcast(start, &[size], &[])?, cx.broadcast(delta, &[size], &[])?);
     let offsets = cx.mul(delta, steps)?;
     cx.add(start, offsets)
+}
+
+/// A range of integers whose start, limit or step only a run knows, if it is bounded: `Range(0, n, 1)`.
+fn bounded_range(cx: &mut NodeContext<'_, '_>) -> Result<Option<InstructionId>> {
+    let inputs = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
+    let element_type = cx.element_type(inputs[0]);
+    let is_known = inputs.iter().all(|&id| cx.fold(id).is_some());
+    if is_known || !matches!(element_type, PrimitiveType::S32 | PrimitiveType::S64) {
+        return Ok(None);
+    }
+    let delta = cx.constant_i64(2)?;
+    cx.check(delta != 0, || "delta must not be 0".to_owned())?;
+    let [start, limit] = [cx.reshape(inputs[0], &[])?, cx.reshape(inputs[1], &[])?];
+    let (first, last) = if delta > 0 { (start, limit) } else { (limit, start) };
+    let span = (cx.importer.range(last).high, cx.importer.range(first).low);
+    let span = span.0.zip(span.1).and_then(|(high, low)| high.checked_sub(low));
+    let Some(bound) = span.map(|span| span.max(0) as u64).filter(|&span| span < i32::MAX as u64) else {
+        let unknown = if cx.fold(limit).is_none() { 1 } else { 0 };
+        return Err(cx.not_constant(unknown, inputs[unknown]));
+    };
+    let step = delta.unsigned_abs();
+    let bound = bound.div_ceil(step) as i64;
+    let span = cx.sub(last, first)?;
+    let span = cx.add_scalar(span, (step - 1) as f64)?;
+    let step = cx.splat_like(span, step as f64)?;
+    let count = cx.div(span, step)?;
+    let none = cx.splat_like(count, 0.0)?;
+    let count = cx.op(Op::Maximum {}, &[count, none])?;
+    let count = cx.convert(count, PrimitiveType::S32)?;
+    let steps = cx.iota(element_type, &[bound], 0)?;
+    let offsets = cx.mul_scalar(steps, delta as f64)?;
+    let start = cx.broadcast(start, &[bound], &[])?;
+    let values = cx.add(start, offsets)?;
+    Ok(Some(cx.bounded(values, &[Some(count)])?))
 }
 
 fn integer_count(cx: &NodeContext<'_, '_>, bounds: &[Scalar]) -> Result<i64> {

@@ -1,5 +1,6 @@
 //! Reductions along axes that are known at compile time.
 
+use crate::bounded::Size;
 use crate::context::NodeContext;
 use crate::data_types::*;
 use crate::reducer::{Reducer, highest, lowest};
@@ -61,7 +62,14 @@ fn keep_dims(
         return Ok(reduced);
     }
     let kept: Vec<i64> = (0..sizes.len()).map(|d| if axes.contains(&d) { 1 } else { sizes[d] }).collect();
-    cx.reshape(reduced, &kept)
+    if !cx.is_bounded(reduced) {
+        return cx.reshape(reduced, &kept);
+    }
+    let mut left = cx.all_sizes(reduced)?.into_iter();
+    let kept: Vec<Size> = (0..sizes.len())
+        .map(|d| if axes.contains(&d) { Size::known(1) } else { left.next().unwrap_or(Size::known(1)) })
+        .collect();
+    cx.reshape_to(reduced, &kept)
 }
 
 /// Sum or product, narrow types in 32 bits.
@@ -88,8 +96,14 @@ fn mean(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
     let wide = cx.convert(x, accumulation_type(element_type))?;
     let sum = cx.reduce(wide, Reducer::Add, &axes)?;
-    let count: i64 = axes.iter().map(|&d| sizes[d]).product();
-    let count = cx.splat_like(sum, count as f64)?;
+    let count = if axes.iter().any(|&d| cx.array(x).dimensions[d].is_dynamic) {
+        let (count, wide) = (cx.true_count(x, &axes)?, cx.element_type(sum));
+        let (count, sizes) = (cx.convert(count, wide)?, cx.sizes(sum));
+        cx.broadcast(count, &sizes, &[])?
+    } else {
+        let count: i64 = axes.iter().map(|&d| sizes[d]).product();
+        cx.splat_like(sum, count as f64)?
+    };
     let mean = cx.div(sum, count)?;
     let mean = cx.convert(mean, element_type)?;
     keep_dims(cx, mean, &sizes, &axes)

@@ -62,6 +62,15 @@ fn scan(
     let axis = cx.dimension(axis, cx.rank(x))?;
     let (exclusive, reverse) =
         (cx.node.attributes.bool_or("exclusive", false)?, cx.node.attributes.bool_or("reverse", false)?);
+    if cx.is_bounded(x) {
+        // What is not there adds nothing, wherever it comes to lie.
+        let bounded = cx.split(x)?;
+        let element_type = cx.element_type(x);
+        let nothing = cx.scalar(element_type, neutral);
+        let whole = cx.masked(&bounded, &[axis], nothing)?;
+        let sums = scan(cx, whole, neutral, combine)?;
+        return cx.bounded(sums, &bounded.sizes);
+    }
     let (element_type, size) = (cx.element_type(x), cx.sizes(x)[axis]);
     if cx.sizes(x).contains(&0) {
         return Ok(x);

@@ -60,6 +60,8 @@ pub(crate) struct Scope {
     pub(crate) ranges: BTreeMap<InstructionId, Range>,
     /// The value of each instruction that was asked for; `None` if it depends on what is known at run time only.
     pub(crate) folded: BTreeMap<InstructionId, Option<Literal>>,
+    /// The true sizes that the elements of a tuple have, if some are bounded.
+    pub(crate) tuple_sizes: BTreeMap<InstructionId, Vec<Option<InstructionId>>>,
     /// How many steps the evaluation of instructions may still take, in all scopes of the import together.
     pub(crate) fold_steps_left: Rc<Cell<u64>>,
 }
@@ -78,6 +80,7 @@ impl Scope {
             earlier_arrays: BTreeMap::new(),
             ranges: BTreeMap::new(),
             folded: BTreeMap::new(),
+            tuple_sizes: BTreeMap::new(),
             fold_steps_left: Rc::new(Cell::new(crate::fold::MAX_STEPS)),
         }
     }

@@ -1,4 +1,4 @@
-//! Ops that answer with shapes: constants, since every shape is known.
+//! Ops that answer with shapes: constants but for the true sizes of bounded dimensions.
 
 use crate::context::{NodeContext, list};
 use crate::data_types::*;
@@ -20,21 +20,28 @@ pub(crate) const RULES: &[Rule] = &[
 /// The sizes of the input.
 fn shape_op(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
+    shape_of(cx, x)
+}
+
+/// The sizes of an array as a vector.
+fn shape_of(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId> {
     let (sizes, out_type) = (cx.sizes(x), cx.output_type(0)?);
-    cx.integers(out_type, &sizes)
+    if !cx.is_bounded(x) {
+        return cx.integers(out_type, &sizes);
+    }
+    let mut elements = Vec::new();
+    for d in 0..sizes.len() {
+        let size = cx.true_size(x, d)?;
+        let size = cx.convert(size, out_type)?;
+        elements.push(cx.reshape(size, &[1])?);
+    }
+    cx.concatenate(&elements, 0)
 }
 
 /// The sizes of each input.
 fn shape_n(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
-    let out_type = cx.output_type(0)?;
     let inputs = cx.inputs_from(0)?;
-    inputs
-        .into_iter()
-        .map(|x| {
-            let sizes = cx.sizes(x);
-            cx.integers(out_type, &sizes)
-        })
-        .collect()
+    inputs.into_iter().map(|x| shape_of(cx, x)).collect()
 }
 
 fn integer(cx: &mut NodeContext<'_, '_>, value: i64) -> Result<InstructionId> {
@@ -47,6 +54,11 @@ fn integer(cx: &mut NodeContext<'_, '_>, value: i64) -> Result<InstructionId> {
 /// The number of elements.
 fn size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
+    if cx.is_bounded(x) {
+        let dimensions: Vec<usize> = (0..cx.rank(x)).collect();
+        let (count, out_type) = (cx.true_count(x, &dimensions)?, cx.output_type(0)?);
+        return cx.convert(count, out_type);
+    }
     let count = element_count(&cx.sizes(x)).ok_or_else(|| cx.invalid("the tensor has too many elements"))?;
     integer(cx, count)
 }

@@ -1,5 +1,6 @@
 //! Slices: `Slice`, `StridedSlice` with all its masks, its gradient, and what puts values in place of a slice.
 
+use crate::bounded_slices::{slice_bounded, strided_slice_bounded};
 use crate::build::broadcast_sizes;
 use crate::context::{NodeContext, list};
 use crate::data_types::*;
@@ -26,7 +27,12 @@ pub(crate) const RULES: &[Rule] = &[
 fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, begin_input) = (cx.input(0)?, cx.input(1)?);
     let sizes = cx.sizes(x);
-    let wanted = cx.constant_i64s(2).map_err(|e| bounded_result(&e))?;
+    let size_input = cx.input(2)?;
+    let is_known = cx.fold(size_input).is_some();
+    if cx.is_bounded(x) || !is_known || has_rest_from_run_time(cx, begin_input)? {
+        return slice_bounded(cx, x, begin_input, size_input);
+    }
+    let wanted = cx.constant_i64s(2)?;
     let begin_sizes = cx.sizes(begin_input);
     cx.check(wanted.len() == sizes.len() && begin_sizes == [sizes.len() as i64], || {
         format!(
@@ -57,9 +63,6 @@ fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         }
         return cx.slice(x, dimensions);
     }
-    if wanted.contains(&-1) {
-        return Err(bounded_result(&cx.not_constant(1, begin_input)));
-    }
     let fits = wanted.iter().zip(&sizes).all(|(&w, &size)| (0..=size).contains(&w));
     cx.check(fits, || format!("a slice of size {} does not fit into {}", list(&wanted), list(&sizes)))?;
     let mut operands = vec![x];
@@ -70,34 +73,40 @@ fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.op(Op::DynamicSlice { dynamic_slice_sizes: wanted }, &operands)
 }
 
-/// XLA takes a slice whose size is known at run time only, as a result of bounded size; here that is to be done.
-fn bounded_result(not_constant: &Error) -> Error {
-    Error::unsupported(format!(
-        "{} (Else the result's size is known at run time only, and such results are not supported yet.)",
-        not_constant.message()
-    ))
+/// Whether a size is -1 and its begin is known at run time only.
+fn has_rest_from_run_time(cx: &mut NodeContext<'_, '_>, begin: InstructionId) -> Result<bool> {
+    let sizes = cx.constant_i64s(2)?;
+    if cx.sizes(begin) != [sizes.len() as i64] {
+        return Ok(false);
+    }
+    for (d, &size) in sizes.iter().enumerate() {
+        if size == -1 && cx.constant_element(1, d)?.is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// What a strided slice does to one dimension of its input.
-struct DenseDimension {
+pub(crate) struct DenseDimension {
     /// The position in `begin`, `end` and `strides`; `None` where the ellipsis stands.
-    sparse: Option<usize>,
-    stride: i64,
-    begin_masked: bool,
-    end_masked: bool,
-    shrink: bool,
+    pub(crate) sparse: Option<usize>,
+    pub(crate) stride: i64,
+    pub(crate) begin_masked: bool,
+    pub(crate) end_masked: bool,
+    pub(crate) shrink: bool,
 }
 
 /// One dimension of the result.
-enum FinalDimension {
+pub(crate) enum FinalDimension {
     Kept(usize),
     New,
 }
 
 /// The masks applied: one entry for each dimension of the input, and the dimensions of the result.
-struct DenseSpec {
-    dimensions: Vec<DenseDimension>,
-    result: Vec<FinalDimension>,
+pub(crate) struct DenseSpec {
+    pub(crate) dimensions: Vec<DenseDimension>,
+    pub(crate) result: Vec<FinalDimension>,
 }
 
 /// A range of one dimension whose bounds are known.
@@ -244,6 +253,9 @@ fn strided_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.sizes(x);
     let strides = strides(cx, 1)?;
     let spec = DenseSpec::new(cx, &strides, sizes.len())?;
+    if needs_bounds(cx, x, &spec)? {
+        return strided_slice_bounded(cx, x, &spec);
+    }
     let ranges = ranges(cx, &spec, &sizes, 1)?;
     if ranges.iter().any(Option::is_none) {
         x = run_time_indices(cx, x, &spec, &ranges)?;
@@ -271,6 +283,26 @@ fn strided_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.reverse(x, reversed)?;
     let x = cx.slice(x, slices)?;
     cx.reshape(x, &final_sizes(&spec, &processed))
+}
+
+/// Whether a dimension is bounded, or becomes so: the ends of a range depend on a run, and not only where it begins.
+fn needs_bounds(cx: &mut NodeContext<'_, '_>, x: InstructionId, spec: &DenseSpec) -> Result<bool> {
+    if cx.is_bounded(x) {
+        return Ok(true);
+    }
+    for dimension in spec.dimensions.iter().filter(|dimension| !dimension.shrink) {
+        let Some(i) = dimension.sparse else { continue };
+        let begin = dimension.begin_masked || cx.constant_element(1, i)?.is_some();
+        let end = dimension.end_masked || cx.constant_element(2, i)?.is_some();
+        let has_length = dimension.stride == 1
+            && !dimension.begin_masked
+            && !dimension.end_masked
+            && cx.constant_difference(2, 1, i)?.is_some();
+        if !(has_length || begin && end) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The result's sizes: new dimensions have size 1, dropped ones are gone.

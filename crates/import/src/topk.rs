@@ -18,8 +18,30 @@ fn top_k_v1(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
 }
 
 fn top_k_v2(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
-    let k = cx.constant_i64(1)?;
-    top_k(cx, k)
+    let &[k] = cx.bounded_i64s(1)?.as_slice() else { return Err(cx.invalid("k must be a scalar")) };
+    match k.size {
+        None => top_k(cx, k.bound),
+        Some(count) => top_k_of_run(cx, k.bound, count),
+    }
+}
+
+/// The same of as many as a run says, such as all that there are.
+fn top_k_of_run(
+    cx: &mut NodeContext<'_, '_>,
+    bound: i64,
+    count: InstructionId,
+) -> Result<Vec<InstructionId>> {
+    let x = cx.input(0)?;
+    let columns = cx.sizes(x).last().copied().unwrap_or(0);
+    let mut results = Vec::new();
+    for result in top_k(cx, bound.min(columns))? {
+        let mut bounded = cx.split(result)?;
+        if let Some(last) = bounded.sizes.last_mut() {
+            *last = Some(count);
+        }
+        results.push(cx.bounded(bounded.data, &bounded.sizes)?);
+    }
+    Ok(results)
 }
 
 /// The `k` largest elements of the last dimension, falling, and their positions; of equal ones the first comes first.

@@ -47,6 +47,14 @@ pub(crate) enum Value {
 }
 
 impl Value {
+    /// The instruction, if it is an array.
+    pub(crate) fn array(self) -> Option<InstructionId> {
+        match self {
+            Self::Array(id) => Some(id),
+            _ => None,
+        }
+    }
+
     /// What it is, in words.
     pub(crate) fn kind(self) -> &'static str {
         match self {

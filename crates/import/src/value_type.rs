@@ -12,6 +12,7 @@
 //!
 //! Values other than lists have their types from the beginning, so that without lists one round of each is enough.
 
+use crate::bounded::crossing;
 use crate::importer::Importer;
 use crate::list::{Bounds, Content, ElementType, Length, List, ListType};
 use crate::value::Value;
@@ -34,7 +35,7 @@ impl ValueType {
     /// The arrays that such a value is made of.
     pub(crate) fn leaves(&self) -> Vec<ArrayShape> {
         match self {
-            Self::Array(shape) => vec![shape.clone()],
+            Self::Array(shape) => crossing::parts_of_type(shape),
             Self::List(list) => list.leaves(),
             Self::Same(_) => Vec::new(),
         }
@@ -53,7 +54,7 @@ pub(crate) fn value_type(importer: &Importer<'_>, value: Value) -> ValueType {
 /// The arrays that a value is made of, in a fixed order.
 pub(crate) fn leaves(importer: &Importer<'_>, value: Value) -> Vec<InstructionId> {
     match value {
-        Value::Array(id) => vec![id],
+        Value::Array(id) => crossing::parts(importer.scope_ref(), id),
         Value::List(id) => importer.lists[id].leaves(),
         _ => Vec::new(),
     }
@@ -66,7 +67,7 @@ pub(crate) fn rebuild(
     leaves: &[InstructionId],
 ) -> Value {
     match value_type {
-        ValueType::Array(_) => Value::Array(leaves[0]),
+        ValueType::Array(shape) => Value::Array(crossing::assembled(importer, shape, leaves)),
         ValueType::List(list_type) => {
             let mut list = rebuild_list(list_type, leaves);
             if let Length::Dynamic(id) = list.length {
@@ -107,9 +108,9 @@ pub(crate) fn join(a: &ValueType, b: &ValueType) -> Result<ValueType> {
     match (a, b) {
         (ValueType::List(a), ValueType::List(b)) => Ok(ValueType::List(a.join(b)?)),
         (a, b) if a == b => Ok(a.clone()),
-        (ValueType::Array(a), ValueType::Array(b)) => {
-            Err(Error::invalid(format!("it is {a} in one place and {b} in another")))
-        }
+        (ValueType::Array(a), ValueType::Array(b)) => crossing::joined(a, b)
+            .map(ValueType::Array)
+            .ok_or_else(|| Error::invalid(format!("it is {a} in one place and {b} in another"))),
         _ => Err(Error::unsupported(format!("it is {} in one place and {} in another", kind(a), kind(b)))),
     }
 }
@@ -125,6 +126,9 @@ fn kind(value_type: &ValueType) -> &'static str {
 
 /// The value as one of a type that [`join`] made of its own.
 pub(crate) fn coerce(importer: &mut Importer<'_>, value: Value, value_type: &ValueType) -> Result<Value> {
+    if let (Value::Array(id), ValueType::Array(wanted)) = (value, value_type) {
+        return Ok(Value::Array(crossing::coerced(importer, id, wanted)?));
+    }
     let (Value::List(id), ValueType::List(wanted)) = (value, value_type) else { return Ok(value) };
     let have = importer.lists[id].list_type();
     if have == *wanted {
@@ -308,6 +312,13 @@ fn opened(value_type: &ValueType, position: usize) -> ValueType {
 pub(crate) fn carried(before: &[ValueType], results: &[ValueType]) -> Result<Vec<ValueType>> {
     let join = |(before, result): (&ValueType, &ValueType)| {
         let mut joined = join(before, result)?;
+        if let (ValueType::Array(before), ValueType::Array(joined)) = (before, &joined)
+            && before.sizes() != joined.sizes()
+        {
+            return Err(Error::unsupported(format!(
+                "an array of bounded size, {before}, becomes {joined} in an iteration: a loop cannot carry what grows"
+            )));
+        }
         if let (ValueType::List(joined), ValueType::List(before)) = (&mut joined, before) {
             let most = match joined.capacity {
                 // It grew to an index rather than by pushes.

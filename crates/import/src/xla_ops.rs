@@ -27,6 +27,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("XlaReducePrecision", xla_reduce_precision).types("T", FLOATS),
     rule_many("XlaRngBitGenerator", xla_rng_bit_generator).types("dtype", RANDOM_BITS),
     rule("XlaSetDynamicDimensionSize", set_dynamic_dimension_size).types("T", ALL),
+    rule("XlaSetBound", set_bound),
     rule("XlaRemoveDynamicDimensionSize", remove_dynamic_dimension_size).types("T", ALL),
     // One program runs on one device: nothing is split, and it is replica 0.
     rule("XlaSharding", |cx| cx.input(0)).types("T", ALL),
@@ -242,8 +243,8 @@ fn dynamic_dimension(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<usize>
     Ok(dimension as usize)
 }
 
-/// `XlaSetDynamicDimensionSize(x, dim_index, size)`: the first elements of a dimension, so many of them. The number may
-/// become known at run time only if `XlaRemoveDynamicDimensionSize` follows.
+/// `XlaSetDynamicDimensionSize(x, dim_index, size)`: the first elements of a dimension, so many of them; of a size that
+/// only a run knows at most all.
 fn set_dynamic_dimension_size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, size) = (cx.input(0)?, cx.input(2)?);
     let sizes = cx.sizes(x);
@@ -254,18 +255,39 @@ fn set_dynamic_dimension_size(cx: &mut NodeContext<'_, '_>) -> Result<Instructio
         })?;
         return cx.slice_in(x, dimension, 0, known);
     }
-    cx.op(Op::SetDimensionSize { dimension }, &[x, size])
+    let size = cx.reshape(size, &[])?;
+    let size = cx.convert(size, PrimitiveType::S32)?;
+    let (none, whole) = (cx.s32(0)?, cx.s32(sizes[dimension])?);
+    let mut bounded = cx.split(x)?;
+    bounded.sizes[dimension] = Some(cx.clamped(size, none, whole)?);
+    cx.bounded(bounded.data, &bounded.sizes)
+}
+
+/// `XlaSetBound(x, bound)`: the same value, which the caller promises not to be larger.
+fn set_bound(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let bound = cx.constant_i64(1)?;
+    cx.check(cx.rank(x) == 0, || "the input must be a scalar".to_owned())?;
+    if cx.fold(x).is_some() {
+        return Ok(x);
+    }
+    let most = cx.splat_like(x, bound as f64)?;
+    cx.op(Op::Minimum {}, &[x, most])
 }
 
 /// `XlaRemoveDynamicDimensionSize(x, dim_index)`: all elements that there are memory for.
 fn remove_dynamic_dimension_size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let Value::Array(x) = cx.value(0)? else { return cx.input(0) };
+    let x = cx.input(0)?;
     let rank = cx.rank(x);
     let wanted = dynamic_dimension(cx, rank)?;
+    if cx.is_bounded(x) {
+        let mut bounded = cx.split(x)?;
+        bounded.sizes[wanted] = None;
+        return cx.bounded(bounded.data, &bounded.sizes);
+    }
     let instruction = &cx.importer.scope_ref().computation[x];
     let is_set = instruction.metadata().op_type == "XlaSetDynamicDimensionSize";
     let whole = match instruction.op() {
-        Op::SetDimensionSize { dimension } if *dimension == wanted => instruction.operands()[0],
         Op::Slice { slice }
             if is_set && slice[wanted].limit != cx.sizes(instruction.operands()[0])[wanted] =>
         {

@@ -8,7 +8,6 @@ use crate::ir::{FunctionBuilder, Linkage, PointerFacts, Predicate, Program, Scal
 use crate::lower::{Call, Kernels};
 use crate::regions::{self, Item, Region};
 use buffers::{Allocation, BufferAssignment, CopyPair, Rotation, Schedule, Slice};
-use hlo::custom_call::custom_call;
 use hlo::{ComputationId, InstructionId, Module, Op};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
@@ -42,9 +41,7 @@ pub(crate) fn emit(
     let &Context { module, schedule, assignment, target, kernels } = context;
     let mut b = FunctionBuilder::new(name, Linkage::Entry);
     let layout = FrameLayout::new(target);
-    // What leaves the entry early says why, in the frame.
-    let read_only = !crate::custom_call::may_leave(module);
-    let facts = PointerFacts { no_alias: true, read_only, alignment: target.pointer_bytes };
+    let facts = PointerFacts { no_alias: true, read_only: true, alignment: target.pointer_bytes };
     let frame = b.parameter("frame", Type::PTR, facts);
     let mut entry = Entry {
         module,
@@ -67,13 +64,13 @@ pub(crate) fn emit(
     Ok(regions)
 }
 
-pub(crate) struct Entry<'a> {
-    pub(crate) module: &'a Module,
+struct Entry<'a> {
+    module: &'a Module,
     schedule: &'a Schedule,
-    pub(crate) assignment: &'a BufferAssignment,
+    assignment: &'a BufferAssignment,
     kernels: &'a Kernels,
-    pub(crate) layout: FrameLayout,
-    pub(crate) frame: ValueId,
+    layout: FrameLayout,
+    frame: ValueId,
     program: &'a mut Program,
     unique: &'a mut dyn FnMut(&str) -> String,
     regions: Vec<Region>,
@@ -108,10 +105,6 @@ impl Entry<'_> {
                 Op::While { condition, body } => {
                     self.calls(b, std::mem::take(&mut calls));
                     self.while_loop(b, computation, instruction, *condition, *body, nesting)?;
-                }
-                op @ Op::CustomCall { .. } if custom_call(op).is_some() => {
-                    self.calls(b, std::mem::take(&mut calls));
-                    self.custom_call(b, computation, instruction)?;
                 }
                 _ => calls.extend(kernels.calls.get(&(computation, instruction)).into_iter().flatten()),
             }
@@ -314,7 +307,7 @@ impl Entry<'_> {
     }
 
     /// The address of a slice; where there are few calls, read in front of everything else.
-    pub(crate) fn pointer(&mut self, b: &mut FunctionBuilder, slice: &Slice) -> ValueId {
+    fn pointer(&mut self, b: &mut FunctionBuilder, slice: &Slice) -> ValueId {
         let key = (slice.allocation, slice.offset);
         if let Some(&pointer) = self.exchanged.get(&key).or_else(|| self.pointers.get(&key)) {
             return pointer;
@@ -322,7 +315,14 @@ impl Entry<'_> {
         let offset = slice.offset as i64;
         let pointer = match slice.allocation {
             Allocation::Parameter(number) => self.listed(b, self.layout.args(), number, offset),
-            Allocation::Result(number) => self.listed(b, self.layout.results(), number, offset),
+            // The last results are the sizes of bounded dimensions, which stand next to each other.
+            Allocation::Result(number) => match number.checked_sub(self.assignment.result_count) {
+                None => self.listed(b, self.layout.results(), number, offset),
+                Some(size) => {
+                    let at = 8 * size as i64 + offset;
+                    self.in_block(b, self.layout.dynamic_sizes(), at)
+                }
+            },
             Allocation::Temps => self.in_block(b, self.layout.temps(), offset),
             Allocation::Constants => self.in_block(b, self.layout.constants(), offset),
         };

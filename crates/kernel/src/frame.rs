@@ -69,6 +69,11 @@ impl FrameLayout {
     pub const fn error(self) -> i64 {
         self.profile_counters() + self.pointer_bytes
     }
+
+    /// The address of the true sizes of bounded results.
+    pub const fn dynamic_sizes(self) -> i64 {
+        self.error() + self.pointer_bytes
+    }
 }
 
 #[cfg(test)]

@@ -245,11 +245,9 @@ impl Kernel<'_> {
             Strategy::TopK => sort::emit_top_k(b, cx),
             Strategy::RngBitGenerator => random::emit_bits(b, cx),
             Strategy::RngGetAndUpdateState => random::emit_state(b, cx),
-            Strategy::Alias
-            | Strategy::Undefined
-            | Strategy::Conditional
-            | Strategy::While
-            | Strategy::CustomCall => Err(Error::internal("an instruction without a kernel")),
+            Strategy::Alias | Strategy::Undefined | Strategy::Conditional | Strategy::While => {
+                Err(Error::internal("an instruction without a kernel"))
+            }
         }
     }
 
@@ -375,6 +373,8 @@ fn alignment(assignment: &BufferAssignment, slice: &Slice, shape: &ArrayShape) -
     match slice.allocation {
         _ if assignment.weakly_aligned.contains(slice) => element,
         Allocation::Parameter(_) => element,
+        // A size of a bounded dimension, one of a list.
+        Allocation::Result(number) if number >= assignment.result_count => element,
         Allocation::Result(_) | Allocation::Temps | Allocation::Constants => {
             let of_offset = 1u64 << slice.offset.trailing_zeros().min(6);
             of_offset.min(ALIGNMENT) as u32
@@ -411,8 +411,6 @@ fn count_statements(block: &crate::ir::Block) -> usize {
         | Statement::Store { .. }
         | Statement::Call { .. }
         | Statement::Parallel { .. }
-        | Statement::CallExternal { .. }
-        | Statement::LeaveIf { .. }
         | Statement::CopyBytes { .. }
         | Statement::FillBytes { .. }
         | Statement::Prefetch { .. } => 0,

@@ -15,6 +15,7 @@ mod convolution_canonicalization;
 mod convolution_chaining;
 mod cse;
 mod dce;
+mod dynamic_dimension_results;
 mod expander;
 mod fft_expander;
 mod fusion;
@@ -43,6 +44,7 @@ pub use convolution_canonicalization::ConvolutionCanonicalization;
 pub use convolution_chaining::ConvolutionChaining;
 pub use cse::CommonSubexpressionElimination;
 pub use dce::DeadCodeElimination;
+pub use dynamic_dimension_results::DynamicDimensionResults;
 pub use fft_expander::FftExpander;
 pub use fusion::InstructionFusion;
 pub use multi_output_fusion::MultiOutputFusion;
@@ -112,6 +114,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(CommonSubexpressionElimination),
         Box::new(ConvolutionCanonicalization),
         Box::new(DeadCodeElimination),
+        Box::new(DynamicDimensionResults),
         Box::new(InstructionFusion::default()),
         Box::new(ConvolutionChaining::default()),
         Box::new(MultiOutputFusion::default()),

@@ -105,8 +105,6 @@ pub enum Strategy {
     Alias,
     /// None, but memory: whatever is in there is overwritten before it is read.
     Undefined,
-    /// A call of the user's function, or a check: the entry's own code.
-    CustomCall,
     /// A loop nest over the result, each element computed from the operands.
     Loop(LoopPlan),
     /// A reduction with what feeds it.
@@ -158,7 +156,7 @@ pub struct PackedConstant {
 impl Strategy {
     /// Whether there is no kernel: nothing is to be done, or it is the entry's own business.
     pub fn has_no_kernel(&self) -> bool {
-        matches!(self, Self::Alias | Self::Undefined | Self::Conditional | Self::While | Self::CustomCall)
+        matches!(self, Self::Alias | Self::Undefined | Self::Conditional | Self::While)
     }
 }
 
@@ -242,9 +240,7 @@ fn work(
     plan: &InstructionPlan,
 ) -> Result<Work> {
     match &plan.strategy {
-        Strategy::Alias | Strategy::Conditional | Strategy::While | Strategy::CustomCall => {
-            Ok(Work::default())
-        }
+        Strategy::Alias | Strategy::Conditional | Strategy::While => Ok(Work::default()),
         Strategy::Rows(rows) => Ok(Work::of_kernel(&Fusion::of(module, computation, id)?).and(rows.sums())),
         _ => Ok(Work::of_kernel(&Fusion::of(module, computation, id)?)),
     }
@@ -321,12 +317,9 @@ fn plan_instruction(
         Op::RngGetAndUpdateState { .. } => Strategy::RngGetAndUpdateState,
         Op::Conditional { .. } => Strategy::Conditional,
         Op::While { .. } => Strategy::While,
-        Op::CustomCall { custom_call_target, .. }
-            if custom_call_target == hlo::custom_call::ALLOCATE_BUFFER =>
-        {
+        Op::CustomCall { custom_call_target, .. } if custom_call_target == "AllocateBuffer" => {
             Strategy::Undefined
         }
-        op if hlo::custom_call::custom_call(op).is_some() => Strategy::CustomCall,
         _ => {
             let fusion = Fusion::of(module, computation, id)?;
             return match fusion.root_op() {

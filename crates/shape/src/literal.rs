@@ -170,6 +170,30 @@ impl Literal {
         Self::Array { shape: ArrayShape::new(shape.element_type, &result), data: data.into() }
     }
 
+    /// The first elements of each dimension, so many of them. `None` if there are fewer, or if the rank is another.
+    pub fn corner(&self, sizes: &[i64]) -> Option<Self> {
+        let shape = self.array_shape();
+        let have = shape.sizes();
+        let fits = have.len() == sizes.len() && sizes.iter().zip(&have).all(|(s, h)| (0..=*h).contains(s));
+        if !fits || have == sizes {
+            return fits.then(|| self.clone());
+        }
+        let cut = ArrayShape::new(shape.element_type, sizes);
+        let bytes = shape.element_type.byte_size();
+        let mut data = Vec::with_capacity(cut.byte_size() as usize);
+        // Whole rows at a time.
+        let row = sizes.last().map_or(0, |&row| row as usize * bytes);
+        let rows = sizes.split_last().map_or(&[][..], |(_, rows)| rows);
+        if row > 0 {
+            for mut at in crate::index::indices(rows) {
+                at.push(0);
+                let start = crate::index::linear_index(&have, &at) as usize * bytes;
+                data.extend_from_slice(&self.bytes()[start..start + row]);
+            }
+        }
+        Self::from_bytes(cut, data.into())
+    }
+
     /// The same elements with other dimensions. `None` if the number of elements differs, or for a tuple.
     pub fn reshape(&self, sizes: &[i64]) -> Option<Self> {
         match self {

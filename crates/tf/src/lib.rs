@@ -21,7 +21,6 @@ mod program;
 pub mod proto;
 mod saved_model;
 pub mod source;
-pub mod substitutions;
 mod tensor;
 mod text;
 mod wire;

@@ -12,8 +12,6 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
@@ -82,6 +80,7 @@ class XlaCompiledCpuFunction {
     const char* const* result_names;           // Of the fetches.
     const ::xla::tfcompile_v1::ProgramShapeProto* program_shape;  // May be null.
     const ::xla::tfcompile_v1::HloProfilePrinterData* hlo_profile_printer_data;  // May be null.
+    ::std::int32_t num_dynamic_sizes = 0;      // Of the bounded dimensions of all results.
   };
 
   // Who owns the memory of arguments and variables. Results, profile counters and temps are always the object's.
@@ -178,12 +177,7 @@ class XlaCompiledCpuFunction {
   virtual bool Run() {
     frame_.error = nullptr;
     if (unset_args_ != 0 && !ArgsAreSet()) return false;
-    const ::std::int32_t status = static_data_->function(&frame_);
-    if (status == 0) return true;
-    if (status == TFCOMPILE_ABORT) {
-      ::std::fprintf(stderr, "%s\n", frame_.error);
-      ::std::abort();
-    }
+    if (static_data_->function(&frame_) == 0) return true;
     return Fail(frame_.error != nullptr ? frame_.error : "the compiled function failed");
   }
 
@@ -209,6 +203,11 @@ class XlaCompiledCpuFunction {
   // Results: fetches, then written variables.
   void* result_data(::std::size_t index) { return results_[index]; }
   const void* result_data(::std::size_t index) const { return results_[index]; }
+
+  // The true sizes of all bounded dimensions after a Run() that returned true, those of each result in turn. Null if
+  // there are none. The generated class tells them by result: resultN_dim_size(dim).
+  const ::std::int64_t* dynamic_sizes() const { return frame_.dynamic_sizes; }
+  int num_dynamic_sizes() const { return static_data_->num_dynamic_sizes; }
 
   // The tables of pointers. To change an argument use set_arg_data: it keeps the results in step.
   void** args() { return args_; }
@@ -336,6 +335,8 @@ class XlaCompiledCpuFunction {
     for (int i = 0; start != nullptr && i < data.num_variables; ++i) BindVariable(static_cast<::std::size_t>(i));
     const ::std::size_t counters = static_cast<::std::size_t>(data.profile_counters_size) * sizeof(::std::int64_t);
     frame_.profile_counters = counters == 0 ? nullptr : reinterpret_cast<::std::int64_t*>(take_zeroed(counters));
+    const ::std::size_t sizes = static_cast<::std::size_t>(data.num_dynamic_sizes) * sizeof(::std::int64_t);
+    frame_.dynamic_sizes = sizes == 0 ? nullptr : reinterpret_cast<::std::int64_t*>(take_zeroed(sizes));
     scratch_ = data.scratch_size == 0 ? nullptr : take(data.scratch_size, 0);
     frame_.scratch = scratch_;
     frame_.temps = take(data.temps_size, data.persistent_temps_size);

@@ -61,6 +61,9 @@ fn set_up(out: &mut Text, source: &Source<'_>) {
         Constants::File => {}
     }
     out.line("  state->frame.max_workers = 1;");
+    if source.artifact.dynamic_size_count() > 0 {
+        out.line("  state->frame.dynamic_sizes = state->dynamic_sizes;");
+    }
     let at = |offset: u64| format!("start + (size_t){}", literal(offset));
     out.line(&format!("  state->frame.temps = {};", at(arena.temps)));
     if source.artifact.memory.scratch > 0 {
@@ -120,6 +123,28 @@ fn result(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
     out.line(&format!(
         "static inline {pointer} {prefix}_{stem}(const {prefix}_state* state) {{ return ({pointer})state->results[{index}]; }}"
     ));
+    if !buffer.shape.is_static() {
+        out.comment(&format!(
+            "How many elements of a dimension the last run made; {prefix}_{stem} has room for the bound."
+        ));
+        out.line(&format!(
+            "static inline int64_t {prefix}_{stem}_dim_size(const {prefix}_state* state, size_t dim) {{"
+        ));
+        let mut next = source.artifact.first_dynamic_size(index);
+        for (d, dimension) in buffer.shape.dimensions.iter().enumerate() {
+            let size = match dimension.is_dynamic {
+                true => {
+                    next += 1;
+                    format!("state->dynamic_sizes[{}]", next - 1)
+                }
+                false => dimension.size.to_string(),
+            };
+            out.line(&format!("  if (dim == {d}u) return {size};"));
+        }
+        out.line("  (void)state;");
+        out.line("  return 0;");
+        out.line("}");
+    }
     out.blank();
 }
 

@@ -82,6 +82,9 @@ pub(super) fn types(out: &mut Text, source: &Source<'_>) {
     out.line("  struct tfcompile_frame frame;");
     out.line(&format!("  void* args[{}];", source.artifact.arguments.len().max(1)));
     out.line(&format!("  void* results[{}];", source.artifact.results.len().max(1)));
+    if source.artifact.dynamic_size_count() > 0 {
+        out.line(&format!("  int64_t dynamic_sizes[{}];", source.artifact.dynamic_size_count()));
+    }
     out.line(&format!("  void* memory;  // What {prefix}_init was given."));
     out.line(&format!("}} {prefix}_state;"));
     out.blank();

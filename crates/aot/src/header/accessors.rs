@@ -64,13 +64,48 @@ pub(super) fn results(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     );
     out.comment("arguments, but for the setter: results are in memory of the object.");
     out.blank();
+    if artifact.dynamic_size_count() > 0 {
+        for line in [
+            "Of a result whose shape only a run knows, the above say how large it may be, and",
+            "",
+            "  std::int64_t resultN_dim_size(dim) const  is how many elements of dimension `dim` the last Run made.",
+            "",
+            "The rest of the buffer is undefined.",
+        ] {
+            out.comment(line);
+        }
+        out.blank();
+    }
     for (index, (result, name)) in artifact.fetches().iter().zip(&names.fetches).enumerate() {
         let buffer = Buffer { table: "result_data", index, shape: &result.shape, access: Access::Result };
-        methods(out, &buffer, &format!("result{index}"));
-        if let Some(name) = name {
-            methods(out, &buffer, &format!("result_{name}"));
+        for name in std::iter::once(format!("result{index}"))
+            .chain(name.as_ref().map(|name| format!("result_{name}")))
+        {
+            methods(out, &buffer, &name);
+            if !result.shape.is_static() {
+                dim_size(out, &result.shape, artifact.first_dynamic_size(index), &name);
+            }
         }
     }
+}
+
+/// The true size of a dimension: of a bounded one what the run reported.
+fn dim_size(out: &mut Text, shape: &ArrayShape, first: usize, name: &str) {
+    out.line(&format!("::std::int64_t {name}_dim_size(::std::size_t dim) const {{"));
+    let mut next = first;
+    for (d, dimension) in shape.dimensions.iter().enumerate() {
+        let size = match dimension.is_dynamic {
+            true => {
+                next += 1;
+                format!("dynamic_sizes()[{}]", next - 1)
+            }
+            false => dimension.size.to_string(),
+        };
+        out.line(&format!("  if (dim == {d}u) return {size};"));
+    }
+    out.line("  return 0;");
+    out.line("}");
+    out.blank();
 }
 
 /// Methods of the variables, by name.

@@ -53,6 +53,11 @@ pub(super) fn header(artifact: &Artifact, options: &HeaderOptions, names: &CppNa
         set_parallel_for(out, artifact);
         tables(out, artifact);
         variables::method(out, artifact);
+        if artifact.dynamic_size_count() > 0 {
+            out.comment("The true sizes of all bounded dimensions, those of each result in turn.");
+            out.line("const ::std::int64_t* dynamic_sizes() const { return dynamic_sizes_; }");
+            out.blank();
+        }
         accessors::arguments(out, artifact, names);
         accessors::results(out, artifact, names);
         accessors::variables(out, artifact, names);
@@ -154,7 +159,7 @@ fn run(out: &mut Text, artifact: &Artifact) {
         ),
         ("profile_counters", counters),
         ("error", "nullptr"),
-        ("dynamic_sizes", "nullptr"),
+        ("dynamic_sizes", if artifact.dynamic_size_count() > 0 { "dynamic_sizes_" } else { "nullptr" }),
     ] {
         out.line(&format!("  frame.{field} = {value};"));
     }
@@ -301,4 +306,7 @@ fn members(out: &mut Text, artifact: &Artifact, arena: &Arena) {
         out.line("void* scratch_ = nullptr;");
     }
     out.line("const char* error_ = nullptr;");
+    if artifact.dynamic_size_count() > 0 {
+        out.line(&format!("::std::int64_t dynamic_sizes_[{}] = {{}};", artifact.dynamic_size_count()));
+    }
 }

@@ -20,7 +20,7 @@ pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderO
         Constants::Far => (none(), format!("&::{entry}_constants_pointer")),
         Constants::File => (none(), none()),
     };
-    let fields: [(&str, String); 18] = [
+    let mut fields = vec![
         ("function", format!("&::{entry}")),
         ("constants", near),
         ("constants_pointer", far),
@@ -40,6 +40,10 @@ pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderO
         ("program_shape", choose("&kProgramShape", options.gen_program_shape).to_string()),
         ("hlo_profile_printer_data", choose("&kProfilePrinterData", profiled).to_string()),
     ];
+    // Last and left out where it is 0.
+    if artifact.dynamic_size_count() > 0 {
+        fields.push(("num_dynamic_sizes", artifact.dynamic_size_count().to_string()));
+    }
     out.comment("What the base class has to know about this computation.");
     out.line(&format!("static const {BASE}::StaticData& StaticData() {{"));
     out.line(&format!("  static constexpr {BASE}::StaticData kStaticData = {{"));

@@ -325,9 +325,8 @@ impl<'a> Loop<'a> {
                 continue;
             }
             let instruction = &self.condition[id];
-            if instruction.has_effect()
-                || matches!(instruction.op(), Op::Parameter { .. } | Op::CustomCall { .. })
-            {
+            let has_effect = instruction.opcode().traits().contains(crate::Traits::SIDE_EFFECT);
+            if has_effect || matches!(instruction.op(), Op::Parameter { .. } | Op::CustomCall { .. }) {
                 return false;
             }
             pending.extend(instruction.operands());

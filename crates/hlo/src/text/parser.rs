@@ -4,7 +4,7 @@ use super::attribute::read_list;
 use super::computation::ComputationParser;
 use super::instruction::read_attributes;
 use super::lexer::{Lexer, Token};
-use crate::module::{AliasKind, InputOutputAlias, Module};
+use crate::module::{AliasKind, BoundedDimension, InputOutputAlias, Module};
 use crate::opcode::Opcode;
 use shape::ShapeIndex;
 use std::collections::BTreeMap;
@@ -40,6 +40,9 @@ pub fn parse(text: &str) -> Result<Module> {
         let mut value = lexer.part(attribute.value.clone());
         if attribute.name == "input_output_alias" {
             module.set_input_output_alias(read_list(&mut value, read_alias)?);
+            value.expect_end()?;
+        } else if attribute.name == "bounded_dimensions" {
+            module.set_bounded_dimensions(read_list(&mut value, read_bounded_dimension)?);
             value.expect_end()?;
         } else if !IGNORED.contains(&attribute.name) {
             let message = format!("unknown attribute '{}' of the module", attribute.name);
@@ -96,6 +99,16 @@ fn read_alias(lexer: &mut Lexer<'_>) -> Result<InputOutputAlias> {
     }
     lexer.expect_symbol(')')?;
     Ok(InputOutputAlias { output_index, parameter_number, parameter_index, kind })
+}
+
+/// `(2, 0)`: a result and its dimension.
+fn read_bounded_dimension(lexer: &mut Lexer<'_>) -> Result<BoundedDimension> {
+    lexer.expect_symbol('(')?;
+    let result = lexer.expect_integer("a result's number")?;
+    lexer.expect_symbol(',')?;
+    let dimension = lexer.expect_integer("a dimension")?;
+    lexer.expect_symbol(')')?;
+    Ok(BoundedDimension { result, dimension })
 }
 
 fn read_shape_index(lexer: &mut Lexer<'_>) -> Result<ShapeIndex> {

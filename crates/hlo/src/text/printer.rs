@@ -43,6 +43,7 @@ impl PrintOptions {
 pub fn print(module: &Module, options: PrintOptions) -> String {
     let mut out = format!("HloModule {}", sanitized(module.name()));
     print_aliases(module, &mut out);
+    print_bounded_dimensions(module, &mut out);
     out.push('\n');
     let names = computation_names(module);
     for id in computation_order(module) {
@@ -73,6 +74,18 @@ fn print_aliases(module: &Module, out: &mut String) {
         });
     }
     out.push_str(" }");
+}
+
+fn print_bounded_dimensions(module: &Module, out: &mut String) {
+    if module.bounded_dimensions().is_empty() {
+        return;
+    }
+    let pairs: Vec<String> = module
+        .bounded_dimensions()
+        .iter()
+        .map(|bounded| format!("({}, {})", bounded.result, bounded.dimension))
+        .collect();
+    write!(out, ", bounded_dimensions={{ {} }}", pairs.join(", ")).expect(TAKES_EVERYTHING);
 }
 
 /// All computations, in the order in which they were added but for callees, which come before their callers, and the

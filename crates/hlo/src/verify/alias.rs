@@ -1,8 +1,8 @@
-//! Input-output aliases: each pairs one array of a parameter with one array of the result, of as many bytes.
+//! What a module says of its results beside their shapes. Input-output aliases: each pairs one array of a parameter with one array of the result, of as many bytes.
 
 use super::Errors;
 use crate::module::Module;
-use shape::{Shape, ShapeIndex};
+use shape::{PrimitiveType, Shape, ShapeIndex};
 use std::collections::BTreeSet;
 
 /// Checks the aliases of a module whose entry is sound.
@@ -34,6 +34,32 @@ pub(super) fn verify(module: &Module, errors: &mut Errors) {
         }
         if !inputs.insert((number, index.clone())) {
             errors.module(format_args!("{name}: the parameter is aliased twice"));
+        }
+    }
+    verify_bounded_dimensions(module, &signature.result, errors);
+}
+
+/// Each bounded dimension is one of a result's, and for each there is a size behind the results.
+fn verify_bounded_dimensions(module: &Module, result: &Shape, errors: &mut Errors) {
+    let bounded = module.bounded_dimensions();
+    let elements = result.as_tuple().unwrap_or_default();
+    let Some(results) = elements.len().checked_sub(bounded.len()) else {
+        errors.module(format_args!(
+            "{} sizes of bounded dimensions are not in the result {result}",
+            bounded.len()
+        ));
+        return;
+    };
+    if elements[results..].iter().any(|size| *size != Shape::scalar(PrimitiveType::S64)) {
+        errors.module(format_args!(
+            "the sizes of bounded dimensions must be s64[], but the result is {result}"
+        ));
+    }
+    for bounded in bounded {
+        let array = elements[..results].get(bounded.result).and_then(Shape::as_array);
+        if array.is_none_or(|array| bounded.dimension >= array.rank()) {
+            let (number, dimension) = (bounded.result, bounded.dimension);
+            errors.module(format_args!("result {number} has no bounded dimension {dimension}: {result}"));
         }
     }
 }

@@ -82,18 +82,21 @@ fn a_function_that_reads_a_variable_is_refused() {
 }
 
 #[test]
-fn a_size_that_only_a_run_knows_goes_no_further() {
+fn a_size_that_only_a_run_knows_goes_as_far_as_rules_mind_it() {
     let set = node("s", "XlaSetDynamicDimensionSize", &["x", "d", "n"], &ty("T", "DT_FLOAT"));
     let axis = int_const("d", &[], &[0]);
     let graph = |last: String| {
         format!("{}{}{axis}{set}{last}", placeholder("x", "DT_FLOAT"), placeholder("n", "DT_INT32"))
     };
     let config = format!("{}{}{}", feed("x", &[3]), feed("n", &[]), fetch("y"));
-    let negated = graph(node("y", "Neg", &["s"], &ty("T", "DT_FLOAT")));
-    let text = message(&negated, &config);
-    assert!(text.contains("has a dimension whose size only a run knows"), "{text}");
+    let square = graph(node("y", "Diag", &["s"], &ty("T", "DT_FLOAT")));
+    let text = message(&square, &config);
+    assert!(text.contains("has a dimension whose size only a run knows") && text.contains("'y'"), "{text}");
     let whole = graph(node("y", "XlaRemoveDynamicDimensionSize", &["s", "d"], &ty("T", "DT_FLOAT")));
     let arguments = [Literal::from_elements(&[3], &[2f32, 3.0, 5.0]), Literal::from_elements(&[], &[1i32])];
     let results = run(&whole, &config, &arguments).unwrap();
     assert_eq!(values::<f32>(&results[0]), [2.0, 3.0, 5.0]);
+    let negated = graph(node("y", "Neg", &["s"], &ty("T", "DT_FLOAT")));
+    let results = run(&negated, &config, &arguments).unwrap();
+    assert_eq!(values::<f32>(&results[0]), [-2.0]);
 }

@@ -163,14 +163,14 @@ fn a_shape_that_a_feed_decides_is_refused_with_the_feed() {
 #[test]
 fn all_unsupported_nodes_are_listed_with_op_and_types() {
     let graph = placeholder("x", FLOAT)
-        + &node("a", "Where", &["x"], &ty("T", FLOAT))
+        + &node("a", "DeepCopy", &["x"], &ty("T", FLOAT))
         + &node("b", "MatrixSquareRoot", &["x"], &ty("T", FLOAT))
         + &node("c", "MatrixSquareRoot", &["b"], &ty("T", FLOAT));
     let error = import::import(&program(&graph, &(feed("x", &[2]) + &fetch("a") + &fetch("c")))).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     let text = error.to_string();
     assert!(text.starts_with("3 nodes of the graph cannot be compiled:"), "{text}");
-    assert!(text.contains("op Where (T=float) is not supported: node 'a'"), "{text}");
+    assert!(text.contains("op DeepCopy (T=float) is not supported: node 'a'"), "{text}");
     assert!(text.contains("op MatrixSquareRoot (T=float) is not supported: nodes 'b', 'c'"), "{text}");
 }
 

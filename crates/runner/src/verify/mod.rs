@@ -35,7 +35,7 @@ pub type Compile<'a> = &'a (dyn Fn(Module) -> Result<Executable> + Sync);
 /// What is judged.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
-    /// The module as imported: what the program means.
+    /// The module as imported: what the program means. Sizes of bounded results are results.
     pub imported: &'a Module,
     /// The module after the passes: what the code was made from.
     pub optimized: &'a Module,

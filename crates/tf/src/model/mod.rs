@@ -7,7 +7,6 @@ use crate::checkpoint::Checkpoint;
 use crate::prepare::{complete, reach};
 use crate::proto::{Config, GraphDef, MetaGraphDef};
 use crate::saved_model;
-use crate::substitutions::Substitutions;
 use crate::{InferOptions, Inferred, infer, source};
 use bytes::Bytes;
 use shape::Literal;
@@ -42,8 +41,6 @@ pub struct LoadOptions {
     pub config: Option<Config>,
     /// What the user says to help, where there is no config.
     pub infer: InferOptions,
-    /// What the user has done with nodes of some ops.
-    pub substitutions: Substitutions,
 }
 
 /// A model that is read.
@@ -92,10 +89,7 @@ struct Contents {
 /// lookups in constants.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let name = path.display().to_string();
-    let mut contents = read(path, &name, options)?;
-    if let Some(graph) = &mut contents.meta.graph_def {
-        options.substitutions.apply(graph)?;
-    }
+    let contents = read(path, &name, options)?;
     let mut model = Model { name, files: vec![contents.file.clone()], ..Model::default() };
     let meta = &contents.meta;
     let empty = GraphDef::default();

@@ -7,7 +7,7 @@ use super::feeds::{is_pipeline, is_placeholder};
 use crate::proto::{GraphDef, NodeDef};
 
 /// Ops that are run for what they do or hold, not for their output.
-const NO_RESULTS: [&str; 30] = [
+const NO_RESULTS: [&str; 29] = [
     "Assert",
     "Assign",
     "AssignAdd",
@@ -36,7 +36,6 @@ const NO_RESULTS: [&str; 30] = [
     "Switch",
     "VarIsInitializedOp",
     "VariableShape",
-    "_CheckedAssert",
     "_SwitchN",
 ];
 

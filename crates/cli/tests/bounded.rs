@@ -1,0 +1,128 @@
+//! Results whose sizes only a run knows: the accessors of the headers, `run` and `verify`.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use support::{root, succeed, tfcompile};
+
+/// `y0 = Where(x)`, `y1 = x + x`, `y2 = boolean_mask(x, x > 0)` by its slices.
+const GRAPH: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 0 } } } }
+node { name: "positive" op: "Greater" input: "x" input: "zero" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "where" op: "Where" input: "positive" attr { key: "T" value { type: DT_BOOL } } }
+node { name: "twice" op: "AddV2" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "taken" op: "GatherNd" input: "x" input: "where" attr { key: "Tparams" value { type: DT_FLOAT } }
+       attr { key: "Tindices" value { type: DT_INT64 } } }
+"#;
+
+const CONFIG: &str = r#"
+feed { id { node_name: "x" } shape { dim { size: 2 } dim { size: 3 } } name: "x" }
+fetch { id { node_name: "where" } name: "places" }
+fetch { id { node_name: "twice" } name: "twice" }
+fetch { id { node_name: "taken" } name: "taken" }
+"#;
+
+/// The same by C++ and C. Of `[[1, -1, 2], [0, 3, -4]]` three elements are positive, at [0, 0], [0, 2] and [1, 1]; of the
+/// second input none is.
+const CPP: &str = r#"
+#include "model.h"
+int main() {
+  ns::Model first;
+  ns::Model model(static_cast<ns::Model&&>(first));
+  const float x[6] = {1, -1, 2, 0, 3, -4};
+  for (int i = 0; i < 6; ++i) model.arg_x_data()[i] = x[i];
+  if (!model.Run()) return 1;
+  if (model.num_dynamic_sizes() != 2 || model.num_results() != 3) return 2;
+  if (model.result_places_dim_size(0) != 3 || model.result_places_dim_size(1) != 2) return 3;
+  if (model.result0_dim_size(0) != 3 || model.result_taken_dim_size(0) != 3) return 4;
+  const int places[3][2] = {{0, 0}, {0, 2}, {1, 1}};
+  for (int i = 0; i < 3; ++i) {
+    if (model.result_places(i, 0) != places[i][0] || model.result_places(i, 1) != places[i][1]) return 5;
+    if (model.result_taken(i) != x[places[i][0] * 3 + places[i][1]]) return 6;
+  }
+  if (model.result_twice(1, 1) != 6) return 7;
+  for (int i = 0; i < 6; ++i) model.arg_x_data()[i] = -1;
+  if (!model.Run()) return 8;
+  return model.result_places_dim_size(0) == 0 && model.result_taken_dim_size(0) == 0 ? 0 : 9;
+}
+"#;
+
+const C: &str = r#"
+#include "model_c.h"
+static unsigned char memory[MODEL_ARENA_BYTES];
+int main(void) {
+  const float x[6] = {1, -1, 2, 0, 3, -4};
+  model_state* state = model_init(memory);
+  model_set_arg_x(state, x);
+  if (model_run(state) != 0) return 1;
+  if (model_result_places_dim_size(state, 0) != 3 || model_result_places_dim_size(state, 1) != 2) return 2;
+  if (model_result_taken_dim_size(state, 0) != 3 || model_result_taken(state)[2] != 3) return 3;
+  return 0;
+}
+"#;
+
+fn model(directory: &Path) {
+    for (name, text) in [("graph.pbtxt", GRAPH), ("config.pbtxt", CONFIG), ("main.cc", CPP), ("main.c", C)] {
+        std::fs::write(directory.join(name), text).expect("writable");
+    }
+}
+
+fn program(directory: &Path, compiler: &str, flags: &[&str]) {
+    let include = root().join("runtime/include");
+    let mut build = Command::new(compiler);
+    build.current_dir(directory).args(flags).args(["-Wall", "-Wextra", "-Werror", "-I"]).arg(include);
+    succeed(build.args(["-o", "program"]));
+    succeed(&mut Command::new(directory.join("program")));
+}
+
+#[test]
+fn programs_read_true_sizes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    model(directory.path());
+    let build = |flags: &[&str]| {
+        let mut tool = tfcompile(directory.path());
+        tool.args(["build", "graph.pbtxt", "--config", "config.pbtxt", "--name", "model", "--class", "ns::Model"]);
+        succeed(tool.args(["-q", "-o", "."]).args(flags));
+    };
+    build(&["--emit", "obj,header,c-header"]);
+    let cpp = ["-std=c++17", "main.cc", "model.o"];
+    program(directory.path(), "g++", &cpp);
+    program(directory.path(), "gcc", &["-std=c99", "main.c", "model.o"]);
+    let undefined = succeed(Command::new("nm").arg("-u").arg(directory.path().join("model.o")));
+    let undefined = String::from_utf8(undefined.stdout).expect("UTF-8");
+    let memory = ["U", "memcpy", "memset", "memmove"];
+    assert!(undefined.split_whitespace().all(|word| memory.contains(&word)), "{undefined}");
+    build(&["--freestanding"]);
+    let moved = CPP.replace("ns::Model first;\n", "").replace("ns::Model model(static_cast<ns::Model&&>(first));", "");
+    let in_place = moved.replace("int main() {", "static ns::Model model;\nint main() {");
+    let in_place = in_place.replace("model.num_dynamic_sizes() != 2 || model.num_results() != 3", "model.kNumResults != 3");
+    std::fs::write(directory.path().join("main.cc"), in_place).expect("writable");
+    program(directory.path(), "g++", &cpp);
+}
+
+#[test]
+fn run_cuts_results_to_their_sizes_and_verify_compares_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    model(directory.path());
+    let x = shape::Literal::from_elements(&[2, 3], &[1f32, -1.0, 2.0, 0.0, 3.0, -4.0]);
+    std::fs::write(directory.path().join("x.npy"), npz::write_npy(&x)).expect("writable");
+    for threads in ["1", "2"] {
+        let mut run = tfcompile(directory.path());
+        run.args(["run", "graph.pbtxt", "--config", "config.pbtxt", "--feed", "x=x.npy", "--out", "out.npz"]);
+        let output = succeed(run.args(["--threads", threads]));
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(text.contains("places: s64[3,2]") && text.contains("taken: f32[3]"), "{text}");
+        let archive = std::fs::read(directory.path().join("out.npz")).expect("readable");
+        let mut archive = npz::Archive::open(archive.into(), 1 << 20).expect("an archive");
+        let places = archive.require("places").expect("a member").to_vec::<i64>();
+        assert_eq!(places, Some(vec![0, 0, 0, 2, 1, 1]));
+        assert_eq!(archive.require("taken").expect("a member").to_vec::<f32>(), Some(vec![1.0, 2.0, 3.0]));
+    }
+    let mut verify = tfcompile(directory.path());
+    let output = succeed(verify.args(["verify", "graph.pbtxt", "--config", "config.pbtxt"]));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(text.contains("places"), "{text}");
+}
