@@ -23,6 +23,9 @@ const SWITCHES: [&str; 7] = [
     "input_binary",
 ];
 
+/// Flags whose value may begin with a dash and be the next word: `--target-features -fma`.
+const TAKES_DASHES: [&str; 2] = ["target-features", "target_features"];
+
 /// Takes XLA's flags out of the words (and out of the value of `XLA_FLAGS`), and rewrites `-name` to `--name` and
 /// `--noname` to `--name=false`.
 pub(crate) fn split(words: Vec<OsString>, environment: Option<String>) -> Result<(Vec<OsString>, XlaFlags)> {
@@ -38,11 +41,14 @@ pub(crate) fn split(words: Vec<OsString>, environment: Option<String>) -> Result
         }
     }
     let mut rest = Vec::new();
+    let mut is_value = false;
     for word in words {
-        let Some(text) = word.to_str() else {
+        let text = word.to_str().filter(|_| !std::mem::take(&mut is_value));
+        let Some(text) = text else {
             rest.push(word);
             continue;
         };
+        is_value = text.starts_with('-') && TAKES_DASHES.contains(&text.trim_start_matches('-'));
         let flag = text.strip_prefix("--").or_else(|| text.strip_prefix('-')).filter(|f| f.len() > 1);
         match flag {
             Some(flag) if flag.starts_with("xla_") => flags.take(flag, "on the command line"),
@@ -92,6 +98,13 @@ mod tests {
         let (rest, _) =
             split_words(&["tool", "-graph=g", "--nogen_program_shape", "-j2", "-v", "-o", "dir"], None);
         assert_eq!(rest, ["tool", "--graph=g", "--gen_program_shape=false", "-j2", "-v", "-o", "dir"]);
+    }
+
+    #[test]
+    fn values_stay_as_they_are() {
+        let words = ["tool", "--target-features", "-fma", "-target_features", "-avx", "-graph=g"];
+        let (rest, _) = split_words(&words, None);
+        assert_eq!(rest, ["tool", "--target-features", "-fma", "--target_features", "-avx", "--graph=g"]);
     }
 
     #[test]
