@@ -24,6 +24,7 @@ TENSORFLOW_SOURCE ?=
 
 TOOL := target/release/tfcompile
 CONFORMANCE := target/release/conformance
+KNOWN := --known tests/conformance/known_failures.toml
 ORACLE := target/release/oracle
 SHARED := scripts/shared.sh
 # Programs of checks also run on pools of so many threads, and their bits have to be one thread's.
@@ -61,7 +62,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test conformance-all test-models test-cross test-xla test-original ## test, and what takes longer
+test-all: test test-models test-cross test-xla test-original ## test, and what takes longer
 
 .PHONY: setup-test
 setup-test:
@@ -96,15 +97,14 @@ oracle: tools ## whole programs through the tool, judged by TensorFlow's recorde
 	$(SHARED) oracle $(ORACLE) {} --tool $(TOOL) $(THREADED)
 
 .PHONY: conformance
-conformance: tools ## recorded cases; wrong answers and crashes fail, ops not done yet do not
-	$(CONFORMANCE) tests/conformance --allow-unsupported
-	$(CONFORMANCE) tests/conformance --allow-unsupported --evaluator
-	$(SHARED) conformance/cases $(CONFORMANCE) {} --allow-unsupported --known tests/conformance/known_failures.toml
-
-.PHONY: conformance-all
-conformance-all: tools
-	$(SHARED) conformance/cases_raw $(CONFORMANCE) {} --allow-unsupported --known tests/conformance/known_failures.toml
-	$(SHARED) conformance/cases $(CONFORMANCE) {} --allow-unsupported --evaluator --known tests/conformance/known_failures.toml
+# Compiled, then by the evaluator.
+conformance: tools ## recorded cases; any failure that is not listed fails, and a listed one that passes
+	$(CONFORMANCE) tests/conformance
+	$(CONFORMANCE) tests/conformance --evaluator
+	$(SHARED) conformance/cases $(CONFORMANCE) {} $(KNOWN)
+	$(SHARED) conformance/cases_raw $(CONFORMANCE) {} $(KNOWN)
+	$(SHARED) conformance/cases $(CONFORMANCE) {} --evaluator $(KNOWN)
+	$(SHARED) conformance/cases_raw $(CONFORMANCE) {} --evaluator $(KNOWN)
 
 .PHONY: test-models test-small-models
 test-models: tools ## make large models once (MODELS="mlp ..."), compile and check them

@@ -39,7 +39,6 @@ fn a_tenth_passes(flags: &[&str]) {
             &cases.div_ceil(10).to_string(),
             "--timeout",
             "300",
-            "--allow-unsupported",
             "--known",
         ])
         .arg(known)
