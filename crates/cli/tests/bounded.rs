@@ -84,7 +84,16 @@ fn programs_read_true_sizes() {
     model(directory.path());
     let build = |flags: &[&str]| {
         let mut tool = tfcompile(directory.path());
-        tool.args(["build", "graph.pbtxt", "--config", "config.pbtxt", "--name", "model", "--class", "ns::Model"]);
+        tool.args([
+            "build",
+            "graph.pbtxt",
+            "--config",
+            "config.pbtxt",
+            "--name",
+            "model",
+            "--class",
+            "ns::Model",
+        ]);
         succeed(tool.args(["-q", "-o", "."]).args(flags));
     };
     build(&["--emit", "obj,header,c-header"]);
@@ -96,9 +105,10 @@ fn programs_read_true_sizes() {
     let memory = ["U", "memcpy", "memset", "memmove"];
     assert!(undefined.split_whitespace().all(|word| memory.contains(&word)), "{undefined}");
     build(&["--freestanding"]);
-    let moved = CPP.replace("ns::Model first;\n", "").replace("ns::Model model(static_cast<ns::Model&&>(first));", "");
-    let in_place = moved.replace("int main() {", "static ns::Model model;\nint main() {");
-    let in_place = in_place.replace("model.num_dynamic_sizes() != 2 || model.num_results() != 3", "model.kNumResults != 3");
+    let in_place = CPP
+        .replace("  ns::Model first;\n", "")
+        .replace("ns::Model model(static_cast<ns::Model&&>(first));", "static ns::Model model;")
+        .replace("model.num_dynamic_sizes() != 2 || model.num_results() != 3", "model.kNumResults != 3");
     std::fs::write(directory.path().join("main.cc"), in_place).expect("writable");
     program(directory.path(), "g++", &cpp);
 }

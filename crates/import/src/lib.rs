@@ -1,7 +1,8 @@
 //! TensorFlow graphs to HLO: one rule for each op.
 //!
 //! [`import`] walks a prepared [`tf::Program`] in execution order and applies the rule of each node's op. What comes
-//! out is plain HLO of static shapes, each instruction with the op and the name of the node it comes from:
+//! out is plain HLO of static shapes (but for results whose sizes only a run knows), each instruction with the op and the
+//! name of the node it comes from:
 //! - the entry's parameters are the feeds, then the variables, in the order of the config;
 //! - its result is a tuple: the fetches, then the new value of each variable that is not readonly;
 //! - such a result lives in its variable's parameter (`input_output_alias`, `must-alias`);
