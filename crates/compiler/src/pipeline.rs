@@ -1,6 +1,7 @@
 //! The passes, in their order.
 
 use hlo::Module;
+use passes::Pass;
 use passes::{
     AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, CallInliner, CholeskyExpander,
     CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier, ConstantFolding,
@@ -11,7 +12,6 @@ use passes::{
     WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
     WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
-use passes::Pass;
 use std::borrow::Cow;
 use support::Result;
 use target::Target;

@@ -34,13 +34,7 @@ fn a_tenth_passes(flags: &[&str]) {
     let known = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/known_failures.toml");
     let output = Command::new(env!("CARGO_BIN_EXE_conformance"))
         .args(&folders)
-        .args([
-            "--sample",
-            &cases.div_ceil(10).to_string(),
-            "--timeout",
-            "300",
-            "--known",
-        ])
+        .args(["--sample", &cases.div_ceil(10).to_string(), "--timeout", "300", "--known"])
         .arg(known)
         .args(flags)
         .output()

@@ -72,7 +72,11 @@ pub(super) fn check(
                 if check.passed() { check } else { doubt(subject, check, &arguments, &got, &want)? }
             }
             None => {
-                let want = Estimate::exact(&evaluator::evaluate_computation(subject.imported, subject.imported.entry(), &arguments)?);
+                let want = Estimate::exact(&evaluator::evaluate_computation(
+                    subject.imported,
+                    subject.imported.entry(),
+                    &arguments,
+                )?);
                 compare(subject, fill, &got, &want, false)
             }
         });
