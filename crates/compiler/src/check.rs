@@ -69,7 +69,7 @@ fn add_unsupported_nodes(checked: &mut Checked, ops: &BTreeMap<String, Vec<Strin
     for (op, nodes) in ops.iter().filter(|(op, _)| !checked.ops[*op].1) {
         let room = MAX_PROBLEMS.saturating_sub(checked.problems.len());
         for node in nodes.iter().filter(|node| !named.contains(*node)).take(room) {
-            let error = Error::unsupported(format!("op {op} is not supported"));
+            let error = Error::unsupported(import::unsupported_op(op));
             checked.problems.push(Problem::of_node(node, op, error));
         }
     }

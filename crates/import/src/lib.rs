@@ -120,6 +120,7 @@ mod xla_reductions;
 pub use op_table::op_table;
 pub use problems::problems;
 pub use rules::{SupportedOp, supported_ops};
+pub use unsupported::unsupported_op;
 
 use crate::importer::{Importer, parameter_shape};
 use crate::value::{Value, VariableId};

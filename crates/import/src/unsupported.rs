@@ -82,11 +82,20 @@ pub(crate) fn reason(program: &Program, node: &Node) -> Option<String> {
                 "op {}{types} is part of something that is no loop as TensorFlow builds them",
                 node.op
             )),
-            op => Some(match advice(op) {
-                Some(advice) => format!("op {op}{types} is not supported: {advice}"),
-                None => format!("op {op}{types} is not supported"),
-            }),
+            op => Some(explained(op, &types)),
         },
+    }
+}
+
+/// Says that an op has no rule, and what to do instead.
+pub fn unsupported_op(op: &str) -> String {
+    explained(op, "")
+}
+
+fn explained(op: &str, types: &str) -> String {
+    match advice(op) {
+        Some(advice) => format!("op {op}{types} is not supported: {advice}"),
+        None => format!("op {op}{types} is not supported"),
     }
 }
 
@@ -173,4 +182,17 @@ fn called_functions<'a>(program: &Program, node: &'a Node) -> Vec<&'a str> {
         }
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_reads_files_and_strings_is_refused_with_advice() {
+        let pixels = unsupported_op("DecodeJpeg");
+        assert!(pixels.starts_with("op DecodeJpeg is not supported: pictures are files"), "{pixels}");
+        assert!(pixels.contains("feed its pixels, [height, width, channels]"), "{pixels}");
+        assert_eq!(unsupported_op("Strange"), "op Strange is not supported");
+    }
 }
