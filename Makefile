@@ -150,6 +150,11 @@ bench-kernels: ## kernels as shares of what the machine does at best
 	@scripts/setup.sh build
 	cargo bench --quiet -p runner --bench kernels
 
+.PHONY: test-exhaustive
+EVERY ?= 1
+test-exhaustive: ## elementary functions of all 2^32 floats within 2 ulp of their values (EVERY=16: of every 16th block)
+	cargo bench --quiet -p runner --bench every_single -- every=$(EVERY)
+
 .PHONY: fuzz
 SEED ?= 0
 COUNT ?= 100000

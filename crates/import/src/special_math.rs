@@ -9,8 +9,9 @@ use shape::PrimitiveType;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
-    rule("Lgamma", |cx| unary(cx, special::lgamma)).types("T", FLOATS),
-    rule("Digamma", |cx| unary(cx, special::digamma)).types("T", FLOATS),
+    rule("Lgamma", |cx| unary_of_double(cx, special::lgamma_near_roots, special::lgamma)).types("T", FLOATS),
+    rule("Digamma", |cx| unary_of_double(cx, special::digamma_near_roots, special::digamma))
+        .types("T", FLOATS),
     rule("Erfinv", |cx| unary(cx, special::erf_inv)).types("T", FLOATS),
     rule("Ndtri", ndtri).types("T", FLOATS),
     rule("BesselI0", |cx| unary(cx, special::bessel_i0)).types("T", FLOATS),
@@ -56,6 +57,17 @@ fn unary(
     cx.composite_one(&[x], |_, operands| {
         function(operands[0].convert(wide(element_type))).convert(element_type)
     })
+}
+
+/// `of_double` is more accurate where that shows in `double` only.
+fn unary_of_double(
+    cx: &mut NodeContext<'_, '_>,
+    of_double: for<'f> fn(Expression<'f>) -> Expression<'f>,
+    function: for<'f> fn(Expression<'f>) -> Expression<'f>,
+) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let is_double = cx.element_type(x) == PrimitiveType::F64;
+    unary(cx, if is_double { of_double } else { function })
 }
 
 /// Narrow types as XLA has them: TensorFlow's kernel knows `float` and `double` only.

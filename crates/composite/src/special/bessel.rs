@@ -1,14 +1,43 @@
-//! Modified Bessel functions, by the Chebyshev series of the Cephes library.
+//! Modified Bessel functions, by the Chebyshev series of the Cephes library, those of the first kind below 1 by their power
+//! series.
 
 use super::bessel_tables::*;
 use super::chebyshev;
 use crate::expression::Expression;
+
+/// Coefficients of `I0(x)` and `2 I1(x) / x` as series in `x^2 / 4`, the highest power first.
+const I0_SERIES: &[f64] = &[
+    1.0 / 131_681_894_400.0,
+    1.0 / 1_625_702_400.0,
+    1.0 / 25_401_600.0,
+    1.0 / 518_400.0,
+    1.0 / 14_400.0,
+    1.0 / 576.0,
+    1.0 / 36.0,
+    0.25,
+    1.0,
+    1.0,
+];
+const I1_SERIES: &[f64] = &[
+    1.0 / 1_316_818_944_000.0,
+    1.0 / 14_631_321_600.0,
+    1.0 / 203_212_800.0,
+    1.0 / 3_628_800.0,
+    1.0 / 86_400.0,
+    1.0 / 2880.0,
+    1.0 / 144.0,
+    1.0 / 12.0,
+    0.5,
+    1.0,
+];
 
 /// `e^-|x| I0(x)`.
 pub fn bessel_i0e(x: Expression<'_>) -> Expression<'_> {
     let y = x.abs();
     let near = chebyshev(y * 0.5 - 2.0, I0E_NEAR);
     let far = chebyshev(32.0 / y - 2.0, I0E_FAR) / y.sqrt();
+    let tiny = (y * y * 0.25).polynomial(I0_SERIES) * (-y).exp();
+    let near = y.le(1.0).select(tiny, near);
     y.le(8.0).select(near, far)
 }
 
@@ -17,18 +46,22 @@ pub fn bessel_i1e(x: Expression<'_>) -> Expression<'_> {
     let y = x.abs();
     let near = y * chebyshev(y * 0.5 - 2.0, I1E_NEAR);
     let far = chebyshev(32.0 / y - 2.0, I1E_FAR) / y.sqrt();
+    let tiny = y * 0.5 * (y * y * 0.25).polynomial(I1_SERIES) * (-y).exp();
+    let near = y.le(1.0).select(tiny, near);
     let result = y.le(8.0).select(near, far);
     x.lt(0.0).select(-result, result)
 }
 
 /// `I0(x)`.
 pub fn bessel_i0(x: Expression<'_>) -> Expression<'_> {
-    x.abs().exp() * bessel_i0e(x)
+    let tiny = (x * x * 0.25).polynomial(I0_SERIES);
+    x.abs().le(1.0).select(tiny, x.abs().exp() * bessel_i0e(x))
 }
 
 /// `I1(x)`.
 pub fn bessel_i1(x: Expression<'_>) -> Expression<'_> {
-    x.abs().exp() * bessel_i1e(x)
+    let tiny = x * 0.5 * (x * x * 0.25).polynomial(I1_SERIES);
+    x.abs().le(1.0).select(tiny, x.abs().exp() * bessel_i1e(x))
 }
 
 /// `K` of either order up to 2, and times `e^x` beyond.

@@ -5,9 +5,17 @@ use super::rational;
 use crate::expression::Expression;
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_4};
 
-/// Squares of the first two roots of `J0` and of `J1`.
-const J0_ROOTS: [f64; 2] = [5.783185962946784, 30.471262343662087];
-const J1_ROOTS: [f64; 2] = [14.681970642123893, 49.218_456_321_694_6];
+/// The first two roots of `J0` and of `J1`, and what is missing of them.
+const J0_ROOTS: [[f64; 2]; 2] =
+    [[2.404825557695773, -1.176691651530894e-16], [5.520078110286311, 8.088597146146722e-17]];
+const J1_ROOTS: [[f64; 2]; 2] =
+    [[3.8317059702075125, -1.5269184090088067e-16], [7.015586669815619, -9.414165653410389e-17]];
+
+/// `(x^2 - r^2) (x^2 - s^2)` for the roots `r` and `s`, accurate next to them.
+fn from_roots<'f>(x: Expression<'f>, roots: [[f64; 2]; 2]) -> Expression<'f> {
+    let factor = |[root, tail]: [f64; 2]| (x - root - tail) * (x + root);
+    factor(roots[0]) * factor(roots[1])
+}
 
 /// The asymptotic expansion's two factors beyond 5.
 fn asymptotic<'f>(
@@ -20,19 +28,28 @@ fn asymptotic<'f>(
     (rational(s, pp, pq) * root, rational(s, qp, qq) * (5.0 / x) * root)
 }
 
-/// Sine and cosine of `x - phase`, both 0 at infinity, where the functions are.
-fn phase(x: Expression<'_>, phase: f64) -> (Expression<'_>, Expression<'_>) {
-    let angle = x.equal(f64::INFINITY).select(x.splat(0.0), x) - phase;
-    (angle.sin(), angle.cos())
+/// What `FRAC_PI_4` lacks of a quarter of pi.
+const FRAC_PI_4_TAIL: f64 = 3.061616997868383e-17;
+
+/// Sine and cosine of `x` less so many quarters of pi, at infinity of something finite: the functions are 0 there.
+fn phase(x: Expression<'_>, quarters: f64) -> (Expression<'_>, Expression<'_>) {
+    let x = x.equal(f64::INFINITY).select(x.splat(0.0), x);
+    // The difference and what its rounding loses, which counts where the functions are nearly 0.
+    let phase = quarters * FRAC_PI_4;
+    let angle = x - phase;
+    let taken = x - angle;
+    let lost = (x - (angle + taken)) + (taken - phase) - quarters * FRAC_PI_4_TAIL;
+    let (sine, cosine) = (angle.sin(), angle.cos());
+    (sine + cosine * lost, cosine - sine * lost)
 }
 
 /// `J0(x)`.
 pub fn bessel_j0(x: Expression<'_>) -> Expression<'_> {
     let y = x.abs();
     let z = y * y;
-    let near = (z - J0_ROOTS[0]) * (z - J0_ROOTS[1]) * rational(z, J0_RP, J0_RQ);
+    let near = from_roots(y, J0_ROOTS) * rational(z, J0_RP, J0_RQ);
     let (p, q) = asymptotic(y, (J0_PP, J0_PQ), (J0_QP, J0_QQ));
-    let (sine, cosine) = phase(y, FRAC_PI_4);
+    let (sine, cosine) = phase(y, 1.0);
     y.le(5.0).select(near, p * cosine - q * sine)
 }
 
@@ -40,9 +57,9 @@ pub fn bessel_j0(x: Expression<'_>) -> Expression<'_> {
 pub fn bessel_j1(x: Expression<'_>) -> Expression<'_> {
     let y = x.abs();
     let z = y * y;
-    let near = rational(z, J1_RP, J1_RQ) * y * (z - J1_ROOTS[0]) * (z - J1_ROOTS[1]);
+    let near = rational(z, J1_RP, J1_RQ) * y * from_roots(y, J1_ROOTS);
     let (p, q) = asymptotic(y, (J1_PP, J1_PQ), (J1_QP, J1_QQ));
-    let (sine, cosine) = phase(y, 3.0 * FRAC_PI_4);
+    let (sine, cosine) = phase(y, 3.0);
     let result = y.le(5.0).select(near, p * cosine - q * sine);
     x.lt(0.0).select(-result, result)
 }
@@ -57,7 +74,7 @@ fn positive_only<'f>(x: Expression<'f>, result: Expression<'f>) -> Expression<'f
 pub fn bessel_y0(x: Expression<'_>) -> Expression<'_> {
     let near = rational(x * x, Y0_YP, Y0_YQ) + x.log() * bessel_j0(x) * FRAC_2_PI;
     let (p, q) = asymptotic(x, (J0_PP, J0_PQ), (J0_QP, J0_QQ));
-    let (sine, cosine) = phase(x, FRAC_PI_4);
+    let (sine, cosine) = phase(x, 1.0);
     positive_only(x, x.le(5.0).select(near, p * sine + q * cosine))
 }
 
@@ -66,6 +83,6 @@ pub fn bessel_y1(x: Expression<'_>) -> Expression<'_> {
     let logarithmic = (bessel_j1(x) * x.log() - 1.0 / x) * FRAC_2_PI;
     let near = rational(x * x, Y1_YP, Y1_YQ) * x + logarithmic;
     let (p, q) = asymptotic(x, (J1_PP, J1_PQ), (J1_QP, J1_QQ));
-    let (sine, cosine) = phase(x, 3.0 * FRAC_PI_4);
+    let (sine, cosine) = phase(x, 3.0);
     positive_only(x, x.le(5.0).select(near, p * sine + q * cosine))
 }

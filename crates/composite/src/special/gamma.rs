@@ -1,5 +1,6 @@
 //! The logarithm of the gamma function and its derivative.
 
+use super::gamma_roots::{digamma_by_roots, is_among_digamma_roots, is_among_lgamma_roots, lgamma_by_roots};
 use super::rational;
 use crate::expression::Expression;
 use std::f64::consts::PI;
@@ -115,6 +116,18 @@ pub fn lgamma(x: Expression<'_>) -> Expression<'_> {
     magnitude.equal(f64::INFINITY).select(magnitude, result)
 }
 
+/// As [`lgamma`], as accurate next to the roots below 0 as elsewhere.
+pub fn lgamma_near_roots(x: Expression<'_>) -> Expression<'_> {
+    let is_pole = x.equal(x.floor());
+    (is_among_lgamma_roots(x) & !is_pole).select(lgamma_by_roots(x), lgamma(x))
+}
+
+/// As [`digamma`], as accurate next to the roots from -32 to 0 as elsewhere.
+pub fn digamma_near_roots(x: Expression<'_>) -> Expression<'_> {
+    let is_pole = x.equal(x.floor());
+    (is_among_digamma_roots(x) & !is_pole).select(digamma_by_roots(x), digamma(x))
+}
+
 fn lgamma_below_2(x: Expression<'_>) -> Expression<'_> {
     let low = x.le(0.9);
     // Below 0.9 of `gamma(x) = gamma(x + 1) / x`.
@@ -148,6 +161,18 @@ fn lgamma_from_2_to_8(x: Expression<'_>) -> Expression<'_> {
         product = x.ge(f64::from(k) + 1.0).select(product * (y + f64::from(k)), product);
     }
     base + product.log()
+}
+
+/// `gamma(x)` for `0 < x < 8`: of `[1, 2]`, where the logarithm is small, times the factors up to there.
+pub fn gamma_below_8(x: Expression<'_>) -> Expression<'_> {
+    let below_1 = x.lt(1.0);
+    let base = below_1.select(x + 1.0, x - x.floor() + 1.0);
+    let mut product = lgamma_below_2(base).exp();
+    for k in 1..=6 {
+        let above = x.ge(f64::from(k) + 1.0);
+        product = above.select(product * (base + f64::from(k - 1)), product);
+    }
+    below_1.select(product / x, product)
 }
 
 /// `digamma` on `[1, 2]`, from Boost's maths library: the root in three parts, and `(x - root) (Y + P / Q)`.

@@ -1,9 +1,11 @@
 //! The regularised incomplete beta function, by the modified Lentz algorithm on its continued fraction
 //! (`dlmf.nist.gov/8.17.E22`).
 
-use super::{epsilon, lgamma};
+use super::incomplete_gamma::{log1p_less, stirling};
+use super::{epsilon, gamma_below_8, lgamma};
 use crate::expression::Expression;
 use shape::PrimitiveType;
+use std::f64::consts::PI;
 
 /// The most steps of the continued fraction.
 const MAX_STEPS: f64 = 600.0;
@@ -20,11 +22,58 @@ pub fn betainc<'f>(a: Expression<'f>, b: Expression<'f>, x: Expression<'f>) -> E
     let log_rest = converges.select((-x).log1p(), x.log());
     let fraction = fraction(p, q, y);
     let log_beta = lgamma(p) + lgamma(q) - lgamma(p + q);
-    let result = fraction * (log_y * p + log_rest * q - log_beta).exp() / p;
+    let factor = (log_y * p + log_rest * q - log_beta).exp();
+    let rest = converges.select(complement, x);
+    let factor = (p + q).lt(8.0).select(small_factor(p, q, y, rest), factor);
+    // Where the powers of `y` that this takes are not too small.
+    let is_large = (p.ge(8.0) | y.gt(1e-20)) & (p + q).ge(8.0);
+    let factor = is_large.select(raised_factor(p, q, y, rest), factor);
+    let result = fraction * factor / p;
     // `0 * infinity` where a bound is reached.
     let result = y.equal(0.0).select(y.splat(0.0), result);
     let result = converges.select(result, 1.0 - result);
     (outside | is_nan).select(a.splat(f64::NAN), result)
+}
+
+/// `x^a (1 - x)^b / beta(a, b)` for `a + b < 8`.
+fn small_factor<'f>(
+    a: Expression<'f>,
+    b: Expression<'f>,
+    x: Expression<'f>,
+    rest: Expression<'f>,
+) -> Expression<'f> {
+    x.pow(a) * rest.pow(b) * gamma_below_8(a + b) / (gamma_below_8(a) * gamma_below_8(b))
+}
+
+/// The same, by that of arguments that are raised by 8 where they are below: `beta(a, b) = beta(a + 1, b) (a + b) / a`.
+fn raised_factor<'f>(
+    a: Expression<'f>,
+    b: Expression<'f>,
+    x: Expression<'f>,
+    rest: Expression<'f>,
+) -> Expression<'f> {
+    let raise = |a: Expression<'f>, b: Expression<'f>, x: Expression<'f>| {
+        let mut factor = a.splat(1.0);
+        for k in 0..8 {
+            factor = factor * ((a + f64::from(k)) / ((a + b + f64::from(k)) * x));
+        }
+        let is_below = a.lt(8.0);
+        (is_below.select(a + 8.0, a), is_below.select(factor, 1.0))
+    };
+    let (p, first) = raise(a, b, x);
+    let (q, second) = raise(b, p, rest);
+    large_factor(p, q, x) * first * second
+}
+
+/// The same for `a` and `b` from 8 on, by Stirling's formula: `sqrt(a b / (2 pi (a + b)))` times the exponential of `a (log(1 +
+/// u) - u) + b (log(1 + v) - v)`, with `u` and `v` the relative distances of `x` and `1 - x` from their means.
+fn large_factor<'f>(a: Expression<'f>, b: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
+    let sum = a + b;
+    let (mean, other) = (a / sum, b / sum);
+    let distance = x - mean;
+    let exponent = a * log1p_less(distance / mean) + b * log1p_less(-distance / other);
+    let series = stirling(sum) - stirling(a) - stirling(b);
+    (mean * b * (0.5 / PI)).sqrt() * (exponent + series).exp()
 }
 
 fn fraction<'f>(a: Expression<'f>, b: Expression<'f>, x: Expression<'f>) -> Expression<'f> {

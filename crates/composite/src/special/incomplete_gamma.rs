@@ -1,7 +1,8 @@
 //! The incomplete gamma functions and their derivatives, by the power series and by the continued fraction.
 
-use super::{digamma, epsilon, lgamma, log_of_largest};
+use super::{digamma, epsilon, gamma_below_8, lgamma, log_of_largest};
 use crate::expression::Expression;
+use std::f64::consts::PI;
 
 /// What is wanted of `P(a, x)` or `Q(a, x)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,34 @@ const MAX_TERMS: f64 = 20_000.0;
 /// `x^a e^-x / gamma(a)`, and whether it vanishes.
 fn factor<'f>(a: Expression<'f>, x: Expression<'f>) -> (Expression<'f>, Expression<'f>) {
     let exponent = a * x.log() - x - lgamma(a);
-    (exponent.exp(), exponent.lt(-log_of_largest(a)))
+    let vanishes = exponent.lt(-log_of_largest(a));
+    let below_8 = a.lt(8.0);
+    let small = x.pow(a) * (-x).exp() / gamma_below_8(below_8.select(a, 1.0));
+    // By Stirling's formula `sqrt(a / (2 pi)) e^(a (log(1 + u) - u) - series)` with `u = (x - a) / a`.
+    let exponent = a * log1p_less((x - a) / a);
+    let large = (a * (0.5 / PI)).sqrt() * (exponent - stirling(a)).exp();
+    (below_8.select(small, large), vanishes)
+}
+
+/// Coefficients of Stirling's series of `lgamma`, the highest power of `1 / a^2` first.
+const STIRLING: &[f64] =
+    &[1.0 / 156.0, -691.0 / 360_360.0, 1.0 / 1188.0, -1.0 / 1680.0, 1.0 / 1260.0, -1.0 / 360.0, 1.0 / 12.0];
+
+/// What Stirling's formula leaves of `lgamma(a)`, for `a >= 8`.
+pub(super) fn stirling(a: Expression<'_>) -> Expression<'_> {
+    let inverse = 1.0 / a;
+    inverse * (inverse * inverse).polynomial(STIRLING)
+}
+
+/// `log(1 + u) - u`, without cancellation near 0: with `s = u / (2 + u)`, `2 (s^3 / 3 + s^5 / 5 + ...) - u s`.
+pub(super) fn log1p_less(u: Expression<'_>) -> Expression<'_> {
+    let is_near = u.gt(-0.75) & u.lt(2.5);
+    let near = is_near.select(u, 0.0);
+    let s = near / (near + 2.0);
+    let square = s * s;
+    let coefficients: Vec<f64> = (1..=33).rev().map(|k| 2.0 / f64::from(2 * k + 1)).collect();
+    let close = s * (square * square.polynomial(&coefficients) - near);
+    is_near.select(close, u.log1p() - u)
 }
 
 /// The series of the lower function, where `enabled`: `sum x^n / ((a + 1) ... (a + n))`.
@@ -152,7 +180,7 @@ fn step<'f>(mode: Mode, end: f64, state: &[Expression<'f>]) -> Vec<Expression<'f
 fn lower<'f>(mode: Mode, a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let is_nan = a.is_nan() | x.is_nan();
     let outside = x.lt(0.0) | a.le(0.0);
-    let by_fraction = x.gt(1.0) & x.gt(a);
+    let by_fraction = x.gt(1.7) & x.gt(a);
     let (factor, vanishes) = factor(a, x);
     let at_zero = x.equal(0.0);
     let enabled = !(at_zero | outside | vanishes | is_nan);
@@ -187,7 +215,7 @@ pub fn random_gamma_grad<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression
 pub fn igammac<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let is_nan = a.is_nan() | x.is_nan();
     let outside = x.le(0.0) | a.le(0.0);
-    let by_series = x.lt(1.0) | x.lt(a);
+    let by_series = x.lt(1.7) | x.lt(a);
     let (factor, vanishes) = factor(a, x);
     let enabled = !(outside | vanishes | is_nan);
     let series = 1.0 - series(Mode::Value, factor, [a, x], enabled & by_series);

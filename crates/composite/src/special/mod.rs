@@ -10,6 +10,7 @@ mod bessel_tables;
 mod error_tables;
 mod fresnel_tables;
 mod gamma;
+mod gamma_roots;
 mod incomplete_beta;
 mod incomplete_gamma;
 mod integral_tables;
@@ -21,7 +22,8 @@ pub use bessel::{
     bessel_i0, bessel_i0e, bessel_i1, bessel_i1e, bessel_k0, bessel_k0e, bessel_k1, bessel_k1e,
 };
 pub use bessel_order::{bessel_j0, bessel_j1, bessel_y0, bessel_y1};
-pub use gamma::{digamma, lgamma};
+use gamma::gamma_below_8;
+pub use gamma::{digamma, digamma_near_roots, lgamma, lgamma_near_roots};
 pub use incomplete_beta::betainc;
 pub use incomplete_gamma::{igamma, igamma_grad_a, igammac, random_gamma_grad};
 pub use integrals::{dawsn, expint, fresnel_cos, fresnel_sin, spence};
