@@ -242,8 +242,10 @@ impl Arithmetic<'_> {
         let large = (self.b.mul(infinity, large.0), self.b.mul(infinity, large.1));
         let small = self.times_conjugate(x, y_unit);
         let small = (self.scale(small.0, 0.0), self.scale(small.1, 0.0));
-        let result = self.choose(y_infinite, small, otherwise);
-        let result = self.choose(x_infinite, large, result);
+        // Of two infinities nothing can be said.
+        let large = self.choose(y_infinite, otherwise, large);
+        let small = self.choose(y_infinite, small, otherwise);
+        let result = self.choose(x_infinite, large, small);
         self.choose(is_zero, by_zero, result)
     }
 

@@ -1,6 +1,6 @@
 //! Floating-point numbers: `F32` (which the narrower types are computed in) and `F64`.
 
-use crate::ir::{BinaryOp, Constant, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
+use crate::ir::{BinaryOp, Constant, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use crate::math;
 use hlo::Op;
 use shape::PrimitiveType;
@@ -138,6 +138,27 @@ pub(super) fn copy_sign(b: &mut FunctionBuilder, magnitude: ValueId, sign: Value
     b.bitcast(signed, ty)
 }
 
+/// `rounded`, or, below the smallest normal number `2^least` of a type that is computed in `F32`, multiples of what its last of so
+/// many digits is there: it has fewer.
+fn round_subnormal(
+    b: &mut FunctionBuilder,
+    (x, rounded): (ValueId, ValueId),
+    int: Type,
+    (least, digits): (i32, i32),
+) -> ValueId {
+    let ty = b.ty(x);
+    let size = b.unary(UnaryOp::Abs, x);
+    let smallest = b.float(ty, 2f64.powi(least));
+    let is_subnormal = b.compare(Predicate::Less, size, smallest);
+    // The last digit of this number of `F32` is that one.
+    let shift = b.float(ty, 2f64.powi(least - digits + 23));
+    let sum = b.add(size, shift);
+    let near = b.sub(sum, shift);
+    let near = copy_sign(b, near, x);
+    let near = b.bitcast(near, int);
+    b.select(is_subnormal, near, rounded)
+}
+
 /// XLA's `reduce-precision`: the mantissa rounds to nearest even; what the exponent cannot hold becomes an infinity or
 /// zero (there are no subnormals in the narrow format).
 pub(super) fn reduce_precision(
@@ -174,6 +195,16 @@ pub(super) fn reduce_precision(
         let sum = b.add(sum, odd);
         let mask = b.integer(int, -1i64 << dropped);
         bits = b.and(sum, mask);
+    }
+    let least_exponent = match element_type {
+        PrimitiveType::F16 | PrimitiveType::F8e5m2 => Some(-14),
+        PrimitiveType::F8e4m3fn => Some(-6),
+        _ => None,
+    };
+    if let Some(least) = least_exponent
+        && mantissa_bits < source_mantissa_bits
+    {
+        bits = round_subnormal(b, (x, bits), int, (least, mantissa_bits as i32));
     }
     let exponent_mask = b.integer(int, ((1i64 << (width - 1 - register_mantissa)) - 1) << register_mantissa);
     let sign_bit = b.integer(int, i64::MIN >> (64 - width));
