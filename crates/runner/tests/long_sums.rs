@@ -1,4 +1,4 @@
-//! Errors of sums do not grow with the number of their terms: each is far from what adding one after another would leave.
+//! Errors of reductions do not grow with the number of their terms: they are far from what adding one after another would leave.
 
 use compiler::{Executable, NoObserver};
 use shape::Literal;
@@ -60,59 +60,4 @@ fn of_rows_and_columns() {
     let values = floats(&x);
     let columns: Vec<f64> = (0..3).map(|c| values.iter().skip(c).step_by(3).sum()).collect();
     check("columns", &text(&format!("{n},3"), "3", 0), &[x], &columns);
-}
-
-#[test]
-fn of_products() {
-    let n = 1 << 18;
-    let (x, y) = (numbers(&[3, n], 3), numbers(&[n, 5], 4));
-    let (a, b) = (floats(&x), floats(&y));
-    let n = n as usize;
-    let product = |i: usize, j: usize| (0..n).map(|k| a[i * n + k] * b[k * 5 + j]).sum::<f64>();
-    let want: Vec<f64> = (0..15).map(|k| product(k / 5, k % 5)).collect();
-    let text = format!(
-        "HloModule products\n\nENTRY main {{\n  x = f32[3,{n}] parameter(0)\n  y = f32[{n},5] parameter(1)\n  d = f32[3,5] dot(x, y), \
-         lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}\n  ROOT r = (f32[3,5]) tuple(d)\n}}\n"
-    );
-    check("dot", &text, &[x, y], &want);
-    let (x, w) = (numbers(&[1, 96, 96, 16], 5), numbers(&[96, 96, 16, 2], 6));
-    let (a, b) = (floats(&x), floats(&w));
-    let want: Vec<f64> = (0..2).map(|c| a.iter().enumerate().map(|(k, a)| a * b[2 * k + c]).sum()).collect();
-    let text = "HloModule window\n\nENTRY main {\n  x = f32[1,96,96,16] parameter(0)\n  w = f32[96,96,16,2] parameter(1)\n  \
-                c = f32[1,1,1,2] convolution(x, w), window={size=96x96}, dim_labels=b01f_01io->b01f\n  \
-                ROOT r = (f32[1,1,1,2]) tuple(c)\n}\n";
-    check("convolution", text, &[x, w], &want);
-}
-
-#[test]
-fn of_what_is_scattered_to_one_place() {
-    let n = 1 << 18;
-    let updates = numbers(&[n], 7);
-    let want = [floats(&updates).iter().sum::<f64>()];
-    let text = format!(
-        "HloModule scattered\n\n{ADD}ENTRY main {{\n  x = f32[1] parameter(0)\n  i = s32[{n}] parameter(1)\n  u = f32[{n}] parameter(2)\n  \
-         s = f32[1] scatter(x, i, u), update_window_dims={{}}, inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, \
-         index_vector_dim=1, to_apply=add\n  ROOT r = (f32[1]) tuple(s)\n}}\n"
-    );
-    let zero = Literal::from_elements(&[1], &[0f32]);
-    let indices = Literal::from_elements(&[n], &vec![0i32; n as usize]);
-    check("scatter", &text, &[zero, indices, updates], &want);
-}
-
-#[test]
-fn of_running_totals() {
-    let n = 1 << 16;
-    let x = numbers(&[n], 8);
-    let mut total = 0.0;
-    let mut running = Vec::new();
-    for value in floats(&x) {
-        total += value;
-        running.push(total);
-    }
-    let text = format!(
-        "HloModule running\n\n{ADD}ENTRY main {{\n  x = f32[{n}] parameter(0)\n  i = f32[] constant(0)\n  s = f32[{n}] reduce-window(x, i), \
-         window={{size={n} pad={}_0}}, to_apply=add\n  ROOT r = (f32[{n}]) tuple(s)\n}}\n",
-        n - 1
-    );
-    check("running total", &text, &[x], &running);
 }
