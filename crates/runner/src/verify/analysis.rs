@@ -378,6 +378,12 @@ fn poison(op: &Op, operand: usize, of: &Estimate, value: &Literal, change: &mut 
         if error == f64::INFINITY {
             *change = anything;
         }
+        // Moved by whole periods, nothing seems to change.
+        match op {
+            Op::Sin {} | Op::Cos {} => *change = change.max(error.min(2.0)),
+            Op::Tan {} if error > 0.5 => *change = anything,
+            _ => {}
+        }
     }
 }
 
