@@ -32,7 +32,11 @@ fn top_k_of_run(
     count: InstructionId,
 ) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
-    let columns = cx.sizes(x).last().copied().unwrap_or(0);
+    let rank = cx.rank(x);
+    cx.check(rank > 0, || "the input must have a dimension".to_owned())?;
+    let columns = cx.sizes(x)[rank - 1];
+    let all = cx.true_size(x, rank - 1)?;
+    let count = cx.op(Op::Minimum {}, &[count, all])?;
     let mut results = Vec::new();
     for result in top_k(cx, bound.min(columns))? {
         let mut bounded = cx.split(result)?;
