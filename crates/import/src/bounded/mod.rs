@@ -94,18 +94,28 @@ impl NodeContext<'_, '_> {
             if bound == 0 {
                 continue;
             }
-            self.within_bound(size, bound);
+            let size = self.within_bound(size, bound)?;
             result = self.static_op(Op::SetDimensionSize { dimension }, &[result, size], None)?;
         }
         Ok(result)
     }
 
-    /// Notes that a size lies between 0 and a bound.
-    fn within_bound(&mut self, size: InstructionId, bound: i64) {
+    /// The size, which lies between 0 and a bound: what says more at run time, against what a graph should, is clamped, so
+    /// that nobody reads beyond the array.
+    fn within_bound(&mut self, mut size: InstructionId, bound: i64) -> Result<InstructionId> {
         let range = self.importer.range(size);
+        if range.high.is_none_or(|high| high > bound) {
+            let most = self.s32(bound)?;
+            size = self.op(Op::Minimum {}, &[size, most])?;
+        }
+        if range.low.is_none_or(|low| low < 0) {
+            let none = self.s32(0)?;
+            size = self.op(Op::Maximum {}, &[size, none])?;
+        }
         let high = range.high.map_or(bound, |high| high.min(bound));
         let known = Range { low: Some(range.low.map_or(0, |low| low.max(0))), high: Some(high) };
         self.importer.scope().ranges.insert(size, known);
+        Ok(size)
     }
 
     /// The true size of a dimension as an `s32` scalar: a constant if the dimension is not bounded.
