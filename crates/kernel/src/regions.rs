@@ -8,8 +8,9 @@ use crate::ir::{BinaryOp, Function, FunctionBuilder, Linkage, PointerFacts, Pred
 use crate::lower::Call;
 use buffers::{Allocation, Slice};
 
-/// A region's work in parts that are shared out: each part holds the same share of every kernel that is cut. Kernels
-/// that are not cut come first, each in as many parts as it is worth, which the first of them does.
+/// A region's work in parts that are shared out: each part holds the same share of every kernel that is cut into many tasks.
+/// Other kernels come first, each in as many parts as it is worth: the first of them does a kernel that is not cut, and each of
+/// a few tasks is done by the part that its middle lies in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
     /// What is done.
@@ -56,6 +57,9 @@ const MAX_ARGUMENTS: usize = 64;
 /// Parts that a kernel in one piece counts at most.
 const MAX_PARTS: u64 = 64;
 
+/// Kernels of fewer tasks have parts of their own in a region.
+const MANY_TASKS: i64 = 8;
+
 /// What a region costs more than its kernels.
 const FORK_JOIN_NANOSECONDS: u64 = 500;
 
@@ -73,11 +77,14 @@ pub(crate) fn share<'a>(calls: &[&'a Call]) -> Vec<Item<'a>> {
     let mut items: Vec<Item<'a>> = Vec::with_capacity(calls.len());
     for (k, &call) in calls.iter().enumerate() {
         let (read, written) = call.arguments.split_at(call.written);
-        // Whoever had the array last: those that share out reading it have parts of it, too.
+        // One worker alone has made the array, and nobody has shared out reading it since then.
         let is_alone_before = |slice: &&Slice| {
             let before = items.iter().rev().take(WINDOW);
-            let last = before.into_iter().find(|item| item.call.arguments.contains(slice));
-            slice.allocation == Allocation::Temps && last.is_some_and(|item| !item.is_shared)
+            let maker_or_sharer = before.into_iter().find(|item| {
+                let written = &item.call.arguments[item.call.written..];
+                written.contains(slice) || item.is_shared && item.call.arguments.contains(slice)
+            });
+            slice.allocation == Allocation::Temps && maker_or_sharer.is_some_and(|item| !item.is_shared)
         };
         let is_alone_behind = |slice: &&Slice| {
             let behind = calls[k + 1..].iter().take(WINDOW);
@@ -149,26 +156,33 @@ fn is_independent(a: &Call, b: &Call) -> bool {
 /// How the kernels of a group are cut into parts.
 pub(crate) fn region(items: &[Item<'_>], name: impl Fn(&Call) -> String) -> Region {
     let tasks = |item: &Item<'_>| if item.is_shared { item.call.tasks } else { 1 };
-    let cut = items.iter().map(tasks).max().unwrap_or(1);
-    let shared: u64 = items.iter().filter(|item| item.is_shared).map(|item| item.call.nanoseconds).sum();
-    // A kernel that is not cut counts as many parts as it is long beside the others, so that shares take equally long.
-    let part = if cut > 1 { (shared / cut as u64).max(1) } else { MIN_PAIR_NANOSECONDS };
-    let parts = |item: &Item<'_>| match (items.len(), item.is_shared) {
-        (_, true) => 0,
-        (1, false) => 1,
-        (_, false) => ((item.call.nanoseconds + part / 2) / part).clamp(1, MAX_PARTS) as i64,
+    let is_fine = |item: &Item<'_>| item.is_shared && (items.len() == 1 || item.call.tasks >= MANY_TASKS);
+    let time = |of: &mut dyn Iterator<Item = &Item<'_>>| of.map(|item| item.call.nanoseconds).sum::<u64>();
+    let cut = items.iter().filter(|item| is_fine(item)).map(tasks).max().unwrap_or(0);
+    // Other kernels count as many parts as they are long beside those, so that shares take equally long.
+    let part = match cut {
+        0 => (time(&mut items.iter()) / MAX_PARTS).max(1),
+        _ => (time(&mut items.iter().filter(|item| is_fine(item))) / cut as u64).max(1),
     };
-    let uncut: i64 = items.iter().map(parts).sum();
+    let parts = |item: &Item<'_>| match items.len() {
+        _ if is_fine(item) => 0,
+        1 => 1,
+        _ => {
+            let parts = ((item.call.nanoseconds + part / 2) / part).clamp(1, MAX_PARTS) as i64;
+            parts.max(tasks(item))
+        }
+    };
+    let coarse: i64 = items.iter().map(parts).sum();
     let mut first = 0;
     let mut member = |item: &Item<'_>| {
         let parts = parts(item);
-        let range = if item.is_shared { (uncut, cut) } else { (first, parts) };
+        let range = if is_fine(item) { (coarse, cut) } else { (first, parts) };
         first += parts;
         let nanoseconds = item.call.nanoseconds;
         RegionMember { name: name(item.call), nanoseconds, tasks: tasks(item), items: range }
     };
     let members = items.iter().map(&mut member).collect();
-    Region { members, items: if cut > 1 { uncut + cut } else { uncut } }
+    Region { members, items: coarse + cut }
 }
 
 /// The function that does parts of a region, and the slices that its parameters point to, in front of the workers'
@@ -204,7 +218,7 @@ pub(crate) fn function(
         let is_wanted = if *is_shared {
             let task = |b: &mut FunctionBuilder, part: ValueId| task_of_part(b, part, member);
             let (from, to) = (task(&mut b, begin), task(&mut b, end));
-            debug_assert_eq!(first + parts, region.items);
+            debug_assert!(first + parts <= region.items);
             arguments.extend([from, to, b.index(0)]);
             b.compare(Predicate::Less, from, to)
         } else {
@@ -225,22 +239,28 @@ pub(crate) fn function(
     (b.finish(), slices)
 }
 
-/// The first task of a kernel in the parts of a region from one on.
+/// The first task of a kernel in the parts of a region from one on. Of few tasks, each belongs to the part that its middle lies
+/// in.
 fn task_of_part(b: &mut FunctionBuilder, part: ValueId, member: &RegionMember) -> ValueId {
     let (first, parts) = member.items;
     let (zero, start) = (b.index(0), b.index(first));
     let relative = b.sub(part, start);
     let is_before = b.compare(Predicate::Less, relative, zero);
     let relative = b.select(is_before, zero, relative);
+    let most = b.index(parts);
+    let is_behind = b.compare(Predicate::Less, most, relative);
+    let relative = b.select(is_behind, most, relative);
     if parts == member.tasks {
         return relative;
     }
     if let Some((factor, shift)) = quotient_by_shift(member.tasks, parts) {
-        let (scaled, shift) = (b.mul_constant(relative, factor), b.index(shift));
+        let scaled = b.mul_constant(relative, factor);
+        let (scaled, shift) = (b.add_constant(scaled, 1 << (shift - 1)), b.index(shift));
         return b.binary(BinaryOp::ShiftRightLogical, scaled, shift);
     }
     let (tasks, parts) = (b.index(member.tasks), b.index(parts));
     let scaled = b.mul(relative, tasks);
+    let scaled = b.add_constant(scaled, member.items.1 / 2);
     b.binary(BinaryOp::DivideSigned, scaled, parts)
 }
 
@@ -250,7 +270,8 @@ fn quotient_by_shift(tasks: i64, parts: i64) -> Option<(i64, i64)> {
     // The factor is too large by less than 1, so a quotient by less than `parts / 2^bits`, which is less than `1 / parts`.
     let bits = 2 * (i64::BITS - parts.leading_zeros());
     let factor = (i128::from(tasks) << bits.min(64)).checked_add(i128::from(parts) - 1)? / i128::from(parts);
-    let fits = bits < 63 && factor.checked_mul(i128::from(parts))? < i128::from(i64::MAX);
+    let most = factor.checked_mul(i128::from(parts))?.checked_add(1 << bits.min(64))?;
+    let fits = (1..62).contains(&bits) && most < i128::from(i64::MAX);
     fits.then_some((i64::try_from(factor).ok()?, i64::from(bits)))
 }
 
@@ -282,7 +303,7 @@ impl RegionMember {
         if self.tasks <= 1 {
             return if (begin..end).contains(&first) { self.nanoseconds } else { 0 };
         }
-        let task = |item: i64| (item - first).clamp(0, parts) * self.tasks / parts;
+        let task = |item: i64| ((item - first).clamp(0, parts) * self.tasks + parts / 2) / parts;
         let tasks = task(end) - task(begin);
         (u128::from(self.nanoseconds) * tasks as u128 / self.tasks as u128) as u64
     }

@@ -241,6 +241,11 @@ fn work(
 ) -> Result<Work> {
     match &plan.strategy {
         Strategy::Alias | Strategy::Conditional | Strategy::While => Ok(Work::default()),
+        Strategy::Convolution(plan) if plan.kind.is_transformed() => {
+            let work = Work::of_kernel(&Fusion::of(module, computation, id)?);
+            // Of 36 products 16 are left, and the transforms.
+            Ok(Work { operations: work.operations / 8 * 5, ..work })
+        }
         Strategy::Rows(rows) => Ok(Work::of_kernel(&Fusion::of(module, computation, id)?).and(rows.sums())),
         _ => Ok(Work::of_kernel(&Fusion::of(module, computation, id)?)),
     }

@@ -8,7 +8,7 @@ use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use crate::tile::{Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero};
-use plan::{ConvolutionDims, ConvolutionPlan, GradientPlan, GradientSize, SpatialDimension, Strip};
+use plan::{ConvolutionDims, ConvolutionPlan, GradientPlan, GradientSize, SpatialDimension, Strip, Tile};
 use support::{Error, Result};
 
 /// Emits the loops.
@@ -231,20 +231,9 @@ impl Nest<'_> {
 
     /// Runs `body` for all panels of output features, with the first feature and the vectors.
     fn panels(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, body: PanelBody<'_>) -> Result<()> {
-        let (tile, outputs) = (self.gradient.tile, self.dims.outputs);
-        let columns = tile.columns();
-        let full = whole_columns(tile.vectors, tile.lanes);
-        cx.for_range(b, 0, outputs / columns * columns, columns, |cx, b, column| {
-            body(b, cx, &column, &full)
-        })?;
-        let rest = outputs % columns;
-        if rest == 0 {
-            return Ok(());
-        }
-        let is_wide = i64::from(tile.lanes) * self.size >= 32;
+        let is_wide = i64::from(self.gradient.tile.lanes) * self.size >= 32;
         let reading = if is_wide { Reading::Masked } else { Reading::Narrowing };
-        let last = last_columns(rest, tile.lanes, reading);
-        body(b, cx, &Index::constant(outputs - rest), &last)
+        for_panels(b, cx, (self.gradient.tile, self.dims.outputs), reading, body)
     }
 
     /// Sums of a tile over the pixels of a block, added to the scratch.
@@ -402,4 +391,22 @@ impl List<'_> {
 fn choose(b: &mut FunctionBuilder, predicate: Predicate, x: ValueId, y: ValueId) -> ValueId {
     let holds = b.compare(predicate, x, y);
     b.select(holds, x, y)
+}
+
+/// Runs `body` for all panels of so many features, with the first feature and the vectors of a tile; the last panel is narrower.
+pub(super) fn for_panels(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    (tile, features): (Tile, i64),
+    reading: Reading,
+    body: PanelBody<'_>,
+) -> Result<()> {
+    let columns = tile.columns();
+    let full = whole_columns(tile.vectors, tile.lanes);
+    cx.for_range(b, 0, features / columns * columns, columns, |cx, b, column| body(b, cx, &column, &full))?;
+    let rest = features % columns;
+    if rest == 0 {
+        return Ok(());
+    }
+    body(b, cx, &Index::constant(features - rest), &last_columns(rest, tile.lanes, reading))
 }

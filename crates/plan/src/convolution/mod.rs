@@ -62,6 +62,13 @@ pub enum ConvolutionKind {
 }
 
 impl ConvolutionKind {
+    /// Whether patches are transformed.
+    pub(crate) fn is_transformed(&self) -> bool {
+        matches!(self, Self::Winograd(_) | Self::WinogradGradient(_))
+    }
+}
+
+impl ConvolutionKind {
     /// The tiles of the output, if it is cut into some.
     pub fn tiling(&self) -> Option<&Tiling> {
         match self {
@@ -109,7 +116,7 @@ pub(crate) fn plan(
             (gradient.tasks(), elements.saturating_mul(plan.accumulator.byte_size() as u64))
         }
         ConvolutionKind::WinogradGradient(gradient) => {
-            (gradient.tasks(&plan.dims), gradient.scratch.bytes as u64)
+            (gradient.tasks(&plan.dims), gradient.scratch_bytes() as u64)
         }
         ConvolutionKind::General { chunks, .. } => (*chunks, 0),
     };

@@ -32,6 +32,8 @@ pub struct WinogradGradientPlan {
     pub features: [i64; 2],
     /// What a worker keeps.
     pub scratch: WinogradGradientScratch,
+    /// The loops of whoever does all tasks, with all features: what each of them would transform for itself is made once.
+    pub together: Option<Box<WinogradGradientPlan>>,
 }
 
 /// Where a worker keeps what, in bytes; a pixel of zeros lies at the beginning.
@@ -66,6 +68,9 @@ const PATCH: i64 = GradientTransform::PIXELS;
 /// and the sums of many leave the cache.
 const MOST_FEATURES: [i64; 2] = [32, 128];
 
+/// Input features of a task, at least.
+const FEWEST_FEATURES: i64 = 8;
+
 /// Features that are no more than this stay together if no number divides them well.
 const FEATURES_IN_ONE: i64 = 64;
 
@@ -93,6 +98,11 @@ impl WinogradGradientPlan {
     pub fn tasks(&self, dims: &ConvolutionDims) -> i64 {
         self.parts(dims).iter().product()
     }
+
+    /// Bytes of scratch for each worker.
+    pub fn scratch_bytes(&self) -> i64 {
+        self.together.as_ref().map_or(0, |plan| plan.scratch.bytes).max(self.scratch.bytes)
+    }
 }
 
 /// Tiles, blocks and tasks, if this is possible and pays.
@@ -106,11 +116,12 @@ pub(super) fn choose(
         return None;
     }
     let element = accumulator.byte_size() as i64;
-    let plan = lay_out(dims, element, target)?;
+    let plan = in_tasks(dims, element, target)?;
     let pays = match allowed {
         Winograd::Never => false,
         Winograd::Small | Winograd::Large => {
-            cost(dims, &plan, element) < plain_cost(dims, element) * (1.0 - LEAST_GAIN)
+            let one = plan.together.as_deref().unwrap_or(&plan);
+            cost(dims, one, element) < plain_cost(dims, element) * (1.0 - LEAST_GAIN)
         }
         Winograd::Forced(_) => true,
     };
@@ -141,11 +152,25 @@ fn is_possible(dims: &ConvolutionDims) -> bool {
         && dims.inputs.saturating_mul(dims.taps()) < 1 << 32
 }
 
-/// Register tiles, blocks, tasks and scratch.
-fn lay_out(dims: &ConvolutionDims, element: i64, target: &Target) -> Option<WinogradGradientPlan> {
+/// Parts of the features for tasks: of few features halves, if the work is worth being shared out.
+fn in_tasks(dims: &ConvolutionDims, element: i64, target: &Target) -> Option<WinogradGradientPlan> {
+    let features = [part(dims.batch, MOST_FEATURES[0])?, part(dims.outputs, MOST_FEATURES[1])?];
+    let plan = lay_out(dims, features, element, target);
     let is_shared = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks() > 1;
-    let features =
-        [part(dims.batch, MOST_FEATURES[0], is_shared)?, part(dims.outputs, MOST_FEATURES[1], false)?];
+    if plan.tasks(dims) > 1 || !is_shared || features[0] % 2 != 0 || features[0] < 2 * FEWEST_FEATURES {
+        return Some(plan);
+    }
+    let half = lay_out(dims, [features[0] / 2, features[1]], element, target);
+    Some(WinogradGradientPlan { together: Some(Box::new(plan)), ..half })
+}
+
+/// Register tiles, blocks and scratch of tasks with so many features.
+fn lay_out(
+    dims: &ConvolutionDims,
+    features: [i64; 2],
+    element: i64,
+    target: &Target,
+) -> WinogradGradientPlan {
     let lanes = target.lanes(element as usize).min(tile::panel(features[1], element as usize) as u32);
     let vectors = if features[1] > i64::from(lanes) { 2 } else { 1 };
     let rows = even(features[0], most_rows(vectors, registers_of_sums(lanes, target)));
@@ -189,13 +214,11 @@ fn lay_out(dims: &ConvolutionDims, element: i64, target: &Target) -> Option<Wino
     };
     let most_rows = rows.iter().map(|r| r.0).max().unwrap_or(1);
     let tile = Tile { rows: most_rows as u32, vectors, lanes, k_split: 1 };
-    Some(WinogradGradientPlan { tile, rows, patches, block, blocks, features, scratch })
+    WinogradGradientPlan { tile, rows, patches, block, blocks, features, scratch, together: None }
 }
 
-/// How many of so many features a task has: a divisor, `most` of them at most, in several tasks if the work `is_shared`.
-fn part(features: i64, most: i64, is_shared: bool) -> Option<i64> {
-    const VECTOR: i64 = 16;
-    let most = if is_shared && features >= 2 * VECTOR { most.min(features / 2) } else { most };
+/// How many of so many features a task has: a divisor, `most` of them at most.
+fn part(features: i64, most: i64) -> Option<i64> {
     if features <= most {
         return Some(features);
     }
@@ -238,7 +261,8 @@ impl std::fmt::Display for WinogradGradientPlan {
         let [inputs, outputs] = self.features;
         write!(f, ", F(3x3,{PATCH}x{PATCH}), {} blocks of {} patches, ", self.blocks, self.block)?;
         write!(f, "tiles {}x{} of {} lanes, ", rows.join("/"), self.tile.vectors, self.tile.lanes)?;
-        write!(f, "tasks of {inputs} by {outputs} features")
+        write!(f, "tasks of {inputs} by {outputs} features")?;
+        if self.together.is_some() { write!(f, ", all at once by one worker") } else { Ok(()) }
     }
 }
 
@@ -261,7 +285,7 @@ mod tests {
     fn patches_are_used_where_they_pay() {
         // Images, pixels, inputs, outputs; tasks, or 0 where the plain sum is cheaper.
         let table = [
-            ((32, 32, 16, 16), 1),
+            ((32, 32, 16, 16), 2),
             ((32, 16, 32, 32), 2),
             ((32, 8, 64, 64), 2),
             ((8, 28, 128, 128), 4),

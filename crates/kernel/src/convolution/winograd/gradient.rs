@@ -2,57 +2,84 @@
 //! frequencies of input and gradient is made in the worker's scratch, and the products at each of them are added to the
 //! sums there, row by row; at last these are transformed into taps, which are handed to what follows.
 
+use super::super::gradient::for_panels;
 use super::super::walk::{Count, repeat};
 use super::super::{PanelBody, finish, load};
 use super::image::{Image, in_vectors};
 use super::transform;
-use crate::context::KernelContext;
+use crate::context::{KernelContext, TaskRange};
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use crate::tasks::Span;
-use crate::tile::{Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero};
+use crate::tile::{Columns, Reading, multiply_add, scalar_type, zero};
 use plan::{ConvolutionDims, ConvolutionPlan, GradientTransform, WinogradGradientPlan};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// Emits the loops.
+/// Emits the loops: those of all tasks at once, if there are such and one call does all tasks, and those of each task.
 pub(in super::super) fn emit(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     gradient: &WinogradGradientPlan,
 ) -> Result<()> {
+    if let (Some(together), Some(range)) = (gradient.together.as_deref(), cx.tasks) {
+        let (first, end) = (b.index(0), b.index(gradient.tasks(&plan.dims)));
+        let (begins, ends) =
+            (b.compare(Predicate::Equal, range.begin, first), b.compare(Predicate::Equal, range.end, end));
+        let are_all = b.and(begins, ends);
+        // Once or never, as a loop.
+        let once = b.index(1);
+        let times = b.select(are_all, once, first);
+        cx.for_dynamic(b, first, times, 1, &[], |cx, b, _, _| {
+            task(b, cx, plan, together, [Index::default(), Index::default()])?;
+            Ok(Vec::new())
+        })?;
+        let begin = b.select(are_all, range.end, range.begin);
+        cx.tasks = Some(TaskRange { begin, ..range });
+    }
+    cx.for_tasks(b, |cx, b, number| {
+        let (part, other) = cx.div_rem(b, &number, gradient.parts(&plan.dims)[1])?;
+        let first = [part.times(gradient.features[0]), other.times(gradient.features[1])];
+        task(b, cx, plan, gradient, first)
+    })
+}
+
+/// Emits the loops of a task, from its first input feature and its first output feature on.
+fn task(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+    gradient: &WinogradGradientPlan,
+    first: [Index; 2],
+) -> Result<()> {
     let scalar = scalar_type(plan.accumulator)?;
     let size = scalar.byte_size() as i64;
     let [input, factor] =
         [cx.operand(plan.input_operand)?, cx.operand(plan.kernel_operand)?].map(Clone::clone);
-    cx.for_tasks(b, |cx, b, task| {
-        let (part, other) = cx.div_rem(b, &task, gradient.parts(&plan.dims)[1])?;
-        let first = [part.times(gradient.features[0]), other.times(gradient.features[1])];
-        let [inputs, outputs] = [cx.scalar_value(b, &first[0])?, cx.scalar_value(b, &first[1])?];
-        let nest = Nest {
-            plan,
-            gradient,
-            dims: &plan.dims,
-            scalar,
-            size,
-            first,
-            input: b.offset(input.pointer, inputs, size),
-            factor: b.offset(factor.pointer, outputs, size),
-            types: [input.shape.element_type, factor.shape.element_type],
-            scratch: cx.worker_scratch(b),
-        };
-        nest.prepare(b);
-        cx.for_range(b, 0, gradient.blocks, 1, |cx, b, number| {
-            let block = nest.block(b, cx, &number)?;
-            (0..GradientTransform::SIZE).try_for_each(|row| {
-                nest.transform(b, cx, block, row)?;
-                nest.products(b, cx, block, row)
-            })
-        })?;
-        nest.taps(b, cx)
-    })
+    let [inputs, outputs] = [cx.scalar_value(b, &first[0])?, cx.scalar_value(b, &first[1])?];
+    let nest = Nest {
+        plan,
+        gradient,
+        dims: &plan.dims,
+        scalar,
+        size,
+        first,
+        input: b.offset(input.pointer, inputs, size),
+        factor: b.offset(factor.pointer, outputs, size),
+        types: [input.shape.element_type, factor.shape.element_type],
+        scratch: cx.worker_scratch(b),
+    };
+    nest.prepare(b);
+    cx.for_range(b, 0, gradient.blocks, 1, |cx, b, number| {
+        let block = nest.block(b, cx, &number)?;
+        (0..GradientTransform::SIZE).try_for_each(|row| {
+            nest.transform(b, cx, block, row)?;
+            nest.products(b, cx, block, row)
+        })
+    })?;
+    nest.taps(b, cx)
 }
 
 /// The loops of a task.
@@ -140,36 +167,41 @@ impl Nest<'_> {
         let (scratch, spatial) = (self.gradient.scratch, &self.dims.spatial);
         let [inputs, outputs] = self.gradient.features;
         let (size, step) = (GradientTransform::SIZE, GradientTransform::PIXELS);
-        let image = |pointer, extents, low: [i64; 2], features: i64, of: usize| Image {
-            pointer,
-            extents,
-            pixel_bytes: features * self.types[of].byte_size() as i64,
-            first: [0, 1].map(|d| (-low[d], (self.gradient.patches[d] - 1) * step - low[d])),
-            zeros: self.scratch,
-        };
         let low = [0, 1].map(|d| spatial[d].window.padding_low);
-        let leaves =
-            |d: usize| low[d] > 0 || (self.gradient.patches[d] - 1) * step - low[d] + size > spatial[d].input;
-        let is_cut = |d: usize| spatial[d].window.size % step != 0;
-        let input = Source {
-            image: image(self.input, [0, 1].map(|d| spatial[d].input), low, self.dims.batch, 0),
-            features: inputs,
-            element_type: self.types[0],
-            pixels: size,
-            matrix: GradientTransform::INPUT,
-            target: [scratch.input, scratch.input_row, scratch.input_frequency],
-            may_leave: leaves(0) || leaves(1),
+        // Patches of so many pixels move over an image, and begin that far in front of it.
+        let source = |of: usize, extents: [i64; 2], low: [i64; 2], pixels: i64, matrix, target| {
+            let last = [0, 1].map(|d| (self.gradient.patches[d] - 1) * step - low[d]);
+            let all = [self.dims.batch, self.dims.outputs][of];
+            let image = Image {
+                pointer: [self.input, self.factor][of],
+                extents,
+                pixel_bytes: all * self.types[of].byte_size() as i64,
+                first: [0, 1].map(|d| (-low[d], last[d])),
+                zeros: self.scratch,
+            };
+            Source {
+                image,
+                features: [inputs, outputs][of],
+                element_type: self.types[of],
+                pixels,
+                matrix,
+                target,
+                may_leave: (0..2).any(|d| low[d] > 0 || last[d] + pixels > extents[d]),
+            }
         };
-        let factor = Source {
-            image: image(self.factor, [0, 1].map(|d| spatial[d].window.size), [0; 2], self.dims.outputs, 1),
-            features: outputs,
-            element_type: self.types[1],
-            pixels: step,
-            matrix: GradientTransform::GRADIENT,
-            target: [scratch.gradient, scratch.gradient_row, scratch.gradient_frequency],
-            may_leave: is_cut(0) || is_cut(1),
-        };
-        [input, factor]
+        let input = [scratch.input, scratch.input_row, scratch.input_frequency];
+        let factor = [scratch.gradient, scratch.gradient_row, scratch.gradient_frequency];
+        [
+            source(0, [0, 1].map(|d| spatial[d].input), low, size, GradientTransform::INPUT, input),
+            source(
+                1,
+                [0, 1].map(|d| spatial[d].window.size),
+                [0; 2],
+                step,
+                GradientTransform::GRADIENT,
+                factor,
+            ),
+        ]
     }
 
     /// Makes a row of frequencies of both arrays' pixels of a block.
@@ -257,18 +289,8 @@ impl Nest<'_> {
 
     /// Runs `body` for all panels of the task's output features, with the first feature and the vectors.
     fn panels(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, body: PanelBody<'_>) -> Result<()> {
-        let (tile, outputs) = (self.gradient.tile, self.gradient.features[1]);
-        let columns = tile.columns();
-        let full = whole_columns(tile.vectors, tile.lanes);
-        cx.for_range(b, 0, outputs / columns * columns, columns, |cx, b, column| {
-            body(b, cx, &column, &full)
-        })?;
-        let rest = outputs % columns;
-        if rest == 0 {
-            return Ok(());
-        }
-        let last = last_columns(rest, tile.lanes, Reading::Padded);
-        body(b, cx, &Index::constant(outputs - rest), &last)
+        let panels = (self.gradient.tile, self.gradient.features[1]);
+        for_panels(b, cx, panels, Reading::Padded, body)
     }
 
     /// Adds the products of a block at a row of frequencies to the sums.
