@@ -157,6 +157,8 @@ impl<'f> Expression<'f> {
         complex = Complex;
         /// The angle of `(y, x)`.
         atan2 = Atan2;
+        /// `x` shifted right, its sign moving in.
+        shift_right_arithmetic = ShiftRightArithmetic;
     }
 
     comparisons! {

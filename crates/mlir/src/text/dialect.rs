@@ -1,0 +1,168 @@
+//! Attributes of dialects: `#stablehlo<precision DEFAULT>`, `#stablehlo.gather<offset_dims = [0], ...>`, aliases.
+
+use super::attribute;
+use super::scanner::Scanner;
+use crate::attribute::{Attribute, Attributes};
+use support::Result;
+
+/// Reads what begins with `#`.
+pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Attribute> {
+    let start = scanner.position();
+    scanner.expect("#")?;
+    let name = scanner.suffix();
+    if let Some(&alias) = scanner.aliases.get(&scanner.since(start)) {
+        let after = scanner.position();
+        scanner.set_position(alias);
+        let found = scanner.nested(attribute::read)?;
+        scanner.set_position(after);
+        return Ok(found);
+    }
+    if !scanner.at("<") {
+        return Ok(Attribute::Other(scanner.since(start).to_owned()));
+    }
+    match name {
+        "stablehlo" | "chlo" | "mhlo" | "vhlo" => {
+            scanner.expect("<")?;
+            read_enumerator(scanner)
+        }
+        "stablehlo.bounds" | "mhlo.type_extensions" => read_bounds(scanner),
+        "stablehlo.conv" | "mhlo.conv" => {
+            scanner.expect("<")?;
+            let fields = read_convolution_dimensions(scanner)?;
+            scanner.expect(">")?;
+            Ok(Attribute::Dictionary(fields))
+        }
+        _ if ["stablehlo.", "chlo.", "mhlo."].iter().any(|dialect| name.starts_with(dialect)) => {
+            scanner.expect("<")?;
+            scanner.nested(|scanner| read_fields(scanner, ">")).map(Attribute::Dictionary)
+        }
+        _ => {
+            scanner.expect("<")?;
+            scanner.skip_balanced()?;
+            Ok(Attribute::Other(scanner.since(start).to_owned()))
+        }
+    }
+}
+
+/// `precision DEFAULT>`: the kind says no more than the attribute's own name.
+fn read_enumerator(scanner: &mut Scanner<'_>) -> Result<Attribute> {
+    let mut word = scanner.word();
+    while !scanner.at(">") {
+        let next = scanner.word();
+        if next.is_empty() {
+            return Err(scanner.expected("'>'"));
+        }
+        word = next;
+    }
+    scanner.expect(">")?;
+    Ok(Attribute::Keyword(word.to_owned()))
+}
+
+/// `name = value, ...` up to a closing bracket. A value is an attribute, a word, or a list of them.
+pub(super) fn read_fields(scanner: &mut Scanner<'_>, end: &str) -> Result<Attributes> {
+    let mut fields = Attributes::default();
+    let entries = scanner.list(end, |scanner| {
+        let name = scanner.word().to_owned();
+        if name.is_empty() {
+            return Err(scanner.expected("the name of a field"));
+        }
+        let value = if scanner.eat("=") { read_value(scanner)? } else { Attribute::Unit };
+        Ok((name, value))
+    })?;
+    for (name, value) in entries {
+        fields.set(name, value);
+    }
+    Ok(fields)
+}
+
+/// An attribute, or a word that is none: an enumerator.
+pub(super) fn read_value(scanner: &mut Scanner<'_>) -> Result<Attribute> {
+    scanner.nested(|scanner| match scanner.peek() {
+        b'[' => {
+            scanner.expect("[")?;
+            let items = scanner.list("]", read_value)?;
+            Ok(attribute::list(items))
+        }
+        b'<' => {
+            scanner.expect("<")?;
+            read_fields(scanner, ">").map(Attribute::Dictionary)
+        }
+        b'-' | b'+' | b'0'..=b'9' => attribute::read_untyped_number(scanner),
+        _ => {
+            let word = scanner.peek_word();
+            let is_enumerator = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                && !matches!(word, "true" | "false" | "unit" | "dense" | "array" | "dense_resource" | "loc")
+                && !super::types::is_type(scanner);
+            if is_enumerator {
+                return Ok(Attribute::Keyword(scanner.word().to_owned()));
+            }
+            attribute::read(scanner)
+        }
+    })
+}
+
+/// `<4, ?>`: the bounds of dynamic sizes, -1 where there is none.
+fn read_bounds(scanner: &mut Scanner<'_>) -> Result<Attribute> {
+    let mut fields = Attributes::default();
+    scanner.expect("<")?;
+    let named = scanner.eat_word("bounds");
+    if named {
+        scanner.expect("=")?;
+        scanner.expect("[")?;
+    }
+    let bound = |scanner: &mut Scanner<'_>| if scanner.eat("?") { Ok(-1) } else { scanner.integer() };
+    let bounds = scanner.list(if named { "]" } else { ">" }, bound)?;
+    if named {
+        scanner.expect(">")?;
+    }
+    fields.set("bounds", Attribute::Integers(bounds));
+    Ok(Attribute::Dictionary(fields))
+}
+
+/// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, as the fields that the generic form of a portable artefact has.
+pub(super) fn read_convolution_dimensions(scanner: &mut Scanner<'_>) -> Result<Attributes> {
+    let mut fields = Attributes::default();
+    read_labels(scanner, &mut fields, "input", ("b", "batch"), ("f", "feature"))?;
+    scanner.expect("x")?;
+    read_labels(scanner, &mut fields, "kernel", ("i", "input_feature"), ("o", "output_feature"))?;
+    scanner.expect("->")?;
+    read_labels(scanner, &mut fields, "output", ("b", "batch"), ("f", "feature"))?;
+    Ok(fields)
+}
+
+/// One operand's labels: two letters with their names, the spatial dimensions by number, `?` for those of no meaning.
+fn read_labels(
+    scanner: &mut Scanner<'_>,
+    fields: &mut Attributes,
+    operand: &str,
+    first: (&str, &str),
+    second: (&str, &str),
+) -> Result<()> {
+    scanner.expect("[")?;
+    let labels = scanner.list("]", |scanner| {
+        if scanner.eat("?") {
+            return Ok(None);
+        }
+        match scanner.peek_word() {
+            "" => Ok(Some(scanner.integer()?.to_string())),
+            word => {
+                scanner.word();
+                Ok(Some(word.to_owned()))
+            }
+        }
+    })?;
+    let find = |label: &str| labels.iter().position(|l| l.as_deref() == Some(label));
+    for (label, name) in [first, second] {
+        let Some(dimension) = find(label) else {
+            return Err(scanner.error(format!("no dimension '{label}' among those of the convolution's {operand}")));
+        };
+        fields.set(format!("{operand}_{name}_dimension"), Attribute::Integer(dimension as i128));
+    }
+    let spatial: Option<Vec<i64>> =
+        (0..labels.iter().flatten().count() - 2).map(|n| find(&n.to_string()).map(|d| d as i64)).collect();
+    let Some(spatial) = spatial else {
+        return Err(scanner.error(format!("the spatial dimensions of the convolution's {operand} are not 0, 1, ...")));
+    };
+    fields.set(format!("{operand}_spatial_dimensions"), Attribute::Integers(spatial));
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Types of values.
+
+use crate::attribute::Attribute;
+use shape::PrimitiveType;
+
+/// The type of a value, or one that an attribute holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Type {
+    /// A number: `i1` is `pred`, `i32` and `si32` are `s32`, `ui8` is `u8`, `complex<f32>` is `c64`.
+    Scalar(PrimitiveType),
+    /// `index`.
+    Index,
+    /// `none`.
+    None,
+    /// `tensor<2x?xf32>`.
+    Tensor(TensorType),
+    /// `tuple<tensor<f32>, !stablehlo.token>`.
+    Tuple(Vec<Type>),
+    /// `!stablehlo.token`.
+    Token,
+    /// `(tensor<f32>) -> tensor<f32>`.
+    Function {
+        /// The types of the arguments.
+        inputs: Vec<Type>,
+        /// The types of the results.
+        results: Vec<Type>,
+    },
+    /// `!quant.uniform<i8:f32, 0.5:3>`.
+    Quantized(Box<Quantization>),
+    /// A type that nothing here computes with, as it was spelled.
+    Other(String),
+}
+
+impl Type {
+    /// The tensor type, if it is one.
+    pub fn as_tensor(&self) -> Option<&TensorType> {
+        match self {
+            Self::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// A tensor of rank 0 with elements of this type.
+    pub fn scalar_tensor(self) -> Self {
+        Self::Tensor(TensorType { sizes: Vec::new(), element: Box::new(self), encoding: None })
+    }
+}
+
+/// A ranked tensor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TensorType {
+    /// The sizes, `None` for `?`.
+    pub sizes: Vec<Option<i64>>,
+    /// What the elements are.
+    pub element: Box<Type>,
+    /// What stands behind the element type, such as the bounds of dynamic sizes.
+    pub encoding: Option<Box<Attribute>>,
+}
+
+/// How integers stand for real numbers: `real = (stored - zero_point) * scale`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Quantization {
+    /// The integers.
+    pub storage: PrimitiveType,
+    /// The smallest and the largest integer that are used, if not those of the type.
+    pub storage_range: Option<(i64, i64)>,
+    /// The real numbers' type.
+    pub expressed: PrimitiveType,
+    /// The dimension whose indices have a scale each; `None` if one scale serves all.
+    pub dimension: Option<usize>,
+    /// The scales, one if `dimension` is `None`.
+    pub scales: Vec<f64>,
+    /// The zero points, as many.
+    pub zero_points: Vec<i64>,
+}

@@ -1,0 +1,16 @@
+//! StableHLO to HLO: the programs that JAX, PyTorch/XLA and others export, as modules of the compiler.
+//!
+//! Operations mean what StableHLO's specification (`docs/spec.md` of openxla/stablehlo) and, for CHLO, the descriptions
+//! in `ChloOps.td` say. Each becomes the opcode of its name or a few of them; there is one function for each in [`ops`],
+//! found by name. Functions become computations that are called, regions become computations.
+
+mod block;
+mod checks;
+mod importer;
+mod operation;
+mod ops;
+mod regions;
+mod types;
+
+pub use checks::{Check, CheckKind};
+pub use importer::{Argument, Imported, import, import_each};

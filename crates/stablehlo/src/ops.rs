@@ -1,0 +1,66 @@
+//! One function for each operation, found by name.
+
+mod chlo;
+mod contraction;
+mod control_flow;
+mod custom_call;
+mod elementwise;
+mod indexing;
+mod linear_algebra;
+mod reductions;
+mod shaping;
+
+use crate::block::Context;
+use crate::checks;
+use hlo::InstructionId;
+use support::{Error, Result};
+
+/// Makes the results of an operation.
+type Convert = for<'c, 's, 'x> fn(&'x mut Context<'c, 's>) -> Result<Vec<InstructionId>>;
+
+/// The operation that a name stands for. A dialect's families answer in turn.
+fn find(name: &str) -> Option<Convert> {
+    let families: [fn(&str) -> Option<Convert>; 8] = [
+        elementwise::find,
+        shaping::find,
+        indexing::find,
+        contraction::find,
+        reductions::find,
+        control_flow::find,
+        linear_algebra::find,
+        chlo::find,
+    ];
+    families.iter().find_map(|family| family(name))
+}
+
+/// Adds the instructions of an operation; gives its results.
+pub(crate) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let name = context.operation.name.as_str();
+    if checks::is_check(name) {
+        return checks::convert(context, name);
+    }
+    if name == "stablehlo.custom_call" {
+        return custom_call::convert(context);
+    }
+    match find(name) {
+        Some(convert) => convert(context),
+        None => Err(Error::unsupported(match COLLECTIVES.contains(&name) {
+            true => "programs for several devices: export the program for one".to_owned(),
+            false => "this operation is not known".to_owned(),
+        })),
+    }
+}
+
+/// Operations between devices.
+const COLLECTIVES: [&str; 10] = [
+    "stablehlo.all_gather",
+    "stablehlo.all_reduce",
+    "stablehlo.all_to_all",
+    "stablehlo.collective_broadcast",
+    "stablehlo.collective_permute",
+    "stablehlo.infeed",
+    "stablehlo.outfeed",
+    "stablehlo.recv",
+    "stablehlo.reduce_scatter",
+    "stablehlo.send",
+];

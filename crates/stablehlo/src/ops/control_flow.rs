@@ -1,0 +1,71 @@
+//! Calls, conditionals and loops. Regions of HLO see nothing around them: what StableHLO's name from outside goes in as
+//! part of their operand.
+
+use super::Convert;
+use crate::block::Context;
+use crate::regions::{block_of, captured};
+use hlo::{InstructionId, Op};
+use mlir::Block;
+use support::{Error, Result};
+
+pub(super) fn find(name: &str) -> Option<Convert> {
+    Some(match name {
+        "func.call" => call,
+        "stablehlo.composite" => composite,
+        "stablehlo.while" => while_loop,
+        "stablehlo.if" | "stablehlo.case" => conditional,
+        _ => return None,
+    })
+}
+
+fn call(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let name = context.view().text("callee")?;
+    call_function(context, name)
+}
+
+/// What a composite stands for is what its decomposition computes.
+fn composite(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let name = context.view().text("decomposition")?;
+    call_function(context, name)
+}
+
+fn call_function(context: &mut Context<'_, '_>, name: &str) -> Result<Vec<InstructionId>> {
+    let to_apply = context.importer.function(name)?;
+    let operands = context.operands()?;
+    context.emit(Op::Call { to_apply }, &operands)
+}
+
+fn while_loop(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let (condition, body) = (block_of(context.operation, 0)?, block_of(context.operation, 1)?);
+    let outside = captured(context, &[condition, body]);
+    let condition = context.tuple_region(condition, &outside, false, true)?;
+    let body = context.tuple_region(body, &outside, true, false)?;
+    let mut carried = context.operands()?;
+    let count = carried.len();
+    carried.extend(context.values(&outside)?);
+    let tuple = context.op(Op::Tuple {}, &carried)?;
+    let result = context.op(Op::While { condition, body }, &[tuple])?;
+    let mut results = context.elements_of(result)?;
+    results.truncate(count);
+    Ok(results)
+}
+
+/// `if` has the branches for true and for false, `case` one for each index.
+fn conditional(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let selector = context.operand(0)?;
+    let blocks: Vec<&Block> =
+        (0..context.operation.regions.len()).map(|k| block_of(context.operation, k)).collect::<Result<_>>()?;
+    if blocks.is_empty() {
+        return Err(Error::invalid("a conditional without branches"));
+    }
+    let mut operands = vec![selector];
+    let mut branch_computations = Vec::new();
+    for block in blocks {
+        let outside = captured(context, &[block]);
+        branch_computations.push(context.tuple_region(block, &outside, false, false)?);
+        let values = context.values(&outside)?;
+        operands.push(context.op(Op::Tuple {}, &values)?);
+    }
+    let result = context.op(Op::Conditional { branch_computations }, &operands)?;
+    context.elements_of(result)
+}

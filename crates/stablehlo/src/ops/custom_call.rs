@@ -1,0 +1,33 @@
+//! Custom calls: checks, marks of partitioners, functions that StableHLO has no operation for.
+
+use super::chlo;
+use crate::block::Context;
+use crate::checks;
+use hlo::{InstructionId, Op};
+use mlir::Attribute;
+use support::Result;
+
+/// Targets that say where values live, which is one place here.
+const MARKS: [&str; 5] =
+    ["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "LayoutConstraint"];
+
+pub(super) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let view = context.view();
+    let target = view.text("call_target_name")?;
+    if checks::is_check(target) {
+        return checks::convert(context, target);
+    }
+    if MARKS.contains(&target) {
+        return context.operands();
+    }
+    if let Some(function) = target.strip_prefix("mhlo.").and_then(|name| chlo::find(&format!("chlo.{name}"))) {
+        return function(context);
+    }
+    let op = Op::CustomCall {
+        custom_call_target: target.to_owned(),
+        backend_config: view.find("backend_config").and_then(Attribute::text).unwrap_or("").to_owned(),
+        custom_call_has_side_effect: view.flag("has_side_effect"),
+    };
+    let operands = context.operands()?;
+    context.emit(op, &operands)
+}
