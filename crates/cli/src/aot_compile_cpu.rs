@@ -83,8 +83,7 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
         let _ = writeln!(std::io::stderr(), "warning: {warning}");
     }
     let (model, config) = read(flags, directory)?;
-    let input =
-        Input { loop_bounds: loop_bounds(&flags.loop_bound)?, ..Input::of_model(model, config, None) };
+    let input = Input::of_model(model, config, None).with_loop_bounds(loop_bounds(&flags.loop_bound)?);
     let target = Target::new(&flags.target_triple, &flags.target_cpu, "")?;
     let back = BackOptions {
         disabled_passes: xla.disabled_passes.clone(),

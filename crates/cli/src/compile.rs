@@ -50,7 +50,7 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
         return outputs::print(&tf::fetch_nodes(&config)?.join(","));
     }
     let loop_bounds = crate::model::loop_bounds(&flags.loop_bound)?;
-    let input = Input { loop_bounds, ..Input::of_model(model, config, bytes) };
+    let input = Input::of_model(model, config, bytes).with_loop_bounds(loop_bounds);
     report.ended("read", &String::new);
     let class = flags.cpp_class.as_deref().filter(|class| !class.is_empty());
     let class = class.ok_or_else(|| {

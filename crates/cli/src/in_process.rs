@@ -2,7 +2,7 @@
 
 use crate::model::{ModelArgs, Read};
 use crate::progress::Progress;
-use compiler::{BackOptions, Compiled, Front, NoObserver};
+use compiler::{BackOptions, Compiled, Front, NoObserver, Source};
 use runner::Signature;
 use shape::Literal;
 use std::collections::BTreeMap;
@@ -18,6 +18,8 @@ pub(crate) struct Program {
     pub(crate) signature: Signature,
     pub(crate) target: Target,
     pub(crate) compiled: Compiled,
+    /// What the program states of its own values: pairs of results behind those of the signature.
+    pub(crate) checks: Vec<stablehlo::Check>,
 }
 
 impl Program {
@@ -32,9 +34,13 @@ impl Program {
         let mut progress = Progress::new(flags, &name);
         let Read { input, initial } = flags.read(&mut progress)?;
         let program = compiler::guarded(|| {
-            let front =
-                compiler::import_bounded(input.graph, input.config, input.loop_bounds, &mut progress)?;
-            let signature = Signature::of(&front)?;
+            let checks = match &input.source {
+                Source::Hlo(program) => program.checks.clone(),
+                Source::Graph { .. } => Vec::new(),
+            };
+            let front = input.import(&mut progress)?;
+            let mut signature = Signature::of(&front)?;
+            signature.results.truncate(signature.results.len() - 2 * checks.len());
             check(&signature, &initial)?;
             let options =
                 BackOptions { plan: flags.plan_options()?, ..compiler::in_process_options(target.clone()) };
@@ -42,7 +48,7 @@ impl Program {
             if let Some(note) = crate::tuning::ignored(&compiled.plan.ignored_choices) {
                 progress.note(&note);
             }
-            Ok(Self { front, signature, target, compiled })
+            Ok(Self { front, signature, target, compiled, checks })
         })?;
         progress.finish();
         Ok(program)

@@ -4,6 +4,7 @@ use crate::model::ModelArgs;
 use crate::outputs;
 use crate::progress::Progress;
 use clap::Args;
+use compiler::Source;
 use support::{Error, Result};
 use tf::{InferOptions, Inferred};
 
@@ -32,7 +33,10 @@ pub(crate) fn run(arguments: &ModelArgs) -> Result<()> {
     let mut progress = Progress::new(arguments, "config");
     let read = arguments.read(&mut progress)?;
     drop(progress);
-    outputs::print(&tf::source::config_to_text(&read.input.config))
+    match &read.input.source {
+        Source::Graph { config, .. } => outputs::print(&tf::source::config_to_text(config)),
+        Source::Hlo(_) => Err(crate::module_file::needs_no_config(&arguments.model)),
+    }
 }
 
 impl InferArgs {

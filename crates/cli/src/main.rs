@@ -15,6 +15,7 @@ mod inspect;
 mod kernel_cache;
 mod linker;
 mod model;
+mod module_file;
 mod numerics;
 mod outputs;
 mod progress;

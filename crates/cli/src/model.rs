@@ -1,6 +1,7 @@
 //! What the commands that take a model have in common: which model, which feeds and fetches of it, for which machine.
 
 use crate::infer::{InferArgs, not_inferred};
+use crate::module_file;
 use crate::progress::Progress;
 use bytes::Bytes;
 use clap::Args;
@@ -49,7 +50,8 @@ impl ChoiceArgs {
 /// A model and what to compile of it.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ModelArgs {
-    /// The model: a SavedModel (its directory, or saved_model.pb in it), a MetaGraph (.meta), or a GraphDef; binary or text
+    /// The model: a SavedModel (its directory, or saved_model.pb in it), a MetaGraph (.meta), or a GraphDef, binary or text;
+    /// or a program: StableHLO text (.mlir) or HLO text (.hlo)
     #[arg(value_name = "MODEL")]
     pub(crate) model: PathBuf,
     /// Feeds, fetches and variables: a tensorflow.tf2xla.Config file. Without, they are inferred from the graph
@@ -100,6 +102,10 @@ impl ModelArgs {
     /// The model and its config, inferred if no file is given. What the user may want to know of it is printed to
     /// standard error.
     pub(crate) fn read(&self, progress: &mut Progress) -> Result<Read> {
+        if let Some(input) = module_file::read(self)? {
+            progress.ended("read", &String::new);
+            return Ok(Read { input, initial: BTreeMap::new() });
+        }
         let (model, file) = self.load()?;
         let (config, file) = match file {
             Some((config, bytes)) => (config, Some(bytes)),
@@ -108,7 +114,7 @@ impl ModelArgs {
         let initial = model.initial.clone();
         progress.ended("read", &String::new);
         let loop_bounds = loop_bounds(&self.loop_bound)?;
-        Ok(Read { input: Input { loop_bounds, ..Input::of_model(model, config, file) }, initial })
+        Ok(Read { input: Input::of_model(model, config, file).with_loop_bounds(loop_bounds), initial })
     }
 
     /// The model, and the config with its bytes if a file is given.

@@ -68,11 +68,16 @@ pub(crate) fn run(arguments: &Run) -> Result<()> {
     }
     if let Some(path) = &arguments.out {
         let names = program.signature.results.iter().map(|result| result.name.clone());
-        let archive = given::archive(names.zip(results))?;
+        let archive = given::archive(names.zip(results.iter().cloned()))?;
         files.push(outputs::Output { path: path.clone(), parts: vec![archive.into()] });
     }
     outputs::write(&files)?;
-    outputs::print(&text)
+    outputs::print(&text)?;
+    let compared = results.get(program.signature.results.len()..).unwrap_or(&[]);
+    let checks = program.checks.iter().zip(compared.chunks_exact(2));
+    checks.into_iter().try_for_each(|(check, pair)| {
+        check.verify(&pair[0], &pair[1]).map_err(|error| error.context(arguments.model.model.display()))
+    })
 }
 
 /// Refuses files that cannot be written, before hours go into steps whose state would be lost.

@@ -90,9 +90,7 @@ impl AutotuneArgs {
         let back = BackOptions { plan: options.clone(), ..back.clone() };
         let input = input.clone();
         let module = compiler::guarded(|| {
-            let front =
-                compiler::import_bounded(input.graph, input.config, input.loop_bounds, &mut NoObserver)?;
-            let mut module = front.import.module;
+            let mut module = input.import(&mut NoObserver)?.import.module;
             compiler::optimize(&mut module, &back, &mut NoObserver)?;
             Ok(module)
         })?;

@@ -1,7 +1,7 @@
 //! From graph and config to the files of an ahead-of-time build.
 
 use crate::back::{Made, compile_object};
-use crate::{BackOptions, Front, Input, Observer, front};
+use crate::{BackOptions, Front, Input, Observer};
 use aot::{
     Argument, ArgumentKind, Artifact, CHeaderOptions, ConstantsMode, HeaderOptions, LayoutHash, MemorySizes,
     MetadataOptions, Provenance, ResultEntry, ResultKind,
@@ -105,7 +105,9 @@ fn build_with(
 ) -> Result<Outputs> {
     let cpp_class = aot::parse_cpp_class(&options.cpp_class)?;
     aot::validate_entry_point(&options.back.entry_point)?;
-    let mut front = front::import_bounded(input.graph, input.config, input.loop_bounds, observer)?;
+    let mut front = Input { config_text: String::new(), files: Vec::new(), source: input.source }
+        .without_checks()?
+        .import(observer)?;
     let target = &options.back.target;
     let mut artifact = Artifact {
         provenance: Provenance {

@@ -1,6 +1,6 @@
 //! From graph and config to HLO.
 
-use crate::Observer;
+use crate::{HloProgram, Observer};
 use bytes::Bytes;
 use hlo::Module;
 use import::ImportResult;
@@ -11,27 +11,75 @@ use tf::proto::{Config, GraphDef};
 /// The most iterations of loops, by their names.
 pub type LoopBounds = BTreeMap<String, i64>;
 
+/// A program as it comes.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A TensorFlow graph.
+    Graph {
+        /// The graph.
+        graph: GraphDef,
+        /// Its feeds, fetches and variables.
+        config: Config,
+        /// What the user promises of loops that nothing else bounds; see [`tf::Program::loop_bounds`].
+        loop_bounds: LoopBounds,
+    },
+    /// HLO.
+    Hlo(HloProgram),
+}
+
 /// What to compile.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// The graph.
-    pub graph: GraphDef,
-    /// Its feeds, fetches and variables.
-    pub config: Config,
+    /// The program.
+    pub source: Source,
     /// The config as the user wrote it, in text form; it is told with the compiled program.
     pub config_text: String,
     /// The files that both were read from: what each is, and its contents, whose hashes are told with the compiled
     /// program.
     pub files: Vec<(String, Bytes)>,
-    /// What the user promises of loops that nothing else bounds; see [`tf::Program::loop_bounds`].
-    pub loop_bounds: LoopBounds,
 }
 
 impl Input {
     /// A graph and a config that come from no file.
     pub fn new(graph: GraphDef, config: Config) -> Self {
         let config_text = tf::source::config_to_text(&config);
-        Self { graph, config, config_text, files: Vec::new(), loop_bounds: LoopBounds::new() }
+        let source = Source::Graph { graph, config, loop_bounds: LoopBounds::new() };
+        Self { source, config_text, files: Vec::new() }
+    }
+
+    /// A program of HLO and the file that it was read from.
+    pub fn of_hlo(program: HloProgram, file: Bytes) -> Self {
+        Self { source: Source::Hlo(program), config_text: String::new(), files: vec![("module".to_owned(), file)] }
+    }
+
+    /// The same with what is promised of a graph's loops.
+    #[must_use]
+    pub fn with_loop_bounds(mut self, bounds: LoopBounds) -> Self {
+        if let Source::Graph { loop_bounds, .. } = &mut self.source {
+            *loop_bounds = bounds;
+        }
+        self
+    }
+
+    /// The same without what a program states of its own values: for a file that is given away.
+    pub fn without_checks(mut self) -> Result<Self> {
+        if let Source::Hlo(program) = self.source {
+            self.source = Source::Hlo(program.without_checks()?);
+        }
+        Ok(self)
+    }
+
+    /// Makes HLO of it.
+    pub fn import(self, observer: &mut dyn Observer) -> Result<Front> {
+        match self.source {
+            Source::Graph { graph, config, loop_bounds } => import_bounded(graph, config, loop_bounds, observer),
+            Source::Hlo(program) => {
+                let front = program.front()?;
+                hlo::verify(&front.import.module)?;
+                observer.ended("import", &|| front.import.module.to_text());
+                Ok(front)
+            }
+        }
     }
 
     /// The contents of two files, binary or text, told by name and content.

@@ -1,4 +1,4 @@
-//! The façade: from a graph and its config to object, header and metadata, or to code in this process.
+//! The façade: from a graph and its config, or HLO, to object, header and metadata, or to code in this process.
 //!
 //! Owns the list of passes and the order of the stages, and nothing else: each stage is a crate, and takes the previous
 //! one's result as a parameter. No file is read or written here.
@@ -7,6 +7,7 @@ mod aot_build;
 mod back;
 mod check;
 mod front;
+mod hlo_program;
 mod in_process;
 mod pipeline;
 pub mod tuning;
@@ -14,7 +15,8 @@ pub mod tuning;
 pub use aot_build::{AotOptions, ConstantsFile, Outputs, build};
 pub use back::{BackOptions, Compiled, CompiledVariant, compile_module, compile_optimized, optimize};
 pub use check::{Checked, MAX_PROBLEMS, check};
-pub use front::{Front, Input, LoopBounds, import, import_bounded};
+pub use front::{Front, Input, LoopBounds, Source, import, import_bounded};
+pub use hlo_program::HloProgram;
 pub use import::op_table;
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
 pub use pipeline::{pipeline, pipeline_for, with_size_results};

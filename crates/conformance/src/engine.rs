@@ -1,20 +1,23 @@
 //! Running a case's graph: through the whole compiler to machine code, or by the reference interpreter.
 
 use crate::case::Case;
-use compiler::{Input, NoObserver};
+use compiler::{Executable, Input, NoObserver};
 use shape::Literal;
 use support::{Error, Result};
 
 /// Compiles the graph for a CPU (LLVM's name, or `native`), loads the code and runs it.
 pub fn compile_and_run(case: &Case, cpu: &str) -> Result<Vec<Literal>> {
-    let Input { graph, config, .. } = compiler::guarded(|| input(case))?;
-    compiler::compile_in_process(graph, config, cpu)?.run(&case.arguments)
+    let executable = compiler::guarded(|| {
+        let front = input(case)?.import(&mut NoObserver)?;
+        let options = compiler::in_process_options(compiler::host(cpu)?);
+        Executable::load(&compiler::compile_module(front.import.module, &options, &mut NoObserver)?)
+    })?;
+    executable.run(&case.arguments)
 }
 
 /// Interprets the HLO that the import makes: the second opinion.
 pub fn interpret(case: &Case) -> Result<Vec<Literal>> {
-    let Input { graph, config, .. } = input(case)?;
-    let front = compiler::import(graph, config, &mut NoObserver)?;
+    let front = input(case)?.import(&mut NoObserver)?;
     match evaluator::evaluate(front.module(), &case.arguments)? {
         Literal::Tuple(results) => Ok(results),
         Literal::Array { .. } => Err(Error::internal("the entry's result is no tuple")),

@@ -1,0 +1,184 @@
+//! LAPACK's functions under the names by which JAX calls them on CPUs: `lapack_sgetrf_ffi` and so on.
+//!
+//! What they compute is what LAPACK's documentation says, `info` apart: a matrix that cannot be decomposed gives NaN, and
+//! `info` is 0.
+
+use super::Convert;
+use crate::block::Context;
+use composite::linear_algebra::{Triangular, as_stack, of_stack};
+use composite::{Expression, Function, linear_algebra};
+use hlo::{InstructionId, TriangularTranspose};
+use mlir::Attribute;
+use shape::{ArrayShape, PrimitiveType};
+use support::{Error, Result};
+
+/// The function of a custom call's target: `lapack_`, a letter for the element type, the function's name, `_ffi`.
+pub(super) fn find(target: &str) -> Option<Convert> {
+    let name = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?;
+    let (letter, function) = name.split_at_checked(1)?;
+    if !matches!(letter, "s" | "d" | "c" | "z") {
+        return None;
+    }
+    Some(match function {
+        "potrf" => cholesky,
+        "trsm" => triangular_solve,
+        "getrf" => lu,
+        "geqrf" => qr,
+        "orgqr" | "ungqr" => orthonormal,
+        "syevd" | "heevd" => eigh,
+        "gesdd" => svd,
+        _ => return None,
+    })
+}
+
+/// A letter among the call's options, such as `uplo = 76`, an L.
+fn option(context: &Context<'_, '_>, name: &str) -> Result<char> {
+    let options = ["mhlo.backend_config", "backend_config"];
+    let value = options.iter().find_map(|key| context.view().find(key)?.dictionary()?.get(name)?.integer());
+    let letter = value.and_then(|value| u8::try_from(value).ok()).map(char::from);
+    letter.ok_or_else(|| Error::invalid(format!("option '{name}' lacks")))
+}
+
+/// The only operand, a matrix or an array of them.
+fn matrices(context: &mut Context<'_, '_>) -> Result<(InstructionId, Vec<i64>)> {
+    let operand = context.operand(0)?;
+    let mut batch = context.array(operand)?.sizes();
+    if batch.len() < 2 {
+        return Err(Error::invalid("a matrix is needed"));
+    }
+    batch.truncate(batch.len() - 2);
+    Ok((operand, batch))
+}
+
+/// Zeros in the shape of one of the call's results: `info`, and what was not asked for.
+fn zeros<'f>(function: &'f Function, shape: &ArrayShape) -> Expression<'f> {
+    function.splat(shape.element_type, &shape.sizes(), 0.0)
+}
+
+fn result_arrays(context: &Context<'_, '_>) -> Result<Vec<ArrayShape>> {
+    (0..context.operation.results.len()).map(|k| context.result_array(k)).collect()
+}
+
+/// `(factor, info)`; the other triangle is that of the operand.
+fn cholesky(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let lower = option(context, "uplo")? == 'L';
+    let (operand, batch) = matrices(context)?;
+    let shapes = result_arrays(context)?;
+    context.composite(&[operand], |function, operands| {
+        let factor = of_stack(linear_algebra::cholesky(as_stack(operands[0]), lower), &batch);
+        shapes.iter().enumerate().map(|(k, shape)| if k == 0 { factor } else { zeros(function, shape) }).collect()
+    })
+}
+
+fn triangular_solve(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let options = Triangular {
+        left_side: option(context, "side")? == 'L',
+        lower: option(context, "uplo")? == 'L',
+        unit_diagonal: option(context, "diag")? == 'U',
+        transpose_a: match option(context, "trans_x")? {
+            'T' => TriangularTranspose::Transpose,
+            'C' => TriangularTranspose::Adjoint,
+            _ => TriangularTranspose::NoTranspose,
+        },
+    };
+    let (matrix, batch) = matrices(context)?;
+    let operands = [matrix, context.operand(1)?];
+    context.composite(&operands, |_, operands| {
+        let solved = linear_algebra::triangular_solve(as_stack(operands[0]), as_stack(operands[1]), options);
+        vec![of_stack(solved, &batch)]
+    })
+}
+
+/// `(factors, pivots, info)`: row k was swapped with row `pivots[k] - 1`.
+fn lu(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let (operand, batch) = matrices(context)?;
+    let shapes = result_arrays(context)?;
+    let [_, pivots_shape, info] = &shapes[..] else { return Err(Error::invalid("three results are expected")) };
+    let count = pivots_shape.sizes().last().copied().unwrap_or(0);
+    context.composite(&[operand], |function, operands| {
+        let linear_algebra::Lu { factors, permutation } = linear_algebra::lu(as_stack(operands[0]));
+        let pivots = pivots(permutation, count) + 1.0;
+        vec![of_stack(factors, &batch), pivots.reshape(&pivots_shape.sizes()), zeros(function, info)]
+    })
+}
+
+/// The swaps, one after the other, that make an order of rows: `[batch, count]`, counted from 0.
+fn pivots<'f>(permutation: Expression<'f>, count: i64) -> Expression<'f> {
+    let function = permutation.function();
+    let sizes = permutation.sizes();
+    let (batch, rows) = (sizes[0], sizes[1]);
+    let order = function.iota(PrimitiveType::S32, &sizes, 1);
+    let swaps = function.splat(PrimitiveType::S32, &[batch, count], 0.0);
+    if sizes.contains(&0) || count == 0 {
+        return swaps;
+    }
+    let done = function.for_loop(count, &[order, swaps, permutation], |function, k, state| {
+        let &[order, swaps, permutation] = state else { return Vec::new() };
+        let lines = function.iota(PrimitiveType::S32, &[batch, rows], 1);
+        let wanted = permutation.dynamic_slice_in(1, k).reshape(&[batch]).broadcast(&[batch, rows], &[0]);
+        let is_wanted = order.equal(wanted);
+        let place = is_wanted.select(lines, 0.0).sum(&[1]).reshape(&[batch, 1]);
+        let displaced = order.dynamic_slice_in(1, k).reshape(&[batch]).broadcast(&[batch, rows], &[0]);
+        let order = is_wanted.select(displaced, order);
+        let order = lines.equal(k.spread_like(lines)).select(wanted, order);
+        vec![order, swaps.dynamic_update_in(place, 1, k), permutation]
+    });
+    done[1]
+}
+
+/// `(packed, taus)`: R above and on the diagonal, the reflections below it.
+fn qr(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let (operand, batch) = matrices(context)?;
+    context.composite(&[operand], |_, operands| {
+        let (packed, taus) = linear_algebra::reflections(as_stack(operands[0]));
+        let taus_shape = [&batch[..], &taus.sizes()[1..]].concat();
+        vec![of_stack(packed, &batch), taus.reshape(&taus_shape)]
+    })
+}
+
+/// The columns of Q that packed reflections stand for.
+fn orthonormal(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let (packed, batch) = matrices(context)?;
+    let operands = [packed, context.operand(1)?];
+    let width = context.result_array(0)?.sizes().last().copied().unwrap_or(0);
+    context.composite(&operands, |_, operands| {
+        let packed = as_stack(operands[0]);
+        let count = operands[1].size_from_end(0);
+        let taus = operands[1].reshape(&[packed.sizes()[0], count]);
+        vec![of_stack(linear_algebra::orthonormal_columns(packed, taus, width), &batch)]
+    })
+}
+
+/// `(vectors, values, info)`.
+fn eigh(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let lower = option(context, "uplo")? == 'L';
+    let (operand, batch) = matrices(context)?;
+    let shapes = result_arrays(context)?;
+    let [_, values_shape, info] = &shapes[..] else { return Err(Error::invalid("three results are expected")) };
+    context.composite(&[operand], |function, operands| {
+        let (values, vectors) = linear_algebra::eigh(as_stack(operands[0]), lower);
+        vec![of_stack(vectors, &batch), values.reshape(&values_shape.sizes()), zeros(function, info)]
+    })
+}
+
+/// `(overwritten operand, singular values, u, v^H, info)`.
+fn svd(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    let mode = option(context, "mode")?;
+    let (operand, batch) = matrices(context)?;
+    let shapes = result_arrays(context)?;
+    let [_, values_shape, u_shape, v_shape, info] = &shapes[..] else {
+        return Err(Error::invalid("five results are expected"));
+    };
+    if context.array(operand)?.element_type.is_complex() {
+        return Err(Error::unsupported("singular values of complex matrices"));
+    }
+    context.composite(&[operand], |function, operands| {
+        let [u, s, v] = linear_algebra::svd(as_stack(operands[0]), mode == 'A');
+        let s = s.reshape(&values_shape.sizes());
+        let (u, v) = match mode {
+            'N' => (zeros(function, u_shape), zeros(function, v_shape)),
+            _ => (of_stack(u, &batch), of_stack(linear_algebra::adjoint(v), &batch)),
+        };
+        vec![operands[0], s, u, v, zeros(function, info)]
+    })
+}
