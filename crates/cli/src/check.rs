@@ -27,6 +27,9 @@ const LISTED: usize = 5;
 /// Examines a model and prints what is found; an error if it cannot be compiled.
 pub(crate) fn run(arguments: &Check) -> Result<()> {
     let model = &arguments.model;
+    if crate::module_file::read(model)?.is_some() {
+        return outputs::print(&format!("{}: a program, read and verified\n", model.model.display()));
+    }
     let (loaded, file) = model.load()?;
     let (config, missing, notes) = match file {
         Some((config, _)) => (config, Vec::new(), Vec::new()),

@@ -46,6 +46,7 @@ impl HloProgram {
     /// the caller of the program, who owns both.
     pub fn of_module(mut module: Module) -> Result<Self> {
         module.set_input_output_alias(Vec::new());
+        drop_row_major_layouts(&mut module)?;
         let signature = module.entry_computation().program_shape();
         let entry = module.entry_computation();
         let names: Vec<String> = entry.parameters().iter().map(|&id| entry[id].name().to_owned()).collect();
@@ -121,6 +122,38 @@ impl HloProgram {
             results,
         };
         Ok(Front { program, import })
+    }
+}
+
+/// Callers hand over arrays row by row: a layout that says so says nothing, another one at the entry is refused.
+fn drop_row_major_layouts(module: &mut Module) -> Result<()> {
+    let entry = module.entry();
+    let ids: Vec<_> = module.computations().map(|(id, _)| id).collect();
+    for id in ids {
+        let computation = module.computation_mut(id);
+        let shapes: Vec<(InstructionId, Shape)> =
+            computation.instructions().map(|(id, instruction)| (id, without_row_major(instruction.shape()))).collect();
+        for (instruction, shape) in shapes {
+            let faces_caller = id == entry
+                && (computation.parameters().contains(&instruction) || computation.root() == instruction);
+            let leaves = shape.leaves();
+            if let Some((_, array)) = leaves.iter().find(|(_, array)| faces_caller && array.layout.is_some()) {
+                let name = computation[instruction].name();
+                return Err(Error::unsupported(format!(
+                    "{name} is {array}, not row by row: arguments and results are; transpose it in the module"
+                )));
+            }
+            computation.set_shape(instruction, shape);
+        }
+    }
+    Ok(())
+}
+
+fn without_row_major(shape: &Shape) -> Shape {
+    match shape {
+        Shape::Array(array) if array.is_row_major() => Shape::Array(ArrayShape { layout: None, ..array.clone() }),
+        Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(without_row_major).collect()),
+        other => other.clone(),
     }
 }
 

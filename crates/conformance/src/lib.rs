@@ -16,6 +16,7 @@ pub mod export;
 pub mod known_failures;
 pub mod oracle;
 pub mod pool;
+pub mod programs;
 pub mod report;
 pub mod select;
 pub mod worker;

@@ -13,6 +13,9 @@ mod operation;
 mod scanner;
 mod types;
 
+#[cfg(test)]
+mod tests;
+
 use crate::ir::Module;
 use operation::Reader;
 use support::Result;

@@ -6,8 +6,10 @@ mod control_flow;
 mod custom_call;
 mod elementwise;
 mod indexing;
+mod lapack;
 mod linear_algebra;
 mod reductions;
+mod scan;
 mod shaping;
 
 use crate::block::Context;

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use support::{Error, Result};
 
 /// The block of a region that has to have one.
-pub(crate) fn block_of<'s>(operation: &'s Operation, position: usize) -> Result<&'s Block> {
+pub(crate) fn block_of(operation: &Operation, position: usize) -> Result<&Block> {
     let region: Option<&Region> = operation.regions.get(position);
     region.and_then(|region| region.blocks.first()).ok_or_else(|| Error::invalid(format!("region {position} lacks")))
 }

@@ -17,6 +17,6 @@ pub use exponential::exponential;
 pub use least_squares::{least_squares, normal_least_squares};
 pub use lu::{Lu, determinant, lu, solve};
 pub use matrix::{adjoint, as_stack, identity, lower_triangle, matmul, of_stack};
-pub use qr::qr;
+pub use qr::{orthonormal_columns, qr, reflections};
 pub use svd::svd;
 pub use triangular::{Triangular, triangular_solve};

@@ -18,22 +18,66 @@ pub fn qr(a: Expression<'_>, full_matrices: bool) -> (Expression<'_>, Expression
         let q = identity(function, element_type, [batch, m, width]);
         return (q, function.splat(element_type, &[batch, width, n], 0.0));
     }
-    let vectors = function.splat(element_type, &[batch, m, p], 0.0);
-    let taus = function.splat(element_type, &[batch, 1, p], 0.0);
-    let reduced = function.for_loop(p, &[a, vectors, taus], |_, k, state| reflect(k, state));
-    let (r, vectors, taus) = (reduced[0], reduced[1], reduced[2]);
+    let (r, vectors, taus) = reflect_columns(a);
+    let q = reflected_identity(vectors, taus, width);
+    let r = r.slice_in(1, 0, width);
+    let (rows, columns) = positions(r);
+    (q, rows.le(columns).select(r, 0.0))
+}
 
-    let q = identity(function, element_type, [batch, m, width]);
-    let done = function.for_loop(p, &[q, vectors, taus], |_, step, state| {
+/// LAPACK's `geqrf`: R on and above the diagonal and, below it, the reflections whose product Q is, each without the one
+/// it begins with; and their factors, `[batch, count]`.
+pub fn reflections(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
+    let sizes = a.sizes();
+    let (batch, m, n) = (sizes[0], sizes[1], sizes[2]);
+    let p = m.min(n);
+    if sizes.contains(&0) {
+        return (a, a.function().splat(a.element_type(), &[batch, p], 0.0));
+    }
+    let (r, vectors, taus) = reflect_columns(a);
+    let (rows, columns) = positions(r);
+    let packed = rows.gt(columns).select(vectors.pad_in(2, 0, n - p, 0.0), r);
+    (packed, taus.reshape(&[batch, p]))
+}
+
+/// LAPACK's `orgqr`: the first columns of the product of reflections that are packed as [`reflections`] does.
+pub fn orthonormal_columns<'f>(packed: Expression<'f>, taus: Expression<'f>, width: i64) -> Expression<'f> {
+    let function = packed.function();
+    let (batch, m, count) = (packed.sizes()[0], packed.sizes()[1], taus.sizes()[1]);
+    if packed.sizes().contains(&0) || count == 0 {
+        return identity(function, packed.element_type(), [batch, m, width]);
+    }
+    let vectors = packed.slice_in(2, 0, count);
+    let (rows, columns) = positions(vectors);
+    let vectors = rows.gt(columns).select(vectors, 0.0);
+    let vectors = rows.equal(columns).select(vectors.splat(1.0), vectors);
+    reflected_identity(vectors, taus.reshape(&[batch, 1, count]), width)
+}
+
+/// Every column reduced in turn: what becomes of the matrix, the reflections, their factors.
+fn reflect_columns(a: Expression<'_>) -> (Expression<'_>, Expression<'_>, Expression<'_>) {
+    let function = a.function();
+    let (batch, m, n) = (a.sizes()[0], a.sizes()[1], a.sizes()[2]);
+    let p = m.min(n);
+    let vectors = function.splat(a.element_type(), &[batch, m, p], 0.0);
+    let taus = function.splat(a.element_type(), &[batch, 1, p], 0.0);
+    let reduced = function.for_loop(p, &[a, vectors, taus], |_, k, state| reflect(k, state));
+    (reduced[0], reduced[1], reduced[2])
+}
+
+/// The first columns of the product of all reflections, from the last one to the first.
+fn reflected_identity<'f>(vectors: Expression<'f>, taus: Expression<'f>, width: i64) -> Expression<'f> {
+    let function = vectors.function();
+    let (batch, m, count) = (vectors.sizes()[0], vectors.sizes()[1], vectors.sizes()[2]);
+    let q = identity(function, vectors.element_type(), [batch, m, width]);
+    let done = function.for_loop(count, &[q, vectors, taus], |_, step, state| {
         let &[q, vectors, taus] = state else { return Vec::new() };
-        let k = (p - 1) as f64 - step;
+        let k = (count - 1) as f64 - step;
         let v = vectors.dynamic_slice_in(2, k);
         let tau = taus.dynamic_slice_in(2, k);
         vec![reflected(q, v, tau), vectors, taus]
     });
-    let r = r.slice_in(1, 0, width);
-    let (rows, columns) = positions(r);
-    (done[0], rows.le(columns).select(r, 0.0))
+    done[0]
 }
 
 /// `x - tau v (v^H x)`.

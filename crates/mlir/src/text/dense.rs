@@ -189,7 +189,7 @@ pub(super) fn float(text: &str, element: PrimitiveType) -> Option<f64> {
 fn hexadecimal(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_prefix("0x").unwrap_or(text).as_bytes();
     let value = |digit: u8| (digit as char).to_digit(16);
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     digits.chunks_exact(2).map(|pair| Some((value(pair[0])? * 16 + value(pair[1])?) as u8)).collect()

@@ -11,11 +11,7 @@ pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     scanner.expect("#")?;
     let name = scanner.suffix();
     if let Some(&alias) = scanner.aliases.get(&scanner.since(start)) {
-        let after = scanner.position();
-        scanner.set_position(alias);
-        let found = scanner.nested(attribute::read)?;
-        scanner.set_position(after);
-        return Ok(found);
+        return scanner.aliased(alias, attribute::read);
     }
     if !scanner.at("<") {
         return Ok(Attribute::Other(scanner.since(start).to_owned()));

@@ -5,12 +5,17 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
+/// How many bytes the values of aliases may amount to, each counted at every use.
+const MAX_EXPANDED: usize = 16 << 20;
+
 /// A place in the text.
 #[derive(Clone, Debug)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
     position: usize,
     depth: usize,
+    /// How many bytes of aliases' values were read in the place of their names.
+    expanded: usize,
     /// `#name = ...` and `!name = ...`: where the value of an alias begins, by its name with the sign.
     pub(super) aliases: BTreeMap<&'a str, usize>,
     /// `dialect_resources`: the hexadecimal text of a blob, by its name.
@@ -23,7 +28,7 @@ fn is_word(byte: u8) -> bool {
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, position: 0, depth: 0, aliases: BTreeMap::new(), resources: BTreeMap::new() }
+        Self { text, position: 0, depth: 0, expanded: 0, aliases: BTreeMap::new(), resources: BTreeMap::new() }
     }
 
     /// Where the next character that is no space stands.
@@ -289,6 +294,20 @@ impl<'a> Scanner<'a> {
                 return Err(self.expected(format!("',' or '{end}'")));
             }
         }
+    }
+
+    /// The value of an alias, read where it is defined. Aliases of aliases could make a short text stand for a huge one:
+    /// what they may amount to is bounded.
+    pub(super) fn aliased<T>(&mut self, definition: usize, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let after = self.position;
+        self.position = definition;
+        let value = self.nested(read)?;
+        self.expanded += self.position.saturating_sub(definition);
+        if self.expanded > MAX_EXPANDED {
+            return Err(self.error(format!("the values of aliases amount to more than {MAX_EXPANDED} bytes")));
+        }
+        self.position = after;
+        Ok(value)
     }
 
     /// Reads something that may hold others of its kind.

@@ -151,11 +151,7 @@ fn read_dialect_type(scanner: &mut Scanner<'_>) -> Result<Type> {
     scanner.expect("!")?;
     let name = scanner.suffix();
     if let Some(&alias) = scanner.aliases.get(&scanner.since(start)) {
-        let after = scanner.position();
-        scanner.set_position(alias);
-        let found = read_type(scanner)?;
-        scanner.set_position(after);
-        return Ok(found);
+        return scanner.aliased(alias, read_type);
     }
     match name {
         "stablehlo.token" | "mhlo.token" => Ok(Type::Token),

@@ -1,6 +1,6 @@
 //! Custom calls: checks, marks of partitioners, functions that StableHLO has no operation for.
 
-use super::chlo;
+use super::{chlo, lapack};
 use crate::block::Context;
 use crate::checks;
 use hlo::{InstructionId, Op};
@@ -21,6 +21,9 @@ pub(super) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId
         return context.operands();
     }
     if let Some(function) = target.strip_prefix("mhlo.").and_then(|name| chlo::find(&format!("chlo.{name}"))) {
+        return function(context);
+    }
+    if let Some(function) = lapack::find(target) {
         return function(context);
     }
     let op = Op::CustomCall {

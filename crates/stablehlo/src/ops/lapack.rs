@@ -8,7 +8,6 @@ use crate::block::Context;
 use composite::linear_algebra::{Triangular, as_stack, of_stack};
 use composite::{Expression, Function, linear_algebra};
 use hlo::{InstructionId, TriangularTranspose};
-use mlir::Attribute;
 use shape::{ArrayShape, PrimitiveType};
 use support::{Error, Result};
 

@@ -1,0 +1,144 @@
+//! StableHLO programs that say what they compute: by checks of their own, or by answers recorded beside them.
+
+use compiler::{Executable, NoObserver, host, in_process_options};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use stablehlo::{Imported, import, import_each};
+use std::path::Path;
+use support::{Error, Result};
+
+/// How a program of a file went.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The file, the part of it and the function.
+    pub name: String,
+    /// What went wrong, if anything.
+    pub result: Result<()>,
+}
+
+/// How programs are run.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// By the evaluator, not as machine code.
+    pub evaluates: bool,
+    /// How far recorded numbers may be off, as a share of the largest one.
+    pub tolerance: f64,
+}
+
+impl Run {
+    /// Runs what a file holds: its function `main`, or every function without arguments; parts between lines of `// -----`
+    /// are files of their own. If NAME.npz is beside NAME.mlir, its arrays `in0`, `in1` and so on are the arguments and
+    /// `out0` and so on the answers.
+    pub fn file(&self, path: &Path) -> Vec<Outcome> {
+        let name = path.display().to_string();
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) => return vec![Outcome { name, result: Err(Error::invalid(e.to_string())) }],
+        };
+        let answers = path.with_extension("npz");
+        if answers.is_file() {
+            return vec![Outcome { name, result: self.recorded(&text, &answers) }];
+        }
+        let parts = text.split("// -----").enumerate();
+        parts.flat_map(|(part, text)| self.part(&format!("{name}:{part}"), text)).collect()
+    }
+
+    /// A program with recorded arguments and results.
+    fn recorded(&self, text: &str, answers: &Path) -> Result<()> {
+        let program = import(&mlir::parse(text)?)?;
+        let bytes = std::fs::read(answers).map_err(|e| Error::invalid(format!("{}: {e}", answers.display())))?;
+        let mut archive = npz::Archive::open(bytes.into(), 1 << 30)?;
+        let mut given = Vec::new();
+        for (k, argument) in program.arguments.iter().enumerate() {
+            given.push(with_type(&archive.require(&format!("in{k}"))?, &argument.shape)?);
+        }
+        let shapes: Vec<ArrayShape> = program.results.iter().map(|result| result.shape.clone()).collect();
+        let results = self.execute(program, &given)?;
+        for (k, (result, shape)) in results.iter().zip(shapes).enumerate() {
+            let wanted = with_type(&archive.require(&format!("out{k}"))?, &shape)?;
+            near(result, &wanted, self.tolerance).map_err(|error| error.context(format!("result {k}")))?;
+        }
+        Ok(())
+    }
+
+    /// The programs of a text.
+    fn part(&self, name: &str, text: &str) -> Vec<Outcome> {
+        let one = |result| vec![Outcome { name: name.to_owned(), result }];
+        let module = match mlir::parse(text) {
+            Ok(module) => module,
+            Err(error) => return one(Err(error)),
+        };
+        if module.operations.is_empty() {
+            return Vec::new();
+        }
+        if let Some(main) = import(&module).ok().filter(|main| main.arguments.is_empty()) {
+            return one(self.checked(main));
+        }
+        match import_each(&module) {
+            Err(error) => one(Err(error)),
+            Ok(programs) => programs
+                .into_iter()
+                .map(|(function, imported)| Outcome {
+                    name: format!("{name} @{function}"),
+                    result: imported.and_then(|program| self.checked(program)),
+                })
+                .collect(),
+        }
+    }
+
+    /// A program without arguments that checks itself.
+    fn checked(&self, program: Imported) -> Result<()> {
+        let checks = program.checks.clone();
+        let count = program.results.len();
+        let results = self.execute(program, &[])?;
+        let pairs = results[count..].chunks_exact(2);
+        checks.iter().zip(pairs).try_for_each(|(check, pair)| check.verify(&pair[0], &pair[1]))
+    }
+
+    /// The results of a program and, behind them, what its checks compare.
+    fn execute(&self, program: Imported, given: &[Literal]) -> Result<Vec<Literal>> {
+        hlo::verify(&program.module)?;
+        if self.evaluates {
+            return match evaluator::evaluate(&program.module, given)? {
+                Literal::Tuple(results) => Ok(results),
+                array => Ok(vec![array]),
+            };
+        }
+        let options = in_process_options(host("native")?);
+        let compiled = compiler::guarded(|| compiler::compile_module(program.module, &options, &mut NoObserver))?;
+        Executable::load(&compiled)?.run(given)
+    }
+}
+
+/// An array whose type NumPy lacks is stored as its bits.
+fn with_type(stored: &Literal, shape: &ArrayShape) -> Result<Literal> {
+    Literal::from_bytes(shape.clone(), stored.bytes().clone())
+        .ok_or_else(|| Error::invalid(format!("recorded as {}, but the program has {shape}", stored.shape())))
+}
+
+/// An error that says where two arrays are further apart than a share of the largest element, or than two units of the
+/// type's accuracy.
+fn near(actual: &Literal, wanted: &Literal, tolerance: f64) -> Result<()> {
+    let unit = match wanted.array_shape().element_type.real_part() {
+        PrimitiveType::F64 | PrimitiveType::F32 => 0.0,
+        PrimitiveType::F16 => 2f64.powi(-10),
+        PrimitiveType::Bf16 => 2f64.powi(-7),
+        PrimitiveType::F8e4m3fn | PrimitiveType::F8e5m2 => 2f64.powi(-2),
+        // Integers are exact.
+        _ => f64::NAN,
+    };
+    let parts = |scalar| match scalar {
+        Scalar::Complex(re, im) => [re, im],
+        other => [other.as_f64().unwrap_or(0.0), 0.0],
+    };
+    let sizes = wanted.scalars().flat_map(parts).map(f64::abs).filter(|size| size.is_finite());
+    let largest = sizes.fold(1.0, f64::max);
+    let allowed = if unit.is_nan() { 0.0 } else { tolerance.max(2.0 * unit) * largest };
+    for (index, (a, w)) in actual.scalars().zip(wanted.scalars()).enumerate() {
+        let agrees = |a: f64, w: f64| a == w || (a.is_nan() && w.is_nan()) || (a - w).abs() <= allowed;
+        let ([a_re, a_im], [w_re, w_im]) = (parts(a), parts(w));
+        if !agrees(a_re, w_re) || !agrees(a_im, w_im) {
+            return Err(Error::invalid(format!("element {index} is {a:?}, not {w:?}")));
+        }
+    }
+    Ok(())
+}
