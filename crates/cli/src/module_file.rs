@@ -46,8 +46,8 @@ fn format_of(path: &Path, bytes: &[u8]) -> Option<Format> {
         return Some(Format::Bytecode);
     }
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
-    let first = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    let first = first.filter(|line| !line.is_empty() && !line.starts_with(b"//")).next().unwrap_or_default();
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with(b"//")).unwrap_or_default();
     let begins = |words: &[&[u8]]| words.iter().any(|word| first.starts_with(word));
     match extension {
         "hlo" => Some(Format::HloText),

@@ -8,6 +8,8 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ("hlo", &["support", "shape"]),
     ("evaluator", &["support", "shape", "hlo"]),
     ("composite", &["support", "shape", "hlo"]),
+    ("mlir", &["support", "shape"]),
+    ("stablehlo", &["support", "shape", "hlo", "composite", "mlir"]),
     ("tf", &["support", "shape"]),
     ("import", &["support", "shape", "hlo", "tf", "evaluator", "composite"]),
     ("passes", &["support", "shape", "hlo", "evaluator", "composite"]),
@@ -25,6 +27,8 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "shape",
             "hlo",
             "evaluator",
+            "mlir",
+            "stablehlo",
             "tf",
             "import",
             "passes",
@@ -53,9 +57,9 @@ pub const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("npz", &["support", "shape"]),
-    ("cli", &["support", "compiler", "tf", "target", "codegen", "aot", "shape", "hlo", "runner", "npz"]),
+    ("cli", &["support", "compiler", "stablehlo", "tf", "target", "codegen", "aot", "shape", "hlo", "runner", "npz"]),
     // `tf`: the graphs of cases are read as the command line reads them; `compiler` takes what was read.
-    ("conformance", &["support", "shape", "npz", "hlo", "evaluator", "tf", "compiler"]),
+    ("conformance", &["support", "shape", "npz", "hlo", "evaluator", "mlir", "stablehlo", "tf", "compiler"]),
     (
         "filetest",
         &[
