@@ -80,5 +80,8 @@ fn refuse_flags(flags: &ModelArgs) -> Result<()> {
 
 /// An error that says why there is no config to print.
 pub(crate) fn needs_no_config(path: &Path) -> Error {
-    Error::invalid(format!("'{}' is a program, whose arguments and results are its own: it has no config", path.display()))
+    Error::invalid(format!(
+        "'{}' is a program, whose arguments and results are its own: it has no config",
+        path.display()
+    ))
 }

@@ -49,7 +49,11 @@ impl Input {
 
     /// A program of HLO and the file that it was read from.
     pub fn of_hlo(program: HloProgram, file: Bytes) -> Self {
-        Self { source: Source::Hlo(program), config_text: String::new(), files: vec![("module".to_owned(), file)] }
+        Self {
+            source: Source::Hlo(program),
+            config_text: String::new(),
+            files: vec![("module".to_owned(), file)],
+        }
     }
 
     /// The same with what is promised of a graph's loops.
@@ -72,7 +76,9 @@ impl Input {
     /// Makes HLO of it.
     pub fn import(self, observer: &mut dyn Observer) -> Result<Front> {
         match self.source {
-            Source::Graph { graph, config, loop_bounds } => import_bounded(graph, config, loop_bounds, observer),
+            Source::Graph { graph, config, loop_bounds } => {
+                import_bounded(graph, config, loop_bounds, observer)
+            }
             Source::Hlo(program) => {
                 let front = program.front()?;
                 hlo::verify(&front.import.module)?;

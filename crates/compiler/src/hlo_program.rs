@@ -32,7 +32,8 @@ impl HloProgram {
     pub fn parse_stablehlo(text: &str) -> Result<Self> {
         let imported = stablehlo::import(&mlir::parse(text)?)?;
         hlo::verify(&imported.module)?;
-        let names = |list: &[stablehlo::Argument]| identifiers(list.iter().map(|argument| argument.name.as_str()));
+        let names =
+            |list: &[stablehlo::Argument]| identifiers(list.iter().map(|argument| argument.name.as_str()));
         Ok(Self {
             arguments: names(&imported.arguments),
             results: names(&imported.results),
@@ -63,7 +64,12 @@ impl HloProgram {
         let entry = module.entry_computation();
         let count = entry[entry.root()].shape().as_tuple().map_or(0, <[Shape]>::len);
         let results: Vec<String> = (0..count).map(|k| format!("result{k}")).collect();
-        Ok(Self { arguments: identifiers(arguments.iter().map(String::as_str)), results, module, checks: Vec::new() })
+        Ok(Self {
+            arguments: identifiers(arguments.iter().map(String::as_str)),
+            results,
+            module,
+            checks: Vec::new(),
+        })
     }
 
     /// The same without its checks, as a program that is given away.
@@ -98,7 +104,8 @@ impl HloProgram {
             })
         };
         let feeds = self.arguments.iter().zip(&signature.parameters).map(feed).collect::<Result<Vec<_>>>()?;
-        let compared = (0..2 * self.checks.len()).map(|k| format!("check{}_{}", k / 2, ["actual", "expected"][k % 2]));
+        let compared =
+            (0..2 * self.checks.len()).map(|k| format!("check{}_{}", k / 2, ["actual", "expected"][k % 2]));
         let fetches: Vec<tf::Fetch> = self
             .results
             .iter()
@@ -131,13 +138,16 @@ fn drop_row_major_layouts(module: &mut Module) -> Result<()> {
     let ids: Vec<_> = module.computations().map(|(id, _)| id).collect();
     for id in ids {
         let computation = module.computation_mut(id);
-        let shapes: Vec<(InstructionId, Shape)> =
-            computation.instructions().map(|(id, instruction)| (id, without_row_major(instruction.shape()))).collect();
+        let shapes: Vec<(InstructionId, Shape)> = computation
+            .instructions()
+            .map(|(id, instruction)| (id, without_row_major(instruction.shape())))
+            .collect();
         for (instruction, shape) in shapes {
             let faces_caller = id == entry
                 && (computation.parameters().contains(&instruction) || computation.root() == instruction);
             let leaves = shape.leaves();
-            if let Some((_, array)) = leaves.iter().find(|(_, array)| faces_caller && array.layout.is_some()) {
+            if let Some((_, array)) = leaves.iter().find(|(_, array)| faces_caller && array.layout.is_some())
+            {
                 let name = computation[instruction].name();
                 return Err(Error::unsupported(format!(
                     "{name} is {array}, not row by row: arguments and results are; transpose it in the module"
@@ -151,14 +161,18 @@ fn drop_row_major_layouts(module: &mut Module) -> Result<()> {
 
 fn without_row_major(shape: &Shape) -> Shape {
     match shape {
-        Shape::Array(array) if array.is_row_major() => Shape::Array(ArrayShape { layout: None, ..array.clone() }),
+        Shape::Array(array) if array.is_row_major() => {
+            Shape::Array(ArrayShape { layout: None, ..array.clone() })
+        }
         Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(without_row_major).collect()),
         other => other.clone(),
     }
 }
 
 fn array_of(shape: &Shape) -> Result<&ArrayShape> {
-    shape.as_array().ok_or_else(|| Error::unsupported(format!("the program's arguments are arrays, not {shape}")))
+    shape
+        .as_array()
+        .ok_or_else(|| Error::unsupported(format!("the program's arguments are arrays, not {shape}")))
 }
 
 /// TensorFlow's type of an array's elements.
@@ -184,7 +198,9 @@ fn flatten(
     let result = builder.op(module, Op::Call { to_apply: module.entry() }, &operands)?;
     let mut leaves = Vec::new();
     for (index, _) in signature.result.leaves() {
-        let take = |builder: &mut ComputationBuilder, of, index| builder.op(module, Op::GetTupleElement { index }, &[of]);
+        let take = |builder: &mut ComputationBuilder, of, index| {
+            builder.op(module, Op::GetTupleElement { index }, &[of])
+        };
         leaves.push(index.into_iter().try_fold(result, |of, k| take(&mut builder, of, k))?);
     }
     let root = builder.op(module, Op::Tuple {}, &leaves)?;

@@ -45,7 +45,8 @@ impl Run {
     /// A program with recorded arguments and results.
     fn recorded(&self, text: &str, answers: &Path) -> Result<()> {
         let program = import(&mlir::parse(text)?)?;
-        let bytes = std::fs::read(answers).map_err(|e| Error::invalid(format!("{}: {e}", answers.display())))?;
+        let bytes =
+            std::fs::read(answers).map_err(|e| Error::invalid(format!("{}: {e}", answers.display())))?;
         let mut archive = npz::Archive::open(bytes.into(), 1 << 30)?;
         let mut given = Vec::new();
         for (k, argument) in program.arguments.iter().enumerate() {
@@ -104,7 +105,8 @@ impl Run {
             };
         }
         let options = in_process_options(host("native")?);
-        let compiled = compiler::guarded(|| compiler::compile_module(program.module, &options, &mut NoObserver))?;
+        let compiled =
+            compiler::guarded(|| compiler::compile_module(program.module, &options, &mut NoObserver))?;
         Executable::load(&compiled)?.run(given)
     }
 }

@@ -13,9 +13,8 @@ fn run_all(evaluates: bool) {
     assert!(paths.len() > 60, "{} programs", paths.len());
     let run = Run { evaluates, tolerance: 1e-5 };
     let outcomes = paths.iter().flat_map(|path| run.file(path));
-    let failures: Vec<String> = outcomes
-        .filter_map(|outcome| Some(format!("{}: {}", outcome.name, outcome.result.err()?)))
-        .collect();
+    let failures: Vec<String> =
+        outcomes.filter_map(|outcome| Some(format!("{}: {}", outcome.name, outcome.result.err()?))).collect();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 

@@ -80,7 +80,9 @@ impl Attribute {
         match self {
             Self::Integer(value) => i64::try_from(*value).ok(),
             Self::Bool(value) => Some(i64::from(*value)),
-            Self::Elements(elements) if elements.shape.rank() == 0 => elements.scalar.to_i64s()?.first().copied(),
+            Self::Elements(elements) if elements.shape.rank() == 0 => {
+                elements.scalar.to_i64s()?.first().copied()
+            }
             _ => None,
         }
     }

@@ -22,7 +22,12 @@ pub(crate) struct Scope {
 
 impl Scope {
     pub(crate) fn new(name: &str, is_entry: bool) -> Self {
-        Self { builder: ComputationBuilder::new(name), values: HashMap::new(), is_entry, compared: Vec::new() }
+        Self {
+            builder: ComputationBuilder::new(name),
+            values: HashMap::new(),
+            is_entry,
+            compared: Vec::new(),
+        }
     }
 
     pub(crate) fn define(&mut self, value: ValueId, instruction: InstructionId) {
@@ -50,7 +55,9 @@ impl<'s> Context<'_, 's> {
         }
         let Some(&elements) = self.importer.constants.get(&value) else {
             let name = &self.importer.source[value].name;
-            return Err(Error::unsupported(format!("%{name} belongs to a function or region around this one")));
+            return Err(Error::unsupported(format!(
+                "%{name} belongs to a function or region around this one"
+            )));
         };
         let id = self.elements(elements)?;
         self.scope.define(value, id);
@@ -126,7 +133,12 @@ impl<'s> Context<'_, 's> {
     }
 
     /// Adds an instruction of a shape that the operands have to be able to give.
-    pub(crate) fn op_with_shape(&mut self, op: Op, operands: &[InstructionId], shape: Shape) -> Result<InstructionId> {
+    pub(crate) fn op_with_shape(
+        &mut self,
+        op: Op,
+        operands: &[InstructionId],
+        shape: Shape,
+    ) -> Result<InstructionId> {
         self.stamp();
         self.scope.builder.op_with_shape(&self.importer.module, shape, op, operands)
     }
@@ -173,11 +185,15 @@ impl<'s> Context<'_, 's> {
         let shape = ArrayShape::new(element_type, &[]);
         let literal = match element_type {
             PrimitiveType::Pred => Literal::scalar(value != 0),
-            _ if element_type.is_signed_integer() => Literal::from_scalars(shape, [shape::Scalar::Signed(value)]),
+            _ if element_type.is_signed_integer() => {
+                Literal::from_scalars(shape, [shape::Scalar::Signed(value)])
+            }
             _ if element_type.is_unsigned_integer() => {
                 Literal::from_scalars(shape, [shape::Scalar::Unsigned(value as u64)])
             }
-            _ if element_type.is_complex() => Literal::from_scalars(shape, [shape::Scalar::Complex(value as f64, 0.0)]),
+            _ if element_type.is_complex() => {
+                Literal::from_scalars(shape, [shape::Scalar::Complex(value as f64, 0.0)])
+            }
             _ => Literal::from_scalars(shape, [shape::Scalar::Float(value as f64)]),
         };
         self.stamp();

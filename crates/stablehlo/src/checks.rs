@@ -48,7 +48,10 @@ impl Check {
             };
             if !agrees {
                 let index = shape::index::multi_index(&actual.array_shape().sizes(), linear as i64);
-                return Err(Error::invalid(format!("{}: the check fails at {index:?}: {a:?}, not {e:?}", self.line)));
+                return Err(Error::invalid(format!(
+                    "{}: the check fails at {index:?}: {a:?}, not {e:?}",
+                    self.line
+                )));
             }
         }
         Ok(())
@@ -56,9 +59,7 @@ impl Check {
 }
 
 fn almost_equal(actual: Scalar, expected: Scalar, tolerance: f64) -> bool {
-    let near = |a: f64, e: f64| {
-        a == e || (a.is_nan() && e.is_nan()) || (a - e).abs() <= tolerance
-    };
+    let near = |a: f64, e: f64| a == e || (a.is_nan() && e.is_nan()) || (a - e).abs() <= tolerance;
     match (actual, expected) {
         (Scalar::Float(a), Scalar::Float(e)) => near(a, e),
         (Scalar::Complex(a_re, a_im), Scalar::Complex(e_re, e_im)) => near(a_re, e_re) && near(a_im, e_im),
@@ -74,7 +75,8 @@ fn ulp_distance(actual: Scalar, expected: Scalar, like: &Literal) -> u64 {
             return 0;
         }
         let bits = |value: f64| {
-            let literal = Literal::from_scalars(shape::ArrayShape::new(part_type, &[]), [Scalar::Float(value.abs())]);
+            let literal =
+                Literal::from_scalars(shape::ArrayShape::new(part_type, &[]), [Scalar::Float(value.abs())]);
             let mut wide = [0; 8];
             wide[..literal.bytes().len()].copy_from_slice(literal.bytes());
             u64::from_le_bytes(wide)

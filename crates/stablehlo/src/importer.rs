@@ -56,7 +56,8 @@ pub fn import_each(source: &mlir::Module) -> Result<Vec<(String, Result<Imported
     let mut name = "";
     let functions: Vec<&Operation> =
         top_level(source, &mut name)?.into_iter().filter(|operation| operation.name == "func.func").collect();
-    let programs = functions.iter().filter(|function| argument_types(function).is_some_and(<[Type]>::is_empty));
+    let programs =
+        functions.iter().filter(|function| argument_types(function).is_some_and(<[Type]>::is_empty));
     Ok(programs
         .map(|function| (symbol(function).to_owned(), import_function(source, &functions, function, name)))
         .collect())
@@ -70,7 +71,12 @@ fn top_level<'s>(source: &'s mlir::Module, name: &mut &'s str) -> Result<Vec<&'s
             break;
         }
         *name = symbol(only);
-        operations = only.regions.iter().flat_map(|region| &region.blocks).flat_map(|block| &block.operations).collect();
+        operations = only
+            .regions
+            .iter()
+            .flat_map(|region| &region.blocks)
+            .flat_map(|block| &block.operations)
+            .collect();
     }
     Ok(operations)
 }
@@ -83,8 +89,9 @@ fn entry_of<'s>(functions: &[&'s Operation]) -> Result<&'s Operation> {
     if let Some(main) = functions.iter().find(|function| symbol(function) == "main") {
         return Ok(main);
     }
-    let is_private =
-        |function: &Operation| function.attribute("sym_visibility").and_then(Attribute::text) == Some("private");
+    let is_private = |function: &Operation| {
+        function.attribute("sym_visibility").and_then(Attribute::text) == Some("private")
+    };
     let public: Vec<&&Operation> = functions.iter().filter(|function| !is_private(function)).collect();
     match public[..] {
         [only] => Ok(only),
@@ -118,16 +125,19 @@ fn import_function(
     let id = importer.module.add_computation(entry_computation);
     importer.module.set_entry(id);
     importer.module.remove_unreachable_computations();
-    let arguments = body.arguments.iter().map(|&id| shape_of(&source[id].value_type)).collect::<Result<Vec<_>>>()?;
+    let arguments =
+        body.arguments.iter().map(|&id| shape_of(&source[id].value_type)).collect::<Result<Vec<_>>>()?;
     let attributes = |of: &str| match entry.attribute(of) {
         Some(Attribute::Array(list)) => list.clone(),
         _ => Vec::new(),
     };
     Ok(Imported {
-        arguments: named(arguments, &attributes("arg_attrs"), "jax.arg_info", |k| match source[body.arguments[k]].name.as_str() {
-            "" => format!("arg{k}"),
-            name if name.starts_with(|c: char| c.is_ascii_digit()) => format!("arg{name}"),
-            name => name.to_owned(),
+        arguments: named(arguments, &attributes("arg_attrs"), "jax.arg_info", |k| {
+            match source[body.arguments[k]].name.as_str() {
+                "" => format!("arg{k}"),
+                name if name.starts_with(|c: char| c.is_ascii_digit()) => format!("arg{name}"),
+                name => name.to_owned(),
+            }
         })?,
         results: named(results, &attributes("res_attrs"), "jax.result_info", |k| format!("result{k}"))?,
         checks: importer.checks,
@@ -146,7 +156,9 @@ fn named(
     let mut list = Vec::new();
     for (k, shape) in shapes.into_iter().enumerate() {
         let Shape::Array(shape) = shape else {
-            return Err(Error::unsupported(format!("argument or result {k} of the program is {shape}, no array")));
+            return Err(Error::unsupported(format!(
+                "argument or result {k} of the program is {shape}, no array"
+            )));
         };
         let stored = attributes.get(k).and_then(|attributes| attributes.dictionary()?.get(key)?.text());
         let stored = stored.map(path_name).filter(|name| !name.is_empty());
@@ -286,7 +298,9 @@ fn located(error: Error, operation: &Operation) -> Error {
 }
 
 fn collect_constants<'s>(operation: &'s Operation, constants: &mut HashMap<ValueId, &'s Elements>) {
-    if let (Some(Attribute::Elements(elements)), [result]) = (operation.attribute("value"), &operation.results[..]) {
+    if let (Some(Attribute::Elements(elements)), [result]) =
+        (operation.attribute("value"), &operation.results[..])
+    {
         constants.insert(*result, elements);
     }
     let blocks = operation.regions.iter().flat_map(|region| &region.blocks);

@@ -14,9 +14,9 @@ const RECORDS: [&str; 3] = ["dimension_numbers", "dot_dimension_numbers", "scatt
 impl<'s> OperationView<'s> {
     /// The attribute of a name, if it has one.
     pub(crate) fn find(self, name: &str) -> Option<&'s Attribute> {
-        self.0.attribute(name).or_else(|| {
-            RECORDS.iter().find_map(|record| self.0.attribute(record)?.dictionary()?.get(name))
-        })
+        self.0
+            .attribute(name)
+            .or_else(|| RECORDS.iter().find_map(|record| self.0.attribute(record)?.dictionary()?.get(name)))
     }
 
     fn missing(self, name: &str, what: &str) -> Error {
@@ -35,7 +35,10 @@ impl<'s> OperationView<'s> {
             Some(_) => self.integers(name)?,
         };
         if values.len() != count {
-            return Err(Error::invalid(format!("attribute '{name}' has {} numbers, not {count}", values.len())));
+            return Err(Error::invalid(format!(
+                "attribute '{name}' has {} numbers, not {count}",
+                values.len()
+            )));
         }
         Ok(values)
     }
@@ -43,7 +46,10 @@ impl<'s> OperationView<'s> {
     /// A list of dimensions that has to be there.
     pub(crate) fn dimensions(self, name: &str) -> Result<Vec<usize>> {
         let negative = |_| Error::invalid(format!("attribute '{name}' has a negative dimension"));
-        self.integers(name)?.into_iter().map(|dimension| usize::try_from(dimension).map_err(negative)).collect()
+        self.integers(name)?
+            .into_iter()
+            .map(|dimension| usize::try_from(dimension).map_err(negative))
+            .collect()
     }
 
     /// A list of dimensions, none where it lacks.

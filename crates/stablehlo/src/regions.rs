@@ -11,7 +11,9 @@ use support::{Error, Result};
 /// The block of a region that has to have one.
 pub(crate) fn block_of(operation: &Operation, position: usize) -> Result<&Block> {
     let region: Option<&Region> = operation.regions.get(position);
-    region.and_then(|region| region.blocks.first()).ok_or_else(|| Error::invalid(format!("region {position} lacks")))
+    region
+        .and_then(|region| region.blocks.first())
+        .ok_or_else(|| Error::invalid(format!("region {position} lacks")))
 }
 
 /// The values that blocks use and do not make, each once, in the order of their first use. Constants do not count:

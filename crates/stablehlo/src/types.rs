@@ -26,9 +26,13 @@ fn array_of(tensor: &TensorType) -> Result<ArrayShape> {
         other => return Err(Error::unsupported(format!("elements of type {other:?}"))),
     };
     if tensor.sizes.len() > MAX_RANK {
-        return Err(Error::invalid(format!("a tensor of {} dimensions; {MAX_RANK} are possible", tensor.sizes.len())));
+        return Err(Error::invalid(format!(
+            "a tensor of {} dimensions; {MAX_RANK} are possible",
+            tensor.sizes.len()
+        )));
     }
-    let bounds = tensor.encoding.as_deref().and_then(|encoding| encoding.dictionary()?.get("bounds")?.integers());
+    let bounds =
+        tensor.encoding.as_deref().and_then(|encoding| encoding.dictionary()?.get("bounds")?.integers());
     let dimension = |(index, size): (usize, &Option<i64>)| match size {
         Some(size) => Ok(Dimension::from(*size)),
         None => match bounds.as_ref().and_then(|bounds| bounds.get(index)) {

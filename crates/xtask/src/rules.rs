@@ -57,7 +57,22 @@ pub const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("npz", &["support", "shape"]),
-    ("cli", &["support", "compiler", "stablehlo", "tf", "target", "codegen", "aot", "shape", "hlo", "runner", "npz"]),
+    (
+        "cli",
+        &[
+            "support",
+            "compiler",
+            "stablehlo",
+            "tf",
+            "target",
+            "codegen",
+            "aot",
+            "shape",
+            "hlo",
+            "runner",
+            "npz",
+        ],
+    ),
     // `tf`: the graphs of cases are read as the command line reads them; `compiler` takes what was read.
     ("conformance", &["support", "shape", "npz", "hlo", "evaluator", "mlir", "stablehlo", "tf", "compiler"]),
     (

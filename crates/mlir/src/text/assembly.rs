@@ -88,7 +88,11 @@ fn item(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<()> {
     }
     let word = reader.scanner.word();
     if matches!(word, "dense" | "dense_resource") {
-        let value = if word == "dense" { dense::read(&mut reader.scanner)? } else { dense::read_resource(&mut reader.scanner)? };
+        let value = if word == "dense" {
+            dense::read(&mut reader.scanner)?
+        } else {
+            dense::read_resource(&mut reader.scanner)?
+        };
         return set(reader, operation, |_| "value", value);
     }
     if !reader.scanner.eat("=") {
@@ -251,7 +255,9 @@ fn rest(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<Vec<Type>>
     if reader.scanner.at("{") {
         operation.attributes.extend(attribute::read_dictionary(&mut reader.scanner)?);
     }
-    if let (Some(Attribute::Elements(elements)), false) = (operation.attribute("value"), reader.scanner.at(":")) {
+    if let (Some(Attribute::Elements(elements)), false) =
+        (operation.attribute("value"), reader.scanner.at(":"))
+    {
         return Ok(match operation.name.starts_with("check.") {
             true => Vec::new(),
             false => vec![tensor_of(elements)],

@@ -139,7 +139,11 @@ fn read_array(scanner: &mut Scanner<'_>) -> Result<Attribute> {
         return Err(scanner.expected("the type of the array's numbers"));
     };
     if scanner.eat(">") {
-        return Ok(if element.is_floating_point() { Attribute::Floats(Vec::new()) } else { Attribute::Integers(Vec::new()) });
+        return Ok(if element.is_floating_point() {
+            Attribute::Floats(Vec::new())
+        } else {
+            Attribute::Integers(Vec::new())
+        });
     }
     scanner.expect(":")?;
     if element.is_floating_point() {

@@ -27,12 +27,15 @@ pub(super) fn read_resource(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     let name = scanner.suffix();
     scanner.expect(">")?;
     let Some(text) = scanner.resources.get(name).copied() else {
-        return Err(scanner.error(format!("no resource '{name}' in this file: it was printed without its constants")));
+        return Err(
+            scanner.error(format!("no resource '{name}' in this file: it was printed without its constants"))
+        );
     };
     let shape = read_shape(scanner)?;
     // The first four bytes are the alignment.
     let bytes = hexadecimal(text).filter(|bytes| bytes.len() >= 4);
-    let bytes = bytes.ok_or_else(|| scanner.error(format!("resource '{name}' is no blob of hexadecimal digits")))?;
+    let bytes =
+        bytes.ok_or_else(|| scanner.error(format!("resource '{name}' is no blob of hexadecimal digits")))?;
     from_bytes(scanner, shape, &bytes[4..]).map(Attribute::Elements)
 }
 
@@ -56,7 +59,9 @@ fn read_shape(scanner: &mut Scanner<'_>) -> Result<ArrayShape> {
     };
     let shape = ArrayShape::new(element, &sizes);
     if shape.element_count() == i64::MAX {
-        return Err(scanner.error(format!("a constant of shape {shape} has more elements than can be counted")));
+        return Err(
+            scanner.error(format!("a constant of shape {shape} has more elements than can be counted"))
+        );
     }
     Ok(shape)
 }
@@ -65,7 +70,8 @@ fn read_elements(scanner: &mut Scanner<'_>, shape: ArrayShape) -> Result<Element
     if scanner.peek() == b'"' {
         let text = scanner.string()?;
         let bytes = text.strip_prefix("0x").and_then(hexadecimal);
-        let bytes = bytes.ok_or_else(|| scanner.error("a constant's bytes begin with 0x and are hexadecimal digits"))?;
+        let bytes = bytes
+            .ok_or_else(|| scanner.error("a constant's bytes begin with 0x and are hexadecimal digits"))?;
         return from_bytes(scanner, shape, &bytes);
     }
     let mut data = Vec::new();
@@ -80,12 +86,19 @@ fn read_elements(scanner: &mut Scanner<'_>, shape: ArrayShape) -> Result<Element
 }
 
 /// The elements of one dimension and those after it, checked against its size.
-fn read_list(scanner: &mut Scanner<'_>, shape: &ArrayShape, dimension: usize, data: &mut Vec<u8>) -> Result<()> {
+fn read_list(
+    scanner: &mut Scanner<'_>,
+    shape: &ArrayShape,
+    dimension: usize,
+    data: &mut Vec<u8>,
+) -> Result<()> {
     if !scanner.at("[") {
         return read_element(scanner, shape.element_type, data);
     }
     if dimension == shape.rank() {
-        return Err(scanner.error(format!("lists nest deeper than the {} dimensions of {shape}", shape.rank())));
+        return Err(
+            scanner.error(format!("lists nest deeper than the {} dimensions of {shape}", shape.rank()))
+        );
     }
     scanner.expect("[")?;
     let count = scanner.nested(|scanner| {

@@ -150,14 +150,18 @@ fn read_labels(
     let find = |label: &str| labels.iter().position(|l| l.as_deref() == Some(label));
     for (label, name) in [first, second] {
         let Some(dimension) = find(label) else {
-            return Err(scanner.error(format!("no dimension '{label}' among those of the convolution's {operand}")));
+            return Err(
+                scanner.error(format!("no dimension '{label}' among those of the convolution's {operand}"))
+            );
         };
         fields.set(format!("{operand}_{name}_dimension"), Attribute::Integer(dimension as i128));
     }
     let spatial: Option<Vec<i64>> =
         (0..labels.iter().flatten().count() - 2).map(|n| find(&n.to_string()).map(|d| d as i64)).collect();
     let Some(spatial) = spatial else {
-        return Err(scanner.error(format!("the spatial dimensions of the convolution's {operand} are not 0, 1, ...")));
+        return Err(
+            scanner.error(format!("the spatial dimensions of the convolution's {operand} are not 0, 1, ..."))
+        );
     };
     fields.set(format!("{operand}_spatial_dimensions"), Attribute::Integers(spatial));
     Ok(())

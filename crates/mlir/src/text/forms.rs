@@ -56,7 +56,9 @@ pub(super) fn check_operand_types(reader: &Reader<'_>, operation: &Operation, st
     if fits {
         return Ok(());
     }
-    Err(reader.scanner.error(format!("the types of {}'s operands are not those they were defined with", operation.name)))
+    Err(reader
+        .scanner
+        .error(format!("the types of {}'s operands are not those they were defined with", operation.name)))
 }
 
 /// `module @name attributes {...} {`
@@ -91,7 +93,9 @@ pub(super) fn function(reader: &mut Reader<'_>, operation: &mut Operation) -> Re
         operation.attributes.extend(attribute::read_dictionary(&mut reader.scanner)?);
     }
     let of = |list: &[(&str, Type, Attributes)]| {
-        Attribute::Array(list.iter().map(|(_, _, attributes)| Attribute::Dictionary(attributes.clone())).collect())
+        Attribute::Array(
+            list.iter().map(|(_, _, attributes)| Attribute::Dictionary(attributes.clone())).collect(),
+        )
     };
     operation.attributes.set("arg_attrs", of(&arguments));
     operation.attributes.set("res_attrs", of(&results));
@@ -227,6 +231,11 @@ fn applied_region(reader: &mut Reader<'_>, applied: &str, inputs: &[Type]) -> Re
         line,
         ..Operation::default()
     };
-    let end = Operation { name: "stablehlo.return".to_owned(), operands: vec![result], line, ..Operation::default() };
+    let end = Operation {
+        name: "stablehlo.return".to_owned(),
+        operands: vec![result],
+        line,
+        ..Operation::default()
+    };
     Ok(Region { blocks: vec![Block { arguments, operations: vec![combine, end] }] })
 }

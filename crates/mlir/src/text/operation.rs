@@ -145,7 +145,8 @@ impl<'a> Reader<'a> {
         result_types: Vec<Type>,
         operation: &mut Operation,
     ) -> Result<()> {
-        let count: usize = names.iter().map(|(_, count)| count).fold(0, |sum, count| sum.saturating_add(*count));
+        let count: usize =
+            names.iter().map(|(_, count)| count).fold(0, |sum, count| sum.saturating_add(*count));
         if !names.is_empty() && count != result_types.len() {
             self.scanner.set_position(start);
             let message = format!("{} has {} results, not {count}", operation.name, result_types.len());
@@ -153,8 +154,11 @@ impl<'a> Reader<'a> {
         }
         let mut result_types = result_types.into_iter();
         for &(name, count) in names {
-            let ids: Vec<ValueId> =
-                result_types.by_ref().take(count).map(|value_type| self.add_value(value_type, name)).collect();
+            let ids: Vec<ValueId> = result_types
+                .by_ref()
+                .take(count)
+                .map(|value_type| self.add_value(value_type, name))
+                .collect();
             operation.results.extend(&ids);
             self.bind(name, ids);
         }
@@ -189,7 +193,7 @@ impl<'a> Reader<'a> {
         let ids = self.names.get(name);
         let id = ids.and_then(|ids| ids.get(usize::try_from(number).ok()?));
         id.copied().ok_or_else(|| {
-            let written = self.scanner.since(start);
+            let written = self.scanner.since(start).trim_end();
             self.scanner.error(format!("{written} is used before it is defined"))
         })
     }
@@ -209,13 +213,17 @@ impl<'a> Reader<'a> {
         }
         if self.scanner.at("^") {
             if !block.arguments.is_empty() {
-                return Err(self.scanner.error("a block's label in a region whose arguments stand before it"));
+                return Err(self
+                    .scanner
+                    .error("a block's label in a region whose arguments stand before it"));
             }
             self.label(&mut block)?;
         }
         while !self.scanner.eat("}") {
             if self.scanner.at("^") {
-                return Err(self.scanner.error("a region of several blocks: control flow has to be structured"));
+                return Err(self
+                    .scanner
+                    .error("a region of several blocks: control flow has to be structured"));
             }
             block.operations.push(self.operation()?);
         }

@@ -28,7 +28,14 @@ fn is_word(byte: u8) -> bool {
 
 impl<'a> Scanner<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, position: 0, depth: 0, expanded: 0, aliases: BTreeMap::new(), resources: BTreeMap::new() }
+        Self {
+            text,
+            position: 0,
+            depth: 0,
+            expanded: 0,
+            aliases: BTreeMap::new(),
+            resources: BTreeMap::new(),
+        }
     }
 
     /// Where the next character that is no space stands.
@@ -298,7 +305,11 @@ impl<'a> Scanner<'a> {
 
     /// The value of an alias, read where it is defined. Aliases of aliases could make a short text stand for a huge one:
     /// what they may amount to is bounded.
-    pub(super) fn aliased<T>(&mut self, definition: usize, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(super) fn aliased<T>(
+        &mut self,
+        definition: usize,
+        read: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         let after = self.position;
         self.position = definition;
         let value = self.nested(read)?;

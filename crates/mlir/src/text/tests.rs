@@ -1,3 +1,5 @@
+//! What texts become, and what is wrong with those that become nothing.
+
 use super::parse;
 use crate::{Attribute, Module, Operation, Type};
 use shape::PrimitiveType;
@@ -12,7 +14,10 @@ fn body(module: &Module) -> &[Operation] {
 }
 
 fn integers(operation: &Operation, name: &str) -> Vec<i64> {
-    operation.attribute(name).and_then(Attribute::integers).unwrap_or_else(|| panic!("no '{name}' in {operation:?}"))
+    operation
+        .attribute(name)
+        .and_then(Attribute::integers)
+        .unwrap_or_else(|| panic!("no '{name}' in {operation:?}"))
 }
 
 fn message(text: &str) -> String {
@@ -55,7 +60,8 @@ fn short_spellings_come_out_under_the_names_of_the_generic_form() {
 }"#;
     let module = parse(text).expect("a program");
     let operations = body(&module);
-    let numbers = operations[0].attribute("dot_dimension_numbers").and_then(Attribute::dictionary).expect("a record");
+    let numbers =
+        operations[0].attribute("dot_dimension_numbers").and_then(Attribute::dictionary).expect("a record");
     assert_eq!(numbers.get("lhs_contracting_dimensions"), Some(&Attribute::Integers(vec![1])));
     assert_eq!(numbers.get("rhs_contracting_dimensions"), Some(&Attribute::Integers(vec![0])));
     assert_eq!(integers(&operations[1], "start_indices"), [0, 1]);
@@ -175,27 +181,43 @@ fn quantized_types_and_resources_are_read() {
 "#;
     let module = parse(text).expect("a program");
     let argument = module.operations[0].regions[0].blocks[0].arguments[0];
-    let Type::Quantized(quantization) = &*module[argument].value_type.as_tensor().expect("a tensor").element else {
+    let Type::Quantized(quantization) = &*module[argument].value_type.as_tensor().expect("a tensor").element
+    else {
         panic!("not quantized")
     };
     assert_eq!(quantization.scales, [0.5, 0.25, 1.0]);
     assert_eq!(quantization.zero_points, [3, 0, -1]);
     assert_eq!((quantization.dimension, quantization.storage_range), (Some(1), Some((-127, 127))));
-    let Some(Attribute::Elements(elements)) = body(&module)[0].attribute("value") else { panic!("no elements") };
+    let Some(Attribute::Elements(elements)) = body(&module)[0].attribute("value") else {
+        panic!("no elements")
+    };
     assert_eq!(elements.to_literal().and_then(|l| l.to_vec::<f32>()), Some(vec![1.0, 2.0]));
 }
 
 #[test]
 fn errors_name_the_line_and_what_is_wrong() {
-    let within = |line: &str| format!("func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {{\n  {line}\n  return %x : tensor<2xf32>\n}}");
+    let within = |line: &str| {
+        format!(
+            "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {{\n  {line}\n  return %x : tensor<2xf32>\n}}"
+        )
+    };
     let cases = [
         ("%0 = stablehlo.abs %y : tensor<2xf32>", "2: %y is used before it is defined"),
         ("%0 = stablehlo.abs %x : tensor<2xfoo>", "2: expected a type, found 'foo>'"),
         ("%0:2 = stablehlo.abs %x : tensor<2xf32>", "2: stablehlo.abs has 1 results, not 2"),
-        ("%0 = \"stablehlo.abs\"(%x) : (tensor<3xf32>) -> tensor<2xf32>", "the types of stablehlo.abs's operands"),
+        (
+            "%0 = \"stablehlo.abs\"(%x) : (tensor<3xf32>) -> tensor<2xf32>",
+            "the types of stablehlo.abs's operands",
+        ),
         ("%0 = stablehlo.constant dense<[1.0]> : tensor<2xf32>", "2: 1 elements in dimension 0"),
-        ("%0 = stablehlo.constant dense<[1, 300]> : tensor<2xi8>", "2: expected an element of type s8, found '300]"),
-        ("%0 = stablehlo.constant dense<1.0> : tensor<99999999999x99999999999xf32>", "more elements than can be counted"),
+        (
+            "%0 = stablehlo.constant dense<[1, 300]> : tensor<2xi8>",
+            "2: expected an element of type s8, found '300]",
+        ),
+        (
+            "%0 = stablehlo.constant dense<1.0> : tensor<99999999999x99999999999xf32>",
+            "more elements than can be counted",
+        ),
         ("%0 = stablehlo.constant dense<[[1.0], [2.0]]> : tensor<2xf32>", "lists nest deeper"),
         ("\"cf.br\"()[^bb1] : () -> ()", "2: successors"),
         ("%0 = stablehlo.iota dim = : tensor<2xf32>", "2: expected an attribute"),
@@ -204,7 +226,7 @@ fn errors_name_the_line_and_what_is_wrong() {
         let found = message(&within(line));
         assert!(found.contains(expected), "{line}\n  says: {found}");
     }
-    assert!(message("func.func @f() {").contains("expected an operation"));
+    assert!(message("func.func @f() {").contains("a bracket without its end"));
     assert!(message("module {\n  \"unfinished").starts_with("2: a string without end"));
 }
 
@@ -214,7 +236,7 @@ fn deep_nesting_is_refused() {
     assert!(message(&attribute).contains("levels of brackets"));
     let types = format!("func.func @f(%x: {}tensor<f32>{}) {{\n}}", "tuple<".repeat(5000), ">".repeat(5000));
     assert!(message(&types).contains("levels of brackets"));
-    let regions = "\"a.b\"() ({".repeat(5000);
+    let regions = format!("{}{}", "\"a.b\"() ({".repeat(5000), "}) : () -> ()".repeat(5000));
     assert!(message(&regions).contains("levels of brackets"));
     let alias = "#a = #b\n#b = #a\n\"a.b\"() {x = #a} : () -> ()";
     assert!(message(alias).contains("levels of brackets"));

@@ -47,13 +47,15 @@ pub(super) fn is_type(scanner: &mut Scanner<'_>) -> bool {
     let word = scanner.peek_word();
     scanner.at("!")
         || matches!(word, "tensor" | "tuple" | "complex" | "index" | "none" | "vector" | "memref")
-        || (word.starts_with(['i', 's', 'u', 'f', 'b', 't']) && (scalar(word).is_some() || is_other_number(word)))
+        || (word.starts_with(['i', 's', 'u', 'f', 'b', 't'])
+            && (scalar(word).is_some() || is_other_number(word)))
 }
 
 /// Types of numbers that nothing here computes with: `i128`, `f8E4M3FNUZ`, `tf32`.
 fn is_other_number(word: &str) -> bool {
     let digits = word.trim_start_matches(['s', 'u']).strip_prefix('i');
-    let integer = digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()));
+    let integer =
+        digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()));
     let float = ["f4E", "f6E", "f8E", "f80", "f128", "tf32"].iter().any(|start| word.starts_with(start));
     integer || float
 }

@@ -1,7 +1,7 @@
 //! CHLO: functions that StableHLO leaves to compilers, and operations that broadcast by themselves.
 
-use super::shaping::expand;
 use super::Convert;
+use super::shaping::expand;
 use crate::block::Context;
 use composite::{Expression, special};
 use hlo::{ComparisonDirection, ComparisonType, InstructionId, Op};
@@ -147,7 +147,11 @@ fn is_signed_infinity(context: &mut Context<'_, '_>, infinity: f64) -> Result<Ve
     equals_infinity(context, x, infinity)
 }
 
-fn equals_infinity(context: &mut Context<'_, '_>, x: InstructionId, infinity: f64) -> Result<Vec<InstructionId>> {
+fn equals_infinity(
+    context: &mut Context<'_, '_>,
+    x: InstructionId,
+    infinity: f64,
+) -> Result<Vec<InstructionId>> {
     context.composite(&[x], |_, operands| vec![operands[0].equal(operands[0].splat(infinity))])
 }
 
@@ -193,13 +197,18 @@ fn mulhi(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
         if width < 64 {
             let wide = if is_signed { PrimitiveType::S64 } else { PrimitiveType::U64 };
             let product = operands[0].convert(wide) * operands[1].convert(wide);
-            let upper = if is_signed { product.shift_right_arithmetic(number(wide, width)) } else { product >> number(wide, width) };
+            let upper = if is_signed {
+                product.shift_right_arithmetic(number(wide, width))
+            } else {
+                product >> number(wide, width)
+            };
             return vec![upper.convert(element_type)];
         }
         let unsigned = [operands[0], operands[1]].map(|operand| operand.bitcast_convert(PrimitiveType::U64));
         let half = number(PrimitiveType::U64, 32);
         let low = |value| low_half(value, half);
-        let ([a, b], [c, d]) = ([unsigned[0] >> half, low(unsigned[0])], [unsigned[1] >> half, low(unsigned[1])]);
+        let ([a, b], [c, d]) =
+            ([unsigned[0] >> half, low(unsigned[0])], [unsigned[1] >> half, low(unsigned[1])]);
         let carry = ((b * d) >> half) + low(a * d) + low(b * c);
         let mut upper = a * c + ((a * d) >> half) + ((b * c) >> half) + (carry >> half);
         if is_signed {
@@ -249,7 +258,11 @@ fn broadcasting(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
 }
 
 /// The operation behind a name such as `chlo.broadcast_add`, of operands of one shape.
-fn apply(context: &mut Context<'_, '_>, operands: &[InstructionId], wanted: &ArrayShape) -> Result<Vec<InstructionId>> {
+fn apply(
+    context: &mut Context<'_, '_>,
+    operands: &[InstructionId],
+    wanted: &ArrayShape,
+) -> Result<Vec<InstructionId>> {
     let name = context.operation.name.trim_start_matches("chlo.broadcast_");
     let shape: Shape = wanted.clone().into();
     let op = match name {

@@ -50,7 +50,10 @@ fn emit_dot(
 }
 
 /// Operands of unlike types are converted to that of the result, in which the products are added up.
-fn same_element_type(context: &mut Context<'_, '_>, operands: &[InstructionId]) -> Result<Vec<InstructionId>> {
+fn same_element_type(
+    context: &mut Context<'_, '_>,
+    operands: &[InstructionId],
+) -> Result<Vec<InstructionId>> {
     let arrays = operands.iter().map(|&id| context.array(id)).collect::<Result<Vec<_>>>()?;
     let wanted = context.result_array(0)?.element_type;
     if arrays.windows(2).all(|pair| pair[0].element_type == pair[1].element_type) {
@@ -121,7 +124,10 @@ pub(super) fn window(
         ..WindowDimension::of_size(sizes[k])
     };
     let mut window = Window { dimensions: (0..count).map(dimension).collect() };
-    if view.find("padding").is_some_and(|padding| !matches!(padding, Attribute::Array(list) if list.is_empty())) {
+    if view
+        .find("padding")
+        .is_some_and(|padding| !matches!(padding, Attribute::Array(list) if list.is_empty()))
+    {
         set_padding(&mut window, &view.integers("padding")?)?;
     }
     Ok(window)
@@ -130,7 +136,11 @@ pub(super) fn window(
 /// Sets the padding: low and high by turns.
 fn set_padding(window: &mut Window, padding: &[i64]) -> Result<()> {
     if padding.len() != 2 * window.dimensions.len() {
-        return Err(Error::invalid(format!("{} paddings for {} dimensions", padding.len(), window.dimensions.len())));
+        return Err(Error::invalid(format!(
+            "{} paddings for {} dimensions",
+            padding.len(),
+            window.dimensions.len()
+        )));
     }
     for (dimension, pair) in window.dimensions.iter_mut().zip(padding.chunks_exact(2)) {
         dimension.padding_low = pair[0];

@@ -53,8 +53,9 @@ fn while_loop(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
 /// `if` has the branches for true and for false, `case` one for each index.
 fn conditional(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let selector = context.operand(0)?;
-    let blocks: Vec<&Block> =
-        (0..context.operation.regions.len()).map(|k| block_of(context.operation, k)).collect::<Result<_>>()?;
+    let blocks: Vec<&Block> = (0..context.operation.regions.len())
+        .map(|k| block_of(context.operation, k))
+        .collect::<Result<_>>()?;
     if blocks.is_empty() {
         return Err(Error::invalid("a conditional without branches"));
     }

@@ -8,8 +8,13 @@ use mlir::Attribute;
 use support::Result;
 
 /// Targets that say where values live, which is one place here.
-const MARKS: [&str; 5] =
-    ["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement", "LayoutConstraint"];
+const MARKS: [&str; 5] = [
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "annotate_device_placement",
+    "LayoutConstraint",
+];
 
 pub(super) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let view = context.view();
@@ -20,7 +25,8 @@ pub(super) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId
     if MARKS.contains(&target) {
         return context.operands();
     }
-    if let Some(function) = target.strip_prefix("mhlo.").and_then(|name| chlo::find(&format!("chlo.{name}"))) {
+    if let Some(function) = target.strip_prefix("mhlo.").and_then(|name| chlo::find(&format!("chlo.{name}")))
+    {
         return function(context);
     }
     if let Some(function) = lapack::find(target) {

@@ -139,7 +139,8 @@ fn reduce_precision(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>>
         let value = view.integer(name)?;
         u32::try_from(value).map_err(|_| Error::invalid(format!("'{name}' is {value}")))
     };
-    let op = Op::ReducePrecision { exponent_bits: bits("exponent_bits")?, mantissa_bits: bits("mantissa_bits")? };
+    let op =
+        Op::ReducePrecision { exponent_bits: bits("exponent_bits")?, mantissa_bits: bits("mantissa_bits")? };
     let operands = context.operands()?;
     context.emit(op, &operands)
 }

@@ -61,7 +61,10 @@ fn scatter(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let unique_indices = view.flag("unique_indices");
     let to_apply = context.reducer(0)?;
     let operands = context.operands()?;
-    context.emit(Op::Scatter { scatter_dimension_numbers, indices_are_sorted, unique_indices, to_apply }, &operands)
+    context.emit(
+        Op::Scatter { scatter_dimension_numbers, indices_are_sorted, unique_indices, to_apply },
+        &operands,
+    )
 }
 
 /// `result[batch, indices, rest] = operand[batch, index, rest]`, as a gather.

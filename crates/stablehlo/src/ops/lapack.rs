@@ -65,7 +65,11 @@ fn cholesky(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let shapes = result_arrays(context)?;
     context.composite(&[operand], |function, operands| {
         let factor = of_stack(linear_algebra::cholesky(as_stack(operands[0]), lower), &batch);
-        shapes.iter().enumerate().map(|(k, shape)| if k == 0 { factor } else { zeros(function, shape) }).collect()
+        shapes
+            .iter()
+            .enumerate()
+            .map(|(k, shape)| if k == 0 { factor } else { zeros(function, shape) })
+            .collect()
     })
 }
 
@@ -92,7 +96,9 @@ fn triangular_solve(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>>
 fn lu(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let (operand, batch) = matrices(context)?;
     let shapes = result_arrays(context)?;
-    let [_, pivots_shape, info] = &shapes[..] else { return Err(Error::invalid("three results are expected")) };
+    let [_, pivots_shape, info] = &shapes[..] else {
+        return Err(Error::invalid("three results are expected"));
+    };
     let count = pivots_shape.sizes().last().copied().unwrap_or(0);
     context.composite(&[operand], |function, operands| {
         let linear_algebra::Lu { factors, permutation } = linear_algebra::lu(as_stack(operands[0]));
@@ -153,7 +159,9 @@ fn eigh(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let lower = option(context, "uplo")? == 'L';
     let (operand, batch) = matrices(context)?;
     let shapes = result_arrays(context)?;
-    let [_, values_shape, info] = &shapes[..] else { return Err(Error::invalid("three results are expected")) };
+    let [_, values_shape, info] = &shapes[..] else {
+        return Err(Error::invalid("three results are expected"));
+    };
     context.composite(&[operand], |function, operands| {
         let (values, vectors) = linear_algebra::eigh(as_stack(operands[0]), lower);
         vec![of_stack(vectors, &batch), values.reshape(&values_shape.sizes()), zeros(function, info)]

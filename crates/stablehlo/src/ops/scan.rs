@@ -32,7 +32,11 @@ impl<'s> Scan<'s> {
         let inputs = context.operation.operands.len().checked_sub(carries).ok_or_else(too_few)?;
         let outputs = context.operation.results.len().checked_sub(carries).ok_or_else(too_few)?;
         let dimension = view.dimension("dimension")?;
-        let first = if inputs > 0 { context.operand(0)? } else { return Err(Error::unsupported("a scan of nothing")) };
+        let first = if inputs > 0 {
+            context.operand(0)?
+        } else {
+            return Err(Error::unsupported("a scan of nothing"));
+        };
         let first = context.array(first)?;
         if dimension >= first.rank() {
             return Err(Error::invalid(format!("dimension {dimension} of {first}")));
@@ -64,10 +68,12 @@ pub(super) fn scan(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> 
 
     let mut condition = Scope::new("scan_condition", false);
     let tuple = condition.builder.parameter("", shape.clone());
-    let mut inner = Context { importer: context.importer, scope: &mut condition, operation: context.operation };
+    let mut inner =
+        Context { importer: context.importer, scope: &mut condition, operation: context.operation };
     let step = inner.op(Op::GetTupleElement { index: 0 }, &[tuple])?;
     let steps = inner.number(PrimitiveType::S64, scan.steps);
-    let compare = Op::Compare { direction: ComparisonDirection::Lt, comparison_type: ComparisonType::Default };
+    let compare =
+        Op::Compare { direction: ComparisonDirection::Lt, comparison_type: ComparisonType::Default };
     let root = inner.op(compare, &[step, steps])?;
     let condition = context.importer.module.add_computation(condition.builder.finish(root));
 
@@ -148,7 +154,8 @@ fn slice_at(
     operands.extend(indices(context, array.rank(), dimension, position));
     let mut dynamic_slice_sizes = array.sizes();
     dynamic_slice_sizes[dimension] = 1;
-    let slice = context.op(Op::DynamicSlice { dynamic_slice_sizes: dynamic_slice_sizes.clone() }, &operands)?;
+    let slice =
+        context.op(Op::DynamicSlice { dynamic_slice_sizes: dynamic_slice_sizes.clone() }, &operands)?;
     dynamic_slice_sizes.remove(dimension);
     context.op_with_shape(Op::Reshape {}, &[slice], Shape::array(array.element_type, &dynamic_slice_sizes))
 }

@@ -68,7 +68,9 @@ pub(super) fn expand(
 ) -> Result<InstructionId> {
     let array = context.array(operand)?;
     if dimensions.len() != array.rank() || dimensions.iter().any(|&dimension| dimension >= wanted.rank()) {
-        return Err(Error::invalid(format!("broadcast dimensions {dimensions:?} do not fit {array} and {wanted}")));
+        return Err(Error::invalid(format!(
+            "broadcast dimensions {dimensions:?} do not fit {array} and {wanted}"
+        )));
     }
     let wanted = wanted.with_element_type(array.element_type);
     let is_kept = |k: &usize| array.size(*k) == wanted.size(dimensions[*k]);
@@ -80,7 +82,8 @@ pub(super) fn expand(
             return Err(Error::invalid(format!("{array} cannot be broadcast to {wanted}")));
         }
         let sizes: Vec<i64> = kept.iter().map(|&k| array.size(k)).collect();
-        operand = context.op_with_shape(Op::Reshape {}, &[operand], Shape::array(array.element_type, &sizes))?;
+        operand =
+            context.op_with_shape(Op::Reshape {}, &[operand], Shape::array(array.element_type, &sizes))?;
     }
     let kept: Vec<usize> = kept.into_iter().map(|k| dimensions[k]).collect();
     if kept.len() == wanted.rank() && kept.is_sorted() {
@@ -152,7 +155,12 @@ fn pad(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     emit_pad(context, &low, &high, &interior)
 }
 
-fn emit_pad(context: &mut Context<'_, '_>, low: &[i64], high: &[i64], interior: &[i64]) -> Result<Vec<InstructionId>> {
+fn emit_pad(
+    context: &mut Context<'_, '_>,
+    low: &[i64],
+    high: &[i64],
+    interior: &[i64],
+) -> Result<Vec<InstructionId>> {
     if high.len() != low.len() || interior.len() != low.len() {
         return Err(Error::invalid("paddings differ in number"));
     }
