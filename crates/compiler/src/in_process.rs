@@ -112,9 +112,9 @@ impl Executable {
     pub fn run_whole(&self, arguments: &[Literal]) -> Result<Vec<Literal>> {
         let mut session = self.session(arguments)?;
         session.run()?;
-        let results = (0..self.results.len()).map(|index| session.whole_result(index));
-        let sizes = session.instance.dynamic_sizes().iter().map(|&size| Ok(Literal::scalar(size)));
-        results.chain(sizes).collect()
+        let mut results = session.whole_results()?;
+        results.extend(session.instance.dynamic_sizes().iter().map(|&size| Literal::scalar(size)));
+        Ok(results)
     }
 
     /// Memory for runs one after another, on arguments to begin with.
@@ -195,6 +195,11 @@ impl Session<'_> {
         whole.corner(&sizes).ok_or_else(|| {
             Error::internal(format!("result {index}, {shape}, came out with the sizes {sizes:?}"))
         })
+    }
+
+    /// All of them, as large as their bounds.
+    pub fn whole_results(&self) -> Result<Vec<Literal>> {
+        (0..self.executable.results.len()).map(|index| self.whole_result(index)).collect()
     }
 
     /// One of them, as large as its bounds.

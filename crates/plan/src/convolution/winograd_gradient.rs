@@ -161,7 +161,9 @@ fn in_tasks(dims: &ConvolutionDims, element: i64, target: &Target) -> Option<Win
         return Some(plan);
     }
     let half = lay_out(dims, [features[0] / 2, features[1]], element, target);
-    Some(WinogradGradientPlan { together: Some(Box::new(plan)), ..half })
+    // Beside products of single numbers the transforms are little, and those of all features would not stay in registers.
+    let together = (target.lanes(element as usize) > 1).then(|| Box::new(plan));
+    Some(WinogradGradientPlan { together, ..half })
 }
 
 /// Register tiles, blocks and scratch of tasks with so many features.

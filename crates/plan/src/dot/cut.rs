@@ -17,8 +17,8 @@ const TILES_OF_PREFETCH: i64 = 2;
 const FEW_PARTS: i64 = 4;
 
 /// Cuts the loops into at most `tasks` parts: products first, then what needs the least packing. Nobody writes a right operand
-/// that stays: a constant or an argument.
-pub(super) fn cut(plan: &mut DotPlan, tasks: i64, rhs_stays: bool) {
+/// that stays: a constant or an argument. `cache` is the size of a core's second-level cache in bytes.
+pub(super) fn cut(plan: &mut DotPlan, tasks: i64, rhs_stays: bool, cache: u64) {
     let [batch, columns, rows] = plan.steps();
     let DotShape { m, n, .. } = plan.shape;
     if plan.kind != DotKind::Tiled && plan.rhs_packing == Packing::Scratch {
@@ -30,7 +30,7 @@ pub(super) fn cut(plan: &mut DotPlan, tasks: i64, rhs_stays: bool) {
     } else if plan.column_parts > 0 {
         let cuts = tasks::cut(tasks, &[batch, columns.min(plan.column_parts), rows]);
         plan.cuts = [cuts[0], cuts[1], cuts[2]];
-    } else if let Some(parts) = row_parts(plan, rows, rhs_stays) {
+    } else if let Some(parts) = row_parts(plan, rows, rhs_stays, cache) {
         let cuts = tasks::cut(tasks, &[batch, parts, columns]);
         plan.cuts = [cuts[0], cuts[2], cuts[1]];
         plan.tasks_by_rows = true;
@@ -42,15 +42,17 @@ pub(super) fn cut(plan: &mut DotPlan, tasks: i64, rhs_stays: bool) {
 }
 
 /// Into how many parts the tiles of rows are cut before columns are, if they are.
-fn row_parts(plan: &DotPlan, tiles: i64, rhs_stays: bool) -> Option<i64> {
+fn row_parts(plan: &DotPlan, tiles: i64, rhs_stays: bool, cache: u64) -> Option<i64> {
     let is_cut = plan.kind == DotKind::Tiled && plan.rhs_packing != Packing::Scratch;
+    let DotShape { n, k, .. } = plan.shape;
+    let fits = n.saturating_mul(k).saturating_mul(plan.rhs_type.byte_size() as i64) as u64 <= cache;
     let parts = if plan.prefetches { tiles / TILES_OF_PREFETCH } else { tiles };
-    (is_cut && parts >= FEW_PARTS && rows_pay(plan.shape, rhs_stays)).then_some(parts)
+    (is_cut && fits && parts >= FEW_PARTS && rows_pay(plan.shape, rhs_stays)).then_some(parts)
 }
 
 /// Whether parts of rows are better than parts of columns. Kernels behind each other then have the same rows on the same
 /// worker: it reads what it has written, where with columns it reads other workers' parts of all rows. For that, each worker
-/// reads all of the right operand.
+/// reads all of the right operand, which has to fit its cache: what comes from beyond should come once.
 fn rows_pay(shape: DotShape, rhs_stays: bool) -> bool {
     let DotShape { m, n, k, .. } = shape;
     let each = if rhs_stays { ELEMENTS_THAT_STAY } else { 1 };
