@@ -307,12 +307,15 @@ impl Arithmetic<'_> {
         let signed_root = copy_sign(self.b, root, im);
         let is_negative = self.test(Predicate::Less, re, 0.0);
         let result = self.choose(is_negative, (other_size, signed_root), (root, other));
-        self.sqrt_at_the_edge((re, im), size, result)
+        self.sqrt_at_the_edge((re, im), result)
     }
 
-    fn sqrt_at_the_edge(&mut self, (re, im): Complex, size: ValueId, otherwise: Complex) -> Complex {
+    fn sqrt_at_the_edge(&mut self, (re, im): Complex, otherwise: Complex) -> Complex {
         let (zero, infinity) = (self.float(0.0), self.float(f64::INFINITY));
-        let is_zero = self.test(Predicate::Equal, size, 0.0);
+        // Neither part is 0 if one is NaN.
+        let (re_size, im_size) = (self.magnitude(re), self.magnitude(im));
+        let both = self.b.add(re_size, im_size);
+        let is_zero = self.test(Predicate::Equal, both, 0.0);
         let result = self.choose(is_zero, (zero, im), otherwise);
         let no_part = copy_sign(self.b, zero, im);
         let im_is_nan = self.is_nan(im);
@@ -323,7 +326,6 @@ impl Arithmetic<'_> {
         let other_size = self.magnitude(other);
         let signed = copy_sign(self.b, infinity, im);
         let result = self.choose(re_is_low, (other_size, signed), result);
-        let im_size = self.magnitude(im);
         let im_is_infinite = self.b.compare(Predicate::Equal, im_size, infinity);
         self.choose(im_is_infinite, (infinity, im), result)
     }
