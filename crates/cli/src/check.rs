@@ -28,7 +28,10 @@ const LISTED: usize = 5;
 pub(crate) fn run(arguments: &Check) -> Result<()> {
     let model = &arguments.model;
     if crate::module_file::read(model)?.is_some() {
-        return outputs::print(&format!("{}: a program, read and verified\n", model.model.display()));
+        return Err(Error::invalid(format!(
+            "'{}' is a program, not a graph: check looks for what keeps a graph from being one; build says what is wrong with it",
+            model.model.display()
+        )));
     }
     let (loaded, file) = model.load()?;
     let (config, missing, notes) = match file {

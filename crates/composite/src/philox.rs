@@ -6,6 +6,7 @@
 
 use crate::c_library::{logf, sincosf};
 use crate::expression::Expression;
+use crate::random::{between, unsigned_like};
 use hlo::{Op, RandomAlgorithm};
 use shape::index::element_count;
 use shape::{Literal, PrimitiveType, Shape};
@@ -60,12 +61,7 @@ impl<'f> Philox<'f> {
         high: Expression<'f>,
         sizes: &[i64],
     ) -> Expression<'f> {
-        let integer = low.element_type();
-        let unsigned = if integer.byte_size() == 8 { PrimitiveType::U64 } else { PrimitiveType::U32 };
-        let bits = self.full_integers(unsigned, sizes);
-        let low = low.bitcast_convert(unsigned);
-        let range = high.bitcast_convert(unsigned) - low;
-        (low.spread_like(bits) + bits % range.spread_like(bits)).bitcast_convert(integer)
+        between(self.full_integers(unsigned_like(low.element_type()), sizes), low, high)
     }
 
     /// Uniform in `[0, 1)`, of any floating-point type.

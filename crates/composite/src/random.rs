@@ -65,13 +65,8 @@ impl<'f> Generator<'f> {
         high: Expression<'f>,
         sizes: &[i64],
     ) -> Expression<'f> {
-        let integer = low.element_type();
-        let unsigned = if integer.byte_size() == 8 { PrimitiveType::U64 } else { PrimitiveType::U32 };
-        let bits = self.bits(unsigned, sizes);
-        let low = low.bitcast_convert(unsigned);
-        let range = high.bitcast_convert(unsigned) - low;
-        let value = low.spread_like(bits) + bits % range.spread_like(bits);
-        value.bitcast_convert(integer)
+        let bits = self.bits(unsigned_like(low.element_type()), sizes);
+        between(bits, low, high)
     }
 
     /// Normal by the Box-Muller transform. Of type `f16`, `f32` or `f64`.
@@ -136,4 +131,17 @@ pub fn standard_truncated_normal(uniform: Expression<'_>) -> Expression<'_> {
 pub fn truncate_to_bf16(x: Expression<'_>) -> Expression<'_> {
     let high = x.bitcast_convert(PrimitiveType::U32) & f64::from(0xFFFF_0000u32);
     high.bitcast_convert(PrimitiveType::F32).convert(PrimitiveType::Bf16)
+}
+
+/// The unsigned type whose bits make integers of a type of 32 or 64 bits.
+pub(crate) fn unsigned_like(integer: PrimitiveType) -> PrimitiveType {
+    if integer.byte_size() == 8 { PrimitiveType::U64 } else { PrimitiveType::U32 }
+}
+
+/// Integers in `[low, high)`, two scalars, of random bits, by remainder.
+pub(crate) fn between<'f>(bits: Expression<'f>, low: Expression<'f>, high: Expression<'f>) -> Expression<'f> {
+    let (integer, unsigned) = (low.element_type(), bits.element_type());
+    let low = low.bitcast_convert(unsigned);
+    let range = high.bitcast_convert(unsigned) - low;
+    (low.spread_like(bits) + bits % range.spread_like(bits)).bitcast_convert(integer)
 }

@@ -48,6 +48,18 @@ pub struct ScatterDimensionNumbers {
     pub index_vector_dim: usize,
 }
 
+impl ScatterDimensionNumbers {
+    /// Each index names the element of a vector that one update goes to; the last dimension of the indices is theirs.
+    pub fn of_vector() -> Self {
+        Self {
+            inserted_window_dims: vec![0],
+            scatter_dims_to_operand_dims: vec![0],
+            index_vector_dim: 1,
+            ..Self::default()
+        }
+    }
+}
+
 /// One dimension of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in XLA's proto")]

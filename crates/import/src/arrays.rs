@@ -149,12 +149,7 @@ fn invert_permutation(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let positions = cx.iota(shape.element_type, &shape.sizes(), 0)?;
     let zeros = cx.splat_like(x, 0.0)?;
     let to_apply = cx.importer.reducer(Reducer::Replace, shape.element_type)?;
-    let scatter_dimension_numbers = ScatterDimensionNumbers {
-        inserted_window_dims: vec![0],
-        scatter_dims_to_operand_dims: vec![0],
-        index_vector_dim: 1,
-        ..Default::default()
-    };
+    let scatter_dimension_numbers = ScatterDimensionNumbers::of_vector();
     let op =
         Op::Scatter { scatter_dimension_numbers, indices_are_sorted: false, unique_indices: false, to_apply };
     cx.op(op, &[zeros, x, positions])

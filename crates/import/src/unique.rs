@@ -109,12 +109,7 @@ fn scattered(
 ) -> Result<InstructionId> {
     let into = cx.splat_like(values, initial)?;
     let to_apply = cx.importer.reducer(reducer, S32)?;
-    let scatter_dimension_numbers = ScatterDimensionNumbers {
-        inserted_window_dims: vec![0],
-        scatter_dims_to_operand_dims: vec![0],
-        index_vector_dim: 1,
-        ..Default::default()
-    };
+    let scatter_dimension_numbers = ScatterDimensionNumbers::of_vector();
     let op =
         Op::Scatter { scatter_dimension_numbers, indices_are_sorted: false, unique_indices: false, to_apply };
     cx.op(op, &[into, index, values])

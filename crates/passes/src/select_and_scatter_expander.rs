@@ -58,12 +58,7 @@ fn expand(module: &mut Module, computation: ComputationId, id: InstructionId) ->
     let source = w.add(Op::Reshape {}, ArrayShape::new(updates.element_type, &[n]), &[source]);
     let flat = ArrayShape::new(array.element_type, &[count]);
     let base = w.add(Op::Broadcast { dimensions: Vec::new() }, flat.clone(), &[init]);
-    let scatter_dimension_numbers = ScatterDimensionNumbers {
-        inserted_window_dims: vec![0],
-        scatter_dims_to_operand_dims: vec![0],
-        index_vector_dim: 1,
-        ..Default::default()
-    };
+    let scatter_dimension_numbers = ScatterDimensionNumbers::of_vector();
     let op =
         Op::Scatter { scatter_dimension_numbers, indices_are_sorted: false, unique_indices: false, to_apply };
     let scattered = w.add(op, flat, &[base, positions, source]);

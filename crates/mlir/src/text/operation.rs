@@ -97,10 +97,11 @@ impl<'a> Reader<'a> {
     /// Reads one operation.
     pub(super) fn operation(&mut self) -> Result<Operation> {
         self.scanner.enter()?;
-        let position = self.scanner.position();
+        self.scanner.position();
+        let line = self.scanner.line();
         let names = self.result_names()?;
         let start = self.scanner.position();
-        let mut operation = Operation::default();
+        let mut operation = Operation { line, ..Operation::default() };
         let result_types = if self.scanner.at("\"") {
             forms::generic(self, &mut operation)?
         } else {
@@ -111,7 +112,6 @@ impl<'a> Reader<'a> {
             operation.name = assembly::full_name(word).to_owned();
             assembly::read(self, &mut operation)?
         };
-        operation.line = self.scanner.line_at(position);
         if self.scanner.eat_word("loc") {
             operation.location = self.location()?;
         }

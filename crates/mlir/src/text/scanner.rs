@@ -16,6 +16,8 @@ pub(super) struct Scanner<'a> {
     depth: usize,
     /// How many bytes of aliases' values were read in the place of their names.
     expanded: usize,
+    /// A place and its line: those behind it are counted from there.
+    counted: (usize, usize),
     /// `#name = ...` and `!name = ...`: where the value of an alias begins, by its name with the sign.
     pub(super) aliases: BTreeMap<&'a str, usize>,
     /// `dialect_resources`: the hexadecimal text of a blob, by its name.
@@ -33,6 +35,7 @@ impl<'a> Scanner<'a> {
             position: 0,
             depth: 0,
             expanded: 0,
+            counted: (0, 1),
             aliases: BTreeMap::new(),
             resources: BTreeMap::new(),
         }
@@ -55,13 +58,18 @@ impl<'a> Scanner<'a> {
     }
 
     /// The line of a place, counted from 1.
-    pub(super) fn line_at(&self, position: usize) -> usize {
+    fn line_at(&self, position: usize) -> usize {
         1 + self.text.as_bytes()[..position].iter().filter(|&&byte| byte == b'\n').count()
     }
 
-    /// The line of this place.
-    pub(super) fn line(&self) -> usize {
-        self.line_at(self.position)
+    /// The line of this place. Going on through a text, each of its lines is counted once.
+    pub(super) fn line(&mut self) -> usize {
+        let (place, line) = self.counted;
+        self.counted = match self.text.as_bytes().get(place..self.position) {
+            Some(between) => (self.position, line + between.iter().filter(|&&byte| byte == b'\n').count()),
+            None => (self.position, self.line_at(self.position)),
+        };
+        self.counted.1
     }
 
     /// An error about this place.

@@ -231,6 +231,20 @@ fn errors_name_the_line_and_what_is_wrong() {
 }
 
 #[test]
+fn operations_know_their_lines() {
+    let text = "// first\nfunc.func @f(%x: tensor<i32>) -> tensor<i32> {\n\n  %0 = stablehlo.while(%i = %x) : tensor<i32>\n  cond {\n    \
+                %p = stablehlo.constant dense<true> : tensor<i1>\n    stablehlo.return %p : tensor<i1>\n  } do {\n    \
+                stablehlo.return %i : tensor<i32>\n  }\n  return %0 : tensor<i32>\n}";
+    let module = parse(text).expect("a program");
+    let operations = body(&module);
+    assert_eq!(module.operations[0].line, 2);
+    assert_eq!(operations.iter().map(|operation| operation.line).collect::<Vec<_>>(), [4, 11]);
+    let within =
+        |k: usize| operations[0].regions[k].blocks[0].operations.iter().map(|operation| operation.line);
+    assert_eq!(within(0).chain(within(1)).collect::<Vec<_>>(), [6, 7, 9]);
+}
+
+#[test]
 fn deep_nesting_is_refused() {
     let attribute = format!("\"a.b\"() {{x = {}{}}} : () -> ()", "[".repeat(5000), "]".repeat(5000));
     assert!(message(&attribute).contains("levels of brackets"));
