@@ -20,7 +20,7 @@ pub(crate) use attribute::{AttributePrinter, AttributeReader};
 pub use literal::{literal_to_text, parse_literal};
 pub(crate) use names::{computation_names, sanitized};
 pub use parser::parse;
-pub use printer::{PrintOptions, print};
+pub use printer::{PrintOptions, instruction_texts, print};
 pub(crate) use printer::{computation_order, instruction_order};
 
 use crate::module::Module;

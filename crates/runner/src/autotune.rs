@@ -10,9 +10,8 @@
 //! Times of turns are compared with each other, never with those of another moment, and the median of these ratios counts:
 //! other work on the machine slows both down.
 
-use crate::cost::Cost;
 use crate::fill::{Fill, Random};
-use crate::kernels::{Extracted, Kernel, extract, kernels};
+use crate::kernels::{Extracted, Kernel, extract, kernels, program_cost};
 use compiler::tuning::{candidates, kernel_of, machine};
 use compiler::{
     BackOptions, Candidate, Choices, Executable, NoObserver, PlanOptions, Session, compile_optimized,
@@ -99,7 +98,7 @@ pub fn autotune(
         }
     }
     let work = |kernel: Kernel, count: usize| {
-        let cost = Cost::of_kernel(module, kernel);
+        let cost = kernel.cost(module);
         cost.flops.saturating_mul(count as u64)
     };
     let mut all: Vec<(String, Kernel, usize)> = found.into_iter().map(|(t, (k, n))| (t, k, n)).collect();
@@ -342,7 +341,7 @@ struct Caches {
 
 impl Caches {
     fn of(module: &Module, target: &Target) -> Self {
-        let bytes = Cost::of_module(module).bytes();
+        let bytes = program_cost(module).bytes();
         let size = if bytes <= target.l2_bytes { 0 } else { target.l2_bytes.saturating_mul(2).min(64 << 20) };
         Self { evicted: vec![1; (size / 8) as usize] }
     }

@@ -2,15 +2,15 @@
 
 mod report;
 
-use crate::cost::Cost;
 use crate::fill::{Fill, Random};
-use crate::kernels::{Kernel, extract, kernels, nodes};
+use crate::kernels::{Kernel, extract, kernels, nodes, program_cost};
 use crate::latency::Latency;
 use crate::peak::{Peak, measure_peak};
 use compiler::{
     BackOptions, Compiled, Executable, NoObserver, PlanOptions, compile_optimized, in_process_options,
 };
 use hlo::Module;
+use hlo::analysis::Cost;
 use shape::Literal;
 use std::collections::BTreeMap;
 use support::Result;
@@ -92,7 +92,7 @@ pub fn bench(
     }
     let module = &compiled.module;
     Ok(BenchReport {
-        cost: Cost::of_module(module),
+        cost: program_cost(module),
         kernel_count: kernels(module).len(),
         temps_bytes: compiled.assignment.temps_size,
         constants_bytes: compiled.assignment.constants_size,
@@ -120,7 +120,7 @@ fn kernel_times(compiled: &Compiled, target: &Target, seconds: f64) -> Result<Ve
             kind: crate::kernels::kind(module, kernel),
             nodes: nodes(module, kernel),
             instances: group.len(),
-            cost: Cost::of_kernel(module, kernel),
+            cost: kernel.cost(module),
             latency: match extract(module, kernel) {
                 Ok(alone) => Some(time_alone(alone.module, target, compiled.plan_options.clone(), each)?),
                 Err(_) => None,

@@ -1,6 +1,7 @@
 //! The kernels of an optimised module, and each as a module of its own: what its operands are becomes the arguments, but for
 //! constants, which stay constants, so that the code is planned as it is within the program.
 
+use hlo::analysis::Cost;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op, OpMetadata, PrintOptions};
 use shape::Shape;
 use std::collections::BTreeMap;
@@ -48,6 +49,19 @@ pub fn kernels(module: &Module) -> Vec<Kernel> {
         }
     }
     found
+}
+
+impl Kernel {
+    /// What it computes and moves in one run.
+    pub fn cost(self, module: &Module) -> Cost {
+        Cost::of_instruction(module, self.computation, self.instruction)
+    }
+}
+
+/// The kernels of an optimised module, each as often as it stands in the program: bodies of loops count once, of
+/// conditionals every branch does.
+pub fn program_cost(module: &Module) -> Cost {
+    kernels(module).into_iter().map(|kernel| kernel.cost(module)).sum()
 }
 
 /// Whether an instruction computes or moves anything.

@@ -2,7 +2,7 @@
 //!
 //! - [`Signature`] and [`assign`]: which arrays a program takes and makes, by name, and what is given for them.
 //! - [`summary`]: an array in a few lines, as NumPy prints it.
-//! - [`Cost`]: what an instruction, a kernel, a module computes and moves; from the HLO alone.
+//! - [`program_cost()`]: what an optimised program computes and moves; from the HLO alone.
 //! - [`bench()`]: how long runs take, kernel by kernel too, and which part of the machine's peak that is.
 //! - [`autotune()`]: which of the ways to compute a kernel is fastest here.
 //! - [`verify()`]: whether the code computes what the HLO says.
@@ -12,7 +12,6 @@
 mod arguments;
 mod autotune;
 mod bench;
-mod cost;
 mod fill;
 mod kernels;
 mod latency;
@@ -24,9 +23,8 @@ mod verify;
 pub use arguments::{Given, Inputs, Source, assign, assign_steps};
 pub use autotune::{Autotuned, Tuned, autotune};
 pub use bench::{BenchOptions, BenchReport, KernelTime, ThreadsTime, bench};
-pub use cost::Cost;
 pub use fill::{Fill, Random};
-pub use kernels::{Extracted, Kernel, extract, kernels};
+pub use kernels::{Extracted, Kernel, extract, kernels, program_cost};
 pub use latency::Latency;
 pub use peak::{Peak, Probe, measure_peak};
 pub use signature::{Argument, Role, Signature};

@@ -1,9 +1,10 @@
-//! What is known of integers and of loops without running them: ranges, induction variables, trip counts.
+//! What is known of a program without running it: ranges of integers, induction variables, trip counts, costs.
 //!
-//! Nothing here changes a module, and every answer is a promise: a range holds for every input, a bound is never
-//! exceeded. What cannot be promised is `None`.
+//! Nothing here changes a module. What is said of integers and loops is a promise: a range holds for every input, a bound is
+//! never exceeded; what cannot be promised is `None`. Costs are estimates.
 
 mod condition;
+mod cost;
 mod induction;
 mod interval;
 mod range;
@@ -12,6 +13,7 @@ mod trip_count;
 #[cfg(test)]
 mod tests;
 
+pub use cost::Cost;
 pub use induction::{Affine, affine, induction_variables, invariant_elements, state_element};
 pub use interval::Range;
 pub use range::{range, range_in};

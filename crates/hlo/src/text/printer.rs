@@ -129,6 +129,24 @@ fn depth_first<Id: Copy + Ord>(starts: impl Iterator<Item = Id>, needs: impl Fn(
     order
 }
 
+/// Each instruction as the line that [`print`] writes for it, without blanks before it and `ROOT`.
+pub fn instruction_texts(
+    module: &Module,
+    options: PrintOptions,
+) -> BTreeMap<(ComputationId, InstructionId), String> {
+    let computations = computation_names(module);
+    let mut texts = BTreeMap::new();
+    for (computation_id, computation) in module.computations() {
+        let names = instruction_names(computation);
+        for (id, _) in computation.instructions() {
+            let mut text = String::new();
+            print_instruction(computation, id, (&names, &computations), options, &mut text);
+            texts.insert((computation_id, id), text);
+        }
+    }
+    texts
+}
+
 fn print_instructions(
     computation: &Computation,
     computations: &BTreeMap<ComputationId, String>,
@@ -137,22 +155,32 @@ fn print_instructions(
 ) {
     let names = instruction_names(computation);
     for id in instruction_order(computation) {
-        let instruction = &computation[id];
-        let root = if computation.root_if_set() == Some(id) { "ROOT " } else { "" };
-        write!(out, "  {root}{} = ", names[&id]).expect(TAKES_EVERYTHING);
-        print_shape(instruction.shape(), options, out);
-        write!(out, " {}(", instruction.opcode().name()).expect(TAKES_EVERYTHING);
-        print_operands(instruction, &names, options, out);
-        out.push(')');
-        if !matches!(instruction.op(), Op::Parameter { .. } | Op::Constant { .. }) {
-            let first = instruction.operands().first().map(|&operand| computation[operand].shape());
-            let first_operand = first.and_then(Shape::as_array).map(|array| array.element_type);
-            instruction.op().print_attributes(&mut AttributePrinter { out, computations, first_operand });
-        }
-        if options.metadata {
-            print_metadata(instruction.metadata(), out);
-        }
+        out.push_str(if computation.root_if_set() == Some(id) { "  ROOT " } else { "  " });
+        print_instruction(computation, id, (&names, computations), options, out);
         out.push('\n');
+    }
+}
+
+fn print_instruction(
+    computation: &Computation,
+    id: InstructionId,
+    (names, computations): (&BTreeMap<InstructionId, String>, &BTreeMap<ComputationId, String>),
+    options: PrintOptions,
+    out: &mut String,
+) {
+    let instruction = &computation[id];
+    write!(out, "{} = ", names[&id]).expect(TAKES_EVERYTHING);
+    print_shape(instruction.shape(), options, out);
+    write!(out, " {}(", instruction.opcode().name()).expect(TAKES_EVERYTHING);
+    print_operands(instruction, names, options, out);
+    out.push(')');
+    if !matches!(instruction.op(), Op::Parameter { .. } | Op::Constant { .. }) {
+        let first = instruction.operands().first().map(|&operand| computation[operand].shape());
+        let first_operand = first.and_then(Shape::as_array).map(|array| array.element_type);
+        instruction.op().print_attributes(&mut AttributePrinter { out, computations, first_operand });
+    }
+    if options.metadata {
+        print_metadata(instruction.metadata(), out);
     }
 }
 

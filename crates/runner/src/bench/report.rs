@@ -1,8 +1,8 @@
 //! The report as text and as JSON.
 
 use super::{BenchReport, KernelTime, ThreadsTime};
-use crate::cost::Cost;
 use crate::latency::Latency;
+use hlo::analysis::Cost;
 use serde_json::{Value, json};
 use std::fmt::{self, Write};
 

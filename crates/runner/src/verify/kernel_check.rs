@@ -4,9 +4,8 @@ use super::analysis::{Analysis, branch, is_true};
 use super::compare::Comparison;
 use super::estimate::Growth;
 use super::{Subject, VerifyOptions};
-use crate::cost::Cost;
 use crate::fill::{Fill, Random};
-use crate::kernels::{Extracted, Kernel, extract, has_code, kernels, kind, nodes};
+use crate::kernels::{Extracted, Kernel, extract, has_code, kernels, kind, nodes, program_cost};
 use compiler::Executable;
 use evaluator::Evaluator;
 use hlo::{ComputationId, Instruction, InstructionId, Module, Op};
@@ -62,7 +61,7 @@ pub(super) fn check(
         subject,
         options,
         evaluator: Evaluator::new(module),
-        is_small: Cost::of_module(module).flops <= options.small_program,
+        is_small: program_cost(module).flops <= options.small_program,
         total: all.len(),
         progress,
         alike: BTreeMap::new(),
@@ -222,7 +221,7 @@ impl Walk<'_, '_> {
         let code = code.map_err(|e| e.context(format!("kernel {}", instruction.name())))?;
         let value = run(&mut check, Fill::Random, &alone.module, &code, &arguments(&alone)?)?;
         if is_first {
-            let small = Cost::of_kernel(module, kernel).flops <= self.options.small_kernel;
+            let small = kernel.cost(module).flops <= self.options.small_kernel;
             for fill in Fill::ALL.into_iter().filter(|&f| f != Fill::Random) {
                 if (small || fill == Fill::Special) && !alone.operands.is_empty() {
                     let arguments = synthetic(&alone.module, fill, self.options.seed)?;

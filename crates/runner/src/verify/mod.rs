@@ -24,7 +24,7 @@ pub use compare::{Comparison, Mismatch};
 pub use kernel_check::KernelCheck;
 pub use program_check::{ProgramCheck, compare_run};
 
-use crate::cost::Cost;
+use crate::kernels::program_cost;
 use compiler::Executable;
 use hlo::Module;
 use support::Result;
@@ -96,8 +96,7 @@ pub fn verify(
     progress: &mut dyn FnMut(&str, usize, usize),
 ) -> Result<VerifyReport> {
     let kernels = kernel_check::check(subject, options, progress)?;
-    let programs =
-        program_check::check(subject, options, Cost::of_module(subject.optimized).flops, progress)?;
+    let programs = program_check::check(subject, options, program_cost(subject.optimized).flops, progress)?;
     let mut report = VerifyReport { programs, kernels, guilty_pass: None };
     if report.first_failed_kernel().is_none()
         && let Some(failed) = report.programs.iter().find(|program| !program.passed())

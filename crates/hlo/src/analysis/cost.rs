@@ -1,4 +1,4 @@
-//! What a program computes and moves, counted from its HLO: how long it should take, not how long it takes.
+//! What an instruction computes and moves, counted from its HLO: how long it should take, not how long it takes.
 //!
 //! - A *flop* is an addition, a multiplication, a comparison or another simple function of one element; a multiply-add is
 //!   two. Only what the definition of an instruction needs counts: taps of a convolution that read padding do not.
@@ -6,9 +6,12 @@
 //! - *Bytes* are those of a kernel's operands and results, each once: what fusion keeps in registers moves nothing. Of
 //!   operands that a kernel only picks from (gather, slices), only what is picked counts.
 
-use crate::kernels::{Kernel, kernels};
-use hlo::{Computation, ComputationId, InstructionId, Module, Op, Traits, Window};
+use crate::attributes::{Window, WindowDimension};
+use crate::computation::{Computation, InstructionId};
+use crate::module::{ComputationId, Module};
+use crate::opcode::{Op, Traits};
 use shape::{ArrayShape, Shape};
+use std::iter::Sum;
 use std::ops::{Add, Mul};
 
 /// Work, counted. Counts saturate.
@@ -36,6 +39,12 @@ impl Add for Cost {
     }
 }
 
+impl Sum for Cost {
+    fn sum<I: Iterator<Item = Self>>(costs: I) -> Self {
+        costs.fold(Self::default(), Add::add)
+    }
+}
+
 impl Mul<u64> for Cost {
     type Output = Self;
     fn mul(self, times: u64) -> Self {
@@ -54,17 +63,11 @@ impl Cost {
         self.bytes_read.saturating_add(self.bytes_written)
     }
 
-    /// The kernels of an optimised module, each as often as it stands in the program: bodies of loops count once, of
-    /// conditionals every branch does.
-    pub fn of_module(module: &Module) -> Self {
-        kernels(module).into_iter().fold(Self::default(), |sum, kernel| sum + Self::of_kernel(module, kernel))
-    }
-
-    /// One kernel.
-    pub fn of_kernel(module: &Module, kernel: Kernel) -> Self {
-        let computation = &module[kernel.computation];
-        let instruction = &computation[kernel.instruction];
-        let arithmetic = arithmetic_of(module, computation, kernel.instruction, 0);
+    /// One instruction, run once: bodies of loops count once, of conditionals every branch does.
+    pub fn of_instruction(module: &Module, computation: ComputationId, id: InstructionId) -> Self {
+        let computation = &module[computation];
+        let instruction = &computation[id];
+        let arithmetic = arithmetic_of(module, computation, id, 0);
         let mut operands = instruction.operands().to_vec();
         operands.sort();
         operands.dedup();
@@ -75,7 +78,7 @@ impl Cost {
                 let parameters = positions.map(|(position, _)| inner.parameters()[position]);
                 parameters.map(|p| bytes_read(inner, p)).max().unwrap_or(0)
             }
-            _ => bytes_read_by(computation, kernel.instruction, operand),
+            _ => bytes_read_by(computation, id, operand),
         };
         let bytes_read = operands.iter().map(read).fold(0, u64::saturating_add);
         let updates_in_place = matches!(instruction.op(), Op::DynamicUpdateSlice {});
@@ -211,7 +214,7 @@ const MAX_COUNTED: u64 = 1 << 22;
 
 /// How many elements all windows together read: neither padding nor what dilation puts between elements.
 fn window_reads(window: &Window, input: &[i64], output: &[i64]) -> u64 {
-    let along = |((w, &input), &output): ((&hlo::WindowDimension, &i64), &i64)| -> u64 {
+    let along = |((w, &input), &output): ((&WindowDimension, &i64), &i64)| -> u64 {
         let all = (w.size as u64).saturating_mul(output as u64);
         if all > MAX_COUNTED {
             return all;
@@ -261,7 +264,11 @@ mod tests {
     use super::*;
 
     fn cost(text: &str) -> Cost {
-        Cost::of_module(&hlo::parse(text).unwrap())
+        let module = crate::parse(text).unwrap();
+        let instructions = module.entry_computation().instructions();
+        let ids = instructions
+            .filter(|(_, i)| !matches!(i.op(), Op::Parameter { .. } | Op::Constant { .. } | Op::Tuple {}));
+        ids.map(|(id, _)| Cost::of_instruction(&module, module.entry(), id)).sum()
     }
 
     #[test]
