@@ -21,7 +21,8 @@ pub use literal::{literal_to_text, parse_literal};
 pub(crate) use names::{computation_names, sanitized};
 pub use parser::parse;
 pub use printer::{PrintOptions, instruction_texts, print};
-pub(crate) use printer::{computation_order, instruction_order};
+pub use printer::instruction_order;
+pub(crate) use printer::computation_order;
 
 use crate::module::Module;
 use std::fmt;

@@ -10,6 +10,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ("composite", &["support", "shape", "hlo"]),
     ("mlir", &["support", "shape"]),
     ("stablehlo", &["support", "shape", "hlo", "composite", "mlir"]),
+    ("picture", &["support", "shape", "hlo"]),
     ("tf", &["support", "shape"]),
     ("import", &["support", "shape", "hlo", "tf", "evaluator", "composite"]),
     ("passes", &["support", "shape", "hlo", "evaluator", "composite"]),

@@ -101,7 +101,7 @@ pub(crate) fn computation_order(module: &Module) -> Vec<ComputationId> {
 }
 
 /// All live instructions, in the order in which they were added but for operands that came later than their users.
-pub(crate) fn instruction_order(computation: &Computation) -> Vec<InstructionId> {
+pub fn instruction_order(computation: &Computation) -> Vec<InstructionId> {
     let ids = computation.instructions().map(|(id, _)| id);
     depth_first(ids, |id| computation[id].operands().to_vec())
 }

@@ -1,0 +1,119 @@
+// Where boxes go: layers from operands to users, as Sugiyama, Tagawa and Toda draw hierarchies ("Methods for visual
+// understanding of hierarchical system structures", 1981), with coordinates by averages of neighbours.
+
+// Edges over more layers than this are not drawn but named at their user, and do not pull boxes together.
+const NEAR_LAYERS = 7;
+const GAP_X = 18, GAP_Y = 46;
+
+/**
+ * The layer of each box: one more than its deepest operand's. What has one operand or none stands as low as its users
+ * allow, so that a weight is next to who reads it. Operands have smaller indices than users.
+ * @param {{operands: number[]}[]} boxes
+ * @returns {number[]}
+ */
+function layersOf(boxes) {
+  const layer = boxes.map(() => 0);
+  const firstUser = boxes.map(() => Infinity);
+  boxes.forEach((box, i) => {
+    for (const o of box.operands) layer[i] = Math.max(layer[i], layer[o] + 1);
+  });
+  for (let i = boxes.length - 1; i >= 0; i--) {
+    const apart = new Set(boxes[i].operands).size;
+    if (apart <= 1 && firstUser[i] < Infinity) layer[i] = firstUser[i] - 1;
+    for (const o of boxes[i].operands) firstUser[o] = Math.min(firstUser[o], layer[i]);
+  }
+  return layer;
+}
+
+/**
+ * Centres as near to the wished ones as the order and the widths allow (least squares): a regression that keeps order, by
+ * pooling neighbours that would overlap.
+ * @param {number[]} wishes  centres, in the order of the row
+ * @param {number[]} widths
+ * @returns {number[]} centres
+ */
+function placeRow(wishes, widths) {
+  const offset = [0];
+  for (let i = 1; i < widths.length; i++) offset.push(offset[i - 1] + (widths[i - 1] + widths[i]) / 2 + GAP_X);
+  const pools = [];
+  wishes.forEach((wish, i) => {
+    let pool = { sum: wish - offset[i], count: 1 };
+    while (pools.length && pools[pools.length - 1].sum / pools[pools.length - 1].count > pool.sum / pool.count) {
+      const last = pools.pop();
+      pool = { sum: pool.sum + last.sum, count: pool.count + last.count };
+    }
+    pools.push(pool);
+  });
+  const centres = [];
+  for (const pool of pools) {
+    for (let k = 0; k < pool.count; k++) centres.push(pool.sum / pool.count + offset[centres.length]);
+  }
+  return centres;
+}
+
+/**
+ * Gives each box its place.
+ * @param {{operands: number[], w: number, h: number}[]} boxes  get `x`, `y` (left, top) and `layer`
+ * @returns {{w: number, h: number}} the size of the whole
+ */
+function layOut(boxes) {
+  const layer = layersOf(boxes);
+  const rows = [];
+  boxes.forEach((box, i) => {
+    box.layer = layer[i];
+    (rows[layer[i]] ||= []).push(i);
+  });
+  for (let r = 0; r < rows.length; r++) rows[r] ||= [];
+
+  const above = boxes.map(() => []), below = boxes.map(() => []);
+  boxes.forEach((box, i) => {
+    for (const o of new Set(box.operands)) {
+      if (layer[i] - layer[o] > NEAR_LAYERS) continue;
+      above[i].push(o);
+      below[o].push(i);
+    }
+  });
+
+  const centre = boxes.map(() => 0);
+  for (const row of rows) {
+    placeRow(row.map(() => 0), row.map((i) => boxes[i].w)).forEach((x, k) => { centre[row[k]] = x; });
+  }
+  // Rows are sorted by their neighbours, down and up in turns; the last turns keep the order and settle the places.
+  const turns = boxes.length > 2000 ? 10 : 24, settle = 6;
+  for (let turn = 0; turn < turns; turn++) {
+    const down = turn % 2 === 0;
+    const neighbours = down ? above : below;
+    const sequence = down ? rows : [...rows].reverse();
+    for (const row of sequence) {
+      const wish = new Map(row.map((i) => [i, meanOf(neighbours[i], centre, layer, layer[i], centre[i])]));
+      if (turn < turns - settle) row.sort((a, b) => wish.get(a) - wish.get(b) || a - b);
+      placeRow(row.map((i) => wish.get(i)), row.map((i) => boxes[i].w)).forEach((x, k) => { centre[row[k]] = x; });
+    }
+  }
+
+  let left = Infinity, right = -Infinity, y = 0;
+  for (const row of rows) {
+    let tallest = 0;
+    for (const i of row) {
+      boxes[i].x = centre[i] - boxes[i].w / 2;
+      boxes[i].y = y;
+      left = Math.min(left, boxes[i].x);
+      right = Math.max(right, boxes[i].x + boxes[i].w);
+      tallest = Math.max(tallest, boxes[i].h);
+    }
+    if (row.length) y += tallest + GAP_Y;
+  }
+  for (const box of boxes) box.x -= left;
+  return { w: boxes.length ? right - left : 0, h: Math.max(0, y - GAP_Y) };
+}
+
+// Near neighbours count for more.
+function meanOf(neighbours, centre, layer, from, otherwise) {
+  let sum = 0, weight = 0;
+  for (const n of neighbours) {
+    const w = 1 / Math.max(1, Math.abs(layer[n] - from));
+    sum += w * centre[n];
+    weight += w;
+  }
+  return weight ? sum / weight : otherwise;
+}
