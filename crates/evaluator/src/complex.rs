@@ -86,26 +86,49 @@ pub(crate) fn conjugate([re, im]: Complex) -> Complex {
     [re, -im]
 }
 
-/// Smith's method; division by zero gives infinities, as in C's Annex G.
+/// Smith's method. What makes NaN of both parts has the limit that C's Annex G gives, if there is one: a quotient by zero, of
+/// an infinity by a finite number, and the other way round.
 pub(crate) fn divide([a, b]: Complex, [c, d]: Complex) -> Complex {
+    let quotient = smith([a, b], [c, d]);
+    if !quotient[0].is_nan() || !quotient[1].is_nan() {
+        return quotient;
+    }
+    // The sign of a NaN means nothing.
+    let unit = |v: f64| match v {
+        v if v.is_nan() => 0.0,
+        v if v.is_infinite() => 1.0_f64.copysign(v),
+        v => 0.0_f64.copysign(v),
+    };
     if c == 0.0 && d == 0.0 {
         let infinity = f64::INFINITY.copysign(c);
         return [infinity * a, infinity * b];
     }
-    if (c.is_infinite() || d.is_infinite()) && a.is_finite() && b.is_finite() {
-        let unit = |v: f64| if v.is_infinite() { 1.0_f64.copysign(v) } else { 0.0_f64.copysign(v) };
-        let (c, d) = (unit(c), unit(d));
-        return [0.0 * (a * c + b * d), 0.0 * (b * c - a * d)];
+    if (a.is_infinite() || b.is_infinite()) && c.is_finite() && d.is_finite() {
+        let product = multiply([unit(a), unit(b)], [c, -d]);
+        return [f64::INFINITY * product[0], f64::INFINITY * product[1]];
     }
-    if c.abs() >= d.abs() {
-        let ratio = d / c;
-        let denominator = c + d * ratio;
-        [(a + b * ratio) / denominator, (b - a * ratio) / denominator]
-    } else {
+    if (c.is_infinite() || d.is_infinite()) && a.is_finite() && b.is_finite() {
+        let product = multiply([a, b], [unit(c), -unit(d)]);
+        return [0.0 * product[0], 0.0 * product[1]];
+    }
+    quotient
+}
+
+fn smith([a, b]: Complex, [c, d]: Complex) -> Complex {
+    if c.abs() < d.abs() {
         let ratio = c / d;
         let denominator = c * ratio + d;
         [(a * ratio + b) / denominator, (b * ratio - a) / denominator]
+    } else {
+        let ratio = d / c;
+        let denominator = c + d * ratio;
+        [(a + b * ratio) / denominator, (b - a * ratio) / denominator]
     }
+}
+
+/// Whether a number is below zero or the zero there. NaN is neither.
+fn is_negative(x: f64) -> bool {
+    !x.is_nan() && x.is_sign_negative()
 }
 
 fn times_i([re, im]: Complex) -> Complex {
@@ -140,8 +163,32 @@ fn expm1([re, im]: Complex) -> Complex {
     [libm::expm1(re) * libm::cos(im) - 2.0 * half * half, libm::exp(re) * libm::sin(im)]
 }
 
-fn log([re, im]: Complex) -> Complex {
-    [libm::log(libm::hypot(re, im)), libm::atan2(im, re)]
+fn log(z: Complex) -> Complex {
+    [log_abs(z), libm::atan2(z[1], z[0])]
+}
+
+/// The logarithm of the magnitude, also where that is no normal number.
+fn log_abs([re, im]: Complex) -> f64 {
+    let size = re.abs().max(im.abs());
+    let exponent = if size > 2f64.powi(1000) {
+        100
+    } else if size < 2f64.powi(-900) {
+        -100
+    } else {
+        0
+    };
+    let scale = 2f64.powi(-exponent);
+    libm::log(libm::hypot(re * scale, im * scale)) + f64::from(exponent) * std::f64::consts::LN_2
+}
+
+/// The inverse functions come near the logarithm of `2 z` where `z` is this large, or infinite.
+fn is_far([re, im]: Complex) -> bool {
+    re.abs() > 2f64.powi(500) || im.abs() > 2f64.powi(500)
+}
+
+/// With the sign of `x`; a NaN counts as positive.
+fn with_sign(magnitude: f64, x: f64) -> f64 {
+    if is_negative(x) { -magnitude } else { magnitude }
 }
 
 /// Near zero `log |1 + z|` is half of `log1p(2 re + re^2 + im^2)`.
@@ -164,7 +211,8 @@ fn sqrt([re, im]: Complex) -> Complex {
     }
     if re.is_infinite() {
         let other = if im.is_nan() { im } else { 0.0_f64.copysign(im) };
-        return if re > 0.0 { [re, other] } else { [other.abs(), f64::INFINITY.copysign(im)] };
+        let infinity = if is_negative(im) { f64::NEG_INFINITY } else { f64::INFINITY };
+        return if re > 0.0 { [re, other] } else { [other.abs(), infinity] };
     }
     // Half the sum would overflow or vanish at the ends of the range, so the number is scaled by a power of 4.
     let exponent = libm::frexp(re.abs().max(im.abs())).1 & !1;
@@ -178,14 +226,18 @@ fn sinh([re, im]: Complex) -> Complex {
     if im == 0.0 {
         return [libm::sinh(re), im];
     }
-    let real = if re == 0.0 { re } else { libm::sinh(re) * libm::cos(im) };
+    let real = match re {
+        0.0 if im.is_finite() => re * libm::cos(im),
+        0.0 => re,
+        re => libm::sinh(re) * libm::cos(im),
+    };
     [real, libm::cosh(re) * libm::sin(im)]
 }
 
 fn cosh([re, im]: Complex) -> Complex {
-    // An infinity times the zero of the other axis is that zero, not NaN.
+    // An infinity times the zero of the other axis is that zero, and so is NaN.
     let imaginary = if im == 0.0 {
-        im * 1.0_f64.copysign(re)
+        if is_negative(re) { -im } else { im }
     } else if re == 0.0 {
         if im.is_finite() { re * libm::sin(im) } else { re }
     } else {
@@ -197,25 +249,36 @@ fn cosh([re, im]: Complex) -> Complex {
 /// Kahan's formula; where `sinh` would overflow the limit is 1 with a vanishing imaginary part.
 fn tanh([re, im]: Complex) -> Complex {
     if re.abs() > 30.0 {
+        if !im.is_finite() {
+            let is_limit = re.is_infinite();
+            return if is_limit { [1.0_f64.copysign(re), 0.0] } else { [f64::NAN, f64::NAN] };
+        }
         let vanishing = 4.0 * libm::sin(im) * libm::cos(im) * libm::exp(-2.0 * re.abs());
-        return [1.0_f64.copysign(re), if im.is_finite() { vanishing } else { 0.0 }];
+        return [1.0_f64.copysign(re), vanishing];
     }
     let tangent = libm::tan(im);
     let beta = 1.0 + tangent * tangent;
     let s = libm::sinh(re);
     let rho = (1.0 + s * s).sqrt();
     let denominator = 1.0 + beta * s * s;
-    [beta * rho * s / denominator, tangent / denominator]
+    [beta * rho * s / denominator, if im == 0.0 { im } else { tangent / denominator }]
 }
 
 /// Kahan: `acos z = (2 atan2(Re sqrt(1-z), Re sqrt(1+z)), asinh(Im(conj(sqrt(1+z)) sqrt(1-z))))`.
 fn acos([re, im]: Complex) -> Complex {
+    if is_far([re, im]) {
+        let log = log_abs([re, im]) + std::f64::consts::LN_2;
+        return [libm::atan2(im.abs(), re), with_sign(log, -im)];
+    }
     let (plus, minus) = (sqrt([1.0 + re, im]), sqrt([1.0 - re, -im]));
     [2.0 * libm::atan2(minus[0], plus[0]), libm::asinh(multiply(conjugate(plus), minus)[1])]
 }
 
 /// Kahan: `acosh z = (asinh(Re(conj(sqrt(z-1)) sqrt(z+1))), 2 atan2(Im sqrt(z-1), Re sqrt(z+1)))`.
 fn acosh([re, im]: Complex) -> Complex {
+    if is_far([re, im]) {
+        return [log_abs([re, im]) + std::f64::consts::LN_2, libm::atan2(im, re)];
+    }
     let (plus, minus) = (sqrt([re + 1.0, im]), sqrt([re - 1.0, im]));
     [libm::asinh(multiply(conjugate(minus), plus)[0]), 2.0 * libm::atan2(minus[1], plus[0])]
 }
@@ -223,8 +286,9 @@ fn acosh([re, im]: Complex) -> Complex {
 /// `asinh z = i asin(z / i)`, with Kahan's `asin`.
 fn asinh(z: Complex) -> Complex {
     let [re, im] = over_i(z);
-    if re.is_infinite() || im.is_infinite() {
-        return times_i([libm::atan2(re, im.abs()), f64::INFINITY.copysign(im)]);
+    if is_far([re, im]) {
+        let log = log_abs([re, im]) + std::f64::consts::LN_2;
+        return times_i([libm::atan2(re, im.abs()), with_sign(log, im)]);
     }
     let (plus, minus) = (sqrt([1.0 + re, im]), sqrt([1.0 - re, -im]));
     let real = libm::atan2(re, multiply(plus, minus)[0]);
@@ -234,10 +298,12 @@ fn asinh(z: Complex) -> Complex {
 /// `(log1p z - log1p(-z)) / 2`, its real part without cancellation.
 fn atanh([re, im]: Complex) -> Complex {
     let distance = (1.0 - re) * (1.0 - re) + im * im;
-    let real =
-        if distance.is_infinite() { 0.0_f64.copysign(re) } else { 0.25 * libm::log1p(4.0 * re / distance) };
+    if distance.is_infinite() || re.is_infinite() {
+        let angle = if im.is_nan() { im } else { std::f64::consts::FRAC_PI_2.copysign(im) };
+        return [with_sign(0.0, re), angle];
+    }
     let angle = libm::atan2(2.0 * im, (1.0 - re) * (1.0 + re) - im * im);
-    [real, 0.5 * angle]
+    [0.25 * libm::log1p(4.0 * re / distance), 0.5 * angle]
 }
 
 /// `z^w = e^(w log z)`, but 1 for exponent 0 or base 1, and powers of 0 and of positive infinity taken as limits.
@@ -257,7 +323,7 @@ fn power(base: Complex, exponent: Complex) -> Complex {
         };
     }
     if base == [f64::INFINITY, 0.0] && exponent[1] == 0.0 {
-        return if exponent[0] > 0.0 { base } else { [0.0, 0.0] };
+        return if exponent[0] > 0.0 { [f64::INFINITY, 0.0] } else { [0.0, 0.0] };
     }
     let logarithm = log(base);
     let [magnitude, angle] = multiply(exponent, logarithm);

@@ -34,6 +34,14 @@ impl Evaluator<'_> {
         }
         let count = (array.values.len() as u64).max(result.element_count() as u64);
         self.charge(lengths.iter().fold(0u64, |sum, &n| sum.saturating_add(n as u64)).saturating_mul(count))?;
+        let to_scalar = |[re, im]: Complex| {
+            if result.element_type.is_complex() { Scalar::Complex(re, im) } else { Scalar::Float(re) }
+        };
+        // Sums of nothing.
+        if array.values.is_empty() {
+            let zeros = vec![[0.0, 0.0]; result.element_count() as usize];
+            return Ok(from_scalars(&result, zeros.into_iter().map(to_scalar)));
+        }
         match fft_type {
             FftType::Fft => (first..=axis).for_each(|d| array.transform(d, |x| dft(x, false))),
             FftType::Ifft => (first..=axis).for_each(|d| array.transform(d, inverse)),
@@ -56,9 +64,6 @@ impl Evaluator<'_> {
                 array.sizes
             )));
         }
-        let to_scalar = |[re, im]: Complex| {
-            if result.element_type.is_complex() { Scalar::Complex(re, im) } else { Scalar::Float(re) }
-        };
         Ok(from_scalars(&result, array.values.into_iter().map(to_scalar)))
     }
 }
@@ -75,9 +80,6 @@ impl Axes {
         let stride = row_major_strides(&self.sizes)[axis] as usize;
         let length = self.sizes[axis] as usize;
         let block = stride * length;
-        if self.values.is_empty() || block == 0 {
-            return;
-        }
         let mut values = Vec::with_capacity(self.values.len());
         for chunk in self.values.chunks_exact(block) {
             let lines: Vec<Vec<Complex>> = (0..stride)

@@ -1,6 +1,7 @@
 //! Dots and convolutions, with what often follows them.
 
 use super::Writer;
+use super::elementwise::retyped;
 use hlo::{ConvolutionDimensionNumbers, DotDimensionNumbers, InstructionId, Op, Window, WindowDimension};
 use shape::{ArrayShape, PrimitiveType};
 
@@ -45,11 +46,56 @@ impl Writer<'_> {
         if self.draw.once_in(3) {
             std::mem::swap(&mut numbers.lhs_contracting_dims, &mut numbers.rhs_contracting_dims);
             std::mem::swap(&mut numbers.lhs_batch_dims, &mut numbers.rhs_batch_dims);
-            let dot = self.add(Op::Dot { dot_dimension_numbers: numbers }, &[y, x])?;
+            let dot = self.sum(Op::Dot { dot_dimension_numbers: numbers }, &[y, x])?;
             return self.follow(dot);
         }
-        let dot = self.add(Op::Dot { dot_dimension_numbers: numbers }, &[x, y])?;
+        let dot = self.sum(Op::Dot { dot_dimension_numbers: numbers }, &[x, y])?;
         self.follow(dot)
+    }
+
+    /// A product of matrices with as many summands as the elements allow, either of them transposed.
+    pub(super) fn long_dot(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
+        let count = array.element_count();
+        if count < 64 || array.element_type == PrimitiveType::Pred {
+            return None;
+        }
+        let rows: Vec<i64> = [1, 1, 2, 3, 4, 5, 6, 8].into_iter().filter(|rows| count % rows == 0).collect();
+        let rows = self.draw.choose(&rows);
+        let depth = count / rows;
+        let fits: Vec<i64> =
+            [1, 2, 3, 4, 8, 16, 17].into_iter().filter(|columns| depth * columns <= self.most).collect();
+        let columns = if fits.is_empty() { return None } else { self.draw.choose(&fits) };
+        let [mut lhs, mut rhs] = [[rows, depth], [depth, columns]];
+        let [lhs_turns, rhs_turns] = [(); 2].map(|()| self.draw.once_in(3));
+        lhs_turns.then(|| lhs.reverse());
+        rhs_turns.then(|| rhs.reverse());
+        let lhs = self.add_shaped(ArrayShape::new(array.element_type, &lhs), Op::Reshape {}, &[x])?;
+        let rhs = self.like(&ArrayShape::new(array.element_type, &rhs));
+        let dot_dimension_numbers = DotDimensionNumbers {
+            lhs_contracting_dims: vec![usize::from(!lhs_turns)],
+            rhs_contracting_dims: vec![usize::from(rhs_turns)],
+            ..DotDimensionNumbers::default()
+        };
+        let dot = self.sum(Op::Dot { dot_dimension_numbers }, &[lhs, rhs])?;
+        self.follow(dot)
+    }
+
+    /// A contraction, sometimes with sums of a wider type than its operands'.
+    fn sum(&mut self, op: Op, operands: &[InstructionId]) -> Option<InstructionId> {
+        use PrimitiveType::*;
+        let sum = self.add(op.clone(), operands)?;
+        let array = self.array(sum);
+        let wider = match array.element_type {
+            Bf16 | F16 | F8e5m2 | F8e4m3fn => F32,
+            F32 => F64,
+            S4 | S8 | S16 => S32,
+            U4 | U8 | U16 => U32,
+            _ => return Some(sum),
+        };
+        match self.draw.once_in(3) {
+            true => self.add_shaped(retyped(&array, wider), op, operands),
+            false => Some(sum),
+        }
     }
 
     /// A bias, an activation, a transpose or nothing.
@@ -118,7 +164,7 @@ impl Writer<'_> {
         let [feature_group_count, batch_group_count] = if of_features { [groups, 1] } else { [1, groups] };
         let window = Window { dimensions };
         let op = Op::Convolution { window, dim_labels, feature_group_count, batch_group_count };
-        let convolution = self.add(op, &[x, kernel])?;
+        let convolution = self.sum(op, &[x, kernel])?;
         self.follow(convolution)
     }
 

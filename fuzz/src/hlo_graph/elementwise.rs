@@ -41,7 +41,13 @@ const FLOAT: &[Op] = &[
 
 const COMPLEX: &[Op] = &[
     Op::Abs {},
+    Op::Acos {},
+    Op::Acosh {},
+    Op::Asin {},
+    Op::Asinh {},
+    Op::Atanh {},
     Op::Cos {},
+    Op::Cosh {},
     Op::Exp {},
     Op::Expm1 {},
     Op::Imag {},
@@ -53,6 +59,7 @@ const COMPLEX: &[Op] = &[
     Op::Rsqrt {},
     Op::Sign {},
     Op::Sin {},
+    Op::Sinh {},
     Op::Sqrt {},
     Op::Tan {},
     Op::Tanh {},
@@ -115,6 +122,7 @@ impl Writer<'_> {
         match element_type {
             Pred => self.draw.pick(&[Op::And {}, Op::Or {}, Op::Xor {}, Op::Maximum {}, Op::Minimum {}]),
             t if t.is_integer() && self.draw.once_in(3) => self.draw.pick(&bits),
+            t if t.is_complex() && self.draw.once_in(12) => Op::Atan2 {},
             t if t.is_complex() => self.draw.pick(&numbers[..7]),
             t if t.is_floating_point() && self.draw.once_in(12) => Op::Atan2 {},
             F32 | F64 if self.draw.once_in(12) => Op::Complex {},

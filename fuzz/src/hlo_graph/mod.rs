@@ -126,6 +126,7 @@ impl<'m> Writer<'m> {
             24 => self.reduce_window(x, &array),
             25 => self.sort(x, &array),
             26 => self.variadic_reduce(x, &array),
+            27 if self.draw.once_in(2) => self.long_dot(x, &array),
             27 | 28 => self.dot(x, &array),
             29 | 30 => self.convolution(x, &array),
             31 => self.dynamic_slice(x, &array),

@@ -153,7 +153,8 @@ impl Writer<'_> {
         let is_number = array.element_type.is_integer() || array.element_type.is_floating_point();
         if self.draw.once_in(3) && is_number {
             let k = self.draw.between(0, array.size(array.rank() - 1));
-            return self.add(Op::TopK { k, largest: true }, &[x]);
+            let largest = !self.draw.once_in(3);
+            return self.add(Op::TopK { k, largest }, &[x]);
         }
         let mut operands = vec![x];
         for _ in 0..self.draw.below(3) {

@@ -254,14 +254,16 @@ impl Arithmetic<'_> {
         self.multiply(x, conjugate)
     }
 
-    /// 1 for an infinite part and 0 for others, with their signs.
+    /// 1 for an infinite part and 0 for others, with their signs. That of a NaN means nothing.
     fn unit(&mut self, (re, im): Complex) -> Complex {
         let (one, zero, infinity) = (self.float(1.0), self.float(0.0), self.float(f64::INFINITY));
         let mut part = |x: ValueId| {
             let size = self.b.unary(UnaryOp::Abs, x);
             let is_infinite = self.b.compare(Predicate::Equal, size, infinity);
             let unit = self.b.select(is_infinite, one, zero);
-            copy_sign(self.b, unit, x)
+            let signed = copy_sign(self.b, unit, x);
+            let is_nan = self.b.compare(Predicate::NotEqual, x, x);
+            self.b.select(is_nan, zero, signed)
         };
         (part(re), part(im))
     }
@@ -325,6 +327,7 @@ impl Arithmetic<'_> {
         let re_is_low = self.test(Predicate::Equal, re, f64::NEG_INFINITY);
         let other_size = self.magnitude(other);
         let signed = copy_sign(self.b, infinity, im);
+        let signed = self.b.select(im_is_nan, infinity, signed);
         let result = self.choose(re_is_low, (other_size, signed), result);
         let im_is_infinite = self.b.compare(Predicate::Equal, im_size, infinity);
         self.choose(im_is_infinite, (infinity, im), result)

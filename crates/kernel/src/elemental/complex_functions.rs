@@ -4,6 +4,7 @@ use super::complex::{Arithmetic, Complex};
 use super::real::copy_sign;
 use crate::ir::{Predicate, UnaryOp, ValueId};
 use crate::math;
+use std::f64::consts::{FRAC_PI_2, LN_2};
 use support::Result;
 
 impl Arithmetic<'_> {
@@ -42,8 +43,48 @@ impl Arithmetic<'_> {
     }
 
     pub(super) fn log(&mut self, (re, im): Complex) -> Result<Complex> {
-        let modulus = self.abs((re, im));
-        Ok((self.math(math::log, modulus)?, self.angle(im, re)?))
+        Ok((self.log_abs((re, im))?, self.angle(im, re)?))
+    }
+
+    /// The logarithm of the magnitude, also where that is no normal number.
+    fn log_abs(&mut self, (re, im): Complex) -> Result<ValueId> {
+        let (re_size, im_size) = (self.magnitude(re), self.magnitude(im));
+        let larger = self.b.compare(Predicate::Greater, re_size, im_size);
+        let size = self.b.select(larger, re_size, im_size);
+        let is_large = self.test(Predicate::Greater, size, 2f64.powi(1000));
+        let is_small = self.test(Predicate::Less, size, 2f64.powi(-900));
+        let mut choice = |large: f64, usual: f64, small: f64| {
+            let (large, usual, small) = (self.float(large), self.float(usual), self.float(small));
+            let inner = self.b.select(is_small, small, usual);
+            self.b.select(is_large, large, inner)
+        };
+        let scale = choice(2f64.powi(-100), 1.0, 2f64.powi(100));
+        let shift = choice(100.0 * LN_2, 0.0, -100.0 * LN_2);
+        let scaled = (self.b.mul(re, scale), self.b.mul(im, scale));
+        let modulus = self.abs(scaled);
+        let log = self.math(math::log, modulus)?;
+        Ok(self.b.add(log, shift))
+    }
+
+    /// Whether a number is so large that inverse functions come near the logarithm of twice the number.
+    fn is_far(&mut self, (re, im): Complex) -> ValueId {
+        let (re, im) = (self.magnitude(re), self.magnitude(im));
+        let first = self.test(Predicate::Greater, re, 2f64.powi(500));
+        let second = self.test(Predicate::Greater, im, 2f64.powi(500));
+        self.b.or(first, second)
+    }
+
+    /// The logarithm of twice the magnitude.
+    fn log_of_double(&mut self, z: Complex) -> Result<ValueId> {
+        let (log, two) = (self.log_abs(z)?, self.float(LN_2));
+        Ok(self.b.add(log, two))
+    }
+
+    /// A magnitude with the sign of `x`; a NaN counts as positive.
+    fn with_sign(&mut self, magnitude: ValueId, x: ValueId) -> ValueId {
+        let is_nan = self.is_nan(x);
+        let signed = copy_sign(self.b, magnitude, x);
+        self.b.select(is_nan, magnitude, signed)
     }
 
     /// Near zero `log |1 + z|` is half of `log1p(re (2 + re) + im^2)`.
@@ -76,21 +117,32 @@ impl Arithmetic<'_> {
         let (sinh, cosh) = (self.math(math::sinh, re)?, self.math(math::cosh, re)?);
         let (sin, cos) = (self.math(math::sin, im)?, self.math(math::cos, im)?);
         let product = self.b.mul(sinh, cos);
+        let without_direction = self.is_nan(cos);
+        let on_axis = self.b.mul(re, cos);
+        let on_axis = self.b.select(without_direction, re, on_axis);
         let re_is_zero = self.test(Predicate::Equal, re, 0.0);
-        let general = (self.b.select(re_is_zero, re, product), self.b.mul(cosh, sin));
+        let general = (self.b.select(re_is_zero, on_axis, product), self.b.mul(cosh, sin));
         let is_real = self.test(Predicate::Equal, im, 0.0);
         Ok(self.choose(is_real, (sinh, im), general))
     }
 
+    /// An infinity times the zero of the other axis is that zero, and so is NaN.
     pub(super) fn cosh(&mut self, (re, im): Complex) -> Result<Complex> {
         let (sinh, cosh) = (self.math(math::sinh, re)?, self.math(math::cosh, re)?);
         let (sin, cos) = (self.math(math::sin, im)?, self.math(math::cos, im)?);
         let product = self.b.mul(sinh, sin);
-        let on_an_axis = self.b.mul(re, im);
+        let without_direction = self.is_nan(sin);
+        let on_other_axis = self.b.mul(re, sin);
+        let on_other_axis = self.b.select(without_direction, re, on_other_axis);
         let re_is_zero = self.test(Predicate::Equal, re, 0.0);
+        let product = self.b.select(re_is_zero, on_other_axis, product);
+        let re_is_nan = self.is_nan(re);
+        let one = self.float(1.0);
+        let sign = copy_sign(self.b, one, re);
+        let sign = self.b.select(re_is_nan, one, sign);
+        let on_axis = self.b.mul(im, sign);
         let im_is_zero = self.test(Predicate::Equal, im, 0.0);
-        let is_axis = self.b.or(re_is_zero, im_is_zero);
-        Ok((self.b.mul(cosh, cos), self.b.select(is_axis, on_an_axis, product)))
+        Ok((self.b.mul(cosh, cos), self.b.select(im_is_zero, on_axis, product)))
     }
 
     /// Kahan's formula; where `sinh` would overflow, the limit: 1 with a vanishing imaginary part.
@@ -107,7 +159,9 @@ impl Arithmetic<'_> {
         let denominator = self.b.add(one, scaled);
         let numerator = self.b.mul(beta, rho);
         let numerator = self.b.mul(numerator, sinh);
-        let general = (self.quotient(numerator, denominator), self.quotient(tangent, denominator));
+        let im_is_zero = self.test(Predicate::Equal, im, 0.0);
+        let slope = self.quotient(tangent, denominator);
+        let general = (self.quotient(numerator, denominator), self.b.select(im_is_zero, im, slope));
         let size = self.magnitude(re);
         let is_far = self.test(Predicate::Greater, size, 30.0);
         let (sin, cos) = (self.math(math::sin, im)?, self.math(math::cos, im)?);
@@ -116,11 +170,19 @@ impl Arithmetic<'_> {
         let product = self.b.mul(sin, cos);
         let product = self.b.mul(product, decay);
         let vanishing = self.scale(product, 4.0);
-        let zero = self.float(0.0);
-        let is_nan = self.is_nan(vanishing);
-        let vanishing = self.b.select(is_nan, zero, vanishing);
-        let limit = copy_sign(self.b, one, re);
-        Ok(self.choose(is_far, (limit, vanishing), general))
+        let limit = (copy_sign(self.b, one, re), vanishing);
+        let far = self.far_tanh(re, limit);
+        Ok(self.choose(is_far, far, general))
+    }
+
+    /// Far from zero the limit has no direction if `im` has none: at infinity it is taken, before it there is none.
+    fn far_tanh(&mut self, re: ValueId, (limit, vanishing): Complex) -> Complex {
+        let without_direction = self.is_nan(vanishing);
+        let size = self.magnitude(re);
+        let is_infinite = self.test(Predicate::Equal, size, f64::INFINITY);
+        let (zero, nan) = (self.float(0.0), self.float(f64::NAN));
+        let lost = self.choose(is_infinite, (limit, zero), (nan, nan));
+        self.choose(without_direction, lost, (limit, vanishing))
     }
 
     pub(super) fn sin(&mut self, z: Complex) -> Result<Complex> {
@@ -155,7 +217,11 @@ impl Arithmetic<'_> {
         let angle = self.angle(minus.0, plus.0)?;
         let conjugate = self.conjugate(plus);
         let product = self.multiply(conjugate, minus);
-        Ok((self.b.add(angle, angle), self.math(math::asinh, product.1)?))
+        let value = (self.b.add(angle, angle), self.math(math::asinh, product.1)?);
+        let (size, log, negated) = (self.magnitude(z.1), self.log_of_double(z)?, self.negated(z.1));
+        let limit = (self.angle(size, z.0)?, self.with_sign(log, negated));
+        let is_far = self.is_far(z);
+        Ok(self.choose(is_far, limit, value))
     }
 
     /// Kahan: `asin z = (atan2(Re z, Re(sqrt(1-z) sqrt(1+z))), asinh(Im(conj(sqrt(1-z)) sqrt(1+z))))`.
@@ -164,7 +230,11 @@ impl Arithmetic<'_> {
         let product = self.multiply(plus, minus);
         let conjugate = self.conjugate(minus);
         let other = self.multiply(conjugate, plus);
-        Ok((self.angle(z.0, product.0)?, self.math(math::asinh, other.1)?))
+        let value = (self.angle(z.0, product.0)?, self.math(math::asinh, other.1)?);
+        let (size, log) = (self.magnitude(z.1), self.log_of_double(z)?);
+        let limit = (self.angle(z.0, size)?, self.with_sign(log, z.1));
+        let is_far = self.is_far(z);
+        Ok(self.choose(is_far, limit, value))
     }
 
     /// Kahan: `acosh z = (asinh(Re(conj(sqrt(z-1)) sqrt(z+1))), 2 atan2(Im sqrt(z-1), Re sqrt(z+1)))`.
@@ -175,7 +245,10 @@ impl Arithmetic<'_> {
         let conjugate = self.conjugate(minus);
         let product = self.multiply(conjugate, plus);
         let angle = self.angle(minus.1, plus.0)?;
-        Ok((self.math(math::asinh, product.0)?, self.b.add(angle, angle)))
+        let value = (self.math(math::asinh, product.0)?, self.b.add(angle, angle));
+        let limit = (self.log_of_double((re, im))?, self.angle(im, re)?);
+        let is_far = self.is_far((re, im));
+        Ok(self.choose(is_far, limit, value))
     }
 
     pub(super) fn asinh(&mut self, z: Complex) -> Result<Complex> {
@@ -194,16 +267,21 @@ impl Arithmetic<'_> {
         let ratio = self.quotient(fourfold, distance);
         let log = self.math(math::log1p, ratio)?;
         let quarter = self.scale(log, 0.25);
-        let zero = self.float(0.0);
-        let nothing = copy_sign(self.b, zero, re);
-        let is_far = self.test(Predicate::Equal, distance, f64::INFINITY);
-        let real = self.b.select(is_far, nothing, quarter);
         let sum = self.b.add(one, re);
         let product = self.b.mul(difference, sum);
         let x = self.b.sub(product, im_square);
         let y = self.b.add(im, im);
         let angle = self.angle(y, x)?;
-        Ok((real, self.scale(angle, 0.5)))
+        let half = self.scale(angle, 0.5);
+        let (zero, right) = (self.float(0.0), self.float(FRAC_PI_2));
+        let im_is_nan = self.is_nan(im);
+        let right = copy_sign(self.b, right, im);
+        let limit = (self.with_sign(zero, re), self.b.select(im_is_nan, im, right));
+        let size = self.magnitude(re);
+        let re_is_infinite = self.test(Predicate::Equal, size, f64::INFINITY);
+        let is_far = self.test(Predicate::Equal, distance, f64::INFINITY);
+        let is_far = self.b.or(is_far, re_is_infinite);
+        Ok(self.choose(is_far, limit, (quarter, half)))
     }
 
     /// `z^w = e^(w log z)`, but 1 for exponent 0 or base 1, and powers of 0 and of positive infinity taken as limits.
@@ -239,7 +317,8 @@ impl Arithmetic<'_> {
 
     /// `atan2(y, x) = -i log((x + i y) / sqrt(x^2 + y^2))`.
     pub(super) fn atan2(&mut self, y: Complex, x: Complex) -> Result<Complex> {
-        let rotated = self.times_i(y);
+        let i = (self.float(0.0), self.float(1.0));
+        let rotated = self.multiply(i, y);
         let numerator = self.add(x, rotated);
         let (x_square, y_square) = (self.multiply(x, x), self.multiply(y, y));
         let sum = self.add(x_square, y_square);

@@ -3,7 +3,8 @@
 //! - Winograd's transforms add up and subtract neighbouring pixels of a convolution, so that an infinity, a NaN or a number
 //!   that is much larger than its neighbours reaches the results beside its own.
 //! - Products of many factors may overflow or vanish in one order and not in another.
-//! - Normalisation squares its input, or multiplies sums of it, in one form or another.
+//! - Normalisation squares its input, or multiplies sums of it, in one form or another. Its inference is `x s + (offset - mean s)`
+//!   in code, so an infinite scale takes itself away.
 
 use super::estimate::magnitudes;
 use crate::fill::extremes;
@@ -72,6 +73,10 @@ pub(super) fn may_leave_range(
     // Narrow types may be kept in `f32` on the way, or not.
     let (largest, smallest, _) = extremes(element_type);
     let range = largest.log2().min(-smallest.log2());
+    let is_inference = matches!(instruction.op(), Op::BatchNormInference { .. });
+    if is_inference && operands[1..].iter().any(|o| magnitudes(o).iter().any(|m| !m.is_finite())) {
+        return true;
+    }
     let is_number = |o: &&Literal| o.array_shape().element_type == element_type;
     let magnitudes = operands.iter().filter(is_number).flat_map(magnitudes);
     let mut farthest = 0.0;
@@ -124,6 +129,22 @@ mod tests {
         assert!(leaves("multiply", 0.125));
         assert!(!leaves("multiply", 1.5));
         assert!(!leaves("add", 8.0));
+    }
+
+    #[test]
+    fn only_what_the_features_have_may_take_itself_away() {
+        let text = "HloModule m\n\nENTRY main {\n  x = f32[2,2] parameter(0)\n  s = f32[2] parameter(1)\n  \
+                    ROOT c = f32[2,2] batch-norm-inference(x, s, s, s, s), epsilon=0.5, feature_index=1\n}\n";
+        let module = hlo::parse(text).expect("a module");
+        let entry = module.entry_computation();
+        let leaves = |x: f32, s: f32| {
+            let s = Literal::from_elements(&[2], &[s, 1.0]);
+            let operands =
+                [Literal::from_elements(&[2, 2], &[x; 4]), s.clone(), s.clone(), s.clone(), s.clone()];
+            may_leave_range(&module, &entry[entry.root()], &operands, 1.0)
+        };
+        assert!(leaves(1.0, f32::INFINITY));
+        assert!(!leaves(f32::INFINITY, 1.0));
     }
 
     #[test]
