@@ -5,12 +5,12 @@ use passes::Pass;
 use passes::{
     AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, CallInliner, CholeskyExpander,
     CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier, ConstantFolding,
-    ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination, DynamicDimensionResults,
-    FftExpander, InstructionFusion, MultiOutputFusion, Pipeline, PowerExpander, ProducerDuplication,
-    RowFusion, SelectAndScatterExpander, SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander,
-    TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
-    WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
-    WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
+    ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination, DotOperandLayout,
+    DynamicDimensionResults, FftExpander, InstructionFusion, MultiOutputFusion, Pipeline, PowerExpander,
+    ProducerDuplication, RowFusion, SelectAndScatterExpander, SoftmaxReciprocal, TreeReductionRewriter,
+    TriangularSolveExpander, TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking,
+    WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification, WhileLoopInputHoisting,
+    WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
 use std::borrow::Cow;
 use support::Result;
@@ -74,6 +74,7 @@ pub fn pipeline() -> Pipeline {
         // The simplifier would fold the transposes into the products again.
         Box::new(WhileLoopDotOperandLayout),
         Box::new(WhileLoopInvariantCodeMotion),
+        Box::new(DotOperandLayout),
         Box::new(DeadCodeElimination),
         // Behind the last CSE: each concatenation begins with an array of its own.
         Box::new(ConcatenateInPlace),

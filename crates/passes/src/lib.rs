@@ -15,6 +15,7 @@ mod convolution_canonicalization;
 mod convolution_chaining;
 mod cse;
 mod dce;
+mod dot_operand_layout;
 mod dynamic_dimension_results;
 mod expander;
 mod fft_expander;
@@ -44,6 +45,7 @@ pub use convolution_canonicalization::ConvolutionCanonicalization;
 pub use convolution_chaining::ConvolutionChaining;
 pub use cse::CommonSubexpressionElimination;
 pub use dce::DeadCodeElimination;
+pub use dot_operand_layout::DotOperandLayout;
 pub use dynamic_dimension_results::DynamicDimensionResults;
 pub use fft_expander::FftExpander;
 pub use fusion::InstructionFusion;
@@ -114,6 +116,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(CommonSubexpressionElimination),
         Box::new(ConvolutionCanonicalization),
         Box::new(DeadCodeElimination),
+        Box::new(DotOperandLayout),
         Box::new(DynamicDimensionResults),
         Box::new(InstructionFusion::default()),
         Box::new(ConvolutionChaining::default()),

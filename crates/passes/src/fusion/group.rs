@@ -44,6 +44,8 @@ pub(super) struct Groups<'c> {
     access: BTreeMap<InstructionId, Access>,
     /// Contractions, and what may be computed on their tiles.
     on_tiles: BTreeSet<InstructionId>,
+    /// What is computed on the tiles of another contraction than its only reader.
+    apart: BTreeSet<InstructionId>,
     /// Members of which a slice update's element `i` needs only element `i`, as they lie in memory.
     aligned: BTreeSet<InstructionId>,
 }
@@ -52,10 +54,12 @@ impl<'c> Groups<'c> {
     /// Groups what the computation needs, users before operands.
     pub(super) fn new(options: &'c InstructionFusion, computation: &'c Computation) -> Self {
         let order = computation.post_order();
+        let (on_tiles, apart) = on_tiles(computation, &order);
         let mut groups = Self {
             options,
             computation,
-            on_tiles: on_tiles(computation, &order),
+            on_tiles,
+            apart,
             aligned: BTreeSet::new(),
             order,
             groups: BTreeMap::new(),
@@ -81,7 +85,7 @@ impl<'c> Groups<'c> {
         let instruction = &self.computation[id];
         let is_contraction = is_contraction(self.computation, id);
         let may_join = is_inner(self.computation, id) || self.on_tiles.contains(&id);
-        if self.computation.root() == id || !may_join {
+        if self.computation.root() == id || !may_join || self.apart.contains(&id) {
             return None;
         }
         // Users that are not grouped are dead.
@@ -300,30 +304,39 @@ fn is_passed_on(computation: &Computation, id: InstructionId) -> bool {
 }
 
 /// Contractions, and what is the only reader of one, or of such a reader: elementwise instructions, reshapes, and
-/// transposes that leave rows whole.
-fn on_tiles(computation: &Computation, order: &[InstructionId]) -> BTreeSet<InstructionId> {
-    let mut on_tiles = BTreeSet::new();
+/// transposes that leave rows whole. And those of them that a reader of several is not computed with: it goes where the
+/// fewest steps lead to it, so a sum of many products grows in one array, and no product waits in memory for the last.
+fn on_tiles(
+    computation: &Computation,
+    order: &[InstructionId],
+) -> (BTreeSet<InstructionId>, BTreeSet<InstructionId>) {
+    let mut steps: BTreeMap<InstructionId, usize> = BTreeMap::new();
+    let mut apart = BTreeSet::new();
     for &id in order {
-        let sizes = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::sizes);
-        let continues = |&operand: &InstructionId| {
-            on_tiles.contains(&operand)
-                && computation[operand].users().len() == 1
-                && sizes(operand) == sizes(id)
-        };
-        let moves =
-            |&operand: &InstructionId| on_tiles.contains(&operand) && computation[operand].users().len() == 1;
-        let operands = computation[id].operands();
-        let follows = match computation[id].op() {
-            Op::Reshape {} | Op::Bitcast {} | Op::Transpose { .. } => {
-                operands.iter().any(moves) && keeps_rows(computation, id)
-            }
-            op => is_elementwise(op) && operands.iter().any(continues),
-        };
-        if follows && is_static(computation, id) || is_contraction(computation, id) {
-            on_tiles.insert(id);
+        if is_contraction(computation, id) {
+            steps.insert(id, 0);
+            continue;
         }
+        let op = computation[id].op();
+        let moves = matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::Transpose { .. });
+        if !is_static(computation, id) || !(is_elementwise(op) || moves && keeps_rows(computation, id)) {
+            continue;
+        }
+        let sizes = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::sizes);
+        let continues = |operand: &InstructionId| {
+            steps.contains_key(operand)
+                && computation[*operand].users().len() == 1
+                && (moves || sizes(*operand) == sizes(id))
+        };
+        let operands: BTreeSet<InstructionId> =
+            computation[id].operands().iter().copied().filter(continues).collect();
+        // Of two as near as each other the later one: it need not wait for what the other's array holds.
+        let nearest = computation[id].operands().iter().rev().filter(|operand| operands.contains(operand));
+        let Some(&nearest) = nearest.min_by_key(|operand| steps[operand]) else { continue };
+        steps.insert(id, steps[&nearest] + 1);
+        apart.extend(operands.into_iter().filter(|&operand| operand != nearest));
     }
-    on_tiles
+    (steps.into_keys().collect(), apart)
 }
 
 /// Whether an instruction moves rows of the innermost dimension, or pieces of whole cache lines, as they are: a reshape or a

@@ -9,7 +9,7 @@ mod induction_variables;
 mod input_hoisting;
 mod invariant_code_motion;
 mod known_scalars;
-mod operand_layout;
+pub(crate) mod operand_layout;
 mod outside;
 mod row_hoisting;
 mod rows;

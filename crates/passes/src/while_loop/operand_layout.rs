@@ -5,7 +5,7 @@ use super::outside::invariant_instructions;
 use crate::{Changed, Pass};
 use hlo::{Computation, DotDimensionNumbers, InstructionId, Module, Op};
 use shape::{ArrayShape, PrimitiveType, Shape};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use support::Result;
 
 /// `dot(x, w) => dot(x, transpose(w))` in loops, where w is the same in every iteration and its rows run along the summands:
@@ -26,15 +26,22 @@ impl Pass for WhileLoopDotOperandLayout {
             let kept = found.invariants(module);
             let invariant = invariant_instructions(&module[found.body], &kept);
             let body = &module[found.body];
-            let dots: Vec<InstructionId> =
-                body.post_order().into_iter().filter(|&id| is_turned(body, &invariant, id)).collect();
+            let is_turned = |&id: &InstructionId| {
+                !invariant.contains(&id)
+                    && may_be_turned(body, id)
+                    && invariant.contains(&body[id].operands()[1])
+            };
+            let dots: Vec<InstructionId> = body.post_order().into_iter().filter(is_turned).collect();
             if dots.is_empty() {
                 continue;
             }
             let found = found.exclusive(module);
             let body = module.computation_mut(found.body);
+            let mut matrices = BTreeMap::new();
             for dot in dots {
-                turn(body, dot);
+                let matrix = body[dot].operands()[1];
+                let right = *matrices.entry(matrix).or_insert_with(|| turned(body, matrix));
+                turn(body, dot, right);
             }
             crate::dce::sweep(body);
             changed = true;
@@ -43,8 +50,9 @@ impl Pass for WhileLoopDotOperandLayout {
     }
 }
 
-/// Whether an instruction is a product with a kept matrix, no constant, whose last dimension is summed over.
-fn is_turned(body: &Computation, invariant: &BTreeSet<InstructionId>, id: InstructionId) -> bool {
+/// Whether an instruction is a product with a matrix, no constant, whose last dimension is summed over, and would gain if it
+/// were the first.
+pub(crate) fn may_be_turned(body: &Computation, id: InstructionId) -> bool {
     let Op::Dot { dot_dimension_numbers: numbers } = body[id].op() else { return false };
     let right = body[id].operands()[1];
     let Some(shape) = body[right].shape().as_array() else { return false };
@@ -57,8 +65,6 @@ fn is_turned(body: &Computation, invariant: &BTreeSet<InstructionId>, id: Instru
     is_plain
         && columns > 1
         && summands > 1
-        && !invariant.contains(&id)
-        && invariant.contains(&right)
         && !matches!(body[right].op(), Op::Constant { .. })
         && !is_read_along_rows(body, id)
 }
@@ -82,17 +88,23 @@ fn is_read_along_rows(body: &Computation, dot: InstructionId) -> bool {
         && right.byte_size() > LARGE_BYTES
 }
 
-fn turn(body: &mut Computation, dot: InstructionId) {
-    let Op::Dot { dot_dimension_numbers: numbers } = body[dot].op().clone() else { return };
-    let (left, right) = (body[dot].operands()[0], body[dot].operands()[1]);
-    let (shape, metadata) = (body[dot].shape().clone(), body[dot].metadata().clone());
-    let array = body[right].shape().expect_array().clone();
+/// A matrix with its last dimension in front.
+pub(crate) fn turned(body: &mut Computation, matrix: InstructionId) -> InstructionId {
+    let array = body[matrix].shape().expect_array().clone();
     let rank = array.rank();
     let dimensions: Vec<usize> = std::iter::once(rank - 1).chain(0..rank - 1).collect();
     let sizes: Vec<i64> = dimensions.iter().map(|&d| array.size(d)).collect();
-    let turned = Shape::from(ArrayShape::new(array.element_type, &sizes));
-    let transpose = body.add("", Op::Transpose { dimensions }, turned, &[right], metadata.clone());
+    let shape = Shape::from(ArrayShape::new(array.element_type, &sizes));
+    let metadata = body[matrix].metadata().clone();
+    body.add("", Op::Transpose { dimensions }, shape, &[matrix], metadata)
+}
+
+/// Makes a product read the matrix that [`turned`] made of its right operand.
+pub(crate) fn turn(body: &mut Computation, dot: InstructionId, right: InstructionId) {
+    let Op::Dot { dot_dimension_numbers: numbers } = body[dot].op().clone() else { return };
+    let left = body[dot].operands()[0];
+    let (shape, metadata) = (body[dot].shape().clone(), body[dot].metadata().clone());
     let dot_dimension_numbers = DotDimensionNumbers { rhs_contracting_dims: vec![0], ..numbers };
-    let new = body.add("", Op::Dot { dot_dimension_numbers }, shape, &[left, transpose], metadata);
+    let new = body.add("", Op::Dot { dot_dimension_numbers }, shape, &[left, right], metadata);
     body.replace_all_uses(dot, new);
 }
