@@ -3,10 +3,10 @@
 
     PYTHON scripts/jax_programs.py OUT [NAME...]
 
-For each function NAME below: OUT/NAME.mlir, what `jax.jit(f).lower(...)` prints, and OUT/NAME.npz, its arguments `in0`,
-`in1`, ... and results `out0`, ... Types that NumPy lacks are
-stored as their bits. PYTHON has jax 0.10.2 (`scripts/venv.sh venv-xla jax==0.10.2` makes such a one). The programs in
-`tests/stablehlo` were made so.
+For each function NAME below: OUT/NAME.mlir, what `jax.jit(f).lower(...)` prints, OUT/NAME.jax, the artefact of
+`jax.export`, and OUT/NAME.npz, the arguments `in0`, `in1`, ... and results `out0`, ... Types that NumPy lacks are stored
+as their bits. PYTHON has jax 0.10.2 and flatbuffers (`scripts/venv.sh venv-xla jax==0.10.2 flatbuffers` makes such a
+one). The programs in `tests/stablehlo` were made so.
 """
 
 import os
@@ -15,7 +15,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import export, lax
 
 jax.config.update("jax_enable_x64", True)
 RANDOM = np.random.default_rng(0)
@@ -189,7 +189,7 @@ def det(a):
 
 @program(normal(5, 3))
 def qr(a):
-    return jnp.linalg.qr(a)
+    return tuple(jnp.linalg.qr(a))
 
 
 @program((SQUARE + SQUARE.T).astype(np.float32))
@@ -459,6 +459,8 @@ def main(out, *names):
         arrays |= {f"out{k}": stored(value) for k, value in enumerate(jax.tree.leaves(jitted(*arguments)))}
         with open(f"{out}/{name}.mlir", "w") as file:
             file.write(lowered.as_text())
+        with open(f"{out}/{name}.jax", "wb") as file:
+            file.write(export.export(jitted)(*arguments).serialize())
         np.savez_compressed(f"{out}/{name}.npz", **arrays)
 
 

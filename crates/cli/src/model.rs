@@ -51,7 +51,7 @@ impl ChoiceArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ModelArgs {
     /// The model: a SavedModel (its directory, or saved_model.pb in it), a MetaGraph (.meta), or a GraphDef, binary or text;
-    /// or a program: StableHLO text (.mlir) or HLO text (.hlo)
+    /// or a program: StableHLO as text (.mlir), as a portable artefact (.mlirbc) or of jax.export, or HLO text (.hlo)
     #[arg(value_name = "MODEL")]
     pub(crate) model: PathBuf,
     /// Feeds, fetches and variables: a tensorflow.tf2xla.Config file. Without, they are inferred from the graph

@@ -1,4 +1,4 @@
-//! Models that are programs already: HLO text and StableHLO text.
+//! Models that are programs already: HLO text, StableHLO as text and as portable artefacts, `jax.export`.
 
 use crate::model::ModelArgs;
 use compiler::{HloProgram, Input};
@@ -10,8 +10,8 @@ use support::{Error, Result};
 enum Format {
     HloText,
     StablehloText,
-    /// MLIR's bytecode.
-    Bytecode,
+    /// A portable artefact of StableHLO, alone or in one of `jax.export`.
+    Artefact,
 }
 
 /// The program in a file; `None` if it is no such file. Its checks stay.
@@ -24,16 +24,12 @@ pub(crate) fn read(flags: &ModelArgs) -> Result<Option<Input>> {
     let Some(format) = format_of(path, &bytes) else { return Ok(None) };
     refuse_flags(flags)?;
     let name = path.display();
-    if format == Format::Bytecode {
-        return Err(Error::unsupported(format!(
-            "{name}: MLIR bytecode is not read; write the program as text, as str(exported.mlir_module()) does"
-        )));
-    }
-    let text = std::str::from_utf8(&bytes).map_err(|e| Error::invalid(format!("{name}: not UTF-8: {e}")))?;
+    let text = || std::str::from_utf8(&bytes).map_err(|e| Error::invalid(format!("{name}: not UTF-8: {e}")));
     let program = compiler::guarded(|| {
         let program = match format {
-            Format::HloText => HloProgram::parse_hlo(text),
-            _ => HloProgram::parse_stablehlo(text),
+            Format::HloText => HloProgram::parse_hlo(text()?),
+            Format::StablehloText => HloProgram::parse_stablehlo(text()?),
+            Format::Artefact => HloProgram::parse_artefact(&bytes),
         };
         program.map_err(|error| error.context(&name))
     })?;
@@ -42,8 +38,8 @@ pub(crate) fn read(flags: &ModelArgs) -> Result<Option<Input>> {
 
 /// What the file's name or its first words say it is.
 fn format_of(path: &Path, bytes: &[u8]) -> Option<Format> {
-    if bytes.starts_with(b"ML\xefR") {
-        return Some(Format::Bytecode);
+    if HloProgram::is_artefact(bytes) {
+        return Some(Format::Artefact);
     }
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
     let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);

@@ -1,4 +1,4 @@
-//! Programs that are HLO from the start: HLO text, StableHLO.
+//! Programs that are HLO from the start: HLO text, StableHLO as text and as artefacts.
 
 use crate::Front;
 use hlo::{Computation, ComputationBuilder, InstructionId, Module, Op};
@@ -30,7 +30,25 @@ impl HloProgram {
 
     /// A program of StableHLO text: its function `main`, or the only public one. An error begins with the line.
     pub fn parse_stablehlo(text: &str) -> Result<Self> {
-        let imported = stablehlo::import(&mlir::parse(text)?)?;
+        Self::of_stablehlo(&mlir::parse(text)?)
+    }
+
+    /// A program of a portable artefact of StableHLO, or of `jax.export`, which holds such a one.
+    pub fn parse_artefact(bytes: &[u8]) -> Result<Self> {
+        match stablehlo::is_export(bytes) {
+            true => Self::of_stablehlo(&stablehlo::read_export(bytes)?),
+            false => Self::of_stablehlo(&mlir::parse_bytecode(bytes)?),
+        }
+    }
+
+    /// Whether bytes are what [`Self::parse_artefact`] reads.
+    pub fn is_artefact(bytes: &[u8]) -> bool {
+        bytes.starts_with(&mlir::BYTECODE_MAGIC) || stablehlo::is_export(bytes)
+    }
+
+    /// A program of StableHLO, however it was written.
+    pub fn of_stablehlo(source: &mlir::Module) -> Result<Self> {
+        let imported = stablehlo::import(source)?;
         hlo::verify(&imported.module)?;
         let names =
             |list: &[stablehlo::Argument]| identifiers(list.iter().map(|argument| argument.name.as_str()));

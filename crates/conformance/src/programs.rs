@@ -27,24 +27,38 @@ pub struct Run {
 impl Run {
     /// Runs what a file holds: its function `main`, or every function without arguments; parts between lines of `// -----`
     /// are files of their own. If NAME.npz is beside NAME.mlir, its arrays `in0`, `in1` and so on are the arguments and
-    /// `out0` and so on the answers.
+    /// `out0` and so on the answers; NAME.mlirbc and NAME.jax are programs that need them.
     pub fn file(&self, path: &Path) -> Vec<Outcome> {
         let name = path.display().to_string();
+        if path.extension().is_some_and(|extension| extension == "jax" || extension == "mlirbc") {
+            return vec![Outcome { name, result: self.artefact(path) }];
+        }
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
             Err(e) => return vec![Outcome { name, result: Err(Error::invalid(e.to_string())) }],
         };
         let answers = path.with_extension("npz");
         if answers.is_file() {
-            return vec![Outcome { name, result: self.recorded(&text, &answers) }];
+            let result = mlir::parse(&text).and_then(|module| self.recorded(&module, &answers));
+            return vec![Outcome { name, result }];
         }
         let parts = text.split("// -----").enumerate();
         parts.flat_map(|(part, text)| self.part(&format!("{name}:{part}"), text)).collect()
     }
 
+    /// A portable artefact or one of `jax.export` with recorded arguments and results.
+    fn artefact(&self, path: &Path) -> Result<()> {
+        let bytes = std::fs::read(path).map_err(|e| Error::invalid(e.to_string()))?;
+        let module = match stablehlo::is_export(&bytes) {
+            true => stablehlo::read_export(&bytes)?,
+            false => mlir::parse_bytecode(&bytes)?,
+        };
+        self.recorded(&module, &path.with_extension("npz"))
+    }
+
     /// A program with recorded arguments and results.
-    fn recorded(&self, text: &str, answers: &Path) -> Result<()> {
-        let program = import(&mlir::parse(text)?)?;
+    fn recorded(&self, module: &mlir::Module, answers: &Path) -> Result<()> {
+        let program = import(module)?;
         let bytes =
             std::fs::read(answers).map_err(|e| Error::invalid(format!("{}: {e}", answers.display())))?;
         let mut archive = npz::Archive::open(bytes.into(), 1 << 30)?;

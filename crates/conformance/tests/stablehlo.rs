@@ -4,11 +4,12 @@ use conformance::programs::Run;
 use std::path::{Path, PathBuf};
 
 /// Runs every program; a panic that lists those that fail.
-fn run_all(evaluates: bool) {
+fn run_all(extension: &str, evaluates: bool) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/stablehlo");
     let entries = std::fs::read_dir(&folder).expect("the folder of programs");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "mlir"));
+    let is_program = |path: &PathBuf| path.extension().is_some_and(|found| found == extension);
+    paths.retain(is_program);
     paths.sort();
     assert!(paths.len() > 60, "{} programs", paths.len());
     let run = Run { evaluates, tolerance: 1e-5 };
@@ -20,10 +21,15 @@ fn run_all(evaluates: bool) {
 
 #[test]
 fn compiled_programs_give_what_jax_gives() {
-    run_all(false);
+    run_all("mlir", false);
 }
 
 #[test]
 fn evaluated_programs_give_what_jax_gives() {
-    run_all(true);
+    run_all("mlir", true);
+}
+
+#[test]
+fn exported_artefacts_give_what_jax_gives() {
+    run_all("jax", false);
 }

@@ -24,11 +24,37 @@ impl Attributes {
         self.0.extend(others.0);
     }
 
+    /// Takes an attribute out.
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Attribute> {
+        self.0.remove(name)
+    }
+
+    /// Puts those of some names into a record, if any is there.
+    pub(crate) fn group(&mut self, record: &str, names: &[&str]) {
+        let fields: BTreeMap<String, Attribute> =
+            names.iter().filter_map(|name| self.0.remove_entry(*name)).collect();
+        if !fields.is_empty() {
+            self.set(record, Attribute::Dictionary(Self(fields)));
+        }
+    }
+
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Attribute)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 }
+
+impl IntoIterator for Attributes {
+    type Item = (String, Attribute);
+    type IntoIter = std::collections::btree_map::IntoIter<String, Attribute>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// The most numbers that a tensor may stand for as an attribute of an operation.
+const LONGEST_LIST: i64 = 1 << 20;
 
 /// A constant value. What texts spell in several ways is one thing here: a list of numbers is [`Attribute::Integers`]
 /// whether it stood in brackets, in `array<i64: ...>` or in the assembly of an operation.
@@ -65,12 +91,30 @@ pub enum Attribute {
 }
 
 impl Attribute {
+    /// What stands in brackets: numbers if all are.
+    pub(crate) fn list(items: Vec<Self>) -> Self {
+        let numbers: Option<Vec<i64>> = items
+            .iter()
+            .map(|item| match item {
+                Self::Integer(value) => i64::try_from(*value).ok(),
+                Self::Bool(value) => Some(i64::from(*value)),
+                _ => None,
+            })
+            .collect();
+        match numbers {
+            Some(numbers) if !items.is_empty() => Self::Integers(numbers),
+            _ => Self::Array(items),
+        }
+    }
+
     /// Numbers, however they are given: a list, a scalar, a tensor of integers.
     pub fn integers(&self) -> Option<Vec<i64>> {
         match self {
             Self::Integers(values) => Some(values.clone()),
             Self::Array(values) if values.is_empty() => Some(Vec::new()),
-            Self::Elements(elements) => elements.to_literal()?.to_i64s(),
+            Self::Elements(elements) if elements.shape.element_count() <= LONGEST_LIST => {
+                elements.to_literal()?.to_i64s()
+            }
             _ => None,
         }
     }
@@ -135,6 +179,26 @@ pub struct Elements {
 }
 
 impl Elements {
+    /// One element for all, as its bytes. Panics if these are not of one element.
+    pub(crate) fn splat(shape: ArrayShape, element: &[u8]) -> Self {
+        let scalar = Literal::from_bytes(ArrayShape::new(shape.element_type, &[]), element.to_vec().into());
+        Self { shape, all: None, scalar: scalar.expect("the bytes of one element") }
+    }
+
+    /// All elements as their bytes; `None` if these are not as many as the shape has.
+    pub(crate) fn whole(shape: ArrayShape, bytes: Vec<u8>) -> Option<Self> {
+        if bytes.len() as u64 != shape.byte_size() {
+            return None;
+        }
+        let width = shape.element_type.byte_size();
+        if bytes.is_empty() {
+            return Some(Self::splat(shape, &[0; 16][..width]));
+        }
+        let scalar = Self::splat(shape.clone(), &bytes[..width]).scalar;
+        let all = Literal::from_bytes(shape.clone(), bytes.into());
+        Some(Self { shape, all, scalar })
+    }
+
     /// All elements. `None` if they take more memory than there is an address for.
     pub fn to_literal(&self) -> Option<Literal> {
         if let Some(all) = &self.all {

@@ -16,8 +16,11 @@ mod types;
 #[cfg(test)]
 mod tests;
 
+use crate::attribute::Attribute;
 use crate::ir::Module;
+use crate::types::Type;
 use operation::Reader;
+use scanner::Scanner;
 use support::Result;
 
 /// How deep regions, attributes and types may nest in each other.
@@ -28,4 +31,14 @@ pub const MAX_NESTING: usize = 200;
 /// An error's message starts with the line: `7: %2 is used before it is defined`.
 pub fn parse(text: &str) -> Result<Module> {
     Reader::new(text).file()
+}
+
+/// Reads an attribute on its own.
+pub(crate) fn parse_attribute(text: &str) -> Result<Attribute> {
+    attribute::read(&mut Scanner::new(text))
+}
+
+/// Reads a type on its own.
+pub(crate) fn parse_type(text: &str) -> Result<Type> {
+    types::read_type(&mut Scanner::new(text))
 }

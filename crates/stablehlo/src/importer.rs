@@ -134,7 +134,7 @@ fn import_function(
     Ok(Imported {
         arguments: named(arguments, &attributes("arg_attrs"), "jax.arg_info", |k| {
             match source[body.arguments[k]].name.as_str() {
-                "" => format!("arg{k}"),
+                name if path_name(name).is_empty() => format!("arg{k}"),
                 name if name.starts_with(|c: char| c.is_ascii_digit()) => format!("arg{name}"),
                 name => name.to_owned(),
             }
@@ -162,7 +162,7 @@ fn named(
         };
         let stored = attributes.get(k).and_then(|attributes| attributes.dictionary()?.get(key)?.text());
         let stored = stored.map(path_name).filter(|name| !name.is_empty());
-        let mut name = stored.unwrap_or_else(|| default(k));
+        let mut name = stored.unwrap_or_else(|| path_name(&default(k)));
         while !taken.insert(name.clone()) {
             name.push('_');
         }
@@ -221,7 +221,7 @@ impl<'s> Importer<'s> {
         let mut scope = Scope::new(name, true);
         for &argument in &body.arguments {
             let value = &self.source[argument];
-            let parameter = scope.builder.parameter(&value.name, shape_of(&value.value_type)?);
+            let parameter = scope.builder.parameter(&path_name(&value.name), shape_of(&value.value_type)?);
             scope.define(argument, parameter);
         }
         let mut results = self.block(&mut scope, body)?;
@@ -246,7 +246,7 @@ impl<'s> Importer<'s> {
         let mut scope = Scope::new(name, false);
         for &argument in &body.arguments {
             let value = &self.source[argument];
-            let parameter = scope.builder.parameter(&value.name, shape_of(&value.value_type)?);
+            let parameter = scope.builder.parameter(&path_name(&value.name), shape_of(&value.value_type)?);
             scope.define(argument, parameter);
         }
         let results = self.block(&mut scope, body)?;
@@ -294,7 +294,14 @@ impl<'s> Importer<'s> {
 /// The error with the operation that it is about, unless one within it is named already.
 fn located(error: Error, operation: &Operation) -> Error {
     let named = error.message().split(": ").next().is_some_and(|line| line.parse::<usize>().is_ok());
-    if named { error } else { error.context(format!("{}: {}", operation.line, operation.name)) }
+    if named {
+        return error;
+    }
+    error.context(match (operation.line, operation.location.as_str()) {
+        (0, "") => operation.name.clone(),
+        (0, location) => format!("{} ({location})", operation.name),
+        (line, _) => format!("{line}: {}", operation.name),
+    })
 }
 
 fn collect_constants<'s>(operation: &'s Operation, constants: &mut HashMap<ValueId, &'s Elements>) {

@@ -6,7 +6,9 @@
 
 mod block;
 mod checks;
+mod flat_buffer;
 mod importer;
+mod jax_export;
 mod operation;
 mod ops;
 mod regions;
@@ -14,3 +16,4 @@ mod types;
 
 pub use checks::{Check, CheckKind};
 pub use importer::{Argument, Imported, import, import_each};
+pub use jax_export::{is_export, read_export};

@@ -12,8 +12,9 @@ const HELP: &str = "\
 
 Runs the program of each file (its function main, or every function without arguments), compiled or, with --evaluator,
 evaluated, and verifies the checks that it makes of its own values. Parts of a file between lines of // ----- are files of
-their own. If NAME.npz is beside NAME.mlir, its arrays in0, in1, ... are the arguments of the program and out0, out1, ...
-what it has to give, up to --tolerance (1e-5) of the largest. Prints what fails and a sum; exits with 1 if anything does.
+their own. If NAME.npz is beside NAME.mlir, NAME.mlirbc or NAME.jax, its arrays in0, in1, ... are the arguments of the
+program and out0, out1, ... what it has to give, up to --tolerance (1e-5) of the largest. Prints what fails and a sum;
+exits with 1 if anything does.
 ";
 
 fn main() -> ExitCode {

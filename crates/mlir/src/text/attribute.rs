@@ -17,7 +17,7 @@ pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Attribute> {
         b'[' => {
             scanner.expect("[")?;
             let items = scanner.list("]", read)?;
-            Ok(list(items))
+            Ok(Attribute::list(items))
         }
         b'{' => Ok(Attribute::Dictionary(read_dictionary(scanner)?)),
         b'#' => dialect::read(scanner),
@@ -114,22 +114,6 @@ fn skip_type(scanner: &mut Scanner<'_>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// What stood in brackets: numbers if all are.
-pub(super) fn list(items: Vec<Attribute>) -> Attribute {
-    let numbers: Option<Vec<i64>> = items
-        .iter()
-        .map(|item| match item {
-            Attribute::Integer(value) => i64::try_from(*value).ok(),
-            Attribute::Bool(value) => Some(i64::from(*value)),
-            _ => None,
-        })
-        .collect();
-    match numbers {
-        Some(numbers) if !items.is_empty() => Attribute::Integers(numbers),
-        _ => Attribute::Array(items),
-    }
 }
 
 /// `array<i64: 1, 2>`, the word taken already.

@@ -79,7 +79,7 @@ fn read_elements(scanner: &mut Scanner<'_>, shape: ArrayShape) -> Result<Element
         let is_list = scanner.at("[");
         read_list(scanner, &shape, 0, &mut data)?;
         if !is_list {
-            return Ok(splat(shape, data));
+            return Ok(Elements::splat(shape, &data));
         }
     }
     whole(scanner, shape, data)
@@ -188,13 +188,10 @@ fn rounded(wide: Scalar, element: PrimitiveType, text: &str) -> Option<Literal> 
     }
 }
 
-/// The value of a floating-point number as text, its bits if it begins with `0x`.
+/// The value of a floating-point number as text, rounded to its type; its bits if it begins with `0x`.
 pub(super) fn float(text: &str, element: PrimitiveType) -> Option<f64> {
     let mut data = Vec::new();
     append(text, element, &mut data)?;
-    if !text.starts_with("0x") {
-        return text.parse().ok();
-    }
     let literal = Literal::from_bytes(ArrayShape::new(element, &[]), data.into())?;
     literal.floats()?.first().copied()
 }
@@ -213,7 +210,7 @@ fn from_bytes(scanner: &Scanner<'_>, shape: ArrayShape, bytes: &[u8]) -> Result<
     if shape.element_type == PrimitiveType::Pred {
         let count = shape.element_count() as usize;
         if bytes.len() == 1 && matches!(bytes[0], 0 | 0xFF) {
-            return Ok(splat(shape, vec![bytes[0] & 1]));
+            return Ok(Elements::splat(shape, &[bytes[0] & 1]));
         }
         if bytes.len() == count.div_ceil(8) {
             let bits = (0..count).map(|index| bytes[index / 8] >> (index % 8) & 1).collect();
@@ -221,29 +218,14 @@ fn from_bytes(scanner: &Scanner<'_>, shape: ArrayShape, bytes: &[u8]) -> Result<
         }
     }
     if bytes.len() == shape.element_type.byte_size() {
-        return Ok(splat(shape, bytes.to_vec()));
+        return Ok(Elements::splat(shape, bytes));
     }
     whole(scanner, shape, bytes.to_vec())
 }
 
-fn splat(shape: ArrayShape, data: Vec<u8>) -> Elements {
-    let scalar = Literal::from_bytes(ArrayShape::new(shape.element_type, &[]), data.into());
-    Elements { shape, all: None, scalar: scalar.expect("the bytes of one element") }
-}
-
 fn whole(scanner: &Scanner<'_>, shape: ArrayShape, data: Vec<u8>) -> Result<Elements> {
-    let width = shape.element_type.byte_size();
-    if data.len() as u64 != shape.byte_size() {
-        return Err(scanner.error(format!("{} elements for a constant of shape {shape}", data.len() / width)));
-    }
-    let zero = Literal::from_bytes(ArrayShape::new(shape.element_type, &[]), vec![0; width].into());
-    let zero = zero.expect("the bytes of one element");
-    if data.is_empty() {
-        return Ok(Elements { shape, all: None, scalar: zero });
-    }
     check_memory(data.len() as u64, "a constant")?;
-    let first = Literal::from_bytes(ArrayShape::new(shape.element_type, &[]), data[..width].to_vec().into());
-    let scalar = first.expect("the bytes of one element");
-    let all = Literal::from_bytes(shape.clone(), data.into()).expect("as many bytes as the shape has");
-    Ok(Elements { all: Some(all), scalar, shape })
+    let count = data.len() / shape.element_type.byte_size();
+    let message = scanner.error(format!("{count} elements for a constant of shape {shape}"));
+    Elements::whole(shape, data).ok_or(message)
 }

@@ -21,7 +21,7 @@ pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Attribute> {
             scanner.expect("<")?;
             read_enumerator(scanner)
         }
-        "stablehlo.bounds" | "mhlo.type_extensions" => read_bounds(scanner),
+        "stablehlo.bounds" | "stablehlo.type_extensions" | "mhlo.type_extensions" => read_bounds(scanner),
         "stablehlo.conv" | "mhlo.conv" => {
             scanner.expect("<")?;
             let fields = read_convolution_dimensions(scanner)?;
@@ -30,7 +30,13 @@ pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Attribute> {
         }
         _ if ["stablehlo.", "chlo.", "mhlo."].iter().any(|dialect| name.starts_with(dialect)) => {
             scanner.expect("<")?;
-            scanner.nested(|scanner| read_fields(scanner, ">")).map(Attribute::Dictionary)
+            let fields = scanner.nested(|scanner| read_fields(scanner, ">"))?;
+            // One word is no field but an enumerator: `#stablehlo.result_accuracy_mode<HIGHEST>`.
+            let words: Vec<(&str, &Attribute)> = fields.iter().take(2).collect();
+            match words[..] {
+                [(word, Attribute::Unit)] => Ok(Attribute::Keyword(word.to_owned())),
+                _ => Ok(Attribute::Dictionary(fields)),
+            }
         }
         _ => {
             scanner.expect("<")?;
@@ -77,13 +83,22 @@ pub(super) fn read_value(scanner: &mut Scanner<'_>) -> Result<Attribute> {
         b'[' => {
             scanner.expect("[")?;
             let items = scanner.list("]", read_value)?;
-            Ok(attribute::list(items))
+            Ok(Attribute::list(items))
         }
         b'<' => {
             scanner.expect("<")?;
             read_fields(scanner, ">").map(Attribute::Dictionary)
         }
         b'-' | b'+' | b'0'..=b'9' => attribute::read_untyped_number(scanner),
+        b'(' => {
+            let start = scanner.position();
+            scanner.expect("(")?;
+            if !scanner.peek().is_ascii_digit() {
+                scanner.set_position(start);
+                return attribute::read(scanner);
+            }
+            read_sub_axis(scanner)
+        }
         _ => {
             let word = scanner.peek_word();
             let is_enumerator = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -95,6 +110,15 @@ pub(super) fn read_value(scanner: &mut Scanner<'_>) -> Result<Attribute> {
             attribute::read(scanner)
         }
     })
+}
+
+/// `2)4`, what follows a parenthesis: the product of the sizes before a part of a mesh axis, and its size.
+fn read_sub_axis(scanner: &mut Scanner<'_>) -> Result<Attribute> {
+    let mut fields = Attributes::default();
+    fields.set("pre_size", attribute::read_untyped_number(scanner)?);
+    scanner.expect(")")?;
+    fields.set("size", attribute::read_untyped_number(scanner)?);
+    Ok(Attribute::Dictionary(fields))
 }
 
 /// `<4, ?>`: the bounds of dynamic sizes, -1 where there is none.

@@ -1,6 +1,6 @@
 //! Forms with a grammar of their own: the generic one, functions, modules, loops, reductions.
 
-use super::operation::Reader;
+use super::operation::{Argument, Reader};
 use super::{attribute, types};
 use crate::attribute::{Attribute, Attributes};
 use crate::ir::{Block, Operation, Region};
@@ -86,25 +86,33 @@ pub(super) fn function(reader: &mut Reader<'_>, operation: &mut Operation) -> Re
     if reader.scanner.eat("->") {
         results = match reader.scanner.at("(") {
             true => reader.arguments()?,
-            false => vec![("", types::read_type(&mut reader.scanner)?, Attributes::default())],
+            false => vec![Argument {
+                name: "",
+                value_type: types::read_type(&mut reader.scanner)?,
+                attributes: Attributes::default(),
+                location: String::new(),
+            }],
         };
     }
     if reader.scanner.eat_word("attributes") {
         operation.attributes.extend(attribute::read_dictionary(&mut reader.scanner)?);
     }
-    let of = |list: &[(&str, Type, Attributes)]| {
-        Attribute::Array(
-            list.iter().map(|(_, _, attributes)| Attribute::Dictionary(attributes.clone())).collect(),
-        )
+    let of = |list: &[Argument<'_>]| {
+        Attribute::Array(list.iter().map(|item| Attribute::Dictionary(item.attributes.clone())).collect())
     };
     operation.attributes.set("arg_attrs", of(&arguments));
     operation.attributes.set("res_attrs", of(&results));
-    let inputs = arguments.iter().map(|(_, value_type, _)| value_type.clone()).collect();
-    let results = results.into_iter().map(|(_, value_type, _)| value_type).collect();
+    let inputs = arguments.iter().map(|argument| argument.value_type.clone()).collect();
+    let results = results.into_iter().map(|result| result.value_type).collect();
     operation.attributes.set("function_type", Attribute::Type(Type::Function { inputs, results }));
     if reader.scanner.at("{") {
-        let arguments = arguments.into_iter().map(|(name, value_type, _)| (name, value_type)).collect();
-        operation.regions.push(reader.region(arguments)?);
+        let named = arguments.iter().map(|argument| (argument.name, argument.value_type.clone())).collect();
+        let region = reader.region(named)?;
+        let ids = region.blocks.iter().flat_map(|block| &block.arguments);
+        for (&id, argument) in ids.zip(arguments) {
+            reader.rename(id, argument.location);
+        }
+        operation.regions.push(region);
     }
     Ok(Vec::new())
 }
@@ -178,8 +186,8 @@ pub(super) fn reduce(reader: &mut Reader<'_>, operation: &mut Operation) -> Resu
             let pair = reader.arguments()?;
             let [lhs, rhs] = <[_; 2]>::try_from(pair)
                 .map_err(|_| reader.scanner.error("a reducer's arguments come in pairs"))?;
-            left.push((lhs.0, lhs.1));
-            right.push((rhs.0, rhs.1));
+            left.push((lhs.name, lhs.value_type));
+            right.push((rhs.name, rhs.value_type));
         }
         left.extend(right);
         operation.regions.push(reader.region(left)?);

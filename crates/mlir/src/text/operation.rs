@@ -18,6 +18,16 @@ pub(super) struct Reader<'a> {
     shadowed: Vec<(&'a str, Option<Vec<ValueId>>)>,
 }
 
+/// An argument of a function or block, or the type of a result.
+pub(super) struct Argument<'a> {
+    /// The name behind the `%`, empty if there is none.
+    pub(super) name: &'a str,
+    pub(super) value_type: Type,
+    pub(super) attributes: Attributes,
+    /// The name in its location.
+    pub(super) location: String,
+}
+
 impl<'a> Reader<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self {
@@ -173,6 +183,13 @@ impl<'a> Reader<'a> {
         self.values.push(Value { value_type, name: name.to_owned() })
     }
 
+    /// Gives a value the name that its location has, which is what it is called in the program that was lowered.
+    pub(super) fn rename(&mut self, id: ValueId, location: String) {
+        if !location.is_empty() {
+            self.values[id].name = location;
+        }
+    }
+
     /// From here to the end of the region a name stands for these values.
     fn bind(&mut self, name: &'a str, ids: Vec<ValueId>) {
         let before = self.names.insert(name, ids);
@@ -247,15 +264,15 @@ impl<'a> Reader<'a> {
         self.scanner.expect("^")?;
         self.scanner.suffix();
         if self.scanner.at("(") {
-            for (name, value_type, _) in self.arguments()? {
-                block.arguments.push(self.argument(name, value_type));
+            for argument in self.arguments()? {
+                block.arguments.push(self.argument(argument.name, argument.value_type));
             }
         }
         self.scanner.expect(":")
     }
 
-    /// `(%a: tensor<f32> {attributes}, ...)`: names, types, attributes. Names may lack: `(tensor<f32>)`.
-    pub(super) fn arguments(&mut self) -> Result<Vec<(&'a str, Type, Attributes)>> {
+    /// `(%a: tensor<f32> {attributes}, ...)`. Names may lack: `(tensor<f32>)`.
+    pub(super) fn arguments(&mut self) -> Result<Vec<Argument<'a>>> {
         self.scanner.expect("(")?;
         let mut arguments = Vec::new();
         while !self.scanner.eat(")") {
@@ -272,10 +289,11 @@ impl<'a> Reader<'a> {
                 true => attribute::read_dictionary(&mut self.scanner)?,
                 false => Attributes::default(),
             };
+            let mut location = String::new();
             if self.scanner.eat_word("loc") {
-                self.location()?;
+                location = self.location()?;
             }
-            arguments.push((name, value_type, attributes));
+            arguments.push(Argument { name, value_type, attributes, location });
         }
         Ok(arguments)
     }

@@ -1,0 +1,234 @@
+//! A file's sections, and those of them that are plain lists: strings, dialects, sizes of attributes and types.
+
+use super::cursor::Cursor;
+use super::{BYTECODE_MAGIC, damaged};
+use support::{Error, Result};
+
+/// The newest version of the format that is read.
+const NEWEST: u64 = 6;
+
+/// From which version on the format has something.
+pub(super) mod since {
+    pub(in super::super) const DIALECT_VERSIONS: u64 = 1;
+    pub(in super::super) const ISOLATED_SECTIONS: u64 = 2;
+    pub(in super::super) const USE_LISTS: u64 = 3;
+    pub(in super::super) const ELIDED_LOCATIONS: u64 = 4;
+    pub(in super::super) const PROPERTIES: u64 = 5;
+}
+
+/// What a section's number says it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Strings = 0,
+    Dialects = 1,
+    Entries = 2,
+    EntrySizes = 3,
+    Operations = 4,
+    Properties = 8,
+}
+
+/// How many kinds of sections there are.
+const KINDS: usize = 9;
+
+/// The section that holds operations.
+pub(super) const OPERATIONS: u8 = Kind::Operations as u8;
+
+/// An attribute or a type as it is stored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry<'a> {
+    /// The name of its dialect.
+    pub(super) dialect: &'a str,
+    /// Its bytes.
+    pub(super) data: &'a [u8],
+    /// Whether they are the dialect's own encoding; else they are text.
+    pub(super) is_encoded: bool,
+}
+
+/// The name of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OperationName<'a> {
+    pub(super) dialect: &'a str,
+    pub(super) name: &'a str,
+    /// Whether the dialect knew it, so that its properties are stored natively.
+    pub(super) is_registered: bool,
+}
+
+/// A file taken apart as far as nothing refers to anything else.
+pub(super) struct File<'a> {
+    pub(super) version: u64,
+    /// Who wrote the file, such as `StableHLO_v1.15.0`.
+    pub(super) producer: &'a str,
+    pub(super) strings: Vec<&'a [u8]>,
+    pub(super) operation_names: Vec<OperationName<'a>>,
+    pub(super) attributes: Vec<Entry<'a>>,
+    pub(super) types: Vec<Entry<'a>>,
+    /// The properties of operations.
+    pub(super) properties: Vec<&'a [u8]>,
+    /// The operations at the top.
+    pub(super) operations: Cursor<'a>,
+}
+
+impl<'a> File<'a> {
+    pub(super) fn split(bytes: &'a [u8]) -> Result<Self> {
+        let mut cursor = Cursor::new(bytes);
+        if cursor.bytes(4).ok() != Some(&BYTECODE_MAGIC[..]) {
+            return Err(Error::invalid("no MLIR bytecode: it does not begin with ML\\xefR"));
+        }
+        let version = cursor.number()?;
+        if version > NEWEST {
+            return Err(Error::unsupported(format!(
+                "MLIR bytecode of version {version}; versions up to {NEWEST} are read: write the program for an older \
+                 version of StableHLO"
+            )));
+        }
+        let producer = std::str::from_utf8(cursor.terminated()?).unwrap_or("");
+        let mut sections: [Option<Cursor<'a>>; KINDS] = [None; KINDS];
+        while !cursor.is_empty() {
+            let (kind, data) = section(&mut cursor)?;
+            let place = sections.get_mut(usize::from(kind));
+            let place = place.ok_or_else(|| damaged(format_args!("a section of kind {kind}")))?;
+            if place.replace(data).is_some() {
+                return Err(damaged(format_args!("two sections of kind {kind}")));
+            }
+        }
+        let need = |kind: Kind| {
+            let section = sections[kind as usize];
+            section.ok_or_else(|| damaged(format_args!("section {} lacks", kind as u8)))
+        };
+        let strings = strings(need(Kind::Strings)?.rest())?;
+        let (dialects, operation_names) = dialects(need(Kind::Dialects)?, version, &strings)?;
+        let (attributes, types) = entries(need(Kind::EntrySizes)?, need(Kind::Entries)?, &dialects)?;
+        Ok(Self {
+            version,
+            producer,
+            operations: need(Kind::Operations)?,
+            properties: properties(sections[Kind::Properties as usize])?,
+            strings,
+            operation_names,
+            attributes,
+            types,
+        })
+    }
+
+    /// A string of the file.
+    pub(super) fn string(&self, index: usize) -> Result<&'a [u8]> {
+        string(&self.strings, index)
+    }
+}
+
+fn string<'a>(strings: &[&'a [u8]], index: usize) -> Result<&'a [u8]> {
+    strings.get(index).copied().ok_or_else(|| damaged(format_args!("there is no string {index}")))
+}
+
+/// A name among the strings.
+fn name<'a>(strings: &[&'a [u8]], index: usize) -> Result<&'a str> {
+    std::str::from_utf8(string(strings, index)?).map_err(|_| damaged("a name is not UTF-8"))
+}
+
+/// Reads a section's number and takes its bytes. Padding lies in front of those that want to be aligned.
+pub(super) fn section<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>)> {
+    let kind = cursor.byte()?;
+    let size = cursor.index()?;
+    if kind & 0x80 != 0 {
+        let alignment = cursor.index()?;
+        if !alignment.is_power_of_two() {
+            return Err(damaged(format_args!("an alignment of {alignment}")));
+        }
+        cursor.align(alignment)?;
+    }
+    Ok((kind & 0x7f, cursor.part(size)?))
+}
+
+/// Strings lie at the end of their section, the last one first named; each ends with a zero.
+fn strings(data: &[u8]) -> Result<Vec<&[u8]>> {
+    let mut cursor = Cursor::new(data);
+    let count = cursor.count()?;
+    let mut end = data.len();
+    let mut strings = Vec::new();
+    for _ in 0..count {
+        let size = cursor.index()?;
+        let start = end.checked_sub(size).filter(|_| size > 0);
+        let start = start.ok_or_else(|| damaged("strings longer than their section"))?;
+        strings.push(&data[start..end - 1]);
+        end = start;
+    }
+    if cursor.remaining() != data.len() - end {
+        return Err(damaged("strings that do not fill their section"));
+    }
+    strings.reverse();
+    Ok(strings)
+}
+
+/// The names of dialects, and those of operations.
+fn dialects<'a>(
+    mut cursor: Cursor<'a>,
+    version: u64,
+    strings: &[&'a [u8]],
+) -> Result<(Vec<&'a str>, Vec<OperationName<'a>>)> {
+    let mut dialects = Vec::new();
+    for _ in 0..cursor.count()? {
+        if version < since::DIALECT_VERSIONS {
+            dialects.push(name(strings, cursor.index()?)?);
+            continue;
+        }
+        let (index, has_version) = cursor.number_with_flag()?;
+        dialects.push(name(strings, index as usize)?);
+        if has_version {
+            section(&mut cursor)?;
+        }
+    }
+    if version >= since::ELIDED_LOCATIONS {
+        cursor.count()?;
+    }
+    let mut operations = Vec::new();
+    while !cursor.is_empty() {
+        let (dialect, count) = group(&mut cursor, &dialects)?;
+        for _ in 0..count {
+            let (index, is_registered) = match version >= since::PROPERTIES {
+                true => cursor.number_with_flag()?,
+                false => (cursor.number()?, true),
+            };
+            let name = name(strings, index as usize)?;
+            operations.push(OperationName { dialect, name, is_registered });
+        }
+    }
+    Ok((dialects, operations))
+}
+
+/// A dialect, and how many of its entries follow.
+fn group<'a>(cursor: &mut Cursor<'_>, dialects: &[&'a str]) -> Result<(&'a str, usize)> {
+    let index = cursor.index()?;
+    let dialect = dialects.get(index).copied();
+    Ok((dialect.ok_or_else(|| damaged(format_args!("there is no dialect {index}")))?, cursor.count()?))
+}
+
+/// The attributes and the types: their bytes follow each other in `data`, `cursor` says how long each is.
+fn entries<'a>(
+    mut cursor: Cursor<'a>,
+    mut data: Cursor<'a>,
+    dialects: &[&'a str],
+) -> Result<(Vec<Entry<'a>>, Vec<Entry<'a>>)> {
+    let (attributes, types) = (cursor.index()?, cursor.index()?);
+    let mut read = |wanted: usize| {
+        let mut list = Vec::new();
+        while list.len() < wanted {
+            let (dialect, count) = group(&mut cursor, dialects)?;
+            for _ in 0..count {
+                let (size, is_encoded) = cursor.number_with_flag()?;
+                let size = usize::try_from(size).unwrap_or(usize::MAX);
+                list.push(Entry { dialect, data: data.bytes(size)?, is_encoded });
+            }
+        }
+        match list.len() == wanted {
+            true => Ok(list),
+            false => Err(damaged("more attributes or types than announced")),
+        }
+    };
+    Ok((read(attributes)?, read(types)?))
+}
+
+/// The properties of operations, each behind its length.
+fn properties<'a>(cursor: Option<Cursor<'a>>) -> Result<Vec<&'a [u8]>> {
+    let Some(mut cursor) = cursor else { return Ok(Vec::new()) };
+    (0..cursor.count()?).map(|_| cursor.blob()).collect()
+}

@@ -1,0 +1,253 @@
+//! Artefacts of `jax.export`: a FlatBuffer around bytecode that says what the arguments and results are.
+//!
+//! The fields are those of `jax/_src/export/serialization.fbs`, which keeps the numbers of old ones.
+
+use crate::flat_buffer::{Table, Vector};
+use mlir::{Attribute, Attributes, Block, Elements, Module, Operation, Type};
+use shape::Literal;
+use std::collections::BTreeSet;
+use support::{Error, Result};
+
+/// The fields of `Exported`.
+mod field {
+    pub(super) const IN_TREE: usize = 2;
+    pub(super) const IN_AVALS: usize = 3;
+    pub(super) const OUT_TREE: usize = 4;
+    pub(super) const OUT_AVALS: usize = 5;
+    pub(super) const DEVICES_SHORT: usize = 6;
+    pub(super) const PLATFORMS: usize = 9;
+    pub(super) const ORDERED_EFFECTS: usize = 10;
+    pub(super) const UNORDERED_EFFECTS: usize = 11;
+    pub(super) const MODULE: usize = 13;
+    pub(super) const CALLING_CONVENTION: usize = 14;
+    pub(super) const KEPT_ARGUMENTS: usize = 15;
+    pub(super) const DEVICES: usize = 18;
+    pub(super) const UNIQUE_AVALS: usize = 19;
+    pub(super) const IN_AVAL_INDICES: usize = 22;
+    pub(super) const OUT_AVAL_INDICES: usize = 23;
+}
+
+/// The calling conventions that are known: in the older ones sizes and tokens are arguments.
+const CALLING_CONVENTIONS: std::ops::RangeInclusive<u16> = 9..=10;
+
+/// Whether bytes are such an artefact.
+pub fn is_export(bytes: &[u8]) -> bool {
+    let module = Table::root(bytes).and_then(|root| root.vector(field::MODULE, 1));
+    module.is_ok_and(|module| module.as_bytes().starts_with(&mlir::BYTECODE_MAGIC))
+}
+
+/// Reads the program of an artefact. Arguments and results that have no name in the program are called by their place
+/// in the trees of arguments and results; of a program for several platforms the one for `cpu` is taken.
+pub fn read_export(bytes: &[u8]) -> Result<Module> {
+    let root = Table::root(bytes)?;
+    check(&root)?;
+    let mut module = mlir::parse_bytecode(root.vector(field::MODULE, 1)?.as_bytes())?;
+    let platforms = root.vector(field::PLATFORMS, 4)?.texts()?;
+    let kept: Vec<usize> =
+        root.vector(field::KEPT_ARGUMENTS, 2)?.u16s()?.into_iter().map(usize::from).collect();
+    let arguments = leaf_names(root.table(field::IN_TREE)?, true)?;
+    let results = leaf_names(root.table(field::OUT_TREE)?, false)?;
+    let Some(main) = main_of(&mut module.operations) else {
+        return Err(Error::invalid("the artefact's program has no function 'main'"));
+    };
+    if platforms.len() > 1 {
+        bind_platform(main, &platforms)?;
+    }
+    let Some(block) = main.regions.first_mut().and_then(|region| region.blocks.first_mut()) else {
+        return Err(Error::invalid("the artefact's function 'main' has no body"));
+    };
+    for (argument, kept) in block.arguments.iter().zip(kept) {
+        let value = &mut module.values[*argument];
+        if let (true, Some(name)) = (value.name.is_empty(), arguments.get(kept)) {
+            value.name.clone_from(name);
+        }
+    }
+    name_results(main, &results);
+    Ok(module)
+}
+
+/// Refuses what is no program of arrays for one device.
+fn check(root: &Table<'_>) -> Result<()> {
+    let convention = root.u16(field::CALLING_CONVENTION)?;
+    if !CALLING_CONVENTIONS.contains(&convention) {
+        return Err(Error::unsupported(format!(
+            "a jax.export artefact of calling convention {convention}; those of 9 and 10 are read: export again with a \
+             newer JAX"
+        )));
+    }
+    let devices = match root.u32(field::DEVICES)? {
+        0 => u32::from(root.u16(field::DEVICES_SHORT)?),
+        devices => devices,
+    };
+    if devices > 1 {
+        return Err(Error::unsupported(format!(
+            "the program is exported for {devices} devices: export it without shardings, for one"
+        )));
+    }
+    for effects in [field::ORDERED_EFFECTS, field::UNORDERED_EFFECTS] {
+        if let Some(effect) = root.vector(effects, 4)?.tables().next() {
+            return Err(Error::unsupported(format!(
+                "the program has the effect '{}', such as a callback into Python or a print: export it without",
+                effect?.text(0)?
+            )));
+        }
+    }
+    check_shapes(root, "argument", field::IN_AVALS, field::IN_AVAL_INDICES)?;
+    check_shapes(root, "result", field::OUT_AVALS, field::OUT_AVAL_INDICES)
+}
+
+/// Refuses sizes that are no numbers.
+fn check_shapes(root: &Table<'_>, what: &str, avals: usize, indices: usize) -> Result<()> {
+    let list = |vector: Vector<'_>| -> Result<Vec<Vec<String>>> {
+        let sizes = |aval: Result<Table<'_>>| {
+            Ok(aval?.vector(1, 4)?.texts()?.into_iter().map(str::to_owned).collect())
+        };
+        vector.tables().map(sizes).collect()
+    };
+    let unique = list(root.vector(field::UNIQUE_AVALS, 4)?)?;
+    let indices = root.vector(indices, 4)?.u32s()?;
+    let shapes: Vec<&Vec<String>> = indices.iter().filter_map(|&index| unique.get(index as usize)).collect();
+    let stored = if shapes.is_empty() { list(root.vector(avals, 4)?)? } else { Vec::new() };
+    for (k, shape) in shapes.into_iter().chain(&stored).enumerate() {
+        if let Some(size) = shape.iter().find(|size| size.parse::<u64>().is_err()) {
+            return Err(Error::unsupported(format!(
+                "{what} {k} of the exported function has the symbolic size '{size}': sizes are fixed when a program is \
+                 compiled, export it for jax.ShapeDtypeStruct of numbers"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn main_of(operations: &mut [Operation]) -> Option<&mut Operation> {
+    for operation in operations {
+        let is_main = operation.attribute("sym_name").and_then(Attribute::text) == Some("main");
+        if operation.name == "func.func" && is_main {
+            return Some(operation);
+        }
+        if operation.name == "builtin.module" {
+            let blocks = operation.regions.iter_mut().flat_map(|region| &mut region.blocks);
+            let found = blocks.flat_map(|block| &mut block.operations).find(|inner| {
+                inner.name == "func.func"
+                    && inner.attribute("sym_name").and_then(Attribute::text) == Some("main")
+            });
+            return found;
+        }
+    }
+    None
+}
+
+/// The first argument of a program for several platforms is the number of the one it runs on: here a constant.
+fn bind_platform(main: &mut Operation, platforms: &[&str]) -> Result<()> {
+    let Some(number) = platforms.iter().position(|platform| *platform == "cpu") else {
+        return Err(Error::unsupported(format!(
+            "the program is exported for the platforms {}, none of which is cpu: export it with platforms=['cpu']",
+            platforms.join(", ")
+        )));
+    };
+    if let Some(Attribute::Type(Type::Function { inputs, results })) =
+        main.attribute("function_type").cloned()
+    {
+        let inputs = inputs.into_iter().skip(1).collect();
+        main.attributes.set("function_type", Attribute::Type(Type::Function { inputs, results }));
+    }
+    if let Some(Attribute::Array(list)) = main.attribute("arg_attrs").cloned() {
+        main.attributes.set("arg_attrs", Attribute::Array(list.into_iter().skip(1).collect()));
+    }
+    let block = main.regions.first_mut().and_then(|region| region.blocks.first_mut());
+    let Some(block @ Block { .. }) = block.filter(|block| !block.arguments.is_empty()) else {
+        return Err(Error::invalid("the artefact's function 'main' has no argument for the platform"));
+    };
+    let scalar = Literal::scalar(number as i32);
+    let mut attributes = Attributes::default();
+    let shape = scalar.array_shape().clone();
+    attributes.set("value", Attribute::Elements(Elements { shape, all: None, scalar }));
+    let constant = Operation {
+        name: "stablehlo.constant".to_owned(),
+        results: vec![block.arguments.remove(0)],
+        attributes,
+        ..Operation::default()
+    };
+    block.operations.insert(0, constant);
+    Ok(())
+}
+
+/// Stores the names of results where the program has none.
+fn name_results(main: &mut Operation, names: &[String]) {
+    let Some(Attribute::Array(list)) = main.attribute("res_attrs").cloned() else { return };
+    let named = list.into_iter().enumerate().map(|(k, attributes)| match (attributes, names.get(k)) {
+        (Attribute::Dictionary(mut fields), Some(name)) if fields.get("jax.result_info").is_none() => {
+            fields.set("jax.result_info", Attribute::String(name.clone()));
+            Attribute::Dictionary(fields)
+        }
+        (attributes, _) => attributes,
+    });
+    let named = named.collect();
+    main.attributes.set("res_attrs", Attribute::Array(named));
+}
+
+/// The most nodes of a tree, and how deep it may be.
+const MOST_NODES: usize = 100_000;
+const DEEPEST: usize = 100;
+
+/// What the leaves of a tree are called: the keys and positions that lead to each. Of arguments the first step chooses
+/// between those by position and those by name, and says nothing.
+fn leaf_names(tree: Option<Table<'_>>, is_arguments: bool) -> Result<Vec<String>> {
+    let Some(tree) = tree else { return Ok(Vec::new()) };
+    let mut walk = Walk { path: Vec::new(), names: Vec::new(), nodes: 0 };
+    match is_arguments {
+        true => {
+            for (k, part) in tree.vector(1, 4)?.tables().enumerate() {
+                let part = part?;
+                walk.path = if k == 0 { vec!["arg".to_owned()] } else { Vec::new() };
+                walk.visit(part)?;
+            }
+        }
+        false => walk.visit(tree)?,
+    }
+    let mut taken = BTreeSet::new();
+    debug_assert!(walk.names.len() <= MOST_NODES, "as many as were counted");
+    Ok(walk
+        .names
+        .into_iter()
+        .map(|mut name| {
+            while !taken.insert(name.clone()) {
+                name.push('_');
+            }
+            name
+        })
+        .collect())
+}
+
+struct Walk {
+    path: Vec<String>,
+    names: Vec<String>,
+    nodes: usize,
+}
+
+impl Walk {
+    fn visit(&mut self, node: Table<'_>) -> Result<()> {
+        self.nodes += 1;
+        if self.nodes > MOST_NODES || self.path.len() > DEEPEST {
+            return Err(Error::unsupported("the artefact's tree of arguments or results is too large"));
+        }
+        const LEAF: u8 = 0;
+        if node.byte(0)? == LEAF {
+            // A positional argument is `arg0`, not `arg_0`.
+            let name = self.path.join("_");
+            self.names.push(match name.strip_prefix("arg_") {
+                Some(rest) => format!("arg{rest}"),
+                None => name,
+            });
+            return Ok(());
+        }
+        let keys = node.vector(2, 4)?.texts()?;
+        for (k, child) in node.vector(1, 4)?.tables().enumerate() {
+            let step = keys.get(k).map_or_else(|| k.to_string(), |key| (*key).to_owned());
+            self.path.push(step);
+            self.visit(child?)?;
+            self.path.pop();
+        }
+        Ok(())
+    }
+}
