@@ -40,7 +40,8 @@ fn encode_array(out: &mut Vec<u8>, array: &ArrayShape) {
     // A size is never negative, so its bits as an unsigned number are the same.
     packed_field(out, 3, array.sizes().into_iter().map(|size| size as u64));
     let row_major = || (0..array.rank()).rev().collect();
-    let minor_to_major = array.layout.as_ref().map_or_else(row_major, |layout| layout.minor_to_major.clone());
+    let minor_to_major =
+        array.layout.as_ref().map_or_else(row_major, |layout| layout.minor_to_major.to_vec());
     let mut layout = Vec::new();
     packed_field(&mut layout, 1, minor_to_major.into_iter().map(|dimension| dimension as u64));
     bytes_field(out, 5, &layout);

@@ -24,6 +24,7 @@ impl HloProgram {
     /// A program of HLO text. An error begins with the line.
     pub fn parse_hlo(text: &str) -> Result<Self> {
         let module = hlo::parse(text)?;
+        refuse_elided(&module)?;
         hlo::verify(&module)?;
         Self::of_module(module)
     }
@@ -65,6 +66,7 @@ impl HloProgram {
     /// the caller of the program, who owns both.
     pub fn of_module(mut module: Module) -> Result<Self> {
         module.set_input_output_alias(Vec::new());
+        module.set_attributes(Vec::new());
         drop_row_major_layouts(&mut module)?;
         let signature = module.entry_computation().program_shape();
         let entry = module.entry_computation();
@@ -150,6 +152,22 @@ impl HloProgram {
     }
 }
 
+/// A text may leave out the elements of large constants; whoever runs it wants them.
+fn refuse_elided(module: &Module) -> Result<()> {
+    for (_, computation) in module.computations() {
+        for (_, instruction) in computation.instructions() {
+            if instruction.carried().is_some_and(|carried| carried.is_elided) {
+                return Err(Error::invalid(format!(
+                    "constant '{}' of {} is {{...}} in the text, which lacks its elements; print it with large constants",
+                    instruction.name(),
+                    computation.name()
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Callers hand over arrays row by row: a layout that says so says nothing, another one at the entry is refused.
 fn drop_row_major_layouts(module: &mut Module) -> Result<()> {
     let entry = module.entry();
@@ -172,6 +190,7 @@ fn drop_row_major_layouts(module: &mut Module) -> Result<()> {
                 )));
             }
             computation.set_shape(instruction, shape);
+            computation.set_carried(instruction, None);
         }
     }
     Ok(())

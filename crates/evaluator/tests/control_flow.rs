@@ -118,6 +118,7 @@ fn foreign_code_is_unsupported_by_name() {
         custom_call_target: "mine".into(),
         backend_config: String::new(),
         custom_call_has_side_effect: false,
+        attributes: hlo::RawAttributes::default(),
     };
     let root = main.add("my_call", op, INT(), &[], OpMetadata::default());
     main.set_root(root);

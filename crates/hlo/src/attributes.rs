@@ -1,7 +1,74 @@
 //! The attributes that payloads carry, with XLA's names (`xla/xla_data.proto`).
 
-/// Attributes of an opcode that this compiler reads and prints but never compiles: pairs of name and text, as written.
-pub type RawAttributes = Vec<(String, String)>;
+use crate::module::ComputationId;
+
+/// The value of an attribute that this compiler carries along.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RawValue {
+    /// As the text has it.
+    Text(String),
+    /// A computation that is called: `to_apply=add`.
+    Computation(ComputationId),
+    /// Several of them: `called_computations={f, g}`.
+    Computations(Vec<ComputationId>),
+}
+
+/// Attributes of an opcode that this compiler reads and prints but never compiles.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawAttributes {
+    entries: Vec<(String, RawValue)>,
+}
+
+impl RawAttributes {
+    /// Adds one behind the others.
+    pub fn push(&mut self, name: impl Into<String>, value: RawValue) {
+        self.entries.push((name.into(), value));
+    }
+
+    /// Names and values, in the order of the text.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.entries.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The value of a name.
+    pub fn get(&self, name: &str) -> Option<&RawValue> {
+        self.iter().find_map(|(own, value)| (own == name).then_some(value))
+    }
+
+    /// The value of a name as the text has it; `None` if it is a computation.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name)? {
+            RawValue::Text(text) => Some(text),
+            RawValue::Computation(_) | RawValue::Computations(_) => None,
+        }
+    }
+
+    /// The computations that are called.
+    pub fn called_computations(&self) -> Vec<ComputationId> {
+        let called = self.entries.iter().flat_map(|(_, value)| match value {
+            RawValue::Text(_) => &[][..],
+            RawValue::Computation(id) => std::slice::from_ref(id),
+            RawValue::Computations(ids) => ids,
+        });
+        called.copied().collect()
+    }
+
+    /// Renames the computations that are called.
+    pub fn map_called_computations(&mut self, map: &mut dyn FnMut(ComputationId) -> ComputationId) {
+        for (_, value) in &mut self.entries {
+            match value {
+                RawValue::Text(_) => {}
+                RawValue::Computation(id) => *id = map(*id),
+                RawValue::Computations(ids) => ids.iter_mut().for_each(|id| *id = map(*id)),
+            }
+        }
+    }
+}
 
 /// One dimension of a slice: `[start:limit:stride]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

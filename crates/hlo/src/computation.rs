@@ -1,5 +1,6 @@
 //! A computation: a graph of instructions with one root, and the only way to edit it.
 
+use crate::carried::Carried;
 use crate::instruction::{Instruction, OpMetadata};
 use crate::module::ComputationId;
 use crate::opcode::Op;
@@ -18,6 +19,7 @@ support::id_type!(
 #[derive(Clone, Debug, PartialEq)]
 pub struct Computation {
     name: String,
+    execution_thread: String,
     instructions: IdVec<InstructionId, Option<Instruction>>,
     parameters: Vec<InstructionId>,
     root: Option<InstructionId>,
@@ -30,6 +32,7 @@ impl Computation {
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
+            execution_thread: String::new(),
             instructions: IdVec::new(),
             parameters: Vec::new(),
             root: None,
@@ -47,6 +50,16 @@ impl Computation {
         self.name = name;
     }
 
+    /// The thread that runs it, as others name threads; empty for the main one. Carried, never looked into.
+    pub fn execution_thread(&self) -> &str {
+        &self.execution_thread
+    }
+
+    /// Names the thread that runs it.
+    pub fn set_execution_thread(&mut self, name: impl Into<String>) {
+        self.execution_thread = name.into();
+    }
+
     /// Adds an instruction without any check; [`ComputationBuilder`](crate::ComputationBuilder) infers shapes, and
     /// the verifier checks them. The wish for a name is granted as it is if free, else with a suffix `.N`; an empty
     /// wish is the opcode's name. Parameters must be added in the order of their numbers.
@@ -58,12 +71,35 @@ impl Computation {
         operands: &[InstructionId],
         metadata: OpMetadata,
     ) -> InstructionId {
-        let name = self.unique_name(if name.is_empty() { op.opcode().name() } else { name });
         let id = self.instructions.next_id();
         if let Op::Parameter { number } = op {
             assert_eq!(number, self.parameters.len(), "parameters come in order");
             self.parameters.push(id);
         }
+        self.add_in_any_order(name, op, shape, operands, metadata)
+    }
+
+    /// Lists the parameters, which were added in any order. Their numbers are 0, 1 and so on.
+    pub(crate) fn list_parameters(&mut self) {
+        let number = |(id, instruction): (InstructionId, &Instruction)| match instruction.op {
+            Op::Parameter { number } => Some((number, id)),
+            _ => None,
+        };
+        let by_number: BTreeMap<usize, InstructionId> = self.instructions().filter_map(number).collect();
+        self.parameters = by_number.into_values().collect();
+    }
+
+    /// Adds an instruction; a parameter is not listed yet.
+    pub(crate) fn add_in_any_order(
+        &mut self,
+        name: &str,
+        op: Op,
+        shape: Shape,
+        operands: &[InstructionId],
+        metadata: OpMetadata,
+    ) -> InstructionId {
+        let name = self.unique_name(if name.is_empty() { op.opcode().name() } else { name });
+        let id = self.instructions.next_id();
         for &operand in operands {
             // The newest instruction is the last user if it is one.
             let users = &mut self.expect_mut(operand).users;
@@ -80,6 +116,7 @@ impl Computation {
             operands: operands.to_vec(),
             users,
             metadata,
+            carried: None,
         }))
     }
 
@@ -227,6 +264,11 @@ impl Computation {
     /// Replaces the metadata.
     pub fn set_metadata(&mut self, id: InstructionId, metadata: OpMetadata) {
         self.expect_mut(id).metadata = metadata;
+    }
+
+    /// Replaces what an instruction carries for others.
+    pub fn set_carried(&mut self, id: InstructionId, carried: Option<Carried>) {
+        self.expect_mut(id).carried = carried.map(Box::new);
     }
 
     /// Renames; a name that is taken gets a suffix.

@@ -1,5 +1,6 @@
 //! One instruction of a computation.
 
+use crate::carried::Carried;
 use crate::computation::InstructionId;
 use crate::opcode::{Op, Opcode};
 use shape::Shape;
@@ -26,6 +27,7 @@ pub struct Instruction {
     pub(crate) operands: Vec<InstructionId>,
     pub(crate) users: Vec<InstructionId>,
     pub(crate) metadata: OpMetadata,
+    pub(crate) carried: Option<Box<Carried>>,
 }
 
 impl Instruction {
@@ -62,5 +64,10 @@ impl Instruction {
     /// Where it comes from.
     pub fn metadata(&self) -> &OpMetadata {
         &self.metadata
+    }
+
+    /// What it carries for others, if anything.
+    pub fn carried(&self) -> Option<&Carried> {
+        self.carried.as_deref()
     }
 }

@@ -6,6 +6,7 @@
 pub mod analysis;
 mod attributes;
 mod builder;
+mod carried;
 mod computation;
 mod infer;
 mod instruction;
@@ -17,6 +18,7 @@ mod verify;
 
 pub use attributes::*;
 pub use builder::ComputationBuilder;
+pub use carried::Carried;
 pub use computation::{Computation, InstructionId};
 pub use infer::{MAX_RANK, MAX_TUPLE_DEPTH, infer_shape};
 pub use instruction::{Instruction, OpMetadata};

@@ -63,6 +63,7 @@ pub struct Module {
     entry: Option<ComputationId>,
     input_output_alias: Vec<InputOutputAlias>,
     bounded_dimensions: Vec<BoundedDimension>,
+    attributes: Vec<(String, String)>,
 }
 
 impl Module {
@@ -76,6 +77,7 @@ impl Module {
             entry: None,
             input_output_alias: Vec::new(),
             bounded_dimensions: Vec::new(),
+            attributes: Vec::new(),
         }
     }
 
@@ -153,6 +155,17 @@ impl Module {
     /// Says which sizes the last elements of the entry's result tuple are.
     pub fn set_bounded_dimensions(&mut self, dimensions: Vec<BoundedDimension>) {
         self.bounded_dimensions = dimensions;
+    }
+
+    /// What the module carries for others in its first line, such as `is_scheduled`, `num_partitions` and
+    /// `entry_computation_layout`: names and values as XLA's text has them.
+    pub fn attributes(&self) -> &[(String, String)] {
+        &self.attributes
+    }
+
+    /// Replaces what the module carries for others.
+    pub fn set_attributes(&mut self, attributes: Vec<(String, String)>) {
+        self.attributes = attributes;
     }
 
     /// The computations that the entry reaches, callees before callers, the entry last.

@@ -100,10 +100,19 @@ macro_rules! opcodes {
         }
 
         impl Op {
-            /// Whether the payload is attributes that are kept as text: read and printed, never compiled.
-            pub fn has_raw_attributes(&self) -> bool {
+            /// The attributes of the payload that are carried along: read and printed, never compiled.
+            pub fn raw_attributes(&self) -> Option<&RawAttributes> {
                 match self {
-                    $(Self::$variant { $($field),* } => false $(|| is_raw($field))*,)*
+                    $(Self::$variant { $($field),* } => None $(.or_else(|| as_raw($field)))*,)*
+                }
+            }
+
+            fn raw_attributes_mut(&mut self) -> Option<&mut RawAttributes> {
+                match self {
+                    $(Self::$variant { $($field),* } => {
+                        $(if let Some(raw) = as_raw_mut($field) { return Some(raw); })*
+                        None
+                    })*
                 }
             }
         }
@@ -136,9 +145,13 @@ macro_rules! opcodes {
     };
 }
 
-/// Whether a payload's field is attributes as text.
-fn is_raw<T: std::any::Any>(field: &T) -> bool {
-    (field as &dyn std::any::Any).is::<RawAttributes>()
+/// A payload's field, if it is attributes that are carried along.
+fn as_raw<T: std::any::Any>(field: &T) -> Option<&RawAttributes> {
+    (field as &dyn std::any::Any).downcast_ref()
+}
+
+fn as_raw_mut<T: std::any::Any>(field: &mut T) -> Option<&mut RawAttributes> {
+    (field as &mut dyn std::any::Any).downcast_mut()
 }
 
 type Dims = Vec<usize>;
@@ -195,7 +208,7 @@ opcodes! {
     Cos                   = "cosine",                   exactly(1),  {},                                          ELEMENTWISE;
     Cosh                  = "cosh",                     exactly(1),  {},                                          ELEMENTWISE;
     CountLeadingZeros     = "count-leading-zeros",      exactly(1),  {},                                          ELEMENTWISE;
-    CustomCall            = "custom-call",              VARIADIC,    { custom_call_target: String, backend_config: String = String::new(), custom_call_has_side_effect: bool = false }, NONE;
+    CustomCall            = "custom-call",              VARIADIC,    { custom_call_target: String, backend_config: String = String::new(), custom_call_has_side_effect: bool = false, attributes: RawAttributes }, NONE;
     Divide                = "divide",                   exactly(2),  {},                                          ELEMENTWISE;
     Domain                = "domain",                   exactly(1),  { attributes: RawAttributes },               SIDE_EFFECT;
     Dot                   = "dot",                      exactly(2),  { dot_dimension_numbers: DotDimensionNumbers }, NONE;
@@ -294,7 +307,7 @@ impl Op {
             Self::Conditional { branch_computations } => branch_computations.clone(),
             Self::SelectAndScatter { select, scatter, .. } => vec![*select, *scatter],
             Self::While { condition, body } => vec![*condition, *body],
-            _ => Vec::new(),
+            _ => self.raw_attributes().map_or_else(Vec::new, RawAttributes::called_computations),
         }
     }
 
@@ -319,7 +332,11 @@ impl Op {
                 *condition = map(*condition);
                 *body = map(*body);
             }
-            _ => {}
+            _ => {
+                if let Some(raw) = self.raw_attributes_mut() {
+                    raw.map_called_computations(&mut map);
+                }
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! each payload type knows how it is spelled ([`attribute`]).
 
 mod attribute;
+mod attribute_list;
 mod computation;
 mod dimension_numbers;
 mod escape;
@@ -20,9 +21,9 @@ pub(crate) use attribute::{AttributePrinter, AttributeReader};
 pub use literal::{literal_to_text, parse_literal};
 pub(crate) use names::{computation_names, sanitized};
 pub use parser::parse;
-pub use printer::{PrintOptions, instruction_texts, print};
-pub use printer::instruction_order;
 pub(crate) use printer::computation_order;
+pub use printer::instruction_order;
+pub use printer::{PrintOptions, instruction_texts, print};
 
 use crate::module::Module;
 use std::fmt;

@@ -274,6 +274,7 @@ impl NodeContext<'_, '_> {
             custom_call_target: "tensor-list-placeholder".to_owned(),
             backend_config: String::new(),
             custom_call_has_side_effect: false,
+            attributes: hlo::RawAttributes::default(),
         };
         self.op_shaped(&Shape::from(shape.clone()), op, &[])
     }

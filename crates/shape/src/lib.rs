@@ -11,4 +11,4 @@ mod shape;
 pub use literal::Literal;
 pub use primitive_type::PrimitiveType;
 pub use scalar::{NativeType, Scalar};
-pub use shape::{ArrayShape, Dimension, Layout, ProgramShape, Shape, ShapeIndex};
+pub use shape::{ArrayShape, CarriedLayout, Dimension, Layout, ProgramShape, Shape, ShapeIndex};

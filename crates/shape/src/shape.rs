@@ -12,17 +12,46 @@ pub struct Dimension {
     pub is_dynamic: bool,
 }
 
+impl Dimension {
+    /// A dynamic dimension without a bound: `?`. Modules that have one can be read and printed, no more.
+    pub const UNBOUNDED: Self = Self { size: i64::MAX, is_dynamic: true };
+}
+
 impl From<i64> for Dimension {
     fn from(size: i64) -> Self {
         Self { size, is_dynamic: false }
     }
 }
 
-/// The order of dimensions in memory, the fastest first.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// How the array lies in memory: the order of its dimensions, and what only another machine looks at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// A permutation of the dimension numbers; `[1, 0]` is a row-major matrix.
-    pub minor_to_major: Vec<usize>,
+    /// A permutation of the dimension numbers, the fastest first; `[1, 0]` is a row-major matrix.
+    pub minor_to_major: Box<[usize]>,
+    /// What is carried along and never looked into.
+    pub carried: Option<Box<CarriedLayout>>,
+}
+
+/// What only another machine looks at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CarriedLayout {
+    /// Tiles, memory space and the rest that XLA's text has behind a colon: `T(8,128)S(1)`.
+    pub text: String,
+    /// `b(f32[2])`: the memory of the array rather than its value.
+    pub is_buffer: bool,
+}
+
+impl Layout {
+    /// What is carried along, which is nothing for most.
+    pub fn carried(&self) -> CarriedLayout {
+        self.carried.as_deref().cloned().unwrap_or_default()
+    }
+}
+
+impl From<Vec<usize>> for Layout {
+    fn from(minor_to_major: Vec<usize>) -> Self {
+        Self { minor_to_major: minor_to_major.into(), ..Self::default() }
+    }
 }
 
 /// The shape of an array.
@@ -199,16 +228,25 @@ pub struct ProgramShape {
 
 impl fmt::Display for ArrayShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}[", self.element_type)?;
-        for (i, dimension) in self.dimensions.iter().enumerate() {
-            let comma = if i > 0 { "," } else { "" };
-            let bound = if dimension.is_dynamic { "<=" } else { "" };
-            write!(f, "{comma}{bound}{}", dimension.size)?;
+        let carried = self.layout.as_ref().and_then(|layout| layout.carried.as_deref());
+        let is_buffer = carried.is_some_and(|carried| carried.is_buffer);
+        write!(f, "{}{}[", if is_buffer { "b(" } else { "" }, self.element_type)?;
+        for (i, &dimension) in self.dimensions.iter().enumerate() {
+            f.write_str(if i > 0 { "," } else { "" })?;
+            match dimension {
+                Dimension::UNBOUNDED => f.write_str("?")?,
+                Dimension { size, is_dynamic } => write!(f, "{}{size}", if is_dynamic { "<=" } else { "" })?,
+            }
         }
         f.write_str("]")?;
         let Some(layout) = &self.layout else { return Ok(()) };
-        let order: Vec<String> = layout.minor_to_major.iter().map(usize::to_string).collect();
-        write!(f, "{{{}}}", order.join(","))
+        let rest = carried.map_or("", |carried| &carried.text);
+        if !layout.minor_to_major.is_empty() || !rest.is_empty() {
+            let order: Vec<String> = layout.minor_to_major.iter().map(usize::to_string).collect();
+            let colon = if rest.is_empty() { "" } else { ":" };
+            write!(f, "{{{}{colon}{rest}}}", order.join(","))?;
+        }
+        f.write_str(if is_buffer { ")" } else { "" })
     }
 }
 
@@ -243,7 +281,7 @@ mod tests {
     fn shapes_print_as_xla_prints_them() {
         let mut bounded = ArrayShape::new(PrimitiveType::F32, &[2, 3]);
         bounded.dimensions[1].is_dynamic = true;
-        bounded.layout = Some(Layout { minor_to_major: vec![1, 0] });
+        bounded.layout = Some(vec![1, 0].into());
         let tuple = Shape::Tuple(vec![bounded.into(), Shape::scalar(PrimitiveType::Pred), Shape::Token]);
         assert_eq!(tuple.to_string(), "(f32[2,<=3]{1,0}, pred[], token[])");
         assert_eq!(tuple.get(&[1]), Some(&Shape::scalar(PrimitiveType::Pred)));

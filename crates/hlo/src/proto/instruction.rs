@@ -97,7 +97,8 @@ fn fill(message: &mut HloInstructionProto, op: &Op) -> bool {
             message.feature_group_count = *feature_group_count;
             message.batch_group_count = *batch_group_count;
         }
-        Op::CustomCall { custom_call_target, backend_config, custom_call_has_side_effect } => {
+        Op::CustomCall { attributes, .. } if !attributes.is_empty() => return false,
+        Op::CustomCall { custom_call_target, backend_config, custom_call_has_side_effect, .. } => {
             message.custom_call_target = custom_call_target.clone();
             message.backend_config = backend_config.clone().into_bytes();
             message.custom_call_has_side_effect = *custom_call_has_side_effect;
@@ -157,7 +158,7 @@ fn fill(message: &mut HloInstructionProto, op: &Op) -> bool {
                 transpose_a: *transpose_a as i32 + 1,
             });
         }
-        _ => return !op.has_raw_attributes(),
+        _ => return op.raw_attributes().is_none(),
     }
     true
 }

@@ -1,5 +1,6 @@
 //! Attributes: `name=value` behind an instruction's operands. Each payload type of the opcode table spells itself here.
 
+use super::attribute_list::RawAttribute;
 use super::escape::{unescape, write_quoted};
 use super::lexer::{Lexer, Token};
 use crate::attributes::*;
@@ -37,14 +38,15 @@ impl AttributePrinter<'_> {
             None => write!(self.out, "{id}").expect("a string takes everything"),
         }
     }
-}
 
-/// An attribute as it stands in the text.
-pub(super) struct RawAttribute<'t> {
-    pub(super) name: &'t str,
-    pub(super) name_start: usize,
-    pub(super) value: std::ops::Range<usize>,
-    pub(super) taken: bool,
+    fn computation_list(&mut self, name: &str, ids: &[ComputationId]) {
+        self.name(name).push('{');
+        for (i, &id) in ids.iter().enumerate() {
+            self.out.push_str(if i > 0 { ", " } else { "" });
+            self.computation(id);
+        }
+        self.out.push('}');
+    }
 }
 
 /// Reads an instruction's attributes by name.
@@ -54,6 +56,8 @@ pub(crate) struct AttributeReader<'a, 't> {
     pub(super) lexer: Lexer<'t>,
     pub(super) attributes: Vec<RawAttribute<'t>>,
     pub(super) computations: &'a BTreeMap<String, ComputationId>,
+    /// Computations that stand in the place of names, by where they start.
+    pub(super) inline: &'a BTreeMap<usize, ComputationId>,
 }
 
 impl<'t> AttributeReader<'_, 't> {
@@ -62,6 +66,14 @@ impl<'t> AttributeReader<'_, 't> {
         let attribute = self.attributes.iter_mut().find(|attribute| attribute.name == name)?;
         attribute.taken = true;
         Some(self.lexer.part(attribute.value.clone()))
+    }
+
+    /// `{f, g}`; `None` if the text does not have it.
+    fn computation_list(&mut self, name: &str) -> Result<Option<Vec<ComputationId>>> {
+        let Some(mut lexer) = self.value(name) else { return Ok(None) };
+        let ids = read_list(&mut lexer, |lexer| read_computation(lexer, self.computations))?;
+        lexer.expect_end()?;
+        Ok(Some(ids))
     }
 
     /// Reads a field of a payload, or takes its default.
@@ -258,6 +270,9 @@ impl Attribute for ComputationId {
 
     fn parse(name: &str, reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>> {
         let Some(mut lexer) = reader.value(name) else { return Ok(None) };
+        if let Some(&id) = reader.inline.get(&lexer.start()) {
+            return Ok(Some(id));
+        }
         let id = read_computation(&mut lexer, reader.computations)?;
         lexer.expect_end()?;
         Ok(Some(id))
@@ -271,41 +286,42 @@ impl Attribute for Vec<ComputationId> {
             on_true.print("true_computation", printer);
             return on_false.print("false_computation", printer);
         }
-        printer.name(name).push('{');
-        for (i, &branch) in self.iter().enumerate() {
-            printer.out.push_str(if i > 0 { ", " } else { "" });
-            printer.computation(branch);
-        }
-        printer.out.push('}');
+        printer.computation_list(name, self);
     }
 
     fn parse(name: &str, reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>> {
-        let Some(mut lexer) = reader.value(name) else {
-            let on_true = reader.field("true_computation", &[])?;
-            return Ok(Some(vec![on_true, reader.field("false_computation", &[])?]));
-        };
-        let branches = read_list(&mut lexer, |lexer| read_computation(lexer, reader.computations))?;
-        lexer.expect_end()?;
-        Ok(Some(branches))
+        if let Some(branches) = reader.computation_list(name)? {
+            return Ok(Some(branches));
+        }
+        let on_true = reader.field("true_computation", &[])?;
+        Ok(Some(vec![on_true, reader.field("false_computation", &[])?]))
     }
 }
 
-/// Everything that is left, as written.
+/// Everything that is left: computations by what they are, the rest as written.
 impl Attribute for RawAttributes {
     fn print(&self, _name: &str, printer: &mut AttributePrinter<'_>) {
-        for (name, value) in self {
-            printer.name(name).push_str(value);
+        for (name, value) in self.iter() {
+            match value {
+                RawValue::Text(text) => printer.name(name).push_str(text),
+                RawValue::Computation(id) => id.print(name, printer),
+                RawValue::Computations(ids) => printer.computation_list(name, ids),
+            }
         }
     }
 
     fn parse(_name: &str, reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>> {
-        let text = reader.text;
-        let rest = reader.attributes.iter_mut().filter(|attribute| !attribute.taken);
-        let rest = rest.map(|attribute| {
-            attribute.taken = true;
-            (attribute.name.to_owned(), text[attribute.value.clone()].to_owned())
-        });
-        Ok(Some(rest.collect()))
+        let mut raw = Self::default();
+        let left: Vec<&str> = reader.attributes.iter().filter(|a| !a.taken).map(|a| a.name).collect();
+        for name in left {
+            let value = match name {
+                "to_apply" | "calls" => ComputationId::parse(name, reader)?.map(RawValue::Computation),
+                "called_computations" => reader.computation_list(name)?.map(RawValue::Computations),
+                _ => reader.value(name).map(|mut lexer| RawValue::Text(lexer.take_rest().to_owned())),
+            };
+            value.into_iter().for_each(|value| raw.push(name, value));
+        }
+        Ok(Some(raw))
     }
 }
 

@@ -1,20 +1,26 @@
-//! Computations: `ENTRY name (x: f32[2]) -> f32[2] { instructions }`.
+//! Computations: `ENTRY name (x: f32[2]) -> f32[2] { instructions }, execution_thread="main"`.
 
-use super::instruction::{RightHandSide, read_attributes};
+use super::attribute_list::read_attributes;
+use super::escape::unescape;
+use super::instruction::RightHandSide;
 use super::lexer::{Lexer, Token};
-use super::shape::{node_count, read_shape};
+use super::parser::ModuleParser;
+use super::shape::{fits, node_count, read_shape};
 use crate::computation::Computation;
-use crate::module::{ComputationId, Module};
-use crate::opcode::{Op, Opcode};
+use crate::module::ComputationId;
+use crate::opcode::Op;
 use shape::Shape;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
 /// How many parts the shapes of a module may have together beyond one for each byte of its text: inferred tuples of
 /// tuples would grow without bound.
 const MAX_SHAPE_PARTS: usize = 1 << 22;
 
-/// An instruction that has been read, but not added: parameters may come in any order, and must be added in theirs.
+/// How deep computations may stand within instructions of others.
+const MAX_INLINE_DEPTH: usize = 32;
+
+/// An instruction that has been read, but not added.
 pub(super) struct Pending {
     pub(super) position: usize,
     pub(super) name: String,
@@ -23,27 +29,62 @@ pub(super) struct Pending {
 
 /// Reads one computation. Operands are positions in `pending`.
 pub(super) struct ComputationParser<'a, 't> {
-    pub(super) text: &'t str,
+    pub(super) context: &'a mut ModuleParser<'t>,
     pub(super) lexer: &'a mut Lexer<'t>,
-    pub(super) module: &'a Module,
-    pub(super) computations: &'a BTreeMap<String, ComputationId>,
-    pub(super) opcodes: &'a BTreeMap<&'static str, Opcode>,
     pub(super) names: BTreeMap<&'t str, usize>,
     pub(super) pending: Vec<Pending>,
-    /// How many parts the module's shapes have so far.
-    pub(super) shape_parts: &'a mut usize,
+    depth: usize,
 }
 
-impl<'t> ComputationParser<'_, 't> {
-    /// Reads a computation; whether it is marked as the entry.
-    pub(super) fn computation(mut self) -> Result<(Computation, bool)> {
+impl<'a, 't> ComputationParser<'a, 't> {
+    /// Within so many other computations.
+    pub(super) fn new(context: &'a mut ModuleParser<'t>, lexer: &'a mut Lexer<'t>, depth: usize) -> Self {
+        Self { context, lexer, names: BTreeMap::new(), pending: Vec::new(), depth }
+    }
+
+    /// Reads a computation and adds it to the module; whether it is marked as the entry.
+    pub(super) fn computation(mut self) -> Result<(ComputationId, bool)> {
         let is_entry = self.lexer.eat(Token::Word("ENTRY"));
         let at = self.lexer.start();
         let name = self.lexer.expect_name("the name of a computation")?;
-        if self.computations.contains_key(name) {
+        if self.context.computations.contains_key(name) {
             return Err(self.lexer.error_at(at, &format!("there is another computation '{name}'")));
         }
         let promised = self.signature()?;
+        let root = self.instructions(name, at)?;
+        let thread = self.execution_thread()?;
+        let made = &self.pending[root].right.shape;
+        if let Some(promised) = promised.filter(|promised| !fits(promised, made)) {
+            let message = format!("'{name}' promises {promised}, but its root makes {made}");
+            return Err(self.lexer.error_at(at, &message));
+        }
+        let mut computation = build(name, self.pending, root);
+        computation.set_execution_thread(thread);
+        let id = self.context.module.add_computation(computation);
+        self.context.computations.insert(name.to_owned(), id);
+        Ok((id, is_entry))
+    }
+
+    /// Reads a computation that stands where another has the name of one, `{ instructions }`, and adds it to the module.
+    fn inline(mut self) -> Result<ComputationId> {
+        if self.depth > MAX_INLINE_DEPTH {
+            return Err(self.lexer.error(&format!("computations nest deeper than {MAX_INLINE_DEPTH}")));
+        }
+        let at = self.lexer.start();
+        let root = self.instructions("_", at)?;
+        self.lexer.expect_end()?;
+        let computation = build("_", self.pending, root);
+        Ok(self.context.module.add_computation(computation))
+    }
+
+    /// Reads the computation that an attribute's value is.
+    pub(super) fn inline_computation(&mut self, value: std::ops::Range<usize>) -> Result<ComputationId> {
+        let mut lexer = self.lexer.part(value);
+        ComputationParser::new(self.context, &mut lexer, self.depth + 1).inline()
+    }
+
+    /// Reads the instructions between braces; the position of the root.
+    fn instructions(&mut self, name: &str, at: usize) -> Result<usize> {
         self.lexer.expect_symbol('{')?;
         let mut root = None;
         while !self.lexer.eat_symbol('}') {
@@ -53,16 +94,9 @@ impl<'t> ComputationParser<'_, 't> {
                 return Err(self.lexer.error_at(self.pending[position].position, "there is another ROOT"));
             }
         }
-        read_attributes(self.lexer, self.text)?;
+        self.check_parameters(at)?;
         let root = root.or(self.pending.len().checked_sub(1));
-        let root = root.ok_or_else(|| self.lexer.error_at(at, &format!("'{name}' has no instruction")))?;
-        let made = &self.pending[root].right.shape;
-        if let Some(promised) = promised.filter(|promised| !promised.compatible(made)) {
-            let message = format!("'{name}' promises {promised}, but its root makes {made}");
-            return Err(self.lexer.error_at(at, &message));
-        }
-        let parameters = self.parameters(at)?;
-        Ok((build(name, self.pending, &parameters, root), is_entry))
+        root.ok_or_else(|| self.lexer.error_at(at, &format!("'{name}' has no instruction")))
     }
 
     /// Reads `(x: f32[2]) -> f32[2]`, if it is there; the result's shape. The parameters say the same once more.
@@ -85,6 +119,24 @@ impl<'t> ComputationParser<'_, 't> {
         read_shape(self.lexer).map(Some)
     }
 
+    /// Reads `, execution_thread="name"`, if it is there.
+    fn execution_thread(&mut self) -> Result<String> {
+        let mut thread = String::new();
+        for attribute in read_attributes(self.lexer, self.context.text)? {
+            if attribute.name != "execution_thread" {
+                let message = format!("unknown attribute '{}' of a computation", attribute.name);
+                return Err(self.lexer.error_at(attribute.name_start, &message));
+            }
+            let value = self.lexer.part(attribute.value);
+            thread = match value.peek() {
+                Token::Quoted(inside) => unescape(inside),
+                _ => None,
+            }
+            .ok_or_else(|| value.expected("a quoted string"))?;
+        }
+        Ok(thread)
+    }
+
     /// Reads one instruction; its position.
     fn instruction(&mut self) -> Result<usize> {
         let position = self.lexer.start();
@@ -100,53 +152,46 @@ impl<'t> ComputationParser<'_, 't> {
 
     /// Bounds the memory that shapes take.
     pub(super) fn count_shape(&mut self, start: &Lexer<'_>, shape: &Shape) -> Result<()> {
-        *self.shape_parts = self.shape_parts.saturating_add(node_count(shape));
-        if *self.shape_parts > MAX_SHAPE_PARTS + self.text.len() {
+        let parts = &mut self.context.shape_parts;
+        *parts = parts.saturating_add(node_count(shape));
+        if *parts > MAX_SHAPE_PARTS + self.context.text.len() {
             return Err(start.error("the shapes of the module are too large"));
         }
         Ok(())
     }
 
-    /// The positions of the parameters in the order of their numbers.
-    fn parameters(&self, at: usize) -> Result<Vec<usize>> {
-        let mut numbers = BTreeMap::new();
-        for (position, pending) in self.pending.iter().enumerate() {
+    /// The parameters' numbers are 0, 1 and so on, in any order.
+    fn check_parameters(&self, at: usize) -> Result<()> {
+        let mut numbers = BTreeSet::new();
+        for pending in &self.pending {
             if let Op::Parameter { number } = pending.right.op
-                && numbers.insert(number, position).is_some()
+                && !numbers.insert(number)
             {
                 let message = format!("there is another parameter {number}");
                 return Err(self.lexer.error_at(pending.position, &message));
             }
         }
-        match numbers.keys().enumerate().find(|&(i, &number)| i != number) {
+        match numbers.iter().enumerate().find(|&(i, &number)| i != number) {
             Some((missing, _)) => Err(self.lexer.error_at(at, &format!("parameter {missing} is missing"))),
-            None => Ok(numbers.into_values().collect()),
+            None => Ok(()),
         }
     }
 }
 
-/// Adds the instructions in the order of the text, but for parameters, which wait for those before them or come early.
-fn build(name: &str, pending: Vec<Pending>, parameters: &[usize], root: usize) -> Computation {
+/// Adds the instructions in the order of the text, which is a schedule if the module says so.
+fn build(name: &str, pending: Vec<Pending>, root: usize) -> Computation {
     let mut computation = Computation::new(name);
-    let mut ids = vec![None; pending.len()];
-    let add = |computation: &mut Computation, position: usize, ids: &mut [Option<_>]| {
-        let Pending { name, right, .. } = &pending[position];
-        let operands: Vec<_> = right.operands.iter().filter_map(|&operand| ids[operand]).collect();
-        let id =
-            computation.add(name, right.op.clone(), right.shape.clone(), &operands, right.metadata.clone());
-        ids[position] = Some(id);
-    };
-    let mut waiting = parameters.iter();
-    for (position, pending) in pending.iter().enumerate() {
-        if let Op::Parameter { .. } = pending.right.op {
-            while ids[position].is_none() {
-                let next = waiting.next().expect("this parameter is still waiting");
-                add(&mut computation, *next, &mut ids);
-            }
-        } else {
-            add(&mut computation, position, &mut ids);
+    let mut ids = Vec::with_capacity(pending.len());
+    for Pending { name, right, .. } in pending {
+        let operands: Vec<_> = right.operands.iter().map(|&operand| ids[operand]).collect();
+        let id = computation.add_in_any_order(&name, right.op, right.shape, &operands, right.metadata);
+        if let Some(mut carried) = right.carried {
+            carried.control_predecessors = right.predecessors.iter().map(|&before| ids[before]).collect();
+            computation.set_carried(id, Some(carried));
         }
+        ids.push(id);
     }
-    computation.set_root(ids[root].expect("every instruction was added"));
+    computation.list_parameters();
+    computation.set_root(ids[root]);
     computation
 }

@@ -103,8 +103,8 @@ impl Value for Window {
 
     fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
         lexer.expect_symbol('{')?;
-        let mut dimensions: Vec<WindowDimension> = Vec::new();
-        let mut is_sized = false;
+        let mut fields = Vec::new();
+        let mut dimensions = None;
         while !lexer.eat_symbol('}') {
             let at = lexer.start();
             let name = lexer.expect_word("a field of a window")?;
@@ -112,29 +112,40 @@ impl Value for Window {
             let counts = if name == "pad" { 2..=2 } else { 1..=1 };
             let parts = read_pattern(lexer, "numbers such as 2x2, or 0_1x0_1 for pad", counts)?;
             if name == "size" {
-                dimensions = parts.iter().map(|part| WindowDimension::of_size(part[0])).collect();
-                is_sized = true;
-                continue;
+                let sized: Vec<_> = parts.iter().map(|part| WindowDimension::of_size(part[0])).collect();
+                dimensions = Some(sized);
+            } else {
+                fields.push((at, name, parts));
             }
-            if !is_sized || parts.len() != dimensions.len() {
+        }
+        let mut dimensions = dimensions.unwrap_or_default();
+        for (at, name, parts) in fields {
+            if parts.len() != dimensions.len() {
                 let size = dimensions.len();
                 return Err(
                     lexer.error_at(at, &format!("'{name}' has {} dimensions, size has {size}", parts.len()))
                 );
             }
             for (dimension, part) in dimensions.iter_mut().zip(&parts) {
-                match name {
-                    "stride" => dimension.stride = part[0],
-                    "pad" => (dimension.padding_low, dimension.padding_high) = (part[0], part[1]),
-                    "lhs_dilate" => dimension.base_dilation = part[0],
-                    "rhs_dilate" => dimension.window_dilation = part[0],
-                    "rhs_reversal" => dimension.window_reversal = part[0] == 1,
-                    _ => return Err(lexer.error_at(at, &format!("unknown field '{name}' of a window"))),
-                }
+                set_field(dimension, name, part)
+                    .ok_or_else(|| lexer.error_at(at, &format!("unknown field '{name}' of a window")))?;
             }
         }
         Ok(Self { dimensions })
     }
+}
+
+/// Sets one field of a window's dimension; `None` if there is none of that name.
+fn set_field(dimension: &mut WindowDimension, name: &str, part: &[i64]) -> Option<()> {
+    match name {
+        "stride" => dimension.stride = part[0],
+        "pad" => (dimension.padding_low, dimension.padding_high) = (part[0], part[1]),
+        "lhs_dilate" => dimension.base_dilation = part[0],
+        "rhs_dilate" => dimension.window_dilation = part[0],
+        "rhs_reversal" => dimension.window_reversal = part[0] == 1,
+        _ => return None,
+    }
+    Some(())
 }
 
 /// The labels of one operand: a letter for its two special dimensions, a digit for each spatial one.

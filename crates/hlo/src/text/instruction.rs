@@ -1,39 +1,43 @@
 //! Instructions: `ROOT name = shape opcode(operands), attributes`.
 
-use super::attribute::{AttributeReader, RawAttribute};
+use super::attribute::{AttributeReader, read_list};
+use super::attribute_list::{RawAttribute, read_attributes, value_range};
 use super::computation::{ComputationParser, Pending};
-use super::escape::unescape;
+use super::escape::{unescape, write_quoted};
 use super::lexer::{Lexer, Token};
 use super::literal::read_literal;
-use super::shape::{read_shape, shape_is_next};
+use super::shape::{fits, read_shape, shape_is_next};
+use crate::attributes::{RawAttributes, RawValue};
+use crate::carried::Carried;
+use crate::computation::Computation;
 use crate::infer::infer_shape;
 use crate::instruction::OpMetadata;
+use crate::module::ComputationId;
 use crate::opcode::{Op, Opcode};
 use shape::Shape;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use support::Result;
 
 /// How deep instructions may nest as operands of each other.
 const MAX_NESTING: usize = 64;
 
-/// Attributes that any instruction may have and that mean nothing here: hints for other machines and other passes.
-const IGNORED: [&str; 12] = [
+/// Attributes that any instruction may carry for other machines and other passes.
+const SHARED: [&str; 6] =
+    ["backend_config", "frontend_attributes", "origin", "parameter_replication", "sharding", "statistics"];
+
+/// Attributes that are carried where the opcode's payload does not have them.
+const CARRIED: [&str; 7] = [
     "algorithm",
-    "backend_config",
-    "control-predecessors",
-    "frontend_attributes",
+    "async_execution_thread",
     "inferred_dimension",
     "is_composite",
     "operand_precision",
-    "origin",
     "output_to_operand_aliasing",
-    "parameter_replication",
     "result_accuracy",
-    "sharding",
 ];
 
 /// Attributes of `custom-call` that say how another compiler is to call it.
-const IGNORED_OF_CUSTOM_CALL: [&str; 12] = [
+const OF_CUSTOM_CALL: [&str; 13] = [
     "api_version",
     "batch_group_count",
     "called_computations",
@@ -42,11 +46,16 @@ const IGNORED_OF_CUSTOM_CALL: [&str; 12] = [
     "literal",
     "operand_layout_constraints",
     "operand_precision",
+    "output_to_operand_aliasing",
     "padding_type",
     "schedule",
     "to_apply",
     "window",
 ];
+
+/// Attributes whose value may be a computation that stands there as a whole.
+const COMPUTATIONS: [&str; 8] =
+    ["body", "calls", "condition", "false_computation", "scatter", "select", "to_apply", "true_computation"];
 
 /// What stands behind a name's `=`.
 pub(super) struct RightHandSide {
@@ -54,65 +63,190 @@ pub(super) struct RightHandSide {
     pub(super) shape: Shape,
     pub(super) operands: Vec<usize>,
     pub(super) metadata: OpMetadata,
+    pub(super) carried: Option<Carried>,
+    /// What has to be done before, as positions like the operands.
+    pub(super) predecessors: Vec<usize>,
+}
+
+/// An instruction before its attributes.
+struct Head<'t> {
+    start: Lexer<'t>,
+    /// The shape, where the text has it.
+    written: Option<Shape>,
+    opcode: Opcode,
+    /// `negate-start` is an `async-start` that calls a computation of one `negate`.
+    wrapped: Option<Opcode>,
+    /// Of opcodes that have theirs between the parentheses.
+    payload: Option<Op>,
+    operands: Vec<usize>,
+    is_elided: bool,
+}
+
+/// What the attributes say.
+struct Said {
+    op: Op,
+    metadata: OpMetadata,
+    carried: Carried,
+    predecessors: Vec<usize>,
+    /// The thread that an asynchronous instruction runs on.
+    thread: String,
 }
 
 impl<'t> ComputationParser<'_, 't> {
     /// Reads what stands behind a name's `=`. A nested one has no attributes: the comma belongs to the outer operands.
     pub(super) fn right_hand_side(&mut self, depth: usize) -> Result<RightHandSide> {
-        let start = self.lexer.clone();
-        let written = if shape_is_next(self.lexer) { Some(read_shape(self.lexer)?) } else { None };
-        let name = self.lexer.expect_word("an opcode")?;
-        let Some(&opcode) = self.opcodes.get(name) else {
-            return Err(start.error(&format!("unknown opcode '{name}'")));
-        };
-        self.lexer.expect_symbol('(')?;
-        let mut operands = Vec::new();
-        let mut payload = None;
-        match (opcode, &written) {
-            (Opcode::Parameter, _) => {
-                payload =
-                    Some(Op::Parameter { number: self.lexer.expect_integer("the parameter's number")? });
-            }
-            (Opcode::Constant, Some(shape)) => {
-                payload = Some(Op::Constant { literal: read_literal(self.lexer, shape)? });
-            }
-            (Opcode::Constant, None) => return Err(start.error("a constant needs its shape")),
-            _ => operands = self.operands(depth)?,
-        }
-        if payload.is_some() {
-            self.lexer.expect_symbol(')')?;
-        }
-        let attributes = if depth == 0 { read_attributes(self.lexer, self.text)? } else { Vec::new() };
-        let mut reader = AttributeReader {
-            text: self.text,
-            lexer: start.clone(),
-            attributes,
-            computations: self.computations,
-        };
-        let metadata = read_metadata(&mut reader)?;
-        let mut op = match payload {
-            Some(op) => op,
-            None => Op::parse_attributes(opcode, &mut reader)?,
-        };
-        refuse_unknown(&reader, opcode)?;
-        if let (Op::Map { dimensions, .. }, Some(&operand)) = (&mut op, operands.first())
+        let mut head = self.head(depth)?;
+        let mut said = self.attributes(&mut head, depth)?;
+        if let (Op::Map { dimensions, .. }, Some(&operand)) = (&mut said.op, head.operands.first())
             && dimensions.is_empty()
         {
             let rank = self.pending[operand].right.shape.as_array().map_or(0, |array| array.rank());
             dimensions.extend(0..rank);
         }
-        let shape = match written {
+        if head.wrapped.is_some() && head.opcode == Opcode::AsyncStart {
+            said.op = self.wrap(&head, &said)?;
+        }
+        let shape = match head.written {
             Some(shape) => shape,
-            None => self.inferred(&start, &op, &operands)?,
+            None => self.inferred(&head.start, &said.op, &head.operands)?,
         };
-        self.count_shape(&start, &shape)?;
-        Ok(RightHandSide { op, shape, operands, metadata })
+        self.count_shape(&head.start, &shape)?;
+        let carries = said.carried != Carried::default() || !said.predecessors.is_empty();
+        Ok(RightHandSide {
+            op: said.op,
+            shape,
+            operands: head.operands,
+            metadata: said.metadata,
+            carried: carries.then_some(said.carried),
+            predecessors: said.predecessors,
+        })
+    }
+
+    /// Reads shape, opcode and operands.
+    fn head(&mut self, depth: usize) -> Result<Head<'t>> {
+        let start = self.lexer.clone();
+        let written = if shape_is_next(self.lexer) { Some(read_shape(self.lexer)?) } else { None };
+        let name = self.lexer.expect_word("an opcode")?;
+        let Some((opcode, wrapped)) = self.opcode(name) else {
+            return Err(start.error(&format!("unknown opcode '{name}'")));
+        };
+        self.lexer.expect_symbol('(')?;
+        let elided = self.context.zeros.elided;
+        let mut operands = Vec::new();
+        let payload = match (opcode, &written) {
+            (Opcode::Parameter, _) => {
+                Some(Op::Parameter { number: self.lexer.expect_integer("the parameter's number")? })
+            }
+            (Opcode::Constant, Some(shape)) => {
+                Some(Op::Constant { literal: read_literal(self.lexer, shape, &mut self.context.zeros)? })
+            }
+            (Opcode::Constant, None) => return Err(start.error("a constant needs its shape")),
+            _ => {
+                operands = self.operands(depth)?;
+                None
+            }
+        };
+        if payload.is_some() {
+            self.lexer.expect_symbol(')')?;
+        }
+        let is_elided = self.context.zeros.elided != elided;
+        Ok(Head { start, written, opcode, wrapped, payload, operands, is_elided })
+    }
+
+    /// The opcode of a name, and the one that an asynchronous name wraps.
+    fn opcode(&self, name: &str) -> Option<(Opcode, Option<Opcode>)> {
+        let opcodes = &self.context.opcodes;
+        if let Some(&opcode) = opcodes.get(name) {
+            return Some((opcode, None));
+        }
+        let steps =
+            [("-start", Opcode::AsyncStart), ("-update", Opcode::AsyncUpdate), ("-done", Opcode::AsyncDone)];
+        steps.iter().find_map(|&(suffix, step)| Some((step, Some(*opcodes.get(name.strip_suffix(suffix)?)?))))
+    }
+
+    /// Reads the attributes.
+    fn attributes(&mut self, head: &mut Head<'t>, depth: usize) -> Result<Said> {
+        let text = self.context.text;
+        let attributes = if depth == 0 { read_attributes(self.lexer, text)? } else { Vec::new() };
+        let inline = self.inline_computations(&attributes)?;
+        let mut reader = AttributeReader {
+            text,
+            lexer: head.start.clone(),
+            attributes,
+            computations: &self.context.computations,
+            inline: &inline,
+        };
+        let predecessors = read_predecessors(&mut reader, &self.names)?;
+        let mut carried = Carried { is_elided: head.is_elided, ..Carried::default() };
+        let metadata = read_metadata(&mut reader, &mut carried.metadata)?;
+        let is_payload = |name: &str| head.opcode == Opcode::CustomCall && name == "backend_config";
+        carry(&mut reader, &mut carried, |name| SHARED.contains(&name) && !is_payload(name));
+        let thread = match head.wrapped {
+            Some(_) => reader.field("async_execution_thread", &[String::new()])?,
+            None => String::new(),
+        };
+        let op = match (head.payload.take(), head.wrapped) {
+            (Some(op), _) => op,
+            (None, Some(wrapped)) if head.opcode == Opcode::AsyncStart => {
+                Op::parse_attributes(wrapped, &mut reader)?
+            }
+            (None, _) => Op::parse_attributes(head.opcode, &mut reader)?,
+        };
+        carry(&mut reader, &mut carried, |name| CARRIED.contains(&name));
+        refuse_unknown(&reader, &op)?;
+        Ok(Said { op, metadata, carried, predecessors, thread })
+    }
+
+    /// Reads the computations that stand where others have names, by where they start.
+    fn inline_computations(
+        &mut self,
+        attributes: &[RawAttribute<'_>],
+    ) -> Result<BTreeMap<usize, ComputationId>> {
+        let mut inline = BTreeMap::new();
+        for attribute in attributes {
+            let is_inline = self.context.text[attribute.value.clone()].starts_with('{');
+            if is_inline && COMPUTATIONS.contains(&attribute.name) {
+                inline.insert(attribute.value.start, self.inline_computation(attribute.value.clone())?);
+            }
+        }
+        Ok(inline)
+    }
+
+    /// Adds the computation that an instruction such as `negate-start` stands for; the `async-start` that calls it.
+    fn wrap(&mut self, head: &Head<'_>, said: &Said) -> Result<Op> {
+        let Some([_, result, ..]) = head.written.as_ref().and_then(Shape::as_tuple) else {
+            return Err(head.start.error("an asynchronous start makes ((operands), result, state)"));
+        };
+        let mut computation = Computation::new("async_wrapped");
+        let mut parameters = Vec::new();
+        for (number, &operand) in head.operands.iter().enumerate() {
+            let shape = self.pending[operand].right.shape.clone();
+            let op = Op::Parameter { number };
+            parameters.push(computation.add("async_param", op, shape, &[], OpMetadata::default()));
+        }
+        let root =
+            computation.add("async_op", said.op.clone(), result.clone(), &parameters, said.metadata.clone());
+        let mut carried = said.carried.clone();
+        if let Op::CustomCall { .. } = said.op {
+            carried.attributes.retain(|(name, _)| name != "backend_config");
+        }
+        computation.set_carried(root, (carried != Carried::default()).then_some(carried));
+        computation.set_root(root);
+        computation.set_execution_thread(said.thread.as_str());
+        let mut attributes = RawAttributes::default();
+        if !said.thread.is_empty() {
+            let mut quoted = String::new();
+            write_quoted(&said.thread, &mut quoted);
+            attributes.push("async_execution_thread", RawValue::Text(quoted));
+        }
+        attributes.push("calls", RawValue::Computation(self.context.module.add_computation(computation)));
+        Ok(Op::AsyncStart { attributes })
     }
 
     fn inferred(&self, start: &Lexer<'_>, op: &Op, operands: &[usize]) -> Result<Shape> {
         let shapes: Vec<&Shape> =
             operands.iter().map(|&operand| &self.pending[operand].right.shape).collect();
-        infer_shape(self.module, op, &shapes, None).map_err(|error| start.error(error.message()))
+        infer_shape(&self.context.module, op, &shapes, None).map_err(|error| start.error(error.message()))
     }
 
     /// Reads operands up to the closing parenthesis: names, names behind their shapes, or nested instructions.
@@ -150,7 +284,7 @@ impl<'t> ComputationParser<'_, 't> {
         };
         let shape = &self.pending[operand].right.shape;
         match written {
-            Some(written) if !written.compatible(shape) => {
+            Some(written) if !fits(&written, shape) => {
                 Err(start.error(&format!("operand '{name}' is written as {written}, but is {shape}")))
             }
             _ => Ok(operand),
@@ -158,84 +292,50 @@ impl<'t> ComputationParser<'_, 't> {
     }
 }
 
-/// Reads `, name=value` as often as it comes.
-pub(super) fn read_attributes<'t>(lexer: &mut Lexer<'t>, text: &'t str) -> Result<Vec<RawAttribute<'t>>> {
-    let mut attributes: Vec<RawAttribute<'t>> = Vec::new();
-    let mut names = BTreeSet::new();
-    while lexer.eat_symbol(',') {
-        let name_start = lexer.start();
-        let name = lexer.expect_name("the name of an attribute")?;
-        if !names.insert(name) {
-            return Err(lexer.error_at(name_start, &format!("the attribute '{name}' is there twice")));
-        }
-        if lexer.peek() != Token::Symbol('=') {
-            return Err(lexer.expected("'='"));
-        }
-        let value = value_range(text, lexer.start() + 1);
-        lexer.skip_to(value.end);
-        attributes.push(RawAttribute { name, name_start, value, taken: false });
-    }
-    Ok(attributes)
-}
-
-/// Where the value that follows `from` lies: up to the first blank or comma that is in no bracket and no string.
-fn value_range(text: &str, from: usize) -> std::ops::Range<usize> {
-    let bytes = text.as_bytes();
-    let mut at = from;
-    while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
-        at += 1;
-    }
-    let start = at;
-    let mut depth = 0usize;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'"' => {
-                at += 1;
-                while bytes.get(at).is_some_and(|&b| b != b'"') {
-                    at += if bytes[at] == b'\\' { 2 } else { 1 };
-                }
-            }
-            b'/' if bytes.get(at + 1) == Some(&b'*') => {
-                at += text.get(at + 2..).and_then(|rest| rest.find("*/")).map_or(1, |end| end + 3);
-            }
-            b'/' if bytes.get(at + 1) == Some(&b'/') && depth == 0 => break,
-            b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' | b'}' if depth == 0 => break,
-            b')' | b']' | b'}' => depth -= 1,
-            b',' if depth == 0 => break,
-            _ if depth == 0 && byte.is_ascii_whitespace() => break,
-            _ => {}
-        }
-        at += 1;
-    }
-    // A string or a comment that does not end may lead beyond the text or into a character.
-    at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    start..at
-}
-
-fn refuse_unknown(reader: &AttributeReader<'_, '_>, opcode: Opcode) -> Result<()> {
-    let known = |name: &str| {
-        IGNORED.contains(&name) || (opcode == Opcode::CustomCall && IGNORED_OF_CUSTOM_CALL.contains(&name))
-    };
-    match reader.attributes.iter().find(|attribute| !attribute.taken && !known(attribute.name)) {
-        Some(attribute) => {
-            let message = format!("unknown attribute '{}' of {}", attribute.name, opcode.name());
-            Err(reader.lexer.error_at(attribute.name_start, &message))
-        }
-        None => Ok(()),
+/// Moves attributes to what is carried.
+fn carry(reader: &mut AttributeReader<'_, '_>, carried: &mut Carried, is_carried: impl Fn(&str) -> bool) {
+    let text = reader.text;
+    for attribute in reader.attributes.iter_mut().filter(|a| !a.taken && is_carried(a.name)) {
+        attribute.taken = true;
+        carried.attributes.push((attribute.name.to_owned(), text[attribute.value.clone()].to_owned()));
     }
 }
 
-/// `metadata={op_type="MatMul" op_name="dense/MatMul" source_file="a.py" source_line=3}`; other fields are skipped.
-fn read_metadata(reader: &mut AttributeReader<'_, '_>) -> Result<OpMetadata> {
+/// `control-predecessors={a, b}`: instructions of the same computation, as positions.
+fn read_predecessors(
+    reader: &mut AttributeReader<'_, '_>,
+    names: &BTreeMap<&str, usize>,
+) -> Result<Vec<usize>> {
+    let Some(mut lexer) = reader.value("control-predecessors") else { return Ok(Vec::new()) };
+    read_list(&mut lexer, |lexer| {
+        let at = lexer.start();
+        let name = lexer.expect_name("the name of an instruction")?;
+        names.get(name).copied().ok_or_else(|| lexer.error_at(at, &format!("unknown instruction '{name}'")))
+    })
+}
+
+fn refuse_unknown(reader: &AttributeReader<'_, '_>, op: &Op) -> Result<()> {
+    let name = op.opcode().name();
+    if let Some(attribute) = reader.attributes.iter().find(|attribute| !attribute.taken) {
+        let message = format!("unknown attribute '{}' of {name}", attribute.name);
+        return Err(reader.lexer.error_at(attribute.name_start, &message));
+    }
+    if let Op::CustomCall { attributes, .. } = op
+        && let Some((attribute, _)) = attributes.iter().find(|(name, _)| !OF_CUSTOM_CALL.contains(name))
+    {
+        return Err(reader.lexer.error(&format!("unknown attribute '{attribute}' of {name}")));
+    }
+    Ok(())
+}
+
+/// `metadata={op_type="MatMul" op_name="dense/MatMul" source_file="a.py" source_line=3}`; other fields become text.
+fn read_metadata(reader: &mut AttributeReader<'_, '_>, rest: &mut String) -> Result<OpMetadata> {
     let mut metadata = OpMetadata::default();
     let text = reader.text;
     let Some(mut lexer) = reader.value("metadata") else { return Ok(metadata) };
     lexer.expect_symbol('{')?;
     while !lexer.eat_symbol('}') {
+        let start = lexer.start();
         let name = lexer.expect_name("a field of the metadata")?;
         if lexer.peek() != Token::Symbol('=') {
             return Err(lexer.expected("'='"));
@@ -253,7 +353,10 @@ fn read_metadata(reader: &mut AttributeReader<'_, '_>) -> Result<OpMetadata> {
             "op_name" => metadata.op_name = string()?,
             "source_file" => metadata.source_file = string()?,
             "source_line" => metadata.source_line = value.expect_integer("a line number")?,
-            _ => {}
+            _ => {
+                rest.push_str(if rest.is_empty() { "" } else { " " });
+                rest.push_str(&text[start..range.end]);
+            }
         }
         lexer.skip_to(range.end);
         lexer.eat_symbol(',');

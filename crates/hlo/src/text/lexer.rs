@@ -91,19 +91,16 @@ impl<'t> Lexer<'t> {
         if self.eat_symbol(symbol) { Ok(()) } else { Err(self.expected(&format!("'{symbol}'"))) }
     }
 
-    /// Takes a name, with its sigil or without.
+    /// Takes a name, with its sigil or without; a colon right behind it says nothing.
     pub(super) fn expect_name(&mut self, what: &str) -> Result<&'t str> {
-        match self.next {
-            Token::Name(name) => {
-                self.scan();
-                Ok(name)
-            }
-            Token::Word(name) if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') => {
-                self.scan();
-                Ok(name)
-            }
-            _ => Err(self.expected(what)),
-        }
+        let name = match self.next {
+            Token::Name(name) => name,
+            Token::Word(name) if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') => name,
+            _ => return Err(self.expected(what)),
+        };
+        self.position += usize::from(self.rest().starts_with(':'));
+        self.scan();
+        Ok(name)
     }
 
     /// Takes a word of any kind.
@@ -140,6 +137,11 @@ impl<'t> Lexer<'t> {
         self.position = self.text.len();
         self.scan();
         rest
+    }
+
+    /// What stands between a position and the next token.
+    pub(super) fn text_from(&self, start: usize) -> &'t str {
+        &self.text[start..self.start]
     }
 
     /// Checks that nothing is left.

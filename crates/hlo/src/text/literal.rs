@@ -17,9 +17,36 @@ pub fn literal_to_text(literal: &Literal) -> String {
 pub fn parse_literal(text: &str) -> Result<Literal> {
     let mut lexer = Lexer::new(text, 0);
     let shape = read_shape(&mut lexer)?;
-    let literal = read_literal(&mut lexer, &shape)?;
+    let mut zeros = Zeros::default();
+    let literal = read_literal(&mut lexer, &shape, &mut zeros)?;
     lexer.expect_end()?;
+    if zeros.elided > 0 {
+        return Err(lexer.error("'...' stands for elements that the text lacks"));
+    }
     Ok(literal)
+}
+
+/// How many bytes of elements a module's text may leave out.
+const MAX_ZERO_BYTES: u64 = 1 << 31;
+
+/// Elements that texts leave out. XLA's parser reads them as zeros.
+#[derive(Debug, Default)]
+pub(super) struct Zeros {
+    bytes: u64,
+    /// How many arrays stand as `{...}`.
+    pub(super) elided: usize,
+}
+
+impl Zeros {
+    /// The bytes of an array whose elements are zeros.
+    fn of(&mut self, shape: &ArrayShape, lexer: &Lexer<'_>) -> Result<Vec<u8>> {
+        self.bytes = self.bytes.saturating_add(shape.byte_size());
+        if self.bytes > MAX_ZERO_BYTES {
+            let message = format!("the text leaves out more than {MAX_ZERO_BYTES} bytes of constants");
+            return Err(lexer.error(&message));
+        }
+        Ok(vec![0; shape.byte_size() as usize])
+    }
 }
 
 /// Appends a literal, every element of it, or `{...}` for an array of more elements than `limit`.
@@ -82,10 +109,10 @@ fn open_braces(count: usize, out: &mut String) {
     }
 }
 
-/// Reads a literal of a shape. Every element stands in the text, so memory is bounded by the text's length.
-pub(super) fn read_literal(lexer: &mut Lexer<'_>, shape: &Shape) -> Result<Literal> {
+/// Reads a literal of a shape. Memory is bounded by the text's length and by what may be left out.
+pub(super) fn read_literal(lexer: &mut Lexer<'_>, shape: &Shape, zeros: &mut Zeros) -> Result<Literal> {
     match shape {
-        Shape::Array(array) => read_array(lexer, array),
+        Shape::Array(array) => read_array(lexer, array, zeros),
         Shape::Tuple(shapes) => {
             lexer.expect_symbol('(')?;
             let mut elements = Vec::with_capacity(shapes.len());
@@ -93,7 +120,7 @@ pub(super) fn read_literal(lexer: &mut Lexer<'_>, shape: &Shape) -> Result<Liter
                 if i > 0 {
                     lexer.expect_symbol(',')?;
                 }
-                elements.push(read_literal(lexer, shape)?);
+                elements.push(read_literal(lexer, shape, zeros)?);
             }
             lexer.expect_symbol(')')?;
             Ok(Literal::Tuple(elements))
@@ -102,29 +129,42 @@ pub(super) fn read_literal(lexer: &mut Lexer<'_>, shape: &Shape) -> Result<Liter
     }
 }
 
-fn read_array(lexer: &mut Lexer<'_>, shape: &ArrayShape) -> Result<Literal> {
+fn read_array(lexer: &mut Lexer<'_>, shape: &ArrayShape, zeros: &mut Zeros) -> Result<Literal> {
     if !shape.is_static() {
         return Err(lexer.error(&format!("a constant of the dynamic shape {shape} has no text")));
     }
     let shape = ArrayShape::new(shape.element_type, &shape.sizes());
     let mut data = Vec::new();
-    read_rows(lexer, &shape, &mut data)?;
+    if shape.rank() > 0 && lexer.peek() != Token::Symbol('{') {
+        // As in XLA, a lone number is the first element.
+        read_element(shape.element_type, lexer, &mut data)?;
+        if shape.element_count() == 0 {
+            return Err(lexer.error(&format!("{shape} has no elements")));
+        }
+        let mut all = zeros.of(&shape, lexer)?;
+        all[..data.len()].copy_from_slice(&data);
+        data = all;
+    } else {
+        read_rows(lexer, &shape, &mut data, zeros)?;
+    }
     let literal = Literal::from_bytes(shape, data.into());
     literal.ok_or_else(|| lexer.error("the constant has another number of elements than its shape"))
 }
 
 /// Reads nested rows, without recursion: `seen[d]` is how many entries the open row of dimension `d` has.
-fn read_rows(lexer: &mut Lexer<'_>, shape: &ArrayShape, data: &mut Vec<u8>) -> Result<()> {
+fn read_rows(lexer: &mut Lexer<'_>, shape: &ArrayShape, data: &mut Vec<u8>, zeros: &mut Zeros) -> Result<()> {
     let sizes = shape.sizes();
     let mut seen: Vec<i64> = Vec::new();
     loop {
         if seen.len() < sizes.len() && lexer.eat_symbol('{') {
             seen.push(0);
             if lexer.peek() == Token::Dots {
-                if shape.element_count() != 0 || seen.len() != 1 {
-                    return Err(lexer.error(
-                        "'...' stands for elements that the text lacks; print the constant completely",
-                    ));
+                if seen.len() != 1 {
+                    return Err(lexer.error("'...' stands for the elements of a whole array"));
+                }
+                if shape.element_count() != 0 {
+                    *data = zeros.of(shape, lexer)?;
+                    zeros.elided += 1;
                 }
                 lexer.take();
                 return lexer.expect_symbol('}');
@@ -177,7 +217,7 @@ mod tests {
 
     fn read(shape: &Shape, text: &str) -> Result<Literal> {
         let mut lexer = Lexer::new(text, 0);
-        let literal = read_literal(&mut lexer, shape)?;
+        let literal = read_literal(&mut lexer, shape, &mut Zeros::default())?;
         lexer.expect_end()?;
         Ok(literal)
     }
@@ -206,6 +246,18 @@ mod tests {
     }
 
     #[test]
+    fn elements_that_the_text_leaves_out_are_zeros() {
+        let shape = Shape::array(PrimitiveType::S32, &[2, 2]);
+        let of = |elements: &[i32; 4]| Ok(Literal::from_elements(&[2, 2], elements));
+        assert_eq!(read(&shape, "{...}"), of(&[0; 4]));
+        assert_eq!(read(&shape, "7"), of(&[7, 0, 0, 0]));
+        assert!(parse_literal("s32[2,2] {...}").is_err());
+        let huge = Shape::array(PrimitiveType::S32, &[1 << 40]);
+        assert!(read(&huge, "{...}").is_err() && read(&huge, "7").is_err(), "memory is bounded");
+        assert!(read(&Shape::array(PrimitiveType::S32, &[0]), "7").is_err());
+    }
+
+    #[test]
     fn wrong_shapes_are_refused() {
         let shape = Shape::array(PrimitiveType::S32, &[2, 2]);
         for text in [
@@ -214,8 +266,9 @@ mod tests {
             "{{1,2},{3,4},{5,6}}",
             "{1,2,3,4}",
             "{{1,2},{3,4,5}}",
-            "{...}",
-            "1",
+            "{1,...}",
+            "{{...},{1,2}}",
+            "x",
             "{{{1}}}",
         ] {
             assert!(read(&shape, text).is_err(), "{text}");

@@ -55,12 +55,12 @@ pub(crate) fn sanitized(name: &str) -> String {
     }
     match name.as_bytes() {
         [] => name.push_str("name"),
-        // XLA keeps names that start with two underscores for its backends.
-        [b'_', b'_', ..] => name.replace_range(..1, "a"),
+        // XLA keeps names that start with two underscores for itself.
+        [b'_', b'_', rest @ ..] if !rest.starts_with(b"xla_") => name.replace_range(..1, "a"),
         [first, ..] if !first.is_ascii_alphabetic() && *first != b'_' => name.replace_range(..1, "_"),
         _ => {}
     }
-    if name.starts_with("__") {
+    if name.starts_with("__") && !name.starts_with("__xla_") {
         name.replace_range(..1, "a");
     }
     if is_reserved(&name) {

@@ -143,6 +143,12 @@ pub(super) fn read_element(
         "false" => 0,
         _ => word.parse().map_err(|_| lexer.expected(&what))?,
     };
+    let value = match element_type {
+        // As in XLA, whose parser knows integers of 64 bits with a sign.
+        PrimitiveType::Pred => i128::from(value != 0),
+        PrimitiveType::U64 if value < 0 && value >= i128::from(i64::MIN) => value + (1 << 64),
+        _ => value,
+    };
     let width = element_type.bit_width();
     let (low, high) = match element_type {
         PrimitiveType::Pred => (0, 1),
@@ -280,7 +286,7 @@ mod tests {
         for (element_type, text) in [
             (PrimitiveType::S8, "128"),
             (PrimitiveType::U8, "-1"),
-            (PrimitiveType::Pred, "2"),
+            (PrimitiveType::U64, "-9223372036854775809"),
             (PrimitiveType::F16, "70000"),
             (PrimitiveType::F32, "1e39"),
             (PrimitiveType::F8e4m3fn, "nan(0x1)"),

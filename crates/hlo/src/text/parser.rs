@@ -1,32 +1,48 @@
 //! Modules: `HloModule name, attributes`, then computations, callees first.
 
 use super::attribute::read_list;
+use super::attribute_list::read_attributes;
 use super::computation::ComputationParser;
-use super::instruction::read_attributes;
 use super::lexer::{Lexer, Token};
-use crate::module::{AliasKind, BoundedDimension, InputOutputAlias, Module};
+use super::literal::Zeros;
+use crate::module::{AliasKind, BoundedDimension, ComputationId, InputOutputAlias, Module};
 use crate::opcode::Opcode;
 use shape::ShapeIndex;
 use std::collections::BTreeMap;
 use support::Result;
 
-/// Attributes of a module that mean nothing here.
-const IGNORED: [&str; 12] = [
+/// Attributes of a module that are carried along.
+const CARRIED: [&str; 13] = [
     "alias_passthrough_params",
     "allow_spmd_sharding_propagation_to_output",
     "allow_spmd_sharding_propagation_to_parameters",
     "buffer_donor",
+    "config",
     "entry_computation_layout",
     "frontend_attributes",
     "is_scheduled",
     "num_partitions",
     "origin_recovery_table",
     "replica_count",
-    "config",
+    "result_accuracy",
     "stack_frames",
 ];
 
-/// Reads a module. Takes time and memory in proportion to the text, whatever it says.
+/// What is known of a module while it is read.
+pub(super) struct ModuleParser<'t> {
+    pub(super) text: &'t str,
+    pub(super) module: Module,
+    /// The computations by the names that the text gives them.
+    pub(super) computations: BTreeMap<String, ComputationId>,
+    pub(super) opcodes: BTreeMap<&'static str, Opcode>,
+    /// How many parts the module's shapes have so far.
+    pub(super) shape_parts: usize,
+    /// Elements that the text leaves out.
+    pub(super) zeros: Zeros,
+}
+
+/// Reads a module. Takes time and memory in proportion to the text, whatever it says, but for the zeros that stand for
+/// constants' elements that the text leaves out.
 ///
 /// The verifier is not run. An error's message starts with the line: `7: unknown operand 'y'`.
 pub fn parse(text: &str) -> Result<Module> {
@@ -35,8 +51,34 @@ pub fn parse(text: &str) -> Result<Module> {
         return Err(lexer.expected("'HloModule'"));
     }
     let mut module = Module::new(lexer.expect_name("the module's name")?);
-    let attributes = read_attributes(&mut lexer, text)?;
-    for attribute in &attributes {
+    read_header(&mut lexer, text, &mut module)?;
+    let mut parser = ModuleParser {
+        text,
+        module,
+        computations: BTreeMap::new(),
+        opcodes: Opcode::ALL.iter().map(|opcode| (opcode.name(), *opcode)).collect(),
+        shape_parts: 0,
+        zeros: Zeros::default(),
+    };
+    let mut entry = None;
+    let mut last = None;
+    while lexer.peek() != Token::End {
+        let start = lexer.start();
+        let (id, is_entry) = ComputationParser::new(&mut parser, &mut lexer, 0).computation()?;
+        if is_entry && entry.replace(id).is_some() {
+            return Err(lexer.error_at(start, "there is another ENTRY"));
+        }
+        last = Some(id);
+    }
+    let entry = entry.or(last).ok_or_else(|| lexer.error("the module has no computation"))?;
+    parser.module.set_entry(entry);
+    Ok(parser.module)
+}
+
+/// Reads the attributes in the module's first line.
+fn read_header<'t>(lexer: &mut Lexer<'t>, text: &'t str, module: &mut Module) -> Result<()> {
+    let mut carried = Vec::new();
+    for attribute in read_attributes(lexer, text)? {
         let mut value = lexer.part(attribute.value.clone());
         if attribute.name == "input_output_alias" {
             module.set_input_output_alias(read_list(&mut value, read_alias)?);
@@ -44,42 +86,16 @@ pub fn parse(text: &str) -> Result<Module> {
         } else if attribute.name == "bounded_dimensions" {
             module.set_bounded_dimensions(read_list(&mut value, read_bounded_dimension)?);
             value.expect_end()?;
-        } else if !IGNORED.contains(&attribute.name) {
+        } else if CARRIED.contains(&attribute.name) {
+            carried.push((attribute.name.to_owned(), text[attribute.value].to_owned()));
+        } else {
             let message = format!("unknown attribute '{}' of the module", attribute.name);
             return Err(lexer.error_at(attribute.name_start, &message));
         }
     }
-    let opcodes: BTreeMap<&str, Opcode> = Opcode::ALL.iter().map(|opcode| (opcode.name(), *opcode)).collect();
-    let mut computations = BTreeMap::new();
-    let mut shape_parts = 0;
-    let mut entry = None;
-    let mut last = None;
-    while lexer.peek() != Token::End {
-        let start = lexer.start();
-        let parser = ComputationParser {
-            text,
-            lexer: &mut lexer,
-            module: &module,
-            computations: &computations,
-            opcodes: &opcodes,
-            names: BTreeMap::new(),
-            pending: Vec::new(),
-            shape_parts: &mut shape_parts,
-        };
-        let (computation, is_entry) = parser.computation()?;
-        let name = computation.name().to_owned();
-        let id = module.add_computation(computation);
-        computations.insert(name, id);
-        if is_entry && entry.replace(id).is_some() {
-            return Err(lexer.error_at(start, "there is another ENTRY"));
-        }
-        last = Some(id);
-    }
-    let entry = entry.or(last).ok_or_else(|| lexer.error("the module has no computation"))?;
-    module.set_entry(entry);
-    Ok(module)
+    module.set_attributes(carried);
+    Ok(())
 }
-
 /// `{0, 1}: (2, {}, must-alias)`.
 fn read_alias(lexer: &mut Lexer<'_>) -> Result<InputOutputAlias> {
     let output_index = read_shape_index(lexer)?;

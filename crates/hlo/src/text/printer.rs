@@ -14,6 +14,9 @@ use std::fmt::Write;
 
 const TAKES_EVERYTHING: &str = "a string takes everything";
 
+/// How many elements of a constant a short text has.
+const SHORT: usize = 10;
+
 /// How much a text says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
@@ -21,7 +24,7 @@ pub struct PrintOptions {
     pub layouts: bool,
     /// Print `{...}` for constants of more elements. Such a text does not read back.
     pub max_constant_elements: usize,
-    /// Print where instructions come from.
+    /// Print where instructions come from, and what they carry for others.
     pub metadata: bool,
 }
 
@@ -35,7 +38,7 @@ impl Default for PrintOptions {
 impl PrintOptions {
     /// For a human reader: no layouts, no metadata, no large constants.
     pub fn short() -> Self {
-        Self { layouts: false, max_constant_elements: 10, metadata: false }
+        Self { layouts: false, max_constant_elements: SHORT, metadata: false }
     }
 }
 
@@ -44,6 +47,9 @@ pub fn print(module: &Module, options: PrintOptions) -> String {
     let mut out = format!("HloModule {}", sanitized(module.name()));
     print_aliases(module, &mut out);
     print_bounded_dimensions(module, &mut out);
+    if options.metadata {
+        print_attributes(module.attributes(), &mut out);
+    }
     out.push('\n');
     let names = computation_names(module);
     for id in computation_order(module) {
@@ -53,9 +59,21 @@ pub fn print(module: &Module, options: PrintOptions) -> String {
         out.push_str(&names[&id]);
         out.push_str(" {\n");
         print_instructions(&module[id], &names, options, &mut out);
-        out.push_str("}\n");
+        out.push('}');
+        if !module[id].execution_thread().is_empty() {
+            out.push_str(", execution_thread=");
+            write_quoted(module[id].execution_thread(), &mut out);
+        }
+        out.push('\n');
     }
     out
+}
+
+/// Attributes that are carried along.
+fn print_attributes(attributes: &[(String, String)], out: &mut String) {
+    for (name, text) in attributes {
+        write!(out, ", {name}={text}").expect(TAKES_EVERYTHING);
+    }
 }
 
 fn print_aliases(module: &Module, out: &mut String) {
@@ -103,7 +121,12 @@ pub(crate) fn computation_order(module: &Module) -> Vec<ComputationId> {
 /// All live instructions, in the order in which they were added but for operands that came later than their users.
 pub fn instruction_order(computation: &Computation) -> Vec<InstructionId> {
     let ids = computation.instructions().map(|(id, _)| id);
-    depth_first(ids, |id| computation[id].operands().to_vec())
+    depth_first(ids, |id| {
+        let instruction = &computation[id];
+        let before = instruction.carried().map_or(&[][..], |carried| &carried.control_predecessors);
+        let before = before.iter().filter(|&&id| computation.get(id).is_some());
+        instruction.operands().iter().chain(before).copied().collect()
+    })
 }
 
 /// Everything reachable, what an item needs before the item, else in the order of the starts.
@@ -180,7 +203,25 @@ fn print_instruction(
         instruction.op().print_attributes(&mut AttributePrinter { out, computations, first_operand });
     }
     if options.metadata {
-        print_metadata(instruction.metadata(), out);
+        print_carried(computation, instruction, names, out);
+        print_metadata(instruction, out);
+    }
+}
+
+/// What the instruction carries for others, but for the fields of its metadata.
+fn print_carried(
+    computation: &Computation,
+    instruction: &Instruction,
+    names: &BTreeMap<InstructionId, String>,
+    out: &mut String,
+) {
+    let Some(carried) = instruction.carried() else { return };
+    print_attributes(&carried.attributes, out);
+    let before = carried.control_predecessors.iter().filter(|&&id| computation.get(id).is_some());
+    let before: Vec<&str> = before.map(|id| names[id].as_str()).collect();
+    if !before.is_empty() {
+        out.push_str(", control-predecessors=");
+        write_list(&before, out);
     }
 }
 
@@ -210,7 +251,12 @@ fn print_operands(
 ) {
     match instruction.op() {
         Op::Parameter { number } => write!(out, "{number}").expect(TAKES_EVERYTHING),
-        Op::Constant { literal } => write_literal(literal, options.max_constant_elements, out),
+        Op::Constant { literal } => {
+            // What was left out is zeros, and left out again if it is long.
+            let is_elided = instruction.carried().is_some_and(|carried| carried.is_elided);
+            let limit = if is_elided { SHORT } else { usize::MAX };
+            write_literal(literal, limit.min(options.max_constant_elements), out);
+        }
         _ => {
             let operands: Vec<&str> = instruction.operands().iter().map(|id| &names[id][..]).collect();
             out.push_str(&operands.join(", "));
@@ -218,8 +264,10 @@ fn print_operands(
     }
 }
 
-fn print_metadata(metadata: &OpMetadata, out: &mut String) {
-    if *metadata == OpMetadata::default() {
+fn print_metadata(instruction: &Instruction, out: &mut String) {
+    let metadata = instruction.metadata();
+    let rest = instruction.carried().map_or("", |carried| &carried.metadata);
+    if *metadata == OpMetadata::default() && rest.is_empty() {
         return;
     }
     out.push_str(", metadata={");
@@ -236,6 +284,10 @@ fn print_metadata(metadata: &OpMetadata, out: &mut String) {
     }
     if metadata.source_line != 0 {
         write!(out, "{blank}source_line={}", metadata.source_line).expect(TAKES_EVERYTHING);
+        blank = " ";
+    }
+    if !rest.is_empty() {
+        write!(out, "{blank}{rest}").expect(TAKES_EVERYTHING);
     }
     out.push('}');
 }

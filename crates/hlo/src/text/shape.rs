@@ -2,13 +2,14 @@
 
 use super::lexer::{Lexer, Token};
 use crate::infer::{MAX_RANK, MAX_TUPLE_DEPTH};
-use shape::{ArrayShape, Dimension, Layout, PrimitiveType, Shape};
+use shape::{ArrayShape, CarriedLayout, Dimension, Layout, PrimitiveType, Shape};
 use support::Result;
 
 /// Whether a shape comes next: an element type before `[`, or a tuple.
 pub(super) fn shape_is_next(lexer: &Lexer<'_>) -> bool {
     match lexer.peek() {
         Token::Symbol('(') => true,
+        Token::Word("b") if lexer.peek_second() == Token::Symbol('(') => true,
         Token::Word(_) => lexer.peek_second() == Token::Symbol('['),
         _ => false,
     }
@@ -20,6 +21,9 @@ pub(super) fn read_shape(lexer: &mut Lexer<'_>) -> Result<Shape> {
 }
 
 fn read_nested(lexer: &mut Lexer<'_>, depth: usize) -> Result<Shape> {
+    if lexer.peek() == Token::Word("b") && lexer.peek_second() == Token::Symbol('(') {
+        return read_buffer(lexer);
+    }
     if !lexer.eat_symbol('(') {
         return read_array_or_token(lexer);
     }
@@ -35,6 +39,21 @@ fn read_nested(lexer: &mut Lexer<'_>, depth: usize) -> Result<Shape> {
     }
     lexer.take();
     Ok(Shape::Tuple(elements))
+}
+
+/// Reads `b(f32[2])`: the memory of an array.
+fn read_buffer(lexer: &mut Lexer<'_>) -> Result<Shape> {
+    lexer.take();
+    lexer.take();
+    let Shape::Array(mut array) = read_array_or_token(lexer)? else {
+        return Err(lexer.error("a buffer is that of an array"));
+    };
+    lexer.expect_symbol(')')?;
+    let row_major = Layout::from((0..array.rank()).rev().collect::<Vec<usize>>());
+    let layout = array.layout.unwrap_or(row_major);
+    let carried = CarriedLayout { is_buffer: true, ..layout.carried() };
+    array.layout = Some(Layout { carried: Some(Box::new(carried)), ..layout });
+    Ok(Shape::Array(array))
 }
 
 fn read_array_or_token(lexer: &mut Lexer<'_>) -> Result<Shape> {
@@ -54,6 +73,10 @@ fn read_array_or_token(lexer: &mut Lexer<'_>) -> Result<Shape> {
             return Err(lexer.error(&format!("an array has at most {MAX_RANK} dimensions")));
         }
         let is_dynamic = lexer.eat(Token::AtMost);
+        if lexer.eat_symbol('?') {
+            dimensions.push(Dimension::UNBOUNDED);
+            continue;
+        }
         let size = match lexer.peek() {
             Token::Word(word) if !word.starts_with('-') => word.parse::<i64>().ok(),
             _ => None,
@@ -73,7 +96,7 @@ fn read_array_or_token(lexer: &mut Lexer<'_>) -> Result<Shape> {
     Ok(Shape::Array(ArrayShape { element_type, dimensions, layout }))
 }
 
-/// Reads a layout, if one is next. Tiles and memory spaces, which say how one machine stores the array, are left out.
+/// Reads a layout, if one is next.
 fn read_layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Option<Layout>> {
     if lexer.peek() != Token::Symbol('{') {
         return Ok(None);
@@ -97,10 +120,13 @@ fn read_layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Option<Layout>> {
             break;
         }
     }
+    let mut rest = String::new();
     if lexer.eat_symbol(':') {
+        let start = lexer.start();
         while !matches!(lexer.peek(), Token::Symbol('}') | Token::End) {
             lexer.take();
         }
+        rest = lexer.text_from(start).trim_end().to_owned();
     }
     lexer.expect_symbol('}')?;
     let mut seen = vec![false; rank];
@@ -110,7 +136,18 @@ fn read_layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Option<Layout>> {
             lexer.error_at(at, &format!("the layout {minor_to_major:?} does not permute {rank} dimensions"))
         );
     }
-    Ok((rank > 0).then_some(Layout { minor_to_major }))
+    let carried = (!rest.is_empty()).then(|| Box::new(CarriedLayout { text: rest, is_buffer: false }));
+    Ok((rank > 0 || carried.is_some()).then_some(Layout { minor_to_major: minor_to_major.into(), carried }))
+}
+
+/// Whether what the text says of a shape once more agrees with it, but for layouts and for which dimensions are dynamic.
+pub(super) fn fits(written: &Shape, shape: &Shape) -> bool {
+    match (written, shape) {
+        (Shape::Array(a), Shape::Array(b)) => a.element_type == b.element_type && a.sizes() == b.sizes(),
+        (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| fits(a, b)),
+        (Shape::Token, Shape::Token) => true,
+        _ => false,
+    }
 }
 
 /// How many arrays, tuples and tokens a shape is made of.
@@ -134,13 +171,18 @@ mod tests {
 
     #[test]
     fn shapes_read_back_what_they_print() {
-        for text in ["f32[]", "bf16[2,<=3]{0,1}", "(f32[], (), (s32[2], token[]))", "token[]", "pred[0]"] {
+        for text in [
+            "f32[]",
+            "bf16[2,<=3]{0,1}",
+            "(f32[], (), (s32[2], token[]))",
+            "token[]",
+            "pred[0]",
+            "f32[2,3]{1,0:T(8,128)(2,1)S(1)}",
+            "f32[]{:T(256)}",
+            "b(f32[2,?]{1,0})",
+        ] {
             assert_eq!(read(text).map(|shape| shape.to_string()), Ok(text.to_owned()));
         }
-        assert_eq!(
-            read("f32[2,3]{1,0:T(8,128)(2,1)S(1)}").map(|s| s.to_string()),
-            Ok("f32[2,3]{1,0}".to_owned())
-        );
     }
 
     #[test]
@@ -156,7 +198,7 @@ mod tests {
             "f32[2]{7}",
             "token[2]",
             "(f32[]",
-            "f32[?]",
+            "b(token[])",
             "f32[2,]x",
         ] {
             assert!(read(text).is_err(), "{text}");

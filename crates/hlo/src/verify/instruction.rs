@@ -28,7 +28,7 @@ fn verify_shape(computation: &Computation, id: InstructionId, shape: &Shape, err
             errors.instruction(computation, id, format_args!("{array} has a negative size"));
         }
         let Some(layout) = &array.layout else { continue };
-        let mut order = layout.minor_to_major.clone();
+        let mut order = layout.minor_to_major.to_vec();
         order.sort_unstable();
         if !order.into_iter().eq(0..array.rank()) {
             errors.instruction(

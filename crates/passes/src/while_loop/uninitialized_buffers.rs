@@ -36,6 +36,7 @@ impl Pass for WhileLoopUninitializedBuffers {
                     custom_call_target: TARGET.to_owned(),
                     backend_config: String::new(),
                     custom_call_has_side_effect: false,
+                    attributes: hlo::RawAttributes::default(),
                 };
                 let caller = module.computation_mut(found.caller);
                 let metadata = caller[found.id].metadata().clone();

@@ -36,6 +36,7 @@ pub(super) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId
         custom_call_target: target.to_owned(),
         backend_config: view.find("backend_config").and_then(Attribute::text).unwrap_or("").to_owned(),
         custom_call_has_side_effect: view.flag("has_side_effect"),
+        attributes: hlo::RawAttributes::default(),
     };
     let operands = context.operands()?;
     context.emit(op, &operands)
