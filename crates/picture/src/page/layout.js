@@ -6,8 +6,8 @@ const NEAR_LAYERS = 7;
 const GAP_X = 18, GAP_Y = 46;
 
 /**
- * The layer of each box: one more than its deepest operand's. What has one operand or none stands as low as its users
- * allow, so that a weight is next to who reads it. Operands have smaller indices than users.
+ * The layer of each box: one more than its deepest operand's. What is made of one operand, of weights or of nothing stands as
+ * low as its users allow: next to who reads it. Operands have smaller indices than users.
  * @param {{operands: number[]}[]} boxes
  * @returns {number[]}
  */
@@ -18,8 +18,8 @@ function layersOf(boxes) {
     for (const o of box.operands) layer[i] = Math.max(layer[i], layer[o] + 1);
   });
   for (let i = boxes.length - 1; i >= 0; i--) {
-    const apart = new Set(boxes[i].operands).size;
-    if (apart <= 1 && firstUser[i] < Infinity) layer[i] = firstUser[i] - 1;
+    const computed = new Set(boxes[i].operands.filter((o) => boxes[o].operands.length));
+    if (computed.size <= 1 && firstUser[i] < Infinity) layer[i] = firstUser[i] - 1;
     for (const o of boxes[i].operands) firstUser[o] = Math.min(firstUser[o], layer[i]);
   }
   return layer;

@@ -6,11 +6,19 @@ const LINE = 14, PAD = 8, HEAD = 24, MAX_CHARS = 44;
 
 const cut = (text, chars = MAX_CHARS) => (text.length > chars ? text.slice(0, chars - 1) + "\u2026" : text);
 
-/** Lines of a box: opcode, name, shape, then constants that it reads. */
-function labelOf(computation, node) {
+// What a fusion is made of: its opcodes, without those that only rename or copy.
+function workOf(graph, node) {
+  const quiet = new Set(["parameter", "constant", "broadcast", "reshape", "bitcast", "tuple", "get-tuple-element"]);
+  const inner = graph.computations[node.calls[0]].nodes.map((each) => each.opcode);
+  return [...new Set(inner.filter((opcode) => !quiet.has(opcode)))].join(", ");
+}
+
+/** Lines of a box: opcode, name, shape, then what a fusion does and constants that are read. */
+function labelOf(graph, computation, node) {
   const lines = [node.opcode];
   if (node.name !== node.opcode) lines.push(cut(node.name));
   lines.push(cut(node.shape));
+  if (node.opcode === "fusion") lines.push(cut(workOf(graph, node), 34));
   node.operands.forEach((o, k) => {
     const operand = computation.nodes[o];
     if (operand.value !== undefined) lines.push(cut(`operand ${k} = ${operand.value}`));
@@ -33,7 +41,8 @@ function buildRegion(graph, index, path, open, measure) {
   computation.nodes.forEach((node, number) => {
     if (node.value !== undefined) return;
     position.set(number, boxes.length);
-    const box = { node, number, computation: index, path: path + number, regions: [], lines: labelOf(computation, node) };
+    const box = { node, number, computation: index, path: path + number, regions: [], lines: [] };
+    box.lines = labelOf(graph, computation, node).filter(Boolean);
     box.parameters = node.calls && node.calls.length === 1 ? graph.computations[node.calls[0]].parameters : null;
     box.openable = Boolean(node.calls && node.calls.length);
     box.operands = node.operands.filter((o) => position.has(o)).map((o) => position.get(o));
@@ -156,9 +165,10 @@ class View {
   start() {
     this.fit();
     if (this.scale >= 0.6) return;
-    const first = this.scene.boxes.find((box) => box.layer === 0) || { ax: 0, w: 0 };
     this.scale = 0.8;
-    this.x = first.ax + first.w / 2 - this.canvas.clientWidth / 2 / this.scale;
+    const shown = this.scene.boxes.filter((box) => box.depth === 0 && box.ay < this.canvas.clientHeight / this.scale);
+    const middle = shown.reduce((sum, box) => sum + box.ax + box.w / 2, 0) / Math.max(1, shown.length);
+    this.x = middle - this.canvas.clientWidth / 2 / this.scale;
     this.y = -20 / this.scale;
     this.redraw();
   }
