@@ -6,6 +6,7 @@
 //! - *Bytes* are those of a kernel's operands and results, each once: what fusion keeps in registers moves nothing. Of
 //!   operands that a kernel only picks from (gather, slices), only what is picked counts.
 
+use super::{Range, range_in, trip_count};
 use crate::attributes::{Window, WindowDimension};
 use crate::computation::{Computation, InstructionId};
 use crate::module::{ComputationId, Module};
@@ -63,7 +64,8 @@ impl Cost {
         self.bytes_read.saturating_add(self.bytes_written)
     }
 
-    /// One instruction, run once: bodies of loops count once, of conditionals every branch does.
+    /// One instruction, run once. A loop's arithmetic counts as often as the loop is known to run, else once; all branches of a
+    /// conditional count. Of both, bytes are those of their operands and results.
     pub fn of_instruction(module: &Module, computation: ComputationId, id: InstructionId) -> Self {
         let computation = &module[computation];
         let instruction = &computation[id];
@@ -125,6 +127,10 @@ fn arithmetic_of(module: &Module, computation: &Computation, id: InstructionId, 
     match instruction.op() {
         Op::Fusion { calls, .. } => called(*calls),
         Op::Call { to_apply } => called(*to_apply),
+        Op::While { condition, body } => {
+            (called(*condition) + called(*body)) * iterations(module, computation, id).unwrap_or(1)
+        }
+        Op::Conditional { branch_computations } => branch_computations.iter().map(|&b| called(b)).sum(),
         Op::Map { to_apply, .. } => called(*to_apply) * count,
         Op::Dot { dot_dimension_numbers } => {
             let depth: u64 = operand(0).map_or(0, |lhs| {
@@ -185,6 +191,17 @@ fn arithmetic_of(module: &Module, computation: &Computation, id: InstructionId, 
         op if op.opcode().traits().contains(Traits::ELEMENTWISE) => flops(count),
         _ => Cost::default(),
     }
+}
+
+/// How often a loop runs, if its state says so where it begins.
+fn iterations(module: &Module, computation: &Computation, id: InstructionId) -> Option<u64> {
+    let Op::While { condition, body } = computation[id].op() else { return None };
+    let state = &computation[computation[id].operands()[0]];
+    let initial = |element: usize| match (state.op(), state.operands().get(element)) {
+        (Op::Tuple {}, Some(&operand)) => range_in(module, computation, operand, &|_| None),
+        _ => Range::default(),
+    };
+    trip_count(module, &module[*condition], &module[*body], &initial).exact
 }
 
 /// The deepest calls that are followed; modules that verify are not deeper.
@@ -312,6 +329,37 @@ ENTRY main {
         assert_eq!(cost.flops, 2 * 100 * 2 * 8);
         assert_eq!(cost.bytes_read, 4 * (32 + 144));
         assert_eq!(cost.bytes_written, 4 * 128);
+    }
+
+    #[test]
+    fn a_loop_costs_its_body_as_often_as_it_runs() {
+        let cost = cost(
+            "HloModule m
+condition {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(5)
+  ROOT less = pred[] compare(i, n), direction=LT
+}
+body {
+  s = (s32[], f32[8]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  x = f32[8] get-tuple-element(s), index=1
+  y = f32[8] exponential(x)
+  ROOT r = (s32[], f32[8]) tuple(next, y)
+}
+ENTRY main {
+  x = f32[8] parameter(0)
+  zero = s32[] constant(0)
+  s = (s32[], f32[8]) tuple(zero, x)
+  w = (s32[], f32[8]) while(s), condition=condition, body=body
+  ROOT y = f32[8] get-tuple-element(w), index=1
+}",
+        );
+        // Each of 5 times: a comparison, an addition, 8 exponentials.
+        assert_eq!((cost.flops, cost.transcendentals), (5 * 2, 5 * 8));
     }
 
     #[test]

@@ -60,11 +60,10 @@ pub(crate) fn may_be_turned(body: &Computation, id: InstructionId) -> bool {
         && shape.rank() > 1
         && shape.is_static()
         && numbers.rhs_contracting_dims == [shape.rank() - 1];
-    let (columns, summands) =
-        (shape.element_count() / shape.size(shape.rank() - 1).max(1), shape.size(shape.rank() - 1));
+    // A right operand without dimensions has no summands to count.
     is_plain
-        && columns > 1
-        && summands > 1
+        && shape.size(shape.rank() - 1) > 1
+        && shape.element_count() > shape.size(shape.rank() - 1)
         && !matches!(body[right].op(), Op::Constant { .. })
         && !is_read_along_rows(body, id)
 }
