@@ -152,8 +152,9 @@ bench-kernels: ## kernels as shares of what the machine does at best
 
 .PHONY: test-exhaustive
 EVERY ?= 1
-test-exhaustive: ## elementary functions of all 2^32 floats within 2 ulp of their values (EVERY=16: of every 16th block)
-	cargo bench --quiet -p runner --bench every_single -- every=$(EVERY)
+SHARE ?= 0/1
+test-exhaustive: ## elementary functions of all 2^32 floats within 2 ulp of their values (EVERY=16: of every 16th block; SHARE=0/4: a quarter)
+	cargo bench --quiet -p kernel --bench every_single -- every=$(EVERY) share=$(SHARE)
 
 .PHONY: fuzz
 SEED ?= 0
