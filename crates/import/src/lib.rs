@@ -17,6 +17,7 @@ mod batch_norm;
 mod bounded;
 mod bounded_slices;
 mod build;
+mod call_module;
 mod calls;
 mod cast;
 mod collectives;

@@ -10,6 +10,7 @@ const FAMILIES: &[&[Rule]] = &[
     crate::arithmetic::RULES,
     crate::arrays::RULES,
     crate::batch_norm::RULES,
+    crate::call_module::RULES,
     crate::calls::RULES,
     crate::cast::RULES,
     crate::collectives::RULES,

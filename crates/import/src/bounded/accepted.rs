@@ -16,12 +16,13 @@ const ELEMENTWISE: &str = "\
 const OTHERS: &str = "\
     All Any ArgMax ArgMin BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BroadcastTo Concat ConcatV2 \
     ConjugateTranspose Cumprod Cumsum CumulativeLogsumexp Einsum EnsureShape ExpandDims Fill Gather GatherNd \
-    GatherV2 L2Loss LogSoftmax MatMul Max Mean Min OneHot Pack Pad PadV2 Prod Range Rank Reshape ResourceGather \
-    Reverse ReverseV2 ScatterNd SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 Shape ShapeN Size Slice \
-    Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits Split SplitV Squeeze StridedSlice \
-    Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub TensorScatterUpdate Tile TopK TopKV2 \
-    Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack UnsortedSegmentMax UnsortedSegmentMin \
-    UnsortedSegmentProd UnsortedSegmentSum Where XlaRemoveDynamicDimensionSize XlaSetDynamicDimensionSize";
+    GatherV2 L2Loss ListDiff LogSoftmax MatMul Max Mean Min OneHot Pack Pad PadV2 Prod Range Rank Reshape \
+    ResourceGather Reverse ReverseV2 ScatterNd SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 Shape \
+    ShapeN Size Slice Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits Split SplitV \
+    Squeeze StridedSlice Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
+    TensorScatterUpdate Tile TopK TopKV2 Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack \
+    UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
+    XlaRemoveDynamicDimensionSize XlaSetDynamicDimensionSize";
 
 /// Whether an op works on arrays of bounded size. Those that hand values on, such as `Identity`, need not ask.
 pub(crate) fn takes_bounded(op: &str) -> bool {
