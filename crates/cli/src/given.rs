@@ -76,7 +76,7 @@ fn variables(signature: &Signature) -> impl Iterator<Item = &Argument> + Clone {
 }
 
 fn is_given(argument: &Argument, given: &[Given]) -> bool {
-    given.iter().any(|given| given.role == Role::Variable && argument.is_called(&given.name))
+    given.iter().any(|given| given.role == argument.role && argument.is_called(&given.name))
 }
 
 /// The variables of a file, for which nothing else is given; notes say what is missing and what is left over.
@@ -127,13 +127,13 @@ fn restore(
     Ok(())
 }
 
-/// The values that a model comes with, of variables for which nothing is given.
+/// The values that a model comes with, of variables for which nothing is given, and of the arguments of a snapshot.
 fn defaults(signature: &Signature, initial: &Initial, given: &[Given]) -> Vec<Given> {
-    let left = variables(signature).filter(|argument| !is_given(argument, given));
+    let left = signature.arguments.iter().filter(|argument| !is_given(argument, given));
     let value = |argument: &Argument| {
         let value = initial.iter().find(|(node, _)| argument.is_called(node));
         value.map(|(node, value)| Given {
-            role: Role::Variable,
+            role: argument.role,
             name: node.clone(),
             source: Source::Array(value.clone()),
             origin: "the model".to_owned(),

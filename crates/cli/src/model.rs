@@ -51,7 +51,8 @@ impl ChoiceArgs {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ModelArgs {
     /// The model: a SavedModel (its directory, or saved_model.pb in it), a MetaGraph (.meta), or a GraphDef, binary or text;
-    /// or a program: StableHLO as text (.mlir), as a portable artefact (.mlirbc) or of jax.export, or HLO text (.hlo)
+    /// or a program: StableHLO as text (.mlir), as a portable artefact (.mlirbc) or of jax.export, HLO as text (.hlo) or as
+    /// HloModuleProto, HloProto or HloSnapshot
     #[arg(value_name = "MODEL")]
     pub(crate) model: PathBuf,
     /// Feeds, fetches and variables: a tensorflow.tf2xla.Config file. Without, they are inferred from the graph
@@ -102,9 +103,9 @@ impl ModelArgs {
     /// The model and its config, inferred if no file is given. What the user may want to know of it is printed to
     /// standard error.
     pub(crate) fn read(&self, progress: &mut Progress) -> Result<Read> {
-        if let Some(input) = module_file::read(self)? {
+        if let Some((input, initial)) = module_file::read(self)? {
             progress.ended("read", &String::new);
-            return Ok(Read { input, initial: BTreeMap::new() });
+            return Ok(Read { input, initial });
         }
         let (model, file) = self.load()?;
         let (config, file) = match file {
@@ -184,7 +185,8 @@ pub(crate) fn variables_to_feed(names: Option<&str>) -> VariablesToFeed {
 pub(crate) struct Read {
     /// For the compiler.
     pub(crate) input: Input,
-    /// The values of variables before the first run that the model comes with, by the name of the variable's node.
+    /// The values that the model comes with: of variables before the first run, by the name of the variable's node; of
+    /// the arguments of a snapshot, by name.
     pub(crate) initial: BTreeMap<String, Literal>,
 }
 

@@ -1,7 +1,9 @@
-//! Models that are programs already: HLO text, StableHLO as text and as portable artefacts, `jax.export`.
+//! Models that are programs already: HLO as text and as XLA's messages, StableHLO as text and as portable artefacts, `jax.export`.
 
 use crate::model::ModelArgs;
 use compiler::{HloProgram, Input};
+use shape::Literal;
+use std::collections::BTreeMap;
 use std::path::Path;
 use support::{Error, Result};
 
@@ -9,13 +11,16 @@ use support::{Error, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     HloText,
+    /// `HloModuleProto`, `HloProto` or `HloSnapshot`.
+    HloProto,
     StablehloText,
     /// A portable artefact of StableHLO, alone or in one of `jax.export`.
     Artefact,
 }
 
-/// The program in a file; `None` if it is no such file. Its checks stay.
-pub(crate) fn read(flags: &ModelArgs) -> Result<Option<Input>> {
+/// The program in a file, and the values of its arguments that the file holds, by name; `None` if it is no such file. The
+/// program's checks stay.
+pub(crate) fn read(flags: &ModelArgs) -> Result<Option<(Input, BTreeMap<String, Literal>)>> {
     let path = &flags.model;
     if path.is_dir() {
         return Ok(None);
@@ -25,21 +30,27 @@ pub(crate) fn read(flags: &ModelArgs) -> Result<Option<Input>> {
     refuse_flags(flags)?;
     let name = path.display();
     let text = || std::str::from_utf8(&bytes).map_err(|e| Error::invalid(format!("{name}: not UTF-8: {e}")));
-    let program = compiler::guarded(|| {
+    let alone = |program: HloProgram| (program, Vec::new());
+    let (program, arguments) = compiler::guarded(|| {
         let program = match format {
-            Format::HloText => HloProgram::parse_hlo(text()?),
-            Format::StablehloText => HloProgram::parse_stablehlo(text()?),
-            Format::Artefact => HloProgram::parse_artefact(&bytes),
+            Format::HloText => HloProgram::parse_hlo(text()?).map(alone),
+            Format::HloProto => HloProgram::parse_proto(&bytes),
+            Format::StablehloText => HloProgram::parse_stablehlo(text()?).map(alone),
+            Format::Artefact => HloProgram::parse_artefact(&bytes).map(alone),
         };
         program.map_err(|error| error.context(&name))
     })?;
-    Ok(Some(Input::of_hlo(program, bytes)))
+    let values = program.arguments.iter().cloned().zip(arguments).collect();
+    Ok(Some((Input::of_hlo(program, bytes), values)))
 }
 
 /// What the file's name or its first words say it is.
 fn format_of(path: &Path, bytes: &[u8]) -> Option<Format> {
     if HloProgram::is_artefact(bytes) {
         return Some(Format::Artefact);
+    }
+    if HloProgram::is_proto(bytes) {
+        return Some(Format::HloProto);
     }
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or("");
     let mut lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);

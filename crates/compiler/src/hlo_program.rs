@@ -1,9 +1,9 @@
-//! Programs that are HLO from the start: HLO text, StableHLO as text and as artefacts.
+//! Programs that are HLO from the start: HLO as text and as messages, StableHLO as text and as artefacts.
 
 use crate::Front;
 use hlo::{Computation, ComputationBuilder, InstructionId, Module, Op};
 use import::{ImportResult, ResultOrigin};
-use shape::{ArrayShape, Shape};
+use shape::{ArrayShape, Literal, Shape};
 use std::collections::BTreeSet;
 use support::{Error, Id, Result};
 
@@ -27,6 +27,29 @@ impl HloProgram {
         refuse_elided(&module)?;
         hlo::verify(&module)?;
         Self::of_module(module)
+    }
+
+    /// A program of a serialized `xla.HloModuleProto`, `xla.HloProto` or `xla.HloSnapshot`, and the arguments that a
+    /// snapshot holds, one for each of the program's.
+    pub fn parse_proto(bytes: &[u8]) -> Result<(Self, Vec<Literal>)> {
+        let (module, arguments) = hlo::proto::read_hlo_proto(bytes)?;
+        hlo::verify(&module)?;
+        let program = Self::of_module(module)?;
+        let mut leaves = Vec::new();
+        arguments.into_iter().for_each(|argument| flat(argument, &mut leaves));
+        let signature = program.module.entry_computation().program_shape();
+        let shapes = leaves.iter().map(Literal::shape);
+        if !leaves.is_empty() && shapes.ne(signature.parameters.iter().map(without_row_major)) {
+            return Err(Error::invalid(
+                "the snapshot's arguments are not of the types that its module takes",
+            ));
+        }
+        Ok((program, leaves))
+    }
+
+    /// Whether bytes are what [`Self::parse_proto`] reads.
+    pub fn is_proto(bytes: &[u8]) -> bool {
+        hlo::proto::is_hlo_proto(bytes)
     }
 
     /// A program of StableHLO text: its function `main`, or the only public one. An error begins with the line.
@@ -203,6 +226,14 @@ fn without_row_major(shape: &Shape) -> Shape {
         }
         Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(without_row_major).collect()),
         other => other.clone(),
+    }
+}
+
+/// The arrays in a value.
+fn flat(value: Literal, leaves: &mut Vec<Literal>) {
+    match value {
+        Literal::Tuple(elements) => elements.into_iter().for_each(|element| flat(element, leaves)),
+        array => leaves.push(array),
     }
 }
 

@@ -1,17 +1,23 @@
 //! HLO as protocol buffers: `xla.HloModuleProto` and the `xla.HloSnapshot` that `--out_session_module` writes.
 //!
-//! The bytes are a function of the module alone. Modules are only written, the text is the way back in; what TensorFlow
-//! graphs carry as attributes is read.
+//! The bytes that are written are a function of the module alone. What is read becomes text on the way.
 
+mod attributes_text;
 mod instruction;
 mod literal;
 mod messages;
 mod read;
+mod read_literal;
+mod read_messages;
+mod read_module;
+mod shape_text;
 
 pub use read::{
     convolution_dimension_numbers_from_bytes, dot_dimension_numbers_from_bytes,
     gather_dimension_numbers_from_bytes, scatter_dimension_numbers_from_bytes,
 };
+
+pub use read_module::{is_hlo_proto, read_hlo_proto};
 
 use crate::computation::{Computation, InstructionId};
 use crate::module::{AliasKind, ComputationId, Module};

@@ -40,3 +40,8 @@ impl fmt::Display for Module {
         f.write_str(&self.to_text())
     }
 }
+
+/// Reads a shape on its own.
+pub(crate) fn parse_shape(text: &str) -> support::Result<::shape::Shape> {
+    shape::read_shape(&mut lexer::Lexer::new(text, 0))
+}

@@ -51,3 +51,22 @@ fn fill(message: &mut LiteralProto, element_type: PrimitiveType, data: &[u8]) {
         PrimitiveType::C128 => message.c128s = native(data),
     }
 }
+
+/// The bytes of the elements of a type that has a field of bytes; none for other types.
+pub(super) fn bytes_of(message: &LiteralProto, element_type: PrimitiveType) -> &[u8] {
+    match element_type {
+        PrimitiveType::S2 => &message.s2s,
+        PrimitiveType::S4 => &message.s4s,
+        PrimitiveType::S8 => &message.s8s,
+        PrimitiveType::S16 => &message.s16s,
+        PrimitiveType::U2 => &message.u2s,
+        PrimitiveType::U4 => &message.u4s,
+        PrimitiveType::U8 => &message.u8s,
+        PrimitiveType::U16 => &message.u16s,
+        PrimitiveType::F8e5m2 => &message.f8e5m2s,
+        PrimitiveType::F8e4m3fn => &message.f8e4m3fns,
+        PrimitiveType::F16 => &message.f16s,
+        PrimitiveType::Bf16 => &message.bf16s,
+        _ => &[],
+    }
+}

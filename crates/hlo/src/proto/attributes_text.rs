@@ -1,0 +1,530 @@
+//! An instruction's attributes as XLA's text spells them.
+
+use super::messages::{ConvolutionDimensionNumbersProto, DotDimensionNumbersProto, WindowDimensionProto};
+use super::read_messages::{InstructionMessage, ShardingMessage};
+use super::read_module::{INFALLIBLE, Names, list};
+use super::shape_text::shape_text;
+use std::fmt::Write;
+use support::{Error, Result};
+
+/// Attributes, each behind a comma.
+struct Attributes(String);
+
+impl Attributes {
+    fn add(&mut self, name: &str, value: impl std::fmt::Display) {
+        write!(self.0, ", {name}={value}").expect(INFALLIBLE);
+    }
+
+    /// `name={1,2}`.
+    fn numbers<T: ToString>(&mut self, name: &str, values: &[T]) {
+        self.add(name, format_args!("{{{}}}", list(values)));
+    }
+
+    /// `name={1,2}`, unless there are none.
+    fn some_numbers<T: ToString>(&mut self, name: &str, values: &[T]) {
+        if !values.is_empty() {
+            self.numbers(name, values);
+        }
+    }
+
+    fn flag(&mut self, name: &str, value: bool) {
+        if value {
+            self.add(name, true);
+        }
+    }
+
+    fn text(&mut self, name: &str, value: &[u8]) {
+        if !value.is_empty() {
+            self.add(name, format_args!("\"{}\"", escaped(value)));
+        }
+    }
+}
+
+/// Bytes between quotes: what is not printed is octal, as in C.
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for &byte in bytes {
+        match byte {
+            b'"' => text.push_str("\\\""),
+            b'\\' => text.push_str("\\\\"),
+            b'\n' => text.push_str("\\n"),
+            b' '..=b'~' => text.push(byte as char),
+            _ => write!(text, "\\{byte:03o}").expect(INFALLIBLE),
+        }
+    }
+    text
+}
+
+/// All attributes of an instruction, whose first operand is `pred` or not.
+pub(super) fn attributes(
+    instruction: &InstructionMessage,
+    names: &Names,
+    computations: &Names,
+    takes_pred: bool,
+) -> Result<String> {
+    let mut out = Attributes(String::new());
+    dimensions(&mut out, instruction);
+    numbers(&mut out, instruction);
+    windows(&mut out, instruction)?;
+    scalars(&mut out, instruction)?;
+    called(&mut out, instruction, computations, takes_pred)?;
+    communication(&mut out, instruction)?;
+    custom(&mut out, instruction)?;
+    common(&mut out, instruction, names)?;
+    Ok(out.0)
+}
+
+fn dimensions(out: &mut Attributes, instruction: &InstructionMessage) {
+    match instruction.opcode.as_str() {
+        "iota" => out.add("iota_dimension", instruction.dimensions.first().copied().unwrap_or(0)),
+        "broadcast" | "map" | "reduce" | "reverse" | "transpose" | "concatenate" | "sort" => {
+            out.numbers("dimensions", &instruction.dimensions);
+        }
+        // Which dimension was inferred does not matter once it is known.
+        "reshape" => {}
+        _ => out.some_numbers("dimensions", &instruction.dimensions),
+    }
+    if instruction.opcode == "dynamic-slice" {
+        out.numbers("dynamic_slice_sizes", &instruction.dynamic_slice_sizes);
+    }
+    if instruction.opcode == "slice" {
+        let ranges = instruction.slice_dimensions.iter();
+        let ranges: Vec<String> =
+            ranges.map(|range| format!("[{}:{}:{}]", range.start, range.limit, range.stride)).collect();
+        out.add("slice", format_args!("{{{}}}", ranges.join(", ")));
+    }
+}
+
+fn numbers(out: &mut Attributes, instruction: &InstructionMessage) {
+    let dot = |out: &mut Attributes, numbers: &DotDimensionNumbersProto| {
+        out.some_numbers("lhs_batch_dims", &numbers.lhs_batch_dimensions);
+        out.some_numbers("lhs_contracting_dims", &numbers.lhs_contracting_dimensions);
+        out.some_numbers("rhs_batch_dims", &numbers.rhs_batch_dimensions);
+        out.some_numbers("rhs_contracting_dims", &numbers.rhs_contracting_dimensions);
+    };
+    if let Some(numbers) = &instruction.dot_dimension_numbers {
+        dot(out, numbers);
+    }
+    if let Some(ragged) = &instruction.ragged_dot_dimension_numbers {
+        if let Some(numbers) = &ragged.dot_dimension_numbers {
+            dot(out, numbers);
+        }
+        out.some_numbers("lhs_ragged_dims", &ragged.lhs_ragged_dimensions);
+        out.some_numbers("rhs_group_dims", &ragged.rhs_group_dimensions);
+    }
+    if let Some(numbers) = &instruction.gather_dimension_numbers {
+        out.numbers("offset_dims", &numbers.offset_dims);
+        out.numbers("collapsed_slice_dims", &numbers.collapsed_slice_dims);
+        out.numbers("start_index_map", &numbers.start_index_map);
+        out.some_numbers("operand_batching_dims", &numbers.operand_batching_dims);
+        out.some_numbers("start_indices_batching_dims", &numbers.start_indices_batching_dims);
+        out.add("index_vector_dim", numbers.index_vector_dim);
+        out.numbers("slice_sizes", &instruction.gather_slice_sizes);
+    }
+    if let Some(numbers) = &instruction.scatter_dimension_numbers {
+        out.numbers("update_window_dims", &numbers.update_window_dims);
+        out.numbers("inserted_window_dims", &numbers.inserted_window_dims);
+        out.numbers("scatter_dims_to_operand_dims", &numbers.scatter_dims_to_operand_dims);
+        out.some_numbers("input_batching_dims", &numbers.input_batching_dims);
+        out.some_numbers("scatter_indices_batching_dims", &numbers.scatter_indices_batching_dims);
+        out.add("index_vector_dim", numbers.index_vector_dim);
+    }
+    out.flag("indices_are_sorted", instruction.indices_are_sorted);
+    out.flag("unique_indices", instruction.unique_indices);
+}
+
+fn windows(out: &mut Attributes, instruction: &InstructionMessage) -> Result<()> {
+    if let Some(window) = instruction.window.as_ref().filter(|window| !window.dimensions.is_empty()) {
+        let each = |part: &dyn Fn(&WindowDimensionProto) -> String| {
+            window.dimensions.iter().map(part).collect::<Vec<_>>().join("x")
+        };
+        let text = format!(
+            "{{size={} stride={} pad={} lhs_dilate={} rhs_dilate={} rhs_reversal={}}}",
+            each(&|d| d.size.to_string()),
+            each(&|d| d.stride.to_string()),
+            each(&|d| format!("{}_{}", d.padding_low, d.padding_high)),
+            each(&|d| d.base_dilation.to_string()),
+            each(&|d| d.window_dilation.to_string()),
+            each(&|d| u8::from(d.window_reversal).to_string()),
+        );
+        out.add("window", text);
+    }
+    if let Some(labels) =
+        instruction.convolution_dimension_numbers.as_ref().filter(|_| instruction.opcode == "convolution")
+    {
+        out.add("dim_labels", dim_labels(labels)?);
+        out.add("feature_group_count", instruction.feature_group_count.max(1));
+        out.add("batch_group_count", instruction.batch_group_count.max(1));
+    }
+    if let Some(padding) = &instruction.padding_config {
+        let dimensions = padding.dimensions.iter();
+        let text: Vec<String> = dimensions
+            .map(|d| format!("{}_{}_{}", d.edge_padding_low, d.edge_padding_high, d.interior_padding))
+            .collect();
+        out.add("padding", text.join("x"));
+    }
+    Ok(())
+}
+
+/// `b01f_01io->b01f`.
+fn dim_labels(numbers: &ConvolutionDimensionNumbersProto) -> Result<String> {
+    let label = |first: (char, i64), second: (char, i64), spatial: &[i64]| -> Result<String> {
+        let mut labels = vec![None; spatial.len() + 2];
+        let digits = spatial.iter().enumerate().map(|(k, dimension)| (k.to_string(), *dimension));
+        let letters = [first, second].map(|(letter, dimension)| (letter.to_string(), dimension));
+        for (letter, dimension) in letters.into_iter().chain(digits) {
+            let place = usize::try_from(dimension).ok().and_then(|dimension| labels.get_mut(dimension));
+            let place = place.filter(|place| place.is_none());
+            *place.ok_or_else(|| Error::invalid("dimension numbers of a convolution that are none"))? =
+                Some(letter);
+        }
+        Ok(labels.into_iter().flatten().collect())
+    };
+    Ok(format!(
+        "{}_{}->{}",
+        label(
+            ('b', numbers.input_batch_dimension),
+            ('f', numbers.input_feature_dimension),
+            &numbers.input_spatial_dimensions
+        )?,
+        label(
+            ('i', numbers.kernel_input_feature_dimension),
+            ('o', numbers.kernel_output_feature_dimension),
+            &numbers.kernel_spatial_dimensions
+        )?,
+        label(
+            ('b', numbers.output_batch_dimension),
+            ('f', numbers.output_feature_dimension),
+            &numbers.output_spatial_dimensions
+        )?,
+    ))
+}
+
+/// The name of an enumerator.
+fn enumerator(names: &[&'static str], value: i32, what: &str) -> Result<&'static str> {
+    let name = usize::try_from(value).ok().and_then(|value| names.get(value).copied());
+    name.filter(|name| !name.is_empty()).ok_or_else(|| Error::unsupported(format!("{what} {value}")))
+}
+
+fn word<'w>(value: &'w str, what: &str) -> Result<&'w str> {
+    let is_word = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_word.then_some(value).ok_or_else(|| Error::invalid(format!("'{}' is no {what}", value.escape_debug())))
+}
+
+fn scalars(out: &mut Attributes, instruction: &InstructionMessage) -> Result<()> {
+    match instruction.opcode.as_str() {
+        "get-tuple-element" => out.add("index", instruction.tuple_index),
+        "compare" => {
+            out.add("direction", word(&instruction.comparison_direction, "comparison")?);
+            if instruction.comparison_type == "TOTALORDER" {
+                out.add("type", "TOTALORDER");
+            }
+        }
+        "fft" => {
+            out.add(
+                "fft_type",
+                enumerator(&["FFT", "IFFT", "RFFT", "IRFFT"], instruction.fft_type, "FFT type")?,
+            );
+            out.numbers("fft_length", &instruction.fft_length);
+        }
+        "rng" => {
+            let names = ["", "rng_uniform", "rng_normal"];
+            out.add("distribution", enumerator(&names, instruction.distribution, "random distribution")?);
+        }
+        "rng-bit-generator" => {
+            let names = ["rng_default", "rng_three_fry", "rng_philox"];
+            out.add("algorithm", enumerator(&names, instruction.rng_algorithm, "random algorithm")?);
+        }
+        "rng-get-and-update-state" => out.add("delta", instruction.delta),
+        "reduce-precision" => {
+            out.add("exponent_bits", instruction.exponent_bits);
+            out.add("mantissa_bits", instruction.mantissa_bits);
+        }
+        "batch-norm-training" | "batch-norm-inference" | "batch-norm-grad" => {
+            out.add("epsilon", format_args!("{:?}", instruction.epsilon));
+            out.add("feature_index", instruction.feature_index);
+        }
+        "topk" => {
+            out.add("k", instruction.k);
+            out.add("largest", instruction.largest);
+        }
+        "sort" => out.flag("is_stable", instruction.is_stable),
+        "fusion" => out.add("kind", word(&instruction.fusion_kind, "kind of fusion")?),
+        _ => {}
+    }
+    if let Some(options) = &instruction.cholesky_options {
+        out.flag("lower", options.lower);
+    }
+    if let Some(options) = &instruction.triangular_solve_options {
+        out.flag("left_side", options.left_side);
+        out.flag("lower", options.lower);
+        out.flag("unit_diagonal", options.unit_diagonal);
+        let names = ["NO_TRANSPOSE", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"];
+        out.add("transpose_a", enumerator(&names, options.transpose_a, "transposition")?);
+    }
+    Ok(())
+}
+
+/// The computations that an instruction calls, under the names that its opcode has for them.
+fn called(
+    out: &mut Attributes,
+    instruction: &InstructionMessage,
+    computations: &Names,
+    takes_pred: bool,
+) -> Result<()> {
+    let name = |id: &i64| {
+        let name = computations.get(id).map(String::as_str);
+        name.ok_or_else(|| Error::invalid(format!("there is no computation {id}")))
+    };
+    let names: Vec<&str> = instruction.called_computation_ids.iter().map(name).collect::<Result<_>>()?;
+    match (instruction.opcode.as_str(), &names[..]) {
+        (_, []) => {}
+        ("while", [body, condition]) => {
+            out.add("condition", condition);
+            out.add("body", body);
+        }
+        ("select-and-scatter", [select, scatter]) => {
+            out.add("select", select);
+            out.add("scatter", scatter);
+        }
+        ("conditional", [when_true, when_false]) if takes_pred => {
+            out.add("true_computation", when_true);
+            out.add("false_computation", when_false);
+        }
+        ("conditional", branches) => {
+            out.add("branch_computations", format_args!("{{{}}}", branches.join(", ")));
+        }
+        ("fusion" | "async-start" | "async-update" | "async-done", [only]) => out.add("calls", only),
+        ("custom-call", several) => {
+            out.add("called_computations", format_args!("{{{}}}", several.join(", ")));
+        }
+        (_, [only]) => out.add("to_apply", only),
+        (opcode, several) => {
+            return Err(Error::invalid(format!("{opcode} calls {} computations", several.len())));
+        }
+    }
+    Ok(())
+}
+
+/// What only programs of several devices or with transfers have.
+fn communication(out: &mut Attributes, instruction: &InstructionMessage) -> Result<()> {
+    if instruction.channel_id != 0 {
+        out.add("channel_id", instruction.channel_id);
+    }
+    let groups = match &instruction.collective_device_list {
+        Some(list) if !list.replica_groups.is_empty() => &list.replica_groups,
+        _ => &instruction.replica_groups,
+    };
+    let iota =
+        instruction.collective_device_list.as_ref().and_then(|list| list.iota_replica_group_list.as_ref());
+    if let Some(iota) = iota {
+        let transposed = match iota.iota_transpose_perm.len() {
+            0 | 1 => String::new(),
+            _ => format!("T({})", list(&iota.iota_transpose_perm)),
+        };
+        out.add(
+            "replica_groups",
+            format_args!(
+                "[{},{}]<=[{}]{transposed}",
+                iota.num_replica_groups,
+                iota.num_devices_per_group,
+                list(&iota.iota_reshape_dims)
+            ),
+        );
+    } else if !groups.is_empty() {
+        let groups: Vec<String> =
+            groups.iter().map(|group| format!("{{{}}}", list(&group.replica_ids))).collect();
+        out.add("replica_groups", format_args!("{{{}}}", groups.join(",")));
+    }
+    if !instruction.source_target_pairs.is_empty() {
+        let pairs = instruction.source_target_pairs.iter();
+        let pairs: Vec<String> = pairs.map(|pair| format!("{{{},{}}}", pair.source, pair.target)).collect();
+        out.add("source_target_pairs", format_args!("{{{}}}", pairs.join(",")));
+    }
+    out.flag("use_global_device_ids", instruction.use_global_device_ids);
+    out.flag("is_host_transfer", instruction.is_host_transfer);
+    if let Some(shape) = instruction.outfeed_shape.as_ref().filter(|_| instruction.opcode == "outfeed") {
+        out.add("outfeed_shape", shape_text(shape, 0)?);
+    }
+    out.text("infeed_config", &instruction.infeed_config);
+    out.text("outfeed_config", &instruction.outfeed_config);
+    if instruction.opcode.starts_with("async-") && instruction.async_execution_thread != "main" {
+        out.text("async_execution_thread", instruction.async_execution_thread.as_bytes());
+    }
+    if let Some(index) = instruction.cross_program_prefetch_index {
+        out.add("cross_program_prefetch_index", index);
+    }
+    if let (Some(entry), Some(exit)) = (&instruction.domain_entry_sharding, &instruction.domain_exit_sharding)
+    {
+        let (entry, exit) = (sharding(entry, 0)?, sharding(exit, 0)?);
+        out.add("domain", format_args!("{{kind=\"sharding\", entry={entry}, exit={exit}}}"));
+    }
+    Ok(())
+}
+
+/// What custom calls have, and the accuracy of products.
+fn custom(out: &mut Attributes, instruction: &InstructionMessage) -> Result<()> {
+    if instruction.opcode == "custom-call" {
+        out.add(
+            "custom_call_target",
+            format_args!("\"{}\"", escaped(instruction.custom_call_target.as_bytes())),
+        );
+        out.flag("custom_call_has_side_effect", instruction.custom_call_has_side_effect);
+        let versions = [
+            "",
+            "",
+            "API_VERSION_STATUS_RETURNING",
+            "API_VERSION_STATUS_RETURNING_UNIFIED",
+            "API_VERSION_TYPED_FFI",
+        ];
+        if instruction.custom_call_api_version > 1 {
+            out.add(
+                "api_version",
+                enumerator(&versions, instruction.custom_call_api_version, "API version")?,
+            );
+        }
+        let schedules = ["", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"];
+        if instruction.custom_call_schedule > 0 {
+            out.add("schedule", enumerator(&schedules, instruction.custom_call_schedule, "schedule")?);
+        }
+        if instruction.constrain_layout {
+            let shapes = instruction.operand_shapes_with_layout.iter().map(|shape| shape_text(shape, 0));
+            let shapes = shapes.collect::<Result<Vec<_>>>()?.join(", ");
+            out.add("operand_layout_constraints", format_args!("{{{shapes}}}"));
+        }
+    } else {
+        out.flag("constrain_layout", instruction.constrain_layout);
+    }
+    if !instruction.output_operand_aliasing.is_empty() {
+        let pairs = instruction.output_operand_aliasing.iter().map(|pair| {
+            let (output, operand) = (list(&pair.output_shape_index), list(&pair.operand_shape_index));
+            format!("{{{output}}}: ({}, {{{operand}}})", pair.operand_index)
+        });
+        let pairs: Vec<String> = pairs.collect();
+        out.add("output_to_operand_aliasing", format_args!("{{{}}}", pairs.join(", ")));
+    }
+    if let Some(precision) = &instruction.precision_config {
+        if precision.operand_precision.iter().any(|value| *value != 0) {
+            let names = precision.operand_precision.iter();
+            let names = names.map(|value| enumerator(&["default", "high", "highest"], *value, "precision"));
+            let names = names.collect::<Result<Vec<_>>>()?.join(",");
+            out.add("operand_precision", format_args!("{{{names}}}"));
+        }
+        if precision.algorithm != 0 {
+            out.add("algorithm", enumerator(&ALGORITHMS, precision.algorithm, "algorithm of a dot")?);
+        }
+    }
+    Ok(())
+}
+
+/// `PrecisionConfig.Algorithm`.
+const ALGORITHMS: [&str; 14] = [
+    "",
+    "dot_any_f8_any_f8_f32",
+    "dot_any_f8_any_f8_f32_fast_accum",
+    "dot_f16_f16_f16",
+    "dot_f16_f16_f32",
+    "dot_bf16_bf16_bf16",
+    "dot_bf16_bf16_f32",
+    "dot_bf16_bf16_f32_x3",
+    "dot_bf16_bf16_f32_x6",
+    "dot_tf32_tf32_f32",
+    "dot_tf32_tf32_f32_x3",
+    "dot_f32_f32_f32",
+    "dot_f64_f64_f64",
+    "dot_bf16_bf16_f32_x9",
+];
+
+/// What every instruction may have.
+fn common(out: &mut Attributes, instruction: &InstructionMessage, names: &Names) -> Result<()> {
+    if let Some(stated) = &instruction.sharding {
+        out.add("sharding", sharding(stated, 0)?);
+    }
+    if let Some(replication) = &instruction.parameter_replication
+        && !replication.replicated_at_leaf_buffers.is_empty()
+    {
+        out.numbers("parameter_replication", &replication.replicated_at_leaf_buffers);
+    }
+    if let Some(frontend) = instruction.frontend_attributes.as_ref().filter(|stated| !stated.map.is_empty()) {
+        let entries = frontend.map.iter().map(|(key, value)| {
+            let key = crate::text::sanitized(key);
+            format!("{key}=\"{}\"", escaped(value.as_bytes()))
+        });
+        let entries: Vec<String> = entries.collect();
+        out.add("frontend_attributes", format_args!("{{{}}}", entries.join(",")));
+    }
+    if !instruction.control_predecessor_ids.is_empty() {
+        let name = |id: &i64| {
+            let name = names.get(id).map(String::as_str);
+            name.ok_or_else(|| Error::invalid(format!("control predecessor {id} is not in its computation")))
+        };
+        let before: Vec<&str> =
+            instruction.control_predecessor_ids.iter().map(name).collect::<Result<_>>()?;
+        out.add("control-predecessors", format_args!("{{{}}}", before.join(", ")));
+    }
+    if let Some(metadata) = &instruction.metadata {
+        let mut parts = Vec::new();
+        let texts = [
+            ("op_type", &metadata.op_type),
+            ("op_name", &metadata.op_name),
+            ("source_file", &metadata.source_file),
+        ];
+        for (name, value) in texts.into_iter().filter(|(_, value)| !value.is_empty()) {
+            parts.push(format!("{name}=\"{}\"", escaped(value.as_bytes())));
+        }
+        if metadata.source_line != 0 {
+            parts.push(format!("source_line={}", metadata.source_line));
+        }
+        if !parts.is_empty() {
+            out.add("metadata", format_args!("{{{}}}", parts.join(" ")));
+        }
+    }
+    out.text("backend_config", &instruction.backend_config);
+    Ok(())
+}
+
+/// `{replicated}`, `{devices=[2,1]0,1}`, `{{replicated}, {manual}}`.
+fn sharding(message: &ShardingMessage, depth: usize) -> Result<String> {
+    const MAX_DEPTH: usize = 20;
+    if depth > MAX_DEPTH {
+        return Err(Error::unsupported(format!("shardings nest deeper than {MAX_DEPTH}")));
+    }
+    let kinds = ["replicated", "maximal", "tuple", "other", "manual", "unknown", "unreduced"];
+    let kind = enumerator(&kinds, message.kind, "kind of sharding")?;
+    match kind {
+        "tuple" => {
+            let parts = message.tuple_shardings.iter().map(|part| sharding(part, depth + 1));
+            Ok(format!("{{{}}}", parts.collect::<Result<Vec<_>>>()?.join(", ")))
+        }
+        "maximal" => Ok(format!(
+            "{{maximal device={}}}",
+            message.tile_assignment_devices.first().copied().unwrap_or(0)
+        )),
+        "other" => {
+            let devices = match message.iota_reshape_dims.is_empty() {
+                true => list(&message.tile_assignment_devices),
+                false if message.iota_transpose_perm.len() < 2 => {
+                    format!("<=[{}]", list(&message.iota_reshape_dims))
+                }
+                false => format!(
+                    "<=[{}]T({})",
+                    list(&message.iota_reshape_dims),
+                    list(&message.iota_transpose_perm)
+                ),
+            };
+            let mut text = format!("{{devices=[{}]{devices}", list(&message.tile_assignment_dimensions));
+            if message.replicate_on_last_tile_dim {
+                text.push_str(" last_tile_dim_replicate");
+            }
+            if !message.last_tile_dims.is_empty() {
+                let names =
+                    message.last_tile_dims.iter().map(|kind| enumerator(&kinds, *kind, "kind of sharding"));
+                write!(text, " last_tile_dims={{{}}}", names.collect::<Result<Vec<_>>>()?.join(", "))
+                    .expect(INFALLIBLE);
+            }
+            text.push('}');
+            Ok(text)
+        }
+        simple => Ok(format!("{{{simple}}}")),
+    }
+}

@@ -1,0 +1,81 @@
+//! Modules as protocol buffers and back: every file of `tests/hlo` that is a module, and damaged messages.
+
+use hlo::proto::{is_hlo_proto, read_hlo_proto, to_hlo_module_proto_bytes, to_hlo_snapshot_bytes};
+use hlo::{Module, parse};
+use std::path::{Path, PathBuf};
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of tests") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "hlo") {
+            found.push(path);
+        }
+    }
+}
+
+/// The modules of the file tests that can be written as messages.
+fn modules() -> Vec<(PathBuf, Module, Vec<u8>)> {
+    let mut paths = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hlo"), &mut paths);
+    paths.sort();
+    let module = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).ok()?;
+        let start = text.find("HloModule")?;
+        let module = parse(&text[start..]).ok()?;
+        let bytes = to_hlo_module_proto_bytes(&module).ok()?;
+        Some((path, module, bytes))
+    };
+    paths.into_iter().filter_map(module).collect()
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    let modules = modules();
+    assert!(modules.len() > 15, "{} modules", modules.len());
+    for (path, module, bytes) in modules {
+        assert!(is_hlo_proto(&bytes), "{}", path.display());
+        let (read, arguments) = match read_hlo_proto(&bytes) {
+            Ok(read) => read,
+            // Some files are about modules that are wrong, which text may say and messages cannot.
+            Err(_) if hlo::verify(&module).is_err() => continue,
+            Err(error) => panic!("{}: {error}", path.display()),
+        };
+        assert!(arguments.is_empty());
+        let again = to_hlo_module_proto_bytes(&read).expect("what was read can be written");
+        assert!(again == bytes, "{}\n{}", path.display(), text(&module, &read));
+        let snapshot = to_hlo_snapshot_bytes(&module).expect("as the module");
+        let (read, _) = read_hlo_proto(&snapshot).expect("a snapshot");
+        assert!(to_hlo_module_proto_bytes(&read).expect("as before") == bytes, "{}", path.display());
+    }
+}
+
+fn text(module: &Module, read: &Module) -> String {
+    let text = Module::to_text;
+    format!("written:\n{}\nread:\n{}", text(module), text(read))
+}
+
+#[test]
+fn damaged_messages_never_panic() {
+    let mut state = 5u64;
+    let mut below = |limit: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % limit
+    };
+    let (mut read, mut refused) = (0, 0);
+    for (_, _, bytes) in modules() {
+        for _ in 0..100 {
+            let mut damaged = bytes.clone();
+            for _ in 0..=below(2) {
+                let at = below(damaged.len());
+                damaged[at] = below(256) as u8;
+            }
+            match read_hlo_proto(&damaged) {
+                Ok(_) => read += 1,
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(read > 50 && refused > 500, "{read} read, {refused} refused");
+}
