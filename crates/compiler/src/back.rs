@@ -1,6 +1,6 @@
 //! From HLO to object code.
 
-use crate::{Observer, pipeline_for};
+use crate::{Observer, Point, pipeline_for};
 use buffers::{BufferAssignment, ConstantsPool};
 use bytes::Bytes;
 use codegen::{CodegenOptions, CompiledModule, Sanitizer, UnitCache, Version};
@@ -33,6 +33,10 @@ pub struct BackOptions {
     pub sanitize: Option<Sanitizer>,
     /// Where generated code is kept from one compilation to the next.
     pub cache: Option<Arc<dyn UnitCache>>,
+    /// Whether observers are shown LLVM's IR.
+    pub llvm_ir: bool,
+    /// Whether observers are shown the assembly.
+    pub assembly: bool,
     /// A defect that the code is given, for tests of the sanitizers.
     #[cfg(debug_assertions)]
     pub planted: Option<codegen::planted::Planted>,
@@ -51,6 +55,8 @@ impl BackOptions {
             freestanding: false,
             sanitize: None,
             cache: None,
+            llvm_ir: false,
+            assembly: false,
             #[cfg(debug_assertions)]
             planted: None,
         }
@@ -110,8 +116,10 @@ pub fn optimize(module: &mut Module, options: &BackOptions, observer: &mut dyn O
             observer.ended(record.name, &|| {
                 if record.changed { module.to_text() } else { String::new() }
             });
+            observer.module(Point::AfterPass { name: record.name, changed: record.changed }, module);
         },
     )?;
+    observer.module(Point::Optimized, module);
     Ok(())
 }
 
@@ -208,6 +216,8 @@ fn generate(
         freestanding: options.freestanding,
         sanitize: options.sanitize,
         cache: options.cache.clone(),
+        llvm_ir: options.llvm_ir,
+        assembly: options.assembly,
         ..CodegenOptions::new(&options.entry_point)
     };
     let versions: Vec<Version<'_>> = std::iter::once((&first, &options.target))
@@ -226,6 +236,9 @@ fn generate(
             code.stack_bytes
         )
     });
+    if options.llvm_ir || options.assembly {
+        observer.code(code.llvm_ir.as_deref(), code.assembly.as_deref());
+    }
     let kernels = first.program.functions.values().map(|f| f.name.clone()).collect();
     let Lowered { plan, assignment, .. } = first;
     let variants =

@@ -1,6 +1,6 @@
 //! From graph and config to HLO.
 
-use crate::{HloProgram, Observer};
+use crate::{HloProgram, Observer, Point};
 use bytes::Bytes;
 use hlo::Module;
 use import::ImportResult;
@@ -82,6 +82,7 @@ impl Input {
             Source::Hlo(program) => {
                 let front = program.front()?;
                 observer.ended("import", &|| front.import.module.to_text());
+                observer.module(Point::Imported, front.module());
                 Ok(front)
             }
         }
@@ -153,5 +154,6 @@ pub(crate) fn import_program(program: tf::Program, observer: &mut dyn Observer) 
     let import = import::import_program(&program)?;
     hlo::verify(&import.module)?;
     observer.ended("import", &|| import.module.to_text());
+    observer.module(Point::Imported, &import.module);
     Ok(Front { program, import })
 }

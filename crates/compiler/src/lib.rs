@@ -10,6 +10,7 @@ mod front;
 mod hlo_program;
 mod in_process;
 mod pipeline;
+mod stage;
 pub mod tuning;
 
 pub use aot_build::{AotOptions, ConstantsFile, Outputs, build};
@@ -19,15 +20,39 @@ pub use front::{Front, Input, LoopBounds, Source, import, import_bounded};
 pub use hlo_program::HloProgram;
 pub use import::op_table;
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
-pub use pipeline::{pipeline, pipeline_for, with_size_results};
+pub use pipeline::{extraction_pipeline, pipeline, pipeline_for, with_size_results};
+pub use stage::{Stage, at_stage};
 pub use plan::{Candidate, Choices, Options as PlanOptions, Winograd};
 
+use hlo::Module;
 use support::{Error, Result};
 
 /// Sees the stages go by, to time or to print them.
 pub trait Observer {
     /// A stage or a pass has ended; `detail` is what there is to say of it, such as the plan's text, made only if asked.
     fn ended(&mut self, stage: &str, detail: &dyn Fn() -> String);
+
+    /// A module on its way; who wants more than to look clones it.
+    fn module(&mut self, _point: Point<'_>, _module: &Module) {}
+
+    /// LLVM's IR and assembly, if the options asked for them.
+    fn code(&mut self, _llvm_ir: Option<&str>, _assembly: Option<&str>) {}
+}
+
+/// Where a module is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point<'n> {
+    /// As it was imported, before any pass.
+    Imported,
+    /// Behind a pass.
+    AfterPass {
+        /// The pass.
+        name: &'n str,
+        /// Whether it changed anything.
+        changed: bool,
+    },
+    /// Behind the last one.
+    Optimized,
 }
 
 /// Sees nothing.

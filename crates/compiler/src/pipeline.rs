@@ -94,6 +94,25 @@ pub fn pipeline() -> Pipeline {
     ])
 }
 
+/// The way from imported HLO to HLO that another compiler is given: inlined, simplified, and without anything that this
+/// compiler does for its own kernels.
+pub fn extraction_pipeline() -> Pipeline {
+    Pipeline::new(vec![
+        Box::new(CallInliner),
+        Box::new(CommonSubexpressionElimination),
+        Box::new(TupleSimplifier),
+        Box::new(AlgebraicSimplifier),
+        Box::new(ConstantFolding::default()),
+        Box::new(ConditionalSimplifier),
+        Box::new(WhileLoopSimplifier),
+        Box::new(TupleSimplifier),
+        Box::new(AlgebraicSimplifier),
+        Box::new(ConstantFolding::default()),
+        Box::new(CommonSubexpressionElimination),
+        Box::new(DeadCodeElimination),
+    ])
+}
+
 /// The module with the sizes of its bounded results as further results: what it and its optimised form both compute.
 pub fn with_size_results(module: &Module) -> Result<Cow<'_, Module>> {
     let root = module.entry_computation();

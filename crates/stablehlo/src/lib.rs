@@ -1,4 +1,5 @@
-//! StableHLO to HLO: the programs that JAX, PyTorch/XLA and others export, as modules of the compiler.
+//! StableHLO to HLO, the programs that JAX, PyTorch/XLA and others export, as modules of the compiler; and back
+//! ([`write()`]).
 //!
 //! Operations mean what StableHLO's specification (`docs/spec.md` of openxla/stablehlo) and, for CHLO, the descriptions
 //! in `ChloOps.td` say. Each becomes the opcode of its name or a few of them; there is one function for each in [`ops`],
@@ -13,7 +14,9 @@ mod operation;
 mod ops;
 mod regions;
 mod types;
+mod writer;
 
 pub use checks::{Check, CheckKind};
 pub use importer::{Argument, Imported, import, import_each};
 pub use jax_export::{is_export, read_export};
+pub use writer::{Version, WriteOptions, write};

@@ -1,0 +1,109 @@
+//! A module as it is at a stage of the compilation, for whoever wants HLO instead of code.
+
+use crate::{BackOptions, Observer, optimize};
+use hlo::{Computation, InstructionId, Module, Op};
+use std::collections::BTreeMap;
+use support::Result;
+
+/// How far a module is compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// As it was imported.
+    Import,
+    /// Behind the passes.
+    Optimized,
+    /// The same, its instructions in the order in which the code runs them.
+    Scheduled,
+}
+
+/// Brings an imported module to a stage. Its entry may then have further results: the sizes of the bounded ones.
+pub fn at_stage(
+    mut module: Module,
+    stage: Stage,
+    options: &BackOptions,
+    observer: &mut dyn Observer,
+) -> Result<Module> {
+    if stage >= Stage::Optimized {
+        optimize(&mut module, options, observer)?;
+    }
+    if stage < Stage::Scheduled {
+        return Ok(module);
+    }
+    let plan = plan::plan_with(&module, &options.target, &options.plan)?;
+    observer.ended("plan", &|| plan.to_text(&module));
+    let schedule = buffers::schedule(&module, &plan);
+    let ids: Vec<_> = module.computations().map(|(id, _)| id).collect();
+    for id in ids {
+        // What the schedule has no order for runs within a kernel.
+        let sequence = schedule.sequences.get(&id).map_or(&[][..], Vec::as_slice);
+        let ordered = ordered(&module[id], sequence);
+        *module.computation_mut(id) = ordered;
+    }
+    hlo::verify(&module)?;
+    Ok(module)
+}
+
+/// The computation with its instructions added in this order; parameters come first, and what the order leaves out before
+/// its first user.
+fn ordered(computation: &Computation, sequence: &[InstructionId]) -> Computation {
+    let rest = computation.post_order();
+    let mut ordered = Computation::new(computation.name());
+    let mut moved: BTreeMap<InstructionId, InstructionId> = BTreeMap::new();
+    for &start in computation.parameters().iter().chain(sequence).chain(&rest) {
+        let mut stack = vec![(start, 0)];
+        while let Some((id, next)) = stack.pop() {
+            if moved.contains_key(&id) {
+                continue;
+            }
+            let instruction = &computation[id];
+            if let Some(&operand) = instruction.operands().get(next) {
+                stack.push((id, next + 1));
+                stack.push((operand, 0));
+                continue;
+            }
+            let operands: Vec<InstructionId> =
+                instruction.operands().iter().map(|operand| moved[operand]).collect();
+            let op: Op = instruction.op().clone();
+            let (shape, metadata) = (instruction.shape().clone(), instruction.metadata().clone());
+            moved.insert(id, ordered.add(instruction.name(), op, shape, &operands, metadata));
+        }
+    }
+    ordered.set_root(moved[&computation.root()]);
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::NoObserver;
+
+    const TEXT: &str = "HloModule m\n\nENTRY main {\n  x = f32[2] parameter(0)\n  w = f32[2] parameter(1)\n  \
+                        y = f32[2] add(x, w)\n  t = f32[2] tanh(x)\n  ROOT r = (f32[2], f32[2]) tuple(y, t)\n}\n";
+
+    #[test]
+    fn a_scheduled_module_is_the_optimised_one_in_another_order() {
+        let module = hlo::parse(TEXT).expect("a module");
+        let options = BackOptions::new(crate::host("").expect("this machine"), "entry");
+        let at = |stage| at_stage(module.clone(), stage, &options, &mut NoObserver).expect("compiles");
+        assert_eq!(at(Stage::Import), module);
+        let (optimized, scheduled) = (at(Stage::Optimized), at(Stage::Scheduled));
+        let sorted = |module: &Module| {
+            let mut lines: Vec<String> = module.to_text().lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert_eq!(sorted(&optimized), sorted(&scheduled));
+    }
+
+    #[test]
+    fn instructions_follow_the_order_and_their_operands() {
+        let module = hlo::parse(TEXT).expect("a module");
+        let entry = module.entry_computation();
+        let find = |name: &str| entry.find(name).expect("an instruction");
+        let names = |computation: &Computation| -> Vec<String> {
+            computation.instructions().map(|(_, instruction)| instruction.name().to_owned()).collect()
+        };
+        assert_eq!(names(&ordered(entry, &[find("t"), find("y")])), ["x", "w", "t", "y", "r"]);
+        assert_eq!(names(&ordered(entry, &[])), ["x", "w", "y", "t", "r"]);
+    }
+}

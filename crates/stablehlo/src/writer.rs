@@ -1,0 +1,177 @@
+//! HLO as StableHLO text: what JAX, PyTorch/XLA and every tool over MLIR reads.
+//!
+//! Each instruction becomes the operation of its name or a few of them; tuples, which StableHLO's functions and regions
+//! have no need for, are taken apart, fusions are written where they stand, computations that are called become
+//! functions. Functions of HLO that StableHLO leaves to CHLO are written as the custom calls `mhlo.NAME` that XLA writes
+//! for them, since these survive a portable artefact. What has no form at all is refused by the name of the instruction.
+
+mod attributes;
+mod body;
+mod constant;
+mod instruction;
+mod structured;
+mod types;
+mod version;
+mod windows;
+
+pub use version::Version;
+
+use body::{Body, Leaf, Value};
+use hlo::{ComputationId, Module};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::rc::Rc;
+use support::{Error, Result};
+
+/// Operations of a text at most: computations are written once for each region and fusion that uses them.
+const MAX_OPERATIONS: usize = 1 << 20;
+
+/// How a module is written.
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    /// The version of StableHLO that the text keeps to, and states.
+    pub version: Version,
+    /// The names of the entry's results, in order; none to leave them without.
+    pub result_names: Vec<String>,
+}
+
+/// The module as StableHLO text, whose function `main` is the entry.
+///
+/// An error names the instruction that has no form in StableHLO, or none in the version wanted.
+pub fn write(module: &Module, options: &WriteOptions) -> Result<String> {
+    let mut writer = Writer {
+        module,
+        version: options.version,
+        functions: BTreeMap::new(),
+        taken: BTreeSet::from(["main".to_owned()]),
+        pending: Vec::new(),
+        operations: 0,
+    };
+    let mut functions = writer.entry(options)?;
+    while let Some(id) = writer.pending.pop() {
+        functions.push_str(&writer.function(id)?);
+    }
+    let mut out = String::new();
+    let name = types::sanitized(module.name());
+    let _ = writeln!(out, "// StableHLO {}", options.version);
+    let _ = writeln!(
+        out,
+        "module @{name} attributes {{stablehlo.target_version = \"{}\"}} {{",
+        options.version
+    );
+    out.push_str(&functions);
+    out.push_str("}\n");
+    Ok(out)
+}
+
+/// A module being written.
+struct Writer<'m> {
+    module: &'m Module,
+    version: Version,
+    /// The names of functions that computations became.
+    functions: BTreeMap<ComputationId, Rc<str>>,
+    taken: BTreeSet<String>,
+    /// Functions that are called and not written yet.
+    pending: Vec<ComputationId>,
+    operations: usize,
+}
+
+impl Writer<'_> {
+    /// The function that a computation becomes.
+    fn function_of(&mut self, id: ComputationId) -> Rc<str> {
+        if let Some(name) = self.functions.get(&id) {
+            return name.clone();
+        }
+        let stem = types::sanitized(self.module[id].name());
+        let mut name = stem.clone();
+        let mut suffix = 0;
+        while !self.taken.insert(name.clone()) {
+            suffix += 1;
+            name = format!("{stem}_{suffix}");
+        }
+        let name: Rc<str> = name.into();
+        self.functions.insert(id, name.clone());
+        self.pending.push(id);
+        name
+    }
+
+    /// Counts an operation.
+    fn count(&mut self) -> Result<()> {
+        self.operations += 1;
+        if self.operations > MAX_OPERATIONS {
+            return Err(Error::unsupported(format!("StableHLO of more than {MAX_OPERATIONS} operations")));
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, options: &WriteOptions) -> Result<String> {
+        let (entry, entry_id) = (self.module.entry_computation(), self.module.entry());
+        let aliases = self.aliases();
+        let mut body = Body::new(self, 2);
+        let arguments = body.parameters(entry)?;
+        let leaves = flattened(&arguments);
+        let root = body.computation(entry_id, arguments)?;
+        let results = root.leaves();
+        let statements = body.finish("return", &results);
+        let mut texts = Vec::new();
+        for (k, leaf) in leaves.iter().enumerate() {
+            let alias = match aliases.get(&k) {
+                Some(result) => format!(" {{tf.aliasing_output = {result} : i32}}"),
+                None => String::new(),
+            };
+            texts.push(format!("{}: {}{alias}{}", leaf.name, leaf.type_text, leaf.location()));
+        }
+        let results = results.iter().enumerate().map(|(k, leaf)| match options.result_names.get(k) {
+            Some(name) => {
+                format!("{} {{jax.result_info = {}}}", leaf.type_text, types::quoted(name))
+            }
+            None => leaf.type_text.to_string(),
+        });
+        let results: Vec<String> = results.collect();
+        Ok(function_text("public @main", &texts, &results, &statements))
+    }
+
+    /// Which results live in the memory of which arguments, both counted as leaves.
+    fn aliases(&self) -> BTreeMap<usize, usize> {
+        let signature = self.module.entry_computation().program_shape();
+        let parameters = signature.parameters.iter().enumerate();
+        let arguments: Vec<(usize, Vec<usize>)> =
+            parameters.flat_map(|(k, shape)| types::leaf_paths(shape).into_iter().map(move |path| (k, path))).collect();
+        let results = types::leaf_paths(&signature.result);
+        let aliases = self.module.input_output_alias().iter();
+        let pair = |alias: &hlo::InputOutputAlias| {
+            let argument = (alias.parameter_number, alias.parameter_index.to_vec());
+            let argument = arguments.iter().position(|other| *other == argument)?;
+            let result = results.iter().position(|path| *path == alias.output_index.to_vec())?;
+            Some((argument, result))
+        };
+        aliases.filter_map(pair).collect()
+    }
+
+    fn function(&mut self, id: ComputationId) -> Result<String> {
+        let name = self.function_of(id);
+        let mut body = Body::new(self, 2);
+        let arguments = body.parameters(&body.writer.module[id])?;
+        let leaves = flattened(&arguments);
+        let root = body.computation(id, arguments)?;
+        let results = root.leaves();
+        let statements = body.finish("return", &results);
+        let arguments: Vec<String> =
+            leaves.iter().map(|leaf| format!("{}: {}", leaf.name, leaf.type_text)).collect();
+        let results: Vec<String> = results.iter().map(|leaf| leaf.type_text.to_string()).collect();
+        Ok(function_text(&format!("private @{name}"), &arguments, &results, &statements))
+    }
+}
+
+fn flattened(values: &[Value]) -> Vec<Leaf> {
+    values.iter().flat_map(Value::leaves).collect()
+}
+
+fn function_text(name: &str, arguments: &[String], results: &[String], statements: &str) -> String {
+    let arrow = match results {
+        [] => String::new(),
+        [only] if !only.contains('{') => format!(" -> {only}"),
+        _ => format!(" -> ({})", results.join(", ")),
+    };
+    format!("  func.func {name}({}){arrow} {{\n{statements}  }}\n", arguments.join(", "))
+}
