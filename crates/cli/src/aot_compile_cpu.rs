@@ -1,5 +1,6 @@
 //! `tfcompile aot-compile-cpu`: what `saved_model_cli aot_compile_cpu` does, with its flags, names and files.
 
+use crate::dump::{Dumper, Watch};
 use crate::infer::InferArgs;
 use crate::model::{ChoiceArgs, loop_bounds};
 use crate::outputs::{self, Output};
@@ -79,9 +80,7 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
     let prefix = prefix.ok_or_else(|| missing("--output_prefix: what the names of the files begin with"))?;
     let class = flags.cpp_class.as_deref().filter(|class| !class.is_empty());
     let class = class.ok_or_else(|| missing("--cpp_class: the class that the header defines"))?;
-    for warning in &xla.warnings {
-        let _ = writeln!(std::io::stderr(), "warning: {warning}");
-    }
+    xla.warn();
     let (model, config) = read(flags, directory)?;
     let input = Input::of_model(model, config, None).with_loop_bounds(loop_bounds(&flags.loop_bound)?);
     let target = Target::new(&flags.target_triple, &flags.target_cpu, "")?;
@@ -92,7 +91,11 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
     };
     let header = HeaderOptions { gen_name_to_index: true, ..HeaderOptions::default() };
     let options = AotOptions { header, ..AotOptions::new(class, back) };
-    let made = compiler::guarded(|| compiler::build(input, &options, &mut Report::new(&[])))?;
+    let (mut report, mut dumper) = (Report::new(&[]), Dumper::new(xla));
+    let made = compiler::guarded(|| {
+        compiler::build(input, &options, &mut Watch::new(&mut report, &mut dumper))
+    })?;
+    dumper.finish()?;
     if let Some(note) = crate::tuning::ignored(&made.ignored_choices) {
         let _ = writeln!(std::io::stderr(), "note: {note}");
     }
@@ -130,6 +133,7 @@ fn read(flags: &AotCompileCpu, directory: &Path) -> Result<(Model, Config)> {
         tag_set: flags.tag_set.clone(),
         checkpoint: flags.checkpoint_path.clone(),
         variables_to_feed: Some(flags.variables_to_feed.clone()),
+        function: None,
     };
     let inference = InferArgs { shape: flags.shape.clone(), dim: flags.dim.clone(), ..InferArgs::default() };
     let options = choice.options(None, inference.options()?);

@@ -4,6 +4,7 @@ use crate::given::GivenArgs;
 use crate::in_process::Program;
 use crate::model::ModelArgs;
 use crate::outputs;
+use crate::xla_flags::XlaFlags;
 use clap::Args;
 use runner::{BenchOptions, Fill};
 use support::{Error, Result};
@@ -33,10 +34,10 @@ pub(crate) struct Bench {
 }
 
 /// Measures a model on given arrays, random ones by default.
-pub(crate) fn run(arguments: &Bench) -> Result<()> {
+pub(crate) fn run(arguments: &Bench, xla: &XlaFlags) -> Result<()> {
     let options = options(arguments)?;
     let mut arrays = Vec::new();
-    let program = Program::compile(&arguments.model, |signature, initial| {
+    let program = Program::compile(&arguments.model, xla, |signature, initial| {
         arrays = arguments.given.arrays(signature, initial, Some(Fill::Random))?;
         Ok(())
     })?;

@@ -1,9 +1,13 @@
 //! `tfcompile build`: from a model to a directory of files.
 
+use crate::dump::{Dumper, Watch};
+use crate::emitted::Keeper;
+use crate::hlo_formats::{Format, StageName};
 use crate::linker;
 use crate::model::ModelArgs;
 use crate::outputs::{self, Output};
 use crate::progress::Progress;
+use crate::xla_flags::XlaFlags;
 use aot::{CHeaderOptions, ConstantsMode, HeaderOptions, Member, SharedLibrary};
 use clap::{Args, ValueEnum};
 use compiler::{AotOptions, BackOptions};
@@ -33,6 +37,9 @@ pub(crate) struct Build {
     /// What to write, joined by commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST", default_value = "obj,header")]
     emit: Vec<Emit>,
+    /// How far HLO is compiled that --emit writes
+    #[arg(long, value_enum, value_name = "STAGE", default_value = "import")]
+    hlo_stage: StageName,
     /// Where the weights are: in the object, or in a file that the program maps and may exchange
     #[arg(long, value_enum, value_name = "WHERE", default_value = "embed")]
     constants: Constants,
@@ -65,6 +72,34 @@ enum Emit {
     Metadata,
     /// The HLO before optimisation, as an xla.HloSnapshot
     SessionModule,
+    /// HLO text, which XLA's parser reads
+    HloText,
+    /// HLO as an xla.HloModuleProto
+    HloProto,
+    /// StableHLO, as MLIR text
+    Stablehlo,
+    /// The graph of the HLO for Graphviz
+    Dot,
+    /// One page that shows the graph in a browser
+    Html,
+    /// LLVM's IR
+    Llvm,
+    /// Assembly
+    Asm,
+}
+
+impl Emit {
+    /// The form of HLO that it is.
+    fn format(self) -> Option<Format> {
+        match self {
+            Self::HloText => Some(Format::Text),
+            Self::HloProto => Some(Format::Proto),
+            Self::Stablehlo => Some(Format::Stablehlo),
+            Self::Dot => Some(Format::Dot),
+            Self::Html => Some(Format::Html),
+            _ => None,
+        }
+    }
 }
 
 /// Where constants are.
@@ -75,7 +110,10 @@ enum Constants {
 }
 
 /// Compiles a model, writes its files and says what they are.
-pub(crate) fn run(arguments: &Build) -> Result<()> {
+pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
+    if !arguments.model.quiet {
+        xla.warn();
+    }
     let name = name(arguments)?;
     let class = class(arguments, &name)?;
     let emits = |emit: Emit| arguments.emit.contains(&emit);
@@ -84,6 +122,9 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     let back = BackOptions {
         freestanding: arguments.freestanding,
         plan: arguments.model.plan_options()?,
+        disabled_passes: xla.disabled_passes.clone(),
+        llvm_ir: emits(Emit::Llvm),
+        assembly: emits(Emit::Asm),
         ..BackOptions::new(target, &name)
     };
     let back = arguments.back.options(back, versions)?;
@@ -118,7 +159,17 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     if let Some(tuning) = &tuning {
         options.back.plan.choices = tuning.choices.clone();
     }
-    let made = compiler::guarded(|| compiler::build(input, &options, &mut progress))?;
+    let mut dumper = Dumper::new(xla);
+    let formats: Vec<Format> = arguments.emit.iter().filter_map(|emit| emit.format()).collect();
+    let (made, kept, rendered) = compiler::guarded(|| {
+        let mut watch = Watch::new(&mut progress, &mut dumper);
+        let mut keeper = Keeper::new(&mut watch, arguments.hlo_stage);
+        let made = compiler::build(input, &options, &mut keeper)?;
+        let mut kept = keeper.kept();
+        let rendered = kept.rendered(&formats, arguments.hlo_stage, &options.back, &made.result_names)?;
+        Ok((made, kept, rendered))
+    })?;
+    dumper.finish()?;
     if let Some(note) = crate::tuning::ignored(&made.ignored_choices) {
         progress.note(&note);
     }
@@ -152,6 +203,14 @@ pub(crate) fn run(arguments: &Build) -> Result<()> {
     }
     if let Some(snapshot) = &made.session_module {
         files.add(&format!("{name}.hlo_snapshot.pb"), vec![Cow::Borrowed(snapshot)]);
+    }
+    for (format, bytes) in &rendered {
+        files.add(&format!("{name}.{}", format.suffix()), vec![Cow::Borrowed(bytes)]);
+    }
+    for (text, suffix) in [(&kept.llvm_ir, "ll"), (&kept.assembly, "s")] {
+        if let Some(text) = text {
+            files.add(&format!("{name}.{suffix}"), vec![Cow::Borrowed(text.as_bytes())]);
+        }
     }
     if let Some(constants) = &made.constants_file {
         files.add(&format!("{name}.constants"), constants.parts()?);

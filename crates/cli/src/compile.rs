@@ -1,5 +1,6 @@
 //! Compiling a graph: from flags to files.
 
+use crate::dump::{Dumper, Watch};
 use crate::flags::Compile;
 use crate::outputs;
 use crate::report::Report;
@@ -17,9 +18,7 @@ use tf::proto::Config;
 
 /// Runs the compiler and writes what it made.
 pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
-    for warning in &xla.warnings {
-        let _ = writeln!(std::io::stderr(), "warning: {warning}");
-    }
+    xla.warn();
     check_flags(flags)?;
     let file = config_file(flags)?;
     if let Some((_, config)) = &file {
@@ -74,7 +73,11 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
     if let Some(tuning) = &tuning {
         options.back.plan.choices = tuning.choices.clone();
     }
-    let made = compiler::guarded(|| compiler::build(input, &options, &mut report))?;
+    let mut dumper = Dumper::new(xla);
+    let made = compiler::guarded(|| {
+        compiler::build(input, &options, &mut Watch::new(&mut report, &mut dumper))
+    })?;
+    dumper.finish()?;
     if let Some(note) = crate::tuning::ignored(&made.ignored_choices) {
         let _ = writeln!(std::io::stderr(), "note: {note}");
     }

@@ -35,6 +35,11 @@ pub(crate) enum Command {
     Config(crate::model::ModelArgs),
     /// Print the table of ops: types, recorded cases, notes
     Ops,
+    /// Print a model's HLO, or as StableHLO, a graph, a page; before or after optimisation
+    Hlo(crate::hlo::Hlo),
+    /// Write what nodes of a graph need as an HloModuleProto, simplified but not compiled
+    #[command(alias = "xla_extract")]
+    XlaExtract(crate::xla_extract::XlaExtract),
     /// Say what a compiled file holds
     Inspect(crate::inspect::Inspect),
     /// Compile a model in this process and run it once

@@ -36,6 +36,12 @@ pub(crate) struct Arguments {
 }
 
 impl GivenArgs {
+    /// Whether anything is given.
+    pub(crate) fn is_given(&self) -> bool {
+        let lists = [&self.feed, &self.var].into_iter().any(|list| !list.is_empty());
+        lists || !self.variables.is_empty() || self.random.is_some()
+    }
+
     /// The arguments of a program, feeds then variables; `missing` is for those that are not given.
     pub(crate) fn arguments(
         &self,

@@ -1,7 +1,9 @@
 //! A model compiled for this process, as `run`, `bench` and `verify` begin.
 
+use crate::dump::{Dumper, Watch};
 use crate::model::{ModelArgs, Read};
 use crate::progress::Progress;
+use crate::xla_flags::XlaFlags;
 use compiler::{BackOptions, Compiled, Front, NoObserver, Source};
 use runner::Signature;
 use shape::Literal;
@@ -27,29 +29,39 @@ impl Program {
     /// signature, and the values of variables that the model comes with, before anything is compiled.
     pub(crate) fn compile(
         flags: &ModelArgs,
+        xla: &XlaFlags,
         check: impl FnOnce(&Signature, &Initial) -> Result<()> + Send,
     ) -> Result<Self> {
         let target = target(flags)?;
         let name = flags.model.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if !flags.quiet {
+            xla.warn();
+        }
         let mut progress = Progress::new(flags, &name);
+        let mut dumper = Dumper::new(xla);
         let Read { input, initial } = flags.read(&mut progress)?;
         let program = compiler::guarded(|| {
             let checks = match &input.source {
                 Source::Hlo(program) => program.checks.clone(),
                 Source::Graph { .. } => Vec::new(),
             };
-            let front = input.import(&mut progress)?;
+            let front = input.import(&mut Watch::new(&mut progress, &mut dumper))?;
             let mut signature = Signature::of(&front)?;
             signature.results.truncate(signature.results.len() - 2 * checks.len());
             check(&signature, &initial)?;
-            let options =
-                BackOptions { plan: flags.plan_options()?, ..compiler::in_process_options(target.clone()) };
-            let compiled = compiler::compile_module(front.module().clone(), &options, &mut progress)?;
+            let options = BackOptions {
+                plan: flags.plan_options()?,
+                disabled_passes: xla.disabled_passes.clone(),
+                ..compiler::in_process_options(target.clone())
+            };
+            let mut watch = Watch::new(&mut progress, &mut dumper);
+            let compiled = compiler::compile_module(front.module().clone(), &options, &mut watch)?;
             if let Some(note) = crate::tuning::ignored(&compiled.plan.ignored_choices) {
                 progress.note(&note);
             }
             Ok(Self { front, signature, target, compiled, checks })
         })?;
+        dumper.finish()?;
         progress.finish();
         Ok(program)
     }

@@ -5,10 +5,14 @@ mod bench;
 mod build;
 mod check;
 mod compile;
+mod dump;
+mod emitted;
 mod flags;
 mod freeze;
 mod given;
 mod headers;
+mod hlo;
+mod hlo_formats;
 mod in_process;
 mod infer;
 mod inspect;
@@ -25,6 +29,7 @@ mod state;
 mod tuning;
 mod verify;
 mod versions;
+mod xla_extract;
 mod xla_flags;
 
 use clap::Parser;
@@ -67,21 +72,28 @@ fn shortened(message: &str) -> std::borrow::Cow<'_, str> {
 }
 
 fn run() -> Result<()> {
-    let (words, xla) = xla_flags::split(std::env::args_os().collect(), std::env::var("XLA_FLAGS").ok())?;
+    let environment = xla_flags::Environment {
+        xla_flags: std::env::var("XLA_FLAGS").ok(),
+        tf_xla_flags: std::env::var("TF_XLA_FLAGS").ok(),
+        vlog_level: std::env::var("TF_CPP_MIN_VLOG_LEVEL").ok(),
+    };
+    let (words, xla) = xla_flags::split(std::env::args_os().collect(), &environment)?;
     let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(answer) if !answer.use_stderr() => return outputs::print(&answer.to_string()),
         Err(error) => return Err(Error::invalid(flags::message(&error))),
     };
     match cli.command {
-        Some(Command::Build(arguments)) => build::run(&arguments),
+        Some(Command::Build(arguments)) => build::run(&arguments, &xla),
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Config(arguments)) => infer::run(&arguments),
         Some(Command::Ops) => outputs::print(&compiler::op_table()),
+        Some(Command::Hlo(arguments)) => hlo::run(&arguments, &xla),
+        Some(Command::XlaExtract(arguments)) => xla_extract::run(&arguments, &xla),
         Some(Command::Inspect(arguments)) => inspect::run(&arguments),
-        Some(Command::Run(arguments)) => run::run(&arguments),
-        Some(Command::Bench(arguments)) => bench::run(&arguments),
-        Some(Command::Verify(arguments)) => verify::run(&arguments),
+        Some(Command::Run(arguments)) => run::run(&arguments, &xla),
+        Some(Command::Bench(arguments)) => bench::run(&arguments, &xla),
+        Some(Command::Verify(arguments)) => verify::run(&arguments, &xla),
         Some(Command::Freeze(arguments)) => freeze::run(&arguments),
         Some(Command::AotCompileCpu(arguments)) => aot_compile_cpu::run(&arguments, &xla),
         Some(Command::Headers(arguments)) => headers::run(&arguments),

@@ -31,6 +31,9 @@ pub(crate) struct ChoiceArgs {
     /// [default: those that the program writes]
     #[arg(long, value_name = "NAMES", alias = "variables_to_feed")]
     pub(crate) variables_to_feed: Option<String>,
+    /// A function of the graph's library to compile: its arguments are fed, what it returns is fetched
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["config", "fetch", "signature"])]
+    pub(crate) function: Option<String>,
 }
 
 impl ChoiceArgs {
@@ -43,6 +46,7 @@ impl ChoiceArgs {
             variables_to_feed: variables_to_feed(self.variables_to_feed.as_deref()),
             config,
             infer,
+            function: self.function.clone(),
         }
     }
 }

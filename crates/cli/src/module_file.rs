@@ -73,6 +73,7 @@ fn refuse_flags(flags: &ModelArgs) -> Result<()> {
         ("--config", flags.config.is_some()),
         ("--signature", flags.choice.signature.is_some()),
         ("--checkpoint", flags.choice.checkpoint.is_some()),
+        ("--function", flags.choice.function.is_some()),
         ("--fetch", !flags.inference.fetch.is_empty()),
         ("--loop-bound", !flags.loop_bound.is_empty()),
     ];

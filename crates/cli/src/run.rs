@@ -4,6 +4,7 @@ use crate::given::{self, Arguments, GivenArgs};
 use crate::in_process::Program;
 use crate::model::ModelArgs;
 use crate::{outputs, state};
+use crate::xla_flags::XlaFlags;
 use clap::Args;
 use compiler::{Executable, Session};
 use runner::{Argument, Inputs, Role, Signature, summary};
@@ -37,10 +38,10 @@ pub(crate) struct Run {
 }
 
 /// Compiles a model in this process, runs it and prints its results.
-pub(crate) fn run(arguments: &Run) -> Result<()> {
+pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     check_outputs(arguments)?;
     let mut given = None;
-    let program = Program::compile(&arguments.model, |signature, initial| {
+    let program = Program::compile(&arguments.model, xla, |signature, initial| {
         given = Some(arguments.given.arguments(signature, initial, None)?);
         Ok(())
     })?;

@@ -3,6 +3,7 @@
 use crate::in_process::{Program, compile_kernel};
 use crate::model::ModelArgs;
 use crate::outputs;
+use crate::xla_flags::XlaFlags;
 use clap::Args;
 use compiler::Executable;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -26,8 +27,8 @@ pub(crate) struct Verify {
 }
 
 /// Compares compiled code with the evaluator, on random and edge inputs. An error if they disagree.
-pub(crate) fn run(arguments: &Verify) -> Result<()> {
-    let program = Program::compile(&arguments.model, |_, _| Ok(()))?;
+pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
+    let program = Program::compile(&arguments.model, xla, |_, _| Ok(()))?;
     let executable = Executable::load(&program.compiled)?;
     let signature = &program.signature;
     let imported = compiler::with_size_results(program.front.module())?;

@@ -64,6 +64,8 @@ pub struct Outputs {
     pub session_module: Option<Vec<u8>>,
     /// Kernels for which the tuning named what is no candidate of theirs.
     pub ignored_choices: Vec<String>,
+    /// What the results are called, in order.
+    pub result_names: Vec<String>,
 }
 
 /// The contents of a constants file.
@@ -128,6 +130,7 @@ fn build_with(
     headers(&artifact, options)?;
     let snapshot = || hlo::proto::to_hlo_snapshot_bytes(front.module());
     let session_module = options.session_module.then(snapshot).transpose()?;
+    let result_names = front.result_names();
     let back =
         BackOptions { embed_constants: options.constants == ConstantsMode::Embed, ..options.back.clone() };
     // Its tensors' bytes are the module's now, which drops those that it does not keep.
@@ -171,6 +174,7 @@ fn build_with(
         constants_file,
         session_module,
         ignored_choices,
+        result_names,
     })
 }
 

@@ -3,7 +3,7 @@
 use crate::{HloProgram, Observer, Point};
 use bytes::Bytes;
 use hlo::Module;
-use import::ImportResult;
+use import::{ImportResult, ResultOrigin};
 use std::collections::BTreeMap;
 use support::Result;
 use tf::proto::{Config, GraphDef};
@@ -128,6 +128,27 @@ impl Front {
     /// The unoptimised HLO.
     pub fn module(&self) -> &Module {
         &self.import.module
+    }
+
+    /// What the results are called: the config's names, else those of the nodes' outputs, then the variables that are
+    /// written.
+    pub fn result_names(&self) -> Vec<String> {
+        let named = |name: &str, node: &str, index: i64| match (name, index) {
+            ("", 0) => node.to_owned(),
+            ("", _) => format!("{node}:{index}"),
+            (name, _) => name.to_owned(),
+        };
+        let name = |origin: &ResultOrigin| match *origin {
+            ResultOrigin::Fetch(k) => {
+                let fetch = &self.program.fetches[k];
+                named(&fetch.name, &fetch.id.0, fetch.id.1)
+            }
+            ResultOrigin::Variable(k) => {
+                let variable = &self.program.variables[k];
+                named(&variable.name, &variable.node_name, 0)
+            }
+        };
+        self.import.results.iter().map(name).collect()
     }
 }
 

@@ -26,9 +26,14 @@ pub fn at_stage(
     if stage >= Stage::Optimized {
         optimize(&mut module, options, observer)?;
     }
-    if stage < Stage::Scheduled {
-        return Ok(module);
+    match stage {
+        Stage::Import | Stage::Optimized => Ok(module),
+        Stage::Scheduled => scheduled(module, options, observer),
     }
+}
+
+/// Puts an optimised module's instructions in the order in which the code runs them.
+pub fn scheduled(mut module: Module, options: &BackOptions, observer: &mut dyn Observer) -> Result<Module> {
     let plan = plan::plan_with(&module, &options.target, &options.plan)?;
     observer.ended("plan", &|| plan.to_text(&module));
     let schedule = buffers::schedule(&module, &plan);

@@ -6,6 +6,7 @@ mod attributes_text;
 mod instruction;
 mod literal;
 mod messages;
+mod pbtxt;
 mod read;
 mod read_literal;
 mod read_messages;
@@ -24,11 +25,11 @@ use crate::module::{AliasKind, ComputationId, Module};
 use crate::opcode::Op;
 use crate::text::{computation_names, computation_order, instruction_order, sanitized};
 use messages::{
-    AliasEntryProto, HloComputationProto, HloInputOutputAliasProto, HloModuleProto, HloProto, HloSnapshot,
-    LayoutProto, ProgramShapeProto, ShapeProto,
+    AliasEntryProto, HloComputationProto, HloInputOutputAliasProto, HloModuleProto, HloProto,
+    HloScheduleProto, HloSnapshot, InstructionSequenceProto, LayoutProto, ProgramShapeProto, ShapeProto,
 };
 use prost::Message;
-use shape::{ArrayShape, Shape};
+use shape::{ArrayShape, Literal, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
@@ -37,10 +38,40 @@ pub fn to_hlo_module_proto_bytes(module: &Module) -> Result<Vec<u8>> {
     Ok(module_proto(module)?.encode_to_vec())
 }
 
+/// A serialized `xla.HloModuleProto` in an `xla.HloProto`, as files of XLA's dumps hold it.
+pub fn in_hlo_proto(module: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(module.len() + 12);
+    prost::encoding::bytes::encode(1, &module.to_vec(), &mut bytes);
+    bytes
+}
+
+/// The same of a module whose instructions run in their order.
+pub fn to_scheduled_hlo_module_proto_bytes(module: &Module) -> Result<Vec<u8>> {
+    let mut proto = module_proto(module)?;
+    let sequences = proto.computations.iter().filter(|computation| !computation.is_fusion_computation);
+    let sequences = sequences.map(|computation| {
+        let instruction_ids = computation.instructions.iter().map(|instruction| instruction.id).collect();
+        (computation.id, InstructionSequenceProto { instruction_ids })
+    });
+    proto.schedule = Some(HloScheduleProto { sequences: sequences.collect() });
+    Ok(proto.encode_to_vec())
+}
+
+/// The module as an `xla.HloModuleProto` in protocol buffers' text format.
+pub fn to_hlo_module_proto_text(module: &Module) -> Result<String> {
+    pbtxt::module_text(&to_hlo_module_proto_bytes(module)?)
+}
+
 /// The module as a serialized `xla.HloSnapshot` without arguments and result.
 pub fn to_hlo_snapshot_bytes(module: &Module) -> Result<Vec<u8>> {
+    to_hlo_snapshot_bytes_with(module, &[])
+}
+
+/// The same with arguments for the entry, as XLA's tools replay it.
+pub fn to_hlo_snapshot_bytes_with(module: &Module, arguments: &[Literal]) -> Result<Vec<u8>> {
     let hlo = HloProto { hlo_module: Some(module_proto(module)?) };
-    Ok(HloSnapshot { hlo: Some(hlo) }.encode_to_vec())
+    let arguments = arguments.iter().map(literal::proto).collect();
+    Ok(HloSnapshot { hlo: Some(hlo), arguments, ..HloSnapshot::default() }.encode_to_vec())
 }
 
 /// Numbers and names that are unique in the module, as XLA wants them.
@@ -107,6 +138,7 @@ fn module_proto(module: &Module) -> Result<HloModuleProto> {
         host_program_shape: Some(program_shape(&module[entry], entry, &numbers)),
         id: 0,
         entry_computation_id: numbers.computations[&entry],
+        schedule: None,
         input_output_alias: alias_proto(module),
     })
 }

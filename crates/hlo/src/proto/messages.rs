@@ -3,11 +3,18 @@
 //! Fields have XLA's names and numbers; enums are plain integers.
 
 use prost::Message;
+use std::collections::BTreeMap;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct HloSnapshot {
     #[prost(message, optional, tag = "1")]
     pub hlo: Option<HloProto>,
+    #[prost(message, repeated, tag = "2")]
+    pub arguments: Vec<LiteralProto>,
+    #[prost(message, optional, tag = "3")]
+    pub result: Option<LiteralProto>,
+    #[prost(string, tag = "4")]
+    pub execution_platform: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -30,8 +37,22 @@ pub struct HloModuleProto {
     pub id: i64,
     #[prost(int64, tag = "6")]
     pub entry_computation_id: i64,
+    #[prost(message, optional, tag = "7")]
+    pub schedule: Option<HloScheduleProto>,
     #[prost(message, optional, tag = "8")]
     pub input_output_alias: Option<HloInputOutputAliasProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct HloScheduleProto {
+    #[prost(btree_map = "int64, message", tag = "1")]
+    pub sequences: BTreeMap<i64, InstructionSequenceProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct InstructionSequenceProto {
+    #[prost(int64, repeated, tag = "1")]
+    pub instruction_ids: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]

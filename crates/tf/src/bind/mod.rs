@@ -155,6 +155,7 @@ impl<'a> Copies<'a> {
             attr: function.attr.clone(),
             ret: function.ret.clone(),
             control_ret: function.control_ret.clone(),
+            arg_attr: BTreeMap::new(),
             node_def: Vec::new(),
         };
         let signature = copy.signature.get_or_insert_default();

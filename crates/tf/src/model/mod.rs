@@ -1,5 +1,6 @@
 //! Models as files: the one place that knows what a path given as a model may be.
 
+mod function;
 mod resources;
 
 use crate::bind::bind;
@@ -41,6 +42,9 @@ pub struct LoadOptions {
     pub config: Option<Config>,
     /// What the user says to help, where there is no config.
     pub infer: InferOptions,
+    /// A function of the graph's library that is the program, instead of nodes of the graph. Its arguments are fed, what
+    /// it returns is fetched.
+    pub function: Option<String>,
 }
 
 /// A model that is read.
@@ -58,6 +62,8 @@ pub struct Model {
     pub notes: Vec<String>,
     /// The files that it was read from: a word for what each is, and its contents.
     pub files: Vec<(String, Bytes)>,
+    /// What is fetched of a function that is the program.
+    fetches: Vec<(String, i64)>,
 }
 
 impl Model {
@@ -65,7 +71,8 @@ impl Model {
     pub fn infer(&self, options: &InferOptions) -> Result<Inferred> {
         let mut inferred = match &self.config {
             Some(config) => complete(&self.graph, config, options)?,
-            None => infer(&self.graph, options)?,
+            None if self.fetches.is_empty() => infer(&self.graph, options)?,
+            None => infer(&self.graph, &InferOptions { fetches: self.fetches.clone(), ..options.clone() })?,
         };
         inferred.notes.splice(0..0, self.notes.iter().cloned());
         Ok(inferred)
@@ -89,8 +96,15 @@ struct Contents {
 /// lookups in constants.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let name = path.display().to_string();
-    let contents = read(path, &name, options)?;
+    let mut contents = read(path, &name, options)?;
     let mut model = Model { name, files: vec![contents.file.clone()], ..Model::default() };
+    let mut with_function = None;
+    if let Some(function) = &options.function {
+        model.fetches = function::call(contents.meta.graph_def.get_or_insert_default(), function)?;
+        let infer = InferOptions { fetches: model.fetches.clone(), ..options.infer.clone() };
+        with_function = Some(LoadOptions { infer, ..options.clone() });
+    }
+    let options = with_function.as_ref().unwrap_or(options);
     let meta = &contents.meta;
     let empty = GraphDef::default();
     let graph = meta.graph_def.as_ref().unwrap_or(&empty);

@@ -28,6 +28,16 @@ pub struct FunctionDef {
     pub ret: BTreeMap<String, String>,
     #[prost(btree_map = "string, string", tag = "6")]
     pub control_ret: BTreeMap<String, String>,
+    #[prost(btree_map = "uint32, message", tag = "7")]
+    pub arg_attr: BTreeMap<u32, ArgAttrs>,
+}
+
+/// `tensorflow.FunctionDef.ArgAttrs`: what a function says of one of its arguments.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of function.proto")]
+pub struct ArgAttrs {
+    #[prost(btree_map = "string, message", tag = "1")]
+    pub attr: BTreeMap<String, AttrValue>,
 }
 
 /// `tensorflow.GradientDef`: which function computes the gradient of another.

@@ -15,7 +15,7 @@ pub use checkpoint::{
     TrackableObjectGraph, slice_extent,
 };
 pub use config::{Config, Feed, Fetch, TensorId, Variable};
-pub use function::{ArgDef, AttrDef, FunctionDef, FunctionDefLibrary, GradientDef, OpDef};
+pub use function::{ArgAttrs, ArgDef, AttrDef, FunctionDef, FunctionDefLibrary, GradientDef, OpDef};
 pub use graph::{AttrValue, GraphDef, ListValue, NameAttrList, NodeDef, VersionDef, attr_value};
 pub use saved_model::{
     AssetFileDef, BytesList, CollectionDef, MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef,

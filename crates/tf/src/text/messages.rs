@@ -185,11 +185,18 @@ messages! {
     FUNCTION_DEF = "tensorflow.FunctionDef" as FunctionDef, {
         one("signature", 1, Message(&OP_DEF)),
         many("attr", 5, Message(&FUNCTION_ATTR_ENTRY)),
-        many("arg_attr", 7, Skipped),
+        many("arg_attr", 7, Message(&ARG_ATTR_ENTRY)),
         many("resource_arg_unique_id", 8, Skipped),
         many("node_def", 3, Message(&NODE_DEF)),
         many("ret", 4, Message(&RET_ENTRY)),
         many("control_ret", 6, Message(&CONTROL_RET_ENTRY)),
+    }
+    ARG_ATTR_ENTRY = "tensorflow.FunctionDef.ArgAttrEntry" as (u32, ArgAttrs), {
+        one("key", 1, Uint32),
+        one("value", 2, Message(&ARG_ATTRS)),
+    }
+    ARG_ATTRS = "tensorflow.FunctionDef.ArgAttrs" as ArgAttrs, {
+        many("attr", 1, Message(&FUNCTION_ATTR_ENTRY)),
     }
     FUNCTION_ATTR_ENTRY = "tensorflow.FunctionDef.AttrEntry" as (Text, AttrValue), {
         one("key", 1, String),
