@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
-"""Has XLA parse and run the HLO modules of a directory, and compares with the results that lie beside them.
+"""Has XLA parse and run the programs of a directory, and compares with the results that lie beside them.
 
     xla_judge.py DIR [--jobs N] [--timeout SECONDS]
 
-DIR holds NAME.hlo, HLO text, and for those that can be run NAME.npz: `in/<k>`, the arguments, and `out/<k>`, the results
-of another implementation (a tuple's elements in order), types without a NumPy name as integers of their width. A module
-that makes XLA abort costs only itself: modules run in child processes. Last line: `N passed, M failed`.
-Needs jax, whose jaxlib holds XLA's HLO parser and its CPU backend.
+DIR holds NAME.hlo, HLO text, NAME.pb, the same as an HloModuleProto, NAME.mlir, StableHLO, and for those that can be run
+NAME.npz: `in/<k>`, the arguments, and `out/<k>`, the results of another implementation (a tuple's elements in order), types
+without a NumPy name as integers of their width. A proto has to be the module that the text is. StableHLO has to be
+accepted as a portable artefact of the version that it states, too. NAME.refused says why a program has no form in
+StableHLO, NAME.failed why there is no program. A module that makes XLA abort costs only itself: modules run in child
+processes. Prints a table; last line: `N passed, M failed`.
+Needs jax, whose jaxlib holds XLA's HLO parser, its CPU backend and StableHLO.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import pathlib
+import re
 import select
 import subprocess
 import sys
@@ -23,10 +28,20 @@ import numpy as np
 SLACK = 256
 
 
+KINDS = {"hlo": "HLO text", "pb": "HloModuleProto", "mlir": "StableHLO"}
+
+
+def kind_of(path):
+    """The row of the table that a file belongs to."""
+    when = "after optimisation" if "-optimized" in path.stem else "before"
+    return "%s, %s" % (KINDS[path.suffix[1:]], when)
+
+
 def same(got, want, dtype):
-    """Why two arrays of `dtype` are not the same, or None."""
+    """Why two arrays of `dtype` are not the same, or None; and how far they differ, in units of the type's precision."""
     if got.shape != want.shape:
-        return "shape %s, ours %s" % (got.shape, want.shape)
+        return "shape %s, ours %s" % (got.shape, want.shape), 0.0
+    far = 0.0
     if dtype.kind in "biu" or dtype.name.startswith(("int", "uint")):
         wrong = got != want
     else:
@@ -40,28 +55,71 @@ def same(got, want, dtype):
             scale = float(np.abs(finite).max()) if finite.size else 0.0
             # XLA's CPU code flushes denormals to zero.
             tiny = float(ml_dtypes.finfo(dtype).tiny) if dtype.kind != "c" else float(np.finfo(dtype).tiny)
+            apart = np.maximum(np.abs(got - want) - tiny, 0) / (eps * (np.abs(want) + scale / 16))
             near = np.abs(got - want) <= SLACK * eps * (np.abs(want) + scale / 16) + tiny
+            measured = apart[near & (apart == apart)]
+            far = float(measured.max()) if measured.size else 0.0
         wrong = ~(near | (got == want) | (np.isnan(got) & np.isnan(want)))
     if not wrong.any():
-        return None
+        return None, far
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
-    return "%d of %d elements differ, at %s XLA %s, ours %s" % (wrong.sum(), wrong.size, list(at), got[at], want[at])
+    return "%d of %d elements differ, at %s XLA %s, ours %s" % (wrong.sum(), wrong.size, list(at), got[at], want[at]), far
+
+
+def renamed(text):
+    """XLA's print of a module with its names replaced by numbers: which suffixes make them unique is a matter of taste."""
+    names = {}
+    text = re.sub(r"%[\w.\-]+", lambda name: names.setdefault(name.group(), "%%%d" % len(names)), text)
+    # The first line, and the signatures of computations, name parameters without the mark.
+    return [re.sub(r" \(.*\{$", " {", line) for line in text.splitlines()[1:]]
+
+
+def judge_proto(path):
+    """Parses a message, which has to be the module of the text beside it."""
+    from jaxlib import _hlo
+
+    ours = _hlo.HloModule.from_serialized_hlo_module_proto(path.read_bytes())
+    text = _hlo.hlo_module_from_text(path.with_suffix(".hlo").read_text())
+    for left, right in zip(renamed(ours.to_string()), renamed(text.to_string())):
+        if left != right:
+            raise ValueError("not the module of the text: %s / %s" % (left.strip()[:100], right.strip()[:100]))
+
+
+def stablehlo(path):
+    """The bytes of a StableHLO text, which has to be one of the version that it states."""
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo as dialect
+
+    text = path.read_text()
+    version = re.search(r'stablehlo.target_version = "([\d.]+)"', text).group(1)
+    with mlir.make_ir_context():
+        ir.Module.parse(text).operation.verify()
+        artifact = dialect.serialize_portable_artifact_str(text, version)
+        if not dialect.deserialize_portable_artifact_str(artifact):
+            raise ValueError("the portable artefact is empty")
+    return text.encode()
 
 
 def judge(path):
-    """Parses and, where there are inputs, runs one module. Raises on any difference."""
+    """Parses and, where there are inputs, runs one program. Raises on any difference; gives the largest one otherwise."""
     import jax
     from jax._src.lib import xla_client
     from jaxlib import _hlo, _jax
 
     jax.config.update("jax_enable_x64", True)
-    module = _hlo.hlo_module_from_text(path.read_text())
+    if path.suffix == ".pb":
+        return judge_proto(path)
+    is_hlo = path.suffix == ".hlo"
+    module = _hlo.hlo_module_from_text(path.read_text()) if is_hlo else None
+    code = None if is_hlo else stablehlo(path)
     cases = path.with_suffix(".npz")
     if not cases.exists():
-        return
+        return None
     arrays = np.load(cases)
     device = jax.devices("cpu")[0]
-    code = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
+    if is_hlo:
+        code = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
     program = device.client.compile_and_load(code, _jax.DeviceList((device,)), xla_client.CompileOptions())
     compiled = program.hlo_modules()[0].as_serialized_hlo_module_proto()
     parameters = xla_client.XlaComputation(compiled).program_shape().parameter_shapes()
@@ -76,27 +134,30 @@ def judge(path):
     wanted = sum(name.startswith("out/") for name in arrays.files)
     if len(results) != wanted:
         raise ValueError("%d results, ours %d" % (len(results), wanted))
+    farthest = 0.0
     for k, got in enumerate(results):
         stored = arrays["out/%d" % k]
         want = stored if stored.dtype == got.dtype else stored.view(got.dtype) if stored.itemsize == got.itemsize else stored.astype(got.dtype)
-        why = same(got, want, got.dtype)
+        why, far = same(got, want, got.dtype)
+        farthest = max(farthest, far)
         if why:
             raise ValueError("result %d: %s" % (k, why))
+    return farthest
 
 
 def worker():
     """Takes paths from standard input, answers `ok` or `no REASON` for each."""
     for line in sys.stdin:
         try:
-            judge(pathlib.Path(line.rstrip("\n")))
-            print("ok", flush=True)
+            far = judge(pathlib.Path(line.rstrip("\n")))
+            print("ok" if far is None else "ok %.3g" % far, flush=True)
         except Exception as error:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             print("no " + reason[:300], flush=True)
 
 
 def feed(paths, timeout):
-    """Runs paths in a child, a new one after each that dies; pairs of path and reason (None: right)."""
+    """Runs paths in a child, a new one after each that dies; path, reason (None: right), largest difference (None: not run)."""
     child = None
     for path in paths:
         if child is None:
@@ -118,7 +179,10 @@ def feed(paths, timeout):
             child.kill()
             child.wait()
             child = None
-        yield path, None if answer == "ok" else answer.removeprefix("no ") or "XLA aborted"
+        if answer == "ok" or answer.startswith("ok "):
+            yield path, None, float(answer[3:]) if answer[3:] else None
+        else:
+            yield path, answer.removeprefix("no ") or "XLA aborted", None
     if child:
         child.stdin.close()
         child.wait()
@@ -133,19 +197,34 @@ def main():
     options = parser.parse_args()
     if options.worker:
         return worker()
-    paths = sorted(options.directory.rglob("*.hlo"))
+    paths = sorted(path for kind in KINDS for path in options.directory.rglob("*." + kind))
     if not paths:
-        sys.exit("no .hlo files in %s" % options.directory)
-    passed = failed = 0
+        sys.exit("nothing to judge in %s" % options.directory)
+    rows = collections.OrderedDict()
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         shares = [paths[k :: options.jobs] for k in range(options.jobs)]
         for answers in pool.map(lambda share: list(feed(share, options.timeout)), shares):
-            for path, reason in answers:
+            for path, reason, far in answers:
+                row = rows.setdefault(kind_of(path), {"files": 0, "accepted": 0, "run": 0, "far": 0.0, "failed": 0})
+                row["files"] += 1
                 if reason is None:
-                    passed += 1
+                    row["accepted"] += 1
+                    row["run"] += far is not None
+                    row["far"] = max(row["far"], far or 0.0)
                 else:
-                    failed += 1
+                    row["failed"] += 1
                     print("%s: %s" % (path, reason))
+    print("%-36s %7s %9s %9s %8s %s" % ("", "files", "accepted", "run, same", "failed", "largest difference, in units of precision"))
+    for kind, row in sorted(rows.items()):
+        print("%-36s %7d %9d %9d %8d %.3g" % (kind, row["files"], row["accepted"], row["run"], row["failed"], row["far"]))
+    for why in ("refused", "failed"):
+        reasons = collections.Counter(
+            re.sub(r"'[^']*'", "'...'", path.read_text()) for path in options.directory.rglob("*." + why)
+        )
+        for reason, count in reasons.most_common():
+            print("%s: %d: %s" % (why, count, reason[:200]))
+    passed = sum(row["accepted"] for row in rows.values())
+    failed = sum(row["failed"] for row in rows.values())
     print("%d passed, %d failed" % (passed, failed))
     return bool(failed)
 

@@ -42,10 +42,18 @@ pub fn module_of_graph(graph: &Path, config: &Path) -> Result<Module> {
     Ok(compiler::import(graph, config, &mut NoObserver)?.import.module)
 }
 
+/// The module that a model without a config becomes, if this node is fetched.
+pub fn module_of_model(path: &Path, fetch: &str) -> Result<Module> {
+    let infer = tf::InferOptions { fetches: vec![(fetch.to_owned(), 0)], ..tf::InferOptions::default() };
+    let options = tf::model::LoadOptions { infer: infer.clone(), ..tf::model::LoadOptions::default() };
+    let model = tf::model::load(path, &options)?;
+    let config = model.infer(&infer)?.config;
+    Ok(compiler::import(model.graph, config, &mut NoObserver)?.import.module)
+}
+
 /// Seeded arguments and our results, as members of an archive; `None` where results cannot be compared.
 pub fn arguments_and_results(module: &Module, seed: &str) -> Option<BTreeMap<String, Literal>> {
-    let text = module.to_text();
-    if NOT_COMPARABLE.iter().any(|opcode| text.contains(opcode)) {
+    if !is_comparable(module) {
         return None;
     }
     let entry = &module[module.entry()];
@@ -56,20 +64,6 @@ pub fn arguments_and_results(module: &Module, seed: &str) -> Option<BTreeMap<Str
             _ => return None,
         }
     }
-    // XLA's way from HLO to its executable goes through StableHLO, which has no constants of tuples.
-    let tuple_constant = |(_, instruction): (_, &hlo::Instruction)| {
-        instruction.opcode() == hlo::Opcode::Constant && instruction.shape().as_array().is_none()
-    };
-    if module.computations().any(|(_, computation)| computation.instructions().any(tuple_constant)) {
-        return None;
-    }
-    if module.computations().any(|(_, computation)| has_open_reduction(module, computation)) {
-        return None;
-    }
-    let root = entry[entry.root()].shape();
-    if root.leaves().iter().any(|(_, leaf)| !leaf.is_static()) {
-        return None;
-    }
     let result = Evaluator::with_limits(module, LIMITS).evaluate(&arguments).ok()?;
     let mut results = Vec::new();
     flatten(result, &mut results);
@@ -77,6 +71,26 @@ pub fn arguments_and_results(module: &Module, seed: &str) -> Option<BTreeMap<Str
         literals.into_iter().enumerate().map(|(k, literal)| (format!("{kind}/{k}"), literal)).collect()
     };
     Some(named("in", arguments).into_iter().chain(named("out", results)).collect())
+}
+
+/// Whether two implementations have to agree on what a module computes, and XLA can run it.
+pub(crate) fn is_comparable(module: &Module) -> bool {
+    let text = module.to_text();
+    if NOT_COMPARABLE.iter().any(|opcode| text.contains(opcode)) {
+        return false;
+    }
+    // XLA's way from HLO to its executable goes through StableHLO, which has no constants of tuples.
+    let tuple_constant = |(_, instruction): (_, &hlo::Instruction)| {
+        instruction.opcode() == hlo::Opcode::Constant && instruction.shape().as_array().is_none()
+    };
+    if module.computations().any(|(_, computation)| computation.instructions().any(tuple_constant)) {
+        return false;
+    }
+    if module.computations().any(|(_, computation)| has_open_reduction(module, computation)) {
+        return false;
+    }
+    let entry = &module[module.entry()];
+    entry[entry.root()].shape().leaves().iter().all(|(_, leaf)| leaf.is_static())
 }
 
 /// Whether a reduction starts from a value that need not be the identity of its operation: XLA leaves open how often it is
@@ -119,7 +133,7 @@ fn flatten(literal: Literal, out: &mut Vec<Literal>) {
 }
 
 /// Small values of every kind: floats within 2 of zero, integers that are also useful as indices.
-fn draw(shape: &ArrayShape, seed: &str) -> Literal {
+pub(crate) fn draw(shape: &ArrayShape, seed: &str) -> Literal {
     let element_type = shape.element_type;
     let mut state = fnv1a64(seed.as_bytes());
     let mut next = || {
@@ -143,7 +157,7 @@ fn draw(shape: &ArrayShape, seed: &str) -> Literal {
 
 /// The module with each fusion as a call of its computation: the same program. A back end runs the fusions that its own
 /// passes make, not every one that the language has. `None` if there is no fusion.
-fn fusions_as_calls(module: &Module) -> Option<Module> {
+pub(crate) fn fusions_as_calls(module: &Module) -> Option<Module> {
     let mut unfused = module.clone();
     for (id, computation) in module.computations() {
         for (fusion, instruction) in computation.instructions() {
@@ -174,7 +188,7 @@ pub fn write(directory: &Path, name: &str, module: &Module) -> Result<()> {
     }
 }
 
-fn write_file(path: &Path, extension: &str, contents: &[u8]) -> Result<()> {
+pub(crate) fn write_file(path: &Path, extension: &str, contents: &[u8]) -> Result<()> {
     let path = path.with_extension(extension);
     std::fs::write(&path, contents)
         .map_err(|e| Error::invalid(format!("cannot write {}: {e}", path.display())))

@@ -13,6 +13,7 @@ pub mod case;
 pub mod compare;
 pub mod engine;
 pub mod export;
+pub mod forms;
 pub mod known_failures;
 pub mod oracle;
 pub mod pool;

@@ -1,17 +1,20 @@
 //! Writes HLO modules with arguments and our results, for XLA to judge (`scripts/test_xla.sh`).
 
 use conformance::arguments::Arguments;
-use conformance::export::{module_of_graph, modules_of_test, write};
-use conformance::select::fnv1a64;
+use conformance::export::{module_of_graph, module_of_model, modules_of_test, write};
+use conformance::forms::{write_case, write_forms};
+use conformance::select::{self, fnv1a64};
 use hlo::Module;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const HELP: &str = "\
-    hlo-cases OUT [--hlo DIR] [--sample N] [--graphs DIR...]
+    hlo-cases OUT [--hlo DIR] [--sample N] [--graphs DIR...] [--models FILE...] [--cases DIR [--case-sample N]]
 
-Writes NAME.hlo, and NAME.npz with arguments and results, for each module in the file tests below --hlo and each graph
-(graph.pb beside config.pbtxt) below --graphs; with --sample only N of them.
+Writes NAME.hlo, and NAME.npz with arguments and results, for each module in the file tests below --hlo; and every form
+of the program, before and after optimisation, for each graph (graph.pb beside config.pbtxt) below --graphs, each model
+of --models (its node `loss` is fetched) and each recorded case below --cases. With --sample only N of the former, with
+--case-sample only N cases.
 ";
 
 fn main() -> ExitCode {
@@ -36,18 +39,18 @@ fn main() -> ExitCode {
 enum Source {
     Text(String),
     Graph { graph: PathBuf, config: PathBuf },
+    Model(PathBuf),
+    Case(PathBuf),
 }
 
 fn export(mut words: Vec<String>) -> Result<usize, String> {
-    let mut graphs = Vec::new();
-    if let Some(at) = words.iter().position(|word| word == "--graphs") {
-        let end =
-            words[at + 1..].iter().position(|word| word.starts_with('-')).map_or(words.len(), |n| at + 1 + n);
-        graphs = words.drain(at..end).skip(1).collect();
-    }
+    let graphs = list_after(&mut words, "--graphs");
+    let models = list_after(&mut words, "--models");
     let mut arguments = Arguments::new(words);
     let hlo: Option<PathBuf> = arguments.value("--hlo")?;
     let sample: Option<usize> = arguments.value("--sample")?;
+    let cases: Option<PathBuf> = arguments.value("--cases")?;
+    let case_sample: Option<usize> = arguments.value("--case-sample")?;
     let out: PathBuf = match arguments.rest()?.as_slice() {
         [out] => out.into(),
         _ => return Err("name one directory to write to".to_owned()),
@@ -64,16 +67,49 @@ fn export(mut words: Vec<String>) -> Result<usize, String> {
         sources.sort_by_key(|(name, _)| fnv1a64(name.as_bytes()));
         sources.truncate(count);
     }
+    // What is asked for by name is no part of the sample.
+    for model in models {
+        let stem = Path::new(&model).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        sources.push((format!("model-{stem}"), Source::Model(model.into())));
+    }
+    if let Some(root) = cases {
+        let found = select::find(&[root]).map_err(|e| e.to_string())?;
+        for case in select::sample(found, case_sample.unwrap_or(usize::MAX)) {
+            sources.push((format!("case-{}", case.name.replace(['/', '.'], "-")), Source::Case(case.path)));
+        }
+    }
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    let mut failed = 0;
     for (name, source) in &sources {
-        let module = match source {
-            Source::Text(text) => hlo::parse(text),
-            Source::Graph { graph, config } => module_of_graph(graph, config),
-        };
-        let written = module.and_then(|module: Module| write(&out, name, &module));
-        written.map_err(|e| format!("{name}: {e}"))?;
+        // One that we do not compile costs only itself.
+        if let Err(error) = compiler::guarded(|| write_source(&out, name, source)) {
+            failed += 1;
+            std::fs::write(out.join(format!("{name}.failed")), error.message())
+                .map_err(|e| format!("{name}: {e}"))?;
+        }
+    }
+    if failed > 0 {
+        println!("{failed} failed, see their .failed");
     }
     Ok(sources.len())
+}
+
+fn write_source(out: &Path, name: &str, source: &Source) -> support::Result<()> {
+    let whole = |module: Module| write_forms(out, name, &module, None);
+    match source {
+        Source::Text(text) => write(out, name, &hlo::parse(text)?),
+        Source::Graph { graph, config } => whole(module_of_graph(graph, config)?),
+        Source::Model(path) => whole(module_of_model(path, "loss")?),
+        Source::Case(path) => write_case(out, name, path),
+    }
+}
+
+/// Takes a flag and the words behind it, up to the next flag.
+fn list_after(words: &mut Vec<String>, flag: &str) -> Vec<String> {
+    let Some(at) = words.iter().position(|word| word == flag) else { return Vec::new() };
+    let end =
+        words[at + 1..].iter().position(|word| word.starts_with('-')).map_or(words.len(), |n| at + 1 + n);
+    words.drain(at..end).skip(1).collect()
 }
 
 /// The modules of every file test, named by their paths.
