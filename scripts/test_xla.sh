@@ -1,17 +1,29 @@
 #!/usr/bin/env bash
-# XLA as judge of our HLO: writes every HLO text of the tests, and the modules that the oracle's graphs become, each with
-# seeded inputs and our evaluator's results; XLA has to parse each, and to compute the same.
-#   scripts/test_xla.sh [--sample N]
+# XLA as judge of what we give away: writes every HLO text of the tests, and each form (HLO text, protos, StableHLO), before
+# and after optimisation, of the programs that the oracle's graphs, the fourteen experiments and recorded cases become, each
+# with inputs and our results; XLA has to parse each, protos have to be their texts' modules, and XLA to compute the same.
+#   scripts/test_xla.sh [--sample N]      a sample of N modules, and of N / 4 recorded cases
+#   CASES=N: so many recorded cases; RELEASE=: with the tools of the development profile
 set -eu
 
 cd "$(dirname "$0")/.."
 out=target/xla
 rm -rf $out
-graphs=(tests/oracle/tfcompile_tests)
-shared=${TFCOMPILE_SHARED:-../shared}/oracle
-if [ -d "$shared" ]; then
-  graphs=("$shared/tfcompile_tests" "$shared/mnist_softmax")
+cases=${CASES:-400}
+if [ "${1:-}" = --sample ]; then
+  cases=${CASES:-$(($2 / 4))}
+  models=(examples/experiments/fc.pb examples/experiments/dynamic_rnn.pb)
+else
+  models=(examples/experiments/*.pb)
 fi
-cargo run --quiet --release -p conformance --bin hlo-cases -- $out --hlo tests/hlo --graphs "${graphs[@]}" "$@"
+graphs=(tests/oracle/tfcompile_tests)
+recorded=tests/conformance
+shared=${TFCOMPILE_SHARED:-../shared}
+if [ -d "$shared" ]; then
+  graphs=("$shared/oracle/tfcompile_tests" "$shared/oracle/mnist_softmax" "$shared/oracle/cerebras14")
+  recorded=$shared/conformance/cases
+fi
+cargo run --quiet ${RELEASE---release} -p conformance --bin hlo-cases -- $out --hlo tests/hlo --graphs "${graphs[@]}" \
+  --models "${models[@]}" --cases "$recorded" --case-sample "$cases" "$@"
 python=$(scripts/venv.sh venv-xla jax==0.10.2)
 exec "$python" scripts/xla_judge.py $out

@@ -5,7 +5,6 @@ use compiler::Stage;
 use hlo::Module;
 use shape::Literal;
 use stablehlo::{Version, WriteOptions};
-use std::borrow::Cow;
 use support::Result;
 
 /// A form.
@@ -81,12 +80,7 @@ pub(crate) struct Surroundings {
 
 /// The module in a form.
 pub(crate) fn render(module: &Module, format: Format, with: &Surroundings) -> Result<Vec<u8>> {
-    // The sizes of bounded results are results like any other to whoever reads this; XLA's text has no word for them.
-    let mut module = Cow::Borrowed(module);
-    if !module.bounded_dimensions().is_empty() {
-        module.to_mut().set_bounded_dimensions(Vec::new());
-    }
-    let module = module.as_ref();
+    let module = &*compiler::portable(module);
     Ok(match format {
         Format::Text if with.is_scheduled => scheduled_text(module).into_bytes(),
         Format::Text => module.to_text().into_bytes(),

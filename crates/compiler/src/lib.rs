@@ -21,7 +21,7 @@ pub use hlo_program::HloProgram;
 pub use import::op_table;
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
 pub use pipeline::{extraction_pipeline, pipeline, pipeline_for, with_size_results};
-pub use stage::{Stage, at_stage, scheduled};
+pub use stage::{Stage, at_stage, portable, scheduled};
 pub use plan::{Candidate, Choices, Options as PlanOptions, Winograd};
 
 use hlo::Module;

@@ -1,7 +1,9 @@
 //! A module as it is at a stage of the compilation, for whoever wants HLO instead of code.
 
 use crate::{BackOptions, Observer, optimize};
-use hlo::{Computation, InstructionId, Module, Op};
+use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op};
+use shape::{ArrayShape, Literal};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use support::Result;
 
@@ -46,6 +48,39 @@ pub fn scheduled(mut module: Module, options: &BackOptions, observer: &mut dyn O
     }
     hlo::verify(&module)?;
     Ok(module)
+}
+
+/// The module as every reader of HLO takes it: the sizes of bounded results, which the header of an optimised module tells
+/// apart, are results like any other, and arrays of any content are zeros.
+pub fn portable(module: &Module) -> Cow<'_, Module> {
+    let mut module = Cow::Borrowed(module);
+    if !module.bounded_dimensions().is_empty() {
+        module.to_mut().set_bounded_dimensions(Vec::new());
+    }
+    let is_allocation = |instruction: &Instruction| match instruction.op() {
+        Op::CustomCall { custom_call_target, .. } => custom_call_target == "AllocateBuffer",
+        _ => false,
+    };
+    let found = module.computations().flat_map(|(id, computation)| {
+        let instructions = computation.instructions();
+        instructions.filter(|(_, instruction)| is_allocation(instruction)).map(move |(k, _)| (id, k))
+    });
+    let found: Vec<(ComputationId, InstructionId)> = found.collect();
+    for (id, allocation) in found {
+        let computation = module.to_mut().computation_mut(id);
+        let (shape, metadata) =
+            (computation[allocation].shape().clone(), computation[allocation].metadata().clone());
+        let Some(array) = shape.as_array() else { continue };
+        let scalar = ArrayShape::new(array.element_type, &[]);
+        let zeros = vec![0; scalar.byte_size() as usize];
+        let Some(literal) = Literal::from_bytes(scalar.clone(), zeros.into()) else { continue };
+        let zero = computation.add("", Op::Constant { literal }, scalar.into(), &[], metadata.clone());
+        let filled =
+            computation.add("", Op::Broadcast { dimensions: Vec::new() }, shape, &[zero], metadata);
+        computation.replace_all_uses(allocation, filled);
+        computation.remove(allocation);
+    }
+    module
 }
 
 /// The computation with its instructions added in this order; parameters come first, and what the order leaves out before
@@ -98,6 +133,17 @@ mod tests {
             lines
         };
         assert_eq!(sorted(&optimized), sorted(&scheduled));
+    }
+
+    #[test]
+    fn arrays_of_any_content_are_zeros_elsewhere() {
+        let text = "HloModule m\n\nENTRY main {\n  ROOT b = f32[2] custom-call(), custom_call_target=\"AllocateBuffer\"\n}\n";
+        let mut module = hlo::parse(text).expect("a module");
+        assert!(matches!(portable(&hlo::parse(TEXT).expect("a module")), Cow::Borrowed(_)));
+        module.set_bounded_dimensions(Vec::new());
+        let text = portable(&module).to_text();
+        assert!(text.contains("ROOT broadcast = f32[2] broadcast(constant), dimensions={}"), "{text}");
+        assert!(!text.contains("custom-call"), "{text}");
     }
 
     #[test]

@@ -133,7 +133,12 @@ fn flatten(literal: Literal, out: &mut Vec<Literal>) {
 }
 
 /// Small values of every kind: floats within 2 of zero, integers that are also useful as indices.
-pub(crate) fn draw(shape: &ArrayShape, seed: &str) -> Literal {
+fn draw(shape: &ArrayShape, seed: &str) -> Literal {
+    draw_between(shape, seed, -2.0, 2.0)
+}
+
+/// The same with floats between these.
+pub(crate) fn draw_between(shape: &ArrayShape, seed: &str, least: f64, most: f64) -> Literal {
     let element_type = shape.element_type;
     let mut state = fnv1a64(seed.as_bytes());
     let mut next = || {
@@ -141,6 +146,7 @@ pub(crate) fn draw(shape: &ArrayShape, seed: &str) -> Literal {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 40
     };
+    let scaled = |value: f64| least + (value + 2.0) / 4.0 * (most - least);
     let mut real = move || next() as f64 / f64::from(1 << 22) - 2.0;
     let scalars = (0..shape.element_count()).map(|_| {
         let value = real();
@@ -148,8 +154,8 @@ pub(crate) fn draw(shape: &ArrayShape, seed: &str) -> Literal {
             shape::PrimitiveType::Pred => Scalar::Pred(value < 0.0),
             t if t.is_signed_integer() => Scalar::Signed((value * 2.0).floor() as i64),
             t if t.is_unsigned_integer() => Scalar::Unsigned((value + 2.0) as u64),
-            t if t.is_complex() => Scalar::Complex(value, real()),
-            _ => Scalar::Float(value),
+            t if t.is_complex() => Scalar::Complex(scaled(value), scaled(real())),
+            _ => Scalar::Float(scaled(value)),
         }
     });
     Literal::from_scalars(shape.clone(), scalars.collect::<Vec<_>>())

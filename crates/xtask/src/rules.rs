@@ -72,6 +72,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "hlo",
             "runner",
             "npz",
+            "picture",
         ],
     ),
     // `tf`: the graphs of cases are read as the command line reads them; `compiler` takes what was read.

@@ -13,7 +13,10 @@ pub fn root() -> PathBuf {
 /// The tool, in a directory, without flags from the environment.
 pub fn tfcompile(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tfcompile"));
-    command.current_dir(directory).env_remove("XLA_FLAGS");
+    command.current_dir(directory);
+    for variable in ["XLA_FLAGS", "TF_XLA_FLAGS", "TF_CPP_MIN_VLOG_LEVEL"] {
+        command.env_remove(variable);
+    }
     command
 }
 

@@ -10,6 +10,10 @@ use crate::opcode::Op;
 use shape::{ArrayShape, Shape};
 use support::{Error, Result};
 
+/// What a custom call's text means that states no version of the call's interface: the one with which there was none to
+/// state.
+const API_VERSION_ORIGINAL: i32 = 1;
+
 /// The instruction's message.
 pub(super) fn proto(
     module: &Module,
@@ -102,6 +106,7 @@ fn fill(message: &mut HloInstructionProto, op: &Op) -> bool {
             message.custom_call_target = custom_call_target.clone();
             message.backend_config = backend_config.clone().into_bytes();
             message.custom_call_has_side_effect = *custom_call_has_side_effect;
+            message.custom_call_api_version = API_VERSION_ORIGINAL;
         }
         Op::Dot { dot_dimension_numbers: numbers } => {
             message.dot_dimension_numbers = Some(DotDimensionNumbersProto {

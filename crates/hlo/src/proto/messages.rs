@@ -177,6 +177,8 @@ pub struct HloInstructionProto {
     pub rng_algorithm: i32,
     #[prost(string, tag = "72")]
     pub comparison_type: String,
+    #[prost(int32, tag = "77")]
+    pub custom_call_api_version: i32,
     #[prost(int64, tag = "81")]
     pub k: i64,
     #[prost(bool, tag = "85")]

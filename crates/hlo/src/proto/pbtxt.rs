@@ -102,6 +102,7 @@ static HLO_INSTRUCTION: Fields = Fields(&[
     (69, "unique_indices", Bool),
     (70, "rng_algorithm", Signed),
     (72, "comparison_type", Bytes),
+    (77, "custom_call_api_version", Signed),
     (81, "k", Signed),
     (85, "largest", Bool),
 ]);

@@ -326,6 +326,18 @@ impl<'a> Reader<'a> {
             if self.scanner.at(":") {
                 name.clear();
             }
+        } else if self.scanner.eat_word("fused") && self.scanner.eat("[") {
+            // A name that ends in a colon is that of an operation, beside the one of its place.
+            while self.scanner.at("\"") {
+                let part = self.scanner.string()?;
+                if !part.ends_with(':') {
+                    name = part.into_owned();
+                }
+                if !self.scanner.eat(",") {
+                    break;
+                }
+            }
+            self.scanner.skip_balanced()?;
         }
         self.scanner.skip_balanced()?;
         Ok(name)

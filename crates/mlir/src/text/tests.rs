@@ -166,6 +166,16 @@ func.func @f(%x: !t loc("x")) -> !t {
 }
 
 #[test]
+fn a_fused_location_is_called_by_its_place() {
+    let text = "func.func @f(%x: tensor<f32>) -> tensor<f32> {\n  %0 = stablehlo.abs %x : tensor<f32> \
+                loc(fused[\"Abs:\", \"a/b\"])\n  %1 = stablehlo.abs %0 : tensor<f32> loc(fused<1>[unknown, \"c\"])\n  \
+                return %1 : tensor<f32>\n}\n";
+    let module = parse(text).expect("a program");
+    assert_eq!(body(&module)[0].location, "a/b");
+    assert_eq!(body(&module)[1].location, "", "only plain names are looked for");
+}
+
+#[test]
 fn quantized_types_and_resources_are_read() {
     let text = r#"func.func @f(%x: tensor<2x3x!quant.uniform<i8<-127:127>:f32:1, {0.5:3, 0.25, 1.0:-1}>>) -> tensor<2xf32> {
   %0 = stablehlo.constant dense_resource<blob> : tensor<2xf32>
