@@ -128,8 +128,9 @@ test-sanitizers: tools ## the small models in code that address and thread sanit
 	scripts/test_sanitizers.sh
 
 .PHONY: test-xla test-xla-sample
-test-xla: setup-test ## XLA parses and runs our HLO; its results are compared with ours
+test-xla: setup-test ## XLA parses and runs what we write, in every form; its results are compared with ours (CASES=N)
 	scripts/test_xla.sh
+	examples/experiments/xla.sh
 test-xla-sample: setup-test
 	scripts/test_xla.sh --sample $(XLA_SAMPLE)
 

@@ -92,9 +92,8 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
     let header = HeaderOptions { gen_name_to_index: true, ..HeaderOptions::default() };
     let options = AotOptions { header, ..AotOptions::new(class, back) };
     let (mut report, mut dumper) = (Report::new(&[]), Dumper::new(xla));
-    let made = compiler::guarded(|| {
-        compiler::build(input, &options, &mut Watch::new(&mut report, &mut dumper))
-    })?;
+    let made =
+        compiler::guarded(|| compiler::build(input, &options, &mut Watch::new(&mut report, &mut dumper)))?;
     dumper.finish()?;
     if let Some(note) = crate::tuning::ignored(&made.ignored_choices) {
         let _ = writeln!(std::io::stderr(), "note: {note}");

@@ -74,9 +74,8 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
         options.back.plan.choices = tuning.choices.clone();
     }
     let mut dumper = Dumper::new(xla);
-    let made = compiler::guarded(|| {
-        compiler::build(input, &options, &mut Watch::new(&mut report, &mut dumper))
-    })?;
+    let made =
+        compiler::guarded(|| compiler::build(input, &options, &mut Watch::new(&mut report, &mut dumper)))?;
     dumper.finish()?;
     if let Some(note) = crate::tuning::ignored(&made.ignored_choices) {
         let _ = writeln!(std::io::stderr(), "note: {note}");

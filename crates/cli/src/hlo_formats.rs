@@ -82,38 +82,16 @@ pub(crate) struct Surroundings {
 pub(crate) fn render(module: &Module, format: Format, with: &Surroundings) -> Result<Vec<u8>> {
     let module = &*compiler::portable(module);
     Ok(match format {
-        Format::Text if with.is_scheduled => scheduled_text(module).into_bytes(),
         Format::Text => module.to_text().into_bytes(),
         Format::Proto if with.is_scheduled => hlo::proto::to_scheduled_hlo_module_proto_bytes(module)?,
         Format::Proto => hlo::proto::to_hlo_module_proto_bytes(module)?,
         Format::Snapshot => hlo::proto::to_hlo_snapshot_bytes_with(module, &with.arguments)?,
         Format::Stablehlo => {
-            let options = WriteOptions {
-                version: with.stablehlo_version,
-                result_names: with.result_names.clone(),
-            };
+            let options =
+                WriteOptions { version: with.stablehlo_version, result_names: with.result_names.clone() };
             stablehlo::write(module, &options)?.into_bytes()
         }
         Format::Dot => picture::dot(module).into_bytes(),
         Format::Html => picture::html(module).into_bytes(),
     })
-}
-
-/// The text of a module that says in its header that the order of instructions is that in which they run.
-pub(crate) fn scheduled_text(module: &Module) -> String {
-    let text = module.to_text();
-    let end = text.find([',', '\n']).unwrap_or(text.len());
-    format!("{}, is_scheduled=true{}", &text[..end], &text[end..])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_scheduled_text_says_so_behind_the_name() {
-        let text = "HloModule m\n\nENTRY e {\n  ROOT p = f32[2] parameter(0)\n}\n";
-        let module = hlo::parse(text).expect("a module");
-        assert!(scheduled_text(&module).starts_with("HloModule m, is_scheduled=true\n"));
-    }
 }

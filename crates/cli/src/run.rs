@@ -3,8 +3,8 @@
 use crate::given::{self, Arguments, GivenArgs};
 use crate::in_process::Program;
 use crate::model::ModelArgs;
-use crate::{outputs, state};
 use crate::xla_flags::XlaFlags;
+use crate::{outputs, state};
 use clap::Args;
 use compiler::{Executable, Session};
 use runner::{Argument, Inputs, Role, Signature, summary};

@@ -50,7 +50,8 @@ struct ShapeArgs {
 pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
     xla.warn();
     let graph = arguments.in_graph.as_ref().filter(|path| !path.as_os_str().is_empty());
-    let graph = graph.ok_or_else(|| Error::invalid("in_graph graph can't be empty: name it with --in_graph=FILE"))?;
+    let graph =
+        graph.ok_or_else(|| Error::invalid("in_graph graph can't be empty: name it with --in_graph=FILE"))?;
     let words = arguments.target_node.split([' ', ',', '\t', '\n']).filter(|word| !word.is_empty());
     let fetch: Vec<String> = words.map(str::to_owned).collect();
     if fetch.is_empty() {
@@ -59,13 +60,9 @@ pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
         ));
     }
     let shapes = &arguments.inference;
-    let infer = crate::infer::InferArgs {
-        fetch,
-        shape: shapes.shape.clone(),
-        dim: shapes.dim.clone(),
-        batch: None,
-    }
-    .options()?;
+    let infer =
+        crate::infer::InferArgs { fetch, shape: shapes.shape.clone(), dim: shapes.dim.clone(), batch: None }
+            .options()?;
     let module = compiler::guarded(|| extract(graph, arguments, infer, xla))?;
     let extension = arguments.out_graph.extension().and_then(|extension| extension.to_str()).unwrap_or("");
     let bytes = match extension {
@@ -78,15 +75,18 @@ pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
 
 fn extract(path: &Path, arguments: &XlaExtract, infer: InferOptions, xla: &XlaFlags) -> Result<hlo::Module> {
     // Weights are what the accelerator loads: variables stay parameters.
-    let options =
-        LoadOptions { variables_to_feed: VariablesToFeed::All, infer: infer.clone(), ..LoadOptions::default() };
+    let options = LoadOptions {
+        variables_to_feed: VariablesToFeed::All,
+        infer: infer.clone(),
+        ..LoadOptions::default()
+    };
     let model = tf::model::load(path, &options)?;
     let inferred = model.infer(&infer)?;
     if !inferred.problems.is_empty() {
         return Err(crate::infer::not_inferred(&model.name, &inferred));
     }
-    let input = Input::of_model(model, inferred.config, None)
-        .with_loop_bounds(loop_bounds(&arguments.loop_bound)?);
+    let input =
+        Input::of_model(model, inferred.config, None).with_loop_bounds(loop_bounds(&arguments.loop_bound)?);
     let mut dumper = Dumper::new(xla);
     let mut report = Report::new(&[]);
     let front = input.import(&mut Watch::new(&mut report, &mut dumper))?;

@@ -205,8 +205,7 @@ mod tests {
 
     fn split_words(words: &[&str], environment: Option<&str>) -> (Vec<String>, XlaFlags) {
         let words = words.iter().map(OsString::from).collect();
-        let environment =
-            Environment { xla_flags: environment.map(str::to_owned), ..Environment::default() };
+        let environment = Environment { xla_flags: environment.map(str::to_owned), ..Environment::default() };
         let (rest, flags) = split(words, &environment).expect("well-formed");
         (rest.into_iter().map(|w| w.into_string().expect("UTF-8")).collect(), flags)
     }
@@ -239,7 +238,8 @@ mod tests {
 
     #[test]
     fn what_is_no_flag_in_the_environment_is_an_error() {
-        let environment = |text: &str| Environment { xla_flags: Some(text.to_owned()), ..Environment::default() };
+        let environment =
+            |text: &str| Environment { xla_flags: Some(text.to_owned()), ..Environment::default() };
         let error = split(Vec::new(), &environment("rubbish")).expect_err("no flag");
         assert!(error.message().contains("'rubbish'"));
         let error = split(Vec::new(), &environment("--xla_dump_hlo_as_text=perhaps")).expect_err("no switch");

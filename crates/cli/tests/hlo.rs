@@ -78,15 +78,18 @@ fn stablehlo_states_its_version_and_runs_as_the_graph_does() {
     let text = std::fs::read_to_string(directory.path().join("f.mlir")).expect("written");
     assert!(text.contains("stablehlo.target_version = \"1.0.0\""), "{text}");
     let ran = |arguments: &[&str]| {
-        let output = text_of(tfcompile(directory.path()).arg("run").args(arguments).args(["--random=1", "-q"]));
+        let output =
+            text_of(tfcompile(directory.path()).arg("run").args(arguments).args(["--random=1", "-q"]));
         // What the results are called is the config's business.
-        let values = output.lines().map(|line| line.split_once(": ").map_or(line, |(_, rest)| rest).to_owned());
+        let values =
+            output.lines().map(|line| line.split_once(": ").map_or(line, |(_, rest)| rest).to_owned());
         values.collect::<Vec<_>>()
     };
     let graph = case("tfmatmulandadd", "graph.pb");
     let config = case("tfmatmulandadd", "config.pbtxt");
     assert_eq!(ran(&["f.mlir"]).len(), ran(&[&graph, "--config", &config]).len());
-    let error = refuse(&mut hlo(directory.path(), "tfmatmul", &["--stablehlo-version=9.0.0"]), directory.path());
+    let error =
+        refuse(&mut hlo(directory.path(), "tfmatmul", &["--stablehlo-version=9.0.0"]), directory.path());
     assert!(error.contains("versions 0.9.0 to 1.20.0"), "{error}");
     let random = ["--format=stablehlo"];
     let error = refuse(&mut hlo(directory.path(), "tfrandom_uniform", &random), directory.path());
@@ -111,15 +114,13 @@ fn a_snapshot_holds_arguments() {
 fn a_function_of_the_library_is_a_program() {
     let directory = directory();
     let graph = case("tffunction", "graph.pb");
-    let flags = ["--function=test_func_zgAjGndQ1mw", "--shape=x=", "--shape=y="];
+    let flags = ["--function=test_func_zgAjGndQ1mw", "--shape=a=", "--shape=b="];
     let text = text_of(tfcompile(directory.path()).args(["hlo", &graph]).args(flags));
-    for parameter in ["x = s32[] parameter(0)", "y = s32[] parameter(1)"] {
+    for parameter in ["a = s32[] parameter(0)", "b = s32[] parameter(1)"] {
         assert!(text.contains(parameter), "{text}");
     }
-    let error = refuse(
-        tfcompile(directory.path()).args(["hlo", &graph, "--function=other"]),
-        directory.path(),
-    );
+    let error =
+        refuse(tfcompile(directory.path()).args(["hlo", &graph, "--function=other"]), directory.path());
     assert!(error.contains("it has test_func_zgAjGndQ1mw"), "{error}");
 }
 
@@ -141,7 +142,8 @@ fn extraction_writes_messages_as_text_by_default() {
     assert_eq!(files(directory.path()), ["m.pb", "m.txt", "xla_module.pbtxt"]);
     let error = refuse(&mut extract(&[]), directory.path());
     assert!(error.contains("target_node can't be empty"), "{error}");
-    let error = refuse(tfcompile(directory.path()).args(["xla-extract", "--target_node=result"]), directory.path());
+    let error =
+        refuse(tfcompile(directory.path()).args(["xla-extract", "--target_node=result"]), directory.path());
     assert!(error.contains("in_graph graph can't be empty"), "{error}");
 }
 

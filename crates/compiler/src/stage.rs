@@ -46,6 +46,7 @@ pub fn scheduled(mut module: Module, options: &BackOptions, observer: &mut dyn O
         let ordered = ordered(&module[id], sequence);
         *module.computation_mut(id) = ordered;
     }
+    module.set_attributes(vec![("is_scheduled".to_owned(), "true".to_owned())]);
     hlo::verify(&module)?;
     Ok(module)
 }
@@ -75,8 +76,7 @@ pub fn portable(module: &Module) -> Cow<'_, Module> {
         let zeros = vec![0; scalar.byte_size() as usize];
         let Some(literal) = Literal::from_bytes(scalar.clone(), zeros.into()) else { continue };
         let zero = computation.add("", Op::Constant { literal }, scalar.into(), &[], metadata.clone());
-        let filled =
-            computation.add("", Op::Broadcast { dimensions: Vec::new() }, shape, &[zero], metadata);
+        let filled = computation.add("", Op::Broadcast { dimensions: Vec::new() }, shape, &[zero], metadata);
         computation.replace_all_uses(allocation, filled);
         computation.remove(allocation);
     }
@@ -128,11 +128,12 @@ mod tests {
         assert_eq!(at(Stage::Import), module);
         let (optimized, scheduled) = (at(Stage::Optimized), at(Stage::Scheduled));
         let sorted = |module: &Module| {
-            let mut lines: Vec<String> = module.to_text().lines().map(str::to_owned).collect();
+            let mut lines: Vec<String> = module.to_text().lines().skip(1).map(str::to_owned).collect();
             lines.sort();
             lines
         };
         assert_eq!(sorted(&optimized), sorted(&scheduled));
+        assert!(scheduled.to_text().starts_with("HloModule m, is_scheduled=true\n"));
     }
 
     #[test]
@@ -142,7 +143,7 @@ mod tests {
         assert!(matches!(portable(&hlo::parse(TEXT).expect("a module")), Cow::Borrowed(_)));
         module.set_bounded_dimensions(Vec::new());
         let text = portable(&module).to_text();
-        assert!(text.contains("ROOT broadcast = f32[2] broadcast(constant), dimensions={}"), "{text}");
+        assert!(text.contains("ROOT broadcast = f32[2] broadcast(constant)"), "{text}");
         assert!(!text.contains("custom-call"), "{text}");
     }
 

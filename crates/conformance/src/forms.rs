@@ -5,9 +5,9 @@ use crate::export::{draw_between, fusions_as_calls, is_comparable, write_file};
 use compiler::{Executable, NoObserver};
 use hlo::Module;
 use shape::{Literal, Shape};
+use stablehlo::WriteOptions;
 use std::collections::BTreeMap;
 use std::path::Path;
-use stablehlo::WriteOptions;
 use support::{Error, Result};
 
 /// Writes below `directory`: `NAME.hlo`, `NAME.pb` and `NAME.mlir` before, `NAME-optimized.*` after optimisation, and
@@ -67,7 +67,7 @@ fn write_stablehlo(directory: &Path, name: &str, module: &Module, archive: Optio
     match stablehlo::write(module, &WriteOptions::default()) {
         Ok(text) => {
             stablehlo::import(&mlir::parse(&text)?)
-                .and_then(|imported| Ok(hlo::verify(&imported.module)?))
+                .and_then(|imported| hlo::verify(&imported.module))
                 .map_err(|error| error.context("the StableHLO that was written does not read back"))?;
             write_file(&path, "mlir", text.as_bytes())?;
             archive.map_or(Ok(()), |archive| write_file(&path, "npz", archive))
@@ -82,7 +82,9 @@ fn drawn(module: &Module, seed: &str) -> Option<Vec<Literal>> {
     let entry = module.entry_computation();
     let parameters = entry.parameters().iter().enumerate();
     let argument = |(k, &id): (usize, &hlo::InstructionId)| match entry[id].shape() {
-        Shape::Array(shape) if shape.is_static() => Some(draw_between(shape, &format!("{seed}/{k}"), 1.0 / 64.0, 9.0 / 64.0)),
+        Shape::Array(shape) if shape.is_static() => {
+            Some(draw_between(shape, &format!("{seed}/{k}"), 1.0 / 64.0, 9.0 / 64.0))
+        }
         _ => None,
     };
     parameters.map(argument).collect()

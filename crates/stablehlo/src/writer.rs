@@ -54,11 +54,8 @@ pub fn write(module: &Module, options: &WriteOptions) -> Result<String> {
     let mut out = String::new();
     let name = types::sanitized(module.name());
     let _ = writeln!(out, "// StableHLO {}", options.version);
-    let _ = writeln!(
-        out,
-        "module @{name} attributes {{stablehlo.target_version = \"{}\"}} {{",
-        options.version
-    );
+    let _ =
+        writeln!(out, "module @{name} attributes {{stablehlo.target_version = \"{}\"}} {{", options.version);
     out.push_str(&functions);
     out.push_str("}\n");
     Ok(out)
@@ -135,8 +132,9 @@ impl Writer<'_> {
     fn aliases(&self) -> BTreeMap<usize, usize> {
         let signature = self.module.entry_computation().program_shape();
         let parameters = signature.parameters.iter().enumerate();
-        let arguments: Vec<(usize, Vec<usize>)> =
-            parameters.flat_map(|(k, shape)| types::leaf_paths(shape).into_iter().map(move |path| (k, path))).collect();
+        let arguments: Vec<(usize, Vec<usize>)> = parameters
+            .flat_map(|(k, shape)| types::leaf_paths(shape).into_iter().map(move |path| (k, path)))
+            .collect();
         let results = types::leaf_paths(&signature.result);
         let aliases = self.module.input_output_alias().iter();
         let pair = |alias: &hlo::InputOutputAlias| {

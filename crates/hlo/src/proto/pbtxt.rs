@@ -34,16 +34,10 @@ static HLO_MODULE: Fields = Fields(&[
     (7, "schedule", Message(&HLO_SCHEDULE)),
     (8, "input_output_alias", Message(&HLO_INPUT_OUTPUT_ALIAS)),
 ]);
-static HLO_SCHEDULE: Fields = Fields(&[
-    (1, "sequences", Message(&SEQUENCE_ENTRY)),
-]);
+static HLO_SCHEDULE: Fields = Fields(&[(1, "sequences", Message(&SEQUENCE_ENTRY))]);
 static SEQUENCE_ENTRY: Fields = Fields(&[(1, "key", Signed), (2, "value", Message(&INSTRUCTION_SEQUENCE))]);
-static INSTRUCTION_SEQUENCE: Fields = Fields(&[
-    (1, "instruction_ids", Signed),
-]);
-static HLO_INPUT_OUTPUT_ALIAS: Fields = Fields(&[
-    (1, "entries", Message(&ALIAS_ENTRY)),
-]);
+static INSTRUCTION_SEQUENCE: Fields = Fields(&[(1, "instruction_ids", Signed)]);
+static HLO_INPUT_OUTPUT_ALIAS: Fields = Fields(&[(1, "entries", Message(&ALIAS_ENTRY))]);
 static ALIAS_ENTRY: Fields = Fields(&[
     (1, "output_shape_index", Signed),
     (2, "parameter_number", Signed),
@@ -106,11 +100,8 @@ static HLO_INSTRUCTION: Fields = Fields(&[
     (81, "k", Signed),
     (85, "largest", Bool),
 ]);
-static SLICE_DIMENSIONS: Fields = Fields(&[
-    (1, "start", Signed),
-    (2, "limit", Signed),
-    (3, "stride", Signed),
-]);
+static SLICE_DIMENSIONS: Fields =
+    Fields(&[(1, "start", Signed), (2, "limit", Signed), (3, "stride", Signed)]);
 static OP_METADATA: Fields = Fields(&[
     (1, "op_type", Bytes),
     (2, "op_name", Bytes),
@@ -124,9 +115,7 @@ static SHAPE: Fields = Fields(&[
     (5, "layout", Message(&LAYOUT)),
     (6, "is_dynamic_dimension", Bool),
 ]);
-static LAYOUT: Fields = Fields(&[
-    (1, "minor_to_major", Signed),
-]);
+static LAYOUT: Fields = Fields(&[(1, "minor_to_major", Signed)]);
 static PROGRAM_SHAPE: Fields = Fields(&[
     (1, "parameters", Message(&SHAPE)),
     (2, "result", Message(&SHAPE)),
@@ -157,9 +146,7 @@ static LITERAL: Fields = Fields(&[
     (26, "s2s", Bytes),
     (27, "u2s", Bytes),
 ]);
-static WINDOW: Fields = Fields(&[
-    (1, "dimensions", Message(&WINDOW_DIMENSION)),
-]);
+static WINDOW: Fields = Fields(&[(1, "dimensions", Message(&WINDOW_DIMENSION))]);
 static WINDOW_DIMENSION: Fields = Fields(&[
     (1, "size", Signed),
     (2, "stride", Signed),
@@ -202,9 +189,7 @@ static SCATTER_DIMENSION_NUMBERS: Fields = Fields(&[
     (5, "input_batching_dims", Signed),
     (6, "scatter_indices_batching_dims", Signed),
 ]);
-static PADDING_CONFIG: Fields = Fields(&[
-    (1, "dimensions", Message(&PADDING_CONFIG_DIMENSION)),
-]);
+static PADDING_CONFIG: Fields = Fields(&[(1, "dimensions", Message(&PADDING_CONFIG_DIMENSION))]);
 static PADDING_CONFIG_DIMENSION: Fields = Fields(&[
     (1, "edge_padding_low", Signed),
     (2, "edge_padding_high", Signed),
@@ -216,14 +201,13 @@ static TRIANGULAR_SOLVE_OPTIONS: Fields = Fields(&[
     (3, "unit_diagonal", Bool),
     (4, "transpose_a", Signed),
 ]);
-static CHOLESKY_OPTIONS: Fields = Fields(&[
-    (1, "lower", Bool),
-]);
+static CHOLESKY_OPTIONS: Fields = Fields(&[(1, "lower", Bool)]);
 
 /// The text of a serialized `xla.HloModuleProto`.
 pub(super) fn module_text(bytes: &[u8]) -> Result<String> {
     let mut out = String::new();
-    message(bytes, &HLO_MODULE, 0, &mut out).ok_or_else(|| Error::internal("a message that does not read back"))?;
+    message(bytes, &HLO_MODULE, 0, &mut out)
+        .ok_or_else(|| Error::internal("a message that does not read back"))?;
     Ok(out)
 }
 
@@ -368,7 +352,9 @@ mod tests {
         let module = crate::parse(text).expect("a module");
         let text = crate::proto::to_hlo_module_proto_text(&module).expect("messages");
         assert!(text.starts_with("name: \"m\"\nentry_computation_name: \"e\"\ncomputations {\n"), "{text}");
-        for line in ["        f32s: -1.5e0\n        f32s: inf\n", "          element_type: F32\n          dimensions: 2\n"] {
+        for line in
+            ["      f32s: -1.5e0\n      f32s: inf\n", "        element_type: F32\n        dimensions: 2\n"]
+        {
             assert!(text.contains(line), "{text}");
         }
         assert_eq!(escaped(b"a\"\\\n"), "a\\\"\\\\\\012");

@@ -5,6 +5,11 @@ use hlo::{
     ConvolutionDimensionNumbers, DotDimensionNumbers, GatherDimensionNumbers, ScatterDimensionNumbers,
 };
 
+/// Attributes by name.
+pub(super) type Attributes = Vec<(&'static str, String)>;
+/// The name of an operation, and its attributes.
+pub(super) type Spelled = (&'static str, Attributes);
+
 /// `array<i64: 1, 2>`.
 pub(super) fn integers(values: impl IntoIterator<Item = i64>) -> String {
     let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();

@@ -185,9 +185,7 @@ impl<'w, 'm> Body<'w, 'm> {
             })?;
             values.insert(id, value);
         }
-        values
-            .remove(&computation.root())
-            .ok_or_else(|| Error::internal("a computation without its root"))
+        values.remove(&computation.root()).ok_or_else(|| Error::internal("a computation without its root"))
     }
 
     fn begin(&mut self, instruction: &hlo::Instruction) {
@@ -246,7 +244,8 @@ impl<'w, 'm> Body<'w, 'm> {
         } else {
             let _ = write!(self.out, "\"{name}\"({names})");
             if !attributes.is_empty() {
-                let list: Vec<String> = attributes.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+                let list: Vec<String> =
+                    attributes.iter().map(|(name, value)| format!("{name} = {value}")).collect();
                 let _ = write!(self.out, " <{{{}}}>", list.join(", "));
             }
             if !regions.is_empty() {

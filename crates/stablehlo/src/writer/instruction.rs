@@ -50,9 +50,7 @@ impl Body<'_, '_> {
         }
         match instruction.op() {
             Op::Constant { literal } => self.literals(literal),
-            Op::CustomCall { custom_call_target, backend_config, custom_call_has_side_effect } => {
-                self.custom_call(instruction, leaves, custom_call_target, backend_config, *custom_call_has_side_effect)
-            }
+            Op::CustomCall { .. } => self.custom_call(instruction, leaves),
             Op::OptimizationBarrier {} => {
                 let shapes: Vec<Shape> = leaves.iter().map(shape_of).collect();
                 self.operation("stablehlo.optimization_barrier", leaves, &[], &[], &shapes)
@@ -86,7 +84,7 @@ impl Body<'_, '_> {
     }
 
     /// Operations that say all in attributes.
-    fn with_attributes(&self, op: &Op) -> Result<Option<(&'static str, Vec<(&'static str, String)>)>> {
+    fn with_attributes(&self, op: &Op) -> Result<Option<attributes::Spelled>> {
         use attributes::{dimensions, enumerator, integer, integers};
         if let Some(found) = self.with_windows_or_indices(op)? {
             return Ok(Some(found));
@@ -96,7 +94,9 @@ impl Body<'_, '_> {
             Op::Broadcast { dimensions: list } => {
                 ("stablehlo.broadcast_in_dim", one("broadcast_dimensions", dimensions(list)))
             }
-            Op::Transpose { dimensions: list } => ("stablehlo.transpose", one("permutation", dimensions(list))),
+            Op::Transpose { dimensions: list } => {
+                ("stablehlo.transpose", one("permutation", dimensions(list)))
+            }
             Op::Reverse { dimensions: list } => ("stablehlo.reverse", one("dimensions", dimensions(list))),
             Op::Concatenate { dimension } => {
                 ("stablehlo.concatenate", one("dimension", integer(*dimension as i64)))
@@ -110,13 +110,15 @@ impl Body<'_, '_> {
             Op::SetDimensionSize { dimension } => {
                 ("stablehlo.set_dimension_size", one("dimension", integer(*dimension as i64)))
             }
-            Op::DynamicSlice { dynamic_slice_sizes } => (
-                "stablehlo.dynamic_slice",
-                one("slice_sizes", integers(dynamic_slice_sizes.iter().copied())),
-            ),
+            Op::DynamicSlice { dynamic_slice_sizes } => {
+                ("stablehlo.dynamic_slice", one("slice_sizes", integers(dynamic_slice_sizes.iter().copied())))
+            }
             Op::Cholesky { lower } => ("stablehlo.cholesky", one("lower", lower.to_string())),
             Op::Compare { direction, comparison_type } => {
-                let mut list = one("comparison_direction", enumerator("comparison_direction", direction_name(*direction)));
+                let mut list = one(
+                    "comparison_direction",
+                    enumerator("comparison_direction", direction_name(*direction)),
+                );
                 if *comparison_type == ComparisonType::TotalOrder {
                     list.push(("compare_type", enumerator("comparison_type", "TOTALORDER")));
                 }
@@ -176,30 +178,37 @@ impl Body<'_, '_> {
         }
     }
 
-    fn custom_call(
-        &mut self,
-        instruction: &Instruction,
-        leaves: &[Leaf],
-        target: &str,
-        backend_config: &str,
-        has_side_effect: bool,
-    ) -> Result<Vec<Leaf>> {
+    fn custom_call(&mut self, instruction: &Instruction, leaves: &[Leaf]) -> Result<Vec<Leaf>> {
+        let Op::CustomCall {
+            custom_call_target: target,
+            backend_config,
+            custom_call_has_side_effect,
+            attributes: others,
+        } = instruction.op()
+        else {
+            return Err(Error::internal("no custom call"));
+        };
         if target == "AllocateBuffer" {
             // An array of any content: zeros are such.
             let shape = result(instruction)?;
             return Ok(vec![self.zeros(shape)?]);
         }
+        if let Some((name, _)) = others.iter().next() {
+            return Err(Error::unsupported(format!(
+                "a custom call with the attribute {name} has no form in StableHLO"
+            )));
+        }
         let mut list = Vec::new();
         if !backend_config.is_empty() {
             list.push(format!("backend_config = {}", attributes::string(backend_config)));
         }
-        if has_side_effect {
+        if *custom_call_has_side_effect {
             list.push("has_side_effect = true".to_owned());
         }
         let tail = if list.is_empty() { String::new() } else { format!(" {{{}}}", list.join(", ")) };
         let plain = target.chars().all(|c| c.is_ascii_alphanumeric() || "_.$".contains(c))
             && target.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        let target = if plain { target.to_owned() } else { attributes::string(target) };
+        let target = if plain { target.clone() } else { attributes::string(target) };
         self.call(&format!("stablehlo.custom_call @{target}"), leaves, &tail, &shapes_of(instruction.shape()))
     }
 
@@ -279,7 +288,7 @@ pub(super) fn shape_of(leaf: &Leaf) -> Shape {
     leaf.array.clone().map_or(Shape::Token, Shape::Array)
 }
 
-fn normalization(epsilon: f32, feature_index: usize) -> Vec<(&'static str, String)> {
+fn normalization(epsilon: f32, feature_index: usize) -> attributes::Attributes {
     let text = format!("{epsilon:e}");
     let text = match text.split_once('e') {
         Some((mantissa, exponent)) if !mantissa.contains('.') => format!("{mantissa}.0e{exponent}"),

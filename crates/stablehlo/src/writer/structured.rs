@@ -48,7 +48,12 @@ impl Body<'_, '_> {
                 let regions = vec![self.region(*select, None)?, self.region(*scatter, None)?];
                 ("stablehlo.select_and_scatter", list, regions)
             }
-            Op::Scatter { scatter_dimension_numbers: numbers, indices_are_sorted, unique_indices, to_apply } => {
+            Op::Scatter {
+                scatter_dimension_numbers: numbers,
+                indices_are_sorted,
+                unique_indices,
+                to_apply,
+            } => {
                 if !numbers.input_batching_dims.is_empty() {
                     self.since(Version::new(1, 1, 0), "a scatter with batching dimensions")?;
                 }
@@ -142,6 +147,6 @@ impl Body<'_, '_> {
     }
 }
 
-fn sort_attributes(dimension: usize, is_stable: bool) -> Vec<(&'static str, String)> {
+fn sort_attributes(dimension: usize, is_stable: bool) -> attributes::Attributes {
     vec![("dimension", attributes::integer(dimension as i64)), ("is_stable", is_stable.to_string())]
 }

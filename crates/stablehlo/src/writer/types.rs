@@ -1,7 +1,7 @@
 //! Types and names.
 
 use super::Version;
-use shape::{ArrayShape, PrimitiveType, Shape};
+use shape::{ArrayShape, Dimension, PrimitiveType, Shape};
 use std::fmt::Write as _;
 use support::{Error, Result};
 
@@ -52,8 +52,9 @@ pub(super) fn tensor(array: &ArrayShape, version: Version) -> Result<String> {
         };
     }
     out.push_str(&element_type(array.element_type));
-    if !array.is_static() {
-        let bounds = array.dimensions.iter().map(|dimension| match dimension.is_dynamic {
+    let is_bounded = |dimension: &Dimension| dimension.is_dynamic && *dimension != Dimension::UNBOUNDED;
+    if array.dimensions.iter().any(is_bounded) {
+        let bounds = array.dimensions.iter().map(|dimension| match is_bounded(dimension) {
             true => dimension.size.to_string(),
             false => "?".to_owned(),
         });

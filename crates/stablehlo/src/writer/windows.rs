@@ -11,7 +11,7 @@ impl Body<'_, '_> {
     pub(super) fn with_windows_or_indices(
         &self,
         op: &Op,
-    ) -> Result<Option<(&'static str, Vec<(&'static str, String)>)>> {
+    ) -> Result<Option<attributes::Spelled>> {
         Ok(Some(match op {
             Op::Dot { dot_dimension_numbers } => (
                 "stablehlo.dot_general",
@@ -75,7 +75,7 @@ fn padding(window: &Window) -> String {
 }
 
 /// The attributes of a windowed reduction.
-pub(super) fn reduce_window(window: &Window) -> Result<Vec<(&'static str, String)>> {
+pub(super) fn reduce_window(window: &Window) -> Result<attributes::Attributes> {
     not_reversed(window)?;
     Ok(vec![
         ("base_dilations", each(window, |d| d.base_dilation)),
@@ -87,7 +87,7 @@ pub(super) fn reduce_window(window: &Window) -> Result<Vec<(&'static str, String
 }
 
 /// Those of a scatter of windows, which StableHLO has without dilation.
-pub(super) fn select_and_scatter(window: &Window) -> Result<Vec<(&'static str, String)>> {
+pub(super) fn select_and_scatter(window: &Window) -> Result<attributes::Attributes> {
     not_reversed(window)?;
     if window.dimensions.iter().any(|d| d.base_dilation != 1 || d.window_dilation != 1) {
         return Err(Error::unsupported("select-and-scatter with dilation has no form in StableHLO"));

@@ -1,7 +1,7 @@
 //! One function of a graph's library as the program: a call of it whose arguments are fed.
 
-use crate::proto::{AttrValue, FunctionDef, GraphDef, NodeDef, TensorShapeProto, attr_value};
 use crate::DataType;
+use crate::proto::{AttrValue, FunctionDef, GraphDef, NodeDef, TensorShapeProto, attr_value};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
@@ -39,7 +39,8 @@ pub(super) fn call(graph: &mut GraphDef, name: &str) -> Result<Vec<(String, i64)
             continue;
         }
         let placeholder = free(&argument.name, &mut taken);
-        let mut attr = BTreeMap::from([("dtype".to_owned(), value(attr_value::Value::Type(argument.r#type)))]);
+        let mut attr =
+            BTreeMap::from([("dtype".to_owned(), value(attr_value::Value::Type(argument.r#type)))]);
         if let Some(shape) = stated_shape(function, k) {
             attr.insert("shape".to_owned(), value(attr_value::Value::Shape(shape)));
         }
