@@ -58,7 +58,7 @@ experiments: build ## compile fourteen training graphs and train each (STEPS=N)
 # ---- test
 
 .PHONY: test
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-xla-sample ## everything that has to pass, within 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample ## everything that has to pass, within 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
@@ -126,6 +126,10 @@ test-cross: tools ## programs and all models (reduced) in emulators: aarch64, ar
 .PHONY: test-sanitizers
 test-sanitizers: tools ## the small models in code that address and thread sanitizers watch
 	scripts/test_sanitizers.sh
+
+.PHONY: test-pictures
+test-pictures: tools ## pages of graphs in a headless browser; screenshots in target/pictures
+	scripts/test_pictures.sh $(TOOL)
 
 .PHONY: test-xla test-xla-sample
 test-xla: setup-test ## XLA parses and runs what we write, in every form; its results are compared with ours (CASES=N)

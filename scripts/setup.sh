@@ -17,6 +17,7 @@ need() { # need PACKAGE TEST...
 have_llvm() {
   command -v llvm-config-22 && llvm-config-22 --version | grep -q '^22\.' && [ -e "$(llvm-config-22 --includedir)/llvm-c/Core.h" ]
 }
+have_browser() { command -v chromium || command -v chromium-browser || command -v google-chrome; }
 have_library() { # a library that the linker finds, by name
   local out=1 object
   object=$(mktemp)
@@ -49,6 +50,7 @@ case $want in
     if [ "$want" != venv ]; then
       need qemu-user command -v qemu-aarch64
       need g++-aarch64-linux-gnu command -v aarch64-linux-gnu-g++
+      need chromium have_browser
     fi
     if [ "$want" = cross ]; then
       need g++-arm-linux-gnueabihf command -v arm-linux-gnueabihf-g++

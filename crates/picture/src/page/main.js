@@ -277,9 +277,9 @@ function begin() {
   const total = (of) => entry.reduce((sum, node) => sum + (of(node) || 0), 0);
   byId("title").textContent = graph.name;
   byId("title").title = graph.name;
-  byId("totals").textContent = `${number(all)} instructions, ${number(graph.computations.length)} computations, `
-    + `${short(total((node) => node.flops))}FLOP, `
-    + `${short(total((node) => (node.read || 0) + (node.written || 0)))}B moved`;
+  byId("totals").textContent = `${counted(all, "instruction")}, ${counted(graph.computations.length, "computation")}, `
+    + `${short(total((node) => node.flops), "FLOP")}, `
+    + `${short(total((node) => (node.read || 0) + (node.written || 0)), "B")} moved`;
   const used = new Set(graph.computations.flatMap((computation) => computation.nodes.map((node) => node.kind)));
   graph.kinds.forEach((kind, k) => {
     if (!used.has(k)) return;

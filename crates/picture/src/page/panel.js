@@ -2,12 +2,14 @@
 
 const number = (n) => (n || 0).toLocaleString("en-US");
 
-/** A count with a unit of thousands: 1.23 G. */
-function short(n) {
-  const units = ["", " k", " M", " G", " T", " P", " E"];
+const counted = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
+
+/** A count of a unit, in thousands: 1.23 GFLOP. */
+function short(n, unit) {
+  const prefixes = ["", "k", "M", "G", "T", "P", "E"];
   let k = 0, x = n || 0;
-  while (x >= 999.5 && k < units.length - 1) { x /= 1000; k++; }
-  return (k ? x.toPrecision(3) : String(x)) + units[k];
+  while (x >= 999.5 && k < prefixes.length - 1) { x /= 1000; k++; }
+  return `${k ? x.toPrecision(3) : x} ${prefixes[k]}${unit}`;
 }
 
 function element(tag, text, attributes = {}) {

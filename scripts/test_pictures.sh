@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# The pages of `tfcompile hlo --format html` in a real browser: the layout's own test, then what a reader sees of a graph with a
+# loop and of one with thousands of instructions. Keeps screenshots beside the pages.
+#   scripts/test_pictures.sh TOOL [OUT]
+set -eu
+
+cd "$(dirname "$0")/.."
+tool=$1
+out=$(mkdir -p "${2:-target/pictures}" && cd "${2:-target/pictures}" && pwd)
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+if [ -z "$browser" ]; then
+  echo "test_pictures: no browser: install chromium (scripts/setup.sh test does on Debian)" >&2
+  exit 1
+fi
+
+open() { # open PAGE FRAGMENT OPTION...: the browser on a page, its messages in $out/browser.log
+  local page=$1 fragment=$2
+  shift 2
+  timeout 120 "$browser" --headless=new --no-sandbox --disable-gpu --no-first-run --user-data-dir="$out/profile" \
+    --enable-logging=stderr --window-size=1500,950 --virtual-time-budget=10000 "$@" \
+    "file://$out/$page$fragment" 2> "$out/browser.log"
+  if grep -i 'CONSOLE.*\(error\|uncaught\)' "$out/browser.log"; then
+    echo "test_pictures: $page reports an error" >&2
+    exit 1
+  fi
+}
+shows() { # shows PAGE FRAGMENT TEXT...: the page's document has each of the texts
+  local page=$1 fragment=$2 text
+  shift 2
+  open "$page" "$fragment" --dump-dom | sed '/<noscript>/,$d' > "$out/document.html"
+  for text in "$@"; do
+    if ! grep -qF -- "$text" "$out/document.html"; then
+      echo "test_pictures: $page$fragment does not show '$text'; it shows:" >&2
+      sed 's/<[^>]*>/ /g' "$out/document.html" | tail -n 20 | cut -c1-2000 >&2
+      exit 1
+    fi
+  done
+}
+
+{
+  echo '<!DOCTYPE html><body></body><script>"use strict";'
+  cat crates/picture/src/page/layout.js crates/picture/tests/layout.js
+  echo '</script>'
+} > "$out/layout.html"
+shows layout.html "" "passed: 60 graphs laid out"
+
+# A loop whose body holds a product: closed, found by search, opened on the way to it.
+cat > "$out/loop.hlo" <<'HLO'
+HloModule loop
+
+condition {
+  state = (s32[], f32[4,4]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  limit = s32[] constant(3)
+  ROOT less = pred[] compare(i, limit), direction=LT
+}
+
+body {
+  state = (s32[], f32[4,4]) parameter(0)
+  i = s32[] get-tuple-element(state), index=0
+  one = s32[] constant(1)
+  next = s32[] add(i, one)
+  x = f32[4,4] get-tuple-element(state), index=1
+  square = f32[4,4] dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}, metadata={op_type="MatMul" op_name="power/<square>"}
+  ROOT result = (s32[], f32[4,4]) tuple(next, square)
+}
+
+ENTRY main {
+  x = f32[4,4] parameter(0)
+  zero = s32[] constant(0)
+  start = (s32[], f32[4,4]) tuple(zero, x)
+  loop = (s32[], f32[4,4]) while(start), condition=condition, body=body
+  ROOT y = f32[4,4] get-tuple-element(loop), index=1
+}
+HLO
+"$tool" hlo "$out/loop.hlo" --stage import --format html -o "$out/loop.html"
+# Three times 4*4 sums of 4 products, an addition and a comparison.
+shows loop.html "#find=power" "1 found" "16 instructions, 3 computations, 390 FLOP" "4 boxes"
+shows loop.html "#at=3/1.5&open=3" "square" "power/&lt;square&gt;" "dot in body" "13 boxes"
+open loop.html "#at=3/1.5&open=3" --screenshot="$out/loop.png"
+
+# Thousands of instructions in one computation: two hundred steps of a cell, as unrolled graphs have them.
+{
+  echo "HloModule unrolled"
+  echo "ENTRY main {"
+  echo "  x = f32[8,32] parameter(0)"
+  echo "  w = f32[32,128] parameter(1)"
+  previous=x
+  for step in $(seq 200); do
+    for gate in 0 1 2 3; do
+      echo "  z.$step.$gate = f32[8,128] dot($previous, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+      echo "  a.$step.$gate = f32[8,128] tanh(z.$step.$gate)"
+      echo "  b.$step.$gate = f32[8,128] logistic(z.$step.$gate)"
+      echo "  c.$step.$gate = f32[8,128] multiply(a.$step.$gate, b.$step.$gate)"
+      echo "  d.$step.$gate = f32[8,32] slice(c.$step.$gate), slice={[0:8], [0:32]}"
+    done
+    echo "  e.$step = f32[8,32] add(d.$step.0, d.$step.1)"
+    echo "  f.$step = f32[8,32] add(d.$step.2, d.$step.3)"
+    echo "  g.$step = f32[8,32] multiply(e.$step, f.$step)"
+    echo "  h.$step = f32[8,32] add(g.$step, $previous)"
+    echo "  i.$step = f32[8,32] negate(h.$step)"
+    previous=i.$step
+  done
+  echo "  ROOT r = (f32[8,32]) tuple($previous)"
+  echo "}"
+} > "$out/unrolled.hlo"
+"$tool" hlo "$out/unrolled.hlo" --stage import --format html -o "$out/unrolled.html"
+shows unrolled.html "#find=z.150.3&at=3750" "5,003 boxes" "1 found"
+open unrolled.html "" --screenshot="$out/unrolled.png"
+
+# Graphviz takes the other form, where it is installed.
+"$tool" hlo "$out/loop.hlo" --stage import --format dot -o "$out/loop.dot"
+if command -v dot > /dev/null; then
+  dot -Tsvg "$out/loop.dot" -o "$out/loop.svg"
+fi
+echo "test_pictures: layouts, a loop opened on the way to its product, 5,003 boxes; screenshots in $out"
