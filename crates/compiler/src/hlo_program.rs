@@ -1,7 +1,7 @@
 //! Programs that are HLO from the start: HLO as text and as messages, StableHLO as text and as artefacts.
 
 use crate::Front;
-use hlo::{Computation, ComputationBuilder, InstructionId, Module, Op};
+use hlo::{Computation, ComputationBuilder, ComputationId, InstructionId, Module, Op, OpMetadata};
 use import::{ImportResult, ResultOrigin};
 use shape::{ArrayShape, Literal, Shape};
 use std::collections::BTreeSet;
@@ -95,10 +95,17 @@ impl HloProgram {
         let entry = module.entry_computation();
         let names: Vec<String> = entry.parameters().iter().map(|&id| entry[id].name().to_owned()).collect();
         let is_array = |shape: &Shape| shape.as_array().is_some();
-        let is_flat = signature.result.as_tuple().is_some_and(|elements| elements.iter().all(is_array))
-            && signature.parameters.iter().all(is_array);
+        let takes_arrays = signature.parameters.iter().all(is_array);
+        let is_flat =
+            takes_arrays && signature.result.as_tuple().is_some_and(|elements| elements.iter().all(is_array));
         let mut arguments = names.clone();
-        if !is_flat {
+        if is_array(&signature.result) && takes_arrays && !is_called(&module, module.entry()) {
+            let entry = module.entry();
+            let computation = module.computation_mut(entry);
+            let shape = Shape::Tuple(vec![signature.result.clone()]);
+            let root = computation.add("", Op::Tuple {}, shape, &[computation.root()], OpMetadata::default());
+            computation.set_root(root);
+        } else if !is_flat {
             arguments.clear();
             let wrapped = flatten(&module, &names, &signature, &mut arguments)?;
             let id = module.add_computation(wrapped);
@@ -227,6 +234,11 @@ fn without_row_major(shape: &Shape) -> Shape {
         Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(without_row_major).collect()),
         other => other.clone(),
     }
+}
+
+fn is_called(module: &Module, callee: ComputationId) -> bool {
+    let mut instructions = module.computations().flat_map(|(_, computation)| computation.instructions());
+    instructions.any(|(_, instruction)| instruction.op().called_computations().contains(&callee))
 }
 
 /// The arrays in a value.

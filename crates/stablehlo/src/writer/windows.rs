@@ -8,10 +8,7 @@ use support::{Error, Result};
 
 impl Body<'_, '_> {
     /// Operation and attributes, if the opcode is such.
-    pub(super) fn with_windows_or_indices(
-        &self,
-        op: &Op,
-    ) -> Result<Option<attributes::Spelled>> {
+    pub(super) fn with_windows_or_indices(&self, op: &Op) -> Result<Option<attributes::Spelled>> {
         Ok(Some(match op {
             Op::Dot { dot_dimension_numbers } => (
                 "stablehlo.dot_general",
