@@ -5,10 +5,10 @@
 
 DIR holds NAME.hlo, HLO text, NAME.pb, the same as an HloModuleProto, NAME.mlir, StableHLO, and for those that can be run
 NAME.npz: `in/<k>`, the arguments, and `out/<k>`, the results of another implementation (a tuple's elements in order), types
-without a NumPy name as integers of their width. A proto has to be the module that the text is. StableHLO has to be
-accepted as a portable artefact of the version that it states, too. NAME.refused says why a program has no form in
-StableHLO, NAME.failed why there is no program. A module that makes XLA abort costs only itself: modules run in child
-processes. Prints a table; last line: `N passed, M failed`.
+without a NumPy name as integers of their width, and for some `tolerance`, the absolute and the relative one. A proto has to
+be the module that the text is. StableHLO has to be accepted as a portable artefact of the version that it states, too.
+NAME.refused says why a program has no form in StableHLO, NAME.failed why there is no program. A module that makes XLA abort
+costs only itself: modules run in child processes. Prints a table; last line: `N passed, M failed`.
 Needs jax, whose jaxlib holds XLA's HLO parser, its CPU backend and StableHLO.
 """
 
@@ -37,7 +37,7 @@ def kind_of(path):
     return "%s, %s" % (KINDS[path.suffix[1:]], when)
 
 
-def same(got, want, dtype):
+def same(got, want, dtype, tolerance=(0, 0)):
     """Why two arrays of `dtype` are not the same, or None; and how far they differ, in units of the type's precision."""
     if got.shape != want.shape:
         return "shape %s, ours %s" % (got.shape, want.shape), 0.0
@@ -57,6 +57,7 @@ def same(got, want, dtype):
             tiny = float(ml_dtypes.finfo(dtype).tiny) if dtype.kind != "c" else float(np.finfo(dtype).tiny)
             apart = np.maximum(np.abs(got - want) - tiny, 0) / (eps * (np.abs(want) + scale / 16))
             near = np.abs(got - want) <= SLACK * eps * (np.abs(want) + scale / 16) + tiny
+            near |= np.abs(got - want) <= tolerance[0] + tolerance[1] * np.abs(want)
             measured = apart[near & (apart == apart)]
             far = float(measured.max()) if measured.size else 0.0
         wrong = ~(near | (got == want) | (np.isnan(got) & np.isnan(want)))
@@ -138,7 +139,7 @@ def judge(path):
     for k, got in enumerate(results):
         stored = arrays["out/%d" % k]
         want = stored if stored.dtype == got.dtype else stored.view(got.dtype) if stored.itemsize == got.itemsize else stored.astype(got.dtype)
-        why, far = same(got, want, got.dtype)
+        why, far = same(got, want, got.dtype, arrays["tolerance"] if "tolerance" in arrays.files else (0, 0))
         farthest = max(farthest, far)
         if why:
             raise ValueError("result %d: %s" % (k, why))

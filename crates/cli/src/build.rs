@@ -163,7 +163,7 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     let formats: Vec<Format> = arguments.emit.iter().filter_map(|emit| emit.format()).collect();
     let (made, kept, rendered) = compiler::guarded(|| {
         let mut watch = Watch::new(&mut progress, &mut dumper);
-        let mut keeper = Keeper::new(&mut watch, arguments.hlo_stage);
+        let mut keeper = Keeper::new(&mut watch, (!formats.is_empty()).then_some(arguments.hlo_stage));
         let made = compiler::build(input, &options, &mut keeper)?;
         let mut kept = keeper.kept();
         let rendered = kept.rendered(&formats, arguments.hlo_stage, &options.back, &made.result_names)?;

@@ -8,7 +8,7 @@ use support::{Error, Result};
 /// Keeps what is to be written while a compilation goes by.
 pub(crate) struct Keeper<'a> {
     inner: &'a mut dyn Observer,
-    stage: Stage,
+    stage: Option<Stage>,
     kept: Kept,
 }
 
@@ -23,9 +23,10 @@ pub(crate) struct Kept {
 }
 
 impl<'a> Keeper<'a> {
-    /// Shows a compilation to another observer too, and keeps the module of a stage.
-    pub(crate) fn new(inner: &'a mut dyn Observer, stage: StageName) -> Self {
-        Self { inner, stage: stage.stage(), kept: Kept::default() }
+    /// Shows a compilation to another observer too, and keeps the module of a stage, if one is wanted: a module that is kept
+    /// keeps its constants in memory.
+    pub(crate) fn new(inner: &'a mut dyn Observer, stage: Option<StageName>) -> Self {
+        Self { inner, stage: stage.map(StageName::stage), kept: Kept::default() }
     }
 
     /// What was kept.
@@ -42,9 +43,10 @@ impl Observer for Keeper<'_> {
     fn module(&mut self, point: Point<'_>, module: &Module) {
         self.inner.module(point, module);
         let wanted = match self.stage {
-            Stage::Import => Point::Imported,
+            None => return,
+            Some(Stage::Import) => Point::Imported,
             // The order is found from the module as it is optimised.
-            Stage::Optimized | Stage::Scheduled => Point::Optimized,
+            Some(Stage::Optimized | Stage::Scheduled) => Point::Optimized,
         };
         if point == wanted {
             self.kept.module = Some(module.clone());

@@ -121,19 +121,23 @@ const TAKES_DASHES: [&str; 2] = ["target-features", "target_features"];
 /// `--name=false`.
 pub(crate) fn split(words: Vec<OsString>, environment: &Environment) -> Result<(Vec<OsString>, XlaFlags)> {
     let mut flags = XlaFlags::default();
-    for (variable, value) in
-        [("XLA_FLAGS", &environment.xla_flags), ("TF_XLA_FLAGS", &environment.tf_xla_flags)]
-    {
-        for word in value.iter().flat_map(|value| value.split_whitespace()) {
-            match word.strip_prefix("--").or_else(|| word.strip_prefix('-')) {
-                Some(flag) => flags.take(flag, &format!("in {variable}"))?,
-                None => {
-                    return Err(Error::invalid(format!(
-                        "{variable} holds '{word}', which is no flag: flags begin with --"
-                    )));
-                }
+    for word in environment.xla_flags.iter().flat_map(|value| value.split_whitespace()) {
+        match word.strip_prefix("--").or_else(|| word.strip_prefix('-')) {
+            Some(flag) => flags.take(flag, "in XLA_FLAGS")?,
+            None => {
+                return Err(Error::invalid(format!(
+                    "XLA_FLAGS holds '{word}', which is no flag: flags begin with --"
+                )));
             }
         }
+    }
+    // Most of these are about when TensorFlow itself calls XLA.
+    for word in environment.tf_xla_flags.iter().flat_map(|value| value.split_whitespace()) {
+        let (name, value) = match word.trim_start_matches('-').split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word.trim_start_matches('-'), None),
+        };
+        flags.dump.take(name, value)?;
     }
     let level = environment.vlog_level.as_deref().and_then(|level| level.trim().parse::<i64>().ok());
     flags.dump.log_text = level.is_some_and(|level| level >= LEVEL_OF_TEXT);
@@ -264,13 +268,16 @@ mod tests {
     #[test]
     fn the_other_variables_hold_the_old_flags_and_the_level() {
         let environment = Environment {
-            tf_xla_flags: Some("--xla_generate_hlo_graph=.* --xla_hlo_graph_path=d".to_owned()),
+            tf_xla_flags: Some(
+                "--tf_xla_auto_jit=2 --xla_generate_hlo_graph=.* --xla_hlo_graph_path=d".to_owned(),
+            ),
             vlog_level: Some("3".to_owned()),
             ..Environment::default()
         };
         let (_, flags) = split(Vec::new(), &environment).expect("well-formed");
         assert!(flags.dump.log_text && flags.dump.generate_hlo_graph.is_some());
         assert_eq!(flags.dump.graph_path.as_deref(), Some("d"));
+        assert!(flags.warnings.is_empty(), "TensorFlow's own flags are none of ours");
         let low = Environment { vlog_level: Some("2".to_owned()), ..Environment::default() };
         assert!(!split(Vec::new(), &low).expect("well-formed").1.dump.log_text);
     }

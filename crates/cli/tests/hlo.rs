@@ -106,6 +106,10 @@ fn a_snapshot_holds_arguments() {
     let one: Vec<u8> = [1f32; 6].iter().flat_map(|x| x.to_le_bytes()).collect();
     let arguments = &with[without.len()..];
     assert_eq!(arguments.windows(one.len()).filter(|window| *window == one).count(), 2);
+    // Which is all that a run needs.
+    std::fs::write(directory.path().join("s.pb"), &with).expect("writable");
+    let replayed = text_of(tfcompile(directory.path()).args(["run", "s.pb", "-q"]));
+    assert!(replayed.contains("[[3, 3],\n   [3, 3]]"), "{replayed}");
     let error = refuse(&mut hlo(directory.path(), "tfmatmul", &["--feed=x_hold=ones"]), directory.path());
     assert!(error.contains("only a snapshot holds arguments"), "{error}");
 }

@@ -1,6 +1,7 @@
 //! A program in every form in which it can be given away, before and after optimisation, with arguments and the results of
 //! our compiled code: for XLA to parse, to run and to compare (`scripts/xla_judge.py`).
 
+use crate::compare::Tolerance;
 use crate::export::{draw_between, fusions_as_calls, is_comparable, write_file};
 use compiler::{Executable, NoObserver};
 use hlo::Module;
@@ -10,16 +11,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use support::{Error, Result};
 
+/// What a program is run on.
+pub struct Given {
+    /// One for each parameter.
+    pub arguments: Vec<Literal>,
+    /// How far right results may be off: some functions amplify the rounding of what they are made of.
+    pub tolerance: Option<Tolerance>,
+}
+
 /// Writes below `directory`: `NAME.hlo`, `NAME.pb` and `NAME.mlir` before, `NAME-optimized.*` after optimisation, and
 /// `NAME-optimized-unfused.hlo`, the latter with calls for fusions, since a back end runs only its own. Those that can be
-/// run have an `.npz` with arguments (drawn if none are given) and our results. Where StableHLO has no form for a program,
-/// `.refused` says why.
-pub fn write_forms(
-    directory: &Path,
-    name: &str,
-    module: &Module,
-    arguments: Option<Vec<Literal>>,
-) -> Result<()> {
+/// run have an `.npz` with arguments (drawn if none are given), our results and, if one is known, how far they may be off.
+/// Where StableHLO has no form for a program, `.refused` says why.
+pub fn write_forms(directory: &Path, name: &str, module: &Module, given: Option<Given>) -> Result<()> {
     let options = compiler::in_process_options(compiler::host("")?);
     let compiled = compiler::compile_module(module.clone(), &options, &mut NoObserver)?;
     let is_bounded = !compiled.module.bounded_dimensions().is_empty();
@@ -27,8 +31,8 @@ pub fn write_forms(
     let arrays = match is_comparable(module) && !is_bounded {
         false => None,
         true => {
-            let arguments = arguments.or_else(|| drawn(module, name));
-            arguments.map(|arguments| results(&compiled, arguments)).transpose()?
+            let given = given.or_else(|| Some(Given { arguments: drawn(module, name)?, tolerance: None }));
+            given.map(|given| results(&compiled, given)).transpose()?
         }
     };
     let archive = arrays.map(|arrays| npz::write(&arrays)).transpose()?;
@@ -57,7 +61,12 @@ fn write_module(directory: &Path, name: &str, module: &Module, archive: Option<&
 fn write_module_text(directory: &Path, name: &str, module: &Module, archive: Option<&[u8]>) -> Result<()> {
     let path = directory.join(name);
     write_file(&path, "hlo", module.to_text().as_bytes())?;
-    write_file(&path, "pb", &hlo::proto::to_hlo_module_proto_bytes(module)?)?;
+    let bytes = hlo::proto::to_hlo_module_proto_bytes(module)?;
+    let read = hlo::proto::read_hlo_proto(&bytes)?.0;
+    if hlo::proto::to_hlo_module_proto_bytes(&read)? != bytes {
+        return Err(Error::internal(format!("{name}: the messages that were written do not read back")));
+    }
+    write_file(&path, "pb", &bytes)?;
     archive.map_or(Ok(()), |archive| write_file(&path, "npz", archive))
 }
 
@@ -91,12 +100,17 @@ fn drawn(module: &Module, seed: &str) -> Option<Vec<Literal>> {
 }
 
 /// Arguments and results as members of an archive.
-fn results(compiled: &compiler::Compiled, arguments: Vec<Literal>) -> Result<BTreeMap<String, Literal>> {
+fn results(compiled: &compiler::Compiled, given: Given) -> Result<BTreeMap<String, Literal>> {
+    let Given { arguments, tolerance } = given;
     let results = Executable::load(compiled)?.run(&arguments)?;
+    let tolerance = tolerance.map(|tolerance| {
+        let pair = Literal::from_elements(&[2], &[tolerance.absolute, tolerance.relative]);
+        ("tolerance".to_owned(), pair)
+    });
     let named = |kind: &'static str, literals: Vec<Literal>| {
         literals.into_iter().enumerate().map(move |(k, literal)| (format!("{kind}/{k}"), literal))
     };
-    Ok(named("in", arguments).chain(named("out", results)).collect())
+    Ok(named("in", arguments).chain(named("out", results)).chain(tolerance).collect())
 }
 
 /// The program of a recorded case, in all forms, run on its own arguments.
@@ -109,7 +123,11 @@ pub fn write_case(directory: &Path, name: &str, path: &Path) -> Result<()> {
     if parameters != case.arguments.len() {
         return Err(Error::internal(format!("{parameters} parameters, {} arguments", case.arguments.len())));
     }
-    write_forms(directory, name, &module, Some(case.arguments))
+    // Bases of eigenvectors and their kind are free: then only types and shapes are compared.
+    let any = Tolerance { absolute: f64::INFINITY, relative: 0.0 };
+    let tolerance = if case.metadata.values { case.metadata.tolerance } else { any };
+    let given = Given { arguments: case.arguments, tolerance: Some(tolerance) };
+    write_forms(directory, name, &module, Some(given))
 }
 
 #[cfg(test)]
