@@ -58,7 +58,7 @@ experiments: build ## compile fourteen training graphs and train each (STEPS=N)
 # ---- test
 
 .PHONY: test
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample ## everything that has to pass, within 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample test-pages ## everything that has to pass, within 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
@@ -137,6 +137,10 @@ test-xla: setup-test ## XLA parses and runs what we write, in every form; its re
 	examples/experiments/xla.sh
 test-xla-sample: setup-test
 	scripts/test_xla.sh --sample $(XLA_SAMPLE)
+
+.PHONY: test-pages
+test-pages: tools ## the commands of docs/from-jax.md, in an empty directory
+	scripts/test_pages.sh
 
 .PHONY: test-original
 test-original: tools ## the original's own C++ test (TENSORFLOW_SOURCE=DIR)

@@ -5,7 +5,7 @@ use crate::model::ModelArgs;
 use crate::outputs;
 use crate::progress::Progress;
 use clap::Args;
-use compiler::{BackOptions, Checked};
+use compiler::{BackOptions, Checked, Input, Source};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -27,11 +27,8 @@ const LISTED: usize = 5;
 /// Examines a model and prints what is found; an error if it cannot be compiled.
 pub(crate) fn run(arguments: &Check) -> Result<()> {
     let model = &arguments.model;
-    if crate::module_file::read(model)?.is_some() {
-        return Err(Error::invalid(format!(
-            "'{}' is a program, not a graph: check looks for what keeps a graph from being one; build says what is wrong with it",
-            model.model.display()
-        )));
+    if let Some((input, _)) = crate::module_file::read(model)? {
+        return check_program(arguments, input);
     }
     let (loaded, file) = model.load()?;
     let (config, missing, notes) = match file {
@@ -48,9 +45,34 @@ pub(crate) fn run(arguments: &Check) -> Result<()> {
     let checked =
         compiler::guarded(|| compiler::check(graph, &config, &missing, &bounds, &options, &mut progress))?;
     progress.finish();
+    report(arguments, &name, ("node", "op"), &checked, &notes)
+}
+
+/// Examines a program of HLO or StableHLO.
+fn check_program(arguments: &Check, input: Input) -> Result<()> {
+    let model = &arguments.model;
+    let Source::Hlo(program) = input.source else {
+        return Err(Error::internal("a program that was read from a file is one of HLO"));
+    };
+    let options = BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "model") };
+    let mut progress = Progress::new(model, "check");
+    let checked = compiler::guarded(|| Ok(compiler::check_program(program, &options, &mut progress)))?;
+    progress.finish();
+    let name = model.model.display().to_string();
+    report(arguments, &name, ("instruction", "opcode"), &checked, &[])
+}
+
+/// Prints what was found; an error if something keeps the model from being compiled. `words` are for what is counted.
+fn report(
+    arguments: &Check,
+    name: &str,
+    words: (&str, &str),
+    checked: &Checked,
+    notes: &[String],
+) -> Result<()> {
     match arguments.json {
-        true => print_json(&to_json(&name, &checked, &notes))?,
-        false => outputs::print(&to_text(&name, &checked, &notes))?,
+        true => print_json(&to_json(name, checked, notes))?,
+        false => outputs::print(&to_text(name, words, checked, notes))?,
     }
     match checked.problems.len() {
         0 => Ok(()),
@@ -123,15 +145,16 @@ fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
     })
 }
 
-fn to_text(name: &str, checked: &Checked, notes: &[String]) -> String {
+fn to_text(name: &str, words: (&str, &str), checked: &Checked, notes: &[String]) -> String {
     let mut out = String::new();
     let nodes: usize = checked.ops.values().map(|(count, _)| count).sum();
     let counted = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    let _ = writeln!(out, "{name}: {} of {}", counted(nodes, "node"), counted(checked.ops.len(), "op"));
+    let _ = writeln!(out, "{name}: {} of {}", counted(nodes, words.0), counted(checked.ops.len(), words.1));
     for line in problem_lines(checked) {
         let _ = writeln!(out, "{line}");
     }
-    if checked.problems.iter().any(|problem| problem.error.kind() == ErrorKind::Unsupported) {
+    let is_unsupported = |problem: &tf::Problem| problem.error.kind() == ErrorKind::Unsupported;
+    if words.1 == "op" && checked.problems.iter().any(is_unsupported) {
         out.push_str(
             "hint: feed what unsupported nodes compute, or fetch something that does not need them\n",
         );

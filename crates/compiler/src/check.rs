@@ -1,6 +1,6 @@
 //! What keeps a model from being compiled, all of it.
 
-use crate::{BackOptions, LoopBounds, Observer, aot_build, front, pipeline_for};
+use crate::{BackOptions, Front, HloProgram, LoopBounds, Observer, aot_build, front, pipeline_for};
 use aot::Accessor;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
@@ -53,7 +53,8 @@ pub fn check(
         program.loop_bounds.clone_from(loop_bounds);
         checked.problems = import::problems(&program);
         if checked.problems.is_empty()
-            && let Err(error) = compile(program, options, observer, &mut checked)
+            && let Err(error) = front::import_program(program, observer)
+                .and_then(|front| compile(front, options, observer, &mut checked))
         {
             checked.problems.push(Problem::of_graph(error));
         }
@@ -75,14 +76,29 @@ fn add_unsupported_nodes(checked: &mut Checked, ops: &BTreeMap<String, Vec<Strin
     }
 }
 
+/// Examines a program of HLO; its opcodes stand for ops.
+pub fn check_program(program: HloProgram, options: &BackOptions, observer: &mut dyn Observer) -> Checked {
+    let mut checked = Checked::default();
+    for (_, computation) in program.module.computations() {
+        for (_, instruction) in computation.instructions() {
+            let counted = checked.ops.entry(instruction.opcode().name().to_owned()).or_insert((0, true));
+            counted.0 += 1;
+        }
+    }
+    let front = program.without_checks().and_then(HloProgram::front);
+    if let Err(error) = front.and_then(|front| compile(front, options, observer, &mut checked)) {
+        checked.problems.push(Problem::of_graph(error));
+    }
+    checked
+}
+
 /// Everything but machine code: names, passes, plan, buffers, kernels.
 fn compile(
-    program: tf::Program,
+    front: Front,
     options: &BackOptions,
     observer: &mut dyn Observer,
     checked: &mut Checked,
 ) -> Result<()> {
-    let front = front::import_program(program, observer)?;
     let class = aot::parse_cpp_class("Model")?;
     let artifact = aot_build::artifact(&front, class, &options.entry_point)?;
     checked.accessors = aot::accessors(&artifact)?;

@@ -2,6 +2,7 @@
 
 use crate::importer::Importer;
 use crate::operation::OperationView;
+use crate::quantized;
 use crate::types::shape_of;
 use composite::{Expression, Function};
 use hlo::{ComputationBuilder, InstructionId, Op, OpMetadata};
@@ -40,6 +41,8 @@ pub(crate) struct Context<'c, 's> {
     pub(crate) importer: &'c mut Importer<'s>,
     pub(crate) scope: &'c mut Scope,
     pub(crate) operation: &'s Operation,
+    /// Whether operands and results are real numbers where their types are quantized.
+    pub(crate) dequantizes: bool,
 }
 
 impl<'s> Context<'_, 's> {
@@ -69,12 +72,21 @@ impl<'s> Context<'_, 's> {
         let Some(&value) = self.operation.operands.get(position) else {
             return Err(Error::invalid(format!("operand {position} lacks")));
         };
-        self.value(value)
+        self.number_of(value)
     }
 
     /// All operands.
     pub(crate) fn operands(&mut self) -> Result<Vec<InstructionId>> {
-        self.operation.operands.iter().map(|&value| self.value(value)).collect()
+        self.operation.operands.iter().map(|&value| self.number_of(value)).collect()
+    }
+
+    /// The instruction of an operand: the real numbers if the operation computes with quantized ones.
+    fn number_of(&mut self, value: ValueId) -> Result<InstructionId> {
+        let stored = self.value(value)?;
+        match quantized::quantization(self.importer.source, value) {
+            Some(quantization) if self.dequantizes => quantized::dequantize(self, stored, quantization),
+            _ => Ok(stored),
+        }
     }
 
     /// The elements of an operand that is a constant.
@@ -93,7 +105,15 @@ impl<'s> Context<'_, 's> {
     /// The shape that the text states for a result.
     pub(crate) fn result_shape(&self, position: usize) -> Result<Shape> {
         match self.operation.results.get(position) {
-            Some(&value) => shape_of(&self.importer.source[value].value_type),
+            Some(&value) => {
+                let shape = shape_of(&self.importer.source[value].value_type)?;
+                Ok(match (shape, quantized::quantization(self.importer.source, value)) {
+                    (Shape::Array(stored), Some(quantization)) if self.dequantizes => {
+                        Shape::Array(stored.with_element_type(quantization.expressed))
+                    }
+                    (shape, _) => shape,
+                })
+            }
             None => Err(Error::invalid(format!("result {position} lacks"))),
         }
     }

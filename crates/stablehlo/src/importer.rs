@@ -272,7 +272,7 @@ impl<'s> Importer<'s> {
         }
         let mut returned = Vec::new();
         for operation in &block.operations {
-            let mut context = Context { importer: self, scope, operation };
+            let mut context = Context { importer: self, scope, operation, dequantizes: false };
             if matches!(operation.name.as_str(), "func.return" | "stablehlo.return") {
                 returned = context.operands()?;
                 break;

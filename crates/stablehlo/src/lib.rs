@@ -12,6 +12,7 @@ mod importer;
 mod jax_export;
 mod operation;
 mod ops;
+mod quantized;
 mod regions;
 mod types;
 mod writer;

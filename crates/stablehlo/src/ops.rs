@@ -1,6 +1,7 @@
 //! One function for each operation, found by name.
 
 mod chlo;
+mod complex;
 mod contraction;
 mod control_flow;
 mod custom_call;
@@ -13,7 +14,7 @@ mod scan;
 mod shaping;
 
 use crate::block::Context;
-use crate::checks;
+use crate::{checks, quantized};
 use hlo::InstructionId;
 use support::{Error, Result};
 
@@ -37,9 +38,26 @@ fn find(name: &str) -> Option<Convert> {
 
 /// Adds the instructions of an operation; gives its results.
 pub(crate) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
+    context.dequantizes = quantized::computes(context);
+    let results = convert_numbers(context)?;
+    match context.dequantizes {
+        true => quantized::quantize_results(context, results),
+        false => Ok(results),
+    }
+}
+
+fn convert_numbers(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let name = context.operation.name.as_str();
     if checks::is_check(name) {
         return checks::convert(context, name);
+    }
+    // What a probe writes down is its operand, which passes through it.
+    if name == "interpreter.probe" {
+        return context.operands();
+    }
+    // The real numbers are the same: what is stored changes around them.
+    if matches!(name, "stablehlo.uniform_quantize" | "stablehlo.uniform_dequantize") {
+        return context.operands();
     }
     if name == "stablehlo.custom_call" {
         return custom_call::convert(context);
@@ -47,22 +65,28 @@ pub(crate) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId
     match find(name) {
         Some(convert) => convert(context),
         None => Err(Error::unsupported(match COLLECTIVES.contains(&name) {
-            true => "programs for several devices: export the program for one".to_owned(),
+            true => {
+                format!("programs for several devices, as {name} makes it one: export the program for one")
+            }
             false => "this operation is not known".to_owned(),
         })),
     }
 }
 
 /// Operations between devices.
-const COLLECTIVES: [&str; 10] = [
+const COLLECTIVES: [&str; 14] = [
     "stablehlo.all_gather",
     "stablehlo.all_reduce",
     "stablehlo.all_to_all",
     "stablehlo.collective_broadcast",
     "stablehlo.collective_permute",
+    "stablehlo.collective_reduce",
+    "stablehlo.cross-replica-sum",
     "stablehlo.infeed",
     "stablehlo.outfeed",
     "stablehlo.recv",
     "stablehlo.reduce_scatter",
     "stablehlo.send",
+    "stablehlo.async_start",
+    "interpreter.run_parallel",
 ];

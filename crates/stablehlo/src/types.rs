@@ -21,7 +21,7 @@ fn array_of(tensor: &TensorType) -> Result<ArrayShape> {
     let element_type = match tensor.element.as_ref() {
         Type::Scalar(scalar) => *scalar,
         Type::Index => shape::PrimitiveType::S64,
-        Type::Quantized(_) => return Err(Error::unsupported("quantized tensors")),
+        Type::Quantized(quantization) => quantization.storage,
         Type::Other(spelled) => return Err(Error::unsupported(format!("elements of type {spelled}"))),
         other => return Err(Error::unsupported(format!("elements of type {other:?}"))),
     };

@@ -80,6 +80,8 @@ pub(super) fn read_fields(scanner: &mut Scanner<'_>, end: &str) -> Result<Attrib
 /// An attribute, or a word that is none: an enumerator.
 pub(super) fn read_value(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     scanner.nested(|scanner| match scanner.peek() {
+        // The type behind a string's colon is the operation's.
+        b'"' => Ok(Attribute::String(scanner.string()?.into_owned())),
         b'[' => {
             scanner.expect("[")?;
             let items = scanner.list("]", read_value)?;

@@ -176,7 +176,15 @@ fn read_quantized(scanner: &mut Scanner<'_>) -> Result<Type> {
         Type::Scalar(scalar) => Ok(scalar),
         _ => Err(scanner.error("a quantized type of something else than numbers")),
     };
-    let storage = number(scanner)?;
+    // Without a sign the storage is `u8`, which is a type nowhere else.
+    let unsigned = scanner.peek_word().strip_prefix('u').and_then(|width| scalar(&format!("ui{width}")));
+    let storage = match unsigned {
+        Some(storage) => {
+            scanner.word();
+            storage
+        }
+        None => number(scanner)?,
+    };
     let mut storage_range = None;
     if scanner.eat("<") {
         let least = scanner.integer()?;

@@ -1,6 +1,6 @@
 //! Operations whose result depends on the operands' elements at the same index.
 
-use super::Convert;
+use super::{Convert, complex};
 use crate::block::Context;
 use hlo::{ComparisonDirection, ComparisonType, InstructionId, Op};
 use shape::PrimitiveType;
@@ -26,10 +26,8 @@ pub(super) fn find(name: &str) -> Option<Convert> {
         "stablehlo.and" => And,
         "stablehlo.atan2" => Atan2,
         "stablehlo.bitcast_convert" => BitcastConvert,
-        "stablehlo.cbrt" => Cbrt,
         "stablehlo.ceil" => Ceil,
         "stablehlo.complex" => Complex,
-        "stablehlo.convert" => Convert,
         "stablehlo.cosine" => Cos,
         "stablehlo.count_leading_zeros" => CountLeadingZeros,
         "stablehlo.divide" => Divide,
@@ -40,8 +38,6 @@ pub(super) fn find(name: &str) -> Option<Convert> {
         "stablehlo.log" => Log,
         "stablehlo.log_plus_one" => Log1p,
         "stablehlo.logistic" => Logistic,
-        "stablehlo.maximum" => Maximum,
-        "stablehlo.minimum" => Minimum,
         "stablehlo.multiply" => Multiply,
         "stablehlo.negate" => Negate,
         "stablehlo.not" => Not,
@@ -64,6 +60,10 @@ pub(super) fn find(name: &str) -> Option<Convert> {
         "stablehlo.xor" => Xor,
     );
     plain.or(match name {
+        "stablehlo.cbrt" => Some(complex::cbrt),
+        "stablehlo.convert" => Some(complex::convert),
+        "stablehlo.maximum" => Some(complex::maximum),
+        "stablehlo.minimum" => Some(complex::minimum),
         "stablehlo.real" => Some(real),
         "stablehlo.imag" => Some(imag),
         "stablehlo.compare" => Some(compare),

@@ -68,8 +68,12 @@ pub(super) fn scan(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> 
 
     let mut condition = Scope::new("scan_condition", false);
     let tuple = condition.builder.parameter("", shape.clone());
-    let mut inner =
-        Context { importer: context.importer, scope: &mut condition, operation: context.operation };
+    let mut inner = Context {
+        importer: context.importer,
+        scope: &mut condition,
+        operation: context.operation,
+        dequantizes: false,
+    };
     let step = inner.op(Op::GetTupleElement { index: 0 }, &[tuple])?;
     let steps = inner.number(PrimitiveType::S64, scan.steps);
     let compare =
@@ -95,7 +99,8 @@ fn step_of<'s>(
     tuple: InstructionId,
     outside: &[mlir::ValueId],
 ) -> Result<InstructionId> {
-    let mut inner = Context { importer: context.importer, scope, operation: context.operation };
+    let mut inner =
+        Context { importer: context.importer, scope, operation: context.operation, dequantizes: false };
     let state = inner.elements_of(tuple)?;
     let step = state[0];
     let one = inner.number(PrimitiveType::S64, 1);
