@@ -57,9 +57,9 @@ def same(got, want, dtype, tolerance=(0, 0)):
             tiny = float(ml_dtypes.finfo(dtype).tiny) if dtype.kind != "c" else float(np.finfo(dtype).tiny)
             apart = np.maximum(np.abs(got - want) - tiny, 0) / (eps * (np.abs(want) + scale / 16))
             near = np.abs(got - want) <= SLACK * eps * (np.abs(want) + scale / 16) + tiny
-            near |= np.abs(got - want) <= tolerance[0] + tolerance[1] * np.abs(want)
             measured = apart[near & (apart == apart)]
             far = float(measured.max()) if measured.size else 0.0
+            near |= np.abs(got - want) <= tolerance[0] + tolerance[1] * np.abs(want)
         wrong = ~(near | (got == want) | (np.isnan(got) & np.isnan(want)))
     if not wrong.any():
         return None, far
