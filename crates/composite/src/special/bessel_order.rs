@@ -1,4 +1,5 @@
-//! Bessel functions of the first and second kind, by the rational functions of the Cephes library.
+//! Bessel functions of the first and second kind, by the rational functions of the Cephes library; those of the second kind by
+//! polynomials next to the roots, where that is a difference.
 
 use super::bessel_order_tables::*;
 use super::rational;
@@ -10,6 +11,22 @@ const J0_ROOTS: [[f64; 2]; 2] =
     [[2.404825557695773, -1.176691651530894e-16], [5.520078110286311, 8.088597146146722e-17]];
 const J1_ROOTS: [[f64; 2]; 2] =
     [[3.8317059702075125, -1.5269184090088067e-16], [7.015586669815619, -9.414165653410389e-17]];
+
+/// The roots of `Y0` and of `Y1` below 5, likewise.
+const Y0_ROOTS: [[f64; 2]; 2] =
+    [[0.8935769662791675, 2.6596231539720385e-17], [3.957678419314858, -1.0764340697562706e-16]];
+const Y1_ROOT: [f64; 2] = [2.197141326031017, -4.8259835876454966e-17];
+
+/// What a polynomial gives within a distance from a root, and `value` elsewhere.
+fn next_to<'f>(
+    x: Expression<'f>,
+    [root, tail]: [f64; 2],
+    (reach, coefficients): (f64, &[f64]),
+    value: Expression<'f>,
+) -> Expression<'f> {
+    let distance = x - root - tail;
+    distance.abs().lt(reach).select(distance * distance.polynomial(coefficients), value)
+}
 
 /// `(x^2 - r^2) (x^2 - s^2)` for the roots `r` and `s`, accurate next to them.
 fn from_roots<'f>(x: Expression<'f>, roots: [[f64; 2]; 2]) -> Expression<'f> {
@@ -73,6 +90,8 @@ fn positive_only<'f>(x: Expression<'f>, result: Expression<'f>) -> Expression<'f
 /// `Y0(x)`: NaN below 0.
 pub fn bessel_y0(x: Expression<'_>) -> Expression<'_> {
     let near = rational(x * x, Y0_YP, Y0_YQ) + x.log() * bessel_j0(x) * FRAC_2_PI;
+    let near = next_to(x, Y0_ROOTS[0], (0.25, Y0_FIRST), near);
+    let near = next_to(x, Y0_ROOTS[1], (1.05, Y0_SECOND), near);
     let (p, q) = asymptotic(x, (J0_PP, J0_PQ), (J0_QP, J0_QQ));
     let (sine, cosine) = phase(x, 1.0);
     positive_only(x, x.le(5.0).select(near, p * sine + q * cosine))
@@ -82,6 +101,7 @@ pub fn bessel_y0(x: Expression<'_>) -> Expression<'_> {
 pub fn bessel_y1(x: Expression<'_>) -> Expression<'_> {
     let logarithmic = (bessel_j1(x) * x.log() - 1.0 / x) * FRAC_2_PI;
     let near = rational(x * x, Y1_YP, Y1_YQ) * x + logarithmic;
+    let near = next_to(x, Y1_ROOT, (0.5, Y1_FIRST), near);
     let (p, q) = asymptotic(x, (J1_PP, J1_PQ), (J1_QP, J1_QQ));
     let (sine, cosine) = phase(x, 3.0);
     positive_only(x, x.le(5.0).select(near, p * sine + q * cosine))

@@ -134,6 +134,27 @@ fn continued_fraction<'f>(
     }
 }
 
+/// The continued fraction of the upper function from its end, which loses less than ratios of numerators and
+/// denominators: `1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...))`. The steps are enough from `x = 1` on, up to
+/// `a = x = 10`; elsewhere the result means nothing.
+fn backward_fraction<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> Expression<'f> {
+    const STEPS: f64 = 100.0;
+    let (a, x) = (enabled.select(a, 1.0), enabled.select(x, 1.0));
+    let function = a.function();
+    let step = function.scalar(shape::PrimitiveType::S32, STEPS);
+    let state = function.while_loop(
+        &[step, a.splat(0.0), a, x],
+        |_, state| state[0].gt(0.0),
+        |_, state| {
+            let &[step, rest, a, x] = state else { return Vec::new() };
+            let k = step.convert(a.element_type()).spread_like(a);
+            let rest = k * (a - k) / (x + (k * 2.0 + 1.0 - a) + rest);
+            vec![step - 1.0, rest, a, x]
+        },
+    );
+    1.0 / (x + (1.0 - a) + state[1])
+}
+
 /// One step of the continued fraction, with the recurrences' derivatives by `a`.
 fn step<'f>(mode: Mode, end: f64, state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let &[count, enabled, value, y, z, c, p1, q1, p2, q2, dp2, dq2, dp1, dq1, slope] = state else {
@@ -177,6 +198,50 @@ fn step<'f>(mode: Mode, end: f64, state: &[Expression<'f>]) -> Vec<Expression<'f
     ]
 }
 
+/// `lgamma(1 + a) / (a (1 - a))` for `a` from 0 to 1.
+const LGAMMA_1P: &[f64] = &[
+    -1.1820969445467145e-05,
+    0.00013673749845170442,
+    -0.0007510944620906334,
+    0.0026202979485050316,
+    -0.006568778005711162,
+    0.012742266956440252,
+    -0.020215502781759945,
+    0.027534187815233195,
+    -0.03370537137511358,
+    0.03867042441832247,
+    -0.04301415542600463,
+    0.04744503662529866,
+    -0.052537419190277455,
+    0.05877516383097031,
+    -0.06673142618826892,
+    0.07731814517650464,
+    -0.09223900725237584,
+    0.11514654252510402,
+    -0.15543426586329281,
+    0.2452513685225759,
+    -0.5772156649015329,
+];
+
+/// Terms of the series below: of the next ones nothing is left at `x = 1`.
+const SMALL_TERMS: u32 = 19;
+
+/// `Q(a, x)` for `a` and `x` below 1, without a difference of what is next to 1: with `u = 1 - x^a / gamma(1 + a)`,
+/// `u + (1 - u) a (x / (a + 1) - x^2 / (2! (a + 2)) + ...)` (Gautschi, "A computational procedure for incomplete gamma
+/// functions", 1979).
+fn upper_of_small<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
+    let exponent = a * (x.log() - (1.0 - a) * a.polynomial(LGAMMA_1P));
+    let first = -exponent.expm1();
+    let mut sum = x.splat(0.0);
+    let mut factorial: f64 = (1..=SMALL_TERMS).map(f64::from).product();
+    for n in (1..=SMALL_TERMS).rev() {
+        let sign = if n % 2 == 1 { 1.0 } else { -1.0 };
+        sum = (sum + (sign / factorial) / (a + f64::from(n))) * x;
+        factorial /= f64::from(n);
+    }
+    first + (1.0 - first) * a * sum
+}
+
 fn lower<'f>(mode: Mode, a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let is_nan = a.is_nan() | x.is_nan();
     let outside = x.lt(0.0) | a.le(0.0);
@@ -215,12 +280,17 @@ pub fn random_gamma_grad<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression
 pub fn igammac<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let is_nan = a.is_nan() | x.is_nan();
     let outside = x.le(0.0) | a.le(0.0);
-    let by_series = x.lt(1.7) | x.lt(a);
+    let by_series = x.lt(1.0) | x.lt(a);
+    // The lower function may be next to 1 there.
+    let is_small = x.lt(1.0) & a.lt(1.0);
     let (factor, vanishes) = factor(a, x);
-    let enabled = !(outside | vanishes | is_nan);
+    let enabled = !(outside | vanishes | is_nan | is_small);
     let series = 1.0 - series(Mode::Value, factor, [a, x], enabled & by_series);
-    let fraction = continued_fraction(Mode::Value, factor, [a, x], enabled & !by_series);
-    let result = by_series.select(series, fraction);
+    let is_moderate = x.ge(1.0) & x.lt(10.0) & !by_series;
+    let fraction = continued_fraction(Mode::Value, factor, [a, x], enabled & !by_series & !is_moderate);
+    let moderate = is_moderate.select(backward_fraction([a, x], is_moderate) * factor, fraction);
+    let result = by_series.select(series, moderate);
+    let result = is_small.select(upper_of_small(a, x), result);
     let result = x.equal(f64::INFINITY).select(x.splat(0.0), result);
     let result = outside.select(a.splat(1.0), result);
     is_nan.select(a.splat(f64::NAN), result)
