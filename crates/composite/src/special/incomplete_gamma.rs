@@ -141,7 +141,8 @@ fn backward_fraction<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -
     const STEPS: f64 = 100.0;
     let (a, x) = (enabled.select(a, 1.0), enabled.select(x, 1.0));
     let function = a.function();
-    let step = function.scalar(shape::PrimitiveType::S32, STEPS);
+    let steps = |count: f64| function.scalar(shape::PrimitiveType::S32, count);
+    let step = enabled.any().select(steps(STEPS), steps(0.0));
     let state = function.while_loop(
         &[step, a.splat(0.0), a, x],
         |_, state| state[0].gt(0.0),
