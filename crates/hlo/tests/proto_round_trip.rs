@@ -57,6 +57,17 @@ fn text(module: &Module, read: &Module) -> String {
 }
 
 #[test]
+fn a_module_of_empty_instructions_is_none() {
+    // A module of one computation with half a million instructions of no bytes.
+    let count = 500_000;
+    let mut bytes = vec![0x1a];
+    let length = 2 * count;
+    bytes.extend([length as u8 & 0x7f | 0x80, (length >> 7) as u8 & 0x7f | 0x80, (length >> 14) as u8]);
+    bytes.extend([0x12, 0].repeat(count));
+    assert!(!is_hlo_proto(&bytes) && read_hlo_proto(&bytes).is_err());
+}
+
+#[test]
 fn damaged_messages_never_panic() {
     let mut state = 5u64;
     let mut below = |limit: usize| {

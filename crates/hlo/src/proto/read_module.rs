@@ -13,6 +13,7 @@ use crate::Op;
 use crate::module::Module;
 use crate::text::{parse, sanitized};
 use prost::Message;
+use prost::encoding::decode_varint;
 use shape::{Literal, PrimitiveType, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -55,6 +56,9 @@ fn module_message(bytes: &[u8]) -> Option<(ModuleMessage, Vec<super::messages::L
         let mut instructions = instructions.peekable();
         instructions.peek().is_some() && instructions.all(|instruction| !instruction.opcode.is_empty())
     };
+    if instruction_count(bytes) > bytes.len() / LEAST_INSTRUCTION {
+        return None;
+    }
     if let Ok(snapshot) = SnapshotMessage::decode(bytes)
         && let Some(module) = snapshot.hlo.and_then(|hlo| hlo.hlo_module).filter(is_module)
     {
@@ -66,6 +70,44 @@ fn module_message(bytes: &[u8]) -> Option<(ModuleMessage, Vec<super::messages::L
         return Some((module, Vec::new()));
     }
     ModuleMessage::decode(bytes).ok().filter(is_module).map(|module| (module, Vec::new()))
+}
+
+/// The fewest bytes of an instruction: name, opcode, shape and number. In memory it takes a hundred times as many, so that
+/// empty ones would fill it.
+const LEAST_INSTRUCTION: usize = 12;
+
+/// How many instructions a message holds, whichever it is.
+fn instruction_count(bytes: &[u8]) -> usize {
+    let of_module = |module: &[u8]| -> usize {
+        entries(module, 3).map(|computation| entries(computation, 2).count()).sum()
+    };
+    let of_hlo = |hlo: &[u8]| entries(hlo, 1).map(of_module).sum::<usize>();
+    let of_snapshot = entries(bytes, 1).map(of_hlo).sum::<usize>();
+    of_snapshot.max(of_hlo(bytes)).max(of_module(bytes))
+}
+
+/// The messages in a field of a message, up to where it is none.
+fn entries(mut bytes: &[u8], field: u64) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        loop {
+            let key = decode_varint(&mut bytes).ok()?;
+            let skipped = match key & 7 {
+                0 => {
+                    decode_varint(&mut bytes).ok()?;
+                    0
+                }
+                1 => 8,
+                5 => 4,
+                2 => usize::try_from(decode_varint(&mut bytes).ok()?).ok()?,
+                _ => return None,
+            };
+            let (value, rest) = bytes.split_at_checked(skipped)?;
+            bytes = rest;
+            if key == field << 3 | 2 {
+                return Some(value);
+            }
+        }
+    })
 }
 
 /// A constant, and the instruction that holds its place.
