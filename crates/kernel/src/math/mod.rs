@@ -55,6 +55,8 @@ direct! {
     sin = trigonometric::sin;
     /// The cosine.
     cos = trigonometric::cos;
+    /// The tangent.
+    tan = trigonometric::tan;
     /// The hyperbolic tangent.
     tanh = exponential::tanh;
     /// The error function.
@@ -82,8 +84,6 @@ direct! {
 }
 
 through_double! {
-    /// The tangent.
-    tan = trigonometric::tan;
     /// The inverse of [`sinh`].
     asinh = logarithm::asinh;
     /// The inverse of [`cosh`].

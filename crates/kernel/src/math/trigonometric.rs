@@ -1,13 +1,22 @@
 //! `sin`, `cos`, `tan`.
 //!
 //! The angle is reduced by multiples of `pi/2`; minimax polynomials do the rest, for `|r| <= 0.786` and `z = r^2`:
-//! `sin(r) = r + r z S(z)`, `cos(r) = 1 - z/2 + z^2 C(z)`.
+//! `sin(r) = r + r z S(z)`, `cos(r) = 1 - z/2 + z^2 C(z)`, `tan(r) = r + r z T(z)`.
 
+use super::exact::two_product;
 use super::lanes::Lanes;
 use super::reduction::{Reduced, reduce};
 
 const SIN_SINGLE: &[f64] = &[-1.6666655e-1, 8.33219e-3, -1.9518405e-4];
 const COS_SINGLE: &[f64] = &[4.1666646e-2, -1.3887301e-3, 2.443067e-5];
+const TAN_SINGLE: &[f64] = &[
+    0.33333155512809753,
+    0.13338859379291534,
+    0.05340616777539253,
+    0.024448739364743233,
+    0.003089548321440816,
+    0.009403681382536888,
+];
 const SIN_DOUBLE: &[f64] = &[
     -0.16666666666666632,
     0.00833333333332234,
@@ -61,11 +70,37 @@ pub(super) fn cos(x: Lanes<'_>) -> Lanes<'_> {
     sin_from(&reduce(x.abs()), 1)
 }
 
-/// The tangent, of `F64`.
+/// The tangent.
 pub(super) fn tan(x: Lanes<'_>) -> Lanes<'_> {
+    if x.is_single() {
+        return tan_single(x);
+    }
     let reduced = reduce(x.abs());
     let (sin, cos) = sin_cos(&reduced);
     let is_odd = (reduced.quadrant & 1i64).differs(0i64);
     let value = is_odd.choose(-cos, sin) / is_odd.choose(sin, cos);
     value.flip_sign(x.sign_bits())
+}
+
+/// In odd quadrants `-1 / t`, where `t = tan(r)` has a rest of what its sum lost.
+fn tan_single(x: Lanes<'_>) -> Lanes<'_> {
+    let Reduced { quadrant, angle, tail } = reduce(x.abs());
+    let z = angle * angle;
+    let more = (angle * z).mul_add(z.polynomial(TAN_SINGLE), tail);
+    // The tangent of a sum: the tail counts 1 + t^2 times.
+    let tangent = angle + more;
+    let more = tail.mul_add(tangent * tangent, more);
+    let tangent = angle + more;
+    let rest = (angle - tangent) + more;
+    let estimate = tangent.reciprocal_estimate();
+    let left = if x.has_fma() {
+        (-tangent).mul_add(estimate, 1.0)
+    } else {
+        let product = two_product(tangent, estimate);
+        (1.0 - product.high) - product.low
+    };
+    let left = (-rest).mul_add(estimate, left);
+    let cotangent = left.mul_add(estimate, estimate);
+    let is_odd = (quadrant & 1i64).differs(0i64);
+    is_odd.choose(-cotangent, tangent).flip_sign(x.sign_bits())
 }
