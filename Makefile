@@ -21,6 +21,9 @@ CROSS_MODELS := mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96 b
 XLA_SAMPLE ?= 40
 # A checkout of TensorFlow's source, for the original's own C++ test.
 TENSORFLOW_SOURCE ?=
+# Tests that others wrote: a clone (bare or not) of TensorFlow's or XLA's repository, a checkout of StableHLO's.
+XLA ?=
+STABLEHLO ?=
 
 TOOL := target/release/tfcompile
 CONFORMANCE := target/release/conformance
@@ -141,6 +144,10 @@ test-xla-sample: setup-test
 .PHONY: test-pages
 test-pages: tools ## the commands of docs/from-jax.md, in an empty directory
 	scripts/test_pages.sh
+
+.PHONY: test-external
+test-external: tools ## the HLO texts of XLA's unit tests and StableHLO's own tests, one table (XLA=CLONE STABLEHLO=CHECKOUT)
+	@scripts/test_external.sh "$(XLA)" "$(STABLEHLO)"
 
 .PHONY: test-original
 test-original: tools ## the original's own C++ test (TENSORFLOW_SOURCE=DIR)

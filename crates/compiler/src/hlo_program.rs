@@ -3,6 +3,7 @@
 use crate::Front;
 use hlo::{Computation, ComputationBuilder, ComputationId, InstructionId, Module, Op, OpMetadata};
 use import::{ImportResult, ResultOrigin};
+use passes::{FlattenCallGraph, LayoutNormalization, Pass, SingleDevice};
 use shape::{ArrayShape, Literal, Shape};
 use std::collections::BTreeSet;
 use support::{Error, Id, Result};
@@ -39,7 +40,7 @@ impl HloProgram {
         arguments.into_iter().for_each(|argument| flat(argument, &mut leaves));
         let signature = program.module.entry_computation().program_shape();
         let shapes = leaves.iter().map(Literal::shape);
-        if !leaves.is_empty() && shapes.ne(signature.parameters.iter().map(without_row_major)) {
+        if !leaves.is_empty() && shapes.ne(signature.parameters.iter().cloned()) {
             return Err(Error::invalid(
                 "the snapshot's arguments are not of the types that its module takes",
             ));
@@ -85,12 +86,14 @@ impl HloProgram {
     }
 
     /// Gives a module an entry that takes arrays and returns a tuple of arrays: parameters and results that are tuples
-    /// are taken apart. Parameters keep their names where these can be; which results live in their memory is left to
-    /// the caller of the program, who owns both.
+    /// are taken apart. Callers hand over arrays row by row, whatever their layouts in the module, and there is one device.
+    /// Parameters keep their names where these can be; which results live in their memory is left to the caller of the
+    /// program, who owns both.
     pub fn of_module(mut module: Module) -> Result<Self> {
         module.set_input_output_alias(Vec::new());
-        module.set_attributes(Vec::new());
-        drop_row_major_layouts(&mut module)?;
+        let _ = LayoutNormalization.run(&mut module)?;
+        let _ = SingleDevice.run(&mut module)?;
+        let _ = FlattenCallGraph.run(&mut module)?;
         let signature = module.entry_computation().program_shape();
         let entry = module.entry_computation();
         let names: Vec<String> = entry.parameters().iter().map(|&id| entry[id].name().to_owned()).collect();
@@ -196,44 +199,6 @@ fn refuse_elided(module: &Module) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Callers hand over arrays row by row: a layout that says so says nothing, another one at the entry is refused.
-fn drop_row_major_layouts(module: &mut Module) -> Result<()> {
-    let entry = module.entry();
-    let ids: Vec<_> = module.computations().map(|(id, _)| id).collect();
-    for id in ids {
-        let computation = module.computation_mut(id);
-        let shapes: Vec<(InstructionId, Shape)> = computation
-            .instructions()
-            .map(|(id, instruction)| (id, without_row_major(instruction.shape())))
-            .collect();
-        for (instruction, shape) in shapes {
-            let faces_caller = id == entry
-                && (computation.parameters().contains(&instruction) || computation.root() == instruction);
-            let leaves = shape.leaves();
-            if let Some((_, array)) = leaves.iter().find(|(_, array)| faces_caller && array.layout.is_some())
-            {
-                let name = computation[instruction].name();
-                return Err(Error::unsupported(format!(
-                    "{name} is {array}, not row by row: arguments and results are; transpose it in the module"
-                )));
-            }
-            computation.set_shape(instruction, shape);
-            computation.set_carried(instruction, None);
-        }
-    }
-    Ok(())
-}
-
-fn without_row_major(shape: &Shape) -> Shape {
-    match shape {
-        Shape::Array(array) if array.is_row_major() => {
-            Shape::Array(ArrayShape { layout: None, ..array.clone() })
-        }
-        Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(without_row_major).collect()),
-        other => other.clone(),
-    }
 }
 
 fn is_called(module: &Module, callee: ComputationId) -> bool {

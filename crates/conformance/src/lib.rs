@@ -14,6 +14,7 @@ pub mod compare;
 pub mod engine;
 pub mod export;
 pub mod forms;
+pub mod hlo_texts;
 pub mod known_failures;
 pub mod oracle;
 pub mod pool;

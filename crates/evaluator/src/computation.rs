@@ -1,6 +1,7 @@
 //! Evaluates computations, and the instructions that call them once: control flow.
 
 use crate::array::static_shape;
+use crate::data_movement;
 use crate::evaluator::Evaluator;
 use hlo::{Computation, ComputationId, Instruction, InstructionId, Op, Opcode, Traits};
 use shape::{Literal, Scalar};
@@ -89,7 +90,13 @@ impl Evaluator<'_> {
                     .expect("operands come first and live until their last use")
             })
             .collect();
-        let result = self.evaluate_instruction(instruction.op(), instruction.shape(), &operands)?;
+        let result = match instruction.op() {
+            Op::Bitcast {} => {
+                let from = computation[instruction.operands()[0]].shape();
+                data_movement::bitcast(from, instruction.shape(), operands[0])?
+            }
+            op => self.evaluate_instruction(op, instruction.shape(), &operands)?,
+        };
         if let Op::SetDimensionSize { dimension } = instruction.op() {
             let size = dynamic_size(operands[1], instruction, *dimension)?;
             if size < instruction.shape().expect_array().size(*dimension) {

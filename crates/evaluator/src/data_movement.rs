@@ -5,7 +5,7 @@ use crate::float::round_float;
 use crate::integer::wrap;
 use hlo::{PaddingConfig, SliceDimension};
 use shape::index::{element_count, row_major_strides};
-use shape::{Literal, Scalar, Shape};
+use shape::{ArrayShape, Literal, Scalar, Shape};
 use support::{Error, Result};
 
 /// Operand dimension `d` becomes result dimension `dimensions[d]`.
@@ -25,6 +25,31 @@ pub(crate) fn broadcast(shape: &Shape, operand: &Literal, dimensions: &[usize]) 
 pub(crate) fn reshape(shape: &Shape, operand: &Literal) -> Result<Literal> {
     check_array(operand)?;
     from_bytes(&array(shape)?, operand.bytes().clone())
+}
+
+/// The same bytes in memory: dimensions are taken in the order of the operand's layout and dealt out in the result's.
+pub(crate) fn bitcast(from: &Shape, to: &Shape, operand: &Literal) -> Result<Literal> {
+    check_array(operand)?;
+    let from = from.as_array();
+    let to = to.as_array().ok_or_else(|| Error::invalid("a bitcast makes an array"))?;
+    let in_memory = match from.filter(|from| !from.is_row_major()) {
+        Some(from) => transpose(operand, &major_to_minor(from))?,
+        None => operand.clone(),
+    };
+    let order = major_to_minor(to);
+    let sizes: Vec<i64> = order.iter().map(|&dimension| to.size(dimension)).collect();
+    let dealt = from_bytes(&ArrayShape::new(to.element_type, &sizes), in_memory.bytes().clone())?;
+    let place = |dimension| order.iter().position(|&d| d == dimension).unwrap_or_default();
+    let inverse: Vec<usize> = (0..to.rank()).map(place).collect();
+    from_bytes(&ArrayShape::new(to.element_type, &to.sizes()), dealt.transpose(&inverse).bytes().clone())
+}
+
+/// The dimensions from the slowest to the fastest.
+fn major_to_minor(array: &ArrayShape) -> Vec<usize> {
+    match &array.layout {
+        Some(layout) => layout.minor_to_major.iter().rev().copied().collect(),
+        None => (0..array.rank()).collect(),
+    }
 }
 
 /// Result dimension `d` is operand dimension `dimensions[d]`.

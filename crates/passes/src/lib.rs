@@ -19,7 +19,9 @@ mod dot_operand_layout;
 mod dynamic_dimension_results;
 mod expander;
 mod fft_expander;
+mod flatten_call_graph;
 mod fusion;
+mod layout_normalization;
 mod multi_output_fusion;
 mod pipeline;
 mod power_expander;
@@ -27,6 +29,7 @@ mod producer_duplication;
 mod row_fusion;
 mod select_and_scatter_expander;
 mod simplify;
+mod single_device;
 mod softmax_reciprocal;
 mod tree_reduction_rewriter;
 mod triangular_solve_expander;
@@ -48,7 +51,9 @@ pub use dce::DeadCodeElimination;
 pub use dot_operand_layout::DotOperandLayout;
 pub use dynamic_dimension_results::DynamicDimensionResults;
 pub use fft_expander::FftExpander;
+pub use flatten_call_graph::FlattenCallGraph;
 pub use fusion::InstructionFusion;
+pub use layout_normalization::LayoutNormalization;
 pub use multi_output_fusion::MultiOutputFusion;
 pub use pipeline::{PassRecord, Pipeline};
 pub use power_expander::PowerExpander;
@@ -56,6 +61,7 @@ pub use producer_duplication::ProducerDuplication;
 pub use row_fusion::RowFusion;
 pub use select_and_scatter_expander::SelectAndScatterExpander;
 pub use simplify::AlgebraicSimplifier;
+pub use single_device::SingleDevice;
 pub use softmax_reciprocal::SoftmaxReciprocal;
 pub use tree_reduction_rewriter::TreeReductionRewriter;
 pub use triangular_solve_expander::TriangularSolveExpander;
@@ -108,6 +114,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(BatchNormFolding),
         Box::new(CallInliner),
         Box::new(CholeskyExpander),
+        Box::new(FlattenCallGraph),
         Box::new(FftExpander),
         Box::new(TriangularSolveExpander),
         Box::new(ConcatenateInPlace),
@@ -120,11 +127,13 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(DynamicDimensionResults),
         Box::new(InstructionFusion::default()),
         Box::new(ConvolutionChaining::default()),
+        Box::new(LayoutNormalization),
         Box::new(MultiOutputFusion::default()),
         Box::new(PowerExpander),
         Box::new(RowFusion::default()),
         Box::new(AlgebraicSimplifier),
         Box::new(SelectAndScatterExpander),
+        Box::new(SingleDevice),
         Box::new(SoftmaxReciprocal),
         Box::new(TreeReductionRewriter),
         Box::new(TupleSimplifier),

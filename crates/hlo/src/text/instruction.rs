@@ -7,14 +7,14 @@ use super::escape::{unescape, write_quoted};
 use super::lexer::{Lexer, Token};
 use super::literal::read_literal;
 use super::shape::{fits, read_shape, shape_is_next};
-use crate::attributes::{RawAttributes, RawValue};
+use crate::attributes::{ComparisonType, RawAttributes, RawValue};
 use crate::carried::Carried;
 use crate::computation::Computation;
 use crate::infer::infer_shape;
 use crate::instruction::OpMetadata;
 use crate::module::ComputationId;
-use crate::opcode::{Op, Opcode};
-use shape::Shape;
+use crate::opcode::{Op, Opcode, Traits};
+use shape::{ArrayShape, Layout, PrimitiveType, Shape};
 use std::collections::BTreeMap;
 use support::Result;
 
@@ -107,6 +107,7 @@ impl<'t> ComputationParser<'_, 't> {
             said.op = self.wrap(&head, &said)?;
         }
         let shape = match head.written {
+            Some(_) if head.opcode == Opcode::Send && !head.operands.is_empty() => self.sent(&head.operands),
             Some(shape) => shape,
             None => self.inferred(&head.start, &said.op, &head.operands)?,
         };
@@ -192,6 +193,11 @@ impl<'t> ComputationParser<'_, 't> {
             }
             (None, _) => Op::parse_attributes(head.opcode, &mut reader)?,
         };
+        if let Op::Compare { comparison_type: ComparisonType::Default, .. } = op {
+            // Says what the operands say, but is printed where it is not usual.
+            reader.attributes.iter_mut().filter(|a| a.name == "type").for_each(|a| a.taken = false);
+            carry(&mut reader, &mut carried, |name| name == "type");
+        }
         carry(&mut reader, &mut carried, |name| CARRIED.contains(&name));
         refuse_unknown(&reader, &op)?;
         Ok(Said { op, metadata, carried, predecessors, thread })
@@ -243,10 +249,30 @@ impl<'t> ComputationParser<'_, 't> {
         Ok(Op::AsyncStart { attributes })
     }
 
+    /// The shape that follows, with the layout that XLA's shape inference gives it.
     fn inferred(&self, start: &Lexer<'_>, op: &Op, operands: &[usize]) -> Result<Shape> {
+        let module = &self.context.module;
         let shapes: Vec<&Shape> =
             operands.iter().map(|&operand| &self.pending[operand].right.shape).collect();
-        infer_shape(&self.context.module, op, &shapes, None).map_err(|error| start.error(error.message()))
+        let shape = infer_shape(module, op, &shapes, None).map_err(|error| start.error(error.message()))?;
+        let root = |called: ComputationId| module[called][module[called].root()].shape().clone();
+        Ok(match op {
+            Op::While { .. } => shapes[0].clone(),
+            Op::Call { to_apply: called } | Op::Fusion { calls: called, .. } => root(*called),
+            Op::Conditional { branch_computations } => {
+                branch_computations.first().map_or(shape, |&c| root(c))
+            }
+            Op::Transpose { dimensions } => transposed(shape, shapes[0], dimensions),
+            Op::Select {} => laid_out_like(shape, shapes[1]),
+            _ if op.opcode().traits().contains(Traits::ELEMENTWISE) => laid_out_like(shape, shapes[0]),
+            _ => shape,
+        })
+    }
+
+    /// What a `send` makes, whatever the text says: its first operand, a context and a token.
+    fn sent(&self, operands: &[usize]) -> Shape {
+        let sent = self.pending[operands[0]].right.shape.clone();
+        Shape::Tuple(vec![sent, Shape::scalar(PrimitiveType::U32), Shape::Token])
     }
 
     /// Reads operands up to the closing parenthesis: names, names behind their shapes, or nested instructions.
@@ -290,6 +316,26 @@ impl<'t> ComputationParser<'_, 't> {
             _ => Ok(operand),
         }
     }
+}
+
+/// The shape with another's layout.
+fn laid_out_like(shape: Shape, other: &Shape) -> Shape {
+    match (shape, other) {
+        (Shape::Array(array), Shape::Array(other)) if array.rank() == other.rank() => {
+            Shape::Array(ArrayShape { layout: other.layout.clone(), ..array })
+        }
+        (shape, _) => shape,
+    }
+}
+
+/// The shape of a transpose with the elements where they were.
+fn transposed(shape: Shape, operand: &Shape, dimensions: &[usize]) -> Shape {
+    let (Shape::Array(array), Shape::Array(operand)) = (&shape, operand) else { return shape };
+    let row_major = || (0..operand.rank()).rev().collect::<Vec<usize>>().into();
+    let layout = operand.layout.clone().unwrap_or_else(row_major);
+    let place = |dimension: &usize| dimensions.iter().position(|d| d == dimension).unwrap_or_default();
+    let minor_to_major = layout.minor_to_major.iter().map(place).collect();
+    Shape::Array(ArrayShape { layout: Some(Layout { minor_to_major, ..layout }), ..array.clone() })
 }
 
 /// Moves attributes to what is carried.

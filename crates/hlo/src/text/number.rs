@@ -173,6 +173,8 @@ fn read_float(element_type: PrimitiveType, lexer: &mut Lexer<'_>, out: &mut Vec<
     let value: f64 = match word {
         "inf" => f64::INFINITY,
         "-inf" => f64::NEG_INFINITY,
+        // An integer to XLA, which has no negative zero.
+        "-0" => 0.0,
         _ if word.ends_with(|c: char| c.is_ascii_digit() || c == '.') => {
             word.parse().map_err(|_| lexer.expected(&what))?
         }

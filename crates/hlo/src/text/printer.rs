@@ -106,16 +106,20 @@ fn print_bounded_dimensions(module: &Module, out: &mut String) {
     write!(out, ", bounded_dimensions={{ {} }}", pairs.join(", ")).expect(TAKES_EVERYTHING);
 }
 
-/// All computations, in the order in which they were added but for callees, which come before their callers, and the
-/// entry, which comes last. Attributes that are kept as text may name computations that nothing else calls, so all are
-/// printed.
+/// All computations, in the order in which they were added but for callees, which come before their callers: what the
+/// entry reaches and what came before it, the entry, the rest. Attributes that are kept as text may name computations
+/// that nothing else calls, so all are printed.
 pub(crate) fn computation_order(module: &Module) -> Vec<ComputationId> {
-    let entry = module.entry_if_set();
-    let ids = module.computations().map(|(id, _)| id).filter(|&id| Some(id) != entry);
-    depth_first(ids.chain(entry), |id| {
+    let entry = module.entry_if_set().filter(|&entry| module.get(entry).is_some());
+    let needs = |id: ComputationId| -> Vec<ComputationId> {
         let called = module[id].instructions().flat_map(|(_, i)| i.op().called_computations());
         called.filter(|&callee| module.get(callee).is_some()).collect()
-    })
+    };
+    let reached: BTreeSet<ComputationId> = depth_first(entry.into_iter(), needs).into_iter().collect();
+    let is_before = |id: &ComputationId| reached.contains(id) || entry.is_none_or(|entry| *id < entry);
+    let others = module.computations().map(|(id, _)| id).filter(|&id| Some(id) != entry);
+    let (before, behind): (Vec<_>, Vec<_>) = others.partition(is_before);
+    depth_first(before.into_iter().chain(entry).chain(behind), needs)
 }
 
 /// All live instructions, in the order in which they were added but for operands that came later than their users.

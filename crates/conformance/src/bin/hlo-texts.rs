@@ -1,0 +1,176 @@
+//! Reads HLO texts that others wrote, prints them, runs them and compares with XLA's answers.
+
+use conformance::arguments::Arguments;
+use conformance::hlo_texts::judge;
+use conformance::pool::Pool;
+use conformance::worker::Outcome;
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const HELP: &str = "\
+    hlo-texts DIR [--print OUT] [--answers NPZ] [--failures FILE] [--jobs N] [--timeout SECONDS]
+
+Reads each NAME.hlo in DIR. With --print, writes it again as OUT/NAME.hlo. With --answers, runs each that has NPZ/NAME.npz
+(arguments in/0, in/1, ..., XLA's results out/0, ...), compiled and evaluated, each in a child process. Prints how many went
+how, with reasons, and the largest error; --failures takes one line for each text that did not agree. Exits with 1 if a
+result differs or a child crashes.
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.is_empty() || words.iter().any(|word| word == "--help") {
+        print!("{HELP}");
+        return ExitCode::from(if words.is_empty() { 2 } else { 0 });
+    }
+    let done = if words[0] == "--worker" { serve(&words[1..]) } else { judge_all(words) };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("hlo-texts: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Answers paths of texts: where the answers are and where errors go stand on the command line.
+fn serve(words: &[String]) -> Result<bool, String> {
+    let [answers, errors] = words else { return Err("--worker ANSWERS ERRORS".to_owned()) };
+    let append = std::fs::OpenOptions::new().append(true).create(true).open(errors);
+    let mut errors = append.map_err(|e| format!("{errors}: {e}"))?;
+    for line in std::io::stdin().lock().lines() {
+        let text = PathBuf::from(line.map_err(|e| e.to_string())?);
+        let name = text.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let (outcome, error) = judge(&text, &Path::new(answers).join(format!("{name}.npz")));
+        writeln!(errors, "{error:e} {name}").map_err(|e| e.to_string())?;
+        println!("{}", outcome.to_line());
+    }
+    Ok(true)
+}
+
+fn judge_all(words: Vec<String>) -> Result<bool, String> {
+    let mut arguments = Arguments::new(words);
+    let out: Option<PathBuf> = arguments.value("--print")?;
+    let answers: Option<PathBuf> = arguments.value("--answers")?;
+    let failures: Option<PathBuf> = arguments.value("--failures")?;
+    let jobs: usize = arguments.value("--jobs")?.unwrap_or(1);
+    let seconds: f64 = arguments.value("--timeout")?.unwrap_or(120.0);
+    let [directory] = &arguments.rest()?[..] else { return Err("name one directory of texts".to_owned()) };
+    let texts = texts_in(Path::new(directory))?;
+    let mut report = Report::default();
+    if let Some(out) = out {
+        std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+        texts.iter().try_for_each(|text| print(text, &out, &mut report))?;
+    }
+    if let Some(answers) = answers {
+        let limit = Duration::try_from_secs_f64(seconds).map_err(|e| format!("--timeout: {e}"))?;
+        run(&texts, &answers, (jobs, limit), &mut report)?;
+    }
+    report.print();
+    if let Some(file) = failures {
+        std::fs::write(&file, report.failures.join("")).map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    Ok(!report.is_bad)
+}
+
+fn texts_in(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
+    let mut texts: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    texts.retain(|path| path.extension().is_some_and(|extension| extension == "hlo"));
+    texts.sort();
+    Ok(texts)
+}
+
+/// Reads a text and prints it.
+fn print(text: &Path, out: &Path, report: &mut Report) -> Result<(), String> {
+    let read = std::fs::read_to_string(text).map_err(|e| format!("{}: {e}", text.display()))?;
+    match hlo::parse(&read) {
+        Ok(module) => {
+            report.count("printed", "", text);
+            let path = out.join(text.file_name().unwrap_or_default());
+            std::fs::write(&path, module.to_text()).map_err(|e| format!("{}: {e}", path.display()))
+        }
+        Err(error) => {
+            let message = error.message();
+            report.count("not read", message.split_once(": ").map_or(message, |(_, rest)| rest), text);
+            Ok(())
+        }
+    }
+}
+
+/// Runs the texts that have answers.
+fn run(
+    texts: &[PathBuf],
+    answers: &Path,
+    (jobs, time_limit): (usize, Duration),
+    report: &mut Report,
+) -> Result<(), String> {
+    let has_answer = |text: &&PathBuf| {
+        text.file_stem().is_some_and(|name| answers.join(name).with_extension("npz").is_file())
+    };
+    let texts: Vec<PathBuf> = texts.iter().filter(has_answer).cloned().collect();
+    let errors = std::env::temp_dir().join(format!("hlo-texts-{}", std::process::id()));
+    let tool = std::env::current_exe().map_err(|e| e.to_string())?;
+    let command = vec![tool.into(), "--worker".into(), answers.into(), errors.clone().into()];
+    Pool { command, jobs, time_limit }.run(&texts, |index, outcome, _| {
+        report.is_bad |= matches!(outcome, Outcome::Wrong(_) | Outcome::Crashed(_));
+        let word = if outcome == Outcome::Passed { "agrees" } else { outcome.word() };
+        report.count(word, outcome.reason(), &texts[index]);
+    });
+    let written = std::fs::read_to_string(&errors).unwrap_or_default();
+    let lines = written.lines().filter_map(|line| line.split_once(' '));
+    let of_line = |(error, name): (&str, &str)| Some((error.parse::<f64>().ok()?, name.to_owned()));
+    report.largest = lines.filter_map(of_line).max_by(|a, b| a.0.total_cmp(&b.0));
+    // Nobody needs it any more; what stays is in a folder for such things.
+    let _ = std::fs::remove_file(&errors);
+    Ok(())
+}
+
+/// How many went how.
+#[derive(Default)]
+struct Report {
+    counts: BTreeMap<&'static str, BTreeMap<String, usize>>,
+    failures: Vec<String>,
+    largest: Option<(f64, String)>,
+    is_bad: bool,
+}
+
+impl Report {
+    fn count(&mut self, word: &'static str, reason: &str, text: &Path) {
+        *self.counts.entry(word).or_default().entry(kind_of(reason)).or_default() += 1;
+        if !reason.is_empty() {
+            let name = text.file_stem().unwrap_or_default().display();
+            self.failures.push(format!("{word}\t{name}\t{reason}\n"));
+        }
+    }
+
+    fn print(&self) {
+        for (word, reasons) in &self.counts {
+            println!("{:6} {word}", reasons.values().sum::<usize>());
+            let mut rows: Vec<(&String, &usize)> =
+                reasons.iter().filter(|(why, _)| !why.is_empty()).collect();
+            rows.sort_by_key(|&(_, &count)| std::cmp::Reverse(count));
+            rows.iter().for_each(|(reason, count)| println!("       {count:6} {reason}"));
+        }
+        if let Some((error, name)) = &self.largest {
+            println!("largest error, as a share of the largest element: {error:.1e} ({name})");
+        }
+    }
+}
+
+/// A reason without what is the text's own: names, shapes, numbers.
+fn kind_of(reason: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in reason.split_whitespace() {
+        let is_own = word.contains(|c: char| c.is_ascii_digit() || "[]{}'%=".contains(c));
+        let word = if is_own { "_".to_owned() } else { word.to_owned() };
+        if !(is_own && words.last() == Some(&word)) {
+            words.push(word);
+        }
+    }
+    words.truncate(14);
+    words.join(" ")
+}

@@ -1,0 +1,201 @@
+//! HLO texts that others wrote, with XLA's answers beside them: read, printed, compiled, evaluated.
+
+use crate::worker::Outcome;
+use compiler::{Executable, HloProgram, NoObserver, host, in_process_options};
+use evaluator::{Evaluator, Limits};
+use hlo::{Module, Op};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use std::path::Path;
+use support::{Error, ErrorKind, Result};
+
+/// What the evaluator may take. Larger programs are only compiled.
+const LIMITS: Limits = Limits { max_steps: 1 << 27, max_live_bytes: 1 << 32, max_depth: 128 };
+
+/// Runs the text with the arguments of an archive (`in/0`, `in/1` and so on) and compares with its results (`out/0` and so
+/// on), compiled and evaluated; how it went, and the largest error as a share of the largest element.
+pub fn judge(text: &Path, answers: &Path) -> (Outcome, f64) {
+    let mut largest = 0.0;
+    let outcome = match compiler::guarded(|| run(text, answers, &mut largest)) {
+        Ok(None) => Outcome::Passed,
+        Ok(Some(difference)) => Outcome::Wrong(difference),
+        Err(error) if error.kind() == ErrorKind::Unsupported => Outcome::Unsupported(first_line(&error)),
+        Err(error) => Outcome::Refused(first_line(&error)),
+    };
+    (outcome, largest)
+}
+
+fn first_line(error: &Error) -> String {
+    let mut lines = error.message().lines();
+    let first = lines.next().unwrap_or_default();
+    match first.strip_suffix(':') {
+        Some(head) => format!("{head}: {}", lines.next().unwrap_or_default()),
+        None => first.to_owned(),
+    }
+}
+
+/// What differs first, if anything does.
+fn run(text: &Path, answers: &Path, largest: &mut f64) -> Result<Option<String>> {
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|e| Error::invalid(format!("cannot read {}: {e}", path.display())))
+    };
+    let module = hlo::parse(&String::from_utf8_lossy(&read(text)?))?;
+    let is_elided = |i: &hlo::Instruction| i.carried().is_some_and(|carried| carried.is_elided);
+    if module.computations().any(|(_, c)| c.instructions().any(|(_, instruction)| is_elided(instruction))) {
+        return Err(Error::unsupported("constants are left out of the text"));
+    }
+    hlo::verify(&module)?;
+    let is_random = has_open_random_numbers(&module);
+    let module = HloProgram::of_module(module)?.module;
+    let signature = module.entry_computation().program_shape();
+    let mut archive = npz::Archive::open(read(answers)?.into(), 1 << 32)?;
+    let mut arguments = Vec::new();
+    for (k, parameter) in signature.parameters.iter().enumerate() {
+        let array = parameter.as_array().ok_or_else(|| Error::internal("the parameters are arrays"))?;
+        arguments.push(typed(&archive.require(&format!("in/{k}"))?, array.element_type)?);
+    }
+    let mut answers = Vec::new();
+    for (k, result) in signature.result.as_tuple().unwrap_or_default().iter().enumerate() {
+        let array = result.as_array().ok_or_else(|| Error::internal("the results are arrays"))?;
+        answers.push(typed(&archive.require(&format!("out/{k}"))?, array.element_type)?);
+    }
+    let options = in_process_options(host("native")?);
+    let compiled = compiler::compile_module(module.clone(), &options, &mut NoObserver)?;
+    let results = Executable::load(&compiled)?.run(&arguments)?;
+    let evaluated = match Evaluator::with_limits(&module, LIMITS).evaluate(&arguments) {
+        Ok(Literal::Tuple(results)) => Some(results),
+        Ok(Literal::Array { .. }) => return Err(Error::internal("the entry's result is a tuple")),
+        Err(error) if error.message().contains("limit") => None,
+        Err(error) => return Err(error.context("evaluated")),
+    };
+    let allowed = coarsest(&module);
+    let compare = |results: &[Literal], wanted: &[Literal]| differences(results, wanted, allowed, is_random);
+    match compare(&results, &answers) {
+        Ok(error) => *largest = largest.max(error),
+        Err(difference) => {
+            let agrees = evaluated.is_some_and(|evaluated| compare(&results, &evaluated).is_ok());
+            let who = if agrees { "compiled and evaluated alike" } else { "compiled" };
+            return Ok(Some(format!("{who}: {difference}")));
+        }
+    }
+    match evaluated.map(|evaluated| compare(&evaluated, &answers)) {
+        Some(Err(difference)) => Ok(Some(format!("evaluated: {difference}"))),
+        Some(Ok(_)) | None => Ok(None),
+    }
+}
+
+/// The largest error of results as a share of the largest element of each, or what is wrong.
+fn differences(
+    results: &[Literal],
+    wanted: &[Literal],
+    allowed: f64,
+    only_shape: bool,
+) -> std::result::Result<f64, String> {
+    let mut largest = 0.0f64;
+    for (k, (result, wanted)) in results.iter().zip(wanted).enumerate() {
+        let error = difference(result, wanted, allowed, only_shape);
+        largest = largest.max(error.map_err(|why| format!("result {k}: {why}"))?);
+    }
+    Ok(largest)
+}
+
+/// The coarsest tolerance of the types in a module: what passed through `bf16` is no more exact than that.
+fn coarsest(module: &Module) -> f64 {
+    let shapes = module.computations().flat_map(|(_, c)| c.instructions().map(|(_, i)| i.shape().leaves()));
+    let types = shapes.flatten().map(|(_, array)| tolerance(array.element_type));
+    types.fold(0.0, f64::max)
+}
+
+/// Whether the module has random numbers that an implementation chooses.
+fn has_open_random_numbers(module: &Module) -> bool {
+    let is_open = |op: &Op| matches!(op, Op::Rng { .. } | Op::RngGetAndUpdateState { .. });
+    module.computations().any(|(_, computation)| computation.instructions().any(|(_, i)| is_open(i.op())))
+}
+
+/// An array whose type NumPy lacks is stored as its bits.
+fn typed(stored: &Literal, element_type: PrimitiveType) -> Result<Literal> {
+    let shape = ArrayShape::new(element_type, &stored.array_shape().sizes());
+    let message = format!("stored as {}, but the program has {shape}", stored.shape());
+    Literal::from_bytes(shape, stored.bytes().clone()).ok_or_else(|| Error::invalid(message))
+}
+
+/// How far elements of a type may be off, as a share of the largest: sums are in another order than XLA's, functions are
+/// others.
+fn tolerance(element_type: PrimitiveType) -> f64 {
+    match element_type.real_part() {
+        PrimitiveType::F64 => 1e-9,
+        PrimitiveType::F32 => 1e-4,
+        PrimitiveType::F16 => 2f64.powi(-9),
+        PrimitiveType::Bf16 => 2f64.powi(-6),
+        other if other.is_floating_point() => 0.5,
+        _ => 0.0,
+    }
+}
+
+/// The largest error as a share of the largest element, or what is wrong.
+fn difference(
+    actual: &Literal,
+    wanted: &Literal,
+    allowed: f64,
+    only_shape: bool,
+) -> std::result::Result<f64, String> {
+    let (shape, other) = (actual.array_shape(), wanted.array_shape());
+    if shape.sizes() != other.sizes() {
+        return Err(format!("{shape}, not {other}"));
+    }
+    if only_shape {
+        return Ok(0.0);
+    }
+    let allowed = if tolerance(shape.element_type) == 0.0 { 0.0 } else { allowed };
+    let sizes = wanted.scalars().flat_map(parts).map(f64::abs).filter(|size| size.is_finite());
+    let scale = sizes.fold(1e-30, f64::max);
+    let mut largest = 0.0f64;
+    for (index, (a, w)) in actual.scalars().zip(wanted.scalars()).enumerate() {
+        if a == w {
+            continue;
+        }
+        for (a_part, w_part) in parts(a).into_iter().zip(parts(w)) {
+            if a_part == w_part || (a_part.is_nan() && w_part.is_nan()) {
+                continue;
+            }
+            let error = (a_part - w_part).abs() / scale;
+            if allowed == 0.0 || error.is_nan() || error > allowed {
+                return Err(format!("element {index} is {a:?}, not {w:?}"));
+            }
+            largest = largest.max(error);
+        }
+    }
+    Ok(largest)
+}
+
+fn parts(scalar: Scalar) -> [f64; 2] {
+    match scalar {
+        Scalar::Complex(re, im) => [re, im],
+        other => [other.as_f64().unwrap_or(0.0), 0.0],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_shares_of_the_largest_element_and_integers_are_exact() {
+        let of = |values: &[f32; 2]| Literal::from_elements(&[2], values);
+        let compare = |a: &Literal, b: &Literal| difference(a, b, 1e-4, false);
+        assert_eq!(compare(&of(&[100.0, 0.0]), &of(&[100.0, 0.0])), Ok(0.0));
+        let error = compare(&of(&[100.0, 0.005]), &of(&[100.0, 0.0])).unwrap();
+        assert!((error - 5e-5).abs() < 1e-9, "{error}");
+        assert!(compare(&of(&[100.0, 0.02]), &of(&[100.0, 0.0])).is_err());
+        assert!(compare(&of(&[f32::NAN, 1.0]), &of(&[0.0, 1.0])).is_err());
+        assert_eq!(compare(&of(&[f32::NAN, 1.0]), &of(&[f32::NAN, 1.0])), Ok(0.0));
+        let whole = |value: i32| Literal::from_elements(&[1], &[value]);
+        assert!(compare(&whole(1 << 30), &whole((1 << 30) + 1)).is_err());
+        assert!(difference(&whole(1), &of(&[1.0, 1.0]), 1e-4, true).is_err());
+    }
+
+    #[test]
+    fn what_passed_through_a_coarse_type_is_compared_coarsely() {
+        let text = "HloModule m\nENTRY e {\n  x = f32[2] parameter(0)\n  c = bf16[2] convert(x)\n  ROOT r = f32[2] convert(c)\n}\n";
+        assert_eq!(coarsest(&hlo::parse(text).unwrap()), 2f64.powi(-6));
+    }
+}

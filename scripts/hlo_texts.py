@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""HLO texts of XLA's own unit tests: takes them out of its repository, compares prints of them, runs them.
+
+    hlo_texts.py extract REPOSITORY OUT       every module in the tests of a (bare) clone of TensorFlow or XLA that jaxlib's
+                                              parser accepts, as OUT/NAME.hlo
+    hlo_texts.py same TEXTS PRINTS            is PRINTS/NAME.hlo the same module to XLA as TEXTS/NAME.hlo?
+    hlo_texts.py answers TEXTS OUT            runs each on XLA's CPU client with seeded arguments: OUT/NAME.npz with in/0, ...
+                                              and out/0, ... (types that NumPy lacks as bytes)
+
+`same` and `answers` go on where an earlier run stopped, and work in child processes: a module that makes XLA abort, or that
+takes longer than --timeout seconds, costs itself only. Needs jaxlib.
+"""
+import argparse
+import hashlib
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+
+BLOCK = re.compile(r'R"(\w*)\((.*?)\)\1"', re.S)
+
+
+def parse(text):
+    from jaxlib import _hlo
+    return _hlo.hlo_module_from_text(text)
+
+
+def extract(repository, out):
+    os.makedirs(out, exist_ok=True)
+    git = ["git", "-C", repository]
+    listed = subprocess.run(git + ["ls-tree", "-r", "--name-only", "HEAD"], capture_output=True, check=True, text=True)
+    paths = [p for p in listed.stdout.splitlines() if "xla/" in p and p.endswith(("_test.cc", ".hlo"))]
+    batch = subprocess.Popen(git + ["cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    seen, kept, refused = set(), 0, 0
+    for path in paths:
+        batch.stdin.write(b"HEAD:%s\n" % path.encode())
+        batch.stdin.flush()
+        header = batch.stdout.readline().split()
+        if len(header) != 3:
+            continue
+        source = batch.stdout.read(int(header[2])).decode("utf-8", "replace")
+        batch.stdout.read(1)
+        bodies = [source] if path.endswith(".hlo") else [body for _, body in BLOCK.findall(source)]
+        for body in bodies:
+            start = body.find("HloModule")
+            # What has a dollar sign is a template of a test.
+            if start < 0 or "$" in body:
+                continue
+            text = body[start:].strip() + "\n"
+            digest = hashlib.sha1(text.encode()).hexdigest()[:12]
+            if digest in seen:
+                continue
+            seen.add(digest)
+            try:
+                parse(text)
+            except Exception:
+                refused += 1
+                continue
+            kept += 1
+            name = "%s_%s.hlo" % (os.path.basename(path).split(".")[0], digest)
+            with open(os.path.join(out, name), "w") as file:
+                file.write(text)
+    print("%d texts, %d more are none to XLA" % (kept, refused))
+
+
+def is_same(text, printed):
+    def canonical(path):
+        with open(path, "rb") as file:
+            return parse(file.read().decode()).to_string()
+    return canonical(text) == canonical(printed)
+
+
+def as_bytes(array):
+    """The array as NumPy can store it."""
+    import numpy as np
+    if array.dtype.isbuiltin == 1:
+        return array
+    return array.view("u%d" % array.dtype.itemsize) if array.dtype.itemsize < 8 else array.astype(np.uint8)
+
+
+def argument(rng, shape, dtype):
+    """Small values, so that integers are of use as indices."""
+    import numpy as np
+    if dtype.name == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.kind == "c":
+        return (rng.uniform(-2, 2, shape) + 1j * rng.uniform(-2, 2, shape)).astype(dtype)
+    if dtype.name.startswith("uint"):
+        return rng.integers(0, 2 if dtype.name in ("uint1", "uint2") else 6, shape).astype(dtype)
+    if dtype.name.startswith("int"):
+        return rng.integers(-1, 2, shape).astype(dtype) if dtype.name in ("int1", "int2") else rng.integers(-3, 6, shape).astype(dtype)
+    return rng.uniform(-2, 2, shape).astype(np.float32).astype(dtype)
+
+
+def answer(text, out):
+    import jax
+    import numpy as np
+    from jax._src.lib import xla_client
+    from jaxlib import _jax
+    jax.config.update("jax_enable_x64", True)
+    device = jax.devices("cpu")[0]
+    with open(text, "rb") as file:
+        module = parse(file.read().decode())
+    code = _jax.mlir.hlo_to_stablehlo(module.as_serialized_hlo_module_proto())
+    program = device.client.compile_and_load(code, _jax.DeviceList((device,)), xla_client.CompileOptions())
+    compiled = program.hlo_modules()[0].as_serialized_hlo_module_proto()
+    rng = np.random.default_rng(0)
+    arguments = []
+    for shape in xla_client.XlaComputation(compiled).program_shape().parameter_shapes():
+        arguments.append(argument(rng, shape.dimensions(), np.dtype(shape.numpy_dtype())))
+    given = [jax.device_put(a, device) for a in arguments]
+    made = program.execute_sharded(given).disassemble_into_single_device_arrays()
+    members = {"in/%d" % k: as_bytes(a) for k, a in enumerate(arguments)}
+    members.update({"out/%d" % k: as_bytes(np.asarray(r[0])) for k, r in enumerate(made)})
+    np.savez_compressed(out, **members)
+
+
+def serve(what):
+    for line in sys.stdin:
+        one, other = line.rstrip("\n").split("\t")
+        try:
+            result = is_same(one, other) if what == "same" else answer(one, other)
+            print("not the same module" if result is False else "ok", flush=True)
+        except Exception as error:
+            print((str(error).strip().splitlines() or [type(error).__name__])[0][:200], flush=True)
+
+
+def ask(child, pair, timeout):
+    """The child's answer; `None` if it gave none."""
+    try:
+        child.stdin.write("%s\t%s\n" % pair)
+        child.stdin.flush()
+    except BrokenPipeError:
+        return None
+    ready, _, _ = select.select([child.stdout], [], [], timeout)
+    return child.stdout.readline().strip() if ready else "timeout"
+
+
+def each(what, texts, others, suffix, timeout):
+    """Asks children about every text; what they say is kept in a file beside the others."""
+    os.makedirs(others, exist_ok=True)
+    log = others.rstrip("/") + "." + what + ".json"
+    said = json.load(open(log)) if os.path.exists(log) else {}
+    child = None
+    for name in sorted(n[:-4] for n in os.listdir(texts) if n.endswith(".hlo")):
+        other = os.path.join(others, name + suffix)
+        if name in said or (what == "same" and not os.path.exists(other)):
+            continue
+        if child is None:
+            command = [sys.executable, os.path.abspath(__file__), "serve", what]
+            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        said[name] = ask(child, (os.path.join(texts, name + ".hlo"), other), timeout) or "XLA aborted"
+        if said[name] in ("XLA aborted", "timeout"):
+            child.kill()
+            child.wait()
+            child = None
+        if len(said) % 100 == 0:
+            json.dump(said, open(log, "w"))
+    json.dump(said, open(log, "w"))
+    good = sum(message == "ok" for message in said.values())
+    print("%d %s, %d not" % (good, "the same to XLA" if what == "same" else "run on XLA's CPU client", len(said) - good))
+    if what == "same":
+        for name, message in sorted(said.items()):
+            if message != "ok":
+                print("    %s: %s" % (name, message))
+        return int(good < len(said))
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("extract", "same", "answers", "serve"))
+    parser.add_argument("paths", nargs="+")
+    parser.add_argument("--timeout", type=float, default=60)
+    options = parser.parse_args()
+    if options.what == "serve":
+        return serve(options.paths[0])
+    if options.what == "extract":
+        return extract(*options.paths)
+    suffix = ".hlo" if options.what == "same" else ".npz"
+    return each(options.what, options.paths[0], options.paths[1], suffix, options.timeout)
+
+
+sys.exit(main())
