@@ -105,6 +105,14 @@ impl KernelContext<'_> {
             return Ok((index.clone(), Index::default()));
         }
         let (quotient, rest) = index.split(divisor);
+        // An index that is not negative may have a rest that is, such as 3 - i by 3. Division takes no signs.
+        let below = self.range(&rest).0;
+        let (quotient, rest) = if below < 0 && self.range(index).0 >= 0 {
+            let shift = below.div_euclid(divisor);
+            (quotient.plus_constant(shift), rest.plus_constant(-shift.saturating_mul(divisor)))
+        } else {
+            (quotient, rest)
+        };
         let (min, max) = self.range(&rest);
         if 0 <= min && max < divisor {
             return Ok((quotient, rest));
