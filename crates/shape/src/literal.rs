@@ -205,6 +205,14 @@ impl Literal {
     }
 }
 
+/// A NaN of a narrower type with all bits of its payload. Conversions make signalling ones quiet, which changes their place
+/// in the total order.
+fn widened_nan(bits: u64, mantissa_bits: u32, width: u32) -> f64 {
+    let sign = bits >> (width - 1) << 63;
+    let payload = (bits & ((1 << mantissa_bits) - 1)) << (52 - mantissa_bits);
+    f64::from_bits(sign | f64::INFINITY.to_bits() | payload)
+}
+
 /// Reads one element from its little-endian bytes.
 fn read_scalar(element_type: PrimitiveType, bytes: &[u8]) -> Scalar {
     use PrimitiveType::*;
@@ -224,9 +232,18 @@ fn read_scalar(element_type: PrimitiveType, bytes: &[u8]) -> Scalar {
         U64 => Scalar::Unsigned(u64::read_le(bytes)),
         F8e5m2 => Scalar::Float(float8::to_f64(float8::E5M2, bytes[0])),
         F8e4m3fn => Scalar::Float(float8::to_f64(float8::E4M3FN, bytes[0])),
-        F16 => Scalar::Float(f16::read_le(bytes).to_f64()),
-        Bf16 => Scalar::Float(bf16::read_le(bytes).to_f64()),
-        F32 => Scalar::Float(f32::read_le(bytes).into()),
+        F16 => {
+            let x = f16::read_le(bytes);
+            Scalar::Float(if x.is_nan() { widened_nan(x.to_bits().into(), 10, 16) } else { x.to_f64() })
+        }
+        Bf16 => {
+            let x = bf16::read_le(bytes);
+            Scalar::Float(if x.is_nan() { widened_nan(x.to_bits().into(), 7, 16) } else { x.to_f64() })
+        }
+        F32 => {
+            let x = f32::read_le(bytes);
+            Scalar::Float(if x.is_nan() { widened_nan(x.to_bits().into(), 23, 32) } else { x.into() })
+        }
         F64 => Scalar::Float(f64::read_le(bytes)),
         C64 => {
             let [re, im] = <[f32; 2]>::read_le(bytes);
@@ -333,6 +350,27 @@ mod float8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nans_of_narrow_types_keep_their_order() {
+        let nans = |element_type, data: &[u8]| {
+            let shape = ArrayShape::new(element_type, &[3]);
+            let literal = Literal::Array { shape, data: data.to_vec().into() };
+            literal.scalars().map(|s| s.as_f64().unwrap()).collect::<Vec<f64>>()
+        };
+        // Negative and quiet, negative and signalling, positive and signalling: in total order.
+        let singles: Vec<u8> =
+            [0xffc0_0000_u32, 0xff80_0001, 0x7f80_0001].into_iter().flat_map(u32::to_le_bytes).collect();
+        let halves: Vec<u8> = [0xfe00_u16, 0xfc01, 0x7c01].into_iter().flat_map(u16::to_le_bytes).collect();
+        let brains: Vec<u8> = [0xffc0_u16, 0xff81, 0x7f81].into_iter().flat_map(u16::to_le_bytes).collect();
+        for (element_type, data) in
+            [(PrimitiveType::F32, singles), (PrimitiveType::F16, halves), (PrimitiveType::Bf16, brains)]
+        {
+            let nans = nans(element_type, &data);
+            assert!(nans.iter().all(|x| x.is_nan()), "{element_type}");
+            assert!(nans.is_sorted_by(|x, y| x.total_cmp(y).is_lt()), "{element_type}: {nans:?}");
+        }
+    }
 
     #[test]
     fn scalars_of_every_type_survive_the_round_trip() {
