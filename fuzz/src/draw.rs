@@ -160,8 +160,14 @@ impl Draw {
             -9.3e18,
         ];
         match numbers {
-            Numbers::Bits if element_type == F64 => f64::from_bits(self.bits()),
-            Numbers::Bits => f64::from(f32::from_bits(self.bits() as u32)),
+            Numbers::Bits => {
+                let x = match element_type {
+                    F64 => f64::from_bits(self.bits()),
+                    _ => f64::from(f32::from_bits(self.bits() as u32)),
+                };
+                // Payloads are nobody's to keep, but the total order sees them.
+                if x.is_nan() { f64::NAN.copysign(x) } else { x }
+            }
             _ if edge => self.choose(ENDS),
             _ if self.once_in(2) => self.between(-256, 256) as f64 / 64.0,
             _ => (self.bits() >> 11) as f64 / (1u64 << 50) as f64 - 4.0,

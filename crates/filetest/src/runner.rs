@@ -81,8 +81,9 @@ fn judge(case: &Case, outcome: Outcome) -> Verdict {
             Some(_) => Verdict::OtherText(text),
             None => Verdict::Failed("the file needs an arrow '// ==>' and the output below it".to_owned()),
         },
-        Outcome::Errors(_) if case.expected.is_some() => {
-            Verdict::Failed("there are errors, but a text is expected".to_owned())
+        Outcome::Errors(found) if case.expected.is_some() => {
+            let found: Vec<String> = found.iter().map(|e| format!("  {}: {}", e.line, e.message)).collect();
+            Verdict::Failed(format!("there are errors, but a text is expected\n{}", found.join("\n")))
         }
         Outcome::Errors(found) => match difference(&case.errors, &found) {
             None => Verdict::Passed,

@@ -15,8 +15,13 @@ pub fn literal_to_text(literal: &Literal) -> String {
 
 /// Reads what [`literal_to_text`] writes.
 pub fn parse_literal(text: &str) -> Result<Literal> {
-    let mut lexer = Lexer::new(text, 0);
-    let shape = read_shape(&mut lexer)?;
+    let text = text.trim();
+    // A blank parts them: `s32[1] {0}` is an array of one 0, `s32[1]{0}` a shape with its layout.
+    let end = end_of_shape(text);
+    let mut shape_lexer = Lexer::new(&text[..end], 0);
+    let shape = read_shape(&mut shape_lexer)?;
+    shape_lexer.expect_end()?;
+    let mut lexer = Lexer::new(text, end);
     let mut zeros = Zeros::default();
     let literal = read_literal(&mut lexer, &shape, &mut zeros)?;
     lexer.expect_end()?;
@@ -24,6 +29,20 @@ pub fn parse_literal(text: &str) -> Result<Literal> {
         return Err(lexer.error("'...' stands for elements that the text lacks"));
     }
     Ok(literal)
+}
+
+/// Where the first blank stands that is in no brackets: behind the shape.
+fn end_of_shape(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let is_end = |c: char| {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && c.is_whitespace()
+    };
+    text.find(is_end).unwrap_or(text.len())
 }
 
 /// How many bytes of elements a module's text may leave out.
@@ -213,6 +232,17 @@ mod tests {
         let mut out = String::new();
         write_literal(literal, limit, &mut out);
         out
+    }
+
+    #[test]
+    fn elements_are_no_layout() {
+        for text in ["s32[1] {0}", "s32[2] {1, 0}", "u16[2] {7, 9}", "(s32[2], f32[]) ({0, 1}, 2)", "f32[] 1"]
+        {
+            assert_eq!(literal_to_text(&parse_literal(text).unwrap()), text);
+        }
+        let turned = parse_literal("s32[2,1]{0,1} { {1}, {0} }").unwrap();
+        assert_eq!(turned.array_shape().sizes(), [2, 1]);
+        assert!(parse_literal("s32[2]").is_err());
     }
 
     fn read(shape: &Shape, text: &str) -> Result<Literal> {
