@@ -5,7 +5,7 @@
 
 DIR holds NAME.hlo, HLO text, NAME.pb, the same as an HloModuleProto, NAME.mlir, StableHLO, and for those that can be run
 NAME.npz: `in/<k>`, the arguments, and `out/<k>`, the results of another implementation (a tuple's elements in order), types
-without a NumPy name as integers of their width, and for some `tolerance`, the absolute and the relative one. A proto has to
+without a NumPy name as integers of their width, and for some `tolerance/<k>`, the absolute and the relative one. A proto has to
 be the module that the text is. StableHLO has to be accepted as a portable artefact of the version that it states, too.
 NAME.refused says why a program has no form in StableHLO, NAME.failed why there is no program. A module that makes XLA abort
 costs only itself: modules run in child processes. Prints a table; last line: `N passed, M failed`.
@@ -139,7 +139,8 @@ def judge(path):
     for k, got in enumerate(results):
         stored = arrays["out/%d" % k]
         want = stored if stored.dtype == got.dtype else stored.view(got.dtype) if stored.itemsize == got.itemsize else stored.astype(got.dtype)
-        why, far = same(got, want, got.dtype, arrays["tolerance"] if "tolerance" in arrays.files else (0, 0))
+        tolerance = "tolerance/%d" % k
+        why, far = same(got, want, got.dtype, arrays[tolerance] if tolerance in arrays.files else (0, 0))
         farthest = max(farthest, far)
         if why:
             raise ValueError("result %d: %s" % (k, why))

@@ -5,7 +5,7 @@ use crate::compare::Tolerance;
 use crate::export::{draw_between, fusions_as_calls, is_comparable, write_file};
 use compiler::{Executable, NoObserver};
 use hlo::Module;
-use shape::{Literal, Shape};
+use shape::{Literal, PrimitiveType, Shape};
 use stablehlo::WriteOptions;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use support::{Error, Result};
 pub struct Given {
     /// One for each parameter.
     pub arguments: Vec<Literal>,
-    /// How far right results may be off: some functions amplify the rounding of what they are made of.
+    /// How far right results may be off, if that is recorded: some functions amplify the rounding of what they are made of.
     pub tolerance: Option<Tolerance>,
 }
 
@@ -32,7 +32,7 @@ pub fn write_forms(directory: &Path, name: &str, module: &Module, given: Option<
         false => None,
         true => {
             let given = given.or_else(|| Some(Given { arguments: drawn(module, name)?, tolerance: None }));
-            given.map(|given| results(&compiled, given)).transpose()?
+            given.map(|given| results(module, &compiled, given)).transpose()?
         }
     };
     let archive = arrays.map(|arrays| npz::write(&arrays)).transpose()?;
@@ -99,18 +99,69 @@ fn drawn(module: &Module, seed: &str) -> Option<Vec<Literal>> {
     parameters.map(argument).collect()
 }
 
-/// Arguments and results as members of an archive.
-fn results(compiled: &compiler::Compiled, given: Given) -> Result<BTreeMap<String, Literal>> {
+/// Arguments, results and how far the latter may be off, as members of an archive.
+fn results(
+    module: &Module,
+    compiled: &compiler::Compiled,
+    given: Given,
+) -> Result<BTreeMap<String, Literal>> {
     let Given { arguments, tolerance } = given;
     let results = Executable::load(compiled)?.run(&arguments)?;
-    let tolerance = tolerance.map(|tolerance| {
-        let pair = Literal::from_elements(&[2], &[tolerance.absolute, tolerance.relative]);
-        ("tolerance".to_owned(), pair)
-    });
+    let tolerances = match tolerance {
+        Some(tolerance) => vec![tolerance; results.len()],
+        // Updates divide gradients by their own size: what cancels is rounding, and then a step of full length.
+        None if !module.input_output_alias().is_empty() => sensitivities(module, &arguments)?,
+        None => Vec::new(),
+    };
+    let tolerances = tolerances.into_iter().map(|t| Literal::from_elements(&[2], &[t.absolute, t.relative]));
     let named = |kind: &'static str, literals: Vec<Literal>| {
         literals.into_iter().enumerate().map(move |(k, literal)| (format!("{kind}/{k}"), literal))
     };
-    Ok(named("in", arguments).chain(named("out", results)).chain(tolerance).collect())
+    let tolerances = named("tolerance", tolerances.collect());
+    Ok(named("in", arguments).chain(named("out", results)).chain(tolerances).collect())
+}
+
+/// How far right results may be off where a program amplifies rounding: eight times as far as each moves when single arguments
+/// move by a unit in the last place, which correct sums do in any case. By the evaluator, so that the bound owes nothing to
+/// the code that is judged.
+fn sensitivities(module: &Module, arguments: &[Literal]) -> Result<Vec<Tolerance>> {
+    const NUDGES: usize = 3;
+    let evaluated = |arguments: &[Literal]| match evaluator::evaluate(module, arguments)? {
+        Literal::Tuple(results) => Ok(results),
+        _ => Err(Error::internal("the entry's result is a tuple")),
+    };
+    let still = evaluated(arguments)?;
+    let mut most = vec![0.0; still.len()];
+    for nudge in 0..NUDGES {
+        let moved: Vec<Literal> =
+            arguments.iter().enumerate().map(|(k, argument)| nudged(argument, nudge + k)).collect();
+        for (most, (still, moved)) in most.iter_mut().zip(still.iter().zip(evaluated(&moved)?)) {
+            let pairs =
+                still.floats().unwrap_or_default().into_iter().zip(moved.floats().unwrap_or_default());
+            let apart = pairs.map(|(still, moved)| (still - moved).abs()).filter(|apart| apart.is_finite());
+            *most = apart.fold(*most, f64::max);
+        }
+    }
+    Ok(most.into_iter().map(|most| Tolerance { absolute: 8.0 * most, relative: 0.0 }).collect())
+}
+
+/// Single-precision numbers, each a unit in the last place up, down or where it was, by turns that depend on `phase`.
+fn nudged(argument: &Literal, phase: usize) -> Literal {
+    match argument {
+        Literal::Array { shape, .. } if shape.element_type == PrimitiveType::F32 => {
+            let floats = argument.floats().unwrap_or_default().into_iter().enumerate();
+            let moved = floats.map(|(i, x)| {
+                let x = x as f32;
+                f64::from(match (i + i / 3 + phase) % 3 {
+                    0 => x.next_up(),
+                    1 => x.next_down(),
+                    _ => x,
+                })
+            });
+            Literal::from_floats(shape.clone(), moved)
+        }
+        other => other.clone(),
+    }
 }
 
 /// The program of a recorded case, in all forms, run on its own arguments.
