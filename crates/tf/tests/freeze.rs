@@ -138,10 +138,13 @@ fn without_numbers(mut graph: GraphDef) -> GraphDef {
     graph
 }
 
-/// A graph node by node, functions by name.
+/// A graph node by node, functions by name. The original leaves empty attributes of arguments where it looked for some.
 fn parts(graph: GraphDef) -> BTreeMap<String, String> {
     let graph = without_numbers(graph);
-    let functions = graph.library.into_iter().flat_map(|library| library.function);
+    let functions = graph.library.into_iter().flat_map(|library| library.function).map(|mut function| {
+        function.arg_attr.retain(|_, attributes| !attributes.attr.is_empty());
+        function
+    });
     let functions =
         functions.map(|f| (f.signature.as_ref().expect("a signature").name.clone(), format!("{f:#?}")));
     let nodes = graph.node.into_iter().enumerate();
