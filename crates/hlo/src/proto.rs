@@ -4,12 +4,12 @@
 
 mod attributes_text;
 mod instruction;
+mod instruction_messages;
 mod literal;
 mod messages;
 mod pbtxt;
 mod read;
 mod read_literal;
-mod read_messages;
 mod read_module;
 mod shape_text;
 

@@ -1,7 +1,7 @@
 //! An instruction's attributes as XLA's text spells them.
 
+use super::instruction_messages::{HloInstructionProto, ShardingMessage};
 use super::messages::{ConvolutionDimensionNumbersProto, DotDimensionNumbersProto, WindowDimensionProto};
-use super::read_messages::{InstructionMessage, ShardingMessage};
 use super::read_module::{INFALLIBLE, Names, list};
 use super::shape_text::shape_text;
 use std::fmt::Write;
@@ -57,7 +57,7 @@ fn escaped(bytes: &[u8]) -> String {
 
 /// All attributes of an instruction, whose first operand is `pred` or not.
 pub(super) fn attributes(
-    instruction: &InstructionMessage,
+    instruction: &HloInstructionProto,
     names: &Names,
     computations: &Names,
     takes_pred: bool,
@@ -74,7 +74,7 @@ pub(super) fn attributes(
     Ok(out.0)
 }
 
-fn dimensions(out: &mut Attributes, instruction: &InstructionMessage) {
+fn dimensions(out: &mut Attributes, instruction: &HloInstructionProto) {
     match instruction.opcode.as_str() {
         "iota" => out.add("iota_dimension", instruction.dimensions.first().copied().unwrap_or(0)),
         "broadcast" | "map" | "reduce" | "reverse" | "transpose" | "concatenate" | "sort" => {
@@ -95,7 +95,7 @@ fn dimensions(out: &mut Attributes, instruction: &InstructionMessage) {
     }
 }
 
-fn numbers(out: &mut Attributes, instruction: &InstructionMessage) {
+fn numbers(out: &mut Attributes, instruction: &HloInstructionProto) {
     let dot = |out: &mut Attributes, numbers: &DotDimensionNumbersProto| {
         out.some_numbers("lhs_batch_dims", &numbers.lhs_batch_dimensions);
         out.some_numbers("lhs_contracting_dims", &numbers.lhs_contracting_dimensions);
@@ -133,7 +133,7 @@ fn numbers(out: &mut Attributes, instruction: &InstructionMessage) {
     out.flag("unique_indices", instruction.unique_indices);
 }
 
-fn windows(out: &mut Attributes, instruction: &InstructionMessage) -> Result<()> {
+fn windows(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()> {
     if let Some(window) = instruction.window.as_ref().filter(|window| !window.dimensions.is_empty()) {
         let each = |part: &dyn Fn(&WindowDimensionProto) -> String| {
             window.dimensions.iter().map(part).collect::<Vec<_>>().join("x")
@@ -211,7 +211,7 @@ fn word<'w>(value: &'w str, what: &str) -> Result<&'w str> {
     is_word.then_some(value).ok_or_else(|| Error::invalid(format!("'{}' is no {what}", value.escape_debug())))
 }
 
-fn scalars(out: &mut Attributes, instruction: &InstructionMessage) -> Result<()> {
+fn scalars(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()> {
     match instruction.opcode.as_str() {
         "get-tuple-element" => out.add("index", instruction.tuple_index),
         "compare" => {
@@ -268,7 +268,7 @@ fn scalars(out: &mut Attributes, instruction: &InstructionMessage) -> Result<()>
 /// The computations that an instruction calls, under the names that its opcode has for them.
 fn called(
     out: &mut Attributes,
-    instruction: &InstructionMessage,
+    instruction: &HloInstructionProto,
     computations: &Names,
     takes_pred: bool,
 ) -> Result<()> {
@@ -307,7 +307,7 @@ fn called(
 }
 
 /// What only programs of several devices or with transfers have.
-fn communication(out: &mut Attributes, instruction: &InstructionMessage) -> Result<()> {
+fn communication(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()> {
     if instruction.channel_id != 0 {
         out.add("channel_id", instruction.channel_id);
     }
@@ -363,7 +363,7 @@ fn communication(out: &mut Attributes, instruction: &InstructionMessage) -> Resu
 }
 
 /// What custom calls have, and the accuracy of products.
-fn custom(out: &mut Attributes, instruction: &InstructionMessage) -> Result<()> {
+fn custom(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()> {
     if instruction.opcode == "custom-call" {
         out.add(
             "custom_call_target",
@@ -436,7 +436,7 @@ const ALGORITHMS: [&str; 14] = [
 ];
 
 /// What every instruction may have.
-fn common(out: &mut Attributes, instruction: &InstructionMessage, names: &Names) -> Result<()> {
+fn common(out: &mut Attributes, instruction: &HloInstructionProto, names: &Names) -> Result<()> {
     if let Some(stated) = &instruction.sharding {
         out.add("sharding", sharding(stated, 0)?);
     }

@@ -1,7 +1,8 @@
-//! The messages of `xla/service/hlo.proto` and `xla/xla_data.proto`, as far as they are written.
+//! The messages of `xla/service/hlo.proto` and `xla/xla_data.proto`, as far as they are read or written.
 //!
 //! Fields have XLA's names and numbers; enums are plain integers.
 
+pub use super::instruction_messages::HloInstructionProto;
 use prost::Message;
 use std::collections::BTreeMap;
 
@@ -89,100 +90,6 @@ pub struct HloComputationProto {
     pub is_fusion_computation: bool,
     #[prost(string, tag = "8")]
     pub execution_thread: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct HloInstructionProto {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(string, tag = "2")]
-    pub opcode: String,
-    #[prost(message, optional, tag = "3")]
-    pub shape: Option<ShapeProto>,
-    #[prost(message, optional, tag = "7")]
-    pub metadata: Option<OpMetadataProto>,
-    #[prost(message, optional, tag = "8")]
-    pub literal: Option<LiteralProto>,
-    #[prost(int64, tag = "9")]
-    pub parameter_number: i64,
-    #[prost(string, tag = "11")]
-    pub fusion_kind: String,
-    #[prost(int64, tag = "13")]
-    pub tuple_index: i64,
-    #[prost(int64, repeated, tag = "14")]
-    pub dimensions: Vec<i64>,
-    #[prost(message, optional, tag = "15")]
-    pub window: Option<WindowProto>,
-    #[prost(message, optional, tag = "16")]
-    pub convolution_dimension_numbers: Option<ConvolutionDimensionNumbersProto>,
-    #[prost(message, repeated, tag = "17")]
-    pub slice_dimensions: Vec<SliceDimensionsProto>,
-    #[prost(int32, tag = "18")]
-    pub exponent_bits: i32,
-    #[prost(int32, tag = "19")]
-    pub mantissa_bits: i32,
-    #[prost(int64, repeated, tag = "20")]
-    pub dynamic_slice_sizes: Vec<i64>,
-    #[prost(message, optional, tag = "21")]
-    pub padding_config: Option<PaddingConfigProto>,
-    #[prost(int32, tag = "23")]
-    pub distribution: i32,
-    #[prost(float, tag = "24")]
-    pub epsilon: f32,
-    #[prost(int64, tag = "25")]
-    pub feature_index: i64,
-    #[prost(string, tag = "28")]
-    pub custom_call_target: String,
-    #[prost(message, optional, tag = "30")]
-    pub dot_dimension_numbers: Option<DotDimensionNumbersProto>,
-    #[prost(int32, tag = "31")]
-    pub fft_type: i32,
-    #[prost(int64, repeated, tag = "32")]
-    pub fft_length: Vec<i64>,
-    #[prost(message, optional, tag = "33")]
-    pub gather_dimension_numbers: Option<GatherDimensionNumbersProto>,
-    #[prost(int64, repeated, tag = "34")]
-    pub gather_slice_sizes: Vec<i64>,
-    #[prost(int64, tag = "35")]
-    pub id: i64,
-    #[prost(int64, repeated, tag = "36")]
-    pub operand_ids: Vec<i64>,
-    #[prost(int64, repeated, tag = "38")]
-    pub called_computation_ids: Vec<i64>,
-    #[prost(bytes = "vec", tag = "43")]
-    pub backend_config: Vec<u8>,
-    #[prost(message, optional, tag = "48")]
-    pub scatter_dimension_numbers: Option<ScatterDimensionNumbersProto>,
-    #[prost(int64, tag = "50")]
-    pub feature_group_count: i64,
-    #[prost(int64, tag = "58")]
-    pub batch_group_count: i64,
-    #[prost(message, optional, tag = "59")]
-    pub triangular_solve_options: Option<TriangularSolveOptionsProto>,
-    #[prost(bool, tag = "60")]
-    pub is_stable: bool,
-    #[prost(message, optional, tag = "62")]
-    pub cholesky_options: Option<CholeskyOptionsProto>,
-    #[prost(string, tag = "63")]
-    pub comparison_direction: String,
-    #[prost(bool, tag = "65")]
-    pub custom_call_has_side_effect: bool,
-    #[prost(int64, tag = "66")]
-    pub delta: i64,
-    #[prost(bool, tag = "67")]
-    pub indices_are_sorted: bool,
-    #[prost(bool, tag = "69")]
-    pub unique_indices: bool,
-    #[prost(int32, tag = "70")]
-    pub rng_algorithm: i32,
-    #[prost(string, tag = "72")]
-    pub comparison_type: String,
-    #[prost(int32, tag = "77")]
-    pub custom_call_api_version: i32,
-    #[prost(int64, tag = "81")]
-    pub k: i64,
-    #[prost(bool, tag = "85")]
-    pub largest: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]

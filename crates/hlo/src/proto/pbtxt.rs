@@ -326,23 +326,41 @@ fn block<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
 mod tests {
     use super::*;
 
-    /// Every field of `messages.rs` has a row: name and number.
-    #[test]
-    fn the_tables_have_every_field() {
-        let source = include_str!("messages.rs");
-        let table = include_str!("pbtxt.rs");
+    /// The fields of the messages in a source file, with their numbers: each struct's name and its fields.
+    fn messages(source: &str) -> Vec<(&str, Vec<(&str, &str)>)> {
+        let mut found: Vec<(&str, Vec<(&str, &str)>)> = Vec::new();
         let mut number = None;
-        let mut skipped = false;
         for line in source.lines() {
-            if line.starts_with("pub struct") {
-                skipped = line.contains(" HloSnapshot ") || line.contains(" HloProto ");
+            if let Some(name) = line.strip_prefix("pub struct ") {
+                found.push((name.trim_end_matches(" {"), Vec::new()));
             } else if let Some(tag) = line.split("tag = \"").nth(1) {
                 number = tag.split('"').next();
-            } else if let (Some(field), false) = (line.trim().strip_prefix("pub "), skipped) {
+            } else if let (Some(field), Some((_, fields))) = (line.strip_prefix("    pub "), found.last_mut())
+            {
                 let name = field.split(':').next().expect("a name");
-                let row = format!("({}, \"{name}\", ", number.expect("a number before the field"));
-                assert!(table.contains(&row), "no row {row}");
+                fields.push((name, number.take().expect("a number before the field")));
             }
+        }
+        found
+    }
+
+    /// Every field has a row, name and number; of instructions every field that is written.
+    #[test]
+    fn the_tables_have_every_field() {
+        let all = messages(include_str!("messages.rs"));
+        let read_whole = all.into_iter().filter(|(name, _)| !["HloSnapshot", "HloProto"].contains(name));
+        let mut wanted: Vec<(&str, &str)> = read_whole.flat_map(|(_, fields)| fields).collect();
+        let writer = include_str!("instruction.rs");
+        let is_written = |name: &str| {
+            writer.contains(&format!("message.{name} = ")) || writer.contains(&format!("\n        {name}: "))
+        };
+        let instruction = messages(include_str!("instruction_messages.rs")).remove(0).1;
+        wanted.extend(instruction.into_iter().filter(|(name, _)| is_written(name)));
+        assert!(wanted.len() > 130, "{} fields", wanted.len());
+        let table = include_str!("pbtxt.rs");
+        for (name, number) in wanted {
+            let row = format!("({number}, \"{name}\", ");
+            assert!(table.contains(&row), "no row {row}");
         }
     }
 

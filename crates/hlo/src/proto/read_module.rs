@@ -4,10 +4,8 @@
 //! only text carries is read, too. Constants do not go through text: an instruction holds each one's place.
 
 use super::attributes_text::attributes;
+use super::messages::{HloComputationProto, HloInstructionProto, HloModuleProto, HloProto, HloSnapshot};
 use super::read_literal::read_literal;
-use super::read_messages::{
-    ComputationMessage, HloMessage, InstructionMessage, ModuleMessage, SnapshotMessage,
-};
 use super::shape_text::{read_shape, shape_text};
 use crate::Op;
 use crate::module::Module;
@@ -50,8 +48,8 @@ pub fn read_hlo_proto(bytes: &[u8]) -> Result<(Module, Vec<Literal>)> {
 }
 
 /// The module's message, whichever it is in, with the snapshot's arguments.
-fn module_message(bytes: &[u8]) -> Option<(ModuleMessage, Vec<super::messages::LiteralProto>)> {
-    let is_module = |module: &ModuleMessage| {
+fn module_message(bytes: &[u8]) -> Option<(HloModuleProto, Vec<super::messages::LiteralProto>)> {
+    let is_module = |module: &HloModuleProto| {
         let instructions = module.computations.iter().flat_map(|computation| &computation.instructions);
         let mut instructions = instructions.peekable();
         instructions.peek().is_some() && instructions.all(|instruction| !instruction.opcode.is_empty())
@@ -59,17 +57,17 @@ fn module_message(bytes: &[u8]) -> Option<(ModuleMessage, Vec<super::messages::L
     if instruction_count(bytes) > bytes.len() / LEAST_INSTRUCTION {
         return None;
     }
-    if let Ok(snapshot) = SnapshotMessage::decode(bytes)
+    if let Ok(snapshot) = HloSnapshot::decode(bytes)
         && let Some(module) = snapshot.hlo.and_then(|hlo| hlo.hlo_module).filter(is_module)
     {
         return Some((module, snapshot.arguments));
     }
-    if let Ok(HloMessage { hlo_module: Some(module) }) = HloMessage::decode(bytes)
+    if let Ok(HloProto { hlo_module: Some(module) }) = HloProto::decode(bytes)
         && is_module(&module)
     {
         return Some((module, Vec::new()));
     }
-    ModuleMessage::decode(bytes).ok().filter(is_module).map(|module| (module, Vec::new()))
+    HloModuleProto::decode(bytes).ok().filter(is_module).map(|module| (module, Vec::new()))
 }
 
 /// The fewest bytes of an instruction: name, opcode, shape and number. In memory it takes a hundred times as many, so that
@@ -118,7 +116,7 @@ struct Constant {
     literal: Literal,
 }
 
-fn module_text(message: &ModuleMessage, constants: &mut Vec<Constant>) -> Result<String> {
+fn module_text(message: &HloModuleProto, constants: &mut Vec<Constant>) -> Result<String> {
     let names = computation_names(message);
     let entry = match message.entry_computation_id {
         0 => message.computations.iter().find(|c| c.name == message.entry_computation_name).map(|c| c.id),
@@ -158,7 +156,7 @@ pub(super) fn list<T: ToString>(numbers: &[T]) -> String {
 /// Computations by number, each with a name of its own.
 pub(super) type Names = BTreeMap<i64, String>;
 
-fn computation_names(message: &ModuleMessage) -> Names {
+fn computation_names(message: &HloModuleProto) -> Names {
     let named = message.computations.iter().map(|computation| (computation.id, computation.name.as_str()));
     unique_names(named)
 }
@@ -181,7 +179,7 @@ fn unique_names<'n>(named: impl Iterator<Item = (i64, &'n str)>) -> Names {
 
 fn computation_text(
     text: &mut String,
-    computation: &ComputationMessage,
+    computation: &HloComputationProto,
     computations: &Names,
     is_entry: bool,
     constants: &mut Vec<Constant>,
@@ -193,7 +191,7 @@ fn computation_text(
     if names.len() != instructions.len() {
         return Err(Error::invalid(format!("computation '{name}' has two instructions of one number")));
     }
-    let is_pred = |instruction: &&InstructionMessage| {
+    let is_pred = |instruction: &&HloInstructionProto| {
         instruction.shape.as_ref().is_some_and(|shape| shape.element_type == PrimitiveType::Pred as i32)
     };
     let preds: BTreeSet<i64> =
@@ -233,7 +231,7 @@ fn computation_text(
 
 /// `name = shape opcode(operands), attributes`.
 fn instruction_text(
-    instruction: &InstructionMessage,
+    instruction: &HloInstructionProto,
     names: &Names,
     computations: &Names,
     preds: &BTreeSet<i64>,

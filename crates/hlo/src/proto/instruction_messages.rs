@@ -1,57 +1,17 @@
-//! The messages of modules as they are read: all that text can say of an instruction.
+//! The message of an instruction and those only it has: all that text can say of one. What has no text is not read.
 //!
 //! Fields have XLA's names and numbers; enums are plain integers.
 
 use super::messages::{
     CholeskyOptionsProto, ConvolutionDimensionNumbersProto, DotDimensionNumbersProto,
-    GatherDimensionNumbersProto, HloInputOutputAliasProto, LiteralProto, OpMetadataProto, PaddingConfigProto,
+    GatherDimensionNumbersProto, LiteralProto, OpMetadataProto, PaddingConfigProto,
     ScatterDimensionNumbersProto, ShapeProto, SliceDimensionsProto, TriangularSolveOptionsProto, WindowProto,
 };
 use prost::Message;
 use std::collections::BTreeMap;
 
 #[derive(Clone, PartialEq, Message)]
-pub struct SnapshotMessage {
-    #[prost(message, optional, tag = "1")]
-    pub hlo: Option<HloMessage>,
-    #[prost(message, repeated, tag = "2")]
-    pub arguments: Vec<LiteralProto>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct HloMessage {
-    #[prost(message, optional, tag = "1")]
-    pub hlo_module: Option<ModuleMessage>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct ModuleMessage {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(string, tag = "2")]
-    pub entry_computation_name: String,
-    #[prost(message, repeated, tag = "3")]
-    pub computations: Vec<ComputationMessage>,
-    #[prost(int64, tag = "6")]
-    pub entry_computation_id: i64,
-    #[prost(message, optional, tag = "8")]
-    pub input_output_alias: Option<HloInputOutputAliasProto>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct ComputationMessage {
-    #[prost(string, tag = "1")]
-    pub name: String,
-    #[prost(message, repeated, tag = "2")]
-    pub instructions: Vec<InstructionMessage>,
-    #[prost(int64, tag = "5")]
-    pub id: i64,
-    #[prost(int64, tag = "6")]
-    pub root_id: i64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct InstructionMessage {
+pub struct HloInstructionProto {
     #[prost(string, tag = "1")]
     pub name: String,
     #[prost(string, tag = "2")]
