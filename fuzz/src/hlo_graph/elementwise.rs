@@ -39,7 +39,8 @@ const FLOAT: &[Op] = &[
     Op::Tanh {},
 ];
 
-const COMPLEX: &[Op] = &[
+/// Functions of one complex number.
+pub const COMPLEX: &[Op] = &[
     Op::Abs {},
     Op::Acos {},
     Op::Acosh {},

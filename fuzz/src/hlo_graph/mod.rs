@@ -12,6 +12,8 @@ mod indexing;
 mod movement;
 mod reduction;
 
+pub use elementwise::COMPLEX;
+
 use crate::draw::{Draw, Numbers};
 use hlo::{AliasKind, ComputationBuilder, ComputationId, InputOutputAlias, InstructionId, Module, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
