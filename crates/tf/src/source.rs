@@ -1,9 +1,10 @@
 //! Files: mapping them, and telling text from binary.
 
-use crate::proto::{Config, GraphDef, SaverDef};
+use crate::proto::{Config, GraphDef, RunMetadata, SaverDef, TensorDescription};
 use crate::text::{self, MessageType};
 use crate::wire;
 use bytes::Bytes;
+use prost::Message as _;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -81,6 +82,26 @@ pub fn parse_config(bytes: Bytes, name: &str) -> Result<Config> {
 /// A config as text proto, which [`parse_config`] reads.
 pub fn config_to_text(config: &Config) -> String {
     text::config_to_text(config)
+}
+
+/// A graph as text proto, as TensorFlow writes `.pbtxt` files.
+pub fn graph_def_to_text(graph: &GraphDef) -> String {
+    text::to_text(&graph.encode_to_vec(), &text::GRAPH_DEF)
+}
+
+/// What a traced step took, as text proto.
+pub fn run_metadata_to_text(metadata: &RunMetadata) -> String {
+    text::to_text(&metadata.encode_to_vec(), &text::RUN_METADATA)
+}
+
+/// A tensor's type, shape and place, as text proto.
+pub fn tensor_description_to_text(description: &TensorDescription) -> String {
+    text::to_text(&description.encode_to_vec(), &text::TENSOR_DESCRIPTION)
+}
+
+/// What a traced step took, from the bytes of the file `name`.
+pub fn parse_run_metadata(bytes: Bytes, name: &str) -> Result<RunMetadata> {
+    parse(bytes, name, &text::RUN_METADATA)
 }
 
 /// The content decides whether a file is text or binary; the suffix `.pbtxt`, where the content leaves both open.

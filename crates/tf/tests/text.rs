@@ -81,3 +81,20 @@ fn content_tells_text_from_binary() {
         assert!(error.message().contains("it is a SavedModel"), "{error}");
     }
 }
+
+#[test]
+fn graphs_are_printed_as_tensorflow_prints_them() {
+    // Made by libprotobuf: each kind of attribute, numbers at the edges of what a form can print, bytes that need escapes.
+    let text = include_str!("data/every_kind.pbtxt");
+    let graph = source::parse_graph_def(text.to_owned().into(), "g.pbtxt").expect("valid");
+    assert_eq!(source::graph_def_to_text(&graph), text);
+}
+
+#[test]
+fn step_stats_are_printed_as_they_were_read() {
+    let text = "step_stats {\n  dev_stats {\n    device: \"/device:CPU:0\"\n    node_stats {\n      node_name: \"a\"\n      \
+                all_start_micros: 7\n      timeline_label: \"a = MatMul(x, y)\"\n      thread_id: 4294967295\n      \
+                memory_stats {\n      }\n    }\n    thread_names {\n      key: 1\n      value: \"main\"\n    }\n  }\n}\n";
+    let metadata = source::parse_run_metadata(text.to_owned().into(), "m.pbtxt").expect("valid");
+    assert_eq!(source::run_metadata_to_text(&metadata), text);
+}

@@ -7,6 +7,7 @@ mod config;
 mod function;
 mod graph;
 mod saved_model;
+mod step_stats;
 mod tensor;
 
 pub use checkpoint::{
@@ -20,5 +21,9 @@ pub use graph::{AttrValue, GraphDef, ListValue, NameAttrList, NodeDef, VersionDe
 pub use saved_model::{
     AssetFileDef, BytesList, CollectionDef, MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef,
     TensorInfo,
+};
+pub use step_stats::{
+    AllocationDescription, AllocationRecord, AllocatorMemoryUsed, DeviceStepStats, MemoryStats,
+    NodeExecStats, NodeOutput, RunMetadata, StepStats, TensorDescription,
 };
 pub use tensor::{Dim, TensorProto, TensorShapeProto};

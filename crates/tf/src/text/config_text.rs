@@ -1,5 +1,6 @@
 //! A config as text proto.
 
+use super::printer::quoted;
 use crate::DataType;
 use crate::proto::{Config, TensorId, TensorShapeProto};
 use std::fmt::Write as _;
@@ -23,7 +24,7 @@ pub(crate) fn config_to_text(config: &Config) -> String {
     }
     for variable in &config.variable {
         out.push_str("variable {\n");
-        field(&mut out, "node_name", &quoted(&variable.node_name));
+        field(&mut out, "node_name", &quoted(variable.node_name.as_bytes()));
         named(&mut out, &variable.name, variable.r#type);
         shape(&mut out, variable.shape.as_ref());
         if variable.readonly {
@@ -40,7 +41,7 @@ fn field(out: &mut String, name: &str, value: &str) {
 
 fn id(out: &mut String, id: Option<&TensorId>) {
     let Some(id) = id else { return };
-    let _ = write!(out, "  id {{ node_name: {}", quoted(&id.node_name));
+    let _ = write!(out, "  id {{ node_name: {}", quoted(id.node_name.as_bytes()));
     if id.output_index != 0 {
         let _ = write!(out, " output_index: {}", id.output_index);
     }
@@ -49,7 +50,7 @@ fn id(out: &mut String, id: Option<&TensorId>) {
 
 fn named(out: &mut String, name: &str, data_type: i32) {
     if !name.is_empty() {
-        field(out, "name", &quoted(name));
+        field(out, "name", &quoted(name.as_bytes()));
     }
     if let Some(data_type) = DataType::from_number(data_type) {
         field(out, "type", data_type.proto_name());
@@ -63,23 +64,4 @@ fn shape(out: &mut String, shape: Option<&TensorShapeProto>) {
         let _ = write!(out, " dim {{ size: {} }}", dim.size);
     }
     out.push_str(if shape.unknown_rank { " unknown_rank: true }\n" } else { " }\n" });
-}
-
-/// A string in double quotes, escaped as in C.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => {
-                out.push('\\');
-                out.push(char::from(byte));
-            }
-            b' '..=b'~' => out.push(char::from(byte)),
-            _ => {
-                let _ = write!(out, "\\{byte:03o}");
-            }
-        }
-    }
-    out.push('"');
-    out
 }

@@ -39,16 +39,28 @@ pub(crate) enum Kind {
     Double,
     String,
     Bytes,
-    /// The number of a value's name.
-    Enum(fn(&str) -> Option<i32>),
+    Enum(EnumType),
     Message(&'static MessageType),
     /// Of any type; its value is checked for form and dropped.
     Skipped,
 }
 
+/// The values of an enumeration.
+#[derive(Clone, Copy)]
+pub(crate) struct EnumType {
+    /// The number of a value's name.
+    pub(crate) number: fn(&str) -> Option<i32>,
+    /// The name of a value's number.
+    pub(crate) name: fn(i32) -> Option<&'static str>,
+}
+
 use Kind::*;
 
-const DTYPE: Kind = Enum(data_type);
+const DTYPE: Kind = Enum(EnumType { number: data_type, name: data_type_name });
+
+fn data_type_name(number: i32) -> Option<&'static str> {
+    if number == 0 { Some("DT_INVALID") } else { DataType::from_number(number).map(DataType::proto_name) }
+}
 
 fn data_type(name: &str) -> Option<i32> {
     if name == "DT_INVALID" {
@@ -59,9 +71,12 @@ fn data_type(name: &str) -> Option<i32> {
     Some(if base == name { data_type.number() } else { data_type.reference().number() })
 }
 
-fn saver_version(name: &str) -> Option<i32> {
-    ["LEGACY", "V1", "V2"].iter().position(|&n| n == name).map(|i| i as i32)
-}
+const SAVER_VERSIONS: [&str; 3] = ["LEGACY", "V1", "V2"];
+
+const SAVER_VERSION: Kind = Enum(EnumType {
+    number: |name| SAVER_VERSIONS.iter().position(|&n| n == name).map(|i| i as i32),
+    name: |number| usize::try_from(number).ok().and_then(|i| SAVER_VERSIONS.get(i).copied()),
+});
 
 const fn one(name: &'static str, number: u32, kind: Kind) -> Field {
     Field { name, number, kind, repeated: false }
@@ -285,7 +300,7 @@ messages! {
         one("max_to_keep", 4, Int32),
         one("sharded", 5, Bool),
         one("keep_checkpoint_every_n_hours", 6, Float),
-        one("version", 7, Enum(saver_version)),
+        one("version", 7, SAVER_VERSION),
     }
     /// `tensorflow.SavedModel`.
     SAVED_MODEL = "tensorflow.SavedModel" as SavedModel, {
@@ -353,5 +368,82 @@ messages! {
     ASSET_FILE_DEF = "tensorflow.AssetFileDef" as AssetFileDef, {
         one("tensor_info", 1, Message(&TENSOR_INFO)),
         one("filename", 2, String),
+    }
+    /// `tensorflow.RunMetadata`.
+    RUN_METADATA = "tensorflow.RunMetadata" as RunMetadata, {
+        one("step_stats", 1, Message(&STEP_STATS)),
+        one("cost_graph", 2, Skipped),
+        many("partition_graphs", 3, Message(&GRAPH_DEF)),
+        many("function_graphs", 4, Skipped),
+        one("session_metadata", 5, Skipped),
+    }
+    /// `tensorflow.StepStats`.
+    STEP_STATS = "tensorflow.StepStats" as StepStats, {
+        many("dev_stats", 1, Message(&DEVICE_STEP_STATS)),
+    }
+    DEVICE_STEP_STATS = "tensorflow.DeviceStepStats" as DeviceStepStats, {
+        one("device", 1, String),
+        many("node_stats", 2, Message(&NODE_EXEC_STATS)),
+        many("thread_names", 3, Message(&THREAD_NAME_ENTRY)),
+    }
+    THREAD_NAME_ENTRY = "tensorflow.DeviceStepStats.ThreadNamesEntry" as (u32, Text), {
+        one("key", 1, Uint32),
+        one("value", 2, String),
+    }
+    NODE_EXEC_STATS = "tensorflow.NodeExecStats" as NodeExecStats, {
+        one("node_name", 1, String),
+        one("all_start_micros", 2, Int64),
+        one("op_start_rel_micros", 3, Int64),
+        one("op_end_rel_micros", 4, Int64),
+        one("all_end_rel_micros", 5, Int64),
+        many("memory", 6, Message(&ALLOCATOR_MEMORY_USED)),
+        many("output", 7, Message(&NODE_OUTPUT)),
+        one("timeline_label", 8, String),
+        one("scheduled_micros", 9, Int64),
+        one("thread_id", 10, Uint32),
+        many("referenced_tensor", 11, Message(&ALLOCATION_DESCRIPTION)),
+        one("memory_stats", 12, Message(&MEMORY_STATS)),
+        one("all_start_nanos", 13, Int64),
+        one("op_start_rel_nanos", 14, Int64),
+        one("op_end_rel_nanos", 15, Int64),
+        one("all_end_rel_nanos", 16, Int64),
+        one("scheduled_nanos", 17, Int64),
+    }
+    NODE_OUTPUT = "tensorflow.NodeOutput" as NodeOutput, {
+        one("slot", 1, Int32),
+        one("tensor_description", 3, Message(&TENSOR_DESCRIPTION)),
+    }
+    TENSOR_DESCRIPTION = "tensorflow.TensorDescription" as TensorDescription, {
+        one("dtype", 1, DTYPE),
+        one("shape", 2, Message(&TENSOR_SHAPE)),
+        one("allocation_description", 4, Message(&ALLOCATION_DESCRIPTION)),
+    }
+    ALLOCATION_DESCRIPTION = "tensorflow.AllocationDescription" as AllocationDescription, {
+        one("requested_bytes", 1, Int64),
+        one("allocated_bytes", 2, Int64),
+        one("allocator_name", 3, String),
+        one("allocation_id", 4, Int64),
+        one("has_single_reference", 5, Bool),
+        one("ptr", 6, Uint64),
+    }
+    ALLOCATOR_MEMORY_USED = "tensorflow.AllocatorMemoryUsed" as AllocatorMemoryUsed, {
+        one("allocator_name", 1, String),
+        one("total_bytes", 2, Int64),
+        one("peak_bytes", 3, Int64),
+        one("live_bytes", 4, Int64),
+        one("allocator_bytes_in_use", 5, Int64),
+        many("allocation_records", 6, Message(&ALLOCATION_RECORD)),
+    }
+    ALLOCATION_RECORD = "tensorflow.AllocationRecord" as AllocationRecord, {
+        one("alloc_micros", 1, Int64),
+        one("alloc_bytes", 2, Int64),
+    }
+    MEMORY_STATS = "tensorflow.MemoryStats" as MemoryStats, {
+        one("temp_memory_size", 1, Int64),
+        one("persistent_memory_size", 3, Int64),
+        many("persistent_tensor_alloc_ids", 5, Skipped),
+        one("device_temp_memory_size", 2, Skipped),
+        one("device_persistent_memory_size", 4, Skipped),
+        many("device_persistent_tensor_alloc_ids", 6, Skipped),
     }
 }

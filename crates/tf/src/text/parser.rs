@@ -193,8 +193,8 @@ impl<'a> Parser<'a> {
                 let value = self.bool()?;
                 write_varint(field.number, value.into(), out);
             }
-            Kind::Enum(lookup) => {
-                let value = self.enumeration(field, lookup)?;
+            Kind::Enum(values) => {
+                let value = self.enumeration(field, values.number)?;
                 write_varint(field.number, i64::from(value) as u64, out);
             }
         }

@@ -1,0 +1,166 @@
+//! From wire format to text format, as libprotobuf's Python prints it, and TensorFlow its `.pbtxt` files.
+
+use super::messages::{Field, Kind, MessageType};
+use prost::encoding::{WireType, decode_key, decode_varint};
+use std::fmt::Write as _;
+
+/// The text of an encoded message: a field on each line, in the order of their numbers, messages indented by two. What the table
+/// of messages does not name is left out, as is what stands behind malformed bytes, which no encoder here makes.
+pub(crate) fn to_text(wire: &[u8], message: &MessageType) -> String {
+    let mut out = String::new();
+    fields(wire, message, 0, &mut out);
+    out
+}
+
+/// A field's value in wire format.
+enum Value<'a> {
+    Varint(u64),
+    Fixed32(u32),
+    Fixed64(u64),
+    Bytes(&'a [u8]),
+}
+
+fn fields(wire: &[u8], message: &MessageType, depth: usize, out: &mut String) {
+    let mut found = Vec::new();
+    let mut rest = wire;
+    while let Some((number, value)) = next(&mut rest) {
+        // A field's former name stands behind its present one.
+        if let Some(field) = message.fields.iter().find(|f| f.number == number) {
+            found.push((field, value));
+        }
+    }
+    if message.name.ends_with("Entry") {
+        // A map's key and value are printed even where they are what an encoder leaves out.
+        let absent: Vec<_> =
+            message.fields.iter().filter(|f| found.iter().all(|(g, _)| g.number != f.number)).collect();
+        found.extend(absent.into_iter().map(|field| match field.kind {
+            Kind::Message(_) | Kind::String => (field, Value::Bytes(&[])),
+            _ => (field, Value::Varint(0)),
+        }));
+    }
+    found.sort_by_key(|(field, _)| field.number);
+    for (field, value) in found {
+        match (field.kind, value) {
+            (Kind::Message(inner), Value::Bytes(bytes)) => {
+                let _ = writeln!(out, "{:1$}{2} {{", "", 2 * depth, field.name);
+                fields(bytes, inner, depth + 1, out);
+                let _ = writeln!(out, "{:1$}}}", "", 2 * depth);
+            }
+            (Kind::String | Kind::Bytes, Value::Bytes(bytes)) => line(out, depth, field, &quoted(bytes)),
+            (Kind::Message(_) | Kind::String | Kind::Bytes | Kind::Skipped, _) => {}
+            (_, Value::Bytes(bytes)) => packed(bytes, field, depth, out),
+            (_, value) => line(out, depth, field, &scalar(field.kind, &value)),
+        }
+    }
+}
+
+fn line(out: &mut String, depth: usize, field: &Field, value: &str) {
+    let _ = writeln!(out, "{:1$}{2}: {value}", "", 2 * depth, field.name);
+}
+
+/// The next field; `None` at the end.
+fn next<'a>(rest: &mut &'a [u8]) -> Option<(u32, Value<'a>)> {
+    if rest.is_empty() {
+        return None;
+    }
+    let (number, wire_type) = decode_key(rest).ok()?;
+    Some((number, value(rest, wire_type)?))
+}
+
+fn value<'a>(rest: &mut &'a [u8], wire_type: WireType) -> Option<Value<'a>> {
+    let mut take = |length: usize| -> Option<&'a [u8]> {
+        let (taken, tail) = rest.split_at_checked(length)?;
+        *rest = tail;
+        Some(taken)
+    };
+    Some(match wire_type {
+        WireType::ThirtyTwoBit => Value::Fixed32(u32::from_le_bytes(take(4)?.try_into().ok()?)),
+        WireType::SixtyFourBit => Value::Fixed64(u64::from_le_bytes(take(8)?.try_into().ok()?)),
+        WireType::Varint => Value::Varint(decode_varint(rest).ok()?),
+        WireType::LengthDelimited => {
+            let length = usize::try_from(decode_varint(rest).ok()?).ok()?;
+            let (taken, tail) = rest.split_at_checked(length)?;
+            *rest = tail;
+            Value::Bytes(taken)
+        }
+        WireType::StartGroup | WireType::EndGroup => return None,
+    })
+}
+
+/// The elements of a packed list, each on a line of its own.
+fn packed(mut bytes: &[u8], field: &Field, depth: usize, out: &mut String) {
+    let wire_type = match field.kind {
+        Kind::Float => WireType::ThirtyTwoBit,
+        Kind::Double => WireType::SixtyFourBit,
+        _ => WireType::Varint,
+    };
+    while !bytes.is_empty() {
+        let Some(element) = value(&mut bytes, wire_type) else { return };
+        line(out, depth, field, &scalar(field.kind, &element));
+    }
+}
+
+fn scalar(kind: Kind, value: &Value<'_>) -> String {
+    match (kind, value) {
+        (Kind::Float, Value::Fixed32(bits)) => float(f32::from_bits(*bits)),
+        (Kind::Double, Value::Fixed64(bits)) => double(f64::from_bits(*bits)),
+        (Kind::Bool, Value::Varint(v)) => if *v == 0 { "false" } else { "true" }.to_owned(),
+        // Negative numbers are encoded in 64 bits, whatever the field's width is.
+        (Kind::Int32, Value::Varint(v)) => (*v as i32).to_string(),
+        (Kind::Uint32, Value::Varint(v)) => (*v as u32).to_string(),
+        (Kind::Int64, Value::Varint(v)) => (*v as i64).to_string(),
+        (Kind::Enum(values), Value::Varint(v)) => {
+            (values.name)(*v as i32).map_or_else(|| (*v as i32).to_string(), str::to_owned)
+        }
+        (_, Value::Varint(v) | Value::Fixed64(v)) => v.to_string(),
+        (_, Value::Fixed32(v)) => v.to_string(),
+        (_, Value::Bytes(_)) => String::new(),
+    }
+}
+
+/// The fewest digits from which the same number is read, but six at least.
+fn float(value: f32) -> String {
+    let of = |digits: usize| format!("{:.*e}", digits - 1, value).parse().unwrap_or(f64::from(value));
+    let found = (6..9).map(of).find(|&read| read as f32 == value);
+    double(found.unwrap_or_else(|| of(9)))
+}
+
+/// The fewest digits from which the same number is read, as Python prints them.
+fn double(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    let scientific = format!("{value:e}");
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match exponent.parse::<i32>() {
+        Ok(exponent) if !(-4..16).contains(&exponent) => {
+            format!("{mantissa}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
+        }
+        _ => format!("{value:?}"),
+    }
+}
+
+/// A string in double quotes, escaped as in C.
+pub(super) fn quoted(text: &[u8]) -> String {
+    let mut out = String::from("\"");
+    for &byte in text {
+        match byte {
+            b'\n' => out.push_str("\\n"),
+            b'\r' => out.push_str("\\r"),
+            b'\t' => out.push_str("\\t"),
+            b'"' | b'\'' | b'\\' => {
+                out.push('\\');
+                out.push(char::from(byte));
+            }
+            b' '..=b'~' => out.push(char::from(byte)),
+            _ => {
+                let _ = write!(out, "\\{byte:03o}");
+            }
+        }
+    }
+    out.push('"');
+    out
+}
