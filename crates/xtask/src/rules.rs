@@ -12,6 +12,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ("stablehlo", &["support", "shape", "hlo", "composite", "mlir"]),
     ("picture", &["support", "shape", "hlo"]),
     ("tf", &["support", "shape"]),
+    ("trace", &["tf"]),
     ("import", &["support", "shape", "hlo", "tf", "evaluator", "composite", "mlir", "stablehlo"]),
     ("passes", &["support", "shape", "hlo", "evaluator", "composite"]),
     ("target", &["support"]),

@@ -1,0 +1,263 @@
+//! The timeline of a step in Chrome's trace event format, as `tensorflow.python.client.timeline` writes it.
+//!
+//! The format: <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>. `chrome://tracing` and Perfetto
+//! open it.
+
+use crate::lanes::{end_micros, lanes};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use tf::proto::{NodeExecStats, StepStats};
+use tf::source::tensor_description_to_text;
+
+/// What a timeline shows beside the bars.
+#[derive(Clone, Copy, Debug)]
+pub struct TimelineOptions {
+    /// Arrows from who makes a tensor to who takes it, where both stand in different lanes.
+    pub dataflow: bool,
+    /// The life of each tensor, and what each allocator holds from moment to moment.
+    pub memory: bool,
+}
+
+impl Default for TimelineOptions {
+    fn default() -> Self {
+        Self { dataflow: true, memory: false }
+    }
+}
+
+/// The trace, as JSON indented by four.
+pub fn chrome_trace(stats: &StepStats, options: TimelineOptions) -> String {
+    let mut timeline = Timeline::default();
+    timeline.processes(stats);
+    let lanes: Vec<Vec<usize>> = stats.dev_stats.iter().map(lanes).collect();
+    timeline.tensors(stats, &lanes, options);
+    timeline.computations(stats, &lanes, options);
+    if options.memory {
+        timeline.memory();
+    }
+    let events: Vec<Value> = timeline.metadata.into_iter().chain(timeline.events).collect();
+    indented(&json!({ "traceEvents": events }))
+}
+
+/// JSON with TensorFlow's indentation. Strings hold no line breaks as such, so what a line begins with is indentation.
+fn indented(value: &Value) -> String {
+    let text = format!("{value:#}");
+    let lines = text.lines().map(|line| {
+        let indentation = line.len() - line.trim_start().len();
+        format!("{:indentation$}{line}\n", "")
+    });
+    lines.collect()
+}
+
+/// The process of the allocators; each device has two behind it, for computations and for tensors.
+const ALLOCATORS: usize = 0;
+
+fn compute_process(device: usize) -> usize {
+    1 + 2 * device
+}
+
+fn tensor_process(device: usize) -> usize {
+    2 + 2 * device
+}
+
+/// A tensor's life, and where its arrows begin.
+struct Tensor {
+    object: usize,
+    device: usize,
+    lane: usize,
+    created: i64,
+    /// When its maker ended.
+    ready: i64,
+    last_use: i64,
+    bytes: i64,
+    allocator: String,
+}
+
+#[derive(Default)]
+struct Timeline {
+    metadata: Vec<Value>,
+    events: Vec<Value>,
+    tensors: BTreeMap<String, Tensor>,
+    /// The names of tensors, in the order in which they were first made.
+    order: Vec<String>,
+    flows: usize,
+}
+
+impl Timeline {
+    fn processes(&mut self, stats: &StepStats) {
+        let mut process = |pid: usize, name: &str| {
+            self.metadata
+                .push(json!({"name": "process_name", "ph": "M", "pid": pid, "args": {"name": name}}));
+        };
+        process(ALLOCATORS, "Allocators");
+        for (device, stats) in stats.dev_stats.iter().enumerate() {
+            process(compute_process(device), &format!("{} Compute", stats.device));
+            process(tensor_process(device), &format!("{} Tensors", stats.device));
+        }
+    }
+
+    /// An event of a kind, with what it has beside time and place.
+    fn event(&mut self, kind: (&str, &str), name: &str, place: (usize, usize), time: i64, more: Value) {
+        let mut event = Map::new();
+        event.insert("ph".into(), kind.0.into());
+        event.insert("cat".into(), kind.1.into());
+        event.insert("name".into(), name.into());
+        event.insert("pid".into(), place.0.into());
+        event.insert("tid".into(), place.1.into());
+        event.insert("ts".into(), time.into());
+        if let Value::Object(more) = more {
+            event.extend(more);
+        }
+        self.events.push(event.into());
+    }
+
+    fn tensors(&mut self, stats: &StepStats, lanes: &[Vec<usize>], options: TimelineOptions) {
+        for (device, (device_stats, lanes)) in stats.dev_stats.iter().zip(lanes).enumerate() {
+            for (node, &lane) in device_stats.node_stats.iter().zip(lanes) {
+                for (index, output) in node.output.iter().enumerate() {
+                    let name = match index {
+                        0 => node.node_name.clone(),
+                        _ => format!("{}:{index}", node.node_name),
+                    };
+                    let object = self.create(&name, node, (device, lane), output.tensor_description.as_ref());
+                    if !options.memory {
+                        continue;
+                    }
+                    let place = (tensor_process(device), lane);
+                    self.event(("N", "Tensor"), &name, place, node.all_start_micros, json!({"id": object}));
+                    let text = output
+                        .tensor_description
+                        .as_ref()
+                        .map(tensor_description_to_text)
+                        .unwrap_or_default();
+                    let snapshot = json!({"snapshot": {"tensor_description": text.replace('"', "")}});
+                    let more = json!({"id": object, "args": snapshot});
+                    self.event(("O", "Tensor"), &name, place, end_micros(node).saturating_sub(1), more);
+                }
+            }
+        }
+    }
+
+    /// Takes down that a node made a tensor; the answer is the number of the tensor as an object.
+    fn create(
+        &mut self,
+        name: &str,
+        node: &NodeExecStats,
+        (device, lane): (usize, usize),
+        description: Option<&tf::proto::TensorDescription>,
+    ) -> usize {
+        let allocation = description.and_then(|d| d.allocation_description.as_ref());
+        let tensor = Tensor {
+            object: self.order.len(),
+            device,
+            lane,
+            created: node.all_start_micros,
+            ready: end_micros(node),
+            last_use: end_micros(node),
+            bytes: allocation.map_or(0, |a| a.requested_bytes),
+            allocator: allocation.map(|a| a.allocator_name.clone()).unwrap_or_default(),
+        };
+        let object = tensor.object;
+        match self.tensors.entry(name.to_owned()) {
+            Entry::Vacant(entry) => {
+                entry.insert(tensor);
+                self.order.push(name.to_owned());
+            }
+            Entry::Occupied(mut entry) => {
+                entry.insert(tensor);
+            }
+        }
+        object
+    }
+
+    fn computations(&mut self, stats: &StepStats, lanes: &[Vec<usize>], options: TimelineOptions) {
+        for (device, (device_stats, lanes)) in stats.dev_stats.iter().zip(lanes).enumerate() {
+            for (node, &lane) in device_stats.node_stats.iter().zip(lanes) {
+                let label = Label::parse(&node.timeline_label);
+                let mut args = Map::new();
+                args.insert("name".into(), node.node_name.as_str().into());
+                args.insert("op".into(), label.op.into());
+                args.extend(label.inputs.iter().enumerate().map(|(k, &i)| (format!("input{k}"), i.into())));
+                let place = (compute_process(device), lane);
+                let more = json!({"dur": node.all_end_rel_micros, "args": args});
+                self.event(("X", "Op"), label.op, place, node.all_start_micros, more);
+                for input in label.inputs {
+                    self.flow(input, node, (device, lane), options);
+                }
+            }
+        }
+    }
+
+    /// A use of a tensor: it lives until then, and an arrow leads there from another lane.
+    fn flow(&mut self, input: &str, node: &NodeExecStats, to: (usize, usize), options: TimelineOptions) {
+        // What is sent between devices has a number behind its maker's name.
+        let maker = |name: &str| name.rfind("/_").filter(|&at| at > 0).map(|at| name[..at].to_owned());
+        let name = if self.tensors.contains_key(input) { Some(input.to_owned()) } else { maker(input) };
+        let Some((name, tensor)) = name.and_then(|name| Some((name.clone(), self.tensors.get_mut(&name)?)))
+        else {
+            return;
+        };
+        tensor.last_use = tensor.last_use.max(end_micros(node).saturating_sub(1));
+        let from = (tensor.device, tensor.lane);
+        let ready = tensor.ready;
+        if options.dataflow && from != to {
+            let id = self.flows;
+            self.flows += 1;
+            let place = |(device, lane): (usize, usize)| (compute_process(device), lane);
+            self.event(("s", "DataFlow"), &name, place(from), ready, json!({"id": id}));
+            self.event(("t", "DataFlow"), &name, place(to), node.all_start_micros, json!({"id": id}));
+        }
+    }
+
+    /// The ends of tensors, then what each allocator holds whenever that changes.
+    fn memory(&mut self) {
+        let mut allocators: Vec<(String, Vec<Change>)> = Vec::new();
+        for name in std::mem::take(&mut self.order) {
+            let tensor = &self.tensors[&name];
+            let (allocator, last_use) = (tensor.allocator.clone(), tensor.last_use);
+            let changes =
+                [(tensor.created, tensor.bytes, name.clone()), (last_use, -tensor.bytes, name.clone())];
+            match allocators.iter_mut().find(|(known, _)| *known == allocator) {
+                Some((_, list)) => list.extend(changes),
+                None => allocators.push((allocator, changes.into())),
+            }
+            let (place, id) = ((tensor_process(tensor.device), 0), tensor.object);
+            self.event(("D", "Tensor"), &name, place, last_use, json!({"id": id}));
+        }
+        for (allocator, mut changes) in allocators {
+            changes.sort();
+            let mut total = 0i64;
+            for (time, bytes, _) in changes {
+                total = total.saturating_add(bytes);
+                let mut args = Map::new();
+                args.insert(allocator.clone(), total.into());
+                self.event(("C", "Memory"), &allocator, (ALLOCATORS, 0), time, json!({ "args": args }));
+            }
+        }
+    }
+}
+
+/// So many bytes more or less at a time, and whose they are.
+type Change = (i64, i64, String);
+
+/// A node's label, `name = Op(input, input)`.
+struct Label<'l> {
+    op: &'l str,
+    inputs: Vec<&'l str>,
+}
+
+impl<'l> Label<'l> {
+    fn parse(label: &'l str) -> Self {
+        let parts = || {
+            let head = &label[..label.rfind(')')?];
+            let (head, inputs) = head.rsplit_once('(')?;
+            Some((head.rsplit_once(" = ")?.1, inputs))
+        };
+        match parts() {
+            Some((op, inputs)) => {
+                Self { op, inputs: if inputs.is_empty() { Vec::new() } else { inputs.split(", ").collect() } }
+            }
+            None => Self { op: "unknown", inputs: Vec::new() },
+        }
+    }
+}

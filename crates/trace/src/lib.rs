@@ -1,0 +1,11 @@
+//! What a step of a session took: collected node by node, as TensorFlow's `StepStats`, and as a timeline that browsers show.
+//!
+//! A [`Collector`] is told of each execution of a node and answers with the step's `StepStats`; [`chrome_trace`] draws these as
+//! TensorFlow's `timeline` module does. Nothing here reads the clock.
+
+mod chrome_trace;
+mod collector;
+mod lanes;
+
+pub use chrome_trace::{TimelineOptions, chrome_trace};
+pub use collector::{Collector, Execution, Output};
