@@ -29,7 +29,7 @@ pub use attributes::Attributes;
 pub use data_type::DataType;
 pub use function::{Function, FunctionLibrary};
 pub use graph::{Graph, Node, NodeId, OutputId};
-pub use op_def::op_signature;
+pub use op_def::{NodeTypes, node_types, op_signature};
 pub use partial_shape::PartialShape;
 pub use prepare::{Examined, InferOptions, Inferred, examine, fetch_nodes, infer, is_prepared, prepare};
 pub use problem::Problem;

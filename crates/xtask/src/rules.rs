@@ -13,6 +13,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ("picture", &["support", "shape", "hlo"]),
     ("tf", &["support", "shape"]),
     ("trace", &["tf"]),
+    ("cluster", &["support", "tf"]),
     ("import", &["support", "shape", "hlo", "tf", "evaluator", "composite", "mlir", "stablehlo"]),
     ("passes", &["support", "shape", "hlo", "evaluator", "composite"]),
     ("target", &["support"]),

@@ -6,7 +6,44 @@ mod table;
 pub(crate) use signature::{check_attributes, fill_defaults, flat_types};
 pub(crate) use table::lookup;
 
+use crate::DataType;
+use crate::proto::{ArgDef, AttrValue, OpDef};
+use std::collections::BTreeMap;
+use support::Result;
+
 /// The signature of an op that TensorFlow registers.
-pub fn op_signature(op: &str) -> Option<&'static crate::proto::OpDef> {
+pub fn op_signature(op: &str) -> Option<&'static OpDef> {
     lookup(op)
+}
+
+/// The inputs or outputs of a node: their types, and where those of each argument of the signature begin.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct NodeTypes {
+    /// The type of each, in order.
+    pub types: Vec<DataType>,
+    /// The first of each argument, and the end.
+    pub starts: Vec<usize>,
+}
+
+/// What a signature's arguments (`input_arg` or `output_arg`) are for a node's attributes, defaults understood. An error
+/// if an attribute that they need is missing, or if there are too many.
+pub fn node_types(
+    signature: &OpDef,
+    arguments: &[ArgDef],
+    attributes: &BTreeMap<String, AttrValue>,
+) -> Result<NodeTypes> {
+    // Only what the arguments refer to is looked at: other attributes may be large tensors.
+    let mut values = BTreeMap::new();
+    for name in arguments.iter().flat_map(|a| [&a.type_attr, &a.number_attr, &a.type_list_attr]) {
+        if name.is_empty() || values.contains_key(name) {
+            continue;
+        }
+        let given = attributes.get(name).filter(|value| value.value.is_some());
+        let default = || signature.attr.iter().find(|a| a.name == *name)?.default_value.as_ref();
+        if let Some(value) = given.or_else(default) {
+            values.insert(name.clone(), value.clone());
+        }
+    }
+    let (types, starts) = flat_types(arguments, &values)?;
+    Ok(NodeTypes { types, starts })
 }

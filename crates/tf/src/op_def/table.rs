@@ -19,6 +19,8 @@ struct Entry {
 /// The signature of a registered op.
 pub(crate) fn lookup(op: &str) -> Option<&'static OpDef> {
     static INDEX: OnceLock<BTreeMap<&str, Entry>> = OnceLock::new();
+    // The name that launches of clusters have in graphs and timelines.
+    let op = if op == "_XlaLaunch" { "XlaLaunch" } else { op };
     let (name, entry) = INDEX.get_or_init(index).get_key_value(op)?;
     Some(
         entry

@@ -1,0 +1,94 @@
+//! What is done to a graph before its clusters are looked for.
+
+use crate::graph::{Edge, Graph};
+use crate::library::string_attribute;
+use crate::scalars;
+use support::Result;
+use tf::proto::attr_value::Value;
+
+/// Constants of fewer elements are copied.
+const SMALL_CONSTANT: i64 = 16;
+
+/// The attribute that keeps nodes of different scopes in different clusters.
+const INTERNAL_SCOPE: &str = "_XlaInternalScope";
+
+/// Gives every user of a small constant its own, so that a constant ties no clusters together.
+pub(crate) fn clone_small_constants(graph: &mut Graph) -> Result<()> {
+    let nodes: Vec<usize> = graph.ids().collect();
+    let in_place = |op: &str| matches!(op, "InplaceUpdate" | "InplaceAdd" | "InplaceSub");
+    if nodes.iter().any(|&id| in_place(graph[id].op())) {
+        // Those change what constants hold.
+        return Ok(());
+    }
+    let mut names = graph.names();
+    let mut number = 0u64;
+    for id in nodes {
+        for edge_id in graph[id].in_edges.clone() {
+            let edge = graph.edge(edge_id);
+            let source = &graph[edge.src];
+            let is_small = source.is_constant()
+                && scalars::elements(&source.def).is_some_and(|n| (0..SMALL_CONSTANT).contains(&n));
+            if !is_small || source.out_edges.len() == 1 {
+                continue;
+            }
+            let mut copy = source.clone();
+            loop {
+                copy.def.name = format!("{}/clone_{number}", source.name());
+                number += 1;
+                if names.insert(copy.def.name.clone()) {
+                    break;
+                }
+            }
+            let inputs: Vec<Edge> = graph.in_edges(edge.src).collect();
+            let new = graph.add(copy);
+            for input in inputs {
+                graph.connect_control(input.src, new);
+            }
+            if edge.is_control() {
+                graph.connect_control(new, id);
+            } else {
+                graph.disconnect(edge_id);
+                graph.connect(Edge { src: new, ..edge })?;
+            }
+        }
+    }
+    // A constant whose users all have their own is still there, as the session fetched it or not; nothing follows it.
+    graph.fix_source_and_sink();
+    Ok(())
+}
+
+/// The most nodes that scopes are written to, over all stages.
+const MAX_SCOPED: usize = 2_000_000;
+
+/// Keeps the stages of a pipeline apart: what leads to a `Stage` and what comes from an `Unstage` get scopes.
+pub(crate) fn scope_pipeline_stages(graph: &mut Graph) {
+    let mut number = 0;
+    let mut left = MAX_SCOPED;
+    for id in graph.ids().collect::<Vec<_>>() {
+        let is_forward = match graph[id].op() {
+            "Unstage" => true,
+            "Stage" => false,
+            _ => continue,
+        };
+        let suffix = format!("_{number}");
+        number += 1;
+        let mut seen = vec![false; graph.nodes.len()];
+        let mut stack = vec![id];
+        while let Some(at) = stack.pop() {
+            if std::mem::replace(&mut seen[at], true) || left == 0 {
+                continue;
+            }
+            left -= 1;
+            let scope = match string_attribute(&graph[at].def.attr, INTERNAL_SCOPE) {
+                "" => suffix.clone(),
+                scope => format!("{scope}&{suffix}"),
+            };
+            graph[at].def.attr.insert(INTERNAL_SCOPE.to_owned(), Value::S(scope.into()).into());
+            if is_forward {
+                stack.extend(graph.out_edges(at).map(|e| e.dst));
+            } else {
+                stack.extend(graph.in_edges(at).map(|e| e.src));
+            }
+        }
+    }
+}

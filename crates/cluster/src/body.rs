@@ -1,0 +1,207 @@
+//! Functions as graphs.
+
+use crate::graph::{Graph, Input, Node, typed};
+use crate::library::Library;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use support::{Error, Result};
+use tf::proto::attr_value::Value;
+use tf::proto::{AttrValue, FunctionDef, NameAttrList, NodeDef, OpDef};
+use tf::{DataType, node_types};
+
+/// What a name stands for in a body.
+enum Named {
+    /// Arguments: nodes that follow each other.
+    Arguments(Range<usize>),
+    Node(usize),
+}
+
+/// The graph of a function for values of its attributes: arguments and results are nodes `_Arg` and `_Retval`.
+pub(crate) fn instantiate(
+    function: &FunctionDef,
+    values: &BTreeMap<String, AttrValue>,
+    library: &Library<'_>,
+    device: &str,
+) -> Result<Graph> {
+    let signature = function.signature.as_ref().expect("the library holds functions that have names");
+    let mut nodes: Vec<Node> = Vec::new();
+    let mut inputs: Vec<Vec<Input>> = Vec::new();
+    let mut named: BTreeMap<&str, Named> = BTreeMap::new();
+    let types = node_types(signature, &signature.input_arg, values)?;
+    for (arg, bounds) in signature.input_arg.iter().zip(types.starts.windows(2)) {
+        let (first, end) = (bounds[0], bounds[1]);
+        for index in first..end {
+            let name =
+                if end - first == 1 { arg.name.clone() } else { format!("{}_{}", arg.name, index - first) };
+            nodes.push(argument(&name, index, types.types[index], device));
+            inputs.push(Vec::new());
+        }
+        named.insert(&arg.name, Named::Arguments(first..end));
+    }
+    for def in &function.node_def {
+        if named.insert(&def.name, Named::Node(nodes.len())).is_some() {
+            return Err(Error::invalid(format!("two nodes or arguments have the name '{}'", def.name)));
+        }
+        let mut copy = NodeDef { input: Vec::new(), ..def.clone() };
+        for value in copy.attr.values_mut() {
+            substitute(value, values, &def.name)?;
+        }
+        if copy.device.is_empty() {
+            device.clone_into(&mut copy.device);
+        }
+        nodes.push(typed(copy, library)?);
+        inputs.push(Vec::new());
+    }
+    for (i, def) in function.node_def.iter().enumerate() {
+        let at = types.types.len() + i;
+        for text in &def.input {
+            let found = resolve(text, &def.name, &nodes, &named)?;
+            inputs[at].extend(found);
+        }
+    }
+    add_results(function, signature, values, device, &named, &mut nodes, &mut inputs)?;
+    Graph::assemble(nodes, &inputs)
+}
+
+fn add_results(
+    function: &FunctionDef,
+    signature: &OpDef,
+    values: &BTreeMap<String, AttrValue>,
+    device: &str,
+    named: &BTreeMap<&str, Named>,
+    nodes: &mut Vec<Node>,
+    inputs: &mut Vec<Vec<Input>>,
+) -> Result<()> {
+    let results = node_types(signature, &signature.output_arg, values)?;
+    for (arg, bounds) in signature.output_arg.iter().zip(results.starts.windows(2)) {
+        let text = function
+            .ret
+            .get(&arg.name)
+            .ok_or_else(|| Error::invalid(format!("nothing is said to be the result '{}'", arg.name)))?;
+        let found = resolve(text, &arg.name, nodes, named)?;
+        let wanted = bounds[1] - bounds[0];
+        if found.len() != wanted {
+            return Err(Error::invalid(format!(
+                "the result '{}' has {wanted} tensors, but '{text}' {}",
+                arg.name,
+                found.len()
+            )));
+        }
+        for (k, input) in found.into_iter().enumerate() {
+            let name =
+                if wanted == 1 { format!("{}_RetVal", arg.name) } else { format!("{}_{k}_RetVal", arg.name) };
+            let index = bounds[0] + k;
+            nodes.push(result(&name, index, results.types[index], device));
+            inputs.push(vec![input]);
+        }
+    }
+    Ok(())
+}
+
+fn indexed(data_type: DataType, index: usize) -> BTreeMap<String, AttrValue> {
+    BTreeMap::from([
+        ("T".to_owned(), Value::Type(data_type.number()).into()),
+        ("index".to_owned(), Value::I(index as i64).into()),
+    ])
+}
+
+/// A node `_Arg`.
+pub(crate) fn argument(name: &str, index: usize, data_type: DataType, device: &str) -> Node {
+    let def = NodeDef {
+        name: name.to_owned(),
+        op: "_Arg".to_owned(),
+        input: Vec::new(),
+        device: device.to_owned(),
+        attr: indexed(data_type, index),
+    };
+    Node {
+        def,
+        output_types: vec![data_type],
+        output_arguments: vec![("output".to_owned(), 0)],
+        is_stateful: true,
+        ..Node::default()
+    }
+}
+
+/// A node `_Retval`.
+pub(crate) fn result(name: &str, index: usize, data_type: DataType, device: &str) -> Node {
+    let def = NodeDef {
+        name: name.to_owned(),
+        op: "_Retval".to_owned(),
+        input: Vec::new(),
+        device: device.to_owned(),
+        attr: indexed(data_type, index),
+    };
+    Node { def, input_types: vec![data_type], is_stateful: true, ..Node::default() }
+}
+
+/// The tensors that an input of a body names: `argument`, `node:output_argument:index`, `node:output_argument`, `^node`.
+fn resolve(text: &str, user: &str, nodes: &[Node], named: &BTreeMap<&str, Named>) -> Result<Vec<Input>> {
+    let wrong = || Error::invalid(format!("'{user}' has the input '{text}', which the body does not have"));
+    if let Some(name) = text.strip_prefix('^') {
+        return match named.get(name) {
+            Some(Named::Node(at)) => Ok(vec![Input::Control(*at)]),
+            Some(Named::Arguments(range)) => Ok(range.clone().map(Input::Control).collect()),
+            None => Err(wrong()),
+        };
+    }
+    let mut parts = text.split(':');
+    let name = parts.next().unwrap_or("");
+    let (argument, index) = (parts.next(), parts.next());
+    match named.get(name).ok_or_else(wrong)? {
+        Named::Arguments(range) => {
+            // An argument of one tensor may be written with an index too.
+            match argument.map(str::parse::<usize>) {
+                None => Ok(range.clone().map(|at| Input::Data(at, 0)).collect()),
+                Some(Ok(k)) if k < range.len() => Ok(vec![Input::Data(range.start + k, 0)]),
+                Some(_) => Err(wrong()),
+            }
+        }
+        Named::Node(at) => {
+            let node = &nodes[*at];
+            let Some(argument) = argument else {
+                return match node.output_types.len() {
+                    0 => Err(wrong()),
+                    count => Ok((0..count).map(|output| Input::Data(*at, output)).collect()),
+                };
+            };
+            let place = node.output_arguments.iter().position(|(name, _)| name == argument);
+            let place = place.ok_or_else(wrong)?;
+            let first = node.output_arguments[place].1;
+            let end =
+                node.output_arguments.get(place + 1).map_or(node.output_types.len(), |(_, start)| *start);
+            match index.map(str::parse::<usize>) {
+                None => Ok((first..end).map(|output| Input::Data(*at, output)).collect()),
+                Some(Ok(k)) if k < end - first => Ok(vec![Input::Data(*at, first + k)]),
+                Some(_) => Err(wrong()),
+            }
+        }
+    }
+}
+
+/// Replaces a placeholder by the value of the function's attribute, also in functions among the attributes.
+fn substitute(value: &mut AttrValue, values: &BTreeMap<String, AttrValue>, node: &str) -> Result<()> {
+    let in_function = |func: &mut NameAttrList| -> Result<()> {
+        func.attr.values_mut().try_for_each(|inner| substitute_placeholder(inner, values, node))
+    };
+    match &mut value.value {
+        Some(Value::Func(func)) => in_function(func),
+        Some(Value::List(list)) => list.func.iter_mut().try_for_each(in_function),
+        _ => substitute_placeholder(value, values, node),
+    }
+}
+
+fn substitute_placeholder(
+    value: &mut AttrValue,
+    values: &BTreeMap<String, AttrValue>,
+    node: &str,
+) -> Result<()> {
+    if let Some(Value::Placeholder(name)) = &value.value {
+        *value = values.get(name).cloned().ok_or_else(|| {
+            Error::invalid(format!(
+                "node '{node}' refers to the attribute '{name}', for which nobody gave a value"
+            ))
+        })?;
+    }
+    Ok(())
+}

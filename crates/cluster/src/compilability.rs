@@ -1,0 +1,188 @@
+//! Whether a node, with all functions that it calls, may be part of a cluster.
+
+use crate::devices::Registration;
+use crate::graph::{Graph, Node};
+use crate::kernels::{Candidate, Kernels, is_of_the_executor};
+use crate::library::{Library, MAX_DEPTH, function_attribute, function_list};
+use crate::resources::{ResourceKind, access};
+use prost::Message;
+use std::collections::{BTreeMap, BTreeSet};
+use tf::DataType;
+use tf::proto::{AttrValue, NameAttrList};
+
+/// Answers for the nodes of one kind of device; remembers what it found for functions.
+pub(crate) struct Checker<'a> {
+    library: &'a Library<'a>,
+    kernels: &'a dyn Kernels,
+    excluded: &'a BTreeSet<String>,
+    registration: &'a Registration,
+    device: &'a str,
+    functions: BTreeMap<Vec<u8>, Result<(), String>>,
+}
+
+impl<'a> Checker<'a> {
+    pub(crate) fn new(
+        library: &'a Library<'a>,
+        kernels: &'a dyn Kernels,
+        excluded: &'a BTreeSet<String>,
+        registration: &'a Registration,
+        device: &'a str,
+    ) -> Self {
+        Self { library, kernels, excluded, registration, device, functions: BTreeMap::new() }
+    }
+
+    /// Whether a node of a graph may be clustered. The error says why not.
+    pub(crate) fn check(&mut self, graph: &Graph, id: usize) -> Result<(), String> {
+        self.node(graph, id, 1)
+    }
+
+    fn node(&mut self, graph: &Graph, id: usize, depth: usize) -> Result<(), String> {
+        let node = &graph[id];
+        let is_argument = matches!(node.op(), "_Arg" | "_Retval");
+        if depth == 1 && is_argument {
+            return Err("it is an argument or a result of the graph".to_owned());
+        }
+        for name in ["_scoped_allocator", "_forward_from"] {
+            if node.def.attr.contains_key(name) {
+                return Err(format!("it has the attribute '{name}'"));
+            }
+        }
+        self.kernel(graph, id, depth, is_argument)?;
+        self.filters(node, depth)
+    }
+
+    /// Whether the op itself and the functions it calls can be compiled.
+    fn kernel(&mut self, graph: &Graph, id: usize, depth: usize, is_argument: bool) -> Result<(), String> {
+        let node = &graph[id];
+        let attributes = &node.def.attr;
+        if is_argument {
+            return Ok(());
+        }
+        let callee = match node.op() {
+            "PartitionedCall" | "StatefulPartitionedCall" | "SymbolicGradient" => {
+                let callee = function_attribute(attributes, "f");
+                Some(callee.cloned().ok_or("it names no function")?)
+            }
+            op if self.library.function(op).is_some() => {
+                Some(NameAttrList { name: op.to_owned(), attr: attributes.clone() })
+            }
+            _ => None,
+        };
+        if let Some(callee) = callee {
+            return self.call(&callee, depth);
+        }
+        if is_of_the_executor(node.op()) {
+            return Err("the executor itself runs the op".to_owned());
+        }
+        if node.op() == "Const" && node.output_types.contains(&DataType::String) {
+            return Err("it is a constant of strings".to_owned());
+        }
+        let is_reference = |edge: &crate::graph::Edge| {
+            edge.src_output.is_some_and(|output| graph[edge.src].output_types[output].is_ref())
+        };
+        // A cluster cannot promise that what goes in and what comes out is the same memory.
+        if node.is_identity() && graph.in_edges(id).any(|edge| is_reference(&edge)) {
+            return Err("it hands a reference on".to_owned());
+        }
+        let candidate =
+            Candidate { node: &node.def, input_types: &node.input_types, output_types: &node.output_types };
+        self.kernels.compiles(candidate, self.device)?;
+        let branches: Vec<NameAttrList> = match node.op() {
+            "While" | "StatelessWhile" => self.named(attributes, &["cond", "body"])?,
+            "If" | "StatelessIf" => self.named(attributes, &["then_branch", "else_branch"])?,
+            "Case" | "StatelessCase" => function_list(attributes, "branches").to_vec(),
+            _ => Vec::new(),
+        };
+        branches.iter().try_for_each(|branch| self.call(branch, depth))
+    }
+
+    fn named(
+        &self,
+        attributes: &BTreeMap<String, AttrValue>,
+        names: &[&str],
+    ) -> Result<Vec<NameAttrList>, String> {
+        let get = |name: &&str| {
+            function_attribute(attributes, name)
+                .cloned()
+                .ok_or_else(|| format!("it has no function '{name}'"))
+        };
+        names.iter().map(get).collect()
+    }
+
+    /// Whether all of a function can be compiled.
+    fn call(&mut self, callee: &NameAttrList, depth: usize) -> Result<(), String> {
+        let name = &callee.name;
+        if depth > MAX_DEPTH {
+            return Err(format!(
+                "functions call each other more than {MAX_DEPTH} levels deep, down to '{name}'"
+            ));
+        }
+        let key = callee.encode_to_vec();
+        if let Some(known) = self.functions.get(&key) {
+            return known.clone();
+        }
+        self.functions.insert(key.clone(), Err(format!("function '{name}' calls itself")));
+        let found = match self.library.body(name, &callee.attr) {
+            Ok(body) => body.graph.ids().try_for_each(|id| {
+                self.node(&body.graph, id, depth + 1)
+                    .map_err(|why| format!("'{}' in function '{name}': {why}", body.graph[id].name()))
+            }),
+            Err(error) => Err(error.message().to_owned()),
+        };
+        self.functions.insert(key, found.clone());
+        found
+    }
+
+    /// What is not put into clusters although it could be compiled.
+    fn filters(&self, node: &Node, depth: usize) -> Result<(), String> {
+        let allows = self.registration;
+        let kind = access(node.op()).map(|(_, kind)| kind);
+        let is_variant = |t: &DataType| t.base() == DataType::Variant;
+        let has_variant = node.input_types.iter().chain(&node.output_types).any(is_variant);
+        if self.excluded.contains(node.op()) {
+            return Err("--tf_xla_cluster_exclude_ops excludes it".to_owned());
+        }
+        let refused = match node.op() {
+            "RandomUniform"
+            | "RandomShuffle"
+            | "RandomUniformInt"
+            | "RandomStandardNormal"
+            | "TruncatedNormal"
+            | "Multinomial"
+                if !allows.cluster_stateful_rng_ops =>
+            {
+                "its random numbers have a state that clusters do not keep"
+            }
+            "ControlTrigger" if !allows.cluster_control_trigger => "it runs even if its inputs are dead",
+            "Assert" | "CheckNumerics" if !allows.elide_assert_and_checknumerics => {
+                "a cluster would leave its check out"
+            }
+            "CollectiveReduceV2" => "it is a collective",
+            "Unique" => "the size of its result is known only when it has run",
+            _ if has_variant && !allows.cluster_variant_ops => "it makes or takes variants",
+            _ if kind == Some(ResourceKind::Stack) && !allows.cluster_stack_ops => "it works on a stack",
+            _ if kind == Some(ResourceKind::TensorArray) && !allows.cluster_tensor_array_ops => {
+                "it works on a tensor array"
+            }
+            _ if depth > 1
+                && !allows.cluster_resource_variable_ops_unsafely
+                && node.input_types.contains(&DataType::Resource) =>
+            {
+                "it works on a resource within a function"
+            }
+            "SelfAdjointEigV2" | "Svd" if !allows.cluster_inaccurate_ops => "XLA is inaccurate at it",
+            "Qr"
+            | "MatrixInverse"
+            | "MatrixSolve"
+            | "ResizeBilinearGrad"
+            | "NonMaxSuppressionV3"
+            | "NonMaxSuppressionV4"
+                if !allows.cluster_slow_ops =>
+            {
+                "XLA is slow at it"
+            }
+            _ => return Ok(()),
+        };
+        Err(refused.to_owned())
+    }
+}

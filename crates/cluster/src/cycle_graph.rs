@@ -1,0 +1,43 @@
+//! The graph in which cycles are looked for: each loop of TensorFlow 1 is cut out of the graph around it, and open.
+
+use crate::cycles::Cycles;
+use crate::frames::frames;
+use crate::graph::Graph;
+use std::collections::BTreeMap;
+use support::{Error, Result};
+
+/// Steps that the searches for cycles may take for each node and edge, and at least.
+const WORK: (u64, u64) = (2_000, 20_000_000);
+
+/// The most steps, whatever the size.
+const MAX_WORK: u64 = 400_000_000;
+
+/// One node for each of the graph, of the same number, and one for each loop, which stands for it in the graph around.
+/// `None` if that has a cycle: a loop that is entered again behind its end.
+pub(crate) fn cycle_graph(graph: &Graph) -> Result<Option<Cycles>> {
+    let frames = frames(graph)?;
+    let size = (graph.nodes.len() + graph.edges.len()) as u64;
+    let mut cycles = Cycles::new(graph.nodes.len(), (size * WORK.0).max(WORK.1).min(MAX_WORK));
+    let mut loops: BTreeMap<&str, usize> = BTreeMap::new();
+    for edge in graph.edges.iter().flatten() {
+        let (mut src, mut dst) = (edge.src, edge.dst);
+        if graph[edge.dst].is_enter() || graph[edge.src].is_exit() {
+            if graph[edge.dst].is_enter() {
+                dst = *loops.entry(&frames[edge.dst].name).or_insert_with(|| cycles.add_node());
+            }
+            if graph[edge.src].is_exit() {
+                src = *loops.entry(&frames[edge.src].name).or_insert_with(|| cycles.add_node());
+            }
+            if !cycles.insert_edge(src, dst) {
+                return Ok(None);
+            }
+        } else if !graph[edge.src].is_next_iteration() && !cycles.insert_edge(src, dst) {
+            return Err(Error::invalid(format!(
+                "the edge from '{}' to '{}' closes a cycle that is no loop",
+                graph[src].name(),
+                graph[dst].name()
+            )));
+        }
+    }
+    Ok(Some(cycles))
+}

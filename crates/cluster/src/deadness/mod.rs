@@ -1,0 +1,333 @@
+//! Which nodes are live when: a formula for each node's outputs and for the node itself.
+//!
+//! An output of `Switch` is dead in one of the two cases, and what gets a dead input is dead itself; a cluster is one node,
+//! so all its nodes must be live together. Loops are followed twice. The first time a `Merge` that a loop closes is a
+//! symbol; the second time its formula is read off what comes back: `symbol & step` makes it a recurrence. At first all of
+//! a frame's merges are one symbol, for they usually are live together; if that does not come out, each is its own.
+//!
+//! A graph whose formulas become too many is not decided: then every node is live on a condition of its own, and nothing
+//! is clustered with anything else.
+
+mod order;
+mod predicate;
+
+pub(crate) use predicate::{PredicateId, Predicates};
+
+use crate::frames::{Frame, frames};
+use crate::graph::{Edge, Graph, SINK, SOURCE};
+use crate::scalars;
+use predicate::Predicate;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+use support::{Error, Result};
+
+/// The formula of each node.
+#[derive(Debug)]
+pub(crate) struct Deadness {
+    predicates: Predicates,
+    nodes: Vec<PredicateId>,
+}
+
+impl Deadness {
+    /// Analyses a graph.
+    pub(crate) fn new(graph: &Graph) -> Result<Self> {
+        let frames = frames(graph)?;
+        let order = order::by_root_frame(graph, &frames)?;
+        let mut analysis = Analysis {
+            graph,
+            frames: &frames,
+            predicates: Predicates::default(),
+            outputs: vec![Outputs::default(); graph.nodes.len()],
+            representatives: HashMap::new(),
+        };
+        let mut at = 0;
+        while at < order.len() {
+            let frame = order::root_frame(&frames, order[at]);
+            let count = order[at..].iter().take_while(|&&id| order::root_frame(&frames, id) == frame).count();
+            analysis.populate(&order[at..at + count], !frame.is_empty())?;
+            at += count;
+        }
+        let nodes = analysis.outputs.iter().map(|outputs| outputs.control.unwrap_or(0)).collect();
+        let mut deadness = Self { predicates: analysis.predicates, nodes };
+        if deadness.predicates.is_exhausted() {
+            deadness.nodes = (0..graph.nodes.len())
+                .map(|id| deadness.predicates.symbol((id, usize::MAX), false))
+                .collect();
+        }
+        Ok(deadness)
+    }
+
+    /// When the node itself is live.
+    pub(crate) fn node(&self, id: usize) -> PredicateId {
+        self.nodes[id]
+    }
+
+    /// A formula as text.
+    pub(crate) fn text(&self, predicate: PredicateId, graph: &Graph) -> String {
+        self.predicates.text(predicate, &|node| graph[node].name().to_owned())
+    }
+}
+
+/// The formulas of a node, as far as they are known.
+#[derive(Clone, Debug, Default)]
+struct Outputs {
+    data: Vec<Option<PredicateId>>,
+    control: Option<PredicateId>,
+}
+
+struct Analysis<'g> {
+    graph: &'g Graph,
+    frames: &'g [Frame],
+    predicates: Predicates,
+    outputs: Vec<Outputs>,
+    /// The merge that stands for all of a frame.
+    representatives: HashMap<Rc<str>, usize>,
+}
+
+impl Analysis<'_> {
+    /// Finds the formulas of nodes that follow each other, all in the same outermost loop or in none.
+    fn populate(&mut self, order: &[usize], is_loop: bool) -> Result<()> {
+        if is_loop {
+            self.pass_twice(order, true)?;
+            if self.has_converged(order)? {
+                return Ok(());
+            }
+            for &id in order {
+                self.outputs[id] = Outputs::default();
+            }
+        }
+        self.pass_twice(order, false)
+    }
+
+    fn pass_twice(&mut self, order: &[usize], is_optimistic: bool) -> Result<()> {
+        let mut again = std::collections::HashSet::new();
+        for &id in order {
+            if self.predicates.is_exhausted() {
+                return Ok(());
+            }
+            self.visit(id, None, is_optimistic)?;
+            if self.graph[id].is_next_iteration() {
+                again.extend(
+                    self.graph.out_edges(id).map(|e| e.dst).filter(|&dst| self.graph[dst].is_merge()),
+                );
+            }
+        }
+        for &id in order {
+            if again.contains(&id) && !self.predicates.is_exhausted() {
+                self.visit(id, Some(&mut again), false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all merges of each frame that a loop closes are one recurrence.
+    fn has_converged(&self, order: &[usize]) -> Result<bool> {
+        let mut by_frame: BTreeMap<&str, PredicateId> = BTreeMap::new();
+        for &id in order.iter().filter(|&&id| self.graph[id].is_merge()) {
+            if self.back_edge(id)?.is_none() {
+                continue;
+            }
+            let Some(predicate) = self.outputs[id].control else { return Ok(false) };
+            let is_recurrence = matches!(self.predicates.get(predicate), Predicate::AndRecurrence { .. });
+            if !is_recurrence || *by_frame.entry(&self.frames[id].name).or_insert(predicate) != predicate {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn set(&mut self, id: usize, output: Option<usize>, predicate: PredicateId, again: &mut Again<'_>) {
+        let outputs = &mut self.outputs[id];
+        let place = match output {
+            None => &mut outputs.control,
+            Some(output) => {
+                if outputs.data.len() <= output {
+                    outputs.data.resize(output + 1, None);
+                }
+                &mut outputs.data[output]
+            }
+        };
+        let before = place.replace(predicate);
+        if let Some(again) = again
+            && before.is_some_and(|before| before != predicate)
+        {
+            again.extend(self.graph.out_edges(id).map(|edge| edge.dst));
+        }
+    }
+
+    fn set_all(&mut self, id: usize, outputs: usize, predicate: PredicateId, again: &mut Again<'_>) {
+        for output in (0..outputs).map(Some).chain([None]) {
+            self.set(id, output, predicate, again);
+        }
+    }
+
+    fn known(&self, edge: Edge) -> Option<PredicateId> {
+        let outputs = &self.outputs[edge.src];
+        match edge.src_output {
+            None => outputs.control,
+            Some(output) => outputs.data.get(output).copied().flatten(),
+        }
+    }
+
+    fn inputs(&self, id: usize, wanted: impl Fn(&Edge) -> bool) -> Result<Vec<PredicateId>> {
+        let known = |edge: Edge| {
+            self.known(edge).ok_or_else(|| {
+                Error::internal(format!(
+                    "deadness analysis: '{}' was reached before its input '{}'",
+                    self.graph[id].name(),
+                    self.graph[edge.src].name()
+                ))
+            })
+        };
+        self.graph.in_edges(id).filter(wanted).map(known).collect()
+    }
+
+    fn visit(&mut self, id: usize, again: Again<'_>, is_optimistic: bool) -> Result<()> {
+        let node = &self.graph[id];
+        let mut again = again;
+        if node.is_switch() {
+            return self.visit_switch(id, &mut again);
+        }
+        if node.is_merge() {
+            return self.visit_merge(id, &mut again, is_optimistic);
+        }
+        let outputs = node.output_types.len();
+        let op = node.op().to_owned();
+        if op == "ControlTrigger" {
+            let always = self.predicates.constant(true);
+            self.set(id, None, always, &mut again);
+            return Ok(());
+        }
+        let mut inputs = self.inputs(id, |_| true)?;
+        if matches!(op.as_str(), "_Recv" | "_HostRecv") {
+            // It is dead too if what was sent is.
+            inputs.push(self.predicates.symbol((id, 0), false));
+        }
+        let predicate = self.predicates.and(&inputs);
+        self.set_all(id, outputs, predicate, &mut again);
+        Ok(())
+    }
+
+    fn visit_switch(&mut self, id: usize, again: &mut Again<'_>) -> Result<()> {
+        let mut inputs = self.inputs(id, |_| true)?;
+        let condition = self.graph.input(id, 1).ok_or_else(|| {
+            Error::internal(format!("deadness analysis: switch '{}' has no condition", self.graph[id].name()))
+        })?;
+        let tensor = (condition.src, condition.src_output.unwrap_or(0));
+        if self.graph[id].op() != "_SwitchN" {
+            let holds = self.symbol_of_bool(tensor);
+            let fails = self.predicates.not(holds);
+            for (output, case) in [(0, fails), (1, holds)] {
+                inputs.push(case);
+                let predicate = self.predicates.and(&inputs);
+                inputs.pop();
+                self.set(id, Some(output), predicate, again);
+            }
+        } else {
+            let all = inputs.clone();
+            let outputs = self.graph[id].output_types.len();
+            for output in 0..outputs.saturating_sub(1) {
+                let case = self.symbol_of_int(tensor, output as i32);
+                inputs.push(case);
+                let predicate = self.predicates.and(&inputs);
+                self.set(id, Some(output), predicate, again);
+                inputs.pop();
+                inputs.push(self.predicates.not(case));
+            }
+            // The last output is live if no other is.
+            if let Some(last) = outputs.checked_sub(1) {
+                let predicate = self.predicates.and(&inputs);
+                self.set(id, Some(last), predicate, again);
+            }
+            inputs = all;
+        }
+        let predicate = self.predicates.and(&inputs);
+        self.set(id, None, predicate, again);
+        Ok(())
+    }
+
+    fn symbol_of_bool(&mut self, tensor: (usize, usize)) -> PredicateId {
+        let node = &self.graph[tensor.0];
+        match node.is_constant().then(|| scalars::bool_of(&node.def)).flatten() {
+            Some(value) => self.predicates.constant(value),
+            None => self.predicates.symbol(tensor, true),
+        }
+    }
+
+    fn symbol_of_int(&mut self, tensor: (usize, usize), value: i32) -> PredicateId {
+        let node = &self.graph[tensor.0];
+        match node.is_constant().then(|| scalars::int_of(&node.def)).flatten() {
+            Some(constant) => self.predicates.constant(constant == value),
+            None => self.predicates.int_symbol(tensor, value),
+        }
+    }
+
+    /// A merge is live if one of its data inputs is; control inputs do not matter.
+    fn visit_merge(&mut self, id: usize, again: &mut Again<'_>, is_optimistic: bool) -> Result<()> {
+        let Some(current) = self.outputs[id].data.first().copied().flatten() else {
+            let is_back = |edge: &Edge| !edge.is_control() && self.graph[edge.src].is_next_iteration();
+            let is_open = self.graph.in_edges(id).any(|edge| is_back(&edge) && self.known(edge).is_none());
+            let predicate = if is_open {
+                let stands_for = if is_optimistic {
+                    *self.representatives.entry(self.frames[id].name.clone()).or_insert(id)
+                } else {
+                    id
+                };
+                self.predicates.symbol((stands_for, 0), false)
+            } else {
+                let inputs = self.inputs(id, |edge| !edge.is_control())?;
+                self.predicates.or(&inputs)
+            };
+            self.set_all(id, 2, predicate, again);
+            return Ok(());
+        };
+        if !matches!(self.predicates.get(current), Predicate::Symbol { .. }) {
+            return Ok(());
+        }
+        let Some(back) = self.back_edge(id)? else { return Ok(()) };
+        let Some(returned) = self.known(back) else { return Ok(()) };
+        let Some(step) = self.step(current, returned) else { return Ok(()) };
+        let entering: Vec<PredicateId> = self
+            .graph
+            .in_edges(id)
+            .filter(|&edge| edge != back)
+            .filter_map(|edge| self.known(edge))
+            .collect();
+        let start = self.predicates.or(&entering);
+        let frame = order::full_frame(self.frames, id);
+        let recurrence = self.predicates.and_recurrence(start, step, frame);
+        self.set_all(id, 2, recurrence, again);
+        Ok(())
+    }
+
+    /// The edge that closes a loop at a merge.
+    fn back_edge(&self, id: usize) -> Result<Option<Edge>> {
+        let mut edges = self.graph.in_edges(id).filter(|edge| self.graph[edge.src].is_next_iteration());
+        match (edges.next(), edges.next()) {
+            (found, None) => Ok(found),
+            (_, Some(_)) => Err(Error::invalid(format!(
+                "node '{}' (op {}) has more than one NextIteration among its inputs",
+                self.graph[id].name(),
+                self.graph[id].op()
+            ))),
+        }
+    }
+
+    /// `step`, if what comes back is `symbol & step` and the step does not hold the symbol itself.
+    fn step(&mut self, symbol: PredicateId, returned: PredicateId) -> Option<PredicateId> {
+        let Predicate::And(operands) = self.predicates.get(returned) else { return None };
+        let rest: Vec<PredicateId> = operands.iter().copied().filter(|&p| p != symbol).collect();
+        if rest.len() == operands.len() || rest.iter().any(|&p| self.predicates.contains(p, symbol)) {
+            return None;
+        }
+        Some(self.predicates.and(&rest))
+    }
+}
+
+/// The nodes to look at once more, in the second pass.
+type Again<'a> = Option<&'a mut std::collections::HashSet<usize>>;
+
+/// Whether a node is one of the graph's, not its source or sink.
+fn is_op(id: usize) -> bool {
+    id != SOURCE && id != SINK
+}

@@ -1,0 +1,99 @@
+//! An order in which inputs come first and the nodes of an outermost loop stand together.
+
+use super::is_op;
+use crate::frames::Frame;
+use crate::graph::{Graph, SOURCE};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use support::{Error, Result};
+
+/// The most loops within each other.
+const MAX_DEPTH: usize = 5000;
+
+/// The name of the outermost loop that a node is in; empty if it is in none.
+pub(super) fn root_frame(frames: &[Frame], id: usize) -> Rc<str> {
+    let mut at = id;
+    for _ in 0..MAX_DEPTH {
+        if frames[at].parent == SOURCE {
+            break;
+        }
+        at = frames[at].parent;
+    }
+    frames[at].name.clone()
+}
+
+/// The names of all loops that a node is in, the innermost first.
+pub(super) fn full_frame(frames: &[Frame], id: usize) -> Vec<Rc<str>> {
+    let mut names = Vec::new();
+    let mut at = id;
+    while at != SOURCE && names.len() < MAX_DEPTH {
+        names.push(frames[at].name.clone());
+        at = frames[at].parent;
+    }
+    names
+}
+
+/// The order. While a loop is walked through, nothing of what follows it is.
+pub(super) fn by_root_frame(graph: &Graph, frames: &[Frame]) -> Result<Vec<usize>> {
+    let is_root = |id: usize| frames[id].parent == SOURCE;
+    let mut enters: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut waits = vec![0usize; graph.nodes.len()];
+    for id in graph.ids() {
+        let node = &graph[id];
+        waits[id] = node.in_edges.len();
+        if node.is_enter() && is_root(id) {
+            *enters.entry(&frames[id].name).or_default() += 1;
+        }
+        if node.is_merge() {
+            waits[id] -= graph.in_edges(id).filter(|e| graph[e.src].is_next_iteration()).count();
+        }
+    }
+    let mut order = Vec::with_capacity(graph.nodes.len());
+    let mut ready = VecDeque::from([SOURCE]);
+    let mut ready_enters: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    let mut ready_exits: Vec<usize> = Vec::new();
+    // Frames all of whose entries are ready, in the order in which they became so.
+    let mut complete: VecDeque<&str> = VecDeque::new();
+    loop {
+        while let Some(id) = ready.pop_front() {
+            order.push(id);
+            for edge in graph.out_edges(id) {
+                let next = edge.dst;
+                if !is_op(next) || (graph[id].is_next_iteration() && graph[next].is_merge()) {
+                    continue;
+                }
+                waits[next] -= 1;
+                if waits[next] > 0 {
+                    continue;
+                }
+                if graph[next].is_enter() && is_root(next) {
+                    let name = &*frames[next].name;
+                    let list = ready_enters.entry(name).or_default();
+                    list.push(next);
+                    if list.len() == enters[name] {
+                        complete.push_back(name);
+                    }
+                } else if graph[next].is_exit() && is_root(next) {
+                    ready_exits.push(next);
+                } else {
+                    ready.push_back(next);
+                }
+            }
+        }
+        if !ready_exits.is_empty() {
+            ready.extend(ready_exits.drain(..));
+        } else if let Some(name) = complete.pop_front() {
+            ready.extend(ready_enters.remove(name).unwrap_or_default());
+        } else {
+            break;
+        }
+    }
+    if ready_enters.is_empty() {
+        return Ok(order);
+    }
+    let names: Vec<&str> = ready_enters.into_keys().take(5).collect();
+    Err(Error::invalid(format!(
+        "loops that are entered again behind their own end, or that enter each other in turn: {}",
+        names.join(", ")
+    )))
+}

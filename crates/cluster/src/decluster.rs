@@ -1,0 +1,63 @@
+//! Takes nodes out of their clusters again that would make them be compiled too often, or that only look at shapes.
+
+use crate::candidates::Context;
+use crate::devices::{DeviceName, Policy};
+use crate::graph::{Graph, Node};
+use crate::library::string_attribute;
+use crate::mark::CLUSTER;
+use crate::report::Report;
+use std::collections::{BTreeMap, BTreeSet};
+use support::Result;
+
+fn cluster(node: &Node) -> Option<&str> {
+    Some(string_attribute(&node.def.attr, CLUSTER)).filter(|name| !name.is_empty())
+}
+
+/// Takes nodes out whose values must be known when their cluster is compiled, from the cluster's beginning on: computed outside,
+/// fewer different values reach it. Then nodes that look at shapes of what comes from outside.
+pub(crate) fn decluster(graph: &mut Graph, context: &Context<'_>, report: &mut Report) -> Result<()> {
+    let is_within = |e: &crate::graph::Edge| {
+        cluster(&graph[e.src]).is_some_and(|name| cluster(&graph[e.dst]) == Some(name))
+    };
+    let must_be_constant = context.constants.of_graph(graph, &is_within)?.nodes;
+    let order = graph.forward_order();
+    let mut removed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for &id in &order {
+        let Some(own) = cluster(&graph[id]).map(str::to_owned) else { continue };
+        let comes_from_inside = graph.in_edges(id).any(|e| cluster(&graph[e.src]) == Some(&own));
+        if !must_be_constant[id] || comes_from_inside || must_compile(&graph[id], context) {
+            continue;
+        }
+        // A constant may stay, unless it waits for another device, as loops over several devices make it.
+        let waits_elsewhere = || {
+            graph.in_edges(id).any(|e| {
+                let device = &graph[e.src].def.device;
+                !device.is_empty() && *device != graph[id].def.device
+            })
+        };
+        if !graph[id].is_constant() || waits_elsewhere() {
+            graph[id].def.attr.remove(CLUSTER);
+            removed.entry(own).or_default().insert(graph[id].name().to_owned());
+        }
+    }
+    for &id in &order {
+        let Some(own) = cluster(&graph[id]).map(str::to_owned) else { continue };
+        let is_root = !graph.in_edges(id).any(|e| cluster(&graph[e.src]) == Some(&own));
+        if graph[id].is_shape_consumer() && is_root {
+            graph[id].def.attr.remove(CLUSTER);
+            removed.entry(own).or_default().insert(graph[id].name().to_owned());
+        }
+    }
+    for cluster in &mut report.clusters {
+        if let Some(names) = removed.get(&cluster.name) {
+            cluster.nodes.retain(|node| !names.contains(node));
+        }
+    }
+    report.clusters.retain(|cluster| !cluster.nodes.is_empty());
+    Ok(())
+}
+
+fn must_compile(node: &Node, context: &Context<'_>) -> bool {
+    let kind = DeviceName::parse(&node.def.device).ok().and_then(|name| name.kind).unwrap_or_default();
+    context.registration(&kind).is_some_and(|registration| registration.policy == Policy::Always)
+}

@@ -1,0 +1,114 @@
+//! Which loop of TensorFlow 1 each node belongs to.
+
+use crate::graph::{Graph, SINK, SOURCE};
+use crate::library::string_attribute;
+use std::collections::{BTreeMap, VecDeque};
+use support::{Error, Result};
+
+/// Where a node is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Frame {
+    /// The `Enter` through which the node was first reached; the source outside of loops.
+    pub(crate) frame: usize,
+    /// The same of the loop around.
+    pub(crate) parent: usize,
+    /// Empty outside of loops.
+    pub(crate) name: std::rc::Rc<str>,
+    is_visited: bool,
+}
+
+/// The frame of each node, by number. An error if a node has inputs of different frames.
+pub(crate) fn frames(graph: &Graph) -> Result<Vec<Frame>> {
+    let mut frames = vec![Frame::default(); graph.nodes.len()];
+    let mut first_input = vec![SOURCE; graph.nodes.len()];
+    frames[SOURCE].is_visited = true;
+    let mut queue = VecDeque::from([SOURCE]);
+    while let Some(at) = queue.pop_front() {
+        let mut current = frames[at].clone();
+        if graph[at].is_exit() {
+            current = frames[current.parent].clone();
+        }
+        for edge in graph.out_edges(at) {
+            let next = edge.dst;
+            if next == SINK {
+                continue;
+            }
+            let wanted = if graph[next].is_enter() {
+                let name = string_attribute(&graph[next].def.attr, "frame_name");
+                if name.is_empty() {
+                    return Err(Error::invalid(format!(
+                        "node '{}' (op Enter) has no frame name",
+                        graph[next].name()
+                    )));
+                }
+                let parent = current.frame;
+                if frames[next].is_visited && frames[frames[next].parent].name != current.name {
+                    return Err(mixed(graph, next, at, first_input[next]));
+                }
+                Frame { frame: next, parent, name: name.into(), is_visited: true }
+            } else {
+                if frames[next].is_visited && frames[next].name != current.name {
+                    return Err(mixed(graph, next, at, first_input[next]));
+                }
+                Frame { is_visited: true, ..current.clone() }
+            };
+            if !frames[next].is_visited {
+                frames[next] = wanted;
+                first_input[next] = at;
+                queue.push_back(next);
+            }
+        }
+    }
+    if let Some(id) = graph.ids().find(|&id| !frames[id].is_visited) {
+        return Err(Error::invalid(format!(
+            "node '{}' (op {}) is reached from no node without inputs",
+            graph[id].name(),
+            graph[id].op()
+        )));
+    }
+    check_parents(graph, &frames)?;
+    Ok(frames)
+}
+
+fn mixed(graph: &Graph, node: usize, one: usize, other: usize) -> Error {
+    Error::invalid(format!(
+        "node '{}' (op {}) has inputs from different frames: '{}' and '{}'",
+        graph[node].name(),
+        graph[node].op(),
+        graph[one].name(),
+        graph[other].name()
+    ))
+}
+
+/// A frame is within one other frame only, and has one condition.
+fn check_parents(graph: &Graph, frames: &[Frame]) -> Result<()> {
+    let mut parents: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut conditions: BTreeMap<&str, usize> = BTreeMap::new();
+    for id in graph.ids() {
+        let (name, parent) = (&*frames[id].name, &*frames[frames[id].parent].name);
+        if *parents.entry(name).or_insert(parent) != parent {
+            return Err(Error::invalid(format!(
+                "node '{}' (op {}): the loop '{name}' is within '{}' and within '{parent}'",
+                graph[id].name(),
+                graph[id].op(),
+                parents[name]
+            )));
+        }
+        if graph[id].op() == "LoopCond" {
+            // The counters that gradients add run in the frame of the loop they count.
+            let counts = |id: usize| graph[id].name().contains("LoopCounter");
+            if let Some(&other) = conditions.get(name)
+                && !counts(id)
+                && !counts(other)
+            {
+                return Err(Error::invalid(format!(
+                    "the loop '{name}' has more than one LoopCond: '{}' and '{}'",
+                    graph[other].name(),
+                    graph[id].name()
+                )));
+            }
+            conditions.insert(name, id);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! Clusters within the bodies of functions that the executor runs.
+//!
+//! TensorFlow clusters a function's body when the function is instantiated for a call. Here all of them are clustered with
+//! the graph: a function that some node outside of clusters calls, or that is a side of a conditional or a part of a loop
+//! outside of clusters, gets a clustered copy, which those nodes call instead. The function itself stays as it is, for
+//! clusters may call it too.
+
+use crate::candidates::{COMPILE, Context, MUST_COMPILE};
+use crate::encapsulate::to_function;
+use crate::graph::Graph;
+use crate::library::{MAX_DEPTH, function_attribute, function_list};
+use crate::options::{Observer, State};
+use crate::pipeline::{COMPILE_ID, rewrite};
+use crate::report::Report;
+use prost::Message;
+use std::collections::{BTreeMap, BTreeSet};
+use support::Result;
+use tf::proto::attr_value::Value;
+use tf::proto::{FunctionDef, NameAttrList};
+
+/// What is told and remembered while functions are clustered.
+pub(crate) struct Work<'w> {
+    pub(crate) state: &'w mut State,
+    pub(crate) report: &'w mut Report,
+    pub(crate) observer: &'w mut dyn Observer,
+    /// Names of functions that exist.
+    pub(crate) used: BTreeSet<String>,
+    /// Functions that were made.
+    pub(crate) made: Vec<FunctionDef>,
+    /// The clustered copy of a function for values of its attributes; `None` where nothing is clustered, or while it is made.
+    copies: BTreeMap<Vec<u8>, Option<String>>,
+}
+
+impl<'w> Work<'w> {
+    pub(crate) fn new(
+        state: &'w mut State,
+        report: &'w mut Report,
+        observer: &'w mut dyn Observer,
+        used: BTreeSet<String>,
+    ) -> Self {
+        Self { state, report, observer, used, made: Vec::new(), copies: BTreeMap::new() }
+    }
+}
+
+/// Whether any body could hold a cluster.
+pub(crate) fn may_be_clustered(context: &Context<'_>, library: &[FunctionDef]) -> bool {
+    let asks = |name: &String| [COMPILE, MUST_COMPILE, COMPILE_ID].contains(&name.as_str());
+    context.is_on
+        || context.options.devices.values().any(|r| r.policy == crate::devices::Policy::Always)
+            && library.iter().flat_map(|f| &f.node_def).any(|node| node.device.contains("XLA_"))
+        || library
+            .iter()
+            .any(|f| f.attr.keys().any(asks) || f.node_def.iter().any(|node| node.attr.keys().any(asks)))
+}
+
+/// Lets the nodes of a graph call clustered copies. Whether any does.
+pub(crate) fn cluster_callees(
+    graph: &mut Graph,
+    context: &Context<'_>,
+    work: &mut Work<'_>,
+    depth: usize,
+) -> Result<bool> {
+    let mut has_changed = false;
+    for id in graph.ids().collect::<Vec<_>>() {
+        let node = &graph[id];
+        if context.library.function(node.op()).is_some() {
+            let callee = NameAttrList { name: node.op().to_owned(), attr: node.def.attr.clone() };
+            if let Some(copy) = copy_of(&callee, context, work, depth)? {
+                has_changed = true;
+                graph[id].def.op = copy;
+            }
+            continue;
+        }
+        let names: &[&str] = match node.op() {
+            "PartitionedCall" | "StatefulPartitionedCall" => &["f"],
+            "If" | "StatelessIf" => &["then_branch", "else_branch"],
+            "While" | "StatelessWhile" => &["cond", "body"],
+            "Case" | "StatelessCase" => &["branches"],
+            _ => continue,
+        };
+        for &name in names {
+            if let Some(callee) = function_attribute(&graph[id].def.attr, name).cloned()
+                && let Some(copy) = copy_of(&callee, context, work, depth)?
+            {
+                has_changed = true;
+                let copy = NameAttrList { name: copy, attr: BTreeMap::new() };
+                graph[id].def.attr.insert(name.to_owned(), Value::Func(copy).into());
+            }
+            for (place, callee) in function_list(&graph[id].def.attr, name).to_vec().into_iter().enumerate() {
+                let Some(copy) = copy_of(&callee, context, work, depth)? else { continue };
+                has_changed = true;
+                if let Some(Value::List(list)) =
+                    graph[id].def.attr.get_mut(name).and_then(|v| v.value.as_mut())
+                {
+                    list.func[place] = NameAttrList { name: copy, attr: BTreeMap::new() };
+                }
+            }
+        }
+    }
+    Ok(has_changed)
+}
+
+/// The clustered copy of a function, if that differs from the function.
+fn copy_of(
+    callee: &NameAttrList,
+    context: &Context<'_>,
+    work: &mut Work<'_>,
+    depth: usize,
+) -> Result<Option<String>> {
+    let Some(original) = context.library.function(&callee.name).filter(|_| depth < MAX_DEPTH) else {
+        return Ok(None);
+    };
+    let body = context.library.body(&callee.name, &callee.attr)?;
+    let signature = original.signature.as_ref();
+    let own: BTreeSet<&str> = signature.iter().flat_map(|s| &s.attr).map(|attr| attr.name.as_str()).collect();
+    let mut key = callee.clone();
+    key.attr.retain(|name, _| own.contains(name.as_str()));
+    let key = key.encode_to_vec();
+    if let Some(known) = work.copies.get(&key) {
+        return Ok(known.clone());
+    }
+    work.copies.insert(key.clone(), None);
+    let mut graph = body.graph.clone();
+    let by_name: BTreeMap<String, usize> = graph.ids().map(|id| (graph[id].name().to_owned(), id)).collect();
+    let (is_clustered, moved) = rewrite(&mut graph, context, &callee.name, work)?;
+    let has_callees = cluster_callees(&mut graph, context, work, depth + 1)?;
+    if !is_clustered && !has_callees {
+        return Ok(None);
+    }
+    let mut control_ret = BTreeMap::new();
+    for (key, node) in &original.control_ret {
+        if let Some(id) = by_name.get(node) {
+            let now = moved.nodes.get(id).unwrap_or(id);
+            control_ret.insert(key.clone(), graph[*now].name().to_owned());
+        }
+    }
+    let mut name = format!("{}__clustered", callee.name);
+    let mut number = 0;
+    while !work.used.insert(name.clone()) {
+        number += 1;
+        name = format!("{}__clustered_{number}", callee.name);
+    }
+    let made = to_function(&graph, original, &name, control_ret)
+        .map_err(|e| e.context(format!("function '{name}'")))?;
+    work.made.push(made);
+    work.copies.insert(key, Some(name.clone()));
+    Ok(Some(name))
+}

@@ -1,0 +1,187 @@
+//! What ops do to variables, stacks and tensor arrays, and which of them one cluster cannot hold.
+//!
+//! A cluster reads all its variables when it begins and writes them when it ends. So whatever leads from a write to a read
+//! must not be within one: the pairs of which that is true are not put together.
+
+use crate::cycles::Cycles;
+use crate::graph::Graph;
+use crate::library::Library;
+use std::rc::Rc;
+use tf::DataType;
+
+/// What an op does to a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+    ReadWrite,
+}
+
+/// What a resource is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResourceKind {
+    Variable,
+    Stack,
+    TensorArray,
+}
+
+/// What the ops do that XLA knows.
+pub(crate) fn access(op: &str) -> Option<(Access, ResourceKind)> {
+    use Access::{Read, ReadWrite, Write};
+    use ResourceKind::{Stack, TensorArray, Variable};
+    Some(match op {
+        "CollectiveReduceV2"
+        | "ReadVariableOp"
+        | "ReadVariableXlaSplitND"
+        | "ResourceGather"
+        | "ResourceGatherNd"
+        | "VarIsInitializedOp"
+        | "VariableShape" => (Read, Variable),
+        "AssignVariableOp" | "AssignVariableXlaConcatND" => (Write, Variable),
+        "AssignAddVariableOp"
+        | "AssignSubVariableOp"
+        | "ResourceStridedSliceAssign"
+        | "RngReadAndSkip"
+        | "RngSkip"
+        | "StatefulStandardNormalV2"
+        | "StatefulTruncatedNormal"
+        | "StatefulUniform"
+        | "StatefulUniformFullInt"
+        | "StatefulUniformInt" => (ReadWrite, Variable),
+        "StackV2" => (Write, Stack),
+        "StackCloseV2" => (Read, Stack),
+        "StackPopV2" | "StackPushV2" => (ReadWrite, Stack),
+        "TensorArrayV3" | "TensorArrayScatterV3" | "TensorArraySplitV3" | "TensorArrayWriteV3" => {
+            (Write, TensorArray)
+        }
+        "TensorArrayConcatV3"
+        | "TensorArrayGatherV3"
+        | "TensorArrayGradV3"
+        | "TensorArrayCloseV3"
+        | "TensorArrayReadV3"
+        | "TensorArraySizeV3" => (Read, TensorArray),
+        _ if op.starts_with("ResourceApply")
+            || op.starts_with("ResourceSparseApply")
+            || op.starts_with("ResourceScatter") =>
+        {
+            (ReadWrite, Variable)
+        }
+        _ => return None,
+    })
+}
+
+/// The most memory for what reaches what.
+const MAX_BYTES: usize = 256 << 20;
+
+/// Which pairs of candidates must not be in one cluster.
+#[derive(Debug, Default)]
+pub(crate) struct Safety {
+    /// The number of each node that writes.
+    writers: Vec<Option<u32>>,
+    /// Which writers reach a node that reads, one bit for each; `None` for nodes that do not read.
+    reached_by: Vec<Option<Rc<[u64]>>>,
+    /// Whether there are so many writers that each is taken to reach each reader.
+    is_unknown: bool,
+    count: usize,
+}
+
+impl Safety {
+    /// What writes and reads in a graph. Only nodes that may be clustered count; those for which `is_ignored` answers yes
+    /// do not.
+    pub(crate) fn new(
+        graph: &Graph,
+        library: &Library<'_>,
+        candidates: &[bool],
+        is_ignored: &dyn Fn(usize) -> bool,
+    ) -> Self {
+        let mut accesses: Vec<Option<Access>> = vec![None; graph.nodes.len()];
+        let mut safety = Self {
+            writers: vec![None; graph.nodes.len()],
+            reached_by: vec![None; graph.nodes.len()],
+            ..Self::default()
+        };
+        for id in graph.ids().filter(|&id| candidates[id] && !is_ignored(id)) {
+            let node = &graph[id];
+            let takes_handle = || node.input_types.contains(&DataType::Resource);
+            let known = access(node.op()).map(|(access, _)| access);
+            // Functions may do anything; so may ops that XLA does not know.
+            let found = known
+                .or_else(|| (library.may_call(&node.def) || takes_handle()).then_some(Access::ReadWrite));
+            accesses[id] = found;
+            if matches!(found, Some(Access::Write | Access::ReadWrite)) {
+                safety.writers[id] = Some(safety.count as u32);
+                safety.count += 1;
+            }
+        }
+        if safety.count == 0 {
+            return safety;
+        }
+        let words = safety.count.div_ceil(64);
+        safety.is_unknown = words.saturating_mul(8 * graph.nodes.len()) > MAX_BYTES;
+        let nothing: Rc<[u64]> = vec![0; if safety.is_unknown { 0 } else { words }].into();
+        let mut reaching: Vec<Rc<[u64]>> = vec![nothing.clone(); graph.nodes.len()];
+        for id in graph.forward_order() {
+            if !safety.is_unknown {
+                let mut sets =
+                    graph.in_edges(id).filter(|e| !graph[e.src].is_next_iteration()).map(|e| e.src);
+                let mut set = sets.next().map_or_else(|| nothing.clone(), |src| reaching[src].clone());
+                for src in sets {
+                    set = union(&set, &reaching[src]);
+                }
+                reaching[id] = set;
+            }
+            if matches!(accesses[id], Some(Access::Read | Access::ReadWrite)) {
+                safety.reached_by[id] = Some(reaching[id].clone());
+            }
+            if let (Some(writer), false) = (safety.writers[id], safety.is_unknown) {
+                let mut set = reaching[id].to_vec();
+                set[writer as usize / 64] |= 1 << (writer % 64);
+                reaching[id] = set.into();
+            }
+        }
+        safety
+    }
+
+    /// The number of a node that writes.
+    pub(crate) fn writer(&self, id: usize) -> Option<u32> {
+        self.writers[id]
+    }
+
+    /// Whether a node reads.
+    pub(crate) fn reads(&self, id: usize) -> bool {
+        self.reached_by[id].is_some()
+    }
+
+    /// Whether one of these writers leads to one of these nodes that read. Counts its steps; if there are too many, the
+    /// answer is yes.
+    pub(crate) fn is_broken_by(&self, writers: &[u32], readers: &[usize], cycles: &mut Cycles) -> bool {
+        if writers.is_empty() || readers.is_empty() {
+            return false;
+        }
+        if self.is_unknown || !cycles.work(writers.len() as u64) {
+            return true;
+        }
+        let mut wanted = vec![0u64; self.count.div_ceil(64)];
+        for &writer in writers {
+            wanted[writer as usize / 64] |= 1 << (writer % 64);
+        }
+        for reached_by in readers.iter().filter_map(|&id| self.reached_by[id].as_ref()) {
+            if !cycles.work(wanted.len() as u64)
+                || wanted.iter().zip(reached_by.iter()).any(|(a, b)| a & b != 0)
+            {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn union(one: &Rc<[u64]>, other: &Rc<[u64]>) -> Rc<[u64]> {
+    if Rc::ptr_eq(one, other) || one.iter().zip(other.iter()).all(|(a, b)| b & !a == 0) {
+        return one.clone();
+    }
+    if one.iter().zip(other.iter()).all(|(a, b)| a & !b == 0) {
+        return other.clone();
+    }
+    one.iter().zip(other.iter()).map(|(a, b)| a | b).collect()
+}

@@ -1,0 +1,49 @@
+//! The values of scalar constants.
+
+use crate::library::attribute;
+use tf::proto::attr_value::Value;
+use tf::proto::{NodeDef, TensorProto};
+
+fn tensor(node: &NodeDef) -> Option<&TensorProto> {
+    match attribute(&node.attr, "value")? {
+        Value::Tensor(tensor) => Some(tensor),
+        _ => None,
+    }
+}
+
+/// The number of elements of a `Const`'s value; `None` if it is not said.
+pub(crate) fn elements(node: &NodeDef) -> Option<i64> {
+    let shape = tensor(node)?.tensor_shape.as_ref()?;
+    if shape.unknown_rank {
+        return None;
+    }
+    shape.dim.iter().try_fold(1i64, |elements, dim| elements.checked_mul(dim.size))
+}
+
+/// Whether a `Const`'s value has no dimensions.
+pub(crate) fn is_scalar(node: &NodeDef) -> bool {
+    tensor(node).is_some_and(|tensor| {
+        tensor.tensor_shape.as_ref().is_none_or(|shape| shape.dim.is_empty() && !shape.unknown_rank)
+    })
+}
+
+/// A bool scalar's value.
+pub(crate) fn bool_of(node: &NodeDef) -> Option<bool> {
+    const BOOL: i32 = 10;
+    let tensor = tensor(node).filter(|tensor| tensor.dtype == BOOL)?;
+    if let Some(&value) = tensor.bool_val.first() {
+        return Some(value);
+    }
+    // No stored value means zero.
+    Some(tensor.tensor_content.first().is_some_and(|&byte| byte != 0))
+}
+
+/// An `int32` scalar's value.
+pub(crate) fn int_of(node: &NodeDef) -> Option<i32> {
+    const INT32: i32 = 3;
+    let tensor = tensor(node).filter(|tensor| tensor.dtype == INT32)?;
+    if let Some(&value) = tensor.int_val.first() {
+        return Some(value);
+    }
+    Some(tensor.tensor_content.get(..4).map_or(0, |b| i32::from_le_bytes([b[0], b[1], b[2], b[3]])))
+}
