@@ -1,7 +1,7 @@
 //! Floats narrower than 32 bits: their bits and their rounding, in integer arithmetic.
 //!
 //! Values of `f16`, `bf16` and `f8` are `F32` in registers. Rounding is to nearest even, subnormals included; NaN stays
-//! NaN (quiet, sign kept).
+//! NaN (quiet, sign kept, and of the payload what there is room for).
 
 use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 
@@ -115,7 +115,8 @@ fn round_to(b: &mut FunctionBuilder, format: Format, value: ValueId) -> ValueId 
     let is_subnormal = f.test(Predicate::Less, magnitude, format.least_normal());
     let rounded = f.b.select(is_subnormal, subnormal, normal);
     let is_nan = f.test(Predicate::Greater, magnitude, INFINITY);
-    let nan = f.constant(QUIET_NAN);
+    let kept = f.with(BinaryOp::And, magnitude, -1i64 << (23 - format.mantissa_bits));
+    let nan = f.with(BinaryOp::Or, kept, QUIET_NAN);
     let rounded = f.b.select(is_nan, nan, rounded);
     let signed = f.b.or(rounded, sign);
     f.float(signed)
@@ -150,7 +151,9 @@ fn to_bits(b: &mut FunctionBuilder, format: Format, value: ValueId) -> ValueId {
     let encoded = f.b.select(is_special, special, encoded);
     let encoded = if format.has_infinity {
         let is_nan = f.test(Predicate::Greater, magnitude, INFINITY);
-        let nan = f.constant(infinity | 1 << (format.mantissa_bits - 1));
+        let nan = f.with(BinaryOp::ShiftRightLogical, magnitude, dropped);
+        let nan = f.with(BinaryOp::And, nan, (1 << format.mantissa_bits) - 1);
+        let nan = f.with(BinaryOp::Or, nan, infinity);
         f.b.select(is_nan, nan, encoded)
     } else {
         encoded

@@ -1,7 +1,7 @@
 //! Sorts: a stable merge sort of a permutation for each row, and what is then gathered by it.
 
-use crate::context::KernelContext;
-use crate::element::Element;
+use crate::context::{KernelContext, Memory};
+use crate::element::{Element, memory_type, register_type};
 use crate::elemental;
 use crate::index::{Facts, Index, Position};
 use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
@@ -16,6 +16,18 @@ type Before<'f> =
 
 /// What is done for a row, at its indices.
 type Row<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &[Index]) -> Result<()> + 'f;
+
+/// Narrow floats as the integers that their bits are: what is only moved is not rounded, and a NaN stays the NaN that it is.
+fn as_bits(memory: &Memory) -> Memory {
+    let mut bits = memory.clone();
+    let element_type = memory.shape.element_type;
+    if memory_type(element_type) != register_type(element_type) && element_type.is_floating_point() {
+        let unsigned = [PrimitiveType::U8, PrimitiveType::U16];
+        let same_size = |t: &PrimitiveType| t.byte_size() == element_type.byte_size();
+        bits.shape.element_type = unsigned.into_iter().find(same_size).unwrap_or(element_type);
+    }
+    bits
+}
 
 /// Sorts every row along the dimension, all operands by one permutation.
 pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
@@ -51,13 +63,16 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Resul
         cx.for_range(b, 0, sizes[*dimension], 1, |cx, b, index| {
             let from = read_order(b, cx, order, &index, sizes[*dimension])?;
             for (operand, result) in operands.iter().zip(&results) {
-                let element = cx.load(b, operand, &at(&from))?;
-                cx.store(b, result, &at(&index), element)?;
+                let element = cx.load(b, &as_bits(operand), &at(&from))?;
+                cx.store(b, &as_bits(result), &at(&index), element)?;
             }
             Ok(())
         })
     })
 }
+
+/// So many of a row's first ones are kept in order while the others pass by.
+const FEW: i64 = 64;
 
 /// The first `k` of every row by total order, the smaller index first among equals; and their indices.
 pub(crate) fn emit_top_k(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
@@ -80,14 +95,18 @@ pub(crate) fn emit_top_k(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) ->
     let mut indices = vec![Index::default(); outer.len()];
     for_rows(b, cx, outer, &rows, &mut indices, &mut |b, cx, indices| {
         let at = |index: &Index| Position::Multi(indices.iter().chain([index]).cloned().collect());
-        let order = merge_sort(b, cx, length, &mut |b, cx, x, y| {
+        let before: &mut Before<'_> = &mut |b, cx, x, y| {
             let (x, y) = (cx.load(b, &operand, &at(x))?, cx.load(b, &operand, &at(y))?);
             precedes(b, operand.shape.element_type, *largest, x, y)
-        })?;
+        };
+        let order = match *k <= FEW && *k <= length / 4 {
+            true => insertion(b, cx, (*k, length), before)?,
+            false => merge_sort(b, cx, length, before)?,
+        };
         cx.for_range(b, 0, *k, 1, |cx, b, index| {
             let from = read_order(b, cx, order, &index, length)?;
-            let element = cx.load(b, &operand, &at(&from))?;
-            cx.store(b, &values, &at(&index), element)?;
+            let element = cx.load(b, &as_bits(&operand), &at(&from))?;
+            cx.store(b, &as_bits(&values), &at(&index), element)?;
             let number = cx.scalar_value(b, &from)?;
             let to = numbers.shape.element_type;
             let number = elemental::convert(b, PrimitiveType::S64, to, Element::Real(number))?;
@@ -140,6 +159,77 @@ fn read_order(
     let entry = b.load(Type::I64, address, 8);
     cx.facts.insert(entry, Facts::range(0, length - 1));
     Ok(Index::scalar(entry))
+}
+
+/// The first `k` of the numbers below `length`, in their order, in scratch: a number that belongs in front of the last one of
+/// those before it pushes back what it belongs in front of. Returns the address of the permutation's beginning.
+fn insertion(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    (k, length): (i64, i64),
+    before: &mut Before<'_>,
+) -> Result<ValueId> {
+    let order = cx.scratch.ok_or_else(|| Error::internal("a sort has scratch"))?;
+    let zero = b.index(0);
+    // What no number has taken yet is read, too.
+    cx.for_range(b, 0, k, 1, |cx, b, index| {
+        let number = cx.scalar_value(b, &index)?;
+        let address = b.offset(order, number, 8);
+        b.store(zero, address, 8);
+        Ok(())
+    })?;
+    cx.for_range(b, 0, length, 1, |cx, b, index| {
+        let (number, last, few) = (cx.scalar_value(b, &index)?, b.index(k - 1), b.index(k));
+        let worst = read_order(b, cx, order, &Index::scalar(last), length)?;
+        let overtakes = before(b, cx, &index, &worst)?;
+        let is_early = b.compare(Predicate::Less, number, few);
+        let enters = b.or(is_early, overtakes);
+        b.if_then(enters, |b| {
+            cx.scoped(b, |cx, b| {
+                let end = least(b, number, last);
+                let place = place_of(b, cx, (order, length), (&index, end), before)?;
+                let address = b.offset(order, place, 8);
+                b.store(number, address, 8);
+                Ok(())
+            })
+        })
+    })?;
+    Ok(order)
+}
+
+/// Where a number belongs among those in order up to `end`; those behind it have moved back.
+fn place_of(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    (order, length): (ValueId, i64),
+    (index, end): (&Index, ValueId),
+    before: &mut Before<'_>,
+) -> Result<ValueId> {
+    let zero = b.index(0);
+    let context = std::cell::RefCell::new((cx, before));
+    let places = b.while_carrying(
+        &[end],
+        |b, carried| {
+            let (cx, before) = &mut *context.borrow_mut();
+            cx.scoped(b, |cx, b| {
+                let has_more = b.compare(Predicate::Less, zero, carried[0]);
+                let next = b.add_constant(carried[0], -1);
+                let next = b.select(has_more, next, zero);
+                let entry = read_order(b, cx, order, &Index::scalar(next), length)?;
+                let overtakes = before(b, cx, index, &entry)?;
+                Ok(b.and(has_more, overtakes))
+            })
+        },
+        |b, carried| {
+            let next = b.add_constant(carried[0], -1);
+            let from = b.offset(order, next, 8);
+            let entry = b.load(Type::I64, from, 8);
+            let to = b.offset(order, carried[0], 8);
+            b.store(entry, to, 8);
+            Ok(vec![next])
+        },
+    )?;
+    Ok(places[0])
 }
 
 /// Sorts the numbers below `length` in scratch, from the bottom up: runs of 1, 2, 4, ... are merged from one half of

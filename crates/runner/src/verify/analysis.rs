@@ -8,10 +8,9 @@
 //! - errors of operands are carried on by moving the operands by them: the evaluator says what then changes, so comparisons
 //!   that might tip, conversions to integers and poles are covered by the same rule.
 
-use super::estimate::{Estimate, Growth, Known, distances, doubles, epsilon, magnitudes};
-use super::rules::{Rule, own_ulps, rule_of, terms_of_sum};
-use super::transforms;
-use crate::fill::extremes;
+use super::estimate::{Estimate, Growth, Known, Way, distances, doubles, magnitudes};
+use super::rules::{Rule, is_linear, rule_of, terms_of_sum};
+use super::{map, order, own, transforms};
 use evaluator::Evaluator;
 use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op, Traits};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
@@ -26,6 +25,9 @@ pub(super) struct Analysis<'m> {
     /// How many elements may still be computed.
     budget: u64,
 }
+
+/// What the evaluation of one instruction costs beside its elements, in elements.
+const BEGINNING: u64 = 64;
 
 /// Iterations of loops that are followed with errors.
 const MAX_ITERATIONS: usize = 1 << 16;
@@ -103,6 +105,10 @@ impl<'m> Analysis<'m> {
             Op::Conditional { branch_computations } => self.conditional(branch_computations, operands),
             Op::OptimizationBarrier {} => Ok(operands[0].clone()),
             Op::Reshape {} | Op::Bitcast {} => self.reshape(instruction, operands),
+            Op::Map { .. } => match map::on_arrays(self.module, instruction) {
+                Some(arrays) => self.elsewhere(&arrays, operands),
+                None => self.simple(instruction, operands),
+            },
             _ => self.simple(instruction, operands),
         }
     }
@@ -110,6 +116,15 @@ impl<'m> Analysis<'m> {
     fn call(&mut self, callee: ComputationId, operands: &[&Estimate]) -> Result<Estimate> {
         let arguments: Vec<Estimate> = operands.iter().map(|&o| o.clone()).collect();
         self.computation(callee, &arguments)
+    }
+
+    /// The entry of another module, within what is left of the budget.
+    fn elsewhere(&mut self, module: &Module, operands: &[&Estimate]) -> Result<Estimate> {
+        let mut analysis = Analysis { budget: self.budget, ..Analysis::new(module, self.growth) };
+        let arguments: Vec<Estimate> = operands.iter().map(|&o| o.clone()).collect();
+        let estimate = analysis.computation(module.entry(), &arguments);
+        self.budget = analysis.budget;
+        estimate
     }
 
     fn while_loop(
@@ -160,15 +175,21 @@ impl<'m> Analysis<'m> {
         if !exact {
             let carried = match rule {
                 Rule::Moves if moves_data(instruction, operands) => vec![self.moved(instruction, operands)?],
-                Rule::Elementwise => self.one_by_one(instruction, operands, &values, &value)?,
+                Rule::Elementwise => self.elementwise(instruction, operands, &values, &value)?,
                 Rule::Product | Rule::Sum if value_is_array(&value) => {
                     self.linear(&rule, instruction, operands, &values)?
                 }
-                _ => self.together(instruction, operands, &value)?,
+                _ => match order::carried(self.module, instruction, operands) {
+                    Some(errors) => errors,
+                    None => self.together(instruction, operands, &value)?,
+                },
             };
             for (total, more) in errors.iter_mut().zip(&carried) {
                 self.growth.add(total, more);
             }
+        }
+        for (array, errors) in leaves(&value).into_iter().zip(&mut errors) {
+            own::mark_nan(instruction.op(), operands, array, errors);
         }
         Ok(Estimate::with_errors(&value, &mut errors.into_iter()))
     }
@@ -178,12 +199,13 @@ impl<'m> Analysis<'m> {
         self.evaluator.evaluate_instruction(instruction.op(), instruction.shape(), operands)
     }
 
-    /// Takes what an evaluation costs out of the budget.
+    /// Takes what an evaluation costs out of the budget: that of its elements, and of as many as could be computed while it
+    /// begins.
     fn charge(&mut self, instruction: &Instruction, operands: &[&Literal]) -> Result<()> {
         let count = |literal: &Literal| leaves(literal).into_iter().map(count).sum::<usize>() as u64;
         let elements = operands.iter().map(|o| count(o)).sum::<u64>();
         let results = instruction.shape().as_array().map_or(0, |array| array.element_count() as u64);
-        self.budget = self.budget.saturating_sub(elements.saturating_add(results).saturating_add(1));
+        self.budget = self.budget.saturating_sub(elements.saturating_add(results).saturating_add(BEGINNING));
         if self.budget == 0 {
             return Err(Error::unsupported("too many elements to follow the error of each"));
         }
@@ -228,16 +250,19 @@ impl<'m> Analysis<'m> {
             return Ok(arrays.iter().map(|a| vec![f64::INFINITY; count(a)]).collect());
         }
         // What finite terms may add up to.
-        let finite_sum = operands.iter().map(largest_finite).product::<f64>() * terms;
+        let finite_sum = operands.iter().map(own::largest_finite).product::<f64>() * terms;
+        let mixed = if transforms::may_apply(instruction, operands) { finite_sum } else { 0.0 };
         let errors = arrays.into_iter().map(|array| {
             if !rounds(&array) {
                 return vec![0.0; count(array)];
             }
             match (rule, &sums) {
-                (Rule::Product | Rule::Sum, Some(sums)) => sum_errors(array, sums, terms, finite_sum),
-                (Rule::Elementwise, _) => elementwise_errors(instruction, array, operands),
+                (Rule::Product | Rule::Sum, Some(sums)) => {
+                    own::sum_errors(array, sums, terms, (finite_sum, mixed))
+                }
+                (Rule::Elementwise, _) => own::elementwise_errors(instruction, array, operands),
                 (Rule::Moves, _) => vec![0.0; count(array)],
-                _ => normwise_errors(array, terms),
+                _ => own::normwise_errors(array, terms),
             }
         });
         Ok(errors.collect())
@@ -303,6 +328,9 @@ impl<'m> Analysis<'m> {
                 pair[k] = error.clone();
                 add(self.evaluate_doubles(instruction, &pair)?);
             }
+            if let [Some(lhs), Some(rhs)] = &errors[..] {
+                add(self.evaluate_doubles(instruction, &[lhs.clone(), rhs.clone()])?);
+            }
         } else {
             let terms = values.iter().zip(&errors).enumerate().map(|(k, (value, error))| match error {
                 Some(error) if is_term(rule, instruction, k) => error.clone(),
@@ -316,34 +344,68 @@ impl<'m> Analysis<'m> {
         Ok(vec![total.iter().map(root).map(|v| if v.is_nan() { f64::INFINITY } else { v }).collect()])
     }
 
-    /// What each operand's errors do to the result, with the others as they are.
-    fn one_by_one(
+    /// What the operands' errors do to a function of the elements at each index: each alone, with the others as they are,
+    /// and beyond that all of them (the product of two zeros, a choice between two numbers).
+    fn elementwise(
         &mut self,
         instruction: &Instruction,
         operands: &[&Estimate],
         values: &[Literal],
         value: &Literal,
     ) -> Result<Vec<Vec<f64>>> {
-        let mut total: Vec<Vec<f64>> = leaves(value).iter().map(|a| vec![0.0; count(a)]).collect();
-        for (k, operand) in operands.iter().enumerate().filter(|(_, operand)| !operand.is_exact()) {
+        let none = || leaves(value).iter().map(|a| vec![0.0; count(a)]).collect::<Vec<_>>();
+        let (mut total, mut sum) = (none(), none());
+        let inexact: Vec<usize> = (0..operands.len()).filter(|&k| !operands[k].is_exact()).collect();
+        for &k in &inexact {
             let mut change = Vec::new();
-            for up in [false, true] {
-                let mut moved: Vec<&Literal> = values.iter().collect();
-                let shifted = operand.shifted(up);
-                moved[k] = &shifted;
-                let result = self.evaluate(instruction, &moved)?;
-                widen(&mut change, value, &result);
+            let is_complex = values[k].array_shape().element_type.is_complex();
+            for &way in Way::all(is_complex) {
+                let shifted = operands[k].shifted(way);
+                self.with_moved(instruction, values, &[(k, &shifted)], value, &mut change)?;
             }
-            poison(instruction.op(), k, operand, value, &mut change);
-            // Two ways of moving a complex number are not all.
-            if values[k].array_shape().element_type.is_complex() {
+            poison(instruction.op(), k, operands[k], values, value, &mut change);
+            // A few ways of moving a complex number are not all.
+            if is_complex {
                 change.iter_mut().flatten().for_each(|change| *change *= 2.0);
             }
-            for (total, change) in total.iter_mut().zip(&change) {
+            for ((total, sum), change) in total.iter_mut().zip(&mut sum).zip(&change) {
                 self.growth.add(total, change);
+                Growth::Worst.add(sum, change);
+            }
+        }
+        if inexact.len() > 1 && !is_linear(instruction.op()) {
+            let mut corners = Vec::new();
+            for corner in 0..1usize << inexact.len().min(3) {
+                let way = |n: usize| if corner >> n & 1 == 1 { Way::Up } else { Way::Down };
+                let shifted: Vec<Literal> =
+                    inexact.iter().enumerate().map(|(n, &k)| operands[k].shifted(way(n))).collect();
+                let moved: Vec<(usize, &Literal)> = inexact.iter().copied().zip(&shifted).collect();
+                self.with_moved(instruction, values, &moved, value, &mut corners)?;
+            }
+            for ((total, sum), corners) in total.iter_mut().zip(&sum).zip(&mut corners) {
+                corners.iter_mut().zip(sum).for_each(|(corner, sum)| *corner = (*corner - sum).max(0.0));
+                self.growth.add(total, corners);
             }
         }
         Ok(total)
+    }
+
+    /// Raises changes to what an instruction's result is with some operands moved.
+    fn with_moved(
+        &mut self,
+        instruction: &Instruction,
+        values: &[Literal],
+        moved: &[(usize, &Literal)],
+        value: &Literal,
+        changes: &mut Vec<Vec<f64>>,
+    ) -> Result<()> {
+        let mut all: Vec<&Literal> = values.iter().collect();
+        for &(k, literal) in moved {
+            all[k] = literal;
+        }
+        let result = self.evaluate(instruction, &all)?;
+        widen(changes, value, &result);
+        Ok(())
     }
 
     /// What all operands' errors do, moved together up and down: for what does no arithmetic.
@@ -354,8 +416,10 @@ impl<'m> Analysis<'m> {
         value: &Literal,
     ) -> Result<Vec<Vec<f64>>> {
         let mut change = Vec::new();
-        for up in [false, true] {
-            let moved: Vec<Literal> = operands.iter().map(|o| o.shifted(up)).collect();
+        let is_complex =
+            |o: &&Estimate| o.arrays().iter().any(|a| a.value.array_shape().element_type.is_complex());
+        for &way in Way::all(operands.iter().any(is_complex)) {
+            let moved: Vec<Literal> = operands.iter().map(|o| o.shifted(way)).collect();
             let result = self.evaluate(instruction, &moved.iter().collect::<Vec<_>>())?;
             widen(&mut change, value, &result);
         }
@@ -365,7 +429,14 @@ impl<'m> Analysis<'m> {
 
 /// An operand that may be anything, even NaN, makes anything of the result. Moving it as far as it goes does not show that
 /// where functions are bounded.
-fn poison(op: &Op, operand: usize, of: &Estimate, value: &Literal, change: &mut [Vec<f64>]) {
+fn poison(
+    op: &Op,
+    operand: usize,
+    of: &Estimate,
+    values: &[Literal],
+    value: &Literal,
+    change: &mut [Vec<f64>],
+) {
     let Estimate::Array(Known { error: Some(errors), .. }) = of else { return };
     let (Literal::Array { .. }, [change]) = (value, change) else { return };
     // What is not selected does not matter.
@@ -382,6 +453,7 @@ fn poison(op: &Op, operand: usize, of: &Estimate, value: &Literal, change: &mut 
         match op {
             Op::Sin {} | Op::Cos {} => *change = change.max(error.min(2.0)),
             Op::Tan {} if error > 0.5 => *change = anything,
+            Op::Remainder {} => *change = change.max(own::unknown_remainder(values, operand, k, error)),
             _ => {}
         }
     }
@@ -419,79 +491,6 @@ fn is_data(op: &Op, operand: usize) -> bool {
 /// Whether an operand of a sum holds what is summed; the others are indices.
 fn is_term(rule: &Rule, instruction: &Instruction, operand: usize) -> bool {
     *rule == Rule::Product || !matches!(instruction.op(), Op::Scatter { .. }) || operand != 1
-}
-
-/// The largest finite magnitude of an array, at least 1.
-fn largest_finite(array: &Literal) -> f64 {
-    magnitudes(array).into_iter().filter(|v| v.is_finite()).fold(1.0, f64::max)
-}
-
-/// `min(n, 8 sqrt(n)) u sum |x|`, and the rounding of the result.
-fn sum_errors(array: &Literal, sums: &[f64], terms: f64, finite_sum: f64) -> Vec<f64> {
-    let element_type = array.array_shape().element_type;
-    // Types narrower than `f32` are summed in it.
-    let narrow = epsilon(element_type) > epsilon(PrimitiveType::F32);
-    let summed = if narrow { PrimitiveType::F32 } else { element_type };
-    let (precision, (largest, _, smallest)) = (epsilon(summed) / 2.0, extremes(summed));
-    let factor = terms.min(8.0 * terms.sqrt()) * precision;
-    let error = |(value, &sum): (f64, &f64)| {
-        if sum.is_nan() {
-            // There is a NaN among the terms, whatever the order.
-            return 0.0;
-        }
-        // Partial sums may overflow in the precision of the type and not in the evaluator's.
-        if (sum.is_infinite() && finite_sum > largest) || (sum.is_finite() && sum * (1.0 + factor) > largest)
-        {
-            return f64::INFINITY;
-        }
-        if sum.is_infinite() { 0.0 } else { factor * sum + ulp(element_type, value) + terms * smallest }
-    };
-    magnitudes(array).into_iter().zip(sums).map(error).collect()
-}
-
-fn elementwise_errors(instruction: &Instruction, array: &Literal, operands: &[Literal]) -> Vec<f64> {
-    let element_type = array.array_shape().element_type;
-    // The magnitude of a complex number is real, and is no more exact than what is complex.
-    let of_type = match operands.first().map(|o| o.array_shape().element_type) {
-        Some(operand) if operand.is_complex() => operand,
-        _ => element_type,
-    };
-    let ulps = own_ulps(instruction.op(), of_type);
-    if ulps == 0.0 {
-        return vec![0.0; count(array)];
-    }
-    // A product or sum that is contracted into another need not overflow on the way.
-    let contracts = matches!(instruction.op(), Op::Multiply {} | Op::Add {} | Op::Subtract {});
-    let finite = |k: usize| -> bool {
-        operands.iter().all(|o| {
-            let k = if o.array_shape().rank() == 0 { 0 } else { k };
-            match o.scalar_at(k) {
-                Scalar::Float(value) => value.is_finite(),
-                Scalar::Complex(re, im) => re.is_finite() && im.is_finite(),
-                _ => true,
-            }
-        })
-    };
-    let error = |(k, value): (usize, f64)| match value {
-        v if v.is_finite() => ulps * ulp(element_type, v),
-        _ if contracts && finite(k) => f64::INFINITY,
-        _ => 0.0,
-    };
-    magnitudes(array).into_iter().enumerate().map(error).collect()
-}
-
-/// A bound over the whole array: for transforms and solvers, whose errors are small against the largest element only.
-fn normwise_errors(array: &Literal, terms: f64) -> Vec<f64> {
-    let element_type = array.array_shape().element_type;
-    let magnitudes = magnitudes(array);
-    let largest = magnitudes.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
-    let error = 64.0 * terms.min(8.0 * terms.sqrt()).max(1.0) * ulp(element_type, largest);
-    magnitudes.iter().map(|v| if v.is_finite() { error } else { 0.0 }).collect()
-}
-
-/// About the distance of the neighbours of a number, never less than that.
-fn ulp(element_type: PrimitiveType, value: f64) -> f64 {
-    (value.abs() * epsilon(element_type)).max(extremes(element_type).2)
 }
 
 /// Raises changes to the distances of two results.

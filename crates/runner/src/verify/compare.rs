@@ -101,10 +101,12 @@ impl Comparison {
         comparison
     }
 
-    /// Counts zeros of the wrong sign as wrong too, if correct code has no error at all.
+    /// Counts zeros of the wrong sign as wrong too, if correct code has no error at all but in which NaN it makes.
     pub(super) fn with_signs(mut self, got: &Literal, want: &Known) -> Self {
         let shape = want.value.array_shape();
-        if want.error.is_some() || got.array_shape() != shape {
+        let is_nan = |scalar: Scalar| distance(scalar, Scalar::Float(f64::NAN)) == 0.0;
+        let mut errors = want.value.scalars().zip(want.errors());
+        if errors.any(|(value, error)| error != 0.0 && !is_nan(value)) || got.array_shape() != shape {
             return self;
         }
         for (position, (got, value)) in got.scalars().zip(want.value.scalars()).enumerate() {

@@ -23,6 +23,40 @@ pub(super) struct Known {
     pub(super) error: Option<Arc<[f64]>>,
 }
 
+/// The error of a NaN that arithmetic made: any NaN is right, and the total order and bits tell them apart.
+pub(super) const ANY_NAN: f64 = f64::from_bits(1);
+
+/// Where numbers are moved to, as far as their errors allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To larger ones; of complex numbers, both parts.
+    Up,
+    /// To smaller ones; of complex numbers, both parts.
+    Down,
+    /// As `Up`, but imaginary parts to smaller ones.
+    UpAndDown,
+    /// As `Down`, but imaginary parts to larger ones.
+    DownAndUp,
+}
+
+impl Way {
+    /// Those that make a difference for numbers of a type.
+    pub(super) fn all(is_complex: bool) -> &'static [Self] {
+        const ALL: [Way; 4] = [Way::Up, Way::Down, Way::UpAndDown, Way::DownAndUp];
+        if is_complex { &ALL } else { &ALL[..2] }
+    }
+
+    /// The direction of real numbers and of imaginary parts.
+    fn signs(self) -> (f64, f64) {
+        match self {
+            Self::Up => (1.0, 1.0),
+            Self::Down => (-1.0, -1.0),
+            Self::UpAndDown => (1.0, -1.0),
+            Self::DownAndUp => (-1.0, 1.0),
+        }
+    }
+}
+
 impl Estimate {
     /// A value without error.
     pub(super) fn exact(value: &Literal) -> Self {
@@ -59,11 +93,11 @@ impl Estimate {
         }
     }
 
-    /// Every element as far up or down as its error allows, or a little farther.
-    pub(super) fn shifted(&self, up: bool) -> Literal {
+    /// Every element as far as its error allows, or a little farther.
+    pub(super) fn shifted(&self, way: Way) -> Literal {
         match self {
-            Self::Array(known) => known.shifted(up),
-            Self::Tuple(elements) => Literal::Tuple(elements.iter().map(|e| e.shifted(up)).collect()),
+            Self::Array(known) => known.shifted(way),
+            Self::Tuple(elements) => Literal::Tuple(elements.iter().map(|e| e.shifted(way)).collect()),
         }
     }
 
@@ -103,35 +137,30 @@ impl Known {
         }
     }
 
-    fn shifted(&self, up: bool) -> Literal {
+    fn shifted(&self, way: Way) -> Literal {
         let Some(error) = &self.error else { return self.value.clone() };
         let shape = self.value.array_shape();
+        let (sign, imaginary) = way.signs();
         if let Some(values) = self.value.floats() {
-            let element_type = shape.element_type;
-            let sign = if up { 1.0 } else { -1.0 };
-            let shifted = values.into_iter().zip(error.iter()).map(|(value, &error)| {
-                if error == 0.0 { value } else { shift_float(element_type, value, sign * error) }
-            });
+            let shifted = values.into_iter().zip(error.iter());
+            let shifted = shifted.map(|(value, &error)| shift_float(shape.element_type, value, sign * error));
             return Literal::from_floats(shape.clone(), shifted);
         }
-        let shifted = self.value.scalars().zip(error.iter()).map(|(value, &error)| {
-            if error == 0.0 {
-                value
-            } else {
-                shift(shape.element_type, value, if up { error } else { -error })
-            }
-        });
+        let shifted = self.value.scalars().zip(error.iter());
+        let shifted = shifted.map(|(value, &e)| shift(shape.element_type, value, (sign * e, imaginary * e)));
         Literal::from_scalars(shape.clone(), shifted)
     }
 }
 
-/// A number plus a distance, rounded away from it.
-fn shift(element_type: PrimitiveType, value: Scalar, distance: f64) -> Scalar {
-    let float = |value: f64| shift_float(element_type, value, distance);
+/// A number plus a distance, rounded away from it; of a complex number, the distances of its parts.
+fn shift(element_type: PrimitiveType, value: Scalar, (distance, imaginary): (f64, f64)) -> Scalar {
     match value {
+        _ if distance == 0.0 => value,
         Scalar::Pred(_) => Scalar::Pred(distance > 0.0),
-        Scalar::Float(value) => Scalar::Float(float(value)),
-        Scalar::Complex(re, im) => Scalar::Complex(float(re), float(im)),
+        Scalar::Float(value) => Scalar::Float(shift_float(element_type, value, distance)),
+        Scalar::Complex(re, im) => {
+            Scalar::Complex(shift_float(element_type, re, distance), shift_float(element_type, im, imaginary))
+        }
         Scalar::Signed(value) => {
             let limit = 1i128 << (element_type.bit_width() - 1);
             let moved = (i128::from(value)).saturating_add(whole(distance));
@@ -145,7 +174,14 @@ fn shift(element_type: PrimitiveType, value: Scalar, distance: f64) -> Scalar {
     }
 }
 
+/// NaN becomes an infinity if it may be anything, and the NaN of that sign if it may be another NaN.
 fn shift_float(element_type: PrimitiveType, value: f64, distance: f64) -> f64 {
+    if distance == 0.0 {
+        return value;
+    }
+    if value.is_nan() {
+        return if distance.is_infinite() { distance } else { value.copysign(distance) };
+    }
     let ulp = (value.abs() * epsilon(element_type)).max(extremes(element_type).2);
     value + distance + ulp.copysign(distance)
 }
@@ -246,15 +282,35 @@ mod tests {
     fn shifting_goes_at_least_as_far_as_the_error() {
         let value = Literal::from_elements(&[3], &[1f32, -1e10, 0.0]);
         let known = Known::new(value.clone(), vec![1e-9, 1.0, 1e-50]);
-        let (up, down) = (known.shifted(true), known.shifted(false));
+        let (up, down) = (known.shifted(Way::Up), known.shifted(Way::Down));
         for ((v, u), d) in value.scalars().zip(up.scalars()).zip(down.scalars()) {
             let [v, u, d] = [v, u, d].map(|s| s.as_f64().unwrap());
             assert!(d < v && v < u, "{d} {v} {u}");
         }
         let integers = Known::new(Literal::from_elements(&[2], &[127i8, -3]), vec![2.0, 0.5]);
-        assert_eq!(integers.shifted(true).to_vec::<i8>().unwrap(), [127, -2]);
-        assert_eq!(integers.shifted(false).to_vec::<i8>().unwrap(), [125, -4]);
+        assert_eq!(integers.shifted(Way::Up).to_vec::<i8>().unwrap(), [127, -2]);
+        assert_eq!(integers.shifted(Way::Down).to_vec::<i8>().unwrap(), [125, -4]);
         assert!(Known::new(Literal::scalar(1f32), vec![0.0]).error.is_none());
+    }
+
+    #[test]
+    fn nan_moves_to_another_nan_or_to_anything() {
+        let known = Known::new(Literal::from_elements(&[2], &[f32::NAN; 2]), vec![ANY_NAN, f64::INFINITY]);
+        let [up, down] = [Way::Up, Way::Down].map(|way| known.shifted(way).floats().unwrap());
+        assert!(up[0].is_nan() && down[0].is_nan() && up[0].is_sign_positive() != down[0].is_sign_positive());
+        assert_eq!((up[1], down[1]), (f64::INFINITY, f64::NEG_INFINITY));
+    }
+
+    #[test]
+    fn complex_numbers_move_in_four_ways() {
+        let shape = ArrayShape::new(PrimitiveType::C64, &[1]);
+        let known = Known::new(Literal::from_scalars(shape, [Scalar::Complex(2.0, 0.0)]), vec![1.0]);
+        let moved = Way::all(true).iter().map(|&way| match known.shifted(way).scalar_at(0) {
+            Scalar::Complex(re, im) => (re > 2.0, im > 0.0),
+            other => panic!("{other:?}"),
+        });
+        let moved: std::collections::BTreeSet<(bool, bool)> = moved.collect();
+        assert_eq!(moved.len(), 4);
     }
 
     #[test]

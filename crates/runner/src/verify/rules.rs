@@ -90,6 +90,11 @@ pub(super) fn terms_of_sum(instruction: &Instruction, operands: &[Literal]) -> f
     terms.max(1.0)
 }
 
+/// Whether the errors of an elementwise function's operands add up in its result, and nothing else does.
+pub(super) fn is_linear(op: &Op) -> bool {
+    matches!(op, Op::Add {} | Op::Subtract {} | Op::Complex {})
+}
+
 /// How many ulps code may be off in an elementwise function of exact arguments: 1 where IEEE arithmetic rounds and code may
 /// round another way, 4 for functions by approximation, 16 for those of complex numbers.
 pub(super) fn own_ulps(op: &Op, element_type: PrimitiveType) -> f64 {

@@ -17,9 +17,8 @@ const AMPLIFICATION: f64 = (1u64 << 12) as f64;
 /// Numbers so many times larger than the mean leave nothing of others that they are added to.
 const WILD: f64 = (1u64 << 12) as f64;
 
-/// Whether the transforms, if the code uses them, may make something else of this convolution than the definition does: of
-/// a window of 3x3 with stride 1, or the gradient of one, on numbers that are not finite, of very different size, or close to overflow.
-pub(super) fn may_differ(instruction: &Instruction, operands: &[Literal], terms: f64) -> bool {
+/// Whether code may use the transforms: of a window of 3x3 with stride 1, or the gradient of one.
+pub(super) fn may_apply(instruction: &Instruction, operands: &[Literal]) -> bool {
     let Op::Convolution { window, dim_labels: labels, .. } = instruction.op() else { return false };
     // Of a kernel's gradient, the taps are the result.
     let result = instruction.shape().expect_array();
@@ -30,7 +29,13 @@ pub(super) fn may_differ(instruction: &Instruction, operands: &[Literal], terms:
                 has_taps(d, w.size) && (w.stride, w.window_dilation, w.base_dilation) == (1, 1, 1)
             });
     let is_float = |o: &Literal| o.array_shape().element_type.is_floating_point();
-    if !is_plain || !operands.iter().all(is_float) {
+    is_plain && operands.iter().all(is_float)
+}
+
+/// Whether the transforms, if the code uses them, may make something else of this convolution than the definition does: on
+/// numbers that are not finite, of very different size, or close to overflow.
+pub(super) fn may_differ(instruction: &Instruction, operands: &[Literal], terms: f64) -> bool {
+    if !may_apply(instruction, operands) {
         return false;
     }
     let mut product = terms * AMPLIFICATION;

@@ -1,0 +1,194 @@
+//! What an instruction's own rounding may do to its result, and what that makes of NaN.
+
+use super::estimate::{ANY_NAN, Estimate, epsilon, magnitudes};
+use super::rules::own_ulps;
+use crate::fill::extremes;
+use hlo::{Instruction, Op, Traits};
+use shape::{Literal, PrimitiveType, Scalar};
+
+/// The largest finite magnitude of an array, at least 1.
+pub(super) fn largest_finite(array: &Literal) -> f64 {
+    magnitudes(array).into_iter().filter(|v| v.is_finite()).fold(1.0, f64::max)
+}
+
+/// `min(n, 8 sqrt(n)) u sum |x|`, and the rounding of the result; where transforms mix the terms of several results, so much of
+/// what the largest ones of all may add up to, too.
+pub(super) fn sum_errors(
+    array: &Literal,
+    sums: &[f64],
+    terms: f64,
+    (finite_sum, mixed): (f64, f64),
+) -> Vec<f64> {
+    let element_type = array.array_shape().element_type;
+    // Types narrower than `f32` are summed in it.
+    let narrow = epsilon(element_type) > epsilon(PrimitiveType::F32);
+    let summed = if narrow { PrimitiveType::F32 } else { element_type };
+    let (precision, (largest, _, smallest)) = (epsilon(summed) / 2.0, extremes(summed));
+    let factor = terms.min(8.0 * terms.sqrt()) * precision;
+    let mixed = 64.0 * precision * mixed;
+    let error = |(value, &sum): (f64, &f64)| {
+        if sum.is_nan() {
+            // There is a NaN among the terms, whatever the order.
+            return 0.0;
+        }
+        // Partial sums may overflow in the precision of the type and not in the evaluator's.
+        if (sum.is_infinite() && finite_sum > largest) || (sum.is_finite() && sum * (1.0 + factor) > largest)
+        {
+            return f64::INFINITY;
+        }
+        if sum.is_infinite() {
+            return 0.0;
+        }
+        factor * sum + mixed + ulp(element_type, value) + terms * smallest
+    };
+    magnitudes(array).into_iter().zip(sums).map(error).collect()
+}
+
+pub(super) fn elementwise_errors(
+    instruction: &Instruction,
+    array: &Literal,
+    operands: &[Literal],
+) -> Vec<f64> {
+    let element_type = array.array_shape().element_type;
+    // The magnitude of a complex number is real, and is no more exact than what is complex.
+    let of_type = match operands.first().map(|o| o.array_shape().element_type) {
+        Some(operand) if operand.is_complex() => operand,
+        _ => element_type,
+    };
+    let ulps = own_ulps(instruction.op(), of_type);
+    if ulps == 0.0 {
+        return vec![0.0; array.array_shape().element_count() as usize];
+    }
+    // A product or sum that is contracted into another need not overflow on the way.
+    let contracts = matches!(instruction.op(), Op::Multiply {} | Op::Add {} | Op::Subtract {});
+    let finite = |k: usize| -> bool {
+        operands.iter().all(|o| {
+            let k = if o.array_shape().rank() == 0 { 0 } else { k };
+            match o.scalar_at(k) {
+                Scalar::Float(value) => value.is_finite(),
+                Scalar::Complex(re, im) => re.is_finite() && im.is_finite(),
+                _ => true,
+            }
+        })
+    };
+    let error = |(k, value): (usize, f64)| match value {
+        _ if of_type.is_complex() && complex_is_undecided(instruction.op(), operands, k) => f64::INFINITY,
+        v if v.is_finite() => {
+            ulps * ulp(element_type, v) * complex_condition(instruction.op(), operands, k).max(1.0)
+        }
+        _ if contracts && finite(k) => f64::INFINITY,
+        _ => 0.0,
+    };
+    magnitudes(array).into_iter().enumerate().map(error).collect()
+}
+
+/// The number at an index, of which there is one for all.
+fn complex_at(operand: &Literal, k: usize) -> Option<(f64, f64)> {
+    match operand.scalar_at(if operand.array_shape().rank() == 0 { 0 } else { k }) {
+        Scalar::Complex(re, im) => Some((re, im)),
+        _ => None,
+    }
+}
+
+/// How far apart remainders are if an operand may move so far that the quotient is another one; else 0.
+pub(super) fn unknown_remainder(operands: &[Literal], moved: usize, k: usize, error: f64) -> f64 {
+    let at = |operand: usize| {
+        let operand = &operands[operand];
+        operand.scalar_at(if operand.array_shape().rank() == 0 { 0 } else { k }).as_f64().unwrap_or(f64::NAN)
+    };
+    let (x, y) = (at(0), at(1));
+    let (quotients, largest) = match moved {
+        0 => (error / y.abs(), y.abs()),
+        _ => ((x / y).abs() * (error / y.abs()), y.abs() + error),
+    };
+    if error > 0.0 && quotients > 0.25 { 2.0 * largest } else { 0.0 }
+}
+
+/// Whether products of parts overflow, one of which may take away another.
+fn complex_is_undecided(op: &Op, operands: &[Literal], k: usize) -> bool {
+    let (Op::Multiply {}, [x, y]) = (op, operands) else { return false };
+    let largest = extremes(x.array_shape().element_type).0;
+    let (Some((a, b)), Some((c, d))) = (complex_at(x, k), complex_at(y, k)) else { return false };
+    [a * c, b * d, a * d, b * c]
+        .into_iter()
+        .zip([(a, c), (b, d), (a, d), (b, c)])
+        .any(|(product, (x, y))| x.is_finite() && y.is_finite() && product.abs() > largest)
+}
+
+/// `|w log z|` of a power: what a unit in the last place of the logarithm, by way of which it is computed, makes of it.
+fn complex_condition(op: &Op, operands: &[Literal], k: usize) -> f64 {
+    let (Op::Power {}, [base, exponent]) = (op, operands) else { return 1.0 };
+    let (Some((a, b)), Some((c, d))) = (complex_at(base, k), complex_at(exponent, k)) else { return 1.0 };
+    let logarithm = a.hypot(b).ln().hypot(b.atan2(a));
+    let condition = logarithm * c.hypot(d);
+    // Beyond that not even the direction is known.
+    let known = condition * epsilon(base.array_shape().element_type) < 1.0 / 64.0;
+    if known || !condition.is_finite() { condition } else { f64::INFINITY }
+}
+
+/// Gives NaN that arithmetic made, or that was not certain before it was handed on, the error of any NaN.
+pub(super) fn mark_nan(op: &Op, operands: &[&Estimate], array: &Literal, errors: &mut [f64]) {
+    let element_type = array.array_shape().element_type;
+    if !(element_type.is_floating_point() || element_type.is_complex()) {
+        return;
+    }
+    let certain = |k: usize| {
+        hands_on(op)
+            && operands.iter().flat_map(|o| o.arrays()).all(|o| match &o.error {
+                Some(errors) if errors.len() == array.array_shape().element_count() as usize => {
+                    errors[k] == 0.0
+                }
+                Some(errors) => errors.iter().all(|&e| e == 0.0),
+                None => true,
+            })
+    };
+    let is_nan = |scalar: Scalar| match scalar {
+        Scalar::Float(x) => x.is_nan(),
+        Scalar::Complex(re, im) => re.is_nan() || im.is_nan(),
+        _ => false,
+    };
+    for (k, (scalar, error)) in array.scalars().zip(errors).enumerate() {
+        if *error == 0.0 && is_nan(scalar) && !certain(k) && !moves(op) {
+            *error = ANY_NAN;
+        }
+    }
+}
+
+/// Whether errors have moved along with the elements.
+fn moves(op: &Op) -> bool {
+    op.opcode().traits().contains(Traits::REINDEXES)
+        || matches!(
+            op,
+            Op::BitcastConvert {}
+                | Op::Concatenate { .. }
+                | Op::Constant { .. }
+                | Op::DynamicSlice { .. }
+                | Op::DynamicUpdateSlice {}
+                | Op::Gather { .. }
+                | Op::Pad { .. }
+                | Op::Sort { .. }
+                | Op::TopK { .. }
+        )
+}
+
+/// Whether the NaN of an operand is handed on as it is, but for its sign.
+fn hands_on(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Abs {} | Op::Complex {} | Op::Copy {} | Op::Imag {} | Op::Negate {} | Op::Real {} | Op::Select {}
+    )
+}
+
+/// A bound over the whole array: for transforms and solvers, whose errors are small against the largest element only.
+pub(super) fn normwise_errors(array: &Literal, terms: f64) -> Vec<f64> {
+    let element_type = array.array_shape().element_type;
+    let magnitudes = magnitudes(array);
+    let largest = magnitudes.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
+    let error = 64.0 * terms.min(8.0 * terms.sqrt()).max(1.0) * ulp(element_type, largest);
+    magnitudes.iter().map(|v| if v.is_finite() { error } else { 0.0 }).collect()
+}
+
+/// About the distance of the neighbours of a number, never less than that.
+fn ulp(element_type: PrimitiveType, value: f64) -> f64 {
+    (value.abs() * epsilon(element_type)).max(extremes(element_type).2)
+}
