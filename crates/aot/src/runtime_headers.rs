@@ -17,6 +17,7 @@ const HEADERS: &[(&str, &str)] = runtime_headers![
     "tfcompile/complex.h",
     "tfcompile/constants_file.h",
     "tfcompile/constants_format.h",
+    "tfcompile/custom_call.h",
     "tfcompile/eigen_thread_pool.h",
     "tfcompile/frame.h",
     "tfcompile/program_shape.h",

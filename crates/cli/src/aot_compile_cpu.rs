@@ -132,10 +132,10 @@ fn read(flags: &AotCompileCpu, directory: &Path) -> Result<(Model, Config)> {
         tag_set: flags.tag_set.clone(),
         checkpoint: flags.checkpoint_path.clone(),
         variables_to_feed: Some(flags.variables_to_feed.clone()),
-        function: None,
+        ..ChoiceArgs::default()
     };
     let inference = InferArgs { shape: flags.shape.clone(), dim: flags.dim.clone(), ..InferArgs::default() };
-    let options = choice.options(None, inference.options()?);
+    let options = choice.options(None, inference.options()?)?;
     compiler::guarded(|| {
         let model = tf::model::load(directory, &options)?;
         let inferred = model.infer(&options.infer)?;

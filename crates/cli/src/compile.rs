@@ -39,7 +39,7 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
         &[]
     });
     let stated = file.as_ref().map(|(_, config)| config.clone());
-    let options = flags.choice.options(stated, flags.inference.options()?);
+    let options = flags.choice.options(stated, flags.inference.options()?)?;
     let model = compiler::guarded(|| tf::model::load(path, &options))?;
     let (config, bytes) = match file {
         Some((bytes, config)) => (config, Some(bytes)),

@@ -13,6 +13,7 @@ use support::{Error, Result};
 use target::Target;
 use tf::model::{LoadOptions, Model, VariablesToFeed};
 use tf::proto::Config;
+use tf::substitutions::{Asserts, CustomCall, CustomOutput, Substitutions};
 use tf::{InferOptions, Inferred};
 
 /// What to take of a model that holds more than a graph.
@@ -34,12 +35,32 @@ pub(crate) struct ChoiceArgs {
     /// A function of the graph's library to compile: its arguments are fed, what it returns is fetched
     #[arg(long, value_name = "NAME", conflicts_with_all = ["config", "fetch", "signature"])]
     pub(crate) function: Option<String>,
+    /// Call a C function of your own, which you link, in place of an op: `OP=symbol`, or `OP=symbol:OUTPUT;..` with a
+    /// TYPE[SIZES] for each output, such as float[2,3], or TYPE[inputN] for the sizes of input N. See
+    /// tfcompile/custom_call.h. May be given several times
+    #[arg(long, alias = "custom_call", value_name = "OP=SYMBOL")]
+    pub(crate) custom_call: Vec<String>,
+    /// What becomes of the graph's asserts
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t)]
+    pub(crate) assert: AssertFlag,
+}
+
+/// `--assert`.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AssertFlag {
+    /// Nothing is checked
+    #[default]
+    Ignore,
+    /// A failed one fails the run: Run() returns false, and `error_msg()` says which
+    Report,
+    /// A failed one prints its message and ends the process
+    Abort,
 }
 
 impl ChoiceArgs {
     /// What the flags say, for a model with this config or, without, one that is inferred so.
-    pub(crate) fn options(&self, config: Option<Config>, infer: InferOptions) -> LoadOptions {
-        LoadOptions {
+    pub(crate) fn options(&self, config: Option<Config>, infer: InferOptions) -> Result<LoadOptions> {
+        Ok(LoadOptions {
             tags: self.tag_set.clone(),
             signature: self.signature.clone(),
             checkpoint: self.checkpoint.clone(),
@@ -47,8 +68,39 @@ impl ChoiceArgs {
             config,
             infer,
             function: self.function.clone(),
+            substitutions: Substitutions {
+                custom_calls: custom_calls(&self.custom_call)?,
+                asserts: self.asserts(),
+            },
+        })
+    }
+
+    fn asserts(&self) -> Asserts {
+        match self.assert {
+            AssertFlag::Ignore => Asserts::Ignored,
+            AssertFlag::Report => Asserts::Reported,
+            AssertFlag::Abort => Asserts::Abort,
         }
     }
+}
+
+/// What flags `--custom-call OP=symbol[:OUTPUT;..]` say.
+fn custom_calls(flags: &[String]) -> Result<BTreeMap<String, CustomCall>> {
+    let mut calls = BTreeMap::new();
+    for flag in flags {
+        let at_flag = |e: Error| e.context(format!("--custom-call {flag}"));
+        let parsed = flag.split_once('=').filter(|(op, _)| !op.is_empty());
+        let (op, call) = parsed.ok_or_else(|| at_flag(Error::invalid("OP=symbol is wanted")))?;
+        let (symbol, outputs) = call.split_once(':').unwrap_or((call, ""));
+        if !hlo::custom_call::is_c_identifier(symbol) || symbol == hlo::custom_call::ALLOCATE_BUFFER {
+            return Err(at_flag(Error::invalid(format!("'{symbol}' cannot be the name of a C function"))));
+        }
+        let outputs = CustomOutput::parse_all(outputs).map_err(at_flag)?;
+        if calls.insert(op.to_owned(), CustomCall { symbol: symbol.to_owned(), outputs }).is_some() {
+            return Err(at_flag(Error::invalid(format!("it is given twice for '{op}'"))));
+        }
+    }
+    Ok(calls)
 }
 
 /// A model and what to compile of it.
@@ -133,7 +185,7 @@ impl ModelArgs {
                 None => None,
             };
             let stated = config.as_ref().map(|(config, _)| config.clone());
-            let options = self.choice.options(stated, self.inference.options()?);
+            let options = self.choice.options(stated, self.inference.options()?)?;
             Ok((tf::model::load(&self.model, &options)?, config))
         })
     }

@@ -132,4 +132,4 @@ macro_rules! programs {
     };
 }
 
-programs!(add, documentation, names, threads, two_models, types, variables);
+programs!(add, asserts, custom_call, documentation, names, threads, two_models, types, variables);

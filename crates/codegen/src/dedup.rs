@@ -66,6 +66,8 @@ fn renumber(block: &mut Block, ids: &[FunctionId]) {
             }
             Statement::Let(..)
             | Statement::Store { .. }
+            | Statement::CallExternal { .. }
+            | Statement::LeaveIf { .. }
             | Statement::CopyBytes { .. }
             | Statement::FillBytes { .. }
             | Statement::Prefetch { .. } => {}

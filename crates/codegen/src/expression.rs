@@ -59,6 +59,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             Expression::Offset { .. } | Expression::StackSlot { .. } => {
                 Err(Error::internal("addresses and stack slots are made where their statements are"))
             }
+            Expression::Bytes(bytes) => Ok(self.module.constant_bytes(bytes).into()),
             Expression::FunctionAddress(function) => {
                 Ok(self.module.callee(*function)?.as_global_value().as_pointer_value().into())
             }

@@ -205,6 +205,11 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
                 self.parallel(*function, *count, arguments)?;
                 self.run = 0;
             }
+            Statement::CallExternal { symbol, arguments, status } => {
+                let value = self.call_external(symbol, arguments)?;
+                self.define(*status, value);
+            }
+            Statement::LeaveIf { condition, status } => self.leave_if(*condition, *status)?,
             Statement::CopyBytes { to, from, bytes } => {
                 self.copy_bytes(self.pointer(*to)?, self.pointer(*from)?, self.integer(*bytes)?)?;
             }

@@ -11,6 +11,7 @@ mod dedup;
 mod dispatch;
 mod elf;
 mod expression;
+mod external;
 mod float_parts;
 mod freestanding;
 mod function;
@@ -217,6 +218,7 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
         if version.program.functions.values().last().map(|f| f.linkage) != Some(ir::Linkage::Entry) {
             return Err(Error::internal("the program has no entry"));
         }
+        check_external_symbols(version.program, &options.entry_point)?;
         // Names are judged for each version; the code generator is the first one's.
         machine::target_machine(version.target, options.optimize)?;
     }
@@ -243,7 +245,8 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
     let functions = if target.triple.object_format == ObjectFormat::Wasm {
         Vec::new()
     } else {
-        object_file::check_undefined_symbols(&object, target, options)?;
+        let external = versions.iter().flat_map(|v| external_symbols(v.program)).collect();
+        object_file::check_undefined_symbols(&object, target, options, &external)?;
         let functions = object_file::function_sizes(&object, target)?;
         let block = object_file::Block { entry_point: &options.entry_point, size: constants_size, placement };
         object_file::write_constants(&mut object, target, &block, chunks)?;
@@ -383,6 +386,24 @@ fn emit(machine: &TargetMachine, module: &Module<'_>, kind: FileType) -> Result<
         .write_to_memory_buffer(module, kind)
         .map_err(|e| Error::unsupported(format!("LLVM cannot write this kind of output: {e}")))?;
     Ok(buffer.as_slice().to_vec())
+}
+
+/// The user's functions that a program calls, which linking has to bring: sorted, each once.
+pub fn external_symbols(program: &ir::Program) -> std::collections::BTreeSet<&str> {
+    program.functions.values().flat_map(external::symbols).collect()
+}
+
+/// Refuses functions of the user's with names that the object uses itself.
+fn check_external_symbols(program: &ir::Program, entry_point: &str) -> Result<()> {
+    let own = ["", "_constants", "_constants_pointer"].map(|end| format!("{entry_point}{end}"));
+    let taken = ["memcpy", "memset", "memmove", "main"];
+    match external_symbols(program).into_iter().find(|s| taken.contains(s) || own.iter().any(|own| own == s))
+    {
+        Some(symbol) => Err(Error::invalid(format!(
+            "the function '{symbol}' of a custom call has a name that the object needs for something else: rename it"
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn check_entry_point(name: &str) -> Result<()> {

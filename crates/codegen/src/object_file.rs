@@ -169,8 +169,13 @@ pub(crate) fn function_sizes(bytes: &[u8], target: &Target) -> Result<Vec<Functi
     Ok(sizes.collect())
 }
 
-/// Refuses an object that needs any function from outside but the allowed ones.
-pub(crate) fn check_undefined_symbols(bytes: &[u8], target: &Target, options: &CodegenOptions) -> Result<()> {
+/// Refuses an object that needs any function from outside but the allowed ones and those of the user's that it calls.
+pub(crate) fn check_undefined_symbols(
+    bytes: &[u8],
+    target: &Target,
+    options: &CodegenOptions,
+    external: &std::collections::BTreeSet<&str>,
+) -> Result<()> {
     let file = parse(bytes)?;
     let allowed: &[&str] = if options.freestanding { &[] } else { &ALLOWED };
     for symbol in file.symbols().filter(|s| s.is_undefined()) {
@@ -183,6 +188,7 @@ pub(crate) fn check_undefined_symbols(bytes: &[u8], target: &Target, options: &C
             || marker
             || sanitizers
             || allowed.contains(&name)
+            || external.contains(name)
             || LINKER_DEFINED.contains(&name)
         {
             continue;

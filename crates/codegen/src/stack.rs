@@ -72,6 +72,8 @@ impl Callees {
                 }
                 Statement::Let(..)
                 | Statement::Store { .. }
+                | Statement::CallExternal { .. }
+                | Statement::LeaveIf { .. }
                 | Statement::CopyBytes { .. }
                 | Statement::FillBytes { .. }
                 | Statement::Prefetch { .. } => {}

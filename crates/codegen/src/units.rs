@@ -148,6 +148,8 @@ fn weight(function: &ir::Function) -> usize {
             | Statement::Store { .. }
             | Statement::Call { .. }
             | Statement::Parallel { .. }
+            | Statement::CallExternal { .. }
+            | Statement::LeaveIf { .. }
             | Statement::CopyBytes { .. }
             | Statement::FillBytes { .. }
             | Statement::Prefetch { .. } => 0,

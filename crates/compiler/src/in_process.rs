@@ -3,6 +3,7 @@
 use crate::{BackOptions, Compiled, NoObserver, compile_module, front, guarded};
 use buffers::BufferAssignment;
 use hlo::BoundedDimension;
+use hlo::custom_call::{CustomCallKind, custom_call};
 use jit::{AlignedBytes, BufferSpec, Instance, Interface, ResultSpec};
 use shape::{ArrayShape, Literal};
 use support::{Error, Result};
@@ -58,9 +59,27 @@ fn constants(assignment: &BufferAssignment) -> Result<AlignedBytes> {
     Ok(block)
 }
 
+/// Refuses functions of the user's, which only linking brings.
+fn refuse_functions(module: &hlo::Module) -> Result<()> {
+    for (_, computation) in module.computations() {
+        for (_, instruction) in computation.instructions() {
+            if let Some(CustomCallKind::Function { symbol, .. }) = custom_call(instruction.op()) {
+                return Err(Error::unsupported(format!(
+                    "node '{}' (op {}) calls the C function '{symbol}', which is not in this process: compile ahead of time \
+                     (tfcompile build) and link it, or feed what the node computes",
+                    instruction.metadata().op_name,
+                    instruction.metadata().op_type
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
 impl Executable {
     /// Loads a compiled module.
     pub fn load(compiled: &Compiled) -> Result<Self> {
+        refuse_functions(&compiled.module)?;
         let entry = compiled.module.entry_computation().program_shape();
         let array = |shape: &shape::Shape| {
             let array = shape.as_array().cloned();

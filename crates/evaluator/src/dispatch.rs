@@ -8,6 +8,7 @@ use crate::elementwise::{self, Function};
 use crate::evaluator::Evaluator;
 use crate::linear_algebra::TriangularSolve;
 use crate::{batch_norm, convert, data_movement, gather_scatter, random, sort};
+use hlo::custom_call::{CustomCallKind, custom_call};
 use hlo::{Arity, Op};
 use shape::{Literal, Shape};
 use support::{Error, Result};
@@ -126,11 +127,14 @@ impl Evaluator<'_> {
             Op::Fft { fft_type, fft_length } => self.fft(shape, operands[0], *fft_type, fft_length),
             Op::Fusion { calls, .. } => self.call(*calls, operands),
             // Of any content; zeros are one.
-            Op::CustomCall { custom_call_target, .. } if custom_call_target == "AllocateBuffer" => {
+            Op::CustomCall { custom_call_target, .. }
+                if custom_call_target == hlo::custom_call::ALLOCATE_BUFFER =>
+            {
                 let array = shape.as_array().ok_or_else(|| Error::invalid("a buffer is an array"))?;
                 Literal::from_bytes(array.clone(), vec![0; array.byte_size() as usize].into())
                     .ok_or_else(|| Error::internal("as many bytes as the shape says"))
             }
+            op @ Op::CustomCall { .. } if custom_call(op).is_some() => called(op, operands),
             Op::Gather { gather_dimension_numbers, slice_sizes, .. } => {
                 gather_scatter::gather(shape, operands[0], operands[1], gather_dimension_numbers, slice_sizes)
             }
@@ -232,5 +236,19 @@ fn get_dimension_size(operand: &Literal, dimension: usize) -> Result<Literal> {
     match operand.array_shape().dimensions.get(dimension) {
         Some(found) => Ok(Literal::scalar(found.size as i32)),
         None => Err(Error::invalid(format!("{} has no dimension {dimension}", operand.shape()))),
+    }
+}
+
+/// A custom call that has code: a check, which fails the evaluation, or a function of the user's, which is not here.
+fn called(op: &Op, operands: &[&Literal]) -> Result<Literal> {
+    match (custom_call(op), operands) {
+        (Some(CustomCallKind::Assert { message, .. }), [holds]) => match holds.scalar_at(0).as_i64() {
+            Some(0) => Err(Error::invalid(message)),
+            _ => Ok(Literal::Tuple(Vec::new())),
+        },
+        (Some(CustomCallKind::Function { symbol, .. }), _) => Err(Error::unsupported(format!(
+            "the evaluator cannot call the C function '{symbol}': compile ahead of time and link it"
+        ))),
+        _ => Err(Error::invalid("a check has one operand")),
     }
 }

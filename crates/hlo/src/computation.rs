@@ -187,11 +187,7 @@ impl Computation {
     /// Everything the root needs (and every parameter and effect, needed or not), operands before users. The order is
     /// fixed by the graph: depth first from the parameters, then the effects, then the root, operands left to right.
     pub fn post_order(&self) -> Vec<InstructionId> {
-        use crate::opcode::Traits;
-        let effects = self
-            .instructions()
-            .filter(|(_, i)| i.opcode().traits().contains(Traits::SIDE_EFFECT))
-            .map(|(id, _)| id);
+        let effects = self.instructions().filter(|(_, i)| i.has_effect()).map(|(id, _)| id);
         let starts: Vec<InstructionId> =
             self.parameters.iter().copied().chain(effects).chain(self.root).collect();
         let mut order = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::carried::Carried;
 use crate::computation::InstructionId;
-use crate::opcode::{Op, Opcode};
+use crate::opcode::{Op, Opcode, Traits};
 use shape::Shape;
 
 /// Where an instruction comes from: all that is left of the source graph past the import.
@@ -44,6 +44,12 @@ impl Instruction {
     /// The opcode.
     pub fn opcode(&self) -> Opcode {
         self.op.opcode()
+    }
+
+    /// Whether it does something beside making its result: it runs even if nobody reads that, and only once.
+    pub fn has_effect(&self) -> bool {
+        self.opcode().traits().contains(Traits::SIDE_EFFECT)
+            || matches!(self.op, Op::CustomCall { custom_call_has_side_effect: true, .. })
     }
 
     /// What it makes.

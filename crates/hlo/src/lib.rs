@@ -8,6 +8,7 @@ mod attributes;
 mod builder;
 mod carried;
 mod computation;
+pub mod custom_call;
 mod infer;
 mod instruction;
 mod module;

@@ -13,6 +13,8 @@ use tf::DataType;
 pub(crate) struct NodeContext<'i, 'p> {
     pub(crate) importer: &'i mut Importer<'p>,
     pub(crate) node: &'p tf::Node,
+    /// The graph or function that the node is of.
+    pub(crate) graph: &'p tf::Graph,
     /// The node's name, with the names of the calls that lead to it before it.
     pub(crate) name: String,
     pub(crate) inputs: Vec<Value>,

@@ -231,7 +231,7 @@ impl<'p> Importer<'p> {
             &mut self.scope().metadata,
             OpMetadata { op_type: node.op.clone(), op_name: name.clone(), ..OpMetadata::default() },
         );
-        let mut cx = NodeContext { importer: self, node, name, inputs };
+        let mut cx = NodeContext { importer: self, node, graph, name, inputs };
         let result = translate(&mut cx);
         let result = result.map_err(|error| cx.at_node(error));
         self.scope().metadata = outer;

@@ -32,6 +32,7 @@ mod convolution;
 mod convolution_gradients;
 mod counted_loop;
 mod counts;
+mod custom_calls;
 mod data_formats;
 mod data_types;
 mod division;

@@ -5,7 +5,7 @@ pub(crate) const NOTES: &[(&str, &str)] = &[
     ("ApproxTopK", "exact: no element is missed, whatever recall_target says"),
     ("ArgMax", "NaN is passed over, as in TensorFlow"),
     ("ArgMin", "NaN is passed over, as in TensorFlow"),
-    ("Assert", "checks nothing, as in XLA"),
+    ("Assert", "checks nothing, as in XLA; `--assert` has it checked"),
     ("Bincount", "numbers out of range are not counted; any shape is counted as a whole, as in TensorFlow"),
     (
         "Cast",

@@ -21,8 +21,14 @@ pub(crate) const RULES: &[Rule] = &[
     rule("EnsureShape", ensure_shape).types("T", ALL),
     rule_values("NoOp", |_| Ok(Vec::new())),
     rule_values("ControlTrigger", |_| Ok(Vec::new())),
-    // Checks nothing, as in XLA.
+    // Checks nothing, as in XLA, unless the user asks for it.
     rule_values("Assert", |_| Ok(Vec::new())),
+    // Nothing is printed, and what would be needs no value.
+    rule_values("Print", |cx| pass_all(cx)).types("T", ANYTHING),
+    rule_values("PrintV2", |_| Ok(Vec::new())),
+    rule_values("StringFormat", |_| Ok(vec![Value::Opaque])),
+    rule_values("StringJoin", |_| Ok(vec![Value::Opaque])),
+    rule_values("AsString", |_| Ok(vec![Value::Opaque])),
 ];
 
 /// Each output is the input of its position. References to variables are read.

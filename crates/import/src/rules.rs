@@ -22,6 +22,7 @@ const FAMILIES: &[&[Rule]] = &[
     crate::convolution::RULES,
     crate::convolution_gradients::RULES,
     crate::counts::RULES,
+    crate::custom_calls::RULES,
     crate::data_formats::RULES,
     crate::division::RULES,
     crate::dynamic_stitch::RULES,

@@ -8,6 +8,7 @@ use crate::ir::{FunctionBuilder, Linkage, PointerFacts, Predicate, Program, Scal
 use crate::lower::{Call, Kernels};
 use crate::regions::{self, Item, Region};
 use buffers::{Allocation, BufferAssignment, CopyPair, Rotation, Schedule, Slice};
+use hlo::custom_call::custom_call;
 use hlo::{ComputationId, InstructionId, Module, Op};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
@@ -41,7 +42,9 @@ pub(crate) fn emit(
     let &Context { module, schedule, assignment, target, kernels } = context;
     let mut b = FunctionBuilder::new(name, Linkage::Entry);
     let layout = FrameLayout::new(target);
-    let facts = PointerFacts { no_alias: true, read_only: true, alignment: target.pointer_bytes };
+    // What leaves the entry early says why, in the frame.
+    let read_only = !crate::custom_call::may_leave(module);
+    let facts = PointerFacts { no_alias: true, read_only, alignment: target.pointer_bytes };
     let frame = b.parameter("frame", Type::PTR, facts);
     let mut entry = Entry {
         module,
@@ -64,13 +67,13 @@ pub(crate) fn emit(
     Ok(regions)
 }
 
-struct Entry<'a> {
-    module: &'a Module,
+pub(crate) struct Entry<'a> {
+    pub(crate) module: &'a Module,
     schedule: &'a Schedule,
-    assignment: &'a BufferAssignment,
+    pub(crate) assignment: &'a BufferAssignment,
     kernels: &'a Kernels,
-    layout: FrameLayout,
-    frame: ValueId,
+    pub(crate) layout: FrameLayout,
+    pub(crate) frame: ValueId,
     program: &'a mut Program,
     unique: &'a mut dyn FnMut(&str) -> String,
     regions: Vec<Region>,
@@ -105,6 +108,10 @@ impl Entry<'_> {
                 Op::While { condition, body } => {
                     self.calls(b, std::mem::take(&mut calls));
                     self.while_loop(b, computation, instruction, *condition, *body, nesting)?;
+                }
+                op @ Op::CustomCall { .. } if custom_call(op).is_some() => {
+                    self.calls(b, std::mem::take(&mut calls));
+                    self.custom_call(b, computation, instruction)?;
                 }
                 _ => calls.extend(kernels.calls.get(&(computation, instruction)).into_iter().flatten()),
             }
@@ -307,7 +314,7 @@ impl Entry<'_> {
     }
 
     /// The address of a slice; where there are few calls, read in front of everything else.
-    fn pointer(&mut self, b: &mut FunctionBuilder, slice: &Slice) -> ValueId {
+    pub(crate) fn pointer(&mut self, b: &mut FunctionBuilder, slice: &Slice) -> ValueId {
         let key = (slice.allocation, slice.offset);
         if let Some(&pointer) = self.exchanged.get(&key).or_else(|| self.pointers.get(&key)) {
             return pointer;

@@ -14,6 +14,7 @@ mod attention;
 mod concatenate;
 mod context;
 mod convolution;
+mod custom_call;
 mod destination;
 pub mod dot;
 mod element;
@@ -42,5 +43,6 @@ mod transpose;
 mod update;
 
 pub use context::{KernelContext, Memory};
+pub use custom_call::ABORT_STATUS;
 pub use element::{Element, decode, encode, memory_type, normalise, register_type, splat};
 pub use lower::{lower, lower_with_regions};

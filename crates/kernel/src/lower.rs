@@ -245,9 +245,11 @@ impl Kernel<'_> {
             Strategy::TopK => sort::emit_top_k(b, cx),
             Strategy::RngBitGenerator => random::emit_bits(b, cx),
             Strategy::RngGetAndUpdateState => random::emit_state(b, cx),
-            Strategy::Alias | Strategy::Undefined | Strategy::Conditional | Strategy::While => {
-                Err(Error::internal("an instruction without a kernel"))
-            }
+            Strategy::Alias
+            | Strategy::Undefined
+            | Strategy::Conditional
+            | Strategy::While
+            | Strategy::CustomCall => Err(Error::internal("an instruction without a kernel")),
         }
     }
 
@@ -411,6 +413,8 @@ fn count_statements(block: &crate::ir::Block) -> usize {
         | Statement::Store { .. }
         | Statement::Call { .. }
         | Statement::Parallel { .. }
+        | Statement::CallExternal { .. }
+        | Statement::LeaveIf { .. }
         | Statement::CopyBytes { .. }
         | Statement::FillBytes { .. }
         | Statement::Prefetch { .. } => 0,

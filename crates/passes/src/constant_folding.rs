@@ -1,7 +1,7 @@
 //! Computes what is known.
 
 use crate::{Changed, Pass};
-use hlo::{Computation, InstructionId, Module, Op, OpMetadata, Traits};
+use hlo::{Computation, InstructionId, Module, Op, OpMetadata};
 use shape::{ArrayShape, Literal};
 use support::Result;
 
@@ -88,7 +88,7 @@ impl ConstantFolding {
                 | Op::AfterAll {}
         );
         let Some(result) = instruction.shape().as_array() else { return false };
-        if excluded || instruction.opcode().traits().contains(Traits::SIDE_EFFECT) || !result.is_static() {
+        if excluded || instruction.has_effect() || !result.is_static() {
             return false;
         }
         let mut operand_bytes: u64 = 0;

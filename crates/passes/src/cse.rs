@@ -1,7 +1,7 @@
 //! Computes equal things once.
 
 use crate::{Changed, Pass};
-use hlo::{ComputationId, Instruction, InstructionId, Module, Op, Traits};
+use hlo::{ComputationId, Instruction, InstructionId, Module, Op};
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
@@ -61,7 +61,7 @@ fn computations_with_effects(module: &Module) -> BTreeSet<ComputationId> {
 }
 
 fn has_effect(instruction: &Instruction, effects: &BTreeSet<ComputationId>) -> bool {
-    instruction.opcode().traits().contains(Traits::SIDE_EFFECT)
+    instruction.has_effect()
         || instruction.op().called_computations().iter().any(|callee| effects.contains(callee))
 }
 

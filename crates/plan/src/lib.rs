@@ -105,6 +105,8 @@ pub enum Strategy {
     Alias,
     /// None, but memory: whatever is in there is overwritten before it is read.
     Undefined,
+    /// A call of the user's function, or a check: the entry's own code.
+    CustomCall,
     /// A loop nest over the result, each element computed from the operands.
     Loop(LoopPlan),
     /// A reduction with what feeds it.
@@ -156,7 +158,7 @@ pub struct PackedConstant {
 impl Strategy {
     /// Whether there is no kernel: nothing is to be done, or it is the entry's own business.
     pub fn has_no_kernel(&self) -> bool {
-        matches!(self, Self::Alias | Self::Undefined | Self::Conditional | Self::While)
+        matches!(self, Self::Alias | Self::Undefined | Self::Conditional | Self::While | Self::CustomCall)
     }
 }
 
@@ -240,7 +242,9 @@ fn work(
     plan: &InstructionPlan,
 ) -> Result<Work> {
     match &plan.strategy {
-        Strategy::Alias | Strategy::Conditional | Strategy::While => Ok(Work::default()),
+        Strategy::Alias | Strategy::Conditional | Strategy::While | Strategy::CustomCall => {
+            Ok(Work::default())
+        }
         Strategy::Convolution(plan) if plan.kind.is_transformed() => {
             let work = Work::of_kernel(&Fusion::of(module, computation, id)?);
             // Of 36 products 16 are left, and the transforms.
@@ -322,9 +326,12 @@ fn plan_instruction(
         Op::RngGetAndUpdateState { .. } => Strategy::RngGetAndUpdateState,
         Op::Conditional { .. } => Strategy::Conditional,
         Op::While { .. } => Strategy::While,
-        Op::CustomCall { custom_call_target, .. } if custom_call_target == "AllocateBuffer" => {
+        Op::CustomCall { custom_call_target, .. }
+            if custom_call_target == hlo::custom_call::ALLOCATE_BUFFER =>
+        {
             Strategy::Undefined
         }
+        op if hlo::custom_call::custom_call(op).is_some() => Strategy::CustomCall,
         _ => {
             let fusion = Fusion::of(module, computation, id)?;
             return match fusion.root_op() {

@@ -51,6 +51,7 @@ impl std::fmt::Display for InstructionPlan {
             Strategy::RngGetAndUpdateState => f.write_str("random state"),
             Strategy::Conditional => f.write_str("conditional"),
             Strategy::While => f.write_str("loop of computations"),
+            Strategy::CustomCall => f.write_str("custom call"),
         }?;
         if let Some(candidate) = self.tuned {
             write!(f, ", as tuned: {candidate}")?;

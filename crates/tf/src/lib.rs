@@ -21,6 +21,7 @@ mod program;
 pub mod proto;
 mod saved_model;
 pub mod source;
+pub mod substitutions;
 mod tensor;
 mod text;
 mod wire;

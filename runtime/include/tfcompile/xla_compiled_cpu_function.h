@@ -12,6 +12,8 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
@@ -177,7 +179,12 @@ class XlaCompiledCpuFunction {
   virtual bool Run() {
     frame_.error = nullptr;
     if (unset_args_ != 0 && !ArgsAreSet()) return false;
-    if (static_data_->function(&frame_) == 0) return true;
+    const ::std::int32_t status = static_data_->function(&frame_);
+    if (status == 0) return true;
+    if (status == TFCOMPILE_ABORT) {
+      ::std::fprintf(stderr, "%s\n", frame_.error);
+      ::std::abort();
+    }
     return Fail(frame_.error != nullptr ? frame_.error : "the compiled function failed");
   }
 

@@ -325,8 +325,9 @@ impl<'a> Loop<'a> {
                 continue;
             }
             let instruction = &self.condition[id];
-            let has_effect = instruction.opcode().traits().contains(crate::Traits::SIDE_EFFECT);
-            if has_effect || matches!(instruction.op(), Op::Parameter { .. } | Op::CustomCall { .. }) {
+            if instruction.has_effect()
+                || matches!(instruction.op(), Op::Parameter { .. } | Op::CustomCall { .. })
+            {
                 return false;
             }
             pending.extend(instruction.operands());

@@ -2,6 +2,7 @@
 
 use super::Errors;
 use crate::computation::{Computation, InstructionId};
+use crate::custom_call::{CustomCallKind, custom_call};
 use crate::infer::infer_shape;
 use crate::module::Module;
 use crate::opcode::Op;
@@ -15,6 +16,12 @@ pub(super) fn verify(module: &Module, computation: &Computation, errors: &mut Er
             instruction.operands().iter().map(|&operand| computation[operand].shape()).collect();
         if let Err(error) = infer_shape(module, instruction.op(), &operands, Some(instruction.shape())) {
             errors.instruction(computation, id, error.message());
+        } else if let Some(CustomCallKind::Assert { .. }) = custom_call(instruction.op()) {
+            let fits = operands == [&Shape::scalar(PrimitiveType::Pred)]
+                && *instruction.shape() == Shape::Tuple(Vec::new());
+            if !fits {
+                errors.instruction(computation, id, "a check takes a pred[] and makes an empty tuple");
+            }
         } else if let Op::Constant { literal } = instruction.op() {
             verify_literal(computation, id, literal, errors);
         }

@@ -323,6 +323,18 @@ impl FunctionBuilder {
         self.push(Statement::Parallel { function, count, arguments });
     }
 
+    /// Calls a C function of the user's with addresses; its status, an `I32`.
+    pub fn call_external(&mut self, symbol: &str, arguments: Vec<ValueId>) -> ValueId {
+        let status = self.define(Type::scalar(ScalarType::I32));
+        self.push(Statement::CallExternal { symbol: symbol.to_owned(), arguments, status });
+        status
+    }
+
+    /// Returns a status from the entry if a condition holds.
+    pub fn leave_if(&mut self, condition: ValueId, status: ValueId) {
+        self.push(Statement::LeaveIf { condition, status });
+    }
+
     /// Copies bytes between regions that do not overlap.
     pub fn copy_bytes(&mut self, to: ValueId, from: ValueId, bytes: ValueId) {
         self.push(Statement::CopyBytes { to, from, bytes });

@@ -73,6 +73,7 @@ fn operands(statement: &Statement) -> Vec<ValueId> {
             Expression::Constant(_)
             | Expression::Iota
             | Expression::StackSlot { .. }
+            | Expression::Bytes(_)
             | Expression::FunctionAddress(_) => Vec::new(),
             Expression::Unary(_, a)
             | Expression::Convert(_, a)

@@ -290,6 +290,8 @@ pub enum Expression {
     },
     /// The address of a function.
     FunctionAddress(FunctionId),
+    /// The address of constant bytes, aligned to 8.
+    Bytes(Vec<u8>),
 }
 
 /// A value that a loop hands from one iteration to the next.
@@ -380,6 +382,23 @@ pub enum Statement {
         count: i64,
         /// One for each parameter but the last three.
         arguments: Vec<ValueId>,
+    },
+    /// Calls a C function of the user's, whose name is found when the object is linked: it takes addresses and returns an
+    /// `int32_t`. Only in the entry.
+    CallExternal {
+        /// Its name.
+        symbol: String,
+        /// Addresses.
+        arguments: Vec<ValueId>,
+        /// What it returns, an `I32`.
+        status: ValueId,
+    },
+    /// Returns a status from the entry if a condition holds. Only in the entry.
+    LeaveIf {
+        /// A scalar `Bool`.
+        condition: ValueId,
+        /// An `I32` that is not 0.
+        status: ValueId,
     },
     /// Copies bytes between regions that do not overlap.
     CopyBytes {

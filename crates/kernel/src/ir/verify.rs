@@ -229,6 +229,26 @@ impl<'p> Verifier<'p> {
                 };
                 self.alike(arguments, types, "arguments")
             }
+            Statement::CallExternal { symbol, arguments, status } => {
+                require(self.function.linkage == Linkage::Entry, || {
+                    "a call of the user's function outside of the entry".to_owned()
+                })?;
+                require(hlo::custom_call::is_c_identifier(symbol), || {
+                    format!("'{symbol}' is no name of a function")
+                })?;
+                self.alike(arguments, &vec![Type::PTR; arguments.len()], "arguments")?;
+                require(self.ty(*status)? == Type::scalar(ScalarType::I32), || {
+                    "a status is an i32".to_owned()
+                })?;
+                self.define(*status)
+            }
+            Statement::LeaveIf { condition, status } => {
+                require(self.function.linkage == Linkage::Entry, || {
+                    "only the entry returns a status".to_owned()
+                })?;
+                self.used_as(*condition, Type::BOOL)?;
+                self.used_as(*status, Type::scalar(ScalarType::I32))
+            }
             Statement::CopyBytes { to, from, bytes } => {
                 self.used_as(*to, Type::PTR)?;
                 self.used_as(*from, Type::PTR)?;
@@ -348,6 +368,7 @@ impl<'p> Verifier<'p> {
                 require(alignment.is_power_of_two(), || format!("alignment {alignment} is no power of two"))?;
                 gives(ty, Type::PTR)
             }
+            Expression::Bytes(_) => gives(ty, Type::PTR),
             Expression::FunctionAddress(function) => {
                 self.callee(*function)?;
                 gives(ty, Type::PTR)

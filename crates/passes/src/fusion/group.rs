@@ -218,7 +218,7 @@ impl<'c> Groups<'c> {
         let mut needed: BTreeSet<InstructionId> = BTreeSet::from([self.computation.root()]);
         let mut bodies = Vec::new();
         for &root in self.order.iter().rev().filter(|&&id| self.root_of[&id] == id) {
-            let has_effect = self.computation[root].opcode().traits().contains(Traits::SIDE_EFFECT);
+            let has_effect = self.computation[root].has_effect();
             if !has_effect && !needed.contains(&root) {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! Values that are the same in every iteration, computed before the loop.
 
 use super::Loop;
-use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op, Traits};
+use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Copies of instructions of a loop's condition or body in its caller, each made once.
@@ -85,5 +85,5 @@ fn is_movable(instruction: &Instruction) -> bool {
             | Op::OptimizationBarrier {}
             | Op::AfterAll {}
     );
-    !stays && !instruction.opcode().traits().contains(Traits::SIDE_EFFECT)
+    !stays && !instruction.has_effect()
 }

@@ -213,7 +213,7 @@ fn is_equal(
     let (x, y) = (&computation[a], &computation[b]);
     let is_pure = !matches!(x.op(), Op::Parameter { .. } | Op::CustomCall { .. })
         && x.op().called_computations().is_empty()
-        && !x.opcode().traits().contains(hlo::Traits::SIDE_EFFECT);
+        && !x.has_effect();
     let alike = x.shape() == y.shape() && x.operands().len() == y.operands().len() && x.op() == y.op();
     let operands = || x.operands().iter().copied().zip(y.operands().iter().copied());
     is_pure && alike && operands().all(|pair| is_equal(computation, pair, elements, left))
@@ -313,8 +313,7 @@ fn live_elements(module: &Module, found: Loop) -> BTreeSet<usize> {
     }
     let body = &module[found.body];
     let has_effect = |instruction: &hlo::Instruction| {
-        let effect = hlo::Traits::SIDE_EFFECT;
-        instruction.opcode().traits().contains(effect) || !instruction.op().called_computations().is_empty()
+        instruction.has_effect() || !instruction.op().called_computations().is_empty()
     };
     // What calls others may have an effect inside; it stays with what it needs if anything reads it or it has one.
     let effects = body.instructions().filter(|(_, i)| has_effect(i) && called_effects(module, i));
@@ -342,7 +341,7 @@ fn live_elements(module: &Module, found: Loop) -> BTreeSet<usize> {
 
 /// Whether an instruction or what it calls has an effect.
 fn called_effects(module: &Module, instruction: &hlo::Instruction) -> bool {
-    let is_effect = |i: &hlo::Instruction| i.opcode().traits().contains(hlo::Traits::SIDE_EFFECT);
+    let is_effect = |i: &hlo::Instruction| i.has_effect();
     let mut pending = instruction.op().called_computations();
     let mut seen = BTreeSet::new();
     let mut found = is_effect(instruction);

@@ -1,7 +1,7 @@
 //! A loop whose state is a tuple that is made, read and returned element by element, and how it is edited.
 
 use hlo::analysis::{self, Range, TripCount};
-use hlo::{Computation, ComputationId, InstructionId, Module, Op, OpMetadata, Traits};
+use hlo::{Computation, ComputationId, InstructionId, Module, Op, OpMetadata};
 use shape::{ArrayShape, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -186,7 +186,7 @@ impl Loop {
                 continue;
             }
             for (_, instruction) in module[id].instructions() {
-                if instruction.opcode().traits().contains(Traits::SIDE_EFFECT) {
+                if instruction.has_effect() {
                     return true;
                 }
                 pending.extend(instruction.op().called_computations());

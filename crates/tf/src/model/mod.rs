@@ -8,6 +8,7 @@ use crate::checkpoint::Checkpoint;
 use crate::prepare::{complete, reach};
 use crate::proto::{Config, GraphDef, MetaGraphDef};
 use crate::saved_model;
+use crate::substitutions::Substitutions;
 use crate::{InferOptions, Inferred, infer, source};
 use bytes::Bytes;
 use shape::Literal;
@@ -45,6 +46,8 @@ pub struct LoadOptions {
     /// A function of the graph's library that is the program, instead of nodes of the graph. Its arguments are fed, what
     /// it returns is fetched.
     pub function: Option<String>,
+    /// What the user has done with nodes of some ops.
+    pub substitutions: Substitutions,
 }
 
 /// A model that is read.
@@ -97,6 +100,9 @@ struct Contents {
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let name = path.display().to_string();
     let mut contents = read(path, &name, options)?;
+    if let Some(graph) = &mut contents.meta.graph_def {
+        options.substitutions.apply(graph)?;
+    }
     let mut model = Model { name, files: vec![contents.file.clone()], ..Model::default() };
     let mut with_function = None;
     if let Some(function) = &options.function {

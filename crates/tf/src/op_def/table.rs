@@ -9,6 +9,24 @@ use std::sync::OnceLock;
 
 static TABLE: &str = include_str!("ops.txt");
 
+/// Ops of this compiler, which stand for nodes of other ops that the user has something done with.
+static OWN: &str = "\
+_CheckedAssert*
+ < condition:bool
+ < data:list(T)
+ T list(type) >=1
+ summarize int = i: 3
+ aborts bool = b: false
+_CustomCall
+ < inputs:list(_input_types)
+ > outputs:list(_output_types)
+ _input_types list(type)
+ _output_types list(type)
+ _op string
+ _symbol string
+ _outputs string
+";
+
 /// The lines of an op, and its signature once someone asked for it.
 struct Entry {
     lines: &'static str,
@@ -31,7 +49,13 @@ pub(crate) fn lookup(op: &str) -> Option<&'static OpDef> {
 
 fn index() -> BTreeMap<&'static str, Entry> {
     let mut entries = BTreeMap::new();
-    let mut rest = TABLE;
+    for table in [TABLE, OWN] {
+        add_entries(table, &mut entries);
+    }
+    entries
+}
+
+fn add_entries(mut rest: &'static str, entries: &mut BTreeMap<&'static str, Entry>) {
     while let Some((head, tail)) = rest.split_once('\n') {
         let mut length = 0;
         while tail[length..].starts_with(' ') {
@@ -42,7 +66,6 @@ fn index() -> BTreeMap<&'static str, Entry> {
         entries.insert(name, Entry { lines, is_stateful, op_def: OnceLock::new() });
         rest = next;
     }
-    entries
 }
 
 fn parse_op(name: &str, entry: &Entry) -> Option<OpDef> {

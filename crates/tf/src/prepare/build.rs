@@ -310,6 +310,8 @@ pub(super) fn check_inputs(graph: &Graph, id: NodeId, wanted: &[DataType]) -> Re
         )));
     }
     for (i, (input, &wanted)) in node.inputs.iter().zip(wanted).enumerate() {
+        // A function of the user's takes what is there.
+        let takes_any = node.op == crate::substitutions::CUSTOM_CALL;
         let producer = &graph.nodes[input.node];
         let Some(&given) = producer.output_types.get(input.index) else {
             return Err(Error::invalid(format!(
@@ -321,7 +323,7 @@ pub(super) fn check_inputs(graph: &Graph, id: NodeId, wanted: &[DataType]) -> Re
                 producer.output_types.len()
             )));
         };
-        if given != wanted && (wanted.is_ref() || given.base() != wanted) {
+        if !takes_any && given != wanted && (wanted.is_ref() || given.base() != wanted) {
             return Err(Error::invalid(format!(
                 "Input {i} of node {} was passed {given} from {}:{} incompatible with expected {wanted}. \
                  (op {}; correct its type attribute, or what feeds it)",

@@ -311,6 +311,21 @@ impl<'t> Reader<'t> {
                 let arguments = if self.eat(")") { Vec::new() } else { self.values_in_parentheses()? };
                 Ok(Statement::Parallel { function, count, arguments })
             }
+            "call_external" => {
+                self.expect_word("call_external")?;
+                let status = self.value()?;
+                self.define(status, Type::scalar(ScalarType::I32))?;
+                self.skip();
+                let symbol = self.quoted()?;
+                self.expect("(")?;
+                let arguments = if self.eat(")") { Vec::new() } else { self.values_in_parentheses()? };
+                Ok(Statement::CallExternal { symbol, arguments, status })
+            }
+            "leave_if" => {
+                self.expect_word("leave_if")?;
+                let [condition, status] = self.exactly()?;
+                Ok(Statement::LeaveIf { condition, status })
+            }
             "copy_bytes" => {
                 self.expect_word("copy_bytes")?;
                 let [to, from, bytes] = self.exactly()?;
@@ -491,6 +506,10 @@ impl<'t> Reader<'t> {
                 Expression::StackSlot { bytes, alignment: self.number()? }
             }
             "function_address" => Expression::FunctionAddress(self.id("f", "a function such as f0")?),
+            "bytes" => {
+                self.skip();
+                Expression::Bytes(hexadecimal(&self.quoted()?)?)
+            }
             other => return Err(Error::invalid(format!("'{other}' is no operation"))),
         })
     }
@@ -525,4 +544,14 @@ impl<'t> Reader<'t> {
         };
         bits.map(Constant::FloatBits).ok_or_else(|| Error::invalid(format!("'{text}' is no {ty}")))
     }
+}
+
+/// The bytes that pairs of hexadecimal digits stand for.
+fn hexadecimal(text: &str) -> Result<Vec<u8>> {
+    let byte = |pair: &[u8]| {
+        let digits = std::str::from_utf8(pair).ok().filter(|digits| digits.len() == 2)?;
+        u8::from_str_radix(digits, 16).ok()
+    };
+    let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
+    bytes.ok_or_else(|| Error::invalid(format!("'{text}' are no hexadecimal bytes")))
 }

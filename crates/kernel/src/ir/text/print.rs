@@ -116,6 +116,8 @@ impl Printer<'_> {
                 | Statement::Store { .. }
                 | Statement::Call { .. }
                 | Statement::Parallel { .. }
+                | Statement::CallExternal { .. }
+                | Statement::LeaveIf { .. }
                 | Statement::CopyBytes { .. }
                 | Statement::FillBytes { .. }
                 | Statement::Prefetch { .. } => f.write_str("\n")?,
@@ -163,6 +165,10 @@ impl Printer<'_> {
             Statement::Parallel { function, count, arguments } => {
                 write!(f, "parallel {count} {function} ({})", List(arguments))
             }
+            Statement::CallExternal { symbol, arguments, status } => {
+                write!(f, "call_external {status} {symbol:?} ({})", List(arguments))
+            }
+            Statement::LeaveIf { condition, status } => write!(f, "leave_if {condition}, {status}"),
             Statement::CopyBytes { to, from, bytes } => write!(f, "copy_bytes {to}, {from}, {bytes}"),
             Statement::FillBytes { to, byte, bytes } => write!(f, "fill_bytes {to}, {byte}, {bytes}"),
             Statement::Prefetch { pointer, cache } => write!(f, "prefetch {cache} {pointer}"),
@@ -206,6 +212,11 @@ impl Printer<'_> {
             }
             Expression::StackSlot { bytes, alignment } => write!(f, "stack_slot {bytes} align {alignment}"),
             Expression::FunctionAddress(function) => write!(f, "function_address {function}"),
+            Expression::Bytes(bytes) => {
+                f.write_str("bytes \"")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                f.write_str("\"")
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use super::feeds::{is_pipeline, is_placeholder};
 use crate::proto::{GraphDef, NodeDef};
 
 /// Ops that are run for what they do or hold, not for their output.
-const NO_RESULTS: [&str; 29] = [
+const NO_RESULTS: [&str; 30] = [
     "Assert",
     "Assign",
     "AssignAdd",
@@ -36,6 +36,7 @@ const NO_RESULTS: [&str; 29] = [
     "Switch",
     "VarIsInitializedOp",
     "VariableShape",
+    "_CheckedAssert",
     "_SwitchN",
 ];
 

@@ -1,0 +1,84 @@
+//! What leaves the entry: calls of the user's functions, and returns with a status.
+
+use inkwell::AddressSpace;
+use inkwell::module::Linkage;
+use inkwell::types::BasicMetadataTypeEnum;
+use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, PointerValue};
+use kernel::ir::{Block, Function, Statement, ValueId};
+use std::collections::BTreeSet;
+use support::{Error, Result};
+
+use crate::function::{Built, FunctionTranslator};
+use crate::module::ModuleTranslator;
+
+impl<'c> FunctionTranslator<'_, 'c> {
+    /// Calls a C function that takes addresses; the status that it returns.
+    pub(crate) fn call_external(&self, symbol: &str, arguments: &[ValueId]) -> Result<BasicValueEnum<'c>> {
+        let context = self.module.context;
+        let ptr: BasicMetadataTypeEnum<'c> = context.ptr_type(AddressSpace::default()).into();
+        let ty = context.i32_type().fn_type(&vec![ptr; arguments.len()], false);
+        let function = match self.module.module.get_function(symbol) {
+            Some(known) if known.get_type() == ty => known,
+            Some(_) => {
+                return Err(Error::invalid(format!(
+                    "'{symbol}' is the name of another function of the object"
+                )));
+            }
+            None => self.module.module.add_function(symbol, ty, Some(Linkage::External)),
+        };
+        let arguments: Vec<BasicMetadataValueEnum<'c>> =
+            self.all(arguments.iter().copied())?.into_iter().map(Into::into).collect();
+        let call = self.builder.build_call(function, &arguments, "").built()?;
+        call.try_as_basic_value().basic().ok_or_else(|| Error::internal("a status is a number"))
+    }
+
+    /// Returns a status if a condition holds.
+    pub(crate) fn leave_if(&self, condition: ValueId, status: ValueId) -> Result<()> {
+        let (condition, status) = (self.integer(condition)?, self.integer(status)?);
+        let (leave, next) = (self.new_block(), self.new_block());
+        self.builder.build_conditional_branch(condition, leave, next).built()?;
+        self.builder.position_at_end(leave);
+        self.builder.build_return(Some(&status)).built()?;
+        self.builder.position_at_end(next);
+        Ok(())
+    }
+}
+
+impl<'c> ModuleTranslator<'c> {
+    /// The address of bytes that never change.
+    pub(crate) fn constant_bytes(&self, bytes: &[u8]) -> PointerValue<'c> {
+        let content = self.context.const_string(bytes, false);
+        let global = self.module.add_global(content.get_type(), None, "");
+        global.set_linkage(Linkage::Private);
+        global.set_initializer(&content);
+        global.set_constant(true);
+        global.set_alignment(8);
+        global.as_pointer_value()
+    }
+}
+
+/// The user's functions that a function calls.
+pub(crate) fn symbols(function: &Function) -> BTreeSet<&str> {
+    fn of<'a>(block: &'a Block, found: &mut BTreeSet<&'a str>) {
+        for statement in &block.statements {
+            match statement {
+                Statement::CallExternal { symbol, .. } => {
+                    found.insert(symbol);
+                }
+                Statement::For { body, .. } => of(body, found),
+                Statement::While { condition, body, .. } => {
+                    of(condition, found);
+                    of(body, found);
+                }
+                Statement::If { then, otherwise, .. } => {
+                    of(then, found);
+                    of(otherwise, found);
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    of(&function.body, &mut found);
+    found
+}

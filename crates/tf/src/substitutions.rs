@@ -1,0 +1,313 @@
+//! What the user has done with some nodes: functions of their own called in place of ops, asserts kept.
+//!
+//! Such nodes become nodes of this compiler's own ops before anything else looks at the graph, so that ops which nobody
+//! registered have a signature.
+
+use crate::op_def;
+use crate::proto::{AttrValue, GraphDef, ListValue, NodeDef, attr_value::Value};
+use crate::{DataType, PartialShape};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::fmt;
+use support::{Error, Result};
+
+/// The op of a node that calls a function of the user's.
+pub const CUSTOM_CALL: &str = "_CustomCall";
+
+/// The op of an assert that is kept.
+pub const CHECKED_ASSERT: &str = "_CheckedAssert";
+
+/// What becomes of `Assert`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asserts {
+    /// Nothing is checked.
+    #[default]
+    Ignored,
+    /// A failed one fails the run.
+    Reported,
+    /// A failed one ends the process.
+    Abort,
+}
+
+/// A function of the user's that is called in place of an op.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CustomCall {
+    /// Its name in C.
+    pub symbol: String,
+    /// What it makes; if nothing is said, the op's signature and the node's attributes tell.
+    pub outputs: Vec<CustomOutput>,
+}
+
+/// An output of a function of the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CustomOutput {
+    /// Its type; that of the node's attribute `T` if nothing is said.
+    pub data_type: Option<DataType>,
+    /// Its sizes.
+    pub shape: CustomShape,
+}
+
+/// The sizes of an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CustomShape {
+    /// These.
+    Sizes(Vec<i64>),
+    /// Those of the input of this number.
+    OfInput(usize),
+}
+
+/// What is done with nodes of some ops.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Substitutions {
+    /// By the op.
+    pub custom_calls: BTreeMap<String, CustomCall>,
+    /// What becomes of asserts.
+    pub asserts: Asserts,
+}
+
+impl fmt::Display for CustomOutput {
+    /// `float[2,3]`, `float[input0]`; without a type only what is in the brackets: `input0`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shape = match &self.shape {
+            CustomShape::OfInput(number) => format!("input{number}"),
+            CustomShape::Sizes(sizes) => sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(","),
+        };
+        match self.data_type {
+            Some(data_type) => write!(f, "{data_type}[{shape}]"),
+            None => f.write_str(&shape),
+        }
+    }
+}
+
+impl CustomOutput {
+    /// Reads one, as it is displayed.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = || {
+            Error::invalid(format!(
+                "'{text}' is no output: TYPE[SIZES] is wanted, such as float[2,3] or int32[], or TYPE[inputN] for the \
+                 sizes of input N, or inputN for its sizes and the type of attribute T"
+            ))
+        };
+        let (data_type, shape) = match text.strip_suffix(']').and_then(|text| text.split_once('[')) {
+            Some((data_type, shape)) => (Some(DataType::from_name(data_type).ok_or_else(wrong)?), shape),
+            None if text.starts_with("input") => (None, text),
+            None => return Err(wrong()),
+        };
+        if data_type.is_some_and(|data_type| data_type.primitive_type().is_none()) {
+            return Err(Error::invalid(format!(
+                "'{text}': a function's outputs are arrays of numbers or bools"
+            )));
+        }
+        let shape = if let Some(number) = shape.strip_prefix("input") {
+            CustomShape::OfInput(number.parse().map_err(|_| wrong())?)
+        } else {
+            let sizes = shape.split(',').filter(|size| !size.is_empty()).map(|size| size.trim().parse());
+            let sizes: Vec<i64> = sizes.collect::<Result<_, _>>().map_err(|_| wrong())?;
+            if sizes.iter().any(|&size| size < 0) {
+                return Err(wrong());
+            }
+            CustomShape::Sizes(sizes)
+        };
+        Ok(Self { data_type, shape })
+    }
+
+    /// Reads several, separated by semicolons; none of an empty text.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>> {
+        text.split(';').filter(|output| !output.is_empty()).map(|output| Self::parse(output.trim())).collect()
+    }
+}
+
+impl Substitutions {
+    /// Replaces the nodes of a graph and of its functions.
+    pub fn apply(&self, graph: &mut GraphDef) -> Result<()> {
+        let library = graph.library.iter().flat_map(|library| &library.function);
+        let own = library.filter_map(|f| f.signature.as_ref()).map(|signature| signature.name.as_str());
+        if let Some(name) = own.clone().find(|name| self.custom_calls.contains_key(*name)) {
+            return Err(Error::invalid(format!(
+                "--custom-call {name}: this is a function of the graph's library, which is compiled"
+            )));
+        }
+        for node in &mut graph.node {
+            self.replace(node)?;
+        }
+        for function in graph.library.iter_mut().flat_map(|library| &mut library.function) {
+            let mut outputs = BTreeMap::new();
+            for node in &mut function.node_def {
+                if let Some(names) = self.replace(node)? {
+                    outputs.insert(node.name.clone(), names);
+                }
+            }
+            if !outputs.is_empty() {
+                let inputs = function.node_def.iter_mut().flat_map(|node| &mut node.input);
+                inputs.chain(function.ret.values_mut()).try_for_each(|input| rename(input, &outputs))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces a node; of one that calls a function what its outputs were called: a name for each, and its number among
+    /// those of this name. Nothing if nobody registered the op.
+    fn replace(&self, node: &mut NodeDef) -> Result<Option<Vec<(String, usize)>>> {
+        if node.op == "Assert" && self.asserts != Asserts::Ignored {
+            node.op = CHECKED_ASSERT.to_owned();
+            node.attr.insert("aborts".to_owned(), Value::B(self.asserts == Asserts::Abort).into());
+        }
+        let Some(call) = self.custom_calls.get(&node.op) else { return Ok(None) };
+        let at_node = |e: Error| e.context(format!("node '{}' (op {})", node.name, node.op));
+        let (types, names) = outputs(node, call).map_err(at_node)?;
+        let input_count = node.input.iter().filter(|input| !input.starts_with('^')).count();
+        let described: Vec<String> = call.outputs.iter().map(CustomOutput::to_string).collect();
+        let text = |text: String| AttrValue::from(Value::S(Bytes::from(text)));
+        // The types of inputs are those of what is there, which is not known yet.
+        let input_types = vec![DataType::Float; input_count];
+        let added = [
+            ("_input_types", type_list(&input_types)),
+            ("_output_types", type_list(&types)),
+            ("_op", text(std::mem::replace(&mut node.op, CUSTOM_CALL.to_owned()))),
+            ("_symbol", text(call.symbol.clone())),
+            ("_outputs", text(described.join(";"))),
+        ];
+        node.attr.extend(added.map(|(name, value)| (name.to_owned(), value)));
+        Ok(Some(names))
+    }
+}
+
+fn type_list(types: &[DataType]) -> AttrValue {
+    let list = ListValue { r#type: types.iter().map(|t| t.number()).collect(), ..ListValue::default() };
+    Value::List(Box::new(list)).into()
+}
+
+/// The types of a node's outputs, and what they are called.
+fn outputs(node: &NodeDef, call: &CustomCall) -> Result<(Vec<DataType>, Vec<(String, usize)>)> {
+    let registered = match op_def::lookup(&node.op) {
+        Some(signature) => {
+            let mut values = node.attr.clone();
+            op_def::fill_defaults(signature, &mut values)?;
+            let (types, starts) = op_def::flat_types(&signature.output_arg, &values)?;
+            let arguments = signature.output_arg.iter().zip(starts.windows(2));
+            let names = arguments.flat_map(|(arg, bounds)| {
+                (0..bounds[1] - bounds[0]).map(|number| (arg.name.clone(), number))
+            });
+            Some((types, names.collect::<Vec<_>>()))
+        }
+        None => None,
+    };
+    if call.outputs.is_empty() {
+        if let Some(registered) = registered {
+            return Ok(registered);
+        }
+        let count = match node.attr.get("_output_shapes").and_then(|v| v.value.as_ref()) {
+            Some(Value::List(list)) => list.shape.len(),
+            _ => 1,
+        };
+        return Ok((vec![own_type(node)?; count], Vec::new()));
+    }
+    let types: Vec<DataType> = call
+        .outputs
+        .iter()
+        .map(|output| output.data_type.map_or_else(|| own_type(node), Ok))
+        .collect::<Result<_>>()?;
+    match registered {
+        Some((registered, _)) if registered.len() != types.len() => Err(Error::invalid(format!(
+            "--custom-call says {} outputs, but the op has {}",
+            types.len(),
+            registered.len()
+        ))),
+        Some((_, names)) => Ok((types, names)),
+        None => Ok((types, Vec::new())),
+    }
+}
+
+/// The type that the attribute `T` of a node names.
+fn own_type(node: &NodeDef) -> Result<DataType> {
+    match node.attr.get("T").and_then(|value| value.value.as_ref()) {
+        Some(Value::Type(number)) => DataType::from_number(*number)
+            .map(DataType::base)
+            .ok_or_else(|| Error::invalid(format!("its attribute T is no type: {number}"))),
+        _ => Err(Error::invalid(
+            "the types of its outputs are not known, as the op is not TensorFlow's and the node has no attribute T: say \
+             them, as in --custom-call 'OP=symbol:float[2,3]'",
+        )),
+    }
+}
+
+/// Gives a reference to an output within a function its new name: `node:outputs:number`.
+fn rename(input: &mut String, outputs: &BTreeMap<String, Vec<(String, usize)>>) -> Result<()> {
+    let mut parts = input.split(':');
+    let (Some(name), Some(output)) = (parts.next(), parts.next()) else { return Ok(()) };
+    let Some(names) = outputs.get(name) else { return Ok(()) };
+    let index: usize = parts.next().and_then(|index| index.parse().ok()).unwrap_or(0);
+    let number = match names.iter().position(|(known, number)| known == output && *number == index) {
+        Some(number) => number,
+        // Nobody knows how the outputs of an op are called that is not registered; the first is found.
+        None if names.is_empty() && index == 0 => 0,
+        None => {
+            return Err(Error::unsupported(format!(
+                "'{input}' names an output of a custom call within a function, of which only the first can be found: \
+                 call the op outside of functions, or give it one output"
+            )));
+        }
+    };
+    *input = format!("{name}:outputs:{number}");
+    Ok(())
+}
+
+/// The sizes that a node says its outputs have, as far as it does.
+pub fn stated_shapes(attributes: &crate::Attributes) -> Result<Vec<PartialShape>> {
+    if attributes.has("_output_shapes") { attributes.shapes("_output_shapes") } else { Ok(Vec::new()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_are_read_as_they_are_written() {
+        for text in ["float[2,3]", "int32[]", "double[input1]", "input0", "bool[7]"] {
+            assert_eq!(CustomOutput::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(CustomOutput::parse_all("float[1]; input0").unwrap().len(), 2);
+        for text in ["", "float", "float[-1]", "strange[2]", "float[2", "string[2]", "input", "input-1"] {
+            assert!(CustomOutput::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_op_that_nobody_registered_gets_a_signature() {
+        let call =
+            CustomCall { symbol: "f".to_owned(), outputs: CustomOutput::parse_all("float[input0]").unwrap() };
+        let substitutions = Substitutions {
+            custom_calls: BTreeMap::from([("Mine".to_owned(), call)]),
+            ..Substitutions::default()
+        };
+        let node = NodeDef {
+            name: "n".to_owned(),
+            op: "Mine".to_owned(),
+            input: vec!["x".to_owned(), "y:1".to_owned(), "^c".to_owned()],
+            ..NodeDef::default()
+        };
+        let mut graph = GraphDef { node: vec![node], ..GraphDef::default() };
+        substitutions.apply(&mut graph).unwrap();
+        let node = &graph.node[0];
+        assert_eq!(node.op, CUSTOM_CALL);
+        let signature = op_def::lookup(CUSTOM_CALL).unwrap();
+        assert_eq!(op_def::flat_types(&signature.input_arg, &node.attr).unwrap().0.len(), 2);
+        assert_eq!(op_def::flat_types(&signature.output_arg, &node.attr).unwrap().0, [DataType::Float]);
+    }
+
+    #[test]
+    fn outputs_within_functions_are_found_by_their_number() {
+        let outputs = BTreeMap::from([
+            ("own".to_owned(), Vec::new()),
+            ("two".to_owned(), vec![("a".to_owned(), 0), ("b".to_owned(), 0), ("b".to_owned(), 1)]),
+        ]);
+        let renamed = |text: &str| {
+            let mut text = text.to_owned();
+            rename(&mut text, &outputs).map(|()| text)
+        };
+        assert_eq!(renamed("own:z:0").unwrap(), "own:outputs:0");
+        assert_eq!(renamed("two:b:1").unwrap(), "two:outputs:2");
+        assert_eq!(renamed("other:z:0").unwrap(), "other:z:0");
+        assert!(renamed("own:z:1").is_err());
+    }
+}
