@@ -17,6 +17,9 @@ pub const CUSTOM_CALL: &str = "_CustomCall";
 /// The op of an assert that is kept.
 pub const CHECKED_ASSERT: &str = "_CheckedAssert";
 
+/// What the outputs of a node are called: a name for each, and its number among those of this name.
+type OutputNames = Vec<(String, usize)>;
+
 /// What becomes of `Assert`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Asserts {
@@ -147,7 +150,7 @@ impl Substitutions {
 
     /// Replaces a node; of one that calls a function what its outputs were called: a name for each, and its number among
     /// those of this name. Nothing if nobody registered the op.
-    fn replace(&self, node: &mut NodeDef) -> Result<Option<Vec<(String, usize)>>> {
+    fn replace(&self, node: &mut NodeDef) -> Result<Option<OutputNames>> {
         if node.op == "Assert" && self.asserts != Asserts::Ignored {
             node.op = CHECKED_ASSERT.to_owned();
             node.attr.insert("aborts".to_owned(), Value::B(self.asserts == Asserts::Abort).into());
@@ -178,7 +181,7 @@ fn type_list(types: &[DataType]) -> AttrValue {
 }
 
 /// The types of a node's outputs, and what they are called.
-fn outputs(node: &NodeDef, call: &CustomCall) -> Result<(Vec<DataType>, Vec<(String, usize)>)> {
+fn outputs(node: &NodeDef, call: &CustomCall) -> Result<(Vec<DataType>, OutputNames)> {
     let registered = match op_def::lookup(&node.op) {
         Some(signature) => {
             let mut values = node.attr.clone();
@@ -232,7 +235,7 @@ fn own_type(node: &NodeDef) -> Result<DataType> {
 }
 
 /// Gives a reference to an output within a function its new name: `node:outputs:number`.
-fn rename(input: &mut String, outputs: &BTreeMap<String, Vec<(String, usize)>>) -> Result<()> {
+fn rename(input: &mut String, outputs: &BTreeMap<String, OutputNames>) -> Result<()> {
     let mut parts = input.split(':');
     let (Some(name), Some(output)) = (parts.next(), parts.next()) else { return Ok(()) };
     let Some(names) = outputs.get(name) else { return Ok(()) };
