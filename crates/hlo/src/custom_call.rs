@@ -60,6 +60,7 @@ mod tests {
             custom_call_target: target.to_owned(),
             backend_config: config.to_owned(),
             custom_call_has_side_effect: false,
+            attributes: crate::RawAttributes::default(),
         }
     }
 

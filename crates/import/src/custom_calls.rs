@@ -3,7 +3,7 @@
 use crate::context::{NodeContext, list};
 use crate::rule::{Rule, rule_values};
 use crate::value::Value;
-use hlo::Op;
+use hlo::{Op, RawAttributes};
 use hlo::custom_call::{ASSERT, ASSERT_OR_ABORT};
 use shape::{Literal, Shape};
 use std::fmt::Write as _;
@@ -35,6 +35,7 @@ fn custom_call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         backend_config,
         // One that makes nothing is called for what it does.
         custom_call_has_side_effect: shapes.is_empty(),
+        attributes: RawAttributes::default(),
     };
     if let [shape] = &shapes[..] {
         return Ok(vec![Value::Array(cx.op_shaped(shape, call, &inputs)?)]);
@@ -174,6 +175,7 @@ fn checked_assert(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         custom_call_target: target.to_owned(),
         backend_config: message,
         custom_call_has_side_effect: true,
+        attributes: RawAttributes::default(),
     };
     cx.op_shaped(&Shape::Tuple(Vec::new()), call, &[condition])?;
     Ok(Vec::new())

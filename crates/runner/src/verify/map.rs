@@ -54,6 +54,7 @@ mod tests {
         let entry = module.entry_computation();
         let lifted = on_arrays(&module, &entry[entry.root()]).expect("arithmetic");
         hlo::verify(&lifted).expect("a module");
-        assert_eq!(lifted.entry_computation().program_shape(), entry.program_shape());
+        let (lifted, entry) = (lifted.entry_computation().program_shape(), entry.program_shape());
+        assert_eq!((lifted.parameters, lifted.result), (entry.parameters, entry.result));
     }
 }
