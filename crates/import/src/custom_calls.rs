@@ -3,8 +3,8 @@
 use crate::context::{NodeContext, list};
 use crate::rule::{Rule, rule_values};
 use crate::value::Value;
-use hlo::{Op, RawAttributes};
 use hlo::custom_call::{ASSERT, ASSERT_OR_ABORT};
+use hlo::{Op, RawAttributes};
 use shape::{Literal, Shape};
 use std::fmt::Write as _;
 use support::Result;
