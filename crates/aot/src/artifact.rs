@@ -29,10 +29,27 @@ pub struct Artifact {
     pub constants_pointer: bool,
     /// The entry computation's shape, whose parameters and result are those above.
     pub program_shape: ProgramShape,
-    /// What each 64-bit profile counter counts. Empty: the code does not count.
-    pub profile_counters: Vec<String>,
+    /// What each 64-bit profile counter counts, the total first. Empty: the code does not count.
+    pub profile_counters: Vec<ProfileCounter>,
     /// Where the program comes from, for the metadata.
     pub provenance: Provenance,
+}
+
+/// What a counter of a profile counts the time of, and what is done in that time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileCounter {
+    /// The instruction as text, or `[total]`.
+    pub name: String,
+    /// The instruction's name with `%`, or `[total]`.
+    pub short_name: String,
+    /// The opcode, with the kind of a fusion; empty for the total.
+    pub category: String,
+    /// Simple arithmetic on elements, in one execution.
+    pub flops: u64,
+    /// Evaluations of transcendental functions.
+    pub transcendentals: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
 }
 
 /// One parameter of the entry computation.

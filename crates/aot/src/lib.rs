@@ -20,7 +20,9 @@ mod runtime_headers;
 mod shared;
 
 pub use archive::{Member, archive};
-pub use artifact::{Argument, ArgumentKind, Artifact, MemorySizes, Provenance, ResultEntry, ResultKind};
+pub use artifact::{
+    Argument, ArgumentKind, Artifact, MemorySizes, ProfileCounter, Provenance, ResultEntry, ResultKind,
+};
 pub use c_header::{CHeaderOptions, c_header};
 pub use constants_file::{
     CONSTANTS_FILE_HEADER, CONSTANTS_FILE_MAGIC, CONSTANTS_FILE_VERSION, ConstantsFileHeader, ConstantsMode,

@@ -107,7 +107,7 @@ fn json(artifact: &Artifact) -> Result<Value> {
             "stack": artifact.memory.stack,
             "constants_file": artifact.constants_file.map(|layout| layout.to_string()),
         },
-        "profile_counters": artifact.profile_counters,
+        "profile_counters": artifact.profile_counters.iter().map(|c| c.short_name.as_str()).collect::<Vec<_>>(),
         "config": provenance.config,
         "inputs": inputs,
         "kernels": provenance.kernels,

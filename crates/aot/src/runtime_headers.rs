@@ -11,6 +11,7 @@ const HEADERS: &[(&str, &str)] = runtime_headers![
     "tensorflow/compiler/tf2xla/xla_compiled_cpu_function.h",
     "tensorflow/compiler/xla/cpu_function_runtime.h",
     "tensorflow/compiler/xla/executable_run_options.h",
+    "tensorflow/compiler/xla/service/hlo_profile_printer.h",
     "tensorflow/compiler/xla/service/hlo_profile_printer_data.pb.h",
     "tensorflow/compiler/xla/xla_data.pb.h",
     "tensorflow/core/platform/types.h",
@@ -20,6 +21,7 @@ const HEADERS: &[(&str, &str)] = runtime_headers![
     "tfcompile/custom_call.h",
     "tfcompile/eigen_thread_pool.h",
     "tfcompile/frame.h",
+    "tfcompile/hlo_profile_printer.h",
     "tfcompile/program_shape.h",
     "tfcompile/state.h",
     "tfcompile/thread_pool.h",
@@ -32,6 +34,7 @@ const HEADERS: &[(&str, &str)] = runtime_headers![
     "third_party/eigen3/unsupported/Eigen/CXX11/ThreadPool",
     "xla/cpu_function_runtime.h",
     "xla/executable_run_options.h",
+    "xla/service/hlo_profile_printer.h",
     "xla/service/hlo_profile_printer_data.pb.h",
     "xla/xla_data.pb.h",
 ];

@@ -84,11 +84,10 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
     let (model, config) = read(flags, directory)?;
     let input = Input::of_model(model, config, None).with_loop_bounds(loop_bounds(&flags.loop_bound)?);
     let target = Target::new(&flags.target_triple, &flags.target_cpu, "")?;
-    let back = BackOptions {
-        disabled_passes: xla.disabled_passes.clone(),
+    let back = xla.options(BackOptions {
         plan: flags.tuning.options(flags.numerics.options())?,
         ..BackOptions::new(target, entry_point(prefix, class))
-    };
+    });
     let header = HeaderOptions { gen_name_to_index: true, ..HeaderOptions::default() };
     let options = AotOptions { header, ..AotOptions::new(class, back) };
     let (mut report, mut dumper) = (Report::new(&[]), Dumper::new(xla));

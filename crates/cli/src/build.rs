@@ -119,14 +119,13 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     let emits = |emit: Emit| arguments.emit.contains(&emit);
     let (target, versions) = arguments.back.targets(&arguments.model)?;
     let triple = target.triple.as_str().to_owned();
-    let back = BackOptions {
+    let back = xla.options(BackOptions {
         freestanding: arguments.freestanding,
         plan: arguments.model.plan_options()?,
-        disabled_passes: xla.disabled_passes.clone(),
         llvm_ir: emits(Emit::Llvm),
         assembly: emits(Emit::Asm),
         ..BackOptions::new(target, &name)
-    };
+    });
     let back = arguments.back.options(back, versions)?;
     // What the metadata object is for at run time; classes without library have no place for it.
     let described = emits(Emit::Metadata) && !arguments.freestanding;

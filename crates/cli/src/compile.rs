@@ -57,11 +57,10 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
             "Must specify --cpp_class: the class that the header defines, such as mynamespace::MyComputation",
         )
     })?;
-    let back = BackOptions {
-        disabled_passes: xla.disabled_passes.clone(),
+    let back = xla.options(BackOptions {
         plan: flags.tuning.options(flags.numerics.options())?,
         ..BackOptions::new(target(flags)?, &flags.entry_point)
-    };
+    });
     let header = HeaderOptions {
         gen_name_to_index: flags.gen_name_to_index,
         gen_program_shape: flags.gen_program_shape,

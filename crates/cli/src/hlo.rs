@@ -58,11 +58,8 @@ pub(crate) fn run(arguments: &Hlo, xla: &XlaFlags) -> Result<()> {
     let mut progress = Progress::new(model, &name);
     let mut dumper = Dumper::new(xla);
     let Read { input, initial } = model.read(&mut progress)?;
-    let options = BackOptions {
-        plan: model.plan_options()?,
-        disabled_passes: xla.disabled_passes.clone(),
-        ..BackOptions::new(model.target("")?, "entry")
-    };
+    let options = xla
+        .options(BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "entry") });
     let bytes = compiler::guarded(|| {
         let mut watch = Watch::new(&mut progress, &mut dumper);
         let front = input.without_checks()?.import(&mut watch)?;

@@ -49,11 +49,10 @@ impl Program {
             let mut signature = Signature::of(&front)?;
             signature.results.truncate(signature.results.len() - 2 * checks.len());
             check(&signature, &initial)?;
-            let options = BackOptions {
+            let options = xla.options(BackOptions {
                 plan: flags.plan_options()?,
-                disabled_passes: xla.disabled_passes.clone(),
                 ..compiler::in_process_options(target.clone())
-            };
+            });
             let mut watch = Watch::new(&mut progress, &mut dumper);
             let compiled = compiler::compile_module(front.module().clone(), &options, &mut watch)?;
             if let Some(note) = crate::tuning::ignored(&compiled.plan.ignored_choices) {

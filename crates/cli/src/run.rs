@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use support::{Error, Result};
 
 /// `tfcompile run`.
@@ -55,7 +56,10 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     let mut session = executable.session(&inputs.first)?;
     session.set_threads(arguments.threads as usize)?;
     let steps = arguments.steps.or(inputs.batch_count()).unwrap_or(1);
-    run_steps(&mut session, &program.signature, &inputs, steps)?;
+    let time = run_steps(&mut session, &program.signature, &inputs, steps)?;
+    let profile =
+        runner::hlo_profile(executable.counters(), session.profile_counters(), steps, time.as_secs_f64());
+    let _ = std::io::stderr().write_all(profile.as_bytes());
     let results = session.results()?;
     let mut text = String::new();
     for (result, array) in program.signature.results.iter().zip(&results) {
@@ -98,15 +102,23 @@ fn check_outputs(arguments: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Runs so many times and prints what is fetched.
-fn run_steps(session: &mut Session<'_>, signature: &Signature, inputs: &Inputs, steps: u64) -> Result<()> {
+/// Runs so many times and prints what is fetched; how long the runs took.
+fn run_steps(
+    session: &mut Session<'_>,
+    signature: &Signature,
+    inputs: &Inputs,
+    steps: u64,
+) -> Result<Duration> {
+    let mut time = Duration::ZERO;
     for step in 0..steps {
         if step > 0 {
             for (argument, batch) in inputs.at(step) {
                 session.set_argument(argument, batch)?;
             }
         }
+        let start = Instant::now();
         session.run()?;
+        time += start.elapsed();
         let mut text = String::new();
         let fetches = signature.results.iter().enumerate();
         for (k, result) in fetches.filter(|(_, result)| result.role != Role::Variable) {
@@ -124,7 +136,7 @@ fn run_steps(session: &mut Session<'_>, signature: &Signature, inputs: &Inputs, 
         }
         outputs::print(&text)?;
     }
-    Ok(())
+    Ok(time)
 }
 
 /// All variables after the last run, by their names in the graph: what was written, else what was given.

@@ -1,6 +1,7 @@
 //! Words of the command line before `clap` sees them: the spellings of TensorFlow's flag library, and XLA's own flags.
 
 use crate::dump::regex;
+use compiler::BackOptions;
 use regex_lite::Regex;
 use std::ffi::OsString;
 use support::{Error, Result};
@@ -10,6 +11,8 @@ use support::{Error, Result};
 pub(crate) struct XlaFlags {
     /// Passes that shall not run.
     pub(crate) disabled_passes: Vec<String>,
+    /// Whether the code counts how long each instruction takes.
+    pub(crate) is_profiled: bool,
     /// What is to be shown of the compilation.
     pub(crate) dump: DumpFlags,
     /// A line for each flag that is accepted and makes no difference.
@@ -73,12 +76,7 @@ impl DumpFlags {
     /// Takes a flag; whether it is one of these.
     fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool> {
         let text = value.unwrap_or("");
-        let switch = || match text {
-            "" if value.is_none() => Ok(true),
-            "true" | "1" => Ok(true),
-            "false" | "0" => Ok(false),
-            other => Err(Error::invalid(format!("--{name}={other}: true or false is wanted"))),
-        };
+        let switch = || switch(name, value);
         let given = || (!text.is_empty()).then(|| text.to_owned());
         let expression = || if text.is_empty() { Ok(None) } else { regex(name, text).map(Some) };
         match name {
@@ -100,6 +98,15 @@ impl DumpFlags {
     fn complete(&mut self) {
         let wants = self.to.is_some() || self.pass_re.is_some();
         self.as_text |= wants && !self.has_format();
+    }
+}
+
+/// The value of a flag that is true or false; true without one.
+fn switch(name: &str, value: Option<&str>) -> Result<bool> {
+    match value {
+        None | Some("true" | "1") => Ok(true),
+        Some("false" | "0") => Ok(false),
+        Some(other) => Err(Error::invalid(format!("--{name}={other}: true or false is wanted"))),
     }
 }
 
@@ -174,6 +181,15 @@ fn is_long(flag: &str) -> bool {
 }
 
 impl XlaFlags {
+    /// Options of code generation with what these flags say.
+    pub(crate) fn options(&self, options: BackOptions) -> BackOptions {
+        BackOptions {
+            disabled_passes: self.disabled_passes.clone(),
+            is_profiled: self.is_profiled,
+            ..options
+        }
+    }
+
     /// Says which flags make no difference.
     pub(crate) fn warn(&self) {
         for warning in &self.warnings {
@@ -188,6 +204,10 @@ impl XlaFlags {
             None => (flag, None),
         };
         if self.dump.take(name, value)? {
+            return Ok(());
+        }
+        if name == "xla_hlo_profile" {
+            self.is_profiled = switch(name, value)?;
             return Ok(());
         }
         let value = value.unwrap_or("");

@@ -63,6 +63,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             Expression::FunctionAddress(function) => {
                 Ok(self.module.callee(*function)?.as_global_value().as_pointer_value().into())
             }
+            Expression::CycleCounter => self.call(self.module.clock()?, &[], &[]),
         }
     }
 

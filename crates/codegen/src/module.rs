@@ -294,6 +294,20 @@ impl<'c> ModuleTranslator<'c> {
         })
     }
 
+    /// The intrinsic function that reads a clock which programs may read on every machine of the target.
+    pub(crate) fn clock(&self) -> Result<&'static str> {
+        match self.target.triple.architecture {
+            Architecture::X86 | Architecture::X86_64 => Ok("llvm.readcyclecounter"),
+            Architecture::Aarch64 | Architecture::Riscv64 => Ok("llvm.readsteadycounter"),
+            Architecture::Arm | Architecture::Wasm32 | Architecture::Other => {
+                Err(Error::unsupported(format!(
+                    "programs for {} cannot read a clock; compile without the profile's counters",
+                    self.target.triple.as_str()
+                )))
+            }
+        }
+    }
+
     /// An intrinsic function of LLVM for some types.
     pub(crate) fn intrinsic(&self, name: &str, types: &[BasicTypeEnum<'c>]) -> Result<FunctionValue<'c>> {
         Intrinsic::find(name)

@@ -136,7 +136,7 @@ fn build_with(
     // Its tensors' bytes are the module's now, which drops those that it does not keep.
     front.program.graph = tf::Graph::default();
     front.program.library = tf::FunctionLibrary::default();
-    let Made { assignment, kernels, code, plan, variants } =
+    let Made { assignment, kernels, counters, code, plan, variants } =
         compile_object(front.import.module, &back, observer)?;
     artifact.memory = MemorySizes {
         temps: assignment.temps_size,
@@ -146,6 +146,7 @@ fn build_with(
         stack: code.stack_bytes,
     };
     artifact.constants_pointer = code.large_constants;
+    artifact.profile_counters = counters;
     artifact.provenance.input_hashes = input_hashes()?;
     artifact.provenance.kernels = kernels;
     artifact.provenance.functions = aot::function_sizes(&code.object)?;

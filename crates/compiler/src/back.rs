@@ -1,11 +1,13 @@
 //! From HLO to object code.
 
 use crate::{Observer, Point, pipeline_for};
+use aot::ProfileCounter;
 use buffers::{BufferAssignment, ConstantsPool};
 use bytes::Bytes;
 use codegen::{CodegenOptions, CompiledModule, Sanitizer, UnitCache, Version};
 use hlo::Module;
 use kernel::ir::Program;
+use kernel::{Counter, EntryOptions};
 use plan::ModulePlan;
 use std::sync::Arc;
 use support::{Error, Result};
@@ -33,6 +35,8 @@ pub struct BackOptions {
     pub sanitize: Option<Sanitizer>,
     /// Where generated code is kept from one compilation to the next.
     pub cache: Option<Arc<dyn UnitCache>>,
+    /// Whether the code counts how long it and each instruction take.
+    pub is_profiled: bool,
     /// Whether observers are shown LLVM's IR.
     pub llvm_ir: bool,
     /// Whether observers are shown the assembly.
@@ -55,6 +59,7 @@ impl BackOptions {
             freestanding: false,
             sanitize: None,
             cache: None,
+            is_profiled: false,
             llvm_ir: false,
             assembly: false,
             #[cfg(debug_assertions)]
@@ -82,6 +87,8 @@ pub struct Compiled {
     pub assignment: BufferAssignment,
     /// The names of its kernels, in the order of their code.
     pub kernels: Vec<String>,
+    /// What the code counts; nothing unless it is profiled.
+    pub counters: Vec<ProfileCounter>,
     /// The other versions, in the order of `BackOptions::variants`.
     pub variants: Vec<CompiledVariant>,
     /// The object file.
@@ -138,6 +145,7 @@ pub fn compile_optimized(
         plan: made.plan,
         assignment: made.assignment,
         kernels: made.kernels,
+        counters: made.counters,
         variants: made.variants,
         code: made.code,
     })
@@ -148,6 +156,7 @@ pub(crate) struct Made {
     pub(crate) plan: ModulePlan,
     pub(crate) assignment: BufferAssignment,
     pub(crate) kernels: Vec<String>,
+    pub(crate) counters: Vec<ProfileCounter>,
     pub(crate) variants: Vec<CompiledVariant>,
     pub(crate) code: CompiledModule,
 }
@@ -179,6 +188,7 @@ pub(crate) fn compile_object(
 struct Versions {
     first: Lowered,
     others: Vec<Lowered>,
+    counters: Vec<ProfileCounter>,
 }
 
 fn lower_versions(module: &Module, options: &BackOptions, observer: &mut dyn Observer) -> Result<Versions> {
@@ -196,8 +206,12 @@ fn lower_versions(module: &Module, options: &BackOptions, observer: &mut dyn Obs
         ours.temps_size = ours.temps_size.max(theirs.temps_size);
         ours.worker_scratch_size = ours.worker_scratch_size.max(theirs.worker_scratch_size);
     }
+    if others.iter().any(|other| other.counters != first.counters) {
+        return Err(Error::internal("versions of the code count different things"));
+    }
     pool.give_to(&mut first.assignment);
-    Ok(Versions { first, others })
+    let counters = crate::profile::describe(module, &first.counters);
+    Ok(Versions { first, others, counters })
 }
 
 /// Makes the object. The constants' chunks are dropped one by one when they are in it.
@@ -207,7 +221,7 @@ fn generate(
     constants: Vec<(u64, Bytes)>,
     observer: &mut dyn Observer,
 ) -> Result<Made> {
-    let Versions { first, others } = lowered;
+    let Versions { first, others, counters } = lowered;
     let (size, constants) = match options.embed_constants {
         true => (first.assignment.constants_size, constants),
         false => (0, Vec::new()),
@@ -243,7 +257,7 @@ fn generate(
     let Lowered { plan, assignment, .. } = first;
     let variants =
         others.into_iter().map(|l| CompiledVariant { plan: l.plan, assignment: l.assignment }).collect();
-    Ok(Made { plan, assignment, kernels, variants, code })
+    Ok(Made { plan, assignment, kernels, counters, variants, code })
 }
 
 /// A module's code for one machine.
@@ -251,6 +265,7 @@ struct Lowered {
     plan: ModulePlan,
     assignment: BufferAssignment,
     program: Program,
+    counters: Vec<Counter>,
 }
 
 fn lower(
@@ -272,8 +287,9 @@ fn lower(
     let assignment = buffers::assign_sharing(module, &plan, &schedule, pool)?;
     buffers::check(module, &plan, &schedule, &assignment)?;
     observer.ended("buffers", &|| assignment.to_text(module));
-    let (mut program, regions) =
-        kernel::lower_with_regions(module, &plan, &schedule, &assignment, target, &options.entry_point)?;
+    let entry = EntryOptions { name: &options.entry_point, is_profiled: options.is_profiled };
+    let kernel::Lowered { mut program, regions, counters } =
+        kernel::lower_with(module, &plan, &schedule, &assignment, target, &entry)?;
     #[cfg(debug_assertions)]
     if let Some(defect) = options.planted
         && codegen::planted::plant(&mut program, defect) == 0
@@ -283,5 +299,5 @@ fn lower(
     codegen::dedup(&mut program);
     observer.ended("kernel", &|| program.to_string());
     observer.ended("regions", &|| kernel::regions::to_text(&regions));
-    Ok(Lowered { plan, assignment, program })
+    Ok(Lowered { plan, assignment, program, counters })
 }

@@ -1,6 +1,6 @@
 //! Code that runs in this process.
 
-use crate::{BackOptions, Compiled, NoObserver, compile_module, front, guarded};
+use crate::{BackOptions, Compiled, NoObserver, ProfileCounter, compile_module, front, guarded};
 use buffers::BufferAssignment;
 use hlo::BoundedDimension;
 use hlo::custom_call::{CustomCallKind, custom_call};
@@ -18,6 +18,8 @@ pub struct Executable {
     results: Vec<(ArrayShape, Option<usize>)>,
     /// The dimensions whose sizes each run finds out.
     bounded: Vec<BoundedDimension>,
+    /// What the code counts.
+    counters: Vec<ProfileCounter>,
 }
 
 /// Compiles a graph and its config for a processor of this machine's architecture and loads the code.
@@ -107,16 +109,21 @@ impl Executable {
             temps_bytes: compiled.assignment.temps_size as usize,
             scratch_bytes: compiled.assignment.worker_scratch_size as usize,
             dynamic_sizes: bounded.len(),
-            ..Interface::default()
+            profile_counters: compiled.counters.len(),
         };
         let constants = constants(&compiled.assignment)?;
         let code = jit::Executable::load(&compiled.code.object, ENTRY_POINT, interface, Some(constants))?;
-        Ok(Self { code, arguments, results, bounded })
+        Ok(Self { code, arguments, results, bounded, counters: compiled.counters.clone() })
     }
 
     /// The arguments' shapes: feeds, then variables.
     pub fn arguments(&self) -> &[ArrayShape] {
         &self.arguments
+    }
+
+    /// What [`Session::profile_counters`] are about; empty unless the module was compiled with `is_profiled`.
+    pub fn counters(&self) -> &[ProfileCounter] {
+        &self.counters
     }
 
     /// Runs the program once on fresh state: feeds then variables in, fetches then written variables out.
@@ -188,6 +195,11 @@ impl Session<'_> {
     pub fn run(&mut self) -> Result<()> {
         let mut views: Vec<&mut [u8]> = self.arguments.iter_mut().map(|b| &mut b[..]).collect();
         self.instance.run(&mut views)
+    }
+
+    /// How long the program and its instructions took in all runs so far, in ticks of the processor's clock.
+    pub fn profile_counters(&self) -> &[i64] {
+        self.instance.profile_counters()
     }
 
     /// The last run's results: fetches, then written variables.

@@ -10,9 +10,11 @@ mod front;
 mod hlo_program;
 mod in_process;
 mod pipeline;
+mod profile;
 mod stage;
 pub mod tuning;
 
+pub use aot::ProfileCounter;
 pub use aot_build::{AotOptions, ConstantsFile, Outputs, build};
 pub use back::{BackOptions, Compiled, CompiledVariant, compile_module, compile_optimized, optimize};
 pub use check::{Checked, MAX_PROBLEMS, check, check_program};

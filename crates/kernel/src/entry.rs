@@ -6,6 +6,7 @@
 use crate::frame::FrameLayout;
 use crate::ir::{FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type, ValueId};
 use crate::lower::{Call, Kernels};
+use crate::profile::{Counter, Profile};
 use crate::regions::{self, Item, Region};
 use buffers::{Allocation, BufferAssignment, CopyPair, Rotation, Schedule, Slice};
 use hlo::custom_call::custom_call;
@@ -29,6 +30,8 @@ pub(crate) struct Context<'a> {
     pub(crate) assignment: &'a BufferAssignment,
     pub(crate) target: &'a Target,
     pub(crate) kernels: &'a Kernels,
+    /// What the entry counts; nothing if that is empty.
+    pub(crate) counters: &'a [Counter],
 }
 
 /// Adds the entry function to a program, and functions for regions of several kernels; the regions. `unique` makes names
@@ -39,7 +42,7 @@ pub(crate) fn emit(
     program: &mut Program,
     unique: &mut dyn FnMut(&str) -> String,
 ) -> Result<Vec<Region>> {
-    let &Context { module, schedule, assignment, target, kernels } = context;
+    let &Context { module, schedule, assignment, target, kernels, counters } = context;
     let mut b = FunctionBuilder::new(name, Linkage::Entry);
     let layout = FrameLayout::new(target);
     // What leaves the entry early says why, in the frame.
@@ -59,9 +62,17 @@ pub(crate) fn emit(
         fields: BTreeMap::new(),
         pointers: BTreeMap::new(),
         exchanged: BTreeMap::new(),
+        profile: None,
     };
-    entry.sequence(&mut b, module.entry(), 0)?;
-    entry.end_copies(&mut b, module.entry());
+    if !counters.is_empty() {
+        let pointer = entry.field(&mut b, layout.profile_counters());
+        entry.profile = Some(Profile::new(&mut b, pointer, counters));
+    }
+    entry.timed(&mut b, Counter::Total, |entry, b| {
+        entry.sequence(b, module.entry(), 0)?;
+        entry.end_copies(b, module.entry());
+        Ok(())
+    })?;
     let regions = entry.regions;
     program.functions.push(b.finish());
     Ok(regions)
@@ -83,6 +94,8 @@ pub(crate) struct Entry<'a> {
     pointers: BTreeMap<(Allocation, u64), ValueId>,
     /// The present addresses of places that the loops around exchange.
     exchanged: BTreeMap<(Allocation, u64), ValueId>,
+    /// What counts how long things take, if anything does.
+    profile: Option<Profile<'a>>,
 }
 
 impl Entry<'_> {
@@ -111,13 +124,40 @@ impl Entry<'_> {
                 }
                 op @ Op::CustomCall { .. } if custom_call(op).is_some() => {
                     self.calls(b, std::mem::take(&mut calls));
-                    self.custom_call(b, computation, instruction)?;
+                    let counter = Counter::Instruction(computation, instruction);
+                    self.timed(b, counter, |entry, b| entry.custom_call(b, computation, instruction))?;
                 }
-                _ => calls.extend(kernels.calls.get(&(computation, instruction)).into_iter().flatten()),
+                _ => {
+                    let of_instruction = kernels.calls.get(&(computation, instruction)).into_iter().flatten();
+                    calls.extend(of_instruction);
+                    if self.profile.is_some() && !calls.is_empty() {
+                        let calls = std::mem::take(&mut calls);
+                        let counter = Counter::Instruction(computation, instruction);
+                        self.timed(b, counter, |entry, b| {
+                            entry.calls(b, calls);
+                            Ok(())
+                        })?;
+                    }
+                }
             }
         }
         self.calls(b, calls);
         Ok(())
+    }
+
+    /// Builds something, and what counts how long it takes.
+    fn timed(
+        &mut self,
+        b: &mut FunctionBuilder,
+        counter: Counter,
+        build: impl FnOnce(&mut Self, &mut FunctionBuilder) -> Result<()>,
+    ) -> Result<()> {
+        let start = self.profile.is_some().then(|| Profile::clock(b));
+        build(self, b)?;
+        match (&self.profile, start) {
+            (Some(profile), Some(start)) => profile.count(b, counter, start),
+            _ => Ok(()),
+        }
     }
 
     fn end_copies(&mut self, b: &mut FunctionBuilder, computation: ComputationId) {

@@ -4,9 +4,10 @@ use crate::context::{KernelContext, Memory, Operand, TaskRange};
 use crate::entry;
 use crate::index::Index;
 use crate::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Type};
+use crate::profile::Counter;
 use crate::regions::Region;
 use crate::{
-    attention, concatenate, convolution, destination, dot, loops, multi_output, random, reduce,
+    attention, concatenate, convolution, destination, dot, loops, multi_output, profile, random, reduce,
     reduce_window, rows, scatter, sort, update,
 };
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
@@ -27,6 +28,26 @@ const MAX_KERNELS: usize = 12_000;
 /// The most operands that one kernel concatenates: each is a parameter of it.
 const MAX_CONCATENATED: usize = 64;
 
+/// What the entry is like.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryOptions<'a> {
+    /// The symbol.
+    pub name: &'a str,
+    /// Whether it counts how long each instruction takes. Kernels are then called one after another, none is inlined.
+    pub is_profiled: bool,
+}
+
+/// A lowered module.
+#[derive(Debug)]
+pub struct Lowered {
+    /// Its last function is the entry.
+    pub program: Program,
+    /// The regions of kernels that the entry shares out, or calls, in order.
+    pub regions: Vec<Region>,
+    /// What the entry counts, in the order of the counters; empty if it does not.
+    pub counters: Vec<Counter>,
+}
+
 /// Lowers a module to a program whose last function, `entry_point`, runs it.
 ///
 /// A kernel's parameters are pointers, in this order: the array leaves of its operands that it reads (by operand, then
@@ -40,22 +61,23 @@ pub fn lower(
     target: &Target,
     entry_point: &str,
 ) -> Result<Program> {
-    lower_with_regions(module, plan, schedule, assignment, target, entry_point).map(|(program, _)| program)
+    let entry = EntryOptions { name: entry_point, is_profiled: false };
+    lower_with(module, plan, schedule, assignment, target, &entry).map(|lowered| lowered.program)
 }
 
-/// As [`lower`], with the regions of kernels that the entry shares out, or calls, in order.
-pub fn lower_with_regions(
+/// As [`lower`], with more to choose and more to know.
+pub fn lower_with(
     module: &Module,
     plan: &ModulePlan,
     schedule: &Schedule,
     assignment: &BufferAssignment,
     target: &Target,
-    entry_point: &str,
-) -> Result<(Program, Vec<Region>)> {
+    options: &EntryOptions<'_>,
+) -> Result<Lowered> {
     let mut program = Program::default();
     let mut kernels = Kernels::default();
     let mut names = Names::default();
-    names.unique(entry_point);
+    names.unique(options.name);
     for (&computation, sequence) in &schedule.sequences {
         for &instruction in sequence {
             let plan = &plan.computations[&computation].instructions[&instruction];
@@ -68,7 +90,10 @@ pub fn lower_with_regions(
                 let lowered = kernel
                     .lower(names.unique(&name))
                     .map_err(|error| describe(module, computation, instruction, error))?;
-                if let Some((function, mut call)) = lowered {
+                if let Some((mut function, mut call)) = lowered {
+                    if options.is_profiled {
+                        function.linkage = Linkage::Internal;
+                    }
                     if program.functions.len() >= MAX_KERNELS {
                         let error = Error::unsupported(format!(
                             "the graph needs more than {MAX_KERNELS} kernels; split it into several programs"
@@ -82,9 +107,11 @@ pub fn lower_with_regions(
         }
     }
     let names = &mut |wish: &str| names.unique(wish);
-    let context = entry::Context { module, schedule, assignment, target, kernels: &kernels };
-    let regions = entry::emit(&context, entry_point, &mut program, names)?;
-    Ok((program, regions))
+    let counters = if options.is_profiled { profile::counters(module, schedule) } else { Vec::new() };
+    let context =
+        entry::Context { module, schedule, assignment, target, kernels: &kernels, counters: &counters };
+    let regions = entry::emit(&context, options.name, &mut program, names)?;
+    Ok(Lowered { program, regions, counters })
 }
 
 /// The parts of its operands that an instruction's kernels treat: a kernel for each.

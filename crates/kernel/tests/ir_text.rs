@@ -68,6 +68,8 @@ internal fn "tasks" (v0 "x": ptr, v1 "begin": i64, v2 "end": i64, v3 "worker": i
 entry fn "entry" (v0 "frame": ptr align 8) {
   v1: ptr = function_address f1
   v2: i64 = convert bitcast v1
+  v3: ptr = constant 0
+  v4: i64 = cycle_counter
   call f1 (v0, v2)
   parallel 12 f2 (v0)
 }
@@ -172,6 +174,8 @@ fn breaches_are_found() {
         ("call f7 ()", "f7 does not stand before its caller"),
         ("call f0 (v1)", "v1 is i64, expected ptr"),
         ("call f0 ()", "arguments: 0 values, expected 1"),
+        ("v4: ptr = constant 1", "ptr has no such constant"),
+        ("v4: i32 = cycle_counter", "the result is i64, not i32"),
         ("v4: ptr = function_address f1", "f1 does not stand before its caller"),
         ("fill_bytes v0, v1, v1", "v1 is i64, expected i8"),
         ("prefetch 1 v1", "v1 is i64, expected ptr"),

@@ -108,16 +108,28 @@ class ProgramShapeProto {
   ShapeProto result_;
 };
 
+// What one profile counter counts the time of: an HLO instruction, or the whole computation.
+struct HloInstructionInfo {
+  const char* long_name;   // The instruction as text; "[total]" for the whole.
+  const char* short_name;  // Its name alone.
+  const char* category;    // Its opcode.
+  // What it does when it runs once.
+  ::std::int64_t flops;
+  ::std::int64_t transcendentals;
+  ::std::int64_t bytes_accessed;
+};
+
 // What each profile counter counts.
 class HloProfilePrinterData {
  public:
-  constexpr HloProfilePrinterData(const char* const* names, ::std::int64_t size) : names_(names), size_(size) {}
+  constexpr HloProfilePrinterData(const HloInstructionInfo* infos, ::std::int64_t size) : infos_(infos), size_(size) {}
 
   constexpr ::std::int64_t profile_counters_size() const { return size_; }
-  constexpr const char* counter_name(::std::int64_t index) const { return names_[index]; }
+  constexpr const HloInstructionInfo& instruction_info(::std::int64_t index) const { return infos_[index]; }
+  constexpr const char* counter_name(::std::int64_t index) const { return infos_[index].short_name; }
 
  private:
-  const char* const* names_;
+  const HloInstructionInfo* infos_;
   ::std::int64_t size_;
 };
 

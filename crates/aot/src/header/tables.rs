@@ -3,7 +3,7 @@
 use super::text::{Text, quoted};
 use super::{BASE, Constants, HeaderOptions};
 use crate::Artifact;
-use crate::artifact::Argument;
+use crate::artifact::{Argument, ProfileCounter};
 use crate::cpp_type::{alignment, enumerator};
 use shape::{ArrayShape, ProgramShape, Shape};
 
@@ -107,12 +107,18 @@ fn names(out: &mut Text, artifact: &Artifact) {
     }
 }
 
-fn profile_printer_data(out: &mut Text, counters: &[String]) {
-    let counters: Vec<String> = counters.iter().map(|counter| quoted(counter)).collect();
-    table(out, "const char*", "kProfileCounters", &counters);
+fn profile_printer_data(out: &mut Text, counters: &[ProfileCounter]) {
+    let counters: Vec<String> = counters
+        .iter()
+        .map(|c| {
+            let [name, short, category] = [&c.name, &c.short_name, &c.category].map(|text| quoted(text));
+            format!("{{{name}, {short}, {category}, {}, {}, {}}}", c.flops, c.transcendentals, c.bytes)
+        })
+        .collect();
+    let number = counters.len();
+    table(out, "::xla::tfcompile_v1::HloInstructionInfo", "kProfileCounters", &counters);
     out.line(&format!(
-        "static constexpr ::xla::tfcompile_v1::HloProfilePrinterData kProfilePrinterData{{kProfileCounters, {}}};",
-        counters.len()
+        "static constexpr ::xla::tfcompile_v1::HloProfilePrinterData kProfilePrinterData{{kProfileCounters, {number}}};"
     ));
 }
 

@@ -10,6 +10,7 @@
 #include "matmul_and_add.h"
 #include "train.h"
 #include "types.h"
+#include "xla/service/hlo_profile_printer.h"
 
 bool SecondUnit();  // In second_unit.cc.
 
@@ -94,7 +95,15 @@ void NamesAndShapes() {
   for (const std::int64_t size : shape->result().tuple_shapes(1).dimensions()) elements *= size;
   CHECK(elements == 4);
   CHECK(muladd.hlo_profiling_enabled() && muladd.hlo_profile_printer_data().profile_counters_size() == 2);
-  CHECK(std::string(muladd.hlo_profile_printer_data().counter_name(1)) == "dot.1 \"x\"");
+  const xla::HloProfilePrinterData& profile = muladd.hlo_profile_printer_data();
+  CHECK(std::string(profile.counter_name(1)) == "%dot.1" && profile.instruction_info(1).flops == 16);
+  const std::int64_t cycles[] = {4000, 3000};
+  const std::string table = xla::PrintHloProfile(profile, cycles, 2.0);
+  CHECK(table.find("Execution profile for computation: (2 us @ f_nom)\n") == 0);
+  CHECK(table.find("           4000 cycles (100.% 100\xce\xa3) ::          2.0 usec ::") != std::string::npos);
+  CHECK(table.find("           3000 cycles (75.00% 75\xce\xa3) ::          1.5 usec ::       10.67MFLOP/s ::") !=
+        std::string::npos);
+  CHECK(table.find(":: %dot.1 = f32[2,2] dot(%x, %y), metadata={op_name=\"x\"}\n") != std::string::npos);
   CHECK(muladd.profile_counters()[0] == 1 && muladd.profile_counters()[1] == 0);
 }
 

@@ -197,9 +197,9 @@ class MatMulAndAddComp final : public ::tensorflow::tfcompile_v1::XlaCompiledCpu
   static constexpr ::xla::tfcompile_v1::ShapeProto kShapes6[] = {::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions4, 2), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions5, 2)};
   static constexpr ::xla::tfcompile_v1::ProgramShapeProto kProgramShape{
       kShapes2, kParameterNames3, 2, ::xla::tfcompile_v1::ShapeProto(kShapes6, 2)};
-  static constexpr const char* kProfileCounters[] = {
-      "total",
-      "dot.1 \"x\"",
+  static constexpr ::xla::tfcompile_v1::HloInstructionInfo kProfileCounters[] = {
+      {"[total]", "[total]", "", 0, 0, 0},
+      {"%dot.1 = f32[2,2] dot(%x, %y), metadata={op_name=\"x\"}", "%dot.1", "dot", 16, 0, 48},
   };
   static constexpr ::xla::tfcompile_v1::HloProfilePrinterData kProfilePrinterData{kProfileCounters, 2};
 };

@@ -74,7 +74,8 @@ fn operands(statement: &Statement) -> Vec<ValueId> {
             | Expression::Iota
             | Expression::StackSlot { .. }
             | Expression::Bytes(_)
-            | Expression::FunctionAddress(_) => Vec::new(),
+            | Expression::FunctionAddress(_)
+            | Expression::CycleCounter => Vec::new(),
             Expression::Unary(_, a)
             | Expression::Convert(_, a)
             | Expression::Splat(a)

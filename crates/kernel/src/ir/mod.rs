@@ -230,7 +230,7 @@ pub enum ConvertOp {
 /// A splat constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Constant {
-    /// Integers and `Bool`, sign extended.
+    /// Integers and `Bool`, sign extended; of addresses only 0, the null pointer.
     Integer(i64),
     /// The bits of an `F32` or `F64`.
     FloatBits(u64),
@@ -292,6 +292,8 @@ pub enum Expression {
     FunctionAddress(FunctionId),
     /// The address of constant bytes, aligned to 8.
     Bytes(Vec<u8>),
+    /// An `I64`: ticks of the processor's clock, or where programs may not read that, of the machine's steady one.
+    CycleCounter,
 }
 
 /// A value that a loop hands from one iteration to the next.

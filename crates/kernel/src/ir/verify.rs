@@ -293,7 +293,10 @@ impl<'p> Verifier<'p> {
         match expression {
             Expression::Constant(constant) => {
                 let fits = match constant {
-                    Constant::Integer(_) => !ty.scalar.is_float() && ty.scalar != ScalarType::Ptr,
+                    Constant::Integer(value) => match ty.scalar {
+                        ScalarType::Ptr => *value == 0,
+                        scalar => !scalar.is_float(),
+                    },
                     Constant::FloatBits(bits) => {
                         ty.scalar == ScalarType::F64
                             || (ty.scalar == ScalarType::F32 && u32::try_from(*bits).is_ok())
@@ -373,6 +376,7 @@ impl<'p> Verifier<'p> {
                 self.callee(*function)?;
                 gives(ty, Type::PTR)
             }
+            Expression::CycleCounter => gives(ty, Type::I64),
         }
     }
 }

@@ -505,6 +505,7 @@ impl<'t> Reader<'t> {
                 self.expect_word("align")?;
                 Expression::StackSlot { bytes, alignment: self.number()? }
             }
+            "cycle_counter" => Expression::CycleCounter,
             "function_address" => Expression::FunctionAddress(self.id("f", "a function such as f0")?),
             "bytes" => {
                 self.skip();

@@ -217,6 +217,7 @@ impl Printer<'_> {
                 bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
                 f.write_str("\"")
             }
+            Expression::CycleCounter => f.write_str("cycle_counter"),
         }
     }
 }

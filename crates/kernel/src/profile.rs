@@ -1,0 +1,73 @@
+//! Counters of how long a program and its instructions take, which the entry keeps in the frame's `profile_counters`.
+
+use crate::ir::{Constant, Expression, FunctionBuilder, Predicate, Type, ValueId};
+use buffers::Schedule;
+use hlo::{ComputationId, InstructionId, Module, Op};
+use support::{Error, Result};
+
+/// What a counter adds up, in ticks of [`Expression::CycleCounter`], over all runs. Work that is shared out counts as long as the
+/// entry's own thread waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Counter {
+    /// The whole program.
+    Total,
+    /// The kernels of an instruction; it may have none.
+    Instruction(ComputationId, InstructionId),
+}
+
+/// Counters are 64 bits wide, and what is not aligned better on any machine.
+const COUNTER_BYTES: i64 = 8;
+const ALIGNMENT: u32 = 4;
+
+/// The counters of a module: the total, then every instruction that may take time. They are the same for all machines, sorted.
+pub(crate) fn counters(module: &Module, schedule: &Schedule) -> Vec<Counter> {
+    let may_take_time = |computation: ComputationId, instruction: InstructionId| {
+        !matches!(module[computation][instruction].op(), Op::Parameter { .. } | Op::Constant { .. })
+    };
+    let scheduled = schedule.sequences.iter().flat_map(|(&computation, sequence)| {
+        sequence
+            .iter()
+            .filter(move |&&i| may_take_time(computation, i))
+            .map(move |&i| Counter::Instruction(computation, i))
+    });
+    let mut counters: Vec<Counter> = std::iter::once(Counter::Total).chain(scheduled).collect();
+    counters.sort_unstable();
+    counters
+}
+
+/// The counters of an entry in the making.
+pub(crate) struct Profile<'a> {
+    /// Where they stand; null if the caller does not want them.
+    pointer: ValueId,
+    is_wanted: ValueId,
+    counters: &'a [Counter],
+}
+
+impl<'a> Profile<'a> {
+    /// Counters where the frame says.
+    pub(crate) fn new(b: &mut FunctionBuilder, pointer: ValueId, counters: &'a [Counter]) -> Self {
+        let null = b.value(Type::PTR, Expression::Constant(Constant::Integer(0)));
+        let is_wanted = b.compare(Predicate::NotEqual, pointer, null);
+        Self { pointer, is_wanted, counters }
+    }
+
+    /// The present time.
+    pub(crate) fn clock(b: &mut FunctionBuilder) -> ValueId {
+        b.value(Type::I64, Expression::CycleCounter)
+    }
+
+    /// Adds the time since `start` to a counter.
+    pub(crate) fn count(&self, b: &mut FunctionBuilder, counter: Counter, start: ValueId) -> Result<()> {
+        let number = self.counters.binary_search(&counter);
+        let number = number.map_err(|_| Error::internal(format!("{counter:?} is not among the counters")))?;
+        let end = Self::clock(b);
+        let pointer = self.pointer;
+        b.if_then(self.is_wanted, |b| {
+            let place = b.offset_bytes(pointer, COUNTER_BYTES * number as i64);
+            let (sum, ticks) = (b.load(Type::I64, place, ALIGNMENT), b.sub(end, start));
+            let sum = b.add(sum, ticks);
+            b.store(sum, place, ALIGNMENT);
+            Ok(())
+        })
+    }
+}

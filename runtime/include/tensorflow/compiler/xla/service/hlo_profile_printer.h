@@ -1,0 +1,8 @@
+// Stands at this path for programs written for TensorFlow's tfcompile.
+
+#ifndef TFCOMPILE_FORWARD_COMPILER_XLA_SERVICE_HLO_PROFILE_PRINTER_H_
+#define TFCOMPILE_FORWARD_COMPILER_XLA_SERVICE_HLO_PROFILE_PRINTER_H_
+
+#include "tfcompile/hlo_profile_printer.h"
+
+#endif  // TFCOMPILE_FORWARD_COMPILER_XLA_SERVICE_HLO_PROFILE_PRINTER_H_
