@@ -136,3 +136,44 @@ fn run_cuts_results_to_their_sizes_and_verify_compares_them() {
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(text.contains("places"), "{text}");
 }
+
+/// What is not 0, sorted; and where it was.
+const SORTS: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 0 } } } }
+node { name: "other" op: "NotEqual" input: "x" input: "zero" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "where" op: "Where" input: "other" attr { key: "T" value { type: DT_BOOL } } }
+node { name: "taken" op: "GatherNd" input: "x" input: "where" attr { key: "Tparams" value { type: DT_FLOAT } }
+       attr { key: "Tindices" value { type: DT_INT64 } } }
+node { name: "places" op: "Squeeze" input: "where" attr { key: "T" value { type: DT_INT64 } }
+       attr { key: "squeeze_dims" value { list { i: 1 } } } }
+node { name: "sort" op: "XlaSort" input: "taken" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "pairs" op: "XlaKeyValueSort" input: "taken" input: "places" attr { key: "K" value { type: DT_FLOAT } }
+       attr { key: "V" value { type: DT_INT64 } } }
+"#;
+
+#[test]
+fn sorts_leave_what_is_not_there_behind() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = "feed { id { node_name: \"x\" } shape { dim { size: 6 } } }\n\
+                  fetch { id { node_name: \"sort\" } name: \"sorted\" }\n\
+                  fetch { id { node_name: \"pairs\" } name: \"keys\" }\n\
+                  fetch { id { node_name: \"pairs\" output_index: 1 } name: \"values\" }\n";
+    for (name, text) in [("graph.pbtxt", SORTS), ("config.pbtxt", config)] {
+        std::fs::write(directory.path().join(name), text).expect("writable");
+    }
+    let x = shape::Literal::from_elements(&[6], &[f32::INFINITY, 0.0, -2.0, 0.0, f32::MAX, 1.0]);
+    std::fs::write(directory.path().join("x.npy"), npz::write_npy(&x)).expect("writable");
+    let mut run = tfcompile(directory.path());
+    run.args(["run", "graph.pbtxt", "--config", "config.pbtxt", "--feed", "x=x.npy", "--out", "out.npz"]);
+    succeed(&mut run);
+    let archive = std::fs::read(directory.path().join("out.npz")).expect("readable");
+    let mut archive = npz::Archive::open(archive.into(), 1 << 20).expect("an archive");
+    let rising = Some(vec![-2.0, 1.0, f32::MAX, f32::INFINITY]);
+    for name in ["sorted", "keys"] {
+        assert_eq!(archive.require(name).expect("a member").to_vec::<f32>(), rising, "{name}");
+    }
+    assert_eq!(archive.require("values").expect("a member").to_vec::<i64>(), Some(vec![2, 5, 4, 0]));
+    succeed(tfcompile(directory.path()).args(["verify", "graph.pbtxt", "--config", "config.pbtxt"]));
+}

@@ -88,6 +88,10 @@ pub fn emit(
         }
         Op::Complex {} => Ok(Element::Complex(operands[0].real(), operands[1].real())),
         Op::Convert {} => convert(b, types[0], result, operands[0]),
+        Op::StochasticConvert {} => {
+            let (x, random) = (operands[0].real(), operands[1].real());
+            conversion::stochastic(b, target, types[0], result, (x, random)).map(Element::Real)
+        }
         Op::Copy {} | Op::AddDependency {} | Op::Bitcast {} | Op::OptimizationBarrier {} | Op::Reshape {} => {
             Ok(operands[0])
         }
@@ -170,7 +174,6 @@ pub fn emit(
         | Op::SetDimensionSize { .. }
         | Op::Slice { .. }
         | Op::Sort { .. }
-        | Op::StochasticConvert {}
         | Op::TopK { .. }
         | Op::Transpose { .. }
         | Op::TriangularSolve { .. }

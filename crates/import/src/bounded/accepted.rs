@@ -22,7 +22,7 @@ const OTHERS: &str = "\
     Squeeze StridedSlice Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
     TensorScatterUpdate Tile TopK TopKV2 Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack \
     UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
-    XlaRemoveDynamicDimensionSize XlaSetDynamicDimensionSize";
+    XlaKeyValueSort XlaRemoveDynamicDimensionSize XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";
 
 /// Whether an op works on arrays of bounded size. Those that hand values on, such as `Identity`, need not ask.
 pub(crate) fn takes_bounded(op: &str) -> bool {

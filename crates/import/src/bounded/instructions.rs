@@ -56,8 +56,16 @@ impl NodeContext<'_, '_> {
             _ => {}
         }
         let (parts, sizes) = self.prepared(&op, parts)?;
-        let data: Vec<InstructionId> = parts.iter().map(|part| part.data).collect();
-        let made = self.static_op(op, &data, wanted)?;
+        let made = match op {
+            Op::Sort { dimension, is_stable, to_apply } if sizes[dimension].is_some() => {
+                let size = sizes[dimension].expect("it was asked for");
+                self.bounded_sort(&parts, (dimension, is_stable, to_apply), size)?
+            }
+            op => {
+                let data: Vec<InstructionId> = parts.iter().map(|part| part.data).collect();
+                self.static_op(op, &data, wanted)?
+            }
+        };
         if self.importer.scope_ref().shape(made).as_array().is_some() {
             return self.bounded(made, &sizes);
         }
@@ -151,9 +159,7 @@ impl NodeContext<'_, '_> {
                 sizes[last] = None;
                 sizes
             }
-            Op::Sort { dimension, .. } if parts.iter().all(|part| part.sizes[*dimension].is_none()) => {
-                self.common_sizes(&parts)?
-            }
+            Op::Sort { .. } => self.common_sizes(&parts)?,
             _ => return Err(refused(op)),
         };
         Ok((parts, sizes))

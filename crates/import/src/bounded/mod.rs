@@ -15,6 +15,7 @@ mod pieces;
 mod reshape;
 mod shapes;
 mod sizes;
+mod sort;
 
 pub(crate) use accepted::{keeps_input_sizes, takes_bounded};
 pub(crate) use sizes::{Size, bounds, run_time};

@@ -1,11 +1,13 @@
 //! Conversions between all pairs of element types, by value and by bits.
 
-use super::integer;
+use super::{integer, real};
 use crate::element::{Element, decode, encode, memory_type, normalise, register_type};
-use crate::ir::{ConvertOp, FunctionBuilder, Predicate, ScalarType, ValueId};
+use crate::ir::{ConvertOp, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
 use crate::narrow;
+use hlo::Op;
 use shape::PrimitiveType;
-use support::Result;
+use support::{Error, Result};
+use target::Target;
 
 /// XLA's `convert`: integers wrap, floats saturate to integers with NaN as 0, `pred` asks for "not zero", a complex
 /// number becomes its real part.
@@ -102,6 +104,43 @@ fn float_to_integer(b: &mut FunctionBuilder, to: PrimitiveType, x: ValueId) -> V
     }
     let value = b.convert(ConvertOp::FloatToUnsigned, x, register);
     if to.bit_width() >= 8 { value } else { clip(b, value, (1 << to.bit_width()) - 1, Predicate::Above) }
+}
+
+/// XLA's `stochastic-convert` to signed integers: away from zero if the fraction, as an unsigned integer of the random number's
+/// width, exceeds the random number.
+pub fn stochastic(
+    b: &mut FunctionBuilder,
+    target: &Target,
+    from: PrimitiveType,
+    to: PrimitiveType,
+    (x, random): (ValueId, ValueId),
+) -> Result<ValueId> {
+    if !from.is_floating_point() || !to.is_signed_integer() {
+        return Err(Error::unsupported(format!("stochastic-convert from {} to {}", from.name(), to.name())));
+    }
+    let (ty, bits) = (b.ty(x), b.ty(random));
+    let magnitude = b.unary(UnaryOp::Abs, x);
+    let whole = real::unary(b, target, &Op::Floor {}, magnitude)?;
+    let fraction = b.sub(magnitude, whole);
+    let scale = b.float(ty, 2f64.powi(from.bit_width() as i32));
+    let fraction = b.mul(fraction, scale);
+    let fraction = b.convert(ConvertOp::FloatToUnsigned, fraction, bits.scalar);
+    let moves_on = b.compare(Predicate::Above, fraction, random);
+    // What is beyond the ends stays there.
+    let end = 2f64.powi(to.bit_width() as i32 - 1);
+    let (least, greatest) = (b.float(ty, -end), b.float(ty, end - 1.0));
+    let is_above = b.compare(Predicate::Greater, x, least);
+    let is_below = b.compare(Predicate::Less, x, greatest);
+    let is_within = b.and(is_above, is_below);
+    let moves_on = b.and(moves_on, is_within);
+    let toward_zero = float_to_integer(b, to, x);
+    let register = b.ty(toward_zero);
+    let zero = b.float(ty, 0.0);
+    let is_negative = b.compare(Predicate::Less, x, zero);
+    let (down, up, none) = (b.integer(register, -1), b.integer(register, 1), b.integer(register, 0));
+    let step = b.select(is_negative, down, up);
+    let step = b.select(moves_on, step, none);
+    Ok(b.add(toward_zero, step))
 }
 
 /// The limit, where the value is beyond it.
