@@ -1,8 +1,9 @@
-//! Elimination with pivots, one column a step, and what it solves.
+//! Elimination with pivots, one column a step, of large matrices in blocks of columns, and what it solves.
 
-use super::matrix::{diagonal, positions, spread, square_magnitude};
+use super::matrix::{BLOCK, diagonal, matmul, positions, spread, square_magnitude};
 use super::triangular::substitute;
 use crate::expression::Expression;
+use hlo::{GatherDimensionNumbers, Op};
 use shape::PrimitiveType;
 
 /// A matrix after elimination.
@@ -14,88 +15,163 @@ pub struct Lu<'f> {
     pub permutation: Expression<'f>,
 }
 
-/// What is kept of the order of the rows.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Keeps {
-    Nothing,
-    Permutation,
-    Sign,
-}
-
 /// Factors with partial pivoting.
 pub fn lu(a: Expression<'_>) -> Lu<'_> {
-    let permutation = a.function().iota(PrimitiveType::S32, &a.sizes()[..2], 1);
-    let (factors, permutation) = reduce_columns(a, permutation, Keeps::Permutation);
-    Lu { factors, permutation }
+    let done = reduce_columns(a);
+    Lu { factors: done.factors, permutation: done.permutation }
 }
 
-/// Eliminates as many columns as there are rows, those behind along; and what is kept of the order of the rows.
-fn reduce_columns<'f>(
-    a: Expression<'f>,
-    order: Expression<'f>,
-    keeps: Keeps,
-) -> (Expression<'f>, Expression<'f>) {
-    let sizes = a.sizes();
-    if sizes.contains(&0) {
-        return (a, order);
+/// Rows in elimination.
+#[derive(Clone, Copy)]
+struct Rows<'f> {
+    factors: Expression<'f>,
+    /// As in [`Lu`].
+    permutation: Expression<'f>,
+    /// Of the permutation, 1 or -1: `[batch]`, real.
+    sign: Expression<'f>,
+}
+
+impl<'f> Rows<'f> {
+    fn new(factors: Expression<'f>) -> Self {
+        let (function, sizes) = (factors.function(), factors.sizes());
+        let permutation = function.iota(PrimitiveType::S32, &sizes[..2], 1);
+        let sign = function.splat(factors.element_type().real_part(), &sizes[..1], 1.0);
+        Self { factors, permutation, sign }
     }
-    let state = if keeps == Keeps::Nothing { vec![a] } else { vec![a, order] };
-    let done = a.function().for_loop(sizes[1], &state, |_, k, state| eliminate(k, state, keeps));
-    (done[0], done.get(1).copied().unwrap_or(order))
+
+    fn state(self) -> Vec<Expression<'f>> {
+        vec![self.factors, self.permutation, self.sign]
+    }
+
+    fn of_state(state: &[Expression<'f>]) -> Option<Self> {
+        let &[factors, permutation, sign, ..] = state else { return None };
+        Some(Self { factors, permutation, sign })
+    }
 }
 
-fn eliminate<'f>(k: Expression<'f>, state: &[Expression<'f>], keeps: Keeps) -> Vec<Expression<'f>> {
-    let a = state[0];
+/// Eliminates as many columns as there are rows, those behind along.
+fn reduce_columns(a: Expression<'_>) -> Rows<'_> {
+    let rows = Rows::new(a);
+    let height = a.size_from_end(1);
+    if a.sizes().contains(&0) {
+        return rows;
+    }
+    let blocks = if height <= 2 * BLOCK { 0 } else { height / BLOCK };
+    let (function, done) = (a.function(), blocks * BLOCK);
+    let mut state = rows.state();
+    if blocks > 0 {
+        state = function.for_loop(blocks, &state, |_, block, state| {
+            Rows::of_state(state)
+                .map(|rows| eliminate_block(block * BLOCK as f64, rows).state())
+                .unwrap_or_default()
+        });
+    }
+    if done < height {
+        state = function.for_loop(height - done, &state, |_, step, state| {
+            let k = step + done as f64;
+            Rows::of_state(state).map(|rows| eliminate(k, k, rows).state()).unwrap_or_default()
+        });
+    }
+    Rows::of_state(&state).unwrap_or(rows)
+}
+
+/// Eliminates a block of columns from the diagonal's row `first` on; what they do to the columns behind is one product.
+fn eliminate_block<'f>(first: Expression<'f>, rows: Rows<'f>) -> Rows<'f> {
+    let a = rows.factors;
+    let mut state = Rows::new(a.dynamic_range_in(2, first, BLOCK)).state();
+    state.push(first);
+    let done = a.function().for_loop(BLOCK, &state, |_, step, state| {
+        let (Some(panel), Some(&first)) = (Rows::of_state(state), state.get(3)) else { return Vec::new() };
+        let mut next = eliminate(first + step, step, panel).state();
+        next.push(first);
+        next
+    });
+    let Some(panel) = Rows::of_state(&done) else { return rows };
+    let moved = in_order(a, panel.permutation).dynamic_update_in(panel.factors, 2, first);
+    let (lines, columns) = positions(moved);
+    let behind = first + BLOCK as f64;
+    let is_behind = columns.ge(behind.spread_like(columns));
+    let corner = panel.factors.dynamic_range_in(1, first, BLOCK);
+    let upper = moved.dynamic_range_in(1, first, BLOCK);
+    let solved = substitute(corner, upper, true, true);
+    let reduced = moved - matmul(panel.factors, solved);
+    let is_below = lines.ge(behind.spread_like(lines));
+    let reduced = (is_below & is_behind).select(reduced, moved);
+    let upper = is_behind.dynamic_range_in(1, first, BLOCK).select(solved, upper);
+    Rows {
+        factors: reduced.dynamic_update_in(upper, 1, first),
+        permutation: in_order(rows.permutation, panel.permutation),
+        sign: rows.sign * panel.sign,
+    }
+}
+
+/// Row `i` is row `order[i]` of each stack's member: `[batch, rows, ...]` by `[batch, rows]`.
+fn in_order<'f>(x: Expression<'f>, order: Expression<'f>) -> Expression<'f> {
+    let rank = x.rank();
+    let slice_sizes: Vec<i64> = (0..rank).map(|d| if d < 2 { 1 } else { x.sizes()[d] }).collect();
+    let gather_dimension_numbers = GatherDimensionNumbers {
+        offset_dims: (2..rank).collect(),
+        collapsed_slice_dims: vec![1],
+        start_index_map: vec![1],
+        operand_batching_dims: vec![0],
+        start_indices_batching_dims: vec![0],
+        index_vector_dim: 2,
+    };
+    let op = Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false };
+    x.function().op(op, &[x, order], None)
+}
+
+/// Eliminates a column by the largest of its elements from row `k` on, which comes into that row.
+fn eliminate<'f>(k: Expression<'f>, column_number: Expression<'f>, rows: Rows<'f>) -> Rows<'f> {
+    let a = rows.factors;
     let function = a.function();
     let sizes = a.sizes();
     let (batch, height) = (sizes[0], sizes[1]);
 
     // The largest of the column from the diagonal on, the first one of equals.
-    let column = a.dynamic_slice_in(2, k).reshape(&[batch, height]);
+    let column = a.dynamic_slice_in(2, column_number).reshape(&[batch, height]);
     let lines = function.iota(PrimitiveType::S32, &[batch, height], 1);
     let below = lines.ge(k.spread_like(lines));
     let size = below.select(square_magnitude(column), -1.0);
-    let largest = size.reduce("maximum", hlo::Op::Maximum {}, -1.0, &[1]);
+    let largest = size.reduce("maximum", Op::Maximum {}, -1.0, &[1]);
     let is_largest = size.equal(largest.broadcast(&[batch, height], &[0]));
     let first = is_largest.select(lines, height as f64);
-    let pivot_line = first.reduce("minimum", hlo::Op::Minimum {}, height as f64, &[1]);
+    let pivot_line = first.reduce("minimum", Op::Minimum {}, height as f64, &[1]);
     // Of NaN none is the largest.
     let k_lines = k.spread_like(pivot_line);
     let pivot_line = pivot_line.lt(height as f64).select(pivot_line, k_lines);
 
-    let (rows, columns) = positions(a);
-    let k_everywhere = k.spread_like(rows);
-    let is_pivot = rows.equal(pivot_line.broadcast(&sizes, &[0]));
-    let is_k = rows.equal(k_everywhere);
+    let (places, columns) = positions(a);
+    let k_everywhere = k.spread_like(places);
+    let here = column_number.spread_like(columns);
+    let is_pivot = places.equal(pivot_line.broadcast(&sizes, &[0]));
+    let is_k = places.equal(k_everywhere);
     let pivot_row = pick(is_pivot, a, 1);
     let k_row = a.dynamic_slice_in(1, k);
     let swapped = is_pivot.select(spread(k_row, &sizes), a);
     let swapped = is_k.select(spread(pivot_row, &sizes), swapped);
 
-    let pivot = pivot_row.dynamic_slice_in(2, k);
-    let lower = swapped.dynamic_slice_in(2, k);
+    let pivot = pivot_row.dynamic_slice_in(2, column_number);
+    let lower = swapped.dynamic_slice_in(2, column_number);
     let lower_sizes = lower.sizes();
     let pivots = spread(pivot, &lower_sizes);
     // A column of zeros stays.
     let factors = pivots.equal(0.0).select(lower, lower / pivots);
-    let is_below = rows.gt(k_everywhere);
+    let is_below = places.gt(k_everywhere);
     let factors = spread(factors, &sizes);
     let reduced = swapped - factors * spread(pivot_row, &sizes);
-    let reduced = columns.equal(k_everywhere).select(factors, reduced);
-    let next = (is_below & columns.ge(k_everywhere)).select(reduced, swapped);
-    let mut kept = vec![next];
-    match (keeps, state.get(1)) {
-        (Keeps::Permutation, Some(&permutation)) => {
-            let moved = lines.equal(pivot_line.broadcast(&[batch, height], &[0]));
-            let at_k = permutation.dynamic_slice_in(1, k);
-            let at_pivot = moved.select(permutation, 0.0).sum(&[1]).reshape(&[batch, 1]);
-            let at_k = at_k.reshape(&[batch]).broadcast(&[batch, height], &[0]);
-            kept.push(moved.select(at_k, permutation).dynamic_update_in(at_pivot, 1, k));
-        }
-        (Keeps::Sign, Some(&sign)) => kept.push(pivot_line.not_equal(k_lines).select(-sign, sign)),
-        _ => {}
+    let reduced = columns.equal(here).select(factors, reduced);
+    let next = (is_below & columns.ge(here)).select(reduced, swapped);
+    let permutation = rows.permutation;
+    let moved = lines.equal(pivot_line.broadcast(&[batch, height], &[0]));
+    let at_k = permutation.dynamic_slice_in(1, k);
+    let at_pivot = moved.select(permutation, 0.0).sum(&[1]).reshape(&[batch, 1]);
+    let at_k = at_k.reshape(&[batch]).broadcast(&[batch, height], &[0]);
+    Rows {
+        factors: next,
+        permutation: moved.select(at_k, permutation).dynamic_update_in(at_pivot, 1, k),
+        sign: pivot_line.not_equal(k_lines).select(-rows.sign, rows.sign),
     }
-    kept
 }
 
 /// The one row that a mask leaves, exact: `[batch, 1, columns]`.
@@ -114,7 +190,7 @@ pub fn solve<'f>(a: Expression<'f>, b: Expression<'f>) -> Expression<'f> {
     }
     // The right sides are eliminated along, so that what is left is the upper triangle.
     let both = a.function().concatenate(&[a, b], 2);
-    let (factors, _) = reduce_columns(both, both, Keeps::Nothing);
+    let factors = reduce_columns(both).factors;
     let upper = factors.slice_in(2, 0, n);
     let right = factors.slice_in(2, n, factors.size_from_end(0));
     substitute(upper, right, false, false)
@@ -122,7 +198,6 @@ pub fn solve<'f>(a: Expression<'f>, b: Expression<'f>) -> Expression<'f> {
 
 /// The determinant as the product of its factors: the sign of the rows' order (1 or -1, `[batch]`, real), and the pivots.
 pub fn determinant<'f>(a: Expression<'f>) -> (Expression<'f>, Expression<'f>) {
-    let sign = a.function().splat(a.element_type().real_part(), &a.sizes()[..1], 1.0);
-    let (factors, sign) = reduce_columns(a, sign, Keeps::Sign);
-    (sign, diagonal(factors))
+    let done = reduce_columns(a);
+    (done.sign, diagonal(done.factors))
 }
