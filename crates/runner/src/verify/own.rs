@@ -192,3 +192,52 @@ pub(super) fn normwise_errors(array: &Literal, terms: f64) -> Vec<f64> {
 fn ulp(element_type: PrimitiveType, value: f64) -> f64 {
     (value.abs() * epsilon(element_type)).max(extremes(element_type).2)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::estimate::Known;
+    use super::*;
+    use shape::ArrayShape;
+
+    fn complex(re: f64, im: f64) -> Literal {
+        Literal::from_scalars(ArrayShape::new(PrimitiveType::C64, &[1]), [Scalar::Complex(re, im)])
+    }
+
+    #[test]
+    fn products_of_parts_that_overflow_decide_nothing() {
+        let undecided = |x: Literal, y: Literal| complex_is_undecided(&Op::Multiply {}, &[x, y], 0);
+        assert!(undecided(complex(1e30, 1.0), complex(1e30, 1.0)));
+        assert!(!undecided(complex(1e18, 1.0), complex(1e18, 1.0)));
+        // Infinite parts are no accident of the order.
+        assert!(!undecided(complex(f64::INFINITY, 1.0), complex(2.0, 1.0)));
+    }
+
+    #[test]
+    fn powers_are_as_good_as_their_logarithms() {
+        let condition = |w: f64| complex_condition(&Op::Power {}, &[complex(0.0, 1.0), complex(w, 0.0)], 0);
+        assert!((condition(10.0) - 5.0 * std::f64::consts::PI).abs() < 1e-12);
+        assert_eq!(condition(1e9), f64::INFINITY);
+    }
+
+    #[test]
+    fn remainders_of_other_quotients_are_anything() {
+        let operands = [Literal::from_elements(&[1], &[7f32]), Literal::from_elements(&[1], &[2f32])];
+        assert_eq!(unknown_remainder(&operands, 0, 0, 0.25), 0.0);
+        assert_eq!(unknown_remainder(&operands, 0, 0, 1.0), 4.0);
+        assert_eq!(unknown_remainder(&operands, 1, 0, 0.5), 5.0);
+    }
+
+    #[test]
+    fn which_nan_arithmetic_makes_is_not_known() {
+        let nan = Literal::from_elements(&[2], &[f32::NAN, 1.0]);
+        let marked = |op: &Op, error: f64| {
+            let operand = Estimate::Array(Known::new(nan.clone(), vec![error, 0.0]));
+            let mut errors = vec![0.0; 2];
+            mark_nan(op, &[&operand], &nan, &mut errors);
+            errors
+        };
+        assert_eq!(marked(&Op::Sqrt {}, 0.0), [ANY_NAN, 0.0]);
+        assert_eq!(marked(&Op::Negate {}, 0.0), [0.0, 0.0]);
+        assert_eq!(marked(&Op::Negate {}, ANY_NAN), [ANY_NAN, 0.0]);
+    }
+}
