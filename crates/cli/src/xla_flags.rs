@@ -15,6 +15,8 @@ pub(crate) struct XlaFlags {
     pub(crate) is_profiled: bool,
     /// What is to be shown of the compilation.
     pub(crate) dump: DumpFlags,
+    /// What `TF_XLA_FLAGS` says about clusters.
+    pub(crate) jit: cluster::Flags,
     /// A line for each flag that is accepted and makes no difference.
     pub(crate) warnings: Vec<String>,
 }
@@ -138,14 +140,10 @@ pub(crate) fn split(words: Vec<OsString>, environment: &Environment) -> Result<(
             }
         }
     }
-    // Most of these are about when TensorFlow itself calls XLA.
-    for word in environment.tf_xla_flags.iter().flat_map(|value| value.split_whitespace()) {
-        let (name, value) = match word.trim_start_matches('-').split_once('=') {
-            Some((name, value)) => (name, Some(value)),
-            None => (word.trim_start_matches('-'), None),
-        };
-        flags.dump.take(name, value)?;
-    }
+    // Most of these are about clusters; they must be right even where there are none.
+    let text = environment.tf_xla_flags.as_deref().unwrap_or("");
+    let dump = &mut flags.dump;
+    flags.jit = cluster::Flags::parse(text, |name, value| dump.take(name, value))?;
     let level = environment.vlog_level.as_deref().and_then(|level| level.trim().parse::<i64>().ok());
     flags.dump.log_text = level.is_some_and(|level| level >= LEVEL_OF_TEXT);
     let mut rest = Vec::new();
@@ -297,7 +295,17 @@ mod tests {
         let (_, flags) = split(Vec::new(), &environment).expect("well-formed");
         assert!(flags.dump.log_text && flags.dump.generate_hlo_graph.is_some());
         assert_eq!(flags.dump.graph_path.as_deref(), Some("d"));
-        assert!(flags.warnings.is_empty(), "TensorFlow's own flags are none of ours");
+        assert!(flags.warnings.is_empty());
+        assert_eq!(flags.jit.auto_jit, cluster::AutoJit { single_gpu: 2, general: 2 });
+        for (wrong, named) in [
+            ("--tf_xla_auto_jot=2", "--tf_xla_auto_jot"),
+            ("--tf_xla_min_cluster_size=some", "a whole number"),
+            ("--xla_generate_hlo_graph=(", "no regular expression"),
+        ] {
+            let environment = Environment { tf_xla_flags: Some(wrong.to_owned()), ..Environment::default() };
+            let error = split(Vec::new(), &environment).expect_err(wrong);
+            assert!(error.message().contains(named), "{error}");
+        }
         let low = Environment { vlog_level: Some("2".to_owned()), ..Environment::default() };
         assert!(!split(Vec::new(), &low).expect("well-formed").1.dump.log_text);
     }

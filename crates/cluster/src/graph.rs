@@ -91,7 +91,7 @@ impl Node {
     }
 
     pub(crate) fn is_shape_consumer(&self) -> bool {
-        matches!(self.op(), "Shape" | "ShapeN" | "Rank" | "Size")
+        matches!(self.op(), "Shape" | "Rank" | "Size")
     }
 
     pub(crate) fn has_resource(&self) -> bool {

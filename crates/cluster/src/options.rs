@@ -52,6 +52,8 @@ pub struct Options {
     pub fetches: Vec<String>,
     /// The nodes that the caller runs for their effects.
     pub targets: Vec<String>,
+    /// Whether what the caller wants keeps its name: a node of that name then hands on what the cluster makes.
+    pub keeps_names: bool,
     /// Whether the bodies of functions that stay outside of clusters are clustered too.
     pub cluster_functions: bool,
     /// Whether the report lists every node and edge that was refused.
@@ -70,6 +72,7 @@ impl Options {
             feeds: Vec::new(),
             fetches: Vec::new(),
             targets: Vec::new(),
+            keeps_names: false,
             cluster_functions: true,
             reports_refusals: false,
             flags,

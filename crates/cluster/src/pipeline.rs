@@ -7,7 +7,7 @@ use crate::constants;
 use crate::decluster::decluster;
 use crate::encapsulate::{Moved, encapsulate};
 use crate::functions::{Work, cluster_callees, may_be_clustered};
-use crate::graph::{Edge, Graph, data_input};
+use crate::graph::{Edge, Graph, Node, data_input};
 use crate::kernels::Kernels;
 use crate::library::Library;
 use crate::mark::{CLUSTER, mark, show};
@@ -16,7 +16,9 @@ use crate::options::{JitLevel, Observer, Options, State};
 use crate::report::Report;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
-use tf::proto::{FunctionDef, GraphDef};
+use tf::DataType;
+use tf::proto::attr_value::Value;
+use tf::proto::{FunctionDef, GraphDef, ListValue, NodeDef};
 
 /// The attribute of nodes that `xla.compile` put together.
 pub(crate) const COMPILE_ID: &str = "_xla_compile_id";
@@ -66,12 +68,17 @@ pub fn cluster(
     let mut report = Report::default();
     let mut work = Work::new(state, &mut report, observer, used);
     let wanted = Wanted::add(&mut work_graph, options)?;
+    let wanted_outputs = wanted.outputs.clone();
     let (_, moved) = rewrite(&mut work_graph, &context, "", &mut work)?;
     if options.cluster_functions && may_be_clustered(&context, functions) {
         cluster_callees(&mut work_graph, &context, &mut work, 0)?;
     }
     let made = work.made;
-    let (fetches, targets) = wanted.remove(&mut work_graph, &moved);
+    let (mut fetches, mut targets) = wanted.remove(&mut work_graph, &moved);
+    if options.keeps_names {
+        keep_names(&mut work_graph, options, &wanted_outputs, &moved)?;
+        (fetches, targets) = (options.fetches.clone(), options.targets.clone());
+    }
     for id in work_graph.ids().filter(|&id| !matches!(work_graph[id].op(), "_XlaLaunch" | "XlaLaunch")) {
         *report.unclustered.entry(work_graph[id].op().to_owned()).or_default() += 1;
     }
@@ -159,7 +166,58 @@ fn drop_cluster_outputs(graph: &mut Graph) -> Result<()> {
 /// What the caller wants of the graph: nodes that keep fetched tensors alive while clusters are made.
 struct Wanted {
     results: Vec<usize>,
+    /// How many of them are of fetches, which come first.
+    fetched: usize,
     targets: Vec<usize>,
+    /// By name: the node that is wanted, and how many of its outputs are kept.
+    outputs: BTreeMap<String, (usize, usize)>,
+}
+
+/// Puts nodes in the place of wanted nodes that are in clusters: they hand on what the cluster makes.
+fn keep_names(
+    graph: &mut Graph,
+    options: &Options,
+    outputs: &BTreeMap<String, (usize, usize)>,
+    moved: &Moved,
+) -> Result<()> {
+    for (name, &(node, count)) in outputs {
+        let Some(&launch) = moved.nodes.get(&node) else { continue };
+        let sources: Option<Vec<(usize, usize)>> =
+            (0..count).map(|output| moved.outputs.get(&(node, output)).copied()).collect();
+        let sources = sources.ok_or_else(|| {
+            Error::internal(format!("an output of '{name}', which is wanted, is no result of its cluster"))
+        })?;
+        let types: Vec<DataType> =
+            sources.iter().map(|&(src, output)| graph[src].output_types[output]).collect();
+        let number = |t: &DataType| t.number();
+        let (op, attr) = match types[..] {
+            [] => ("NoOp", BTreeMap::new()),
+            [data_type] => {
+                ("Identity", BTreeMap::from([("T".to_owned(), Value::Type(data_type.number()).into())]))
+            }
+            _ => {
+                let list = ListValue { r#type: types.iter().map(number).collect(), ..ListValue::default() };
+                ("IdentityN", BTreeMap::from([("T".to_owned(), Value::List(Box::new(list)).into())]))
+            }
+        };
+        let device = graph[launch].def.device.clone();
+        let def = NodeDef { name: name.clone(), op: op.to_owned(), input: Vec::new(), device, attr };
+        let id = graph.add(Node {
+            def,
+            input_types: types.clone(),
+            output_types: types,
+            output_arguments: vec![("output".to_owned(), 0)],
+            ..Node::default()
+        });
+        for (dst_input, (src, output)) in sources.into_iter().enumerate() {
+            graph.connect(Edge { src, src_output: Some(output), dst: id, dst_input })?;
+        }
+        if options.targets.contains(name) {
+            graph.connect_control(launch, id);
+        }
+    }
+    graph.fix_source_and_sink();
+    Ok(())
 }
 
 impl Wanted {
@@ -175,7 +233,8 @@ impl Wanted {
             })
         };
         let mut results = Vec::new();
-        for (index, fetch) in options.fetches.iter().enumerate() {
+        let mut outputs: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+        for fetch in &options.fetches {
             let (name, output) = match fetch.rsplit_once(':') {
                 Some((name, output)) => {
                     let output = output.parse();
@@ -193,25 +252,54 @@ impl Wanted {
                     graph[src].op()
                 )));
             };
-            let device = graph[src].def.device.clone();
-            let mut unused = format!("_retval_{name}_{output}_{index}");
-            while by_name.contains_key(&unused) {
-                unused.push('_');
-            }
-            let node = graph.add(result(&unused, index, data_type.base(), &device));
-            graph.connect(Edge { src, src_output: Some(output), dst: node, dst_input: 0 })?;
-            results.push(node);
+            results.push(Self::keep(graph, src, output, data_type, results.len(), &by_name)?);
+            let (_, kept) = outputs.entry(graph[src].name().to_owned()).or_insert((src, 0));
+            *kept = (*kept).max(output + 1);
         }
-        let targets = options.targets.iter().map(|name| find(name, "target")).collect::<Result<_>>()?;
+        let mut targets = Vec::new();
+        for name in &options.targets {
+            let node = find(name, "target")?;
+            outputs.entry(graph[node].name().to_owned()).or_insert((node, 0));
+            targets.push(node);
+        }
+        let fetched = results.len();
+        if options.keeps_names {
+            // A node that hands on one output hands on those before it.
+            for &(src, count) in outputs.values() {
+                for output in 0..count {
+                    let data_type = graph[src].output_types[output];
+                    results.push(Self::keep(graph, src, output, data_type, results.len(), &by_name)?);
+                }
+            }
+        }
         graph.fix_source_and_sink();
-        Ok(Self { results, targets })
+        Ok(Self { results, fetched, targets, outputs })
+    }
+
+    /// A node that keeps an output alive.
+    fn keep(
+        graph: &mut Graph,
+        src: usize,
+        output: usize,
+        data_type: DataType,
+        index: usize,
+        by_name: &BTreeMap<String, usize>,
+    ) -> Result<usize> {
+        let device = graph[src].def.device.clone();
+        let mut unused = format!("_retval_{}_{output}_{index}", graph[src].name());
+        while by_name.contains_key(&unused) {
+            unused.push('_');
+        }
+        let node = graph.add(result(&unused, index, data_type.base(), &device));
+        graph.connect(Edge { src, src_output: Some(output), dst: node, dst_input: 0 })?;
+        Ok(node)
     }
 
     /// Removes those nodes again: the names of what was wanted.
     fn remove(self, graph: &mut Graph, moved: &Moved) -> (Vec<String>, Vec<String>) {
         let mut fetches = Vec::new();
-        for id in self.results {
-            if let Some(edge) = graph.input(id, 0) {
+        for (place, id) in self.results.into_iter().enumerate() {
+            if let Some(edge) = graph.input(id, 0).filter(|_| place < self.fetched) {
                 fetches.push(data_input(graph[edge.src].name(), edge.src_output.unwrap_or(0)));
             }
             for edge in graph[id].in_edges.iter().chain(&graph[id].out_edges).copied().collect::<Vec<_>>() {

@@ -205,6 +205,37 @@ fn fetches_and_targets_get_the_names_that_they_have_now() {
 }
 
 #[test]
+fn wanted_nodes_keep_their_names_if_that_is_asked_for() {
+    let mut graph = Builder::new();
+    graph.placeholder("x");
+    graph.variable("v");
+    graph.node("a", "Tanh", &["x"]);
+    graph.node("two", "Unpack", &["a"]).attr("num", Value::I(2));
+    graph.node("train", "AssignVariableOp", &["v", "a"]).ty("dtype", DataType::Float);
+    let mut options = options();
+    options.fetches = ["x", "a", "two:1"].map(str::to_owned).to_vec();
+    options.targets = vec!["train".to_owned()];
+    options.keeps_names = true;
+    let clustered = run(&graph, &options);
+    assert_eq!(clustered.fetches, options.fetches);
+    let op = |name: &str| node(&clustered.graph, name).op.clone();
+    assert_eq!(
+        (op("x"), op("a"), op("two"), op("train")),
+        ("Placeholder".to_owned(), "Identity".to_owned(), "IdentityN".to_owned(), "NoOp".to_owned())
+    );
+    assert_eq!(node(&clustered.graph, "train").input, ["^cluster_0"]);
+    let body = function(&clustered.graph, "cluster_0");
+    let results = &body.signature.as_ref().expect("one").output_arg;
+    let of = |input: &str| {
+        let index: usize = input.split(':').nth(1).map_or(0, |i| i.parse().expect("a number"));
+        body.ret[&results[index].name].clone()
+    };
+    assert_eq!(of(&node(&clustered.graph, "a").input[0]), "a:y:0");
+    let two: Vec<String> = node(&clustered.graph, "two").input.iter().map(|input| of(input)).collect();
+    assert_eq!(two, ["two:output:0", "two:output:1"]);
+}
+
+#[test]
 fn names_of_clusters_are_numbered_over_the_graphs_of_a_session() {
     let mut graph = Builder::new();
     graph.placeholder("x");

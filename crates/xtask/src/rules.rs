@@ -64,6 +64,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
         "cli",
         &[
             "support",
+            "cluster",
             "compiler",
             "stablehlo",
             "tf",

@@ -1,0 +1,131 @@
+//! Graphs whose clusters TensorFlow 2.15.1 itself made (on CPUs, level 2, clusters of two nodes and more).
+//!
+//! Each file of `tests/recorded` is the dump `mark_for_compilation` of a session's graph, without what clustering does not
+//! look at: elements of constants, shapes, the one device. `ops.txt` lists the ops that XLA compiles.
+
+use cluster::{Candidate, Flags, JitLevel, Kernels, Options, Silent, State, cluster};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use tf::DataType;
+use tf::proto::GraphDef;
+use tf::proto::attr_value::Value;
+
+/// What XLA compiles.
+struct Xla(BTreeSet<String>);
+
+impl Kernels for Xla {
+    fn compiles(&self, candidate: Candidate<'_>, _device: &str) -> Result<(), String> {
+        let is_string = |t: &DataType| t.base() == DataType::String;
+        match self.0.contains(&candidate.node.op) {
+            true if candidate.input_types.iter().chain(candidate.output_types).any(is_string) => {
+                Err("XLA has no strings".to_owned())
+            }
+            true => Ok(()),
+            false => Err("XLA does not know the op".to_owned()),
+        }
+    }
+
+    fn knows(&self, op: &str) -> bool {
+        self.0.contains(op)
+    }
+}
+
+fn read(name: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded").join(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Takes the recorded clusters off a graph: its nodes by cluster.
+fn take_clusters(graph: &mut GraphDef) -> BTreeSet<BTreeSet<String>> {
+    let mut clusters: BTreeMap<Vec<u8>, BTreeSet<String>> = BTreeMap::new();
+    for node in &mut graph.node {
+        if let Some(Value::S(cluster)) = node.attr.remove("_XlaCluster").and_then(|v| v.value) {
+            clusters.entry(cluster.to_vec()).or_default().insert(node.name.clone());
+        }
+    }
+    clusters.into_values().collect()
+}
+
+/// The constant that a copy was made of, which clustering makes first of all.
+fn original(name: &str) -> Option<&str> {
+    let (name, number) = name.rsplit_once("/clone_")?;
+    number.bytes().all(|b| b.is_ascii_digit()).then_some(name)
+}
+
+/// Takes the copies of constants out again, so that ours come in the same order.
+fn without_copies(graph: &mut GraphDef) {
+    graph.node.retain(|node| original(&node.name).is_none());
+    for input in graph.node.iter_mut().flat_map(|node| &mut node.input) {
+        if let Some(name) = original(input) {
+            *input = name.to_owned();
+        }
+    }
+}
+
+/// Our clusters as the pass that marks them leaves them, before nodes are taken out again.
+fn marked(graph: &GraphDef) -> BTreeSet<BTreeSet<String>> {
+    #[derive(Default)]
+    struct Marked(GraphDef);
+    impl cluster::Observer for Marked {
+        fn wants_graphs(&self) -> bool {
+            true
+        }
+        fn graph(&mut self, name: &str, graph: &GraphDef) {
+            if name == "mark_for_compilation" {
+                self.0 = graph.clone();
+            }
+        }
+    }
+    let ops = String::from_utf8(read("ops.txt")).expect("text").lines().map(str::to_owned).collect();
+    let flags =
+        Flags { min_cluster_size: 2, cpu_global_jit: true, clustering_debug: true, ..Flags::default() };
+    let options = Options { cluster_functions: false, ..Options::new(JitLevel::On2, flags) };
+    let mut observer = Marked::default();
+    cluster(graph, &options, &Xla(ops), &mut State::default(), &mut observer)
+        .unwrap_or_else(|e| panic!("{e}"));
+    cluster(graph, &options, &Xla(BTreeSet::new()), &mut State::default(), &mut Silent)
+        .map(|none| assert!(none.report.clusters.is_empty(), "nothing can be compiled"))
+        .unwrap_or_else(|e| panic!("{e}"));
+    take_clusters(&mut observer.0)
+}
+
+fn agrees(name: &str) {
+    let file = format!("{name}.pbtxt");
+    let mut graph = tf::source::parse_graph_def(read(&file).into(), &file).unwrap_or_else(|e| panic!("{e}"));
+    let recorded = take_clusters(&mut graph);
+    assert!(!recorded.is_empty(), "{name} has clusters");
+    without_copies(&mut graph);
+    let ours = marked(&graph);
+    let missing: Vec<_> = recorded.difference(&ours).collect();
+    let more: Vec<_> = ours.difference(&recorded).collect();
+    assert!(missing.is_empty() && more.is_empty(), "{name}: TensorFlow has {missing:#?}, we have {more:#?}");
+}
+
+macro_rules! recorded {
+    ($($name:ident),*) => {
+        $(
+            #[test]
+            fn $name() {
+                agrees(stringify!($name));
+            }
+        )*
+    };
+}
+
+recorded!(
+    cond,
+    control,
+    conv,
+    embed,
+    function_body,
+    functions,
+    parallel,
+    rnn,
+    scope,
+    shapes,
+    softmax,
+    softmax_resource,
+    while1,
+    while_grad,
+    while_nested
+);
