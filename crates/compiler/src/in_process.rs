@@ -126,6 +126,21 @@ impl Executable {
         &self.counters
     }
 
+    /// The results' shapes: fetches, then written variables, each of these with the argument that it lives in.
+    pub fn results(&self) -> &[(ArrayShape, Option<usize>)] {
+        &self.results
+    }
+
+    /// The dimensions of results whose sizes each run finds out.
+    pub fn bounded_dimensions(&self) -> &[BoundedDimension] {
+        &self.bounded
+    }
+
+    /// The code itself, for whoever brings the memory.
+    pub fn code(&self) -> &jit::Executable {
+        &self.code
+    }
+
     /// Runs the program once on fresh state: feeds then variables in, fetches then written variables out.
     pub fn run(&self, arguments: &[Literal]) -> Result<Vec<Literal>> {
         let mut session = self.session(arguments)?;

@@ -166,6 +166,7 @@ impl<'p> NodeContext<'_, 'p> {
 
     /// The error of an input that must be known at compile time and is not.
     pub(crate) fn not_constant(&self, k: usize, id: InstructionId) -> Error {
+        self.importer.wanted_constants.borrow_mut().insert((self.name.clone(), k));
         let origins = self.importer.origins(id);
         let origins = match origins.as_slice() {
             [] => "it is too large to be evaluated at compile time".to_owned(),

@@ -15,6 +15,7 @@ use crate::value::{ListId, StackId, TensorArrayId, Value, VariableId};
 use crate::{import_rounds::Lessons, passed_arguments};
 use hlo::{ComputationId, InstructionId, Module, Op, OpMetadata};
 use shape::{PrimitiveType, Shape};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Id, IdVec, Result};
 use tf::{Function, Graph, NodeId};
@@ -58,6 +59,8 @@ pub(crate) struct Importer<'p> {
     pub(crate) is_trial: bool,
     /// How many random number generators there are so far: each gets a stream of its own.
     pub(crate) random_streams: u64,
+    /// The inputs that a rule wanted the value of and did not get: node and position.
+    pub(crate) wanted_constants: RefCell<BTreeSet<(String, usize)>>,
 }
 
 impl<'p> Importer<'p> {
@@ -80,6 +83,7 @@ impl<'p> Importer<'p> {
             passed: passed_arguments::Known::new(),
             is_trial: false,
             random_streams: 0,
+            wanted_constants: RefCell::default(),
         }
     }
 

@@ -127,7 +127,8 @@ pub use unsupported::unsupported_op;
 use crate::importer::{Importer, parameter_shape};
 use crate::value::{Value, VariableId};
 use hlo::{AliasKind, InputOutputAlias, InstructionId, Module, Op, OpMetadata};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Id, Result};
 use tf::{NodeId, Program};
 
@@ -170,6 +171,32 @@ pub fn import_program(program: &Program) -> Result<ImportResult> {
         let result = import_once(&mut importer);
         (result, importer.lessons)
     })
+}
+
+/// As [`import_program`], and beside an error the inputs whose values the rules wanted to know: names of nodes and positions.
+/// Whoever knows them may put constants there and ask again.
+pub fn import_or_wanted(
+    program: &Program,
+) -> std::result::Result<ImportResult, (Error, BTreeSet<(String, usize)>)> {
+    let check = unsupported::check(program).and_then(|()| loop_bounds::check_promises(program));
+    check.map_err(|error| (error, BTreeSet::new()))?;
+    let wanted = RefCell::new(BTreeSet::new());
+    let result = import_rounds::import_in_rounds(program, |mut importer| {
+        let result = import_once(&mut importer);
+        wanted.replace(importer.wanted_constants.take());
+        (result, importer.lessons)
+    });
+    result.map_err(|error| (error, wanted.into_inner()))
+}
+
+/// Whether a node of the program writes the variable at a position, be it run or not.
+pub fn may_write(program: &Program, variable: usize) -> bool {
+    writers::may_write(program, VariableId::from_index(variable))
+}
+
+/// Why a node that calls no function cannot be compiled, by its op and the types that it names; `None` if it can.
+pub fn unsupported_node(node: &tf::Node) -> Option<String> {
+    unsupported::reason_of_op(node)
 }
 
 fn import_once(importer: &mut Importer<'_>) -> Result<ImportResult> {

@@ -132,6 +132,14 @@ fn advice(op: &str) -> Option<&'static str> {
     })
 }
 
+/// Why the op of a node, or a type of it, cannot be compiled.
+pub(crate) fn reason_of_op(node: &Node) -> Option<String> {
+    match rules::find(&node.op) {
+        Some(rule) => unsupported_type(rule, node),
+        None => Some(explained(&node.op, &node_types(node))),
+    }
+}
+
 /// The first type of a node that its rule does not take.
 fn unsupported_type(rule: &Rule, node: &Node) -> Option<String> {
     for constraint in rule.types.iter().flatten() {

@@ -116,7 +116,7 @@ impl Executable {
         unsafe { entry(frame) }
     }
 
-    fn constants_address(&self) -> *const c_void {
+    pub(crate) fn constants_address(&self) -> *const c_void {
         match &self.constants {
             Some(constants) => constants.as_ptr().cast(),
             None => self.object.constants_address().as_ptr().cast_const().cast(),

@@ -29,9 +29,12 @@ mod wire;
 pub use attributes::Attributes;
 pub use data_type::DataType;
 pub use function::{Function, FunctionLibrary};
+pub use functionalize::functionalize;
 pub use graph::{Graph, Node, NodeId, OutputId};
 pub use op_def::{NodeTypes, node_types, op_signature};
 pub use partial_shape::PartialShape;
-pub use prepare::{Examined, InferOptions, Inferred, examine, fetch_nodes, infer, is_prepared, prepare};
+pub use prepare::{
+    Examined, InferOptions, Inferred, Resolved, Wanted, examine, fetch_nodes, infer, is_prepared, prepare, resolve,
+};
 pub use problem::Problem;
 pub use program::{Feed, Fetch, Program, Resource, Variable};

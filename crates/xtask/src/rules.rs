@@ -59,6 +59,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "compiler",
         ],
     ),
+    ("session", &["support", "shape", "hlo", "tf", "import", "jit", "compiler"]),
     ("npz", &["support", "shape"]),
     (
         "cli",
@@ -109,6 +110,7 @@ pub const IO_ALLOWED: &[(&str, &str)] = &[
     ("conformance", "test runners: case files, child processes, times"),
     ("filetest", "test runner: reads and, on request, rewrites test files"),
     ("runner", "measures how long runs take"),
+    ("session", "ops that save and restore checkpoints"),
     ("tf", "maps model files"),
     ("xtask", "reads the repository"),
 ];

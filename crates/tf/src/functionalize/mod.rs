@@ -32,7 +32,7 @@ use weak::WeakEdges;
 const MAX_VISITS: usize = 20_000_000;
 
 /// Replaces V1 conditionals and loops in the program's graph and in its functions.
-pub(crate) fn functionalize(program: &mut Program) -> Result<()> {
+pub fn functionalize(program: &mut Program) -> Result<()> {
     let names: Vec<String> = program.library.functions().map(|f| f.name.clone()).collect();
     for name in names {
         let Some(function) = program.library.get(&name) else { continue };

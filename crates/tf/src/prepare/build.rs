@@ -17,6 +17,9 @@ use support::{Error, Id, IdVec, Result};
 /// The most inputs and outputs that all nodes together may have.
 const MAX_TENSORS: usize = 100_000_000;
 
+/// The op of a cluster that is compiled as one: `XlaLaunch` as TensorFlow's first releases with clusters called it.
+const CLUSTER: &str = "_XlaLaunch";
+
 /// The signatures that nodes can refer to: library functions first, then registered ops.
 pub(super) struct Signatures<'a> {
     functions: BTreeMap<&'a str, (&'a FunctionDef, &'a OpDef)>,
@@ -52,7 +55,8 @@ impl<'a> Signatures<'a> {
 
     /// The signature of an op or function.
     pub(super) fn get(&self, op: &str) -> Option<&'a OpDef> {
-        self.functions.get(op).map(|&(_, signature)| signature).or_else(|| op_def::lookup(op))
+        let registered = if op == CLUSTER { "XlaLaunch" } else { op };
+        self.functions.get(op).map(|&(_, signature)| signature).or_else(|| op_def::lookup(registered))
     }
 
     /// A function of the library with its signature.
@@ -108,6 +112,11 @@ pub(super) struct Outputs<'a> {
 }
 
 impl Outputs<'_> {
+    /// The node of a name, if it was kept.
+    pub(super) fn kept(&self, name: &str) -> Option<NodeId> {
+        self.kept.get(name).copied()
+    }
+
     /// The node of a fetch that has no outputs, and so is run for its effects.
     pub(super) fn target(&self, id: &FedOutput, graph: &Graph) -> Option<NodeId> {
         let node = *self.kept.get(id.0.as_str()).filter(|_| id.1 == 0)?;

@@ -9,12 +9,14 @@ mod library;
 mod names;
 mod problems;
 mod prune;
+mod resolve;
 mod variables;
 
 pub(crate) use build::push_argument;
 pub use infer::{InferOptions, Inferred, infer};
 pub(crate) use infer::{Reached, complete, reach};
 pub use problems::{Examined, examine, is_prepared};
+pub use resolve::{Resolved, Wanted, resolve};
 
 use crate::proto::attr_value::Value;
 use crate::proto::{AttrValue, Config, GraphDef};

@@ -1,0 +1,138 @@
+//! One call of loaded code on buffers that the caller chooses.
+
+use crate::instance::Executable;
+use crate::workers::{Workers, parallel_for};
+use crate::{ALIGNMENT, Frame};
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+use support::{Error, Result};
+
+/// The memory of an argument.
+#[derive(Debug)]
+pub enum Operand<'a> {
+    /// Only read. Others may read it meanwhile.
+    Read(&'a [u8]),
+    /// Read and written: of an argument that a result lives in.
+    Write(&'a mut [u8]),
+}
+
+/// The buffers of one call; each may be larger than the interface asks for.
+pub struct Call<'c, 'm> {
+    /// One for each argument.
+    pub arguments: &'c mut [Operand<'m>],
+    /// One for each result that lives in no argument, in order. They begin at multiples of [`ALIGNMENT`].
+    pub results: &'c mut [&'m mut [u8]],
+    /// Temps, at a multiple of [`ALIGNMENT`]; what persists from call to call stands at their beginning, zero at first.
+    pub temps: &'c mut [u8],
+    /// Scratch for each worker.
+    pub scratch: &'c mut [u8],
+    /// Who shares the work.
+    pub workers: Option<&'c Arc<dyn Workers>>,
+    /// The true sizes of bounded dimensions are written here.
+    pub dynamic_sizes: &'c mut [i64],
+}
+
+/// Addresses that mostly fit on the stack.
+struct Addresses {
+    few: [*mut c_void; Self::FEW],
+    many: Vec<*mut c_void>,
+    len: usize,
+}
+
+impl Addresses {
+    const FEW: usize = 8;
+
+    fn new(len: usize) -> Self {
+        let many = if len > Self::FEW { vec![std::ptr::null_mut(); len] } else { Vec::new() };
+        Self { few: [std::ptr::null_mut(); Self::FEW], many, len }
+    }
+
+    fn slice(&mut self) -> &mut [*mut c_void] {
+        if self.len > Self::FEW { &mut self.many } else { &mut self.few[..self.len] }
+    }
+}
+
+impl Executable {
+    /// Runs the code once on these buffers. Errors: buffers that are too few, too small or misaligned, or the code's own
+    /// message.
+    pub fn run(&self, call: &mut Call<'_, '_>) -> Result<()> {
+        let interface = self.interface();
+        let workers = call.workers.map_or(1, |workers| workers.count().max(1));
+        let aliased = interface.results.iter().filter(|result| result.alias.is_some()).count();
+        let fits = call.arguments.len() == interface.arguments.len()
+            && call.results.len() + aliased == interface.results.len()
+            && fits(call.temps, interface.temps_bytes)
+            && interface
+                .scratch_bytes
+                .checked_mul(workers)
+                .is_some_and(|bytes| call.scratch.len() >= bytes)
+            && call.dynamic_sizes.len() >= interface.dynamic_sizes
+            && interface.profile_counters == 0;
+        if !fits {
+            return Err(Error::internal("the buffers of a call are not what the code's interface says"));
+        }
+        let mut arguments = Addresses::new(interface.arguments.len());
+        for (k, (operand, spec)) in call.arguments.iter_mut().zip(&interface.arguments).enumerate() {
+            let (address, len) = match operand {
+                Operand::Read(bytes) => (bytes.as_ptr().cast_mut(), bytes.len()),
+                Operand::Write(bytes) => (bytes.as_mut_ptr(), bytes.len()),
+            };
+            if len < spec.bytes || (spec.bytes > 0 && !address.addr().is_multiple_of(spec.alignment)) {
+                return Err(Error::internal(format!("argument {k} is too small or misaligned")));
+            }
+            arguments.slice()[k] = address.cast();
+        }
+        let mut results = Addresses::new(interface.results.len());
+        let mut own = call.results.iter_mut();
+        for (k, spec) in interface.results.iter().enumerate() {
+            results.slice()[k] = match spec.alias {
+                Some(argument) => match &mut call.arguments[argument] {
+                    Operand::Write(bytes) => bytes.as_mut_ptr().cast(),
+                    Operand::Read(_) => {
+                        return Err(Error::internal(format!("argument {argument} must be writable")));
+                    }
+                },
+                None => match own.next().filter(|bytes| fits_result(bytes, spec.bytes)) {
+                    Some(bytes) => bytes.as_mut_ptr().cast(),
+                    None => return Err(Error::internal(format!("result {k} is too small or misaligned"))),
+                },
+            };
+        }
+        let context = call.workers.map(std::ptr::from_ref);
+        let mut frame = Frame {
+            args: arguments.slice().as_ptr(),
+            results: results.slice().as_ptr(),
+            temps: call.temps.as_mut_ptr().cast(),
+            constants: self.constants_address(),
+            parallel_for: context.map(|_| parallel_for as crate::frame::ParallelFor),
+            context: context.map_or(std::ptr::null_mut(), |workers| workers.cast_mut().cast()),
+            max_workers: workers as i64,
+            scratch: call.scratch.as_mut_ptr().cast(),
+            dynamic_sizes: call.dynamic_sizes.as_mut_ptr(),
+            ..Frame::empty()
+        };
+        // SAFETY: sizes and alignments were held against the interface above; what is written is borrowed uniquely, what
+        // is only read may be shared, for the code writes to results, temps, scratch and sizes alone; the workers'
+        // `Arc` outlives the call.
+        #[expect(unsafe_code, reason = "generated code follows raw addresses")]
+        let status = unsafe { self.call(&mut frame) };
+        if status == 0 {
+            return Ok(());
+        }
+        if frame.error.is_null() {
+            return Err(Error::internal(format!("the code returned {status}")));
+        }
+        // SAFETY: the code sets `error` to a static NUL-terminated message.
+        #[expect(unsafe_code, reason = "a C string of generated code")]
+        let message = unsafe { CStr::from_ptr(frame.error) };
+        Err(Error::invalid(message.to_string_lossy()))
+    }
+}
+
+fn fits(bytes: &[u8], wanted: usize) -> bool {
+    wanted == 0 || fits_result(bytes, wanted)
+}
+
+fn fits_result(bytes: &[u8], wanted: usize) -> bool {
+    bytes.len() >= wanted && (wanted == 0 || bytes.as_ptr().addr().is_multiple_of(ALIGNMENT))
+}

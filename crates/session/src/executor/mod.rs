@@ -1,0 +1,155 @@
+//! Runs plans: ready nodes on the threads of a pool, what is quickly done at once where it became ready.
+
+mod execute;
+mod pool;
+mod state;
+
+pub(crate) use pool::Pool;
+
+use crate::plan::{Plan, at_node};
+use crate::program::Program;
+use crate::recorder::{Recorder, Span};
+use crate::resources::lock;
+use crate::shared::Shared;
+use crate::value::Value;
+use state::State;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use support::{Error, Result};
+
+/// A plan that runs.
+pub(crate) struct Run {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) program: Arc<Program>,
+    plan: Arc<Plan>,
+    arguments: Vec<Value>,
+    pub(crate) recorder: Option<Arc<dyn Recorder>>,
+    /// How many runs this one stands in: functions that conditionals and loops call.
+    pub(crate) depth: usize,
+    state: Mutex<State>,
+    /// The thread that began the run waits here while others run the last nodes.
+    changed: Condvar,
+}
+
+/// What a thread uses again for each node.
+#[derive(Default)]
+pub(crate) struct Workspace {
+    pub(crate) inputs: Vec<Value>,
+    pub(crate) outputs: Vec<Option<Value>>,
+}
+
+/// How deep functions may be called while they run.
+const MAX_DEPTH: usize = 64;
+
+/// Runs a plan on arguments; what it returns. A result that is dead is an error.
+pub(crate) fn run(
+    shared: &Arc<Shared>,
+    program: &Arc<Program>,
+    plan: &Arc<Plan>,
+    arguments: Vec<Value>,
+    recorder: Option<Arc<dyn Recorder>>,
+    depth: usize,
+) -> Result<Vec<Value>> {
+    if depth > MAX_DEPTH {
+        return Err(Error::unsupported(format!(
+            "functions call each other more than {MAX_DEPTH} levels deep"
+        )));
+    }
+    let run = Arc::new(Run {
+        shared: shared.clone(),
+        program: program.clone(),
+        plan: plan.clone(),
+        arguments,
+        recorder,
+        depth,
+        state: Mutex::new(State::new(plan)),
+        changed: Condvar::new(),
+    });
+    run.drive();
+    let mut state = lock(&run.state);
+    if let Some(error) = state.error.take() {
+        return Err(error);
+    }
+    let results = state.results.drain(..).enumerate();
+    let results = results.map(|(k, value)| {
+        value.ok_or_else(|| {
+            Error::invalid(format!(
+                "Retval[{k}] does not have value: the fetched tensor is on a branch of a conditional that was not taken"
+            ))
+        })
+    });
+    results.collect()
+}
+
+impl Run {
+    /// Runs ready nodes until the run is done.
+    fn drive(self: &Arc<Self>) {
+        let mut workspace = Workspace::default();
+        let mut state = lock(&self.state);
+        loop {
+            state = self.work(state, &mut workspace);
+            if state.is_done() {
+                return;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Runs ready nodes until there are none: of a thread of the pool.
+    fn help(self: &Arc<Self>) {
+        let mut workspace = Workspace::default();
+        let state = lock(&self.state);
+        let state = self.work(state, &mut workspace);
+        drop(state);
+    }
+
+    fn work<'s>(
+        self: &'s Arc<Self>,
+        mut state: std::sync::MutexGuard<'s, State>,
+        workspace: &mut Workspace,
+    ) -> std::sync::MutexGuard<'s, State> {
+        while let Some(task) = state.next() {
+            let node = &self.plan.nodes[task.node as usize];
+            let taken = state.take_inputs(node, task, &mut workspace.inputs);
+            let others = state.expensive.len();
+            drop(state);
+            if others > 0 {
+                self.shared.pool.invite(self, others);
+            }
+            workspace.outputs.clear();
+            let result = match taken {
+                Ok(()) if task.is_dead => Ok(()),
+                Ok(()) => self.execute_recorded(node, workspace),
+                Err(error) => Err(error),
+            };
+            state = lock(&self.state);
+            state.running -= 1;
+            let result = match result {
+                Ok(()) => {
+                    let plan = &self.plan;
+                    if let crate::plan::Kind::Fetch(k) = node.kind {
+                        state.results[k] = workspace.inputs.pop();
+                    }
+                    state.deliver(plan, task, &mut workspace.outputs)
+                }
+                Err(error) => Err(at_node(error, &node.node)),
+            };
+            if let Err(error) = result {
+                state.fail(error);
+            }
+            if state.is_done() {
+                self.changed.notify_all();
+            }
+        }
+        state
+    }
+
+    fn execute_recorded(self: &Arc<Self>, node: &crate::plan::PlanNode, workspace: &mut Workspace) -> Result<()> {
+        let Some(recorder) = &self.recorder else { return self.execute(node, workspace) };
+        let begin = recorder.now();
+        self.execute(node, workspace)?;
+        let end = recorder.now();
+        let device = &self.shared.devices[node.device];
+        recorder.ran(&Span { node: &node.node, device: device.name(), begin, end, outputs: &workspace.outputs });
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! The threads that run ready nodes beside the one that began a run.
+
+use super::Run;
+use crate::resources::lock;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use support::{Error, Result};
+
+/// More threads than this are a mistake.
+const MAX_THREADS: usize = 1024;
+
+/// Enough for kernels, whose stack is bounded, in functions that are called in functions.
+const STACK_BYTES: usize = 16 << 20;
+
+/// Threads that wait for runs to help with.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    /// How many threads have nothing to do.
+    idle: AtomicUsize,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    runs: VecDeque<Arc<Run>>,
+    stop: bool,
+}
+
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("runs", &self.runs.len()).finish_non_exhaustive()
+    }
+}
+
+impl Pool {
+    /// A pool for so many threads, that of the run included.
+    pub(crate) fn new(count: usize) -> Result<Self> {
+        if count == 0 || count > MAX_THREADS {
+            return Err(Error::invalid(format!("{count} threads; 1 to {MAX_THREADS} can be had")));
+        }
+        let mut pool = Self { shared: Arc::default(), threads: Vec::new() };
+        for _ in 1..count {
+            let shared = pool.shared.clone();
+            let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+            let thread = builder.spawn(move || shared.serve());
+            pool.threads.push(thread.map_err(|e| Error::invalid(format!("cannot start a thread: {e}")))?);
+        }
+        Ok(pool)
+    }
+
+    /// Asks idle threads to help with a run that has so many tasks to give away.
+    pub(super) fn invite(&self, run: &Arc<Run>, tasks: usize) {
+        let idle = self.shared.idle.load(Ordering::Relaxed);
+        if idle == 0 {
+            return;
+        }
+        let mut queue = lock(&self.shared.queue);
+        let wanted = tasks.min(idle).saturating_sub(queue.runs.len());
+        for _ in 0..wanted {
+            queue.runs.push_back(run.clone());
+            self.shared.wake.notify_one();
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        lock(&self.shared.queue).stop = true;
+        self.shared.wake.notify_all();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has told already; and the last run may be dropped by a thread of the pool itself.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn serve(&self) {
+        let mut queue = lock(&self.queue);
+        loop {
+            if queue.stop {
+                return;
+            }
+            if let Some(run) = queue.runs.pop_front() {
+                drop(queue);
+                run.help();
+                drop(run);
+                queue = lock(&self.queue);
+                continue;
+            }
+            self.idle.fetch_add(1, Ordering::Relaxed);
+            queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            self.idle.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Calls of kernels: variables held, memory for results, the call, and what came out.
+
+use super::build::Source;
+use super::cache::Kernel;
+use super::Site;
+use crate::buffer::Buffer;
+use crate::ops::Context;
+use crate::resources::{Variable, lock};
+use crate::value::{Tensor, Value};
+use jit::{Call, Operand};
+use shape::ArrayShape;
+use std::sync::{Arc, MutexGuard};
+use support::{Error, Result};
+
+/// The variables of a node, each once, in the order of its inputs.
+pub(super) fn variables(site: &Site, inputs: &[Value]) -> Result<Vec<Arc<Variable>>> {
+    let mut variables: Vec<Arc<Variable>> = Vec::new();
+    for (k, input) in inputs.iter().enumerate() {
+        if site.is_variable(k) {
+            let variable = input.variable()?;
+            if !variables.iter().any(|known| Arc::ptr_eq(known, variable)) {
+                variables.push(variable.clone());
+            }
+        }
+    }
+    Ok(variables)
+}
+
+/// The variables of a node while its kernel runs: nobody else reads or writes them.
+pub(super) struct Held<'v> {
+    variables: &'v [Arc<Variable>],
+    guards: Vec<MutexGuard<'v, Option<Value>>>,
+}
+
+impl<'v> Held<'v> {
+    pub(super) fn new(variables: &'v [Arc<Variable>]) -> Self {
+        // Taken in one order by all nodes, so that no two wait for each other.
+        let mut order: Vec<usize> = (0..variables.len()).collect();
+        order.sort_by_key(|&at| Arc::as_ptr(&variables[at]));
+        let mut guards: Vec<_> = order.into_iter().map(|at| (at, variables[at].hold())).collect();
+        guards.sort_by_key(|(at, _)| *at);
+        Self { variables, guards: guards.into_iter().map(|(_, guard)| guard).collect() }
+    }
+
+    /// Which of the node's variables an input is, by the order of the inputs, and its shape.
+    pub(super) fn variable(&self, input: &Value) -> Result<(usize, Arc<ArrayShape>)> {
+        let variable = input.variable()?;
+        let at = self.variables.iter().position(|held| Arc::ptr_eq(held, variable));
+        let at = at.ok_or_else(|| Error::internal("a variable that is not held"))?;
+        match self.guards[at].as_ref() {
+            Some(Value::Tensor(tensor)) => Ok((at, tensor.shared_shape().clone())),
+            Some(other) => Err(Error::invalid(format!(
+                "variable '{}' is {}, but an array is wanted",
+                variable.node(),
+                other.kind()
+            ))),
+            None => Err(variable.uninitialized()),
+        }
+    }
+}
+
+/// Runs a kernel on the inputs of a node.
+pub(super) fn launch(site: &Site, kernel: &Kernel, held: &mut Held<'_>, cx: &mut Context<'_>) -> Result<()> {
+    let shared = cx.run.shared.clone();
+    let mut states = Vec::with_capacity(held.guards.len());
+    for (guard, &written) in held.guards.iter_mut().zip(&kernel.written) {
+        let state = match written {
+            // Taken out, so that nobody else has its memory unless somebody read it before.
+            true => guard.take(),
+            false => guard.clone(),
+        };
+        match state {
+            Some(Value::Tensor(tensor)) => states.push(tensor),
+            _ => return Err(Error::internal("a variable without an array")),
+        }
+    }
+    let result = call(site, kernel, &mut states, cx, &shared);
+    for ((guard, &written), state) in held.guards.iter_mut().zip(&kernel.written).zip(states) {
+        if written {
+            **guard = Some(Value::Tensor(state));
+        }
+    }
+    let (results, sizes) = result?;
+    deliver(kernel, results, &sizes, cx)
+}
+
+type Results = (Vec<Buffer>, Vec<i64>);
+
+fn call(
+    site: &Site,
+    kernel: &Kernel,
+    states: &mut [Tensor],
+    cx: &Context<'_>,
+    shared: &crate::shared::Shared,
+) -> Result<Results> {
+    let device = &*shared.devices[cx.device];
+    let code = kernel.executable.code();
+    let interface = code.interface();
+    let mut arguments: Vec<Operand<'_>> = Vec::with_capacity(interface.arguments.len());
+    for &k in &kernel.feeds {
+        match &cx.inputs[k] {
+            Value::Tensor(tensor) => arguments.push(Operand::Read(tensor.bytes())),
+            other => return Err(Error::internal(format!("input {k} is {}", other.kind()))),
+        }
+    }
+    for (state, &written) in states.iter_mut().zip(&kernel.written) {
+        arguments.push(match written {
+            true => Operand::Write(state.make_mut()?),
+            false => Operand::Read(state.bytes()),
+        });
+    }
+    let buffers = kernel.results.iter().map(|shape| device.allocate(shape.byte_size() as usize));
+    let mut buffers: Vec<Buffer> = buffers.collect::<Result<_>>()?;
+    let mut results: Vec<&mut [u8]> = buffers.iter_mut().map(|buffer| &mut buffer[..]).collect();
+    let workers = shared.workers.as_ref().filter(|_| kernel.is_expensive);
+    let count = workers.map_or(1, |workers| workers.count());
+    let mut scratch = device.allocate(interface.scratch_bytes.saturating_mul(count))?;
+    let mut dynamic_sizes = vec![0; interface.dynamic_sizes];
+    let mut run = |temps: &mut [u8]| {
+        let call = &mut Call {
+            arguments: &mut arguments,
+            results: &mut results,
+            temps,
+            scratch: &mut scratch,
+            workers,
+            dynamic_sizes: &mut dynamic_sizes,
+        };
+        device.launch(code, call)
+    };
+    match kernel.persistent_bytes {
+        0 => run(&mut device.allocate(interface.temps_bytes)?)?,
+        // What a node keeps from run to run is its own.
+        _ => {
+            let state = shared.resources.state(&site.node.name, interface.temps_bytes)?;
+            run(&mut lock(&state))?;
+        }
+    }
+    drop(results);
+    Ok((buffers, dynamic_sizes))
+}
+
+/// Makes the node's outputs of a kernel's results, as large as the run says.
+fn deliver(kernel: &Kernel, buffers: Vec<Buffer>, sizes: &[i64], cx: &mut Context<'_>) -> Result<()> {
+    let mut results: Vec<Option<Tensor>> = Vec::with_capacity(buffers.len());
+    for (k, (shape, buffer)) in kernel.results.iter().zip(buffers).enumerate() {
+        let bounded = kernel.executable.bounded_dimensions();
+        let tensor = Tensor::new(shape.clone(), buffer);
+        if !bounded.iter().any(|dimension| dimension.result == k) {
+            results.push(Some(tensor));
+            continue;
+        }
+        let mut corner = shape.sizes();
+        for (dimension, &size) in bounded.iter().zip(sizes).filter(|(dimension, _)| dimension.result == k) {
+            corner[dimension.dimension] = size;
+        }
+        let cut = tensor.to_literal().corner(&corner);
+        let cut = cut.ok_or_else(|| Error::internal(format!("result {k} came out with sizes {corner:?}")))?;
+        results.push(Some(Tensor::from_literal(&cut)?));
+    }
+    for output in &kernel.outputs {
+        let value = match *output {
+            Source::Result(k) => results.get_mut(k).and_then(Option::take).map(Value::Tensor),
+            Source::Reference(k) => cx.inputs.get(k).cloned(),
+        };
+        let value = value.ok_or_else(|| Error::internal("a kernel without the result of an output"))?;
+        cx.outputs.push(Some(value));
+    }
+    Ok(())
+}

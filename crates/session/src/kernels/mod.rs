@@ -1,0 +1,205 @@
+//! Nodes that are compiled: each is a kernel of its own, made when its types and shapes are first met.
+//!
+//! Kernels are kept by op, attributes, types and shapes of their operands, so that nodes share them. What decides the shape
+//! of a result, or the form of the code, is a constant of the kernel and part of its key; all else is an operand.
+
+mod build;
+mod cache;
+mod constants;
+mod launch;
+
+pub(crate) use cache::Kernels;
+
+use crate::ops::Context;
+use crate::plan::must_compile;
+use crate::resources::lock;
+use crate::value::{Tensor, Value};
+use cache::Kernel;
+use launch::Held;
+use prost::Message;
+use shape::ArrayShape;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use support::{Error, Result};
+use tf::{DataType, FunctionLibrary};
+use tf::proto::NameAttrList;
+
+/// The place of a compiled node: what is known of it before shapes are, and the kernel that it used last.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) node: tf::Node,
+    pub(crate) input_types: Vec<DataType>,
+    /// Op and attributes, as part of the key.
+    identity: Vec<u8>,
+    /// A hash of the functions that the node calls; their names say nothing across programs.
+    functions: OnceLock<Vec<u8>>,
+    /// The inputs that are constants of the kernel; importing adds to them.
+    constants: Mutex<BTreeSet<usize>>,
+    has_variables: bool,
+    last: Mutex<Option<Arc<Bound>>>,
+    is_expensive: AtomicBool,
+}
+
+/// A kernel and what it was made for.
+#[derive(Debug)]
+struct Bound {
+    operands: Vec<Operand>,
+    kernel: Arc<Kernel>,
+}
+
+/// What a kernel knows of an input.
+#[derive(Clone, Debug)]
+pub(crate) enum Operand {
+    /// Its shape.
+    Array(Arc<ArrayShape>),
+    /// Its value.
+    Constant(Tensor),
+    /// The shape of the variable, and which of the node's variables it is.
+    Variable { shape: Arc<ArrayShape>, index: usize },
+}
+
+impl Site {
+    /// The place of a node whose inputs have these types.
+    pub(crate) fn new(node: &tf::Node, input_types: &[DataType]) -> Result<Self> {
+        let is_variable = |t: &DataType| t.is_ref() || *t == DataType::Resource;
+        let odd = input_types.iter().position(|t| !is_variable(t) && t.primitive_type().is_none());
+        if let Some(k) = odd {
+            return Err(Error::unsupported(format!(
+                "node '{}' (op {}): input {k} is of {}, and no kernel takes such",
+                node.name, node.op, input_types[k]
+            )));
+        }
+        // Names and hints to others say nothing of what is computed.
+        let attributes = node.attributes.values().iter();
+        let attr = attributes
+            .filter(|(name, _)| !name.starts_with('_') && !matches!(name.as_str(), "shared_name" | "container"))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        Ok(Self {
+            node: node.clone(),
+            input_types: input_types.to_vec(),
+            identity: NameAttrList { name: node.op.clone(), attr }.encode_to_vec(),
+            functions: OnceLock::new(),
+            constants: Mutex::new(constants::of(node)),
+            has_variables: input_types.iter().any(is_variable),
+            last: Mutex::default(),
+            is_expensive: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether running it is worth another thread, as far as is known.
+    pub(crate) fn is_expensive(&self) -> bool {
+        self.is_expensive.load(Ordering::Relaxed)
+    }
+
+    /// Whether an input is a variable.
+    pub(crate) fn is_variable(&self, k: usize) -> bool {
+        self.input_types[k].is_ref() || self.input_types[k] == DataType::Resource
+    }
+
+    /// What a kernel for these inputs must know.
+    fn operands(&self, inputs: &[Value], held: &Held<'_>) -> Result<Vec<Operand>> {
+        let constants = lock(&self.constants);
+        let operands = inputs.iter().enumerate().map(|(k, input)| {
+            if self.is_variable(k) {
+                let (index, shape) = held.variable(input)?;
+                return Ok(Operand::Variable { shape, index });
+            }
+            let Value::Tensor(tensor) = input else {
+                return Err(Error::invalid(format!("input {k} is {}, but an array is wanted", input.kind())));
+            };
+            Ok(match constants.contains(&k) {
+                true => Operand::Constant(tensor.clone()),
+                false => Operand::Array(tensor.shared_shape().clone()),
+            })
+        });
+        operands.collect()
+    }
+
+    /// The kernel for these inputs: the last one if it fits, else one that is known, else a new one.
+    fn bind(&self, inputs: &[Value], held: &Held<'_>, cx: &Context<'_>) -> Result<Arc<Bound>> {
+        let last = lock(&self.last).clone();
+        if let Some(last) = last.filter(|bound| bound.fits(inputs, held)) {
+            return Ok(last);
+        }
+        let shared = &cx.run.shared;
+        let (kernel, operands) = loop {
+            let operands = self.operands(inputs, held)?;
+            let known = lock(&self.constants).clone();
+            let device = &*shared.devices[cx.device];
+            match shared.kernels.get(self, &operands, &cx.run.program.library, device)? {
+                Ok(kernel) => break (kernel, operands),
+                Err((error, wanted)) => {
+                    let mut constants = lock(&self.constants);
+                    let new = constants::more(self, inputs, &known, &wanted);
+                    if new.is_empty() {
+                        return Err(error);
+                    }
+                    constants.extend(new);
+                }
+            }
+        };
+        let bound = Arc::new(Bound { operands, kernel });
+        self.is_expensive.store(bound.kernel.is_expensive, Ordering::Relaxed);
+        *lock(&self.last) = Some(bound.clone());
+        Ok(bound)
+    }
+
+    /// Op, attributes, functions and operands as bytes.
+    fn key(&self, operands: &[Operand], library: &FunctionLibrary) -> Vec<u8> {
+        let mut key = self.identity.clone();
+        if must_compile(&self.node) {
+            key.extend(self.functions.get_or_init(|| build::hash_of_called(&self.node, library)));
+        }
+        let shape = |key: &mut Vec<u8>, tag: u8, shape: &ArrayShape| {
+            key.extend([tag, shape.element_type as u8, shape.rank() as u8]);
+            shape.dimensions.iter().for_each(|d| key.extend(d.size.to_le_bytes()));
+        };
+        for (operand, data_type) in operands.iter().zip(&self.input_types) {
+            key.push(data_type.number() as u8);
+            match operand {
+                Operand::Array(of) => shape(&mut key, 1, of),
+                Operand::Constant(tensor) => {
+                    shape(&mut key, 2, tensor.shape());
+                    key.extend(tensor.bytes());
+                }
+                Operand::Variable { shape: of, index } => {
+                    shape(&mut key, 3, of);
+                    key.extend((*index as u32).to_le_bytes());
+                }
+            }
+        }
+        key
+    }
+}
+
+impl Bound {
+    /// Whether the kernel is right for these inputs.
+    fn fits(&self, inputs: &[Value], held: &Held<'_>) -> bool {
+        let same = |a: &Arc<ArrayShape>, b: &Arc<ArrayShape>| Arc::ptr_eq(a, b) || a == b;
+        self.operands.len() == inputs.len()
+            && self.operands.iter().zip(inputs).all(|(operand, input)| match (operand, input) {
+                (Operand::Array(shape), Value::Tensor(tensor)) => same(shape, tensor.shared_shape()),
+                (Operand::Constant(value), Value::Tensor(tensor)) => {
+                    value.is_same(tensor)
+                        || (value.shape() == tensor.shape() && value.bytes() == tensor.bytes())
+                }
+                (Operand::Variable { shape, index }, input) => held
+                    .variable(input)
+                    .is_ok_and(|(at, of)| at == *index && same(shape, &of)),
+                _ => false,
+            })
+    }
+}
+
+/// Runs a compiled node.
+pub(crate) fn run(site: &Site, cx: &mut Context<'_>) -> Result<()> {
+    let variables = match site.has_variables {
+        true => launch::variables(site, cx.inputs)?,
+        false => Vec::new(),
+    };
+    let mut held = Held::new(&variables);
+    let bound = site.bind(cx.inputs, &held, cx)?;
+    launch::launch(site, &bound.kernel, &mut held, cx)
+}

@@ -1,0 +1,17 @@
+//! Tensor lists as values.
+
+use crate::value::Value;
+use tf::{DataType, PartialShape};
+
+/// A list of tensors, of which some may not be set yet.
+#[derive(Clone, Debug)]
+pub struct List {
+    /// The type of its elements; `variant` for lists of lists.
+    pub(crate) data_type: DataType,
+    /// What is known of their shapes.
+    pub(crate) element_shape: PartialShape,
+    /// The most elements; negative is any number.
+    pub(crate) max_elements: i64,
+    /// The elements.
+    pub(crate) elements: Vec<Option<Value>>,
+}

@@ -1,0 +1,410 @@
+//! Tensor lists: values that hold tensors, copied only where two hold the same list and one changes it.
+
+use super::{Context, Row};
+use crate::list::List;
+use crate::resources::list_of;
+use crate::rows;
+use crate::value::{Tensor, Value};
+use shape::PrimitiveType;
+use std::sync::Arc;
+use support::{Error, Result};
+use tf::{DataType, PartialShape};
+
+pub(super) const OPS: &[Row] = &[
+    ("EmptyTensorList", |cx| {
+        let max_elements = cx.integer(1)?;
+        let list = new_list(cx, 0, max_elements)?;
+        push_list(cx, list);
+        Ok(())
+    }),
+    ("TensorListReserve", |cx| {
+        let count = cx.integer(1)?;
+        let list = new_list(cx, checked_count(count)?, -1)?;
+        push_list(cx, list);
+        Ok(())
+    }),
+    ("TensorListPushBack", push_back),
+    ("TensorListPopBack", pop_back),
+    ("TensorListLength", |cx| {
+        let length = list_of(cx.input(0)?)?.elements.len();
+        cx.push(Tensor::scalar(length as i32)?);
+        Ok(())
+    }),
+    ("TensorListElementShape", element_shape),
+    ("TensorListGetItem", |cx| {
+        let list = list_of(cx.input(0)?)?.clone();
+        let at = checked_index(&list, cx.integer(1)?)?;
+        let value = element(&list, at, &given_shape(cx, 2)?)?;
+        cx.push(value);
+        Ok(())
+    }),
+    ("TensorListSetItem", set_item),
+    ("TensorListResize", |cx| {
+        let count = checked_count(cx.integer(1)?)?;
+        let mut list = take_list(cx)?;
+        Arc::make_mut(&mut list).elements.resize(count, None);
+        cx.push(Value::List(list));
+        Ok(())
+    }),
+    ("TensorListStack", stack),
+    ("TensorListGather", gather),
+    ("TensorListFromTensor", |cx| {
+        let rows = rows::unstack(&cx.tensor(0)?)?;
+        let mut list = new_list_of(cx, given_shape(cx, 1)?, 0, -1)?;
+        list.elements = rows.into_iter().map(|row| Some(row.into())).collect();
+        push_list(cx, list);
+        Ok(())
+    }),
+    ("TensorListScatterV2", scatter),
+    ("TensorListScatterIntoExistingList", scatter_into),
+    ("TensorListConcatV2", concat),
+    ("TensorListSplit", split),
+    ("TensorListConcatLists", |cx| {
+        let mut list = list_of(cx.input(0)?)?.as_ref().clone();
+        list.elements.extend(list_of(cx.input(1)?)?.elements.iter().cloned());
+        push_list(cx, list);
+        Ok(())
+    }),
+];
+
+/// The most elements of a list.
+const MAX_ELEMENTS: i64 = 1 << 28;
+
+fn checked_count(count: i64) -> Result<usize> {
+    match count {
+        0..=MAX_ELEMENTS => Ok(count as usize),
+        _ => Err(Error::invalid(format!("a list of {count} elements; 0 to {MAX_ELEMENTS} are possible"))),
+    }
+}
+
+fn checked_index(list: &List, index: i64) -> Result<usize> {
+    usize::try_from(index).ok().filter(|&at| at < list.elements.len()).ok_or_else(|| {
+        Error::invalid(format!(
+            "Trying to access element {index} in a list with {} elements.",
+            list.elements.len()
+        ))
+    })
+}
+
+/// The shape that an input gives: a scalar is one of unknown rank, a negative size an unknown one.
+fn given_shape(cx: &Context<'_>, k: usize) -> Result<PartialShape> {
+    let tensor = cx.tensor(k)?;
+    let sizes = tensor.to_i64s()?;
+    if tensor.shape().rank() == 0 {
+        return Ok(PartialShape::UNKNOWN);
+    }
+    Ok(PartialShape { dimensions: Some(sizes.iter().map(|&size| (size >= 0).then_some(size)).collect()) })
+}
+
+fn new_list(cx: &Context<'_>, count: usize, max_elements: i64) -> Result<List> {
+    new_list_of(cx, given_shape(cx, 0)?, count, max_elements)
+}
+
+fn new_list_of(
+    cx: &Context<'_>,
+    element_shape: PartialShape,
+    count: usize,
+    max_elements: i64,
+) -> Result<List> {
+    let data_type = cx.node.attributes.ty("element_dtype")?;
+    Ok(List { data_type, element_shape, max_elements, elements: vec![None; count] })
+}
+
+fn push_list(cx: &mut Context<'_>, list: List) {
+    cx.push(Value::List(Arc::new(list)));
+}
+
+/// The list at input 0, taken away so that it may be changed in place.
+fn take_list(cx: &mut Context<'_>) -> Result<Arc<List>> {
+    list_of(cx.input(0)?)?;
+    match cx.inputs.remove(0) {
+        Value::List(list) => Ok(list),
+        _ => Err(Error::internal("a list that was there is gone")),
+    }
+}
+
+/// What is known by both.
+fn merged(a: &PartialShape, b: &PartialShape) -> Result<PartialShape> {
+    let (Some(x), Some(y)) = (&a.dimensions, &b.dimensions) else {
+        return Ok(if a.dimensions.is_some() { a.clone() } else { b.clone() });
+    };
+    let fits = |(x, y): (&Option<i64>, &Option<i64>)| x.is_none() || y.is_none() || x == y;
+    if x.len() != y.len() || !x.iter().zip(y).all(fits) {
+        return Err(Error::invalid(format!(
+            "Tried to use elements of the shape {a} where {b} is wanted: incompatible shapes in a list"
+        )));
+    }
+    Ok(PartialShape { dimensions: Some(x.iter().zip(y).map(|(x, y)| x.or(*y)).collect()) })
+}
+
+fn primitive(list: &List) -> Result<PrimitiveType> {
+    list.data_type.primitive_type().ok_or_else(|| {
+        Error::unsupported(format!("a list of {} as a tensor; only numbers and bool can be", list.data_type))
+    })
+}
+
+/// An element; zeros where none was set.
+fn element(list: &List, at: usize, wanted: &PartialShape) -> Result<Value> {
+    if let Some(value) = &list.elements[at] {
+        return Ok(value.clone());
+    }
+    if list.data_type == DataType::Variant {
+        return Err(Error::invalid(format!("element {at} of a list of lists was never set")));
+    }
+    let mut shape = merged(&list.element_shape, wanted)?;
+    for other in list.elements.iter().flatten() {
+        if shape.sizes().is_none() {
+            shape = merged(&shape, &PartialShape::known(&super::arrays::sizes(other)?))?;
+        }
+    }
+    let sizes = shape.sizes().ok_or_else(|| {
+        Error::invalid(format!(
+            "Trying to read an uninitialized tensor but element_shape is not fully defined: {shape}"
+        ))
+    })?;
+    Ok(rows::zeros(primitive(list)?, &sizes)?.into())
+}
+
+fn check_element(list: &List, value: &Value) -> Result<()> {
+    if let Value::Tensor(tensor) = value {
+        let sizes = tensor.shape().sizes();
+        if !list.element_shape.allows(&sizes) {
+            return Err(Error::invalid(format!(
+                "Tried to set a tensor with incompatible shape at a list index. Item element shape: {} list shape: {}",
+                PartialShape::known(&sizes),
+                list.element_shape
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn push_back(cx: &mut Context<'_>) -> Result<()> {
+    let value = cx.input(1)?.clone();
+    let mut list = take_list(cx)?;
+    check_element(&list, &value)?;
+    if list.max_elements >= 0 && list.elements.len() as i64 >= list.max_elements {
+        return Err(Error::invalid(format!(
+            "Tried to push item into a full list, list size: {} max_num_elements: {}",
+            list.elements.len(),
+            list.max_elements
+        )));
+    }
+    Arc::make_mut(&mut list).elements.push(Some(value));
+    cx.push(Value::List(list));
+    Ok(())
+}
+
+fn pop_back(cx: &mut Context<'_>) -> Result<()> {
+    let wanted = given_shape(cx, 1)?;
+    let mut list = take_list(cx)?;
+    let last = list.elements.len().checked_sub(1);
+    let last = last.ok_or_else(|| Error::invalid("Trying to pop from an empty list."))?;
+    let value = element(&list, last, &wanted)?;
+    Arc::make_mut(&mut list).elements.pop();
+    cx.push(Value::List(list));
+    cx.push(value);
+    Ok(())
+}
+
+fn element_shape(cx: &mut Context<'_>) -> Result<()> {
+    let wide = cx.node.attributes.ty("shape_type")? == DataType::Int64;
+    let shape = list_of(cx.input(0)?)?.element_shape.clone();
+    let tensor = match shape.dimensions {
+        None => Tensor::integers(wide, &[], &[-1])?,
+        Some(sizes) => {
+            let sizes: Vec<i64> = sizes.into_iter().map(|size| size.unwrap_or(-1)).collect();
+            Tensor::integers(wide, &[sizes.len() as i64], &sizes)?
+        }
+    };
+    cx.push(tensor);
+    Ok(())
+}
+
+fn set_item(cx: &mut Context<'_>) -> Result<()> {
+    let (index, value) = (cx.integer(1)?, cx.input(2)?.clone());
+    let resizes = cx.node.attributes.bool_or("resize_if_index_out_of_bounds", false)?;
+    let mut list = take_list(cx)?;
+    check_element(&list, &value)?;
+    if resizes && index >= list.elements.len() as i64 {
+        let count = checked_count(index.saturating_add(1))?;
+        Arc::make_mut(&mut list).elements.resize(count, None);
+    }
+    let at = checked_index(&list, index)?;
+    Arc::make_mut(&mut list).elements[at] = Some(value);
+    cx.push(Value::List(list));
+    Ok(())
+}
+
+/// The elements at some places as one tensor.
+fn stacked(list: &List, places: impl Iterator<Item = usize>, wanted: &PartialShape) -> Result<Tensor> {
+    let rows = places.map(|at| element(list, at, wanted)?.tensor());
+    let rows: Vec<Tensor> = rows.collect::<Result<_>>()?;
+    let sizes = match rows.first() {
+        Some(row) => row.shape().sizes(),
+        None => {
+            let shape = merged(&list.element_shape, wanted)?;
+            let unknown = || {
+                Error::invalid(format!(
+                    "Tried to stack elements of an empty list with non-fully-defined element_shape: {shape}"
+                ))
+            };
+            shape.sizes().ok_or_else(unknown)?
+        }
+    };
+    if !wanted.allows(&sizes) {
+        return Err(Error::invalid(format!(
+            "the list's elements have the shape {}, but {wanted} is wanted",
+            PartialShape::known(&sizes)
+        )));
+    }
+    rows::stack(primitive(list)?, &sizes, &rows)
+}
+
+fn stack(cx: &mut Context<'_>) -> Result<()> {
+    let list = list_of(cx.input(0)?)?.clone();
+    let wanted = cx.node.attributes.int_or("num_elements", -1)?;
+    if wanted >= 0 && wanted != list.elements.len() as i64 {
+        return Err(Error::invalid(format!(
+            "Operation expected a list with {wanted} elements but got a list with {} elements.",
+            list.elements.len()
+        )));
+    }
+    let tensor = stacked(&list, 0..list.elements.len(), &given_shape(cx, 1)?)?;
+    cx.push(tensor);
+    Ok(())
+}
+
+fn gather(cx: &mut Context<'_>) -> Result<()> {
+    let list = list_of(cx.input(0)?)?.clone();
+    let places: Vec<usize> =
+        cx.integers(1)?.into_iter().map(|index| checked_index(&list, index)).collect::<Result<_>>()?;
+    let tensor = stacked(&list, places.into_iter(), &given_shape(cx, 2)?)?;
+    cx.push(tensor);
+    Ok(())
+}
+
+/// Puts rows at places of a list, which grows as it must.
+fn put(list: &mut List, rows: Vec<Tensor>, places: &[i64]) -> Result<()> {
+    if rows.len() != places.len() {
+        return Err(Error::invalid(format!("{} rows are scattered to {} places", rows.len(), places.len())));
+    }
+    for (row, &place) in rows.into_iter().zip(places) {
+        let value = Value::from(row);
+        check_element(list, &value)?;
+        let at = checked_count(place)?;
+        if at >= list.elements.len() {
+            list.elements.resize(at + 1, None);
+        }
+        list.elements[at] = Some(value);
+    }
+    Ok(())
+}
+
+/// `TensorListScatterV2(tensor, indices, element_shape, num_elements)`.
+fn scatter(cx: &mut Context<'_>) -> Result<()> {
+    let rows = rows::unstack(&cx.tensor(0)?)?;
+    let places = cx.integers(1)?;
+    let count = cx.integer(3)?;
+    let mut list = new_list_of(cx, given_shape(cx, 2)?, checked_count(count.max(0))?, -1)?;
+    if count >= 0 && places.iter().any(|&place| place >= count) {
+        return Err(Error::invalid(format!("a row is scattered beyond the {count} elements of the list")));
+    }
+    put(&mut list, rows, &places)?;
+    push_list(cx, list);
+    Ok(())
+}
+
+/// `TensorListScatterIntoExistingList(list, tensor, indices)`.
+fn scatter_into(cx: &mut Context<'_>) -> Result<()> {
+    let rows = rows::unstack(&cx.tensor(1)?)?;
+    let places = cx.integers(2)?;
+    let mut list = take_list(cx)?;
+    put(Arc::make_mut(&mut list), rows, &places)?;
+    cx.push(Value::List(list));
+    Ok(())
+}
+
+/// `TensorListConcatV2(list, element_shape, leading_dims)`: elements one behind the other, and their lengths.
+fn concat(cx: &mut Context<'_>) -> Result<()> {
+    let list = list_of(cx.input(0)?)?.clone();
+    let wanted = given_shape(cx, 1)?;
+    let leading = cx.integers(2)?;
+    let mut parts = Vec::new();
+    for at in 0..list.elements.len() {
+        let shape = match (&list.elements[at], leading.get(at), &wanted.dimensions) {
+            (None, Some(&length), Some(sizes)) if !sizes.is_empty() => {
+                let mut sizes = sizes.clone();
+                sizes[0] = Some(length);
+                PartialShape { dimensions: Some(sizes) }
+            }
+            _ => PartialShape::UNKNOWN,
+        };
+        parts.push(element(&list, at, &shape)?.tensor()?);
+    }
+    let mut lengths = Vec::new();
+    let mut sizes: Option<Vec<i64>> = None;
+    for part in &parts {
+        let of_part = part.shape().sizes();
+        let Some((&length, rest)) = of_part.split_first() else {
+            return Err(Error::invalid("scalars of a list are concatenated; stack them instead"));
+        };
+        lengths.push(length);
+        match &mut sizes {
+            None => sizes = Some(of_part.clone()),
+            Some(sizes) if sizes[1..] == *rest => sizes[0] += length,
+            Some(_) => return Err(Error::invalid("elements of different shapes are concatenated")),
+        }
+    }
+    let sizes = match sizes {
+        Some(sizes) => sizes,
+        None => {
+            let shape = merged(&list.element_shape, &wanted)?;
+            let mut dimensions = shape.dimensions.clone().unwrap_or_default();
+            if let Some(first) = dimensions.first_mut() {
+                *first = Some(0);
+            }
+            let known: Option<Vec<i64>> = dimensions.into_iter().collect();
+            known.filter(|sizes| !sizes.is_empty()).ok_or_else(|| {
+                Error::invalid(format!("an empty list of the element shape {shape} is concatenated"))
+            })?
+        }
+    };
+    let tensor = rows::concatenated(primitive(&list)?, &sizes, &parts)?;
+    cx.push(tensor);
+    cx.push(Tensor::from_elements(&[lengths.len() as i64], &lengths)?);
+    Ok(())
+}
+
+/// `TensorListSplit(tensor, element_shape, lengths)`.
+fn split(cx: &mut Context<'_>) -> Result<()> {
+    let parts = split_rows(&cx.tensor(0)?, &cx.integers(2)?)?;
+    let mut list = new_list_of(cx, given_shape(cx, 1)?, 0, -1)?;
+    for part in parts {
+        let value = Value::from(part);
+        check_element(&list, &value)?;
+        list.elements.push(Some(value));
+    }
+    push_list(cx, list);
+    Ok(())
+}
+
+/// Pieces of so many rows each, which together are the whole.
+pub(super) fn split_rows(tensor: &Tensor, lengths: &[i64]) -> Result<Vec<Tensor>> {
+    let sizes = tensor.shape().sizes();
+    let sum = lengths.iter().try_fold(0i64, |sum, &length| sum.checked_add(length).filter(|_| length >= 0));
+    let Some((&rows, row)) = sizes.split_first().filter(|(rows, _)| sum == Some(**rows)) else {
+        return Err(Error::invalid(format!("a tensor {} is split into {lengths:?} rows", tensor.shape())));
+    };
+    let each = tensor.bytes().len().checked_div(rows as usize).unwrap_or(0);
+    let mut at = 0;
+    let pieces = lengths.iter().map(|&length| {
+        let mut sizes = vec![length];
+        sizes.extend(row);
+        let bytes = &tensor.bytes()[at..at + each * length as usize];
+        at += bytes.len();
+        let shape = shape::ArrayShape::new(tensor.shape().element_type, &sizes);
+        Ok(Tensor::new(shape.into(), crate::buffer::Buffer::from_bytes(bytes)?))
+    });
+    pieces.collect()
+}

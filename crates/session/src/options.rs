@@ -1,0 +1,65 @@
+//! How a session runs.
+
+use std::sync::Arc;
+use support::Result;
+use tf::Wanted;
+use tf::proto::GraphDef;
+
+/// Changes a graph before it is pruned to what is wanted: groups nodes into clusters, say.
+pub type Rewrite = Arc<dyn Fn(&GraphDef, &Wanted) -> Result<GraphDef> + Send + Sync>;
+
+/// Where `Print` and its kin write.
+pub type Output = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// How a session runs.
+#[derive(Clone)]
+pub struct Options {
+    /// Threads that run nodes which do not depend on each other; results never depend on it.
+    pub inter_op_threads: usize,
+    /// Threads that share the work of one kernel; results never depend on it.
+    pub intra_op_threads: usize,
+    /// LLVM's name of the processor; `native` is this machine's, empty the baseline.
+    pub cpu: String,
+    /// What random nodes without seeds draw from.
+    pub seed: u64,
+    /// Whether nodes that cannot run where they are placed run on the host.
+    pub allow_soft_placement: bool,
+    /// How many devices the host counts as.
+    pub cpu_devices: usize,
+    /// What the code of kernels may do.
+    pub plan: compiler::PlanOptions,
+    /// What is done with the graph first.
+    pub rewrite: Option<Rewrite>,
+    /// Where `Print` and its kin write.
+    pub output: Output,
+}
+
+impl Default for Options {
+    /// One thread, this machine's processor; what nodes print is dropped.
+    fn default() -> Self {
+        Self {
+            inter_op_threads: 1,
+            intra_op_threads: 1,
+            cpu: "native".to_owned(),
+            seed: 0,
+            allow_soft_placement: false,
+            cpu_devices: 1,
+            plan: compiler::PlanOptions::default(),
+            rewrite: None,
+            output: Arc::new(|_| {}),
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("inter_op_threads", &self.inter_op_threads)
+            .field("intra_op_threads", &self.intra_op_threads)
+            .field("cpu", &self.cpu)
+            .field("seed", &self.seed)
+            .field("allow_soft_placement", &self.allow_soft_placement)
+            .field("cpu_devices", &self.cpu_devices)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,202 @@
+//! Which device each node runs on: where it asks to, and together with the variables that it reads and writes.
+
+use crate::device::Device;
+use crate::ops;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use support::{Error, Id, Result};
+use tf::proto::GraphDef;
+use tf::{DataType, Graph, Node, NodeId};
+
+/// The devices of a graph's nodes.
+pub(crate) struct Placement {
+    by_name: BTreeMap<String, usize>,
+}
+
+/// What a node asks for: kind and number, where it says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Request {
+    kind: Option<String>,
+    number: Option<usize>,
+}
+
+impl Request {
+    /// Reads `/job:localhost/replica:0/task:0/device:CPU:0`, or what of it there is, or `/cpu:0`.
+    fn parse(text: &str, node: &str) -> Result<Self> {
+        let wrong = || Error::invalid(format!("Malformed device specification '{text}' in node: {node}"));
+        let mut request = Self { kind: None, number: None };
+        for part in text.split('/').filter(|part| !part.is_empty()) {
+            let mut words = part.split(':');
+            let (kind, number) = match words.next().ok_or_else(wrong)? {
+                "job" | "replica" | "task" => continue,
+                "device" => (words.next().ok_or_else(wrong)?, words.next()),
+                "cpu" | "CPU" => ("CPU", words.next()),
+                "gpu" | "GPU" => ("GPU", words.next()),
+                _ => return Err(wrong()),
+            };
+            request.kind = (kind != "*").then(|| kind.to_ascii_uppercase());
+            request.number = match number {
+                None | Some("*") => None,
+                Some(number) => Some(number.parse().map_err(|_| wrong())?),
+            };
+        }
+        Ok(request)
+    }
+
+    /// The first device that is meant.
+    fn find(&self, devices: &[Arc<dyn Device>]) -> Option<usize> {
+        // Nobody gets a device where all must compile without asking for it.
+        let Some(kind) = &self.kind else { return self.number.is_none_or(|n| n == 0).then_some(0) };
+        let mut of_kind = devices.iter().enumerate().filter(|(_, device)| device.kind() == kind);
+        of_kind.nth(self.number.unwrap_or(0)).map(|(at, _)| at)
+    }
+}
+
+impl Placement {
+    /// Places the nodes of a pruned graph.
+    pub(crate) fn new(
+        original: &GraphDef,
+        graph: &Graph,
+        devices: &[Arc<dyn Device>],
+        soft: bool,
+    ) -> Result<Self> {
+        let requests: BTreeMap<&str, &str> = original
+            .node
+            .iter()
+            .filter(|node| !node.device.is_empty())
+            .map(|node| (node.name.as_str(), node.device.as_str()))
+            .collect();
+        let groups = groups(graph);
+        let mut chosen: BTreeMap<usize, (usize, &Node)> = BTreeMap::new();
+        let mut wanted: Vec<usize> = vec![0; graph.nodes.len()];
+        for (id, node) in graph.nodes.iter() {
+            let Some(text) = requests.get(node.name.as_str()) else { continue };
+            let request = Request::parse(text, &node.name)?;
+            let found = request.find(devices).filter(|&at| !soft || can_run(node, &*devices[at]).is_none());
+            let device = match found {
+                Some(device) => device,
+                None if soft => 0,
+                None => return Err(no_device(node, text, &request, devices)),
+            };
+            let group = groups[id.index()];
+            match chosen.get(&group) {
+                Some((other, _)) if *other == device || request.kind.is_none() => {}
+                Some(_) if soft => {}
+                Some((other, with)) => {
+                    return Err(Error::invalid(format!(
+                        "Cannot assign a device for operation {}: it is placed on {text}, but must be where '{}' is, on {}; \
+                         place both on one device, or allow soft placement",
+                        node.name,
+                        with.name,
+                        devices[*other].name()
+                    )));
+                }
+                None => {
+                    chosen.insert(group, (device, node));
+                }
+            }
+        }
+        for id in graph.nodes.ids() {
+            wanted[id.index()] = chosen.get(&groups[id.index()]).map_or(0, |(device, _)| *device);
+        }
+        let mut by_name = BTreeMap::new();
+        for (id, node) in graph.nodes.iter() {
+            let device = wanted[id.index()];
+            if let Some(reason) = can_run(node, &*devices[device]) {
+                return Err(Error::invalid(format!(
+                    "Cannot assign a device for operation {}: op {} cannot run on {}, where everything is compiled: \
+                     {reason}. Place the node on /device:CPU:0, or allow soft placement",
+                    node.name,
+                    node.op,
+                    devices[device].name()
+                )));
+            }
+            by_name.insert(node.name.clone(), device);
+        }
+        Ok(Self { by_name })
+    }
+
+    /// The device of a node; of one of an inlined function, that of its call.
+    pub(crate) fn of(&self, node: &Node) -> Result<usize> {
+        let mut name = node.name.as_str();
+        loop {
+            if let Some(&device) = self.by_name.get(name) {
+                return Ok(device);
+            }
+            match name.rsplit_once('/') {
+                Some((around, _)) => name = around,
+                None => return Ok(0),
+            }
+        }
+    }
+}
+
+fn no_device(node: &Node, text: &str, request: &Request, devices: &[Arc<dyn Device>]) -> Error {
+    let hint = match request.kind.as_deref() {
+        Some("XLA_GPU" | "GPU") => "; no GPU back end is built in",
+        _ => "",
+    };
+    let names: Vec<&str> = devices.iter().map(|device| device.name()).collect();
+    Error::invalid(format!(
+        "Cannot assign a device for operation {}: Operation was explicitly assigned to {text} but available devices \
+         are [ {} ]{hint}. Make sure the device specification refers to a valid device, or allow soft placement",
+        node.name,
+        names.join(", ")
+    ))
+}
+
+/// Why a node cannot run on a device.
+fn can_run(node: &Node, device: &dyn Device) -> Option<String> {
+    if !device.must_compile() || node.op == "_Arg" {
+        return None;
+    }
+    let has_strings = node.output_types.iter().any(|t| t.base() == DataType::String);
+    if has_strings {
+        return Some("it makes strings".to_owned());
+    }
+    let own = ["_Retval", "NoOp", "ControlTrigger", "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"];
+    if own.contains(&node.op.as_str()) || crate::plan::must_compile(node) {
+        return None;
+    }
+    // What prints would be left out of compiled code.
+    if matches!(node.op.as_str(), "Print" | "PrintV2" | "Assert") {
+        return Some("it has effects on the host".to_owned());
+    }
+    if ops::find(node).is_some() && import::unsupported_node(node).is_none() {
+        return None;
+    }
+    import::unsupported_node(node)
+}
+
+/// For each node the number of its group: nodes that must be on one device. Whoever gets a handle or a reference is where the
+/// variable is, and `loc:@node` in `_class` names a node to be with.
+fn groups(graph: &Graph) -> Vec<usize> {
+    let mut leader: Vec<usize> = (0..graph.nodes.len()).collect();
+    fn root(leader: &mut [usize], mut at: usize) -> usize {
+        while leader[at] != at {
+            leader[at] = leader[leader[at]];
+            at = leader[at];
+        }
+        at
+    }
+    let mut join = |a: NodeId, b: NodeId| {
+        let (a, b) = (root(&mut leader, a.index()), root(&mut leader, b.index()));
+        leader[a.max(b)] = a.min(b);
+    };
+    let names: BTreeMap<&str, NodeId> = graph.nodes.iter().map(|(id, node)| (node.name.as_str(), id)).collect();
+    for (id, node) in graph.nodes.iter() {
+        for input in &node.inputs {
+            let data_type = graph.nodes[input.node].output_types[input.index];
+            if data_type.is_ref() || data_type == DataType::Resource {
+                join(id, input.node);
+            }
+        }
+        for class in node.attributes.strings_or("_class", Vec::new()).unwrap_or_default() {
+            let class = String::from_utf8_lossy(&class).into_owned();
+            if let Some(with) = class.strip_prefix("loc:@").and_then(|name| names.get(name)) {
+                join(id, *with);
+            }
+        }
+    }
+    (0..graph.nodes.len()).map(|at| root(&mut leader, at)).collect()
+}

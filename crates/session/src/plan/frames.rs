@@ -1,0 +1,140 @@
+//! Which loop each node of a graph stands in: the frames of TensorFlow 1.
+
+use std::collections::{BTreeMap, VecDeque};
+use support::{Error, Id, Result};
+use tf::{Graph, Node, NodeId};
+
+/// A frame of the graph: the graph itself, which is [`ROOT`], or a loop.
+pub(crate) type FrameId = usize;
+
+/// A loop, or the graph itself.
+#[derive(Debug)]
+pub(crate) struct StaticFrame {
+    /// What `Enter` calls it.
+    pub(crate) name: String,
+    /// The frame that it stands in; of the graph itself, itself.
+    pub(crate) parent: FrameId,
+    /// How many iterations may be under way at once.
+    pub(crate) parallel_iterations: u64,
+    /// How many nodes that somebody reads enter it.
+    pub(crate) enters: usize,
+}
+
+/// The frames of a graph.
+pub(super) struct Frames {
+    pub(super) frames: Vec<StaticFrame>,
+    /// The frame in which each node runs. An `Enter` runs in the frame that it leaves, an `Exit` in the one it leaves.
+    pub(super) of_node: Vec<FrameId>,
+}
+
+/// The graph itself.
+pub(crate) const ROOT: FrameId = 0;
+
+pub(super) fn is_enter(node: &Node) -> bool {
+    matches!(node.op.as_str(), "Enter" | "RefEnter")
+}
+
+pub(super) fn is_exit(node: &Node) -> bool {
+    matches!(node.op.as_str(), "Exit" | "RefExit")
+}
+
+pub(super) fn is_next_iteration(node: &Node) -> bool {
+    matches!(node.op.as_str(), "NextIteration" | "RefNextIteration")
+}
+
+pub(super) fn is_merge(node: &Node) -> bool {
+    matches!(node.op.as_str(), "Merge" | "RefMerge")
+}
+
+/// Follows all edges from what has no inputs; every node must get the same answer by all of them.
+pub(super) fn find(graph: &Graph) -> Result<Frames> {
+    let count = graph.nodes.len();
+    let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); count];
+    let mut work: VecDeque<NodeId> = VecDeque::new();
+    let mut of_node: Vec<Option<FrameId>> = vec![None; count];
+    let mut frames: Vec<StaticFrame> = Vec::new();
+    frames.push(StaticFrame { name: String::new(), parent: ROOT, parallel_iterations: 1, enters: 0 });
+    let mut by_name: BTreeMap<(FrameId, String), FrameId> = BTreeMap::new();
+    for (id, node) in graph.nodes.iter() {
+        let inputs = node.inputs.iter().map(|input| input.node).chain(node.control_inputs.iter().copied());
+        let mut has_inputs = false;
+        for input in inputs {
+            users[input.index()].push(id);
+            has_inputs = true;
+        }
+        if !has_inputs {
+            of_node[id.index()] = Some(ROOT);
+            work.push_back(id);
+        }
+    }
+    while let Some(id) = work.pop_front() {
+        let node = &graph.nodes[id];
+        let frame = of_node[id.index()].expect("what is in the queue has a frame");
+        let beyond = if is_enter(node) {
+            enter(&mut frames, &mut by_name, frame, node, !users[id.index()].is_empty())?
+        } else if is_exit(node) {
+            if frame == ROOT {
+                return Err(Error::invalid(format!(
+                    "node '{}' (op {}) leaves a loop, but stands in none: its inputs come from no Enter",
+                    node.name, node.op
+                )));
+            }
+            frames[frame].parent
+        } else {
+            frame
+        };
+        for &user in &users[id.index()] {
+            match of_node[user.index()] {
+                None => {
+                    of_node[user.index()] = Some(beyond);
+                    work.push_back(user);
+                }
+                Some(known) if known == beyond => {}
+                Some(known) => {
+                    let user = &graph.nodes[user];
+                    return Err(Error::invalid(format!(
+                        "The node '{}' (op {}) has inputs from different frames: node '{}' is in frame '{}', another \
+                         input in frame '{}'. What enters a loop needs an Enter, what leaves it an Exit; a loop's \
+                         inside can be neither fed nor fetched",
+                        user.name, user.op, node.name, frames[beyond].name, frames[known].name
+                    )));
+                }
+            }
+        }
+    }
+    let of_node = graph.nodes.iter().map(|(id, node)| {
+        of_node[id.index()].ok_or_else(|| {
+            Error::invalid(format!(
+                "node '{}' (op {}) can never run: it stands on a cycle that nothing enters",
+                node.name, node.op
+            ))
+        })
+    });
+    let of_node = of_node.collect::<Result<Vec<_>>>()?;
+    Ok(Frames { frames, of_node })
+}
+
+/// The frame that a node enters.
+fn enter(
+    frames: &mut Vec<StaticFrame>,
+    by_name: &mut BTreeMap<(FrameId, String), FrameId>,
+    parent: FrameId,
+    node: &Node,
+    is_read: bool,
+) -> Result<FrameId> {
+    let name = node.attributes.text("frame_name")?.to_owned();
+    let parallel = node.attributes.int_or("parallel_iterations", 10)?.max(1).unsigned_abs();
+    let id = match by_name.get(&(parent, name.clone())) {
+        Some(&id) => id,
+        None => {
+            let frame =
+                StaticFrame { name: name.clone(), parent, parallel_iterations: parallel, enters: 0 };
+            let id = frames.len();
+            frames.push(frame);
+            by_name.insert((parent, name), id);
+            id
+        }
+    };
+    frames[id].enters += usize::from(is_read);
+    Ok(id)
+}

@@ -1,0 +1,156 @@
+//! Who runs a node: the executor itself, a function of the host, or a kernel.
+
+use super::frames::{is_enter, is_exit, is_merge, is_next_iteration};
+use super::{at_node, must_compile};
+use crate::kernels::Site;
+use crate::ops::{self, HostOp, Rewritten};
+use crate::resources::{Handle, Variable};
+use crate::shared::Shared;
+use crate::value::{Strings, Tensor, Value};
+use std::sync::Arc;
+use support::{Error, Result};
+use tf::{DataType, FunctionLibrary, Graph};
+
+/// How many nodes a message names.
+const NAMED: usize = 8;
+
+/// How a node is run.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Nothing but its place in the order.
+    NoOp,
+    /// The same, and it runs although what it waits for is dead.
+    ControlTrigger,
+    /// A value that is always the same.
+    Constant(Value),
+    /// An argument of the run.
+    Argument(usize),
+    /// A result of the run.
+    Fetch(usize),
+    /// Hands its inputs on.
+    Identity,
+    /// Hands its input on to one of two outputs.
+    Switch,
+    /// The same for any number of outputs.
+    SwitchN,
+    /// Hands on what arrives first.
+    Merge,
+    /// Hands its input into a loop; of a constant, into each of its iterations.
+    Enter { is_constant: bool },
+    /// Hands its input out of a loop.
+    Exit,
+    /// Hands its input to the next iteration.
+    NextIteration,
+    /// A variable: its handle, or a reference to it.
+    Variable { variable: Arc<Variable>, is_reference: bool },
+    /// A function of the host.
+    Host(HostOp),
+    /// A kernel, compiled for the types and shapes that come.
+    Compiled(Box<Site>),
+    /// The kernel of another op, for which the host prepares the inputs.
+    Rewritten(Box<Rewritten>),
+}
+
+/// The kind of a node.
+pub(super) fn of(node: &tf::Node, graph: &Graph, shared: &Shared) -> Result<Kind> {
+    let kind = match node.op.as_str() {
+        "NoOp" => Kind::NoOp,
+        "ControlTrigger" => Kind::ControlTrigger,
+        "Const" => Kind::Constant(constant(node)?),
+        "_Arg" => Kind::Argument(node.attributes.int("index").and_then(|index| {
+            usize::try_from(index).map_err(|_| Error::invalid("an argument with a negative number"))
+        })?),
+        super::FETCH => {
+            let number = node.name.rsplit_once('_').and_then(|(_, number)| number.parse().ok());
+            Kind::Fetch(number.ok_or_else(|| Error::internal("a fetch without a number"))?)
+        }
+        "Identity" | "RefIdentity" | "IdentityN" | "StopGradient" | "PreventGradient" | "Snapshot"
+        | "LoopCond" | "PlaceholderWithDefault" | "_EagerConst" | "DebugGradientIdentity"
+        | "DebugGradientRefIdentity" => Kind::Identity,
+        "Switch" | "RefSwitch" => Kind::Switch,
+        "_SwitchN" => Kind::SwitchN,
+        _ if is_merge(node) => Kind::Merge,
+        _ if is_enter(node) => {
+            Kind::Enter { is_constant: node.attributes.bool_or("is_constant", false)? }
+        }
+        _ if is_exit(node) => Kind::Exit,
+        _ if is_next_iteration(node) => Kind::NextIteration,
+        "VarHandleOp" | "_XlaAotOnlyVarHandleOp" => variable(node, shared, false)?,
+        "VariableV2" | "Variable" => variable(node, shared, true)?,
+        _ => match (ops::find(node), ops::rewrite(node)?) {
+            (Some(op), _) => Kind::Host(op),
+            (None, Some(rewritten)) => Kind::Rewritten(Box::new(rewritten)),
+            (None, None) => Kind::Compiled(Box::new(Site::new(node, &input_types(node, graph))?)),
+        },
+    };
+    Ok(kind)
+}
+
+/// The types of what a node gets: a reference where it wants one.
+fn input_types(node: &tf::Node, graph: &Graph) -> Vec<DataType> {
+    let references = crate::signature::input_references(node);
+    let types = node.inputs.iter().enumerate().map(|(k, input)| {
+        let given = graph.nodes[input.node].output_types[input.index];
+        if references.get(k).copied().unwrap_or(false) { given } else { given.base() }
+    });
+    types.collect()
+}
+
+fn variable(node: &tf::Node, shared: &Shared, is_reference: bool) -> Result<Kind> {
+    let variable = shared.resources.variable(node).map_err(|error| at_node(error, node))?;
+    Ok(Kind::Variable { variable, is_reference })
+}
+
+/// The value of a constant.
+fn constant(node: &tf::Node) -> Result<Value> {
+    let attributes = &node.attributes;
+    match attributes.ty("dtype")? {
+        DataType::String => {
+            let (_, sizes) = attributes.tensor_type("value")?;
+            Ok(Strings { sizes, strings: attributes.tensor_strings("value")? }.into())
+        }
+        _ => Ok(Tensor::from_literal(&attributes.tensor("value")?)?.into()),
+    }
+}
+
+impl Kind {
+    /// The handle or reference of a variable.
+    pub(crate) fn variable_value(variable: &Arc<Variable>, is_reference: bool) -> Value {
+        match is_reference {
+            true => Value::Reference(variable.clone()),
+            false => Value::Resource(Handle::Variable(variable.clone())),
+        }
+    }
+}
+
+/// Refuses all nodes that nobody can run, in one error.
+pub(super) fn check(graph: &Graph, library: &FunctionLibrary) -> Result<()> {
+    let reason = |node: &tf::Node| -> Option<String> {
+        let own = [super::FETCH, "_Arg", "VariableV2", "Variable", "VarHandleOp", "ControlTrigger", "_SwitchN"];
+        let is_own = own.contains(&node.op.as_str())
+            || is_merge(node)
+            || is_enter(node)
+            || is_exit(node)
+            || is_next_iteration(node)
+            || matches!(node.op.as_str(), "Switch" | "RefSwitch" | "LoopCond" | "RefIdentity" | "NoOp" | "Const")
+            || matches!(node.op.as_str(), "Identity" | "IdentityN" | "DebugGradientRefIdentity" | "Snapshot");
+        if is_own || must_compile(node) || ops::find(node).is_some() || library.get(&node.op).is_some() {
+            return None;
+        }
+        ops::refusal(&node.op).or_else(|| import::unsupported_node(node))
+    };
+    let mut found: Vec<String> = Vec::new();
+    let mut count = 0;
+    for node in graph.nodes.values() {
+        let Some(reason) = reason(node) else { continue };
+        count += 1;
+        if found.len() < NAMED {
+            found.push(format!("node '{}': {reason}", node.name));
+        }
+    }
+    match count {
+        0 => Ok(()),
+        1..=NAMED => Err(Error::unsupported(found.join("; "))),
+        _ => Err(Error::unsupported(format!("{}; and {} nodes more", found.join("; "), count - NAMED))),
+    }
+}

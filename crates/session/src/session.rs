@@ -1,0 +1,221 @@
+//! Sessions: a graph, its state, and runs of parts of it.
+
+use crate::device;
+use crate::executor::{self, Pool};
+use crate::kernels::Kernels;
+use crate::options::Options;
+use crate::placement::Placement;
+use crate::plan::Plan;
+use crate::program::Program;
+use crate::recorder::Recorder;
+use crate::resources::{Resources, Variable, lock};
+use crate::shared::Shared;
+use crate::value::{Tensor, Value};
+use jit::{ThreadPool, Workers};
+use shape::Literal;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use support::{Error, Result};
+use tf::proto::GraphDef;
+use tf::{DataType, Wanted};
+
+/// A graph that is run: part by part, as often as wanted, its variables kept from run to run.
+///
+/// Runs may be called from several threads at once; they share variables as TensorFlow's do.
+pub struct Session {
+    graph: GraphDef,
+    options: Options,
+    shared: Arc<Shared>,
+    programs: Mutex<BTreeMap<Wanted, Arc<Program>>>,
+}
+
+impl Session {
+    /// A session of a graph. Nothing is compiled yet, and no variable has a value.
+    pub fn new(graph: GraphDef, options: Options) -> Result<Self> {
+        let target = compiler::host(&options.cpu)?;
+        let mut back = compiler::in_process_options(target);
+        back.plan = options.plan.clone();
+        let workers: Option<Arc<dyn Workers>> = match options.intra_op_threads {
+            0 | 1 => None,
+            count => Some(Arc::new(ThreadPool::new(count)?)),
+        };
+        let shared = Shared {
+            resources: Resources::default(),
+            kernels: Kernels::new(back),
+            pool: Pool::new(options.inter_op_threads.max(1))?,
+            workers,
+            devices: device::all(options.cpu_devices),
+            seed: options.seed,
+            output: options.output.clone(),
+        };
+        let session = Self { graph, options, shared: Arc::new(shared), programs: Mutex::default() };
+        session.declare_variables()?;
+        Ok(session)
+    }
+
+    /// Runs what is needed for the fetches and the targets, once. Feeds and fetches are outputs, `node:1` or `node` for the
+    /// first one; targets are nodes. The answer is the fetches, in order.
+    ///
+    /// Errors name the node that is wrong, or failed.
+    pub fn run(&self, feeds: &[(&str, Literal)], fetches: &[&str], targets: &[&str]) -> Result<Vec<Literal>> {
+        let feeds = feeds.iter().map(|(name, literal)| match literal {
+            Literal::Array { .. } => Ok((*name, Value::Tensor(Tensor::from_literal(literal)?))),
+            Literal::Tuple(_) => Err(Error::invalid(format!("feed '{name}' is a tuple: feed an array"))),
+        });
+        let feeds: Vec<(&str, Value)> = feeds.collect::<Result<_>>()?;
+        let results = self.run_values(&feeds, fetches, targets, None)?;
+        let literals = results.iter().zip(fetches).map(|(value, name)| match value {
+            Value::Tensor(tensor) => Ok(tensor.to_literal()),
+            other => Err(Error::unsupported(format!(
+                "fetch '{name}' is {}: fetch an array, or use run_values",
+                other.kind()
+            ))),
+        });
+        literals.collect()
+    }
+
+    /// The same for values of every kind; a recorder is told of each node that runs.
+    pub fn run_values(
+        &self,
+        feeds: &[(&str, Value)],
+        fetches: &[&str],
+        targets: &[&str],
+        recorder: Option<Arc<dyn Recorder>>,
+    ) -> Result<Vec<Value>> {
+        let wanted = Wanted {
+            feeds: feeds.iter().map(|(name, _)| output(name)).collect::<Result<_>>()?,
+            fetches: fetches.iter().map(|name| output(name)).collect::<Result<_>>()?,
+            targets: targets.iter().map(|name| (*name).trim_start_matches('^').to_owned()).collect(),
+        };
+        let program = self.program(&wanted)?;
+        let arguments: Vec<Value> = feeds.iter().map(|(_, value)| value.clone()).collect();
+        for ((name, value), data_type) in feeds.iter().zip(&program.feed_types) {
+            check_feed(name, value, *data_type)?;
+        }
+        executor::run(&self.shared, &program, &program.plan, arguments, recorder, 0)
+    }
+
+    /// The program of what is wanted: the one made before, or a new one.
+    fn program(&self, wanted: &Wanted) -> Result<Arc<Program>> {
+        if let Some(program) = lock(&self.programs).get(wanted) {
+            return Ok(program.clone());
+        }
+        let made = Arc::new(compiler::guarded(|| self.make_program(wanted))?);
+        Ok(lock(&self.programs).entry(wanted.clone()).or_insert(made).clone())
+    }
+
+    fn make_program(&self, wanted: &Wanted) -> Result<Program> {
+        let rewritten;
+        let graph = match &self.options.rewrite {
+            Some(rewrite) => {
+                rewritten = rewrite(&self.graph, wanted)?;
+                &rewritten
+            }
+            None => &self.graph,
+        };
+        let resolved = tf::resolve(graph, wanted)?;
+        let placement =
+            Placement::new(graph, &resolved.graph, &self.shared.devices, self.options.allow_soft_placement)?;
+        let place = |node: &tf::Node| placement.of(node);
+        let plan = Plan::new(
+            &resolved.graph,
+            &resolved.library,
+            &resolved.fetches,
+            &resolved.targets,
+            &self.shared,
+            &place,
+        )?;
+        let argument = |k: usize| {
+            let named = resolved.graph.nodes.values().nth(k).filter(|node| node.op == "_Arg");
+            named.and_then(|node| node.output_types.first().copied())
+        };
+        let types = (0..wanted.feeds.len()).map(|k| argument(k).unwrap_or(DataType::Float)).collect();
+        Ok(Program::new(plan, resolved.library, types))
+    }
+
+    /// Makes the variables of the graph known by the names of their nodes.
+    fn declare_variables(&self) -> Result<()> {
+        for node in &self.graph.node {
+            if matches!(node.op.as_str(), "VariableV2" | "Variable" | "VarHandleOp") {
+                let attributes = tf::Attributes::new(&node.name, &node.op, node.attr.clone());
+                let node = tf::Node {
+                    name: node.name.clone(),
+                    op: node.op.clone(),
+                    inputs: Vec::new(),
+                    control_inputs: Vec::new(),
+                    attributes,
+                    output_types: Vec::new(),
+                };
+                self.shared.resources.variable(&node)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The variables of the graph, by name, with what they are.
+    pub fn variables(&self) -> Vec<Arc<Variable>> {
+        self.shared.resources.variables()
+    }
+
+    fn variable(&self, name: &str) -> Result<Arc<Variable>> {
+        let found = self.variables().into_iter().find(|variable| variable.node() == name);
+        found.ok_or_else(|| Error::invalid(format!("the graph has no variable '{name}'")))
+    }
+
+    /// The value of a variable by the name of its node; `None` before it has one.
+    pub fn variable_value(&self, name: &str) -> Result<Option<Literal>> {
+        match self.variable(name)?.get() {
+            None => Ok(None),
+            Some(Value::Tensor(tensor)) => Ok(Some(tensor.to_literal())),
+            Some(other) => Err(Error::unsupported(format!("variable '{name}' holds {}", other.kind()))),
+        }
+    }
+
+    /// Gives a variable a value.
+    pub fn set_variable(&self, name: &str, value: &Literal) -> Result<()> {
+        let variable = self.variable(name)?;
+        let is_checked = variable.states_shape();
+        variable.assign(Tensor::from_literal(value)?.into(), is_checked)
+    }
+
+    /// How many kernels were compiled so far.
+    pub fn compiled_kernels(&self) -> u64 {
+        self.shared.kernels.compiled()
+    }
+
+    /// The full names of its devices.
+    pub fn devices(&self) -> Vec<String> {
+        self.shared.devices.iter().map(|device| device.name().to_owned()).collect()
+    }
+}
+
+/// The node and output of a name.
+fn output(name: &str) -> Result<(String, i64)> {
+    let wrong = || Error::invalid(format!("'{name}' is no output: node, or node:number, is wanted"));
+    match name.rsplit_once(':') {
+        None if name.is_empty() => Err(wrong()),
+        None => Ok((name.to_owned(), 0)),
+        Some((node, number)) => {
+            let number = number.parse::<u32>().map_err(|_| wrong())?;
+            if node.is_empty() { Err(wrong()) } else { Ok((node.to_owned(), i64::from(number))) }
+        }
+    }
+}
+
+fn check_feed(name: &str, value: &Value, wanted: DataType) -> Result<()> {
+    let fits = match value {
+        Value::Tensor(tensor) => wanted.primitive_type() == Some(tensor.shape().element_type),
+        Value::Strings(_) => wanted == DataType::String,
+        Value::Resource(_) => wanted == DataType::Resource,
+        Value::List(_) => wanted == DataType::Variant,
+        Value::Reference(_) => true,
+    };
+    if fits {
+        return Ok(());
+    }
+    let given = match value {
+        Value::Tensor(tensor) => tensor.shape().to_string(),
+        other => other.kind().to_owned(),
+    };
+    Err(Error::invalid(format!("feed '{name}' is of {wanted} in the graph, but {given} is given")))
+}

@@ -1,0 +1,31 @@
+//! What the signature of an op says of a node's inputs.
+
+use tf::proto::{ArgDef, attr_value::Value};
+
+/// How many inputs an argument of a signature is in a node.
+fn count(arg: &ArgDef, node: &tf::Node) -> usize {
+    if !arg.type_list_attr.is_empty() {
+        return match node.attributes.values().get(&arg.type_list_attr).and_then(|v| v.value.as_ref()) {
+            Some(Value::List(list)) => list.r#type.len(),
+            _ => 0,
+        };
+    }
+    if !arg.number_attr.is_empty() {
+        let count = node.attributes.int_or(&arg.number_attr, 0).unwrap_or(0);
+        return usize::try_from(count).unwrap_or(0).min(node.inputs.len());
+    }
+    1
+}
+
+/// The name of the argument that each input of a node is; empty for ops that nobody registers.
+pub(crate) fn input_names(node: &tf::Node) -> Vec<&'static str> {
+    let Some(op) = tf::op_signature(&node.op) else { return Vec::new() };
+    let names = op.input_arg.iter().flat_map(|arg| std::iter::repeat_n(arg.name.as_str(), count(arg, node)));
+    names.collect()
+}
+
+/// Whether each input wants a reference to a variable.
+pub(crate) fn input_references(node: &tf::Node) -> Vec<bool> {
+    let Some(op) = tf::op_signature(&node.op) else { return Vec::new() };
+    op.input_arg.iter().flat_map(|arg| std::iter::repeat_n(arg.is_ref, count(arg, node))).collect()
+}

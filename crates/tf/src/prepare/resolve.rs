@@ -1,0 +1,126 @@
+//! A graph as it is executed node by node: pruned and typed, with its control flow as it stands.
+
+use super::build::{self, Signatures};
+use super::feeds::Argument;
+use super::names::Names;
+use super::{FedOutput, gradient, library, prune};
+use crate::proto::{Config, Fetch, GraphDef, NodeDef, TensorId};
+use crate::{FunctionLibrary, Graph, NodeId, OutputId};
+use std::collections::BTreeMap;
+use support::{Error, Result};
+
+/// What an execution takes and makes, by the names of a graph.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wanted {
+    /// Outputs whose values are given: node and output.
+    pub feeds: Vec<(String, i64)>,
+    /// Outputs whose values are returned.
+    pub fetches: Vec<(String, i64)>,
+    /// Nodes that are run for their effects.
+    pub targets: Vec<String>,
+}
+
+/// The part of a graph that an execution needs: inputs and types checked, calls resolved to the library's functions.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The nodes, those of op `_Arg` for feeds first.
+    pub graph: Graph,
+    /// The functions that they call.
+    pub library: FunctionLibrary,
+    /// The values to return, in the order wanted.
+    pub fetches: Vec<OutputId>,
+    /// The nodes to run, in the order wanted.
+    pub targets: Vec<NodeId>,
+}
+
+/// Prunes a graph to what is wanted of it, and checks and types what remains. Unlike [`prepare`](super::prepare()), it asks for
+/// no shapes, takes values of every type, and leaves control flow and variables as they are.
+pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
+    let nodes = &graph.node;
+    let names = Names::new(nodes)?;
+    let none = Vec::new();
+    let functions = graph.library.as_ref().map_or(&none, |library| &library.function);
+    let signatures = Signatures::new(functions)?;
+    let mut fed: BTreeMap<FedOutput, usize> = BTreeMap::new();
+    let mut arguments = Vec::new();
+    for (index, id) in wanted.feeds.iter().enumerate() {
+        if fed.insert(id.clone(), index).is_some() {
+            return Err(Error::invalid(format!("'{}:{}' is fed twice: feed it once", id.0, id.1)));
+        }
+        arguments.push(argument(id, nodes, &names, &signatures)?);
+    }
+    let id = |node: &str, output: i64| {
+        Some(TensorId { node_name: node.to_owned(), output_index: output })
+    };
+    let fetches = wanted.fetches.iter().map(|(node, output)| id(node, *output));
+    let targets = wanted.targets.iter().map(|node| id(node, 0));
+    let config = Config {
+        fetch: fetches.chain(targets).map(|id| Fetch { id, ..Fetch::default() }).collect(),
+        ..Config::default()
+    };
+    let mut needed = prune::needed(&config, nodes, &names, &fed)?;
+    // A target is run even if its output is fed.
+    for target in &wanted.targets {
+        if let Some(at) = names.get(target) {
+            needed[at] = true;
+        }
+    }
+    check_placeholders(nodes, &needed)?;
+    let (mut program, outputs) = build::main_graph(nodes, &needed, arguments, &fed, &signatures)?;
+    let fetches = wanted.fetches.iter().map(|id| {
+        outputs.fetch(id, &program.graph).map_err(|error| match outputs.kept(&id.0) {
+            Some(node) if program.graph.nodes[node].output_types.is_empty() => Error::invalid(format!(
+                "fetch '{}:{}': op {} has no outputs; make the node a target instead",
+                id.0, id.1, program.graph.nodes[node].op
+            )),
+            _ => error,
+        })
+    });
+    let fetches = fetches.collect::<Result<Vec<_>>>()?;
+    let targets = wanted.targets.iter().map(|name| {
+        outputs.kept(name).ok_or_else(|| Error::internal(format!("target '{name}' was pruned")))
+    });
+    let targets = targets.collect::<Result<Vec<_>>>()?;
+    library::instantiate(&mut program, &signatures, graph.library.as_ref())?;
+    gradient::expand(&mut program, &signatures)?;
+    program.graph.topological_order()?;
+    Ok(Resolved { graph: program.graph, library: program.library, fetches, targets })
+}
+
+/// A fed output with its type.
+fn argument(
+    id: &FedOutput,
+    nodes: &[NodeDef],
+    names: &Names<'_>,
+    signatures: &Signatures<'_>,
+) -> Result<Argument> {
+    let node = names.get(&id.0).map(|at| &nodes[at]).ok_or_else(|| {
+        Error::invalid(format!("feed '{}:{}': no node of the graph has this name", id.0, id.1))
+    })?;
+    let (_, types) = signatures.output_types(node)?;
+    let data_type = usize::try_from(id.1).ok().and_then(|index| types.get(index)).ok_or_else(|| {
+        Error::invalid(format!(
+            "feed '{}:{}': op {} of the node has {} outputs here",
+            id.0,
+            id.1,
+            node.op,
+            types.len()
+        ))
+    })?;
+    Ok(Argument { id: id.clone(), name: String::new(), shape: Vec::new(), data_type: data_type.base() })
+}
+
+/// Refuses placeholders that are needed and not fed.
+fn check_placeholders(nodes: &[NodeDef], needed: &[bool]) -> Result<()> {
+    let is_placeholder = |node: &&NodeDef| matches!(node.op.as_str(), "Placeholder" | "PlaceholderV2");
+    let kept = nodes.iter().zip(needed).filter(|(_, needed)| **needed).map(|(node, _)| node);
+    let unfed: Vec<String> =
+        kept.filter(is_placeholder).take(8).map(|node| format!("'{}'", node.name)).collect();
+    if unfed.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "You must feed a value for placeholder {}: what is fetched needs it",
+        unfed.join(", ")
+    )))
+}
