@@ -1,6 +1,6 @@
 //! Files: mapping them, and telling text from binary.
 
-use crate::proto::{Config, GraphDef, RunMetadata, SaverDef, TensorDescription};
+use crate::proto::{Config, ConfigProto, GraphDef, RunMetadata, SaverDef, TensorDescription};
 use crate::text::{self, MessageType};
 use crate::wire;
 use bytes::Bytes;
@@ -77,6 +77,11 @@ pub fn parse_graph_def(bytes: Bytes, name: &str) -> Result<GraphDef> {
 /// A config from the bytes of the file `name`.
 pub fn parse_config(bytes: Bytes, name: &str) -> Result<Config> {
     parse(bytes, name, &text::CONFIG)
+}
+
+/// A session's config from the bytes of the file `name`.
+pub fn parse_session_config(bytes: Bytes, name: &str) -> Result<ConfigProto> {
+    parse(bytes, name, &text::CONFIG_PROTO)
 }
 
 /// A config as text proto, which [`parse_config`] reads.

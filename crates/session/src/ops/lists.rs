@@ -8,6 +8,7 @@ use crate::value::{Tensor, Value};
 use shape::PrimitiveType;
 use std::sync::Arc;
 use support::{Error, Result};
+use tf::proto::attr_value::Value as Attr;
 use tf::{DataType, PartialShape};
 
 pub(super) const OPS: &[Row] = &[
@@ -66,6 +67,64 @@ pub(super) const OPS: &[Row] = &[
         Ok(())
     }),
 ];
+
+/// Ops of every type, for lists alone: those of numbers are kernels.
+pub(super) const OF_VARIANTS: &[Row] = &[
+    ("AddN", add_n),
+    ("ZerosLike", |cx| {
+        let list = zeros_like(list_of(cx.input(0)?)?)?;
+        push_list(cx, list);
+        Ok(())
+    }),
+];
+
+/// A list of zeros of the same shapes; what is not set stays so.
+fn zeros_like(list: &List) -> Result<List> {
+    let elements = list.elements.iter().map(|element| match element {
+        None => Ok(None),
+        Some(Value::List(inner)) => Ok(Some(Value::List(Arc::new(zeros_like(inner)?)))),
+        Some(value) => {
+            let shape = value.tensor()?.shape().clone();
+            Ok(Some(rows::zeros(shape.element_type, &shape.sizes())?.into()))
+        }
+    });
+    Ok(List { elements: elements.collect::<Result<_>>()?, ..list.clone() })
+}
+
+fn add_n(cx: &mut Context<'_>) -> Result<()> {
+    let lists: Vec<Arc<List>> =
+        cx.inputs.iter().map(|value| list_of(value).cloned()).collect::<Result<_>>()?;
+    let (first, rest) = lists.split_first().ok_or_else(|| Error::invalid("a sum of nothing"))?;
+    let mut sum = first.as_ref().clone();
+    for list in rest {
+        sum = added(cx, &sum, list)?;
+    }
+    push_list(cx, sum);
+    Ok(())
+}
+
+/// The sum of two lists, element by element; what is not set in one is the other's.
+fn added(cx: &Context<'_>, a: &List, b: &List) -> Result<List> {
+    if a.elements.len() != b.elements.len() || a.data_type != b.data_type {
+        return Err(Error::invalid(format!(
+            "Trying to add two lists of tensors with different lengths: {} and {}",
+            a.elements.len(),
+            b.elements.len()
+        )));
+    }
+    let elements = a.elements.iter().zip(&b.elements).map(|(x, y)| match (x, y) {
+        (None, other) | (other, None) => Ok(other.clone()),
+        (Some(Value::List(x)), Some(Value::List(y))) => Ok(Some(Value::List(Arc::new(added(cx, x, y)?)))),
+        (Some(x), Some(y)) => {
+            let attributes = [("T".to_owned(), Attr::Type(a.data_type.number()))];
+            let types = [a.data_type; 2];
+            cx.compiled("AddV2", attributes, &types, a.data_type, vec![x.clone(), y.clone()]).map(Some)
+        }
+    });
+    let elements = elements.collect::<Result<_>>()?;
+    let element_shape = merged(&a.element_shape, &b.element_shape)?;
+    Ok(List { elements, element_shape, ..a.clone() })
+}
 
 /// The most elements of a list.
 const MAX_ELEMENTS: i64 = 1 << 28;

@@ -73,7 +73,9 @@ pub(crate) fn find(node: &tf::Node) -> Option<HostOp> {
     if crate::plan::must_compile(node) {
         return None;
     }
-    BY_NAME.get(node.op.as_str()).copied()
+    let is_variant = || node.attributes.ty("T").is_ok_and(|t| t == DataType::Variant);
+    let of_variants = lists::OF_VARIANTS.iter().find(|(op, _)| *op == node.op).filter(|_| is_variant());
+    of_variants.map(|(_, op)| *op).or_else(|| BY_NAME.get(node.op.as_str()).copied())
 }
 
 /// The kernel that a node has in place of its own op's.

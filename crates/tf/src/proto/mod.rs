@@ -7,6 +7,7 @@ mod config;
 mod function;
 mod graph;
 mod saved_model;
+mod session_config;
 mod step_stats;
 mod tensor;
 
@@ -22,6 +23,7 @@ pub use saved_model::{
     AssetFileDef, BytesList, CollectionDef, MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef,
     TensorInfo,
 };
+pub use session_config::{ConfigProto, GraphOptions, OptimizerOptions};
 pub use step_stats::{
     AllocationDescription, AllocationRecord, AllocatorMemoryUsed, DeviceStepStats, MemoryStats,
     NodeExecStats, NodeOutput, RunMetadata, StepStats, TensorDescription,

@@ -78,6 +78,13 @@ const SAVER_VERSION: Kind = Enum(EnumType {
     name: |number| usize::try_from(number).ok().and_then(|i| SAVER_VERSIONS.get(i).copied()),
 });
 
+const JIT_LEVELS: [(&str, i32); 4] = [("DEFAULT", 0), ("OFF", -1), ("ON_1", 1), ("ON_2", 2)];
+
+const JIT_LEVEL: Kind = Enum(EnumType {
+    number: |name| JIT_LEVELS.iter().find(|(level, _)| *level == name).map(|(_, number)| *number),
+    name: |number| JIT_LEVELS.iter().find(|(_, of_level)| *of_level == number).map(|(name, _)| *name),
+});
+
 const fn one(name: &'static str, number: u32, kind: Kind) -> Field {
     Field { name, number, kind, repeated: false }
 }
@@ -445,5 +452,49 @@ messages! {
         one("device_temp_memory_size", 2, Skipped),
         one("device_persistent_memory_size", 4, Skipped),
         many("device_persistent_tensor_alloc_ids", 6, Skipped),
+    /// `tensorflow.ConfigProto`.
+    CONFIG_PROTO = "tensorflow.ConfigProto" as ConfigProto, {
+        many("device_count", 1, Message(&DEVICE_COUNT_ENTRY)),
+        one("intra_op_parallelism_threads", 2, Int32),
+        one("inter_op_parallelism_threads", 5, Int32),
+        one("use_per_session_threads", 9, Skipped),
+        many("session_inter_op_thread_pool", 12, Skipped),
+        one("placement_period", 3, Skipped),
+        many("device_filters", 4, Skipped),
+        one("gpu_options", 6, Skipped),
+        one("pluggable_device_options", 18, Skipped),
+        one("allow_soft_placement", 7, Bool),
+        one("log_device_placement", 8, Bool),
+        one("graph_options", 10, Message(&GRAPH_OPTIONS)),
+        one("operation_timeout_in_ms", 11, Skipped),
+        one("rpc_options", 13, Skipped),
+        one("cluster_def", 14, Skipped),
+        one("isolate_session_state", 15, Skipped),
+        one("share_cluster_devices_in_session", 17, Skipped),
+        one("experimental", 16, Skipped),
+    }
+    DEVICE_COUNT_ENTRY = "tensorflow.ConfigProto.DeviceCountEntry" as (Text, i32), {
+        one("key", 1, String),
+        one("value", 2, Int32),
+    }
+    GRAPH_OPTIONS = "tensorflow.GraphOptions" as GraphOptions, {
+        one("enable_recv_scheduling", 2, Skipped),
+        one("optimizer_options", 3, Message(&OPTIMIZER_OPTIONS)),
+        one("build_cost_model", 4, Skipped),
+        one("build_cost_model_after", 9, Skipped),
+        one("infer_shapes", 5, Skipped),
+        one("place_pruned_graph", 6, Skipped),
+        one("enable_bfloat16_sendrecv", 7, Skipped),
+        one("timeline_step", 8, Skipped),
+        one("rewrite_options", 10, Skipped),
+    }
+    OPTIMIZER_OPTIONS = "tensorflow.OptimizerOptions" as OptimizerOptions, {
+        one("do_common_subexpression_elimination", 1, Skipped),
+        one("do_constant_folding", 2, Skipped),
+        one("max_folded_constant_in_bytes", 6, Skipped),
+        one("do_function_inlining", 4, Skipped),
+        one("opt_level", 3, Skipped),
+        one("global_jit_level", 5, JIT_LEVEL),
+        one("cpu_global_jit", 7, Bool),
     }
 }

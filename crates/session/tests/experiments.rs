@@ -1,0 +1,210 @@
+//! The training steps that were recorded with TensorFlow, run node by node. Reads `$TFCOMPILE_SHARED/oracle`, `../shared` by
+//! default; where that is not there, nothing is tested.
+
+use npz::Archive;
+use serde_json::Value;
+use session::{Options, Session};
+use shape::{Literal, PrimitiveType};
+use std::path::{Path, PathBuf};
+
+fn oracle() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.join(std::env::var_os("TFCOMPILE_SHARED").unwrap_or("../shared".into())).join("oracle")
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).expect("readable")).expect("JSON")
+}
+
+fn archive(path: &Path) -> Archive {
+    Archive::open(std::fs::read(path).expect("readable").into(), 1 << 30).expect("an archive")
+}
+
+fn array(archive: &mut Archive, name: &str) -> Literal {
+    archive.get(name).expect("readable").unwrap_or_else(|| panic!("the array {name}"))
+}
+
+fn session(directory: &Path, options: Options) -> Session {
+    let graph = tf::source::read_graph_def(&directory.join("graph.pb")).expect("a graph");
+    Session::new(graph, options).expect("a session")
+}
+
+/// The value of the oracle's recipe: SplitMix64 seeded with the key's FNV-1a hash, 24 bits of it in a range.
+fn made(variable: &Value) -> Literal {
+    let (rule, key) = (&variable["rule"], variable["key"].as_str().expect("a key"));
+    let sizes: Vec<i64> = variable["shape"].as_array().expect("a shape").iter().filter_map(Value::as_i64).collect();
+    let count: i64 = sizes.iter().product();
+    let seed = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    let number = |name: &str| rule[name].as_f64().expect("a number of the rule");
+    let element = |k: u64| match rule["kind"].as_str() {
+        Some("const") => number("value"),
+        Some("uniform") => {
+            let z = seed.wrapping_add((k + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            let bits = (z ^ (z >> 31)) >> 40;
+            number("lo") + (number("hi") - number("lo")) * (bits as f64 / 16_777_216.0)
+        }
+        other => panic!("the rule {other:?}"),
+    };
+    let values = (0..count as u64).map(element);
+    match variable["dtype"].as_str() {
+        Some("float32") => Literal::from_elements(&sizes, &values.map(|v| v as f32).collect::<Vec<_>>()),
+        Some("int64") => Literal::from_elements(&sizes, &values.map(|v| v as i64).collect::<Vec<_>>()),
+        Some("int32") => Literal::from_elements(&sizes, &values.map(|v| v as i32).collect::<Vec<_>>()),
+        other => panic!("the type {other:?}"),
+    }
+}
+
+fn close(what: &str, got: &Literal, want: &Literal, tolerance: f64) {
+    let numbers = |literal: &Literal| match literal.array_shape().element_type {
+        PrimitiveType::F32 => literal.floats().expect("floats"),
+        _ => literal.to_i64s().expect("integers").iter().map(|&v| v as f64).collect(),
+    };
+    let (got, want) = (numbers(got), numbers(want));
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (k, (got, want)) in got.iter().zip(&want).enumerate() {
+        assert!((got - want).abs() <= tolerance, "{what}[{k}]: {got}, not {want} within {tolerance}");
+    }
+}
+
+/// Runs the recorded steps of an experiment; the answer is how many.
+fn run(directory: &Path, options: &Options) -> usize {
+    let spec = read_json(&directory.join("spec.json"));
+    let fetch = spec["fetch"].as_str().expect("a fetch");
+    let mut steps = 0;
+    for recorded in spec["runs"].as_array().expect("runs") {
+        let session = session(directory, options.clone());
+        let mut expected = archive(&directory.join(recorded["file"].as_str().expect("a file")));
+        let variables = recorded["variables"].as_array().expect("variables");
+        for variable in variables {
+            session.set_variable(variable["name"].as_str().expect("a name"), &made(variable)).expect("set");
+        }
+        let losses = array(&mut expected, fetch).to_vec::<f32>().expect("losses");
+        let tolerance = recorded["loss_tolerance"].as_f64().expect("a tolerance");
+        for (step, &loss) in losses.iter().enumerate() {
+            let feeds: Vec<(&str, Literal)> = spec["feeds"].as_array().expect("feeds").iter().map(|feed| {
+                let (file, key) = feed["batches"].as_str().expect("batches").split_once(':').expect("a key");
+                let all = array(&mut archive(&directory.parent().expect("a directory").join(file)), key);
+                (feed["tensor"].as_str().expect("a tensor"), row(&all, step))
+            }).collect();
+            let results = session.run(&feeds, &[fetch], &[]).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
+            close(&format!("loss {step} of {}", directory.display()), &results[0], &Literal::scalar(loss), tolerance);
+            steps += 1;
+        }
+        for variable in variables.iter().filter(|variable| variable["stored"] == "whole") {
+            let name = variable["name"].as_str().expect("a name");
+            let got = session.variable_value(name).expect("known").expect("a value");
+            let want = array(&mut expected, &format!("final/{name}"));
+            close(&format!("final {name}"), &got, &want, variable["tolerance"].as_f64().expect("a tolerance"));
+        }
+    }
+    steps
+}
+
+/// A row of an array.
+fn row(all: &Literal, at: usize) -> Literal {
+    let shape = all.array_shape();
+    let sizes = shape.sizes();
+    let row = shape::ArrayShape::new(shape.element_type, &sizes[1..]);
+    let bytes = row.byte_size() as usize;
+    let data = all.bytes().slice(at * bytes..(at + 1) * bytes);
+    Literal::from_bytes(row, data).expect("a row")
+}
+
+#[test]
+fn training_steps_give_the_recorded_losses() {
+    let directory = oracle().join("cerebras14");
+    let Ok(entries) = std::fs::read_dir(&directory) else { return };
+    let only = std::env::var("TFCOMPILE_EXPERIMENT").ok();
+    let mut names: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    names.retain(|path| path.join("spec.json").is_file());
+    names.retain(|path| only.as_ref().is_none_or(|only| path.ends_with(only)));
+    names.sort();
+    assert!(!names.is_empty());
+    for path in names {
+        let begin = std::time::Instant::now();
+        let steps = run(&path, &Options { inter_op_threads: 2, ..Options::default() });
+        assert!(steps > 0);
+        eprintln!("{}: {steps} steps in {:?}", path.display(), begin.elapsed());
+    }
+}
+
+#[test]
+fn batches_may_change_their_size_from_run_to_run() {
+    let directory = oracle().join("cerebras14/fc");
+    if !directory.is_dir() {
+        return;
+    }
+    let spec = read_json(&directory.join("spec.json"));
+    let session = session(&directory, Options::default());
+    let fetch = spec["fetch"].as_str().expect("a fetch");
+    let variables = spec["runs"][0]["variables"].as_array().expect("variables");
+    let start = || {
+        for variable in variables {
+            session.set_variable(variable["name"].as_str().expect("a name"), &made(variable)).expect("set");
+        }
+    };
+    let mut batches = archive(&directory.join("../batches/fc.npz"));
+    let (x, y) = (row(&array(&mut batches, "x"), 0), row(&array(&mut batches, "y"), 0));
+    let loss = |size: usize| {
+        start();
+        let cut = |all: &Literal| {
+            let mut sizes = all.array_shape().sizes();
+            sizes[0] = size as i64;
+            all.corner(&sizes).expect("fewer rows")
+        };
+        let results = session.run(&[("x:0", cut(&x)), ("y:0", cut(&y))], &[fetch], &[]);
+        results.map(|results| f64::from(results[0].to_vec::<f32>().expect("a float")[0]))
+    };
+    // The mean over all rows is the mean of the halves' means; what is reshaped to the recorded batch says so.
+    match (loss(64), loss(32)) {
+        (Ok(whole), Ok(first)) => {
+            assert!(whole.is_finite() && first.is_finite() && (whole - first).abs() < 0.5);
+        }
+        (Ok(_), Err(error)) => assert!(error.to_string().contains("reshape"), "{error}"),
+        (Err(error), _) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_thousand_steps_of_softmax_regression_are_tensorflows() {
+    let directory = oracle().join("mnist_softmax");
+    if !directory.is_dir() {
+        return;
+    }
+    let spec = read_json(&directory.join("spec.json"));
+    let name = |key: &str| spec["train"][key].as_str().expect("a name");
+    let mut digits = archive(&directory.join("digits.npz"));
+    let mut expected = archive(&directory.join("expected.npz"));
+    let images = array(&mut digits, "train_images").to_vec::<u8>().expect("bytes");
+    let labels = array(&mut digits, "train_labels").to_i64s().expect("labels");
+    let rows = array(&mut digits, "batch_rows");
+    let batch = rows.array_shape().size(1) as usize;
+    let rows = rows.to_i64s().expect("rows");
+    let losses = array(&mut expected, name("loss")).to_vec::<f32>().expect("losses");
+    let session = session(&directory.join("train"), Options::default());
+    session.set_variable(name("w"), &Literal::from_elements(&[784, 10], &[0f32; 7840])).expect("set");
+    session.set_variable(name("b"), &Literal::from_elements(&[10], &[0f32; 10])).expect("set");
+    for (step, (rows, &want)) in rows.chunks_exact(batch).zip(&losses).enumerate() {
+        let (mut x, mut y) = (Vec::new(), Vec::new());
+        for &row in rows {
+            let row = row as usize;
+            x.extend(images[row * 784..(row + 1) * 784].iter().map(|&p| f32::from(p) / 255.0));
+            y.push(labels[row]);
+        }
+        let feeds = [
+            (name("x"), Literal::from_elements(&[batch as i64, 784], &x)),
+            (name("y"), Literal::from_elements(&[batch as i64], &y)),
+        ];
+        let results = session.run(&feeds, &[name("loss")], &[]).expect("a step");
+        close(&format!("loss {step}"), &results[0], &Literal::scalar(want), 1e-5);
+    }
+    for variable in ["w", "b"] {
+        let got = session.variable_value(name(variable)).expect("known").expect("a value");
+        let want = array(&mut expected, &format!("final/{}", name(variable)));
+        close(variable, &got, &want, 1e-5);
+    }
+}

@@ -1,0 +1,41 @@
+//! How a session runs: `tensorflow.ConfigProto`, as far as it matters on one machine without accelerators.
+
+use prost::Message;
+use std::collections::BTreeMap;
+
+/// `tensorflow.ConfigProto`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of config.proto")]
+pub struct ConfigProto {
+    #[prost(btree_map = "string, int32", tag = "1")]
+    pub device_count: BTreeMap<String, i32>,
+    #[prost(int32, tag = "2")]
+    pub intra_op_parallelism_threads: i32,
+    #[prost(int32, tag = "5")]
+    pub inter_op_parallelism_threads: i32,
+    #[prost(bool, tag = "7")]
+    pub allow_soft_placement: bool,
+    #[prost(bool, tag = "8")]
+    pub log_device_placement: bool,
+    #[prost(message, optional, tag = "10")]
+    pub graph_options: Option<GraphOptions>,
+}
+
+/// `tensorflow.GraphOptions`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of config.proto")]
+pub struct GraphOptions {
+    #[prost(message, optional, tag = "3")]
+    pub optimizer_options: Option<OptimizerOptions>,
+}
+
+/// `tensorflow.OptimizerOptions`.
+#[derive(Clone, PartialEq, Message)]
+#[expect(missing_docs, reason = "the names are those of config.proto")]
+pub struct OptimizerOptions {
+    /// 0 is the default, -1 off, 1 and 2 the levels of just-in-time compilation.
+    #[prost(int32, tag = "5")]
+    pub global_jit_level: i32,
+    #[prost(bool, tag = "7")]
+    pub cpu_global_jit: bool,
+}
