@@ -25,6 +25,7 @@ mod outputs;
 mod progress;
 mod report;
 mod run;
+mod session_run;
 mod state;
 mod tuning;
 mod verify;

@@ -22,25 +22,30 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
     #[command(flatten)]
-    given: GivenArgs,
+    pub(crate) given: GivenArgs,
     /// How many times to run; variables keep their values from run to run [default: as many as there are batches, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    steps: Option<u64>,
+    pub(crate) steps: Option<u64>,
     /// Threads that share the work; the results never depend on them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    threads: u32,
+    pub(crate) threads: u32,
     /// Write the results of the last run, and the variables after it, to a NumPy archive
     #[arg(long, value_name = "FILE.npz")]
-    out: Option<PathBuf>,
+    pub(crate) out: Option<PathBuf>,
     /// Write all variables after the last run, by their names in the graph: to a .npz or .safetensors file, else to a
     /// checkpoint of TensorFlow's, whose files' names begin so
     #[arg(long, value_name = "FILE")]
-    save: Option<PathBuf>,
+    pub(crate) save: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) session: crate::session_run::SessionArgs,
 }
 
 /// Compiles a model in this process, runs it and prints its results.
 pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     check_outputs(arguments)?;
+    if arguments.session.jit.is_some() {
+        return crate::session_run::run(arguments);
+    }
     let mut given = None;
     let program = Program::compile(&arguments.model, xla, |signature, initial| {
         given = Some(arguments.given.arguments(signature, initial, None)?);

@@ -26,8 +26,10 @@
 //! ```
 
 mod buffer;
+mod config;
 mod device;
 mod executor;
+mod initialize;
 mod kernels;
 mod list;
 mod ops;
@@ -44,10 +46,10 @@ mod signature;
 mod value;
 
 pub use buffer::Buffer;
+pub use config::jit_level;
 pub use device::Device;
 pub use list::List;
 pub use options::{Options, Output, Rewrite};
-pub use recorder::{Recorder, Span};
 pub use resources::{Handle, Stack, TensorArray, Variable};
 pub use session::Session;
 pub use value::{Strings, Tensor, Value};

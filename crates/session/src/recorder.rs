@@ -1,27 +1,99 @@
 //! Who is told what ran when.
 
+use crate::plan::{Plan, PlanNode};
+use crate::resources::lock;
 use crate::value::Value;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Instant, SystemTime};
+use tf::DataType;
+use trace::{Collector, Execution, Output};
 
-/// Sees the nodes of a traced run. Nodes run on several threads.
-pub trait Recorder: Send + Sync {
-    /// Nanoseconds since any fixed moment; asked in front of each node and behind it.
-    fn now(&self) -> u64;
-
-    /// A node has run on the calling thread.
-    fn ran(&self, span: &Span<'_>);
+/// Takes down the nodes of a traced run; they run on several threads.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    executions: Mutex<Vec<Execution>>,
+    /// The same moment by the clock that never goes back, and since the epoch.
+    start: Instant,
+    epoch_nanos: u64,
 }
 
-/// One execution of a node.
-#[derive(Debug)]
-pub struct Span<'a> {
-    /// The node: its name, op and inputs.
-    pub node: &'a tf::Node,
-    /// Where it ran: `/job:localhost/replica:0/task:0/device:CPU:0`.
-    pub device: &'a str,
-    /// When it began, by [`Recorder::now`].
-    pub begin: u64,
-    /// When it ended.
-    pub end: u64,
-    /// What it made; `None` is dead.
-    pub outputs: &'a [Option<Value>],
+/// The number of the thread, as traces count them.
+fn thread_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    thread_local! {
+        static NUMBER: u32 = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.try_with(|number| *number).unwrap_or(u32::MAX)
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Self {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let epoch_nanos = u64::try_from(since_epoch.as_nanos()).unwrap_or(0);
+        Self { executions: Mutex::default(), start: Instant::now(), epoch_nanos }
+    }
+
+    /// Nanoseconds since the epoch.
+    pub(crate) fn now(&self) -> u64 {
+        self.epoch_nanos + u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(0)
+    }
+
+    /// A node has run on the calling thread between these moments.
+    pub(crate) fn ran(
+        &self,
+        plan: &Plan,
+        node: &PlanNode,
+        device: &str,
+        (begin, end): (u64, u64),
+        outputs: &[Option<Value>],
+    ) {
+        let input = |input: &tf::OutputId| {
+            let producer = &plan.nodes[support::Id::index(input.node)].node;
+            match input.index {
+                0 => producer.name.clone(),
+                index => format!("{}:{index}", producer.name),
+            }
+        };
+        let outputs = outputs.iter().enumerate().filter_map(|(slot, value)| {
+            let data_type = node.node.output_types.get(slot).copied().unwrap_or(DataType::Float);
+            Some(output(slot, data_type, value.as_ref()?))
+        });
+        lock(&self.executions).push(Execution {
+            device: device.to_owned(),
+            name: node.node.name.clone(),
+            op: node.node.op.clone(),
+            inputs: node.node.inputs.iter().map(input).collect(),
+            scheduled: begin,
+            start: begin,
+            kernel_start: begin,
+            kernel_end: end,
+            end: self.now(),
+            thread: thread_number(),
+            outputs: outputs.collect(),
+            ..Execution::default()
+        });
+    }
+
+    /// What was recorded.
+    pub(crate) fn finish(&self) -> tf::proto::RunMetadata {
+        let collector = Collector::default();
+        lock(&self.executions).drain(..).for_each(|execution| collector.record(execution));
+        collector.into_run_metadata()
+    }
+}
+
+/// A value that a node made, as traces tell of it.
+fn output(slot: usize, data_type: DataType, value: &Value) -> Output {
+    let (sizes, bytes, address) = match value {
+        Value::Tensor(tensor) => {
+            (tensor.shape().sizes(), tensor.bytes().len() as u64, tensor.bytes().as_ptr().addr() as u64)
+        }
+        Value::Strings(strings) => {
+            let bytes: usize = strings.strings.iter().map(|text| text.len()).sum();
+            (strings.sizes.clone(), bytes as u64, strings.strings.as_ptr().addr() as u64)
+        }
+        _ => (Vec::new(), 0, 0),
+    };
+    Output { slot, data_type, sizes, bytes, address, allocator: "cpu" }
 }

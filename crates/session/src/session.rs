@@ -16,7 +16,7 @@ use shape::Literal;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use support::{Error, Result};
-use tf::proto::GraphDef;
+use tf::proto::{GraphDef, RunMetadata};
 use tf::{DataType, Wanted};
 
 /// A graph that is run: part by part, as often as wanted, its variables kept from run to run.
@@ -63,7 +63,7 @@ impl Session {
             Literal::Tuple(_) => Err(Error::invalid(format!("feed '{name}' is a tuple: feed an array"))),
         });
         let feeds: Vec<(&str, Value)> = feeds.collect::<Result<_>>()?;
-        let results = self.run_values(&feeds, fetches, targets, None)?;
+        let results = self.run_values(&feeds, fetches, targets)?;
         let literals = results.iter().zip(fetches).map(|(value, name)| match value {
             Value::Tensor(tensor) => Ok(tensor.to_literal()),
             other => Err(Error::unsupported(format!(
@@ -74,13 +74,34 @@ impl Session {
         literals.collect()
     }
 
-    /// The same for values of every kind; a recorder is told of each node that runs.
+    /// The same for values of every kind.
     pub fn run_values(
         &self,
         feeds: &[(&str, Value)],
         fetches: &[&str],
         targets: &[&str],
-        recorder: Option<Arc<dyn Recorder>>,
+    ) -> Result<Vec<Value>> {
+        self.run_recorded(feeds, fetches, targets, None)
+    }
+
+    /// The same, and what each node took: the metadata of the run, as TensorFlow's full trace fills it.
+    pub fn run_traced(
+        &self,
+        feeds: &[(&str, Value)],
+        fetches: &[&str],
+        targets: &[&str],
+    ) -> Result<(Vec<Value>, RunMetadata)> {
+        let recorder = Arc::new(Recorder::new());
+        let results = self.run_recorded(feeds, fetches, targets, Some(recorder.clone()))?;
+        Ok((results, recorder.finish()))
+    }
+
+    fn run_recorded(
+        &self,
+        feeds: &[(&str, Value)],
+        fetches: &[&str],
+        targets: &[&str],
+        recorder: Option<Arc<Recorder>>,
     ) -> Result<Vec<Value>> {
         let wanted = Wanted {
             feeds: feeds.iter().map(|(name, _)| output(name)).collect::<Result<_>>()?,
@@ -131,6 +152,10 @@ impl Session {
         };
         let types = (0..wanted.feeds.len()).map(|k| argument(k).unwrap_or(DataType::Float)).collect();
         Ok(Program::new(plan, resolved.library, types))
+    }
+
+    pub(crate) fn graph(&self) -> &GraphDef {
+        &self.graph
     }
 
     /// Makes the variables of the graph known by the names of their nodes.

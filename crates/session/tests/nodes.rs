@@ -181,7 +181,7 @@ fn strings_flow_and_are_fetched() {
     g.add("name", "ShardedFilename", &["join", "shard", "of"], &[]);
     let session = g.session();
     let b = [("b", Value::from(Strings::scalar("x")))];
-    let results = session.run_values(&b, &["name"], &[], None).expect("run");
+    let results = session.run_values(&b, &["name"], &[]).expect("run");
     let Value::Strings(strings) = &results[0] else { panic!("strings") };
     assert_eq!(strings.strings[0], "model-x-00002-of-00005");
     let wrong = session.run(&[("b", Literal::scalar(1f32))], &["name"], &[]);

@@ -59,7 +59,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "compiler",
         ],
     ),
-    ("session", &["support", "shape", "hlo", "tf", "import", "jit", "compiler"]),
+    ("session", &["support", "shape", "hlo", "tf", "import", "jit", "compiler", "trace"]),
     ("npz", &["support", "shape"]),
     (
         "cli",
@@ -75,6 +75,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "shape",
             "hlo",
             "runner",
+            "session",
             "npz",
             "picture",
         ],
@@ -110,7 +111,7 @@ pub const IO_ALLOWED: &[(&str, &str)] = &[
     ("conformance", "test runners: case files, child processes, times"),
     ("filetest", "test runner: reads and, on request, rewrites test files"),
     ("runner", "measures how long runs take"),
-    ("session", "ops that save and restore checkpoints"),
+    ("session", "ops that save and restore checkpoints; traces look at the clock"),
     ("tf", "maps model files"),
     ("xtask", "reads the repository"),
 ];

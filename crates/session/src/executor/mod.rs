@@ -8,7 +8,7 @@ pub(crate) use pool::Pool;
 
 use crate::plan::{Plan, at_node};
 use crate::program::Program;
-use crate::recorder::{Recorder, Span};
+use crate::recorder::Recorder;
 use crate::resources::lock;
 use crate::shared::Shared;
 use crate::value::Value;
@@ -22,7 +22,7 @@ pub(crate) struct Run {
     pub(crate) program: Arc<Program>,
     plan: Arc<Plan>,
     arguments: Vec<Value>,
-    pub(crate) recorder: Option<Arc<dyn Recorder>>,
+    pub(crate) recorder: Option<Arc<Recorder>>,
     /// How many runs this one stands in: functions that conditionals and loops call.
     pub(crate) depth: usize,
     state: Mutex<State>,
@@ -46,7 +46,7 @@ pub(crate) fn run(
     program: &Arc<Program>,
     plan: &Arc<Plan>,
     arguments: Vec<Value>,
-    recorder: Option<Arc<dyn Recorder>>,
+    recorder: Option<Arc<Recorder>>,
     depth: usize,
 ) -> Result<Vec<Value>> {
     if depth > MAX_DEPTH {
@@ -148,8 +148,8 @@ impl Run {
         let begin = recorder.now();
         self.execute(node, workspace)?;
         let end = recorder.now();
-        let device = &self.shared.devices[node.device];
-        recorder.ran(&Span { node: &node.node, device: device.name(), begin, end, outputs: &workspace.outputs });
+        let device = self.shared.devices[node.device].name();
+        recorder.ran(&self.plan, node, device, (begin, end), &workspace.outputs);
         Ok(())
     }
 }

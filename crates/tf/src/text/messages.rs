@@ -452,6 +452,7 @@ messages! {
         one("device_temp_memory_size", 2, Skipped),
         one("device_persistent_memory_size", 4, Skipped),
         many("device_persistent_tensor_alloc_ids", 6, Skipped),
+    }
     /// `tensorflow.ConfigProto`.
     CONFIG_PROTO = "tensorflow.ConfigProto" as ConfigProto, {
         many("device_count", 1, Message(&DEVICE_COUNT_ENTRY)),
