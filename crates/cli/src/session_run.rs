@@ -150,10 +150,9 @@ fn options(arguments: &Run) -> Result<Options> {
         ..Options::default()
     };
     let config = match &arguments.session.session_config {
-        Some(path) => tf::source::parse_session_config(
-            tf::source::read_bytes(path)?,
-            &path.display().to_string(),
-        )?,
+        Some(path) => {
+            tf::source::parse_session_config(tf::source::read_bytes(path)?, &path.display().to_string())?
+        }
         None => ConfigProto::default(),
     };
     if matches!(session::jit_level(&config), 1 | 2) && arguments.session.jit == Some(Jit::Off) {
@@ -236,7 +235,12 @@ fn signature(graph: &tf::proto::GraphDef, config: &Config) -> Result<(Signature,
             continue;
         };
         let node = (variable.node_name.clone(), 0);
-        arguments.push(argument(Role::Variable, &variable.name, &node, ArrayShape::new(element_type, &sizes)));
+        arguments.push(argument(
+            Role::Variable,
+            &variable.name,
+            &node,
+            ArrayShape::new(element_type, &sizes),
+        ));
     }
     Ok((Signature { arguments, results: Vec::new() }, wanted))
 }
@@ -286,12 +290,12 @@ struct Batches {
 impl Batches {
     fn read(path: &Path, model: &Model) -> Result<Self> {
         let at_file = |error: Error| error.context(format!("--batches {}", path.display()));
-        let mut archive =
-            npz::Archive::open(tf::source::read_bytes(path)?, MAX_ARRAY).map_err(at_file)?;
+        let mut archive = npz::Archive::open(tf::source::read_bytes(path)?, MAX_ARRAY).map_err(at_file)?;
         let names: Vec<String> = archive.names().map(str::to_owned).collect();
         let mut data = Vec::new();
         for name in names {
-            let at = model.signature.arguments.iter().position(|a| a.role == Role::Feed && a.is_called(&name));
+            let at =
+                model.signature.arguments.iter().position(|a| a.role == Role::Feed && a.is_called(&name));
             let Some(at) = at else { continue };
             let Some(rows) = archive.get(&name).map_err(at_file)? else { continue };
             let argument = &model.signature.arguments[at];

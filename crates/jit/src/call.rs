@@ -62,10 +62,7 @@ impl Executable {
         let fits = call.arguments.len() == interface.arguments.len()
             && call.results.len() + aliased == interface.results.len()
             && fits(call.temps, interface.temps_bytes)
-            && interface
-                .scratch_bytes
-                .checked_mul(workers)
-                .is_some_and(|bytes| call.scratch.len() >= bytes)
+            && interface.scratch_bytes.checked_mul(workers).is_some_and(|bytes| call.scratch.len() >= bytes)
             && call.dynamic_sizes.len() >= interface.dynamic_sizes
             && interface.profile_counters == 0;
         if !fits {

@@ -18,10 +18,16 @@ impl Options {
             -1 => Ok(1),
             _ => Err(Error::invalid(format!("{name}: {count} threads; leave it out, or give 1 or more"))),
         };
-        self.inter_op_threads =
-            threads("inter_op_parallelism_threads", config.inter_op_parallelism_threads, self.inter_op_threads)?;
-        self.intra_op_threads =
-            threads("intra_op_parallelism_threads", config.intra_op_parallelism_threads, self.intra_op_threads)?;
+        self.inter_op_threads = threads(
+            "inter_op_parallelism_threads",
+            config.inter_op_parallelism_threads,
+            self.inter_op_threads,
+        )?;
+        self.intra_op_threads = threads(
+            "intra_op_parallelism_threads",
+            config.intra_op_parallelism_threads,
+            self.intra_op_threads,
+        )?;
         if let Some(&count) = config.device_count.get("CPU") {
             if !(1..=MAX_DEVICES).contains(&count) {
                 return Err(Error::invalid(format!(
@@ -56,7 +62,8 @@ mod tests {
         assert!(options.allow_soft_placement);
         assert_eq!(jit_level(&config), 1);
         // graph_options (10) { optimizer_options (3) { global_jit_level (5): -1 } }, device_count (1) { "CPU" -> 0 }
-        let binary = b"\x52\x0d\x1a\x0b\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x0a\x07\x0a\x03CPU\x10\x00";
+        let binary =
+            b"\x52\x0d\x1a\x0b\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x0a\x07\x0a\x03CPU\x10\x00";
         let config = tf::source::parse_session_config(binary.as_slice().into(), "c.pb").expect("binary");
         assert_eq!(jit_level(&config), -1);
         let error = Options::default().with_config(&config).expect_err("no devices");

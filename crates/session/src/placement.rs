@@ -154,7 +154,17 @@ fn can_run(node: &Node, device: &dyn Device) -> Option<String> {
     if has_strings {
         return Some("it makes strings".to_owned());
     }
-    let own = ["_Retval", "NoOp", "ControlTrigger", "Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond"];
+    let own = [
+        "_Retval",
+        "NoOp",
+        "ControlTrigger",
+        "Switch",
+        "Merge",
+        "Enter",
+        "Exit",
+        "NextIteration",
+        "LoopCond",
+    ];
     if own.contains(&node.op.as_str()) || crate::plan::must_compile(node) {
         return None;
     }
@@ -183,7 +193,8 @@ fn groups(graph: &Graph) -> Vec<usize> {
         let (a, b) = (root(&mut leader, a.index()), root(&mut leader, b.index()));
         leader[a.max(b)] = a.min(b);
     };
-    let names: BTreeMap<&str, NodeId> = graph.nodes.iter().map(|(id, node)| (node.name.as_str(), id)).collect();
+    let names: BTreeMap<&str, NodeId> =
+        graph.nodes.iter().map(|(id, node)| (node.name.as_str(), id)).collect();
     for (id, node) in graph.nodes.iter() {
         for input in &node.inputs {
             let data_type = graph.nodes[input.node].output_types[input.index];

@@ -30,9 +30,10 @@ impl Program {
         if let Some(plan) = lock(&self.functions).get(&key) {
             return Ok(plan.clone());
         }
-        let function = self.library.get(name).ok_or_else(|| {
-            Error::invalid(format!("there is no function '{name}' in the graph's library"))
-        })?;
+        let function = self
+            .library
+            .get(name)
+            .ok_or_else(|| Error::invalid(format!("there is no function '{name}' in the graph's library")))?;
         let place = |_: &tf::Node| Ok(device);
         let plan = Arc::new(Plan::of_function(function, &self.library, shared, &place)?);
         Ok(lock(&self.functions).entry(key).or_insert(plan).clone())

@@ -25,7 +25,9 @@ pub(crate) fn unstack(tensor: &Tensor) -> Result<Vec<Tensor>> {
 pub(crate) fn stack(element_type: PrimitiveType, row: &[i64], rows: &[Tensor]) -> Result<Tensor> {
     let mut sizes = vec![rows.len() as i64];
     sizes.extend(row);
-    if let Some(other) = rows.iter().find(|r| r.shape().sizes() != row || r.shape().element_type != element_type) {
+    if let Some(other) =
+        rows.iter().find(|r| r.shape().sizes() != row || r.shape().element_type != element_type)
+    {
         return Err(Error::invalid(format!(
             "elements of different shapes are stacked: {} and {}",
             ArrayShape::new(element_type, row),
@@ -39,7 +41,8 @@ pub(crate) fn stack(element_type: PrimitiveType, row: &[i64], rows: &[Tensor]) -
 pub(crate) fn concatenated(element_type: PrimitiveType, sizes: &[i64], parts: &[Tensor]) -> Result<Tensor> {
     let count = shape::index::element_count(sizes);
     let count = count.ok_or_else(|| Error::invalid(format!("the shape {sizes:?} is too large")))?;
-    let bytes = count.checked_mul(element_type.byte_size() as i64).and_then(|bytes| u64::try_from(bytes).ok());
+    let bytes =
+        count.checked_mul(element_type.byte_size() as i64).and_then(|bytes| u64::try_from(bytes).ok());
     let bytes = bytes.ok_or_else(|| Error::invalid(format!("the shape {sizes:?} is too large")))?;
     support::check_memory(bytes, format_args!("an array of the sizes {sizes:?} wants memory"))?;
     let mut data = Buffer::of_any_content(bytes as usize)?;
@@ -47,7 +50,9 @@ pub(crate) fn concatenated(element_type: PrimitiveType, sizes: &[i64], parts: &[
     for part in parts {
         let end = at + part.bytes().len();
         let place = data.get_mut(at..end);
-        place.ok_or_else(|| Error::internal("parts that are larger than the whole"))?.copy_from_slice(part.bytes());
+        place
+            .ok_or_else(|| Error::internal("parts that are larger than the whole"))?
+            .copy_from_slice(part.bytes());
         at = end;
     }
     if at as u64 != bytes {

@@ -166,7 +166,8 @@ fn a_conditional_in_a_loop_takes_its_branch_in_each_iteration() {
     g.int("zero", 0).int("sum", 0).placeholder("limit", I);
     while_less(&mut g, "loop", &[("zero", I), ("sum", I)], "limit", 4);
     count(&mut g, "loop");
-    let waits = |g: &mut Graph| g.def.node.last_mut().expect("a constant").input.push("^loop/switch_0".to_owned());
+    let waits =
+        |g: &mut Graph| g.def.node.last_mut().expect("a constant").input.push("^loop/switch_0".to_owned());
     g.int("two", 2);
     waits(&mut g);
     g.int("none", 0);
@@ -183,8 +184,14 @@ fn a_conditional_in_a_loop_takes_its_branch_in_each_iteration() {
 }
 
 /// A function of one node.
-fn function(name: &str, inputs: &[(&str, DataType)], output: DataType, nodes: Vec<tf::proto::NodeDef>) -> FunctionDef {
-    let arg = |name: &str, t: DataType| ArgDef { name: name.to_owned(), r#type: t.number(), ..ArgDef::default() };
+fn function(
+    name: &str,
+    inputs: &[(&str, DataType)],
+    output: DataType,
+    nodes: Vec<tf::proto::NodeDef>,
+) -> FunctionDef {
+    let arg =
+        |name: &str, t: DataType| ArgDef { name: name.to_owned(), r#type: t.number(), ..ArgDef::default() };
     let signature = OpDef {
         name: name.to_owned(),
         input_arg: inputs.iter().map(|(name, t)| arg(name, *t)).collect(),
@@ -220,14 +227,22 @@ fn functions_are_called_by_conditionals_loops_and_calls() {
         all.extend(extra.iter().cloned());
         all
     };
-    let branches = [("Tcond", ty(DataType::Bool)), ("then_branch", func("double")), ("else_branch", func("square"))];
+    let branches =
+        [("Tcond", ty(DataType::Bool)), ("then_branch", func("double")), ("else_branch", func("square"))];
     g.add("if", "If", &["p", "x"], &one(&branches));
     let list = tf::proto::ListValue {
-        func: ["double", "square"].map(|name| tf::proto::NameAttrList { name: name.into(), ..Default::default() }).into(),
+        func: ["double", "square"]
+            .map(|name| tf::proto::NameAttrList { name: name.into(), ..Default::default() })
+            .into(),
         ..Default::default()
     };
     g.add("case", "Case", &["k", "x"], &one(&[("branches", Attr::List(Box::new(list)))]));
-    g.add("while", "While", &["x"], &[("T", types(&[F])), ("cond", func("below_ten")), ("body", func("double"))]);
+    g.add(
+        "while",
+        "While",
+        &["x"],
+        &[("T", types(&[F])), ("cond", func("below_ten")), ("body", func("double"))],
+    );
     g.add("call", "PartitionedCall", &["x"], &one(&[("f", func("square"))]));
     g.add("direct", "double", &["call"], &[]);
     let session = g.session();

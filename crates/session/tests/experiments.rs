@@ -32,7 +32,8 @@ fn session(directory: &Path, options: Options) -> Session {
 /// The value of the oracle's recipe: SplitMix64 seeded with the key's FNV-1a hash, 24 bits of it in a range.
 fn made(variable: &Value) -> Literal {
     let (rule, key) = (&variable["rule"], variable["key"].as_str().expect("a key"));
-    let sizes: Vec<i64> = variable["shape"].as_array().expect("a shape").iter().filter_map(Value::as_i64).collect();
+    let sizes: Vec<i64> =
+        variable["shape"].as_array().expect("a shape").iter().filter_map(Value::as_i64).collect();
     let count: i64 = sizes.iter().product();
     let seed = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -85,20 +86,37 @@ fn run(directory: &Path, options: &Options) -> usize {
         let losses = array(&mut expected, fetch).to_vec::<f32>().expect("losses");
         let tolerance = recorded["loss_tolerance"].as_f64().expect("a tolerance");
         for (step, &loss) in losses.iter().enumerate() {
-            let feeds: Vec<(&str, Literal)> = spec["feeds"].as_array().expect("feeds").iter().map(|feed| {
-                let (file, key) = feed["batches"].as_str().expect("batches").split_once(':').expect("a key");
-                let all = array(&mut archive(&directory.parent().expect("a directory").join(file)), key);
-                (feed["tensor"].as_str().expect("a tensor"), row(&all, step))
-            }).collect();
-            let results = session.run(&feeds, &[fetch], &[]).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
-            close(&format!("loss {step} of {}", directory.display()), &results[0], &Literal::scalar(loss), tolerance);
+            let feeds: Vec<(&str, Literal)> = spec["feeds"]
+                .as_array()
+                .expect("feeds")
+                .iter()
+                .map(|feed| {
+                    let (file, key) =
+                        feed["batches"].as_str().expect("batches").split_once(':').expect("a key");
+                    let all = array(&mut archive(&directory.parent().expect("a directory").join(file)), key);
+                    (feed["tensor"].as_str().expect("a tensor"), row(&all, step))
+                })
+                .collect();
+            let results =
+                session.run(&feeds, &[fetch], &[]).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
+            close(
+                &format!("loss {step} of {}", directory.display()),
+                &results[0],
+                &Literal::scalar(loss),
+                tolerance,
+            );
             steps += 1;
         }
         for variable in variables.iter().filter(|variable| variable["stored"] == "whole") {
             let name = variable["name"].as_str().expect("a name");
             let got = session.variable_value(name).expect("known").expect("a value");
             let want = array(&mut expected, &format!("final/{name}"));
-            close(&format!("final {name}"), &got, &want, variable["tolerance"].as_f64().expect("a tolerance"));
+            close(
+                &format!("final {name}"),
+                &got,
+                &want,
+                variable["tolerance"].as_f64().expect("a tolerance"),
+            );
         }
     }
     steps
@@ -134,77 +152,97 @@ fn training_steps_give_the_recorded_losses() {
 
 #[test]
 fn batches_may_change_their_size_from_run_to_run() {
-    let directory = oracle().join("cerebras14/fc");
-    if !directory.is_dir() {
-        return;
+    let Some(script) = Script::read() else { return };
+    let loss = |rows: &[i64]| {
+        let session = script.session();
+        f64::from(script.step(&session, rows))
+    };
+    let rows: Vec<i64> = (0..60).collect();
+    let whole = loss(&rows);
+    for parts in [30, 20, 12] {
+        // The loss is a mean over the rows.
+        let losses: Vec<f64> = rows.chunks(parts).map(loss).collect();
+        let mean = losses.iter().sum::<f64>() / losses.len() as f64;
+        assert!((whole - mean).abs() < 1e-6, "{whole}, but {mean} in parts of {parts}");
     }
-    let spec = read_json(&directory.join("spec.json"));
-    let session = session(&directory, Options::default());
-    let fetch = spec["fetch"].as_str().expect("a fetch");
-    let variables = spec["runs"][0]["variables"].as_array().expect("variables");
-    let start = || {
-        for variable in variables {
-            session.set_variable(variable["name"].as_str().expect("a name"), &made(variable)).expect("set");
+    // The same session, other sizes, and one again: as the sizes in sessions of their own.
+    let session = script.session();
+    let twice = script.session();
+    for size in [60, 7, 60] {
+        assert_eq!(script.step(&session, &rows[..size]), script.step(&twice, &rows[..size]));
+    }
+}
+
+/// The script of the softmax regression.
+struct Script {
+    directory: PathBuf,
+    spec: Value,
+    images: Vec<u8>,
+    labels: Vec<i64>,
+}
+
+impl Script {
+    fn read() -> Option<Self> {
+        let directory = oracle().join("mnist_softmax");
+        if !directory.is_dir() {
+            return None;
         }
-    };
-    let mut batches = archive(&directory.join("../batches/fc.npz"));
-    let (x, y) = (row(&array(&mut batches, "x"), 0), row(&array(&mut batches, "y"), 0));
-    let loss = |size: usize| {
-        start();
-        let cut = |all: &Literal| {
-            let mut sizes = all.array_shape().sizes();
-            sizes[0] = size as i64;
-            all.corner(&sizes).expect("fewer rows")
-        };
-        let results = session.run(&[("x:0", cut(&x)), ("y:0", cut(&y))], &[fetch], &[]);
-        results.map(|results| f64::from(results[0].to_vec::<f32>().expect("a float")[0]))
-    };
-    // The mean over all rows is the mean of the halves' means; what is reshaped to the recorded batch says so.
-    match (loss(64), loss(32)) {
-        (Ok(whole), Ok(first)) => {
-            assert!(whole.is_finite() && first.is_finite() && (whole - first).abs() < 0.5);
+        let spec = read_json(&directory.join("spec.json"));
+        let mut digits = archive(&directory.join("digits.npz"));
+        let images = array(&mut digits, "train_images").to_vec::<u8>().expect("bytes");
+        let labels = array(&mut digits, "train_labels").to_i64s().expect("labels");
+        Some(Self { directory, spec, images, labels })
+    }
+
+    fn name(&self, key: &str) -> &str {
+        self.spec["train"][key].as_str().expect("a name")
+    }
+
+    /// A session whose variables are zero.
+    fn session(&self) -> Session {
+        let session = session(&self.directory.join("train"), Options::default());
+        session
+            .set_variable(self.name("w"), &Literal::from_elements(&[784, 10], &[0f32; 7840]))
+            .expect("set");
+        session.set_variable(self.name("b"), &Literal::from_elements(&[10], &[0f32; 10])).expect("set");
+        session
+    }
+
+    /// Trains on some rows; the loss.
+    fn step(&self, session: &Session, rows: &[i64]) -> f32 {
+        let (mut x, mut y) = (Vec::new(), Vec::new());
+        for &row in rows {
+            let row = row as usize;
+            x.extend(self.images[row * 784..(row + 1) * 784].iter().map(|&p| f32::from(p) / 255.0));
+            y.push(self.labels[row]);
         }
-        (Ok(_), Err(error)) => assert!(error.to_string().contains("reshape"), "{error}"),
-        (Err(error), _) => panic!("{error}"),
+        let count = rows.len() as i64;
+        let feeds = [
+            (self.name("x"), Literal::from_elements(&[count, 784], &x)),
+            (self.name("y"), Literal::from_elements(&[count], &y)),
+        ];
+        let results = session.run(&feeds, &[self.name("loss")], &[]).expect("a step");
+        results[0].to_vec::<f32>().expect("a float")[0]
     }
 }
 
 #[test]
 fn a_thousand_steps_of_softmax_regression_are_tensorflows() {
-    let directory = oracle().join("mnist_softmax");
-    if !directory.is_dir() {
-        return;
-    }
-    let spec = read_json(&directory.join("spec.json"));
-    let name = |key: &str| spec["train"][key].as_str().expect("a name");
-    let mut digits = archive(&directory.join("digits.npz"));
-    let mut expected = archive(&directory.join("expected.npz"));
-    let images = array(&mut digits, "train_images").to_vec::<u8>().expect("bytes");
-    let labels = array(&mut digits, "train_labels").to_i64s().expect("labels");
+    let Some(script) = Script::read() else { return };
+    let mut digits = archive(&script.directory.join("digits.npz"));
+    let mut expected = archive(&script.directory.join("expected.npz"));
     let rows = array(&mut digits, "batch_rows");
     let batch = rows.array_shape().size(1) as usize;
     let rows = rows.to_i64s().expect("rows");
-    let losses = array(&mut expected, name("loss")).to_vec::<f32>().expect("losses");
-    let session = session(&directory.join("train"), Options::default());
-    session.set_variable(name("w"), &Literal::from_elements(&[784, 10], &[0f32; 7840])).expect("set");
-    session.set_variable(name("b"), &Literal::from_elements(&[10], &[0f32; 10])).expect("set");
+    let losses = array(&mut expected, script.name("loss")).to_vec::<f32>().expect("losses");
+    let session = script.session();
     for (step, (rows, &want)) in rows.chunks_exact(batch).zip(&losses).enumerate() {
-        let (mut x, mut y) = (Vec::new(), Vec::new());
-        for &row in rows {
-            let row = row as usize;
-            x.extend(images[row * 784..(row + 1) * 784].iter().map(|&p| f32::from(p) / 255.0));
-            y.push(labels[row]);
-        }
-        let feeds = [
-            (name("x"), Literal::from_elements(&[batch as i64, 784], &x)),
-            (name("y"), Literal::from_elements(&[batch as i64], &y)),
-        ];
-        let results = session.run(&feeds, &[name("loss")], &[]).expect("a step");
-        close(&format!("loss {step}"), &results[0], &Literal::scalar(want), 1e-5);
+        let got = Literal::scalar(script.step(&session, rows));
+        close(&format!("loss {step}"), &got, &Literal::scalar(want), 1e-5);
     }
     for variable in ["w", "b"] {
-        let got = session.variable_value(name(variable)).expect("known").expect("a value");
-        let want = array(&mut expected, &format!("final/{}", name(variable)));
+        let got = session.variable_value(script.name(variable)).expect("known").expect("a value");
+        let want = array(&mut expected, &format!("final/{}", script.name(variable)));
         close(variable, &got, &want, 1e-5);
     }
 }

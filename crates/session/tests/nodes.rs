@@ -59,10 +59,13 @@ fn where_a_slice_begins_is_no_part_of_its_key() {
     assert!(message.contains("slice index 4 of dimension 0 out of bounds"), "{message}");
 }
 
+/// Begin, end, strides; the masks in the order of the op's attributes; the result's sizes and elements.
+type Slice = (&'static [i32], &'static [i32], &'static [i32], [i64; 5], &'static [i64], &'static [f32]);
+
 #[test]
 fn strided_slices_are_numpys() {
     // numpy: x = arange(24).reshape(2, 3, 4)
-    let cases: [(&[i32], &[i32], &[i32], [i64; 5], &[i64], &[f32]); 5] = [
+    let cases: [Slice; 5] = [
         // x[:, 1:3, -1]
         (&[0, 1, -1], &[0, 3, 0], &[1, 1, 1], [1, 1, 0, 0, 4], &[2, 2], &[7.0, 11.0, 19.0, 23.0]),
         // x[..., 2]
@@ -138,7 +141,12 @@ fn tensor_arrays_hold_what_is_written() {
 #[test]
 fn tensor_lists_are_values() {
     let mut g = Graph::default();
-    g.ints("row", &[2]).int("max", -1).int("at", 1).constant("a", iota(&[2])).placeholder("x", F).int("three", 3);
+    g.ints("row", &[2])
+        .int("max", -1)
+        .int("at", 1)
+        .constant("a", iota(&[2]))
+        .placeholder("x", F)
+        .int("three", 3);
     let of = |more: &[(&'static str, Attr)]| [vec![("element_dtype", ty(F))], more.to_vec()].concat();
     let shaped = of(&[("shape_type", ty(I))]);
     g.add("empty", "EmptyTensorList", &["row", "max"], &shaped);
@@ -251,7 +259,9 @@ fn nodes_run_where_they_are_placed() {
     for device in ["/device:XLA_CPU:0", "/job:localhost/replica:0/task:0/device:CPU:0", "/cpu:0", ""] {
         assert_eq!(float(&placed(device).session(), &x, "z"), -6.0, "{device}");
     }
-    for (device, words) in [("/device:XLA_GPU:0", "no GPU back end is built in"), ("/device:CPU:7", "available devices")] {
+    for (device, words) in
+        [("/device:XLA_GPU:0", "no GPU back end is built in"), ("/device:CPU:7", "available devices")]
+    {
         let message = failure(&placed(device).session(), &x, &["z"], &[]);
         assert!(message.contains("operation y:") && message.contains(words), "{message}");
         let soft = Options { allow_soft_placement: true, ..Options::default() };

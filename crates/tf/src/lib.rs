@@ -34,7 +34,8 @@ pub use graph::{Graph, Node, NodeId, OutputId};
 pub use op_def::{NodeTypes, node_types, op_signature};
 pub use partial_shape::PartialShape;
 pub use prepare::{
-    Examined, InferOptions, Inferred, Resolved, Wanted, examine, fetch_nodes, infer, is_prepared, prepare, resolve,
+    Examined, InferOptions, Inferred, Resolved, Wanted, examine, fetch_nodes, infer, is_prepared, prepare,
+    resolve,
 };
 pub use problem::Problem;
 pub use program::{Feed, Fetch, Program, Resource, Variable};

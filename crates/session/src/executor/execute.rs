@@ -33,11 +33,9 @@ impl Run {
                 let argument = self.arguments.get(*k).cloned();
                 outputs.push(Some(argument.ok_or_else(|| Error::internal("a run without its arguments"))?));
             }
-            Kind::Identity
-            | Kind::Merge
-            | Kind::Enter { .. }
-            | Kind::Exit
-            | Kind::NextIteration => outputs.extend(inputs.drain(..).map(Some)),
+            Kind::Identity | Kind::Merge | Kind::Enter { .. } | Kind::Exit | Kind::NextIteration => {
+                outputs.extend(inputs.drain(..).map(Some))
+            }
             Kind::Switch => {
                 let taken = inputs[1].tensor()?.truth()?;
                 inputs.truncate(1);
@@ -72,7 +70,10 @@ impl Run {
                 }
             }
             Kind::Compiled(site) => {
-                kernels::run(site, &mut Context { run: self, node: &node.node, device: node.device, inputs, outputs })?;
+                kernels::run(
+                    site,
+                    &mut Context { run: self, node: &node.node, device: node.device, inputs, outputs },
+                )?;
             }
             Kind::Rewritten(rewritten) => {
                 let mut cx = Context { run: self, node: &node.node, device: node.device, inputs, outputs };
@@ -82,7 +83,8 @@ impl Run {
                     Prepared::Reshape(site, sizes) => {
                         kernels::run(&rewritten.sites[site], &mut cx)?;
                         let made = cx.outputs.pop().flatten();
-                        let made = made.ok_or_else(|| Error::internal("a kernel without a result"))?.tensor()?;
+                        let made =
+                            made.ok_or_else(|| Error::internal("a kernel without a result"))?.tensor()?;
                         let made = made.reshaped(&sizes).ok_or_else(|| {
                             Error::internal(format!("{} elements for the sizes {sizes:?}", made.shape()))
                         })?;

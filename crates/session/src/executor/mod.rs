@@ -143,7 +143,11 @@ impl Run {
         state
     }
 
-    fn execute_recorded(self: &Arc<Self>, node: &crate::plan::PlanNode, workspace: &mut Workspace) -> Result<()> {
+    fn execute_recorded(
+        self: &Arc<Self>,
+        node: &crate::plan::PlanNode,
+        workspace: &mut Workspace,
+    ) -> Result<()> {
         let Some(recorder) = &self.recorder else { return self.execute(node, workspace) };
         let begin = recorder.now();
         self.execute(node, workspace)?;

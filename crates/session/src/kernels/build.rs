@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use support::{Error, Id, Result};
 use tf::proto::{AttrValue, Dim, TensorProto, TensorShapeProto, attr_value::Value as Attr};
 use tf::{
-    Attributes, DataType, Feed, Fetch, FunctionLibrary, Graph, Node, NodeId, OutputId, Program, Resource, Variable,
+    Attributes, DataType, Feed, Fetch, FunctionLibrary, Graph, Node, NodeId, OutputId, Program, Resource,
+    Variable,
 };
 
 /// What an output of a node comes from.
@@ -67,8 +68,7 @@ pub(super) fn program(site: &Site, operands: &[Operand], library: &FunctionLibra
     let fetches = fetches.collect();
     let Builder { graph, feeds, inputs, variables } = builder;
     let library = if is_call { called(library, &graph) } else { FunctionLibrary::default() };
-    let mut program =
-        Program { graph, library, feeds, fetches, variables, loop_bounds: BTreeMap::new() };
+    let mut program = Program { graph, library, feeds, fetches, variables, loop_bounds: BTreeMap::new() };
     if is_call {
         tf::functionalize(&mut program)?;
     }
@@ -163,7 +163,8 @@ impl Builder {
                 id
             }
             Operand::Constant(tensor) => {
-                let dim = tensor.shape().sizes().iter().map(|&size| Dim { size, name: String::new() }).collect();
+                let dim =
+                    tensor.shape().sizes().iter().map(|&size| Dim { size, name: String::new() }).collect();
                 let proto = TensorProto {
                     dtype: data_type.base().number(),
                     tensor_shape: Some(TensorShapeProto { dim, unknown_rank: false }),

@@ -87,8 +87,7 @@ impl Kernels {
             (error, of_site.map(|(_, input)| input).collect())
         })?;
         hlo::verify(&imported.module).map_err(none)?;
-        let compiled =
-            device.compile(imported.module, &self.options).map_err(none)?;
+        let compiled = device.compile(imported.module, &self.options).map_err(none)?;
         self.compiled.fetch_add(1, Ordering::Relaxed);
         let entry = compiled.module.entry();
         let instructions = compiled.module.entry_computation().instructions();

@@ -1,8 +1,8 @@
 //! Calls of kernels: variables held, memory for results, the call, and what came out.
 
+use super::Site;
 use super::build::Source;
 use super::cache::Kernel;
-use super::Site;
 use crate::buffer::Buffer;
 use crate::ops::Context;
 use crate::resources::{Variable, lock};

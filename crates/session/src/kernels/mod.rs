@@ -22,8 +22,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use support::{Error, Result};
-use tf::{DataType, FunctionLibrary};
 use tf::proto::NameAttrList;
+use tf::{DataType, FunctionLibrary};
 
 /// The place of a compiled node: what is known of it before shapes are, and the kernel that it used last.
 #[derive(Debug)]
@@ -73,7 +73,9 @@ impl Site {
         // Names and hints to others say nothing of what is computed.
         let attributes = node.attributes.values().iter();
         let attr = attributes
-            .filter(|(name, _)| !name.starts_with('_') && !matches!(name.as_str(), "shared_name" | "container"))
+            .filter(|(name, _)| {
+                !name.starts_with('_') && !matches!(name.as_str(), "shared_name" | "container")
+            })
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         Ok(Self {
@@ -185,9 +187,9 @@ impl Bound {
                     value.is_same(tensor)
                         || (value.shape() == tensor.shape() && value.bytes() == tensor.bytes())
                 }
-                (Operand::Variable { shape, index }, input) => held
-                    .variable(input)
-                    .is_ok_and(|(at, of)| at == *index && same(shape, &of)),
+                (Operand::Variable { shape, index }, input) => {
+                    held.variable(input).is_ok_and(|(at, of)| at == *index && same(shape, &of))
+                }
                 _ => false,
             })
     }

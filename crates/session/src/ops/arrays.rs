@@ -63,8 +63,9 @@ fn with_sizes(cx: &mut Context<'_>, value: Value, sizes: Vec<i64>) -> Result<()>
     let reshaped: Option<Value> = match &value {
         Value::Strings(strings) => {
             let count = shape::index::element_count(&sizes);
-            (count == Some(strings.strings.len() as i64))
-                .then(|| crate::value::Strings { sizes: sizes.clone(), strings: strings.strings.clone() }.into())
+            (count == Some(strings.strings.len() as i64)).then(|| {
+                crate::value::Strings { sizes: sizes.clone(), strings: strings.strings.clone() }.into()
+            })
         }
         value => value.tensor()?.reshaped(&sizes).map(Value::from),
     };
@@ -84,7 +85,8 @@ fn reshaped(have: &[i64], wanted: &[i64]) -> Result<Vec<i64>> {
         ))
     };
     let known = wanted.iter().filter(|&&size| size != -1);
-    let product = known.clone().try_fold(1i64, |product, &size| product.checked_mul(size).filter(|p| *p >= 0));
+    let product =
+        known.clone().try_fold(1i64, |product, &size| product.checked_mul(size).filter(|p| *p >= 0));
     let product = product.filter(|_| known.clone().all(|&size| size >= 0)).ok_or_else(wrong)?;
     match wanted.iter().filter(|&&size| size == -1).count() {
         0 => Ok(wanted.to_vec()),

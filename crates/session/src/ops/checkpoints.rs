@@ -9,16 +9,14 @@ use std::path::{Path, PathBuf};
 use support::{Error, Result};
 use tf::checkpoint::{self, Checkpoint};
 
-pub(super) const OPS: &[Row] = &[
-    ("SaveV2", save),
-    ("RestoreV2", |cx| restore(cx, 3)),
-    ("MergeV2Checkpoints", merge),
-];
+pub(super) const OPS: &[Row] =
+    &[("SaveV2", save), ("RestoreV2", |cx| restore(cx, 3)), ("MergeV2Checkpoints", merge)];
 
 /// The name of a file.
 fn path(value: &Value) -> Result<PathBuf> {
     let text = value.text()?;
-    let text = std::str::from_utf8(&text).map_err(|_| Error::invalid("the name of a checkpoint is no UTF-8"))?;
+    let text =
+        std::str::from_utf8(&text).map_err(|_| Error::invalid("the name of a checkpoint is no UTF-8"))?;
     Ok(PathBuf::from(text))
 }
 
@@ -65,7 +63,8 @@ fn write(prefix: &Path, tensors: &BTreeMap<String, Literal>) -> Result<()> {
     }
     let bundle = checkpoint::write_v2(tensors)?;
     for (suffix, bytes) in bundle.files() {
-        let (path, unfinished) = (with_suffix(prefix, suffix), with_suffix(prefix, &format!("{suffix}.tempstate")));
+        let (path, unfinished) =
+            (with_suffix(prefix, suffix), with_suffix(prefix, &format!("{suffix}.tempstate")));
         std::fs::write(&unfinished, bytes).map_err(|e| failed(&unfinished, e))?;
         std::fs::rename(&unfinished, &path).map_err(|e| failed(&path, e))?;
     }

@@ -110,7 +110,9 @@ impl Context<'_> {
     /// An input.
     pub(crate) fn input(&self, k: usize) -> Result<&Value> {
         let value = self.inputs.get(k);
-        value.ok_or_else(|| Error::invalid(format!("the op wants an input {k}, there are {}", self.inputs.len())))
+        value.ok_or_else(|| {
+            Error::invalid(format!("the op wants an input {k}, there are {}", self.inputs.len()))
+        })
     }
 
     /// The array at an input.

@@ -31,10 +31,8 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
     let dtype = node.attributes.ty(if is_integer { "Tout" } else { "dtype" })?;
     let shape = node.attributes.ty("T")?;
     let attribute = |t: DataType| AttrValue::from(Attr::Type(t.number()));
-    let values = BTreeMap::from([
-        ("dtype".to_owned(), attribute(dtype)),
-        ("Tshape".to_owned(), attribute(shape)),
-    ]);
+    let values =
+        BTreeMap::from([("dtype".to_owned(), attribute(dtype)), ("Tshape".to_owned(), attribute(shape))]);
     let made = tf::Node {
         op: (*op).to_owned(),
         attributes: Attributes::new(&node.name, op, values),
@@ -50,8 +48,7 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
 /// Puts key, counter and algorithm behind the shape, and moves the counter on.
 fn prepare(cx: &mut Context<'_>) -> Result<Prepared> {
     let attributes = &cx.node.attributes;
-    let (mut seed, mut seed2) =
-        (attributes.int_or("seed", 0)? as u64, attributes.int_or("seed2", 0)? as u64);
+    let (mut seed, mut seed2) = (attributes.int_or("seed", 0)? as u64, attributes.int_or("seed2", 0)? as u64);
     if seed == 0 && seed2 == 0 {
         (seed, seed2) = (cx.run.shared.seed, hash(cx.node.name.as_bytes()));
     }

@@ -168,7 +168,10 @@ fn dense(
     let is_new = |i: usize| has(masks.new_axis, i) && Some(i) != ellipsis;
     let named = (0..count).filter(|&i| !is_new(i) && Some(i) != ellipsis).count();
     if named > sizes.len() {
-        return Err(Error::invalid(format!("Index out of range using input dim {named}; input has only {} dims", sizes.len())));
+        return Err(Error::invalid(format!(
+            "Index out of range using input dim {named}; input has only {} dims",
+            sizes.len()
+        )));
     }
     let mut dimensions: Vec<Dimension> = Vec::new();
     let mut shape = Vec::new();
@@ -216,10 +219,7 @@ fn one(
         }
         let at = wrapped(begins[i]);
         if !(0..size).contains(&at) {
-            return Err(Error::invalid(format!(
-                "slice index {} of dimension {d} out of bounds.",
-                begins[i]
-            )));
+            return Err(Error::invalid(format!("slice index {} of dimension {d} out of bounds.", begins[i])));
         }
         return Ok(Dimension { begin: at, end: at + 1, stride: 1, is_dropped: true });
     }

@@ -34,9 +34,9 @@ pub(super) const OPS: &[Row] = &[
         let stack = stack(cx)?;
         let mut elements = lock(&stack.elements);
         let elements = elements.as_mut().ok_or_else(|| closed(&stack))?;
-        let value = elements.pop().ok_or_else(|| {
-            Error::invalid(format!("Stack[{}] is empty when calling Pop().", stack.name))
-        })?;
+        let value = elements
+            .pop()
+            .ok_or_else(|| Error::invalid(format!("Stack[{}] is empty when calling Pop().", stack.name)))?;
         cx.push(value);
         Ok(())
     }),

@@ -61,8 +61,10 @@ fn assert(cx: &mut Context<'_>) -> Result<()> {
         return Ok(());
     }
     let most = cx.node.attributes.int_or("summarize", SUMMARIZE)?;
-    let data: Vec<String> =
-        cx.inputs[1..].iter().map(|value| Ok(format!("[{}]", summary(value, most)?))).collect::<Result<_>>()?;
+    let data: Vec<String> = cx.inputs[1..]
+        .iter()
+        .map(|value| Ok(format!("[{}]", summary(value, most)?)))
+        .collect::<Result<_>>()?;
     Err(Error::invalid(format!("assertion failed: {}", data.join(" "))))
 }
 
@@ -202,11 +204,15 @@ fn join(cx: &mut Context<'_>) -> Result<()> {
     let whole = inputs.iter().find(|strings| !strings.sizes.is_empty()).or(inputs.first());
     let sizes = whole.map(|strings| strings.sizes.clone()).unwrap_or_default();
     if let Some(other) = inputs.iter().find(|strings| !strings.sizes.is_empty() && strings.sizes != sizes) {
-        return Err(Error::invalid(format!("strings of the sizes {sizes:?} and {:?} are joined", other.sizes)));
+        return Err(Error::invalid(format!(
+            "strings of the sizes {sizes:?} and {:?} are joined",
+            other.sizes
+        )));
     }
     let count = whole.map_or(0, |strings| strings.strings.len());
     let element = |k: usize| {
-        let parts = inputs.iter().map(|strings| &strings.strings[if strings.sizes.is_empty() { 0 } else { k }][..]);
+        let parts =
+            inputs.iter().map(|strings| &strings.strings[if strings.sizes.is_empty() { 0 } else { k }][..]);
         Bytes::from(parts.collect::<Vec<_>>().join(&separator[..]))
     };
     let strings = Strings { sizes: sizes.clone(), strings: (0..count).map(element).collect() };
@@ -228,7 +234,8 @@ fn as_string(cx: &mut Context<'_>) -> Result<()> {
         return Ok(());
     }
     let tensor = value.tensor()?;
-    let is_float = tensor.shape().element_type.is_floating_point() || tensor.shape().element_type.is_complex();
+    let is_float =
+        tensor.shape().element_type.is_floating_point() || tensor.shape().element_type.is_complex();
     if !is_plain {
         return Err(Error::unsupported("AsString with a width, a precision or a form is not supported"));
     }

@@ -29,7 +29,11 @@ pub(super) const OPS: &[Row] = &[
         let array = array(cx)?;
         let (places, rows) = (cx.integers(1)?, rows::unstack(&cx.tensor(2)?)?);
         if places.len() != rows.len() {
-            return Err(Error::invalid(format!("{} rows are scattered to {} places", rows.len(), places.len())));
+            return Err(Error::invalid(format!(
+                "{} rows are scattered to {} places",
+                rows.len(),
+                places.len()
+            )));
         }
         for (place, row) in places.into_iter().zip(rows) {
             write(cx, &array, place, row)?;
@@ -80,7 +84,9 @@ fn create(cx: &mut Context<'_>) -> Result<()> {
     let attributes = &cx.node.attributes;
     let size = cx.integer(0)?;
     if !(0..=MAX_PLACES).contains(&size) {
-        return Err(Error::invalid(format!("a tensor array of {size} elements; 0 to {MAX_PLACES} are possible")));
+        return Err(Error::invalid(format!(
+            "a tensor array of {size} elements; 0 to {MAX_PLACES} are possible"
+        )));
     }
     let state = TensorArrayState {
         places: vec![Place::default(); size as usize],
@@ -180,7 +186,8 @@ fn write(cx: &Context<'_>, array: &TensorArray, index: i64, value: Tensor) -> Re
         Some(known) => {
             let attributes = [("T".to_owned(), Attr::Type(array.data_type.number()))];
             let types = [array.data_type; 2];
-            let made = cx.compiled("AddV2", attributes, &types, array.data_type, vec![known.into(), value.into()])?;
+            let made =
+                cx.compiled("AddV2", attributes, &types, array.data_type, vec![known.into(), value.into()])?;
             made.tensor()?
         }
     };
@@ -211,7 +218,11 @@ fn read(array: &TensorArray, index: i64) -> Result<Value> {
         Some(value) => value.clone(),
         None => {
             // Of gradients nothing may have come: they are zero.
-            let sizes = place.sizes.clone().or(element_shape.sizes()).filter(|_| array.sums || element_shape.sizes().is_some());
+            let sizes = place
+                .sizes
+                .clone()
+                .or(element_shape.sizes())
+                .filter(|_| array.sums || element_shape.sizes().is_some());
             let sizes = sizes.ok_or_else(|| {
                 Error::invalid(format!(
                     "TensorArray {}: Could not read from TensorArray index {index}. Furthermore, the element shape is \
@@ -221,7 +232,10 @@ fn read(array: &TensorArray, index: i64) -> Result<Value> {
                 ))
             })?;
             let element_type = array.data_type.primitive_type();
-            rows::zeros(element_type.ok_or_else(|| Error::unsupported("a tensor array of no numbers"))?, &sizes)?
+            rows::zeros(
+                element_type.ok_or_else(|| Error::unsupported("a tensor array of no numbers"))?,
+                &sizes,
+            )?
         }
     };
     if array.clear_after_read {
@@ -242,7 +256,10 @@ fn gather(cx: &mut Context<'_>) -> Result<()> {
         None => {
             let known = wanted.sizes().or_else(|| lock(&array.state).element_shape.sizes());
             known.ok_or_else(|| {
-                Error::invalid(format!("TensorArray {}: nothing is gathered, and the shape is not known", array.name))
+                Error::invalid(format!(
+                    "TensorArray {}: nothing is gathered, and the shape is not known",
+                    array.name
+                ))
             })?
         }
     };
@@ -256,14 +273,16 @@ fn gather(cx: &mut Context<'_>) -> Result<()> {
 fn concat(cx: &mut Context<'_>) -> Result<()> {
     let array = array(cx)?;
     let count = lock(&array.state).places.len() as i64;
-    let values: Vec<Tensor> =
-        (0..count).map(|place| read(&array, place)?.tensor()).collect::<Result<_>>()?;
+    let values: Vec<Tensor> = (0..count).map(|place| read(&array, place)?.tensor()).collect::<Result<_>>()?;
     let mut lengths: Vec<i64> = Vec::new();
     let mut sizes: Option<Vec<i64>> = None;
     for value in &values {
         let of_value = value.shape().sizes();
         let Some((&length, rest)) = of_value.split_first() else {
-            return Err(Error::invalid(format!("TensorArray {}: scalars are concatenated; stack them", array.name)));
+            return Err(Error::invalid(format!(
+                "TensorArray {}: scalars are concatenated; stack them",
+                array.name
+            )));
         };
         lengths.push(length);
         match &mut sizes {

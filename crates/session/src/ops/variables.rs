@@ -36,7 +36,9 @@ pub(super) const OPS: &[Row] = &[
         let data_type = variable.data_type();
         let sizes = cx.node.attributes.shape("shape")?.sizes();
         let (Some(element_type), Some(sizes)) = (data_type.primitive_type(), sizes) else {
-            return Err(Error::unsupported(format!("a temporary variable of {data_type} and no known shape")));
+            return Err(Error::unsupported(format!(
+                "a temporary variable of {data_type} and no known shape"
+            )));
         };
         let shape = shape::ArrayShape::new(element_type, &sizes);
         support::check_memory(shape.byte_size(), "a temporary variable wants memory")?;

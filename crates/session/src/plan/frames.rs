@@ -127,8 +127,7 @@ fn enter(
     let id = match by_name.get(&(parent, name.clone())) {
         Some(&id) => id,
         None => {
-            let frame =
-                StaticFrame { name: name.clone(), parent, parallel_iterations: parallel, enters: 0 };
+            let frame = StaticFrame { name: name.clone(), parent, parallel_iterations: parallel, enters: 0 };
             let id = frames.len();
             frames.push(frame);
             by_name.insert((parent, name), id);

@@ -64,15 +64,21 @@ pub(super) fn of(node: &tf::Node, graph: &Graph, shared: &Shared) -> Result<Kind
             let number = node.name.rsplit_once('_').and_then(|(_, number)| number.parse().ok());
             Kind::Fetch(number.ok_or_else(|| Error::internal("a fetch without a number"))?)
         }
-        "Identity" | "RefIdentity" | "IdentityN" | "StopGradient" | "PreventGradient" | "Snapshot"
-        | "LoopCond" | "PlaceholderWithDefault" | "_EagerConst" | "DebugGradientIdentity"
+        "Identity"
+        | "RefIdentity"
+        | "IdentityN"
+        | "StopGradient"
+        | "PreventGradient"
+        | "Snapshot"
+        | "LoopCond"
+        | "PlaceholderWithDefault"
+        | "_EagerConst"
+        | "DebugGradientIdentity"
         | "DebugGradientRefIdentity" => Kind::Identity,
         "Switch" | "RefSwitch" => Kind::Switch,
         "_SwitchN" => Kind::SwitchN,
         _ if is_merge(node) => Kind::Merge,
-        _ if is_enter(node) => {
-            Kind::Enter { is_constant: node.attributes.bool_or("is_constant", false)? }
-        }
+        _ if is_enter(node) => Kind::Enter { is_constant: node.attributes.bool_or("is_constant", false)? },
         _ if is_exit(node) => Kind::Exit,
         _ if is_next_iteration(node) => Kind::NextIteration,
         "VarHandleOp" | "_XlaAotOnlyVarHandleOp" => variable(node, shared, false)?,
@@ -126,13 +132,17 @@ impl Kind {
 /// Refuses all nodes that nobody can run, in one error.
 pub(super) fn check(graph: &Graph, library: &FunctionLibrary) -> Result<()> {
     let reason = |node: &tf::Node| -> Option<String> {
-        let own = [super::FETCH, "_Arg", "VariableV2", "Variable", "VarHandleOp", "ControlTrigger", "_SwitchN"];
+        let own =
+            [super::FETCH, "_Arg", "VariableV2", "Variable", "VarHandleOp", "ControlTrigger", "_SwitchN"];
         let is_own = own.contains(&node.op.as_str())
             || is_merge(node)
             || is_enter(node)
             || is_exit(node)
             || is_next_iteration(node)
-            || matches!(node.op.as_str(), "Switch" | "RefSwitch" | "LoopCond" | "RefIdentity" | "NoOp" | "Const")
+            || matches!(
+                node.op.as_str(),
+                "Switch" | "RefSwitch" | "LoopCond" | "RefIdentity" | "NoOp" | "Const"
+            )
             || matches!(node.op.as_str(), "Identity" | "IdentityN" | "DebugGradientRefIdentity" | "Snapshot");
         if is_own || must_compile(node) || ops::find(node).is_some() || library.get(&node.op).is_some() {
             return None;

@@ -160,9 +160,11 @@ fn reads(graph: &Graph, node: &tf::Node) -> Vec<usize> {
         return Vec::new();
     }
     let wants_ref = crate::signature::input_references(node);
-    let reads = node.inputs.iter().enumerate().filter(|&(k, input)| {
-        is_ref(input) && !wants_ref.get(k).copied().unwrap_or(false)
-    });
+    let reads = node
+        .inputs
+        .iter()
+        .enumerate()
+        .filter(|&(k, input)| is_ref(input) && !wants_ref.get(k).copied().unwrap_or(false));
     reads.map(|(k, _)| k).collect()
 }
 
@@ -239,14 +241,7 @@ impl<'g> Builder<'g> {
             control_edges.extend(users);
             node.control_edges = start..control_edges.len() as u32;
         }
-        Plan {
-            nodes: self.nodes,
-            data_edges,
-            control_edges,
-            frames: self.frames,
-            roots: self.roots,
-            fetches,
-        }
+        Plan { nodes: self.nodes, data_edges, control_edges, frames: self.frames, roots: self.roots, fetches }
     }
 }
 

@@ -7,7 +7,9 @@ use session::{Options, Session};
 use shape::Literal;
 use tf::DataType;
 use tf::proto::attr_value::Value as Attr;
-use tf::proto::{Dim, FunctionDef, FunctionDefLibrary, GraphDef, NameAttrList, NodeDef, TensorProto, TensorShapeProto};
+use tf::proto::{
+    Dim, FunctionDef, FunctionDefLibrary, GraphDef, NameAttrList, NodeDef, TensorProto, TensorShapeProto,
+};
 
 /// A graph that is being written.
 #[derive(Default)]
@@ -38,7 +40,8 @@ pub fn func(name: &str) -> Attr {
 }
 
 pub fn types(types: &[DataType]) -> Attr {
-    let list = tf::proto::ListValue { r#type: types.iter().map(|t| t.number()).collect(), ..Default::default() };
+    let list =
+        tf::proto::ListValue { r#type: types.iter().map(|t| t.number()).collect(), ..Default::default() };
     Attr::List(Box::new(list))
 }
 
@@ -56,7 +59,8 @@ pub fn node(name: &str, op: &str, inputs: &[&str], attributes: &[(&str, Attr)]) 
 /// A constant.
 pub fn constant(name: &str, value: &Literal) -> NodeDef {
     let of = value.array_shape();
-    let data_type = DataType::ALL.iter().find(|t| t.primitive_type() == Some(of.element_type)).expect("a type");
+    let data_type =
+        DataType::ALL.iter().find(|t| t.primitive_type() == Some(of.element_type)).expect("a type");
     let dim = of.sizes().iter().map(|&size| Dim { size, name: String::new() }).collect();
     let proto = TensorProto {
         dtype: data_type.number(),

@@ -49,9 +49,7 @@ pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
         }
         arguments.push(argument(id, nodes, &names, &signatures)?);
     }
-    let id = |node: &str, output: i64| {
-        Some(TensorId { node_name: node.to_owned(), output_index: output })
-    };
+    let id = |node: &str, output: i64| Some(TensorId { node_name: node.to_owned(), output_index: output });
     let fetches = wanted.fetches.iter().map(|(node, output)| id(node, *output));
     let targets = wanted.targets.iter().map(|node| id(node, 0));
     let config = Config {
@@ -77,9 +75,10 @@ pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
         })
     });
     let fetches = fetches.collect::<Result<Vec<_>>>()?;
-    let targets = wanted.targets.iter().map(|name| {
-        outputs.kept(name).ok_or_else(|| Error::internal(format!("target '{name}' was pruned")))
-    });
+    let targets = wanted
+        .targets
+        .iter()
+        .map(|name| outputs.kept(name).ok_or_else(|| Error::internal(format!("target '{name}' was pruned"))));
     let targets = targets.collect::<Result<Vec<_>>>()?;
     library::instantiate(&mut program, &signatures, graph.library.as_ref())?;
     gradient::expand(&mut program, &signatures)?;

@@ -12,8 +12,8 @@ mod token;
 
 pub(crate) use config_text::config_to_text;
 pub(crate) use messages::{
-    ATTR_VALUE, CONFIG, CONFIG_PROTO, GRAPH_DEF, Kind, META_GRAPH_DEF, MessageType, RUN_METADATA, SAVED_MODEL, SAVER_DEF,
-    TENSOR, TENSOR_DESCRIPTION,
+    ATTR_VALUE, CONFIG, CONFIG_PROTO, GRAPH_DEF, Kind, META_GRAPH_DEF, MessageType, RUN_METADATA,
+    SAVED_MODEL, SAVER_DEF, TENSOR, TENSOR_DESCRIPTION,
 };
 pub(crate) use parser::to_wire;
 pub(crate) use printer::to_text;
