@@ -172,7 +172,7 @@ fn load(arguments: &Run, options: Options) -> Result<Model> {
             None => None,
         };
         let infer = flags.inference.options()?;
-        let mut load = flags.choice.options(config.clone(), infer.clone());
+        let mut load = flags.choice.options(config.clone(), infer.clone())?;
         load.variables_to_feed = VariablesToFeed::All;
         let model = tf::model::load(&flags.model, &load)?;
         match config {
