@@ -131,7 +131,7 @@ test-sanitizers: tools ## the small models in code that address and thread sanit
 	scripts/test_sanitizers.sh
 
 .PHONY: test-pictures
-test-pictures: tools ## pages of graphs in a headless browser; screenshots in target/pictures
+test-pictures: tools ## pages of graphs and profiles in a headless browser; screenshots in target/pictures
 	scripts/test_pictures.sh $(TOOL)
 
 .PHONY: test-xla test-xla-sample

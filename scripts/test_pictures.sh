@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The pages of `tfcompile hlo --format html` in a real browser: the layout's own test, then what a reader sees of a graph with a
+# The pages of `tfcompile hlo --format html` and `tfcompile profile` in a real browser: the layout's own test, then what a reader sees of a graph with a
 # loop and of one with thousands of instructions. Keeps screenshots beside the pages.
 #   scripts/test_pictures.sh TOOL [OUT]
 set -eu
@@ -78,6 +78,11 @@ HLO
 shows loop.html "#find=power" "1 found" "17 instructions, 3 computations, 390 FLOP" "5 boxes"
 shows loop.html "#at=3/1.5&open=3" "square" "power/&lt;square&gt;" "dot in body" "14 boxes"
 open loop.html "#at=3/1.5&open=3" --screenshot="$out/loop.png"
+
+# Where the time of the same loop goes: its bars, its product with what three rounds compute, charts.
+"$tool" profile "$out/loop.hlo" --steps 20 --quiet -o "$out/profile.html"
+shows profile.html "" "average of 20 runs" "power/&lt;square&gt;" "384" "of the machine's FLOP/s" "temporary block: at most" "FLOPs for each byte"
+open profile.html "" --screenshot="$out/profile.png"
 
 # Thousands of instructions in one computation: two hundred steps of a cell, as unrolled graphs have them.
 {

@@ -44,11 +44,11 @@ pub struct ProfileCounter {
     pub short_name: String,
     /// The opcode, with the kind of a fusion; empty for the total.
     pub category: String,
-    /// Simple arithmetic on elements, in one execution.
+    /// Simple arithmetic on elements in one run of the program, all rounds of loops included; 0 where it is not known.
     pub flops: u64,
-    /// Evaluations of transcendental functions.
+    /// Evaluations of transcendental functions, likewise.
     pub transcendentals: u64,
-    /// Bytes read and written.
+    /// Bytes read and written, likewise.
     pub bytes: u64,
 }
 

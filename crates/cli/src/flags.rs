@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Run(crate::run::Run),
     /// Compile a model in this process and measure how fast it runs
     Bench(crate::bench::Bench),
+    /// Run a model in this process and write a page that shows where its time goes
+    Profile(crate::profile::Profile),
     /// Compare compiled code with the evaluator, on random and edge inputs
     Verify(crate::verify::Verify),
     /// Put a checkpoint's values into a graph, as TensorFlow's freeze_graph does

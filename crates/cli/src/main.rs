@@ -22,6 +22,7 @@ mod model;
 mod module_file;
 mod numerics;
 mod outputs;
+mod profile;
 mod progress;
 mod report;
 mod run;
@@ -94,6 +95,7 @@ fn run() -> Result<()> {
         Some(Command::Inspect(arguments)) => inspect::run(&arguments),
         Some(Command::Run(arguments)) => run::run(&arguments, &xla),
         Some(Command::Bench(arguments)) => bench::run(&arguments, &xla),
+        Some(Command::Profile(arguments)) => profile::run(&arguments, &xla),
         Some(Command::Verify(arguments)) => verify::run(&arguments, &xla),
         Some(Command::Freeze(arguments)) => freeze::run(&arguments),
         Some(Command::AotCompileCpu(arguments)) => aot_compile_cpu::run(&arguments, &xla),

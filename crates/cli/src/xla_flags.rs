@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use support::{Error, Result};
 
 /// What XLA's flags ask for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct XlaFlags {
     /// Passes that shall not run.
     pub(crate) disabled_passes: Vec<String>,

@@ -136,7 +136,7 @@ fn build_with(
     // Its tensors' bytes are the module's now, which drops those that it does not keep.
     front.program.graph = tf::Graph::default();
     front.program.library = tf::FunctionLibrary::default();
-    let Made { assignment, kernels, counters, code, plan, variants } =
+    let Made { assignment, kernels, counters, code, plan, variants, .. } =
         compile_object(front.import.module, &back, observer)?;
     artifact.memory = MemorySizes {
         temps: assignment.temps_size,

@@ -89,6 +89,8 @@ pub struct Compiled {
     pub kernels: Vec<String>,
     /// What the code counts; nothing unless it is profiled.
     pub counters: Vec<ProfileCounter>,
+    /// The instructions that these are about.
+    pub counted: Vec<Counter>,
     /// The other versions, in the order of `BackOptions::variants`.
     pub variants: Vec<CompiledVariant>,
     /// The object file.
@@ -146,6 +148,7 @@ pub fn compile_optimized(
         assignment: made.assignment,
         kernels: made.kernels,
         counters: made.counters,
+        counted: made.counted,
         variants: made.variants,
         code: made.code,
     })
@@ -157,6 +160,7 @@ pub(crate) struct Made {
     pub(crate) assignment: BufferAssignment,
     pub(crate) kernels: Vec<String>,
     pub(crate) counters: Vec<ProfileCounter>,
+    pub(crate) counted: Vec<Counter>,
     pub(crate) variants: Vec<CompiledVariant>,
     pub(crate) code: CompiledModule,
 }
@@ -254,10 +258,10 @@ fn generate(
         observer.code(code.llvm_ir.as_deref(), code.assembly.as_deref());
     }
     let kernels = first.program.functions.values().map(|f| f.name.clone()).collect();
-    let Lowered { plan, assignment, .. } = first;
+    let Lowered { plan, assignment, counters: counted, .. } = first;
     let variants =
         others.into_iter().map(|l| CompiledVariant { plan: l.plan, assignment: l.assignment }).collect();
-    Ok(Made { plan, assignment, kernels, counters, variants, code })
+    Ok(Made { plan, assignment, kernels, counters, counted, variants, code })
 }
 
 /// A module's code for one machine.

@@ -22,6 +22,7 @@ pub use front::{Front, Input, LoopBounds, Source, import, import_bounded};
 pub use hlo_program::HloProgram;
 pub use import::op_table;
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
+pub use kernel::Counter;
 pub use pipeline::{extraction_pipeline, pipeline, pipeline_for, with_size_results};
 pub use plan::{Candidate, Choices, Options as PlanOptions, Winograd};
 pub use stage::{Stage, at_stage, portable, scheduled};

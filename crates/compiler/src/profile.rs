@@ -1,7 +1,7 @@
 //! What the counters of a profiled program are about.
 
 use aot::ProfileCounter;
-use hlo::analysis::Cost;
+use hlo::analysis::{Cost, executions};
 use hlo::{Instruction, Module, Op, PrintOptions};
 use kernel::Counter;
 
@@ -13,6 +13,7 @@ pub(crate) fn describe(module: &Module, counters: &[Counter]) -> Vec<ProfileCoun
         return Vec::new();
     }
     let texts = hlo::text::instruction_texts(module, PrintOptions::short());
+    let runs = executions(module);
     let describe = |&counter: &Counter| match counter {
         Counter::Total => ProfileCounter {
             name: TOTAL.to_owned(),
@@ -22,15 +23,17 @@ pub(crate) fn describe(module: &Module, counters: &[Counter]) -> Vec<ProfileCoun
         Counter::Instruction(computation, id) => {
             let instruction = &module[computation][id];
             let cost = Cost::of_instruction(module, computation, id);
+            // What runs as often as data decide has no costs that could be told.
+            let runs = runs.get(&computation).copied().flatten().unwrap_or(0);
             let text = &texts[&(computation, id)];
             let short_name = text.split_once(" = ").map_or(text.as_str(), |(name, _)| name);
             ProfileCounter {
                 name: format!("%{text}{}", node(module, instruction)),
                 short_name: format!("%{short_name}"),
                 category: instruction.opcode().name().to_owned(),
-                flops: cost.flops,
-                transcendentals: cost.transcendentals,
-                bytes: cost.bytes_read.saturating_add(cost.bytes_written),
+                flops: cost.flops.saturating_mul(runs),
+                transcendentals: cost.transcendentals.saturating_mul(runs),
+                bytes: cost.bytes_read.saturating_add(cost.bytes_written).saturating_mul(runs),
             }
         }
     };

@@ -49,7 +49,8 @@ fn instructions_count_in_loops_and_add_up_over_runs() {
     let counters = program.counters();
     assert_eq!(counters[0].name, "[total]");
     let dot = counters.iter().position(|c| c.name.contains("loop/Tanh")).expect("the product of the loop");
-    assert!(counters[dot].flops >= 2 * 64 * 64 * 64, "{:?}", counters[dot]);
+    let product = 2 * 64 * 64 * 64;
+    assert!((4 * product..5 * product).contains(&counters[dot].flops), "four rounds: {:?}", counters[dot]);
     assert!(counters[dot].short_name.starts_with('%') && !counters[dot].category.is_empty());
     let argument = Literal::from_elements(&[64, 64], &[0.25f32; 64 * 64]);
     let mut session = program.session(&[argument]).expect("one argument");

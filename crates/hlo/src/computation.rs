@@ -210,6 +210,25 @@ impl Computation {
         order
     }
 
+    /// Replaces an instruction by a computation's body, applied to these arguments. The instruction stays behind, dead.
+    pub fn inline(&mut self, instruction: InstructionId, callee: &Self, arguments: &[InstructionId]) {
+        let mut copies: BTreeMap<InstructionId, InstructionId> = BTreeMap::new();
+        for inner in callee.post_order() {
+            let original = &callee[inner];
+            let copy = match original.op() {
+                Op::Parameter { number } => arguments[*number],
+                op => {
+                    let operands: Vec<InstructionId> =
+                        original.operands().iter().map(|o| copies[o]).collect();
+                    let (shape, metadata) = (original.shape().clone(), original.metadata().clone());
+                    self.add(original.name(), op.clone(), shape, &operands, metadata)
+                }
+            };
+            copies.insert(inner, copy);
+        }
+        self.replace_all_uses(instruction, copies[&callee.root()]);
+    }
+
     /// Makes every user of `old` (the root position too) use `new`.
     pub fn replace_all_uses(&mut self, old: InstructionId, new: InstructionId) {
         if old == new {

@@ -1,6 +1,6 @@
 //! Control flow whose course is known.
 
-use crate::{Changed, Pass, call_inliner};
+use crate::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op};
 use support::Result;
 
@@ -21,7 +21,7 @@ impl Pass for ConditionalSimplifier {
                 let Op::Conditional { branch_computations } = module[id][instruction].op() else { continue };
                 let callee = module[branch_computations[branch]].clone();
                 let argument = module[id][instruction].operands()[branch + 1];
-                call_inliner::inline(module, id, instruction, &callee, &[argument]);
+                module.computation_mut(id).inline(instruction, &callee, &[argument]);
                 inlined = true;
             }
             if inlined {

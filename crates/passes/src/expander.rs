@@ -32,7 +32,7 @@ pub(crate) fn expand(
                 vec![body(&op, function, &operands).convert(result)]
             })?;
             let callee = module[function].clone();
-            crate::call_inliner::inline(module, id, instruction, &callee, &arguments);
+            module.computation_mut(id).inline(instruction, &callee, &arguments);
             expanded = true;
         }
         if expanded {

@@ -142,7 +142,7 @@ fn winner(
     let root = b.op(module, Op::Tuple {}, &[value, position])?;
     let id = module.add_computation(b.finish(root));
     let callee = module[select].clone();
-    crate::call_inliner::inline(module, id, preferred, &callee, &[x, y]);
+    module.computation_mut(id).inline(preferred, &callee, &[x, y]);
     crate::dce::sweep(module.computation_mut(id));
     Ok(id)
 }

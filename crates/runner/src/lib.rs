@@ -17,6 +17,7 @@ mod hlo_profile;
 mod kernels;
 mod latency;
 mod peak;
+mod profile;
 mod signature;
 pub mod summary;
 mod verify;
@@ -29,6 +30,7 @@ pub use hlo_profile::hlo_profile;
 pub use kernels::{Extracted, Kernel, extract, kernels, program_cost};
 pub use latency::Latency;
 pub use peak::{Peak, Probe, measure_peak};
+pub use profile::{ProfileOptions, profile};
 pub use signature::{Argument, Role, Signature};
 pub use verify::{
     Comparison, Compile, KernelCheck, Mismatch, ProgramCheck, Subject, VerifyOptions, VerifyReport,

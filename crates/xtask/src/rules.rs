@@ -57,6 +57,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "codegen",
             "jit",
             "compiler",
+            "trace",
         ],
     ),
     ("session", &["support", "shape", "hlo", "tf", "import", "jit", "compiler", "trace"]),
@@ -78,6 +79,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "session",
             "npz",
             "picture",
+            "trace",
         ],
     ),
     // `tf`: the graphs of cases are read as the command line reads them; `compiler` takes what was read.

@@ -113,7 +113,7 @@ struct HloInstructionInfo {
   const char* long_name;   // The instruction as text; "[total]" for the whole.
   const char* short_name;  // Its name alone.
   const char* category;    // Its opcode.
-  // What it does when it runs once.
+  // What it does in one run of the computation; 0 if data decide how often it runs.
   ::std::int64_t flops;
   ::std::int64_t transcendentals;
   ::std::int64_t bytes_accessed;

@@ -194,7 +194,7 @@ fn arithmetic_of(module: &Module, computation: &Computation, id: InstructionId, 
 }
 
 /// How often a loop runs, if its state says so where it begins.
-fn iterations(module: &Module, computation: &Computation, id: InstructionId) -> Option<u64> {
+pub(super) fn iterations(module: &Module, computation: &Computation, id: InstructionId) -> Option<u64> {
     let Op::While { condition, body } = computation[id].op() else { return None };
     let state = &computation[computation[id].operands()[0]];
     let initial = |element: usize| match (state.op(), state.operands().get(element)) {

@@ -5,6 +5,7 @@
 
 mod condition;
 mod cost;
+mod executions;
 mod induction;
 mod interval;
 mod range;
@@ -14,6 +15,7 @@ mod trip_count;
 mod tests;
 
 pub use cost::Cost;
+pub use executions::executions;
 pub use induction::{Affine, affine, induction_variables, invariant_elements, state_element};
 pub use interval::Range;
 pub use range::{range, range_in};

@@ -1,7 +1,7 @@
 //! Loops that run never or once, and state that nobody needs.
 
 use super::{Loop, known_scalars, state};
-use crate::{Changed, Pass, call_inliner};
+use crate::{Changed, Pass};
 use hlo::analysis::{self, state_element};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use shape::{ArrayShape, Literal, Scalar};
@@ -87,7 +87,7 @@ fn replace(computation: &mut hlo::Computation, old: InstructionId, new: Instruct
 fn inline(module: &mut Module, found: Loop) {
     let body = module[found.body].clone();
     let start = module[found.caller][found.id].operands()[0];
-    call_inliner::inline(module, found.caller, found.id, &body, &[start]);
+    module.computation_mut(found.caller).inline(found.id, &body, &[start]);
     crate::dce::sweep(module.computation_mut(found.caller));
 }
 

@@ -1,0 +1,244 @@
+//! Where the time of a whole program goes, instruction by instruction, as a report to look at.
+
+use crate::kernels::{Kernel, kind, nodes};
+use crate::peak::measure_peak;
+use buffers::{Allocation, Slice};
+use compiler::{Compiled, Counter, Executable};
+use hlo::{ComputationId, InstructionId, Module, Op, PrintOptions};
+use shape::Literal;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use support::{Error, Result};
+use target::Target;
+use trace::{Bar, Lane, Report, Roof, Series};
+
+/// How to profile.
+#[derive(Clone, Debug)]
+pub struct ProfileOptions {
+    /// What the report is called.
+    pub title: String,
+    /// Runs that are counted, behind one that is not.
+    pub steps: u64,
+    /// Threads that share the work.
+    pub threads: usize,
+    /// Whether to measure the machine's peak.
+    pub peak: bool,
+}
+
+/// Runs a program that was compiled with `is_profiled` and reports on the average run. The bars of the timeline have the order of
+/// the schedule and the lengths that were counted; those of a loop's body stand below the loop, each as long as its rounds together.
+pub fn profile(
+    compiled: &Compiled,
+    arguments: &[Literal],
+    target: &Target,
+    options: &ProfileOptions,
+) -> Result<Report> {
+    let executable = Executable::load(compiled)?;
+    let mut session = executable.session(arguments)?;
+    session.set_threads(options.threads)?;
+    session.run()?;
+    let before = session.profile_counters().to_vec();
+    let mut time = Duration::ZERO;
+    for _ in 0..options.steps {
+        let start = Instant::now();
+        session.run()?;
+        time += start.elapsed();
+    }
+    let ticks: Vec<i64> =
+        session.profile_counters().iter().zip(&before).map(|(now, then)| now - then).collect();
+    let total = ticks.first().copied().filter(|&total| total > 0);
+    let total = total.ok_or_else(|| Error::internal("a profiled program has counted nothing"))?;
+    let step = time.as_secs_f64() * 1e9 / options.steps as f64;
+    let counted = compiled.counted.iter().zip(&ticks);
+    let durations = counted.filter_map(|(counter, &ticks)| match *counter {
+        Counter::Total => None,
+        Counter::Instruction(computation, id) => {
+            Some(((computation, id), step * ticks as f64 / total as f64))
+        }
+    });
+    let mut layout = Layout::new(compiled, durations.collect());
+    layout.sequence(compiled.module.entry(), 0, 0.0)?;
+    let peak = options.peak.then(|| measure_peak(target, options.threads)).transpose()?;
+    Ok(Report {
+        title: options.title.clone(),
+        subtitle: format!(
+            "average of {} runs, {:.1} us each; {}; {}",
+            options.steps,
+            step / 1e3,
+            if options.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", options.threads) },
+            target.triple.as_str()
+        ),
+        kernels: layout.kernels(),
+        memory: layout.memory(step),
+        lanes: layout.lanes,
+        peak: peak.map(|peak| Roof { flops: peak.flops, bytes: peak.bytes }),
+    })
+}
+
+/// Loops in loops deeper than this share a lane.
+const MAX_LANES: usize = 16;
+
+type Place = (ComputationId, InstructionId);
+
+/// The instructions along the time of a run.
+struct Layout<'a> {
+    compiled: &'a Compiled,
+    durations: BTreeMap<Place, f64>,
+    texts: BTreeMap<Place, String>,
+    schedule: buffers::Schedule,
+    lanes: Vec<Lane>,
+    /// When each instruction of the entry begins and ends.
+    spans: BTreeMap<InstructionId, (f64, f64)>,
+}
+
+impl<'a> Layout<'a> {
+    fn new(compiled: &'a Compiled, durations: BTreeMap<Place, f64>) -> Self {
+        let module = &compiled.module;
+        Self {
+            compiled,
+            durations,
+            texts: hlo::text::instruction_texts(module, PrintOptions::short()),
+            schedule: buffers::schedule(module, &compiled.plan),
+            lanes: Vec::new(),
+            spans: BTreeMap::new(),
+        }
+    }
+
+    fn module(&self) -> &'a Module {
+        &self.compiled.module
+    }
+
+    /// Lays a computation's instructions out from a time on; when they end.
+    fn sequence(&mut self, computation: ComputationId, depth: usize, start: f64) -> Result<f64> {
+        let sequence = self.schedule.sequences.get(&computation).cloned();
+        let sequence = sequence.ok_or_else(|| Error::internal("a computation without a schedule"))?;
+        let module = self.module();
+        let mut now = start;
+        for id in sequence {
+            let begin = now;
+            let callees = match module[computation][id].op() {
+                Op::While { condition, body } => vec![*condition, *body],
+                Op::Conditional { branch_computations } => branch_computations.clone(),
+                _ => Vec::new(),
+            };
+            if callees.is_empty() {
+                now += self.durations.get(&(computation, id)).copied().unwrap_or_default();
+            }
+            for callee in callees {
+                now = self.sequence(callee, depth + 1, now)?;
+            }
+            if computation == module.entry() {
+                self.spans.insert(id, (begin, now));
+            }
+            if now > begin {
+                self.bar((computation, id), depth, begin, now - begin);
+            }
+        }
+        Ok(now)
+    }
+
+    fn bar(&mut self, place: Place, depth: usize, start: f64, duration: f64) {
+        let depth = depth.min(MAX_LANES);
+        while self.lanes.len() <= depth {
+            let name = if self.lanes.is_empty() { "entry".to_owned() } else { "in control flow".to_owned() };
+            self.lanes.push(Lane { name, bars: Vec::new() });
+        }
+        let (name, kind) = self.words(place);
+        let node = self.node(place);
+        let detail = if node.is_empty() {
+            self.texts[&place].clone()
+        } else {
+            format!("{node}: {}", self.texts[&place])
+        };
+        let bar = Bar { name, kind, start, duration, detail };
+        // Instructions of a body come before the one that calls it, whose bar is above theirs.
+        let bars = &mut self.lanes[depth].bars;
+        let at = bars.partition_point(|other| other.start < start);
+        bars.insert(at, bar);
+    }
+
+    /// Name and kind of an instruction; outside of the entry, names stand behind their computation's.
+    fn words(&self, (computation, instruction): Place) -> (String, String) {
+        let text = &self.texts[&(computation, instruction)];
+        let mut name = text.split_once(" = ").map_or(text.as_str(), |(name, _)| name).to_owned();
+        if computation != self.module().entry() {
+            name = format!("{}/{name}", self.module()[computation].name());
+        }
+        (name, kind(self.module(), Kernel { computation, instruction }).to_owned())
+    }
+
+    fn node(&self, (computation, instruction): Place) -> String {
+        nodes(self.module(), Kernel { computation, instruction }).into_iter().next().unwrap_or_default()
+    }
+
+    /// A row for each instruction that took time.
+    fn kernels(&self) -> Vec<trace::Kernel> {
+        let counters = self.compiled.counted.iter().zip(&self.compiled.counters);
+        let rows = counters.filter_map(|(counted, counter)| {
+            let &Counter::Instruction(computation, instruction) = counted else { return None };
+            let place = (computation, instruction);
+            let duration = self.durations.get(&place).copied().filter(|&duration| duration > 0.0)?;
+            let (name, kind) = self.words(place);
+            let (flops, bytes) = (counter.flops as f64, counter.bytes as f64);
+            Some(trace::Kernel { name, kind, node: self.node(place), duration, flops, bytes })
+        });
+        rows.collect()
+    }
+
+    /// What is alive of the temporary block while the entry's instructions run, and the block itself.
+    fn memory(&self, step: f64) -> Vec<Series> {
+        let module = self.module();
+        let entry = module.entry();
+        let assignment = &self.compiled.assignment;
+        let Some(sequence) = self.schedule.sequences.get(&entry) else { return Vec::new() };
+        let position: BTreeMap<InstructionId, usize> =
+            sequence.iter().enumerate().map(|(p, &i)| (i, p)).collect();
+        // A place is alive from the first to the last instruction that names it, as result or operand.
+        let mut alive: BTreeMap<Slice, (usize, usize)> = BTreeMap::new();
+        for ((computation, instruction, _), &slice) in &assignment.slices {
+            let (true, Some(&made)) = (*computation == entry, position.get(instruction)) else { continue };
+            if slice.allocation != Allocation::Temps || slice.size == 0 {
+                continue;
+            }
+            let users = module[entry][*instruction].users();
+            let last = users.iter().filter_map(|user| position.get(user)).copied().max().unwrap_or(made);
+            let span = alive.entry(slice).or_insert((made, last));
+            *span = (span.0.min(made), span.1.max(last));
+        }
+        let scratch =
+            |id: &InstructionId| assignment.scratch.get(&(entry, *id)).map_or(0, |slice| slice.size);
+        let points = sequence.iter().enumerate().map(|(now, id)| {
+            let held = alive.iter().filter(|(_, (from, to))| (*from..=*to).contains(&now));
+            let bytes: u64 = union(held.map(|(slice, _)| (slice.offset, slice.size))) + scratch(id);
+            (self.spans.get(id).map_or(0.0, |span| span.0), bytes as f64)
+        });
+        let block = vec![(0.0, assignment.temps_size as f64), (step, assignment.temps_size as f64)];
+        vec![
+            Series { name: "temporary block".to_owned(), points: block },
+            Series { name: "alive in it".to_owned(), points: points.collect() },
+        ]
+    }
+}
+
+/// The bytes that ranges cover together.
+fn union(ranges: impl Iterator<Item = (u64, u64)>) -> u64 {
+    let mut ranges: Vec<(u64, u64)> = ranges.map(|(offset, size)| (offset, offset + size)).collect();
+    ranges.sort_unstable();
+    let (mut covered, mut end) = (0, 0);
+    for (from, to) in ranges {
+        covered += to.saturating_sub(from.max(end));
+        end = end.max(to);
+    }
+    covered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_that_touch_and_overlap_count_once() {
+        assert_eq!(union([(10, 5), (0, 4), (12, 8), (20, 1)].into_iter()), 4 + 11);
+        assert_eq!(union(std::iter::empty()), 0);
+    }
+}

@@ -1,0 +1,19 @@
+// Puts the parts together.
+document.getElementById("title").textContent = report.title;
+document.getElementById("subtitle").textContent = report.subtitle;
+const totals = (() => {
+  const sum = (key) => report.kernels.reduce((all, kernel) => all + kernel[key], 0);
+  const duration = table.whole, flops = sum("flops"), bytes = sum("bytes");
+  const shown = [["in kernels, each step", time(duration)], ["kernels", `${report.kernels.length}`]];
+  if (flops > 0) shown.push(["FLOP/s", withPrefix(flops / duration * 1e9, "")]);
+  if (flops > 0 && report.peak) shown.push(["of the machine's FLOP/s", percent(flops / duration * 1e9 / report.peak.flops)]);
+  if (bytes > 0) shown.push(["moved", withPrefix(bytes, "B")]);
+  return shown;
+})();
+document.getElementById("totals").append(
+  ...totals.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value))),
+);
+timeline.draw();
+table.draw();
+roofline();
+memory();
