@@ -6,15 +6,9 @@ use shape::PrimitiveType;
 pub(crate) fn cpp_type(element_type: PrimitiveType) -> &'static str {
     match element_type {
         PrimitiveType::Pred => "bool",
-        PrimitiveType::S2 | PrimitiveType::S4 | PrimitiveType::S8 => "::std::int8_t",
         PrimitiveType::S16 => "::std::int16_t",
         PrimitiveType::S32 => "::std::int32_t",
         PrimitiveType::S64 => "::std::int64_t",
-        PrimitiveType::U2
-        | PrimitiveType::U4
-        | PrimitiveType::U8
-        | PrimitiveType::F8e5m2
-        | PrimitiveType::F8e4m3fn => "::std::uint8_t",
         PrimitiveType::U16 | PrimitiveType::F16 | PrimitiveType::Bf16 => "::std::uint16_t",
         PrimitiveType::U32 => "::std::uint32_t",
         PrimitiveType::U64 => "::std::uint64_t",
@@ -22,6 +16,8 @@ pub(crate) fn cpp_type(element_type: PrimitiveType) -> &'static str {
         PrimitiveType::F64 => "double",
         PrimitiveType::C64 => "::tfcompile::complex64",
         PrimitiveType::C128 => "::tfcompile::complex128",
+        byte if byte.is_signed_integer() => "::std::int8_t",
+        _ => "::std::uint8_t",
     }
 }
 
@@ -40,26 +36,39 @@ pub(crate) fn c_type(element_type: PrimitiveType) -> &'static str {
 
 /// What a reader must know about a type that stands in for another; `None` where the C++ type says it all.
 pub(crate) fn remark(element_type: PrimitiveType) -> Option<&'static str> {
+    use PrimitiveType::*;
     match element_type {
-        PrimitiveType::F16 => Some("IEEE half as bits; see tfcompile::HalfToFloat and FloatToHalf."),
-        PrimitiveType::Bf16 => Some("bfloat16 as bits; see tfcompile::BFloat16ToFloat and FloatToBFloat16."),
-        PrimitiveType::F8e5m2 => Some("8-bit floats as bits: 1 sign, 5 exponent, 2 fraction."),
-        PrimitiveType::F8e4m3fn => Some("8-bit floats as bits: 1 sign, 4 exponent, 3 fraction, no infinity."),
-        PrimitiveType::S2 | PrimitiveType::U2 => Some("2-bit integers, each in a byte of its own."),
-        PrimitiveType::S4 | PrimitiveType::U4 => Some("4-bit integers, each in a byte of its own."),
-        PrimitiveType::C64 => Some("Interleaved as std::complex<float>, whose pointers may point here."),
-        PrimitiveType::C128 => Some("Interleaved as std::complex<double>, whose pointers may point here."),
-        PrimitiveType::Pred
-        | PrimitiveType::S8
-        | PrimitiveType::S16
-        | PrimitiveType::S32
-        | PrimitiveType::S64
-        | PrimitiveType::U8
-        | PrimitiveType::U16
-        | PrimitiveType::U32
-        | PrimitiveType::U64
-        | PrimitiveType::F32
-        | PrimitiveType::F64 => None,
+        F16 => Some("IEEE half as bits; see tfcompile::HalfToFloat and FloatToHalf."),
+        Bf16 => Some("bfloat16 as bits; see tfcompile::BFloat16ToFloat and FloatToBFloat16."),
+        F8e5m2 => Some("8-bit floats as bits: 1 sign, 5 exponent, 2 fraction."),
+        F8e4m3 => Some("8-bit floats as bits: 1 sign, 4 exponent, 3 fraction."),
+        F8e3m4 => Some("8-bit floats as bits: 1 sign, 3 exponent, 4 fraction."),
+        F8e4m3fn => Some("8-bit floats as bits: 1 sign, 4 exponent, 3 fraction, no infinity."),
+        F8e5m2fnuz => {
+            Some("8-bit floats as bits: 1 sign, 5 exponent (bias 16), 2 fraction, no infinity, no -0.")
+        }
+        F8e4m3fnuz => {
+            Some("8-bit floats as bits: 1 sign, 4 exponent (bias 8), 3 fraction, no infinity, no -0.")
+        }
+        F8e4m3b11fnuz => {
+            Some("8-bit floats as bits: 1 sign, 4 exponent (bias 11), 3 fraction, no infinity, no -0.")
+        }
+        F8e8m0fnu => Some("Powers of two as bits: 8 exponent, no sign; 255 is NaN."),
+        F6e3m2fn => Some(
+            "6-bit floats as bits, each in a byte of its own: 1 sign, 3 exponent, 2 fraction, no infinity, no NaN.",
+        ),
+        F6e2m3fn => Some(
+            "6-bit floats as bits, each in a byte of its own: 1 sign, 2 exponent, 3 fraction, no infinity, no NaN.",
+        ),
+        F4e2m1fn => Some(
+            "4-bit floats as bits, each in a byte of its own: 1 sign, 2 exponent, 1 fraction, no infinity, no NaN.",
+        ),
+        S1 | U1 => Some("1-bit integers, each in a byte of its own."),
+        S2 | U2 => Some("2-bit integers, each in a byte of its own."),
+        S4 | U4 => Some("4-bit integers, each in a byte of its own."),
+        C64 => Some("Interleaved as std::complex<float>, whose pointers may point here."),
+        C128 => Some("Interleaved as std::complex<double>, whose pointers may point here."),
+        Pred | S8 | S16 | S32 | S64 | U8 | U16 | U32 | U64 | F32 | F64 => None,
     }
 }
 

@@ -3,8 +3,10 @@
 use crate::Front;
 use hlo::{Computation, ComputationBuilder, ComputationId, InstructionId, Module, Op, OpMetadata};
 use import::{ImportResult, ResultOrigin};
-use passes::{FlattenCallGraph, LayoutNormalization, Pass, SingleDevice};
-use shape::{ArrayShape, Literal, Shape};
+use passes::{
+    CallInliner, FlattenCallGraph, LayoutNormalization, Pass, ReductionNormalization, SingleDevice,
+};
+use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use std::collections::BTreeSet;
 use support::{Error, Id, Result};
 
@@ -93,6 +95,11 @@ impl HloProgram {
         module.set_input_output_alias(Vec::new());
         let _ = LayoutNormalization.run(&mut module)?;
         let _ = SingleDevice.run(&mut module)?;
+        let _ = ReductionNormalization.run(&mut module)?;
+        if import::has_bounded_shapes(&module) {
+            let _ = CallInliner.run(&mut module)?;
+            module = import::settle_bounded_shapes(&module)?;
+        }
         let _ = FlattenCallGraph.run(&mut module)?;
         let signature = module.entry_computation().program_shape();
         let entry = module.entry_computation();
@@ -220,11 +227,18 @@ fn array_of(shape: &Shape) -> Result<&ArrayShape> {
         .ok_or_else(|| Error::unsupported(format!("the program's arguments are arrays, not {shape}")))
 }
 
-/// TensorFlow's type of an array's elements.
+/// TensorFlow's type of an array's elements; where it has none, that of the bytes that hold them.
 fn data_type_of(array: &ArrayShape) -> Result<tf::DataType> {
-    let mut types = tf::DataType::ALL.iter();
-    let found = types.find(|data_type| data_type.primitive_type() == Some(array.element_type));
-    found.copied().ok_or_else(|| Error::unsupported(format!("an argument of type {}", array.element_type)))
+    let of = |element_type: PrimitiveType| {
+        tf::DataType::ALL.iter().find(|data_type| data_type.primitive_type() == Some(element_type)).copied()
+    };
+    let element_type = array.element_type;
+    let byte = match element_type {
+        _ if element_type.byte_size() > 1 => None,
+        _ if element_type.is_signed_integer() => of(PrimitiveType::S8),
+        _ => of(PrimitiveType::U8),
+    };
+    of(element_type).or(byte).ok_or_else(|| Error::unsupported(format!("an argument of type {element_type}")))
 }
 
 /// An entry around the module's: its parameters are the arrays in those of the old one, its result is a tuple of the

@@ -7,10 +7,11 @@ use passes::{
     CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier, ConstantFolding,
     ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination, DotOperandLayout,
     DynamicDimensionResults, FftExpander, InstructionFusion, MultiOutputFusion, Pipeline, PowerExpander,
-    ProducerDuplication, RowFusion, SelectAndScatterExpander, SoftmaxReciprocal, TreeReductionRewriter,
-    TriangularSolveExpander, TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking,
-    WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification, WhileLoopInputHoisting,
-    WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
+    PredContractionExpander, ProducerDuplication, RngExpander, RowFusion, SelectAndScatterExpander,
+    SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander, TupleSimplifier,
+    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
+    WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
+    WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
 use std::borrow::Cow;
 use support::Result;
@@ -29,6 +30,8 @@ pub fn pipeline() -> Pipeline {
         Box::new(CholeskyExpander),
         Box::new(TriangularSolveExpander),
         Box::new(FftExpander),
+        Box::new(RngExpander),
+        Box::new(PredContractionExpander),
         Box::new(TupleSimplifier),
         Box::new(AlgebraicSimplifier),
         Box::new(ConstantFolding::default()),

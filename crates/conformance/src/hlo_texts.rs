@@ -61,7 +61,15 @@ fn run(text: &Path, answers: &Path, largest: &mut f64) -> Result<Option<String>>
     let options = in_process_options(host("native")?);
     let compiled = compiler::compile_module(module.clone(), &options, &mut NoObserver)?;
     let results = Executable::load(&compiled)?.run(&arguments)?;
-    let evaluated = match Evaluator::with_limits(&module, LIMITS).evaluate(&arguments) {
+    let sized = compiler::with_size_results(&module)?;
+    for ((answer, result), shape) in
+        answers.iter_mut().zip(&results).zip(signature.result.as_tuple().unwrap_or_default())
+    {
+        if !shape.as_array().is_some_and(|array| array.is_static()) {
+            *answer = front(answer, result)?;
+        }
+    }
+    let evaluated = match Evaluator::with_limits(&sized, LIMITS).evaluate(&arguments) {
         Ok(Literal::Tuple(results)) => Some(results),
         Ok(Literal::Array { .. }) => return Err(Error::internal("the entry's result is a tuple")),
         Err(error) if error.message().contains("limit") => None,
@@ -81,6 +89,15 @@ fn run(text: &Path, answers: &Path, largest: &mut f64) -> Result<Option<String>>
         Some(Err(difference)) => Ok(Some(format!("evaluated: {difference}"))),
         Some(Ok(_)) | None => Ok(None),
     }
+}
+
+/// As many elements of XLA's answer as a bounded result turned out to have: they lie at the front of a buffer of the bounds.
+fn front(answer: &Literal, result: &Literal) -> Result<Literal> {
+    let shape = ArrayShape::new(answer.array_shape().element_type, &result.array_shape().sizes());
+    let bytes = answer.bytes().get(..shape.byte_size() as usize).map(|bytes| answer.bytes().slice_ref(bytes));
+    bytes
+        .and_then(|bytes| Literal::from_bytes(shape, bytes))
+        .ok_or_else(|| Error::invalid("the answer has fewer elements than the result"))
 }
 
 /// The largest error of results as a share of the largest element of each, or what is wrong.

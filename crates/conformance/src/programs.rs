@@ -138,7 +138,7 @@ fn near(actual: &Literal, wanted: &Literal, tolerance: f64) -> Result<()> {
         PrimitiveType::F64 | PrimitiveType::F32 => 0.0,
         PrimitiveType::F16 => 2f64.powi(-10),
         PrimitiveType::Bf16 => 2f64.powi(-7),
-        PrimitiveType::F8e4m3fn | PrimitiveType::F8e5m2 => 2f64.powi(-2),
+        other if other.is_minifloat() => 2f64.powi(-2),
         // Integers are exact.
         _ => f64::NAN,
     };

@@ -135,6 +135,9 @@ impl Evaluator<'_> {
                     .ok_or_else(|| Error::internal("as many bytes as the shape says"))
             }
             op @ Op::CustomCall { .. } if custom_call(op).is_some() => called(op, operands),
+            Op::CustomCall { custom_call_target, .. } => Err(Error::unsupported(format!(
+                "nothing here defines the custom call \"{custom_call_target}\""
+            ))),
             Op::Gather { gather_dimension_numbers, slice_sizes, .. } => {
                 gather_scatter::gather(shape, operands[0], operands[1], gather_dimension_numbers, slice_sizes)
             }
@@ -186,7 +189,6 @@ impl Evaluator<'_> {
             | Op::CollectivePermuteStart { .. }
             | Op::CopyDone { .. }
             | Op::CopyStart { .. }
-            | Op::CustomCall { .. }
             | Op::Domain { .. }
             | Op::DynamicReshape {}
             | Op::Infeed { .. }

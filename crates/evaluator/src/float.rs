@@ -1,7 +1,7 @@
 //! Floating-point arithmetic of every width: computed in `f64`, rounded once.
 
 use crate::elementwise::{Binary, Unary};
-use shape::{PrimitiveType, Scalar};
+use shape::{FloatFormat, PrimitiveType, Scalar, Specials};
 
 /// A number rounded to an element type of its kind. Integers are wrapped where they are made.
 pub(crate) fn round_scalar(element_type: PrimitiveType, scalar: Scalar) -> Scalar {
@@ -15,19 +15,39 @@ pub(crate) fn round_scalar(element_type: PrimitiveType, scalar: Scalar) -> Scala
     }
 }
 
-/// The nearest value of a floating-point type, ties to even; what is too large becomes an infinity (NaN in
-/// `f8e4m3fn`, which has none).
+/// The nearest value of a floating-point type, ties to even; what is too large becomes an infinity, NaN in a type without
+/// one, the largest number in a type that has no NaN either.
 pub(crate) fn round_float(element_type: PrimitiveType, value: f64) -> f64 {
-    let (mantissa_bits, min_exponent, max_finite, overflow) = match element_type {
+    let format = match element_type {
         PrimitiveType::F32 => return f64::from(value as f32),
-        PrimitiveType::F16 => (10, -14, 65504.0, f64::INFINITY),
-        PrimitiveType::Bf16 => (7, -126, f64::from(f32::from_bits(0x7f7f_0000)), f64::INFINITY),
-        PrimitiveType::F8e5m2 => (2, -14, 57344.0, f64::INFINITY),
-        PrimitiveType::F8e4m3fn => (3, -6, 448.0, f64::NAN),
-        _ => return value,
+        PrimitiveType::F64 => return value,
+        _ => element_type.float_format(),
     };
-    let rounded = round_significand(value, mantissa_bits, min_exponent);
-    if rounded.abs() > max_finite { overflow.copysign(value) } else { rounded }
+    let Some(format) = format else { return value };
+    if format.specials == Specials::PowersOfTwo {
+        return round_to_power(value, format);
+    }
+    let rounded = round_significand(value, format.mantissa_bits as i32, format.least_exponent());
+    let is_beyond = rounded.abs() > format.largest();
+    match format.specials {
+        Specials::Ieee if is_beyond => f64::INFINITY.copysign(value),
+        Specials::AllFinite if value.is_nan() => -0.0,
+        Specials::AllFinite if is_beyond => format.largest().copysign(value),
+        Specials::AllOnesNan | Specials::NegativeZeroNan if is_beyond => f64::NAN.copysign(value),
+        Specials::NegativeZeroNan if rounded == 0.0 => 0.0,
+        _ => rounded,
+    }
+}
+
+/// The nearest power of two, the larger of two; NaN for what is not positive, and beyond the largest.
+fn round_to_power(value: f64, format: FloatFormat) -> f64 {
+    if value.is_nan() || value <= 0.0 || value.is_infinite() {
+        return f64::NAN;
+    }
+    let (fraction, exponent) = libm::frexp(value);
+    let exponent = if fraction < 0.75 { exponent - 1 } else { exponent };
+    let power = libm::ldexp(1.0, exponent.max(format.least_exponent()));
+    if power > format.largest() { f64::NAN } else { power }
 }
 
 /// Rounds to `mantissa_bits` bits behind the leading one, ties to even, with gradual underflow below `min_exponent`.
@@ -49,22 +69,18 @@ pub(crate) fn reduce_precision(
     mantissa_bits: u32,
     value: f64,
 ) -> f64 {
-    let (source_exponent_bits, source_mantissa_bits, min_exponent) = match element_type {
-        PrimitiveType::F16 => (5, 10, -14),
-        PrimitiveType::Bf16 => (8, 7, -126),
-        PrimitiveType::F32 => (8, 23, -126),
-        PrimitiveType::F8e5m2 => (5, 2, -14),
-        PrimitiveType::F8e4m3fn => (4, 3, -6),
-        _ => (11, 52, -1022),
-    };
+    let Some(source) = element_type.float_format() else { return value };
     if value.is_nan() {
         return if mantissa_bits > 0 { value } else { f64::INFINITY };
     }
     let mut rounded = value;
-    if mantissa_bits < source_mantissa_bits {
-        rounded = round_float(element_type, round_significand(value, mantissa_bits as i32, min_exponent));
+    if mantissa_bits < source.mantissa_bits {
+        rounded = round_float(
+            element_type,
+            round_significand(value, mantissa_bits as i32, source.least_exponent()),
+        );
     }
-    if exponent_bits < source_exponent_bits && rounded != 0.0 && rounded.is_finite() {
+    if exponent_bits < source.exponent_bits && rounded != 0.0 && rounded.is_finite() {
         let bias = (1 << (exponent_bits.max(1) - 1)) - 1;
         let exponent = libm::frexp(rounded).1 - 1;
         if exponent > bias {
@@ -168,6 +184,13 @@ mod tests {
         assert_eq!(round_float(PrimitiveType::Bf16, -3.4e38), -f64::from(f32::from_bits(0x7f80_0000)));
         assert!(round_float(PrimitiveType::F8e4m3fn, 500.0).is_nan());
         assert_eq!(round_float(PrimitiveType::F8e5m2, -1e9), -f64::INFINITY);
+        assert_eq!(round_float(PrimitiveType::F4e2m1fn, -1e9), -6.0);
+        assert_eq!(round_float(PrimitiveType::F8e4m3fnuz, -1e-9).to_bits(), 0);
+        assert!(round_float(PrimitiveType::F8e4m3b11fnuz, 31.0).is_nan());
+        assert_eq!(round_float(PrimitiveType::F8e8m0fnu, 3.0), 4.0);
+        assert_eq!(round_float(PrimitiveType::F8e8m0fnu, 2.9), 2.0);
+        assert_eq!(round_float(PrimitiveType::F8e8m0fnu, 1e-300), 2f64.powi(-127));
+        assert!(round_float(PrimitiveType::F8e8m0fnu, -1.0).is_nan());
     }
 
     #[test]

@@ -221,11 +221,11 @@ fn normal(bits: &[u64], bit_width: u32, mean: f64, deviation: f64) -> Vec<Scalar
     bits.chunks_exact(2).flat_map(pair).collect()
 }
 
-/// Within [low, high), by remainder.
+/// Within [low, high), by remainder; the lower bound if nothing lies between.
 fn uniform_integers(result: &ArrayShape, bits: &[u64], low: i128, high: i128) -> Result<Vec<Scalar>> {
     let (element_type, range) = (result.element_type, high - low);
-    if range <= 0 || element_type == PrimitiveType::Pred {
-        return Err(Error::invalid(format!("no {element_type} is at least {low} and less than {high}")));
+    if element_type == PrimitiveType::Pred {
+        return Err(Error::unsupported("uniform truth values"));
     }
-    Ok(bits.iter().map(|&b| wrap(element_type, low + i128::from(b) % range)).collect())
+    Ok(bits.iter().map(|&b| wrap(element_type, low + i128::from(b) % range.max(1))).collect())
 }

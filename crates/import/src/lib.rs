@@ -87,6 +87,7 @@ mod scatter;
 mod scope;
 mod searches;
 mod selections;
+mod settle;
 mod shapes;
 mod space_to_depth;
 mod special_functions;
@@ -122,6 +123,7 @@ mod xla_reductions;
 pub use op_table::op_table;
 pub use problems::problems;
 pub use rules::{SupportedOp, supported_ops};
+pub use settle::{has_bounded_shapes, settle_bounded_shapes};
 pub use unsupported::unsupported_op;
 
 use crate::importer::{Importer, parameter_shape};

@@ -85,12 +85,9 @@ pub fn register_type(element_type: PrimitiveType) -> ScalarType {
     use PrimitiveType::*;
     match element_type {
         Pred => ScalarType::Bool,
-        S2 | S4 | S8 | U2 | U4 | U8 => ScalarType::I8,
-        S16 | U16 => ScalarType::I16,
-        S32 | U32 => ScalarType::I32,
-        S64 | U64 => ScalarType::I64,
-        F8e5m2 | F8e4m3fn | F16 | Bf16 | F32 | C64 => ScalarType::F32,
         F64 | C128 => ScalarType::F64,
+        _ if element_type.real_part().is_floating_point() => ScalarType::F32,
+        _ => memory_type(element_type),
     }
 }
 
@@ -98,64 +95,57 @@ pub fn register_type(element_type: PrimitiveType) -> ScalarType {
 pub fn memory_type(element_type: PrimitiveType) -> ScalarType {
     use PrimitiveType::*;
     match element_type {
-        Pred | S2 | S4 | S8 | U2 | U4 | U8 | F8e5m2 | F8e4m3fn => ScalarType::I8,
         S16 | U16 | F16 | Bf16 => ScalarType::I16,
         S32 | U32 => ScalarType::I32,
         S64 | U64 => ScalarType::I64,
         F32 | C64 => ScalarType::F32,
         F64 | C128 => ScalarType::F64,
+        _ => ScalarType::I8,
     }
 }
 
 /// The register form of what was read from memory (one part of a complex number).
 pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
-    use PrimitiveType::*;
     match element_type {
-        Pred => {
+        PrimitiveType::Pred => {
             let zero = b.integer(b.ty(raw), 0);
             b.compare(Predicate::NotEqual, raw, zero)
         }
-        S2 | S4 | U2 | U4 => normalise(b, element_type, raw),
-        F16 => narrow::f16_from_bits(b, raw),
-        Bf16 => narrow::bf16_from_bits(b, raw),
-        F8e5m2 => narrow::f8e5m2_from_bits(b, raw),
-        F8e4m3fn => narrow::f8e4m3fn_from_bits(b, raw),
-        S8 | U8 | S16 | U16 | S32 | U32 | S64 | U64 | F32 | F64 | C64 | C128 => raw,
+        t if t.is_subbyte_integer() => normalise(b, element_type, raw),
+        t if is_narrow_float(t) => narrow::decode(b, element_type, raw),
+        _ => raw,
     }
 }
 
 /// The memory form of a register (one part of a complex number).
 pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
-    use PrimitiveType::*;
     match element_type {
-        Pred => b.convert(ConvertOp::ZeroExtend, value, ScalarType::I8),
-        F16 => narrow::f16_to_bits(b, value),
-        Bf16 => narrow::bf16_to_bits(b, value),
-        F8e5m2 => narrow::f8e5m2_to_bits(b, value),
-        F8e4m3fn => narrow::f8e4m3fn_to_bits(b, value),
-        S2 | S4 | U2 | U4 | S8 | U8 | S16 | U16 | S32 | U32 | S64 | U64 | F32 | F64 | C64 | C128 => value,
+        PrimitiveType::Pred => b.convert(ConvertOp::ZeroExtend, value, ScalarType::I8),
+        t if is_narrow_float(t) => narrow::encode(b, element_type, value),
+        _ => value,
     }
 }
 
 /// Wraps an integer narrower than a byte to its width; rounds a float narrower than `F32` to its type; leaves others.
 pub fn normalise(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
-    use PrimitiveType::*;
     match element_type {
-        S2 | S4 => {
+        t if t.is_subbyte_integer() && t.is_signed_integer() => {
             let shift = b.integer(b.ty(value), i64::from(8 - element_type.bit_width()));
             let high = b.binary(BinaryOp::ShiftLeft, value, shift);
             b.binary(BinaryOp::ShiftRightArithmetic, high, shift)
         }
-        U2 | U4 => {
+        t if t.is_subbyte_integer() => {
             let mask = b.integer(b.ty(value), (1 << element_type.bit_width()) - 1);
             b.and(value, mask)
         }
-        F16 => narrow::round_to_f16(b, value),
-        Bf16 => narrow::round_to_bf16(b, value),
-        F8e5m2 => narrow::round_to_f8e5m2(b, value),
-        F8e4m3fn => narrow::round_to_f8e4m3fn(b, value),
-        Pred | S8 | U8 | S16 | U16 | S32 | U32 | S64 | U64 | F32 | F64 | C64 | C128 => value,
+        t if is_narrow_float(t) => narrow::round(b, element_type, value),
+        _ => value,
     }
+}
+
+/// Whether a type's values are `F32` in registers and narrower in memory.
+fn is_narrow_float(element_type: PrimitiveType) -> bool {
+    element_type.is_floating_point() && element_type.byte_size() < 4
 }
 
 /// A scalar in so many lanes; constants stay constants.

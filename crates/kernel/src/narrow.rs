@@ -1,48 +1,42 @@
 //! Floats narrower than 32 bits: their bits and their rounding, in integer arithmetic.
 //!
-//! Values of `f16`, `bf16` and `f8` are `F32` in registers. Rounding is to nearest even, subnormals included; NaN stays
-//! NaN (quiet, sign kept, and of the payload what there is room for).
+//! Values of `f16`, `bf16`, `f8`, `f6` and `f4` are `F32` in registers. Rounding is to nearest even, subnormals included; NaN
+//! stays NaN (quiet, sign kept where NaNs have one, and of the payload what there is room for) or becomes -0 in a type without.
 
 use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
-
-/// A float format that `F32` contains.
-#[derive(Clone, Copy)]
-struct Format {
-    exponent_bits: u32,
-    mantissa_bits: u32,
-    /// The bits of the largest finite value as an `F32`.
-    largest: u32,
-    has_infinity: bool,
-}
-
-const F16: Format = Format { exponent_bits: 5, mantissa_bits: 10, largest: 0x477f_e000, has_infinity: true };
-const E5M2: Format = Format { exponent_bits: 5, mantissa_bits: 2, largest: 0x4760_0000, has_infinity: true };
-const E4M3FN: Format =
-    Format { exponent_bits: 4, mantissa_bits: 3, largest: 0x43e0_0000, has_infinity: false };
+use shape::{FloatFormat, PrimitiveType, Specials};
 
 const SIGN: i64 = 0x8000_0000u32 as i32 as i64;
 const INFINITY: i64 = 0x7f80_0000;
 const QUIET_NAN: i64 = 0x7fc0_0000;
 
-impl Format {
-    const fn bias(self) -> i64 {
-        (1 << (self.exponent_bits - 1)) - 1
-    }
+/// The `F32` bits of `2^exponent`.
+const fn power_of_two(exponent: i64) -> i64 {
+    (exponent + 127) << 23
+}
 
-    /// The `F32` bits of `2^exponent`.
-    const fn power_of_two(exponent: i64) -> i64 {
-        (exponent + 127) << 23
-    }
+/// The `F32` bits of the least normal number.
+fn least_normal(format: FloatFormat) -> i64 {
+    power_of_two(format.least_exponent().into())
+}
 
-    /// The `F32` bits of the least normal value.
-    const fn least_normal(self) -> i64 {
-        Self::power_of_two(1 - self.bias())
-    }
+/// The `F32` bits of the largest finite number.
+fn largest(format: FloatFormat) -> i64 {
+    i64::from((format.largest() as f32).to_bits())
+}
 
-    /// The `F32` bits of the number whose unit in the last place is this format's least subnormal: adding it to a
-    /// subnormal rounds that to the format.
-    const fn subnormal_rounder(self) -> i64 {
-        Self::power_of_two(1 - self.bias() - self.mantissa_bits as i64 + 23)
+/// The `F32` bits of the number whose unit in the last place is a format's least subnormal: adding it to a subnormal
+/// rounds that to the format.
+fn subnormal_rounder(format: FloatFormat) -> i64 {
+    power_of_two(i64::from(format.least_exponent()) - i64::from(format.mantissa_bits) + 23)
+}
+
+/// The `F32` bits of what a number beyond the largest becomes.
+fn beyond(format: FloatFormat) -> i64 {
+    match format.specials {
+        Specials::Ieee => INFINITY,
+        Specials::AllFinite => largest(format),
+        Specials::AllOnesNan | Specials::NegativeZeroNan | Specials::PowersOfTwo => QUIET_NAN,
     }
 }
 
@@ -81,6 +75,13 @@ impl Bits<'_> {
         self.b.compare(predicate, a, constant)
     }
 
+    /// A constant where an integer is greater than a limit, elsewhere a value.
+    fn replaced(&mut self, tested: ValueId, limit: i64, constant: i64, value: ValueId) -> ValueId {
+        let is_greater = self.test(Predicate::Greater, tested, limit);
+        let constant = self.constant(constant);
+        self.b.select(is_greater, constant, value)
+    }
+
     /// Drops so many low bits, to nearest even.
     fn round_off(&mut self, bits: ValueId, dropped: u32) -> ValueId {
         let shifted = self.with(BinaryOp::ShiftRightLogical, bits, i64::from(dropped));
@@ -97,177 +98,207 @@ fn on(b: &mut FunctionBuilder, value: ValueId) -> Bits<'_> {
 }
 
 /// Rounds `F32` to a format with `F32`'s exponents cut at both ends; the result is `F32`.
-fn round_to(b: &mut FunctionBuilder, format: Format, value: ValueId) -> ValueId {
+fn round_to(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> ValueId {
     let mut f = on(b, value);
     let bits = f.bits(value);
     let sign = f.with(BinaryOp::And, bits, SIGN);
     let magnitude = f.with(BinaryOp::And, bits, !SIGN & 0xffff_ffff);
     let normal = f.round_off(magnitude, 23 - format.mantissa_bits);
-    let overflows = f.test(Predicate::Greater, normal, i64::from(format.largest));
-    let beyond = f.constant(if format.has_infinity { INFINITY } else { QUIET_NAN });
+    let overflows = f.test(Predicate::Greater, normal, largest(format));
+    let beyond = f.constant(beyond(format));
     let normal = f.b.select(overflows, beyond, normal);
-    let rounder = f.constant(format.subnormal_rounder());
+    let rounder = f.constant(subnormal_rounder(format));
     let rounder = f.float(rounder);
     let positive = f.float(magnitude);
     let sum = f.b.add(positive, rounder);
     let subnormal = f.b.sub(sum, rounder);
     let subnormal = f.bits(subnormal);
-    let is_subnormal = f.test(Predicate::Less, magnitude, format.least_normal());
+    let is_subnormal = f.test(Predicate::Less, magnitude, least_normal(format));
     let rounded = f.b.select(is_subnormal, subnormal, normal);
     let is_nan = f.test(Predicate::Greater, magnitude, INFINITY);
-    let kept = f.with(BinaryOp::And, magnitude, -1i64 << (23 - format.mantissa_bits));
-    let nan = f.with(BinaryOp::Or, kept, QUIET_NAN);
+    let nan = match format.specials {
+        Specials::Ieee => {
+            let kept = f.with(BinaryOp::And, magnitude, -1i64 << (23 - format.mantissa_bits));
+            f.with(BinaryOp::Or, kept, QUIET_NAN)
+        }
+        Specials::AllFinite => f.constant(SIGN),
+        _ => f.constant(QUIET_NAN),
+    };
     let rounded = f.b.select(is_nan, nan, rounded);
+    let sign = match format.specials {
+        Specials::NegativeZeroNan => {
+            let is_zero = f.test(Predicate::Equal, rounded, 0);
+            let none = f.constant(0);
+            f.b.select(is_zero, none, sign)
+        }
+        _ => sign,
+    };
     let signed = f.b.or(rounded, sign);
     f.float(signed)
 }
 
 /// The bits of a format, in the low bits of `I32` lanes.
-fn to_bits(b: &mut FunctionBuilder, format: Format, value: ValueId) -> ValueId {
+fn to_bits(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> ValueId {
     let rounded = round_to(b, format, value);
     let mut f = on(b, rounded);
     let bits = f.bits(rounded);
     let magnitude = f.with(BinaryOp::And, bits, !SIGN & 0xffff_ffff);
     let dropped = i64::from(23 - format.mantissa_bits);
-    let rebased = f.with(BinaryOp::Subtract, magnitude, (127 - format.bias()) << 23);
+    let rebased = f.with(BinaryOp::Subtract, magnitude, i64::from(127 - format.bias) << 23);
     let normal = f.with(BinaryOp::ShiftRightLogical, rebased, dropped);
     // The rounder's mantissa is 0, so the sum's mantissa counts least subnormals.
-    let rounder = f.constant(format.subnormal_rounder());
+    let rounder = f.constant(subnormal_rounder(format));
     let rounder = f.float(rounder);
     let positive = f.float(magnitude);
     let sum = f.b.add(positive, rounder);
     let sum = f.bits(sum);
-    let subnormal = f.with(BinaryOp::Subtract, sum, format.subnormal_rounder());
-    let is_subnormal = f.test(Predicate::Less, magnitude, format.least_normal());
+    let subnormal = f.with(BinaryOp::Subtract, sum, subnormal_rounder(format));
+    let is_subnormal = f.test(Predicate::Less, magnitude, least_normal(format));
     let encoded = f.b.select(is_subnormal, subnormal, normal);
-    let width = format.exponent_bits + format.mantissa_bits;
-    let infinity = ((1i64 << format.exponent_bits) - 1) << format.mantissa_bits;
-    let (special, special_limit) = match format.has_infinity {
-        true => (infinity, INFINITY - 1),
-        false => ((1 << width) - 1, i64::from(format.largest)),
-    };
-    let is_special = f.test(Predicate::Greater, magnitude, special_limit);
-    let special = f.constant(special);
-    let encoded = f.b.select(is_special, special, encoded);
-    let encoded = if format.has_infinity {
-        let is_nan = f.test(Predicate::Greater, magnitude, INFINITY);
-        let nan = f.with(BinaryOp::ShiftRightLogical, magnitude, dropped);
-        let nan = f.with(BinaryOp::And, nan, (1 << format.mantissa_bits) - 1);
-        let nan = f.with(BinaryOp::Or, nan, infinity);
-        f.b.select(is_nan, nan, encoded)
-    } else {
-        encoded
-    };
-    let sign = f.with(BinaryOp::ShiftRightLogical, bits, i64::from(31 - width));
+    let width = i64::from(format.width()) - 1;
+    let sign = f.with(BinaryOp::ShiftRightLogical, bits, 31 - width);
     let sign = f.with(BinaryOp::And, sign, 1 << width);
-    f.b.or(encoded, sign)
+    let signed = f.b.or(encoded, sign);
+    let nan = format.nan_bits(false) as i64;
+    match format.specials {
+        Specials::AllFinite | Specials::PowersOfTwo => signed,
+        Specials::NegativeZeroNan => f.replaced(magnitude, INFINITY, nan, signed),
+        Specials::AllOnesNan => {
+            let nan = f.replaced(magnitude, INFINITY, nan, encoded);
+            f.b.or(nan, sign)
+        }
+        Specials::Ieee => {
+            let infinity = format.largest_bits() as i64 + 1;
+            let special = f.replaced(magnitude, INFINITY - 1, infinity, encoded);
+            // What there is room for of a NaN's payload.
+            let is_nan = f.test(Predicate::Greater, magnitude, INFINITY);
+            let nan = f.with(BinaryOp::ShiftRightLogical, magnitude, dropped);
+            let nan = f.with(BinaryOp::And, nan, (1 << format.mantissa_bits) - 1);
+            let nan = f.with(BinaryOp::Or, nan, infinity);
+            let special = f.b.select(is_nan, nan, special);
+            f.b.or(special, sign)
+        }
+    }
 }
 
-/// The value of a format's bits in the low bits of `I32` lanes; the format has infinities.
-fn from_bits(b: &mut FunctionBuilder, format: Format, bits: ValueId) -> ValueId {
+/// The value of a format's bits in the low bits of `I32` lanes.
+fn from_bits(b: &mut FunctionBuilder, format: FloatFormat, bits: ValueId) -> ValueId {
     let mut f = on(b, bits);
-    let width = format.exponent_bits + format.mantissa_bits;
+    let width = i64::from(format.width()) - 1;
     let magnitude = f.with(BinaryOp::And, bits, (1 << width) - 1);
     let shifted = f.with(BinaryOp::ShiftLeft, magnitude, i64::from(23 - format.mantissa_bits));
     // Multiplying moves the exponent to F32's bias and makes subnormals normal.
     let shifted_float = f.float(shifted);
-    let scale = f.constant(Format::power_of_two(127 - format.bias()));
+    let scale = f.constant(power_of_two(127 - i64::from(format.bias)));
     let scale = f.float(scale);
     let scaled = f.b.mul(shifted_float, scale);
     let scaled = f.bits(scaled);
-    let infinity = ((1i64 << format.exponent_bits) - 1) << format.mantissa_bits;
-    let value = if format.has_infinity {
-        let is_special = f.test(Predicate::Greater, magnitude, infinity - 1);
-        let special = f.with(BinaryOp::Or, shifted, INFINITY);
-        let is_nan = f.test(Predicate::Greater, magnitude, infinity);
-        let quiet = f.with(BinaryOp::Or, special, QUIET_NAN);
-        let special = f.b.select(is_nan, quiet, special);
-        f.b.select(is_special, special, scaled)
-    } else {
-        let is_nan = f.test(Predicate::Equal, magnitude, (1 << width) - 1);
-        let nan = f.constant(QUIET_NAN);
-        f.b.select(is_nan, nan, scaled)
+    let value = match format.specials {
+        Specials::Ieee => {
+            let infinity = format.largest_bits() as i64 + 1;
+            let is_special = f.test(Predicate::Greater, magnitude, infinity - 1);
+            let special = f.with(BinaryOp::Or, shifted, INFINITY);
+            let is_nan = f.test(Predicate::Greater, magnitude, infinity);
+            let quiet = f.with(BinaryOp::Or, special, QUIET_NAN);
+            let special = f.b.select(is_nan, quiet, special);
+            f.b.select(is_special, special, scaled)
+        }
+        Specials::AllOnesNan => f.replaced(magnitude, format.largest_bits() as i64, QUIET_NAN, scaled),
+        Specials::NegativeZeroNan => {
+            let all = f.with(BinaryOp::And, bits, (2 << width) - 1);
+            let is_nan = f.test(Predicate::Equal, all, 1 << width);
+            let nan = f.constant(QUIET_NAN);
+            f.b.select(is_nan, nan, scaled)
+        }
+        Specials::AllFinite | Specials::PowersOfTwo => scaled,
     };
     let sign = f.with(BinaryOp::And, bits, 1 << width);
-    let sign = f.with(BinaryOp::ShiftLeft, sign, i64::from(31 - width));
+    let sign = f.with(BinaryOp::ShiftLeft, sign, 31 - width);
     let signed = f.b.or(value, sign);
     f.float(signed)
 }
 
-fn widen(b: &mut FunctionBuilder, raw: ValueId) -> ValueId {
-    b.convert(ConvertOp::ZeroExtend, raw, ScalarType::I32)
+/// The nearest power of two of a format of such, its bits in the low bits of `I32` lanes: those of `F32`'s exponent, one more
+/// in the upper half between two powers.
+fn power_bits(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> ValueId {
+    let mut f = on(b, value);
+    let bits = f.bits(value);
+    let nan = format.nan_bits(false) as i64;
+    // Below F32's least normal number there is one more power, which is subnormal there.
+    let is_subnormal = f.test(Predicate::Less, bits, 1 << 23);
+    let (half, subnormal_half) = (f.constant(1 << 22), f.constant(1 << 21));
+    let half = f.b.select(is_subnormal, subnormal_half, half);
+    let sum = f.b.add(bits, half);
+    let exponent = f.with(BinaryOp::ShiftRightLogical, sum, 23);
+    let is_infinite = f.test(Predicate::Greater, bits, INFINITY - 1);
+    let is_negative = f.test(Predicate::Less, bits, 1);
+    let none = f.b.or(is_infinite, is_negative);
+    let nan = f.constant(nan);
+    f.b.select(none, nan, exponent)
 }
 
-/// `F32` from the bits of an `f16` in `I16`.
-pub fn f16_from_bits(b: &mut FunctionBuilder, raw: ValueId) -> ValueId {
-    let bits = widen(b, raw);
-    from_bits(b, F16, bits)
-}
-
-/// The bits of the nearest `f16`, in `I16`.
-pub fn f16_to_bits(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
-    let bits = to_bits(b, F16, value);
-    b.convert(ConvertOp::Truncate, bits, ScalarType::I16)
-}
-
-/// `F32` from the bits of a `bf16` in `I16`.
-pub fn bf16_from_bits(b: &mut FunctionBuilder, raw: ValueId) -> ValueId {
-    let bits = widen(b, raw);
+/// The value of the bits of a format of powers of two, in the low bits of `I32` lanes.
+fn power_value(b: &mut FunctionBuilder, format: FloatFormat, bits: ValueId) -> ValueId {
     let mut f = on(b, bits);
-    let shifted = f.with(BinaryOp::ShiftLeft, bits, 16);
-    f.float(shifted)
+    let normal = f.with(BinaryOp::ShiftLeft, bits, 23);
+    let is_least = f.test(Predicate::Equal, bits, 0);
+    let least = f.constant(1 << 22);
+    let value = f.b.select(is_least, least, normal);
+    let value = f.replaced(bits, format.largest_bits() as i64, QUIET_NAN, value);
+    f.float(value)
 }
 
-/// The bits of the nearest `bf16`, in `I16`.
-pub fn bf16_to_bits(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
-    let rounded = round_to_bf16(b, value);
-    let mut f = on(b, rounded);
-    let bits = f.bits(rounded);
-    let high = f.with(BinaryOp::ShiftRightLogical, bits, 16);
-    b.convert(ConvertOp::Truncate, high, ScalarType::I16)
+/// `F32` from the bits of a narrower float in integers of its size.
+pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
+    let bits = b.convert(ConvertOp::ZeroExtend, raw, ScalarType::I32);
+    let format = format_of(element_type);
+    if format.exponent_bits == 8 && format.has_infinity() {
+        let mut f = on(b, bits);
+        let shifted = f.with(BinaryOp::ShiftLeft, bits, i64::from(23 - format.mantissa_bits));
+        return f.float(shifted);
+    }
+    match format.specials {
+        Specials::PowersOfTwo => power_value(b, format, bits),
+        _ => from_bits(b, format, bits),
+    }
 }
 
-/// `F32` from the bits of an `f8e5m2` in `I8`.
-pub fn f8e5m2_from_bits(b: &mut FunctionBuilder, raw: ValueId) -> ValueId {
-    let bits = widen(b, raw);
-    from_bits(b, E5M2, bits)
+/// The bits of the nearest number of a narrower type, in integers of its size.
+pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
+    let format = format_of(element_type);
+    let bits = if element_type == PrimitiveType::Bf16 {
+        let rounded = round_to_bf16(b, value);
+        let mut f = on(b, rounded);
+        let bits = f.bits(rounded);
+        f.with(BinaryOp::ShiftRightLogical, bits, 16)
+    } else if format.specials == Specials::PowersOfTwo {
+        power_bits(b, format, value)
+    } else {
+        to_bits(b, format, value)
+    };
+    let size = if element_type.byte_size() == 1 { ScalarType::I8 } else { ScalarType::I16 };
+    b.convert(ConvertOp::Truncate, bits, size)
 }
 
-/// The bits of the nearest `f8e5m2`, in `I8`.
-pub fn f8e5m2_to_bits(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
-    let bits = to_bits(b, E5M2, value);
-    b.convert(ConvertOp::Truncate, bits, ScalarType::I8)
+/// The nearest number of a narrower type, as `F32`.
+pub fn round(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
+    let format = format_of(element_type);
+    match format.specials {
+        _ if element_type == PrimitiveType::Bf16 => round_to_bf16(b, value),
+        Specials::PowersOfTwo => {
+            let bits = power_bits(b, format, value);
+            power_value(b, format, bits)
+        }
+        _ => round_to(b, format, value),
+    }
 }
 
-/// `F32` from the bits of an `f8e4m3fn` in `I8`.
-pub fn f8e4m3fn_from_bits(b: &mut FunctionBuilder, raw: ValueId) -> ValueId {
-    let bits = widen(b, raw);
-    from_bits(b, E4M3FN, bits)
-}
-
-/// The bits of the nearest `f8e4m3fn`, in `I8`; NaN beyond the largest.
-pub fn f8e4m3fn_to_bits(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
-    let bits = to_bits(b, E4M3FN, value);
-    b.convert(ConvertOp::Truncate, bits, ScalarType::I8)
-}
-
-/// The nearest `f16`, as `F32`.
-pub fn round_to_f16(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
-    round_to(b, F16, value)
-}
-
-/// The nearest `f8e5m2`, as `F32`.
-pub fn round_to_f8e5m2(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
-    round_to(b, E5M2, value)
-}
-
-/// The nearest `f8e4m3fn`, as `F32`; NaN beyond the largest.
-pub fn round_to_f8e4m3fn(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
-    round_to(b, E4M3FN, value)
+fn format_of(element_type: PrimitiveType) -> FloatFormat {
+    element_type.float_format().expect("only floats are rounded to their type")
 }
 
 /// The nearest `bf16`, as `F32`. Its exponents are `F32`'s, so rounding the bits carries into infinity by itself.
-pub fn round_to_bf16(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
+fn round_to_bf16(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     let mut f = on(b, value);
     let bits = f.bits(value);
     let rounded = f.round_off(bits, 16);

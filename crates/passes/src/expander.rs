@@ -1,19 +1,19 @@
 //! What the expanders share: functions of plain HLO in the place of instructions.
 
 use crate::Changed;
-use composite::{Expression, Function};
+use composite::Expression;
 use hlo::{InstructionId, Module, Op};
 use shape::{ArrayShape, PrimitiveType, Shape};
 use support::Result;
 
 /// Puts a function's body in the place of every instruction that `wants` says, operands of narrow types widened.
 ///
-/// `body` makes the result of the operands; it is asked once for each such instruction.
+/// `body` makes the result, whose shape it is told, of the operands; it is asked once for each such instruction.
 pub(crate) fn expand(
     module: &mut Module,
     name: &str,
     wants: impl Fn(&Op, &[ArrayShape]) -> bool,
-    body: impl for<'f> Fn(&Op, &'f Function, &[Expression<'f>]) -> Expression<'f>,
+    body: impl for<'f> Fn(&Op, &ArrayShape, &[Expression<'f>]) -> Expression<'f>,
 ) -> Result<Changed> {
     let mut changed = false;
     for id in crate::executed_computations(module) {
@@ -23,16 +23,18 @@ pub(crate) fn expand(
             if !wants(&op, &shapes) {
                 continue;
             }
-            let result = module[id][instruction].shape().expect_array().element_type;
+            let result = module[id][instruction].shape().expect_array().clone();
             let metadata = module[id][instruction].metadata().clone();
             let arguments = module[id][instruction].operands().to_vec();
             let parameters: Vec<Shape> = shapes.into_iter().map(Shape::from).collect();
-            let function = composite::build(module, name, &metadata, &parameters, |function, operands| {
+            let function = composite::build(module, name, &metadata, &parameters, |_, operands| {
                 let operands: Vec<Expression<'_>> = operands.iter().map(|&x| widened(x)).collect();
-                vec![body(&op, function, &operands).convert(result)]
+                vec![body(&op, &result, &operands).convert(result.element_type)]
             })?;
             let callee = module[function].clone();
             module.computation_mut(id).inline(instruction, &callee, &arguments);
+            // Not even one with an effect, which its expansion has now.
+            module.computation_mut(id).remove(instruction);
             expanded = true;
         }
         if expanded {

@@ -25,7 +25,10 @@ mod layout_normalization;
 mod multi_output_fusion;
 mod pipeline;
 mod power_expander;
+mod pred_contraction_expander;
 mod producer_duplication;
+mod reduction_normalization;
+mod rng_expander;
 mod row_fusion;
 mod select_and_scatter_expander;
 mod simplify;
@@ -57,7 +60,10 @@ pub use layout_normalization::LayoutNormalization;
 pub use multi_output_fusion::MultiOutputFusion;
 pub use pipeline::{PassRecord, Pipeline};
 pub use power_expander::PowerExpander;
+pub use pred_contraction_expander::PredContractionExpander;
 pub use producer_duplication::ProducerDuplication;
+pub use reduction_normalization::ReductionNormalization;
+pub use rng_expander::RngExpander;
 pub use row_fusion::RowFusion;
 pub use select_and_scatter_expander::SelectAndScatterExpander;
 pub use simplify::AlgebraicSimplifier;
@@ -130,6 +136,9 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(LayoutNormalization),
         Box::new(MultiOutputFusion::default()),
         Box::new(PowerExpander),
+        Box::new(PredContractionExpander),
+        Box::new(ReductionNormalization),
+        Box::new(RngExpander),
         Box::new(RowFusion::default()),
         Box::new(AlgebraicSimplifier),
         Box::new(SelectAndScatterExpander),

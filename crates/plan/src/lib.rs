@@ -313,6 +313,8 @@ fn plan_instruction(
         Op::Scatter { .. } if instruction.shape().as_array().is_some() => {
             return Ok(in_place(Strategy::Scatter));
         }
+        // Of several arrays, one may be another's updates: each result begins as a copy.
+        Op::Scatter { .. } => Strategy::Scatter,
         Op::Sort { dimension, .. } => {
             let operand = computation[instruction.operands()[0]].shape();
             return Ok(sort(operand, *dimension, Strategy::Sort));
@@ -332,6 +334,11 @@ fn plan_instruction(
             Strategy::Undefined
         }
         op if hlo::custom_call::custom_call(op).is_some() => Strategy::CustomCall,
+        Op::CustomCall { custom_call_target, .. } => {
+            return Err(Error::unsupported(format!(
+                "nothing here defines the custom call \"{custom_call_target}\"; write what it computes as HLO"
+            )));
+        }
         _ => {
             let fusion = Fusion::of(module, computation, id)?;
             return match fusion.root_op() {

@@ -204,16 +204,19 @@ fn fit(argument: &Argument, array: &Literal, origin: &str) -> Result<Literal> {
 /// Whether arrays of a type that NumPy has stand for arrays of this type: types that it lacks are stored as the integers
 /// of their bits.
 fn represents(given: PrimitiveType, wanted: PrimitiveType) -> bool {
-    use PrimitiveType::{Bf16, F8e4m3fn, F8e5m2, S2, S4, S8, U2, U4, U8, U16};
-    given == wanted
-        || matches!((wanted, given), (Bf16, U16) | (F8e5m2 | F8e4m3fn, U8) | (S2 | S4, S8) | (U2 | U4, U8))
+    let stand_in = match wanted {
+        PrimitiveType::Bf16 => PrimitiveType::U16,
+        byte if byte.byte_size() == 1 && byte.is_signed_integer() => PrimitiveType::S8,
+        byte if byte.byte_size() == 1 && byte != PrimitiveType::Pred => PrimitiveType::U8,
+        other => other,
+    };
+    given == wanted || given == stand_in
 }
 
 fn hint(wanted: PrimitiveType) -> String {
-    use PrimitiveType::{Bf16, F8e4m3fn, F8e5m2};
     match wanted {
-        Bf16 => ", stored as uint16 bits".to_owned(),
-        F8e5m2 | F8e4m3fn => ", stored as uint8 bits".to_owned(),
+        PrimitiveType::Bf16 => ", stored as uint16 bits".to_owned(),
+        float if float.is_minifloat() => ", stored as uint8 bits".to_owned(),
         PrimitiveType::F32 => " with astype('float32')".to_owned(),
         _ => String::new(),
     }

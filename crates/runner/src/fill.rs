@@ -144,15 +144,9 @@ impl Fill {
 
 /// The largest number, the smallest normal one and the smallest one above 0.
 pub(crate) fn extremes(element_type: PrimitiveType) -> (f64, f64, f64) {
-    match element_type {
-        PrimitiveType::F16 => (65504.0, 2f64.powi(-14), 2f64.powi(-24)),
-        PrimitiveType::Bf16 => (half::bf16::MAX.to_f64(), half::bf16::MIN_POSITIVE.to_f64(), 2f64.powi(-133)),
-        PrimitiveType::F8e5m2 => (57344.0, 2f64.powi(-14), 2f64.powi(-16)),
-        PrimitiveType::F8e4m3fn => (448.0, 2f64.powi(-6), 2f64.powi(-9)),
-        PrimitiveType::F32 | PrimitiveType::C64 => {
-            (f64::from(f32::MAX), f64::from(f32::MIN_POSITIVE), 2f64.powi(-149))
-        }
-        _ => (f64::MAX, f64::MIN_POSITIVE, f64::from_bits(1)),
+    match element_type.real_part().float_format() {
+        Some(format) => (format.largest(), 2f64.powi(format.least_exponent()), format.least()),
+        None => (f64::MAX, f64::MIN_POSITIVE, f64::from_bits(1)),
     }
 }
 

@@ -9,7 +9,12 @@ use support::{Error, Result};
 pub(crate) struct OperationView<'s>(pub(crate) &'s Operation);
 
 /// Attributes whose fields count as attributes of the operation.
-const RECORDS: [&str; 3] = ["dimension_numbers", "dot_dimension_numbers", "scatter_dimension_numbers"];
+const RECORDS: [&str; 4] = [
+    "dimension_numbers",
+    "dot_dimension_numbers",
+    "ragged_dot_dimension_numbers",
+    "scatter_dimension_numbers",
+];
 
 impl<'s> OperationView<'s> {
     /// The attribute of a name, if it has one.

@@ -9,6 +9,7 @@ mod elementwise;
 mod indexing;
 mod lapack;
 mod linear_algebra;
+mod ragged_dot;
 mod reductions;
 mod scan;
 mod shaping;

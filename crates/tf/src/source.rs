@@ -144,6 +144,8 @@ fn looks_like_text(bytes: &[u8]) -> bool {
 const LITE: &str = "TensorFlow Lite model";
 const HDF5: &str = "HDF5 file";
 const ARCHIVE: &str = "Keras or zip archive";
+/// Whole ones are read before anybody asks what else a file may be.
+const EXPORT: &str = "damaged or truncated artefact of jax.export";
 
 /// How a file of another kind becomes what can be compiled.
 fn advice(kind: &str) -> &'static str {
@@ -152,6 +154,7 @@ fn advice(kind: &str) -> &'static str {
         HDF5 | ARCHIVE => {
             "if Keras made it, export it, keras.models.load_model('FILE').export('DIRECTORY'), and give the directory"
         }
+        EXPORT => "copy it again, or write it again with serialize()",
         _ => "give a GraphDef or a SavedModel, from which it was made",
     }
 }
@@ -172,10 +175,15 @@ pub(crate) fn other_model(bytes: &[u8]) -> Option<&'static str> {
     if bytes.len() > 3 && bytes[0] == 0x08 && bytes[2] == 0x12 {
         return Some(SAVED_MODEL);
     }
+    let head = &bytes[..bytes.len().min(4096)];
     match bytes {
         _ if bytes.get(4..8) == Some(b"TFL3") => Some(LITE),
         [0x89, b'H', b'D', b'F', ..] => Some(HDF5),
         [b'P', b'K', 3, 4, ..] => Some(ARCHIVE),
+        // A FlatBuffer begins with the offset of its root, and this one has a file of MLIR's bytecode in it.
+        [offset, _, 0, 0, ..] if offset % 4 == 0 && head.windows(4).any(|word| word == b"ML\xefR") => {
+            Some(EXPORT)
+        }
         _ => None,
     }
 }

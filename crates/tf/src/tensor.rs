@@ -163,13 +163,13 @@ impl<'a> Tensor<'a> {
             F16 | Bf16 => fill(&p.half_val, count, |v| (v as u16).to_le_bytes()),
             U32 => fill(&p.uint32_val, count, |v| v.to_le_bytes()),
             U64 => fill(&p.uint64_val, count, |v| v.to_le_bytes()),
-            F8e5m2 | F8e4m3fn => fill(&p.float8_val, count, |v| [v]),
             S32 => fill(&p.int_val, count, |v| v.to_le_bytes()),
             S16 | U16 => fill(&p.int_val, count, |v| (v as u16).to_le_bytes()),
             S8 | U8 => fill(&p.int_val, count, |v| [v as u8]),
-            S4 | U4 | S2 | U2 => {
+            float if float.is_minifloat() => fill(&p.float8_val, count, |v| [v]),
+            subbyte => {
                 let data = fill(&p.int_val, count, |v| [v as u8]);
-                normalized(element_type, &data.into()).to_vec()
+                normalized(subbyte, &data.into()).to_vec()
             }
         }
     }

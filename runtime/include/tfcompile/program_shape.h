@@ -14,7 +14,7 @@
 namespace xla {
 inline namespace tfcompile_v1 {
 
-// Element types, with XLA's numbers.
+// Element types, with XLA's numbers; XLA has no F6.
 enum PrimitiveType : int {
   PRIMITIVE_TYPE_INVALID = 0,
   PRED = 1,
@@ -39,8 +39,19 @@ enum PrimitiveType : int {
   F8E4M3FN = 20,
   S4 = 21,
   U4 = 22,
+  F8E4M3B11FNUZ = 23,
+  F8E5M2FNUZ = 24,
+  F8E4M3FNUZ = 25,
   S2 = 26,
-  U2 = 27
+  U2 = 27,
+  F8E4M3 = 28,
+  F8E3M4 = 29,
+  S1 = 30,
+  U1 = 31,
+  F4E2M1FN = 32,
+  F8E8M0FNU = 33,
+  F6E2M3FN = 128,
+  F6E3M2FN = 129
 };
 
 // A read-only sequence, for loops over a repeated field.

@@ -50,11 +50,9 @@ fn numpy_type(element_type: PrimitiveType) -> &'static str {
     use PrimitiveType::*;
     match element_type {
         Pred => "b1",
-        S2 | S4 | S8 => "i1",
         S16 => "i2",
         S32 => "i4",
         S64 => "i8",
-        U2 | U4 | U8 | F8e5m2 | F8e4m3fn => "u1",
         U16 | Bf16 => "u2",
         U32 => "u4",
         U64 => "u8",
@@ -63,5 +61,7 @@ fn numpy_type(element_type: PrimitiveType) -> &'static str {
         F64 => "f8",
         C64 => "c8",
         C128 => "c16",
+        byte if byte.is_signed_integer() => "i1",
+        _ => "u1",
     }
 }

@@ -149,7 +149,7 @@ void AllTypes() {
   CHECK(types.result_c64(1).imag == -3.0f);
   const auto* view = reinterpret_cast<const std::complex<float>*>(types.result_c64_data());
   CHECK(view[1] == std::complex<float>(2.0f, -3.0f));
-  CHECK(types.ProgramShape()->parameters_size() == 24 && types.ProgramShape()->parameters(22).dimensions(1) == 0);
+  CHECK(types.ProgramShape()->parameters_size() == 35 && types.ProgramShape()->parameters(33).dimensions(1) == 0);
 }
 
 // Every half against arithmetic on its fields, and rounding of what lies between halves.

@@ -31,11 +31,11 @@ extern "C" const unsigned char entry_types_constants[];
 // buffers are row-major. Use one object for each thread; const methods may be called at the same time.
 //
 // The logical function signature is:
-//   (arg0: pred[2], arg1: s8[2], arg2: s16[2], arg3: s32[2], arg4: s64[2], arg5: u8[2], arg6: u16[2], arg7: u32[2], arg8: u64[2], arg9: f16[2], arg10: f32[2], arg11: f64[2], arg12: c64[2], arg13: bf16[2], arg14: c128[2], arg15: f8e5m2[2], arg16: f8e4m3fn[2], arg17: s4[2], arg18: u4[2], arg19: s2[2], arg20: u2[2], arg21: f64[], arg22: f32[2,0,3], arg23: f32[2,3,4]) -> (bf16[2], c64[2], f32[0])
+//   (arg0: pred[2], arg1: s8[2], arg2: s16[2], arg3: s32[2], arg4: s64[2], arg5: u8[2], arg6: u16[2], arg7: u32[2], arg8: u64[2], arg9: f16[2], arg10: f32[2], arg11: f64[2], arg12: c64[2], arg13: bf16[2], arg14: c128[2], arg15: f8e5m2[2], arg16: f8e4m3fn[2], arg17: s4[2], arg18: u4[2], arg19: f8e4m3b11fnuz[2], arg20: f8e5m2fnuz[2], arg21: f8e4m3fnuz[2], arg22: s2[2], arg23: u2[2], arg24: f8e4m3[2], arg25: f8e3m4[2], arg26: s1[2], arg27: u1[2], arg28: f4e2m1fn[2], arg29: f8e8m0fnu[2], arg30: f6e2m3fn[2], arg31: f6e3m2fn[2], arg32: f64[], arg33: f32[2,0,3], arg34: f32[2,3,4]) -> (bf16[2], c64[2], f32[0])
 //
 // Memory stats:
-//   arg bytes total:          258
-//   arg bytes aligned:        1536
+//   arg bytes total:          280
+//   arg bytes aligned:        2240
 //   result bytes total:       20
 //   result bytes aligned:     128
 //   temp bytes total:         0
@@ -48,7 +48,7 @@ extern "C" const unsigned char entry_types_constants[];
 class Types final : public ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction {
  public:
   // Feeds and variables.
-  static constexpr ::std::size_t kNumArgs = 24;
+  static constexpr ::std::size_t kNumArgs = 35;
   // Fetches and written variables.
   static constexpr ::std::size_t kNumResults = 3;
   static constexpr ::std::size_t kNumVariables = 0;
@@ -67,7 +67,7 @@ class Types final : public ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction {
         /*args=*/kArgs,
         /*results=*/kResults,
         /*variable_results=*/nullptr,
-        /*num_args=*/24,
+        /*num_args=*/35,
         /*num_results=*/3,
         /*num_variables=*/0,
         /*temps_size=*/0u,
@@ -419,25 +419,25 @@ class Types final : public ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction {
   int arg_u4_size() const { return 2; }
   int arg_u4_count() const { return 2; }
 
-  // 2-bit integers, each in a byte of its own.
+  // 8-bit floats as bits: 1 sign, 4 exponent (bias 11), 3 fraction, no infinity, no -0.
   void set_arg19_data(const void* data) { set_arg_data(19, data); }
-  ::std::int8_t* arg19_data() { return static_cast<::std::int8_t*>(arg_data(19)); }
-  ::std::int8_t& arg19(::std::size_t dim0) { return static_cast<::std::int8_t*>(arg_data(19))[dim0]; }
-  const ::std::int8_t* arg19_data() const { return static_cast<const ::std::int8_t*>(arg_data(19)); }
-  const ::std::int8_t& arg19(::std::size_t dim0) const { return static_cast<const ::std::int8_t*>(arg_data(19))[dim0]; }
+  ::std::uint8_t* arg19_data() { return static_cast<::std::uint8_t*>(arg_data(19)); }
+  ::std::uint8_t& arg19(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(19))[dim0]; }
+  const ::std::uint8_t* arg19_data() const { return static_cast<const ::std::uint8_t*>(arg_data(19)); }
+  const ::std::uint8_t& arg19(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(19))[dim0]; }
   int arg19_size() const { return 2; }
   int arg19_count() const { return 2; }
 
-  // 2-bit integers, each in a byte of its own.
-  void set_arg_s2_data(const void* data) { set_arg_data(19, data); }
-  ::std::int8_t* arg_s2_data() { return static_cast<::std::int8_t*>(arg_data(19)); }
-  ::std::int8_t& arg_s2(::std::size_t dim0) { return static_cast<::std::int8_t*>(arg_data(19))[dim0]; }
-  const ::std::int8_t* arg_s2_data() const { return static_cast<const ::std::int8_t*>(arg_data(19)); }
-  const ::std::int8_t& arg_s2(::std::size_t dim0) const { return static_cast<const ::std::int8_t*>(arg_data(19))[dim0]; }
-  int arg_s2_size() const { return 2; }
-  int arg_s2_count() const { return 2; }
+  // 8-bit floats as bits: 1 sign, 4 exponent (bias 11), 3 fraction, no infinity, no -0.
+  void set_arg_f8e4m3b11fnuz_data(const void* data) { set_arg_data(19, data); }
+  ::std::uint8_t* arg_f8e4m3b11fnuz_data() { return static_cast<::std::uint8_t*>(arg_data(19)); }
+  ::std::uint8_t& arg_f8e4m3b11fnuz(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(19))[dim0]; }
+  const ::std::uint8_t* arg_f8e4m3b11fnuz_data() const { return static_cast<const ::std::uint8_t*>(arg_data(19)); }
+  const ::std::uint8_t& arg_f8e4m3b11fnuz(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(19))[dim0]; }
+  int arg_f8e4m3b11fnuz_size() const { return 2; }
+  int arg_f8e4m3b11fnuz_count() const { return 2; }
 
-  // 2-bit integers, each in a byte of its own.
+  // 8-bit floats as bits: 1 sign, 5 exponent (bias 16), 2 fraction, no infinity, no -0.
   void set_arg20_data(const void* data) { set_arg_data(20, data); }
   ::std::uint8_t* arg20_data() { return static_cast<::std::uint8_t*>(arg_data(20)); }
   ::std::uint8_t& arg20(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(20))[dim0]; }
@@ -446,60 +446,258 @@ class Types final : public ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction {
   int arg20_size() const { return 2; }
   int arg20_count() const { return 2; }
 
+  // 8-bit floats as bits: 1 sign, 5 exponent (bias 16), 2 fraction, no infinity, no -0.
+  void set_arg_f8e5m2fnuz_data(const void* data) { set_arg_data(20, data); }
+  ::std::uint8_t* arg_f8e5m2fnuz_data() { return static_cast<::std::uint8_t*>(arg_data(20)); }
+  ::std::uint8_t& arg_f8e5m2fnuz(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(20))[dim0]; }
+  const ::std::uint8_t* arg_f8e5m2fnuz_data() const { return static_cast<const ::std::uint8_t*>(arg_data(20)); }
+  const ::std::uint8_t& arg_f8e5m2fnuz(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(20))[dim0]; }
+  int arg_f8e5m2fnuz_size() const { return 2; }
+  int arg_f8e5m2fnuz_count() const { return 2; }
+
+  // 8-bit floats as bits: 1 sign, 4 exponent (bias 8), 3 fraction, no infinity, no -0.
+  void set_arg21_data(const void* data) { set_arg_data(21, data); }
+  ::std::uint8_t* arg21_data() { return static_cast<::std::uint8_t*>(arg_data(21)); }
+  ::std::uint8_t& arg21(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(21))[dim0]; }
+  const ::std::uint8_t* arg21_data() const { return static_cast<const ::std::uint8_t*>(arg_data(21)); }
+  const ::std::uint8_t& arg21(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(21))[dim0]; }
+  int arg21_size() const { return 2; }
+  int arg21_count() const { return 2; }
+
+  // 8-bit floats as bits: 1 sign, 4 exponent (bias 8), 3 fraction, no infinity, no -0.
+  void set_arg_f8e4m3fnuz_data(const void* data) { set_arg_data(21, data); }
+  ::std::uint8_t* arg_f8e4m3fnuz_data() { return static_cast<::std::uint8_t*>(arg_data(21)); }
+  ::std::uint8_t& arg_f8e4m3fnuz(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(21))[dim0]; }
+  const ::std::uint8_t* arg_f8e4m3fnuz_data() const { return static_cast<const ::std::uint8_t*>(arg_data(21)); }
+  const ::std::uint8_t& arg_f8e4m3fnuz(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(21))[dim0]; }
+  int arg_f8e4m3fnuz_size() const { return 2; }
+  int arg_f8e4m3fnuz_count() const { return 2; }
+
   // 2-bit integers, each in a byte of its own.
-  void set_arg_u2_data(const void* data) { set_arg_data(20, data); }
-  ::std::uint8_t* arg_u2_data() { return static_cast<::std::uint8_t*>(arg_data(20)); }
-  ::std::uint8_t& arg_u2(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(20))[dim0]; }
-  const ::std::uint8_t* arg_u2_data() const { return static_cast<const ::std::uint8_t*>(arg_data(20)); }
-  const ::std::uint8_t& arg_u2(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(20))[dim0]; }
+  void set_arg22_data(const void* data) { set_arg_data(22, data); }
+  ::std::int8_t* arg22_data() { return static_cast<::std::int8_t*>(arg_data(22)); }
+  ::std::int8_t& arg22(::std::size_t dim0) { return static_cast<::std::int8_t*>(arg_data(22))[dim0]; }
+  const ::std::int8_t* arg22_data() const { return static_cast<const ::std::int8_t*>(arg_data(22)); }
+  const ::std::int8_t& arg22(::std::size_t dim0) const { return static_cast<const ::std::int8_t*>(arg_data(22))[dim0]; }
+  int arg22_size() const { return 2; }
+  int arg22_count() const { return 2; }
+
+  // 2-bit integers, each in a byte of its own.
+  void set_arg_s2_data(const void* data) { set_arg_data(22, data); }
+  ::std::int8_t* arg_s2_data() { return static_cast<::std::int8_t*>(arg_data(22)); }
+  ::std::int8_t& arg_s2(::std::size_t dim0) { return static_cast<::std::int8_t*>(arg_data(22))[dim0]; }
+  const ::std::int8_t* arg_s2_data() const { return static_cast<const ::std::int8_t*>(arg_data(22)); }
+  const ::std::int8_t& arg_s2(::std::size_t dim0) const { return static_cast<const ::std::int8_t*>(arg_data(22))[dim0]; }
+  int arg_s2_size() const { return 2; }
+  int arg_s2_count() const { return 2; }
+
+  // 2-bit integers, each in a byte of its own.
+  void set_arg23_data(const void* data) { set_arg_data(23, data); }
+  ::std::uint8_t* arg23_data() { return static_cast<::std::uint8_t*>(arg_data(23)); }
+  ::std::uint8_t& arg23(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(23))[dim0]; }
+  const ::std::uint8_t* arg23_data() const { return static_cast<const ::std::uint8_t*>(arg_data(23)); }
+  const ::std::uint8_t& arg23(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(23))[dim0]; }
+  int arg23_size() const { return 2; }
+  int arg23_count() const { return 2; }
+
+  // 2-bit integers, each in a byte of its own.
+  void set_arg_u2_data(const void* data) { set_arg_data(23, data); }
+  ::std::uint8_t* arg_u2_data() { return static_cast<::std::uint8_t*>(arg_data(23)); }
+  ::std::uint8_t& arg_u2(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(23))[dim0]; }
+  const ::std::uint8_t* arg_u2_data() const { return static_cast<const ::std::uint8_t*>(arg_data(23)); }
+  const ::std::uint8_t& arg_u2(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(23))[dim0]; }
   int arg_u2_size() const { return 2; }
   int arg_u2_count() const { return 2; }
 
-  void set_arg21_data(const void* data) { set_arg_data(21, data); }
-  double* arg21_data() { return static_cast<double*>(arg_data(21)); }
-  double& arg21() { return static_cast<double*>(arg_data(21))[0]; }
-  const double* arg21_data() const { return static_cast<const double*>(arg_data(21)); }
-  const double& arg21() const { return static_cast<const double*>(arg_data(21))[0]; }
-  int arg21_size() const { return 8; }
-  int arg21_count() const { return 1; }
+  // 8-bit floats as bits: 1 sign, 4 exponent, 3 fraction.
+  void set_arg24_data(const void* data) { set_arg_data(24, data); }
+  ::std::uint8_t* arg24_data() { return static_cast<::std::uint8_t*>(arg_data(24)); }
+  ::std::uint8_t& arg24(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(24))[dim0]; }
+  const ::std::uint8_t* arg24_data() const { return static_cast<const ::std::uint8_t*>(arg_data(24)); }
+  const ::std::uint8_t& arg24(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(24))[dim0]; }
+  int arg24_size() const { return 2; }
+  int arg24_count() const { return 2; }
 
-  void set_arg_scalar_data(const void* data) { set_arg_data(21, data); }
-  double* arg_scalar_data() { return static_cast<double*>(arg_data(21)); }
-  double& arg_scalar() { return static_cast<double*>(arg_data(21))[0]; }
-  const double* arg_scalar_data() const { return static_cast<const double*>(arg_data(21)); }
-  const double& arg_scalar() const { return static_cast<const double*>(arg_data(21))[0]; }
+  // 8-bit floats as bits: 1 sign, 4 exponent, 3 fraction.
+  void set_arg_f8e4m3_data(const void* data) { set_arg_data(24, data); }
+  ::std::uint8_t* arg_f8e4m3_data() { return static_cast<::std::uint8_t*>(arg_data(24)); }
+  ::std::uint8_t& arg_f8e4m3(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(24))[dim0]; }
+  const ::std::uint8_t* arg_f8e4m3_data() const { return static_cast<const ::std::uint8_t*>(arg_data(24)); }
+  const ::std::uint8_t& arg_f8e4m3(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(24))[dim0]; }
+  int arg_f8e4m3_size() const { return 2; }
+  int arg_f8e4m3_count() const { return 2; }
+
+  // 8-bit floats as bits: 1 sign, 3 exponent, 4 fraction.
+  void set_arg25_data(const void* data) { set_arg_data(25, data); }
+  ::std::uint8_t* arg25_data() { return static_cast<::std::uint8_t*>(arg_data(25)); }
+  ::std::uint8_t& arg25(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(25))[dim0]; }
+  const ::std::uint8_t* arg25_data() const { return static_cast<const ::std::uint8_t*>(arg_data(25)); }
+  const ::std::uint8_t& arg25(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(25))[dim0]; }
+  int arg25_size() const { return 2; }
+  int arg25_count() const { return 2; }
+
+  // 8-bit floats as bits: 1 sign, 3 exponent, 4 fraction.
+  void set_arg_f8e3m4_data(const void* data) { set_arg_data(25, data); }
+  ::std::uint8_t* arg_f8e3m4_data() { return static_cast<::std::uint8_t*>(arg_data(25)); }
+  ::std::uint8_t& arg_f8e3m4(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(25))[dim0]; }
+  const ::std::uint8_t* arg_f8e3m4_data() const { return static_cast<const ::std::uint8_t*>(arg_data(25)); }
+  const ::std::uint8_t& arg_f8e3m4(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(25))[dim0]; }
+  int arg_f8e3m4_size() const { return 2; }
+  int arg_f8e3m4_count() const { return 2; }
+
+  // 1-bit integers, each in a byte of its own.
+  void set_arg26_data(const void* data) { set_arg_data(26, data); }
+  ::std::int8_t* arg26_data() { return static_cast<::std::int8_t*>(arg_data(26)); }
+  ::std::int8_t& arg26(::std::size_t dim0) { return static_cast<::std::int8_t*>(arg_data(26))[dim0]; }
+  const ::std::int8_t* arg26_data() const { return static_cast<const ::std::int8_t*>(arg_data(26)); }
+  const ::std::int8_t& arg26(::std::size_t dim0) const { return static_cast<const ::std::int8_t*>(arg_data(26))[dim0]; }
+  int arg26_size() const { return 2; }
+  int arg26_count() const { return 2; }
+
+  // 1-bit integers, each in a byte of its own.
+  void set_arg_s1_data(const void* data) { set_arg_data(26, data); }
+  ::std::int8_t* arg_s1_data() { return static_cast<::std::int8_t*>(arg_data(26)); }
+  ::std::int8_t& arg_s1(::std::size_t dim0) { return static_cast<::std::int8_t*>(arg_data(26))[dim0]; }
+  const ::std::int8_t* arg_s1_data() const { return static_cast<const ::std::int8_t*>(arg_data(26)); }
+  const ::std::int8_t& arg_s1(::std::size_t dim0) const { return static_cast<const ::std::int8_t*>(arg_data(26))[dim0]; }
+  int arg_s1_size() const { return 2; }
+  int arg_s1_count() const { return 2; }
+
+  // 1-bit integers, each in a byte of its own.
+  void set_arg27_data(const void* data) { set_arg_data(27, data); }
+  ::std::uint8_t* arg27_data() { return static_cast<::std::uint8_t*>(arg_data(27)); }
+  ::std::uint8_t& arg27(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(27))[dim0]; }
+  const ::std::uint8_t* arg27_data() const { return static_cast<const ::std::uint8_t*>(arg_data(27)); }
+  const ::std::uint8_t& arg27(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(27))[dim0]; }
+  int arg27_size() const { return 2; }
+  int arg27_count() const { return 2; }
+
+  // 1-bit integers, each in a byte of its own.
+  void set_arg_u1_data(const void* data) { set_arg_data(27, data); }
+  ::std::uint8_t* arg_u1_data() { return static_cast<::std::uint8_t*>(arg_data(27)); }
+  ::std::uint8_t& arg_u1(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(27))[dim0]; }
+  const ::std::uint8_t* arg_u1_data() const { return static_cast<const ::std::uint8_t*>(arg_data(27)); }
+  const ::std::uint8_t& arg_u1(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(27))[dim0]; }
+  int arg_u1_size() const { return 2; }
+  int arg_u1_count() const { return 2; }
+
+  // 4-bit floats as bits, each in a byte of its own: 1 sign, 2 exponent, 1 fraction, no infinity, no NaN.
+  void set_arg28_data(const void* data) { set_arg_data(28, data); }
+  ::std::uint8_t* arg28_data() { return static_cast<::std::uint8_t*>(arg_data(28)); }
+  ::std::uint8_t& arg28(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(28))[dim0]; }
+  const ::std::uint8_t* arg28_data() const { return static_cast<const ::std::uint8_t*>(arg_data(28)); }
+  const ::std::uint8_t& arg28(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(28))[dim0]; }
+  int arg28_size() const { return 2; }
+  int arg28_count() const { return 2; }
+
+  // 4-bit floats as bits, each in a byte of its own: 1 sign, 2 exponent, 1 fraction, no infinity, no NaN.
+  void set_arg_f4e2m1fn_data(const void* data) { set_arg_data(28, data); }
+  ::std::uint8_t* arg_f4e2m1fn_data() { return static_cast<::std::uint8_t*>(arg_data(28)); }
+  ::std::uint8_t& arg_f4e2m1fn(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(28))[dim0]; }
+  const ::std::uint8_t* arg_f4e2m1fn_data() const { return static_cast<const ::std::uint8_t*>(arg_data(28)); }
+  const ::std::uint8_t& arg_f4e2m1fn(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(28))[dim0]; }
+  int arg_f4e2m1fn_size() const { return 2; }
+  int arg_f4e2m1fn_count() const { return 2; }
+
+  // Powers of two as bits: 8 exponent, no sign; 255 is NaN.
+  void set_arg29_data(const void* data) { set_arg_data(29, data); }
+  ::std::uint8_t* arg29_data() { return static_cast<::std::uint8_t*>(arg_data(29)); }
+  ::std::uint8_t& arg29(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(29))[dim0]; }
+  const ::std::uint8_t* arg29_data() const { return static_cast<const ::std::uint8_t*>(arg_data(29)); }
+  const ::std::uint8_t& arg29(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(29))[dim0]; }
+  int arg29_size() const { return 2; }
+  int arg29_count() const { return 2; }
+
+  // Powers of two as bits: 8 exponent, no sign; 255 is NaN.
+  void set_arg_f8e8m0fnu_data(const void* data) { set_arg_data(29, data); }
+  ::std::uint8_t* arg_f8e8m0fnu_data() { return static_cast<::std::uint8_t*>(arg_data(29)); }
+  ::std::uint8_t& arg_f8e8m0fnu(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(29))[dim0]; }
+  const ::std::uint8_t* arg_f8e8m0fnu_data() const { return static_cast<const ::std::uint8_t*>(arg_data(29)); }
+  const ::std::uint8_t& arg_f8e8m0fnu(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(29))[dim0]; }
+  int arg_f8e8m0fnu_size() const { return 2; }
+  int arg_f8e8m0fnu_count() const { return 2; }
+
+  // 6-bit floats as bits, each in a byte of its own: 1 sign, 2 exponent, 3 fraction, no infinity, no NaN.
+  void set_arg30_data(const void* data) { set_arg_data(30, data); }
+  ::std::uint8_t* arg30_data() { return static_cast<::std::uint8_t*>(arg_data(30)); }
+  ::std::uint8_t& arg30(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(30))[dim0]; }
+  const ::std::uint8_t* arg30_data() const { return static_cast<const ::std::uint8_t*>(arg_data(30)); }
+  const ::std::uint8_t& arg30(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(30))[dim0]; }
+  int arg30_size() const { return 2; }
+  int arg30_count() const { return 2; }
+
+  // 6-bit floats as bits, each in a byte of its own: 1 sign, 2 exponent, 3 fraction, no infinity, no NaN.
+  void set_arg_f6e2m3fn_data(const void* data) { set_arg_data(30, data); }
+  ::std::uint8_t* arg_f6e2m3fn_data() { return static_cast<::std::uint8_t*>(arg_data(30)); }
+  ::std::uint8_t& arg_f6e2m3fn(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(30))[dim0]; }
+  const ::std::uint8_t* arg_f6e2m3fn_data() const { return static_cast<const ::std::uint8_t*>(arg_data(30)); }
+  const ::std::uint8_t& arg_f6e2m3fn(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(30))[dim0]; }
+  int arg_f6e2m3fn_size() const { return 2; }
+  int arg_f6e2m3fn_count() const { return 2; }
+
+  // 6-bit floats as bits, each in a byte of its own: 1 sign, 3 exponent, 2 fraction, no infinity, no NaN.
+  void set_arg31_data(const void* data) { set_arg_data(31, data); }
+  ::std::uint8_t* arg31_data() { return static_cast<::std::uint8_t*>(arg_data(31)); }
+  ::std::uint8_t& arg31(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(31))[dim0]; }
+  const ::std::uint8_t* arg31_data() const { return static_cast<const ::std::uint8_t*>(arg_data(31)); }
+  const ::std::uint8_t& arg31(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(31))[dim0]; }
+  int arg31_size() const { return 2; }
+  int arg31_count() const { return 2; }
+
+  // 6-bit floats as bits, each in a byte of its own: 1 sign, 3 exponent, 2 fraction, no infinity, no NaN.
+  void set_arg_f6e3m2fn_data(const void* data) { set_arg_data(31, data); }
+  ::std::uint8_t* arg_f6e3m2fn_data() { return static_cast<::std::uint8_t*>(arg_data(31)); }
+  ::std::uint8_t& arg_f6e3m2fn(::std::size_t dim0) { return static_cast<::std::uint8_t*>(arg_data(31))[dim0]; }
+  const ::std::uint8_t* arg_f6e3m2fn_data() const { return static_cast<const ::std::uint8_t*>(arg_data(31)); }
+  const ::std::uint8_t& arg_f6e3m2fn(::std::size_t dim0) const { return static_cast<const ::std::uint8_t*>(arg_data(31))[dim0]; }
+  int arg_f6e3m2fn_size() const { return 2; }
+  int arg_f6e3m2fn_count() const { return 2; }
+
+  void set_arg32_data(const void* data) { set_arg_data(32, data); }
+  double* arg32_data() { return static_cast<double*>(arg_data(32)); }
+  double& arg32() { return static_cast<double*>(arg_data(32))[0]; }
+  const double* arg32_data() const { return static_cast<const double*>(arg_data(32)); }
+  const double& arg32() const { return static_cast<const double*>(arg_data(32))[0]; }
+  int arg32_size() const { return 8; }
+  int arg32_count() const { return 1; }
+
+  void set_arg_scalar_data(const void* data) { set_arg_data(32, data); }
+  double* arg_scalar_data() { return static_cast<double*>(arg_data(32)); }
+  double& arg_scalar() { return static_cast<double*>(arg_data(32))[0]; }
+  const double* arg_scalar_data() const { return static_cast<const double*>(arg_data(32)); }
+  const double& arg_scalar() const { return static_cast<const double*>(arg_data(32))[0]; }
   int arg_scalar_size() const { return 8; }
   int arg_scalar_count() const { return 1; }
 
-  void set_arg22_data(const void* data) { set_arg_data(22, data); }
-  float* arg22_data() { return static_cast<float*>(arg_data(22)); }
-  float& arg22(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) { return static_cast<float*>(arg_data(22))[dim0 * 0u + dim1 * 3u + dim2]; }
-  const float* arg22_data() const { return static_cast<const float*>(arg_data(22)); }
-  const float& arg22(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) const { return static_cast<const float*>(arg_data(22))[dim0 * 0u + dim1 * 3u + dim2]; }
-  int arg22_size() const { return 0; }
-  int arg22_count() const { return 0; }
+  void set_arg33_data(const void* data) { set_arg_data(33, data); }
+  float* arg33_data() { return static_cast<float*>(arg_data(33)); }
+  float& arg33(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) { return static_cast<float*>(arg_data(33))[dim0 * 0u + dim1 * 3u + dim2]; }
+  const float* arg33_data() const { return static_cast<const float*>(arg_data(33)); }
+  const float& arg33(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) const { return static_cast<const float*>(arg_data(33))[dim0 * 0u + dim1 * 3u + dim2]; }
+  int arg33_size() const { return 0; }
+  int arg33_count() const { return 0; }
 
-  void set_arg_empty_data(const void* data) { set_arg_data(22, data); }
-  float* arg_empty_data() { return static_cast<float*>(arg_data(22)); }
-  float& arg_empty(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) { return static_cast<float*>(arg_data(22))[dim0 * 0u + dim1 * 3u + dim2]; }
-  const float* arg_empty_data() const { return static_cast<const float*>(arg_data(22)); }
-  const float& arg_empty(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) const { return static_cast<const float*>(arg_data(22))[dim0 * 0u + dim1 * 3u + dim2]; }
+  void set_arg_empty_data(const void* data) { set_arg_data(33, data); }
+  float* arg_empty_data() { return static_cast<float*>(arg_data(33)); }
+  float& arg_empty(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) { return static_cast<float*>(arg_data(33))[dim0 * 0u + dim1 * 3u + dim2]; }
+  const float* arg_empty_data() const { return static_cast<const float*>(arg_data(33)); }
+  const float& arg_empty(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) const { return static_cast<const float*>(arg_data(33))[dim0 * 0u + dim1 * 3u + dim2]; }
   int arg_empty_size() const { return 0; }
   int arg_empty_count() const { return 0; }
 
-  void set_arg23_data(const void* data) { set_arg_data(23, data); }
-  float* arg23_data() { return static_cast<float*>(arg_data(23)); }
-  float& arg23(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) { return static_cast<float*>(arg_data(23))[dim0 * 12u + dim1 * 4u + dim2]; }
-  const float* arg23_data() const { return static_cast<const float*>(arg_data(23)); }
-  const float& arg23(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) const { return static_cast<const float*>(arg_data(23))[dim0 * 12u + dim1 * 4u + dim2]; }
-  int arg23_size() const { return 96; }
-  int arg23_count() const { return 24; }
+  void set_arg34_data(const void* data) { set_arg_data(34, data); }
+  float* arg34_data() { return static_cast<float*>(arg_data(34)); }
+  float& arg34(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) { return static_cast<float*>(arg_data(34))[dim0 * 12u + dim1 * 4u + dim2]; }
+  const float* arg34_data() const { return static_cast<const float*>(arg_data(34)); }
+  const float& arg34(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) const { return static_cast<const float*>(arg_data(34))[dim0 * 12u + dim1 * 4u + dim2]; }
+  int arg34_size() const { return 96; }
+  int arg34_count() const { return 24; }
 
-  void set_arg_data_2_data(const void* data) { set_arg_data(23, data); }
-  float* arg_data_2_data() { return static_cast<float*>(arg_data(23)); }
-  float& arg_data_2(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) { return static_cast<float*>(arg_data(23))[dim0 * 12u + dim1 * 4u + dim2]; }
-  const float* arg_data_2_data() const { return static_cast<const float*>(arg_data(23)); }
-  const float& arg_data_2(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) const { return static_cast<const float*>(arg_data(23))[dim0 * 12u + dim1 * 4u + dim2]; }
+  void set_arg_data_2_data(const void* data) { set_arg_data(34, data); }
+  float* arg_data_2_data() { return static_cast<float*>(arg_data(34)); }
+  float& arg_data_2(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) { return static_cast<float*>(arg_data(34))[dim0 * 12u + dim1 * 4u + dim2]; }
+  const float* arg_data_2_data() const { return static_cast<const float*>(arg_data(34)); }
+  const float& arg_data_2(::std::size_t dim0, ::std::size_t dim1, ::std::size_t dim2) const { return static_cast<const float*>(arg_data(34))[dim0 * 12u + dim1 * 4u + dim2]; }
   int arg_data_2_size() const { return 96; }
   int arg_data_2_count() const { return 24; }
 
@@ -580,6 +778,17 @@ class Types final : public ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction {
       {2u, 1u},
       {2u, 1u},
       {2u, 1u},
+      {2u, 1u},
+      {2u, 1u},
+      {2u, 1u},
+      {2u, 1u},
+      {2u, 1u},
+      {2u, 1u},
+      {2u, 1u},
+      {2u, 1u},
+      {2u, 1u},
+      {2u, 1u},
+      {2u, 1u},
       {8u, 8u},
       {0u, 4u},
       {96u, 4u},
@@ -610,16 +819,27 @@ class Types final : public ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction {
   static constexpr ::std::int64_t kDimensions18[] = {2};
   static constexpr ::std::int64_t kDimensions19[] = {2};
   static constexpr ::std::int64_t kDimensions20[] = {2};
-  static constexpr ::std::int64_t kDimensions21[] = {2, 0, 3};
-  static constexpr ::std::int64_t kDimensions22[] = {2, 3, 4};
-  static constexpr ::xla::tfcompile_v1::ShapeProto kShapes23[] = {::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::PRED, kDimensions0, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S8, kDimensions1, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S16, kDimensions2, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S32, kDimensions3, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S64, kDimensions4, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U8, kDimensions5, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U16, kDimensions6, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U32, kDimensions7, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U64, kDimensions8, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F16, kDimensions9, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions10, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F64, kDimensions11, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::C64, kDimensions12, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::BF16, kDimensions13, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::C128, kDimensions14, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F8E5M2, kDimensions15, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F8E4M3FN, kDimensions16, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S4, kDimensions17, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U4, kDimensions18, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S2, kDimensions19, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U2, kDimensions20, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F64, nullptr, 0), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions21, 3), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions22, 3)};
-  static constexpr const char* kParameterNames24[] = {"arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "arg6", "arg7", "arg8", "arg9", "arg10", "arg11", "arg12", "arg13", "arg14", "arg15", "arg16", "arg17", "arg18", "arg19", "arg20", "arg21", "arg22", "arg23"};
+  static constexpr ::std::int64_t kDimensions21[] = {2};
+  static constexpr ::std::int64_t kDimensions22[] = {2};
+  static constexpr ::std::int64_t kDimensions23[] = {2};
+  static constexpr ::std::int64_t kDimensions24[] = {2};
   static constexpr ::std::int64_t kDimensions25[] = {2};
   static constexpr ::std::int64_t kDimensions26[] = {2};
-  static constexpr ::std::int64_t kDimensions27[] = {0};
-  static constexpr ::xla::tfcompile_v1::ShapeProto kShapes28[] = {::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::BF16, kDimensions25, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::C64, kDimensions26, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions27, 1)};
+  static constexpr ::std::int64_t kDimensions27[] = {2};
+  static constexpr ::std::int64_t kDimensions28[] = {2};
+  static constexpr ::std::int64_t kDimensions29[] = {2};
+  static constexpr ::std::int64_t kDimensions30[] = {2};
+  static constexpr ::std::int64_t kDimensions31[] = {2};
+  static constexpr ::std::int64_t kDimensions32[] = {2, 0, 3};
+  static constexpr ::std::int64_t kDimensions33[] = {2, 3, 4};
+  static constexpr ::xla::tfcompile_v1::ShapeProto kShapes34[] = {::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::PRED, kDimensions0, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S8, kDimensions1, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S16, kDimensions2, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S32, kDimensions3, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S64, kDimensions4, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U8, kDimensions5, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U16, kDimensions6, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U32, kDimensions7, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U64, kDimensions8, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F16, kDimensions9, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions10, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F64, kDimensions11, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::C64, kDimensions12, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::BF16, kDimensions13, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::C128, kDimensions14, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F8E5M2, kDimensions15, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F8E4M3FN, kDimensions16, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S4, kDimensions17, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U4, kDimensions18, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F8E4M3B11FNUZ, kDimensions19, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F8E5M2FNUZ, kDimensions20, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F8E4M3FNUZ, kDimensions21, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S2, kDimensions22, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U2, kDimensions23, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F8E4M3, kDimensions24, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F8E3M4, kDimensions25, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::S1, kDimensions26, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::U1, kDimensions27, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F4E2M1FN, kDimensions28, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F8E8M0FNU, kDimensions29, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F6E2M3FN, kDimensions30, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F6E3M2FN, kDimensions31, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F64, nullptr, 0), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions32, 3), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions33, 3)};
+  static constexpr const char* kParameterNames35[] = {"arg0", "arg1", "arg2", "arg3", "arg4", "arg5", "arg6", "arg7", "arg8", "arg9", "arg10", "arg11", "arg12", "arg13", "arg14", "arg15", "arg16", "arg17", "arg18", "arg19", "arg20", "arg21", "arg22", "arg23", "arg24", "arg25", "arg26", "arg27", "arg28", "arg29", "arg30", "arg31", "arg32", "arg33", "arg34"};
+  static constexpr ::std::int64_t kDimensions36[] = {2};
+  static constexpr ::std::int64_t kDimensions37[] = {2};
+  static constexpr ::std::int64_t kDimensions38[] = {0};
+  static constexpr ::xla::tfcompile_v1::ShapeProto kShapes39[] = {::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::BF16, kDimensions36, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::C64, kDimensions37, 1), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions38, 1)};
   static constexpr ::xla::tfcompile_v1::ProgramShapeProto kProgramShape{
-      kShapes23, kParameterNames24, 24, ::xla::tfcompile_v1::ShapeProto(kShapes28, 3)};
+      kShapes34, kParameterNames35, 35, ::xla::tfcompile_v1::ShapeProto(kShapes39, 3)};
 };
 
 

@@ -23,9 +23,31 @@ impl Inference<'_> {
         let arguments: Vec<&Shape> = scalars.iter().chain(&scalars).collect();
         self.check_parameters(what, &signature, &arguments)?;
         self.check(
-            signature.result.compatible(&result),
+            signature.result.compatible(&result) || signature.result.compatible(&Shape::Tuple(scalars)),
             format_args!("{what} makes {}, must make {result}", signature.result),
         )
+    }
+
+    /// The types that a reducer of such arrays counts in: theirs, or other floating-point types.
+    fn accumulator_types(
+        &self,
+        reducer: ComputationId,
+        arrays: &[&ArrayShape],
+    ) -> Result<Vec<PrimitiveType>> {
+        let parameters = self.signature(reducer)?.parameters;
+        let of = |(k, array): (usize, &&ArrayShape)| {
+            let own = parameters
+                .get(k)
+                .and_then(Shape::as_array)
+                .map_or(array.element_type, |own| own.element_type);
+            if is_near(own, array.element_type) { own } else { array.element_type }
+        };
+        Ok(arrays.iter().enumerate().map(of).collect())
+    }
+
+    /// Whether a reducer makes a tuple, which it may of one value, too.
+    fn makes_tuple(&self, reducer: ComputationId) -> Result<bool> {
+        Ok(self.signature(reducer)?.result.as_tuple().is_some())
     }
 
     /// Splits the operands into `n` arrays of equal sizes and their `n` initial scalars.
@@ -40,7 +62,7 @@ impl Inference<'_> {
             self.check(array.sizes() == arrays[0].sizes(), "the arrays must have the same dimensions")?;
             let initial = self.scalar(count + i)?;
             self.check(
-                initial.element_type == array.element_type,
+                is_near(initial.element_type, array.element_type),
                 format_args!("initial value {i} must have the element type of its array"),
             )?;
         }
@@ -48,27 +70,30 @@ impl Inference<'_> {
     }
 
     /// One array for each accumulator: alone, or as a tuple.
-    fn accumulated(&self, arrays: &[&ArrayShape], dimensions: &[Dimension]) -> Shape {
-        let results = arrays.iter().map(|a| array_of(a.element_type, dimensions.to_vec()));
-        single_or_tuple(results.collect())
+    fn accumulated(&self, types: &[PrimitiveType], dimensions: &[Dimension], is_tuple: bool) -> Shape {
+        let results: Vec<Shape> = types.iter().map(|&t| array_of(t, dimensions.to_vec())).collect();
+        if is_tuple { Shape::Tuple(results) } else { single_or_tuple(results) }
     }
 
     pub(super) fn reduce(&self, reduced: &[usize], to_apply: ComputationId) -> Result<Shape> {
         let arrays = self.arrays_and_initial_values()?;
         self.check_dimensions("dimensions", reduced, arrays[0].rank())?;
-        let types: Vec<PrimitiveType> = arrays.iter().map(|a| a.element_type).collect();
+        let types = self.accumulator_types(to_apply, &arrays)?;
         self.check_reducer("to_apply", to_apply, &types)?;
         let kept = arrays[0].dimensions.iter().enumerate().filter(|(d, _)| !reduced.contains(d));
         let kept: Vec<Dimension> = kept.map(|(_, &dimension)| dimension).collect();
-        Ok(self.accumulated(&arrays, &kept))
+        Ok(self.accumulated(&types, &kept, self.makes_tuple(to_apply)?))
     }
 
     pub(super) fn reduce_window(&self, window: &Window, to_apply: ComputationId) -> Result<Shape> {
         let arrays = self.arrays_and_initial_values()?;
-        let types: Vec<PrimitiveType> = arrays.iter().map(|a| a.element_type).collect();
+        let types = self.accumulator_types(to_apply, &arrays)?;
         self.check_reducer("to_apply", to_apply, &types)?;
+        // As in XLA, results have the types of the initial values.
+        let results: Vec<PrimitiveType> =
+            self.arrays(arrays.len()..2 * arrays.len())?.iter().map(|a| a.element_type).collect();
         let positions = self.window_positions(&arrays[0].dimensions, window)?;
-        Ok(self.accumulated(&arrays, &positions))
+        Ok(self.accumulated(&results, &positions, self.makes_tuple(to_apply)?))
     }
 
     pub(super) fn select_and_scatter(
@@ -156,6 +181,11 @@ impl Inference<'_> {
             array_of(PrimitiveType::S32, dimensions),
         ]))
     }
+}
+
+/// Whether types are the same, or floating-point types of other accuracy.
+fn is_near(a: PrimitiveType, b: PrimitiveType) -> bool {
+    a == b || (a.is_floating_point() && b.is_floating_point())
 }
 
 /// The shape, if it is one, else the tuple of them.

@@ -29,44 +29,45 @@ fn native<T: NativeType>(data: &[u8]) -> Vec<T> {
 fn fill(message: &mut LiteralProto, element_type: PrimitiveType, data: &[u8]) {
     match element_type {
         PrimitiveType::Pred => message.preds = data.iter().map(|&byte| byte != 0).collect(),
-        PrimitiveType::S2 => message.s2s = data.to_vec(),
-        PrimitiveType::S4 => message.s4s = data.to_vec(),
-        PrimitiveType::S8 => message.s8s = data.to_vec(),
-        PrimitiveType::S16 => message.s16s = data.to_vec(),
         PrimitiveType::S32 => message.s32s = native(data),
         PrimitiveType::S64 => message.s64s = native(data),
-        PrimitiveType::U2 => message.u2s = data.to_vec(),
-        PrimitiveType::U4 => message.u4s = data.to_vec(),
-        PrimitiveType::U8 => message.u8s = data.to_vec(),
-        PrimitiveType::U16 => message.u16s = data.to_vec(),
         PrimitiveType::U32 => message.u32s = native(data),
         PrimitiveType::U64 => message.u64s = native(data),
-        PrimitiveType::F8e5m2 => message.f8e5m2s = data.to_vec(),
-        PrimitiveType::F8e4m3fn => message.f8e4m3fns = data.to_vec(),
-        PrimitiveType::F16 => message.f16s = data.to_vec(),
-        PrimitiveType::Bf16 => message.bf16s = data.to_vec(),
         PrimitiveType::F32 => message.f32s = native(data),
         PrimitiveType::F64 => message.f64s = native(data),
         PrimitiveType::C64 => message.c64s = native(data),
         PrimitiveType::C128 => message.c128s = native(data),
+        narrow => {
+            if let Some(bytes) = bytes_mut(message, narrow) {
+                *bytes = data.to_vec();
+            }
+        }
     }
 }
 
-/// The bytes of the elements of a type that has a field of bytes; none for other types.
-pub(super) fn bytes_of(message: &LiteralProto, element_type: PrimitiveType) -> &[u8] {
-    match element_type {
-        PrimitiveType::S2 => &message.s2s,
-        PrimitiveType::S4 => &message.s4s,
-        PrimitiveType::S8 => &message.s8s,
-        PrimitiveType::S16 => &message.s16s,
-        PrimitiveType::U2 => &message.u2s,
-        PrimitiveType::U4 => &message.u4s,
-        PrimitiveType::U8 => &message.u8s,
-        PrimitiveType::U16 => &message.u16s,
-        PrimitiveType::F8e5m2 => &message.f8e5m2s,
-        PrimitiveType::F8e4m3fn => &message.f8e4m3fns,
-        PrimitiveType::F16 => &message.f16s,
-        PrimitiveType::Bf16 => &message.bf16s,
-        _ => &[],
-    }
+macro_rules! byte_fields {
+    ($($variant:ident: $field:ident),* $(,)?) => {
+        /// The bytes of the elements of a type that has a field of bytes; none for other types.
+        pub(super) fn bytes_of(message: &LiteralProto, element_type: PrimitiveType) -> &[u8] {
+            match element_type {
+                $(PrimitiveType::$variant => &message.$field,)*
+                _ => &[],
+            }
+        }
+
+        fn bytes_mut(message: &mut LiteralProto, element_type: PrimitiveType) -> Option<&mut Vec<u8>> {
+            match element_type {
+                $(PrimitiveType::$variant => Some(&mut message.$field),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+byte_fields! {
+    S1: s1s, S2: s2s, S4: s4s, S8: s8s, S16: s16s,
+    U1: u1s, U2: u2s, U4: u4s, U8: u8s, U16: u16s,
+    F4e2m1fn: f4e2m1fns, F8e3m4: f8e3m4s, F8e4m3: f8e4m3s, F8e4m3b11fnuz: f8e4m3b11fnuzs, F8e4m3fn: f8e4m3fns,
+    F8e4m3fnuz: f8e4m3fnuzs, F8e5m2: f8e5m2s, F8e5m2fnuz: f8e5m2fnuzs, F8e8m0fnu: f8e8m0fnus,
+    F16: f16s, Bf16: bf16s,
 }

@@ -188,10 +188,28 @@ pub struct LiteralProto {
     pub s4s: Vec<u8>,
     #[prost(bytes = "vec", tag = "22")]
     pub u4s: Vec<u8>,
+    #[prost(bytes = "vec", tag = "23")]
+    pub f8e4m3b11fnuzs: Vec<u8>,
+    #[prost(bytes = "vec", tag = "24")]
+    pub f8e5m2fnuzs: Vec<u8>,
+    #[prost(bytes = "vec", tag = "25")]
+    pub f8e4m3fnuzs: Vec<u8>,
     #[prost(bytes = "vec", tag = "26")]
     pub s2s: Vec<u8>,
     #[prost(bytes = "vec", tag = "27")]
     pub u2s: Vec<u8>,
+    #[prost(bytes = "vec", tag = "28")]
+    pub f8e4m3s: Vec<u8>,
+    #[prost(bytes = "vec", tag = "29")]
+    pub f8e3m4s: Vec<u8>,
+    #[prost(bytes = "vec", tag = "30")]
+    pub s1s: Vec<u8>,
+    #[prost(bytes = "vec", tag = "31")]
+    pub u1s: Vec<u8>,
+    #[prost(bytes = "vec", tag = "32")]
+    pub f4e2m1fns: Vec<u8>,
+    #[prost(bytes = "vec", tag = "33")]
+    pub f8e8m0fnus: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -143,8 +143,17 @@ static LITERAL: Fields = Fields(&[
     (20, "f8e4m3fns", Bytes),
     (21, "s4s", Bytes),
     (22, "u4s", Bytes),
+    (23, "f8e4m3b11fnuzs", Bytes),
+    (24, "f8e5m2fnuzs", Bytes),
+    (25, "f8e4m3fnuzs", Bytes),
     (26, "s2s", Bytes),
     (27, "u2s", Bytes),
+    (28, "f8e4m3s", Bytes),
+    (29, "f8e3m4s", Bytes),
+    (30, "s1s", Bytes),
+    (31, "u1s", Bytes),
+    (32, "f4e2m1fns", Bytes),
+    (33, "f8e8m0fnus", Bytes),
 ]);
 static WINDOW: Fields = Fields(&[(1, "dimensions", Message(&WINDOW_DIMENSION))]);
 static WINDOW_DIMENSION: Fields = Fields(&[

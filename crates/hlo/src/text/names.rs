@@ -25,20 +25,7 @@ const KEYWORDS: [&str; 16] = [
 ];
 
 /// XLA's element types that have no counterpart here, but are reserved words there.
-const FOREIGN_TYPES: [&str; 12] = [
-    "s1",
-    "u1",
-    "opaque",
-    "opaque_type",
-    "f4e2m1fn",
-    "f8e3m4",
-    "f8e4m3",
-    "f8e4m3b11fnuz",
-    "f8e4m3fnuz",
-    "f8e5m2fnuz",
-    "f8e8m0fnu",
-    "primitive_type_invalid",
-];
+const FOREIGN_TYPES: [&str; 3] = ["opaque", "opaque_type", "primitive_type_invalid"];
 
 fn is_reserved(name: &str) -> bool {
     KEYWORDS.contains(&name) || FOREIGN_TYPES.contains(&name) || name.parse::<shape::PrimitiveType>().is_ok()

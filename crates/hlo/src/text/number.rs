@@ -2,29 +2,12 @@
 
 use super::lexer::{Lexer, Token};
 use half::{bf16, f16};
-use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use shape::{ArrayShape, FloatFormat, Literal, PrimitiveType, Scalar};
 use std::fmt::Write;
 use support::Result;
 
-/// The bits of a floating-point format: how wide it is and how many of them are the mantissa's.
-#[derive(Clone, Copy)]
-struct Format {
-    width: u32,
-    mantissa: u32,
-    /// Whether a NaN has a payload: only one bit pattern of each sign is a NaN in `f8e4m3fn`.
-    payload: bool,
-}
-
-fn format_of(element_type: PrimitiveType) -> Format {
-    let (width, mantissa, payload) = match element_type {
-        PrimitiveType::F8e4m3fn => (8, 3, false),
-        PrimitiveType::F8e5m2 => (8, 2, true),
-        PrimitiveType::F16 => (16, 10, true),
-        PrimitiveType::Bf16 => (16, 7, true),
-        PrimitiveType::F32 => (32, 23, true),
-        _ => (64, 52, true),
-    };
-    Format { width, mantissa, payload }
+fn format_of(element_type: PrimitiveType) -> FloatFormat {
+    element_type.float_format().expect("only floats are asked for their format")
 }
 
 /// Appends one element, given as its little-endian bytes.
@@ -65,16 +48,16 @@ fn write_float(element_type: PrimitiveType, bytes: &[u8], out: &mut String) {
 }
 
 /// `nan`, with the sign and, if it is not the usual quiet one, the mantissa's bits: `-nan(0x7)`.
-fn write_nan(format: Format, bytes: &[u8], out: &mut String) {
+fn write_nan(format: FloatFormat, bytes: &[u8], out: &mut String) {
     let mut wide = [0; 8];
     wide[..bytes.len()].copy_from_slice(bytes);
     let bits = u64::from_le_bytes(wide);
-    if bits >> (format.width - 1) & 1 == 1 {
+    if bits & format.sign_bit() != 0 {
         out.push('-');
     }
     out.push_str("nan");
-    let payload = bits & ((1 << format.mantissa) - 1);
-    if format.payload && payload != 1 << (format.mantissa - 1) {
+    let payload = bits & ((1 << format.mantissa_bits) - 1);
+    if format.has_infinity() && payload != 1 << (format.mantissa_bits - 1) {
         write!(out, "(0x{payload:x})").expect("a string takes everything");
     }
 }
@@ -198,23 +181,22 @@ fn read_nan(
     out: &mut Vec<u8>,
 ) -> Result<()> {
     let format = format_of(element_type);
-    let mask = (1u64 << format.mantissa) - 1;
-    let mut payload = if format.payload { 1 << (format.mantissa - 1) } else { mask };
+    let mut nan = format.nan_bits(negative);
     if lexer.eat_symbol('(') {
         let Token::Word(word) = lexer.peek() else {
             return Err(lexer.expected("a NaN's payload such as 0x1"));
         };
         let bits = word.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
-        payload = match bits {
-            Some(bits) if format.payload && bits != 0 && bits <= mask => bits,
+        let mask = (1u64 << format.mantissa_bits) - 1;
+        // Only where a whole exponent is NaNs there is more than one of each sign.
+        nan = match bits {
+            Some(bits) if format.has_infinity() && bits != 0 && bits <= mask => nan & !mask | bits,
             _ => return Err(lexer.error(&format!("{word} is no payload of a NaN of type {element_type}"))),
         };
         lexer.take();
         lexer.expect_symbol(')')?;
     }
-    let exponent = ((1u64 << (format.width - 1 - format.mantissa)) - 1) << format.mantissa;
-    let sign = u64::from(negative) << (format.width - 1);
-    out.extend_from_slice(&(sign | exponent | payload).to_le_bytes()[..format.width as usize / 8]);
+    out.extend_from_slice(&nan.to_le_bytes()[..element_type.byte_size()]);
     Ok(())
 }
 
@@ -264,9 +246,9 @@ mod tests {
     }
 
     #[test]
-    fn every_8_bit_float_reads_back_to_its_bits() {
-        for element_type in [PrimitiveType::F8e4m3fn, PrimitiveType::F8e5m2] {
-            for bits in 0..=u8::MAX {
+    fn every_narrower_float_reads_back_to_its_bits() {
+        for element_type in PrimitiveType::ALL.into_iter().filter(|t| t.is_minifloat()) {
+            for bits in 0..=u8::MAX >> (8 - element_type.bit_width()) {
                 let mut text = String::new();
                 write_element(element_type, &[bits], &mut text);
                 let mut read = Vec::new();

@@ -114,6 +114,7 @@ pub(super) fn binary(
 
 fn sign_extended(b: &mut FunctionBuilder, element_type: PrimitiveType, x: ValueId) -> ValueId {
     match element_type {
+        PrimitiveType::U1 => normalise(b, PrimitiveType::S1, x),
         PrimitiveType::U2 => normalise(b, PrimitiveType::S2, x),
         PrimitiveType::U4 => normalise(b, PrimitiveType::S4, x),
         _ => x,

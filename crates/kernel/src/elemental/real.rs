@@ -168,14 +168,7 @@ pub(super) fn reduce_precision(
     mantissa_bits: u32,
     x: ValueId,
 ) -> ValueId {
-    let (source_exponent_bits, source_mantissa_bits) = match element_type {
-        PrimitiveType::F64 => (11, 52),
-        PrimitiveType::F16 => (5, 10),
-        PrimitiveType::Bf16 => (8, 7),
-        PrimitiveType::F8e5m2 => (5, 2),
-        PrimitiveType::F8e4m3fn => (4, 3),
-        _ => (8, 23),
-    };
+    let source = element_type.float_format().expect("reduce-precision is one of floats");
     let ty = b.ty(x);
     let (width, register_mantissa, register_bias) = match ty.scalar {
         ScalarType::F64 => (64u32, 52u32, 1023i64),
@@ -184,7 +177,7 @@ pub(super) fn reduce_precision(
     let int = ty.with_scalar(if width == 64 { ScalarType::I64 } else { ScalarType::I32 });
     let original = b.bitcast(x, int);
     let mut bits = original;
-    if mantissa_bits < source_mantissa_bits {
+    if mantissa_bits < source.mantissa_bits {
         let dropped = register_mantissa - mantissa_bits;
         let shift = b.integer(int, i64::from(dropped));
         let one = b.integer(int, 1);
@@ -196,21 +189,14 @@ pub(super) fn reduce_precision(
         let mask = b.integer(int, -1i64 << dropped);
         bits = b.and(sum, mask);
     }
-    let least_exponent = match element_type {
-        PrimitiveType::F16 | PrimitiveType::F8e5m2 => Some(-14),
-        PrimitiveType::F8e4m3fn => Some(-6),
-        _ => None,
-    };
-    if let Some(least) = least_exponent
-        && mantissa_bits < source_mantissa_bits
-    {
-        bits = round_subnormal(b, (x, bits), int, (least, mantissa_bits as i32));
+    if source.exponent_bits < 8 && mantissa_bits < source.mantissa_bits {
+        bits = round_subnormal(b, (x, bits), int, (source.least_exponent(), mantissa_bits as i32));
     }
     let exponent_mask = b.integer(int, ((1i64 << (width - 1 - register_mantissa)) - 1) << register_mantissa);
     let sign_bit = b.integer(int, i64::MIN >> (64 - width));
     let sign = b.and(original, sign_bit);
     let infinity = b.or(sign, exponent_mask);
-    if exponent_bits < source_exponent_bits {
+    if exponent_bits < source.exponent_bits {
         let bias = (1i64 << (exponent_bits.max(1) - 1)) - 1;
         let exponent = b.and(bits, exponent_mask);
         let highest = b.integer(int, (register_bias + bias) << register_mantissa);

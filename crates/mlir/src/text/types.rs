@@ -27,8 +27,17 @@ fn scalar(name: &str) -> Option<PrimitiveType> {
         "bf16" => Bf16,
         "f32" => F32,
         "f64" => F64,
-        "f8E5M2" => F8e5m2,
+        "f4E2M1FN" => F4e2m1fn,
+        "f6E2M3FN" => F6e2m3fn,
+        "f6E3M2FN" => F6e3m2fn,
+        "f8E3M4" => F8e3m4,
+        "f8E4M3" => F8e4m3,
+        "f8E4M3B11FNUZ" => F8e4m3b11fnuz,
         "f8E4M3FN" => F8e4m3fn,
+        "f8E4M3FNUZ" => F8e4m3fnuz,
+        "f8E5M2" => F8e5m2,
+        "f8E5M2FNUZ" => F8e5m2fnuz,
+        "f8E8M0FNU" => F8e8m0fnu,
         _ => return None,
     })
 }
@@ -51,7 +60,7 @@ pub(super) fn is_type(scanner: &mut Scanner<'_>) -> bool {
             && (scalar(word).is_some() || is_other_number(word)))
 }
 
-/// Types of numbers that nothing here computes with: `i128`, `f8E4M3FNUZ`, `tf32`.
+/// Types of numbers that nothing here computes with: `i128`, `f80`, `tf32`.
 fn is_other_number(word: &str) -> bool {
     let digits = word.trim_start_matches(['s', 'u']).strip_prefix('i');
     let integer =

@@ -70,14 +70,8 @@ fn holds(wide: PrimitiveType, narrow: PrimitiveType) -> bool {
 
 /// Bits of exponent and mantissa of the formats with infinities.
 fn float_format(element_type: PrimitiveType) -> Option<(u32, u32)> {
-    match element_type {
-        PrimitiveType::F8e5m2 => Some((5, 2)),
-        PrimitiveType::F16 => Some((5, 10)),
-        PrimitiveType::Bf16 => Some((8, 7)),
-        PrimitiveType::F32 => Some((8, 23)),
-        PrimitiveType::F64 => Some((11, 52)),
-        _ => None,
-    }
+    let format = element_type.float_format().filter(|format| format.has_infinity())?;
+    Some((format.exponent_bits, format.mantissa_bits))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod dot;
 mod dynamic_slice;
 mod elementwise;
 mod gather;
+mod get_dimension_size;
 mod graph;
 mod iota;
 mod logical;
@@ -67,6 +68,7 @@ fn rules() -> impl Iterator<Item = &'static Rule> {
         dynamic_slice::RULES,
         elementwise::RULES,
         gather::RULES,
+        get_dimension_size::RULES,
         iota::RULES,
         logical::RULES,
         maximum::RULES,

@@ -258,14 +258,12 @@ fn gradient_plan(
 
 /// Whether an element is converted to the accumulator's type each time it is read, rather than once.
 fn is_cheap(from: PrimitiveType, accumulator: PrimitiveType, target: &Target) -> bool {
-    use PrimitiveType::*;
     if accumulator.is_complex() {
         return false;
     }
     match from {
-        F16 => target.has_f16_conversion,
-        F8e5m2 | F8e4m3fn | S2 | S4 | U2 | U4 => false,
-        _ => true,
+        PrimitiveType::F16 => target.has_f16_conversion,
+        _ => !from.is_minifloat() && !from.is_subbyte_integer(),
     }
 }
 

@@ -305,11 +305,10 @@ pub(crate) fn is_read_once(fusion: &Fusion<'_>, number: usize) -> bool {
 
 /// Narrow floats are multiplied and summed as `f32`.
 pub(crate) fn accumulator(element_type: PrimitiveType) -> PrimitiveType {
-    use PrimitiveType::*;
     match element_type {
-        F16 | Bf16 | F8e5m2 | F8e4m3fn => F32,
-        S2 | S4 => S8,
-        U2 | U4 => U8,
+        t if t.is_floating_point() && t.byte_size() < 4 => PrimitiveType::F32,
+        t if t.is_subbyte_integer() && t.is_signed_integer() => PrimitiveType::S8,
+        t if t.is_subbyte_integer() => PrimitiveType::U8,
         other => other,
     }
 }

@@ -3,7 +3,6 @@
 use super::estimate::{Known, distance};
 use crate::fill::extremes;
 use crate::summary::number;
-use half::{bf16, f16};
 use shape::index::multi_index;
 use shape::{Literal, PrimitiveType, Scalar};
 
@@ -194,14 +193,8 @@ fn ulps_between(element_type: PrimitiveType, a: Scalar, b: Scalar) -> u64 {
 
 /// The position of a number among all of its type, 0 at 0.
 fn position(element_type: PrimitiveType, value: f64) -> i64 {
-    let magnitude = match element_type {
-        PrimitiveType::F64 => value.abs().to_bits() as i64,
-        PrimitiveType::F16 => i64::from(f16::from_f64(value.abs()).to_bits()),
-        PrimitiveType::Bf16 => i64::from(bf16::from_f64(value.abs()).to_bits()),
-        PrimitiveType::F8e5m2 => i64::from(f16::from_f64(value.abs()).to_bits() >> 8),
-        PrimitiveType::F8e4m3fn => return (value / 2f64.powi(-9)) as i64,
-        _ => i64::from((value.abs() as f32).to_bits()),
-    };
+    let Some(format) = element_type.float_format() else { return 0 };
+    let magnitude = (format.encode(value.abs()) & !format.sign_bit()) as i64;
     if value.is_sign_negative() { -magnitude } else { magnitude }
 }
 

@@ -193,15 +193,8 @@ fn whole(distance: f64) -> i128 {
 
 /// The distance from 1 to the next larger number of a floating-point type, or of a complex number's parts.
 pub(super) fn epsilon(element_type: PrimitiveType) -> f64 {
-    let bits = match element_type.real_part() {
-        PrimitiveType::F64 => 52,
-        PrimitiveType::F16 => 10,
-        PrimitiveType::Bf16 => 7,
-        PrimitiveType::F8e5m2 => 2,
-        PrimitiveType::F8e4m3fn => 3,
-        _ => 23,
-    };
-    f64::from_bits((1023 - bits) << 52)
+    let bits = element_type.real_part().float_format().map_or(23, |format| format.mantissa_bits);
+    f64::from_bits((1023 - u64::from(bits)) << 52)
 }
 
 /// The distance of two numbers: 0 for equal ones and for two NaNs, infinite if only one is NaN or infinite.

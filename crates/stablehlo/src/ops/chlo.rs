@@ -63,6 +63,7 @@ pub(super) fn find(name: &str) -> Option<Convert> {
         "chlo.mulhi" => Some(mulhi),
         "chlo.top_k" | "chlo.topk" => Some(top_k),
         "chlo.constant_like" => Some(constant_like),
+        "chlo.ragged_dot" => Some(super::ragged_dot::ragged_dot),
         "chlo.scan" => Some(super::scan::scan),
         _ if name.starts_with("chlo.broadcast_") => Some(broadcasting),
         _ => None,

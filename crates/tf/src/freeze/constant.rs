@@ -49,7 +49,7 @@ fn numbers(data_type: DataType, literal: &Literal, proto: &mut TensorProto) -> R
         |bytes: &[u8]| bytes.chunks_exact(2).map(|c| i32::from(u16::from_le_bytes([c[0], c[1]]))).collect();
     match shape.element_type {
         F16 | Bf16 => proto.half_val = bits16(literal.bytes()),
-        F8e5m2 | F8e4m3fn => proto.float8_val = literal.bytes().clone(),
+        float if float.is_minifloat() => proto.float8_val = literal.bytes().clone(),
         F32 => proto.float_val = literal.to_vec().unwrap_or_default(),
         F64 => proto.double_val = literal.to_vec().unwrap_or_default(),
         S64 => proto.int64_val = literal.to_vec().unwrap_or_default(),
@@ -65,7 +65,7 @@ fn numbers(data_type: DataType, literal: &Literal, proto: &mut TensorProto) -> R
                 }
             }
         }
-        S2 | S4 | S8 | S16 | S32 | U2 | U4 | U8 | U16 => {
+        _ => {
             for scalar in literal.scalars() {
                 proto.int_val.push(match scalar {
                     Scalar::Signed(value) => value as i32,

@@ -1,0 +1,205 @@
+//! Bounded shapes in HLO that others wrote: the same rules as for graphs, instruction by instruction.
+
+use crate::bounded::Size;
+use crate::context::NodeContext;
+use crate::importer::Importer;
+use hlo::{Computation, InstructionId, Module, Op};
+use shape::{ArrayShape, PrimitiveType, Shape};
+use std::collections::BTreeMap;
+use support::{Error, Result};
+
+/// A value of the entry: an array or a token, or the elements of a tuple, which need no instruction.
+#[derive(Clone, Debug)]
+enum Value {
+    One(InstructionId),
+    Many(Vec<Value>),
+}
+
+/// Whether the entry sets sizes of arrays, which only a run knows.
+pub fn has_bounded_shapes(module: &Module) -> bool {
+    let sets_size = |op: &Op| matches!(op, Op::SetDimensionSize { .. } | Op::DynamicReshape {});
+    module.entry_computation().instructions().any(|(_, instruction)| sets_size(instruction.op()))
+}
+
+/// A module whose entry computes on arrays of static shapes, and sets the sizes of what it returns: each
+/// `set-dimension-size` is followed through the instructions behind it, which mind what lies behind a true size.
+///
+/// An error names the instruction that cannot.
+pub fn settle_bounded_shapes(module: &Module) -> Result<Module> {
+    let program = tf::Program {
+        graph: tf::Graph::default(),
+        library: tf::FunctionLibrary::default(),
+        feeds: Vec::new(),
+        fetches: Vec::new(),
+        variables: Vec::new(),
+        loop_bounds: BTreeMap::new(),
+    };
+    let node = tf::Node {
+        name: String::new(),
+        op: String::new(),
+        inputs: Vec::new(),
+        control_inputs: Vec::new(),
+        attributes: tf::Attributes::new("", "", BTreeMap::new()),
+        output_types: Vec::new(),
+    };
+    let mut importer = Importer::new(&program, module.name());
+    importer.module = module.clone();
+    let entry = module.entry_computation();
+    let mut values: BTreeMap<InstructionId, Value> = BTreeMap::new();
+    // Parameters keep their numbers, also those that nobody reads.
+    let parameters = entry.parameters().iter().copied();
+    let rest = entry.post_order().into_iter().filter(|id| !entry.parameters().contains(id));
+    for id in parameters.chain(rest) {
+        importer.scope().metadata = entry[id].metadata().clone();
+        let name = entry[id].name().to_owned();
+        let mut cx = NodeContext {
+            importer: &mut importer,
+            node: &node,
+            graph: &program.graph,
+            name,
+            inputs: Vec::new(),
+        };
+        let value = cx.settled(entry, id, &values).map_err(|error| {
+            error.context(format!("instruction '{}' ({})", entry[id].name(), entry[id].opcode().name()))
+        })?;
+        values.insert(id, value);
+    }
+    let root = values.remove(&entry.root()).expect("the root is behind its operands");
+    let scope = importer.scopes.pop().expect("the entry is open until here");
+    let (computation, _) = match root {
+        Value::One(id) => scope.finish_at(id),
+        Value::Many(elements) => {
+            let arrays = elements.into_iter().map(|element| match element {
+                Value::One(id) => Ok(id),
+                Value::Many(_) => Err(Error::unsupported("a tuple of tuples of arrays of bounded size")),
+            });
+            scope.finish(&arrays.collect::<Result<Vec<_>>>()?)
+        }
+    };
+    let mut settled = std::mem::replace(&mut importer.module, Module::new(""));
+    let entry = settled.add_computation(computation);
+    settled.set_entry(entry);
+    settled.remove_unreachable_computations();
+    Ok(settled)
+}
+
+impl NodeContext<'_, '_> {
+    /// One instruction of the entry, on values that are settled.
+    fn settled(
+        &mut self,
+        entry: &Computation,
+        id: InstructionId,
+        values: &BTreeMap<InstructionId, Value>,
+    ) -> Result<Value> {
+        let (op, shape) = (entry[id].op(), entry[id].shape());
+        let operands: Vec<&Value> = entry[id].operands().iter().map(|operand| &values[operand]).collect();
+        match op {
+            Op::Tuple {} => return Ok(Value::Many(operands.into_iter().cloned().collect())),
+            Op::GetTupleElement { index } => {
+                if let Value::Many(elements) = operands[0] {
+                    return Ok(elements[*index].clone());
+                }
+            }
+            _ => {}
+        }
+        let mut arrays = Vec::with_capacity(operands.len());
+        for operand in operands {
+            arrays.push(self.joined(operand)?);
+        }
+        let made = match op {
+            Op::Parameter { .. } => {
+                if !shape.leaves().iter().all(|(_, leaf)| leaf.is_static()) {
+                    return Err(Error::unsupported(format!(
+                        "a parameter of bounded shape {shape}; take the whole array, and set its sizes inside"
+                    )));
+                }
+                let metadata = self.importer.scope().metadata.clone();
+                let computation = &mut self.importer.scope().computation;
+                computation.add(entry[id].name(), op.clone(), shape.clone(), &[], metadata)
+            }
+            Op::Constant { literal } => self.literal(literal.clone()),
+            Op::SetDimensionSize { dimension } => {
+                let mut part = self.split(arrays[0])?;
+                part.sizes[*dimension] = match shape.as_array() {
+                    Some(array) if array.dimensions[*dimension].is_dynamic => Some(self.opaque(arrays[1])?),
+                    _ => None,
+                };
+                self.bounded(part.data, &part.sizes)?
+            }
+            Op::GetDimensionSize { dimension } => self.true_size(arrays[0], *dimension)?,
+            Op::DynamicReshape {} => {
+                let wanted = shape.as_array().ok_or_else(|| Error::internal("reshapes make arrays"))?;
+                let sizes = self.sizes_of(wanted, &arrays[1..])?;
+                self.reshape_to(arrays[0], &sizes)?
+            }
+            Op::Reshape {} if self.is_bounded(arrays[0]) => self.settled_reshape(arrays[0], shape)?,
+            _ => {
+                let wanted = whole(shape);
+                self.op_shaped(&wanted, op.clone(), &arrays)?
+            }
+        };
+        Ok(Value::One(made))
+    }
+
+    /// A reshape of a bounded array. Where one dimension of the result is bounded, it has as many as there are for it.
+    fn settled_reshape(&mut self, id: InstructionId, shape: &Shape) -> Result<InstructionId> {
+        let wanted = shape.as_array().ok_or_else(|| Error::internal("reshapes make arrays"))?;
+        let bounded: Vec<usize> = (0..wanted.rank()).filter(|&d| wanted.dimensions[d].is_dynamic).collect();
+        let &[target] = &bounded[..] else { return self.op_shaped(&whole(shape), Op::Reshape {}, &[id]) };
+        let all: Vec<usize> = (0..self.sizes(id).len()).collect();
+        let count = self.true_count(id, &all)?;
+        let others = (0..wanted.rank()).filter(|&d| d != target).map(|d| wanted.size(d));
+        let others = self.s32(others.product::<i64>().max(1))?;
+        let size = self.div(count, others)?;
+        let mut sizes: Vec<Size> = wanted.sizes().into_iter().map(Size::known).collect();
+        sizes[target].size = Some(size);
+        self.reshape_to(id, &sizes)
+    }
+
+    /// A value as one instruction.
+    fn joined(&mut self, value: &Value) -> Result<InstructionId> {
+        match value {
+            Value::One(id) => Ok(*id),
+            Value::Many(elements) => {
+                let elements =
+                    elements.iter().map(|element| self.joined(element)).collect::<Result<Vec<_>>>()?;
+                if elements.iter().any(|&element| self.is_bounded(element)) {
+                    return Err(Error::unsupported("an operand is a tuple with arrays of bounded size"));
+                }
+                self.op(Op::Tuple {}, &elements)
+            }
+        }
+    }
+
+    /// A size as an `s32` scalar that counts as one that only a run knows, even if it is a constant: the bounds are those that
+    /// the module states.
+    fn opaque(&mut self, size: InstructionId) -> Result<InstructionId> {
+        let size = self.convert(size, PrimitiveType::S32)?;
+        let size = self.reshape(size, &[])?;
+        let size = self.static_op(Op::OptimizationBarrier {}, &[size], None)?;
+        self.importer.scope().folded.insert(size, None);
+        Ok(size)
+    }
+
+    /// The sizes that a shape states and operands give for its bounded dimensions.
+    fn sizes_of(&mut self, shape: &ArrayShape, given: &[InstructionId]) -> Result<Vec<Size>> {
+        let mut sizes = Vec::with_capacity(shape.rank());
+        for (dimension, &size) in shape.dimensions.iter().zip(given) {
+            let known = Size::known(dimension.size);
+            sizes.push(match dimension.is_dynamic {
+                true => Size { size: Some(self.opaque(size)?), ..known },
+                false => known,
+            });
+        }
+        Ok(sizes)
+    }
+}
+
+/// The shape with all its dimensions at their bounds.
+fn whole(shape: &Shape) -> Shape {
+    match shape {
+        Shape::Array(array) => Shape::array(array.element_type, &array.sizes()),
+        Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(whole).collect()),
+        Shape::Token => Shape::Token,
+    }
+}
