@@ -4,6 +4,7 @@ mod aot_compile_cpu;
 mod bench;
 mod build;
 mod check;
+mod clustering;
 mod compile;
 mod dump;
 mod emitted;
@@ -77,6 +78,7 @@ fn run() -> Result<()> {
     let environment = xla_flags::Environment {
         xla_flags: std::env::var("XLA_FLAGS").ok(),
         tf_xla_flags: std::env::var("TF_XLA_FLAGS").ok(),
+        dump_graph_prefix: std::env::var("TF_DUMP_GRAPH_PREFIX").ok(),
         vlog_level: std::env::var("TF_CPP_MIN_VLOG_LEVEL").ok(),
     };
     let (words, xla) = xla_flags::split(std::env::args_os().collect(), &environment)?;

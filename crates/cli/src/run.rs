@@ -44,7 +44,7 @@ pub(crate) struct Run {
 pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     check_outputs(arguments)?;
     if arguments.session.jit.is_some() {
-        return crate::session_run::run(arguments);
+        return crate::session_run::run(arguments, xla);
     }
     let mut given = None;
     let program = Program::compile(&arguments.model, xla, |signature, initial| {

@@ -2,6 +2,7 @@
 
 use crate::given::Arguments;
 use crate::run::Run;
+use crate::xla_flags::XlaFlags;
 use crate::{outputs, state};
 use clap::{Args, ValueEnum};
 use runner::{Argument, Fill, Role, Signature, summary};
@@ -21,8 +22,16 @@ use tf::proto::{Config, ConfigProto};
 /// How just-in-time compilation groups nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Jit {
-    /// Every node is a kernel of its own
+    /// Every node is a kernel of its own, but for what the graph itself asks to be compiled together
     Off,
+    /// The same as 1
+    On,
+    /// Nodes that can be compiled together are, where that very likely gains
+    #[value(name = "1")]
+    One,
+    /// Nodes that can be compiled together are
+    #[value(name = "2")]
+    Two,
 }
 
 /// What only a session takes.
@@ -56,8 +65,8 @@ struct Model {
 }
 
 /// Runs a model in a session and prints what is fetched.
-pub(crate) fn run(arguments: &Run) -> Result<()> {
-    let options = options(arguments)?;
+pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
+    let options = options(arguments, xla)?;
     let model = load(arguments, options)?;
     let Arguments { inputs, notes } =
         arguments.given.arguments(&model.signature, &model.initial, Some(Fill::Random))?;
@@ -137,9 +146,11 @@ fn write(arguments: &Run, model: &Model, results: &[Literal]) -> Result<()> {
     outputs::write(&files)
 }
 
-fn options(arguments: &Run) -> Result<Options> {
+fn options(arguments: &Run, xla: &XlaFlags) -> Result<Options> {
     let threads = arguments.threads as usize;
+    let jit = arguments.session.jit.unwrap_or(Jit::Off);
     let options = Options {
+        rewrite: Some(crate::clustering::rewrite(jit, xla)),
         inter_op_threads: threads,
         intra_op_threads: threads,
         seed: arguments.given.random.unwrap_or(0),

@@ -17,6 +17,8 @@ pub(crate) struct XlaFlags {
     pub(crate) dump: DumpFlags,
     /// What `TF_XLA_FLAGS` says about clusters.
     pub(crate) jit: cluster::Flags,
+    /// Where graphs go that `--tf_xla_clustering_debug` shows.
+    pub(crate) graphs_to: Option<String>,
     /// A line for each flag that is accepted and makes no difference.
     pub(crate) warnings: Vec<String>,
 }
@@ -28,6 +30,8 @@ pub(crate) struct Environment {
     pub(crate) xla_flags: Option<String>,
     /// `TF_XLA_FLAGS`.
     pub(crate) tf_xla_flags: Option<String>,
+    /// `TF_DUMP_GRAPH_PREFIX`.
+    pub(crate) dump_graph_prefix: Option<String>,
     /// `TF_CPP_MIN_VLOG_LEVEL`.
     pub(crate) vlog_level: Option<String>,
 }
@@ -144,6 +148,7 @@ pub(crate) fn split(words: Vec<OsString>, environment: &Environment) -> Result<(
     let text = environment.tf_xla_flags.as_deref().unwrap_or("");
     let dump = &mut flags.dump;
     flags.jit = cluster::Flags::parse(text, |name, value| dump.take(name, value))?;
+    flags.graphs_to = environment.dump_graph_prefix.clone().filter(|prefix| !prefix.is_empty());
     let level = environment.vlog_level.as_deref().and_then(|level| level.trim().parse::<i64>().ok());
     flags.dump.log_text = level.is_some_and(|level| level >= LEVEL_OF_TEXT);
     let mut rest = Vec::new();

@@ -33,6 +33,7 @@ mod must_compile;
 mod op_groups;
 mod options;
 mod pipeline;
+mod prune;
 mod report;
 mod resources;
 mod scalars;

@@ -52,6 +52,9 @@ pub struct Options {
     pub fetches: Vec<String>,
     /// The nodes that the caller runs for their effects.
     pub targets: Vec<String>,
+    /// Whether what neither fetches nor targets need is left out. A cluster runs as a whole, so it must hold nothing that has an
+    /// effect that is not wanted: a graph with initialisers or savers is either pruned before or here.
+    pub prunes: bool,
     /// Whether what the caller wants keeps its name: a node of that name then hands on what the cluster makes.
     pub keeps_names: bool,
     /// Whether the bodies of functions that stay outside of clusters are clustered too.
@@ -72,6 +75,7 @@ impl Options {
             feeds: Vec::new(),
             fetches: Vec::new(),
             targets: Vec::new(),
+            prunes: false,
             keeps_names: false,
             cluster_functions: true,
             reports_refusals: false,

@@ -13,6 +13,7 @@ use crate::library::Library;
 use crate::mark::{CLUSTER, mark, show};
 use crate::must_compile::launch_functions;
 use crate::options::{JitLevel, Observer, Options, State};
+use crate::prune::pruned;
 use crate::report::Report;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
@@ -50,7 +51,11 @@ pub fn cluster(
     observer: &mut dyn Observer,
 ) -> Result<Clustered> {
     let library = Library::new(graph, &options.default_device)?;
-    let mut work_graph = Graph::from_def(graph, &library, &options.default_device)?;
+    let mut work_graph = if options.prunes {
+        Graph::from_def(&pruned(graph, options, &library)?, &library, &options.default_device)?
+    } else {
+        Graph::from_def(graph, &library, &options.default_device)?
+    };
     let level = level(options, &work_graph);
     let constants = constants::Analysis::new(&library, kernels);
     let pinned: BTreeSet<&str> =

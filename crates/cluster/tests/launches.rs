@@ -236,6 +236,32 @@ fn wanted_nodes_keep_their_names_if_that_is_asked_for() {
 }
 
 #[test]
+fn what_nobody_wants_is_in_no_cluster_if_that_is_asked_for() {
+    let mut graph = Builder::new();
+    graph.placeholder("x");
+    graph.variable("v");
+    graph.constant("zero", DataType::Float, &[100]);
+    graph.node("initialise", "AssignVariableOp", &["v", "zero"]).ty("dtype", DataType::Float);
+    graph.node("a", "Add", &["x", "zero"]);
+    graph.node("b", "Exp", &["a"]);
+    graph.node("c", "Tanh", &["b"]);
+    let with = |prunes: bool, feeds: &[&str]| {
+        let mut options = Options { prunes, keeps_names: true, ..options() };
+        options.fetches = vec!["c".to_owned()];
+        options.feeds = feeds.iter().map(|&feed| feed.to_owned()).collect();
+        run(&graph, &options)
+    };
+    assert!(with(false, &[]).report.clusters[0].nodes.contains(&"initialise".to_owned()));
+    assert_eq!(with(true, &[]).report.clusters[0].nodes, ["zero", "a", "b", "c"]);
+    // What a fed node would be computed from is not needed.
+    let fed = with(true, &["a:0"]);
+    let names: Vec<&str> = fed.graph.node.iter().map(|n| n.name.as_str()).collect();
+    assert_eq!(node(&fed.graph, "a").op, "Placeholder");
+    assert_eq!(fed.report.clusters[0].nodes, ["b", "c"]);
+    assert!(!names.contains(&"x") && !names.contains(&"zero"), "{names:?}");
+}
+
+#[test]
 fn names_of_clusters_are_numbered_over_the_graphs_of_a_session() {
     let mut graph = Builder::new();
     graph.placeholder("x");

@@ -26,6 +26,7 @@
 //! ```
 
 mod buffer;
+mod clusters;
 mod config;
 mod device;
 mod executor;
@@ -46,6 +47,7 @@ mod signature;
 mod value;
 
 pub use buffer::Buffer;
+pub use clusters::clusters;
 pub use config::jit_level;
 pub use device::Device;
 pub use list::List;

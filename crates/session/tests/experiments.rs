@@ -1,6 +1,7 @@
 //! The training steps that were recorded with TensorFlow, run node by node. Reads `$TFCOMPILE_SHARED/oracle`, `../shared` by
 //! default; where that is not there, nothing is tested.
 
+use cluster::{Flags, JitLevel};
 use npz::Archive;
 use serde_json::Value;
 use session::{Options, Session};
@@ -143,11 +144,22 @@ fn training_steps_give_the_recorded_losses() {
     names.sort();
     assert!(!names.is_empty());
     for path in names {
-        let begin = std::time::Instant::now();
-        let steps = run(&path, &Options { inter_op_threads: 2, ..Options::default() });
-        assert!(steps > 0);
-        eprintln!("{}: {steps} steps in {:?}", path.display(), begin.elapsed());
+        // Node by node, in the clusters of the first level, and in clusters as large as can be.
+        for (level, min_cluster_size) in [(JitLevel::Off, 4), (JitLevel::On1, 4), (JitLevel::On2, 1)] {
+            let begin = std::time::Instant::now();
+            let steps =
+                run(&path, &Options { inter_op_threads: 2, ..with_clusters(level, min_cluster_size) });
+            assert!(steps > 0);
+            eprintln!("{}, {level:?}: {steps} steps in {:?}", path.display(), begin.elapsed());
+        }
     }
+}
+
+/// The options of a session whose graphs are clustered.
+fn with_clusters(level: JitLevel, min_cluster_size: i32) -> Options {
+    let flags = Flags { cpu_global_jit: true, min_cluster_size, ..Flags::default() };
+    let rewrite = session::clusters(cluster::Options::new(level, flags), Box::new(cluster::Silent));
+    Options { rewrite: Some(rewrite), ..Options::default() }
 }
 
 #[test]
@@ -166,8 +178,13 @@ fn batches_may_change_their_size_from_run_to_run() {
         assert!((whole - mean).abs() < 1e-6, "{whole}, but {mean} in parts of {parts}");
     }
     // The same session, other sizes, and one again: as the sizes in sessions of their own.
-    let session = script.session();
-    let twice = script.session();
+    for size in [60, 7, 60] {
+        let rows = &rows[..size];
+        let (one, other) = (script.session(), script.session_with(with_clusters(JitLevel::On1, 4)));
+        assert!((script.step(&one, rows) - script.step(&other, rows)).abs() < 1e-6, "{size} rows");
+    }
+    let session = script.session_with(with_clusters(JitLevel::On1, 4));
+    let twice = script.session_with(with_clusters(JitLevel::On1, 4));
     for size in [60, 7, 60] {
         assert_eq!(script.step(&session, &rows[..size]), script.step(&twice, &rows[..size]));
     }
@@ -200,7 +217,12 @@ impl Script {
 
     /// A session whose variables are zero.
     fn session(&self) -> Session {
-        let session = session(&self.directory.join("train"), Options::default());
+        self.session_with(Options::default())
+    }
+
+    /// The same for some options.
+    fn session_with(&self, options: Options) -> Session {
+        let session = session(&self.directory.join("train"), options);
         session
             .set_variable(self.name("w"), &Literal::from_elements(&[784, 10], &[0f32; 7840]))
             .expect("set");
@@ -235,14 +257,16 @@ fn a_thousand_steps_of_softmax_regression_are_tensorflows() {
     let batch = rows.array_shape().size(1) as usize;
     let rows = rows.to_i64s().expect("rows");
     let losses = array(&mut expected, script.name("loss")).to_vec::<f32>().expect("losses");
-    let session = script.session();
-    for (step, (rows, &want)) in rows.chunks_exact(batch).zip(&losses).enumerate() {
-        let got = Literal::scalar(script.step(&session, rows));
-        close(&format!("loss {step}"), &got, &Literal::scalar(want), 1e-5);
-    }
-    for variable in ["w", "b"] {
-        let got = session.variable_value(script.name(variable)).expect("known").expect("a value");
-        let want = array(&mut expected, &format!("final/{}", script.name(variable)));
-        close(variable, &got, &want, 1e-5);
+    for options in [Options::default(), with_clusters(JitLevel::On1, 4)] {
+        let session = script.session_with(options);
+        for (step, (rows, &want)) in rows.chunks_exact(batch).zip(&losses).enumerate() {
+            let got = Literal::scalar(script.step(&session, rows));
+            close(&format!("loss {step}"), &got, &Literal::scalar(want), 1e-5);
+        }
+        for variable in ["w", "b"] {
+            let got = session.variable_value(script.name(variable)).expect("known").expect("a value");
+            let want = array(&mut expected, &format!("final/{}", script.name(variable)));
+            close(variable, &got, &want, 1e-5);
+        }
     }
 }

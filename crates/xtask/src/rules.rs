@@ -60,7 +60,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "trace",
         ],
     ),
-    ("session", &["support", "shape", "hlo", "tf", "import", "jit", "compiler", "trace"]),
+    ("session", &["support", "shape", "hlo", "tf", "cluster", "import", "jit", "compiler", "trace"]),
     ("npz", &["support", "shape"]),
     (
         "cli",
