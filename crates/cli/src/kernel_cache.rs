@@ -1,4 +1,5 @@
-//! `--kernel-cache DIR`: generated code in files, one for each unit, named by what it was generated from.
+//! `--kernel-cache DIR` and `--tf_xla_persistent_cache_directory`: generated code in files, one for each unit, named by what it was
+//! generated from.
 //!
 //! Several processes may use a directory at once: a file is written under another name and renamed, so it is there whole
 //! or not at all, and all who write one write the same. What a file holds is checked by whoever reads it.
@@ -23,6 +24,9 @@ const KEY_DIGITS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct KernelCache {
     directory: PathBuf,
+    /// What the names of its files begin with.
+    prefix: String,
+    is_read_only: bool,
 }
 
 impl KernelCache {
@@ -37,9 +41,33 @@ impl KernelCache {
                 directory.display()
             ))
         })?;
-        let cache = Self { directory: directory.to_owned() };
+        let cache = Self { directory: directory.to_owned(), prefix: String::new(), is_read_only: false };
         cache.prune(MAX_BYTES);
         Ok(cache)
+    }
+
+    /// The cache that `--tf_xla_persistent_cache_directory` and its kin ask for; `None` if they name no directory. A directory
+    /// that cannot be written is one from which is only read: a cache is no reason for a run to fail.
+    pub(crate) fn of_flags(flags: &cluster::Flags) -> Option<Self> {
+        let directory = Path::new(&flags.persistent_cache_directory);
+        if flags.persistent_cache_directory.is_empty() {
+            return None;
+        }
+        let opened = if flags.persistent_cache_read_only { None } else { Self::open(directory).ok() };
+        let is_read_only = opened.is_none();
+        let prefix = match flags.persistent_cache_prefix.as_str() {
+            "" => String::new(),
+            prefix => format!("{}__", prefix.replace('/', "_")),
+        };
+        let cache = Self { directory: directory.to_owned(), prefix, is_read_only };
+        if !is_read_only {
+            cache.prune(MAX_BYTES);
+        }
+        Some(cache)
+    }
+
+    fn path(&self, key: &str) -> PathBuf {
+        self.directory.join(format!("{}{key}", self.prefix))
     }
 
     /// Removes files until half of what is allowed is left, the oldest first, if there is more. Files that are no entries
@@ -51,6 +79,7 @@ impl KernelCache {
             let name = file.file_name();
             let is_key = name
                 .to_str()
+                .and_then(|name| name.strip_prefix(&*self.prefix))
                 .is_some_and(|name| name.len() == KEY_DIGITS && name.bytes().all(|b| b.is_ascii_hexdigit()));
             if let Ok(metadata) = file.metadata()
                 && is_key
@@ -78,7 +107,7 @@ impl KernelCache {
 
 impl UnitCache for KernelCache {
     fn get(&self, key: &str) -> Option<Vec<u8>> {
-        let path = self.directory.join(key);
+        let path = self.path(key);
         // Opening a pipe would wait for its writer.
         if !fs::metadata(&path).ok()?.is_file() {
             return None;
@@ -90,18 +119,23 @@ impl UnitCache for KernelCache {
         let mut bytes = Vec::new();
         (&file).take(MAX_ENTRY).read_to_end(&mut bytes).ok()?;
         // What is used stays longest.
-        let _ = file.set_modified(SystemTime::now());
+        if !self.is_read_only {
+            let _ = file.set_modified(SystemTime::now());
+        }
         Some(bytes)
     }
 
     /// A file that cannot be written is made again the next time.
     fn put(&self, key: &str, entry: &[u8]) {
+        if self.is_read_only {
+            return;
+        }
         let written = tempfile::NamedTempFile::new_in(&self.directory).and_then(|mut file| {
             file.write_all(entry)?;
             Ok(file)
         });
         if let Ok(file) = written {
-            let _ = file.persist(self.directory.join(key));
+            let _ = file.persist(self.path(key));
         }
     }
 }
@@ -133,6 +167,65 @@ mod tests {
         assert_eq!(cache.get(&key('a')).as_deref(), Some(&[b'x'; 10][..]));
         assert_eq!((cache.get(&key('b')), cache.get(&key('c'))), (None, None));
         assert!(directory.path().join("notes.txt").exists(), "it is none of ours");
+    }
+
+    fn flags(directory: &Path, is_read_only: bool) -> cluster::Flags {
+        cluster::Flags {
+            persistent_cache_directory: directory.display().to_string(),
+            persistent_cache_read_only: is_read_only,
+            ..cluster::Flags::default()
+        }
+    }
+
+    #[test]
+    fn flags_name_a_directory_a_prefix_and_who_may_write() {
+        assert!(KernelCache::of_flags(&cluster::Flags::default()).is_none());
+        let directory = tempfile::tempdir().expect("a directory");
+        let reader = KernelCache::of_flags(&flags(directory.path(), true)).expect("a directory is named");
+        reader.put(&key('a'), b"code");
+        assert_eq!(reader.get(&key('a')), None);
+        let writer = KernelCache::of_flags(&flags(directory.path(), false)).expect("a directory is named");
+        writer.put(&key('a'), b"code");
+        assert!(directory.path().join(format!("xla_compile_cache__{}", key('a'))).exists());
+        assert_eq!(reader.get(&key('a')).as_deref(), Some(&b"code"[..]));
+        // Files under another prefix are another cache's, and stay.
+        let plain = KernelCache::open(directory.path()).expect("writable");
+        assert_eq!(plain.get(&key('a')), None);
+        plain.prune(0);
+        assert!(writer.get(&key('a')).is_some());
+        writer.prune(0);
+        assert_eq!(writer.get(&key('a')), None);
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_no_error_for_a_run() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("file");
+        fs::write(&file, "").expect("writable");
+        let cache = KernelCache::of_flags(&flags(&file.join("cache"), false)).expect("a directory is named");
+        cache.put(&key('a'), b"code");
+        assert_eq!(cache.get(&key('a')), None);
+    }
+
+    #[test]
+    fn writers_at_once_leave_a_whole_entry_and_no_other_files() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let entries: Vec<Vec<u8>> = (0..4).map(|writer| vec![writer; 100_000]).collect();
+        std::thread::scope(|scope| {
+            for entry in &entries {
+                let path = directory.path();
+                scope.spawn(move || {
+                    let cache = KernelCache::of_flags(&flags(path, false)).expect("a directory is named");
+                    for _ in 0..20 {
+                        cache.put(&key('a'), entry);
+                        assert!(cache.get(&key('a')).is_some_and(|found| found.len() == entry.len()));
+                    }
+                });
+            }
+        });
+        let cache = KernelCache::of_flags(&flags(directory.path(), true)).expect("a directory is named");
+        assert!(entries.contains(&cache.get(&key('a')).expect("it is there")));
+        assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
     }
 
     #[test]

@@ -150,6 +150,8 @@ fn options(arguments: &Run, xla: &XlaFlags) -> Result<Options> {
     let threads = arguments.threads as usize;
     let jit = arguments.session.jit.unwrap_or(Jit::Off);
     let options = Options {
+        cache: crate::kernel_cache::KernelCache::of_flags(&xla.jit)
+            .map(|cache| Arc::new(cache) as Arc<dyn compiler::UnitCache>),
         rewrite: Some(crate::clustering::rewrite(jit, xla)),
         inter_op_threads: threads,
         intra_op_threads: threads,

@@ -28,6 +28,8 @@ pub struct Options {
     pub cpu_devices: usize,
     /// What the code of kernels may do.
     pub plan: compiler::PlanOptions,
+    /// Where generated code is kept from one session to the next.
+    pub cache: Option<Arc<dyn compiler::UnitCache>>,
     /// What is done with the graph first.
     pub rewrite: Option<Rewrite>,
     /// Where `Print` and its kin write.
@@ -45,6 +47,7 @@ impl Default for Options {
             allow_soft_placement: false,
             cpu_devices: 1,
             plan: compiler::PlanOptions::default(),
+            cache: None,
             rewrite: None,
             output: Arc::new(|_| {}),
         }

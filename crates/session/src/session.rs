@@ -35,6 +35,7 @@ impl Session {
         let target = compiler::host(&options.cpu)?;
         let mut back = compiler::in_process_options(target);
         back.plan = options.plan.clone();
+        back.cache = options.cache.clone();
         let workers: Option<Arc<dyn Workers>> = match options.intra_op_threads {
             0 | 1 => None,
             count => Some(Arc::new(ThreadPool::new(count)?)),
