@@ -1,6 +1,6 @@
 //! `gather` and `scatter`.
 
-use crate::array::{View, array, arrays, dot, for_each_index, from_scalars, move_elements, pack};
+use crate::array::{View, array, arrays, dot, for_each_index, from_bytes, from_scalars, move_elements, pack};
 use crate::dynamic_index::index_of;
 use crate::evaluator::Evaluator;
 use hlo::{ComputationId, GatherDimensionNumbers, ScatterDimensionNumbers};
@@ -66,6 +66,11 @@ pub(crate) fn gather(
     let rank = view.sizes.len();
     if slice_sizes.len() != rank || slice_sizes.iter().zip(&view.sizes).any(|(slice, size)| slice > size) {
         return Err(Error::invalid(format!("slices of {slice_sizes:?} do not fit {:?}", view.sizes)));
+    }
+    if view.sizes.contains(&0) {
+        // There is nothing to read where a dimension of size 0 is dropped.
+        let bytes = vec![0; result.byte_size() as usize];
+        return from_bytes(&result, bytes);
     }
     let starts = Starts {
         indices,

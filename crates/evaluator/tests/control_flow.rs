@@ -126,7 +126,7 @@ fn foreign_code_is_unsupported_by_name() {
     module.set_entry(main);
     let error = evaluator::evaluate(&module, &[]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert_eq!(error.message(), "my_call (custom-call): the evaluator does not know custom-call");
+    assert_eq!(error.message(), "my_call (custom-call): nothing here defines the custom call \"mine\"");
 }
 
 #[test]

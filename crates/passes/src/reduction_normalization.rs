@@ -6,7 +6,8 @@ use shape::{PrimitiveType, Shape};
 use support::Result;
 
 /// Gives each `reduce` and `reduce-window` operands and results of its reducer's types, between conversions, and takes tuples
-/// of one array apart. Exact: XLA means the same by the other forms.
+/// of one array apart; integers whose products are summed as floating-point numbers become such before. Exact: XLA means the
+/// same by the other forms.
 pub struct ReductionNormalization;
 
 impl Pass for ReductionNormalization {
@@ -21,6 +22,7 @@ impl Pass for ReductionNormalization {
             let instructions: Vec<InstructionId> = module[id].instructions().map(|(id, _)| id).collect();
             for instruction in instructions {
                 changed = changed.or(normalize(module, id, instruction).into());
+                changed = changed.or(convert_products(module.computation_mut(id), instruction).into());
             }
         }
         Ok(changed)
@@ -86,6 +88,29 @@ fn normalize(module: &mut Module, id: ComputationId, instruction: InstructionId)
     computation.replace_all_uses(instruction, replacement);
     computation.remove(instruction);
     true
+}
+
+/// Whether the instruction was a product of integers that is summed in a floating-point type, as which its operands now come.
+fn convert_products(computation: &mut Computation, instruction: InstructionId) -> bool {
+    let Some(Op::Dot { .. } | Op::Convolution { .. }) = computation.get(instruction).map(|found| found.op())
+    else {
+        return false;
+    };
+    let element =
+        |id: InstructionId, c: &Computation| c[id].shape().as_array().map(|array| array.element_type);
+    let Some(wanted) = element(instruction, computation).filter(|wanted| wanted.is_floating_point()) else {
+        return false;
+    };
+    let mut changed = false;
+    for (position, operand) in computation[instruction].operands().to_vec().into_iter().enumerate() {
+        if element(operand, computation).is_some_and(PrimitiveType::is_integer) {
+            let metadata = computation[instruction].metadata().clone();
+            let converted = Writer { computation: &mut *computation, metadata }.converted(operand, wanted);
+            computation.replace_operand(instruction, position, converted);
+            changed = true;
+        }
+    }
+    changed
 }
 
 /// The computation with the one element of the tuple that it makes for a result.

@@ -13,7 +13,8 @@ impl Inference<'_> {
                 let (have, want) = (lhs.element_type, wanted.element_type);
                 let same_kind = have.is_complex() == want.is_complex()
                     && have.is_floating_point() == want.is_floating_point();
-                self.check(same_kind, format_args!("elements {have} cannot sum to {want}"))?;
+                let is_widened = have.is_integer() && want.is_floating_point();
+                self.check(same_kind || is_widened, format_args!("elements {have} cannot sum to {want}"))?;
                 Ok(want)
             }
             None => {

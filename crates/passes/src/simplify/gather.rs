@@ -3,13 +3,33 @@
 use super::graph::Graph;
 use super::{Root::Is, Rule};
 use hlo::{InstructionId, Op, Opcode, SliceDimension};
-use shape::ArrayShape;
+use shape::{ArrayShape, PrimitiveType, Scalar};
 
-pub(super) const RULES: &[Rule] = &[Rule {
-    name: "gather-of-one-constant-slice",
-    root: Is(Opcode::Gather),
-    apply: gather_of_one_constant_slice,
-}];
+pub(super) const RULES: &[Rule] = &[
+    Rule { name: "gather-of-nothing", root: Is(Opcode::Gather), apply: gather_of_nothing },
+    Rule {
+        name: "gather-of-one-constant-slice",
+        root: Is(Opcode::Gather),
+        apply: gather_of_one_constant_slice,
+    },
+];
+
+/// `gather(x, indices) => 0` if x has no elements: slices without any become elements where their dimension is dropped, and
+/// those are of no meaning. What the evaluator gives.
+fn gather_of_nothing(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
+    let operand = *graph[id].operands().first()?;
+    if graph.array(operand).element_count() > 0 || graph.array(id).element_count() == 0 {
+        return None;
+    }
+    let zero = match graph.array(id).element_type {
+        PrimitiveType::Pred => Scalar::Pred(false),
+        t if t.is_signed_integer() => Scalar::Signed(0),
+        t if t.is_integer() => Scalar::Unsigned(0),
+        t if t.is_complex() => Scalar::Complex(0.0, 0.0),
+        _ => Scalar::Float(0.0),
+    };
+    Some(graph.filled(id, zero))
+}
 
 /// `gather(x, constant index) => reshape(slice(x))` if it takes a single slice; the start is clamped so that the slice lies
 /// within x. Exact for every input.
