@@ -25,6 +25,11 @@ impl Kernels for Compiler {
         if node.op == "AssignVariableOp" {
             return Err("the variable may have no value before".to_owned());
         }
+        if candidate.input_types.iter().chain(candidate.output_types).any(|t| t.is_ref()) {
+            return Err(
+                "it takes or makes references to variables, which stay outside of clusters".to_owned()
+            );
+        }
         // Those have functions, which clustering follows, or effects that a cluster keeps.
         let is_flow = matches!(
             node.op.as_str(),

@@ -2,8 +2,9 @@
 
 mod graph;
 
+use cluster::{Flags, JitLevel};
 use graph::{F, Graph, I, failure, float, floats, ints, shape, text, ty, types};
-use session::{Options, Strings, Value};
+use session::{Options, Strings, Tensor, Value};
 use shape::Literal;
 use tf::DataType;
 use tf::proto::TensorShapeProto;
@@ -296,4 +297,42 @@ fn variables_are_where_their_users_are() {
     g.def.node.last_mut().expect("a node").device = "/cpu:0".to_owned();
     let message = failure(&g.session(), &[], &["add"], &[]);
     assert!(message.contains("must be where"), "{message}");
+}
+
+#[test]
+fn clusters_are_one_launch_and_traces_show_it() {
+    let mut g = Graph::default();
+    g.placeholder("x", F).float("half", 0.5);
+    for (k, op) in ["Tanh", "Neg", "Exp", "Sqrt", "Square"].iter().enumerate() {
+        let input = if k == 0 { "x".to_owned() } else { format!("n{}", k - 1) };
+        g.add(&format!("n{k}"), op, &[&input], &[("T", ty(F))]);
+    }
+    g.add("y", "Mul", &["n4", "half"], &[("T", ty(F))]);
+    let x = Value::from(Tensor::from_literal(&iota(&[3])).expect("a tensor"));
+    let run = |level: JitLevel| {
+        let flags = Flags { cpu_global_jit: true, ..Flags::default() };
+        let rewrite = session::clusters(cluster::Options::new(level, flags), Box::new(cluster::Silent));
+        let session = g.session_with(Options { rewrite: Some(rewrite), ..Options::default() });
+        let (values, metadata) = session.run_traced(&[("x", x.clone())], &["y"], &[]).expect("a run");
+        let Value::Tensor(y) = &values[0] else { panic!("an array") };
+        let stats = metadata.step_stats.expect("stats").dev_stats;
+        assert_eq!(stats[0].device, "/job:localhost/replica:0/task:0/device:CPU:0");
+        let labels: Vec<String> =
+            stats[0].node_stats.iter().map(|node| node.timeline_label.clone()).collect();
+        assert!(
+            stats[0].node_stats.iter().all(|node| node.op_end_rel_nanos >= 0 && node.all_start_nanos > 0)
+        );
+        (y.to_literal().to_vec::<f32>().expect("floats"), labels, session.compiled_kernels())
+    };
+    let (plain, nodes, kernels) = run(JitLevel::Off);
+    let (clustered, launches, one) = run(JitLevel::On1);
+    assert_eq!((kernels, one), (6, 1));
+    assert!(nodes.iter().any(|label| label == "n1 = Neg(n0)"), "{nodes:?}");
+    assert!(nodes.iter().all(|label| !label.contains("_XlaLaunch")), "{nodes:?}");
+    assert_eq!(launches.iter().filter(|label| label.contains(" = _XlaLaunch(")).count(), 1, "{launches:?}");
+    for (k, (&a, &b)) in plain.iter().zip(&clustered).enumerate() {
+        // exp(-tanh(x)) / 2
+        let exact = (-(k as f32).tanh()).exp() / 2.0;
+        assert!((a - exact).abs() < 1e-6 && (b - exact).abs() < 1e-6, "{a} and {b}, not {exact}");
+    }
 }

@@ -1,0 +1,84 @@
+//! `run --jit`: sessions of a small training step.
+
+mod support;
+
+use npz::Archive;
+use shape::Literal;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Output;
+use support::{refuse, succeed, tfcompile};
+
+/// `w -= 0.5 * mean(w - x)` along the rows of `x`, from `w = [1, 2]`; the fetch is the sum of the new `w`.
+const STEP: &str = r#"
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 2 } dim { size: 2 } } } } }
+node { name: "w" op: "VariableV2" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "shape" value { shape { dim { size: 2 } } } } }
+node { name: "start" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: 1 float_val: 2 } } } }
+node { name: "w/Assign" op: "Assign" input: "w" input: "start" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "axis" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+       attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { } int_val: 0 } } } }
+node { name: "read" op: "Identity" input: "w" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "sub" op: "Sub" input: "read" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "mean" op: "Mean" input: "sub" input: "axis" attr { key: "T" value { type: DT_FLOAT } }
+       attr { key: "Tidx" value { type: DT_INT32 } } }
+node { name: "rate" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+       attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape { } float_val: 0.5 } } } }
+node { name: "train" op: "ApplyGradientDescent" input: "w" input: "rate" input: "mean"
+       attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "total" op: "Sum" input: "train" input: "axis" attr { key: "T" value { type: DT_FLOAT } }
+       attr { key: "Tidx" value { type: DT_INT32 } } }
+"#;
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+fn prepare(directory: &Path) {
+    std::fs::write(directory.join("step.pbtxt"), STEP).expect("writable");
+    // Batches of two rows: their means are [3, 6], then [1, 2].
+    let x = Literal::from_elements(&[4, 2], &[2f32, 4.0, 4.0, 8.0, 0.0, 0.0, 2.0, 4.0]);
+    let all = BTreeMap::from([("x".to_owned(), x)]);
+    std::fs::write(directory.join("x.npz"), npz::write(&all).expect("arrays")).expect("writable");
+}
+
+#[test]
+fn training_starts_at_the_initialisers_and_takes_batch_after_batch() {
+    for jit in ["off", "on", "2"] {
+        let out = tempfile::tempdir().expect("a directory");
+        prepare(out.path());
+        let mut run = tfcompile(out.path());
+        run.args(["run", "step.pbtxt", "--fetch", "total", "--jit", jit, "--batches", "x.npz"]);
+        let output = succeed(run.args(["--steps", "3", "--save", "w.npz", "--quiet"]));
+        // [1, 2] -> [2, 4] -> [1.5, 3] -> [2.25, 4.5]
+        let lines: Vec<String> = text(&output).lines().map(str::to_owned).collect();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        for (line, total) in lines.iter().zip(["6", "4.5", "6.75"]) {
+            assert!(line.ends_with(&format!(": {total}")), "{jit}: {lines:?}");
+        }
+        let saved = std::fs::read(out.path().join("w.npz")).expect("written");
+        let mut saved = Archive::open(saved.into(), 1 << 20).expect("an archive");
+        assert_eq!(saved.require("w").expect("the variable").to_vec::<f32>(), Some(vec![2.25, 4.5]));
+    }
+}
+
+#[test]
+fn configs_of_sessions_are_checked() {
+    let out = tempfile::tempdir().expect("a directory");
+    prepare(out.path());
+    std::fs::write(out.path().join("c.pbtxt"), "inter_op_parallelism_threads: -7").expect("writable");
+    let command = |more: &[&str]| {
+        let mut run = tfcompile(out.path());
+        run.args(["run", "step.pbtxt", "--fetch", "total"]).args(more);
+        run
+    };
+    let message = refuse(&mut command(&["--jit", "off", "--session-config", "c.pbtxt"]), out.path());
+    assert!(message.contains("inter_op_parallelism_threads: -7 threads"), "{message}");
+    let message = refuse(&mut command(&["--session-config", "c.pbtxt"]), out.path());
+    assert!(message.contains("--jit"), "{message}");
+    std::fs::write(out.path().join("c.pbtxt"), "inter_op_parallelism_threads: 2 log_device_placement: true")
+        .expect("writable");
+    succeed(&mut command(&["--jit", "off", "--session-config", "c.pbtxt", "--random", "1"]));
+}
