@@ -29,6 +29,7 @@ mod report;
 mod run;
 mod session_run;
 mod state;
+mod tracing;
 mod tuning;
 mod verify;
 mod versions;

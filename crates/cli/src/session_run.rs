@@ -1,7 +1,9 @@
 //! `tfcompile run --jit`: a model in a session, node by node.
 
 use crate::given::Arguments;
+use crate::outputs::Output;
 use crate::run::Run;
+use crate::tracing::TraceArgs;
 use crate::xla_flags::XlaFlags;
 use crate::{outputs, state};
 use clap::{Args, ValueEnum};
@@ -49,6 +51,8 @@ pub(crate) struct SessionArgs {
     /// Run nodes on the host that cannot run where they are placed
     #[arg(long, requires = "jit")]
     pub(crate) soft_placement: bool,
+    #[command(flatten)]
+    trace: TraceArgs,
 }
 
 /// The largest array that is read from an archive, in bytes.
@@ -82,6 +86,8 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     let steps = arguments.steps.or(inputs.batch_count()).or(batches.count()).unwrap_or(1);
     let fetches: Vec<&str> = model.fetches.iter().map(String::as_str).collect();
     let targets: Vec<&str> = model.targets.iter().map(String::as_str).collect();
+    let traced = arguments.session.trace.step(steps)?;
+    let mut files = Vec::new();
     let begin = Instant::now();
     let mut results = Vec::new();
     let mut first = begin.elapsed();
@@ -92,7 +98,14 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
         }
         batches.put(step, &mut values)?;
         let feeds: Vec<(&str, Literal)> = model.feeds.iter().map(String::as_str).zip(values).collect();
-        results = model.session.run(&feeds, &fetches, &targets)?;
+        results = match traced == Some(step) {
+            false => model.session.run(&feeds, &fetches, &targets)?,
+            true => {
+                let (results, metadata) = model.session.run_traced(&feeds, &fetches, &targets)?;
+                files.extend(arguments.session.trace.outputs(&metadata));
+                results
+            }
+        };
         if step == 0 {
             first = begin.elapsed();
         }
@@ -107,7 +120,8 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
             model.session.compiled_kernels()
         );
     }
-    write(arguments, &model, &results)
+    files.extend(written(arguments, &model, &results)?);
+    outputs::write(&files)
 }
 
 /// What is fetched in a step: scalars in a line of their own, where there are several steps.
@@ -127,7 +141,8 @@ fn told(names: &[String], results: &[Literal], step: u64, steps: u64) -> String 
     text
 }
 
-fn write(arguments: &Run, model: &Model, results: &[Literal]) -> Result<()> {
+/// The files with results and variables.
+fn written(arguments: &Run, model: &Model, results: &[Literal]) -> Result<Vec<Output<'static>>> {
     let mut variables = BTreeMap::new();
     for variable in model.session.variables() {
         if let Some(value) = model.session.variable_value(variable.node())? {
@@ -141,9 +156,9 @@ fn write(arguments: &Run, model: &Model, results: &[Literal]) -> Result<()> {
     if let Some(path) = &arguments.out {
         let named = model.fetches.iter().cloned().zip(results.iter().cloned());
         let archive = crate::given::archive(named.chain(variables.clone()))?;
-        files.push(outputs::Output { path: path.clone(), parts: vec![archive.into()] });
+        files.push(Output { path: path.clone(), parts: vec![archive.into()] });
     }
-    outputs::write(&files)
+    Ok(files)
 }
 
 fn options(arguments: &Run, xla: &XlaFlags) -> Result<Options> {

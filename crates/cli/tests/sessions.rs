@@ -82,3 +82,51 @@ fn configs_of_sessions_are_checked() {
         .expect("writable");
     succeed(&mut command(&["--jit", "off", "--session-config", "c.pbtxt", "--random", "1"]));
 }
+
+#[test]
+fn a_step_is_traced_and_its_timeline_written() {
+    let out = tempfile::tempdir().expect("a directory");
+    prepare(out.path());
+    let command = |more: &[&str]| {
+        let mut run = tfcompile(out.path());
+        run.args(["run", "step.pbtxt", "--fetch", "total", "--batches", "x.npz", "--quiet", "--steps", "3"]);
+        run.args(more);
+        run
+    };
+    let file = |name: &str| std::fs::read(out.path().join(name)).expect("written");
+    succeed(&mut command(&[
+        "--jit",
+        "off",
+        "--trace",
+        "FULL_TRACE",
+        "--timeline",
+        "t.json",
+        "--show-memory",
+    ]));
+    let stats =
+        tf::source::parse_run_metadata(file("run_metadata.pb").into(), "run_metadata.pb").expect("binary");
+    let text = tf::source::parse_run_metadata(file("run_metadata.pbtxt").into(), "run_metadata.pbtxt")
+        .expect("text");
+    assert_eq!(stats, text);
+    let nodes = &stats.step_stats.as_ref().expect("stats").dev_stats[0].node_stats;
+    let train = nodes.iter().find(|node| node.node_name == "train").expect("the update");
+    assert_eq!(train.timeline_label, "train = ApplyGradientDescent(w, rate, mean)");
+    let events = |name: &str| -> Vec<serde_json::Value> {
+        let trace: serde_json::Value = serde_json::from_slice(&file(name)).expect("JSON");
+        trace["traceEvents"].as_array().expect("a list").clone()
+    };
+    let bars =
+        |name: &str, op: &str| events(name).iter().filter(|e| e["ph"] == "X" && e["name"] == op).count();
+    assert_eq!((bars("t.json", "Sub"), bars("t.json", "_XlaLaunch")), (1, 0));
+    assert!(events("t.json").iter().any(|e| e["ph"] == "C" && e["name"] == "cpu"), "memory is shown");
+    // A cluster is one bar, and no metadata is written unless it is asked for.
+    std::fs::remove_file(out.path().join("run_metadata.pb")).expect("there");
+    let launches = ["--jit", "2", "--timeline", "launch.json", "--trace-step", "1"];
+    let mut clustered = command(&launches);
+    succeed(clustered.env("TF_XLA_FLAGS", "--tf_xla_min_cluster_size=1"));
+    assert_eq!((bars("launch.json", "Sub"), bars("launch.json", "_XlaLaunch") > 0), (0, true));
+    assert!(!out.path().join("run_metadata.pb").exists());
+    let message =
+        refuse(&mut command(&["--jit", "off", "--timeline", "t2.json", "--trace-step", "3"]), out.path());
+    assert!(message.contains("--trace-step 3: the steps are 0 to 2"), "{message}");
+}

@@ -2,7 +2,7 @@
 
 use crate::session::Session;
 use std::collections::{BTreeMap, BTreeSet};
-use support::Result;
+use support::{Error, Result};
 use tf::proto::NodeDef;
 
 /// How often what could not be initialised is tried again: initialisers may read other variables.
@@ -10,33 +10,39 @@ const MAX_ROUNDS: usize = 16;
 
 impl Session {
     /// Runs the initialisers of the variables that have no value: of each, the assignment that depends on no placeholder,
-    /// the one that TensorFlow names after it first. The answer is the variables that have none or whose cannot run.
+    /// the one that TensorFlow names after it first. The answer is the variables that have no such assignment.
+    ///
+    /// # Errors
+    /// What an initialiser says that cannot run, with the variable's name in front.
     pub fn initialize(&self) -> Result<Vec<String>> {
-        let mut waiting: Vec<String> = self
+        let without_value: Vec<String> = self
             .variables()
             .iter()
             .filter(|variable| variable.get().is_none())
             .map(|variable| variable.node().to_owned())
             .collect();
-        let initialisers = initialisers(&self.graph().node, &waiting);
-        for _ in 0..MAX_ROUNDS {
-            let mut left = Vec::new();
+        let initialisers = initialisers(&self.graph().node, &without_value);
+        let (mut waiting, without_initialiser): (Vec<String>, Vec<String>) =
+            without_value.into_iter().partition(|variable| initialisers.contains_key(variable.as_str()));
+        for round in 1.. {
+            let mut failed: Vec<(String, Error)> = Vec::new();
             for variable in &waiting {
-                let done = match initialisers.get(variable.as_str()) {
-                    Some(node) => self.run(&[], &[], &[node]).is_ok(),
-                    None => false,
-                };
-                if !done {
-                    left.push(variable.clone());
+                if let Err(error) = self.run(&[], &[], &[initialisers[variable.as_str()]]) {
+                    failed.push((variable.clone(), error));
                 }
             }
-            let stuck = left.len() == waiting.len();
-            waiting = left;
-            if stuck || waiting.is_empty() {
-                break;
+            // One that reads another variable works in the round behind that one's.
+            let is_stuck = failed.len() == waiting.len() || round == MAX_ROUNDS;
+            waiting = failed.iter().map(|(variable, _)| variable.clone()).collect();
+            match failed.pop() {
+                None => break,
+                Some((variable, error)) if is_stuck => {
+                    return Err(error.context(format!("variable '{variable}' cannot be initialised")));
+                }
+                Some(_) => {}
             }
         }
-        Ok(waiting)
+        Ok(without_initialiser)
     }
 }
 

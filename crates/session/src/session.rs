@@ -59,20 +59,19 @@ impl Session {
     ///
     /// Errors name the node that is wrong, or failed.
     pub fn run(&self, feeds: &[(&str, Literal)], fetches: &[&str], targets: &[&str]) -> Result<Vec<Literal>> {
-        let feeds = feeds.iter().map(|(name, literal)| match literal {
-            Literal::Array { .. } => Ok((*name, Value::Tensor(Tensor::from_literal(literal)?))),
-            Literal::Tuple(_) => Err(Error::invalid(format!("feed '{name}' is a tuple: feed an array"))),
-        });
-        let feeds: Vec<(&str, Value)> = feeds.collect::<Result<_>>()?;
-        let results = self.run_values(&feeds, fetches, targets)?;
-        let literals = results.iter().zip(fetches).map(|(value, name)| match value {
-            Value::Tensor(tensor) => Ok(tensor.to_literal()),
-            other => Err(Error::unsupported(format!(
-                "fetch '{name}' is {}: fetch an array, or use run_values",
-                other.kind()
-            ))),
-        });
-        literals.collect()
+        literals(&self.run_values(&values(feeds)?, fetches, targets)?, fetches)
+    }
+
+    /// The same, and what each node took: the metadata of the run, as TensorFlow's full trace fills it.
+    pub fn run_traced(
+        &self,
+        feeds: &[(&str, Literal)],
+        fetches: &[&str],
+        targets: &[&str],
+    ) -> Result<(Vec<Literal>, RunMetadata)> {
+        let recorder = Arc::new(Recorder::new());
+        let results = self.run_recorded(&values(feeds)?, fetches, targets, Some(recorder.clone()))?;
+        Ok((literals(&results, fetches)?, recorder.finish()))
     }
 
     /// The same for values of every kind.
@@ -83,18 +82,6 @@ impl Session {
         targets: &[&str],
     ) -> Result<Vec<Value>> {
         self.run_recorded(feeds, fetches, targets, None)
-    }
-
-    /// The same, and what each node took: the metadata of the run, as TensorFlow's full trace fills it.
-    pub fn run_traced(
-        &self,
-        feeds: &[(&str, Value)],
-        fetches: &[&str],
-        targets: &[&str],
-    ) -> Result<(Vec<Value>, RunMetadata)> {
-        let recorder = Arc::new(Recorder::new());
-        let results = self.run_recorded(feeds, fetches, targets, Some(recorder.clone()))?;
-        Ok((results, recorder.finish()))
     }
 
     fn run_recorded(
@@ -244,4 +231,25 @@ fn check_feed(name: &str, value: &Value, wanted: DataType) -> Result<()> {
         other => other.kind().to_owned(),
     };
     Err(Error::invalid(format!("feed '{name}' is of {wanted} in the graph, but {given} is given")))
+}
+
+/// Feeds as values.
+fn values<'n>(feeds: &[(&'n str, Literal)]) -> Result<Vec<(&'n str, Value)>> {
+    let value = |(name, literal): &(&'n str, Literal)| match literal {
+        Literal::Array { .. } => Ok((*name, Value::Tensor(Tensor::from_literal(literal)?))),
+        Literal::Tuple(_) => Err(Error::invalid(format!("feed '{name}' is a tuple: feed an array"))),
+    };
+    feeds.iter().map(value).collect()
+}
+
+/// Fetches as literals.
+fn literals(results: &[Value], fetches: &[&str]) -> Result<Vec<Literal>> {
+    let literals = results.iter().zip(fetches).map(|(value, name)| match value {
+        Value::Tensor(tensor) => Ok(tensor.to_literal()),
+        other => Err(Error::unsupported(format!(
+            "fetch '{name}' is {}: fetch an array, or use run_values",
+            other.kind()
+        ))),
+    });
+    literals.collect()
 }

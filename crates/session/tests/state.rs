@@ -39,6 +39,38 @@ fn training(is_resource: bool) -> Session {
 }
 
 #[test]
+fn initialisers_run_in_the_order_they_need_and_say_what_is_wrong() {
+    let variable = |g: &mut Graph, name: &str| {
+        g.add(
+            name,
+            "VarHandleOp",
+            &[],
+            &[("dtype", ty(F)), ("shape", shape(&[2])), ("shared_name", text(name))],
+        );
+        g.add(&format!("{name}/Read"), "ReadVariableOp", &[name], &[("dtype", ty(F))]);
+    };
+    // The first one starts where the second one is.
+    let mut g = Graph::default();
+    variable(&mut g, "first");
+    variable(&mut g, "second");
+    g.constant("start", vector(&[1.0, 2.0]));
+    g.add("first/Assign", "AssignVariableOp", &["first", "second/Read"], &[("dtype", ty(F))]);
+    g.add("second/Assign", "AssignVariableOp", &["second", "start"], &[("dtype", ty(F))]);
+    variable(&mut g, "third");
+    let session = g.session();
+    assert_eq!(session.initialize().expect("both"), ["third"], "nothing assigns to it");
+    assert_eq!(floats(&session, &[], "first/Read"), [1.0, 2.0]);
+
+    let mut g = Graph::default();
+    variable(&mut g, "w");
+    g.add("queue", "FIFOQueueV2", &[], &[]);
+    g.add("taken", "QueueDequeueV2", &["queue"], &[("component_types", types(&[F]))]);
+    g.add("w/Assign", "AssignVariableOp", &["w", "taken"], &[("dtype", ty(F))]);
+    let message = g.session().initialize().expect_err("queues are refused").to_string();
+    assert!(message.contains("variable 'w' cannot be initialised") && message.contains("queue"), "{message}");
+}
+
+#[test]
 fn variables_are_updated_in_place_and_kept() {
     for is_resource in [true, false] {
         let session = training(is_resource);

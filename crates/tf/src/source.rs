@@ -94,6 +94,11 @@ pub fn graph_def_to_text(graph: &GraphDef) -> String {
     text::to_text(&graph.encode_to_vec(), &text::GRAPH_DEF)
 }
 
+/// What a traced step took, as binary proto.
+pub fn run_metadata_to_bytes(metadata: &RunMetadata) -> Vec<u8> {
+    metadata.encode_to_vec()
+}
+
 /// What a traced step took, as text proto.
 pub fn run_metadata_to_text(metadata: &RunMetadata) -> String {
     text::to_text(&metadata.encode_to_vec(), &text::RUN_METADATA)

@@ -28,6 +28,10 @@ extern "C" {
 // The layout described here; what `tfcompile_frame::version` holds.
 #define TFCOMPILE_FRAME_VERSION 1
 
+// What a compiled function returns where a failed assert is to end the process (`--assert=abort`). The class of the C++
+// header prints the message and aborts; C and freestanding headers, which have nothing to print with, return it.
+#define TFCOMPILE_ABORT INT32_MIN
+
 // A piece of parallel work: does items [begin, end) as worker `worker`. Returns 0, or non-zero to stop the call.
 typedef int32_t (*tfcompile_parallel_body)(void* data, int64_t begin, int64_t end, int64_t worker);
 

@@ -1,0 +1,84 @@
+//! Traces of a session's steps: `--trace`, `--timeline`.
+
+use crate::outputs::Output;
+use clap::{Args, ValueEnum};
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use support::{Error, Result};
+use tf::proto::{RunMetadata, StepStats};
+use tf::source::{run_metadata_to_bytes, run_metadata_to_text};
+use trace::{TimelineOptions, chrome_trace};
+
+/// TensorFlow's levels of tracing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceLevel {
+    /// Nothing
+    #[value(name = "NO_TRACE")]
+    None,
+    /// The same as FULL_TRACE
+    #[value(name = "SOFTWARE_TRACE")]
+    Software,
+    /// When each node ran, and what it made
+    #[value(name = "FULL_TRACE")]
+    Full,
+}
+
+/// What is traced, and where it goes.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct TraceArgs {
+    /// Trace a step and write its RunMetadata
+    #[arg(long, value_name = "LEVEL", requires = "jit", ignore_case = true)]
+    trace: Option<TraceLevel>,
+    /// Where the RunMetadata goes: FILE in binary, FILE.pbtxt as text [default: run_metadata.pb]
+    #[arg(long, value_name = "FILE", requires = "trace", alias = "run_metadata")]
+    run_metadata: Option<PathBuf>,
+    /// Trace a step and write its timeline, for chrome://tracing or Perfetto
+    #[arg(long, value_name = "FILE.json", requires = "jit")]
+    timeline: Option<PathBuf>,
+    /// The step that is traced, counted from 0 [default: the last one]
+    #[arg(long, value_name = "N", requires = "jit", alias = "trace_step")]
+    trace_step: Option<u64>,
+    /// Show in the timeline how long tensors live, and what allocators hold
+    #[arg(long, requires = "timeline", alias = "show_memory")]
+    show_memory: bool,
+}
+
+impl TraceArgs {
+    /// The step to trace, of so many; `None` for no tracing.
+    pub(crate) fn step(&self, steps: u64) -> Result<Option<u64>> {
+        let is_traced = self.metadata_file().is_some() || self.timeline.is_some();
+        match self.trace_step {
+            Some(step) if step >= steps => Err(Error::invalid(format!(
+                "--trace-step {step}: the steps are 0 to {}; give a later number to --steps or an earlier one here",
+                steps - 1
+            ))),
+            step => Ok(is_traced.then(|| step.unwrap_or(steps - 1))),
+        }
+    }
+
+    fn metadata_file(&self) -> Option<&Path> {
+        let is_traced = self.trace.is_some_and(|level| level != TraceLevel::None);
+        is_traced.then(|| self.run_metadata.as_deref().unwrap_or(Path::new("run_metadata.pb")))
+    }
+
+    /// The files of a traced step.
+    pub(crate) fn outputs(&self, metadata: &RunMetadata) -> Vec<Output<'static>> {
+        let mut files = Vec::new();
+        let mut file = |path: &Path, bytes: Vec<u8>| {
+            files.push(Output { path: path.to_owned(), parts: vec![Cow::from(bytes)] });
+        };
+        if let Some(path) = self.metadata_file() {
+            let mut text_path: OsString = path.as_os_str().to_owned();
+            text_path.push("txt");
+            file(path, run_metadata_to_bytes(metadata));
+            file(Path::new(&text_path), run_metadata_to_text(metadata).into_bytes());
+        }
+        if let Some(path) = &self.timeline {
+            let options = TimelineOptions { memory: self.show_memory, ..TimelineOptions::default() };
+            let none = StepStats::default();
+            file(path, chrome_trace(metadata.step_stats.as_ref().unwrap_or(&none), options).into_bytes());
+        }
+        files
+    }
+}
