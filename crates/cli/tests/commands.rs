@@ -384,7 +384,7 @@ fn check_says_everything_at_once() {
     let place = directory();
     let graph = r#"
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: -1 } dim { size: 3 } } } } }
-node { name: "scope/q" op: "AsString" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "scope/q" op: "SerializeTensor" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
 node { name: "l" op: "StringLength" input: "scope/q" }
 node { name: "m" op: "MatMul" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
 node { name: "n" op: "MatMul" input: "m" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
@@ -419,7 +419,7 @@ versions { producer: 1286 }
         ops.iter().find(|op| op["op"] == name).cloned().expect(name)
     };
     assert_eq!((&op("MatMul")["nodes"], &op("MatMul")["supported"]), (&2.into(), &true.into()));
-    assert_eq!(op("AsString")["supported"], Value::Bool(false));
+    assert_eq!(op("SerializeTensor")["supported"], Value::Bool(false));
     let (code, good) = check(&["--fetch", "m", "--shape", "x=3,3"]);
     assert_eq!((code, &good["compiles"]), (Some(0), &Value::Bool(true)));
     assert_eq!(good["interface"][1]["accessor"], "result_m");
