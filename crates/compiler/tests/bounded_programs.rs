@@ -45,7 +45,7 @@ fn sizes_are_followed_through_a_program() {
 }
 
 #[test]
-fn what_cannot_leave_out_what_is_not_there_is_named() {
+fn a_sort_leaves_out_what_is_not_there() {
     let text = "HloModule m
         less {
           a = s32[] parameter(0)
@@ -58,8 +58,27 @@ fn what_cannot_leave_out_what_is_not_there_is_named() {
           some = s32[<=4] set-dimension-size(x, n), dimensions={0}
           ROOT sorted = s32[<=4] sort(some), dimensions={0}, to_apply=less
         }";
+    let arguments = [Literal::from_elements(&[4], &[7i32, 9, 3, 1]), Literal::scalar(3i32)];
+    assert_eq!(run(text, &arguments).unwrap()[0], Literal::from_elements(&[3], &[3i32, 7, 9]));
+}
+
+#[test]
+fn what_cannot_leave_out_what_is_not_there_is_named() {
+    let text = "HloModule m
+        add {
+          a = s32[] parameter(0)
+          b = s32[] parameter(1)
+          ROOT sum = s32[] add(a, b)
+        }
+        ENTRY main {
+          x = s32[4] parameter(0)
+          n = s32[] parameter(1)
+          zero = s32[] constant(0)
+          some = s32[<=4] set-dimension-size(x, n), dimensions={0}
+          ROOT sums = s32[<=3] reduce-window(some, zero), window={size=2}, to_apply=add
+        }";
     let error = HloProgram::parse_hlo(text).unwrap_err();
-    assert!(error.message().contains("instruction 'sorted' (sort)"), "{error}");
+    assert!(error.message().contains("instruction 'sums' (reduce-window)"), "{error}");
 }
 
 #[test]
