@@ -70,6 +70,9 @@ struct Model {
 
 /// Runs a model in a session and prints what is fetched.
 pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
+    if !arguments.model.quiet {
+        xla.warn();
+    }
     let options = options(arguments, xla)?;
     let model = load(arguments, options)?;
     let Arguments { inputs, notes } =

@@ -148,6 +148,10 @@ pub(crate) fn split(words: Vec<OsString>, environment: &Environment) -> Result<(
     let text = environment.tf_xla_flags.as_deref().unwrap_or("");
     let dump = &mut flags.dump;
     flags.jit = cluster::Flags::parse(text, |name, value| dump.take(name, value))?;
+    let idle = flags.jit.without_effect().into_iter();
+    flags
+        .warnings
+        .extend(idle.map(|name| format!("--{name} in TF_XLA_FLAGS is accepted and makes no difference")));
     flags.graphs_to = environment.dump_graph_prefix.clone().filter(|prefix| !prefix.is_empty());
     let level = environment.vlog_level.as_deref().and_then(|level| level.trim().parse::<i64>().ok());
     flags.dump.log_text = level.is_some_and(|level| level >= LEVEL_OF_TEXT);

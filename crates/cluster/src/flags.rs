@@ -129,6 +129,25 @@ impl Flags {
         Ok(flags)
     }
 
+    /// The flags that differ from their defaults and make no difference here, where clusters are compiled when they first run, for
+    /// one kind of device.
+    pub fn without_effect(&self) -> Vec<&'static str> {
+        let flags = [
+            ("tf_xla_enable_lazy_compilation", !self.enable_lazy_compilation),
+            ("tf_xla_print_cluster_outputs", self.print_cluster_outputs),
+            ("tf_xla_check_cluster_input_numerics", self.check_cluster_input_numerics),
+            ("tf_xla_check_cluster_output_numerics", self.check_cluster_output_numerics),
+            ("tf_xla_disable_constant_folding", self.disable_constant_folding),
+            ("tf_xla_compile_on_demand", self.compile_on_demand),
+            ("tf_xla_enable_xla_devices", self.enable_xla_devices),
+            ("tf_xla_always_defer_compilation", self.always_defer_compilation),
+            ("tf_xla_async_compilation", self.async_compilation),
+            ("tf_xla_persistent_cache_device_types", !self.persistent_cache_device_types.is_empty()),
+            ("tf_xla_disable_strict_signature_checks", self.disable_strict_signature_checks),
+        ];
+        flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name).collect()
+    }
+
     fn take_switch(&mut self, name: &str, value: Option<&str>) -> Result<bool> {
         let Some(name) = name.strip_prefix("tf_xla_") else { return Ok(false) };
         let place = match name {
@@ -229,6 +248,7 @@ mod tests {
     fn nothing_said_means_tensorflows_defaults() {
         let flags = parse("").expect("empty");
         assert_eq!(flags, Flags::default());
+        assert!(flags.without_effect().is_empty());
         assert_eq!((flags.min_cluster_size, flags.max_cluster_size), (4, 2147483647));
         assert!(flags.enable_lazy_compilation && !flags.cpu_global_jit);
         assert_eq!(flags.persistent_cache_prefix, "xla_compile_cache");
@@ -258,6 +278,7 @@ mod tests {
         )
         .expect("well-formed");
         assert!(flags.cpu_global_jit && flags.clustering_debug && !flags.enable_lazy_compilation);
+        assert_eq!(flags.without_effect(), ["tf_xla_enable_lazy_compilation"]);
         assert_eq!((flags.min_cluster_size, flags.clustering_fuel), (1, 7));
     }
 
