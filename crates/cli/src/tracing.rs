@@ -53,6 +53,9 @@ impl TraceArgs {
                 "--trace-step {step}: the steps are 0 to {}; give a later number to --steps or an earlier one here",
                 steps - 1
             ))),
+            Some(step) if !is_traced => Err(Error::invalid(format!(
+                "--trace-step {step} says which step is traced, but nothing is: give --timeline FILE or --trace FULL_TRACE, too"
+            ))),
             step => Ok(is_traced.then(|| step.unwrap_or(steps - 1))),
         }
     }

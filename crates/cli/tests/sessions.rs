@@ -129,4 +129,6 @@ fn a_step_is_traced_and_its_timeline_written() {
     let message =
         refuse(&mut command(&["--jit", "off", "--timeline", "t2.json", "--trace-step", "3"]), out.path());
     assert!(message.contains("--trace-step 3: the steps are 0 to 2"), "{message}");
+    let message = refuse(&mut command(&["--jit", "off", "--trace-step", "1"]), out.path());
+    assert!(message.contains("--trace-step 1") && message.contains("--timeline FILE"), "{message}");
 }

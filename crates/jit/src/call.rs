@@ -3,7 +3,7 @@
 use crate::instance::Executable;
 use crate::workers::{Workers, parallel_for};
 use crate::{ALIGNMENT, Frame};
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::sync::Arc;
 use support::{Error, Result};
 
@@ -112,17 +112,9 @@ impl Executable {
         // is only read may be shared, for the code writes to results, temps, scratch and sizes alone; the workers'
         // `Arc` outlives the call.
         #[expect(unsafe_code, reason = "generated code follows raw addresses")]
-        let status = unsafe { self.call(&mut frame) };
-        if status == 0 {
-            return Ok(());
+        unsafe {
+            self.enter(&mut frame)
         }
-        if frame.error.is_null() {
-            return Err(Error::internal(format!("the code returned {status}")));
-        }
-        // SAFETY: the code sets `error` to a static NUL-terminated message.
-        #[expect(unsafe_code, reason = "a C string of generated code")]
-        let message = unsafe { CStr::from_ptr(frame.error) };
-        Err(Error::invalid(message.to_string_lossy()))
     }
 }
 

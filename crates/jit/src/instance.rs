@@ -116,6 +116,25 @@ impl Executable {
         unsafe { entry(frame) }
     }
 
+    /// As [`Executable::call`]; an error with the code's message if it does not return 0.
+    ///
+    /// # Safety
+    /// That of [`Executable::call`].
+    #[expect(unsafe_code, reason = "generated code follows raw addresses")]
+    pub(crate) unsafe fn enter(&self, frame: &mut Frame) -> Result<()> {
+        // SAFETY: the caller's promise.
+        let status = unsafe { self.call(frame) };
+        if status == 0 {
+            return Ok(());
+        }
+        if frame.error.is_null() {
+            return Err(Error::internal(format!("the code returned {status}")));
+        }
+        // SAFETY: the code sets `error` to a static NUL-terminated message.
+        let message = unsafe { CStr::from_ptr(frame.error) };
+        Err(Error::invalid(message.to_string_lossy()))
+    }
+
     pub(crate) fn constants_address(&self) -> *const c_void {
         match &self.constants {
             Some(constants) => constants.as_ptr().cast(),
@@ -207,17 +226,9 @@ impl Instance<'_> {
         // many workers) and counters are of the interface's sizes and borrowed uniquely through `self`; constants are only
         // read; the context is the workers' `Arc`, which `self` keeps.
         #[expect(unsafe_code, reason = "generated code follows raw addresses")]
-        let status = unsafe { self.executable.call(&mut frame) };
-        if status == 0 {
-            return Ok(());
+        unsafe {
+            self.executable.enter(&mut frame)
         }
-        if frame.error.is_null() {
-            return Err(Error::internal(format!("the code returned {status}")));
-        }
-        // SAFETY: the code sets `error` to a static NUL-terminated message.
-        #[expect(unsafe_code, reason = "a C string of generated code")]
-        let message = unsafe { CStr::from_ptr(frame.error) };
-        Err(Error::invalid(message.to_string_lossy()))
     }
 
     /// How many workers share the work.
