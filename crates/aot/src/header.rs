@@ -16,12 +16,11 @@ use crate::Artifact;
 use crate::artifact::{Argument, ArgumentKind, ResultEntry};
 use crate::mangle::{self, Group, Named};
 use support::Result;
-use text::quoted;
 
 pub(crate) use arena::{ALIGNMENT, Arena, literal};
 pub(crate) use constants::layout_table;
 pub(crate) use standalone::embed_one;
-pub(crate) use text::Text;
+pub(crate) use text::{Text, quoted};
 
 /// The base class, by its full name: a program that also includes TensorFlow has another `XlaCompiledCpuFunction`.
 const BASE: &str = "::tensorflow::tfcompile_v1::XlaCompiledCpuFunction";

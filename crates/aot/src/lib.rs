@@ -17,6 +17,7 @@ mod metadata;
 mod object_file;
 mod program_shape_proto;
 mod runtime_headers;
+mod rust_module;
 mod shared;
 
 pub use archive::{Member, archive};
@@ -37,4 +38,5 @@ pub use metadata::{
 };
 pub use object_file::empty_object;
 pub use runtime_headers::runtime_headers;
+pub use rust_module::{RustOptions, rust_module};
 pub use shared::SharedLibrary;

@@ -8,7 +8,7 @@ use crate::model::ModelArgs;
 use crate::outputs::{self, Output};
 use crate::progress::Progress;
 use crate::xla_flags::XlaFlags;
-use aot::{CHeaderOptions, ConstantsMode, HeaderOptions, Member, SharedLibrary};
+use aot::{CHeaderOptions, ConstantsMode, HeaderOptions, Member, RustOptions, SharedLibrary};
 use clap::{Args, ValueEnum};
 use compiler::{AotOptions, BackOptions};
 use std::borrow::Cow;
@@ -63,6 +63,8 @@ enum Emit {
     Header,
     /// A C header over the same code
     CHeader,
+    /// A Rust module over the same code, for crates that depend on tfcompile-runtime; no_std with --freestanding
+    Rust,
     /// A static archive of the object
     Archive,
     /// A shared library, made by the system's linker
@@ -137,6 +139,7 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
             freestanding: arguments.freestanding,
         },
         c_header: emits(Emit::CHeader).then(CHeaderOptions::default),
+        rust: emits(Emit::Rust).then_some(RustOptions { no_std: arguments.freestanding }),
         constants: match arguments.constants {
             Constants::Embed => ConstantsMode::Embed,
             Constants::File => ConstantsMode::File,
@@ -190,6 +193,9 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     }
     if let Some(c_header) = &made.c_header {
         files.add(&format!("{name}_c.h"), vec![Cow::Borrowed(c_header.as_bytes())]);
+    }
+    if let Some(rust) = &made.rust {
+        files.add(&format!("{name}.rs"), vec![Cow::Borrowed(rust.as_bytes())]);
     }
     if let Some(archive) = &archive {
         files.add(&names.archive, vec![Cow::Borrowed(archive)]);
@@ -391,6 +397,12 @@ fn link_line(arguments: &Build, names: &FileNames, triple: &str) -> String {
     } else {
         return String::new();
     };
+    if emits(Emit::Rust) && !emits(Emit::Header) && !emits(Emit::CHeader) {
+        return format!(
+            "link: in a crate that depends on tfcompile-runtime, include {} and link {linked}\n",
+            at(&format!("{}.rs", names.program))
+        );
+    }
     if emits(Emit::Metadata) {
         linked = format!("{linked} {}", at(&names.metadata));
     }

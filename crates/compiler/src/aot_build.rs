@@ -4,7 +4,7 @@ use crate::back::{Made, compile_object};
 use crate::{BackOptions, Front, Input, Observer};
 use aot::{
     Argument, ArgumentKind, Artifact, CHeaderOptions, ConstantsMode, HeaderOptions, LayoutHash, MemorySizes,
-    MetadataOptions, Provenance, ResultEntry, ResultKind,
+    MetadataOptions, Provenance, ResultEntry, ResultKind, RustOptions,
 };
 use bytes::Bytes;
 use import::ResultOrigin;
@@ -22,6 +22,8 @@ pub struct AotOptions {
     pub header: HeaderOptions,
     /// What the C header is like, if there is to be one.
     pub c_header: Option<CHeaderOptions>,
+    /// What the Rust module is like, if there is to be one.
+    pub rust: Option<RustOptions>,
     /// Where the constants are.
     pub constants: ConstantsMode,
     /// Whether the function's object tells about itself too.
@@ -39,6 +41,7 @@ impl AotOptions {
             cpp_class: cpp_class.into(),
             header: HeaderOptions::default(),
             c_header: None,
+            rust: None,
             constants: ConstantsMode::Embed,
             describe_object: false,
             session_module: false,
@@ -56,6 +59,8 @@ pub struct Outputs {
     pub header: String,
     /// The text of the C header, if asked for.
     pub c_header: Option<String>,
+    /// The text of the Rust module, if asked for.
+    pub rust: Option<String>,
     /// Names, shapes, config, hashes.
     pub metadata_object: Vec<u8>,
     /// The constants file, if the constants are in a file.
@@ -127,7 +132,7 @@ fn build_with(
         // The headers differ by whether there is a file; which one follows when the code is made.
         artifact.constants_file = Some(LayoutHash([0; 32]));
     }
-    headers(&artifact, options)?;
+    interfaces(&artifact, options)?;
     let snapshot = || hlo::proto::to_hlo_snapshot_bytes(front.module());
     let session_module = options.session_module.then(snapshot).transpose()?;
     let result_names = front.result_names();
@@ -157,7 +162,7 @@ fn build_with(
         artifact.constants_file = Some(layout);
         constants_file = Some(ConstantsFile { layout, size, chunks });
     }
-    let (header, c_header) = headers(&artifact, options)?;
+    let Interfaces { header, c_header, rust } = interfaces(&artifact, options)?;
     let metadata = MetadataOptions { gen_program_shape: options.header.gen_program_shape };
     let metadata_object = aot::metadata_object(&artifact, &metadata)?;
     let function_object = match options.describe_object {
@@ -171,6 +176,7 @@ fn build_with(
         function_object,
         header,
         c_header,
+        rust,
         metadata_object,
         constants_file,
         session_module,
@@ -187,10 +193,19 @@ fn versions(back: &BackOptions) -> Vec<String> {
     }
 }
 
-/// The C++ header, and the C header if asked for.
-fn headers(artifact: &Artifact, options: &AotOptions) -> Result<(String, Option<String>)> {
-    let c_header = options.c_header.as_ref().map(|c| aot::c_header(artifact, c)).transpose()?;
-    Ok((aot::header(artifact, &options.header)?, c_header))
+/// The program as other languages see it: C++, and those that are asked for.
+struct Interfaces {
+    header: String,
+    c_header: Option<String>,
+    rust: Option<String>,
+}
+
+fn interfaces(artifact: &Artifact, options: &AotOptions) -> Result<Interfaces> {
+    Ok(Interfaces {
+        header: aot::header(artifact, &options.header)?,
+        c_header: options.c_header.as_ref().map(|c| aot::c_header(artifact, c)).transpose()?,
+        rust: options.rust.as_ref().map(|rust| aot::rust_module(artifact, rust)).transpose()?,
+    })
 }
 
 /// What is known of an artifact when its graph is imported: names and shapes.

@@ -11,6 +11,7 @@ mod hlo_program;
 mod in_process;
 mod pipeline;
 mod profile;
+mod program_file;
 mod stage;
 pub mod tuning;
 

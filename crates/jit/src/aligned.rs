@@ -67,6 +67,12 @@ impl Deref for AlignedBytes {
     }
 }
 
+impl AsRef<[u8]> for AlignedBytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 impl DerefMut for AlignedBytes {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: `len` initialised bytes that this owns, borrowed uniquely.

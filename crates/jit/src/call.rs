@@ -1,11 +1,11 @@
 //! One call of loaded code on buffers that the caller chooses.
 
 use crate::instance::Executable;
-use crate::workers::{Workers, parallel_for};
-use crate::{ALIGNMENT, Frame};
+use crate::{ALIGNMENT, Frame, Workers};
 use std::ffi::c_void;
 use std::sync::Arc;
 use support::{Error, Result};
+use tfcompile_runtime::{ParallelFor, parallel_for};
 
 /// The memory of an argument.
 #[derive(Debug)]
@@ -95,13 +95,14 @@ impl Executable {
                 },
             };
         }
-        let context = call.workers.map(std::ptr::from_ref);
+        let shared: Option<&dyn Workers> = call.workers.map(|workers| &**workers);
+        let context = shared.as_ref().map(std::ptr::from_ref);
         let mut frame = Frame {
             args: arguments.slice().as_ptr(),
             results: results.slice().as_ptr(),
             temps: call.temps.as_mut_ptr().cast(),
             constants: self.constants_address(),
-            parallel_for: context.map(|_| parallel_for as crate::frame::ParallelFor),
+            parallel_for: context.map(|_| parallel_for as ParallelFor),
             context: context.map_or(std::ptr::null_mut(), |workers| workers.cast_mut().cast()),
             max_workers: workers as i64,
             scratch: call.scratch.as_mut_ptr().cast(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use codegen::LoadedObject;
 use support::{Error, Result};
 
-use crate::workers::{ThreadPool, Workers, parallel_for};
-use crate::{AlignedBytes, Frame};
+use crate::{ALIGNMENT, AlignedBytes, Frame, Workers, thread_pool};
+use tfcompile_runtime::{ParallelFor, parallel_for};
 
 /// An argument's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,12 +45,21 @@ pub struct Interface {
 }
 
 /// A loaded object.
-#[derive(Debug)]
 pub struct Executable {
     object: LoadedObject,
     interface: Interface,
     /// Constants that the object does not carry.
-    constants: Option<AlignedBytes>,
+    constants: Option<Constants>,
+}
+
+/// A block of constants in whoever's memory: of this process, or of a file that several map. Begins at a multiple of
+/// [`ALIGNMENT`].
+pub type Constants = Box<dyn AsRef<[u8]> + Send + Sync>;
+
+impl std::fmt::Debug for Executable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Executable").field("interface", &self.interface).finish_non_exhaustive()
+    }
 }
 
 impl Executable {
@@ -62,6 +71,21 @@ impl Executable {
         interface: Interface,
         constants: Option<AlignedBytes>,
     ) -> Result<Self> {
+        Self::load_with(object, entry_point, interface, constants.map(|block| Box::new(block) as Constants))
+    }
+
+    /// The same with constants in whoever's memory.
+    pub fn load_with(
+        object: &[u8],
+        entry_point: &str,
+        interface: Interface,
+        constants: Option<Constants>,
+    ) -> Result<Self> {
+        if let Some(block) = &constants
+            && !(**block).as_ref().as_ptr().addr().is_multiple_of(ALIGNMENT)
+        {
+            return Err(Error::internal("the constants do not begin at a multiple of 64 bytes"));
+        }
         let arguments = &interface.arguments;
         for (k, result) in interface.results.iter().enumerate() {
             if let Some(alias) = result.alias
@@ -137,7 +161,7 @@ impl Executable {
 
     pub(crate) fn constants_address(&self) -> *const c_void {
         match &self.constants {
-            Some(constants) => constants.as_ptr().cast(),
+            Some(constants) => (**constants).as_ref().as_ptr().cast(),
             None => self.object.constants_address().as_ptr().cast_const().cast(),
         }
     }
@@ -159,7 +183,7 @@ impl Instance<'_> {
     pub fn set_threads(&mut self, count: usize) -> Result<()> {
         match count {
             1 => self.set_workers(None),
-            _ => self.set_workers(Some(Arc::new(ThreadPool::new(count)?))),
+            _ => self.set_workers(Some(Arc::new(thread_pool(count)?))),
         }
     }
 
@@ -208,13 +232,14 @@ impl Instance<'_> {
                 None => buffer.as_mut_ptr().cast(),
             })
             .collect();
-        let context = self.workers.as_ref().map(std::ptr::from_ref);
+        let workers: Option<&dyn Workers> = self.workers.as_deref();
+        let context = workers.as_ref().map(std::ptr::from_ref);
         let mut frame = Frame {
             args: arguments.as_ptr(),
             results: results.as_ptr(),
             temps: self.temps.as_mut_ptr().cast(),
             constants: self.executable.constants_address(),
-            parallel_for: context.map(|_| parallel_for as crate::frame::ParallelFor),
+            parallel_for: context.map(|_| parallel_for as ParallelFor),
             context: context.map_or(std::ptr::null_mut(), |workers| workers.cast_mut().cast()),
             max_workers: self.workers.as_ref().map_or(1, |workers| workers.count() as i64),
             scratch: self.scratch.as_mut_ptr().cast(),
@@ -224,7 +249,7 @@ impl Instance<'_> {
         };
         // SAFETY: arguments were checked against the interface and are borrowed uniquely; results, temps, scratch (for as
         // many workers) and counters are of the interface's sizes and borrowed uniquely through `self`; constants are only
-        // read; the context is the workers' `Arc`, which `self` keeps.
+        // read; the context is a reference to the workers, which `self` keeps.
         #[expect(unsafe_code, reason = "generated code follows raw addresses")]
         unsafe {
             self.executable.enter(&mut frame)

@@ -5,12 +5,16 @@
 
 mod aligned;
 mod call;
-mod frame;
 mod instance;
-mod workers;
 
 pub use aligned::{ALIGNMENT, AlignedBytes};
 pub use call::{Call, Operand};
-pub use frame::Frame;
-pub use instance::{BufferSpec, Executable, Instance, Interface, ResultSpec};
-pub use workers::{Part, ThreadPool, Workers};
+pub use instance::{BufferSpec, Constants, Executable, Instance, Interface, ResultSpec};
+pub use tfcompile_runtime::{Frame, Part, ThreadPool, Workers};
+
+use support::{Error, Result};
+
+/// A pool of `count` workers, the caller included. Errors: none or too many.
+pub fn thread_pool(count: usize) -> Result<ThreadPool> {
+    ThreadPool::new(count).map_err(|e| Error::invalid(format!("{count} threads: {e}")))
+}

@@ -11,7 +11,7 @@ use crate::recorder::Recorder;
 use crate::resources::{Resources, Variable, lock};
 use crate::shared::Shared;
 use crate::value::{Tensor, Value};
-use jit::{ThreadPool, Workers};
+use jit::{Workers, thread_pool};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ impl Session {
         back.cache = options.cache.clone();
         let workers: Option<Arc<dyn Workers>> = match options.intra_op_threads {
             0 | 1 => None,
-            count => Some(Arc::new(ThreadPool::new(count)?)),
+            count => Some(Arc::new(thread_pool(count)?)),
         };
         let shared = Shared {
             resources: Resources::default(),

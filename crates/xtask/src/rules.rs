@@ -4,6 +4,9 @@
 /// the rule that nothing else than tests may use `filetest`.
 pub const EDGES: &[(&str, &[&str])] = &[
     ("support", &[]),
+    // Of the user's programs: nothing that these would have to get, too.
+    ("tfcompile-runtime", &[]),
+    ("tfcompile-build", &[]),
     ("shape", &["support"]),
     ("hlo", &["support", "shape"]),
     ("evaluator", &["support", "shape", "hlo"]),
@@ -22,7 +25,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ("kernel", &["support", "shape", "hlo", "target", "plan", "buffers"]),
     ("codegen", &["support", "shape", "target", "plan", "buffers", "kernel"]),
     ("aot", &["support", "shape", "codegen"]),
-    ("jit", &["support", "shape", "codegen"]),
+    ("jit", &["support", "shape", "codegen", "tfcompile-runtime"]),
     (
         "compiler",
         &[
@@ -115,6 +118,11 @@ pub const IO_ALLOWED: &[(&str, &str)] = &[
     ("runner", "measures how long runs take"),
     ("session", "ops that save and restore checkpoints; traces look at the clock"),
     ("tf", "maps model files"),
+    ("tfcompile-build", "build scripts: runs the tool"),
+    (
+        "tfcompile-runtime",
+        "the user's programs: reads constants files, ends the process where a failed assert is to",
+    ),
     ("xtask", "reads the repository"),
 ];
 

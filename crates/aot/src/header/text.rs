@@ -42,7 +42,7 @@ impl Text {
 
 /// A C++ string literal of ASCII characters for any text. It has no line break and does not end in a backslash, so
 /// it may also stand in a comment; question marks are escaped for the sake of trigraphs.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut literal = String::from("\"");
     for byte in text.bytes() {
         match byte {

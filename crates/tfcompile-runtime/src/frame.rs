@@ -1,7 +1,7 @@
 //! The argument of the entry function.
 
-use std::ffi::{c_char, c_void};
-use std::ptr::{null, null_mut};
+use core::ffi::{c_char, c_void};
+use core::ptr::{null, null_mut};
 
 /// Part of a parallel region: `data`, the first and one past the last index, the worker's number.
 pub type ParallelBody = unsafe extern "C" fn(*mut c_void, i64, i64, i64) -> i32;
@@ -68,7 +68,7 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::mem::offset_of;
+    use core::mem::offset_of;
 
     #[test]
     fn the_layout_is_the_one_of_the_header() {

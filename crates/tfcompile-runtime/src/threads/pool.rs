@@ -1,4 +1,4 @@
-//! Threads for parallel loops: what the frame's `parallel_for` of an [`Instance`](crate::Instance) calls.
+//! A pool of threads.
 
 use std::ffi::c_void;
 use std::hint::spin_loop;
@@ -6,47 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU64, 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{JoinHandle, available_parallelism, yield_now};
 
-use support::{Error, Result};
-
-use crate::frame::ParallelBody;
-
-/// Does items `begin..end` as a worker; 0, or a code that ends the run.
-pub type Part<'p> = dyn Fn(i64, i64, i64) -> i32 + Sync + 'p;
-
-/// Whoever shares parallel work out.
-///
-/// # Safety
-/// `run` covers `0..count` by calls of `part` on disjoint ranges and returns after the last of them has returned. Calls
-/// that overlap in time have different workers, all at least 0 and below `count()`.
-#[expect(unsafe_code, reason = "generated code gives each worker memory of its own")]
-pub unsafe trait Workers: Send + Sync {
-    /// How many workers there are; at least 1.
-    fn count(&self) -> usize;
-    /// Does items `0..count`. 0, or the code of a part that failed; items may be left out then.
-    fn run(&self, count: i64, part: &Part<'_>) -> i32;
-}
-
-/// The frame's callback; `context` is an `Arc<dyn Workers>`.
-///
-/// # Safety
-/// `context` points to a live `Arc<dyn Workers>`, and `body` takes `data`.
-#[expect(unsafe_code, reason = "called by generated code")]
-pub(crate) unsafe extern "C" fn parallel_for(
-    context: *mut c_void,
-    count: i64,
-    body: Option<ParallelBody>,
-    data: *mut c_void,
-) -> i32 {
-    struct Data(*mut c_void);
-    // SAFETY: the record behind it is only read, and outlives `run`.
-    unsafe impl Sync for Data {}
-    let Some(body) = body else { return -1 };
-    let data = &Data(data);
-    // SAFETY: the caller's promise.
-    let workers = unsafe { &*context.cast::<Arc<dyn Workers>>() };
-    // SAFETY: generated code takes its own record, on any thread.
-    workers.run(count, &move |begin, end, worker| unsafe { body(data.0, begin, end, worker) })
-}
+use super::{Part, Workers};
+use crate::Error;
 
 /// A few threads that wait for work. The caller is a worker too.
 #[derive(Debug)]
@@ -155,9 +116,10 @@ impl Job {
 
 impl ThreadPool {
     /// A pool of `count` workers: the caller's thread and one less of its own.
-    pub fn new(count: usize) -> Result<Self> {
+    /// An error for none, for more than 1024, or if the system has no thread left.
+    pub fn new(count: usize) -> Result<Self, Error> {
         if count == 0 || count > MAX_THREADS {
-            return Err(Error::invalid(format!("{count} threads; 1 to {MAX_THREADS} can be had")));
+            return Err(Error::new("that many threads cannot be had: 1 to 1024 can"));
         }
         let shared = Arc::new(Shared {
             present: Present::default(),
@@ -175,7 +137,7 @@ impl ThreadPool {
         for worker in 1..count {
             let shared = Arc::clone(&pool.shared);
             let thread = std::thread::Builder::new().spawn(move || shared.serve(worker));
-            pool.threads.push(thread.map_err(|e| Error::invalid(format!("cannot start a thread: {e}")))?);
+            pool.threads.push(thread.map_err(|_| Error::new("the system starts no more threads"))?);
         }
         Ok(pool)
     }

@@ -1,0 +1,154 @@
+//! The Rust module: a struct with typed arrays over the object's entry, for programs that depend on `tfcompile-runtime`.
+//!
+//! Its accessors are called as those of the headers are. The text names everything by its full path, so it can be included in
+//! whatever module the user chose, beside those of other models.
+
+mod methods;
+mod types;
+
+use crate::Artifact;
+use crate::artifact::ResultEntry;
+use crate::header::{CppNames, Text, cpp_names};
+use shape::ArrayShape;
+use std::collections::BTreeMap;
+use support::{Error, Result};
+
+/// What the Rust module is like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RustOptions {
+    /// Without Rust's standard library and without allocation: all memory is in the struct, which may be a static.
+    pub no_std: bool,
+}
+
+/// Path of the crate that the module is written over.
+const RUNTIME: &str = "::tfcompile_runtime";
+
+/// What the parts of the module are made from.
+struct Source<'a> {
+    artifact: &'a Artifact,
+    options: RustOptions,
+    /// The struct's name; others begin with it.
+    name: &'a str,
+    /// Feeds, then variables.
+    arguments: Vec<Field<'a>>,
+    /// Fetches.
+    fetches: Vec<Field<'a>>,
+}
+
+/// An array of the struct's memory.
+struct Field<'a> {
+    /// `arg_x`, `arg0`, `var_w`, `result_y`.
+    name: String,
+    shape: &'a ArrayShape,
+    /// The graph's name of it.
+    node: &'a str,
+    /// `[[f32; 3]; 2]`.
+    rust_type: String,
+}
+
+/// The Rust module of an artifact, as bytes for a file that `include!` takes.
+///
+/// Fails as [`header`](crate::header()) does, and for a class that is a word of Rust's.
+pub fn rust_module(artifact: &Artifact, options: &RustOptions) -> Result<String> {
+    artifact.validate()?;
+    let name = artifact.cpp_class.class_name();
+    if KEYWORDS.contains(&name) {
+        return Err(Error::invalid(format!(
+            "class '{name}' is a word of Rust's, and the Rust module defines a struct of this name; choose another"
+        )));
+    }
+    let names = cpp_names(artifact)?;
+    let source = Source {
+        artifact,
+        options: *options,
+        name,
+        arguments: arguments(artifact, &names),
+        fetches: fetches(artifact, &names),
+    };
+    source.check_names()?;
+    let mut out = Text::new();
+    types::types(&mut out, &source);
+    methods::methods(&mut out, &source);
+    Ok(out.into_string())
+}
+
+fn arguments<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Field<'a>> {
+    let names =
+        names.feeds.iter().map(|name| ("arg", name)).chain(names.variables.iter().map(|name| ("var", name)));
+    let all = artifact.arguments.iter().zip(names).enumerate();
+    all.map(|(index, (argument, (kind, name)))| field(kind, index, name, &argument.shape, &argument.node))
+        .collect()
+}
+
+fn fetches<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Field<'a>> {
+    let all = artifact.fetches().iter().zip(&names.fetches).enumerate();
+    all.map(|(index, (fetch, name))| field("result", index, name, &fetch.shape, &fetch.node)).collect()
+}
+
+fn field<'a>(
+    kind: &str,
+    index: usize,
+    name: &Option<String>,
+    shape: &'a ArrayShape,
+    node: &'a str,
+) -> Field<'a> {
+    let name = match name {
+        Some(name) => format!("{kind}_{name}"),
+        None => format!("{kind}{index}"),
+    };
+    Field { name, shape, node, rust_type: types::rust_type(shape) }
+}
+
+impl Source<'_> {
+    fn feeds(&self) -> &[Field<'_>] {
+        &self.arguments[..self.artifact.feed_count()]
+    }
+
+    fn variables(&self) -> &[Field<'_>] {
+        &self.arguments[self.artifact.feed_count()..]
+    }
+
+    /// An accessor that writes, or tells sizes, may be called as another array's.
+    fn check_names(&self) -> Result<()> {
+        let mut methods = BTreeMap::new();
+        let arguments = self.arguments.iter().flat_map(|a| [(a, ""), (a, "_mut")]);
+        let fetches = self.fetches.iter().flat_map(|f| [(f, ""), (f, "_sizes")]);
+        for (field, suffix) in arguments.chain(fetches) {
+            if let Some(other) = methods.insert(format!("{}{suffix}", field.name), field.node) {
+                return Err(Error::invalid(format!(
+                    "'{}' and '{other}' would both have the method {}{suffix} in Rust; give one of them another name in the \
+                     config",
+                    field.node, field.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// All arrays that the memory holds.
+    fn fields(&self) -> impl Iterator<Item = &Field<'_>> {
+        self.arguments.iter().chain(&self.fetches)
+    }
+
+    /// The size of each dimension of a fetch, in Rust; `dynamic_sizes` is what the run reports.
+    fn true_sizes(&self, fetch: usize, dynamic_sizes: &str) -> Vec<String> {
+        let entry: &ResultEntry = &self.artifact.fetches()[fetch];
+        let mut next = self.artifact.first_dynamic_size(fetch);
+        let sizes = entry.shape.dimensions.iter().map(|dimension| match dimension.is_dynamic {
+            true => {
+                next += 1;
+                format!("{dynamic_sizes}[{}] as usize", next - 1)
+            }
+            false => dimension.size.to_string(),
+        });
+        sizes.collect()
+    }
+}
+
+/// Words that cannot be the name of a struct, and are no words of C++'s.
+#[rustfmt::skip]
+const KEYWORDS: &[&str] = &[
+    "Self", "abstract", "as", "async", "await", "become", "box", "crate", "dyn", "final", "fn", "gen", "impl", "in", "let",
+    "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "self", "super", "trait", "type",
+    "unsafe", "unsized", "use", "where", "yield",
+];

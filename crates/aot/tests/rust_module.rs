@@ -1,0 +1,64 @@
+//! Rust modules, byte for byte, and classes that give none.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod fixtures;
+
+use aot::{Artifact, RustOptions, parse_cpp_class, rust_module};
+use std::path::Path;
+
+/// Compares with the file, or writes it if `BLESS` is set.
+fn check(name: &str, artifact: &Artifact, options: &RustOptions) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let text = rust_module(artifact, options).unwrap();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    assert!(text == golden, "{name} differs from the golden file; look at the difference, then BLESS=1");
+}
+
+#[test]
+fn variables_with_mangled_names() {
+    check("train.rs.txt", &fixtures::train(), &RustOptions::default());
+}
+
+#[test]
+fn constants_in_a_file_without_std() {
+    check("scale_no_std.rs.txt", &fixtures::scale(), &RustOptions { no_std: true });
+}
+
+#[test]
+fn constants_far_from_the_code_are_reached_through_a_pointer() {
+    let text = rust_module(&fixtures::far(), &RustOptions::default()).unwrap();
+    assert!(text.contains("static entry_far_constants_pointer: *const ::core::ffi::c_void;"), "{text}");
+    assert!(text.contains("let constants = unsafe { entry_far_constants_pointer };"), "{text}");
+}
+
+#[test]
+fn every_type_has_a_name_in_rust() {
+    let text = rust_module(&fixtures::types(), &RustOptions::default()).unwrap();
+    for want in ["bool", "i8", "i64", "u16", "f64", "[f32; 2]", "[f64; 2]"] {
+        assert!(
+            text.contains(&format!("-> &{want} {{")) || text.contains(&format!("[{want}; ")),
+            "{want} in {text}"
+        );
+    }
+}
+
+#[test]
+fn a_class_that_is_a_word_of_rusts_is_refused() {
+    let mut artifact = fixtures::add();
+    artifact.cpp_class = parse_cpp_class("Self").unwrap();
+    let error = rust_module(&artifact, &RustOptions::default()).unwrap_err();
+    assert!(error.message().contains("class 'Self' is a word of Rust's"), "{error}");
+}
+
+#[test]
+fn names_whose_methods_would_meet_are_refused() {
+    let feeds = ["x", "x_mut"]
+        .map(|name| fixtures::feed(name, &format!("{name}:0"), shape::PrimitiveType::F32, &[2]));
+    let artifact = fixtures::artifact("Meet", feeds.to_vec(), Vec::new());
+    let error = rust_module(&artifact, &RustOptions::default()).unwrap_err();
+    assert!(error.message().contains("'x_mut:0' and 'x:0' would both have the method arg_x_mut"), "{error}");
+}

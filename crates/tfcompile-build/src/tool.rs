@@ -1,0 +1,59 @@
+//! Which `tfcompile` is run, and for which machine.
+
+use crate::Error;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The environment variable that names the tool.
+pub(crate) const VARIABLE: &str = "TFCOMPILE";
+
+pub(crate) const HOW_TO_SAY: &str =
+    "install tfcompile so that PATH finds it, or set TFCOMPILE to the path of its program";
+
+/// The tool's path.
+pub(crate) fn find() -> Result<PathBuf, Error> {
+    if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+        let path = PathBuf::from(path);
+        return match path.is_file() {
+            true => Ok(path),
+            false => Err(Error(format!("TFCOMPILE is '{}', where no file is; {HOW_TO_SAY}", path.display()))),
+        };
+    }
+    let name = format!("tfcompile{}", std::env::consts::EXE_SUFFIX);
+    let directories = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&directories)
+        .map(|directory| directory.join(&name))
+        .find(|path| path.is_file());
+    found.ok_or_else(|| Error(format!("there is no tfcompile in PATH: {HOW_TO_SAY}")))
+}
+
+/// The flags for a target of Rust's, unless the user has chosen another.
+pub(crate) fn target_flags(target: &str, arguments: &[OsString]) -> Vec<String> {
+    let chosen = arguments.iter().any(|argument| argument.to_string_lossy().starts_with("--target"));
+    if chosen { Vec::new() } else { vec![format!("--target-triple={}", triple(target))] }
+}
+
+/// LLVM's triple for a target of Rust's, which puts extensions into the names of architectures that LLVM has as features.
+fn triple(target: &str) -> String {
+    let (architecture, rest) = target.split_once('-').unwrap_or((target, ""));
+    let architecture = match architecture {
+        "riscv64gc" | "riscv64a23" | "riscv64imac" => "riscv64",
+        "x86_64h" => "x86_64",
+        other => other,
+    };
+    format!("{architecture}-{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_of_rust_become_triples() {
+        assert_eq!(triple("x86_64-unknown-linux-gnu"), "x86_64-unknown-linux-gnu");
+        assert_eq!(triple("riscv64gc-unknown-linux-gnu"), "riscv64-unknown-linux-gnu");
+        let chosen = [OsString::from("--target=aarch64-linux")];
+        assert!(target_flags("x86_64-unknown-linux-gnu", &chosen).is_empty());
+        assert_eq!(target_flags("aarch64-apple-darwin", &[]), ["--target-triple=aarch64-apple-darwin"]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Calling the entry function.
+
+use crate::threads::parallel_for;
+use crate::{Aligned, Error, Frame, Workers};
+use core::ffi::{CStr, c_void};
+
+/// What an entry returns where a failed assert is to end the process: `TFCOMPILE_ABORT` of the C header.
+#[cfg(feature = "std")]
+const ABORT: i32 = i32::MIN;
+
+/// Scratch memory for workers.
+#[derive(Debug)]
+pub struct Scratch<'m> {
+    /// Begins at a multiple of 64 bytes.
+    pub bytes: &'m mut [u8],
+    /// Bytes that each worker needs.
+    pub each: usize,
+}
+
+impl<'m> Scratch<'m> {
+    /// One piece for each worker.
+    pub fn of<const N: usize>(pieces: &'m mut [Aligned<[u8; N]>]) -> Self {
+        let bytes = size_of_val(pieces);
+        // SAFETY: the memory of the pieces, borrowed uniquely; what pads a piece to its alignment is written before it is read.
+        #[expect(unsafe_code, reason = "aligned pieces as bytes")]
+        let bytes = unsafe { core::slice::from_raw_parts_mut(pieces.as_mut_ptr().cast(), bytes) };
+        Self { bytes, each: N }
+    }
+}
+
+/// Calls an entry function with a frame to which workers and scratch are added.
+///
+/// Without `std`, an assert that is to end the process is an error like any other: there is nothing to end it with.
+///
+/// # Safety
+/// `entry` is a function that tfcompile compiled, and the frame's other addresses are what it was compiled for: valid for the sizes
+/// and alignments, distinct but for results that are variables, and used by nobody else meanwhile.
+#[expect(unsafe_code, reason = "generated code follows raw addresses")]
+pub unsafe fn enter(
+    entry: unsafe extern "C" fn(*mut Frame) -> i32,
+    frame: Frame,
+    workers: Option<&dyn Workers>,
+    scratch: Scratch<'_>,
+) -> Result<(), Error> {
+    let count = workers.map_or(1, |workers| workers.count().max(1));
+    let address = scratch.bytes.as_mut_ptr();
+    let is_enough = scratch.each.checked_mul(count).is_some_and(|bytes| scratch.bytes.len() >= bytes);
+    if !is_enough || scratch.each > 0 && !address.addr().is_multiple_of(64) {
+        return Err(Error::new(
+            "the scratch memory is too small for so many workers, or not aligned to 64 bytes",
+        ));
+    }
+    let mut frame = Frame {
+        parallel_for: workers.is_some().then_some(parallel_for as crate::ParallelFor),
+        context: workers.as_ref().map_or(core::ptr::null_mut(), |workers| {
+            core::ptr::from_ref::<&dyn Workers>(workers).cast_mut().cast::<c_void>()
+        }),
+        max_workers: count as i64,
+        scratch: address.cast(),
+        ..frame
+    };
+    // SAFETY: the caller's promise; the context points to a `&dyn Workers` that lives through the call, and the scratch is
+    // large enough.
+    let status = unsafe { entry(&raw mut frame) };
+    if status == 0 {
+        return Ok(());
+    }
+    let error = match frame.error.is_null() {
+        true => Error::new("the compiled function failed"),
+        false => {
+            // SAFETY: the code sets `error` to a static message that ends in NUL.
+            let message: &'static CStr = unsafe { CStr::from_ptr(frame.error) };
+            Error::new(message.to_str().unwrap_or("the compiled function failed; its message is no UTF-8"))
+        }
+    };
+    #[cfg(feature = "std")]
+    if status == ABORT {
+        eprintln!("{error}");
+        std::process::abort();
+    }
+    Err(error)
+}

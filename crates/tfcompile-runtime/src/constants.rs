@@ -1,0 +1,133 @@
+//! Constants of programs whose weights are in a file (`--constants=file`).
+
+use crate::Error;
+use core::ffi::c_void;
+
+/// Bytes before the block of constants.
+pub const CONSTANTS_HEADER_BYTES: usize = 64;
+
+const MAGIC: &[u8; 8] = b"TFCCONST";
+const VERSION: u32 = 1;
+
+/// The contents of a constants file, checked only when a model takes them. Cloning shares the memory.
+#[derive(Clone, Debug)]
+pub struct Constants(Bytes);
+
+#[derive(Clone, Debug)]
+enum Bytes {
+    Static(&'static [u8]),
+    #[cfg(feature = "std")]
+    Shared(std::sync::Arc<crate::AlignedBlock>, usize),
+}
+
+impl Constants {
+    /// The file's bytes in memory that stays: in flash, mapped for good, or `Aligned(*include_bytes!(..))` in a static. They begin
+    /// at a multiple of 64 bytes.
+    pub const fn from_static(file: &'static [u8]) -> Self {
+        Self(Bytes::Static(file))
+    }
+
+    /// Reads a file. All models that take clones of this share one copy.
+    #[cfg(feature = "std")]
+    pub fn read(path: impl AsRef<std::path::Path>) -> std::io::Result<Self> {
+        use std::io::Read as _;
+        let mut file = std::fs::File::open(path)?;
+        let size = usize::try_from(file.metadata()?.len()).map_err(std::io::Error::other)?;
+        let mut block = crate::AlignedBlock::zeroed(size).map_err(std::io::Error::other)?;
+        file.read_exact(&mut block.bytes_mut()[..size])?;
+        Ok(Self(Bytes::Shared(std::sync::Arc::new(block), size)))
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Bytes::Static(bytes) => bytes,
+            #[cfg(feature = "std")]
+            Bytes::Shared(block, size) => &block.bytes()[..*size],
+        }
+    }
+
+    /// Where the block is that the frame wants. The memory lives as long as this.
+    pub fn address(&self) -> *const c_void {
+        self.bytes()[CONSTANTS_HEADER_BYTES.min(self.bytes().len())..].as_ptr().cast()
+    }
+
+    /// Whether these are the constants of code with this layout hash.
+    pub fn check(&self, layout: &[u8; 32]) -> Result<(), Error> {
+        let file = self.bytes();
+        let Some((header, block)) = file.split_first_chunk::<CONSTANTS_HEADER_BYTES>() else {
+            return Err(Error::new("the constants end within their header"));
+        };
+        if header[..8] != *MAGIC {
+            return Err(Error::new("these are no constants of tfcompile: the first bytes are not TFCCONST"));
+        }
+        if header[8..12] != VERSION.to_le_bytes() {
+            return Err(Error::new(
+                "the constants have a version that this program does not know: use one tfcompile for both",
+            ));
+        }
+        if header[16..48] != *layout {
+            return Err(Error::new(
+                "the constants are for other code: their layout hash is not that of this program (another network, other \
+                 flags, another tfcompile; or untrained weights, such as zeros, which simplify the code: build the program \
+                 from trained ones)",
+            ));
+        }
+        if header[48..56] != (block.len() as u64).to_le_bytes() {
+            return Err(Error::new(
+                "the constants have another size than their header says: they are cut off",
+            ));
+        }
+        if !file.as_ptr().addr().is_multiple_of(64) {
+            return Err(Error::new("the constants are not aligned to 64 bytes: wrap them in Aligned"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    const LAYOUT: [u8; 32] = [7; 32];
+
+    fn file(block: &[u8]) -> Vec<u8> {
+        let mut file = Vec::new();
+        file.extend(b"TFCCONST");
+        file.extend(1u32.to_le_bytes());
+        file.extend(64u32.to_le_bytes());
+        file.extend(LAYOUT);
+        file.extend((block.len() as u64).to_le_bytes());
+        file.extend([0; 8]);
+        file.extend(block);
+        file
+    }
+
+    /// What is said about a file with these bytes.
+    fn said(bytes: &[u8]) -> Result<(), Error> {
+        let mut block = crate::AlignedBlock::zeroed(bytes.len()).expect("a little memory");
+        block.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+        Constants(Bytes::Shared(std::sync::Arc::new(block), bytes.len())).check(&LAYOUT)
+    }
+
+    #[test]
+    fn what_is_no_file_of_this_program_is_told() {
+        assert_eq!(said(&file(b"abc")), Ok(()));
+        let damaged = |at: usize| {
+            let mut bytes = file(b"abc");
+            bytes[at] ^= 1;
+            said(&bytes).expect_err("damaged").message()
+        };
+        assert!(damaged(0).contains("TFCCONST"));
+        assert!(damaged(8).contains("version"));
+        assert!(damaged(20).contains("other code"));
+        assert!(damaged(48).contains("cut off"));
+        assert!(said(&file(b"")[..63]).is_err());
+    }
+
+    #[test]
+    fn constants_that_stand_askew_are_refused() {
+        let bytes: &'static [u8] = Box::leak(file(&[0; 200]).into_boxed_slice());
+        let aligned = bytes.as_ptr().addr() % 64 == 0;
+        assert_eq!(Constants::from_static(bytes).check(&LAYOUT).is_ok(), aligned);
+    }
+}

@@ -1,0 +1,136 @@
+//! Memory that code writes to: aligned as the frame wants it, valid when all its bytes are zero.
+
+use core::ops::{Deref, DerefMut};
+
+/// Types of numbers alone: all bytes zero is a value of them, and they own nothing.
+///
+/// # Safety
+/// Zeros in all bytes are a valid value, and dropping a value does nothing.
+#[expect(unsafe_code, reason = "the promise that lets memory begin as zeros")]
+pub unsafe trait Plain {}
+
+macro_rules! plain {
+    ($($type:ty)*) => {
+        $(
+            // SAFETY: a number, or `false`.
+            #[expect(unsafe_code, reason = "the trait's promise")]
+            unsafe impl Plain for $type {}
+        )*
+    };
+}
+
+plain!(bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64);
+
+// SAFETY: the elements are zeros.
+#[expect(unsafe_code, reason = "the trait's promise")]
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+// SAFETY: the value is zeros, and padding is nothing.
+#[expect(unsafe_code, reason = "the trait's promise")]
+unsafe impl<T: Plain> Plain for Aligned<T> {}
+
+/// A value at a multiple of 64 bytes, which is what compiled code wants of its memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(C, align(64))]
+pub struct Aligned<T>(pub T);
+
+impl<T: Plain> Aligned<T> {
+    /// Zeros.
+    pub const fn zeroed() -> Self {
+        // SAFETY: the type's promise.
+        #[expect(unsafe_code, reason = "types that may be zero")]
+        unsafe {
+            core::mem::zeroed()
+        }
+    }
+}
+
+impl<T> Deref for Aligned<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Aligned<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+/// A value of zeros on the heap, which is never on the stack: it may be larger than that.
+#[cfg(feature = "std")]
+pub fn zeroed_box<T: Plain>() -> Box<T> {
+    use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+    let layout = Layout::new::<T>();
+    if layout.size() == 0 {
+        // SAFETY: a type without bytes, of which zeros are a value.
+        #[expect(unsafe_code, reason = "types that may be zero")]
+        return Box::new(unsafe { core::mem::zeroed() });
+    }
+    // SAFETY: the layout has a size; the allocation is of `T`'s layout and holds zeros, which are a `T`.
+    #[expect(unsafe_code, reason = "an allocation that begins as zeros")]
+    unsafe {
+        let start = alloc_zeroed(layout);
+        if start.is_null() {
+            handle_alloc_error(layout);
+        }
+        Box::from_raw(start.cast())
+    }
+}
+
+/// Some bytes on the heap at a multiple of 64, as many as wanted rounded up to that.
+#[cfg(feature = "std")]
+#[derive(Clone, Debug, Default)]
+pub struct AlignedBlock(Vec<Aligned<[u8; 64]>>);
+
+#[cfg(feature = "std")]
+impl AlignedBlock {
+    /// Zeros. An error for more than there are to be had.
+    pub fn zeroed(bytes: usize) -> Result<Self, crate::Error> {
+        let blocks = bytes.div_ceil(64);
+        let mut block = Vec::new();
+        let reserved = block.try_reserve_exact(blocks);
+        reserved.map_err(|_| {
+            crate::Error::new("there is not enough memory for the workers' scratch, or for constants")
+        })?;
+        block.resize(blocks, Aligned::zeroed());
+        Ok(Self(block))
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: blocks of 64 bytes without padding, one behind another.
+        #[expect(unsafe_code, reason = "blocks as bytes")]
+        unsafe {
+            core::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * 64)
+        }
+    }
+
+    /// Its bytes, to write.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, borrowed uniquely.
+        #[expect(unsafe_code, reason = "blocks as bytes")]
+        unsafe {
+            core::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), self.0.len() * 64)
+        }
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_aligned_and_zero() {
+        let boxed = zeroed_box::<Aligned<[[f32; 3]; 1000]>>();
+        assert_eq!(std::ptr::from_ref(&*boxed).addr() % 64, 0);
+        assert!(boxed.iter().flatten().all(|&x| x == 0.0));
+        assert_eq!(zeroed_box::<[f32; 0]>().len(), 0);
+        let mut block = AlignedBlock::zeroed(100).expect("a little memory");
+        assert_eq!((block.bytes().len(), block.bytes().as_ptr().addr() % 64), (128, 0));
+        block.bytes_mut()[127] = 5;
+        assert_eq!(block.bytes().iter().map(|&b| u32::from(b)).sum::<u32>(), 5);
+        assert!(AlignedBlock::zeroed(usize::MAX / 2).is_err());
+    }
+}

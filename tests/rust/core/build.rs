@@ -1,0 +1,9 @@
+//! A model without Rust's standard library.
+
+fn main() {
+    tfcompile_build::Model::new("../model/scorer.pbtxt")
+        .config("../model/scorer.config.pbtxt")
+        .name("static_scorer")
+        .no_std(true)
+        .compile();
+}
