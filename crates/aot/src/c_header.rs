@@ -110,7 +110,7 @@ fn results<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Buffer<'a>> {
 }
 
 /// As the C++ header's accessors are called.
-fn stem(kind: &str, index: usize, name: Option<&str>) -> String {
+pub(crate) fn stem(kind: &str, index: usize, name: Option<&str>) -> String {
     match name {
         Some(name) => format!("{kind}_{name}"),
         None => format!("{kind}{index}"),

@@ -16,6 +16,7 @@ mod mangle;
 mod metadata;
 mod object_file;
 mod program_shape_proto;
+mod programs;
 mod runtime_headers;
 mod rust_module;
 mod shared;
@@ -37,6 +38,7 @@ pub use metadata::{
     program_shape_symbol, with_metadata,
 };
 pub use object_file::empty_object;
+pub use programs::{benchmark_program, test_program};
 pub use runtime_headers::runtime_headers;
 pub use rust_module::{RustOptions, rust_module};
 pub use shared::SharedLibrary;

@@ -1,5 +1,6 @@
 //! `tfcompile build`: from a model to a directory of files.
 
+use crate::depfile;
 use crate::dump::{Dumper, Watch};
 use crate::emitted::Keeper;
 use crate::hlo_formats::{Format, StageName};
@@ -46,6 +47,16 @@ pub(crate) struct Build {
     /// Put the run-time headers into the C++ header, so that it needs no other
     #[arg(long)]
     standalone_header: bool,
+    /// Leave out the directory of headers that the C++ header includes; `tfcompile headers` writes them for all programs
+    #[arg(long)]
+    no_runtime_headers: bool,
+    /// Leave headers and C programs as they are, their times too, if they would not change, so that nothing is built anew that
+    /// only includes them
+    #[arg(long)]
+    keep_unchanged: bool,
+    /// Write a rule for Make or Ninja that names the files that were read
+    #[arg(long, value_name = "FILE")]
+    depfile: Option<PathBuf>,
     /// Code and a C++ class that need no library, not even C's, and allocate nothing: all memory is in the class's object
     #[arg(long, conflicts_with = "standalone_header")]
     freestanding: bool,
@@ -69,6 +80,10 @@ enum Emit {
     Archive,
     /// A shared library, made by the system's linker
     Shared,
+    /// A program in C that runs the code on zeros and on random data and checks that the results depend on nothing else
+    Test,
+    /// A program in C that measures how long a run takes
+    Benchmark,
     /// Names and shapes for the class's Lookup*Index() and ProgramShape(), and an object with the latter as a
     /// serialised xla.ProgramShapeProto
     Metadata,
@@ -140,6 +155,8 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
         },
         c_header: emits(Emit::CHeader).then(CHeaderOptions::default),
         rust: emits(Emit::Rust).then_some(RustOptions { no_std: arguments.freestanding }),
+        test_program: emits(Emit::Test),
+        benchmark_program: emits(Emit::Benchmark),
         constants: match arguments.constants {
             Constants::Embed => ConstantsMode::Embed,
             Constants::File => ConstantsMode::File,
@@ -197,6 +214,11 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     if let Some(rust) = &made.rust {
         files.add(&format!("{name}.rs"), vec![Cow::Borrowed(rust.as_bytes())]);
     }
+    for (program, suffix) in [(&made.test_program, "test"), (&made.benchmark_program, "benchmark")] {
+        if let Some(program) = program {
+            files.add(&format!("{name}_{suffix}.c"), vec![Cow::Borrowed(program.as_bytes())]);
+        }
+    }
     if let Some(archive) = &archive {
         files.add(&names.archive, vec![Cow::Borrowed(archive)]);
     }
@@ -225,6 +247,16 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
         let path = tuning.path.clone();
         files.outputs.push(Output { path, parts: vec![Cow::Borrowed(table.as_bytes())] });
     }
+    let rule = match &arguments.depfile {
+        Some(_) => {
+            let read: Vec<&Path> = arguments.model.tuning.file().into_iter().collect();
+            Some(depfile::rule(&files.outputs, &depfile::inputs(&arguments.model, &read)?)?)
+        }
+        None => None,
+    };
+    if let (Some(path), Some(rule)) = (&arguments.depfile, &rule) {
+        files.outputs.push(Output { path: path.clone(), parts: vec![Cow::Borrowed(rule.as_bytes())] });
+    }
     let listed = files.outputs.len();
     if needs_headers(arguments) {
         for (path, contents) in aot::runtime_headers() {
@@ -232,7 +264,10 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
         }
     }
     outputs::create_directories(&files.outputs)?;
-    outputs::write(&files.outputs)?;
+    match arguments.keep_unchanged {
+        true => outputs::write_changed(&files.outputs, &["h", "c", "rs"])?,
+        false => outputs::write(&files.outputs)?,
+    }
     if !arguments.model.quiet {
         let measured = tuning.as_ref().map(|tuning| tuning.report(arguments.model.verbose));
         let mut hints = measured.unwrap_or_default() + &link_line(arguments, &names, &triple);
@@ -447,9 +482,10 @@ fn run_path(directory: &Path, library: &str) -> String {
     quoted(&format!("-Wl,-rpath,{place}"))
 }
 
-/// Whether the C++ header includes those of the run time.
+/// Whether the headers that the C++ header includes are written beside it.
 fn needs_headers(arguments: &Build) -> bool {
-    arguments.emit.contains(&Emit::Header) && !arguments.standalone_header && !arguments.freestanding
+    let left_out = arguments.no_runtime_headers || arguments.standalone_header || arguments.freestanding;
+    arguments.emit.contains(&Emit::Header) && !left_out
 }
 
 /// A word as the shell reads it.

@@ -67,7 +67,13 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
         ..HeaderOptions::default()
     };
     let session_module = flags.out_session_module.is_some();
-    let mut options = AotOptions { header, session_module, ..AotOptions::new(class, back) };
+    let mut options = AotOptions {
+        header,
+        session_module,
+        test_program: flags.out_test.is_some(),
+        benchmark_program: flags.out_benchmark.is_some(),
+        ..AotOptions::new(class, back)
+    };
     let tuning = flags.autotune.measure(&input, &options.back, &mut |_| ())?;
     if let Some(tuning) = &tuning {
         options.back.plan.choices = tuning.choices.clone();
@@ -86,6 +92,13 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
     ];
     if let (Some(path), Some(snapshot)) = (&flags.out_session_module, &made.session_module) {
         files.push((path, snapshot));
+    }
+    for (path, program) in
+        [(&flags.out_test, &made.test_program), (&flags.out_benchmark, &made.benchmark_program)]
+    {
+        if let (Some(path), Some(program)) = (path, program) {
+            files.push((path, program.as_bytes()));
+        }
     }
     let table = tuning.as_ref().map(crate::tuning::Tuning::table).transpose()?;
     if let (Some(tuning), Some(table)) = (&tuning, &table) {

@@ -94,6 +94,13 @@ pub(crate) struct Compile {
     /// Write the graph's HLO, before any optimisation, as a serialised xla.HloSnapshot
     #[arg(long, value_name = "FILE")]
     pub(crate) out_session_module: Option<PathBuf>,
+    /// Write a program in C that runs the code on zeros and on random data and checks that the results depend on nothing
+    /// else
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out_test: Option<PathBuf>,
+    /// Write a program in C that measures how long a run takes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out_benchmark: Option<PathBuf>,
     /// The C symbol of the compiled function. Must be unique among objects that are linked together
     #[arg(long, value_name = "SYMBOL", default_value = "entry")]
     pub(crate) entry_point: String,

@@ -6,6 +6,7 @@ mod build;
 mod check;
 mod clustering;
 mod compile;
+mod depfile;
 mod dump;
 mod emitted;
 mod flags;

@@ -86,6 +86,21 @@ pub(crate) fn write(outputs: &[Output<'_>]) -> Result<()> {
     Ok(())
 }
 
+/// The same, but for files with one of these suffixes that have the contents already.
+pub(crate) fn write_changed(outputs: &[Output<'_>], suffixes: &[&str]) -> Result<()> {
+    let may_stay = |path: &Path| suffixes.iter().any(|suffix| path.extension().is_some_and(|e| e == *suffix));
+    let stays = |output: &&Output<'_>| {
+        may_stay(&output.path)
+            && fs::metadata(&output.path).is_ok_and(|m| m.is_file() && m.len() == output.size())
+            && fs::read(&output.path).is_ok_and(|bytes| bytes == output.parts.concat())
+    };
+    let changed = outputs.iter().filter(|output| !stays(output)).map(|output| Output {
+        path: output.path.clone(),
+        parts: output.parts.iter().map(|part| Cow::Borrowed(&**part)).collect(),
+    });
+    write(&changed.collect::<Vec<_>>())
+}
+
 fn write_parts(file: &mut fs::File, output: &Output<'_>) -> std::io::Result<()> {
     output.parts.iter().try_for_each(|part| file.write_all(part))?;
     file.flush()

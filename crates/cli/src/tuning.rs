@@ -42,6 +42,11 @@ pub(crate) struct AutotuneArgs {
 }
 
 impl TuningArgs {
+    /// The file, if there is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.tuning.as_deref()
+    }
+
     /// The plan's options with the choices of the file.
     pub(crate) fn options(&self, options: PlanOptions) -> Result<PlanOptions> {
         let Some(path) = &self.tuning else { return Ok(options) };

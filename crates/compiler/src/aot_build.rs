@@ -24,6 +24,10 @@ pub struct AotOptions {
     pub c_header: Option<CHeaderOptions>,
     /// What the Rust module is like, if there is to be one.
     pub rust: Option<RustOptions>,
+    /// Whether to write a program in C that tests the object.
+    pub test_program: bool,
+    /// Whether to write a program in C that measures it.
+    pub benchmark_program: bool,
     /// Where the constants are.
     pub constants: ConstantsMode,
     /// Whether the function's object tells about itself too.
@@ -42,6 +46,8 @@ impl AotOptions {
             header: HeaderOptions::default(),
             c_header: None,
             rust: None,
+            test_program: false,
+            benchmark_program: false,
             constants: ConstantsMode::Embed,
             describe_object: false,
             session_module: false,
@@ -61,6 +67,10 @@ pub struct Outputs {
     pub c_header: Option<String>,
     /// The text of the Rust module, if asked for.
     pub rust: Option<String>,
+    /// The text of the program that tests the object, if asked for.
+    pub test_program: Option<String>,
+    /// The text of the program that measures it, if asked for.
+    pub benchmark_program: Option<String>,
     /// Names, shapes, config, hashes.
     pub metadata_object: Vec<u8>,
     /// The constants file, if the constants are in a file.
@@ -162,7 +172,8 @@ fn build_with(
         artifact.constants_file = Some(layout);
         constants_file = Some(ConstantsFile { layout, size, chunks });
     }
-    let Interfaces { header, c_header, rust } = interfaces(&artifact, options)?;
+    let Interfaces { header, c_header, rust, test_program, benchmark_program } =
+        interfaces(&artifact, options)?;
     let metadata = MetadataOptions { gen_program_shape: options.header.gen_program_shape };
     let metadata_object = aot::metadata_object(&artifact, &metadata)?;
     let function_object = match options.describe_object {
@@ -177,6 +188,8 @@ fn build_with(
         header,
         c_header,
         rust,
+        test_program,
+        benchmark_program,
         metadata_object,
         constants_file,
         session_module,
@@ -198,6 +211,8 @@ struct Interfaces {
     header: String,
     c_header: Option<String>,
     rust: Option<String>,
+    test_program: Option<String>,
+    benchmark_program: Option<String>,
 }
 
 fn interfaces(artifact: &Artifact, options: &AotOptions) -> Result<Interfaces> {
@@ -205,6 +220,8 @@ fn interfaces(artifact: &Artifact, options: &AotOptions) -> Result<Interfaces> {
         header: aot::header(artifact, &options.header)?,
         c_header: options.c_header.as_ref().map(|c| aot::c_header(artifact, c)).transpose()?,
         rust: options.rust.as_ref().map(|rust| aot::rust_module(artifact, rust)).transpose()?,
+        test_program: options.test_program.then(|| aot::test_program(artifact)).transpose()?,
+        benchmark_program: options.benchmark_program.then(|| aot::benchmark_program(artifact)).transpose()?,
     })
 }
 

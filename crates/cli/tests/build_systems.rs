@@ -1,0 +1,88 @@
+//! What build systems rely on: a rule of what was read, and files that stay as they are.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use support::{refuse, root, succeed, tfcompile};
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("readable") {
+        let path = entry.expect("readable").path();
+        let to = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            fs::copy(&path, &to).expect("copied");
+        }
+    }
+}
+
+#[test]
+fn a_depfile_names_what_was_written_and_all_that_was_read() {
+    let out = tempfile::tempdir().expect("a directory");
+    copy(&root().join("tests/saved_models/keras3"), &out.path().join("model"));
+    let mut command = tfcompile(out.path());
+    command.args(["build", "model", "--batch=1", "--name=m", "-q", "-o", "out", "--depfile=out/m.d"]);
+    succeed(&mut command);
+    let rule = fs::read_to_string(out.path().join("out/m.d")).expect("written");
+    let (written, read) = rule.split_once(": ").expect("a rule");
+    assert_eq!(written, "out/m.o out/m.h");
+    for file in ["model/saved_model.pb", "model/variables/variables.index"] {
+        assert!(read.split_whitespace().any(|word| word == file), "{file}: {rule}");
+    }
+
+    let oracle = root().join("tests/oracle/tfcompile_tests/tfadd_with_ckpt");
+    let mut command = tfcompile(out.path());
+    command.arg("build").arg(oracle.join("graph.pb")).arg("--config").arg(oracle.join("config.pbtxt"));
+    command.arg("--checkpoint").arg(oracle.join("graph.ckpt"));
+    succeed(command.args(["--name=add", "-q", "--depfile=add.d"]));
+    let rule = fs::read_to_string(out.path().join("add.d")).expect("written");
+    for file in ["graph.pb", "config.pbtxt", "graph.ckpt"] {
+        assert!(rule.contains(&oracle.join(file).display().to_string()), "{file}: {rule}");
+    }
+}
+
+#[test]
+fn no_depfile_is_written_beside_a_failed_build() {
+    let out = tempfile::tempdir().expect("a directory");
+    fs::write(out.path().join("graph.pbtxt"), "node { name: 'x' op: 'NoSuchOp' }").expect("written");
+    let mut command = tfcompile(out.path());
+    command.args(["build", "graph.pbtxt", "--fetch=x", "-q", "--depfile=graph.d"]);
+    refuse(&mut command, out.path());
+}
+
+#[test]
+fn headers_that_would_not_change_keep_their_time() {
+    let out = tempfile::tempdir().expect("a directory");
+    let artefacts = root().join("tests/artefacts");
+    let text = fs::read_to_string(artefacts.join("layer.pbtxt")).expect("a graph");
+    let build = |graph: &str, flags: &[&str]| {
+        fs::write(out.path().join("layer.pbtxt"), graph).expect("written");
+        let mut command = tfcompile(out.path());
+        command.args(["build", "layer.pbtxt", "--config"]).arg(artefacts.join("layer.config.pbtxt"));
+        succeed(command.args(["-q", "--emit=obj,header,test"]).args(flags));
+    };
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    let age = || {
+        for file in ["layer.o", "layer.h", "layer_test.c"] {
+            let file = fs::File::options().write(true).open(out.path().join(file)).expect("there");
+            file.set_modified(long_ago).expect("set");
+        }
+    };
+    let is_old = |file: &str| {
+        fs::metadata(out.path().join(file)).expect("there").modified().expect("a time") == long_ago
+    };
+    build(&text, &[]);
+    assert!(out.path().join("include").is_dir());
+    fs::remove_dir_all(out.path().join("include")).expect("removed");
+    age();
+    build(&text.replace("float_val: -2 ", "float_val: -30 "), &["--keep-unchanged", "--no-runtime-headers"]);
+    assert!(is_old("layer.h") && is_old("layer_test.c") && !is_old("layer.o"));
+    assert!(!out.path().join("include").exists());
+    age();
+    build(&text, &[]);
+    assert!(!is_old("layer.h"), "without the flag all is written");
+}

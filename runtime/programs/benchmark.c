@@ -1,0 +1,149 @@
+// The benchmark: runs the program on random data again and again, one thread, and prints what a run took.
+
+#include <time.h>
+
+#define DEFAULT_MICROS 3000000.0
+
+// Of a clock that only goes forward, where there is one.
+static double now_micros(void) {
+  struct timespec now;
+#if defined(_WIN32)
+  timespec_get(&now, TIME_UTC);
+#else
+  clock_gettime(CLOCK_MONOTONIC, &now);
+#endif
+  return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+// What the times say, in their unit.
+struct statistics {
+  double best;
+  double worst;
+  double median;
+  double mean;
+  double trimmed_mean;  // Of those that are left without the fastest and the slowest quarter.
+  double best_mean;     // Of the fastest tenth, at least one.
+};
+
+static int compare_doubles(const void* left, const void* right) {
+  const double a = *(const double*)left;
+  const double b = *(const double*)right;
+  return (a > b) - (a < b);
+}
+
+static double mean(const double* values, size_t count) {
+  double sum = 0;
+  size_t i;
+  for (i = 0; i < count; ++i) sum += values[i];
+  return sum / (double)count;
+}
+
+// Sorts the times, of which there is at least one.
+static struct statistics statistics_of(double* times, size_t count) {
+  const size_t trimmed = count / 4;
+  const size_t best = count < 10 ? 1 : count / 10;
+  struct statistics found;
+  qsort(times, count, sizeof(times[0]), compare_doubles);
+  found.best = times[0];
+  found.worst = times[count - 1];
+  found.median = times[count / 2];
+  found.mean = mean(times, count);
+  found.trimmed_mean = mean(times + trimmed, count - 2 * trimmed);
+  found.best_mean = mean(times, best);
+  return found;
+}
+
+static void print_statistics(const struct statistics* found, size_t count, double total) {
+  printf("Benchmark ran %lu iterations over %.0f us\n", (unsigned long)count, total);
+  printf("  Best:                  %14.3f us\n", found->best);
+  printf("  Worst:                 %14.3f us\n", found->worst);
+  printf("  Median:                %14.3f us\n", found->median);
+  printf("  Mean:                  %14.3f us\n", found->mean);
+  printf("  Mean with 25%% trimmed: %14.3f us\n", found->trimmed_mean);
+  printf("  Mean of 10%% best:      %14.3f us\n", found->best_mean);
+}
+
+static void run_once(tfcompile_program_state* state) {
+  if (tfcompile_program_run(state) == 0) return;
+  fprintf(stderr, "the program reports: %s\n", tfcompile_program_error(state));
+  exit(1);
+}
+
+static int usage(const char* program) {
+  fprintf(stderr,
+          "usage: %s [--max_micros=N] [--max_iters=N] [--warmup=N]" PROGRAM_CONSTANTS_USAGE
+          "\n"
+          "Runs %s until one of the limits is reached, 3 seconds by default, after N runs that do not count (1).\n",
+          program, PROGRAM_NAME);
+  return 2;
+}
+
+int main(int argc, char** argv) {
+  double max_micros = 0;
+  unsigned long max_iters = 0;
+  unsigned long warmup = 1;
+  double* times = NULL;
+  size_t count = 0;
+  size_t room = 0;
+  double start, total;
+  struct statistics found;
+  uint64_t seed = 1;
+  tfcompile_program_state* state;
+  int i, a;
+#ifdef PROGRAM_CONSTANTS
+  const char* path = PROGRAM_CONSTANTS;
+  struct constants constants;
+#endif
+  for (i = 1; i < argc; ++i) {
+    const char* value;
+    char* end = NULL;
+    if ((value = flag_value(argv[i], "max_micros")) != NULL) {
+      max_micros = strtod(value, &end);
+    } else if ((value = flag_value(argv[i], "max_iters")) != NULL) {
+      max_iters = strtoul(value, &end, 10);
+    } else if ((value = flag_value(argv[i], "warmup")) != NULL) {
+      warmup = strtoul(value, &end, 10);
+#ifdef PROGRAM_CONSTANTS
+    } else if ((value = flag_value(argv[i], "constants")) != NULL) {
+      path = value;
+      continue;
+#endif
+    }
+    if (end == NULL || end == value || *end != '\0') return usage(argv[0]);
+  }
+  if (!(max_micros > 0) && max_iters == 0) max_micros = DEFAULT_MICROS;
+  state = tfcompile_program_init(aligned_memory(tfcompile_program_size()));
+#ifdef PROGRAM_CONSTANTS
+  constants = read_constants(path);
+  set_constants(state, &constants);
+#endif
+  for (a = 0; a < PROGRAM_ARGS; ++a) fill_buffer(state->args[a], &program_args[a], next_random(&seed));
+  for (; warmup > 0; --warmup) run_once(state);
+  if (max_micros > 0) {
+    printf("Running benchmark for %.0f us\n", max_micros);
+  } else {
+    printf("Running benchmark for %lu iterations\n", max_iters);
+  }
+  fflush(stdout);
+  start = now_micros();
+  do {
+    const double begin = now_micros();
+    double now;
+    run_once(state);
+    now = now_micros();
+    if (count == room) {
+      double* const larger = (double*)realloc(times, (room = room * 2 + 1024) * sizeof(times[0]));
+      if (larger == NULL) {
+        fprintf(stderr, "no memory for more than %lu times: give --max_iters\n", (unsigned long)count);
+        return 1;
+      }
+      times = larger;
+    }
+    times[count++] = now - begin;
+    total = now - start;
+  } while (!(max_micros > 0 && total >= max_micros) && !(max_iters > 0 && count >= max_iters));
+  found = statistics_of(times, count);
+  print_statistics(&found, count, total);
+  free(times);
+  return 0;
+}
