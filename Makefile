@@ -46,7 +46,7 @@ build: ## build target/release/tfcompile, LLVM linked dynamically
 	cargo build --release -p cli
 
 .PHONY: release
-release: ## build target/release/tfcompile to give away, LLVM linked statically
+release: ## build target/release/tfcompile to give away, LLVM linked statically, and lay it out in target/package
 	@scripts/setup.sh release
 	@scripts/release.sh
 
@@ -61,7 +61,7 @@ experiments: build ## compile fourteen training graphs and train each (STEPS=N)
 # ---- test
 
 .PHONY: test
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample test-pages ## everything that has to pass, within 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample test-pages test-cmake ## everything that has to pass, within 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
@@ -144,6 +144,13 @@ test-xla-sample: setup-test
 .PHONY: test-pages
 test-pages: tools ## the commands of docs/from-jax.md, in an empty directory
 	scripts/test_pages.sh
+
+.PHONY: test-builds test-cmake
+test-builds: tools ## a small project with each build system: built, left alone, changed, run; logs in target/builds
+	@scripts/setup.sh builds
+	scripts/test_builds.sh $(TOOL)
+test-cmake: tools
+	scripts/test_builds.sh $(TOOL) cmake
 
 .PHONY: test-external
 test-external: tools ## the HLO texts of XLA's unit tests and StableHLO's own tests, one table (XLA=CLONE STABLEHLO=CHECKOUT)

@@ -18,3 +18,11 @@ if [ ${#features[@]} -gt 0 ] && command -v readelf >/dev/null; then
   others=$(readelf -d "$tool" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libm|libgcc_s|ld-linux.*)\.so' || true)
   [ -z "$others" ] || { echo "release: the tool also needs" $others >&2; exit 1; }
 fi
+
+# An archive that differs only if its files do.
+version=$("$tool" --version | cut -d' ' -f2)
+name=tfcompile-$version-$(rustc -vV | sed -n 's/^host: //p')
+rm -rf target/package
+scripts/package.sh "$tool" "target/package/$name"
+tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C target/package -czf "target/package/$name.tar.gz" "$name"
+ls -l "target/package/$name.tar.gz"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing to build and test. On Debian and its kin through apt-get; elsewhere it says what to install.
-#   scripts/setup.sh build|test|cross|release|venv
+#   scripts/setup.sh build|test|cross|builds|release|venv
 # `build` is what the tool and its programs need, `test` adds what the tests need, `cross` what tests on all emulated
-# machines need, `venv` what Python environments need.
+# machines need, `builds` all build systems, `venv` what Python environments need.
 set -eu
 
 want=${1:-build}
@@ -43,7 +43,7 @@ case $want in
   release)
     need libpolly-22-dev test -e "$(llvm-config-22 --libdir 2>/dev/null || echo /nonexistent)/libPolly.a"
     ;;
-  test | cross | venv)
+  test | cross | builds | venv)
     need clang command -v clang++
     need libeigen3-dev test -d /usr/include/eigen3/Eigen
     need python3-venv python3 -c 'import ensurepip, venv'
@@ -51,6 +51,13 @@ case $want in
       need qemu-user command -v qemu-aarch64
       need g++-aarch64-linux-gnu command -v aarch64-linux-gnu-g++
       need chromium have_browser
+      need cmake command -v cmake
+      need ninja-build command -v ninja
+    fi
+    if [ "$want" = builds ]; then
+      need pkg-config command -v pkg-config
+      need meson command -v meson
+      need bazel-bootstrap command -v bazel
     fi
     if [ "$want" = cross ]; then
       need g++-arm-linux-gnueabihf command -v arm-linux-gnueabihf-g++
@@ -58,14 +65,14 @@ case $want in
     fi
     ;;
   *)
-    echo "setup: unknown part '$want' (build, test, cross, release, venv)" >&2
+    echo "setup: unknown part '$want' (build, test, cross, builds, release, venv)" >&2
     exit 2
     ;;
 esac
 
 if [ ${#missing[@]} -gt 0 ]; then
   if ! command -v apt-get >/dev/null; then
-    echo "setup: please install: a C++17 compiler, LLVM 22 with its development files (llvm-config-22 on PATH), zlib, zstd, libxml2, libffi, Z3; for the tests also clang, Eigen 3, Python 3 with venv, QEMU's user emulation and GCC for aarch64. Missing here, by Debian's names: ${missing[*]}" >&2
+    echo "setup: please install: a C++17 compiler, LLVM 22 with its development files (llvm-config-22 on PATH), zlib, zstd, libxml2, libffi, Z3; for the tests also clang, Eigen 3, Python 3 with venv, QEMU's user emulation, GCC for aarch64, CMake and Ninja. Missing here, by Debian's names: ${missing[*]}" >&2
     exit 1
   fi
   as_root=()

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Lays out what is given away, ready to use wherever it lies: the tool, headers, and files for build systems.
+#   scripts/package.sh TOOL DIRECTORY
+set -eu
+
+cd "$(dirname "$0")/.."
+tool=$1
+to=$2
+version=$("$tool" --version | cut -d' ' -f2)
+install_file() { # install_file FROM TO: a file in its directory, with the version in it
+  mkdir -p "$(dirname "$to/$2")"
+  sed "s/@VERSION@/$version/g" "$1" >"$to/$2"
+}
+
+mkdir -p "$to/bin"
+install -m 755 "$tool" "$to/bin/tfcompile"
+"$tool" headers -o "$to/include"
+install_file build_systems/cmake/tfcompileConfig.cmake lib/cmake/tfcompile/tfcompileConfig.cmake
+install_file build_systems/cmake/tfcompileConfigVersion.cmake.in lib/cmake/tfcompile/tfcompileConfigVersion.cmake
+install_file build_systems/make/tfcompile.pc.in lib/pkgconfig/tfcompile.pc
+install_file build_systems/make/tfcompile.mk share/tfcompile/tfcompile.mk
+for file in BUILD.bazel MODULE.bazel WORKSPACE tfcompile.bzl; do
+  install_file "build_systems/bazel/$file" "$file"
+done
+install_file LICENSE LICENSE
