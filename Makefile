@@ -74,6 +74,7 @@ setup-test:
 .PHONY: lint
 lint: ## formatting, clippy, tidy, whether docs/ops.md is current
 	cargo fmt --all -- --check
+	cargo fmt --manifest-path python/Cargo.toml -- --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo xtask tidy
 	cargo test --quiet -p import --test docs
@@ -151,6 +152,13 @@ test-builds: tools ## a small project with each build system: built, left alone,
 	scripts/test_builds.sh $(TOOL)
 test-cmake: tools
 	scripts/test_builds.sh $(TOOL) cmake
+
+.PHONY: wheel test-python
+wheel: ## the Python package, LLVM linked statically: target/wheels
+	@scripts/setup.sh release
+	scripts/wheel.sh
+test-python: setup-test ## the Python package's tests, beside TensorFlow and beside JAX (WHEEL=FILE: of this wheel)
+	scripts/test_python.sh $(WHEEL)
 
 .PHONY: test-external
 test-external: tools ## the HLO texts of XLA's unit tests and StableHLO's own tests, one table (XLA=CLONE STABLEHLO=CHECKOUT)

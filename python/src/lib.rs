@@ -1,0 +1,25 @@
+//! The native part of the Python package `tfcompile`: models, artefacts, sessions. What users see is Python over it.
+
+mod failure;
+mod models;
+mod program;
+mod sessions;
+
+use pyo3::prelude::*;
+
+/// Compiles, runs and describes models.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::models::{build, check, config_fields, config_text, hlo};
+    #[pymodule_export]
+    use crate::program::Program;
+    #[pymodule_export]
+    use crate::sessions::{Session, chrome_trace, initial_values};
+
+    #[pymodule_init]
+    fn version(module: &super::Bound<'_, super::PyModule>) -> super::PyResult<()> {
+        use super::PyModuleMethods as _;
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,295 @@
+//! From a model's files to objects, HLO and reports.
+
+use crate::failure::failed;
+use bytes::Bytes;
+use compiler::{
+    AotOptions, BackOptions, HloProgram, Input, LoopBounds, NoObserver, Source, Stage, at_stage, guarded,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use support::{Error, Result};
+use target::{Architecture, Level, Target};
+use tf::InferOptions;
+use tf::model::{LoadOptions, VariablesToFeed};
+use tf::proto::Config;
+
+/// What is wanted of a model: the items of a dictionary.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Wanted {
+    path: PathBuf,
+    /// The name that messages have for the model.
+    name: String,
+    config: Option<Vec<u8>>,
+    signature: Option<String>,
+    tags: Option<String>,
+    checkpoint: Option<PathBuf>,
+    variables_to_feed: Option<Vec<String>>,
+    function: Option<String>,
+    fetches: Vec<(String, i64)>,
+    shapes: Vec<(String, i64, Vec<Option<i64>>)>,
+    dims: BTreeMap<String, i64>,
+    loop_bounds: BTreeMap<String, i64>,
+    target: Option<String>,
+    triple: Option<String>,
+    cpu: Option<String>,
+    features: Option<String>,
+}
+
+/// A model that is read.
+struct Model {
+    input: Input,
+    /// What could not be inferred of its config.
+    problems: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Wanted {
+    fn load_options(&self) -> Result<LoadOptions> {
+        let config = self.config.clone().map(|bytes| tf::source::parse_config(Bytes::from(bytes), "config"));
+        Ok(LoadOptions {
+            tags: self.tags.clone(),
+            signature: self.signature.clone(),
+            checkpoint: self.checkpoint.clone(),
+            variables_to_feed: match &self.variables_to_feed {
+                None => VariablesToFeed::Written,
+                Some(names) if names.iter().any(|name| name == "all") => VariablesToFeed::All,
+                Some(names) => VariablesToFeed::Named(names.clone()),
+            },
+            config: config.transpose()?,
+            infer: InferOptions {
+                fetches: self.fetches.clone(),
+                shapes: self.shapes.iter().map(|(n, k, sizes)| ((n.clone(), *k), sizes.clone())).collect(),
+                dims: self.dims.clone(),
+            },
+            function: self.function.clone(),
+            ..LoadOptions::default()
+        })
+    }
+
+    fn read(&self) -> Result<Model> {
+        if !self.path.is_dir() {
+            let bytes = tf::source::read_bytes(&self.path)?;
+            if let Some((program, _)) = HloProgram::of_file(&self.path, &bytes)? {
+                let input = Input::of_hlo(program, bytes);
+                return Ok(Model { input, problems: Vec::new(), notes: Vec::new() });
+            }
+        }
+        let options = self.load_options()?;
+        let mut model = tf::model::load(&self.path, &options)?;
+        model.name.clone_from(&self.name);
+        let (config, problems, notes) = match &options.config {
+            Some(config) => (config.clone(), Vec::new(), Vec::new()),
+            None => {
+                let inferred = model.infer(&options.infer)?;
+                (inferred.config, inferred.problems, inferred.notes)
+            }
+        };
+        let bounds: LoopBounds = self.loop_bounds.clone();
+        let input = Input::of_model(model, config, None).with_loop_bounds(bounds);
+        Ok(Model { input, problems, notes })
+    }
+
+    /// The same, which must be complete.
+    fn read_whole(&self) -> Result<Model> {
+        let model = self.read()?;
+        if model.problems.is_empty() {
+            return Ok(model);
+        }
+        Err(Error::invalid(format!(
+            "no config is given, and it cannot be inferred from {}:\n  {}",
+            self.name,
+            model.problems.join("\n  ")
+        )))
+    }
+
+    /// The processor of the first version of the code, and those of the others: three levels of x86-64 unless one is named.
+    fn targets(&self) -> Result<(Target, Vec<Target>)> {
+        let target = match (&self.target, self.cpu.as_deref()) {
+            (Some(name), _) => target::named(name)?,
+            (None, Some("native")) if self.triple.is_none() => compiler::host("native")?,
+            (None, cpu) => {
+                let triple = self.triple.clone().unwrap_or_else(codegen::host_triple);
+                Target::new(&triple, cpu.unwrap_or(""), self.features.as_deref().unwrap_or(""))?
+            }
+        };
+        let is_open = self.target.is_none() && self.cpu.is_none() && self.features.is_none();
+        if target.triple.architecture != Architecture::X86_64 || !is_open {
+            return Ok((target, Vec::new()));
+        }
+        let version = |level: Level| Target::new(target.triple.as_str(), level.cpu(), "");
+        Ok((version(Level::V2)?, vec![version(Level::V3)?, version(Level::V4)?]))
+    }
+}
+
+/// The object of a model, its C++ header, its constants file, and notes about choices. `constants` is where the constants go; the
+/// file appears whole.
+#[pyfunction]
+pub(crate) fn build<'py>(
+    py: Python<'py>,
+    wanted: Wanted,
+    name: &str,
+    class: &str,
+    constants: PathBuf,
+) -> PyResult<(Bound<'py, PyBytes>, String, Vec<String>)> {
+    let made = py.detach(|| {
+        guarded(|| {
+            let model = wanted.read_whole()?;
+            let (target, variants) = wanted.targets()?;
+            let back = BackOptions { variants, ..BackOptions::new(target, name) };
+            let options = AotOptions {
+                constants: aot::ConstantsMode::File,
+                describe_object: true,
+                ..AotOptions::new(class, back)
+            };
+            let made = compiler::build(model.input, &options, &mut NoObserver)?;
+            let file = made.constants_file.as_ref();
+            let file = file.ok_or_else(|| Error::internal("a build without its constants file"))?;
+            write(&constants, &file.parts()?)?;
+            Ok((made.function_object, made.header, model.notes))
+        })
+    });
+    let (object, header, notes) = made.map_err(failed)?;
+    Ok((PyBytes::new(py, &object), header, notes))
+}
+
+fn write(path: &Path, parts: &[std::borrow::Cow<'_, [u8]>]) -> Result<()> {
+    use std::io::Write as _;
+    let written = std::fs::File::create(path).and_then(|mut file| {
+        parts.iter().try_for_each(|part| file.write_all(part))?;
+        file.sync_all()
+    });
+    written.map_err(|e| Error::invalid(format!("cannot write '{}': {e}", path.display())))
+}
+
+/// A model as HLO, at a stage, in a format of `tfcompile hlo`.
+#[pyfunction]
+pub(crate) fn hlo<'py>(
+    py: Python<'py>,
+    wanted: Wanted,
+    stage: &str,
+    format: &str,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let bytes = py.detach(|| {
+        guarded(|| {
+            let stage = match stage {
+                "import" => Stage::Import,
+                "optimized" => Stage::Optimized,
+                "scheduled" => Stage::Scheduled,
+                other => {
+                    return Err(Error::invalid(format!(
+                        "stage '{other}': import, optimized and scheduled are known"
+                    )));
+                }
+            };
+            let front = wanted.read_whole()?.input.without_checks()?.import(&mut NoObserver)?;
+            let result_names = front.result_names();
+            let options = BackOptions::new(wanted.targets()?.0, "entry");
+            let module = at_stage(front.import.module, stage, &options, &mut NoObserver)?;
+            let module = &*compiler::portable(&module);
+            Ok(match format {
+                "text" => module.to_text().into_bytes(),
+                "proto" if stage == Stage::Scheduled => {
+                    ::hlo::proto::to_scheduled_hlo_module_proto_bytes(module)?
+                }
+                "proto" => ::hlo::proto::to_hlo_module_proto_bytes(module)?,
+                "snapshot" => ::hlo::proto::to_hlo_snapshot_bytes(module)?,
+                "stablehlo" => {
+                    let options = stablehlo::WriteOptions { result_names, ..Default::default() };
+                    stablehlo::write(module, &options)?.into_bytes()
+                }
+                "dot" => picture::dot(module).into_bytes(),
+                "html" => picture::html(module).into_bytes(),
+                other => {
+                    return Err(Error::invalid(format!(
+                        "format '{other}': text, proto, snapshot, stablehlo, dot and html are known"
+                    )));
+                }
+            })
+        })
+    });
+    Ok(PyBytes::new(py, &bytes.map_err(failed)?))
+}
+
+/// A problem: its kind, node, op and message.
+type Problem = (&'static str, String, String, String);
+
+/// What keeps a model from being compiled, warnings, notes, and each op with how many nodes it has and whether it is supported.
+#[pyfunction]
+#[expect(clippy::type_complexity, reason = "Python takes it apart")]
+pub(crate) fn check(
+    py: Python<'_>,
+    wanted: Wanted,
+) -> PyResult<(Vec<Problem>, Vec<String>, Vec<String>, BTreeMap<String, (usize, bool)>)> {
+    let checked = py.detach(|| {
+        guarded(|| {
+            let model = wanted.read()?;
+            let options = BackOptions::new(wanted.targets()?.0, "model");
+            let checked = match model.input.source {
+                Source::Graph { graph, config, loop_bounds } => {
+                    compiler::check(graph, &config, &model.problems, &loop_bounds, &options, &mut NoObserver)?
+                }
+                Source::Hlo(program) => compiler::check_program(program, &options, &mut NoObserver),
+            };
+            Ok((checked, model.notes))
+        })
+    });
+    let (checked, notes) = checked.map_err(failed)?;
+    let kind = |error: &Error| match error.kind() {
+        support::ErrorKind::Invalid => "invalid",
+        support::ErrorKind::Unsupported => "unsupported",
+        support::ErrorKind::Internal => "internal",
+    };
+    let problems = checked.problems.iter();
+    let problems =
+        problems.map(|p| (kind(&p.error), p.node.clone(), p.op.clone(), p.error.message().to_owned()));
+    Ok((problems.collect(), checked.warnings.clone(), notes, checked.ops.clone()))
+}
+
+/// The config of a model, given or inferred, as text proto.
+#[pyfunction]
+pub(crate) fn config_text(py: Python<'_>, wanted: Wanted) -> PyResult<String> {
+    let text = py.detach(|| {
+        guarded(|| match wanted.read_whole()?.input.source {
+            Source::Graph { config, .. } => Ok(tf::source::config_to_text(&config)),
+            Source::Hlo(_) => Err(Error::invalid(format!(
+                "{} is a program, whose arguments and results are its own: it has no config",
+                wanted.name
+            ))),
+        })
+    });
+    text.map_err(failed)
+}
+
+/// A tensor of a config: node, output, name, shape (`None`: not stated), number of the type.
+type Field = (String, i64, String, Option<Vec<i64>>, i32);
+
+/// The feeds, the fetches, and the variables of a config, text or binary; of each variable also whether it is read-only.
+#[pyfunction]
+pub(crate) fn config_fields(bytes: &[u8]) -> PyResult<(Vec<Field>, Vec<Field>, Vec<(Field, bool)>)> {
+    let config: Config = tf::source::parse_config(Bytes::copy_from_slice(bytes), "config").map_err(failed)?;
+    let id = |id: &Option<tf::proto::TensorId>| {
+        id.as_ref().map(|id| (id.node_name.clone(), id.output_index)).unwrap_or_default()
+    };
+    let sizes = |shape: &Option<tf::proto::TensorShapeProto>| {
+        shape.as_ref().filter(|s| !s.unknown_rank).map(|s| s.dim.iter().map(|d| d.size).collect())
+    };
+    let feed = |f: &tf::proto::Feed| {
+        let (node, index) = id(&f.id);
+        (node, index, f.name.clone(), sizes(&f.shape), f.r#type)
+    };
+    let fetch = |f: &tf::proto::Fetch| {
+        let (node, index) = id(&f.id);
+        (node, index, f.name.clone(), sizes(&f.shape), f.r#type)
+    };
+    let variable = |v: &tf::proto::Variable| {
+        ((v.node_name.clone(), 0, v.name.clone(), sizes(&v.shape), v.r#type), v.readonly)
+    };
+    Ok((
+        config.feed.iter().map(feed).collect(),
+        config.fetch.iter().map(fetch).collect(),
+        config.variable.iter().map(variable).collect(),
+    ))
+}

@@ -1,0 +1,290 @@
+//! Artefacts that run in this process.
+
+use crate::failure::failed;
+use jit::{AlignedBytes, BufferSpec, Call, Executable, Interface, Operand, ResultSpec, Workers};
+use memmap2::Mmap;
+use pyo3::buffer::PyBuffer;
+use pyo3::prelude::*;
+use serde_json::Value;
+use shape::PrimitiveType;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use support::{Error, Result};
+
+/// An argument or a result of a program.
+struct Entry {
+    /// `feed`, `fetch`, `variable` or `readonly variable`.
+    kind: String,
+    name: String,
+    node: String,
+    element_type: PrimitiveType,
+    /// Sizes, or their bounds.
+    sizes: Vec<i64>,
+    bounded: Vec<bool>,
+    bytes: usize,
+}
+
+/// What Python sees of one: kind, name, node, type, sizes, which of these are bounds.
+type Told = (String, String, String, &'static str, Vec<i64>, Vec<bool>);
+
+/// Memory from run to run.
+struct State {
+    temps: AlignedBytes,
+    scratch: AlignedBytes,
+    workers: Option<Arc<dyn Workers>>,
+}
+
+/// An artefact's code, loaded, with its constants mapped from their file.
+#[pyclass(frozen, module = "tfcompile._native")]
+pub(crate) struct Program {
+    code: Executable,
+    arguments: Vec<Entry>,
+    results: Vec<Entry>,
+    state: Mutex<State>,
+}
+
+/// The block of constants of a mapped file. Other processes that map the file share its memory.
+struct Mapped(Mmap);
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0[aot::CONSTANTS_FILE_HEADER..]
+    }
+}
+
+impl Mapped {
+    /// Maps a file, which must have this layout and nobody may change.
+    fn open(path: &Path, layout: &str) -> Result<Self> {
+        let wrong = |why: &str| Error::invalid(format!("'{}': {why}", path.display()));
+        let file = std::fs::File::open(path).map_err(|e| wrong(&e.to_string()))?;
+        // SAFETY: whoever writes constants files renames them into place and never writes to them again.
+        #[expect(unsafe_code, reason = "a file that is mapped")]
+        let map = unsafe { Mmap::map(&file) }.map_err(|e| wrong(&e.to_string()))?;
+        let header =
+            map.get(..aot::CONSTANTS_FILE_HEADER).ok_or_else(|| wrong("the constants are cut off"))?;
+        let hash: String = header[16..48].iter().map(|byte| format!("{byte:02x}")).collect();
+        if header[..8] != aot::CONSTANTS_FILE_MAGIC || hash != layout {
+            return Err(wrong("these are not the constants of this program"));
+        }
+        if header[48..56] != ((map.len() - aot::CONSTANTS_FILE_HEADER) as u64).to_le_bytes() {
+            return Err(wrong("the constants are cut off"));
+        }
+        Ok(Self(map))
+    }
+}
+
+#[pymethods]
+impl Program {
+    /// Loads an object that `build` made for this machine, and maps its constants. The object is code, and trusted.
+    #[new]
+    fn new(py: Python<'_>, object: &[u8], constants: PathBuf) -> PyResult<Self> {
+        py.detach(|| Self::load(object, &constants)).map_err(failed)
+    }
+
+    /// Feeds, then variables.
+    #[getter]
+    fn arguments(&self) -> Vec<Told> {
+        self.arguments.iter().map(Entry::told).collect()
+    }
+
+    /// Fetches, then variables that are written.
+    #[getter]
+    fn results(&self) -> Vec<Told> {
+        self.results.iter().map(Entry::told).collect()
+    }
+
+    /// Shares the work of later runs among so many threads. The results stay the same.
+    fn set_threads(&self, count: usize) -> PyResult<()> {
+        let set = || -> Result<()> {
+            let workers: Option<Arc<dyn Workers>> = match count {
+                1 => None,
+                _ => Some(Arc::new(jit::thread_pool(count)?)),
+            };
+            let bytes = self.code.interface().scratch_bytes.saturating_mul(count);
+            let scratch = AlignedBytes::zeroed(bytes)?;
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            (state.scratch, state.workers) = (scratch, workers);
+            Ok(())
+        };
+        set().map_err(failed)
+    }
+
+    /// Runs once on buffers of bytes: arguments, of which variables that are written get their new values, and fetches, which are
+    /// written. Returns the true sizes of bounded dimensions.
+    fn run(
+        &self,
+        py: Python<'_>,
+        arguments: Vec<PyBuffer<u8>>,
+        results: Vec<PyBuffer<u8>>,
+    ) -> PyResult<Vec<i64>> {
+        py.detach(|| self.call(&arguments, &results)).map_err(failed)
+    }
+}
+
+impl Program {
+    fn load(object: &[u8], constants: &Path) -> Result<Self> {
+        let found = aot::read_metadata(object)?;
+        let metadata = &found.first().ok_or_else(|| Error::invalid("the object has no metadata"))?.metadata;
+        let damaged = || Error::invalid("the object's metadata is damaged");
+        let text = |key: &str| metadata[key].as_str().ok_or_else(damaged);
+        let number = |key: &str| metadata["memory"][key].as_u64().map(|n| n as usize).ok_or_else(damaged);
+        let entries = |key: &str| -> Result<Vec<Entry>> {
+            metadata[key].as_array().ok_or_else(damaged)?.iter().map(Entry::read).collect()
+        };
+        let (arguments, results) = (entries("arguments")?, entries("results")?);
+        let alias = |result: &Entry| {
+            let is_variable = result.kind != "fetch";
+            is_variable.then(|| arguments.iter().position(|a| a.kind == result.kind && a.node == result.node))
+        };
+        let result = |entry: &Entry| match alias(entry) {
+            Some(None) => Err(damaged()),
+            Some(alias) => Ok(ResultSpec { bytes: entry.bytes, alias }),
+            None => Ok(ResultSpec { bytes: entry.bytes, alias: None }),
+        };
+        let argument = |entry: &Entry| BufferSpec {
+            bytes: entry.bytes,
+            alignment: entry.element_type.real_part().byte_size(),
+        };
+        let interface = Interface {
+            arguments: arguments.iter().map(argument).collect(),
+            results: results.iter().map(result).collect::<Result<_>>()?,
+            temps_bytes: number("temps")?,
+            scratch_bytes: number("scratch_per_worker")?,
+            profile_counters: 0,
+            dynamic_sizes: results.iter().map(|r| r.bounded.iter().filter(|b| **b).count()).sum(),
+        };
+        let state = State {
+            temps: AlignedBytes::zeroed(interface.temps_bytes)?,
+            scratch: AlignedBytes::zeroed(interface.scratch_bytes)?,
+            workers: None,
+        };
+        let layout = metadata["memory"]["constants_file"].as_str().ok_or_else(damaged)?;
+        let constants = Mapped::open(constants, layout)?;
+        let entry_point = text("entry_point")?;
+        let code = Executable::load_with(object, entry_point, interface, Some(Box::new(constants)))?;
+        Ok(Self { code, arguments, results, state: Mutex::new(state) })
+    }
+
+    fn call(&self, arguments: &[PyBuffer<u8>], results: &[PyBuffer<u8>]) -> Result<Vec<i64>> {
+        let interface = self.code.interface();
+        let fetches = interface.results.iter().filter(|result| result.alias.is_none()).count();
+        if arguments.len() != self.arguments.len() || results.len() != fetches {
+            return Err(Error::internal("a run with another number of arrays than the program has"));
+        }
+        let written: Vec<usize> = interface.results.iter().filter_map(|result| result.alias).collect();
+        let is_written = |k: &usize| written.contains(k);
+        check_apart(arguments, results, is_written)?;
+        let mut operands = Vec::new();
+        for (k, (buffer, entry)) in arguments.iter().zip(&self.arguments).enumerate() {
+            let (address, bytes) = whole(buffer, &entry.name, entry.bytes, is_written(&k))?;
+            // SAFETY: a contiguous buffer that Python keeps while `arguments` lives; what is written overlaps nothing else, as was
+            // checked, and Python code that changes an array during a run does so against the package's word.
+            #[expect(unsafe_code, reason = "memory of Python's")]
+            operands.push(match is_written(&k) {
+                true => Operand::Write(unsafe { std::slice::from_raw_parts_mut(address, bytes) }),
+                false => Operand::Read(unsafe { std::slice::from_raw_parts(address, bytes) }),
+            });
+        }
+        let mut outputs = Vec::new();
+        let fetched = self.results.iter().filter(|entry| entry.kind == "fetch");
+        for (buffer, entry) in results.iter().zip(fetched) {
+            let (address, bytes) = whole(buffer, &entry.name, entry.bytes, true)?;
+            // SAFETY: as above.
+            #[expect(unsafe_code, reason = "memory of Python's")]
+            outputs.push(unsafe { std::slice::from_raw_parts_mut(address, bytes) });
+        }
+        let mut sizes = vec![0; interface.dynamic_sizes];
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { temps, scratch, workers } = &mut *state;
+        self.code.run(&mut Call {
+            arguments: &mut operands,
+            results: &mut outputs,
+            temps,
+            scratch,
+            workers: workers.as_ref(),
+            dynamic_sizes: &mut sizes,
+        })?;
+        Ok(sizes)
+    }
+}
+
+/// Where a buffer's bytes are.
+fn whole(buffer: &PyBuffer<u8>, name: &str, bytes: usize, is_written: bool) -> Result<(*mut u8, usize)> {
+    if !buffer.is_c_contiguous() || buffer.len_bytes() != bytes || is_written && buffer.readonly() {
+        return Err(Error::invalid(format!(
+            "'{name}': {} bytes in one piece{} are wanted",
+            bytes,
+            if is_written { " that may be written" } else { "" }
+        )));
+    }
+    // An empty buffer may have no address.
+    match bytes {
+        0 => Ok((std::ptr::dangling_mut::<u64>().cast(), 0)),
+        _ => Ok((buffer.buf_ptr().cast(), bytes)),
+    }
+}
+
+/// What is written overlaps nothing else.
+fn check_apart(
+    arguments: &[PyBuffer<u8>],
+    results: &[PyBuffer<u8>],
+    is_written: impl Fn(&usize) -> bool,
+) -> Result<()> {
+    let range = |buffer: &PyBuffer<u8>| {
+        let begin = buffer.buf_ptr().addr();
+        (begin, begin + buffer.len_bytes())
+    };
+    let arguments = arguments.iter().enumerate().map(|(k, buffer)| (range(buffer), is_written(&k)));
+    let mut ranges: Vec<((usize, usize), bool)> =
+        arguments.chain(results.iter().map(|buffer| (range(buffer), true))).collect();
+    ranges.retain(|((begin, end), _)| begin < end);
+    ranges.sort_unstable();
+    let (mut read, mut written) = (0, 0);
+    for ((begin, end), writes) in ranges {
+        if begin < written || writes && begin < read {
+            return Err(Error::invalid(
+                "two arrays of a run share memory, and one of them is written: give the variables arrays of their own",
+            ));
+        }
+        read = read.max(end);
+        if writes {
+            written = written.max(end);
+        }
+    }
+    Ok(())
+}
+
+impl Entry {
+    /// From the metadata's words.
+    fn read(entry: &Value) -> Result<Self> {
+        let damaged = || Error::invalid("the object's metadata is damaged: an argument or a result");
+        let text = |key: &str| entry[key].as_str().map(str::to_owned).ok_or_else(damaged);
+        let shape = text("shape")?;
+        let (element, sizes) =
+            shape.strip_suffix(']').and_then(|shape| shape.split_once('[')).ok_or_else(damaged)?;
+        let element_type = PrimitiveType::ALL.into_iter().find(|known| known.name() == element);
+        let words: Vec<&str> = sizes.split(',').filter(|word| !word.is_empty()).collect();
+        let size = |word: &&str| word.trim_start_matches("<=").parse::<i64>().map_err(|_| damaged());
+        let node = text("node")?;
+        Ok(Self {
+            kind: text("kind")?,
+            name: entry["name"].as_str().map_or_else(|| node.clone(), str::to_owned),
+            node,
+            element_type: element_type.ok_or_else(damaged)?,
+            sizes: words.iter().map(size).collect::<Result<_>>()?,
+            bounded: words.iter().map(|word| word.starts_with("<=")).collect(),
+            bytes: entry["bytes"].as_u64().ok_or_else(damaged)? as usize,
+        })
+    }
+
+    fn told(&self) -> Told {
+        (
+            self.kind.clone(),
+            self.name.clone(),
+            self.node.clone(),
+            self.element_type.name(),
+            self.sizes.clone(),
+            self.bounded.clone(),
+        )
+    }
+}

@@ -1,0 +1,135 @@
+"""Compiling, loading, sending away."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tfcompile
+from conftest import CHOSEN, COUNTER, LAYER
+
+X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
+# relu(x w), by hand.
+Y = [[14, 0], [32, 0]]
+
+
+def test_a_graph_becomes_a_callable():
+    model = tfcompile.compile(LAYER).load()
+    assert model.feeds == {"x": (np.dtype(np.float32), (2, 3))}
+    assert model(x=X)["y"].tolist() == Y
+    assert model(X)["y"].tolist() == Y
+    # Lists, other types of the same kind, and arrays that stand elsewise are copied.
+    assert model([[1, 2, 3], [4, 5, 6]])["y"].tolist() == Y
+    assert model(X.astype(np.float64))["y"].tolist() == Y
+    assert model(np.asfortranarray(X))["y"].tolist() == Y
+
+
+def test_results_are_each_calls_own_and_aligned():
+    model = tfcompile.compile(LAYER).load(threads=2)
+    first, second = model(X)["y"], model(-X)["y"]
+    assert first.tolist() == Y
+    assert second.tolist() == [[0, 3.5], [0, 11]]
+    assert first.ctypes.data % 64 == 0
+
+
+def test_a_file_is_read_where_it_is(tmp_path):
+    path = tmp_path / "layer.pbtxt"
+    path.write_bytes(LAYER)
+    artifact = tfcompile.compile(path)
+    assert artifact.name == "layer_model"
+    assert "class LayerModel final" in artifact.header
+    artifact.save(tmp_path / "out")
+    assert (tmp_path / "out" / "layer_model.o").read_bytes() == artifact.object
+    assert (tmp_path / "out" / "layer_model.constants").read_bytes().startswith(b"TFCCONST")
+
+
+def test_an_artifact_is_a_value(constants_directory):
+    artifact = tfcompile.compile(LAYER)
+    data = pickle.dumps(artifact)
+    assert pickle.loads(data).load()(X)["y"].tolist() == Y
+    # Both have the weights in one file.
+    assert len(list(constants_directory.iterdir())) == 1
+    for path in constants_directory.iterdir():
+        path.unlink()
+    # Another process, as on another machine.
+    code = (
+        "import pickle, sys; import numpy as np\n"
+        "model = pickle.load(sys.stdin.buffer).load()\n"
+        "print(model(np.array([[1, 2, 3], [4, 5, 6]], np.float32))['y'].tolist())"
+    )
+    run = subprocess.run([sys.executable, "-c", code], input=data, capture_output=True, check=True)
+    assert run.stdout.decode().strip() == "[[14.0, 0.0], [32.0, 0.0]]"
+    assert len(list(constants_directory.iterdir())) == 1
+
+
+def test_a_pickle_with_damaged_weights_is_refused(constants_directory):
+    artifact = tfcompile.compile(LAYER)
+    function, (object, header, name, constants, digest, notes) = artifact.__reduce__()
+    for path in constants_directory.iterdir():
+        path.unlink()
+    damaged = constants[:-1] + bytes([constants[-1] ^ 1])
+    with pytest.raises(ValueError, match="damaged"):
+        function(object, header, name, damaged, digest, notes)
+
+
+def test_weights_are_mapped_and_shared(constants_directory):
+    artifact = tfcompile.compile(LAYER)
+    models = [artifact.load(), artifact.load()]
+    (path,) = constants_directory.iterdir()
+    with open("/proc/self/maps") as maps:
+        mapped = [line for line in maps if str(path) in line]
+    assert len(mapped) == 2 and all(line.split()[1].startswith("r--") for line in mapped)
+    assert [model(X)["y"].tolist() for model in models] == [Y, Y]
+
+
+def test_variables_live_from_call_to_call():
+    model = tfcompile.compile(COUNTER, fetches=["now"], shapes={"step": []}).load()
+    assert [int(model(step=3)["now"]) for _ in range(2)] == [3, 6]
+    model.variables["count"][...] = 100
+    assert int(model(1)["now"]) == 101
+
+
+def test_bounded_results_are_cut():
+    model = tfcompile.compile(CHOSEN).load()
+    assert model(np.array([0, 7, 0, 0, 9], np.int32))["places"].tolist() == [[1], [4]]
+    assert model(np.zeros(5, np.int32))["places"].shape == (0, 1)
+
+
+def test_wrong_calls_are_told():
+    model = tfcompile.compile(LAYER).load()
+    with pytest.raises(ValueError, match=r"feed 'x' has the shape \[2, 3\], not \[3, 2\]"):
+        model(X.T)
+    with pytest.raises(TypeError, match="no feed 'z'; the feeds are x"):
+        model(X, z=1)
+    with pytest.raises(TypeError, match="nothing for feed 'x'"):
+        model()
+    with pytest.raises(TypeError, match="feed 'x' is of float32, not complex64"):
+        model(X.astype(np.complex64))
+
+
+def test_wrong_models_are_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no model"):
+        tfcompile.compile(tmp_path / "nothing.pb")
+    with pytest.raises(ValueError, match="nope"):
+        tfcompile.compile(LAYER, fetches=["nope"])
+    with pytest.raises(TypeError, match="there is no option 'fetch'"):
+        tfcompile.compile(LAYER, fetch="y")
+    with pytest.raises(TypeError, match="a int is no model"):
+        tfcompile.compile(5)
+
+
+def test_nothing_is_left_of_a_failed_build(constants_directory):
+    with pytest.raises(ValueError):
+        tfcompile.compile(LAYER, fetches=["nope"])
+    assert list(constants_directory.iterdir()) == []
+
+
+def test_one_array_for_two_variables_is_refused():
+    two = COUNTER + COUNTER.replace(b'"count"', b'"other"').replace(b'"add"', b'"add2"').replace(
+        b'"now"', b'"now2"'
+    ).replace(b'"^add"', b'"^add2"').replace(b'name: "step"', b'name: "step2"').replace(b'"step"', b'"step2"')
+    model = tfcompile.compile(two, fetches=["now", "now2"], shapes={"step": [], "step2": []}).load()
+    model._memory["other"] = model._memory["count"]
+    with pytest.raises(ValueError, match="share memory"):
+        model(1, 1)

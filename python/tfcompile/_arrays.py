@@ -1,0 +1,94 @@
+"""NumPy's types for the compiler's."""
+
+import numpy as np
+
+_NUMPY = {
+    "pred": np.bool_,
+    "s8": np.int8,
+    "s16": np.int16,
+    "s32": np.int32,
+    "s64": np.int64,
+    "u8": np.uint8,
+    "u16": np.uint16,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "f16": np.float16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "c64": np.complex64,
+    "c128": np.complex128,
+}
+# Types that NumPy has from the package ml_dtypes, which TensorFlow and JAX bring; without it they are bits.
+_NARROW = {
+    "bf16": "bfloat16",
+    "f8e5m2": "float8_e5m2",
+    "f8e4m3": "float8_e4m3",
+    "f8e4m3fn": "float8_e4m3fn",
+    "f8e4m3b11fnuz": "float8_e4m3b11fnuz",
+    "f8e5m2fnuz": "float8_e5m2fnuz",
+    "f8e4m3fnuz": "float8_e4m3fnuz",
+    "f8e3m4": "float8_e3m4",
+    "f8e8m0fnu": "float8_e8m0fnu",
+}
+_ALIGNMENT = 64
+
+
+def dtype(element: str) -> np.dtype:
+    """The type of an array of the compiler's type, such as `f32`."""
+    if element in _NUMPY:
+        return np.dtype(_NUMPY[element])
+    if element in _NARROW:
+        try:
+            import ml_dtypes
+
+            return np.dtype(getattr(ml_dtypes, _NARROW[element]))
+        except (ImportError, AttributeError):
+            pass
+    if element == "bf16":
+        return np.dtype(np.uint16)
+    return np.dtype(np.int8 if element.startswith("s") else np.uint8)
+
+
+def element(of: np.dtype) -> str:
+    """The compiler's type of an array; a `TypeError` if it has none."""
+    for name, known in _NUMPY.items():
+        if of == known:
+            return name
+    for name, known in _NARROW.items():
+        if of.name == known:
+            return name
+    raise TypeError(f"arrays of {of} are nothing that the compiler knows")
+
+
+def empty(element_type: str, shape: tuple[int, ...]) -> np.ndarray:
+    """An array at a multiple of 64 bytes, which is what compiled code wants of its results."""
+    of = dtype(element_type)
+    size = int(np.prod(shape, dtype=np.int64)) * of.itemsize
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % _ALIGNMENT
+    return memory[begin : begin + size].view(of).reshape(shape)
+
+
+def bytes_of(array: np.ndarray) -> np.ndarray:
+    """The array's memory as bytes; the array is in one piece."""
+    return array.reshape(-1).view(np.uint8)
+
+
+def from_native(value) -> np.ndarray:
+    """An array of what a session returns."""
+    if len(value) == 2:
+        sizes, strings = value
+        array = np.empty(len(strings), object)
+        array[:] = strings
+        return array.reshape(sizes)
+    element_type, sizes, data = value
+    return np.frombuffer(data, dtype(element_type)).reshape(sizes)
+
+
+def to_native(value):
+    """What a session takes for an array, a number or strings."""
+    array = np.asarray(value)
+    if array.dtype.kind in "OSU":
+        strings = [s.encode() if isinstance(s, str) else bytes(s) for s in array.reshape(-1).tolist()]
+        return (list(array.shape), strings)
+    return (element(array.dtype), list(array.shape), array.tobytes())

@@ -1,0 +1,208 @@
+"""Artefacts: compiled models as values."""
+
+import hashlib
+import os
+import re
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _arrays, _models, _native
+
+
+def _store() -> Path:
+    """The directory of this user and machine in which constants stand, each once under its hash."""
+    place = os.environ.get("TFCOMPILE_CONSTANTS_DIR")
+    directory = Path(place) if place else Path(tempfile.gettempdir()) / f"tfcompile-constants-{os.getuid()}"
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if directory.stat().st_uid != os.getuid():
+        raise PermissionError(f"'{directory}' belongs to somebody else: set TFCOMPILE_CONSTANTS_DIR to a directory of yours")
+    return directory
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Artifact:
+    """A compiled model: object file, C++ header, weights.
+
+    It can be pickled and sent to other processes and machines. Where it is loaded, its weights are written once to a file of the
+    machine's (in `$TFCOMPILE_CONSTANTS_DIR`, or the directory for temporary files), which all processes map.
+    """
+
+    def __init__(self, object: bytes, header: str, name: str, constants: Path, digest: str, notes: tuple[str, ...] = ()):
+        self.object = object
+        self.header = header
+        self.name = name
+        self.notes = notes
+        self._constants = constants
+        self._digest = digest
+
+    @property
+    def constants(self) -> bytes:
+        """The constants file."""
+        return self._constants.read_bytes()
+
+    def save(self, directory: str | os.PathLike) -> None:
+        """Writes what a C++ program needs: `NAME.o`, `NAME.h`, `NAME.constants`; `tfcompile headers` writes the run-time headers."""
+        directory = Path(directory)
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / f"{self.name}.o").write_bytes(self.object)
+        (directory / f"{self.name}.h").write_text(self.header)
+        (directory / f"{self.name}.constants").write_bytes(self.constants)
+
+    def load(self, threads: int = 1) -> "Model":
+        """The model in this process."""
+        return Model(self, threads)
+
+    def __reduce__(self):
+        return _unpickle, (self.object, self.header, self.name, self.constants, self._digest, self.notes)
+
+    def __repr__(self) -> str:
+        return f"<tfcompile.Artifact {self.name}: {len(self.object)} bytes of object>"
+
+
+def _unpickle(object, header, name, constants, digest, notes) -> Artifact:
+    return Artifact(object, header, name, _keep(constants, digest), digest, notes)
+
+
+def _keep(constants: bytes, digest: str) -> Path:
+    """The file of this machine with these constants."""
+    path = _store() / digest
+    if path.exists() and path.stat().st_size == len(constants):
+        return path
+    if hashlib.sha256(constants).hexdigest() != digest:
+        raise ValueError("the constants of the artefact are damaged")
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(constants)
+    os.replace(file.name, path)
+    return path
+
+
+def compile(model: Any, *, inputs: Any = None, name: str | None = None, class_name: str | None = None, **options: Any) -> Artifact:
+    """Compiles a model.
+
+    `model` is a path (SavedModel, GraphDef, MetaGraph, StableHLO, HLO), the bytes of one, a graph of TensorFlow's, a Keras model, a
+    `tf.function`, or a function for JAX; `inputs` are examples of a function's arguments. Options: `config` (a `Config`, a file, a
+    proto), `signature`, `tags`, `checkpoint`, `variables_to_feed`, `function`, `fetches`, `shapes`, `dims`, `batch`, `loop_bounds`, and
+    for the machine `target`, `triple`, `cpu` (`native` for this one's), `features`; they mean what the flags of `tfcompile build` mean.
+
+    A `ValueError` says what is wrong with the model, a `NotImplementedError` what cannot be compiled.
+    """
+    with _models.on_disk(model, inputs) as (path, told):
+        if name is None:
+            stem = path.stem if isinstance(model, (str, os.PathLike)) else getattr(model, "__name__", "")
+            words = [word for word in re.split(r"[^A-Za-z0-9]+", stem) if word]
+            # With this ending it is no word of C's, and none of its library.
+            name = "_".join(["model" if not words or words[0][0].isdigit() else "", *words, "model"]).strip("_")
+        if class_name is None:
+            class_name = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+            class_name = f"{class_name}Class" if class_name == name else class_name
+        handle, written = tempfile.mkstemp(dir=_store())
+        os.close(handle)
+        written = Path(written)
+        try:
+            wanted = _models.wanted(path, told, options)
+            object, header, notes = _native.build(wanted, name, class_name, written)
+            digest = _digest(written)
+            constants = written.parent / digest
+            os.replace(written, constants)
+        finally:
+            written.unlink(missing_ok=True)
+    return Artifact(object, header, name, constants, digest, tuple(notes))
+
+
+class Model:
+    """A model that runs in this process.
+
+    Calling it with feeds by name, or in their order, returns the fetches by name. Feeds are read where they are if their type and
+    layout are the model's, and copied otherwise. Variables live in `variables`, from call to call. One call runs at a time.
+    """
+
+    def __init__(self, artifact: Artifact, threads: int = 1):
+        self._program = _native.Program(artifact.object, artifact._constants)
+        if threads != 1:
+            self._program.set_threads(threads)
+        entries = [_Entry(*told) for told in self._program.arguments]
+        self._feeds = [entry for entry in entries if entry.kind == "feed"]
+        self._variables = [entry for entry in entries if entry.kind != "feed"]
+        self._fetches = [entry for entry in (_Entry(*told) for told in self._program.results) if entry.kind == "fetch"]
+        self._lock = threading.Lock()
+        self._memory = {entry.name: entry.zeros() for entry in self._variables}
+
+    @property
+    def feeds(self) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
+        """Name, type and shape of what it takes."""
+        return {entry.name: (entry.dtype, entry.shape) for entry in self._feeds}
+
+    @property
+    def fetches(self) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
+        """Name, type and shape of what it returns; the shape has bounds where only a run knows a size."""
+        return {entry.name: (entry.dtype, entry.shape) for entry in self._fetches}
+
+    @property
+    def variables(self) -> dict[str, np.ndarray]:
+        """The variables' own memory, zeros at first: write to the arrays."""
+        return dict(self._memory)
+
+    def __call__(self, *arguments: Any, **named: Any) -> dict[str, np.ndarray]:
+        if len(arguments) > len(self._feeds):
+            raise TypeError(f"{len(arguments)} arguments for a model of {len(self._feeds)} feeds")
+        given = {entry.name: array for entry, array in zip(self._feeds, arguments)}
+        twice = given.keys() & named.keys()
+        if twice:
+            raise TypeError(f"feed {sorted(twice)[0]!r} is given twice")
+        given.update(named)
+        names = [entry.name for entry in self._feeds]
+        unknown, missing = given.keys() - set(names), [name for name in names if name not in given]
+        if unknown or missing:
+            what = f"no feed {sorted(unknown)[0]!r}" if unknown else f"nothing for feed {missing[0]!r}"
+            raise TypeError(f"{what}; the feeds are {', '.join(names)}")
+        feeds = [entry.array(given[entry.name]) for entry in self._feeds]
+        results = [_arrays.empty(entry.element, entry.shape) for entry in self._fetches]
+        with self._lock:
+            memory = [self._memory[entry.name] for entry in self._variables]
+            buffers = [_arrays.bytes_of(array) for array in [*feeds, *memory]]
+            sizes = self._program.run(buffers, [_arrays.bytes_of(array) for array in results])
+        sizes = iter(sizes)
+        return {entry.name: entry.cut(array, sizes) for entry, array in zip(self._fetches, results)}
+
+
+class _Entry:
+    """An argument or a result."""
+
+    def __init__(self, kind: str, name: str, node: str, element: str, sizes: list[int], bounded: list[bool]):
+        # Without a name of the config's, a tensor is called as its node is.
+        self.kind, self.node, self.element = kind, node, element
+        self.name = name.removesuffix(":0")
+        self.shape, self.bounded = tuple(sizes), bounded
+        self.dtype = _arrays.dtype(element)
+
+    def zeros(self) -> np.ndarray:
+        array = _arrays.empty(self.element, self.shape)
+        array[...] = np.zeros((), self.dtype)
+        return array
+
+    def array(self, given: Any) -> np.ndarray:
+        """What is given, where it is if it has the type and stands in one piece."""
+        array = np.asarray(given)
+        if array.shape != self.shape:
+            raise ValueError(f"feed {self.name!r} has the shape {list(self.shape)}, not {list(array.shape)}")
+        if array.dtype != self.dtype:
+            if not np.can_cast(array.dtype, self.dtype, "same_kind") and not isinstance(given, (int, float, list, tuple)):
+                raise TypeError(f"feed {self.name!r} is of {self.dtype}, not {array.dtype}")
+            array = array.astype(self.dtype)
+        return np.require(array, requirements="CA")
+
+    def cut(self, array: np.ndarray, sizes) -> np.ndarray:
+        """The array as large as the run made it."""
+        if not any(self.bounded):
+            return array
+        true = [next(sizes) if bounded else size for size, bounded in zip(self.shape, self.bounded)]
+        return array[tuple(slice(size) for size in true)]
+

