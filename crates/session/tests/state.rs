@@ -3,7 +3,7 @@
 mod graph;
 
 use graph::{F, Graph, I, failure, float, floats, shape, strings, text, ty, types};
-use session::{Options, Session};
+use session::{Options, Session, Value};
 use shape::Literal;
 use std::sync::{Arc, Mutex};
 use tf::DataType;
@@ -151,6 +151,119 @@ fn random_numbers_are_those_of_tensorflow() {
     }
 }
 
+#[test]
+fn random_ops_of_the_host_draw_tensorflows_numbers() {
+    // tf.compat.v1, two runs of one session, graph seed 3 and seed=7: random_shuffle(range(10, 17)),
+    // random_shuffle(reshape(range(10.), [5, 2])), multinomial([[0, 1, 2], [3, 0, -1]], 6), random_gamma([3], [0.5, 1, 4]),
+    // random_poisson([1.5, 30], [4]), the same of int32.
+    let mut g = Graph::default();
+    let iota: Vec<f32> = (0..10u8).map(f32::from).collect();
+    g.ints("seven", &[10, 11, 12, 13, 14, 15, 16]).ints("three", &[3]).ints("four", &[4]).int("six", 6);
+    g.constant("matrix", Literal::from_elements(&[5, 2], &iota)).constant("alpha", vector(&[0.5, 1.0, 4.0]));
+    g.constant("logits", Literal::from_elements(&[2, 3], &[0f32, 1.0, 2.0, 3.0, 0.0, -1.0]));
+    g.constant("rate", vector(&[1.5, 30.0]));
+    g.def.node.push(strings("words", &[7], &["10", "11", "12", "13", "14", "15", "16"]));
+    let with =
+        |more: &[(&'static str, Attr)]| [&[("seed", Attr::I(3)), ("seed2", Attr::I(7))], more].concat();
+    g.add("shuffle", "RandomShuffle", &["seven"], &with(&[("T", ty(I))]));
+    g.add("rows", "RandomShuffle", &["matrix"], &with(&[("T", ty(F))]));
+    g.add("texts", "RandomShuffle", &["words"], &with(&[("T", ty(DataType::String))]));
+    g.add("classes", "Multinomial", &["logits", "six"], &with(&[("T", ty(F)), ("output_dtype", ty(I))]));
+    g.add("gamma", "RandomGamma", &["three", "alpha"], &with(&[("T", ty(F)), ("S", ty(I))]));
+    let poisson = |of| with(&[("R", ty(F)), ("S", ty(I)), ("dtype", ty(of))]);
+    g.add("poisson", "RandomPoissonV2", &["four", "rate"], &poisson(F));
+    g.add("counts", "RandomPoissonV2", &["four", "rate"], &poisson(I));
+    let session = g.session();
+    for run in &HOST_DRAWS {
+        assert_eq!(graph::ints(&session, &[], "shuffle"), run.shuffle);
+        let texts = session.run_values(&[], &["texts"], &[]).expect("run");
+        let Value::Strings(texts) = &texts[0] else { panic!("{texts:?}") };
+        let words: Vec<String> = run.shuffle.iter().map(i32::to_string).collect();
+        assert_eq!(texts.strings, words);
+        let rows: Vec<f32> = floats(&session, &[], "rows").chunks(2).map(|row| row[0]).collect();
+        assert_eq!(rows, run.rows);
+        assert_eq!(graph::ints(&session, &[], "classes"), run.classes);
+        let gamma = floats(&session, &[], "gamma");
+        assert_eq!(gamma.len(), run.gamma.len());
+        for (got, want) in gamma.iter().zip(run.gamma) {
+            assert!((got - want).abs() <= 1e-6 * want, "{got}, not {want}");
+        }
+        assert_eq!(graph::ints(&session, &[], "counts"), run.poisson);
+        let poisson: Vec<f32> = run.poisson.iter().map(|&count| count as f32).collect();
+        assert_eq!(floats(&session, &[], "poisson"), poisson);
+    }
+    // Nothing of this is compiled.
+    assert_eq!(session.compiled_kernels(), 0);
+}
+
+/// What the host's random ops draw in a run.
+struct HostDraws {
+    shuffle: [i32; 7],
+    rows: [f32; 5],
+    classes: [i32; 12],
+    gamma: [f32; 9],
+    poisson: [i32; 8],
+}
+
+const HOST_DRAWS: [HostDraws; 2] = [
+    HostDraws {
+        shuffle: [14, 15, 11, 12, 13, 16, 10],
+        rows: [2.0, 6.0, 4.0, 0.0, 8.0],
+        classes: [2, 0, 2, 2, 2, 1, 0, 0, 0, 0, 1, 0],
+        gamma: [
+            1.307_596_4,
+            0.646_829_3,
+            3.561_968_6,
+            0.021_732_08,
+            0.407_780_7,
+            4.246_424_7,
+            0.235_231_43,
+            0.681_960_7,
+            9.159_015,
+        ],
+        poisson: [0, 27, 0, 30, 1, 26, 3, 36],
+    },
+    HostDraws {
+        shuffle: [13, 11, 15, 14, 12, 16, 10],
+        rows: [8.0, 0.0, 4.0, 6.0, 2.0],
+        classes: [2, 2, 2, 2, 2, 2, 0, 0, 0, 0, 0, 0],
+        gamma: [
+            0.044_732_574,
+            0.637_752,
+            6.384_438,
+            0.184_565_53,
+            0.616_768,
+            2.348_399,
+            0.237_349_38,
+            0.002_862_623_2,
+            1.430_540_7,
+        ],
+        poisson: [0, 29, 2, 29, 3, 33, 1, 37],
+    },
+];
+
+#[test]
+fn random_ops_without_seeds_differ_by_node_and_session() {
+    let mut g = Graph::default();
+    let iota: Vec<i32> = (0..40).collect();
+    g.ints("x", &iota).add("a", "RandomShuffle", &["x"], &[("T", ty(I))]);
+    g.add("b", "RandomShuffle", &["x"], &[("T", ty(I))]);
+    let draw =
+        |seed, node: &str| graph::ints(&g.session_with(Options { seed, ..Options::default() }), &[], node);
+    let first = draw(1, "a");
+    assert_eq!(first, draw(1, "a"), "the same session again");
+    assert!(first != draw(1, "b") && first != draw(2, "a"));
+    let mut sorted = first;
+    sorted.sort_unstable();
+    assert_eq!(sorted, iota);
+    // A rate for which no number is ever accepted is refused by the node's name.
+    let mut g = Graph::default();
+    g.ints("one", &[1]).constant("rate", vector(&[f32::NAN]));
+    g.add("p", "RandomPoisson", &["one", "rate"], &[("S", ty(I)), ("dtype", ty(F))]);
+    let message = failure(&g.session(), &[], &["p"], &[]);
+    assert!(message.contains("'p'") && message.contains("nothing is drawn for the rate NaN"), "{message}");
+}
+
 type Draw = ([f32; 5], [f32; 3], [f32; 3], [i32; 4]);
 
 const RANDOM: [Draw; 2] = [
@@ -167,34 +280,6 @@ const RANDOM: [Draw; 2] = [
         [31, 54, 14, 4],
     ),
 ];
-
-#[test]
-fn checkpoints_are_written_and_read_back() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let prefix = directory.path().join("model").display().to_string();
-    let mut g = Graph::default();
-    g.string("prefix", &prefix).constant("start", vector(&[1.5, 2.5])).constant("zero", vector(&[0.0, 0.0]));
-    g.def.node.push(strings("names", &[2], &["w", "step"]));
-    g.def.node.push(strings("slices", &[2], &["", ""]));
-    g.add("w", "VariableV2", &[], &[("dtype", ty(F)), ("shape", shape(&[2]))]);
-    g.constant("step", Literal::scalar(41i64));
-    g.add("init", "Assign", &["w", "start"], &[("T", ty(F))]);
-    g.add("clear", "Assign", &["w", "zero"], &[("T", ty(F))]);
-    let both = [("dtypes", types(&[F, DataType::Int64]))];
-    g.add("save", "SaveV2", &["prefix", "names", "slices", "w", "step"], &both);
-    g.add("restore", "RestoreV2", &["prefix", "names", "slices"], &both);
-    g.add("back", "Assign", &["w", "restore"], &[("T", ty(F))]);
-    let session = g.session();
-    let message = failure(&session, &[], &["restore:1"], &[]);
-    assert!(message.contains("restore"), "{message}");
-    session.run(&[], &[], &["init"]).expect("initialised");
-    session.run(&[], &[], &["save"]).expect("saved");
-    session.run(&[], &[], &["clear"]).expect("cleared");
-    session.run(&[], &[], &["back"]).expect("restored");
-    assert_eq!(session.variable_value("w").expect("known"), Some(vector(&[1.5, 2.5])));
-    let results = session.run(&[], &["restore:1"], &[]).expect("read");
-    assert_eq!(results[0], Literal::scalar(41i64));
-}
 
 #[test]
 fn text_is_printed_and_assertions_fail_with_their_data() {

@@ -4,7 +4,9 @@ use shape::Literal;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tf::DataType;
-use tf::checkpoint::{Bundle, Checkpoint, OBJECT_GRAPH_KEY, Value, write_v2};
+use tf::checkpoint::{
+    Bundle, Checkpoint, OBJECT_GRAPH_KEY, Saved, Value, write_v1, write_v2, write_v2_parts,
+};
 
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/checkpoints")
@@ -200,6 +202,63 @@ fn a_missing_file_is_named() {
     }
     let found = read(&copy.0.join("model-?????-of-00003")).expect("two of the files");
     assert_eq!(found.len(), 4);
+}
+
+/// All types, strings, and tensors in parts.
+#[test]
+fn what_tensorflow_stores_is_written_as_tensorflow_does() {
+    for folder in ["v2", "v2_partitioned"] {
+        let prefix = data().join(folder).join("model");
+        let stored = Checkpoint::open(&prefix).and_then(|file| file.stored()).expect("a checkpoint");
+        for (suffix, bytes) in write_v2_parts(&stored).expect("tensors").files() {
+            let recorded = std::fs::read(prefix.with_file_name(format!("model{suffix}"))).expect("readable");
+            assert!(bytes == recorded, "{folder}{suffix}");
+        }
+    }
+}
+
+#[test]
+fn the_first_version_is_written_and_read_again() {
+    let copy = Folder::new("written_v1");
+    let path = copy.0.join("model");
+    for folder in ["v1", "v1_partitioned"] {
+        let file = Checkpoint::open(&data().join(folder).join("model")).expect("a checkpoint");
+        let names: Vec<String> = file.names().map(str::to_owned).collect();
+        let whole = |name: &String| Saved::whole(name, file.value(name).expect("undamaged").expect("there"));
+        let tensors: Vec<Saved> = names.iter().map(whole).collect();
+        std::fs::write(&path, write_v1(&tensors).expect("tensors")).expect("written");
+        let expected = &expected()[&data().join(folder).join("model")];
+        assert_eq!(read(&path).expect("a checkpoint"), *expected, "{folder}");
+    }
+    // What the version does not have.
+    let word = Literal::from_elements(&[1], &[7u32]);
+    let error = write_v1(&[Saved::whole("v", Value::Array(DataType::Uint32, word))]).expect_err("no field");
+    assert!(error.message().contains("'v'") && error.message().contains("SaveV2"), "{error}");
+}
+
+#[test]
+fn parts_must_be_of_one_tensor() {
+    let part = |place: &str, sizes: &[i64]| Saved {
+        name: "m".to_owned(),
+        shape_and_slice: place.to_owned(),
+        value: Value::Array(
+            DataType::Float,
+            Literal::from_elements(sizes, &vec![0f32; sizes.iter().product::<i64>() as usize]),
+        ),
+    };
+    let left = part("2 3 -:0,1", &[2, 1]);
+    let refused = |other: Saved, why: &str| {
+        let error = write_v2_parts(&[left.clone(), other]).expect_err(why);
+        assert!(error.message().contains(why), "{error}");
+    };
+    refused(left.clone(), "saved twice");
+    refused(part("2 3 -:-", &[2, 3]), "saved twice");
+    refused(part("", &[2, 3]), "saved twice");
+    refused(part("2 4 -:1,2", &[2, 2]), "and as float [2, 4]");
+    refused(part("2 3 -:1,2", &[2, 1]), "has other sizes");
+    refused(part("2 3 -:2,2", &[2, 2]), "outside of the tensor");
+    refused(part("2 3 -", &[2, 2]), "not understood");
+    assert!(write_v2_parts(&[left.clone(), part("2 3 -:1,2", &[2, 2])]).is_ok());
 }
 
 #[test]

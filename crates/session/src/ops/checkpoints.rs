@@ -3,14 +3,23 @@
 use super::{Context, Row};
 use crate::value::{Strings, Tensor, Value};
 use bytes::Bytes;
-use shape::Literal;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
-use tf::checkpoint::{self, Checkpoint};
+use tf::DataType;
+use tf::checkpoint::{self, Checkpoint, Saved};
 
-pub(super) const OPS: &[Row] =
-    &[("SaveV2", save), ("RestoreV2", |cx| restore(cx, 3)), ("MergeV2Checkpoints", merge)];
+pub(super) const OPS: &[Row] = &[
+    ("SaveV2", |cx| {
+        let (path, saved) = saved(cx, true)?;
+        write(&path, &checkpoint::write_v2_parts(&saved)?.files())
+    }),
+    ("RestoreV2", restore),
+    ("MergeV2Checkpoints", merge),
+    ("Save", |cx| save_v1(cx, false)),
+    ("SaveSlices", |cx| save_v1(cx, true)),
+    ("Restore", |cx| restore_v1(cx, false)),
+    ("RestoreSlice", |cx| restore_v1(cx, true)),
+];
 
 /// The name of a file.
 fn path(value: &Value) -> Result<PathBuf> {
@@ -24,45 +33,59 @@ fn text(bytes: &Bytes) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| Error::invalid("the name of a checkpoint's tensor is no UTF-8"))
 }
 
-/// `SaveV2(prefix, names, slices, tensors...)`.
-fn save(cx: &mut Context<'_>) -> Result<()> {
-    let prefix = path(cx.input(0)?)?;
-    let (names, slices) = (cx.input(1)?.strings()?, cx.input(2)?.strings()?);
-    let tensors = cx.inputs.get(3..).unwrap_or(&[]);
-    if names.strings.len() != tensors.len() || slices.strings.len() != tensors.len() {
+/// The path and the tensors of a saving op: `(path, names, slices, tensors...)`, or the same without slices.
+fn saved(cx: &Context<'_>, has_slices: bool) -> Result<(PathBuf, Vec<Saved>)> {
+    let path = path(cx.input(0)?)?;
+    let names = cx.input(1)?.strings()?;
+    let slices = match has_slices {
+        true => cx.input(2)?.strings()?.strings.clone(),
+        false => vec![Bytes::new(); names.strings.len()],
+    };
+    let tensors = cx.inputs.get(if has_slices { 3 } else { 2 }..).unwrap_or(&[]);
+    if names.strings.len() != tensors.len() || slices.len() != tensors.len() {
         return Err(Error::invalid(format!(
             "{} tensors are saved by {} names and {} slices",
             tensors.len(),
             names.strings.len(),
-            slices.strings.len()
+            slices.len()
         )));
     }
-    let mut saved: BTreeMap<String, Literal> = BTreeMap::new();
-    for ((name, slice), value) in names.strings.iter().zip(&slices.strings).zip(tensors) {
+    // What the graph says: arrays do not tell quantized integers from others.
+    let types = cx.node.attributes.types(if cx.node.op == "SaveV2" { "dtypes" } else { "T" })?;
+    let mut saved = Vec::new();
+    for (k, ((name, slice), value)) in names.strings.iter().zip(&slices).zip(tensors).enumerate() {
         let name = text(name)?;
-        if !slice.is_empty() {
-            return Err(Error::unsupported(format!(
-                "'{name}' is saved as a slice of a larger tensor, which is not supported: save the whole"
-            )));
-        }
-        let tensor = value.tensor().map_err(|error| error.context(format!("'{name}'")))?;
-        if saved.insert(name.to_owned(), tensor.to_literal()).is_some() {
-            return Err(Error::invalid(format!("'{name}' is saved twice")));
-        }
+        let value = match value.clone().read()? {
+            Value::Strings(strings) => {
+                checkpoint::Value::Strings(strings.sizes.clone(), strings.strings.clone())
+            }
+            value => {
+                let tensor = value.tensor().map_err(|error| error.context(format!("'{name}'")))?;
+                let stated =
+                    types.get(k).ok_or_else(|| Error::invalid("there are more tensors than types"))?;
+                checkpoint::Value::Array(stated.base(), tensor.to_literal())
+            }
+        };
+        saved.push(Saved { name: name.to_owned(), shape_and_slice: text(slice)?.to_owned(), value });
     }
-    write(&prefix, &saved)
+    Ok((path, saved))
 }
 
-/// Writes a checkpoint; files appear when they are whole.
-fn write(prefix: &Path, tensors: &BTreeMap<String, Literal>) -> Result<()> {
+/// Version 1: one file.
+fn save_v1(cx: &mut Context<'_>, has_slices: bool) -> Result<()> {
+    let (path, saved) = saved(cx, has_slices)?;
+    write(&path, &[("", &checkpoint::write_v1(&saved)?)])
+}
+
+/// Writes the files of a checkpoint, which appear when they are whole.
+fn write(prefix: &Path, files: &[(&str, &[u8])]) -> Result<()> {
     let failed = |path: &Path, e: std::io::Error| {
         Error::invalid(format!("cannot write '{}': {e}; make its directory first", path.display()))
     };
     if let Some(parent) = prefix.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).map_err(|e| failed(parent, e))?;
     }
-    let bundle = checkpoint::write_v2(tensors)?;
-    for (suffix, bytes) in bundle.files() {
+    for (suffix, bytes) in files {
         let (path, unfinished) =
             (with_suffix(prefix, suffix), with_suffix(prefix, &format!("{suffix}.tempstate")));
         std::fs::write(&unfinished, bytes).map_err(|e| failed(&unfinished, e))?;
@@ -78,31 +101,51 @@ fn with_suffix(prefix: &Path, suffix: &str) -> PathBuf {
 }
 
 /// `RestoreV2(prefix, names, slices)`.
-fn restore(cx: &mut Context<'_>, inputs: usize) -> Result<()> {
+fn restore(cx: &mut Context<'_>) -> Result<()> {
     let prefix = path(cx.input(0)?)?;
-    let (names, slices) = (cx.input(1)?.strings()?, cx.input(inputs - 1)?.strings()?);
+    let (names, slices) = (cx.input(1)?.strings()?, cx.input(2)?.strings()?);
     let types = cx.node.attributes.types("dtypes")?;
     if names.strings.len() != types.len() || slices.strings.len() != types.len() {
         return Err(Error::invalid(format!("{} names for {} outputs", names.strings.len(), types.len())));
     }
     let file = Checkpoint::open(&prefix)?;
     for ((name, slice), data_type) in names.strings.iter().zip(&slices.strings).zip(types) {
-        let (name, slice) = (text(name)?, text(slice)?);
-        let value = file.restore(name, slice)?.ok_or_else(|| {
-            Error::invalid(format!("Key {name} not found in checkpoint '{}'", prefix.display()))
-        })?;
-        if value.data_type() != data_type {
-            return Err(Error::invalid(format!(
-                "'{name}' is of {} in the checkpoint, but {data_type} is wanted",
-                value.data_type()
-            )));
-        }
-        let value: Value = match value {
-            checkpoint::Value::Strings(sizes, strings) => Strings { sizes, strings }.into(),
-            value => Tensor::from_literal(value.array()?)?.into(),
-        };
-        cx.push(value);
+        restore_one(cx, &file, &prefix, (text(name)?, text(slice)?), data_type)?;
     }
+    Ok(())
+}
+
+/// `Restore(pattern, name)`, `RestoreSlice(pattern, name, slice)`.
+fn restore_v1(cx: &mut Context<'_>, has_slice: bool) -> Result<()> {
+    let pattern = path(cx.input(0)?)?;
+    let name = cx.input(1)?.text()?;
+    let slice = if has_slice { cx.input(2)?.text()? } else { Bytes::new() };
+    let data_type = cx.node.attributes.ty("dt")?;
+    restore_one(cx, &Checkpoint::open(&pattern)?, &pattern, (text(&name)?, text(&slice)?), data_type)
+}
+
+/// Makes an output of a tensor of a checkpoint, or of a part of it.
+fn restore_one(
+    cx: &mut Context<'_>,
+    file: &Checkpoint,
+    path: &Path,
+    (name, slice): (&str, &str),
+    data_type: DataType,
+) -> Result<()> {
+    let value = file.restore(name, slice)?;
+    let value = value
+        .ok_or_else(|| Error::invalid(format!("Key {name} not found in checkpoint '{}'", path.display())))?;
+    if value.data_type() != data_type {
+        return Err(Error::invalid(format!(
+            "'{name}' is of {} in the checkpoint, but {data_type} is wanted",
+            value.data_type()
+        )));
+    }
+    let value: Value = match value {
+        checkpoint::Value::Strings(sizes, strings) => Strings { sizes, strings }.into(),
+        value => Tensor::from_literal(value.array()?)?.into(),
+    };
+    cx.push(value);
     Ok(())
 }
 
@@ -111,23 +154,14 @@ fn merge(cx: &mut Context<'_>) -> Result<()> {
     let prefixes = cx.input(0)?.strings()?;
     let destination = path(cx.input(1)?)?;
     let deletes = cx.node.attributes.bool_or("delete_old_dirs", true)?;
-    let mut tensors = BTreeMap::new();
+    let mut tensors = Vec::new();
     let mut sources = Vec::new();
     for prefix in &prefixes.strings {
         let prefix = PathBuf::from(text(prefix)?);
-        let file = Checkpoint::open(&prefix)?;
-        let names: Vec<String> = file.names().map(str::to_owned).collect();
-        for name in names {
-            let tensor = file.tensor(&name)?;
-            let (_, literal) =
-                tensor.ok_or_else(|| Error::internal(format!("'{name}' is listed, but not there")))?;
-            if tensors.insert(name.clone(), literal).is_some() {
-                return Err(Error::invalid(format!("two of the checkpoints that are merged have '{name}'")));
-            }
-        }
+        tensors.extend(Checkpoint::open(&prefix)?.stored()?);
         sources.push(prefix);
     }
-    write(&destination, &tensors)?;
+    write(&destination, &checkpoint::write_v2_parts(&tensors)?.files())?;
     for source in sources.iter().filter(|source| deletes && **source != destination) {
         for suffix in [".index", ".data-00000-of-00001"] {
             // What is left over harms nobody.

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod checkpoints;
+mod draws;
 mod functional;
 mod lists;
 mod random;
@@ -57,6 +58,7 @@ type Row = (&'static str, HostOp);
 const FAMILIES: &[&[Row]] = &[
     arrays::OPS,
     checkpoints::OPS,
+    draws::OPS,
     functional::OPS,
     lists::OPS,
     stacks::OPS,

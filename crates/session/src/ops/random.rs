@@ -14,7 +14,7 @@ use tf::{Attributes, DataType};
 const PHILOX: i32 = 1;
 
 /// How far the counter moves on for each number: as far as TensorFlow's kernels reserve.
-const RESERVED: u128 = 256;
+pub(super) const RESERVED: u128 = 256;
 
 /// An op and the stateless one that draws the same numbers from a key and a counter.
 const OPS: &[(&str, &str)] = &[
@@ -47,27 +47,65 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
 
 /// Puts key, counter and algorithm behind the shape, and moves the counter on.
 fn prepare(cx: &mut Context<'_>) -> Result<Prepared> {
-    let attributes = &cx.node.attributes;
-    let (mut seed, mut seed2) = (attributes.int_or("seed", 0)? as u64, attributes.int_or("seed2", 0)? as u64);
-    if seed == 0 && seed2 == 0 {
-        (seed, seed2) = (cx.run.shared.seed, hash(cx.node.name.as_bytes()));
-    }
     let sizes = cx.integers(0)?;
     let count = shape::index::element_count(&sizes).filter(|_| sizes.iter().all(|&size| size >= 0));
     let count = count.ok_or_else(|| Error::invalid(format!("the shape {sizes:?} is no shape")))?;
-    let counter = cx.run.shared.resources.counter(&cx.node.name, u128::from(seed2) << 64);
-    let mut counter = lock(&counter);
-    let start = *counter;
-    *counter = start.wrapping_add(u128::from(count.unsigned_abs()) * RESERVED);
-    drop(counter);
-    let words = [start as u64, (start >> 64) as u64];
-    let generator = [
-        Tensor::from_elements(&[1], &[seed])?,
-        Tensor::from_elements(&[2], &words)?,
-        Tensor::scalar(PHILOX)?,
-    ];
+    let Generator { key, counter } =
+        Generator::reserve(cx, u128::from(count.unsigned_abs()).saturating_mul(RESERVED))?;
+    let words = [counter as u64, (counter >> 64) as u64];
+    let generator =
+        [Tensor::from_elements(&[1], &[key])?, Tensor::from_elements(&[2], &words)?, Tensor::scalar(PHILOX)?];
     cx.inputs.splice(1..1, generator.map(Into::into));
     Ok(Prepared::Launch(0))
+}
+
+/// Philox of four words and ten rounds: a block of random bits for each count.
+#[derive(Clone, Debug)]
+pub(super) struct Generator {
+    key: u64,
+    counter: u128,
+}
+
+impl Generator {
+    /// The generator of a node, for so many blocks; the node's next run goes on behind them.
+    pub(super) fn reserve(cx: &Context<'_>, blocks: u128) -> Result<Self> {
+        let attributes = &cx.node.attributes;
+        let (mut seed, mut seed2) =
+            (attributes.int_or("seed", 0)? as u64, attributes.int_or("seed2", 0)? as u64);
+        if seed == 0 && seed2 == 0 {
+            (seed, seed2) = (cx.run.shared.seed, hash(cx.node.name.as_bytes()));
+        }
+        let counter = cx.run.shared.resources.counter(&cx.node.name, u128::from(seed2) << 64);
+        let mut counter = lock(&counter);
+        let start = *counter;
+        *counter = start.wrapping_add(blocks);
+        Ok(Self { key: seed, counter: start })
+    }
+
+    /// The same, so many blocks on.
+    pub(super) fn skipped(&self, blocks: u128) -> Self {
+        Self { key: self.key, counter: self.counter.wrapping_add(blocks) }
+    }
+
+    /// The next block.
+    pub(super) fn block(&mut self) -> [u32; 4] {
+        let mut words = [0, 32, 64, 96].map(|bit| (self.counter >> bit) as u32);
+        let mut key = [self.key as u32, (self.key >> 32) as u32];
+        for _ in 0..10 {
+            let even = u64::from(words[0]) * 0xD251_1F53;
+            let odd = u64::from(words[2]) * 0xCD9E_8D57;
+            let [even_high, odd_high] = [even, odd].map(|product| (product >> 32) as u32);
+            words = [odd_high ^ words[1] ^ key[0], odd as u32, even_high ^ words[3] ^ key[1], even as u32];
+            key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
+        }
+        self.counter = self.counter.wrapping_add(1);
+        words
+    }
+
+    /// The words of all blocks, one after the other.
+    pub(super) fn words(mut self) -> impl Iterator<Item = u32> {
+        std::iter::repeat_with(move || self.block()).flatten()
+    }
 }
 
 /// FNV-1a of 64 bits.
@@ -75,4 +113,19 @@ fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The known answers of Random123 for `philox4x32_10`.
+    #[test]
+    fn blocks_are_philoxs() {
+        let block = |key, counter| Generator { key, counter }.block();
+        assert_eq!(block(0, 0), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        assert_eq!(block(u64::MAX, u128::MAX), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+        let pi = 0x0370_7344_1319_8a2e_85a3_08d3_243f_6a88_u128;
+        assert_eq!(block(0x299f_31d0_a409_3822, pi), [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]);
+    }
 }

@@ -5,11 +5,14 @@
 
 mod crc32c;
 mod object_graph;
+mod saved;
 mod slices;
 mod table;
+mod table_writer;
 mod v1;
 mod v2;
 mod write;
+mod write_v1;
 
 use crate::proto::{Dim, TensorShapeProto};
 use crate::{DataType, PartialShape, source};
@@ -20,7 +23,9 @@ use std::path::{Path, PathBuf};
 use support::{Error, Result};
 
 pub use object_graph::OBJECT_GRAPH_KEY;
-pub use write::{Bundle, write_v2};
+pub use saved::Saved;
+pub use write::{Bundle, write_v2, write_v2_parts};
+pub use write_v1::write_v1;
 
 /// The most files of a version 1 checkpoint that a pattern may name.
 const MAX_FILES: usize = 10_000;
@@ -154,6 +159,24 @@ impl Checkpoint {
             slices::Region::new(&slice, &sizes).ok_or_else(|| error("lies outside of the tensor"))?;
         let cut = slices::cut(value.array().map_err(|e| self.at_tensor(name, e))?, &region);
         Ok(Some(Value::Array(value.data_type(), cut?)))
+    }
+
+    /// What a version 2 checkpoint stores, tensor by tensor, parts as parts: those of one file need not make whole tensors.
+    ///
+    /// # Errors
+    /// Checkpoints of version 1, and what is damaged.
+    pub fn stored(&self) -> Result<Vec<Saved>> {
+        let Format::V2(bundle) = &self.format else {
+            return Err(Error::unsupported(format!(
+                "{} is of version 1; version 2 is wanted",
+                self.describe()
+            )));
+        };
+        let mut all = Vec::new();
+        for (name, entry) in &bundle.tensors {
+            all.extend(bundle.stored_parts(name, entry).map_err(|e| self.at_tensor(name, e))?);
+        }
+        Ok(all)
     }
 
     fn describe(&self) -> String {

@@ -136,7 +136,17 @@ pub(super) fn parse(text: &str) -> Option<(Vec<i64>, TensorSliceProto)> {
     (extent.len() == sizes.len()).then_some((sizes, TensorSliceProto { extent }))
 }
 
-/// The key under which a version 2 checkpoint stores a box of a tensor: the name, the rank and the extents, in an encoding
+/// A box as [`parse`] reads it.
+pub(super) fn text(sizes: &[i64], slice: &TensorSliceProto) -> String {
+    let sizes: String = sizes.iter().map(|size| format!("{size} ")).collect();
+    let extents = slice.extent.iter().map(|extent| match extent.length {
+        None => "-".to_owned(),
+        Some(length) => format!("{},{length}", extent.start),
+    });
+    sizes + &extents.collect::<Vec<_>>().join(":")
+}
+
+/// The key under which a checkpoint stores a box of a tensor: the name, the rank and the extents, in an encoding
 /// that sorts as they do ("ordered code").
 pub(super) fn key(name: &str, slice: &TensorSliceProto) -> Vec<u8> {
     let mut key = vec![0];

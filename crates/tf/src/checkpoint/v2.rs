@@ -1,5 +1,6 @@
 //! Version 2, a "tensor bundle": a table file `.index` that says where in the files `.data-*` each tensor lies.
 
+use super::saved::Saved;
 use super::slices::{self, Region};
 use super::{Value, crc32c, damaged, table, with_suffix};
 use crate::proto::{BundleEntryProto, BundleHeaderProto};
@@ -110,6 +111,24 @@ impl Bundle {
         });
         let parts = parts.collect::<Result<Vec<_>>>()?;
         Ok(Value::Array(data_type, slices::join(&ArrayShape::new(element_type, &sizes), &parts)?))
+    }
+
+    /// What is stored of a tensor: all of it, or its parts.
+    pub(super) fn stored_parts(&self, name: &str, entry: &BundleEntryProto) -> Result<Vec<Saved>> {
+        if entry.slices.is_empty() {
+            return Ok(vec![Saved::whole(name, self.stored(entry)?)]);
+        }
+        let (_, sizes) = super::tensor_type(entry.dtype, entry.shape.as_ref())?;
+        let parts = entry.slices.iter().take(slices::MAX_SLICES).map(|slice| {
+            let part = self.parts.get(&slices::key(name, slice));
+            let part = part.ok_or_else(|| Error::invalid("one of its parts is missing"))?;
+            Ok(Saved {
+                name: name.to_owned(),
+                shape_and_slice: slices::text(&sizes, slice),
+                value: self.stored(part)?,
+            })
+        });
+        parts.collect()
     }
 
     /// What lies in a data file for an entry, its checksum compared. Arrays share the file's bytes.

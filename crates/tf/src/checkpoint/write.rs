@@ -1,19 +1,15 @@
 //! Writes version 2 checkpoints: one index, one data file, and the text file that names the latest checkpoint.
 
-use super::{crc32c, table};
+use super::saved::{Key, Saved};
+use super::{Value, crc32c, slices, table_writer::TableWriter};
 use crate::DataType;
 use crate::proto::{BundleEntryProto, BundleHeaderProto, VersionDef};
+use bytes::Bytes;
 use prost::Message;
 use prost::encoding::encode_varint;
 use shape::Literal;
 use std::collections::BTreeMap;
 use support::{Error, Result};
-
-/// A block of the index is closed when it is larger.
-const BLOCK_BYTES: usize = 256 << 10;
-
-/// Every so many entries a key is written whole, so that readers can search.
-const RESTART_INTERVAL: usize = 16;
 
 /// The files of a checkpoint, the same bytes for the same tensors.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,118 +44,92 @@ impl Bundle {
 /// Makes the files of a checkpoint of these tensors. Names are keys as they are; `Saver.restore` takes the names of
 /// variables. Fails for names and types that TensorFlow does not have.
 pub fn write_v2(tensors: &BTreeMap<String, Literal>) -> Result<Bundle> {
-    let mut data = Vec::new();
-    let mut index = TableWriter::default();
-    let version = VersionDef { producer: 1, ..VersionDef::default() };
-    let header = BundleHeaderProto { num_shards: 1, endianness: 0, version: Some(version) };
-    index.add(b"", &header.encode_to_vec());
-    for (name, literal) in tensors {
-        if name.is_empty() || name.starts_with('\0') {
-            return Err(Error::invalid(format!("{name:?} cannot be the name of a checkpoint's tensor")));
-        }
+    let saved = tensors.iter().map(|(name, literal)| {
         let shape = literal.array_shape();
         let data_type = DataType::ALL.iter().find(|t| t.primitive_type() == Some(shape.element_type));
         let data_type = data_type.ok_or_else(|| {
             Error::unsupported(format!("'{name}': a checkpoint cannot hold elements of {shape}"))
         })?;
-        let entry = BundleEntryProto {
-            dtype: data_type.number(),
-            shape: Some(super::shape_proto(&shape.sizes())),
-            shard_id: 0,
-            offset: data.len() as i64,
-            size: literal.bytes().len() as i64,
-            crc32c: crc32c::masked(literal.bytes()),
-            slices: Vec::new(),
+        Ok(Saved::whole(name, Value::Array(*data_type, literal.clone())))
+    });
+    write_v2_parts(&saved.collect::<Result<Vec<_>>>()?)
+}
+
+/// The same of tensors of every kind, strings and parts of larger tensors among them.
+///
+/// # Errors
+/// Fails for a name that occurs twice, save with different parts, and for parts that do not fit to their tensor or to each other.
+pub fn write_v2_parts(tensors: &[Saved]) -> Result<Bundle> {
+    let mut data = Vec::new();
+    // Keys of parts begin with a zero byte, so they come before all names.
+    let mut entries: BTreeMap<Vec<u8>, BundleEntryProto> = BTreeMap::new();
+    for Key { saved, part, .. } in super::saved::in_order(tensors)? {
+        let name = saved.name.as_str();
+        let is_part = part.as_ref().filter(|part| part.region.sizes != part.sizes);
+        let entry = stored(&saved.value, &mut data);
+        let key = match is_part {
+            None => name.as_bytes().to_vec(),
+            Some(part) => {
+                let whole = entries.entry(name.as_bytes().to_vec()).or_insert_with(|| BundleEntryProto {
+                    dtype: entry.dtype,
+                    shape: Some(super::shape_proto(&part.sizes)),
+                    ..BundleEntryProto::default()
+                });
+                whole.slices.push(part.slice.clone());
+                slices::key(name, &part.slice)
+            }
         };
-        data.extend_from_slice(literal.bytes());
-        index.add(name.as_bytes(), &entry.encode_to_vec());
+        entries.insert(key, entry);
+    }
+    let mut index = TableWriter::default();
+    let version = VersionDef { producer: 1, ..VersionDef::default() };
+    let header = BundleHeaderProto { num_shards: 1, endianness: 0, version: Some(version) };
+    index.add(b"", &header.encode_to_vec());
+    for (key, entry) in entries {
+        index.add(&key, &entry.encode_to_vec());
     }
     Ok(Bundle { index: index.finish(), data })
 }
 
-/// A table file in the making; keys come in order.
-#[derive(Default)]
-struct TableWriter {
-    file: Vec<u8>,
-    block: BlockWriter,
-    blocks: BlockWriter,
-    last_key: Vec<u8>,
-}
-
-impl TableWriter {
-    fn add(&mut self, key: &[u8], value: &[u8]) {
-        self.block.add(key, value);
-        key.clone_into(&mut self.last_key);
-        if self.block.bytes.len() >= BLOCK_BYTES {
-            self.close_block();
+/// Appends a value to the data file; what the index says of it.
+fn stored(value: &Value, data: &mut Vec<u8>) -> BundleEntryProto {
+    let offset = data.len();
+    let crc32c = match value {
+        Value::Array(_, literal) => {
+            data.extend_from_slice(literal.bytes());
+            crc32c::masked(literal.bytes())
         }
-    }
-
-    fn close_block(&mut self) {
-        if self.block.count > 0 {
-            let handle = write_block(&mut self.file, std::mem::take(&mut self.block));
-            self.blocks.add(&self.last_key, &handle);
-        }
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        self.close_block();
-        let mut footer = write_block(&mut self.file, BlockWriter::default());
-        footer.extend(write_block(&mut self.file, self.blocks));
-        footer.resize(table::FOOTER - 8, 0);
-        self.file.extend(footer);
-        self.file.extend(table::MAGIC.to_le_bytes());
-        self.file
+        Value::Strings(_, strings) => append_strings(strings, data),
+    };
+    BundleEntryProto {
+        dtype: value.data_type().number(),
+        shape: Some(super::shape_proto(&value.sizes())),
+        shard_id: 0,
+        offset: offset as i64,
+        size: (data.len() - offset) as i64,
+        crc32c,
+        slices: Vec::new(),
     }
 }
 
-/// Appends a block with its trailer; gives back its encoded place.
-fn write_block(file: &mut Vec<u8>, block: BlockWriter) -> Vec<u8> {
-    let start = file.len();
-    file.extend(block.finish());
-    let mut handle = Vec::new();
-    encode_varint(start as u64, &mut handle);
-    encode_varint((file.len() - start) as u64, &mut handle);
-    // Not compressed.
-    file.push(0);
-    let checksum = crc32c::masked(&file[start..]);
-    file.extend(checksum.to_le_bytes());
-    handle
-}
-
-#[derive(Default)]
-struct BlockWriter {
-    bytes: Vec<u8>,
-    restarts: Vec<u32>,
-    count: usize,
-    last_key: Vec<u8>,
-}
-
-impl BlockWriter {
-    fn add(&mut self, key: &[u8], value: &[u8]) {
-        let shared = if self.count.is_multiple_of(RESTART_INTERVAL) {
-            self.restarts.push(self.bytes.len() as u32);
-            0
-        } else {
-            self.last_key.iter().zip(key).take_while(|(a, b)| a == b).count()
+/// Appends the lengths of strings, a checksum of them, and the strings; the checksum of it all, for which the lengths count as
+/// numbers of four bytes, or of eight if they need them.
+fn append_strings(strings: &[Bytes], data: &mut Vec<u8>) -> u32 {
+    let mut crc = 0;
+    for string in strings {
+        let length = string.len() as u64;
+        encode_varint(length, data);
+        crc = match u32::try_from(length) {
+            Ok(short) => crc32c::extend(crc, &short.to_le_bytes()),
+            Err(_) => crc32c::extend(crc, &length.to_le_bytes()),
         };
-        for size in [shared, key.len() - shared, value.len()] {
-            encode_varint(size as u64, &mut self.bytes);
-        }
-        self.bytes.extend_from_slice(&key[shared..]);
-        self.bytes.extend_from_slice(value);
-        key.clone_into(&mut self.last_key);
-        self.count += 1;
     }
-
-    fn finish(mut self) -> Vec<u8> {
-        if self.restarts.is_empty() {
-            self.restarts.push(0);
-        }
-        let count = self.restarts.len() as u32;
-        for number in self.restarts.into_iter().chain([count]) {
-            self.bytes.extend(number.to_le_bytes());
-        }
-        self.bytes
+    let of_lengths = crc32c::mask(crc).to_le_bytes();
+    data.extend_from_slice(&of_lengths);
+    crc = crc32c::extend(crc, &of_lengths);
+    for string in strings {
+        data.extend_from_slice(string);
+        crc = crc32c::extend(crc, string);
     }
+    crc32c::mask(crc)
 }
