@@ -18,7 +18,7 @@ use shape::{PrimitiveType, Shape};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Id, IdVec, Result};
-use tf::{Function, Graph, NodeId};
+use tf::{Function, Graph, NodeId, VariableState};
 
 /// How deep calls and conditionals may nest.
 const MAX_DEPTH: usize = 50;
@@ -61,6 +61,10 @@ pub(crate) struct Importer<'p> {
     pub(crate) random_streams: u64,
     /// The inputs that a rule wanted the value of and did not get: node and position.
     pub(crate) wanted_constants: RefCell<BTreeSet<(String, usize)>>,
+    /// What stands in the entry for variables without a value.
+    pub(crate) unset: BTreeMap<VariableId, InstructionId>,
+    /// The variable that was read first before it had a value.
+    pub(crate) read_unset: Option<VariableId>,
 }
 
 impl<'p> Importer<'p> {
@@ -84,6 +88,8 @@ impl<'p> Importer<'p> {
             is_trial: false,
             random_streams: 0,
             wanted_constants: RefCell::default(),
+            unset: BTreeMap::new(),
+            read_unset: None,
         }
     }
 
@@ -273,6 +279,9 @@ impl<'p> Importer<'p> {
 
     /// The current value of a variable: as the code before this point left it.
     pub(crate) fn read_variable(&mut self, variable: VariableId) -> InstructionId {
+        if self.is_unset(variable) {
+            self.read_unset.get_or_insert(variable);
+        }
         self.read_variable_in(self.scopes.len() - 1, variable)
     }
 
@@ -286,6 +295,19 @@ impl<'p> Importer<'p> {
         let id = self.scopes[level].capture_variable(variable, outer, &shape);
         self.scopes[level].variables.insert(variable, id);
         id
+    }
+
+    /// Whether a variable has no value at this point.
+    pub(crate) fn is_unset(&self, variable: VariableId) -> bool {
+        let Some(nothing) = self.unset.get(&variable) else { return false };
+        let known = self.scopes.iter().rposition(|scope| scope.variables.contains_key(&variable));
+        known == Some(0) && self.scopes[0].variables.get(&variable) == Some(nothing)
+    }
+
+    /// Whether a variable has the same shape from first to last.
+    pub(crate) fn keeps_shape(&self, variable: VariableId) -> bool {
+        let variable = self.program.variables.get(variable.index());
+        variable.is_none_or(|variable| variable.state == VariableState::Kept)
     }
 
     /// Gives a variable a new value.
@@ -344,8 +366,10 @@ impl<'p> Importer<'p> {
         match self.program.feeds.get(number) {
             Some(feed) => format!("the feed '{}:{}'", feed.id.0, feed.id.1),
             None => {
-                let variable = &self.program.variables[number - self.program.feeds.len()];
-                format!("the variable '{}'", variable.node_name)
+                let variables = self.program.variables.iter();
+                let mut given = variables.filter(|variable| variable.state != VariableState::Unset);
+                let variable = given.nth(number - self.program.feeds.len());
+                format!("the variable '{}'", variable.map_or("", |variable| &variable.node_name))
             }
         }
     }

@@ -129,10 +129,11 @@ pub use unsupported::unsupported_op;
 use crate::importer::{Importer, parameter_shape};
 use crate::value::{Value, VariableId};
 use hlo::{AliasKind, InputOutputAlias, InstructionId, Module, Op, OpMetadata};
+use shape::Literal;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Id, Result};
-use tf::{NodeId, Program};
+use tf::{NodeId, Program, VariableState};
 
 /// An imported program.
 #[derive(Clone, Debug, PartialEq)]
@@ -210,7 +211,9 @@ fn import_once(importer: &mut Importer<'_>) -> Result<ImportResult> {
         .zip(importer.scope_ref().computation.parameters())
         .map(|(feed, &parameter)| (feed.tensor.node, vec![Value::Array(parameter)]))
         .collect();
-    let values = importer.translate_graph(&program.graph, given, None, "")?;
+    let values = importer.translate_graph(&program.graph, given, None, "");
+    // What follows from a value that is not there says less.
+    let values = values.map_err(|error| variables::uninitialized(importer).unwrap_or(error))?;
     variables::check_written(importer)?;
 
     let mut elements = Vec::new();
@@ -223,14 +226,21 @@ fn import_once(importer: &mut Importer<'_>) -> Result<ImportResult> {
         (0..program.variables.len()).filter(|&v| !program.variables[v].readonly).collect();
     let mut alias = Vec::new();
     for &v in &written {
-        alias.push(InputOutputAlias {
-            output_index: vec![elements.len()],
-            parameter_number: program.feeds.len() + v,
-            parameter_index: Vec::new(),
-            kind: AliasKind::Must,
-        });
+        if program.variables[v].state == VariableState::Kept {
+            let before = program.variables[..v].iter();
+            let given = before.filter(|variable| variable.state != VariableState::Unset).count();
+            alias.push(InputOutputAlias {
+                output_index: vec![elements.len()],
+                parameter_number: program.feeds.len() + given,
+                parameter_index: Vec::new(),
+                kind: AliasKind::Must,
+            });
+        }
         elements.push(importer.read_variable(VariableId::from_index(v)));
         results.push(ResultOrigin::Variable(v));
+    }
+    if let Some(error) = variables::uninitialized(importer) {
+        return Err(error);
     }
     let scope = importer.scopes.pop().expect("the entry is open until here");
     let (computation, _) = scope.finish(&elements);
@@ -255,6 +265,12 @@ fn add_variables_and_feeds(importer: &mut Importer<'_>) -> Result<Vec<String>> {
     }
     for (v, variable) in program.variables.iter().enumerate() {
         let name = if variable.name.is_empty() { &variable.node_name } else { &variable.name };
+        if variable.state == VariableState::Unset {
+            let nothing = importer.scope().add_constant(Literal::scalar(false));
+            importer.scope().variables.insert(VariableId::from_index(v), nothing);
+            importer.unset.insert(VariableId::from_index(v), nothing);
+            continue;
+        }
         let shape = parameter_shape("variable", name, variable.data_type, &variable.shape)?;
         let id = add_parameter(importer, name, shape, &variable.node_name, "VarHandleOp");
         importer.scope().variables.insert(VariableId::from_index(v), id);

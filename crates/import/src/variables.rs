@@ -22,9 +22,8 @@ pub(crate) const RULES: &[Rule] = &[
         .types("dtype", ALL),
     rule("ReadVariableOp", read).types("dtype", ALL),
     rule("VariableShape", variable_shape),
-    // Compiled code is given every variable, so all are initialised.
-    rule("VarIsInitializedOp", |cx| Ok(cx.scalar(PrimitiveType::Pred, 1.0))),
-    rule("IsVariableInitialized", |cx| Ok(cx.scalar(PrimitiveType::Pred, 1.0))),
+    rule("VarIsInitializedOp", is_initialized),
+    rule("IsVariableInitialized", is_initialized),
     rule_values("AssignVariableOp", assign).types("dtype", ALL).effect(),
     rule_values("AssignAddVariableOp", |cx| assign_sum(cx, Op::Add {})).types("dtype", NUMBERS).effect(),
     rule_values("AssignSubVariableOp", |cx| assign_sum(cx, Op::Subtract {})).types("dtype", NUMBERS).effect(),
@@ -84,6 +83,13 @@ fn read(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     Ok(value)
 }
 
+/// Whether the variable has a value: known when it is compiled.
+fn is_initialized(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let variable = cx.variable(0)?;
+    let known = !cx.importer.is_unset(variable);
+    Ok(cx.scalar(PrimitiveType::Pred, if known { 1.0 } else { 0.0 }))
+}
+
 /// The sizes of a variable.
 fn variable_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let variable = cx.variable(0)?;
@@ -93,26 +99,39 @@ fn variable_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 }
 
 impl NodeContext<'_, '_> {
-    /// Gives the variable at input 0 a new value, of the same shape and type.
+    /// Gives the variable at input 0 a new value, of the same type, and of the same shape unless the program may replace it.
     pub(crate) fn assign_variable(
         &mut self,
         variable: VariableId,
         value: InstructionId,
     ) -> Result<Vec<Value>> {
-        let old = self.importer.read_variable(variable);
-        let (old, new) = (self.array(old), self.array(value));
-        self.check(old == new, || {
-            format!(
-                "variable '{}' has shape {old}, but is assigned a value of shape {new}; compiled code updates \
-                 variables in place, so their shapes stay",
-                self.importer.variable_name(variable)
-            )
-        })?;
+        if self.importer.keeps_shape(variable) {
+            let old = self.importer.read_variable(variable);
+            let (old, new) = (self.array(old), self.array(value));
+            self.check(old == new, || {
+                format!(
+                    "variable '{}' has shape {old}, but is assigned a value of shape {new}; compiled code updates \
+                     variables in place, so their shapes stay",
+                    self.importer.variable_name(variable)
+                )
+            })?;
+        } else {
+            self.check_replaced(variable, value)?;
+        }
         let name = self.name.clone();
         self.importer.write_variable(variable, value, &name);
         // TF 1's assignments return the reference.
         let returns_reference = !self.node.output_types.is_empty();
         Ok(if returns_reference { vec![Value::Reference(variable)] } else { Vec::new() })
+    }
+
+    /// A value that replaces a variable's is of its type.
+    fn check_replaced(&self, variable: VariableId, value: InstructionId) -> Result<()> {
+        let data_type = self.importer.program.variables.get(variable.index()).map(|of| of.data_type);
+        let (wanted, have) = (data_type.and_then(tf::DataType::primitive_type), self.element_type(value));
+        self.check(wanted == Some(have), || {
+            format!("variable '{}' is assigned a value of type {have}", self.importer.variable_name(variable))
+        })
     }
 }
 
@@ -137,6 +156,15 @@ fn same_shape(cx: &NodeContext<'_, '_>, variable: InstructionId, delta: Instruct
     cx.check(old == delta, || {
         format!("the variable has shape {}, but its update has shape {}", list(&old), list(&delta))
     })
+}
+
+/// The error of a variable that was read before it had a value.
+pub(crate) fn uninitialized(importer: &Importer<'_>) -> Option<Error> {
+    let variable = importer.read_unset?;
+    Some(Error::invalid(format!(
+        "Attempting to use uninitialized value {}: run its initialiser first, or restore it from a checkpoint",
+        importer.variable_name(variable)
+    )))
 }
 
 /// What the config says about readonly variables must be true.

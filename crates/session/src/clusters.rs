@@ -21,10 +21,6 @@ impl Kernels for Compiler {
                 node.attributes.set(&attr.name, default);
             }
         }
-        // A kernel takes the values of its variables when it begins, and a first assignment finds none.
-        if node.op == "AssignVariableOp" {
-            return Err("the variable may have no value before".to_owned());
-        }
         if candidate.input_types.iter().chain(candidate.output_types).any(|t| t.is_ref()) {
             return Err(
                 "it takes or makes references to variables, which stay outside of clusters".to_owned()

@@ -72,7 +72,16 @@ impl Variable {
 
     /// Gives it a value. With `check`, of the shape that its node states.
     pub(crate) fn assign(&self, value: Value, check: bool) -> Result<()> {
-        if let (true, Value::Tensor(tensor)) = (check, &value) {
+        if check {
+            self.check(&value)?;
+        }
+        *self.hold() = Some(value);
+        Ok(())
+    }
+
+    /// An error for a value that is not of the type and shape that its node states.
+    pub(crate) fn check(&self, value: &Value) -> Result<()> {
+        if let Value::Tensor(tensor) = value {
             let sizes = tensor.shape().sizes();
             if !self.shape.allows(&sizes) {
                 return Err(Error::invalid(format!(
@@ -91,7 +100,6 @@ impl Variable {
                 )));
             }
         }
-        *self.hold() = Some(value);
         Ok(())
     }
 

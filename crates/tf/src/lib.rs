@@ -38,4 +38,4 @@ pub use prepare::{
     resolve,
 };
 pub use problem::Problem;
-pub use program::{Feed, Fetch, Program, Resource, Variable};
+pub use program::{Feed, Fetch, Program, Resource, Variable, VariableState};

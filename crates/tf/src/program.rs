@@ -43,10 +43,24 @@ pub struct Variable {
     pub data_type: DataType,
     /// Whether the config promises that the program does not write it.
     pub readonly: bool,
+    /// What the program finds of it, and what becomes of it.
+    pub state: VariableState,
     /// Its node in the graph; `None` if nothing that is fetched needs it.
     pub node: Option<NodeId>,
     /// Which variable it is: every node that names this resource is a handle of it.
     pub resource: Resource,
+}
+
+/// What a program finds of a variable, and what becomes of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VariableState {
+    /// It has a value, and a new one, of the same shape, takes its memory.
+    #[default]
+    Kept,
+    /// It has a value; a new one is a result of its own, whatever its shape.
+    Replaced,
+    /// It has no value before the program gives it one, a result of its own; its shape is not known.
+    Unset,
 }
 
 /// What tells one variable from another: nodes of the same container and name share it.

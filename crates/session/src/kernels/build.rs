@@ -9,7 +9,7 @@ use support::{Error, Id, Result};
 use tf::proto::{AttrValue, Dim, TensorProto, TensorShapeProto, attr_value::Value as Attr};
 use tf::{
     Attributes, DataType, Feed, Fetch, FunctionLibrary, Graph, Node, NodeId, OutputId, Program, Resource,
-    Variable,
+    Variable, VariableState,
 };
 
 /// What an output of a node comes from.
@@ -177,8 +177,18 @@ impl Builder {
                 ];
                 self.push(&format!("input_{k}"), "Const", values, data_type.base())
             }
-            Operand::Variable { shape, index } => {
-                return self.variable(*index, &shape.sizes(), shape.element_type, data_type.is_ref());
+            Operand::Variable { shape, index, is_replaced } => {
+                let state = if *is_replaced { VariableState::Replaced } else { VariableState::Kept };
+                // No name of TensorFlow's has a space.
+                let name = format!("variable {index}");
+                return self.variable(&name, &shape.sizes(), shape.element_type, data_type.is_ref(), state);
+            }
+            Operand::Unset { name, data_type: of, .. } => {
+                let element_type = of.primitive_type();
+                let element_type = element_type.ok_or_else(|| {
+                    Error::unsupported(format!("variable '{name}' is of {of}, and no kernel makes such"))
+                })?;
+                return self.variable(name, &[], element_type, data_type.is_ref(), VariableState::Unset);
             }
         };
         Ok(OutputId { node, index: 0 })
@@ -187,12 +197,12 @@ impl Builder {
     /// The node of a variable; it may come in twice.
     fn variable(
         &mut self,
-        index: usize,
+        name: &str,
         sizes: &[i64],
         element_type: shape::PrimitiveType,
         is_reference: bool,
+        state: VariableState,
     ) -> Result<OutputId> {
-        let name = format!("variable_{index}");
         if let Some(known) = self.variables.iter().find(|variable| variable.node_name == name)
             && let Some(node) = known.node
         {
@@ -203,20 +213,24 @@ impl Builder {
         let dim = sizes.iter().map(|&size| Dim { size, name: String::new() }).collect();
         let values = [
             ("dtype".to_owned(), Attr::Type(data_type.number())),
-            ("shape".to_owned(), Attr::Shape(TensorShapeProto { dim, unknown_rank: false })),
+            (
+                "shape".to_owned(),
+                Attr::Shape(TensorShapeProto { dim, unknown_rank: state == VariableState::Unset }),
+            ),
         ];
         let node = match is_reference {
-            true => self.push(&name, "VariableV2", values, data_type.reference()),
-            false => self.push(&name, "VarHandleOp", values, DataType::Resource),
+            true => self.push(name, "VariableV2", values, data_type.reference()),
+            false => self.push(name, "VarHandleOp", values, DataType::Resource),
         };
         self.variables.push(Variable {
-            node_name: name.clone(),
+            node_name: name.to_owned(),
             name: String::new(),
             shape: sizes.to_vec(),
             data_type,
             readonly: false,
+            state,
             node: Some(node),
-            resource: Resource::new(&name, &[], &[]),
+            resource: Resource::new(name, &[], &[]),
         });
         Ok(OutputId { node, index: 0 })
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use support::{Error, Result};
-use tf::FunctionLibrary;
+use tf::{FunctionLibrary, VariableState};
 
 use crate::resources::lock;
 
@@ -23,14 +23,27 @@ pub(crate) struct Kernel {
     pub(super) executable: Executable,
     /// Which input of the node each argument is, those that are variables left out.
     pub(super) feeds: Vec<usize>,
-    /// How many variables follow, and which of them are written.
-    pub(super) written: Vec<bool>,
+    /// What becomes of each of the node's variables.
+    pub(super) variables: Vec<Use>,
     /// The shapes of results that live in no argument.
     pub(super) results: Vec<Arc<ArrayShape>>,
     pub(super) outputs: Vec<Source>,
     /// Bytes at the beginning of its temps that persist.
     pub(super) persistent_bytes: usize,
     pub(super) is_expensive: bool,
+}
+
+/// What a kernel does with a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Reads it.
+    Reads,
+    /// Writes where it lies.
+    Updates,
+    /// Reads it if it has a value, and makes a new one: the result of that number.
+    Makes { is_read: bool, result: usize },
+    /// Neither: it has no value and gets none.
+    Leaves,
 }
 
 /// What an import says: a kernel, or an error and the inputs whose values it wanted.
@@ -97,8 +110,8 @@ impl Kernels {
         let results = executable.results().iter().filter(|(_, alias)| alias.is_none());
         let results = results.map(|(shape, _)| Arc::new(shape.clone())).collect();
         Ok(Arc::new(Kernel {
+            variables: uses(&one),
             feeds: one.feeds,
-            written: one.program.variables.iter().map(|variable| !variable.readonly).collect(),
             results,
             outputs: one.outputs,
             persistent_bytes: compiled.assignment.persistent_size as usize,
@@ -107,4 +120,19 @@ impl Kernels {
             executable,
         }))
     }
+}
+
+/// What a program of one node does with each of its variables; new values are results behind those that it fetches.
+fn uses(one: &build::OneNode) -> Vec<Use> {
+    let mut result = one.program.fetches.len();
+    let uses = one.program.variables.iter().map(|variable| match (variable.readonly, variable.state) {
+        (true, VariableState::Unset) => Use::Leaves,
+        (true, _) => Use::Reads,
+        (false, VariableState::Kept) => Use::Updates,
+        (false, state) => {
+            result += 1;
+            Use::Makes { is_read: state == VariableState::Replaced, result: result - 1 }
+        }
+    });
+    uses.collect()
 }

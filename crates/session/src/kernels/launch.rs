@@ -2,7 +2,7 @@
 
 use super::Site;
 use super::build::Source;
-use super::cache::Kernel;
+use super::cache::{Kernel, Use};
 use crate::buffer::Buffer;
 use crate::ops::Context;
 use crate::resources::{Variable, lock};
@@ -42,19 +42,19 @@ impl<'v> Held<'v> {
         Self { variables, guards: guards.into_iter().map(|(_, guard)| guard).collect() }
     }
 
-    /// Which of the node's variables an input is, by the order of the inputs, and its shape.
-    pub(super) fn variable(&self, input: &Value) -> Result<(usize, Arc<ArrayShape>)> {
+    /// Which of the node's variables an input is, by the order of the inputs, and its shape, if it has a value.
+    pub(super) fn variable(&self, input: &Value) -> Result<(usize, Option<Arc<ArrayShape>>)> {
         let variable = input.variable()?;
         let at = self.variables.iter().position(|held| Arc::ptr_eq(held, variable));
         let at = at.ok_or_else(|| Error::internal("a variable that is not held"))?;
         match self.guards[at].as_ref() {
-            Some(Value::Tensor(tensor)) => Ok((at, tensor.shared_shape().clone())),
+            Some(Value::Tensor(tensor)) => Ok((at, Some(tensor.shared_shape().clone()))),
             Some(other) => Err(Error::invalid(format!(
                 "variable '{}' is {}, but an array is wanted",
                 variable.node(),
                 other.kind()
             ))),
-            None => Err(variable.uninitialized()),
+            None => Ok((at, None)),
         }
     }
 }
@@ -62,26 +62,30 @@ impl<'v> Held<'v> {
 /// Runs a kernel on the inputs of a node.
 pub(super) fn launch(site: &Site, kernel: &Kernel, held: &mut Held<'_>, cx: &mut Context<'_>) -> Result<()> {
     let shared = cx.run.shared.clone();
-    let mut states = Vec::with_capacity(held.guards.len());
-    for (guard, &written) in held.guards.iter_mut().zip(&kernel.written) {
-        let state = match written {
+    let mut states: Vec<Option<Tensor>> = Vec::with_capacity(held.guards.len());
+    for (guard, of) in held.guards.iter_mut().zip(&kernel.variables) {
+        let state = match of {
             // Taken out, so that nobody else has its memory unless somebody read it before.
-            true => guard.take(),
-            false => guard.clone(),
+            Use::Updates => guard.take(),
+            Use::Reads | Use::Makes { is_read: true, .. } => guard.clone(),
+            Use::Leaves | Use::Makes { is_read: false, .. } => {
+                states.push(None);
+                continue;
+            }
         };
         match state {
-            Some(Value::Tensor(tensor)) => states.push(tensor),
+            Some(Value::Tensor(tensor)) => states.push(Some(tensor)),
             _ => return Err(Error::internal("a variable without an array")),
         }
     }
     let result = call(site, kernel, &mut states, cx, &shared);
-    for ((guard, &written), state) in held.guards.iter_mut().zip(&kernel.written).zip(states) {
-        if written {
-            **guard = Some(Value::Tensor(state));
+    for ((guard, of), state) in held.guards.iter_mut().zip(&kernel.variables).zip(states) {
+        if *of == Use::Updates {
+            **guard = state.map(Value::Tensor);
         }
     }
     let (results, sizes) = result?;
-    deliver(kernel, results, &sizes, cx)
+    deliver(kernel, results, &sizes, held, cx)
 }
 
 type Results = (Vec<Buffer>, Vec<i64>);
@@ -89,7 +93,7 @@ type Results = (Vec<Buffer>, Vec<i64>);
 fn call(
     site: &Site,
     kernel: &Kernel,
-    states: &mut [Tensor],
+    states: &mut [Option<Tensor>],
     cx: &Context<'_>,
     shared: &crate::shared::Shared,
 ) -> Result<Results> {
@@ -103,10 +107,11 @@ fn call(
             other => return Err(Error::internal(format!("input {k} is {}", other.kind()))),
         }
     }
-    for (state, &written) in states.iter_mut().zip(&kernel.written) {
-        arguments.push(match written {
-            true => Operand::Write(state.make_mut()?),
-            false => Operand::Read(state.bytes()),
+    for (state, of) in states.iter_mut().zip(&kernel.variables) {
+        let Some(state) = state else { continue };
+        arguments.push(match of {
+            Use::Updates => Operand::Write(state.make_mut()?),
+            _ => Operand::Read(state.bytes()),
         });
     }
     let buffers = kernel.results.iter().map(|shape| device.allocate(shape.byte_size() as usize));
@@ -139,8 +144,14 @@ fn call(
     Ok((buffers, dynamic_sizes))
 }
 
-/// Makes the node's outputs of a kernel's results, as large as the run says.
-fn deliver(kernel: &Kernel, buffers: Vec<Buffer>, sizes: &[i64], cx: &mut Context<'_>) -> Result<()> {
+/// Makes the node's outputs and new values of variables of a kernel's results, as large as the run says.
+fn deliver(
+    kernel: &Kernel,
+    buffers: Vec<Buffer>,
+    sizes: &[i64],
+    held: &mut Held<'_>,
+    cx: &mut Context<'_>,
+) -> Result<()> {
     let mut results: Vec<Option<Tensor>> = Vec::with_capacity(buffers.len());
     for (k, (shape, buffer)) in kernel.results.iter().zip(buffers).enumerate() {
         let bounded = kernel.executable.bounded_dimensions();
@@ -156,6 +167,14 @@ fn deliver(kernel: &Kernel, buffers: Vec<Buffer>, sizes: &[i64], cx: &mut Contex
         let cut = tensor.to_literal().corner(&corner);
         let cut = cut.ok_or_else(|| Error::internal(format!("result {k} came out with sizes {corner:?}")))?;
         results.push(Some(Tensor::from_literal(&cut)?));
+    }
+    for (k, of) in kernel.variables.iter().enumerate() {
+        let Use::Makes { result, .. } = of else { continue };
+        let made = results.get_mut(*result).and_then(Option::take);
+        let made = made.ok_or_else(|| Error::internal("a variable without its new value"))?;
+        let made = Value::Tensor(made);
+        held.variables[k].check(&made)?;
+        *held.guards[k] = Some(made);
     }
     for output in &kernel.outputs {
         let value = match *output {

@@ -37,6 +37,8 @@ pub(crate) struct Site {
     /// The inputs that are constants of the kernel; importing adds to them.
     constants: Mutex<BTreeSet<usize>>,
     has_variables: bool,
+    /// Whether new values of variables do not take the memory of old ones: their shapes may differ.
+    replaces: AtomicBool,
     last: Mutex<Option<Arc<Bound>>>,
     is_expensive: AtomicBool,
 }
@@ -55,8 +57,10 @@ pub(crate) enum Operand {
     Array(Arc<ArrayShape>),
     /// Its value.
     Constant(Tensor),
-    /// The shape of the variable, and which of the node's variables it is.
-    Variable { shape: Arc<ArrayShape>, index: usize },
+    /// The shape of the variable, which of the node's variables it is, and whether a new value may have another shape.
+    Variable { shape: Arc<ArrayShape>, index: usize, is_replaced: bool },
+    /// A variable without a value.
+    Unset { name: String, data_type: DataType, index: usize },
 }
 
 impl Site {
@@ -85,6 +89,7 @@ impl Site {
             functions: OnceLock::new(),
             constants: Mutex::new(constants::of(node)),
             has_variables: input_types.iter().any(is_variable),
+            replaces: AtomicBool::new(false),
             last: Mutex::default(),
             is_expensive: AtomicBool::new(false),
         })
@@ -105,8 +110,18 @@ impl Site {
         let constants = lock(&self.constants);
         let operands = inputs.iter().enumerate().map(|(k, input)| {
             if self.is_variable(k) {
-                let (index, shape) = held.variable(input)?;
-                return Ok(Operand::Variable { shape, index });
+                let is_replaced = self.replaces.load(Ordering::Relaxed);
+                let variable = input.variable()?;
+                return match held.variable(input)? {
+                    (index, Some(shape)) => Ok(Operand::Variable { shape, index, is_replaced }),
+                    // A function may give it its first value; any other op wants one.
+                    (index, None) if must_compile(&self.node) => Ok(Operand::Unset {
+                        name: variable.node().to_owned(),
+                        data_type: variable.data_type(),
+                        index,
+                    }),
+                    (_, None) => Err(variable.uninitialized()),
+                };
             }
             let Value::Tensor(tensor) = input else {
                 return Err(Error::invalid(format!("input {k} is {}, but an array is wanted", input.kind())));
@@ -126,6 +141,7 @@ impl Site {
             return Ok(last);
         }
         let shared = &cx.run.shared;
+        let mut refused = None;
         let (kernel, operands) = loop {
             let operands = self.operands(inputs, held)?;
             let known = lock(&self.constants).clone();
@@ -135,10 +151,20 @@ impl Site {
                 Err((error, wanted)) => {
                     let mut constants = lock(&self.constants);
                     let new = constants::more(self, inputs, &known, &wanted);
-                    if new.is_empty() {
-                        return Err(error);
+                    if !new.is_empty() {
+                        constants.extend(new);
+                        continue;
                     }
-                    constants.extend(new);
+                    // Where a function gives a variable another shape, its new value has memory of its own.
+                    let may_replace = self.has_variables && must_compile(&self.node);
+                    if may_replace && !self.replaces.swap(true, Ordering::Relaxed) {
+                        refused = Some(error);
+                        continue;
+                    }
+                    if refused.is_some() {
+                        self.replaces.store(false, Ordering::Relaxed);
+                    }
+                    return Err(refused.unwrap_or(error));
                 }
             }
         };
@@ -166,9 +192,16 @@ impl Site {
                     shape(&mut key, 2, tensor.shape());
                     key.extend(tensor.bytes());
                 }
-                Operand::Variable { shape: of, index } => {
-                    shape(&mut key, 3, of);
+                Operand::Variable { shape: of, index, is_replaced } => {
+                    shape(&mut key, if *is_replaced { 4 } else { 3 }, of);
                     key.extend((*index as u32).to_le_bytes());
+                }
+                Operand::Unset { name, data_type, index } => {
+                    key.extend([5, data_type.number() as u8]);
+                    key.extend((*index as u32).to_le_bytes());
+                    // Messages name it.
+                    key.extend((name.len() as u64).to_le_bytes());
+                    key.extend(name.as_bytes());
                 }
             }
         }
@@ -187,8 +220,12 @@ impl Bound {
                     value.is_same(tensor)
                         || (value.shape() == tensor.shape() && value.bytes() == tensor.bytes())
                 }
-                (Operand::Variable { shape, index }, input) => {
-                    held.variable(input).is_ok_and(|(at, of)| at == *index && same(shape, &of))
+                (Operand::Variable { shape, index, .. }, input) => held
+                    .variable(input)
+                    .is_ok_and(|(at, of)| at == *index && of.is_some_and(|of| same(shape, &of))),
+                (Operand::Unset { index, name, .. }, input) => {
+                    held.variable(input).is_ok_and(|(at, of)| at == *index && of.is_none())
+                        && input.variable().is_ok_and(|variable| variable.node() == name)
                 }
                 _ => false,
             })

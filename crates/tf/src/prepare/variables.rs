@@ -3,7 +3,7 @@
 use super::build::ids_by_name;
 use super::names::Names;
 use crate::proto::{Config, NodeDef, Variable as VariableProto, attr_value::Value};
-use crate::{DataType, Graph, PartialShape, Resource, Variable};
+use crate::{DataType, Graph, PartialShape, Resource, Variable, VariableState};
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
@@ -37,6 +37,7 @@ pub(super) fn resolve(
             shape,
             data_type,
             readonly: proto.readonly,
+            state: VariableState::default(),
             node: ids.get(proto.node_name.as_str()).copied().filter(|&id| is_variable(&pruned.nodes[id].op)),
             resource: node.map_or_else(|| Resource::new(&proto.node_name, &[], &[]), resource),
         });

@@ -1,0 +1,146 @@
+//! Clusters that write variables: in place, with another shape, before they have a value.
+
+mod graph;
+
+use cluster::{Flags, JitLevel};
+use graph::{F, Graph, failure, floats, shape, text, ty};
+use session::{Options, Session};
+use shape::Literal;
+
+fn vector(values: &[f32]) -> Literal {
+    Literal::from_elements(&[values.len() as i64], values)
+}
+
+/// A session in which everything that can be is in clusters.
+fn clustered(g: &Graph) -> Session {
+    let flags = Flags { cpu_global_jit: true, min_cluster_size: 1, ..Flags::default() };
+    let rewrite = session::clusters(cluster::Options::new(JitLevel::On2, flags), Box::new(cluster::Silent));
+    g.session_with(Options { rewrite: Some(rewrite), ..Options::default() })
+}
+
+/// The ops of the nodes that a run of targets executes.
+fn executed(session: &Session, feeds: &[(&str, Literal)], targets: &[&str]) -> Vec<String> {
+    let (_, metadata) = session.run_traced(feeds, &[], targets).expect("run");
+    let devices = metadata.step_stats.unwrap_or_default().dev_stats;
+    let labels = devices.into_iter().flat_map(|device| device.node_stats).map(|node| node.timeline_label);
+    let op = |label: String| {
+        let (_, call) = label.split_once(" = ").unwrap_or_else(|| panic!("{label}"));
+        call.split('(').next().unwrap_or_default().to_owned()
+    };
+    labels.map(op).collect()
+}
+
+fn declare(g: &mut Graph, name: &str, sizes: Option<&[i64]>) {
+    let of = match sizes {
+        Some(sizes) => shape(sizes),
+        None => tf::proto::attr_value::Value::Shape(tf::proto::TensorShapeProto {
+            unknown_rank: true,
+            ..Default::default()
+        }),
+    };
+    g.add(name, "VarHandleOp", &[], &[("dtype", ty(F)), ("shape", of), ("shared_name", text(name))]);
+}
+
+/// A variable that is given `exp(-x)`, and read behind that.
+fn assigning(sizes: Option<&[i64]>) -> Graph {
+    let mut g = Graph::default();
+    declare(&mut g, "w", sizes);
+    let of = [("T", ty(F))];
+    g.placeholder("x", F).add("minus", "Neg", &["x"], &of).add("exp", "Exp", &["minus"], &of);
+    g.add("assign", "AssignVariableOp", &["w", "exp"], &[("dtype", ty(F))]);
+    g.add("read", "ReadVariableOp", &["w", "^assign"], &[("dtype", ty(F))]);
+    g.add("twice", "AddV2", &["read", "read"], &of);
+    g.add("known", "VarIsInitializedOp", &["w"], &[]);
+    g.add("early", "ReadVariableOp", &["w"], &[("dtype", ty(F))]);
+    g.add("product", "Mul", &["early", "exp"], &of);
+    g.add("late", "AssignVariableOp", &["w", "product"], &[("dtype", ty(F))]);
+    g
+}
+
+fn halves(values: &[f32]) -> Literal {
+    // exp(-x) is 2 to the power of minus those.
+    vector(&values.iter().map(|v| v * std::f32::consts::LN_2).collect::<Vec<_>>())
+}
+
+fn close(got: &[f32], want: &[f32]) {
+    assert_eq!(got.len(), want.len(), "{got:?}");
+    assert!(got.iter().zip(want).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs()), "{got:?}, not {want:?}");
+}
+
+#[test]
+fn a_cluster_gives_a_variable_its_first_value_and_others_later() {
+    let session = clustered(&assigning(Some(&[2])));
+    let x = |values: &[f32]| [("x", halves(values))];
+    assert_eq!(session.variable_value("w").expect("known"), None);
+    close(&floats(&session, &x(&[1.0, 2.0]), "twice"), &[1.0, 0.5]);
+    let value = |session: &Session| {
+        session.variable_value("w").expect("known").expect("a value").to_vec::<f32>().expect("floats")
+    };
+    close(&value(&session), &[0.5, 0.25]);
+    close(&floats(&session, &x(&[3.0, 0.0]), "twice"), &[0.25, 2.0]);
+    close(&value(&session), &[0.125, 1.0]);
+    // Nothing but the handle is outside of the cluster.
+    let ops = executed(&session, &x(&[1.0, 1.0]), &["assign"]);
+    assert!(ops.iter().any(|op| op == "_XlaLaunch"), "{ops:?}");
+    assert!(!ops.iter().any(|op| op == "AssignVariableOp" || op == "Exp"), "{ops:?}");
+    close(&value(&session), &[0.5, 0.5]);
+    // What reads first reads what was there.
+    session.run(&x(&[2.0, 0.0]), &[], &["late"]).expect("run");
+    close(&value(&session), &[0.125, 0.5]);
+    // The shape is the one that its node states.
+    let message = failure(&session, &x(&[1.0, 2.0, 3.0]), &[], &["assign"]);
+    assert!(message.contains("variable 'w' of shape [2] is assigned a value of shape [3]"), "{message}");
+    close(&value(&session), &[0.125, 0.5]);
+}
+
+#[test]
+fn a_cluster_may_change_the_shape_of_a_variable() {
+    let session = clustered(&assigning(None));
+    for values in [&[1f32][..], &[1.0, 2.0], &[], &[1.0, 2.0, 3.0], &[2.0, 2.0, 1.0]] {
+        let wanted: Vec<f32> = values.iter().map(|&v| 2.0 * (-v * std::f32::consts::LN_2).exp()).collect();
+        close(&floats(&session, &[("x", halves(values))], "twice"), &wanted);
+        let kept = session.variable_value("w").expect("known").expect("a value");
+        assert_eq!(kept.array_shape().sizes(), [values.len() as i64]);
+    }
+}
+
+#[test]
+fn a_variable_that_is_read_before_it_has_a_value_is_an_error_that_names_it() {
+    let session = clustered(&assigning(Some(&[2])));
+    let feeds = [("x", halves(&[1.0, 1.0]))];
+    let message = failure(&session, &feeds, &[], &["late"]);
+    assert!(message.contains("Attempting to use uninitialized value w"), "{message}");
+    assert_eq!(session.variable_value("w").expect("known"), None);
+    let known = |session: &Session| session.run(&[], &["known"], &[]).expect("run")[0].clone();
+    assert_eq!(known(&session), Literal::scalar(false));
+    session.run(&feeds, &[], &["assign"]).expect("assigned");
+    assert_eq!(known(&session), Literal::scalar(true));
+    session.run(&feeds, &[], &["late"]).expect("it has a value");
+}
+
+/// Several variables of one cluster: one is set, one is not, one is only read.
+#[test]
+fn variables_with_and_without_values_are_in_one_cluster() {
+    let mut g = Graph::default();
+    let of = [("dtype", ty(F))];
+    for name in ["a", "b", "c"] {
+        declare(&mut g, name, Some(&[2]));
+        g.add(&format!("{name}/read"), "ReadVariableOp", &[name], &of);
+    }
+    g.add("sum", "AddV2", &["a/read", "c/read"], &[("T", ty(F))]);
+    g.add("double", "AddV2", &["sum", "sum"], &[("T", ty(F))]);
+    g.add("to_b", "AssignVariableOp", &["b", "double"], &of);
+    g.add("to_a", "AssignAddVariableOp", &["a", "double"], &of);
+    g.add("both", "NoOp", &["^to_a", "^to_b"], &[]);
+    for options in [None, Some(())] {
+        let session = if options.is_some() { clustered(&g) } else { g.session() };
+        session.set_variable("a", &vector(&[1.0, 2.0])).expect("set");
+        session.set_variable("c", &vector(&[10.0, 20.0])).expect("set");
+        session.run(&[], &[], &["both"]).expect("run");
+        assert_eq!(session.variable_value("a").expect("known"), Some(vector(&[23.0, 46.0])));
+        assert_eq!(session.variable_value("b").expect("known"), Some(vector(&[22.0, 44.0])));
+        session.run(&[], &[], &["both"]).expect("run");
+        assert_eq!(session.variable_value("b").expect("known"), Some(vector(&[66.0, 132.0])));
+        assert_eq!(session.variable_value("c").expect("known"), Some(vector(&[10.0, 20.0])));
+    }
+}
