@@ -1,5 +1,5 @@
-//! `--kernel-cache DIR` and `--tf_xla_persistent_cache_directory`: generated code in files, one for each unit, named by what it was
-//! generated from.
+//! `--kernel-cache DIR` and `--tf_xla_persistent_cache_directory`: generated code in files, one for each unit of an object or each
+//! kernel and cluster of a session, named by what it was generated from.
 //!
 //! Several processes may use a directory at once: a file is written under another name and renamed, so it is there whole
 //! or not at all, and all who write one write the same. What a file holds is checked by whoever reads it.
@@ -8,7 +8,7 @@ use codegen::UnitCache;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use support::{Error, Result};
 
 /// The bytes that a directory is let grow to. Beyond, the files that were used or written the longest ago are removed.
@@ -27,6 +27,21 @@ pub(crate) struct KernelCache {
     /// What the names of its files begin with.
     prefix: String,
     is_read_only: bool,
+    /// What tells this program from others, where whole kernels are kept.
+    compiler: Option<String>,
+}
+
+/// What the names of files begin with that are not whole yet.
+const UNFINISHED: &str = ".unfinished-";
+
+/// A file that nobody has finished for so long belongs to a process that was killed.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+/// What tells this program from others that compile in another way: the size of its file and when that was made.
+fn this_program() -> Option<String> {
+    let metadata = fs::metadata(std::env::current_exe().ok()?).ok()?;
+    let made = metadata.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(format!("{} bytes of {} ns", metadata.len(), made.as_nanos()))
 }
 
 impl KernelCache {
@@ -41,7 +56,12 @@ impl KernelCache {
                 directory.display()
             ))
         })?;
-        let cache = Self { directory: directory.to_owned(), prefix: String::new(), is_read_only: false };
+        let cache = Self {
+            directory: directory.to_owned(),
+            prefix: String::new(),
+            is_read_only: false,
+            compiler: None,
+        };
         cache.prune(MAX_BYTES);
         Ok(cache)
     }
@@ -59,7 +79,7 @@ impl KernelCache {
             "" => String::new(),
             prefix => format!("{}__", prefix.replace('/', "_")),
         };
-        let cache = Self { directory: directory.to_owned(), prefix, is_read_only };
+        let cache = Self { directory: directory.to_owned(), prefix, is_read_only, compiler: this_program() };
         if !is_read_only {
             cache.prune(MAX_BYTES);
         }
@@ -70,13 +90,21 @@ impl KernelCache {
         self.directory.join(format!("{}{key}", self.prefix))
     }
 
-    /// Removes files until half of what is allowed is left, the oldest first, if there is more. Files that are no entries
-    /// stay, and so does what cannot be removed.
+    /// Removes files until half of what is allowed is left, the oldest first, if there is more; also what a process has left that
+    /// was killed while it wrote. Files that are no entries stay, and so does what cannot be removed.
     fn prune(&self, allowed: u64) {
         let Ok(listing) = fs::read_dir(&self.directory) else { return };
         let mut entries: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
         for file in listing.flatten() {
             let name = file.file_name();
+            let is_unfinished = name.to_str().is_some_and(|name| name.starts_with(UNFINISHED));
+            if is_unfinished {
+                let age = file.metadata().ok().and_then(|metadata| metadata.modified().ok()?.elapsed().ok());
+                if age.is_some_and(|age| age > ABANDONED) {
+                    let _ = fs::remove_file(file.path());
+                }
+                continue;
+            }
             let is_key = name
                 .to_str()
                 .and_then(|name| name.strip_prefix(&*self.prefix))
@@ -130,13 +158,18 @@ impl UnitCache for KernelCache {
         if self.is_read_only {
             return;
         }
-        let written = tempfile::NamedTempFile::new_in(&self.directory).and_then(|mut file| {
+        let unfinished = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.directory);
+        let written = unfinished.and_then(|mut file| {
             file.write_all(entry)?;
             Ok(file)
         });
         if let Ok(file) = written {
             let _ = file.persist(self.path(key));
         }
+    }
+
+    fn compiler(&self) -> Option<&str> {
+        self.compiler.as_deref()
     }
 }
 
@@ -205,6 +238,22 @@ mod tests {
         let cache = KernelCache::of_flags(&flags(&file.join("cache"), false)).expect("a directory is named");
         cache.put(&key('a'), b"code");
         assert_eq!(cache.get(&key('a')), None);
+    }
+
+    #[test]
+    fn what_a_killed_process_has_left_is_removed_later() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let left = |name: &str, age: Duration| {
+            let path = directory.path().join(format!("{UNFINISHED}{name}"));
+            let file = fs::File::create(&path).expect("writable");
+            file.set_modified(SystemTime::now() - age).expect("a time");
+            path
+        };
+        let (old, new) = (left("old", 2 * ABANDONED), left("new", ABANDONED / 2));
+        KernelCache::of_flags(&flags(directory.path(), true)).expect("a directory is named");
+        assert!(old.exists(), "who only reads removes nothing");
+        KernelCache::of_flags(&flags(directory.path(), false)).expect("a directory is named");
+        assert!(!old.exists() && new.exists(), "somebody may still write the new one");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -18,10 +19,23 @@ const GRAPH: &str = r#"
 "#;
 
 fn run(directory: &Path, level: &str, flags: &str) -> Command {
+    let mut command = start(directory, flags);
+    command.args(["--jit", level, "-q"]);
+    command
+}
+
+/// The same with clusters, and it tells what it did.
+fn loud(directory: &Path, flags: &str) -> Command {
+    let mut command = start(directory, flags);
+    command.args(["--jit", "on"]);
+    command
+}
+
+fn start(directory: &Path, flags: &str) -> Command {
     fs::write(directory.join("graph.pbtxt"), GRAPH).expect("writable");
     let mut command = tfcompile(directory);
-    command.args(["run", "graph.pbtxt", "--fetch", "d", "--random", "7", "--target-cpu", "x86-64-v3", "-q"]);
-    command.args(["--jit", level]).env("TF_XLA_FLAGS", flags).env("TF_DUMP_GRAPH_PREFIX", "shown");
+    command.args(["run", "graph.pbtxt", "--fetch", "d", "--random", "7", "--target-cpu", "x86-64-v3"]);
+    command.env("TF_XLA_FLAGS", flags).env("TF_DUMP_GRAPH_PREFIX", "shown");
     command
 }
 
@@ -69,6 +83,14 @@ fn a_cache_under_faults_changes_no_result() {
     right(flags, "nothing is kept yet");
     assert!(!entries().is_empty());
     right(flags, "what is kept is taken");
+    // The cluster is taken whole: nothing is compiled in the second process.
+    let kernels = |flags: &str| {
+        let mut command = loud(place.path(), flags);
+        let text = String::from_utf8(succeed(command.args(["--steps", "2"])).stderr).expect("UTF-8");
+        let (_, rest) = text.split_once(" steps/s behind the first, ").unwrap_or_else(|| panic!("{text}"));
+        rest.split(' ').next().and_then(|count| count.parse::<u64>().ok()).unwrap_or_else(|| panic!("{text}"))
+    };
+    assert_eq!((kernels(""), kernels(flags)), (1, 0));
     for entry in entries() {
         let bytes = fs::read(&entry).expect("readable");
         fs::write(&entry, &bytes[..bytes.len() / 2]).expect("writable");
@@ -87,6 +109,12 @@ fn a_cache_under_faults_changes_no_result() {
         "only read",
     );
     assert_eq!(entries().len(), before);
+    // A directory that only can be read, as far as whoever runs this is bound by its rights.
+    let rights = |mode| fs::set_permissions(&kept, fs::Permissions::from_mode(mode)).expect("it is ours");
+    rights(0o555);
+    right(flags, "it can be read");
+    right(&format!("{flags} --tf_xla_persistent_cache_prefix=more"), "it can be read, and holds nothing");
+    rights(0o755);
     fs::write(place.path().join("file"), "").expect("writable");
     right("--tf_xla_persistent_cache_directory=file/below", "no such place");
     fs::remove_dir_all(&kept).expect("removable");

@@ -20,6 +20,11 @@ pub trait UnitCache: Debug + Send + Sync {
     fn get(&self, key: &str) -> Option<Vec<u8>>;
     /// Keeps an entry, if it can.
     fn put(&self, key: &str, entry: &[u8]);
+    /// What tells this build of the compiler from all others. `None` if nothing does: then only what LLVM made of its own code
+    /// is kept, which no change of the compiler makes wrong.
+    fn compiler(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// What entries begin with: the kind and version of their contents.
@@ -44,6 +49,22 @@ pub(crate) fn key(module: &Module<'_>, machine: &TargetMachine, settings: &str) 
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// An entry of a cache: what kind and version it is, the hash of its key and of what follows, what follows.
+pub fn seal(magic: &[u8; 8], key: &str, payload: &[u8]) -> Vec<u8> {
+    let mut entry = Vec::with_capacity(magic.len() + HASH_BYTES + payload.len());
+    entry.extend(magic);
+    entry.extend(hash(key, payload));
+    entry.extend(payload);
+    entry
+}
+
+/// What [`seal`] put into an entry; `None` for an entry of another kind or key, and for one that was cut or changed.
+pub fn unseal<'e>(magic: &[u8; 8], key: &str, entry: &'e [u8]) -> Option<&'e [u8]> {
+    let rest = entry.strip_prefix(magic)?;
+    let (hash, payload) = rest.split_at_checked(HASH_BYTES)?;
+    (self::hash(key, payload) == *hash).then_some(payload)
+}
+
 /// What an entry is recognised by: an entry of another key is whole and yet the wrong code.
 fn hash(key: &str, payload: &[u8]) -> [u8; HASH_BYTES] {
     Sha256::new()
@@ -54,7 +75,7 @@ fn hash(key: &str, payload: &[u8]) -> [u8; HASH_BYTES] {
         .into()
 }
 
-/// An entry: the magic, the hash of its key and of what follows, the stack frames, the object.
+/// An entry: the stack frames, the object.
 pub(crate) fn encode(key: &str, generated: &Generated) -> Vec<u8> {
     let mut payload = Vec::with_capacity(generated.object.len() + 64 * generated.frames.len() + 8);
     payload.extend((generated.frames.len() as u64).to_le_bytes());
@@ -64,21 +85,12 @@ pub(crate) fn encode(key: &str, generated: &Generated) -> Vec<u8> {
         payload.extend(bytes.to_le_bytes());
     }
     payload.extend(&generated.object);
-    let mut entry = Vec::with_capacity(MAGIC.len() + HASH_BYTES + payload.len());
-    entry.extend(MAGIC);
-    entry.extend(hash(key, &payload));
-    entry.extend(payload);
-    entry
+    seal(MAGIC, key, &payload)
 }
 
 /// What an entry holds; `None` if it is not what [`encode`] wrote for this key.
 pub(crate) fn decode(key: &str, entry: &[u8]) -> Option<Generated> {
-    let rest = entry.strip_prefix(MAGIC)?;
-    let (hash, payload) = rest.split_at_checked(HASH_BYTES)?;
-    if self::hash(key, payload) != *hash {
-        return None;
-    }
-    let mut rest = payload;
+    let mut rest = unseal(MAGIC, key, entry)?;
     let mut frames = BTreeMap::new();
     for _ in 0..number(&mut rest)? {
         let length = usize::try_from(number(&mut rest)?).ok()?;

@@ -29,8 +29,9 @@ mod sanitizer;
 mod stack;
 mod units;
 
-pub use cache::UnitCache;
+pub use cache::{UnitCache, seal, unseal};
 pub use dedup::dedup;
+pub use llvm::version as llvm_version;
 pub use loaded::LoadedObject;
 pub use machine::{host_target, host_triple};
 pub use sanitizer::Sanitizer;

@@ -39,7 +39,7 @@ pub(crate) fn initialize() {
 }
 
 /// LLVM's version.
-pub(crate) fn version() -> String {
+pub fn version() -> String {
     let (major, minor, patch) = inkwell::support::get_llvm_version();
     format!("{major}.{minor}.{patch}")
 }

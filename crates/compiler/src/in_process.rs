@@ -1,9 +1,8 @@
 //! Code that runs in this process.
 
+use crate::loadable::Loadable;
 use crate::{BackOptions, Compiled, NoObserver, ProfileCounter, compile_module, front, guarded};
-use buffers::BufferAssignment;
 use hlo::BoundedDimension;
-use hlo::custom_call::{CustomCallKind, custom_call};
 use jit::{AlignedBytes, BufferSpec, Instance, Interface, ResultSpec};
 use shape::{ArrayShape, Literal};
 use support::{Error, Result};
@@ -51,54 +50,15 @@ pub fn host(cpu: &str) -> Result<Target> {
     Target::new(&triple, cpu, "")
 }
 
-/// The block of constants.
-fn constants(assignment: &BufferAssignment) -> Result<AlignedBytes> {
-    let size = usize::try_from(assignment.constants_size)
-        .map_err(|_| Error::unsupported(format!("{} bytes of constants", assignment.constants_size)))?;
-    let chunks = assignment.constants.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
-    let mut block = AlignedBytes::zeroed(size)?;
-    codegen::Constants { size: assignment.constants_size, chunks }.copy_to(&mut block)?;
-    Ok(block)
-}
-
-/// Refuses functions of the user's, which only linking brings.
-fn refuse_functions(module: &hlo::Module) -> Result<()> {
-    for (_, computation) in module.computations() {
-        for (_, instruction) in computation.instructions() {
-            if let Some(CustomCallKind::Function { symbol, .. }) = custom_call(instruction.op()) {
-                return Err(Error::unsupported(format!(
-                    "node '{}' (op {}) calls the C function '{symbol}', which is not in this process: compile ahead of time \
-                     (tfcompile build) and link it, or feed what the node computes",
-                    instruction.metadata().op_name,
-                    instruction.metadata().op_type
-                )));
-            }
-        }
-    }
-    Ok(())
-}
-
 impl Executable {
     /// Loads a compiled module.
     pub fn load(compiled: &Compiled) -> Result<Self> {
-        refuse_functions(&compiled.module)?;
-        let entry = compiled.module.entry_computation().program_shape();
-        let array = |shape: &shape::Shape| {
-            let array = shape.as_array().cloned();
-            array.ok_or_else(|| Error::unsupported(format!("{shape} as an argument or result")))
-        };
-        let arguments: Vec<ArrayShape> = entry.parameters.iter().map(array).collect::<Result<_>>()?;
-        let elements =
-            entry.result.as_tuple().ok_or_else(|| Error::internal("the entry's result is a tuple"))?;
-        let alias_of = |index: usize| {
-            let aliases = compiled.module.input_output_alias().iter();
-            aliases.filter(|a| a.output_index == [index]).map(|a| a.parameter_number).next()
-        };
-        let results = elements.iter().enumerate().map(|(k, shape)| Ok((array(shape)?, alias_of(k))));
-        let mut results: Vec<(ArrayShape, Option<usize>)> = results.collect::<Result<_>>()?;
-        // Behind them stand the sizes of bounded dimensions.
-        let bounded = compiled.module.bounded_dimensions().to_vec();
-        results.truncate(results.len() - bounded.len());
+        Loadable::of(compiled)?.load()
+    }
+
+    /// Loads what was kept of one.
+    pub(crate) fn of(loadable: Loadable) -> Result<Self> {
+        let Loadable { object, constants, arguments, results, bounded, counters, .. } = loadable;
         let bytes = |shape: &ArrayShape| shape.byte_size() as usize;
         let interface = Interface {
             arguments: arguments
@@ -106,14 +66,13 @@ impl Executable {
                 .map(|s| BufferSpec { bytes: bytes(s), alignment: s.element_type.real_part().byte_size() })
                 .collect(),
             results: results.iter().map(|(s, alias)| ResultSpec { bytes: bytes(s), alias: *alias }).collect(),
-            temps_bytes: compiled.assignment.temps_size as usize,
-            scratch_bytes: compiled.assignment.worker_scratch_size as usize,
+            temps_bytes: loadable.temps_bytes as usize,
+            scratch_bytes: loadable.scratch_bytes as usize,
             dynamic_sizes: bounded.len(),
-            profile_counters: compiled.counters.len(),
+            profile_counters: counters.len(),
         };
-        let constants = constants(&compiled.assignment)?;
-        let code = jit::Executable::load(&compiled.code.object, ENTRY_POINT, interface, Some(constants))?;
-        Ok(Self { code, arguments, results, bounded, counters: compiled.counters.clone() })
+        let code = jit::Executable::load(&object, ENTRY_POINT, interface, Some(constants))?;
+        Ok(Self { code, arguments, results, bounded, counters })
     }
 
     /// The arguments' shapes: feeds, then variables.

@@ -3,7 +3,7 @@
 
 use crate::buffer::Buffer;
 use crate::value::{Tensor, Value};
-use compiler::{BackOptions, Compiled, NoObserver};
+use compiler::{BackOptions, Loadable};
 use hlo::Module;
 use std::fmt;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// A tensor of the device, for use on the host.
     fn copy_out(&self, tensor: &Tensor) -> Result<Tensor>;
 
-    /// Code for a module.
-    fn compile(&self, module: Module, options: &BackOptions) -> Result<Compiled>;
+    /// Code for a module, compiled or taken from where it is kept.
+    fn compile(&self, module: Module, options: &BackOptions) -> Result<Loadable>;
 
     /// Runs code on memory of the device.
     fn launch(&self, code: &jit::Executable, call: &mut jit::Call<'_, '_>) -> Result<()>;
@@ -86,8 +86,8 @@ impl Device for Cpu {
         self.copy(tensor)
     }
 
-    fn compile(&self, module: Module, options: &BackOptions) -> Result<Compiled> {
-        compiler::compile_module(module, options, &mut NoObserver)
+    fn compile(&self, module: Module, options: &BackOptions) -> Result<Loadable> {
+        compiler::compile_loadable(module, options)
     }
 
     fn launch(&self, code: &jit::Executable, call: &mut jit::Call<'_, '_>) -> Result<()> {

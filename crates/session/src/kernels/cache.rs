@@ -4,7 +4,6 @@ use super::build::{self, Source};
 use super::{Operand, Site};
 use crate::device::Device;
 use compiler::{BackOptions, Executable};
-use hlo::analysis::Cost;
 use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -101,12 +100,11 @@ impl Kernels {
         })?;
         hlo::verify(&imported.module).map_err(none)?;
         let compiled = device.compile(imported.module, &self.options).map_err(none)?;
-        self.compiled.fetch_add(1, Ordering::Relaxed);
-        let entry = compiled.module.entry();
-        let instructions = compiled.module.entry_computation().instructions();
-        let costs = instructions.map(|(id, _)| Cost::of_instruction(&compiled.module, entry, id));
-        let cost: Cost = costs.sum();
-        let executable = Executable::load(&compiled).map_err(none)?;
+        if !compiled.is_kept() {
+            self.compiled.fetch_add(1, Ordering::Relaxed);
+        }
+        let (cost, persistent_bytes) = (compiled.cost(), compiled.persistent_bytes() as usize);
+        let executable = compiled.load().map_err(none)?;
         let results = executable.results().iter().filter(|(_, alias)| alias.is_none());
         let results = results.map(|(shape, _)| Arc::new(shape.clone())).collect();
         Ok(Arc::new(Kernel {
@@ -114,7 +112,7 @@ impl Kernels {
             feeds: one.feeds,
             results,
             outputs: one.outputs,
-            persistent_bytes: compiled.assignment.persistent_size as usize,
+            persistent_bytes,
             is_expensive: cost.flops.saturating_add(8 * cost.transcendentals).saturating_add(cost.bytes())
                 > EXPENSIVE,
             executable,
