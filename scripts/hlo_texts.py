@@ -114,7 +114,10 @@ def answer(text, out):
     made = program.execute_sharded(given).disassemble_into_single_device_arrays()
     members = {"in/%d" % k: as_bytes(a) for k, a in enumerate(arguments)}
     members.update({"out/%d" % k: as_bytes(np.asarray(r[0])) for k, r in enumerate(made)})
-    np.savez_compressed(out, **members)
+    # It appears when it is whole: a child that takes too long is killed.
+    part = out[:-len(".npz")] + ".part.npz"
+    np.savez_compressed(part, **members)
+    os.replace(part, out)
 
 
 def serve(what):

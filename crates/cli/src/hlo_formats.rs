@@ -82,7 +82,7 @@ pub(crate) struct Surroundings {
 pub(crate) fn render(module: &Module, format: Format, with: &Surroundings) -> Result<Vec<u8>> {
     let module = &*compiler::portable(module);
     Ok(match format {
-        Format::Text => module.to_text().into_bytes(),
+        Format::Text => hlo::text::text_for_xla(module)?.into_bytes(),
         Format::Proto if with.is_scheduled => hlo::proto::to_scheduled_hlo_module_proto_bytes(module)?,
         Format::Proto => hlo::proto::to_hlo_module_proto_bytes(module)?,
         Format::Snapshot => hlo::proto::to_hlo_snapshot_bytes_with(module, &with.arguments)?,

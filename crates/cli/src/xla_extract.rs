@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
     let extension = arguments.out_graph.extension().and_then(|extension| extension.to_str()).unwrap_or("");
     let bytes = match extension {
         "pb" => hlo::proto::to_hlo_module_proto_bytes(&module)?,
-        "txt" | "hlo" => module.to_text().into_bytes(),
+        "txt" | "hlo" => hlo::text::text_for_xla(&module)?.into_bytes(),
         _ => hlo::proto::to_hlo_module_proto_text(&module)?.into_bytes(),
     };
     outputs::write_all(&[(&arguments.out_graph, &bytes)])

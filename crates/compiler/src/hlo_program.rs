@@ -4,7 +4,7 @@ use crate::Front;
 use hlo::{Computation, ComputationBuilder, ComputationId, InstructionId, Module, Op, OpMetadata};
 use import::{ImportResult, ResultOrigin};
 use passes::{
-    CallInliner, FlattenCallGraph, LayoutNormalization, Pass, ReductionNormalization, SingleDevice,
+    CallInliner, Defuser, FlattenCallGraph, LayoutNormalization, Pass, ReductionNormalization, SingleDevice,
 };
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ impl HloProgram {
     pub fn parse_hlo(text: &str) -> Result<Self> {
         let module = hlo::parse(text)?;
         refuse_elided(&module)?;
-        hlo::verify(&module)?;
+        check_given(&module)?;
         Self::of_module(module)
     }
 
@@ -36,7 +36,7 @@ impl HloProgram {
     /// snapshot holds, one for each of the program's.
     pub fn parse_proto(bytes: &[u8]) -> Result<(Self, Vec<Literal>)> {
         let (module, arguments) = hlo::proto::read_hlo_proto(bytes)?;
-        hlo::verify(&module)?;
+        check_given(&module)?;
         let program = Self::of_module(module)?;
         let mut leaves = Vec::new();
         arguments.into_iter().for_each(|argument| flat(argument, &mut leaves));
@@ -88,12 +88,13 @@ impl HloProgram {
     }
 
     /// Gives a module an entry that takes arrays and returns a tuple of arrays: parameters and results that are tuples
-    /// are taken apart. Callers hand over arrays row by row, whatever their layouts in the module, and there is one device.
+    /// are taken apart, and so are fusions, which are another compiler's. Callers hand over arrays row by row, whatever their layouts in the module, and there is one device.
     /// Parameters keep their names where these can be; which results live in their memory is left to the caller of the
     /// program, who owns both.
     pub fn of_module(mut module: Module) -> Result<Self> {
         module.set_input_output_alias(Vec::new());
         let _ = LayoutNormalization.run(&mut module)?;
+        let _ = Defuser.run(&mut module)?;
         let _ = SingleDevice.run(&mut module)?;
         let _ = ReductionNormalization.run(&mut module)?;
         if import::has_bounded_shapes(&module) {
@@ -190,6 +191,11 @@ impl HloProgram {
         };
         Ok(Front { program, import })
     }
+}
+
+/// What is wrong with a module that somebody else wrote is theirs to mend.
+fn check_given(module: &Module) -> Result<()> {
+    hlo::verify(module).map_err(|error| Error::invalid(error.message()))
 }
 
 /// A text may leave out the elements of large constants; whoever runs it wants them.

@@ -1,6 +1,6 @@
 //! `fft`: discrete Fourier transforms along the last dimensions, in `f64`.
 
-use crate::array::{array, check_array, from_scalars};
+use crate::array::{array, check_array, from_bytes, from_scalars};
 use crate::complex::{Complex, add, conjugate, multiply};
 use crate::contraction::terms;
 use crate::evaluator::Evaluator;
@@ -21,6 +21,9 @@ impl Evaluator<'_> {
     ) -> Result<Literal> {
         let result = array(shape)?;
         check_array(operand)?;
+        if result.element_count() == 0 {
+            return from_bytes(&result, Vec::new());
+        }
         let sizes = operand.array_shape().sizes();
         let (Some(&last), true) = (lengths.last(), lengths.len() <= sizes.len()) else {
             return Err(Error::invalid(format!("{lengths:?} are no lengths for {}", operand.shape())));

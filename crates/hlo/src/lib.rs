@@ -16,6 +16,7 @@ mod opcode;
 pub mod proto;
 pub mod text;
 mod verify;
+mod xla_types;
 
 pub use attributes::*;
 pub use builder::ComputationBuilder;

@@ -24,6 +24,7 @@ use crate::computation::{Computation, InstructionId};
 use crate::module::{AliasKind, ComputationId, Module};
 use crate::opcode::Op;
 use crate::text::{computation_names, computation_order, instruction_order, sanitized};
+use crate::xla_types::check_xla_types;
 use messages::{
     AliasEntryProto, HloComputationProto, HloInputOutputAliasProto, HloModuleProto, HloProto,
     HloScheduleProto, HloSnapshot, InstructionSequenceProto, LayoutProto, ProgramShapeProto, ShapeProto,
@@ -102,6 +103,7 @@ fn number(module: &Module, order: &[ComputationId]) -> Numbers {
 }
 
 fn module_proto(module: &Module) -> Result<HloModuleProto> {
+    check_xla_types(module)?;
     let order = computation_order(module);
     let numbers = number(module, &order);
     let names = computation_names(module);

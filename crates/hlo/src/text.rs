@@ -35,6 +35,12 @@ impl Module {
     }
 }
 
+/// The module as HLO text for XLA to read. An error names an instruction of a type that XLA lacks.
+pub fn text_for_xla(module: &Module) -> support::Result<String> {
+    crate::xla_types::check_xla_types(module)?;
+    Ok(module.to_text())
+}
+
 impl fmt::Display for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_text())

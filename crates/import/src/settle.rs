@@ -15,9 +15,21 @@ enum Value {
     Many(Vec<Value>),
 }
 
+impl Value {
+    /// Its arrays and tokens, tuples of tuples taken apart.
+    fn flat(self, leaves: &mut Vec<InstructionId>) {
+        match self {
+            Self::One(id) => leaves.push(id),
+            Self::Many(elements) => elements.into_iter().for_each(|element| element.flat(leaves)),
+        }
+    }
+}
+
 /// Whether the entry sets sizes of arrays, which only a run knows.
 pub fn has_bounded_shapes(module: &Module) -> bool {
-    let sets_size = |op: &Op| matches!(op, Op::SetDimensionSize { .. } | Op::DynamicReshape {});
+    let sets_size = |op: &Op| {
+        matches!(op, Op::SetDimensionSize { .. } | Op::DynamicReshape {}) || is_slice_to_dynamic(op)
+    };
     module.entry_computation().instructions().any(|(_, instruction)| sets_size(instruction.op()))
 }
 
@@ -69,11 +81,9 @@ pub fn settle_bounded_shapes(module: &Module) -> Result<Module> {
     let (computation, _) = match root {
         Value::One(id) => scope.finish_at(id),
         Value::Many(elements) => {
-            let arrays = elements.into_iter().map(|element| match element {
-                Value::One(id) => Ok(id),
-                Value::Many(_) => Err(Error::unsupported("a tuple of tuples of arrays of bounded size")),
-            });
-            scope.finish(&arrays.collect::<Result<Vec<_>>>()?)
+            let mut leaves = Vec::new();
+            elements.into_iter().for_each(|element| element.flat(&mut leaves));
+            scope.finish(&leaves)
         }
     };
     let mut settled = std::mem::replace(&mut importer.module, Module::new(""));
@@ -81,6 +91,11 @@ pub fn settle_bounded_shapes(module: &Module) -> Result<Module> {
     settled.set_entry(entry);
     settled.remove_unreachable_computations();
     Ok(settled)
+}
+
+/// What XLA's own passes leave of `set-dimension-size`: the array, then the true size of each dimension.
+fn is_slice_to_dynamic(op: &Op) -> bool {
+    matches!(op, Op::CustomCall { custom_call_target, .. } if custom_call_target == "SliceToDynamic")
 }
 
 impl NodeContext<'_, '_> {
@@ -126,6 +141,20 @@ impl NodeContext<'_, '_> {
                 };
                 self.bounded(part.data, &part.sizes)?
             }
+            op if is_slice_to_dynamic(op) => {
+                let wanted =
+                    shape.as_array().ok_or_else(|| Error::invalid("SliceToDynamic makes an array"))?;
+                let Some((&data, given)) = arrays.split_first() else {
+                    return Err(Error::invalid("SliceToDynamic takes an array and its sizes"));
+                };
+                if self.sizes(data) != wanted.sizes() || given.len() != wanted.rank() {
+                    return Err(Error::invalid(format!(
+                        "SliceToDynamic takes an array of {wanted}'s bounds and a size for each dimension"
+                    )));
+                }
+                let sizes: Vec<_> = self.sizes_of(wanted, given)?.iter().map(|size| size.size).collect();
+                self.bounded(data, &sizes)?
+            }
             Op::GetDimensionSize { dimension } => self.true_size(arrays[0], *dimension)?,
             Op::DynamicReshape {} => {
                 let wanted = shape.as_array().ok_or_else(|| Error::internal("reshapes make arrays"))?;
@@ -138,6 +167,12 @@ impl NodeContext<'_, '_> {
                 self.op_shaped(&wanted, op.clone(), &arrays)?
             }
         };
+        if self.importer.scope_ref().tuple_sizes.contains_key(&made) {
+            let count = shape.as_tuple().map_or(0, <[Shape]>::len);
+            let element =
+                |cx: &mut Self, index| Ok(Value::One(cx.op(Op::GetTupleElement { index }, &[made])?));
+            return Ok(Value::Many((0..count).map(|index| element(self, index)).collect::<Result<_>>()?));
+        }
         Ok(Value::One(made))
     }
 

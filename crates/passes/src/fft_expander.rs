@@ -2,7 +2,7 @@
 
 use crate::{Changed, Pass, expander};
 use composite::fft::{MAX_LENGTH, fft};
-use hlo::{Module, Op};
+use hlo::{FftType, Module, Op};
 use support::Result;
 
 /// `fft(x) =>` dots with matrices of roots of unity, one for each small factor of a length (see [`composite::fft`]).
@@ -21,6 +21,12 @@ impl Pass for FftExpander {
             "fft",
             |op, _| matches!(op, Op::Fft { fft_length, .. } if fft_length.iter().all(|&n| n <= MAX_LENGTH)),
             |op, _, operands| match op {
+                // Whatever the lengths: nothing becomes nothing.
+                Op::Fft { fft_type: FftType::Fft | FftType::Ifft, .. }
+                    if operands[0].sizes().contains(&0) =>
+                {
+                    operands[0]
+                }
                 Op::Fft { fft_type, fft_length } => fft(operands[0], *fft_type, fft_length),
                 _ => operands[0],
             },

@@ -15,6 +15,7 @@ mod convolution_canonicalization;
 mod convolution_chaining;
 mod cse;
 mod dce;
+mod defuser;
 mod dot_operand_layout;
 mod dynamic_dimension_results;
 mod expander;
@@ -51,6 +52,7 @@ pub use convolution_canonicalization::ConvolutionCanonicalization;
 pub use convolution_chaining::ConvolutionChaining;
 pub use cse::CommonSubexpressionElimination;
 pub use dce::DeadCodeElimination;
+pub use defuser::Defuser;
 pub use dot_operand_layout::DotOperandLayout;
 pub use dynamic_dimension_results::DynamicDimensionResults;
 pub use fft_expander::FftExpander;
@@ -129,6 +131,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(CommonSubexpressionElimination),
         Box::new(ConvolutionCanonicalization),
         Box::new(DeadCodeElimination),
+        Box::new(Defuser),
         Box::new(DotOperandLayout),
         Box::new(DynamicDimensionResults),
         Box::new(InstructionFusion::default()),

@@ -2,7 +2,9 @@
 
 use super::{Bounded, Size};
 use crate::context::NodeContext;
-use hlo::{GatherDimensionNumbers, InstructionId, Op, PaddingConfig, SliceDimension, Traits};
+use hlo::{
+    GatherDimensionNumbers, InstructionId, Op, PaddingConfig, SliceDimension, Traits, Window, WindowDimension,
+};
 use shape::Shape;
 use support::{Error, Result};
 
@@ -160,6 +162,7 @@ impl NodeContext<'_, '_> {
                 sizes
             }
             Op::Sort { .. } => self.common_sizes(&parts)?,
+            Op::ReduceWindow { window, .. } => self.windowed_sizes(op, &mut parts, window)?,
             _ => return Err(refused(op)),
         };
         Ok((parts, sizes))
@@ -208,6 +211,37 @@ impl NodeContext<'_, '_> {
             self.importer.scope().tuple_sizes.insert(made, kept);
         }
         Ok(made)
+    }
+
+    /// Windows see the initial value where nothing is, as they do in padding; the sizes are the numbers of windows.
+    fn windowed_sizes(&mut self, op: &Op, parts: &mut [Bounded], window: &Window) -> Result<Sizes> {
+        let (arrays, initial) = parts.split_at_mut(parts.len() / 2);
+        let sizes = self.common_sizes(arrays)?;
+        let bounded = || window.dimensions.iter().enumerate().filter(|&(d, _)| sizes[d].is_some());
+        if bounded().any(|(_, dimension)| dimension.base_dilation != 1) {
+            return Err(refused(op));
+        }
+        // A window of one element sees what it makes an element of.
+        let seen: Vec<usize> = bounded()
+            .filter(|&(_, dimension)| *dimension != WindowDimension::of_size(1))
+            .map(|(d, _)| d)
+            .collect();
+        for (array, initial) in arrays.iter_mut().zip(initial) {
+            array.sizes.clone_from(&sizes);
+            array.data = self.masked(array, &seen, initial.data)?;
+        }
+        let mut counts = sizes.clone();
+        for &d in &seen {
+            let WindowDimension { size, stride, padding_low, padding_high, window_dilation, .. } =
+                window.dimensions[d];
+            let more = padding_low + padding_high - ((size - 1) * window_dilation + 1) + stride;
+            let (more, stride, none) = (self.s32(more)?, self.s32(stride)?, self.s32(0)?);
+            let Some(size) = sizes[d] else { continue };
+            let last = self.add(size, more)?;
+            let last = self.op(Op::Maximum {}, &[last, none])?;
+            counts[d] = Some(self.div(last, stride)?);
+        }
+        Ok(counts)
     }
 
     /// Arrays one after the other: each begins where the true elements of the one before end.

@@ -1,0 +1,205 @@
+//! HLO of others: arrays whose sizes only a run knows, fusions, custom calls; compiled, and what is refused.
+
+use compiler::{Executable, HloProgram, NoObserver, compile_module, host, in_process_options};
+use shape::Literal;
+use support::Result;
+
+fn run(text: &str, arguments: &[Literal]) -> Result<Vec<Literal>> {
+    let program = HloProgram::parse_hlo(text)?;
+    let compiled = compile_module(program.module, &in_process_options(host("")?), &mut NoObserver)?;
+    Executable::load(&compiled)?.run(arguments)
+}
+
+#[test]
+fn sizes_are_followed_through_a_program() {
+    let text = "HloModule m
+        sum {
+          a = s32[] parameter(0)
+          b = s32[] parameter(1)
+          ROOT sum = s32[] add(a, b)
+        }
+        ENTRY main {
+          x = s32[6,2] parameter(0)
+          y = s32[3,3] parameter(1)
+          n = s32[] parameter(2)
+          four = s32[] constant(4)
+          zero = s32[] constant(0)
+          rows = s32[<=6,2] set-dimension-size(x, four), dimensions={0}
+          cube = s32[2,<=3,2] reshape(rows)
+          sums = s32[2,2] reduce(cube, zero), dimensions={1}, to_apply=sum
+          some = s32[<=3,3] set-dimension-size(y, n), dimensions={0}
+          corner = s32[<=3,<=3] set-dimension-size(some, n), dimensions={1}
+          turned = s32[<=3,<=3] reverse(corner), dimensions={0,1}
+          size = s32[] get-dimension-size(turned), dimensions={1}
+          ROOT r = (s32[2,2], s32[<=3,<=3], s32[]) tuple(sums, turned, size)
+        }";
+    let x: Vec<i32> = (1..=12).collect();
+    let y = [4, 2, 1, -1, -1, -3, -3, -3, -2];
+    let arguments =
+        [Literal::from_elements(&[6, 2], &x), Literal::from_elements(&[3, 3], &y), Literal::scalar(2i32)];
+    let results = run(text, &arguments).unwrap();
+    // Two groups of two rows each; the corner of two rows and columns, turned around.
+    assert_eq!(results[0], Literal::from_elements(&[2, 2], &[4, 6, 12, 14]));
+    assert_eq!(results[1], Literal::from_elements(&[2, 2], &[-1, -1, 2, 4]));
+    assert_eq!(results[2], Literal::scalar(2i32));
+}
+
+#[test]
+fn a_sort_leaves_out_what_is_not_there() {
+    let text = "HloModule m
+        less {
+          a = s32[] parameter(0)
+          b = s32[] parameter(1)
+          ROOT less = pred[] compare(a, b), direction=LT
+        }
+        ENTRY main {
+          x = s32[4] parameter(0)
+          n = s32[] parameter(1)
+          some = s32[<=4] set-dimension-size(x, n), dimensions={0}
+          ROOT sorted = s32[<=4] sort(some), dimensions={0}, to_apply=less
+        }";
+    let arguments = [Literal::from_elements(&[4], &[7i32, 9, 3, 1]), Literal::scalar(3i32)];
+    assert_eq!(run(text, &arguments).unwrap()[0], Literal::from_elements(&[3], &[3i32, 7, 9]));
+}
+
+#[test]
+fn windows_see_the_initial_value_where_nothing_is() {
+    let text = "HloModule m
+        add {
+          a = s32[] parameter(0)
+          b = s32[] parameter(1)
+          ROOT sum = s32[] add(a, b)
+        }
+        ENTRY main {
+          x = s32[2,7] parameter(0)
+          n = s32[] parameter(1)
+          zero = s32[] constant(0)
+          some = s32[2,<=7] set-dimension-size(x, n), dimensions={1}
+          pairs = s32[2,<=4] reduce-window(some, zero), window={size=1x2 stride=1x2 pad=0_0x1_0}, to_apply=add
+          ROOT rows = s32[1,<=7] reduce-window(some, zero), window={size=2x1}, to_apply=add
+        }";
+    let rows = |n: i32| {
+        let x: Vec<i32> = (1..=14).collect();
+        run(text, &[Literal::from_elements(&[2, 7], &x), Literal::scalar(n)]).unwrap().remove(0)
+    };
+    assert_eq!(rows(3), Literal::from_elements(&[1, 3], &[9i32, 11, 13]));
+    assert_eq!(rows(0).array_shape().sizes(), [1, 0]);
+    let pairs = |n: i32| {
+        let text = text.replace("ROOT rows", "rows").replace("pairs =", "ROOT pairs =");
+        let x: Vec<i32> = (1..=14).collect();
+        run(&text, &[Literal::from_elements(&[2, 7], &x), Literal::scalar(n)]).unwrap().remove(0)
+    };
+    // Of 1 2 3 4 5 with one element in front: (pad 1) (2 3) (4 5); of 1 2 3 4: (pad 1) (2 3), and 4 is alone.
+    assert_eq!(pairs(5), Literal::from_elements(&[2, 3], &[1i32, 5, 9, 8, 19, 23]));
+    assert_eq!(pairs(4), Literal::from_elements(&[2, 2], &[1i32, 5, 8, 19]));
+    assert_eq!(pairs(0).array_shape().sizes(), [2, 0]);
+}
+
+#[test]
+fn several_windowed_sums_have_their_sizes() {
+    let text = "HloModule m
+        add {
+          a = s32[] parameter(0)
+          b = f32[] parameter(1)
+          c = s32[] parameter(2)
+          d = f32[] parameter(3)
+          first = s32[] add(a, c)
+          second = f32[] add(b, d)
+          ROOT both = (s32[], f32[]) tuple(first, second)
+        }
+        ENTRY main {
+          x = s32[3] parameter(0)
+          y = f32[3] parameter(1)
+          n = s32[] parameter(2)
+          zero = s32[] constant(0)
+          none = f32[] constant(0)
+          xs = s32[<=3] set-dimension-size(x, n), dimensions={0}
+          ys = f32[<=3] set-dimension-size(y, n), dimensions={0}
+          ROOT sums = (s32[<=2], f32[<=2]) reduce-window(xs, ys, zero, none), window={size=2}, to_apply=add
+        }";
+    let x = Literal::from_elements(&[3], &[1i32, 2, 3]);
+    let y = Literal::from_elements(&[3], &[0.5f32, 1.0, 2.0]);
+    let results = run(text, &[x, y, Literal::scalar(2i32)]).unwrap();
+    assert_eq!(results, [Literal::from_elements(&[1], &[3i32]), Literal::from_elements(&[1], &[1.5f32])]);
+}
+
+#[test]
+fn sizes_may_come_from_the_call_that_xlas_passes_leave() {
+    let text = "HloModule m
+        ENTRY main {
+          x = s32[2,2] parameter(0)
+          n = s32[] parameter(1)
+          two = s32[] constant(2)
+          ROOT some = s32[2,<=2] custom-call(x, two, n), custom_call_target=\"SliceToDynamic\"
+        }";
+    let x = Literal::from_elements(&[2, 2], &[1i32, 2, 3, 4]);
+    let results = run(text, &[x, Literal::scalar(1i32)]).unwrap();
+    assert_eq!(results, [Literal::from_elements(&[2, 1], &[1i32, 3])]);
+    let error = run(&text.replace("(x, two, n)", "(x, n)"), &[]).unwrap_err();
+    assert!(error.message().contains("a size for each dimension"), "{error}");
+}
+
+#[test]
+fn what_another_compiler_fused_is_taken_apart() {
+    let text = "HloModule m
+        body {
+          x = s32[4] parameter(0)
+          at = s32[] parameter(1)
+          part = s32[2] slice(x), slice={[0:2]}
+          twice = s32[4] add(x, x)
+          updated = s32[4] dynamic-update-slice(twice, part, at)
+          inner = (s32[2], s32[4]) tuple(part, updated)
+          ROOT r = ((s32[2], s32[4]), s32[4]) tuple(inner, twice)
+        }
+        ENTRY main {
+          x = s32[4] parameter(0)
+          at = s32[] parameter(1)
+          ROOT f = ((s32[2], s32[4]), s32[4]) fusion(x, at), kind=kLoop, calls=body
+        }";
+    let x = Literal::from_elements(&[4], &[1i32, 2, 3, 4]);
+    let results = run(text, &[x, Literal::scalar(1i32)]).unwrap();
+    assert_eq!(results[0], Literal::from_elements(&[2], &[1i32, 2]));
+    assert_eq!(results[1], Literal::from_elements(&[4], &[2i32, 1, 2, 8]));
+    assert_eq!(results[2], Literal::from_elements(&[4], &[2i32, 4, 6, 8]));
+}
+
+#[test]
+fn what_is_wrong_with_a_text_is_its_writers_to_mend() {
+    let text = "HloModule m
+        ENTRY main {
+          x = f32[4] parameter(0)
+          ROOT y = f32[3] negate(x)
+        }";
+    assert_eq!(HloProgram::parse_hlo(text).unwrap_err().kind(), support::ErrorKind::Invalid);
+}
+
+#[test]
+fn what_cannot_leave_out_what_is_not_there_is_named() {
+    let text = "HloModule m
+        add {
+          a = s32[] parameter(0)
+          b = s32[] parameter(1)
+          ROOT sum = s32[] add(a, b)
+        }
+        ENTRY main {
+          x = s32[4] parameter(0)
+          n = s32[] parameter(1)
+          zero = s32[] constant(0)
+          some = s32[<=4] set-dimension-size(x, n), dimensions={0}
+          ROOT sums = s32[<=6] reduce-window(some, zero), window={size=2 lhs_dilate=2}, to_apply=add
+        }";
+    let error = HloProgram::parse_hlo(text).unwrap_err();
+    assert!(error.message().contains("instruction 'sums' (reduce-window)"), "{error}");
+}
+
+#[test]
+fn a_custom_call_that_nobody_defines_is_refused_by_its_target() {
+    let text = "HloModule m
+        ENTRY main {
+          x = f32[4] parameter(0)
+          ROOT y = f32[4] custom-call(x), custom_call_target=\"vendor.fast_math\"
+        }";
+    let error = run(text, &[Literal::from_elements(&[4], &[0f32; 4])]).unwrap_err();
+    assert!(error.message().contains("y = f32[4]"), "{error}");
+    assert!(error.message().contains("custom call \"vendor.fast_math\""), "{error}");
+}
