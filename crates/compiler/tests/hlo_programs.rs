@@ -140,6 +140,63 @@ fn sizes_may_come_from_the_call_that_xlas_passes_leave() {
 }
 
 #[test]
+fn a_conditional_gives_the_sizes_of_the_branch_that_is_taken() {
+    let text = "HloModule m
+        front {
+          p = (s32[<=4], s32[]) parameter(0)
+          x = s32[<=4] get-tuple-element(p), index=0
+          one = s32[] constant(1)
+          start = s32[<=4] set-dimension-size(x, one), dimensions={0}
+          ROOT r = (s32[<=4], s32[]) tuple(start, one)
+        }
+        all {
+          p = (s32[<=4], s32[]) parameter(0)
+          x = s32[<=4] get-tuple-element(p), index=0
+          n = s32[] get-tuple-element(p), index=1
+          twice = s32[<=4] add(x, x)
+          ROOT r = (s32[<=4], s32[]) tuple(twice, n)
+        }
+        none {
+          p = (s32[<=4], s32[]) parameter(0)
+          x = s32[<=4] get-tuple-element(p), index=0
+          zero = s32[] constant(0)
+          nothing = s32[<=4] set-dimension-size(x, zero), dimensions={0}
+          ROOT r = (s32[<=4], s32[]) tuple(nothing, zero)
+        }
+        ENTRY main {
+          x = s32[4] parameter(0)
+          n = s32[] parameter(1)
+          which = s32[] parameter(2)
+          some = s32[<=4] set-dimension-size(x, n), dimensions={0}
+          given = (s32[<=4], s32[]) tuple(some, n)
+          ROOT c = (s32[<=4], s32[]) conditional(which, given, given, given), branch_computations={front, all, none}
+        }";
+    let taken = |text: &str, which: Literal| {
+        let x = Literal::from_elements(&[4], &[5i32, 6, 7, 8]);
+        run(text, &[x, Literal::scalar(3i32), which]).unwrap()
+    };
+    let whole = |elements: &[i32]| Literal::from_elements(&[elements.len() as i64], elements);
+    assert_eq!(taken(text, Literal::scalar(0i32)), [whole(&[5]), Literal::scalar(1i32)]);
+    assert_eq!(taken(text, Literal::scalar(1i32)), [whole(&[10, 12, 14]), Literal::scalar(3i32)]);
+    // What is no index is the last branch's.
+    for which in [2i32, -1, 3] {
+        assert_eq!(taken(text, Literal::scalar(which)), [whole(&[]), Literal::scalar(0i32)], "{which}");
+    }
+    let two = text.replace("which = s32[]", "which = pred[]").replace(
+        "given, given, given), branch_computations={front, all, none}",
+        "given, given), branch_computations={all, front}",
+    );
+    assert_eq!(taken(&two, Literal::scalar(true)), [whole(&[10, 12, 14]), Literal::scalar(3i32)]);
+    assert_eq!(taken(&two, Literal::scalar(false)), [whole(&[5]), Literal::scalar(1i32)]);
+    let loops = text.replace(
+        "twice = s32[<=4] add(x, x)",
+        "twice = s32[<=4] add(x, x)\n drawn = u64[2] rng-get-and-update-state(), delta=1",
+    );
+    let error = HloProgram::parse_hlo(&loops).unwrap_err();
+    assert!(error.message().contains("in a branch that is given an array of bounded size"), "{error}");
+}
+
+#[test]
 fn what_another_compiler_fused_is_taken_apart() {
     let text = "HloModule m
         body {

@@ -10,7 +10,7 @@ use support::{Error, Result};
 
 /// A value of the entry: an array or a token, or the elements of a tuple, which need no instruction.
 #[derive(Clone, Debug)]
-enum Value {
+pub(crate) enum Value {
     One(InstructionId),
     Many(Vec<Value>),
 }
@@ -100,7 +100,7 @@ fn is_slice_to_dynamic(op: &Op) -> bool {
 
 impl NodeContext<'_, '_> {
     /// One instruction of the entry, on values that are settled.
-    fn settled(
+    pub(crate) fn settled(
         &mut self,
         entry: &Computation,
         id: InstructionId,
@@ -114,6 +114,10 @@ impl NodeContext<'_, '_> {
                 if let Value::Many(elements) = operands[0] {
                     return Ok(elements[*index].clone());
                 }
+            }
+            Op::Conditional { branch_computations } if operands.iter().any(|value| self.has_sizes(value)) => {
+                let chooser = self.joined(operands[0])?;
+                return self.settled_conditional(branch_computations, chooser, &operands[1..]);
             }
             _ => {}
         }
@@ -189,6 +193,14 @@ impl NodeContext<'_, '_> {
         let mut sizes: Vec<Size> = wanted.sizes().into_iter().map(Size::known).collect();
         sizes[target].size = Some(size);
         self.reshape_to(id, &sizes)
+    }
+
+    /// Whether there is an array of bounded size in a value.
+    fn has_sizes(&self, value: &Value) -> bool {
+        match value {
+            Value::One(id) => self.is_bounded(*id),
+            Value::Many(elements) => elements.iter().any(|element| self.has_sizes(element)),
+        }
     }
 
     /// A value as one instruction.
