@@ -65,7 +65,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-models test-cross test-xla test-original ## test, and what takes longer
+test-all: test test-python test-models test-cross test-xla test-original ## test, and what takes longer
 
 .PHONY: setup-test
 setup-test:

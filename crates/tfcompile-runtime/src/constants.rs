@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn constants_that_stand_askew_are_refused() {
         let bytes: &'static [u8] = Box::leak(file(&[0; 200]).into_boxed_slice());
-        let aligned = bytes.as_ptr().addr() % 64 == 0;
+        let aligned = bytes.as_ptr().addr().is_multiple_of(64);
         assert_eq!(Constants::from_static(bytes).check(&LAYOUT).is_ok(), aligned);
     }
 }
