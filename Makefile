@@ -80,8 +80,13 @@ lint: ## formatting, clippy, tidy, whether docs/ops.md is current
 	cargo test --quiet -p import --test docs
 
 .PHONY: docs
-docs: ## write docs/ops.md anew
+docs: ## write docs/ops.md and docs/cli.md anew
 	UPDATE_DOCS=1 cargo test --quiet -p import --test docs
+	UPDATE_DOCS=1 cargo test --quiet -p cli --test docs
+
+.PHONY: book
+book: ## the pages of docs/ as a site in target/book (needs mdbook: cargo install mdbook)
+	mdbook build docs
 
 .PHONY: deny
 deny: ## licences, duplicate versions and sources of dependencies (needs cargo-deny)

@@ -23,3 +23,14 @@ for file in BUILD.bazel MODULE.bazel WORKSPACE tfcompile.bzl; do
   install_file "build_systems/bazel/$file" "$file"
 done
 install_file LICENSE LICENSE
+# What Rust programs depend on: no dependencies of their own, so a copy is enough.
+for crate in tfcompile-build tfcompile-runtime; do
+  mkdir -p "$to/share/tfcompile/crates/$crate"
+  cp -r "crates/$crate/Cargo.toml" "crates/$crate/src" "$to/share/tfcompile/crates/$crate"
+done
+mkdir -p "$to/share/man/man1" "$to/share/bash-completion/completions" "$to/share/zsh/site-functions" \
+  "$to/share/fish/vendor_completions.d"
+"$tool" man >"$to/share/man/man1/tfcompile.1"
+"$tool" completions bash >"$to/share/bash-completion/completions/tfcompile"
+"$tool" completions zsh >"$to/share/zsh/site-functions/_tfcompile"
+"$tool" completions fish >"$to/share/fish/vendor_completions.d/tfcompile.fish"

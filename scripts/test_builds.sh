@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the project in examples/builds with each build system and the tool: from nothing; a second time, which must do
 # nothing; after a change of the graph, which must rebuild what it reaches and nothing else; and runs it.
-#   scripts/test_builds.sh TOOL [cmake|make|meson|bazel]...
+#   scripts/test_builds.sh TOOL [cmake|make|meson|bazel|cargo]...
 # Logs lie in target/builds. A build system that is not installed is skipped with a line, or fails if CI=true.
 set -eu
 
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 root=$PWD
 tool=$1
 shift
-[ $# -gt 0 ] || set -- cmake make meson bazel
+[ $# -gt 0 ] || set -- cmake make meson bazel cargo
 logs=$root/target/builds
 work=$(mktemp -d)
 servers=()
@@ -69,6 +69,14 @@ prints() { # prints WHEN COMMAND...: what the program prints for ones: column su
   [ "$("$@")" = "$expected" ] || fail "$when: it prints '$("$@")', not '$expected'"
 }
 
+initialised() { # initialised SYSTEM MODEL...: a project that `tfcompile init` writes, and enters it
+  local build=$1
+  shift
+  rm -rf "$work/init"
+  log init "$prefix/bin/tfcompile" init "$work/init" --build "$build" --model "$@"
+  cd "$work/init"
+}
+
 cmake_with() { # cmake_with GENERATOR NOTHING-TO-DO RAN COMPILED
   system=cmake-$1
   project
@@ -113,6 +121,15 @@ test_cmake() {
   log user-build cmake --build "$work/user"
   "$work/user/user" || fail "the program that uses the installed library fails"
 
+  system=cmake-init
+  initialised cmake "$root/tests/saved_models/keras3" --batch 1
+  log configure cmake -B build -G Ninja
+  log build cmake --build build
+  log test ctest --test-dir build --output-on-failure
+  wants test "keras3_test .*Passed"
+  log run build/app
+  wants run "result 0: "
+
   system=cmake-cross
   have aarch64-linux-gnu-g++ qemu-aarch64 || return 0
   project
@@ -144,6 +161,12 @@ test_make() {
   prints trained ./app
   log settled make
   wants settled "Nothing to be done"
+
+  system=make-init
+  initialised make "$root/tests/artefacts/layer.pbtxt" --shape x=2,4
+  log build make
+  log run ./app
+  wants run "result 0: 24 bytes"
 
   system=make-cross
   have aarch64-linux-gnu-g++ qemu-aarch64 || return 0
@@ -203,6 +226,11 @@ test_bazel() {
   refuses changed "Compiling main.cc"
   prints trained bazel-bin/app
 
+  system=bazel-init
+  initialised bazel "$root/tests/saved_models/keras3" --batch 1
+  log run bazel_at one run :app
+  wants run "result 0: "
+
   # Another clone elsewhere, with another server: every action is in the cache.
   system=bazel-cache
   project
@@ -231,6 +259,13 @@ test_bazel() {
   wants test "//my/models:matmul_test .*PASSED"
   wants test "Executed 4 out of 4 tests: 4 tests pass"
   stop_servers
+}
+
+test_cargo() {
+  system=cargo-init
+  initialised cargo "$root/tests/artefacts/layer.pbtxt" --shape x=2,4
+  log run env -u CARGO_TARGET_DIR TFCOMPILE="$prefix/bin/tfcompile" cargo run --offline
+  wants run "the model ran"
 }
 
 for one; do

@@ -6,10 +6,11 @@
 # gives rules for $(TFCOMPILE_OUT)/NAME.o, NAME.h, and the C programs NAME_test.c and NAME_benchmark.c. FLAGS are those of
 # `tfcompile build`. Programs are compiled with $(TFCOMPILE_CFLAGS) and linked with $(TFCOMPILE_LIBS).
 
-TFCOMPILE ?= $(shell pkg-config --variable=tfcompile tfcompile)
+TFCOMPILE_PREFIX := $(abspath $(dir $(lastword $(MAKEFILE_LIST)))../..)
+TFCOMPILE ?= $(TFCOMPILE_PREFIX)/bin/tfcompile
 TFCOMPILE_OUT ?= tfcompile_out
-TFCOMPILE_CFLAGS := -I$(TFCOMPILE_OUT) $(shell pkg-config --cflags tfcompile)
-TFCOMPILE_LIBS := $(shell pkg-config --libs tfcompile)
+TFCOMPILE_CFLAGS := -I$(TFCOMPILE_OUT) -I$(TFCOMPILE_PREFIX)/include
+TFCOMPILE_LIBS := -pthread
 
 # The other files appear with the object, and keep their time if they do not change: an empty recipe looks again.
 define tf_library

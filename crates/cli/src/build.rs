@@ -321,45 +321,47 @@ impl<'a> Files<'a> {
     }
 }
 
-/// The name of the program: that of the flag, or of the model's file, or of its directory where the file's name says
-/// nothing.
+/// The name of the program: that of the flag, or of the model.
 fn name(arguments: &Build) -> Result<String> {
-    let name = match &arguments.name {
-        Some(name) => name.clone(),
-        None => {
-            let model = std::path::absolute(&arguments.model.model).unwrap_or_default();
-            let stem =
-                |path: &Path| path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
-            let own = stem(&model);
-            let says_nothing = ["graph", "model", "saved_model", "frozen_graph", "frozen_model", "frozen"];
-            // A number is the version of a model, which its directory names.
-            let says_nothing =
-                says_nothing.contains(&own.as_str()) || own.chars().all(|c| c.is_ascii_digit());
-            let chosen = match model.parent() {
-                Some(parent) if says_nothing && parent.file_name().is_some() => stem(parent),
-                _ => own,
-            };
-            identifier(&chosen)
-        }
-    };
+    let name = arguments.name.clone().unwrap_or_else(|| name_of(&arguments.model.model));
     aot::validate_entry_point(&name)
         .map_err(|e| Error::invalid(format!("the name of the program (--name): {}", e.message())))?;
     Ok(name)
+}
+
+/// The name of a model: that of its file, or of its directory where the file's name says nothing.
+pub(crate) fn name_of(model: &Path) -> String {
+    let model = std::path::absolute(model).unwrap_or_default();
+    let stem = |path: &Path| path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    let own = stem(&model);
+    let says_nothing = ["graph", "model", "saved_model", "frozen_graph", "frozen_model", "frozen"];
+    // A number is the version of a model, which its directory names.
+    let says_nothing = says_nothing.contains(&own.as_str()) || own.chars().all(|c| c.is_ascii_digit());
+    let chosen = match model.parent() {
+        Some(parent) if says_nothing && parent.file_name().is_some() => stem(parent),
+        _ => own,
+    };
+    identifier(&chosen)
 }
 
 /// The class: that of the flag, or the program's name in camel case, which differs from the name of its function.
 fn class(arguments: &Build, name: &str) -> Result<String> {
     let class = match &arguments.class {
         Some(class) => class.clone(),
-        None => match camel_case(name) {
-            same if same == name => format!("{same}Model"),
-            class => class,
-        },
+        None => class_of(name),
     };
     match aot::parse_cpp_class(&class) {
         Ok(_) => Ok(class),
         Err(_) if class.is_empty() => Err(Error::invalid("--class is empty: name a class, or leave it out")),
         Err(e) => Err(Error::invalid(format!("the class of the header (--class): {}", e.message()))),
+    }
+}
+
+/// The class of a program that names none.
+pub(crate) fn class_of(name: &str) -> String {
+    match camel_case(name) {
+        same if same == name => format!("{same}Model"),
+        class => class,
     }
 }
 

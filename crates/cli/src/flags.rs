@@ -57,6 +57,12 @@ pub(crate) enum Command {
     AotCompileCpu(crate::aot_compile_cpu::AotCompileCpu),
     /// Write the C++ headers that generated headers include
     Headers(Headers),
+    /// Write a project that builds a model into a program
+    Init(crate::init::Init),
+    /// Print what a shell needs to complete this command line
+    Completions(crate::manual::Completions),
+    /// Print a manual page, for `man -l -`
+    Man(crate::manual::Page),
 }
 
 /// Compiling a graph.

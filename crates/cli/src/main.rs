@@ -17,9 +17,11 @@ mod hlo;
 mod hlo_formats;
 mod in_process;
 mod infer;
+mod init;
 mod inspect;
 mod kernel_cache;
 mod linker;
+mod manual;
 mod model;
 mod module_file;
 mod numerics;
@@ -104,6 +106,9 @@ fn run() -> Result<()> {
         Some(Command::Freeze(arguments)) => freeze::run(&arguments),
         Some(Command::AotCompileCpu(arguments)) => aot_compile_cpu::run(&arguments, &xla),
         Some(Command::Headers(arguments)) => headers::run(&arguments),
+        Some(Command::Init(arguments)) => init::run(&arguments),
+        Some(Command::Completions(arguments)) => manual::completions(&arguments),
+        Some(Command::Man(arguments)) => manual::page(&arguments),
         None => compile::run(&cli.compile, &xla),
     }
 }

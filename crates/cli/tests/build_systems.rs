@@ -54,6 +54,30 @@ fn no_depfile_is_written_beside_a_failed_build() {
     refuse(&mut command, out.path());
 }
 
+/// Format and machine as the first bytes of the files say them: ELF's e_machine, Mach-O's cputype, COFF's Machine.
+#[test]
+fn objects_have_the_format_that_each_system_links() {
+    for (triple, file, at, bytes) in [
+        ("aarch64-linux-android", "layer.o", 0, &b"\x7fELF\x02\x01"[..]),
+        ("aarch64-linux-android", "layer.o", 18, &[183, 0]),
+        ("armv7a-linux-androideabi", "layer.o", 18, &[40, 0]),
+        ("x86_64-linux-android", "layer.o", 18, &[62, 0]),
+        ("arm64-apple-ios", "layer.o", 0, &[0xcf, 0xfa, 0xed, 0xfe, 0x0c, 0, 0, 1]),
+        ("arm64-apple-macosx", "layer.o", 0, &[0xcf, 0xfa, 0xed, 0xfe, 0x0c, 0, 0, 1]),
+        ("x86_64-pc-windows-msvc", "layer.obj", 0, &[0x64, 0x86]),
+        ("aarch64-pc-windows-msvc", "layer.obj", 0, &[0x64, 0xaa]),
+    ] {
+        let out = tempfile::tempdir().expect("a directory");
+        let artefacts = root().join("tests/artefacts");
+        let mut command = tfcompile(out.path());
+        command.arg("build").arg(artefacts.join("layer.pbtxt"));
+        command.arg("--config").arg(artefacts.join("layer.config.pbtxt"));
+        succeed(command.args(["-q", "--target-triple", triple]));
+        let object = fs::read(out.path().join(file)).expect("written");
+        assert_eq!(object[at..at + bytes.len()], *bytes, "{triple}");
+    }
+}
+
 #[test]
 fn headers_that_would_not_change_keep_their_time() {
     let out = tempfile::tempdir().expect("a directory");

@@ -1,0 +1,123 @@
+//! `tfcompile init`, and what shells and `man` are given. `scripts/test_builds.sh` builds the projects.
+
+mod support;
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use support::{refuse, root, succeed, tfcompile};
+
+/// A directory that looks as if tfcompile were unpacked there.
+fn prefix(directory: &Path) {
+    let config = directory.join("prefix/lib/cmake/tfcompile/tfcompileConfig.cmake");
+    fs::create_dir_all(config.parent().expect("a folder")).expect("made");
+    fs::write(config, "").expect("written");
+}
+
+fn init(directory: &Path, build: &str, model: &str, flags: &[&str]) -> Command {
+    let mut command = tfcompile(directory);
+    command.args(["init", "project", "--prefix=prefix", "--build", build, "--model"]);
+    command.arg(root().join(model)).args(flags);
+    command
+}
+
+#[test]
+fn a_project_is_complete_and_nothing_is_left_open() {
+    for (build, files) in [
+        ("bazel", &["WORKSPACE", "BUILD.bazel", ".bazelrc", "main.cc"][..]),
+        ("cmake", &["CMakeLists.txt", "main.cc"]),
+        ("cargo", &["Cargo.toml", "build.rs", "src/main.rs"]),
+        ("make", &["Makefile", "main.cc"]),
+    ] {
+        let out = tempfile::tempdir().expect("a directory");
+        prefix(out.path());
+        let output = succeed(&mut init(out.path(), build, "tests/saved_models/keras3", &["--batch=3"]));
+        let said = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(said.contains("next: cd project && "), "{said}");
+        let project = out.path().join("project");
+        for file in files {
+            let text = fs::read_to_string(project.join(file)).expect("written");
+            assert!(
+                !["@NAME", "@CLASS", "@PREFIX", "@MODEL", "@CONFIG", "@ACC"]
+                    .iter()
+                    .any(|part| text.contains(part))
+            );
+        }
+        let config = fs::read_to_string(project.join("model.config.pbtxt")).expect("written");
+        assert!(config.contains("size: 3"), "the inferred sizes: {config}");
+        let model = root().join("tests/saved_models/keras3/saved_model.pb");
+        assert_eq!(
+            fs::read(project.join("model/saved_model.pb")).expect("copied"),
+            fs::read(model).expect("there")
+        );
+        assert!(project.join("model/variables/variables.index").is_file());
+    }
+}
+
+#[test]
+fn a_program_without_a_config_needs_none() {
+    let out = tempfile::tempdir().expect("a directory");
+    prefix(out.path());
+    let module = "HloModule m\n\nENTRY main {\n  x = f32[4] parameter(0)\n  ROOT y = f32[4] negate(x)\n}\n";
+    let path = out.path().join("negate.hlo");
+    fs::write(&path, module).expect("written");
+    succeed(&mut init(out.path(), "cmake", path.to_str().expect("UTF-8"), &[]));
+    let text = fs::read_to_string(out.path().join("project/CMakeLists.txt")).expect("written");
+    assert!(text.contains("GRAPH \"model/negate.hlo\"") && !text.contains("CONFIG"), "{text}");
+}
+
+#[test]
+fn nothing_is_overwritten_and_every_error_says_what_to_do() {
+    let out = tempfile::tempdir().expect("a directory");
+    let layer = "tests/artefacts/layer.pbtxt";
+    let message = refuse(&mut init(out.path(), "make", layer, &["--shape=x=2,4"]), out.path());
+    assert!(message.contains("--prefix"), "{message}");
+    prefix(out.path());
+    let message = refuse(&mut init(out.path(), "make", layer, &[]), out.path());
+    assert!(message.contains("--shape x=SIZES"), "{message}");
+    succeed(&mut init(out.path(), "make", layer, &["--shape=x=2,4"]));
+    let message = refuse(&mut init(out.path(), "make", layer, &["--shape=x=2,4"]), out.path());
+    assert!(message.contains("is there already"), "{message}");
+    fs::copy(root().join(layer), out.path().join("a b.pbtxt")).expect("copied");
+    let path = out.path().join("a b.pbtxt");
+    fs::remove_dir_all(out.path().join("project")).expect("removed");
+    let mut command = init(out.path(), "make", path.to_str().expect("UTF-8"), &["--shape=x=2,4"]);
+    let message = refuse(&mut command, out.path());
+    assert!(message.contains("mean something to build systems"), "{message}");
+}
+
+/// Runs a program with a text on its standard input.
+fn feed(program: &str, arguments: &[&str], text: &[u8]) -> std::process::Output {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("started");
+    child.stdin.take().expect("piped").write_all(text).expect("read");
+    child.wait_with_output().expect("ended")
+}
+
+#[test]
+fn bash_completes_commands_and_flags() {
+    let out = tempfile::tempdir().expect("a directory");
+    let script = succeed(tfcompile(out.path()).args(["completions", "bash"])).stdout;
+    let ask = "\nCOMP_WORDS=(tfcompile build m.pb --no-run); COMP_CWORD=3\n\
+               _tfcompile tfcompile --no-run m.pb\necho \"${COMPREPLY[@]}\"\n";
+    let output = feed("bash", &[], &[&script[..], ask.as_bytes()].concat());
+    assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "--no-runtime-headers");
+    for shell in ["zsh", "fish", "powershell", "elvish"] {
+        let script = succeed(tfcompile(out.path()).args(["completions", shell])).stdout;
+        assert!(String::from_utf8_lossy(&script).contains("no-runtime-headers"), "{shell}");
+    }
+}
+
+#[test]
+fn pages_describe_the_tool_and_each_command() {
+    let out = tempfile::tempdir().expect("a directory");
+    let page = succeed(tfcompile(out.path()).arg("man")).stdout;
+    let page = String::from_utf8(page).expect("UTF-8");
+    assert!(page.contains(".TH tfcompile 1") && page.contains("tfcompile\\-build(1)"), "{page}");
+    let page = succeed(tfcompile(out.path()).args(["man", "build"])).stdout;
+    assert!(String::from_utf8_lossy(&page).contains("\\-\\-depfile"));
+    let message = refuse(tfcompile(out.path()).args(["man", "bake"]), out.path());
+    assert!(message.contains("'bake' is no command; they are build, check"), "{message}");
+}
