@@ -3,12 +3,13 @@
 
     hlo_texts.py extract REPOSITORY OUT       every module in the tests of a (bare) clone of TensorFlow or XLA that jaxlib's
                                               parser accepts, as OUT/NAME.hlo
-    hlo_texts.py same TEXTS PRINTS            is PRINTS/NAME.hlo the same module to XLA as TEXTS/NAME.hlo?
+    hlo_texts.py protos TEXTS OUT             each as a message that XLA serializes, OUT/NAME.pb
+    hlo_texts.py same TEXTS PRINTS            is PRINTS/NAME.hlo the same module to XLA as TEXTS/NAME.hlo, or TEXTS/NAME.pb?
     hlo_texts.py answers TEXTS OUT            runs each on XLA's CPU client with seeded arguments: OUT/NAME.npz with in/0, ...
                                               and out/0, ... (types that NumPy lacks as bytes)
 
-`same` and `answers` go on where an earlier run stopped, and work in child processes: a module that makes XLA abort, or that
-takes longer than --timeout seconds, costs itself only. Needs jaxlib.
+`protos`, `same` and `answers` go on where an earlier run stopped, and work in child processes: a module that makes XLA abort,
+or that takes longer than --timeout seconds, costs itself only. Needs jaxlib.
 """
 import argparse
 import hashlib
@@ -68,7 +69,12 @@ def extract(repository, out):
 def is_same(text, printed):
     def canonical(path):
         with open(path, "rb") as file:
-            return parse(file.read().decode()).to_string()
+            read = file.read()
+        if path.endswith(".pb"):
+            # What XLA itself reads of its message, which lacks some of what a text says of a module.
+            from jax._src.lib import xla_client
+            return xla_client.XlaComputation(read).get_hlo_module().to_string()
+        return parse(read.decode()).to_string()
     return canonical(text) == canonical(printed)
 
 
@@ -120,11 +126,23 @@ def answer(text, out):
     os.replace(part, out)
 
 
+def proto(text, out):
+    with open(text, "rb") as file:
+        module = parse(file.read().decode())
+    message = module.as_serialized_hlo_module_proto()
+    # A text may leave out the elements of constants of gigabytes, which the message has.
+    if len(message) > 1 << 26:
+        raise ValueError("a message of %d MiB" % (len(message) >> 20))
+    with open(out, "wb") as file:
+        file.write(message)
+
+
 def serve(what):
+    asked = {"same": is_same, "answers": answer, "protos": proto}[what]
     for line in sys.stdin:
         one, other = line.rstrip("\n").split("\t")
         try:
-            result = is_same(one, other) if what == "same" else answer(one, other)
+            result = asked(one, other)
             print("not the same module" if result is False else "ok", flush=True)
         except Exception as error:
             print((str(error).strip().splitlines() or [type(error).__name__])[0][:200], flush=True)
@@ -147,14 +165,15 @@ def each(what, texts, others, suffix, timeout):
     log = others.rstrip("/") + "." + what + ".json"
     said = json.load(open(log)) if os.path.exists(log) else {}
     child = None
-    for name in sorted(n[:-4] for n in os.listdir(texts) if n.endswith(".hlo")):
+    for text in sorted(n for n in os.listdir(texts) if n.endswith((".hlo", ".pb"))):
+        name = os.path.splitext(text)[0]
         other = os.path.join(others, name + suffix)
         if name in said or (what == "same" and not os.path.exists(other)):
             continue
         if child is None:
             command = [sys.executable, os.path.abspath(__file__), "serve", what]
             child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        said[name] = ask(child, (os.path.join(texts, name + ".hlo"), other), timeout) or "XLA aborted"
+        said[name] = ask(child, (os.path.join(texts, text), other), timeout) or "XLA aborted"
         if said[name] in ("XLA aborted", "timeout"):
             child.kill()
             child.wait()
@@ -163,7 +182,8 @@ def each(what, texts, others, suffix, timeout):
             json.dump(said, open(log, "w"))
     json.dump(said, open(log, "w"))
     good = sum(message == "ok" for message in said.values())
-    print("%d %s, %d not" % (good, "the same to XLA" if what == "same" else "run on XLA's CPU client", len(said) - good))
+    said_of = {"same": "the same to XLA", "answers": "run on XLA's CPU client", "protos": "serialized by XLA"}
+    print("%d %s, %d not" % (good, said_of[what], len(said) - good))
     if what == "same":
         for name, message in sorted(said.items()):
             if message != "ok":
@@ -174,7 +194,7 @@ def each(what, texts, others, suffix, timeout):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("extract", "same", "answers", "serve"))
+    parser.add_argument("what", choices=("extract", "protos", "same", "answers", "serve"))
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--timeout", type=float, default=60)
     options = parser.parse_args()
@@ -182,7 +202,7 @@ def main():
         return serve(options.paths[0])
     if options.what == "extract":
         return extract(*options.paths)
-    suffix = ".hlo" if options.what == "same" else ".npz"
+    suffix = {"same": ".hlo", "answers": ".npz", "protos": ".pb"}[options.what]
     return each(options.what, options.paths[0], options.paths[1], suffix, options.timeout)
 
 

@@ -39,7 +39,7 @@ if [ -n "$xla" ]; then
   texts="$python scripts/hlo_texts.py"
   [ -d $out/texts ] || $texts extract "$xla" $out/texts.new && { [ -d $out/texts ] || mv $out/texts.new $out/texts; }
   # Prints are judged anew.
-  rm -rf $out/prints $out/prints.same.json
+  rm -rf $out/prints $out/prints.same.json $out/proto_prints $out/proto_prints.same.json
   $texts answers $out/texts $out/answers >$out/answers.txt
   $bin/hlo-texts $out/texts --print $out/prints >$out/prints.txt || status=1
   # A part is a folder of links to its texts.
@@ -59,6 +59,9 @@ if [ -n "$xla" ]; then
   cat $out/parts/texts.[0-9]*.txt | grep -E '^(wrong|crashed|refused|unsupported)' >$out/hlo_failures.txt
   grep -qE '^(wrong|crashed)' $out/hlo_failures.txt && status=1
   $texts same $out/texts $out/prints --timeout 300 >$out/same.txt || status=1
+  $texts protos $out/texts $out/protos --timeout 300 >$out/protos.txt
+  $bin/hlo-texts $out/protos --print $out/proto_prints >$out/proto_prints.txt || status=1
+  $texts same $out/protos $out/proto_prints --timeout 300 >$out/proto_same.txt || status=1
 fi
 if [ -n "$stablehlo" ]; then
   for engine in "" --evaluator; do
@@ -76,6 +79,7 @@ echo "Tests that others wrote"
 if [ -n "$xla" ]; then
   printf '%-44s %s\n' "HLO texts of XLA's unit tests" "$(find $out/texts -name '*.hlo' | wc -l)"
   printf '%-44s %s\n' "  printed, and judged by XLA" "$(head -1 $out/same.txt)"
+  printf '%-44s %s\n' "  read as XLA's messages, and printed" "$(head -1 $out/proto_same.txt)"
   printf '%-44s %s\n' "  alone on XLA's CPU client" "$(tail -1 $out/answers.txt)"
   printf '%-44s %s\n' "  compiled, evaluated, compared" "$(sum_of $out/parts/texts.[0-9]*.txt)"
   largest=$(grep -h '^largest' $out/parts/texts.[0-9]*.txt | sed 's/.*: //' | sort -g | tail -n 1)

@@ -13,7 +13,7 @@ use std::time::Duration;
 const HELP: &str = "\
     hlo-texts DIR [--print OUT] [--answers NPZ] [--failures FILE] [--jobs N] [--timeout SECONDS]
 
-Reads each NAME.hlo in DIR. With --print, writes it again as OUT/NAME.hlo. With --answers, runs each that has NPZ/NAME.npz
+Reads each NAME.hlo in DIR, and each NAME.pb, a serialized HloModuleProto. With --print, writes it again as OUT/NAME.hlo. With --answers, runs each that has NPZ/NAME.npz
 (arguments in/0, in/1, ..., XLA's results out/0, ...), compiled and evaluated, each in a child process. Prints how many went
 how, with reasons, and the largest error; --failures takes one line for each text that did not agree. Exits with 1 if a
 result differs or a child crashes.
@@ -79,18 +79,22 @@ fn judge_all(words: Vec<String>) -> Result<bool, String> {
 fn texts_in(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let entries = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     let mut texts: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    texts.retain(|path| path.extension().is_some_and(|extension| extension == "hlo"));
+    texts.retain(|path| path.extension().is_some_and(|extension| extension == "hlo" || extension == "pb"));
     texts.sort();
     Ok(texts)
 }
 
-/// Reads a text and prints it.
+/// Reads a text or a message and prints it as text.
 fn print(text: &Path, out: &Path, report: &mut Report) -> Result<(), String> {
-    let read = std::fs::read_to_string(text).map_err(|e| format!("{}: {e}", text.display()))?;
-    match hlo::parse(&read) {
+    let read = std::fs::read(text).map_err(|e| format!("{}: {e}", text.display()))?;
+    let module = match text.extension().is_some_and(|extension| extension == "pb") {
+        true => hlo::proto::read_hlo_proto(&read).map(|(module, _)| module),
+        false => hlo::parse(&String::from_utf8_lossy(&read)),
+    };
+    match module {
         Ok(module) => {
             report.count("printed", "", text);
-            let path = out.join(text.file_name().unwrap_or_default());
+            let path = out.join(text.file_stem().unwrap_or_default()).with_extension("hlo");
             std::fs::write(&path, module.to_text()).map_err(|e| format!("{}: {e}", path.display()))
         }
         Err(error) => {
