@@ -419,13 +419,33 @@ fn leaf_name(stem: &str, index: &[usize]) -> String {
     index.iter().fold(stem.to_owned(), |name, i| format!("{name}_{i}"))
 }
 
-/// A kernel of several tasks writes memory inside of its loop over tasks only.
+/// A kernel of several tasks writes memory inside of its loop over tasks only. What it computes in front of it, for each call
+/// again, may branch.
 fn check_tasks(function: &Function) -> Result<()> {
     use crate::ir::Statement;
-    let loops = function.body.statements.iter().filter(|s| !matches!(s, Statement::Let(..)));
-    match loops.collect::<Vec<_>>()[..] {
+    let writing = function.body.statements.iter().filter(|statement| may_write(statement));
+    match writing.collect::<Vec<_>>()[..] {
         [Statement::For { .. }] | [Statement::For { .. }, Statement::For { .. }] => Ok(()),
         _ => Err(Error::internal("a kernel of several tasks without the loop over them")),
+    }
+}
+
+/// Whether a statement, or one in its regions, is more than arithmetic.
+fn may_write(statement: &crate::ir::Statement) -> bool {
+    use crate::ir::Statement;
+    let any = |block: &crate::ir::Block| block.statements.iter().any(may_write);
+    match statement {
+        Statement::Let(..) | Statement::Prefetch { .. } => false,
+        Statement::For { body, .. } => any(body),
+        Statement::While { condition, body, .. } => any(condition) || any(body),
+        Statement::If { then, otherwise, .. } => any(then) || any(otherwise),
+        Statement::Store { .. }
+        | Statement::Call { .. }
+        | Statement::Parallel { .. }
+        | Statement::CallExternal { .. }
+        | Statement::LeaveIf { .. }
+        | Statement::CopyBytes { .. }
+        | Statement::FillBytes { .. } => true,
     }
 }
 

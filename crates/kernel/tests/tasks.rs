@@ -261,6 +261,21 @@ fn several_results() {
 }
 
 #[test]
+fn a_function_of_a_scalar_branches_in_front_of_the_tasks() {
+    let body = "  x = f64[200,77] parameter(0)\n  y = f64[] parameter(1)\n  \
+                w = f64[200,77] broadcast(y), dimensions={}\n  c = f64[200,77] sine(w)\n  \
+                m = f64[200,77] abs(w)\n  l = f64[200,77] log(m)\n  p = f64[200,77] multiply(x, c)\n  ROOT r = f64[200,77] add(p, l)";
+    let entry = "  a = f64[200,77] parameter(0)\n  b = f64[] parameter(1)\n  \
+                 ROOT r = f64[200,77] fusion(a, b), kind=kLoop, calls=body";
+    check(
+        &format!("HloModule m\n\nbody {{\n{body}\n}}\n\nENTRY main {{\n{entry}\n}}\n"),
+        1,
+        Values::Tame,
+        Tolerance::Relative(1e-12),
+    );
+}
+
+#[test]
 fn nests() {
     check(
         &entry(
