@@ -53,7 +53,8 @@ fn holds(wide: PrimitiveType, narrow: PrimitiveType) -> bool {
     let Some((exponent, mantissa)) = float_format(wide) else {
         let (w, n) = (wide.bit_width(), narrow.bit_width());
         return match (wide, narrow) {
-            (_, PrimitiveType::Pred) => wide.is_integer(),
+            // The one bit of `s1` is a sign.
+            (_, PrimitiveType::Pred) => wide.is_unsigned_integer() || wide.is_signed_integer() && w > 1,
             (a, b) if a.is_signed_integer() && b.is_signed_integer() => w >= n,
             (a, b) if a.is_unsigned_integer() && b.is_unsigned_integer() => w >= n,
             (a, b) if a.is_signed_integer() && b.is_unsigned_integer() => w > n,
@@ -91,6 +92,8 @@ mod tests {
             (Bf16, S8),
             (S32, U16),
             (S64, Pred),
+            (U1, Pred),
+            (S2, Pred),
             (F16, Pred),
             (F8e5m2, U2),
         ] {
@@ -108,6 +111,7 @@ mod tests {
             (U16, U32),
             (S32, F16),
             (Pred, S2),
+            (S1, Pred),
             (C64, F32),
             (F32, C64),
             (F64, F8e4m3fn),
