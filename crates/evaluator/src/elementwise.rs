@@ -4,7 +4,7 @@ use crate::array::{array, check_array, from_bytes, from_scalars};
 use crate::parallel::for_each_row;
 use crate::{complex, convert, float, integer};
 use hlo::{ComparisonDirection, ComparisonType, Op};
-use shape::{ArrayShape, Literal, NativeType, PrimitiveType, Scalar, Shape};
+use shape::{ArrayShape, Literal, NativeType, PrimitiveType, Scalar, Shape, Specials};
 use std::cmp::Ordering;
 use support::{Error, Result};
 
@@ -180,7 +180,12 @@ pub(crate) fn evaluate(function: Function, shape: &Shape, operands: &[&Literal])
         }
         _ => {}
     }
-    if let Some(literal) = evaluate_f32(function, &result, &types, operands) {
+    if let (Function::Unary(unary), &[operand]) = (function, operands)
+        && let Some(literal) = evaluate_sign(unary, &result, operand)
+    {
+        return Ok(literal);
+    }
+    if let Some(literal) = evaluate_floats(function, &result, &types, operands) {
         return Ok(literal);
     }
     let mut values = Vec::with_capacity(operands.len());
@@ -199,17 +204,58 @@ const ELEMENTS_OF_ROW: usize = 4096;
 /// About how many steps a function of one element is.
 const STEPS_OF_ELEMENT: usize = 8;
 
-/// The same for the type that most arrays have, without a detour through scalars; `None` for functions that have no
+/// `abs` and `negate` of floats whose bits have a sign of their own: all other bits stay, a NaN's too. `None` for other functions
+/// and types.
+fn evaluate_sign(function: Unary, result: &ArrayShape, operand: &Literal) -> Option<Literal> {
+    let format = result.element_type.float_format()?;
+    let has_sign = !matches!(format.specials, Specials::NegativeZeroNan | Specials::PowersOfTwo);
+    let given = operand.array_shape();
+    let is_alike =
+        given.element_type == result.element_type && given.element_count() == result.element_count();
+    if !has_sign || !is_alike || !matches!(function, Unary::Abs | Unary::Negate) {
+        return None;
+    }
+    let mask = format.sign_bit().to_le_bytes();
+    let width = result.element_type.byte_size();
+    let flip = |(byte, mask): (&u8, &u8)| if function == Unary::Abs { byte & !mask } else { byte ^ mask };
+    let elements = operand.bytes().chunks_exact(width);
+    let data: Vec<u8> = elements.flat_map(|element| element.iter().zip(&mask).map(flip)).collect();
+    from_bytes(result, data).ok()
+}
+
+/// The same for the types that most arrays have, without a detour through scalars; `None` for functions that have no
 /// floating-point meaning.
-fn evaluate_f32(
+fn evaluate_floats(
     function: Function,
     result: &ArrayShape,
     types: &[PrimitiveType],
     operands: &[&Literal],
 ) -> Option<Literal> {
-    if result.element_type != PrimitiveType::F32 || types.iter().any(|&t| t != PrimitiveType::F32) {
+    if types.iter().any(|&t| t != result.element_type) {
         return None;
     }
+    match result.element_type {
+        PrimitiveType::F32 => floats(
+            function,
+            result,
+            operands,
+            |bytes| f64::from(f32::read_le(bytes)),
+            |value, bytes| bytes.copy_from_slice(&(value as f32).to_le_bytes()),
+        ),
+        PrimitiveType::F64 => floats(function, result, operands, f64::read_le, |value, bytes| {
+            bytes.copy_from_slice(&value.to_le_bytes());
+        }),
+        _ => None,
+    }
+}
+
+fn floats(
+    function: Function,
+    result: &ArrayShape,
+    operands: &[&Literal],
+    read: impl Fn(&[u8]) -> f64 + Sync,
+    write: impl Fn(f64, &mut [u8]) + Sync,
+) -> Option<Literal> {
     let apply = |values: &[f64]| match (function, values) {
         (Function::Unary(function), &[x]) => float::unary(function, x),
         (Function::Binary(function), &[x, y]) => float::binary(function, x, y),
@@ -220,19 +266,20 @@ fn evaluate_f32(
         _ => None,
     };
     apply(&[0.0; 3][..operands.len()])?;
+    let width = result.element_type.byte_size();
     // A scalar applies to all elements.
-    let step = |operand: &Literal| if operand.array_shape().rank() == 0 { 0 } else { 4 };
+    let step = |operand: &Literal| if operand.array_shape().rank() == 0 { 0 } else { width };
     let sources: Vec<(&[u8], usize)> = operands.iter().map(|o| (&o.bytes()[..], step(o))).collect();
     let mut data = vec![0; result.byte_size() as usize];
-    for_each_row(&mut data, 4 * ELEMENTS_OF_ROW, STEPS_OF_ELEMENT * ELEMENTS_OF_ROW, |row, data| {
+    for_each_row(&mut data, width * ELEMENTS_OF_ROW, STEPS_OF_ELEMENT * ELEMENTS_OF_ROW, |row, data| {
         let mut values = [0.0; 3];
-        for (i, element) in data.chunks_exact_mut(4).enumerate() {
+        for (i, element) in data.chunks_exact_mut(width).enumerate() {
             for (value, &(bytes, step)) in values.iter_mut().zip(&sources) {
                 let at = (row * ELEMENTS_OF_ROW + i) * step;
-                *value = f64::from(f32::read_le(&bytes[at..at + 4]));
+                *value = read(&bytes[at..at + width]);
             }
             let value = apply(&values[..sources.len()]).expect("it was defined above");
-            element.copy_from_slice(&(value as f32).to_le_bytes());
+            write(value, element);
         }
     });
     from_bytes(result, data).ok()

@@ -33,14 +33,18 @@ pub(crate) fn round_float(element_type: PrimitiveType, value: f64) -> f64 {
         Specials::Ieee if is_beyond => f64::INFINITY.copysign(value),
         Specials::AllFinite if value.is_nan() => -0.0,
         Specials::AllFinite if is_beyond => format.largest().copysign(value),
-        Specials::AllOnesNan | Specials::NegativeZeroNan if is_beyond => f64::NAN.copysign(value),
+        // The only NaN has the bits of -0.
+        Specials::NegativeZeroNan if is_beyond || value.is_nan() => -f64::NAN,
         Specials::NegativeZeroNan if rounded == 0.0 => 0.0,
+        Specials::AllOnesNan if is_beyond => f64::NAN.copysign(value),
         _ => rounded,
     }
 }
 
-/// The nearest power of two, the larger of two; NaN for what is not positive, and beyond the largest.
+/// The nearest power of two, the larger of two; NaN for what is not positive, and beyond the largest. What comes here is
+/// `f32` first, as in XLA and `ml_dtypes`: what is zero there has no power.
 fn round_to_power(value: f64, format: FloatFormat) -> f64 {
+    let value = f64::from(value as f32);
     if value.is_nan() || value <= 0.0 || value.is_infinite() {
         return f64::NAN;
     }
@@ -189,8 +193,17 @@ mod tests {
         assert!(round_float(PrimitiveType::F8e4m3b11fnuz, 31.0).is_nan());
         assert_eq!(round_float(PrimitiveType::F8e8m0fnu, 3.0), 4.0);
         assert_eq!(round_float(PrimitiveType::F8e8m0fnu, 2.9), 2.0);
-        assert_eq!(round_float(PrimitiveType::F8e8m0fnu, 1e-300), 2f64.powi(-127));
+        assert_eq!(round_float(PrimitiveType::F8e8m0fnu, 1e-44), 2f64.powi(-127));
+        assert!(round_float(PrimitiveType::F8e8m0fnu, 1e-300).is_nan());
         assert!(round_float(PrimitiveType::F8e8m0fnu, -1.0).is_nan());
+    }
+
+    #[test]
+    fn the_only_nan_of_a_type_is_negative() {
+        for nan in [f64::NAN, -f64::NAN, 1e9] {
+            let rounded = round_float(PrimitiveType::F8e4m3b11fnuz, nan);
+            assert!(rounded.is_nan() && rounded.is_sign_negative(), "{nan}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub use real::{maximum, minimum};
 
 use crate::element::{Element, normalise, register_type};
 use crate::ir::{BinaryOp, FunctionBuilder, ScalarType, Type, UnaryOp, ValueId};
+use crate::narrow;
 use hlo::Op;
 use shape::PrimitiveType;
 use support::{Error, Result};
@@ -200,8 +201,13 @@ fn unary(
         t if t.is_complex() => complex::unary(b, target, op, t, operand),
         t => {
             let value = real::unary(b, target, op, operand.real())?;
-            let keeps_type = !matches!(op, Op::IsFinite {});
-            Ok(Element::Real(if keeps_type { normalise(b, t, value) } else { value }))
+            let is_rounded = match op {
+                Op::IsFinite {} => true,
+                // Of the bits, only the sign's changes, a NaN's too.
+                Op::Abs {} | Op::Negate {} => narrow::has_negatives(t),
+                _ => false,
+            };
+            Ok(Element::Real(if is_rounded { value } else { normalise(b, t, value) }))
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Values of `f16`, `bf16`, `f8`, `f6` and `f4` are `F32` in registers. Rounding is to nearest even, subnormals included; NaN
 //! stays NaN (quiet, sign kept where NaNs have one, and of the payload what there is room for) or becomes -0 in a type without.
+//! What is only read and written keeps its bits, those of a signaling NaN too.
 
 use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use shape::{FloatFormat, PrimitiveType, Specials};
@@ -90,6 +91,14 @@ impl Bits<'_> {
         let rounded = self.b.add(half, odd);
         self.with(BinaryOp::And, rounded, -1i64 << dropped)
     }
+
+    /// The magnitude of a NaN without so many low bits; a quiet one if nothing is left of its payload.
+    fn truncated_nan(&mut self, magnitude: ValueId, dropped: u32) -> ValueId {
+        let kept = self.with(BinaryOp::And, magnitude, -1i64 << dropped);
+        let is_lost = self.test(Predicate::Equal, kept, INFINITY);
+        let quiet = self.constant(QUIET_NAN);
+        self.b.select(is_lost, quiet, kept)
+    }
 }
 
 fn on(b: &mut FunctionBuilder, value: ValueId) -> Bits<'_> {
@@ -126,10 +135,12 @@ fn round_to(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> Val
     };
     let rounded = f.b.select(is_nan, nan, rounded);
     let sign = match format.specials {
+        // The bits of -0 are those of NaN, so zero has no sign, and NaN always has one.
         Specials::NegativeZeroNan => {
             let is_zero = f.test(Predicate::Equal, rounded, 0);
             let none = f.constant(0);
-            f.b.select(is_zero, none, sign)
+            let sign = f.b.select(is_zero, none, sign);
+            f.replaced(rounded, INFINITY, SIGN, sign)
         }
         _ => sign,
     };
@@ -172,7 +183,10 @@ fn to_bits(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> Valu
             let special = f.replaced(magnitude, INFINITY - 1, infinity, encoded);
             // What there is room for of a NaN's payload.
             let is_nan = f.test(Predicate::Greater, magnitude, INFINITY);
-            let nan = f.with(BinaryOp::ShiftRightLogical, magnitude, dropped);
+            let given = f.bits(value);
+            let given = f.with(BinaryOp::And, given, !SIGN & 0xffff_ffff);
+            let nan = f.truncated_nan(given, 23 - format.mantissa_bits);
+            let nan = f.with(BinaryOp::ShiftRightLogical, nan, dropped);
             let nan = f.with(BinaryOp::And, nan, (1 << format.mantissa_bits) - 1);
             let nan = f.with(BinaryOp::Or, nan, infinity);
             let special = f.b.select(is_nan, nan, special);
@@ -198,9 +212,6 @@ fn from_bits(b: &mut FunctionBuilder, format: FloatFormat, bits: ValueId) -> Val
             let infinity = format.largest_bits() as i64 + 1;
             let is_special = f.test(Predicate::Greater, magnitude, infinity - 1);
             let special = f.with(BinaryOp::Or, shifted, INFINITY);
-            let is_nan = f.test(Predicate::Greater, magnitude, infinity);
-            let quiet = f.with(BinaryOp::Or, special, QUIET_NAN);
-            let special = f.b.select(is_nan, quiet, special);
             f.b.select(is_special, special, scaled)
         }
         Specials::AllOnesNan => f.replaced(magnitude, format.largest_bits() as i64, QUIET_NAN, scaled),
@@ -248,6 +259,17 @@ fn power_value(b: &mut FunctionBuilder, format: FloatFormat, bits: ValueId) -> V
     f.float(value)
 }
 
+/// Whether a type has the negative of each of its values.
+pub fn has_negatives(element_type: PrimitiveType) -> bool {
+    let format = element_type.float_format();
+    format.is_none_or(|f| !matches!(f.specials, Specials::NegativeZeroNan | Specials::PowersOfTwo))
+}
+
+/// Whether a type's values are those of `F32`, rounded once more: powers of two, as in XLA.
+pub fn is_from_f32(element_type: PrimitiveType) -> bool {
+    element_type.float_format().is_some_and(|format| format.specials == Specials::PowersOfTwo)
+}
+
 /// `F32` from the bits of a narrower float in integers of its size.
 pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
     let bits = b.convert(ConvertOp::ZeroExtend, raw, ScalarType::I32);
@@ -267,10 +289,7 @@ pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId
 pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
     let format = format_of(element_type);
     let bits = if element_type == PrimitiveType::Bf16 {
-        let rounded = round_to_bf16(b, value);
-        let mut f = on(b, rounded);
-        let bits = f.bits(rounded);
-        f.with(BinaryOp::ShiftRightLogical, bits, 16)
+        bf16_bits(b, value)
     } else if format.specials == Specials::PowersOfTwo {
         power_bits(b, format, value)
     } else {
@@ -295,6 +314,20 @@ pub fn round(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueI
 
 fn format_of(element_type: PrimitiveType) -> FloatFormat {
     element_type.float_format().expect("only floats are rounded to their type")
+}
+
+/// The bits of the nearest `bf16`, in the low bits of `I32` lanes.
+fn bf16_bits(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
+    let mut f = on(b, value);
+    let bits = f.bits(value);
+    let rounded = f.round_off(bits, 16);
+    let magnitude = f.with(BinaryOp::And, bits, !SIGN & 0xffff_ffff);
+    let sign = f.with(BinaryOp::And, bits, SIGN);
+    let nan = f.truncated_nan(magnitude, 16);
+    let nan = f.b.or(nan, sign);
+    let is_nan = f.b.compare(Predicate::NotEqual, value, value);
+    let result = f.b.select(is_nan, nan, rounded);
+    f.with(BinaryOp::ShiftRightLogical, result, 16)
 }
 
 /// The nearest `bf16`, as `F32`. Its exponents are `F32`'s, so rounding the bits carries into infinity by itself.

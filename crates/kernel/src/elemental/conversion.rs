@@ -58,8 +58,10 @@ fn convert_real(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType,
             let value = b.convert(ConvertOp::ZeroExtend, x, register.scalar);
             return normalise(b, to, value);
         }
-        let (one, zero) = (b.float(register, 1.0), b.float(register, 0.0));
-        return b.select(x, one, zero);
+        // Powers of two have no zero.
+        let none = if narrow::is_from_f32(to) { f64::NAN } else { 0.0 };
+        let (one, none) = (b.float(register, 1.0), b.float(register, none));
+        return b.select(x, one, none);
     }
     match (from.is_integer(), to.is_integer()) {
         (true, true) => {
@@ -75,7 +77,8 @@ fn convert_real(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType,
 fn integer_to_float(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType, x: ValueId) -> ValueId {
     let is_narrow = to.byte_size() < 4;
     // The way over F64 keeps the bits that decide about a tie in the narrow format.
-    let over = if is_narrow && from.bit_width() >= 32 { ScalarType::F64 } else { register_type(to) };
+    let by_f64 = is_narrow && from.bit_width() >= 32 && !narrow::is_from_f32(to);
+    let over = if by_f64 { ScalarType::F64 } else { register_type(to) };
     let wide = if b.ty(x).scalar.byte_size() < 4 { integer::resize(b, from, ScalarType::I32, x) } else { x };
     let is_extended = b.ty(wide) != b.ty(x);
     let op = if from.is_signed_integer() || is_extended {
@@ -153,8 +156,9 @@ fn clip(b: &mut FunctionBuilder, value: ValueId, limit: i64, beyond: Predicate) 
 fn float_to_float(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType, x: ValueId) -> ValueId {
     match (register_type(from), register_type(to)) {
         (ScalarType::F32, ScalarType::F64) => b.convert(ConvertOp::FloatExtend, x, ScalarType::F64),
-        (ScalarType::F64, ScalarType::F32) if to == PrimitiveType::F32 => {
-            b.convert(ConvertOp::FloatTruncate, x, ScalarType::F32)
+        (ScalarType::F64, ScalarType::F32) if to == PrimitiveType::F32 || narrow::is_from_f32(to) => {
+            let single = b.convert(ConvertOp::FloatTruncate, x, ScalarType::F32);
+            normalise(b, to, single)
         }
         (ScalarType::F64, _) => {
             let odd = narrow::round_to_odd(b, x);
