@@ -46,3 +46,52 @@ fn only_nan_that_arithmetic_made_may_be_sorted_to_either_end() {
     assert!(!may_be(&text("copy(x)"), &given, &got([5, 9])));
     assert!(!may_be(&text("abs(x)"), &given, &got([5, 9])));
 }
+
+#[test]
+fn errors_of_factors_add_up_whatever_their_signs() {
+    let text = "HloModule m\n\nproduct {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] multiply(a, b)\n}\n\n\
+                ENTRY main {\n  x = f32[2] parameter(0)\n  y = f32[2] parameter(1)\n  e = f32[2] exponential(x)\n  \
+                f = f32[2] multiply(e, y)\n  one = f32[] constant(1)\n  \
+                p = f32[] reduce(f, one), dimensions={0}, to_apply=product\n  ROOT t = (f32[]) tuple(p)\n}\n";
+    let arguments =
+        [Literal::from_elements(&[2], &[1f32, 1.0]), Literal::from_elements(&[2], &[1000f32, -1000.0])];
+    // Both exponentials two units larger: the product is four units farther from zero.
+    let far = |units: i32| {
+        let e = 1f32.exp();
+        let moved = f64::from(f32::from_bits((e.to_bits() as i32 + units) as u32));
+        [Literal::scalar(-(moved * moved * 1e6) as f32)]
+    };
+    assert!(may_be(text, &arguments, &far(2)));
+    assert!(!may_be(text, &arguments, &far(1000)));
+}
+
+#[test]
+fn a_part_that_is_no_number_leaves_the_other_one_its_rounding() {
+    let text = "HloModule m\n\nsum {\n  a = c64[] parameter(0)\n  b = c64[] parameter(1)\n  ROOT c = c64[] add(a, b)\n}\n\n\
+                ENTRY main {\n  x = c64[4] parameter(0)\n  zero = c64[] constant((0, 0))\n  \
+                s = c64[] reduce(x, zero), dimensions={0}, to_apply=sum\n  ROOT t = (c64[]) tuple(s)\n}\n";
+    let complex = |values: &[(f64, f64)], sizes: &[i64]| {
+        let scalars: Vec<Scalar> = values.iter().map(|&(re, im)| Scalar::Complex(re, im)).collect();
+        Literal::from_scalars(ArrayShape::new(PrimitiveType::C64, sizes), scalars)
+    };
+    for part in [f64::NAN, f64::INFINITY] {
+        let x = [complex(&[(1.0, part), (1e-8, 0.0), (1e-8, 1.0), (1e-8, 2.0)], &[4])];
+        let got = |units: f64| [complex(&[(1.0 + units * 2f64.powi(-23), part)], &[])];
+        assert!(may_be(text, &x, &got(0.0)) && may_be(text, &x, &got(1.0)), "{part}");
+        assert!(!may_be(text, &x, &got(100.0)), "{part}");
+        assert!(!may_be(text, &x, &[complex(&[(1.0, 3.0)], &[])]), "{part}");
+    }
+}
+
+#[test]
+fn a_pole_on_the_way_may_be_met() {
+    // The exponential next to 1 may be 1.
+    let text = "HloModule m\n\nENTRY main {\n  x = f32[1] parameter(0)\n  one = f32[1] parameter(1)\n  e = f32[1] exponential(x)\n  \
+                d = f32[1] subtract(e, one)\n  p = pred[1] convert(d)\n  q = f32[1] divide(one, d)\n  \
+                ROOT t = (pred[1], f32[1]) tuple(p, q)\n}\n";
+    let arguments = |x: f32| [Literal::from_elements(&[1], &[x]), Literal::from_elements(&[1], &[1f32])];
+    let got = |p: bool, q: f32| [Literal::from_elements(&[1], &[p]), Literal::from_elements(&[1], &[q])];
+    assert!(may_be(text, &arguments(3e-7), &got(false, f32::INFINITY)));
+    assert!(!may_be(text, &arguments(1.0), &got(false, 0.581_976_7)));
+    assert!(!may_be(text, &arguments(1.0), &got(true, f32::INFINITY)));
+}

@@ -10,18 +10,18 @@
 
 use super::estimate::{Estimate, Growth, Known, Way, distances, doubles, magnitudes};
 use super::rules::{Rule, is_linear, rule_of, terms_of_sum};
-use super::{map, order, own, transforms};
+use super::{batch_norm, map, order, own, transforms};
 use evaluator::Evaluator;
 use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op, Traits};
-use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
+use shape::{Literal, PrimitiveType, Scalar, Shape};
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
 /// The evaluator of one module, with errors.
 pub(super) struct Analysis<'m> {
     module: &'m Module,
-    evaluator: Evaluator<'m>,
-    growth: Growth,
+    pub(super) evaluator: Evaluator<'m>,
+    pub(super) growth: Growth,
     /// How many elements may still be computed.
     budget: u64,
 }
@@ -172,12 +172,19 @@ impl<'m> Analysis<'m> {
         let exact = operands.iter().all(|o| o.is_exact());
         let rule = rule_of(self.module, instruction);
         let mut errors = self.own_errors(&rule, instruction, &values, &value)?;
-        if !exact {
+        if let Some(of_parts) = batch_norm::errors(instruction, operands) {
+            for (total, more) in errors.iter_mut().zip(&of_parts) {
+                self.growth.add(total, more);
+            }
+        } else if !exact {
             let carried = match rule {
                 Rule::Moves if moves_data(instruction, operands) => vec![self.moved(instruction, operands)?],
                 Rule::Elementwise => self.elementwise(instruction, operands, &values, &value)?,
                 Rule::Product | Rule::Sum if value_is_array(&value) => {
                     self.linear(&rule, instruction, operands, &values)?
+                }
+                Rule::Factors if value_is_array(&value) => {
+                    vec![self.factors(&rule, instruction, operands, &values)?]
                 }
                 _ => match order::carried(self.module, instruction, operands) {
                     Some(errors) => errors,
@@ -201,7 +208,7 @@ impl<'m> Analysis<'m> {
 
     /// Takes what an evaluation costs out of the budget: that of its elements, and of as many as could be computed while it
     /// begins.
-    fn charge(&mut self, instruction: &Instruction, operands: &[&Literal]) -> Result<()> {
+    pub(super) fn charge(&mut self, instruction: &Instruction, operands: &[&Literal]) -> Result<()> {
         let count = |literal: &Literal| leaves(literal).into_iter().map(count).sum::<usize>() as u64;
         let elements = operands.iter().map(|o| count(o)).sum::<u64>();
         let results = instruction.shape().as_array().map_or(0, |array| array.element_count() as u64);
@@ -238,10 +245,18 @@ impl<'m> Analysis<'m> {
             return Ok(arrays.iter().map(|a| vec![0.0; count(a)]).collect());
         }
         let sums = match rule {
-            Rule::Product | Rule::Sum if value_is_array(value) => {
-                Some(self.sum_of_magnitudes(rule, instruction, operands)?)
+            // A part that is NaN or infinite says nothing of the other one.
+            Rule::Sum if value_is_array(value) && is_complex(value) => {
+                let mut sums = Vec::new();
+                for part in [own::real_parts, own::imaginary_parts] {
+                    sums.push(self.sum_of(part, rule, instruction, operands)?);
+                }
+                sums
             }
-            _ => None,
+            Rule::Product | Rule::Sum if value_is_array(value) => {
+                vec![self.sum_of(magnitudes, rule, instruction, operands)?]
+            }
+            _ => Vec::new(),
         };
         let terms = terms_of_sum(instruction, operands);
         if transforms::may_differ(instruction, operands, terms)
@@ -256,9 +271,19 @@ impl<'m> Analysis<'m> {
             if !rounds(&array) {
                 return vec![0.0; count(array)];
             }
-            match (rule, &sums) {
-                (Rule::Product | Rule::Sum, Some(sums)) => {
-                    own::sum_errors(array, sums, terms, (finite_sum, mixed))
+            match (rule, sums.as_slice()) {
+                (Rule::Product | Rule::Sum, [sums]) => {
+                    let element_type = array.array_shape().element_type;
+                    own::sum_errors(element_type, magnitudes(array), sums, terms, (finite_sum, mixed))
+                }
+                (Rule::Sum, [re, im]) => {
+                    let element_type = array.array_shape().element_type;
+                    let of = |parts: Vec<f64>, sums: &[f64]| {
+                        own::sum_errors(element_type, parts, sums, terms, (finite_sum, mixed))
+                    };
+                    let errors = of(own::real_parts(array), re).into_iter();
+                    let errors = errors.zip(of(own::imaginary_parts(array), im));
+                    errors.map(|(re, im)| re.hypot(im)).collect()
                 }
                 (Rule::Elementwise, _) => own::elementwise_errors(instruction, array, operands),
                 (Rule::Moves, _) => vec![0.0; count(array)],
@@ -266,82 +291,6 @@ impl<'m> Analysis<'m> {
             }
         });
         Ok(errors.collect())
-    }
-
-    /// `sum |x|` or `sum |x y|` of each element of the result, in `f64`.
-    fn sum_of_magnitudes(
-        &mut self,
-        rule: &Rule,
-        instruction: &Instruction,
-        operands: &[Literal],
-    ) -> Result<Vec<f64>> {
-        let operands: Vec<Literal> = operands
-            .iter()
-            .enumerate()
-            .map(|(k, o)| if is_term(rule, instruction, k) { doubles(o, magnitudes(o)) } else { o.clone() })
-            .collect();
-        self.evaluate_doubles(instruction, &operands)
-    }
-
-    fn evaluate_doubles(&mut self, instruction: &Instruction, operands: &[Literal]) -> Result<Vec<f64>> {
-        let sizes = instruction.shape().expect_array().sizes();
-        let shape = Shape::Array(ArrayShape::new(PrimitiveType::F64, &sizes));
-        let operands: Vec<&Literal> = operands.iter().collect();
-        self.charge(instruction, &operands)?;
-        let sums = self.evaluator.evaluate_instruction(instruction.op(), &shape, &operands)?;
-        sums.floats().ok_or_else(|| Error::internal("sums of doubles are doubles"))
-    }
-
-    /// What the operands' errors do to a sum, or to a sum of products: by the same instruction on errors and magnitudes.
-    fn linear(
-        &mut self,
-        rule: &Rule,
-        instruction: &Instruction,
-        operands: &[&Estimate],
-        values: &[Literal],
-    ) -> Result<Vec<Vec<f64>>> {
-        let squares = self.growth == Growth::Independent;
-        let power = |v: f64| if squares { v * v } else { v };
-        let errors: Vec<Option<Literal>> = operands
-            .iter()
-            .zip(values)
-            .map(|(operand, value)| match operand {
-                Estimate::Array(known) if known.error.is_some() => {
-                    Some(doubles(value, known.errors().into_iter().map(power)))
-                }
-                _ => None,
-            })
-            .collect();
-        let magnitude = |value: &Literal| doubles(value, magnitudes(value).into_iter().map(power));
-        let mut total: Vec<f64> = Vec::new();
-        let mut add = |term: Vec<f64>| {
-            if total.is_empty() {
-                total = term;
-            } else {
-                total.iter_mut().zip(term).for_each(|(t, more)| *t += more);
-            }
-        };
-        if *rule == Rule::Product {
-            for k in 0..2 {
-                let Some(error) = &errors[k] else { continue };
-                let mut pair = [magnitude(&values[0]), magnitude(&values[1])];
-                pair[k] = error.clone();
-                add(self.evaluate_doubles(instruction, &pair)?);
-            }
-            if let [Some(lhs), Some(rhs)] = &errors[..] {
-                add(self.evaluate_doubles(instruction, &[lhs.clone(), rhs.clone()])?);
-            }
-        } else {
-            let terms = values.iter().zip(&errors).enumerate().map(|(k, (value, error))| match error {
-                Some(error) if is_term(rule, instruction, k) => error.clone(),
-                None if is_term(rule, instruction, k) => doubles(value, vec![0.0; count(value)]),
-                _ => value.clone(),
-            });
-            let terms: Vec<Literal> = terms.collect();
-            add(self.evaluate_doubles(instruction, &terms)?);
-        }
-        let root = |v: &f64| if squares { v.sqrt() } else { *v };
-        Ok(vec![total.iter().map(root).map(|v| if v.is_nan() { f64::INFINITY } else { v }).collect()])
     }
 
     /// What the operands' errors do to a function of the elements at each index: each alone, with the others as they are,
@@ -386,6 +335,9 @@ impl<'m> Analysis<'m> {
                 corners.iter_mut().zip(sum).for_each(|(corner, sum)| *corner = (*corner - sum).max(0.0));
                 self.growth.add(total, corners);
             }
+        }
+        if let [total] = total.as_mut_slice() {
+            own::mark_between(instruction.op(), operands, value, total);
         }
         Ok(total)
     }
@@ -488,11 +440,6 @@ fn is_data(op: &Op, operand: usize) -> bool {
     }
 }
 
-/// Whether an operand of a sum holds what is summed; the others are indices.
-fn is_term(rule: &Rule, instruction: &Instruction, operand: usize) -> bool {
-    *rule == Rule::Product || !matches!(instruction.op(), Op::Scatter { .. }) || operand != 1
-}
-
 /// Raises changes to the distances of two results.
 fn widen(changes: &mut Vec<Vec<f64>>, value: &Literal, moved: &Literal) {
     let distances = leaves(value).into_iter().zip(leaves(moved)).map(|(a, b)| distances(a, b));
@@ -511,8 +458,12 @@ fn leaves(value: &Literal) -> Vec<&Literal> {
     }
 }
 
-fn count(array: &Literal) -> usize {
+pub(super) fn count(array: &Literal) -> usize {
     array.array_shape().element_count() as usize
+}
+
+fn is_complex(value: &Literal) -> bool {
+    value.array_shape().element_type.is_complex()
 }
 
 fn value_is_array(value: &Literal) -> bool {

@@ -153,16 +153,22 @@ fn differ_in_sign(a: Scalar, b: Scalar) -> bool {
     }
 }
 
-/// Whether an infinity came out where the largest numbers are within the limit.
+/// Whether an infinity came out, or NaN of a type without infinities, where the largest numbers are within the limit.
 fn overflows(element_type: PrimitiveType, got: Scalar, value: Scalar, limit: f64) -> bool {
+    let largest = extremes(element_type).0;
+    let has_infinity = element_type.float_format().is_none_or(|format| format.has_infinity());
     match (got, value) {
+        (Scalar::Float(got), Scalar::Float(value)) if !has_infinity && got.is_nan() != value.is_nan() => {
+            let finite = if got.is_nan() { value } else { got };
+            limit > 0.0 && finite.abs() + limit > largest
+        }
         (Scalar::Float(got), Scalar::Float(value)) => {
             let overflowed = if got.is_infinite() { got } else { value };
             let finite = if got.is_infinite() { value } else { got };
             overflowed.is_infinite()
                 && finite.is_finite()
                 && overflowed.signum() == finite.signum()
-                && finite.abs() + limit > extremes(element_type).0
+                && finite.abs() + limit > largest
         }
         _ => false,
     }
@@ -210,6 +216,7 @@ fn exact(value: Scalar, element_type: PrimitiveType) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shape::ArrayShape;
 
     fn compare(got: &[f32], want: &[f32], error: Vec<f64>) -> Comparison {
         let literal = |values: &[f32]| Literal::from_elements(&[values.len() as i64], values);
@@ -261,6 +268,20 @@ mod tests {
         assert!(compare(&[inf], &[f32::MAX], vec![1e32]).passed(), "one ulp from overflow");
         let c = compare(&[nan], &[1.0], vec![f64::INFINITY]);
         assert!(c.passed() && c.undecided == 1);
+    }
+
+    #[test]
+    fn nan_is_what_a_type_without_infinities_overflows_to() {
+        let literal = |value: f64| {
+            let shape = ArrayShape::new(PrimitiveType::F8e5m2fnuz, &[1]);
+            Literal::from_scalars(shape, [Scalar::Float(value)])
+        };
+        let passes = |got: f64, want: f64, error: f64| {
+            Comparison::of("y", &literal(got), &Known::new(literal(want), vec![error])).passed()
+        };
+        assert!(passes(f64::NAN, 57344.0, 8192.0) && passes(-57344.0, f64::NAN, 8192.0));
+        assert!(!passes(f64::NAN, 57344.0, 0.0));
+        assert!(!passes(f64::NAN, 40960.0, 8192.0));
     }
 
     #[test]

@@ -12,6 +12,7 @@
 //! (an overflow that depends on the order of a sum) is counted, not judged.
 
 mod analysis;
+mod batch_norm;
 mod compare;
 mod estimate;
 mod kernel_check;
@@ -21,6 +22,7 @@ mod own;
 mod program_check;
 mod report;
 mod rules;
+mod sums;
 mod transforms;
 
 pub use compare::{Comparison, Mismatch};

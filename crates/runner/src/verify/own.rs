@@ -1,9 +1,9 @@
 //! What an instruction's own rounding may do to its result, and what that makes of NaN.
 
-use super::estimate::{ANY_NAN, Estimate, epsilon, magnitudes};
+use super::estimate::{ANY_NAN, Estimate, Known, distance, epsilon, magnitudes};
 use super::rules::own_ulps;
 use crate::fill::extremes;
-use hlo::{Instruction, Op, Traits};
+use hlo::{ComparisonDirection as Direction, Instruction, Op, Traits};
 use shape::{Literal, PrimitiveType, Scalar};
 
 /// The largest finite magnitude of an array, at least 1.
@@ -13,13 +13,15 @@ pub(super) fn largest_finite(array: &Literal) -> f64 {
 
 /// `min(n, 8 sqrt(n)) u sum |x|`, and the rounding of the result; where transforms mix the terms of several results, so much of
 /// what the largest ones of all may add up to, too.
+///
+/// `values` are the magnitudes of the results or of parts of them.
 pub(super) fn sum_errors(
-    array: &Literal,
+    element_type: PrimitiveType,
+    values: Vec<f64>,
     sums: &[f64],
     terms: f64,
     (finite_sum, mixed): (f64, f64),
 ) -> Vec<f64> {
-    let element_type = array.array_shape().element_type;
     // Types narrower than `f32` are summed in it.
     let narrow = epsilon(element_type) > epsilon(PrimitiveType::F32);
     let summed = if narrow { PrimitiveType::F32 } else { element_type };
@@ -41,7 +43,25 @@ pub(super) fn sum_errors(
         }
         factor * sum + mixed + ulp(element_type, value) + terms * smallest
     };
-    magnitudes(array).into_iter().zip(sums).map(error).collect()
+    values.into_iter().zip(sums).map(error).collect()
+}
+
+/// The magnitudes of complex numbers' real parts.
+pub(super) fn real_parts(array: &Literal) -> Vec<f64> {
+    parts(array, |re, _| re)
+}
+
+/// The magnitudes of complex numbers' imaginary parts.
+pub(super) fn imaginary_parts(array: &Literal) -> Vec<f64> {
+    parts(array, |_, im| im)
+}
+
+fn parts(array: &Literal, part: fn(f64, f64) -> f64) -> Vec<f64> {
+    let magnitude = |scalar| match scalar {
+        Scalar::Complex(re, im) => part(re, im).abs(),
+        other => other.as_f64().map_or(f64::NAN, f64::abs),
+    };
+    array.scalars().map(magnitude).collect()
 }
 
 pub(super) fn elementwise_errors(
@@ -74,8 +94,11 @@ pub(super) fn elementwise_errors(
     let error = |(k, value): (usize, f64)| match value {
         _ if of_type.is_complex() && complex_is_undecided(instruction.op(), operands, k) => f64::INFINITY,
         v if v.is_finite() => {
-            ulps * ulp(element_type, v) * complex_condition(instruction.op(), operands, k).max(1.0)
+            let condition = complex_condition(instruction.op(), operands, k).max(1.0);
+            ulps * ulp(element_type, v) * condition + complex_atan2_error(instruction.op(), operands, k)
         }
+        // Infinite in a direction that is not known.
+        _ if complex_condition(instruction.op(), operands, k) == f64::INFINITY => f64::INFINITY,
         _ if contracts && finite(k) => f64::INFINITY,
         _ => 0.0,
     };
@@ -90,7 +113,7 @@ fn complex_at(operand: &Literal, k: usize) -> Option<(f64, f64)> {
     }
 }
 
-/// How far apart remainders are if an operand may move so far that the quotient is another one; else 0.
+/// How far apart remainders may be if an operand may move so far that the whole quotient is another one; else 0.
 pub(super) fn unknown_remainder(operands: &[Literal], moved: usize, k: usize, error: f64) -> f64 {
     let at = |operand: usize| {
         let operand = &operands[operand];
@@ -101,7 +124,64 @@ pub(super) fn unknown_remainder(operands: &[Literal], moved: usize, k: usize, er
         0 => (error / y.abs(), y.abs()),
         _ => ((x / y).abs() * (error / y.abs()), y.abs() + error),
     };
-    if error > 0.0 && quotients > 0.25 { 2.0 * largest } else { 0.0 }
+    if error == 0.0 {
+        return 0.0;
+    }
+    let (quotient, reach) = (x / y, quotients + (x / y).abs() * f64::EPSILON);
+    match quotients > 0.25 {
+        true => 2.0 * largest,
+        // At a multiple of the divisor, a remainder next to it becomes one next to zero.
+        false if (quotient - reach).trunc() != (quotient + reach).trunc() => largest,
+        false => 0.0,
+    }
+}
+
+/// How far apart angles are, and more for their rounding in narrow types.
+const TURN: f64 = 2.0 * std::f64::consts::PI * 1.125;
+
+/// Gives their error to what moved operands pass over on their way: equal numbers, zero as a truth value or as a divisor, the
+/// cut of angles.
+pub(super) fn mark_between(op: &Op, operands: &[&Estimate], value: &Literal, errors: &mut [f64]) {
+    let known = |k: usize| match operands.get(k) {
+        Some(Estimate::Array(known)) => Some(known),
+        _ => None,
+    };
+    let error_of = |known: &Known, k: usize| known.error.as_ref().map_or(0.0, |errors| errors[k]);
+    let from_zero = |known: &Known, k: usize| match known.value.scalar_at(k) {
+        Scalar::Complex(re, im) => re.hypot(im),
+        other => other.as_f64().map_or(f64::NAN, f64::abs),
+    };
+    let to_pred = value.array_shape().element_type == PrimitiveType::Pred;
+    for (k, error) in errors.iter_mut().enumerate() {
+        // From one side of the negative numbers to the other.
+        if let (Op::Atan2 {}, Some(y), Some(x)) = (op, known(0), known(1))
+            && let (Scalar::Float(at), Scalar::Float(side)) = (y.value.scalar_at(k), x.value.scalar_at(k))
+        {
+            let may_be = error_of(y, k);
+            if may_be > 0.0 && at.abs() <= may_be && side - error_of(x, k) < 0.0 {
+                *error = error.max(TURN);
+            }
+            continue;
+        }
+        let (may_be, tips) = match (op, known(0), known(1)) {
+            (Op::Compare { direction: Direction::Eq | Direction::Ne, .. }, Some(x), Some(y)) => {
+                let may_be = error_of(x, k) + error_of(y, k);
+                (may_be, distance(x.value.scalar_at(k), y.value.scalar_at(k)) <= may_be)
+            }
+            (Op::Convert {}, Some(x), _) if to_pred => {
+                let may_be = error_of(x, k);
+                (may_be, from_zero(x, k) <= may_be)
+            }
+            (Op::Divide {}, _, Some(y)) => {
+                let may_be = error_of(y, k);
+                (may_be, from_zero(y, k) <= may_be)
+            }
+            _ => return,
+        };
+        if may_be > 0.0 && tips {
+            *error = if to_pred { 1.0 } else { f64::INFINITY };
+        }
+    }
 }
 
 /// Whether products of parts overflow, one of which may take away another.
@@ -124,6 +204,19 @@ fn complex_condition(op: &Op, operands: &[Literal], k: usize) -> f64 {
     // Beyond that not even the direction is known.
     let known = condition * epsilon(base.array_shape().element_type) < 1.0 / 64.0;
     if known || !condition.is_finite() { condition } else { f64::INFINITY }
+}
+
+/// What the `f64` arithmetic of `-i log((x + i y) / sqrt(x^2 + y^2))` may do: the logarithm is of a number that is off by so many
+/// units, more where the sums cancel. The result may be much smaller than a unit.
+fn complex_atan2_error(op: &Op, operands: &[Literal], k: usize) -> f64 {
+    let (Op::Atan2 {}, [y, x]) = (op, operands) else { return 0.0 };
+    let (Some((a, b)), Some((c, d))) = (complex_at(y, k), complex_at(x, k)) else { return 0.0 };
+    let (y_size, x_size) = (a.hypot(b), c.hypot(d));
+    let sum = (c - b).hypot(d + a);
+    let squares = sum * (c + b).hypot(d - a);
+    let condition = (x_size + y_size) / sum + (x_size * x_size + y_size * y_size) / squares;
+    let error = 16.0 * epsilon(PrimitiveType::F64) * condition;
+    if error < 1.0 / 64.0 { error } else { f64::INFINITY }
 }
 
 /// Gives NaN that arithmetic made, or that was not certain before it was handed on, the error of any NaN.
@@ -195,8 +288,8 @@ fn ulp(element_type: PrimitiveType, value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::estimate::Known;
     use super::*;
+    use hlo::ComparisonType;
     use shape::ArrayShape;
 
     fn complex(re: f64, im: f64) -> Literal {
@@ -220,11 +313,68 @@ mod tests {
     }
 
     #[test]
+    fn an_infinite_power_of_unknown_direction_is_anything() {
+        let text = "HloModule m\n\nENTRY main {\n  x = c64[1] parameter(0)\n  y = c64[1] parameter(1)\n  \
+                    ROOT r = c64[1] power(x, y)\n}\n";
+        let module = hlo::parse(text).expect("a module");
+        let entry = module.entry_computation();
+        let error = |exponent: f64| {
+            let infinite = complex(f64::INFINITY, f64::INFINITY);
+            let operands = [complex(3.0, 4.0), complex(exponent, 0.0)];
+            elementwise_errors(&entry[entry.root()], &infinite, &operands)
+        };
+        assert_eq!(error(1e9), [f64::INFINITY]);
+        assert_eq!(error(100.0), [0.0]);
+    }
+
+    #[test]
+    fn an_angle_is_as_good_as_the_logarithm_of_its_direction() {
+        let error = |y: Literal, x: Literal| complex_atan2_error(&Op::Atan2 {}, &[y, x], 0);
+        let unit = epsilon(PrimitiveType::F64);
+        let small = error(complex(1e-8, 1e-9), complex(1.0, 0.0));
+        assert!((16.0 * unit..64.0 * unit).contains(&small), "{small}");
+        // x + i y cancels.
+        let near_pole = error(complex(0.0, 1.0), complex(1.0 + 1e-6, 0.0));
+        assert!(near_pole > 1e6 * unit, "{near_pole}");
+        assert_eq!(error(complex(0.0, 1.0), complex(1.0, 0.0)), f64::INFINITY);
+    }
+
+    #[test]
     fn remainders_of_other_quotients_are_anything() {
         let operands = [Literal::from_elements(&[1], &[7f32]), Literal::from_elements(&[1], &[2f32])];
         assert_eq!(unknown_remainder(&operands, 0, 0, 0.25), 0.0);
         assert_eq!(unknown_remainder(&operands, 0, 0, 1.0), 4.0);
         assert_eq!(unknown_remainder(&operands, 1, 0, 0.5), 5.0);
+        // 6.1 may be below 6.
+        let operands = [Literal::from_elements(&[1], &[6.1f32]), Literal::from_elements(&[1], &[2f32])];
+        assert_eq!(unknown_remainder(&operands, 0, 0, 0.2), 2.0);
+        assert_eq!(unknown_remainder(&operands, 0, 0, 0.05), 0.0);
+        assert_eq!(unknown_remainder(&operands, 1, 0, 0.1), 2.1);
+        assert_eq!(unknown_remainder(&operands, 0, 0, 0.0), 0.0);
+    }
+
+    #[test]
+    fn zero_lies_between_numbers_of_two_signs() {
+        let of = |values: &[f32], errors: &[f64]| {
+            Estimate::Array(Known::new(Literal::from_elements(&[2], values), errors.to_vec()))
+        };
+        let marked = |op: &Op, operands: &[&Estimate], value: &Literal| {
+            let mut errors = vec![0.0; 2];
+            mark_between(op, operands, value, &mut errors);
+            errors
+        };
+        let (bools, floats) =
+            (Literal::from_elements(&[2], &[true; 2]), Literal::from_elements(&[2], &[1f32; 2]));
+        let (x, y) = (of(&[0.25, 4.0], &[0.5, 0.5]), of(&[1.0, 3.0], &[0.25, 0.25]));
+        assert_eq!(marked(&Op::Convert {}, &[&x], &bools), [1.0, 0.0]);
+        assert_eq!(marked(&Op::Convert {}, &[&x], &floats), [0.0, 0.0]);
+        assert_eq!(marked(&Op::Divide {}, &[&y, &x], &floats), [f64::INFINITY, 0.0]);
+        let compare = |direction| Op::Compare { direction, comparison_type: ComparisonType::Default };
+        assert_eq!(marked(&compare(Direction::Eq), &[&x, &y], &bools), [1.0, 0.0]);
+        assert_eq!(marked(&compare(Direction::Lt), &[&x, &y], &bools), [0.0, 0.0]);
+        let negative = of(&[-1.0, -1.0], &[0.0, 0.0]);
+        assert_eq!(marked(&Op::Atan2 {}, &[&x, &negative], &floats), [TURN, 0.0]);
+        assert_eq!(marked(&Op::Atan2 {}, &[&x, &y], &floats), [0.0, 0.0]);
     }
 
     #[test]

@@ -84,6 +84,9 @@ pub(super) fn check(
     Ok(checks)
 }
 
+/// How many times as many elements the module behind the passes may take: they expand functions.
+const OPTIMIZED: u64 = 4;
+
 /// Compares the results of one run with the evaluator's on the same arguments, within bounds of errors that all point the
 /// same way, signs of zeros too where nothing rounds; one comparison for each result. Nothing if more than `budget` elements have to be computed for that.
 ///
@@ -115,7 +118,11 @@ pub fn compare_run(
     if results.iter().all(Comparison::passed) {
         return Ok(Some(results));
     }
-    let optimized = Analysis::new(optimized, Growth::Worst).run(arguments)?;
+    // What the passes have expanded has more instructions.
+    let budget = budget.saturating_mul(OPTIMIZED);
+    let Some(optimized) = Analysis::new(optimized, Growth::Worst).run_within(arguments, budget)? else {
+        return Ok(None);
+    };
     let pairs = got.iter().zip(want).zip(optimized.arrays()).enumerate();
     let results = pairs.map(|(k, ((got, want), optimized))| {
         let limits = want.errors().into_iter().zip(optimized.errors());

@@ -14,6 +14,8 @@ pub(super) enum Rule {
     Product,
     /// Sums.
     Sum,
+    /// Products of elements.
+    Factors,
     /// Anything else.
     Other,
 }
@@ -53,8 +55,10 @@ fn combination(module: &Module, id: ComputationId, single: bool) -> Rule {
     let computation = &module[id];
     let arithmetic = computation.instructions().filter(|(_, i)| !matches!(i.op(), Op::Parameter { .. }));
     let ops: Vec<&Op> = arithmetic.map(|(_, i)| i.op()).collect();
-    if single && let [Op::Add {}] = ops.as_slice() {
-        return Rule::Sum;
+    match ops.as_slice() {
+        [Op::Add {}] if single => return Rule::Sum,
+        [Op::Multiply {}] if single => return Rule::Factors,
+        _ => {}
     }
     let picks = |op: &&Op| {
         own_ulps(op, PrimitiveType::F32) == 0.0
