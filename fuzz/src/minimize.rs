@@ -3,20 +3,24 @@
 use crate::Outcome;
 use hlo::{ComputationId, InstructionId, Module, Op};
 use shape::Shape;
+use std::time::{Duration, Instant};
 
 /// Trials are given up after so many.
 const MOST_TRIALS: usize = 400;
+
+/// No trial begins later than this: what was found has to be told before whoever waits for it gives up.
+const LONGEST: Duration = Duration::from_secs(45);
 
 /// Drops results, replaces values by parameters or by operands of their shape, as long as the module fails in the same way.
 /// The smallest module, and how it fails.
 pub fn minimize(module: &Module, why: &str, check: impl Fn(&Module) -> Outcome) -> (Module, String) {
     let (mut best, mut reason) = (module.clone(), why.to_owned());
-    let mut trials = 0;
+    let (mut trials, begin) = (0, Instant::now());
     let kind = kind_of(why);
     let mut attempt = |best: &mut Module, reason: &mut String, candidate: Option<Module>| -> bool {
         let Some(candidate) = candidate else { return false };
         trials += 1;
-        if trials > MOST_TRIALS || hlo::verify(&candidate).is_err() {
+        if trials > MOST_TRIALS || begin.elapsed() > LONGEST || hlo::verify(&candidate).is_err() {
             return false;
         }
         match check(&candidate) {
