@@ -58,6 +58,10 @@ demo: build ## learn handwritten digits in compiled code (DIGITS=FILE: other one
 experiments: build ## compile fourteen training graphs and train each (STEPS=N)
 	@examples/experiments/run.sh
 
+.PHONY: mnist
+mnist: build ## train on digits in a session without and with just-in-time compilation, beside TensorFlow (MNIST=DIR, STEPS=N, TENSORFLOW=off)
+	@examples/mnist_softmax/run.sh
+
 # ---- test
 
 .PHONY: test

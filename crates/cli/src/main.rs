@@ -1,6 +1,7 @@
 //! The command line: arguments, files, exit codes. What the words mean is the compiler's business.
 
 mod aot_compile_cpu;
+mod batches;
 mod bench;
 mod build;
 mod check;
@@ -22,6 +23,7 @@ mod inspect;
 mod kernel_cache;
 mod linker;
 mod manual;
+mod mnist;
 mod model;
 mod module_file;
 mod numerics;
@@ -30,8 +32,11 @@ mod profile;
 mod progress;
 mod report;
 mod run;
+mod session_model;
+mod session_profile;
 mod session_run;
 mod state;
+mod steps;
 mod tracing;
 mod tuning;
 mod verify;

@@ -3,6 +3,9 @@
 use crate::given::{self, Arguments, GivenArgs};
 use crate::in_process::Program;
 use crate::model::ModelArgs;
+use crate::session_model::SessionArgs;
+use crate::steps::{Steps, told};
+use crate::tracing::TraceArgs;
 use crate::xla_flags::XlaFlags;
 use crate::{outputs, state};
 use clap::Args;
@@ -26,9 +29,10 @@ pub(crate) struct Run {
     /// How many times to run; variables keep their values from run to run [default: as many as there are batches, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) steps: Option<u64>,
-    /// Threads that share the work; the results never depend on them
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub(crate) threads: u32,
+    /// Threads that share the work; the results never depend on them [default: 1; of sessions with --session-config as many as
+    /// there are processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Option<u32>,
     /// Write the results of the last run, and the variables after it, to a NumPy archive
     #[arg(long, value_name = "FILE.npz")]
     pub(crate) out: Option<PathBuf>,
@@ -37,13 +41,18 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) session: crate::session_run::SessionArgs,
+    pub(crate) session: SessionArgs,
+    /// What is fetched for the test images of --mnist behind the last step: a number [default: the node `accuracy`]
+    #[arg(long, value_name = "NODE[:K]", requires = "mnist")]
+    pub(crate) accuracy: Option<String>,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
 }
 
 /// Compiles a model in this process, runs it and prints its results.
 pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     check_outputs(arguments)?;
-    if arguments.session.jit.is_some() {
+    if arguments.session.level.is_given() {
         return crate::session_run::run(arguments, xla);
     }
     let mut given = None;
@@ -59,9 +68,9 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     }
     let executable = Executable::load(&program.compiled)?;
     let mut session = executable.session(&inputs.first)?;
-    session.set_threads(arguments.threads as usize)?;
+    session.set_threads(arguments.threads.unwrap_or(1) as usize)?;
     let steps = arguments.steps.or(inputs.batch_count()).unwrap_or(1);
-    let time = run_steps(&mut session, &program.signature, &inputs, steps)?;
+    let time = run_steps(&mut session, &program.signature, &inputs, steps, arguments.model.quiet)?;
     let profile =
         runner::hlo_profile(executable.counters(), session.profile_counters(), steps, time.as_secs_f64());
     let _ = std::io::stderr().write_all(profile.as_bytes());
@@ -113,8 +122,12 @@ fn run_steps(
     signature: &Signature,
     inputs: &Inputs,
     steps: u64,
+    quiet: bool,
 ) -> Result<Duration> {
     let mut time = Duration::ZERO;
+    let mut progress = Steps::new(steps, quiet);
+    let fetches: Vec<usize> =
+        (0..signature.results.len()).filter(|&k| signature.results[k].role != Role::Variable).collect();
     for step in 0..steps {
         if step > 0 {
             for (argument, batch) in inputs.at(step) {
@@ -124,23 +137,11 @@ fn run_steps(
         let start = Instant::now();
         session.run()?;
         time += start.elapsed();
-        let mut text = String::new();
-        let fetches = signature.results.iter().enumerate();
-        for (k, result) in fetches.filter(|(_, result)| result.role != Role::Variable) {
-            let array = session.result(k)?;
-            let shape = array.array_shape();
-            // A line for each step is what shows how a loss goes.
-            let _ = match (steps > 1, shape.rank()) {
-                (true, 0) => {
-                    let number = summary::number(array.scalar_at(0), shape.element_type);
-                    writeln!(text, "step {step}  {}: {number}", result.name)
-                }
-                (true, _) => write!(text, "step {step}  {}: {}", result.name, summary::describe(&array)),
-                (false, _) => write!(text, "{}: {}", result.name, summary::describe(&array)),
-            };
-        }
-        outputs::print(&text)?;
+        let arrays = fetches.iter().map(|&k| session.result(k)).collect::<Result<Vec<_>>>()?;
+        let names = fetches.iter().map(|&k| signature.results[k].name.as_str());
+        progress.ended(step, &told(names.zip(&arrays), step, steps))?;
     }
+    progress.finish()?;
     Ok(time)
 }
 

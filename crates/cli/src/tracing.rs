@@ -28,16 +28,16 @@ pub(crate) enum TraceLevel {
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TraceArgs {
     /// Trace a step and write its RunMetadata
-    #[arg(long, value_name = "LEVEL", requires = "jit", ignore_case = true)]
+    #[arg(long, value_name = "LEVEL", requires = "session", ignore_case = true)]
     trace: Option<TraceLevel>,
     /// Where the RunMetadata goes: FILE in binary, FILE.pbtxt as text [default: run_metadata.pb]
     #[arg(long, value_name = "FILE", requires = "trace", alias = "run_metadata")]
     run_metadata: Option<PathBuf>,
     /// Trace a step and write its timeline, for chrome://tracing or Perfetto
-    #[arg(long, value_name = "FILE.json", requires = "jit")]
+    #[arg(long, value_name = "FILE.json", requires = "session")]
     timeline: Option<PathBuf>,
     /// The step that is traced, counted from 0 [default: the last one]
-    #[arg(long, value_name = "N", requires = "jit", alias = "trace_step")]
+    #[arg(long, value_name = "N", requires = "session", alias = "trace_step")]
     trace_step: Option<u64>,
     /// Show in the timeline how long tensors live, and what allocators hold
     #[arg(long, requires = "timeline", alias = "show_memory")]

@@ -32,7 +32,7 @@ node { name: "total" op: "Sum" input: "train" input: "axis" attr { key: "T" valu
        attr { key: "Tidx" value { type: DT_INT32 } } }
 "#;
 
-fn text(output: &Output) -> String {
+fn text_of(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }
 
@@ -53,7 +53,7 @@ fn training_starts_at_the_initialisers_and_takes_batch_after_batch() {
         run.args(["run", "step.pbtxt", "--fetch", "total", "--jit", jit, "--batches", "x.npz"]);
         let output = succeed(run.args(["--steps", "3", "--save", "w.npz", "--quiet"]));
         // [1, 2] -> [2, 4] -> [1.5, 3] -> [2.25, 4.5]
-        let lines: Vec<String> = text(&output).lines().map(str::to_owned).collect();
+        let lines: Vec<String> = text_of(&output).lines().map(str::to_owned).collect();
         assert_eq!(lines.len(), 3, "{lines:?}");
         for (line, total) in lines.iter().zip(["6", "4.5", "6.75"]) {
             assert!(line.ends_with(&format!(": {total}")), "{jit}: {lines:?}");
@@ -77,10 +77,46 @@ fn configs_of_sessions_are_checked() {
     let message = refuse(&mut command(&["--jit", "off", "--session-config", "c.pbtxt"]), out.path());
     assert!(message.contains("inter_op_parallelism_threads: -7 threads"), "{message}");
     let message = refuse(&mut command(&["--session-config", "c.pbtxt"]), out.path());
+    assert!(message.contains("inter_op_parallelism_threads: -7 threads"), "{message}");
+    let message = refuse(&mut command(&["--batches", "x.npz"]), out.path());
     assert!(message.contains("--jit"), "{message}");
     std::fs::write(out.path().join("c.pbtxt"), "inter_op_parallelism_threads: 2 log_device_placement: true")
         .expect("writable");
     succeed(&mut command(&["--jit", "off", "--session-config", "c.pbtxt", "--random", "1"]));
+}
+
+#[test]
+fn a_configs_level_holds_for_cpus_where_config_or_flags_say_so() {
+    let out = tempfile::tempdir().expect("a directory");
+    prepare(out.path());
+    let launches = |config: &str, flags: &str| {
+        let text = format!("graph_options {{ optimizer_options {{ {config} }} }}");
+        std::fs::write(out.path().join("c.pbtxt"), text).expect("writable");
+        let mut run = tfcompile(out.path());
+        run.args(["run", "step.pbtxt", "--fetch", "total", "--batches", "x.npz", "--steps", "2"]);
+        run.args(["--session-config", "c.pbtxt", "--timeline", "t.json"]);
+        let flags = format!("--tf_xla_min_cluster_size=1 {flags}");
+        let output = succeed(run.env("TF_XLA_FLAGS", flags));
+        assert!(text_of(&output).ends_with(": 4.5\n"), "{}", text_of(&output));
+        let warning = String::from_utf8(output.stderr).expect("UTF-8").contains("Not using XLA:CPU");
+        let timeline = std::fs::read_to_string(out.path().join("t.json")).expect("written");
+        (timeline.contains(r#""op": "_XlaLaunch""#), warning)
+    };
+    assert_eq!(launches("", ""), (false, false));
+    assert_eq!(launches("global_jit_level: ON_1", ""), (false, true), "the level alone is for other devices");
+    assert_eq!(launches("global_jit_level: ON_1 cpu_global_jit: true", ""), (true, false));
+    assert_eq!(launches("global_jit_level: ON_2", "--tf_xla_cpu_global_jit"), (true, false));
+    assert_eq!(launches("global_jit_level: OFF", "--tf_xla_cpu_global_jit"), (false, false));
+    assert_eq!(launches("", "--tf_xla_cpu_global_jit --tf_xla_auto_jit=2"), (true, false));
+    let mut both = tfcompile(out.path());
+    both.args(["run", "step.pbtxt", "--fetch", "total", "--jit", "off", "--session-config", "c2.pbtxt"]);
+    std::fs::write(
+        out.path().join("c2.pbtxt"),
+        "graph_options { optimizer_options { global_jit_level: ON_1 } }",
+    )
+    .expect("writable");
+    let message = refuse(&mut both, out.path());
+    assert!(message.contains("--jit=off against it"), "{message}");
 }
 
 #[test]

@@ -29,6 +29,7 @@ pub use kernel::Counter;
 pub use loadable::{Loadable, compile_loadable};
 pub use pipeline::{extraction_pipeline, pipeline, pipeline_for, with_size_results};
 pub use plan::{Candidate, Choices, Options as PlanOptions, Winograd};
+pub use profile::{Span, kind};
 pub use stage::{Stage, at_stage, portable, scheduled};
 
 use hlo::Module;

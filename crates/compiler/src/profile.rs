@@ -1,9 +1,13 @@
 //! What the counters of a profiled program are about.
 
+use crate::Compiled;
 use aot::ProfileCounter;
+use buffers::Schedule;
 use hlo::analysis::{Cost, executions};
-use hlo::{Instruction, Module, Op, PrintOptions};
+use hlo::{ComputationId, Instruction, InstructionId, Module, Op, PrintOptions};
 use kernel::Counter;
+use std::collections::BTreeMap;
+use support::{Error, Result};
 
 const TOTAL: &str = "[total]";
 
@@ -38,6 +42,88 @@ pub(crate) fn describe(module: &Module, counters: &[Counter]) -> Vec<ProfileCoun
         }
     };
     counters.iter().map(describe).collect()
+}
+
+/// An instruction along the time of a run that was counted, in ticks since its beginning.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// The entry, or a computation that control flow runs.
+    pub computation: ComputationId,
+    /// The instruction.
+    pub instruction: InstructionId,
+    /// Its place in [`Compiled::counters`]; what takes no time has none.
+    pub counter: Option<usize>,
+    /// How many loops and conditionals it stands in.
+    pub depth: usize,
+    /// When it begins.
+    pub start: f64,
+    /// When it ends.
+    pub end: f64,
+}
+
+impl Compiled {
+    /// The instructions of a run in the order of the schedule, as long as `ticks` of the counters says. Those of a loop's body
+    /// stand before the loop, which spans them, each as long as its rounds together.
+    pub fn spans(&self, ticks: &[i64]) -> Result<Vec<Span>> {
+        let counters = self.counted.iter().enumerate().filter_map(|(k, counter)| match *counter {
+            Counter::Total => None,
+            Counter::Instruction(computation, instruction) => Some(((computation, instruction), k)),
+        });
+        let mut layout = Layout {
+            module: &self.module,
+            schedule: buffers::schedule(&self.module, &self.plan),
+            counters: counters.collect(),
+            ticks,
+            spans: Vec::new(),
+        };
+        layout.sequence(self.module.entry(), 0, 0.0)?;
+        Ok(layout.spans)
+    }
+}
+
+struct Layout<'a> {
+    module: &'a Module,
+    schedule: Schedule,
+    counters: BTreeMap<(ComputationId, InstructionId), usize>,
+    ticks: &'a [i64],
+    spans: Vec<Span>,
+}
+
+impl Layout<'_> {
+    /// Lays a computation's instructions out from a time on; when they end.
+    fn sequence(&mut self, computation: ComputationId, depth: usize, start: f64) -> Result<f64> {
+        let order = self.schedule.sequences.get(&computation).cloned();
+        let order = order.ok_or_else(|| Error::internal("a computation without a schedule"))?;
+        let mut now = start;
+        for instruction in order {
+            let begin = now;
+            let counter = self.counters.get(&(computation, instruction)).copied();
+            let callees = match self.module[computation][instruction].op() {
+                Op::While { condition, body } => vec![*condition, *body],
+                Op::Conditional { branch_computations } => branch_computations.clone(),
+                _ => Vec::new(),
+            };
+            if callees.is_empty() {
+                now += counter.and_then(|k| self.ticks.get(k)).map_or(0.0, |&ticks| ticks as f64);
+            }
+            for callee in callees {
+                now = self.sequence(callee, depth + 1, now)?;
+            }
+            self.spans.push(Span { computation, instruction, counter, depth, start: begin, end: now });
+        }
+        Ok(now)
+    }
+}
+
+/// What an instruction does, in a word: its opcode; of a fusion that of the contraction in it, else of its root.
+pub fn kind(module: &Module, computation: ComputationId, instruction: InstructionId) -> &'static str {
+    let instruction = &module[computation][instruction];
+    let Op::Fusion { calls, .. } = instruction.op() else { return instruction.opcode().name() };
+    let fused = &module[*calls];
+    let contraction = fused.post_order().into_iter().map(|i| fused[i].op()).find(|op| {
+        matches!(op, Op::Dot { .. } | Op::Convolution { .. } | Op::Reduce { .. } | Op::ReduceWindow { .. })
+    });
+    contraction.unwrap_or_else(|| fused[fused.root()].op()).opcode().name()
 }
 
 /// The node that an instruction comes from, as HLO text has it; of a fusion without one, that of its root.

@@ -30,6 +30,8 @@ pub struct Call<'c, 'm> {
     pub workers: Option<&'c Arc<dyn Workers>>,
     /// The true sizes of bounded dimensions are written here.
     pub dynamic_sizes: &'c mut [i64],
+    /// What the code counts is added here.
+    pub profile_counters: &'c mut [i64],
 }
 
 /// Addresses that mostly fit on the stack.
@@ -64,7 +66,7 @@ impl Executable {
             && fits(call.temps, interface.temps_bytes)
             && interface.scratch_bytes.checked_mul(workers).is_some_and(|bytes| call.scratch.len() >= bytes)
             && call.dynamic_sizes.len() >= interface.dynamic_sizes
-            && interface.profile_counters == 0;
+            && call.profile_counters.len() >= interface.profile_counters;
         if !fits {
             return Err(Error::internal("the buffers of a call are not what the code's interface says"));
         }
@@ -107,10 +109,12 @@ impl Executable {
             max_workers: workers as i64,
             scratch: call.scratch.as_mut_ptr().cast(),
             dynamic_sizes: call.dynamic_sizes.as_mut_ptr(),
+            profile_counters: call.profile_counters.as_mut_ptr(),
             ..Frame::empty()
         };
         // SAFETY: sizes and alignments were held against the interface above; what is written is borrowed uniquely, what
-        // is only read may be shared, for the code writes to results, temps, scratch and sizes alone; the workers'
+        // is only read may be shared, for the code writes to results, temps, scratch, sizes and counters
+        // alone; the workers'
         // `Arc` outlives the call.
         #[expect(unsafe_code, reason = "generated code follows raw addresses")]
         unsafe {

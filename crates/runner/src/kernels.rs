@@ -202,13 +202,7 @@ pub(crate) fn nodes(module: &Module, kernel: Kernel) -> Vec<String> {
 
 /// What a kernel is around: a fusion's contraction, reduction or root.
 pub(crate) fn kind(module: &Module, kernel: Kernel) -> &'static str {
-    let instruction = &module[kernel.computation][kernel.instruction];
-    let Op::Fusion { calls, .. } = instruction.op() else { return instruction.opcode().name() };
-    let computation = &module[*calls];
-    let contraction = computation.post_order().into_iter().map(|i| computation[i].op()).find(|op| {
-        matches!(op, Op::Dot { .. } | Op::Convolution { .. } | Op::Reduce { .. } | Op::ReduceWindow { .. })
-    });
-    contraction.unwrap_or_else(|| computation[computation.root()].op()).opcode().name()
+    compiler::kind(module, kernel.computation, kernel.instruction)
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use crate::kernels::{Kernel, kind, nodes};
 use crate::peak::measure_peak;
 use buffers::{Allocation, Slice};
-use compiler::{Compiled, Counter, Executable};
-use hlo::{ComputationId, InstructionId, Module, Op, PrintOptions};
+use compiler::{Compiled, Counter, Executable, Span};
+use hlo::{ComputationId, InstructionId, Module, PrintOptions};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -49,15 +49,8 @@ pub fn profile(
     let total = ticks.first().copied().filter(|&total| total > 0);
     let total = total.ok_or_else(|| Error::internal("a profiled program has counted nothing"))?;
     let step = time.as_secs_f64() * 1e9 / options.steps as f64;
-    let counted = compiled.counted.iter().zip(&ticks);
-    let durations = counted.filter_map(|(counter, &ticks)| match *counter {
-        Counter::Total => None,
-        Counter::Instruction(computation, id) => {
-            Some(((computation, id), step * ticks as f64 / total as f64))
-        }
-    });
-    let mut layout = Layout::new(compiled, durations.collect());
-    layout.sequence(compiled.module.entry(), 0, 0.0)?;
+    let mut layout = Layout::new(compiled, &ticks, step / total as f64)?;
+    layout.bars();
     let peak = options.peak.then(|| measure_peak(target, options.threads)).transpose()?;
     Ok(Report {
         title: options.title.clone(),
@@ -83,58 +76,48 @@ type Place = (ComputationId, InstructionId);
 /// The instructions along the time of a run.
 struct Layout<'a> {
     compiled: &'a Compiled,
+    /// Nanoseconds of each instruction.
     durations: BTreeMap<Place, f64>,
     texts: BTreeMap<Place, String>,
     schedule: buffers::Schedule,
     lanes: Vec<Lane>,
-    /// When each instruction of the entry begins and ends.
-    spans: BTreeMap<InstructionId, (f64, f64)>,
+    /// In nanoseconds, from here on.
+    spans: Vec<Span>,
 }
 
 impl<'a> Layout<'a> {
-    fn new(compiled: &'a Compiled, durations: BTreeMap<Place, f64>) -> Self {
+    fn new(compiled: &'a Compiled, ticks: &[i64], tick: f64) -> Result<Self> {
         let module = &compiled.module;
-        Self {
+        let counted = compiled.counted.iter().zip(ticks);
+        let durations = counted.filter_map(|(counter, &ticks)| match *counter {
+            Counter::Total => None,
+            Counter::Instruction(computation, id) => Some(((computation, id), tick * ticks as f64)),
+        });
+        let spans = compiled.spans(ticks)?.into_iter();
+        Ok(Self {
             compiled,
-            durations,
+            durations: durations.collect(),
             texts: hlo::text::instruction_texts(module, PrintOptions::short()),
             schedule: buffers::schedule(module, &compiled.plan),
             lanes: Vec::new(),
-            spans: BTreeMap::new(),
-        }
+            spans: spans
+                .map(|span| Span { start: tick * span.start, end: tick * span.end, ..span })
+                .collect(),
+        })
     }
 
     fn module(&self) -> &'a Module {
         &self.compiled.module
     }
 
-    /// Lays a computation's instructions out from a time on; when they end.
-    fn sequence(&mut self, computation: ComputationId, depth: usize, start: f64) -> Result<f64> {
-        let sequence = self.schedule.sequences.get(&computation).cloned();
-        let sequence = sequence.ok_or_else(|| Error::internal("a computation without a schedule"))?;
-        let module = self.module();
-        let mut now = start;
-        for id in sequence {
-            let begin = now;
-            let callees = match module[computation][id].op() {
-                Op::While { condition, body } => vec![*condition, *body],
-                Op::Conditional { branch_computations } => branch_computations.clone(),
-                _ => Vec::new(),
-            };
-            if callees.is_empty() {
-                now += self.durations.get(&(computation, id)).copied().unwrap_or_default();
+    /// Makes a bar of each instruction that took time.
+    fn bars(&mut self) {
+        for span in std::mem::take(&mut self.spans) {
+            if span.end > span.start {
+                self.bar((span.computation, span.instruction), span.depth, span.start, span.end - span.start);
             }
-            for callee in callees {
-                now = self.sequence(callee, depth + 1, now)?;
-            }
-            if computation == module.entry() {
-                self.spans.insert(id, (begin, now));
-            }
-            if now > begin {
-                self.bar((computation, id), depth, begin, now - begin);
-            }
+            self.spans.push(span);
         }
-        Ok(now)
     }
 
     fn bar(&mut self, place: Place, depth: usize, start: f64, duration: f64) {
@@ -207,10 +190,13 @@ impl<'a> Layout<'a> {
         }
         let scratch =
             |id: &InstructionId| assignment.scratch.get(&(entry, *id)).map_or(0, |slice| slice.size);
+        let entered = self.spans.iter().filter(|span| span.computation == entry);
+        let starts: BTreeMap<InstructionId, f64> =
+            entered.map(|span| (span.instruction, span.start)).collect();
         let points = sequence.iter().enumerate().map(|(now, id)| {
             let held = alive.iter().filter(|(_, (from, to))| (*from..=*to).contains(&now));
             let bytes: u64 = union(held.map(|(slice, _)| (slice.offset, slice.size))) + scratch(id);
-            (self.spans.get(id).map_or(0.0, |span| span.0), bytes as f64)
+            (starts.get(id).copied().unwrap_or_default(), bytes as f64)
         });
         let block = vec![(0.0, assignment.temps_size as f64), (step, assignment.temps_size as f64)];
         vec![

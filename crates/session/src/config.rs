@@ -1,15 +1,16 @@
 //! What TensorFlow's `ConfigProto` says of a session.
 
 use crate::options::Options;
+use cluster::{Flags, JitLevel};
 use support::{Error, Result};
-use tf::proto::ConfigProto;
+use tf::proto::{ConfigProto, OptimizerOptions};
 
 /// More devices of the host than this are a mistake.
 const MAX_DEVICES: i32 = 1024;
 
 impl Options {
-    /// The same with what a config states: threads, devices, soft placement. The level of just-in-time compilation is whoever
-    /// clusters graphs' to read; see [`jit_level`].
+    /// The same with what a config states: threads, devices, soft placement. The level of just-in-time compilation is for whoever
+    /// clusters graphs; see [`cluster_options`].
     pub fn with_config(mut self, config: &ConfigProto) -> Result<Self> {
         let threads = |name: &str, count: i32, default: usize| match count {
             0 => Ok(default),
@@ -41,10 +42,24 @@ impl Options {
     }
 }
 
-/// The level of just-in-time compilation that a config states: -1 is off, 0 says nothing, 1 and 2 are the levels.
-pub fn jit_level(config: &ConfigProto) -> i32 {
-    let options = config.graph_options.as_ref().and_then(|options| options.optimizer_options.as_ref());
-    options.map_or(0, |options| options.global_jit_level)
+/// The level of just-in-time compilation that a config states.
+pub fn jit_level(config: &ConfigProto) -> JitLevel {
+    JitLevel::from_number(optimizer_options(config).map_or(0, |options| options.global_jit_level))
+}
+
+fn optimizer_options(config: &ConfigProto) -> Option<&OptimizerOptions> {
+    config.graph_options.as_ref()?.optimizer_options.as_ref()
+}
+
+/// What [`clusters`](crate::clusters) is told: the caller's level, or that of a config. A caller who names a level means this
+/// machine, which is a CPU. A config's level holds as TensorFlow has it: for CPUs if the config's `cpu_global_jit` or the flags'
+/// says so. `--tf_xla_auto_jit` of the flags goes before both.
+pub fn cluster_options(level: Option<JitLevel>, config: &ConfigProto, flags: Flags) -> cluster::Options {
+    let asked = level.is_some_and(|level| level > JitLevel::Off);
+    let flags = Flags { cpu_global_jit: flags.cpu_global_jit || asked, ..flags };
+    let level = level.unwrap_or_else(|| jit_level(config));
+    let cpu_global_jit = optimizer_options(config).is_some_and(|options| options.cpu_global_jit);
+    cluster::Options { cpu_global_jit, ..cluster::Options::new(level, flags) }
 }
 
 #[cfg(test)]
@@ -60,13 +75,31 @@ mod tests {
         let options = Options::default().with_config(&config).expect("valid");
         assert_eq!((options.cpu_devices, options.inter_op_threads, options.intra_op_threads), (2, 3, 1));
         assert!(options.allow_soft_placement);
-        assert_eq!(jit_level(&config), 1);
+        assert_eq!(jit_level(&config), JitLevel::On1);
         // graph_options (10) { optimizer_options (3) { global_jit_level (5): -1 } }, device_count (1) { "CPU" -> 0 }
         let binary =
             b"\x52\x0d\x1a\x0b\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x0a\x07\x0a\x03CPU\x10\x00";
         let config = tf::source::parse_session_config(binary.as_slice().into(), "c.pb").expect("binary");
-        assert_eq!(jit_level(&config), -1);
+        assert_eq!(jit_level(&config), JitLevel::Off);
         let error = Options::default().with_config(&config).expect_err("no devices");
         assert!(error.to_string().contains("0 devices CPU"), "{error}");
+    }
+    #[test]
+    fn the_callers_level_goes_before_the_configs_and_means_cpus() {
+        let config = |text: &str| {
+            let text = format!("graph_options {{ optimizer_options {{ {text} }} }}");
+            tf::source::parse_session_config(text.into(), "c.pbtxt").expect("text")
+        };
+        let said = |level, config: &ConfigProto| {
+            let options = cluster_options(level, config, Flags::default());
+            (options.level, options.flags.cpu_global_jit || options.cpu_global_jit)
+        };
+        assert_eq!(said(None, &ConfigProto::default()), (JitLevel::Default, false));
+        assert_eq!(said(None, &config("global_jit_level: ON_2")), (JitLevel::On2, false));
+        assert_eq!(said(None, &config("global_jit_level: ON_1 cpu_global_jit: true")), (JitLevel::On1, true));
+        assert_eq!(said(Some(JitLevel::On2), &config("global_jit_level: ON_1")), (JitLevel::On2, true));
+        assert_eq!(said(Some(JitLevel::Off), &ConfigProto::default()), (JitLevel::Off, false));
+        let flags = Flags { cpu_global_jit: true, ..Flags::default() };
+        assert!(cluster_options(None, &config("global_jit_level: ON_1"), flags).flags.cpu_global_jit);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::buffer::Buffer;
 use crate::value::{Tensor, Value};
-use compiler::{BackOptions, Loadable};
+use compiler::{BackOptions, Compiled, Loadable, NoObserver};
 use hlo::Module;
 use std::fmt;
 use std::sync::Arc;
@@ -31,6 +31,9 @@ pub trait Device: Send + Sync + fmt::Debug {
 
     /// Code for a module, compiled or taken from where it is kept.
     fn compile(&self, module: Module, options: &BackOptions) -> Result<Loadable>;
+
+    /// Code for a module that counts how long its instructions take, with all that is known of them.
+    fn compile_counting(&self, module: Module, options: &BackOptions) -> Result<Compiled>;
 
     /// Runs code on memory of the device.
     fn launch(&self, code: &jit::Executable, call: &mut jit::Call<'_, '_>) -> Result<()>;
@@ -88,6 +91,10 @@ impl Device for Cpu {
 
     fn compile(&self, module: Module, options: &BackOptions) -> Result<Loadable> {
         compiler::compile_loadable(module, options)
+    }
+
+    fn compile_counting(&self, module: Module, options: &BackOptions) -> Result<Compiled> {
+        compiler::compile_module(module, options, &mut NoObserver)
     }
 
     fn launch(&self, code: &jit::Executable, call: &mut jit::Call<'_, '_>) -> Result<()> {

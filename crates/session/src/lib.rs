@@ -48,8 +48,9 @@ mod value;
 
 pub use buffer::Buffer;
 pub use clusters::clusters;
-pub use config::jit_level;
+pub use config::{cluster_options, jit_level};
 pub use device::Device;
+pub use kernels::ClusterProfile;
 pub use list::List;
 pub use options::{Options, Output, Rewrite};
 pub use resources::{Handle, Stack, TensorArray, Variable};

@@ -34,6 +34,9 @@ pub struct Options {
     pub rewrite: Option<Rewrite>,
     /// Where `Print` and its kin write.
     pub output: Output,
+    /// Whether the code of clusters counts how long its instructions take: see
+    /// [`Session::cluster_profiles`](crate::Session::cluster_profiles).
+    pub profiles_clusters: bool,
 }
 
 impl Default for Options {
@@ -50,6 +53,7 @@ impl Default for Options {
             cache: None,
             rewrite: None,
             output: Arc::new(|_| {}),
+            profiles_clusters: false,
         }
     }
 }

@@ -1,21 +1,34 @@
 //! Who is told what ran when.
 
+use crate::kernels::Kernel;
 use crate::plan::{Plan, PlanNode};
 use crate::resources::lock;
 use crate::value::Value;
-use std::sync::Mutex;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
+use support::Result;
 use tf::DataType;
 use trace::{Collector, Execution, Output};
 
 /// Takes down the nodes of a traced run; they run on several threads.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    executions: Mutex<Vec<Execution>>,
+    executions: Mutex<Vec<(Execution, Option<Launch>)>>,
+    /// By thread, the kernel that a node launched there, until the node has run.
+    launches: Mutex<BTreeMap<u32, Launch>>,
     /// The same moment by the clock that never goes back, and since the epoch.
     start: Instant,
     epoch_nanos: u64,
+}
+
+/// A kernel that ran. What it counted is made sense of when the run is over, for that takes time.
+#[derive(Debug)]
+struct Launch {
+    kernel: Arc<Kernel>,
+    between: (u64, u64),
+    ticks: Vec<i64>,
 }
 
 /// The number of the thread, as traces count them.
@@ -31,12 +44,17 @@ impl Recorder {
     pub(crate) fn new() -> Self {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let epoch_nanos = u64::try_from(since_epoch.as_nanos()).unwrap_or(0);
-        Self { executions: Mutex::default(), start: Instant::now(), epoch_nanos }
+        Self { executions: Mutex::default(), launches: Mutex::default(), start: Instant::now(), epoch_nanos }
     }
 
     /// Nanoseconds since the epoch.
     pub(crate) fn now(&self) -> u64 {
         self.epoch_nanos + u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(0)
+    }
+
+    /// A kernel has run on the calling thread between these moments, for the node that is about to be told of.
+    pub(crate) fn launched(&self, kernel: &Arc<Kernel>, between: (u64, u64), ticks: Vec<i64>) {
+        lock(&self.launches).insert(thread_number(), Launch { kernel: kernel.clone(), between, ticks });
     }
 
     /// A node has run on the calling thread between these moments.
@@ -59,27 +77,45 @@ impl Recorder {
             let data_type = node.node.output_types.get(slot).copied().unwrap_or(DataType::Float);
             Some(output(slot, data_type, value.as_ref()?))
         });
-        lock(&self.executions).push(Execution {
+        let launch = lock(&self.launches).remove(&thread_number());
+        let kernel_time = launch.as_ref().map_or((begin, end), |launch| launch.between);
+        let execution = Execution {
             device: device.to_owned(),
             name: node.node.name.clone(),
             op: node.node.op.clone(),
             inputs: node.node.inputs.iter().map(input).collect(),
             scheduled: begin,
             start: begin,
-            kernel_start: begin,
-            kernel_end: end,
+            kernel_start: kernel_time.0,
+            kernel_end: kernel_time.1,
             end: self.now(),
             thread: thread_number(),
             outputs: outputs.collect(),
             ..Execution::default()
-        });
+        };
+        lock(&self.executions).push((execution, launch));
     }
 
     /// What was recorded.
-    pub(crate) fn finish(&self) -> tf::proto::RunMetadata {
+    pub(crate) fn executions(&self) -> Result<Vec<Execution>> {
+        let recorded = std::mem::take(&mut *lock(&self.executions)).into_iter();
+        let executions = recorded.map(|(execution, launch)| {
+            let Some(Launch { kernel, between, ticks }) = launch else { return Ok(execution) };
+            let instructions = match &kernel.profile {
+                Some(profile) => profile.instructions(&ticks, between)?,
+                None => Vec::new(),
+            };
+            let (flops, moved_bytes) = (kernel.flops, kernel.moved_bytes);
+            Ok(Execution { flops, moved_bytes, instructions, ..execution })
+        });
+        executions.collect()
+    }
+
+    /// The same as TensorFlow has it.
+    pub(crate) fn metadata(&self) -> Result<tf::proto::RunMetadata> {
         let collector = Collector::default();
-        lock(&self.executions).drain(..).for_each(|execution| collector.record(execution));
-        collector.into_run_metadata()
+        self.executions()?.into_iter().for_each(|execution| collector.record(execution));
+        Ok(collector.into_run_metadata())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::device;
 use crate::executor::{self, Pool};
-use crate::kernels::Kernels;
+use crate::kernels::{ClusterProfile, Kernels};
 use crate::options::Options;
 use crate::placement::Placement;
 use crate::plan::Plan;
@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use support::{Error, Result};
 use tf::proto::{GraphDef, RunMetadata};
 use tf::{DataType, Wanted};
+use trace::Execution;
 
 /// A graph that is run: part by part, as often as wanted, its variables kept from run to run.
 ///
@@ -42,7 +43,7 @@ impl Session {
         };
         let shared = Shared {
             resources: Resources::default(),
-            kernels: Kernels::new(back),
+            kernels: Kernels::new(back, options.profiles_clusters),
             pool: Pool::new(options.inter_op_threads.max(1))?,
             workers,
             devices: device::all(options.cpu_devices),
@@ -70,8 +71,20 @@ impl Session {
         targets: &[&str],
     ) -> Result<(Vec<Literal>, RunMetadata)> {
         let recorder = Arc::new(Recorder::new());
-        let results = self.run_recorded(&values(feeds)?, fetches, targets, Some(recorder.clone()))?;
-        Ok((literals(&results, fetches)?, recorder.finish()))
+        let results = self.run_told(&values(feeds)?, fetches, targets, Some(recorder.clone()))?;
+        Ok((literals(&results, fetches)?, recorder.metadata()?))
+    }
+
+    /// The same as executions of nodes, in the order of their ends.
+    pub fn run_recorded(
+        &self,
+        feeds: &[(&str, Literal)],
+        fetches: &[&str],
+        targets: &[&str],
+    ) -> Result<(Vec<Literal>, Vec<Execution>)> {
+        let recorder = Arc::new(Recorder::new());
+        let results = self.run_told(&values(feeds)?, fetches, targets, Some(recorder.clone()))?;
+        Ok((literals(&results, fetches)?, recorder.executions()?))
     }
 
     /// The same for values of every kind.
@@ -81,10 +94,10 @@ impl Session {
         fetches: &[&str],
         targets: &[&str],
     ) -> Result<Vec<Value>> {
-        self.run_recorded(feeds, fetches, targets, None)
+        self.run_told(feeds, fetches, targets, None)
     }
 
-    fn run_recorded(
+    fn run_told(
         &self,
         feeds: &[(&str, Value)],
         fetches: &[&str],
@@ -194,6 +207,11 @@ impl Session {
     /// How many kernels were compiled so far.
     pub fn compiled_kernels(&self) -> u64 {
         self.shared.kernels.compiled()
+    }
+
+    /// What the code of clusters has counted; nothing unless [`Options::profiles_clusters`] asks for it.
+    pub fn cluster_profiles(&self) -> Vec<ClusterProfile> {
+        self.shared.kernels.profiles()
     }
 
     /// The full names of its devices.

@@ -3,11 +3,12 @@
 //! The format: <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>. `chrome://tracing` and Perfetto
 //! open it.
 
+use crate::collector::INSTRUCTIONS;
 use crate::lanes::{end_micros, lanes};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use tf::proto::{NodeExecStats, StepStats};
+use tf::proto::{DeviceStepStats, NodeExecStats, StepStats};
 use tf::source::tensor_description_to_text;
 
 /// What a timeline shows beside the bars.
@@ -25,13 +26,23 @@ impl Default for TimelineOptions {
     }
 }
 
-/// The trace, as JSON indented by four.
+/// The trace, as JSON indented by four. Instructions of compiled kernels, where the step has some, are bars within those of
+/// their nodes.
 pub fn chrome_trace(stats: &StepStats, options: TimelineOptions) -> String {
+    let (inside, nodes): (Vec<_>, Vec<_>) =
+        stats.dev_stats.iter().cloned().partition(|device| device.device.ends_with(INSTRUCTIONS));
+    let stats = &StepStats { dev_stats: nodes };
     let mut timeline = Timeline::default();
     timeline.processes(stats);
     let lanes: Vec<Vec<usize>> = stats.dev_stats.iter().map(lanes).collect();
     timeline.tensors(stats, &lanes, options);
     timeline.computations(stats, &lanes, options);
+    for inside in &inside {
+        let owner = inside.device.trim_end_matches(INSTRUCTIONS);
+        if let Some(at) = stats.dev_stats.iter().position(|device| device.device == owner) {
+            timeline.instructions(inside, &stats.dev_stats[at], at, &lanes[at]);
+        }
+    }
     if options.memory {
         timeline.memory();
     }
@@ -188,6 +199,41 @@ impl Timeline {
         }
     }
 
+    /// The instructions of compiled kernels, each within the bar of the node that ran on its thread at its time. Their times are
+    /// finer than a bar's, whose ends are whole microseconds, so they are cut to it.
+    fn instructions(
+        &mut self,
+        inside: &DeviceStepStats,
+        nodes: &DeviceStepStats,
+        device: usize,
+        lanes: &[usize],
+    ) {
+        for node in &inside.node_stats {
+            let is_around = |around: &&NodeExecStats| {
+                around.thread_id == node.thread_id
+                    && around.all_start_nanos <= node.all_start_nanos
+                    && end_nanos(node) <= end_nanos(around)
+            };
+            let found = nodes.node_stats.iter().zip(lanes).find(|(around, _)| is_around(around));
+            let Some((around, &lane)) = found else { continue };
+            let (first, last) = (around.all_start_micros as f64, end_micros(around) as f64);
+            let within = |nanos: i64| (nanos as f64 / 1e3).clamp(first, last);
+            let (start, end) = (within(node.all_start_nanos), within(end_nanos(node)));
+            let label = Label::parse(&node.timeline_label);
+            let name = node.timeline_label.split(" = ").next().unwrap_or_default();
+            let mut event = Map::new();
+            event.insert("ph".into(), "X".into());
+            event.insert("cat".into(), "HLO".into());
+            event.insert("name".into(), name.into());
+            event.insert("pid".into(), compute_process(device).into());
+            event.insert("tid".into(), lane.into());
+            event.insert("ts".into(), start.into());
+            event.insert("dur".into(), (end - start).into());
+            event.insert("args".into(), json!({"name": node.node_name, "op": label.op}));
+            self.events.push(event.into());
+        }
+    }
+
     /// A use of a tensor: it lives until then, and an arrow leads there from another lane.
     fn flow(&mut self, input: &str, node: &NodeExecStats, to: (usize, usize), options: TimelineOptions) {
         // What is sent between devices has a number behind its maker's name.
@@ -235,6 +281,10 @@ impl Timeline {
             }
         }
     }
+}
+
+fn end_nanos(stats: &NodeExecStats) -> i64 {
+    stats.all_start_nanos.saturating_add(stats.all_end_rel_nanos)
 }
 
 /// So many bytes more or less at a time, and whose they are.

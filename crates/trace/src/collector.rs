@@ -37,7 +37,38 @@ pub struct Execution {
     pub temporary_bytes: u64,
     /// Bytes that stay with the session: variables, constants.
     pub persistent_bytes: u64,
+    /// Simple arithmetic that its kernel did; 0 where nobody knows.
+    pub flops: u64,
+    /// Bytes that its kernel read and wrote; 0 where nobody knows.
+    pub moved_bytes: u64,
+    /// What its kernel did, if that was counted. Times are those of the execution's kernel.
+    pub instructions: Vec<Instruction>,
 }
+
+/// An instruction of a compiled kernel while it ran.
+#[derive(Clone, Debug, Default)]
+pub struct Instruction {
+    /// Its name in HLO, and the rest of its text.
+    pub name: String,
+    /// What it does: its opcode, or the one that a fusion is about.
+    pub kind: String,
+    /// The text of the instruction.
+    pub text: String,
+    /// How many loops and conditionals it stands in.
+    pub depth: usize,
+    /// Nanoseconds since the epoch.
+    pub start: f64,
+    /// Nanoseconds since the epoch.
+    pub end: f64,
+    /// Simple arithmetic in all its rounds.
+    pub flops: u64,
+    /// Bytes read and written in all its rounds.
+    pub bytes: u64,
+}
+
+/// What follows a device's name where `StepStats` tell of the instructions of compiled kernels. TensorFlow's own timeline shows
+/// such as a device beside it, as it does a GPU's streams.
+pub(crate) const INSTRUCTIONS: &str = "/instructions";
 
 /// A tensor that a node made.
 #[derive(Clone, Debug)]
@@ -74,14 +105,20 @@ impl Collector {
         let mut executions = self.executions.into_inner().unwrap_or_else(PoisonError::into_inner);
         executions.sort_by(|a, b| (a.start, &a.name).cmp(&(b.start, &b.name)));
         let mut devices: BTreeMap<String, DeviceStepStats> = BTreeMap::new();
+        let mut instructions: BTreeMap<String, DeviceStepStats> = BTreeMap::new();
         for execution in executions {
             let device = devices.entry(execution.device.clone()).or_default();
             device
                 .thread_names
                 .entry(execution.thread)
                 .or_insert_with(|| format!("worker {}", execution.thread));
+            if !execution.instructions.is_empty() {
+                let inside = instructions.entry(format!("{}{INSTRUCTIONS}", execution.device)).or_default();
+                inside.node_stats.extend(execution.instructions.iter().map(|i| instruction(&execution, i)));
+            }
             device.node_stats.push(node_stats(execution));
         }
+        devices.extend(instructions);
         let named = devices.into_iter().map(|(device, stats)| DeviceStepStats { device, ..stats });
         StepStats { dev_stats: named.collect() }
     }
@@ -89,6 +126,25 @@ impl Collector {
     /// The same as the metadata of a run.
     pub fn into_run_metadata(self) -> RunMetadata {
         RunMetadata { step_stats: Some(self.finish()), partition_graphs: Vec::new() }
+    }
+}
+
+/// An instruction of an execution's kernel, as if it were a node.
+fn instruction(execution: &Execution, instruction: &Instruction) -> NodeExecStats {
+    let (start, duration) = (instruction.start as i64, (instruction.end - instruction.start) as i64);
+    NodeExecStats {
+        node_name: format!("{}/{}", execution.name, instruction.name),
+        timeline_label: format!("{} = {}()", instruction.name, instruction.kind),
+        all_start_micros: start / 1000,
+        op_end_rel_micros: duration / 1000,
+        all_end_rel_micros: duration / 1000,
+        scheduled_micros: start / 1000,
+        thread_id: execution.thread,
+        all_start_nanos: start,
+        op_end_rel_nanos: duration,
+        all_end_rel_nanos: duration,
+        scheduled_nanos: start,
+        ..NodeExecStats::default()
     }
 }
 

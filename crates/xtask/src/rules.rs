@@ -64,6 +64,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
         ],
     ),
     ("session", &["support", "shape", "hlo", "tf", "cluster", "import", "jit", "compiler", "trace"]),
+    ("tfcompile", &["support", "shape", "tf", "cluster", "compiler", "session", "trace"]),
     ("npz", &["support", "shape"]),
     (
         "cli",

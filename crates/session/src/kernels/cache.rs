@@ -1,9 +1,11 @@
 //! The kernels of a session, by what they compute.
 
 use super::build::{self, Source};
+use super::profile::{ClusterProfile, Profile};
 use super::{Operand, Site};
 use crate::device::Device;
-use compiler::{BackOptions, Executable};
+use crate::plan::must_compile;
+use compiler::{BackOptions, Executable, Loadable};
 use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,6 +32,11 @@ pub(crate) struct Kernel {
     /// Bytes at the beginning of its temps that persist.
     pub(super) persistent_bytes: usize,
     pub(super) is_expensive: bool,
+    /// Simple arithmetic and bytes of one run.
+    pub(crate) flops: u64,
+    pub(crate) moved_bytes: u64,
+    /// What it counts, if it does.
+    pub(crate) profile: Option<Profile>,
 }
 
 /// What a kernel does with a variable.
@@ -53,13 +60,21 @@ pub(super) type Made = std::result::Result<Arc<Kernel>, (Error, BTreeSet<usize>)
 pub(crate) struct Kernels {
     kept: Mutex<BTreeMap<Vec<u8>, Arc<OnceLock<Made>>>>,
     options: BackOptions,
+    profiles_clusters: bool,
     compiled: AtomicU64,
 }
 
 impl Kernels {
-    /// For kernels that are compiled so.
-    pub(crate) fn new(options: BackOptions) -> Self {
-        Self { kept: Mutex::default(), options, compiled: AtomicU64::new(0) }
+    /// For kernels that are compiled so; those of clusters may count how long their instructions take.
+    pub(crate) fn new(options: BackOptions, profiles_clusters: bool) -> Self {
+        Self { kept: Mutex::default(), options, profiles_clusters, compiled: AtomicU64::new(0) }
+    }
+
+    /// What clusters have counted, in no order that would say anything.
+    pub(crate) fn profiles(&self) -> Vec<ClusterProfile> {
+        let kept = lock(&self.kept);
+        let kernels = kept.values().filter_map(|cell| cell.get()?.as_ref().ok());
+        kernels.filter_map(|kernel| kernel.profile.as_ref().map(Profile::total)).collect()
     }
 
     /// How many kernels were compiled so far.
@@ -99,12 +114,21 @@ impl Kernels {
             (error, of_site.map(|(_, input)| input).collect())
         })?;
         hlo::verify(&imported.module).map_err(none)?;
-        let compiled = device.compile(imported.module, &self.options).map_err(none)?;
-        if !compiled.is_kept() {
+        let is_profiled = self.profiles_clusters && must_compile(&site.node);
+        let (code, profile) = match is_profiled {
+            false => (device.compile(imported.module, &self.options).map_err(none)?, None),
+            true => {
+                let options = BackOptions { is_profiled, ..self.options.clone() };
+                let compiled = device.compile_counting(imported.module, &options).map_err(none)?;
+                let code = Loadable::of(&compiled).map_err(none)?;
+                (code, Some(Profile::new(&site.node.name, compiled)))
+            }
+        };
+        if !code.is_kept() {
             self.compiled.fetch_add(1, Ordering::Relaxed);
         }
-        let (cost, persistent_bytes) = (compiled.cost(), compiled.persistent_bytes() as usize);
-        let executable = compiled.load().map_err(none)?;
+        let (cost, persistent_bytes) = (code.cost(), code.persistent_bytes() as usize);
+        let executable = code.load().map_err(none)?;
         let results = executable.results().iter().filter(|(_, alias)| alias.is_none());
         let results = results.map(|(shape, _)| Arc::new(shape.clone())).collect();
         Ok(Arc::new(Kernel {
@@ -113,9 +137,12 @@ impl Kernels {
             results,
             outputs: one.outputs,
             persistent_bytes,
+            flops: cost.flops,
+            moved_bytes: cost.bytes(),
             is_expensive: cost.flops.saturating_add(8 * cost.transcendentals).saturating_add(cost.bytes())
                 > EXPENSIVE,
             executable,
+            profile,
         }))
     }
 }

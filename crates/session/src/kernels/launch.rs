@@ -5,11 +5,13 @@ use super::build::Source;
 use super::cache::{Kernel, Use};
 use crate::buffer::Buffer;
 use crate::ops::Context;
+use crate::recorder::Recorder;
 use crate::resources::{Variable, lock};
 use crate::value::{Tensor, Value};
 use jit::{Call, Operand};
 use shape::ArrayShape;
 use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
 use support::{Error, Result};
 
 /// The variables of a node, each once, in the order of its inputs.
@@ -60,7 +62,12 @@ impl<'v> Held<'v> {
 }
 
 /// Runs a kernel on the inputs of a node.
-pub(super) fn launch(site: &Site, kernel: &Kernel, held: &mut Held<'_>, cx: &mut Context<'_>) -> Result<()> {
+pub(super) fn launch(
+    site: &Site,
+    kernel: &Arc<Kernel>,
+    held: &mut Held<'_>,
+    cx: &mut Context<'_>,
+) -> Result<()> {
     let shared = cx.run.shared.clone();
     let mut states: Vec<Option<Tensor>> = Vec::with_capacity(held.guards.len());
     for (guard, of) in held.guards.iter_mut().zip(&kernel.variables) {
@@ -92,7 +99,7 @@ type Results = (Vec<Buffer>, Vec<i64>);
 
 fn call(
     site: &Site,
-    kernel: &Kernel,
+    kernel: &Arc<Kernel>,
     states: &mut [Option<Tensor>],
     cx: &Context<'_>,
     shared: &crate::shared::Shared,
@@ -121,6 +128,8 @@ fn call(
     let count = workers.map_or(1, |workers| workers.count());
     let mut scratch = device.allocate(interface.scratch_bytes.saturating_mul(count))?;
     let mut dynamic_sizes = vec![0; interface.dynamic_sizes];
+    let mut ticks = vec![0; interface.profile_counters];
+    let mut watch = Stopwatch::new(kernel, cx);
     let mut run = |temps: &mut [u8]| {
         let call = &mut Call {
             arguments: &mut arguments,
@@ -129,8 +138,12 @@ fn call(
             scratch: &mut scratch,
             workers,
             dynamic_sizes: &mut dynamic_sizes,
+            profile_counters: &mut ticks,
         };
-        device.launch(code, call)
+        watch.start();
+        device.launch(code, call)?;
+        watch.stop();
+        Ok(())
     };
     match kernel.persistent_bytes {
         0 => run(&mut device.allocate(interface.temps_bytes)?)?,
@@ -141,7 +154,45 @@ fn call(
         }
     }
     drop(results);
+    watch.tell(kernel, ticks);
     Ok((buffers, dynamic_sizes))
+}
+
+/// When a launch began and ended, if anybody wants to know.
+struct Stopwatch<'c> {
+    recorder: Option<&'c Recorder>,
+    is_profiled: bool,
+    began: Option<Instant>,
+    time: Duration,
+    /// By the recorder's clock.
+    between: (u64, u64),
+}
+
+impl<'c> Stopwatch<'c> {
+    fn new(kernel: &Kernel, cx: &'c Context<'_>) -> Self {
+        let recorder = cx.run.recorder.as_deref();
+        let is_profiled = kernel.profile.is_some();
+        Self { recorder, is_profiled, began: None, time: Duration::ZERO, between: (0, 0) }
+    }
+
+    fn start(&mut self) {
+        self.between.0 = self.recorder.map_or(0, Recorder::now);
+        self.began = self.is_profiled.then(Instant::now);
+    }
+
+    fn stop(&mut self) {
+        self.time = self.began.map(|began| began.elapsed()).unwrap_or_default();
+        self.between.1 = self.recorder.map_or(0, Recorder::now);
+    }
+
+    fn tell(self, kernel: &Arc<Kernel>, ticks: Vec<i64>) {
+        if let Some(profile) = &kernel.profile {
+            profile.add(&ticks, self.time);
+        }
+        if let Some(recorder) = self.recorder {
+            recorder.launched(kernel, self.between, ticks);
+        }
+    }
 }
 
 /// Makes the node's outputs and new values of variables of a kernel's results, as large as the run says.

@@ -7,14 +7,15 @@ mod build;
 mod cache;
 mod constants;
 mod launch;
+mod profile;
 
-pub(crate) use cache::Kernels;
+pub(crate) use cache::{Kernel, Kernels};
+pub use profile::ClusterProfile;
 
 use crate::ops::Context;
 use crate::plan::must_compile;
 use crate::resources::lock;
 use crate::value::{Tensor, Value};
-use cache::Kernel;
 use launch::Held;
 use prost::Message;
 use shape::ArrayShape;

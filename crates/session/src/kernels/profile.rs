@@ -1,0 +1,85 @@
+//! What the instructions of a cluster took.
+
+use crate::resources::lock;
+use compiler::{Compiled, ProfileCounter};
+use hlo::PrintOptions;
+use std::sync::Mutex;
+use std::time::Duration;
+use support::Result;
+use trace::Instruction;
+
+/// What a cluster's code has counted in all runs so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterProfile {
+    /// The node that it was compiled for first.
+    pub node: String,
+    /// What is counted: the whole, then instructions.
+    pub counters: Vec<ProfileCounter>,
+    /// The counters, in ticks of the processor's clock.
+    pub ticks: Vec<i64>,
+    /// How often it ran.
+    pub runs: u64,
+    /// How long these runs took together.
+    pub time: Duration,
+}
+
+/// A cluster whose code counts.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    node: String,
+    compiled: Compiled,
+    total: Mutex<(Vec<i64>, u64, Duration)>,
+}
+
+impl Profile {
+    pub(crate) fn new(node: &str, compiled: Compiled) -> Self {
+        let total = (vec![0; compiled.counters.len()], 0, Duration::ZERO);
+        Self { node: node.to_owned(), compiled, total: Mutex::new(total) }
+    }
+
+    /// Adds what a run has counted.
+    pub(crate) fn add(&self, ticks: &[i64], time: Duration) {
+        let (sums, runs, times) = &mut *lock(&self.total);
+        sums.iter_mut().zip(ticks).for_each(|(sum, &ticks)| *sum = sum.saturating_add(ticks));
+        *runs += 1;
+        *times += time;
+    }
+
+    pub(crate) fn total(&self) -> ClusterProfile {
+        let (ticks, runs, time) = lock(&self.total).clone();
+        ClusterProfile {
+            node: self.node.clone(),
+            counters: self.compiled.counters.clone(),
+            ticks,
+            runs,
+            time,
+        }
+    }
+
+    /// The instructions of a run between two moments, in nanoseconds, with what they counted.
+    pub(crate) fn instructions(&self, ticks: &[i64], (begin, end): (u64, u64)) -> Result<Vec<Instruction>> {
+        let module = &self.compiled.module;
+        let texts = hlo::text::instruction_texts(module, PrintOptions::short());
+        let spans = self.compiled.spans(ticks)?;
+        // The counters add up to a little less than the whole, which has the entry's own work, too.
+        let counted = spans.iter().map(|span| span.end).fold(0.0, f64::max);
+        let whole = ticks.first().map_or(0.0, |&ticks| ticks as f64).max(counted);
+        let tick = end.saturating_sub(begin) as f64 / whole.max(1.0);
+        let instructions = spans.into_iter().filter(|span| span.end > span.start).filter_map(|span| {
+            let text = texts.get(&(span.computation, span.instruction))?;
+            let name = text.split_once(" = ").map_or(text.as_str(), |(name, _)| name);
+            let counter = self.compiled.counters.get(span.counter?)?;
+            Some(Instruction {
+                name: name.to_owned(),
+                kind: compiler::kind(module, span.computation, span.instruction).to_owned(),
+                text: text.clone(),
+                depth: span.depth,
+                start: begin as f64 + tick * span.start,
+                end: begin as f64 + tick * span.end,
+                flops: counter.flops,
+                bytes: counter.bytes,
+            })
+        });
+        Ok(instructions.collect())
+    }
+}

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Compares the runs without and with just-in-time compilation: their losses, accuracies and timelines.
+
+    python3 check.py OUT [LOSSES]   # OUT holds {off,on}.txt and {off,on}.json; LOSSES a line for each step's loss
+
+Fails if a loss is off by more than float32's rounding explains, if the clustered step is not one launch, or if the other
+one does not multiply matrices in boxes of its own.
+"""
+import json
+import os
+import re
+import sys
+
+# Sums of 784 products in another order, over a thousand steps.
+TOLERANCE = 1e-5
+
+
+def losses_of(path):
+    with open(path) as file:
+        return [float(m[1]) for m in re.finditer(r"^step \d+  loss:0: (\S+)$", file.read(), re.M)]
+
+
+def accuracy_of(path):
+    with open(path) as file:
+        return re.search(r"^accuracy over (\d+) test images: (\S+)$", file.read(), re.M)
+
+
+def boxes_of(path):
+    """The ops of a timeline's boxes, and how long from the first box to the last."""
+    with open(path) as file:
+        events = [e for e in json.load(file)["traceEvents"] if e["ph"] == "X" and e["cat"] == "Op"]
+    end = max(e["ts"] + e["dur"] for e in events)
+    return [e["name"] for e in events], end - min(e["ts"] for e in events)
+
+
+def main():
+    out = sys.argv[1]
+    wanted = None
+    if len(sys.argv) > 2:
+        with open(sys.argv[2]) as file:
+            wanted = [float(line) for line in file]
+    failed, accuracies = [], {}
+    plain = losses_of(os.path.join(out, "off.txt"))
+    for jit in "off", "on":
+        losses = losses_of(os.path.join(out, jit + ".txt"))
+        accuracies[jit] = accuracy_of(os.path.join(out, jit + ".txt"))
+        name, other = ("TensorFlow's", wanted) if wanted else ("those without", plain)
+        # As many as there are of both: more steps may be taken than were recorded, or fewer.
+        if not losses or len(losses) != len(plain):
+            sys.exit("check: %d losses with --jit %s, %d to compare with" % (len(losses), jit, len(other)))
+        off = max(abs(a - b) for a, b in zip(losses, other))
+        ops, span = boxes_of(os.path.join(out, jit + ".json"))
+        print(
+            "--jit %-3s  %d losses, %.6f to %.6f, at most %.1e from %s; %s of %s test images right; a step: %d boxes "
+            "(%d MatMul, %d _XlaLaunch) in %d us"
+            % (jit, len(losses), losses[0], losses[-1], off, name, accuracies[jit][2], accuracies[jit][1],
+               len(ops), ops.count("MatMul"), ops.count("_XlaLaunch"), span)
+        )
+        if off > TOLERANCE:
+            failed.append("losses with --jit %s are up to %g from %s" % (jit, off, name))
+        seen = (ops.count("MatMul") > 0, ops.count("_XlaLaunch"))
+        if seen != ((True, 0) if jit == "off" else (False, 1)):
+            failed.append("the timeline with --jit %s has the wrong boxes: %s" % (jit, sorted(set(ops))))
+    if accuracies["off"][0] != accuracies["on"][0]:
+        failed.append("accuracies differ")
+    if failed:
+        sys.exit("check: " + "; ".join(failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# One script's training run in a session: without and with just-in-time compilation, its accuracy, both timelines and pictures of
+# them, and how fast it is beside TensorFlow.
+#   examples/mnist_softmax/run.sh          MNIST=DIR: the four files of MNIST instead of the digits that come with this
+#                                          STEPS=N, ROUNDS=N; TENSORFLOW=off: not beside TensorFlow; TOOL=FILE: another tfcompile
+set -eu
+
+cd "$(dirname "$0")/../.."
+example=examples/mnist_softmax
+tool=${TOOL:-target/release/tfcompile}
+out=${OUT:-target/mnist_softmax}
+steps=${STEPS:-1000}
+mkdir -p "$out"
+
+data=${MNIST:-}
+rows=()
+losses=()
+if [ -z "$data" ]; then
+  data=$out/data
+  python3 $example/make_data.py "$data"
+  rows=(--batch-rows "$data/rows.npy")
+  losses=($example/losses.csv)
+fi
+
+run() { # run COMMAND LEVEL OPTION...: a command on the training step
+  local command=$1 level=$2
+  shift 2
+  "$tool" "$command" $example/train.pbtxt --fetch loss --batch 100 --jit "$level" --mnist "$data" "${rows[@]}" "$@"
+}
+for level in off on; do
+  run run $level --steps "$steps" --timeline "$out/$level.json" > "$out/$level.txt"
+done
+python3 $example/check.py "$out" "${losses[@]}"
+
+# What the session shows of itself, and a picture of it.
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
+for level in off on; do
+  run profile $level --steps 200 -o "$out/$level.html" > "$out/$level.profile.txt"
+  if [ -n "$browser" ]; then
+    "$browser" --headless=new --no-sandbox --disable-gpu --no-first-run --user-data-dir="$PWD/$out/browser" \
+      --window-size=1500,950 --virtual-time-budget=10000 --screenshot="$PWD/$out/$level.png" \
+      "file://$PWD/$out/$level.html" 2> "$out/browser.log"
+  fi
+done
+rm -rf "$out/browser"
+[ -n "$browser" ] || echo "skipped: pictures of the timelines (no chromium)"
+
+if [ "${TENSORFLOW:-on}" = off ]; then
+  echo "skipped: the comparison with TensorFlow (TENSORFLOW=off)"
+else
+  python=$(scripts/venv.sh venv tensorflow-cpu==2.15.1 numpy==1.26.4)
+  PYTHONDONTWRITEBYTECODE=1 "$python" $example/compare.py "$tool" "$data" "${ROUNDS:-5}" "$steps"
+fi
+echo "mnist: losses, timelines ({off,on}.json, for chrome://tracing or Perfetto), profiles and pictures lie in $out"
