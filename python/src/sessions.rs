@@ -123,17 +123,13 @@ impl Session {
             Some(bytes) => tf::source::parse_session_config(Bytes::copy_from_slice(bytes), "config")?,
             None => ConfigProto::default(),
         };
-        let level = match session::jit_level(&config) {
-            1 => JitLevel::On1,
-            2 => JitLevel::On2,
-            _ => JitLevel::Off,
-        };
-        let mut flags = cluster::Flags::default();
+        let level = session::jit_level(&config);
         // A config that asks for it means this machine, which is a CPU.
-        flags.cpu_global_jit |= level > JitLevel::Off;
+        let asked = (level > JitLevel::Default).then_some(level);
+        let clusters = session::cluster_options(asked, &config, cluster::Flags::default());
         let options = Options {
             seed,
-            rewrite: Some(session::clusters(cluster::Options::new(level, flags), Box::new(Silent))),
+            rewrite: Some(session::clusters(clusters, Box::new(Silent))),
             output: Arc::new(|text| eprint!("{text}")),
             ..Options::default()
         };
