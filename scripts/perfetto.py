@@ -102,11 +102,7 @@ def check(browser, path, out):
         browser.wait("document.body.innerText.includes(%s)" % json.dumps(process), "the track '%s' of %s" % (process, path))
     busy = "[...document.querySelectorAll('input')].some(field => field.placeholder.includes('Loading'))"
     browser.wait("!" + busy, "the end of loading")
-    # The tracks of the last process unfold on a click on its name.
-    browser.value(
-        "[...document.querySelectorAll('.track-group-panel, .track-shell, .shell')]"
-        ".filter(e => e.innerText.includes('Compute')).forEach(e => e.click())"
-    )
+    # Bars are drawn a moment after their track.
     time.sleep(2)
     text = browser.value("document.body.innerText")
     for trouble in ("Oops", "Import errors", "Could not load"):
