@@ -145,7 +145,7 @@ impl Fill {
 /// The largest number, the smallest normal one and the smallest one above 0.
 pub(crate) fn extremes(element_type: PrimitiveType) -> (f64, f64, f64) {
     match element_type.real_part().float_format() {
-        Some(format) => (format.largest(), 2f64.powi(format.least_exponent()), format.least()),
+        Some(format) => (format.largest(), format.least_normal(), format.least()),
         None => (f64::MAX, f64::MIN_POSITIVE, f64::from_bits(1)),
     }
 }

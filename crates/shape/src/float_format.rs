@@ -87,13 +87,18 @@ impl FloatFormat {
     }
 
     /// The largest finite number.
-    pub fn largest(self) -> f64 {
+    pub const fn largest(self) -> f64 {
         self.value(self.largest_bits())
     }
 
+    /// The least normal number above zero.
+    pub const fn least_normal(self) -> f64 {
+        power_of_two(self.least_exponent())
+    }
+
     /// The least number above zero.
-    pub fn least(self) -> f64 {
-        self.value(if self.specials == Specials::PowersOfTwo { 0 } else { 1 })
+    pub const fn least(self) -> f64 {
+        self.value(if matches!(self.specials, Specials::PowersOfTwo) { 0 } else { 1 })
     }
 
     /// Whether there are infinities.
@@ -123,16 +128,17 @@ impl FloatFormat {
     }
 
     /// The finite number of some bits without a sign.
-    fn value(self, magnitude: u64) -> f64 {
-        if self.specials == Specials::PowersOfTwo {
-            return 2f64.powi(magnitude as i32 - self.bias);
+    const fn value(self, magnitude: u64) -> f64 {
+        if matches!(self.specials, Specials::PowersOfTwo) {
+            return power_of_two(magnitude as i32 - self.bias);
         }
         let field = (magnitude >> self.mantissa_bits) as i32;
-        let implicit = if field == 0 { 0 } else { 1 << self.mantissa_bits };
+        let (implicit, steps) = if field == 0 { (0, 0) } else { (1 << self.mantissa_bits, field - 1) };
         let significand = (magnitude & ((1 << self.mantissa_bits) - 1)) + implicit;
-        let exponent = self.least_exponent() + field.max(1) - 1;
-        // In two steps, for the least subnormal number of `f64` is no power that `powi` reaches.
-        significand as f64 * 2f64.powi(-(self.mantissa_bits as i32)) * 2f64.powi(exponent)
+        // In two steps, for the least subnormal number of `f64` is no normal power of two.
+        significand as f64
+            * power_of_two(-(self.mantissa_bits as i32))
+            * power_of_two(self.least_exponent() + steps)
     }
 
     /// The number of some bits; NaNs keep their sign and payload.
@@ -169,7 +175,7 @@ impl FloatFormat {
         let magnitude = value.abs();
         // Subnormal numbers of `f64` are below all formats, but for its own.
         let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).clamp(self.least_exponent(), 1023);
-        let units = magnitude * 2f64.powi(-exponent) * 2f64.powi(self.mantissa_bits as i32);
+        let units = magnitude / power_of_two(exponent) * power_of_two(self.mantissa_bits as i32);
         let steps = ((exponent - self.least_exponent()) as u64) << self.mantissa_bits;
         let bits = if magnitude.is_infinite() { u64::MAX } else { steps + units.round_ties_even() as u64 };
         if bits > self.largest_bits() {
@@ -192,6 +198,12 @@ impl FloatFormat {
         let bits = exponent + i32::from(is_upper_half) + self.bias;
         bits.clamp(0, self.largest_bits() as i32 + 1) as u64
     }
+}
+
+/// A power of two that is a normal number of `f64`: conversions ask for it with each element.
+const fn power_of_two(exponent: i32) -> f64 {
+    assert!(-1023 < exponent && exponent < 1024, "a normal number's exponent");
+    f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
 #[cfg(test)]
