@@ -20,8 +20,11 @@ impl Pass for FftExpander {
             module,
             "fft",
             |op, _| matches!(op, Op::Fft { fft_length, .. } if fft_length.iter().all(|&n| n <= MAX_LENGTH)),
-            |op, _, operands| match op {
+            |op, result, operands| match op {
                 // Whatever the lengths: nothing becomes nothing.
+                Op::Fft { fft_type: FftType::Irfft, .. } if result.sizes().contains(&0) => {
+                    operands[0].function().splat(result.element_type, &result.sizes(), 0.0)
+                }
                 Op::Fft { fft_type: FftType::Fft | FftType::Ifft, .. }
                     if operands[0].sizes().contains(&0) =>
                 {
