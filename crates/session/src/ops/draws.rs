@@ -201,7 +201,7 @@ fn each(cx: &mut Context<'_>, draw: impl Fn(f64, Generator) -> Draw) -> Result<(
 /// The number of elements of a shape that may be drawn.
 fn checked(sizes: &[i64]) -> Result<i64> {
     let count = shape::index::element_count(sizes).filter(|_| sizes.iter().all(|&size| size >= 0));
-    match count.and_then(|count| i64::try_from(count).ok()) {
+    match count {
         Some(count) if count <= MAX_DRAWS => Ok(count),
         Some(count) => Err(Error::unsupported(format!(
             "{count} random numbers at once; {MAX_DRAWS} are possible on the host"
