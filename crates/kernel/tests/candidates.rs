@@ -155,3 +155,13 @@ fn what_is_no_candidate_is_ignored_and_named() {
         assert!(plans.ignored_choices.is_empty(), "{name}");
     }
 }
+
+#[test]
+fn what_has_no_features_is_computed_in_one_way() {
+    let op =
+        "convolution(x, y), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=7";
+    let module = module(op, [&[1, 8, 5, 7], &[3, 3, 1, 0], &[1, 8, 5, 0]], false);
+    for target in targets() {
+        assert!(candidates(&module, &target).is_empty(), "{}", target.cpu);
+    }
+}

@@ -63,7 +63,7 @@ pub(super) fn choose(
     target: &Target,
 ) -> Option<DepthwisePlan> {
     let features = dims.groups.checked_mul(dims.outputs)?;
-    if dims.inputs != 1 || dims.groups == 1 {
+    if dims.inputs != 1 || dims.groups == 1 || features == 0 {
         return None;
     }
     let mut lanes = target.lanes(accumulator.byte_size());
