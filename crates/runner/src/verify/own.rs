@@ -139,8 +139,16 @@ pub(super) fn unknown_remainder(operands: &[Literal], moved: usize, k: usize, er
 /// How far apart angles are, and more for their rounding in narrow types.
 const TURN: f64 = 2.0 * std::f64::consts::PI * 1.125;
 
+/// How far a real number is from the nearest pole of the tangent, an odd multiple of a quarter turn.
+fn from_pole(x: Scalar) -> f64 {
+    const QUARTER: f64 = std::f64::consts::FRAC_PI_2;
+    let Scalar::Float(x) = x else { return f64::INFINITY };
+    let nearest = 2.0 * ((x / QUARTER - 1.0) / 2.0).round() + 1.0;
+    (x - nearest * QUARTER).abs()
+}
+
 /// Gives their error to what moved operands pass over on their way: equal numbers, zero as a truth value or as a divisor, the
-/// cut of angles.
+/// cut of angles, poles of the tangent.
 pub(super) fn mark_between(op: &Op, operands: &[&Estimate], value: &Literal, errors: &mut [f64]) {
     let known = |k: usize| match operands.get(k) {
         Some(Estimate::Array(known)) => Some(known),
@@ -175,6 +183,10 @@ pub(super) fn mark_between(op: &Op, operands: &[&Estimate], value: &Literal, err
             (Op::Divide {}, _, Some(y)) => {
                 let may_be = error_of(y, k);
                 (may_be, from_zero(y, k) <= may_be)
+            }
+            (Op::Tan {}, Some(x), _) => {
+                let may_be = error_of(x, k);
+                (may_be, from_pole(x.value.scalar_at(k)) <= may_be)
             }
             _ => return,
         };
@@ -375,6 +387,10 @@ mod tests {
         let negative = of(&[-1.0, -1.0], &[0.0, 0.0]);
         assert_eq!(marked(&Op::Atan2 {}, &[&x, &negative], &floats), [TURN, 0.0]);
         assert_eq!(marked(&Op::Atan2 {}, &[&x, &y], &floats), [0.0, 0.0]);
+        // The poles next to them are at 1.5708 and -4.7124.
+        let angles = |error: f64| of(&[1.57, -4.72], &[error; 2]);
+        assert_eq!(marked(&Op::Tan {}, &[&angles(0.001)], &floats), [f64::INFINITY, 0.0]);
+        assert_eq!(marked(&Op::Tan {}, &[&angles(0.01)], &floats), [f64::INFINITY; 2]);
     }
 
     #[test]
