@@ -11,6 +11,7 @@ tool=${TOOL:-target/release/tfcompile}
 out=${OUT:-target/mnist_softmax}
 steps=${STEPS:-1000}
 mkdir -p "$out"
+out=$(cd "$out" && pwd)
 
 data=${MNIST:-}
 rows=()
@@ -37,9 +38,9 @@ browser=$(command -v chromium || command -v chromium-browser || command -v googl
 for level in off on; do
   run profile $level --steps 200 -o "$out/$level.html" > "$out/$level.profile.txt"
   if [ -n "$browser" ]; then
-    "$browser" --headless=new --no-sandbox --disable-gpu --no-first-run --user-data-dir="$PWD/$out/browser" \
-      --window-size=1500,950 --virtual-time-budget=10000 --screenshot="$PWD/$out/$level.png" \
-      "file://$PWD/$out/$level.html" 2> "$out/browser.log"
+    "$browser" --headless=new --no-sandbox --disable-gpu --no-first-run --user-data-dir="$out/browser" \
+      --window-size=1500,950 --virtual-time-budget=10000 --screenshot="$out/$level.png" \
+      "file://$out/$level.html" 2> "$out/browser.log"
   fi
 done
 rm -rf "$out/browser"
