@@ -266,9 +266,12 @@ pub(crate) fn config_text(py: Python<'_>, wanted: Wanted) -> PyResult<String> {
 /// A tensor of a config: node, output, name, shape (`None`: not stated), number of the type.
 type Field = (String, i64, String, Option<Vec<i64>>, i32);
 
-/// The feeds, the fetches, and the variables of a config, text or binary; of each variable also whether it is read-only.
+/// Feeds, fetches, and variables with whether each is read-only.
+type Fields = (Vec<Field>, Vec<Field>, Vec<(Field, bool)>);
+
+/// The feeds, the fetches, and the variables of a config, text or binary.
 #[pyfunction]
-pub(crate) fn config_fields(bytes: &[u8]) -> PyResult<(Vec<Field>, Vec<Field>, Vec<(Field, bool)>)> {
+pub(crate) fn config_fields(bytes: &[u8]) -> PyResult<Fields> {
     let config: Config = tf::source::parse_config(Bytes::copy_from_slice(bytes), "config").map_err(failed)?;
     let id = |id: &Option<tf::proto::TensorId>| {
         id.as_ref().map(|id| (id.node_name.clone(), id.output_index)).unwrap_or_default()

@@ -194,6 +194,7 @@ impl Program {
             outputs.push(unsafe { std::slice::from_raw_parts_mut(address, bytes) });
         }
         let mut sizes = vec![0; interface.dynamic_sizes];
+        let mut ticks = vec![0; interface.profile_counters];
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { temps, scratch, workers } = &mut *state;
         self.code.run(&mut Call {
@@ -203,6 +204,7 @@ impl Program {
             scratch,
             workers: workers.as_ref(),
             dynamic_sizes: &mut sizes,
+            profile_counters: &mut ticks,
         })?;
         Ok(sizes)
     }

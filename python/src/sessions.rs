@@ -28,6 +28,9 @@ pub(crate) enum Feed {
     Array(Fed),
 }
 
+/// What was fetched, and the `RunMetadata` of a traced run.
+type Run<'py> = (Vec<Bound<'py, PyAny>>, Option<Bound<'py, PyBytes>>);
+
 /// A graph with its variables.
 #[pyclass(frozen, module = "tfcompile._native")]
 pub(crate) struct Session {
@@ -54,7 +57,7 @@ impl Session {
         fetches: Vec<String>,
         targets: Vec<String>,
         is_traced: bool,
-    ) -> PyResult<(Vec<Bound<'py, PyAny>>, Option<Bound<'py, PyBytes>>)> {
+    ) -> PyResult<Run<'py>> {
         let run = || -> Result<(Vec<Value>, Option<Vec<u8>>)> {
             let feeds: Vec<(String, Value)> =
                 feeds.into_iter().map(|(name, feed)| Ok((name, value(feed)?))).collect::<Result<_>>()?;
