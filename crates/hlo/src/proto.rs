@@ -3,6 +3,8 @@
 //! The bytes that are written are a function of the module alone. What is read becomes text on the way.
 
 mod attributes_text;
+mod carried_text;
+mod header_text;
 mod instruction;
 mod instruction_messages;
 mod literal;
@@ -142,6 +144,7 @@ fn module_proto(module: &Module) -> Result<HloModuleProto> {
         entry_computation_id: numbers.computations[&entry],
         schedule: None,
         input_output_alias: alias_proto(module),
+        ..HloModuleProto::default()
     })
 }
 
@@ -196,7 +199,7 @@ fn array_proto(array: &ArrayShape) -> ShapeProto {
         element_type: array.element_type as i32,
         dimensions: array.sizes(),
         tuple_shapes: Vec::new(),
-        layout: Some(LayoutProto { minor_to_major }),
+        layout: Some(LayoutProto { minor_to_major, ..LayoutProto::default() }),
         is_dynamic_dimension: array.dimensions.iter().map(|dimension| dimension.is_dynamic).collect(),
     }
 }

@@ -21,9 +21,9 @@ pub(crate) use attribute::{AttributePrinter, AttributeReader};
 pub use literal::{literal_to_text, parse_literal};
 pub(crate) use names::{computation_names, sanitized};
 pub use parser::parse;
-pub(crate) use printer::computation_order;
 pub use printer::instruction_order;
 pub use printer::{PrintOptions, instruction_texts, print};
+pub(crate) use printer::{computation_order, depth_first};
 
 use crate::module::Module;
 use std::fmt;

@@ -56,6 +56,23 @@ fn text(module: &Module, read: &Module) -> String {
     format!("written:\n{}\nread:\n{}", text(module), text(read))
 }
 
+/// `messages/NAME.pb` is what XLA serialized of the text beside it (`scripts/hlo_texts.py protos`): all that both can say of
+/// layouts, shardings, schedules, collectives, calls and origins has to come out again.
+#[test]
+fn messages_of_xla_are_the_modules_of_their_texts() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages");
+    let mut paths = Vec::new();
+    files(&folder, &mut paths);
+    assert_eq!(paths.len(), 4);
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("a text");
+        let bytes = std::fs::read(path.with_extension("pb")).expect("its message");
+        let (read, _) = read_hlo_proto(&bytes).expect("a message of XLA's");
+        let written = parse(&text).expect("a text of XLA's").to_text();
+        assert_eq!(read.to_text(), written, "{}", path.display());
+    }
+}
+
 #[test]
 fn a_module_of_empty_instructions_is_none() {
     // A module of one computation with half a million instructions of no bytes.
@@ -75,7 +92,12 @@ fn damaged_messages_never_panic() {
         (state >> 33) as usize % limit
     };
     let (mut read, mut refused) = (0, 0);
-    for (_, _, bytes) in modules() {
+    let mut messages: Vec<Vec<u8>> = modules().into_iter().map(|(_, _, bytes)| bytes).collect();
+    let mut texts = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages"), &mut texts);
+    let of_xla = texts.iter().map(|path| std::fs::read(path.with_extension("pb")).expect("a message"));
+    messages.extend(of_xla);
+    for bytes in messages {
         for _ in 0..100 {
             let mut damaged = bytes.clone();
             for _ in 0..=below(2) {

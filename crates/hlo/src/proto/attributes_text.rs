@@ -1,9 +1,20 @@
 //! An instruction's attributes as XLA's text spells them.
 
-use super::instruction_messages::{HloInstructionProto, ShardingMessage};
-use super::messages::{ConvolutionDimensionNumbersProto, DotDimensionNumbersProto, WindowDimensionProto};
-use super::read_module::{INFALLIBLE, Names, list};
+use super::TUPLE;
+use super::carried_text::{
+    enumerator, escaped, frontend_attributes_text, metadata_text, origin_text, sharding_text, statistics_text,
+};
+use super::instruction_messages::{HloInstructionProto, IotaGroupsMessage, ToleranceMessage};
+use super::messages::{
+    ConvolutionDimensionNumbersProto, DotDimensionNumbersProto, ShapeProto, WindowDimensionProto,
+};
+use super::read_literal::read_literal;
+use super::read_module::{INFALLIBLE, Names, Shapes, list};
 use super::shape_text::shape_text;
+use crate::infer::MAX_RANK;
+use crate::text::literal_to_text;
+use shape::{Literal, PrimitiveType};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use support::{Error, Result};
 
@@ -40,35 +51,22 @@ impl Attributes {
     }
 }
 
-/// Bytes between quotes: what is not printed is octal, as in C.
-fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for &byte in bytes {
-        match byte {
-            b'"' => text.push_str("\\\""),
-            b'\\' => text.push_str("\\\\"),
-            b'\n' => text.push_str("\\n"),
-            b' '..=b'~' => text.push(byte as char),
-            _ => write!(text, "\\{byte:03o}").expect(INFALLIBLE),
-        }
-    }
-    text
-}
-
-/// All attributes of an instruction, whose first operand is `pred` or not.
+/// All attributes of an instruction. `shapes` are those of its computation's instructions.
 pub(super) fn attributes(
     instruction: &HloInstructionProto,
     names: &Names,
     computations: &Names,
-    takes_pred: bool,
+    shapes: &Shapes<'_>,
 ) -> Result<String> {
+    let operand =
+        instruction.operand_ids.first().and_then(|id| shapes.get(id).map(|shape| shape.element_type));
     let mut out = Attributes(String::new());
     dimensions(&mut out, instruction);
     numbers(&mut out, instruction);
     windows(&mut out, instruction)?;
-    scalars(&mut out, instruction)?;
-    called(&mut out, instruction, computations, takes_pred)?;
-    communication(&mut out, instruction)?;
+    scalars(&mut out, instruction, operand)?;
+    called(&mut out, instruction, computations, operand == Some(PrimitiveType::Pred as i32))?;
+    communication(&mut out, instruction, shapes)?;
     custom(&mut out, instruction)?;
     common(&mut out, instruction, names)?;
     Ok(out.0)
@@ -80,8 +78,11 @@ fn dimensions(out: &mut Attributes, instruction: &HloInstructionProto) {
         "broadcast" | "map" | "reduce" | "reverse" | "transpose" | "concatenate" | "sort" => {
             out.numbers("dimensions", &instruction.dimensions);
         }
-        // Which dimension was inferred does not matter once it is known.
-        "reshape" => {}
+        "reshape" => {
+            if let Some(inferred) = instruction.dimensions.first() {
+                out.add("inferred_dimension", inferred);
+            }
+        }
         _ => out.some_numbers("dimensions", &instruction.dimensions),
     }
     if instruction.opcode == "dynamic-slice" {
@@ -149,12 +150,17 @@ fn windows(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()
         );
         out.add("window", text);
     }
-    if let Some(labels) =
-        instruction.convolution_dimension_numbers.as_ref().filter(|_| instruction.opcode == "convolution")
+    if let Some(labels) = &instruction.convolution_dimension_numbers
+        && matches!(instruction.opcode.as_str(), "convolution" | "custom-call")
     {
         out.add("dim_labels", dim_labels(labels)?);
-        out.add("feature_group_count", instruction.feature_group_count.max(1));
-        out.add("batch_group_count", instruction.batch_group_count.max(1));
+    }
+    let groups = [
+        ("feature_group_count", instruction.feature_group_count),
+        ("batch_group_count", instruction.batch_group_count),
+    ];
+    for (name, count) in groups.into_iter().filter(|(_, count)| *count > 1) {
+        out.add(name, count);
     }
     if let Some(padding) = &instruction.padding_config {
         let dimensions = padding.dimensions.iter();
@@ -166,19 +172,20 @@ fn windows(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()
     Ok(())
 }
 
-/// `b01f_01io->b01f`.
+/// `b01f_01io->b01f`; `?` for dimensions that have no name, as those of custom calls may.
 fn dim_labels(numbers: &ConvolutionDimensionNumbersProto) -> Result<String> {
     let label = |first: (char, i64), second: (char, i64), spatial: &[i64]| -> Result<String> {
-        let mut labels = vec![None; spatial.len() + 2];
         let digits = spatial.iter().enumerate().map(|(k, dimension)| (k.to_string(), *dimension));
         let letters = [first, second].map(|(letter, dimension)| (letter.to_string(), dimension));
+        let mut labels: BTreeMap<usize, String> = BTreeMap::new();
         for (letter, dimension) in letters.into_iter().chain(digits) {
-            let place = usize::try_from(dimension).ok().and_then(|dimension| labels.get_mut(dimension));
-            let place = place.filter(|place| place.is_none());
-            *place.ok_or_else(|| Error::invalid("dimension numbers of a convolution that are none"))? =
-                Some(letter);
+            let place = usize::try_from(dimension).ok().filter(|place| *place < MAX_RANK);
+            if place.is_none_or(|place| labels.insert(place, letter).is_some()) {
+                return Err(Error::invalid("dimension numbers of a convolution that are none"));
+            }
         }
-        Ok(labels.into_iter().flatten().collect())
+        let last = labels.last_key_value().map_or(0, |(place, _)| *place);
+        Ok((0..=last).map(|place| labels.get(&place).map_or("?", String::as_str)).collect())
     };
     Ok(format!(
         "{}_{}->{}",
@@ -200,24 +207,30 @@ fn dim_labels(numbers: &ConvolutionDimensionNumbersProto) -> Result<String> {
     ))
 }
 
-/// The name of an enumerator.
-fn enumerator(names: &[&'static str], value: i32, what: &str) -> Result<&'static str> {
-    let name = usize::try_from(value).ok().and_then(|value| names.get(value).copied());
-    name.filter(|name| !name.is_empty()).ok_or_else(|| Error::unsupported(format!("{what} {value}")))
-}
-
 fn word<'w>(value: &'w str, what: &str) -> Result<&'w str> {
     let is_word = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     is_word.then_some(value).ok_or_else(|| Error::invalid(format!("'{}' is no {what}", value.escape_debug())))
 }
 
-fn scalars(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()> {
+/// How elements are compared if the text says nothing of it.
+fn usual_comparison(element: Option<i32>) -> &'static str {
+    let element = PrimitiveType::ALL.into_iter().find(|known| Some(*known as i32) == element);
+    match element {
+        Some(PrimitiveType::Pred) => "UNSIGNED",
+        Some(element) if element.is_unsigned_integer() => "UNSIGNED",
+        Some(element) if element.is_signed_integer() => "SIGNED",
+        _ => "FLOAT",
+    }
+}
+
+fn scalars(out: &mut Attributes, instruction: &HloInstructionProto, operand: Option<i32>) -> Result<()> {
     match instruction.opcode.as_str() {
         "get-tuple-element" => out.add("index", instruction.tuple_index),
         "compare" => {
             out.add("direction", word(&instruction.comparison_direction, "comparison")?);
-            if instruction.comparison_type == "TOTALORDER" {
-                out.add("type", "TOTALORDER");
+            let stated = instruction.comparison_type.as_str();
+            if !stated.is_empty() && stated != usual_comparison(operand) {
+                out.add("type", word(stated, "type of a comparison")?);
             }
         }
         "fft" => {
@@ -298,7 +311,10 @@ fn called(
         ("custom-call", several) => {
             out.add("called_computations", format_args!("{{{}}}", several.join(", ")));
         }
-        (_, [only]) => out.add("to_apply", only),
+        (opcode, [only]) => {
+            out.add("to_apply", only);
+            out.flag("is_composite", instruction.is_composite && opcode == "call");
+        }
         (opcode, several) => {
             return Err(Error::invalid(format!("{opcode} calls {} computations", several.len())));
         }
@@ -307,7 +323,7 @@ fn called(
 }
 
 /// What only programs of several devices or with transfers have.
-fn communication(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()> {
+fn communication(out: &mut Attributes, instruction: &HloInstructionProto, shapes: &Shapes<'_>) -> Result<()> {
     if instruction.channel_id != 0 {
         out.add("channel_id", instruction.channel_id);
     }
@@ -315,22 +331,10 @@ fn communication(out: &mut Attributes, instruction: &HloInstructionProto) -> Res
         Some(list) if !list.replica_groups.is_empty() => &list.replica_groups,
         _ => &instruction.replica_groups,
     };
-    let iota =
-        instruction.collective_device_list.as_ref().and_then(|list| list.iota_replica_group_list.as_ref());
-    if let Some(iota) = iota {
-        let transposed = match iota.iota_transpose_perm.len() {
-            0 | 1 => String::new(),
-            _ => format!("T({})", list(&iota.iota_transpose_perm)),
-        };
-        out.add(
-            "replica_groups",
-            format_args!(
-                "[{},{}]<=[{}]{transposed}",
-                iota.num_replica_groups,
-                iota.num_devices_per_group,
-                list(&iota.iota_reshape_dims)
-            ),
-        );
+    let device_list = instruction.collective_device_list.as_ref();
+    let iota = device_list.and_then(|list| list.iota_replica_group_list.as_ref());
+    if let Some(iota) = instruction.iota_collective_device_list.as_ref().or(iota) {
+        out.add("replica_groups", iota_groups_text(iota));
     } else if !groups.is_empty() {
         let groups: Vec<String> =
             groups.iter().map(|group| format!("{{{}}}", list(&group.replica_ids))).collect();
@@ -340,6 +344,9 @@ fn communication(out: &mut Attributes, instruction: &HloInstructionProto) -> Res
         let pairs = instruction.source_target_pairs.iter();
         let pairs: Vec<String> = pairs.map(|pair| format!("{{{},{}}}", pair.source, pair.target)).collect();
         out.add("source_target_pairs", format_args!("{{{}}}", pairs.join(",")));
+    }
+    if instruction.opcode.starts_with("collective-permute") && !instruction.dynamic_slice_sizes.is_empty() {
+        out.add("slice_sizes", slice_sizes_text(instruction, shapes)?);
     }
     out.flag("use_global_device_ids", instruction.use_global_device_ids);
     out.flag("is_host_transfer", instruction.is_host_transfer);
@@ -356,10 +363,56 @@ fn communication(out: &mut Attributes, instruction: &HloInstructionProto) -> Res
     }
     if let (Some(entry), Some(exit)) = (&instruction.domain_entry_sharding, &instruction.domain_exit_sharding)
     {
-        let (entry, exit) = (sharding(entry, 0)?, sharding(exit, 0)?);
+        // The message's entry is the side of the operand, the text's that of the users.
+        let (exit, entry) = (sharding_text(entry, 0)?, sharding_text(exit, 0)?);
         out.add("domain", format_args!("{{kind=\"sharding\", entry={entry}, exit={exit}}}"));
     }
     Ok(())
+}
+
+/// `{{1,8,128},{1,8,128}}`: the sizes of slices that a permutation moves, each of its operand's rank. They come in a row,
+/// those of the operand's first element first, as many as it has starts.
+fn slice_sizes_text(instruction: &HloInstructionProto, shapes: &Shapes<'_>) -> Result<String> {
+    let none = || Error::invalid("sizes of slices that do not fit the operands");
+    let operand = |k: usize| instruction.operand_ids.get(k).and_then(|id| shapes.get(id)).ok_or_else(none);
+    let (moved, starts) = (operand(0)?, operand(2)?);
+    // A start is a tuple of numbers; there may be several of each array, and several arrays.
+    let counts: Vec<(usize, usize)> = match moved.element_type == TUPLE {
+        false => {
+            let nested = starts.tuple_shapes.first().is_some_and(|first| first.element_type == TUPLE);
+            vec![(moved.dimensions.len(), if nested { starts.tuple_shapes.len() } else { 1 })]
+        }
+        true => {
+            let count = |start: &ShapeProto| match start.tuple_shapes.first() {
+                Some(first) if first.element_type == TUPLE => start.tuple_shapes.len(),
+                _ => 1,
+            };
+            let arrays = moved.tuple_shapes.iter().zip(&starts.tuple_shapes);
+            arrays.map(|(array, start)| (array.dimensions.len(), count(start))).collect()
+        }
+    };
+    let mut rest = &instruction.dynamic_slice_sizes[..];
+    let mut texts = Vec::new();
+    let ranks = counts.into_iter().flat_map(|(rank, count)| std::iter::repeat_n(rank, count));
+    for rank in ranks.filter(|rank| *rank > 0) {
+        // There may be fewer than the starts say, and more.
+        let (sizes, others) = rest.split_at(rank.min(rest.len()));
+        if !sizes.is_empty() {
+            texts.push(format!("{{{}}}", list(sizes)));
+        }
+        rest = others;
+    }
+    Ok(format!("{{{}}}", texts.join(",")))
+}
+
+/// `[2,4]<=[4,2]T(1,0)`: the devices in order, laid out, transposed and cut into groups.
+fn iota_groups_text(iota: &IotaGroupsMessage) -> String {
+    let transposed = match iota.iota_transpose_perm.len() {
+        0 | 1 => String::new(),
+        _ => format!("T({})", list(&iota.iota_transpose_perm)),
+    };
+    let (groups, devices) = (iota.num_replica_groups, iota.num_devices_per_group);
+    format!("[{groups},{devices}]<=[{}]{transposed}", list(&iota.iota_reshape_dims))
 }
 
 /// What custom calls have, and the accuracy of products.
@@ -386,6 +439,13 @@ fn custom(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()>
         let schedules = ["", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"];
         if instruction.custom_call_schedule > 0 {
             out.add("schedule", enumerator(&schedules, instruction.custom_call_schedule, "schedule")?);
+        }
+        if let Some(value) = &instruction.literal {
+            out.add("literal", shaped_literal(&read_literal(value)?));
+        }
+        if instruction.padding_type != 0 {
+            let types = ["", "PADDING_VALID", "PADDING_SAME"];
+            out.add("padding_type", enumerator(&types, instruction.padding_type, "padding type")?);
         }
         if instruction.constrain_layout {
             let shapes = instruction.operand_shapes_with_layout.iter().map(|shape| shape_text(shape, 0));
@@ -417,6 +477,24 @@ fn custom(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()>
     Ok(())
 }
 
+/// `s32[2]{0} {1, 2}`, `( s32[] 1, pred[] true )`. XLA takes what follows a shape for its layout, so there has to be one.
+fn shaped_literal(literal: &Literal) -> String {
+    if let Literal::Tuple(elements) = literal {
+        let elements: Vec<String> = elements.iter().map(shaped_literal).collect();
+        return format!("( {} )", elements.join(", "));
+    }
+    let text = literal_to_text(literal);
+    let shape = literal.shape();
+    let rank = shape.as_array().map_or(0, |array| array.rank());
+    match (rank, text.split_once(' ')) {
+        (1.., Some((shape, elements))) => {
+            let order: Vec<usize> = (0..rank).rev().collect();
+            format!("{shape}{{{}}} {elements}", list(&order))
+        }
+        _ => text,
+    }
+}
+
 /// `PrecisionConfig.Algorithm`.
 const ALGORITHMS: [&str; 14] = [
     "",
@@ -438,7 +516,7 @@ const ALGORITHMS: [&str; 14] = [
 /// What every instruction may have.
 fn common(out: &mut Attributes, instruction: &HloInstructionProto, names: &Names) -> Result<()> {
     if let Some(stated) = &instruction.sharding {
-        out.add("sharding", sharding(stated, 0)?);
+        out.add("sharding", sharding_text(stated, 0)?);
     }
     if let Some(replication) = &instruction.parameter_replication
         && !replication.replicated_at_leaf_buffers.is_empty()
@@ -446,12 +524,7 @@ fn common(out: &mut Attributes, instruction: &HloInstructionProto, names: &Names
         out.numbers("parameter_replication", &replication.replicated_at_leaf_buffers);
     }
     if let Some(frontend) = instruction.frontend_attributes.as_ref().filter(|stated| !stated.map.is_empty()) {
-        let entries = frontend.map.iter().map(|(key, value)| {
-            let key = crate::text::sanitized(key);
-            format!("{key}=\"{}\"", escaped(value.as_bytes()))
-        });
-        let entries: Vec<String> = entries.collect();
-        out.add("frontend_attributes", format_args!("{{{}}}", entries.join(",")));
+        out.add("frontend_attributes", frontend_attributes_text(frontend));
     }
     if !instruction.control_predecessor_ids.is_empty() {
         let name = |id: &i64| {
@@ -462,69 +535,29 @@ fn common(out: &mut Attributes, instruction: &HloInstructionProto, names: &Names
             instruction.control_predecessor_ids.iter().map(name).collect::<Result<_>>()?;
         out.add("control-predecessors", format_args!("{{{}}}", before.join(", ")));
     }
+    if let Some(statistics) = instruction.statistics_viz.as_ref().filter(|viz| !viz.statistics.is_empty()) {
+        out.add("statistics", statistics_text(statistics));
+    }
+    if let Some(accuracy) = &instruction.result_accuracy {
+        if accuracy.mode != 0 {
+            let mode = enumerator(&["default", "highest"], accuracy.mode, "accuracy")?;
+            out.add("result_accuracy", format_args!("{{mode={mode}}}"));
+        } else if let Some(ToleranceMessage { atol, rtol, ulps }) = &accuracy.tolerance {
+            let tolerance = format_args!("{{tolerance={{atol={atol},rtol={rtol},ulps={ulps}}}}}");
+            out.add("result_accuracy", tolerance);
+        }
+    }
+    if let (Some(origin), Some(shape)) = (&instruction.original_value, &instruction.shape)
+        && !origin.elements.is_empty()
+    {
+        out.add("origin", origin_text(origin, shape)?);
+    }
     if let Some(metadata) = &instruction.metadata {
-        let mut parts = Vec::new();
-        let texts = [
-            ("op_type", &metadata.op_type),
-            ("op_name", &metadata.op_name),
-            ("source_file", &metadata.source_file),
-        ];
-        for (name, value) in texts.into_iter().filter(|(_, value)| !value.is_empty()) {
-            parts.push(format!("{name}=\"{}\"", escaped(value.as_bytes())));
-        }
-        if metadata.source_line != 0 {
-            parts.push(format!("source_line={}", metadata.source_line));
-        }
-        if !parts.is_empty() {
-            out.add("metadata", format_args!("{{{}}}", parts.join(" ")));
+        let text = metadata_text(metadata);
+        if !text.is_empty() {
+            out.add("metadata", format_args!("{{{text}}}"));
         }
     }
     out.text("backend_config", &instruction.backend_config);
     Ok(())
-}
-
-/// `{replicated}`, `{devices=[2,1]0,1}`, `{{replicated}, {manual}}`.
-fn sharding(message: &ShardingMessage, depth: usize) -> Result<String> {
-    const MAX_DEPTH: usize = 20;
-    if depth > MAX_DEPTH {
-        return Err(Error::unsupported(format!("shardings nest deeper than {MAX_DEPTH}")));
-    }
-    let kinds = ["replicated", "maximal", "tuple", "other", "manual", "unknown", "unreduced"];
-    let kind = enumerator(&kinds, message.kind, "kind of sharding")?;
-    match kind {
-        "tuple" => {
-            let parts = message.tuple_shardings.iter().map(|part| sharding(part, depth + 1));
-            Ok(format!("{{{}}}", parts.collect::<Result<Vec<_>>>()?.join(", ")))
-        }
-        "maximal" => Ok(format!(
-            "{{maximal device={}}}",
-            message.tile_assignment_devices.first().copied().unwrap_or(0)
-        )),
-        "other" => {
-            let devices = match message.iota_reshape_dims.is_empty() {
-                true => list(&message.tile_assignment_devices),
-                false if message.iota_transpose_perm.len() < 2 => {
-                    format!("<=[{}]", list(&message.iota_reshape_dims))
-                }
-                false => format!(
-                    "<=[{}]T({})",
-                    list(&message.iota_reshape_dims),
-                    list(&message.iota_transpose_perm)
-                ),
-            };
-            let mut text = format!("{{devices=[{}]{devices}", list(&message.tile_assignment_dimensions));
-            if message.replicate_on_last_tile_dim {
-                text.push_str(" last_tile_dim_replicate");
-            }
-            if !message.last_tile_dims.is_empty() {
-                let names =
-                    message.last_tile_dims.iter().map(|kind| enumerator(&kinds, *kind, "kind of sharding"));
-                write!(text, " last_tile_dims={{{}}}", names.collect::<Result<Vec<_>>>()?.join(", "))
-                    .expect(INFALLIBLE);
-            }
-            text.push('}');
-            Ok(text)
-        }
-        simple => Ok(format!("{{{simple}}}")),
-    }
 }

@@ -58,6 +58,7 @@ fn metadata_proto(metadata: &OpMetadata) -> Option<OpMetadataProto> {
         op_name: metadata.op_name.clone(),
         source_file: metadata.source_file.clone(),
         source_line: i32::try_from(metadata.source_line).unwrap_or(i32::MAX),
+        ..OpMetadataProto::default()
     })
 }
 

@@ -146,12 +146,20 @@ pub struct HloInstructionProto {
     pub k: i64,
     #[prost(bool, tag = "85")]
     pub largest: bool,
+    #[prost(message, optional, tag = "82")]
+    pub statistics_viz: Option<StatisticsMessage>,
     #[prost(message, optional, tag = "87")]
     pub collective_device_list: Option<DeviceListMessage>,
+    #[prost(message, optional, tag = "88")]
+    pub original_value: Option<OriginalValueMessage>,
     #[prost(bool, tag = "89")]
     pub is_composite: bool,
     #[prost(message, optional, tag = "90")]
     pub ragged_dot_dimension_numbers: Option<RaggedDotMessage>,
+    #[prost(message, optional, tag = "91")]
+    pub result_accuracy: Option<ResultAccuracyMessage>,
+    #[prost(message, optional, tag = "92")]
+    pub iota_collective_device_list: Option<IotaGroupsMessage>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -166,12 +174,23 @@ pub struct ShardingMessage {
     pub tuple_shardings: Vec<ShardingMessage>,
     #[prost(bool, tag = "6")]
     pub replicate_on_last_tile_dim: bool,
+    #[prost(message, repeated, tag = "7")]
+    pub metadata: Vec<OpMetadataProto>,
     #[prost(int32, repeated, tag = "8")]
     pub last_tile_dims: Vec<i32>,
     #[prost(int64, repeated, tag = "9")]
     pub iota_reshape_dims: Vec<i64>,
     #[prost(int32, repeated, tag = "10")]
     pub iota_transpose_perm: Vec<i32>,
+    #[prost(bool, tag = "11")]
+    pub is_shard_group: bool,
+    #[prost(int64, tag = "12")]
+    pub shard_group_id: i64,
+    #[prost(int32, tag = "13")]
+    pub shard_group_type: i32,
+    /// By the names of a mesh's axes; XLA's text has it, but it is only asked whether it is there.
+    #[prost(bytes = "vec", optional, tag = "14")]
+    pub named_sharding: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -246,4 +265,60 @@ pub struct RaggedDotMessage {
     pub lhs_ragged_dimensions: Vec<i64>,
     #[prost(int64, repeated, tag = "3")]
     pub rhs_group_dimensions: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct StatisticsMessage {
+    #[prost(int64, tag = "1")]
+    pub stat_index_to_visualize: i64,
+    #[prost(message, repeated, tag = "2")]
+    pub statistics: Vec<StatisticMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct StatisticMessage {
+    #[prost(string, tag = "1")]
+    pub stat_name: String,
+    #[prost(double, tag = "2")]
+    pub stat_val: f64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct OriginalValueMessage {
+    #[prost(message, repeated, tag = "1")]
+    pub elements: Vec<OriginalElementMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct OriginalElementMessage {
+    #[prost(int64, repeated, tag = "1")]
+    pub shape_index: Vec<i64>,
+    #[prost(message, optional, tag = "2")]
+    pub original_array: Option<OriginalArrayMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct OriginalArrayMessage {
+    #[prost(string, tag = "1")]
+    pub instruction_name: String,
+    #[prost(int64, repeated, tag = "2")]
+    pub shape_index: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ResultAccuracyMessage {
+    #[prost(int32, tag = "1")]
+    pub mode: i32,
+    #[prost(message, optional, tag = "2")]
+    pub tolerance: Option<ToleranceMessage>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ToleranceMessage {
+    #[prost(double, tag = "1")]
+    pub atol: f64,
+    #[prost(double, tag = "2")]
+    pub rtol: f64,
+    #[prost(int64, tag = "3")]
+    pub ulps: i64,
 }

@@ -2,7 +2,7 @@
 //!
 //! Fields have XLA's names and numbers; enums are plain integers.
 
-pub use super::instruction_messages::HloInstructionProto;
+pub use super::instruction_messages::{FrontendAttributesMessage, HloInstructionProto, OriginalArrayMessage};
 use prost::Message;
 use std::collections::BTreeMap;
 
@@ -42,6 +42,12 @@ pub struct HloModuleProto {
     pub schedule: Option<HloScheduleProto>,
     #[prost(message, optional, tag = "8")]
     pub input_output_alias: Option<HloInputOutputAliasProto>,
+    #[prost(message, optional, tag = "18")]
+    pub buffer_donor: Option<HloBufferDonorProto>,
+    #[prost(message, optional, tag = "19")]
+    pub frontend_attributes: Option<FrontendAttributesMessage>,
+    #[prost(message, optional, tag = "20")]
+    pub original_value_recovery_table: Option<OriginalValueRecoveryTableProto>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -72,6 +78,36 @@ pub struct AliasEntryProto {
     pub parameter_shape_index: Vec<i64>,
     #[prost(int32, tag = "4")]
     pub kind: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct HloBufferDonorProto {
+    #[prost(message, repeated, tag = "1")]
+    pub entries: Vec<BufferDonorEntryProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct BufferDonorEntryProto {
+    #[prost(int64, tag = "1")]
+    pub parameter_number: i64,
+    #[prost(int64, repeated, tag = "2")]
+    pub parameter_shape_index: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct OriginalValueRecoveryTableProto {
+    #[prost(message, repeated, tag = "1")]
+    pub entries: Vec<OriginalValueRecoveryProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct OriginalValueRecoveryProto {
+    #[prost(message, optional, tag = "1")]
+    pub old_original_array: Option<OriginalArrayMessage>,
+    #[prost(message, optional, tag = "2")]
+    pub new_original_array: Option<OriginalArrayMessage>,
+    #[prost(message, optional, tag = "3")]
+    pub recovery_module: Option<HloModuleProto>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -112,6 +148,18 @@ pub struct OpMetadataProto {
     pub source_file: String,
     #[prost(int32, tag = "4")]
     pub source_line: i32,
+    #[prost(int32, repeated, tag = "5")]
+    pub profile_type: Vec<i32>,
+    #[prost(string, tag = "12")]
+    pub deduplicated_name: String,
+    #[prost(string, tag = "16")]
+    pub scheduling_name: String,
+    #[prost(int32, tag = "17")]
+    pub source_end_line: i32,
+    #[prost(int32, tag = "18")]
+    pub source_column: i32,
+    #[prost(int32, tag = "19")]
+    pub source_end_column: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -132,6 +180,38 @@ pub struct ShapeProto {
 pub struct LayoutProto {
     #[prost(int64, repeated, tag = "1")]
     pub minor_to_major: Vec<i64>,
+    #[prost(message, repeated, tag = "6")]
+    pub tiles: Vec<TileProto>,
+    #[prost(int64, tag = "7")]
+    pub element_size_in_bits: i64,
+    #[prost(int64, tag = "8")]
+    pub memory_space: i64,
+    #[prost(message, optional, boxed, tag = "10")]
+    pub physical_shape: Option<Box<ShapeProto>>,
+    #[prost(int32, tag = "11")]
+    pub index_primitive_type: i32,
+    #[prost(int32, tag = "12")]
+    pub pointer_primitive_type: i32,
+    #[prost(int64, tag = "15")]
+    pub dynamic_shape_metadata_prefix_bytes: i64,
+    #[prost(int64, tag = "16")]
+    pub tail_padding_alignment_in_elements: i64,
+    #[prost(message, repeated, tag = "17")]
+    pub split_configs: Vec<SplitConfigProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct TileProto {
+    #[prost(int64, repeated, tag = "1")]
+    pub dimensions: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct SplitConfigProto {
+    #[prost(int64, tag = "1")]
+    pub dimension: i64,
+    #[prost(int64, repeated, tag = "2")]
+    pub split_indices: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]

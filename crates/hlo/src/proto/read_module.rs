@@ -4,15 +4,20 @@
 //! only text carries is read, too. Constants do not go through text: an instruction holds each one's place.
 
 use super::attributes_text::attributes;
-use super::messages::{HloComputationProto, HloInstructionProto, HloModuleProto, HloProto, HloSnapshot};
+use super::carried_text::escaped;
+use super::header_text::header_text;
+use super::messages::{
+    HloComputationProto, HloInstructionProto, HloModuleProto, HloProto, HloSnapshot,
+    InstructionSequenceProto, ShapeProto,
+};
 use super::read_literal::read_literal;
 use super::shape_text::{read_shape, shape_text};
 use crate::Op;
 use crate::module::Module;
-use crate::text::{parse, sanitized};
+use crate::text::{depth_first, parse, sanitized};
 use prost::Message;
 use prost::encoding::decode_varint;
-use shape::{Literal, PrimitiveType, Shape};
+use shape::{Literal, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use support::{Error, Result};
@@ -109,14 +114,14 @@ fn entries(mut bytes: &[u8], field: u64) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A constant, and the instruction that holds its place.
-struct Constant {
+pub(super) struct Constant {
     computation: String,
     name: String,
     shape: Shape,
     literal: Literal,
 }
 
-fn module_text(message: &HloModuleProto, constants: &mut Vec<Constant>) -> Result<String> {
+pub(super) fn module_text(message: &HloModuleProto, constants: &mut Vec<Constant>) -> Result<String> {
     let names = computation_names(message);
     let entry = match message.entry_computation_id {
         0 => message.computations.iter().find(|c| c.name == message.entry_computation_name).map(|c| c.id),
@@ -124,26 +129,56 @@ fn module_text(message: &HloModuleProto, constants: &mut Vec<Constant>) -> Resul
     };
     let entry = entry.filter(|id| names.contains_key(id));
     let entry = entry.ok_or_else(|| Error::invalid("the module's entry computation lacks"))?;
-    let mut text = format!("HloModule {}", sanitized(&message.name));
-    if let Some(alias) = message.input_output_alias.as_ref().filter(|alias| !alias.entries.is_empty()) {
-        let entries = alias.entries.iter().map(|entry| {
-            let kind = if entry.kind == 2 { "must-alias" } else { "may-alias" };
-            format!(
-                "{{{}}}: ({}, {{{}}}, {kind})",
-                list(&entry.output_shape_index),
-                entry.parameter_number,
-                list(&entry.parameter_shape_index)
-            )
-        });
-        let entries: Vec<String> = entries.collect();
-        write!(text, ", input_output_alias={{ {} }}", entries.join(", ")).expect(INFALLIBLE);
+    if names.len() != message.computations.len() {
+        return Err(Error::invalid("two computations have one number"));
     }
-    text.push('\n');
-    for computation in &message.computations {
+    let mut text = format!("HloModule {}{}\n", sanitized(&message.name), header_text(message, entry)?);
+    for computation in computation_order(message) {
         let is_entry = computation.id == entry;
-        computation_text(&mut text, computation, &names, is_entry, constants)?;
+        let schedule = message.schedule.as_ref();
+        let sequence = schedule.and_then(|schedule| schedule.sequences.get(&computation.id));
+        let instructions = in_order(computation, sequence)?;
+        computation_text(&mut text, computation, &instructions, &names, is_entry, constants)?;
     }
     Ok(text)
+}
+
+/// The instructions of a computation, in the order of its schedule if it has one. Else in that of their numbers, which XLA
+/// takes for the order in which they were added, operands first.
+fn in_order<'m>(
+    computation: &'m HloComputationProto,
+    sequence: Option<&InstructionSequenceProto>,
+) -> Result<Vec<&'m HloInstructionProto>> {
+    let name = &computation.name;
+    let by_id: BTreeMap<i64, &HloInstructionProto> =
+        computation.instructions.iter().map(|instruction| (instruction.id, instruction)).collect();
+    if by_id.len() != computation.instructions.len() {
+        return Err(Error::invalid(format!("computation '{name}' has two instructions of one number")));
+    }
+    let Some(sequence) = sequence else {
+        let known = |id: &i64| by_id.contains_key(id);
+        let ids = depth_first(by_id.keys().copied(), |id| {
+            let before = by_id[&id].operand_ids.iter().chain(&by_id[&id].control_predecessor_ids);
+            before.copied().filter(known).collect()
+        });
+        return Ok(ids.iter().map(|id| by_id[id]).collect());
+    };
+    let scheduled: BTreeSet<i64> = sequence.instruction_ids.iter().copied().collect();
+    if sequence.instruction_ids.len() != by_id.len() || !scheduled.iter().eq(by_id.keys()) {
+        return Err(Error::invalid(format!("the schedule of computation '{name}' is not its instructions")));
+    }
+    Ok(sequence.instruction_ids.iter().map(|id| by_id[id]).collect())
+}
+
+/// The computations in the order of their numbers, callees first.
+fn computation_order(message: &HloModuleProto) -> Vec<&HloComputationProto> {
+    let by_id: BTreeMap<i64, &HloComputationProto> =
+        message.computations.iter().map(|computation| (computation.id, computation)).collect();
+    let ids = depth_first(by_id.keys().copied(), |id| {
+        let called = by_id[&id].instructions.iter().flat_map(|caller| &caller.called_computation_ids);
+        called.copied().filter(|callee| by_id.contains_key(callee)).collect()
+    });
+    ids.iter().map(|id| by_id[id]).collect()
 }
 
 pub(super) const INFALLIBLE: &str = "a string takes everything";
@@ -152,6 +187,9 @@ pub(super) const INFALLIBLE: &str = "a string takes everything";
 pub(super) fn list<T: ToString>(numbers: &[T]) -> String {
     numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
+
+/// The shapes of a computation's instructions, by number.
+pub(super) type Shapes<'m> = BTreeMap<i64, &'m ShapeProto>;
 
 /// Computations by number, each with a name of its own.
 pub(super) type Names = BTreeMap<i64, String>;
@@ -180,25 +218,21 @@ fn unique_names<'n>(named: impl Iterator<Item = (i64, &'n str)>) -> Names {
 fn computation_text(
     text: &mut String,
     computation: &HloComputationProto,
+    instructions: &[&HloInstructionProto],
     computations: &Names,
     is_entry: bool,
     constants: &mut Vec<Constant>,
 ) -> Result<()> {
     let name = &computations[&computation.id];
-    let instructions = &computation.instructions;
     let names =
         unique_names(instructions.iter().map(|instruction| (instruction.id, instruction.name.as_str())));
-    if names.len() != instructions.len() {
-        return Err(Error::invalid(format!("computation '{name}' has two instructions of one number")));
-    }
-    let is_pred = |instruction: &&HloInstructionProto| {
-        instruction.shape.as_ref().is_some_and(|shape| shape.element_type == PrimitiveType::Pred as i32)
-    };
-    let preds: BTreeSet<i64> =
-        instructions.iter().filter(is_pred).map(|instruction| instruction.id).collect();
+    let shapes: Shapes<'_> = instructions
+        .iter()
+        .filter_map(|instruction| Some((instruction.id, instruction.shape.as_ref()?)))
+        .collect();
     writeln!(text, "\n{}{name} {{", if is_entry { "ENTRY " } else { "" }).expect(INFALLIBLE);
     for instruction in instructions {
-        let line = instruction_text(instruction, &names, computations, &preds)
+        let line = instruction_text(instruction, &names, computations, &shapes)
             .map_err(|error| error.context(format!("instruction '{}'", instruction.name)))?;
         let root = if instruction.id == computation.root_id { "ROOT " } else { "" };
         writeln!(text, "  {root}{line}").expect(INFALLIBLE);
@@ -225,7 +259,12 @@ fn computation_text(
             constants.push(Constant { computation, name, shape, literal });
         }
     }
-    text.push_str("}\n");
+    text.push('}');
+    if !matches!(computation.execution_thread.as_str(), "" | "main") {
+        let thread = escaped(computation.execution_thread.as_bytes());
+        write!(text, ", execution_thread=\"{thread}\"").expect(INFALLIBLE);
+    }
+    text.push('\n');
     Ok(())
 }
 
@@ -234,7 +273,7 @@ fn instruction_text(
     instruction: &HloInstructionProto,
     names: &Names,
     computations: &Names,
-    preds: &BTreeSet<i64>,
+    shapes: &Shapes<'_>,
 ) -> Result<String> {
     let shape = instruction.shape.as_ref().map(|shape| shape_text(shape, 0)).transpose()?;
     let shape = shape.ok_or_else(|| Error::invalid("it has no shape"))?;
@@ -252,8 +291,7 @@ fn instruction_text(
     if !known {
         return Err(Error::invalid(format!("'{}' is no opcode", instruction.opcode.escape_debug())));
     }
-    let takes_pred = instruction.operand_ids.first().is_some_and(|id| preds.contains(id));
-    let attributes = attributes(instruction, names, computations, takes_pred)?;
+    let attributes = attributes(instruction, names, computations, shapes)?;
     match instruction.opcode.as_str() {
         "constant" => Ok(format!("{name} = {CONSTANT_PLACE}{attributes}")),
         "parameter" => {

@@ -1,6 +1,6 @@
 //! Shapes of messages as text.
 
-use super::messages::ShapeProto;
+use super::messages::{LayoutProto, ShapeProto};
 use super::read_module::list;
 use super::{TOKEN, TUPLE};
 use shape::{PrimitiveType, Shape};
@@ -8,6 +8,9 @@ use support::{Error, Result};
 
 /// `xla.PrimitiveType`'s number for what nothing is known of.
 const OPAQUE: i32 = 14;
+
+/// That for the memory of an array.
+const BUFFER: i32 = 34;
 
 /// How deep tuples may nest.
 const MAX_DEPTH: usize = 100;
@@ -24,6 +27,10 @@ pub(super) fn shape_text(shape: &ShapeProto, depth: usize) -> Result<String> {
         }
         TOKEN => Ok("token[]".to_owned()),
         OPAQUE => Ok("opaque[]".to_owned()),
+        BUFFER => match &shape.tuple_shapes[..] {
+            [array] => Ok(format!("b({})", shape_text(array, depth + 1)?)),
+            _ => Err(Error::invalid("a buffer is that of one array")),
+        },
         number => {
             let element = element_type(number)?;
             let size = |(index, size): (usize, &i64)| match shape.is_dynamic_dimension.get(index) {
@@ -36,12 +43,56 @@ pub(super) fn shape_text(shape: &ShapeProto, depth: usize) -> Result<String> {
             if let Some(layout) = &shape.layout {
                 let order = &layout.minor_to_major;
                 let is_row_major = order.iter().rev().copied().eq(0..order.len() as i64);
-                if !is_row_major {
+                let rest = layout_rest(layout, depth)?;
+                if !rest.is_empty() {
+                    text.push_str(&format!("{{{}:{rest}}}", list(order)));
+                } else if !is_row_major {
                     text.push_str(&format!("{{{}}}", list(order)));
                 }
             }
             Ok(text)
         }
+    }
+}
+
+/// What a layout says beside the order of the dimensions: `T(8,128)(2,1)E(4)S(1)`.
+fn layout_rest(layout: &LayoutProto, depth: usize) -> Result<String> {
+    // XLA's mark of a dimension of a tile that is joined with the next.
+    const COMBINED: i64 = i64::MIN;
+    let mut text = String::new();
+    if !layout.tiles.is_empty() {
+        text.push('T');
+        for tile in &layout.tiles {
+            let size = |size: &i64| if *size == COMBINED { "*".to_owned() } else { size.to_string() };
+            let sizes: Vec<String> = tile.dimensions.iter().map(size).collect();
+            text.push_str(&format!("({})", sizes.join(",")));
+        }
+    }
+    // An alignment of one element is none.
+    let alignment = Some(layout.tail_padding_alignment_in_elements).filter(|alignment| *alignment != 1);
+    push_numbers(&mut text, &[('L', alignment.unwrap_or(0))]);
+    let types = [('#', layout.index_primitive_type), ('*', layout.pointer_primitive_type)];
+    for (letter, number) in types.into_iter().filter(|(_, number)| *number != 0) {
+        text.push_str(&format!("{letter}({})", element_type(number)?));
+    }
+    push_numbers(&mut text, &[('E', layout.element_size_in_bits), ('S', layout.memory_space)]);
+    if !layout.split_configs.is_empty() {
+        text.push_str("SC");
+        for split in &layout.split_configs {
+            text.push_str(&format!("({}:{})", split.dimension, list(&split.split_indices)));
+        }
+    }
+    if let Some(physical) = &layout.physical_shape {
+        text.push_str(&format!("P({})", shape_text(physical, depth + 1)?));
+    }
+    push_numbers(&mut text, &[('M', layout.dynamic_shape_metadata_prefix_bytes)]);
+    Ok(text)
+}
+
+/// `L(2)` for each number that is not 0.
+fn push_numbers(text: &mut String, numbers: &[(char, i64)]) {
+    for (letter, number) in numbers.iter().filter(|(_, number)| *number != 0) {
+        text.push_str(&format!("{letter}({number})"));
     }
 }
 

@@ -134,7 +134,10 @@ pub fn instruction_order(computation: &Computation) -> Vec<InstructionId> {
 }
 
 /// Everything reachable, what an item needs before the item, else in the order of the starts.
-fn depth_first<Id: Copy + Ord>(starts: impl Iterator<Item = Id>, needs: impl Fn(Id) -> Vec<Id>) -> Vec<Id> {
+pub(crate) fn depth_first<Id: Copy + Ord>(
+    starts: impl Iterator<Item = Id>,
+    needs: impl Fn(Id) -> Vec<Id>,
+) -> Vec<Id> {
     let mut order = Vec::new();
     let mut seen = BTreeSet::new();
     for start in starts {
@@ -205,6 +208,14 @@ fn print_instruction(
         let first = instruction.operands().first().map(|&operand| computation[operand].shape());
         let first_operand = first.and_then(Shape::as_array).map(|array| array.element_type);
         instruction.op().print_attributes(&mut AttributePrinter { out, computations, first_operand });
+        // XLA's parser asks for the dimensions unless a scalar is broadcast, though then the module is not valid.
+        if let (Op::Broadcast { dimensions }, Some(array)) =
+            (instruction.op(), first.and_then(Shape::as_array))
+            && dimensions.is_empty()
+            && array.rank() > 0
+        {
+            out.push_str(", dimensions={}");
+        }
     }
     if options.metadata {
         print_carried(computation, instruction, names, out);
