@@ -6,10 +6,10 @@ use passes::{
     AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, CallInliner, CholeskyExpander,
     CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier, ConstantFolding,
     ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination, DotOperandLayout,
-    DynamicDimensionResults, FftExpander, InstructionFusion, MultiOutputFusion, Pipeline, PowerExpander,
-    PredContractionExpander, ProducerDuplication, RngExpander, RowFusion, SelectAndScatterExpander,
-    SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander, TupleSimplifier,
-    WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
+    DynamicDimensionResults, FftExpander, InstructionFusion, MapExpander, MultiOutputFusion, Pipeline,
+    PowerExpander, PredContractionExpander, ProducerDuplication, RngExpander, RowFusion,
+    SelectAndScatterExpander, SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander,
+    TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
     WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
     WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
@@ -22,6 +22,8 @@ pub fn pipeline() -> Pipeline {
     Pipeline::new(vec![
         // Everything after sees static shapes.
         Box::new(DynamicDimensionResults),
+        // Calls what it expands.
+        Box::new(MapExpander),
         // Everything after sees one flat computation for each region of control flow.
         Box::new(CallInliner),
         // Their tuples are taken apart next.

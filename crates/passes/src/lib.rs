@@ -23,6 +23,7 @@ mod fft_expander;
 mod flatten_call_graph;
 mod fusion;
 mod layout_normalization;
+mod map_expander;
 mod multi_output_fusion;
 mod pipeline;
 mod power_expander;
@@ -59,6 +60,7 @@ pub use fft_expander::FftExpander;
 pub use flatten_call_graph::FlattenCallGraph;
 pub use fusion::InstructionFusion;
 pub use layout_normalization::LayoutNormalization;
+pub use map_expander::MapExpander;
 pub use multi_output_fusion::MultiOutputFusion;
 pub use pipeline::{PassRecord, Pipeline};
 pub use power_expander::PowerExpander;
@@ -137,6 +139,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(InstructionFusion::default()),
         Box::new(ConvolutionChaining::default()),
         Box::new(LayoutNormalization),
+        Box::new(MapExpander),
         Box::new(MultiOutputFusion::default()),
         Box::new(PowerExpander),
         Box::new(PredContractionExpander),
