@@ -197,6 +197,63 @@ fn a_conditional_gives_the_sizes_of_the_branch_that_is_taken() {
 }
 
 #[test]
+fn windows_of_a_scatter_end_where_the_updates_do() {
+    let text = "HloModule m
+        add {
+          x = s32[] parameter(0)
+          y = s32[] parameter(1)
+          ROOT z = s32[] add(x, y)
+        }
+        ENTRY main {
+          x = s32[5] parameter(0)
+          places = u8[2] parameter(1)
+          updates = s32[2,3] parameter(2)
+          n = s32[] parameter(3)
+          some = s32[2,<=3] set-dimension-size(updates, n), dimensions={1}
+          ROOT r = s32[5] scatter(x, places, some), update_window_dims={1}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+        }";
+    let scattered = |n: i32| {
+        let x = Literal::from_elements(&[5], &[10i32, 20, 30, 40, 50]);
+        let updates = Literal::from_elements(&[2, 3], &[1i32, 2, 3, 4, 5, 6]);
+        run(text, &[x, Literal::from_elements(&[2], &[0u8, 3]), updates, Literal::scalar(n)]).unwrap()
+    };
+    let whole = |elements: &[i32]| [Literal::from_elements(&[5], elements)];
+    assert_eq!(scattered(0), whole(&[10, 20, 30, 40, 50]));
+    assert_eq!(scattered(2), whole(&[11, 22, 30, 44, 55]));
+    // The second window does not fit in, so none of it counts.
+    assert_eq!(scattered(3), whole(&[11, 22, 33, 40, 50]));
+
+    // A dimension that no index is of: the windows begin at its front. The operand is bounded as well.
+    let text = "HloModule m
+        last {
+          x = s32[] parameter(0)
+          ROOT y = s32[] parameter(1)
+        }
+        ENTRY main {
+          x = s32[3,2,2] parameter(0)
+          places = s32[1,1] parameter(1)
+          updates = s32[2,2,1] parameter(2)
+          n = s32[] parameter(3)
+          m = s32[] parameter(4)
+          xs = s32[3,<=2,2] set-dimension-size(x, n), dimensions={1}
+          some = s32[<=2,2,1] set-dimension-size(updates, m), dimensions={0}
+          ROOT r = s32[3,<=2,2] scatter(xs, places, some), update_window_dims={0,1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=last
+        }";
+    let scattered = |n: i32, m: i32| {
+        let x = Literal::from_elements(&[3, 2, 2], &[1i32, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        let updates = Literal::from_elements(&[2, 2, 1], &[-1i32, -2, -3, -4]);
+        let place = Literal::from_elements(&[1, 1], &[1i32]);
+        run(text, &[x, place, updates, Literal::scalar(n), Literal::scalar(m)]).unwrap()
+    };
+    assert_eq!(
+        scattered(2, 1),
+        [Literal::from_elements(&[3, 2, 2], &[1i32, 2, 3, 4, -1, -2, 7, 8, 9, 10, 11, 12])]
+    );
+    assert_eq!(scattered(1, 1), [Literal::from_elements(&[3, 1, 2], &[1i32, 2, -1, -2, 9, 10])]);
+    assert_eq!(scattered(1, 2), [Literal::from_elements(&[3, 1, 2], &[1i32, 2, 5, 6, 9, 10])]);
+}
+
+#[test]
 fn what_another_compiler_fused_is_taken_apart() {
     let text = "HloModule m
         body {

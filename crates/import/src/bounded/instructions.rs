@@ -1,14 +1,12 @@
 //! Instructions on bounded operands: the same on the whole arrays, and the sizes that the result has.
 
-use super::{Bounded, Size};
+use super::{Bounded, Size, Sizes};
 use crate::context::NodeContext;
 use hlo::{
     GatherDimensionNumbers, InstructionId, Op, PaddingConfig, SliceDimension, Traits, Window, WindowDimension,
 };
 use shape::Shape;
 use support::{Error, Result};
-
-type Sizes = Vec<Option<InstructionId>>;
 
 impl NodeContext<'_, '_> {
     /// Whether an instruction on these operands has to care for true sizes.
@@ -57,6 +55,7 @@ impl NodeContext<'_, '_> {
             Op::Pad { padding } => return self.bounded_pad(&parts, padding),
             _ => {}
         }
+        let (op, parts) = self.windows_apart(op, parts)?;
         let (parts, sizes) = self.prepared(&op, parts)?;
         let made = match op {
             Op::Sort { dimension, is_stable, to_apply } if sizes[dimension].is_some() => {
@@ -133,17 +132,13 @@ impl NodeContext<'_, '_> {
             }
             Op::Scatter { scatter_dimension_numbers: numbers, .. } if parts.len() == 3 => {
                 let window: Vec<usize> = numbers.update_window_dims.clone();
-                if window.iter().any(|&d| parts[2].sizes[d].is_some()) {
-                    return Err(refused(op));
-                }
                 // Updates and indices go together; what is not there goes nowhere.
                 let scattered: Vec<usize> =
                     (0..parts[2].sizes.len()).filter(|d| !window.contains(d)).collect();
                 let of_indices: Vec<usize> =
                     (0..parts[1].sizes.len()).filter(|&d| d != numbers.index_vector_dim).collect();
                 let element_type = self.element_type(parts[1].data);
-                let nowhere = if element_type.is_signed_integer() { -1.0 } else { f64::from(u32::MAX) };
-                let nowhere = self.scalar(element_type, nowhere);
+                let nowhere = self.nowhere(element_type);
                 for (&of_update, &of_index) in scattered.iter().zip(&of_indices) {
                     let mut masked = parts[1].clone();
                     masked.sizes[of_index] =

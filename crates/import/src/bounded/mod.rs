@@ -13,6 +13,7 @@ mod instructions;
 mod masks;
 mod pieces;
 mod reshape;
+mod scatter_windows;
 mod shapes;
 mod sizes;
 mod sort;
@@ -32,6 +33,9 @@ pub(crate) struct Bounded {
     pub(crate) data: InstructionId,
     pub(crate) sizes: Vec<Option<InstructionId>>,
 }
+
+/// The true sizes of bounded dimensions, `None` for the others.
+type Sizes = Vec<Option<InstructionId>>;
 
 impl Bounded {
     fn is_static(&self) -> bool {
