@@ -188,12 +188,94 @@ fn a_conditional_gives_the_sizes_of_the_branch_that_is_taken() {
     );
     assert_eq!(taken(&two, Literal::scalar(true)), [whole(&[10, 12, 14]), Literal::scalar(3i32)]);
     assert_eq!(taken(&two, Literal::scalar(false)), [whole(&[5]), Literal::scalar(1i32)]);
-    let loops = text.replace(
+    // A branch with an effect runs only if it is taken, and gives the same.
+    let draws = text.replace(
         "twice = s32[<=4] add(x, x)",
         "twice = s32[<=4] add(x, x)\n drawn = u64[2] rng-get-and-update-state(), delta=1",
     );
-    let error = HloProgram::parse_hlo(&loops).unwrap_err();
-    assert!(error.message().contains("in a branch that is given an array of bounded size"), "{error}");
+    assert_eq!(taken(&draws, Literal::scalar(0i32)), [whole(&[5]), Literal::scalar(1i32)]);
+    assert_eq!(taken(&draws, Literal::scalar(1i32)), [whole(&[10, 12, 14]), Literal::scalar(3i32)]);
+    assert_eq!(taken(&draws, Literal::scalar(7i32)), [whole(&[]), Literal::scalar(0i32)]);
+}
+
+#[test]
+fn loops_carry_sizes_and_branches_set_their_own() {
+    // Halves the size until no more than `least` elements are left, and adds one to those that are.
+    let text = "HloModule m
+        add {
+          x = s32[] parameter(0)
+          y = s32[] parameter(1)
+          ROOT z = s32[] add(x, y)
+        }
+        again {
+          state = ((s32[<=6], s32[]), s32[]) parameter(0)
+          pair = (s32[<=6], s32[]) get-tuple-element(state), index=0
+          x = s32[<=6] get-tuple-element(pair), index=0
+          least = s32[] get-tuple-element(state), index=1
+          n = s32[] get-dimension-size(x), dimensions={0}
+          ROOT more = pred[] compare(n, least), direction=GT
+        }
+        step {
+          state = ((s32[<=6], s32[]), s32[]) parameter(0)
+          pair = (s32[<=6], s32[]) get-tuple-element(state), index=0
+          x = s32[<=6] get-tuple-element(pair), index=0
+          steps = s32[] get-tuple-element(pair), index=1
+          least = s32[] get-tuple-element(state), index=1
+          n = s32[] get-dimension-size(x), dimensions={0}
+          two = s32[] constant(2)
+          half = s32[] divide(n, two)
+          one = s32[] constant(1)
+          ones = s32[6] broadcast(one), dimensions={}
+          some = s32[<=6] set-dimension-size(ones, n), dimensions={0}
+          sum = s32[<=6] add(x, some)
+          first = s32[1] constant({100})
+          zero = s32[] constant(0)
+          marked = s32[<=6] dynamic-update-slice(sum, first, zero)
+          fewer = s32[<=6] set-dimension-size(marked, half), dimensions={0}
+          next = s32[] add(steps, one)
+          made = (s32[<=6], s32[]) tuple(fewer, next)
+          ROOT r = ((s32[<=6], s32[]), s32[]) tuple(made, least)
+        }
+        halves {
+          p = (s32[6], s32[], s32[]) parameter(0)
+          x = s32[6] get-tuple-element(p), index=0
+          n = s32[] get-tuple-element(p), index=1
+          least = s32[] get-tuple-element(p), index=2
+          some = s32[<=6] set-dimension-size(x, n), dimensions={0}
+          zero = s32[] constant(0)
+          pair = (s32[<=6], s32[]) tuple(some, zero)
+          start = ((s32[<=6], s32[]), s32[]) tuple(pair, least)
+          done = ((s32[<=6], s32[]), s32[]) while(start), condition=again, body=step
+          end = (s32[<=6], s32[]) get-tuple-element(done), index=0
+          left = s32[<=6] get-tuple-element(end), index=0
+          steps = s32[] get-tuple-element(end), index=1
+          sum = s32[] reduce(left, zero), dimensions={0}, to_apply=add
+          ROOT r = (s32[], s32[]) tuple(sum, steps)
+        }
+        none {
+          p = (s32[6], s32[], s32[]) parameter(0)
+          n = s32[] get-tuple-element(p), index=1
+          ROOT r = (s32[], s32[]) tuple(n, n)
+        }
+        ENTRY main {
+          x = s32[6] parameter(0)
+          n = s32[] parameter(1)
+          least = s32[] parameter(2)
+          loops = pred[] parameter(3)
+          given = (s32[6], s32[], s32[]) tuple(x, n, least)
+          ROOT c = (s32[], s32[]) conditional(loops, given, given), true_computation=halves, false_computation=none
+        }";
+    let made = |n: i32, least: i32, loops: bool| {
+        let x = Literal::from_elements(&[6], &[1i32, 2, 3, 4, 5, 6]);
+        run(text, &[x, Literal::scalar(n), Literal::scalar(least), Literal::scalar(loops)]).unwrap()
+    };
+    let numbers = |a: i32, b: i32| [Literal::scalar(a), Literal::scalar(b)];
+    // 5 elements become 2 and 1: {100}. Two steps.
+    assert_eq!(made(5, 1, true), numbers(100, 2));
+    // 6 become 3: {100, 3, 4}.
+    assert_eq!(made(6, 3, true), numbers(107, 1));
+    assert_eq!(made(4, 4, true), numbers(10, 0));
+    assert_eq!(made(4, 4, false), numbers(4, 4));
 }
 
 #[test]

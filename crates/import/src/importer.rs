@@ -65,6 +65,8 @@ pub(crate) struct Importer<'p> {
     pub(crate) unset: BTreeMap<VariableId, InstructionId>,
     /// The variable that was read first before it had a value.
     pub(crate) read_unset: Option<VariableId>,
+    /// Computations of another's HLO, and what they are with arrays of bounded size settled.
+    pub(crate) settled: BTreeMap<ComputationId, ComputationId>,
 }
 
 impl<'p> Importer<'p> {
@@ -90,6 +92,7 @@ impl<'p> Importer<'p> {
             wanted_constants: RefCell::default(),
             unset: BTreeMap::new(),
             read_unset: None,
+            settled: BTreeMap::new(),
         }
     }
 

@@ -88,6 +88,7 @@ mod scope;
 mod searches;
 mod selections;
 mod settle;
+mod settle_computations;
 mod settle_conditional;
 mod shapes;
 mod space_to_depth;

@@ -3,9 +3,9 @@
 use crate::bounded::Size;
 use crate::context::NodeContext;
 use crate::importer::Importer;
-use hlo::{Computation, InstructionId, Module, Op};
+use hlo::{Computation, ComputationId, InstructionId, Module, Op};
 use shape::{ArrayShape, PrimitiveType, Shape};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
 /// A value of the entry: an array or a token, or the elements of a tuple, which need no instruction.
@@ -25,12 +25,28 @@ impl Value {
     }
 }
 
-/// Whether the entry sets sizes of arrays, which only a run knows.
+/// Whether the entry, or what it calls, sets sizes of arrays, which only a run knows.
 pub fn has_bounded_shapes(module: &Module) -> bool {
+    sets_sizes(module, module.entry())
+}
+
+/// Whether a computation, or one that it calls, sets sizes of arrays.
+pub(crate) fn sets_sizes(module: &Module, root: ComputationId) -> bool {
     let sets_size = |op: &Op| {
         matches!(op, Op::SetDimensionSize { .. } | Op::DynamicReshape {}) || is_slice_to_dynamic(op)
     };
-    module.entry_computation().instructions().any(|(_, instruction)| sets_size(instruction.op()))
+    let mut seen = BTreeSet::from([root]);
+    let mut pending = vec![root];
+    while let Some(id) = pending.pop() {
+        for (_, instruction) in module[id].instructions() {
+            if sets_size(instruction.op()) {
+                return true;
+            }
+            let called = instruction.op().called_computations();
+            pending.extend(called.into_iter().filter(|&callee| seen.insert(callee)));
+        }
+    }
+    false
 }
 
 /// A module whose entry computes on arrays of static shapes, and sets the sizes of what it returns: each
@@ -115,9 +131,19 @@ impl NodeContext<'_, '_> {
                     return Ok(elements[*index].clone());
                 }
             }
-            Op::Conditional { branch_computations } if operands.iter().any(|value| self.has_sizes(value)) => {
-                let chooser = self.joined(operands[0])?;
-                return self.settled_conditional(branch_computations, chooser, &operands[1..]);
+            Op::Conditional { branch_computations } => {
+                let is_given = operands.iter().any(|value| self.has_sizes(value));
+                if is_given || self.see_sizes(branch_computations, shape) {
+                    let chooser = self.joined(operands[0])?;
+                    let arguments = &operands[1..];
+                    return match is_given && self.may_run_all(branch_computations) {
+                        true => self.settled_conditional(branch_computations, chooser, arguments),
+                        false => self.settled_branches(branch_computations, chooser, arguments, shape),
+                    };
+                }
+            }
+            Op::While { condition, body } if self.see_sizes(&[*condition, *body], shape) => {
+                return self.settled_while(*condition, *body, operands[0], shape);
             }
             _ => {}
         }
@@ -204,7 +230,7 @@ impl NodeContext<'_, '_> {
     }
 
     /// A value as one instruction.
-    fn joined(&mut self, value: &Value) -> Result<InstructionId> {
+    pub(crate) fn joined(&mut self, value: &Value) -> Result<InstructionId> {
         match value {
             Value::One(id) => Ok(*id),
             Value::Many(elements) => {
@@ -243,7 +269,7 @@ impl NodeContext<'_, '_> {
 }
 
 /// The shape with all its dimensions at their bounds.
-fn whole(shape: &Shape) -> Shape {
+pub(crate) fn whole(shape: &Shape) -> Shape {
     match shape {
         Shape::Array(array) => Shape::array(array.element_type, &array.sizes()),
         Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(whole).collect()),

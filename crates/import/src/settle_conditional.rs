@@ -10,7 +10,7 @@ use support::{Error, Result};
 
 impl NodeContext<'_, '_> {
     /// `conditional(p, x, y), branches => select(p, first(x), second(y))`: every branch is computed, and of the results and their
-    /// sizes those of the branch that is taken are chosen. An error for branches that must not run unless they are taken.
+    /// sizes those of the branch that is taken are chosen. For branches that [`Self::may_run_all`] allows.
     pub(crate) fn settled_conditional(
         &mut self,
         branches: &[ComputationId],
@@ -19,11 +19,6 @@ impl NodeContext<'_, '_> {
     ) -> Result<Value> {
         let mut results = Vec::with_capacity(branches.len());
         for (&branch, &argument) in branches.iter().zip(arguments) {
-            if let Some(what) = not_without_need(&self.importer.module, branch) {
-                return Err(Error::unsupported(format!(
-                    "{what} in a branch that is given an array of bounded size; give the array a fixed size in front of it"
-                )));
-            }
             let body = self.importer.module[branch].clone();
             results.push(self.settled_body(&body, argument)?);
         }
@@ -43,8 +38,13 @@ impl NodeContext<'_, '_> {
         Ok(chosen)
     }
 
+    /// Whether nobody notices that branches run which are not taken: they have no loop, no call and no effect.
+    pub(crate) fn may_run_all(&self, branches: &[ComputationId]) -> bool {
+        branches.iter().all(|&branch| !only_on_need(&self.importer.module, branch))
+    }
+
     /// What a computation of one parameter makes of a value.
-    fn settled_body(&mut self, body: &Computation, argument: &Value) -> Result<Value> {
+    pub(crate) fn settled_body(&mut self, body: &Computation, argument: &Value) -> Result<Value> {
         let mut values = BTreeMap::new();
         for id in body.post_order() {
             let value = match body[id].op() {
@@ -74,7 +74,7 @@ impl NodeContext<'_, '_> {
     }
 
     /// The elements of a tuple.
-    fn elements(&mut self, value: &Value) -> Result<Vec<Value>> {
+    pub(crate) fn elements(&mut self, value: &Value) -> Result<Vec<Value>> {
         match value {
             Value::Many(elements) => Ok(elements.clone()),
             Value::One(id) => {
@@ -115,22 +115,19 @@ impl NodeContext<'_, '_> {
     }
 }
 
-/// What a computation, or one that it calls, does that nobody may do without need: an effect, or a loop that may not end.
-fn not_without_need(module: &Module, root: ComputationId) -> Option<&'static str> {
-    let mut seen = BTreeSet::new();
+/// Whether a computation, or one that it calls, does what nobody may do without need: an effect, or a loop that may not end.
+fn only_on_need(module: &Module, root: ComputationId) -> bool {
+    let mut seen = BTreeSet::from([root]);
     let mut pending = vec![root];
     while let Some(id) = pending.pop() {
-        if !seen.insert(id) {
-            continue;
-        }
         for (_, instruction) in module[id].instructions() {
-            let opcode = instruction.opcode();
             let is_loop_or_call = matches!(instruction.op(), Op::While { .. } | Op::CustomCall { .. });
-            if is_loop_or_call || opcode.traits().contains(Traits::SIDE_EFFECT) {
-                return Some(opcode.name());
+            if is_loop_or_call || instruction.opcode().traits().contains(Traits::SIDE_EFFECT) {
+                return true;
             }
-            pending.extend(instruction.op().called_computations());
+            let called = instruction.op().called_computations();
+            pending.extend(called.into_iter().filter(|&callee| seen.insert(callee)));
         }
     }
-    None
+    false
 }

@@ -96,6 +96,7 @@ impl NodeContext<'_, '_> {
                 let sizes = whole.zip(&parts[0].sizes).map(|(whole, &size)| size.filter(|_| whole));
                 sizes.collect()
             }
+            Op::DynamicUpdateSlice {} if parts[1..].iter().all(Bounded::is_static) => parts[0].sizes.clone(),
             Op::Gather { gather_dimension_numbers, slice_sizes, .. } => {
                 self.gathered_sizes(&parts, gather_dimension_numbers, slice_sizes)
             }
