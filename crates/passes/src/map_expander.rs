@@ -75,7 +75,7 @@ fn looped(
         .iter()
         .map(|&operand| module[caller][operand].shape().expect_array().clone())
         .collect();
-    let count = result.element_count() as i64;
+    let count = result.element_count();
     let flat = |array: &ArrayShape| Shape::from(ArrayShape::new(array.element_type, &[count]));
     // The index, the operands and the result, each in one row.
     let mut state = vec![Shape::scalar(PrimitiveType::S64)];
