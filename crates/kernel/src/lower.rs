@@ -268,8 +268,8 @@ impl Kernel<'_> {
             Strategy::DynamicUpdateSlice(plan) => update::emit(b, cx, plan.as_ref()),
             Strategy::MultiOutput(plan) => multi_output::emit(b, cx, plan),
             Strategy::Scatter => scatter::emit(b, cx),
-            Strategy::Sort => sort::emit(b, cx),
-            Strategy::TopK => sort::emit_top_k(b, cx),
+            Strategy::Sort(plan) => sort::emit(b, cx, plan.as_deref()),
+            Strategy::TopK(plan) => sort::emit_top_k(b, cx, plan.as_deref()),
             Strategy::RngBitGenerator => random::emit_bits(b, cx),
             Strategy::RngGetAndUpdateState => random::emit_state(b, cx),
             Strategy::Alias

@@ -2,25 +2,10 @@
 
 mod harness;
 
-use harness::{Loaded, Numbers, Tolerance, Values, check_with, random, targets};
+use harness::{Backwards, Loaded, Numbers, Tolerance, Values, check_with, random, targets};
 use jit::{Part, ThreadPool, Workers};
 use shape::{ArrayShape, Literal};
 use std::sync::{Arc, Mutex};
-
-/// One task at a time, the last one first, each as another worker.
-struct Backwards(usize);
-
-// SAFETY: one call at a time, of workers below the count.
-#[expect(unsafe_code, reason = "a schedule of its own")]
-unsafe impl Workers for Backwards {
-    fn count(&self) -> usize {
-        self.0
-    }
-
-    fn run(&self, count: i64, part: &Part<'_>) -> i32 {
-        (0..count).rev().map(|task| part(task, task + 1, task % self.0 as i64)).find(|&s| s != 0).unwrap_or(0)
-    }
-}
 
 /// A thread for each worker, each of which takes every so-manieth task, the last one first; some parts are empty.
 struct Scattered(usize);

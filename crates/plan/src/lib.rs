@@ -18,6 +18,7 @@ mod print;
 mod reduce;
 mod reduce_window;
 mod rows;
+mod sort;
 mod tasks;
 pub mod tuning;
 mod update;
@@ -38,6 +39,7 @@ pub use multi_output::{MultiOutputPlan, Output, OutputReduction, Placement, outp
 pub use reduce::{ReduceKind, ReducePlan, is_associative};
 pub use reduce_window::{ReduceWindowPlan, WindowSegment, WindowWalk};
 pub use rows::{RowValue, RowsPlan, Sweep};
+pub use sort::{FEW, NETWORK_ROWS, SortItems, SortKey, SortLayout, SortPlan};
 pub use tasks::{Work, is_transcendental};
 pub use tuning::Choices;
 
@@ -132,10 +134,10 @@ pub enum Strategy {
     MultiOutput(Box<MultiOutputPlan>),
     /// Operand 0 copied (or taken over), then each update combined into it, in order.
     Scatter,
-    /// A merge sort along one dimension, rows one after another.
-    Sort,
-    /// The first `k` of each row by total order.
-    TopK,
+    /// A sort along one dimension, by numbers or by calling the comparison.
+    Sort(Option<Box<SortPlan>>),
+    /// The first `k` of each row by total order: of a sort, or kept in order while the row passes by.
+    TopK(Option<Box<SortPlan>>),
     /// Blocks of random bits.
     RngBitGenerator,
     /// The instance's own random state.
@@ -315,14 +317,9 @@ fn plan_instruction(
         }
         // Of several arrays, one may be another's updates: each result begins as a copy.
         Op::Scatter { .. } => Strategy::Scatter,
-        Op::Sort { dimension, .. } => {
-            let operand = computation[instruction.operands()[0]].shape();
-            return Ok(sort(operand, *dimension, Strategy::Sort));
-        }
-        Op::TopK { .. } => {
-            let operand = computation[instruction.operands()[0]].shape();
-            let last = operand.expect_array().rank().saturating_sub(1);
-            return Ok(sort(operand, last, Strategy::TopK));
+        Op::Sort { .. } | Op::TopK { .. } => {
+            let work = Work::of_kernel(&Fusion::of(module, computation, id)?);
+            return Ok(sort::plan(module, computation, id, work, target));
         }
         Op::RngBitGenerator { .. } => Strategy::RngBitGenerator,
         Op::RngGetAndUpdateState { .. } => Strategy::RngGetAndUpdateState,
@@ -362,11 +359,4 @@ fn plan_instruction(
 /// Operand 0 may become the result.
 fn in_place(strategy: Strategy) -> InstructionPlan {
     InstructionPlan { may_overwrite: vec![0], ..InstructionPlan::new(strategy) }
-}
-
-/// A sort needs two permutations of a row, of `i64`.
-fn sort(shape: &shape::Shape, dimension: usize, strategy: Strategy) -> InstructionPlan {
-    let row = shape.as_array().and_then(|array| array.dimensions.get(dimension)).map_or(0, |d| d.size.max(0));
-    let scratch_bytes = (row as u64).saturating_mul(16);
-    InstructionPlan { scratch_bytes, ..InstructionPlan::new(strategy) }
 }

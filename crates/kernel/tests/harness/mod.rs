@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use codegen::{CodegenOptions, Constants};
-use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec, Workers};
+use jit::{AlignedBytes, BufferSpec, Executable, Interface, Part, ResultSpec, Workers};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use std::sync::Arc;
 use support::Result;
@@ -121,6 +121,21 @@ impl Loaded {
             Literal::from_bytes(shape.clone(), bytes.into()).expect("the result's size")
         };
         Ok(self.results.iter().enumerate().map(literal).collect())
+    }
+}
+
+/// One task at a time, the last one first, each as another worker.
+pub struct Backwards(pub usize);
+
+// SAFETY: one call at a time, of workers below the count.
+#[expect(unsafe_code, reason = "a schedule of its own")]
+unsafe impl Workers for Backwards {
+    fn count(&self) -> usize {
+        self.0
+    }
+
+    fn run(&self, count: i64, part: &Part<'_>) -> i32 {
+        (0..count).rev().map(|task| part(task, task + 1, task % self.0 as i64)).find(|&s| s != 0).unwrap_or(0)
     }
 }
 

@@ -1,153 +1,16 @@
-//! Sorts: a stable merge sort of a permutation for each row, and what is then gathered by it.
+//! Permutations in scratch that a comparison orders: stable merge sort, and insertion of the first few.
 
-use crate::context::{KernelContext, Memory};
-use crate::element::{Element, memory_type, register_type};
-use crate::elemental;
-use crate::index::{Facts, Index, Position};
+use crate::context::KernelContext;
+use crate::index::{Facts, Index};
 use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
-use crate::update::number_of;
-use hlo::{ComparisonDirection, ComparisonType, Op};
-use shape::PrimitiveType;
 use support::{Error, Result};
 
 /// Whether the first of two numbers of a row belongs in front of the second.
-type Before<'f> =
+pub(super) type Before<'f> =
     dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &Index) -> Result<ValueId> + 'f;
 
-/// What is done for a row, at its indices.
-type Row<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &[Index]) -> Result<()> + 'f;
-
-/// Narrow floats as the integers that their bits are: what is only moved is not rounded, and a NaN stays the NaN that it is.
-fn as_bits(memory: &Memory) -> Memory {
-    let mut bits = memory.clone();
-    let element_type = memory.shape.element_type;
-    if memory_type(element_type) != register_type(element_type) && element_type.is_floating_point() {
-        let unsigned = [PrimitiveType::U8, PrimitiveType::U16];
-        let same_size = |t: &PrimitiveType| t.byte_size() == element_type.byte_size();
-        bits.shape.element_type = unsigned.into_iter().find(same_size).unwrap_or(element_type);
-    }
-    bits
-}
-
-/// Sorts every row along the dimension, all operands by one permutation.
-pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
-    let Op::Sort { dimension, to_apply, .. } = cx.fusion.root_op() else {
-        return Err(Error::internal("the root is a sort"));
-    };
-    let sizes = cx.results[0].shape.sizes();
-    if sizes.contains(&0) {
-        return Ok(());
-    }
-    let mut operands = Vec::new();
-    for &operand in cx.fusion.body[cx.fusion.root].operands() {
-        operands.push(cx.operand(number_of(cx, operand)?)?.clone());
-    }
-    let results = cx.results.clone();
-    let rows: Vec<usize> = (0..sizes.len()).filter(|d| d != dimension).collect();
-    let mut indices = vec![Index::default(); sizes.len()];
-    for_rows(b, cx, &sizes, &rows, &mut indices, &mut |b, cx, indices| {
-        let at = |index: &Index| {
-            let mut indices = indices.to_vec();
-            indices[*dimension] = index.clone();
-            Position::Multi(indices)
-        };
-        let order = merge_sort(b, cx, sizes[*dimension], &mut |b, cx, x, y| {
-            let mut arguments = Vec::with_capacity(2 * operands.len());
-            for operand in &operands {
-                arguments.push(cx.load(b, operand, &at(x))?);
-                arguments.push(cx.load(b, operand, &at(y))?);
-            }
-            let verdict = cx.apply(b, *to_apply, &arguments)?;
-            verdict.first().map(|v| v.real()).ok_or_else(|| Error::internal("a comparison makes a pred"))
-        })?;
-        cx.for_range(b, 0, sizes[*dimension], 1, |cx, b, index| {
-            let from = read_order(b, cx, order, &index, sizes[*dimension])?;
-            for (operand, result) in operands.iter().zip(&results) {
-                let element = cx.load(b, &as_bits(operand), &at(&from))?;
-                cx.store(b, &as_bits(result), &at(&index), element)?;
-            }
-            Ok(())
-        })
-    })
-}
-
-/// So many of a row's first ones are kept in order while the others pass by.
-const FEW: i64 = 64;
-
-/// The first `k` of every row by total order, the smaller index first among equals; and their indices.
-pub(crate) fn emit_top_k(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
-    let Op::TopK { k, largest } = cx.fusion.root_op() else {
-        return Err(Error::internal("the root is topk"));
-    };
-    let operand = cx.operand(number_of(cx, cx.fusion.body[cx.fusion.root].operands()[0])?)?.clone();
-    let [values, numbers] = &cx.results[..] else {
-        return Err(Error::internal("topk makes values and indices"));
-    };
-    let (values, numbers) = (values.clone(), numbers.clone());
-    let sizes = operand.shape.sizes();
-    let Some((&length, outer)) = sizes.split_last() else {
-        return Err(Error::internal("topk has a dimension"));
-    };
-    if sizes.contains(&0) || *k == 0 {
-        return Ok(());
-    }
-    let rows: Vec<usize> = (0..outer.len()).collect();
-    let mut indices = vec![Index::default(); outer.len()];
-    for_rows(b, cx, outer, &rows, &mut indices, &mut |b, cx, indices| {
-        let at = |index: &Index| Position::Multi(indices.iter().chain([index]).cloned().collect());
-        let before: &mut Before<'_> = &mut |b, cx, x, y| {
-            let (x, y) = (cx.load(b, &operand, &at(x))?, cx.load(b, &operand, &at(y))?);
-            precedes(b, operand.shape.element_type, *largest, x, y)
-        };
-        let order = match *k <= FEW && *k <= length / 4 {
-            true => insertion(b, cx, (*k, length), before)?,
-            false => merge_sort(b, cx, length, before)?,
-        };
-        cx.for_range(b, 0, *k, 1, |cx, b, index| {
-            let from = read_order(b, cx, order, &index, length)?;
-            let element = cx.load(b, &as_bits(&operand), &at(&from))?;
-            cx.store(b, &as_bits(&values), &at(&index), element)?;
-            let number = cx.scalar_value(b, &from)?;
-            let to = numbers.shape.element_type;
-            let number = elemental::convert(b, PrimitiveType::S64, to, Element::Real(number))?;
-            cx.store(b, &numbers, &at(&index), number)
-        })
-    })
-}
-
-fn precedes(
-    b: &mut FunctionBuilder,
-    element_type: PrimitiveType,
-    largest: bool,
-    x: Element,
-    y: Element,
-) -> Result<ValueId> {
-    let direction = if largest { ComparisonDirection::Gt } else { ComparisonDirection::Lt };
-    let order = match element_type.is_floating_point() {
-        true => ComparisonType::TotalOrder,
-        false => ComparisonType::Default,
-    };
-    elemental::compare(b, direction, order, element_type, x, y)
-}
-
-/// Runs the body for each index of some dimensions.
-fn for_rows(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    sizes: &[i64],
-    dimensions: &[usize],
-    indices: &mut Vec<Index>,
-    body: &mut Row<'_>,
-) -> Result<()> {
-    let Some((&outer, inner)) = dimensions.split_first() else { return body(b, cx, indices) };
-    cx.for_range(b, 0, sizes[outer], 1, |cx, b, index| {
-        indices[outer] = index;
-        for_rows(b, cx, sizes, inner, indices, body)
-    })
-}
-
 /// An entry of a permutation, as an index.
-fn read_order(
+pub(super) fn read_order(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     order: ValueId,
@@ -161,15 +24,15 @@ fn read_order(
     Ok(Index::scalar(entry))
 }
 
-/// The first `k` of the numbers below `length`, in their order, in scratch: a number that belongs in front of the last one of
-/// those before it pushes back what it belongs in front of. Returns the address of the permutation's beginning.
-fn insertion(
+/// The first `k` of the numbers below `length`, in their order: a number that belongs in front of the last one of
+/// those before it pushes back what it belongs in front of.
+pub(super) fn insertion(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
+    order: ValueId,
     (k, length): (i64, i64),
     before: &mut Before<'_>,
-) -> Result<ValueId> {
-    let order = cx.scratch.ok_or_else(|| Error::internal("a sort has scratch"))?;
+) -> Result<()> {
     let zero = b.index(0);
     // What no number has taken yet is read, too.
     cx.for_range(b, 0, k, 1, |cx, b, index| {
@@ -193,8 +56,7 @@ fn insertion(
                 Ok(())
             })
         })
-    })?;
-    Ok(order)
+    })
 }
 
 /// Where a number belongs among those in order up to `end`; those behind it have moved back.
@@ -234,13 +96,13 @@ fn place_of(
 
 /// Sorts the numbers below `length` in scratch, from the bottom up: runs of 1, 2, 4, ... are merged from one half of
 /// the scratch into the other. Returns the address of the permutation.
-fn merge_sort(
+pub(super) fn merge_sort(
     b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
+    scratch: ValueId,
     length: i64,
     before: &mut Before<'_>,
 ) -> Result<ValueId> {
-    let scratch = cx.scratch.ok_or_else(|| Error::internal("a sort has scratch"))?;
     let other = b.offset_bytes(scratch, 8 * length);
     cx.for_range(b, 0, length, 1, |cx, b, index| {
         let number = cx.scalar_value(b, &index)?;

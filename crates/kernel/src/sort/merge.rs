@@ -1,0 +1,192 @@
+//! Merging sorted runs of rows: the smallest items are taken off from the front and the largest ones from the back, a vector of
+//! each in turn, by two chains of instructions that do not depend on each other.
+
+use super::network::{Item, Rows, exchange, precedes};
+use crate::ir::{FunctionBuilder, Predicate, ValueId};
+use crate::transpose::transpose;
+use support::{Error, Result};
+
+/// Turns blocks of rows into runs: the items of each lane, one behind the other.
+pub(super) fn lanes_to_runs(
+    b: &mut FunctionBuilder,
+    rows: Rows,
+    (from, to): (ValueId, ValueId),
+    count: i64,
+) -> Result<()> {
+    let lanes = i64::from(rows.lanes);
+    let run = count / lanes * rows.row_bytes();
+    let (zero, end) = (b.index(0), b.index(count / lanes));
+    b.for_each(zero, end, 1, |b, block| {
+        let from = b.offset(from, block, lanes * rows.row_bytes());
+        let to = b.offset(to, block, rows.row_bytes());
+        for part in 0..i64::from(rows.words) {
+            let mut vectors = Vec::new();
+            for row in 0..lanes {
+                let address = b.offset_bytes(from, row * rows.row_bytes() + part * rows.part_bytes());
+                vectors.push(b.load(rows.ty(), address, rows.part_bytes() as u32));
+            }
+            for (lane, &vector) in transpose(b, &vectors).iter().enumerate() {
+                let address = b.offset_bytes(to, lane as i64 * run + part * rows.part_bytes());
+                b.store(vector, address, rows.part_bytes() as u32);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Merges neighboring runs of `length` rows, then of twice as many, ... until there is one; each time into the other of two
+/// buffers. Returns where the run is.
+pub(super) fn merge_runs(
+    b: &mut FunctionBuilder,
+    rows: Rows,
+    (from, to): (ValueId, ValueId),
+    (length, count): (i64, i64),
+) -> Result<ValueId> {
+    let runs = (count + length - 1) / length;
+    let passes = i64::from(64 - (runs - 1).leading_zeros());
+    let (zero, end, length) = (b.index(0), b.index(passes), b.index(length));
+    let last = b.for_carrying(zero, end, 1, &[length, from, to], |b, _, carried| {
+        let &[length, from, to] = carried else { return Err(Error::internal("three values are carried")) };
+        let count = b.index(count);
+        let zero = b.index(0);
+        let both = b.add(length, length);
+        b.while_carrying(
+            &[zero],
+            |b, first| Ok(b.compare(Predicate::Less, first[0], count)),
+            |b, first| {
+                let middle = b.add(first[0], length);
+                let middle = least(b, middle, count);
+                let next = b.add(first[0], both);
+                let end = least(b, next, count);
+                let is_alone = b.compare(Predicate::Equal, middle, end);
+                let bounds = [first[0], middle, end].map(|row| b.mul_constant(row, rows.row_bytes()));
+                b.if_else(
+                    is_alone,
+                    |b| {
+                        let (to, from) = (b.offset(to, bounds[0], 1), b.offset(from, bounds[0], 1));
+                        let bytes = b.sub(bounds[2], bounds[0]);
+                        b.copy_bytes(to, from, bytes);
+                        Ok(Vec::new())
+                    },
+                    |b| merge(b, rows, (from, to), bounds).map(|()| Vec::new()),
+                )?;
+                Ok(vec![next])
+            },
+        )?;
+        Ok(vec![both, to, from])
+    })?;
+    Ok(last[1])
+}
+
+fn least(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
+    let is_less = b.compare(Predicate::Less, x, y);
+    b.select(is_less, x, y)
+}
+
+/// What is left of two runs at one of their ends, in bytes: the rows to be taken next, and where there is none.
+#[derive(Clone, Copy)]
+struct End {
+    rows: Rows,
+    from: ValueId,
+    limits: [ValueId; 2],
+    is_back: bool,
+}
+
+impl End {
+    /// The next row of the two runs: the one that begins with the smaller item, or at the back ends with the larger one. And
+    /// the places behind it.
+    fn take(&self, b: &mut FunctionBuilder, places: [ValueId; 2]) -> (Item, [ValueId; 2]) {
+        let rows = self.rows;
+        let edge = if self.is_back { rows.part_bytes() - rows.word_bytes() } else { 0 };
+        let mut heads = Vec::new();
+        let mut is_there = Vec::new();
+        for (&place, &limit) in places.iter().zip(&self.limits) {
+            let row = b.offset(self.from, place, 1);
+            let item = b.offset_bytes(row, edge);
+            heads.push(rows.load_lane(b, item));
+            let predicate = if self.is_back { Predicate::Greater } else { Predicate::Less };
+            is_there.push(b.compare(predicate, place, limit));
+        }
+        let is_second = match self.is_back {
+            true => precedes(b, &heads[0], &heads[1]),
+            false => precedes(b, &heads[1], &heads[0]),
+        };
+        let no_first = b.unary(crate::ir::UnaryOp::Not, is_there[0]);
+        let is_second = b.or(no_first, is_second);
+        let is_second = b.and(is_there[1], is_second);
+        let place = b.select(is_second, places[1], places[0]);
+        let row = b.offset(self.from, place, 1);
+        let item = rows.load(b, row);
+        let step = if self.is_back { -rows.row_bytes() } else { rows.row_bytes() };
+        let next = places.map(|place| b.add_constant(place, step));
+        let first = b.select(is_second, places[0], next[0]);
+        let second = b.select(is_second, next[1], places[1]);
+        (item, [first, second])
+    }
+}
+
+/// Merges the runs of rows between three places, in bytes; together they have an even number of rows.
+fn merge(
+    b: &mut FunctionBuilder,
+    rows: Rows,
+    (from, to): (ValueId, ValueId),
+    [first, middle, end]: [ValueId; 3],
+) -> Result<()> {
+    let bytes = rows.row_bytes();
+    let [before, last_first, last] = [first, middle, end].map(|place| b.add_constant(place, -bytes));
+    let front = End { rows, from, limits: [middle, end], is_back: false };
+    let back = End { rows, from, limits: [before, last_first], is_back: true };
+    let (low, fronts) = front.take(b, [first, middle]);
+    let (high, backs) = back.take(b, [last_first, last]);
+    let half = b.sub(end, first);
+    let one = b.index(1);
+    let half = b.binary(crate::ir::BinaryOp::ShiftRightLogical, half, one);
+    let zero = b.index(0);
+    let initial = [&fronts[..], &backs, &low, &high].concat();
+    let words = rows.words as usize;
+    b.for_carrying(zero, half, bytes, &initial, |b, done, carried| {
+        let (places, items) = carried.split_at(4);
+        let (low, high) = items.split_at(words);
+        let (next, fronts) = front.take(b, [places[0], places[1]]);
+        let (smaller, low) = merge_items(b, low, &next);
+        let place = b.add(first, done);
+        let at = b.offset(to, place, 1);
+        rows.store(b, &smaller, at);
+        let (next, backs) = back.take(b, [places[2], places[3]]);
+        let (high, larger) = merge_items(b, high, &next);
+        let place = b.sub(last, done);
+        let at = b.offset(to, place, 1);
+        rows.store(b, &larger, at);
+        Ok([&fronts[..], &backs, &low, &high].concat())
+    })
+    .map(|_| ())
+}
+
+/// Two sorted vectors merged: the smaller half of the items and the larger one, both sorted.
+///
+/// A vector and the mirror image of another one rise and fall. In each round the items a half apart change places, then the
+/// halves are interleaved, so that what has been half as far apart is a half apart next.
+fn merge_items(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId]) -> (Item, Item) {
+    let lanes = b.ty(x[0]).lanes;
+    let mirrored: Item = y.iter().map(|&y| mirror(b, y, lanes)).collect();
+    let (mut low, mut high) = exchange(b, x, &mirrored);
+    let mut distance = lanes;
+    while distance > 1 {
+        let (first, second) = interleave(b, &low, &high, lanes);
+        (low, high) = exchange(b, &first, &second);
+        distance /= 2;
+    }
+    if lanes > 1 { interleave(b, &low, &high, lanes) } else { (low, high) }
+}
+
+fn mirror(b: &mut FunctionBuilder, vector: ValueId, lanes: u32) -> ValueId {
+    if lanes == 1 { vector } else { b.shuffle(vector, vector, (0..lanes).rev().collect()) }
+}
+
+fn interleave(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId], lanes: u32) -> (Item, Item) {
+    let mut half = |first: u32| -> Item {
+        let picked: Vec<u32> = (0..lanes).map(|lane| first + lane / 2 + lane % 2 * lanes).collect();
+        x.iter().zip(y).map(|(&x, &y)| b.shuffle(x, y, picked.clone())).collect()
+    };
+    (half(0), half(lanes / 2))
+}

@@ -1,0 +1,296 @@
+//! Sorting networks over vectors: each lane is a sequence, a row of vectors has one item of each.
+//!
+//! Levels of a bitonic sort in which every comparison puts the smaller item in front: sorted blocks of twice the size come of
+//! comparing an item with its mirror image, then with those at half, a quarter, ... of the block's size. Up to three of
+//! these stages are done on eight vectors in registers. Rows beyond the end would hold what comes last, so that a
+//! comparison with one changes nothing: such accesses go to one row that does hold it.
+
+use crate::ir::{BinaryOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use support::Result;
+
+/// Rows that are in registers together.
+const GROUP: i64 = 8;
+
+/// An odd-even merge sort of eight.
+const OF_EIGHT: [(usize, usize); 19] = [
+    (0, 1),
+    (2, 3),
+    (4, 5),
+    (6, 7),
+    (0, 2),
+    (1, 3),
+    (4, 6),
+    (5, 7),
+    (1, 2),
+    (5, 6),
+    (0, 4),
+    (1, 5),
+    (2, 6),
+    (3, 7),
+    (2, 4),
+    (3, 5),
+    (1, 2),
+    (3, 4),
+    (5, 6),
+];
+
+/// A vector of items: its words.
+pub(super) type Item = Vec<ValueId>;
+
+/// Items in memory: rows of so many lanes, each word of the lanes by itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows {
+    pub(super) word: ScalarType,
+    pub(super) words: u32,
+    pub(super) lanes: u32,
+}
+
+impl Rows {
+    pub(super) fn ty(self) -> Type {
+        Type::vector(self.word, self.lanes)
+    }
+
+    pub(super) fn word_bytes(self) -> i64 {
+        self.word.byte_size() as i64
+    }
+
+    /// Bytes from a word of a row to its next one.
+    pub(super) fn part_bytes(self) -> i64 {
+        i64::from(self.lanes) * self.word_bytes()
+    }
+
+    pub(super) fn row_bytes(self) -> i64 {
+        i64::from(self.words) * self.part_bytes()
+    }
+
+    pub(super) fn load(self, b: &mut FunctionBuilder, row: ValueId) -> Item {
+        self.load_as(b, row, self.ty(), self.part_bytes())
+    }
+
+    /// The item in the lane whose first word is at an address.
+    pub(super) fn load_lane(self, b: &mut FunctionBuilder, lane: ValueId) -> Item {
+        self.load_as(b, lane, Type::scalar(self.word), self.word_bytes())
+    }
+
+    fn load_as(self, b: &mut FunctionBuilder, at: ValueId, ty: Type, alignment: i64) -> Item {
+        let mut item = Item::new();
+        for part in 0..i64::from(self.words) {
+            let address = b.offset_bytes(at, part * self.part_bytes());
+            item.push(b.load(ty, address, alignment as u32));
+        }
+        item
+    }
+
+    pub(super) fn store(self, b: &mut FunctionBuilder, item: &[ValueId], at: ValueId) {
+        for (part, &word) in item.iter().enumerate() {
+            let address = b.offset_bytes(at, part as i64 * self.part_bytes());
+            let alignment = if b.ty(word).lanes == 1 { self.word_bytes() } else { self.part_bytes() };
+            b.store(word, address, alignment as u32);
+        }
+    }
+
+    /// What comes behind all items, or is one of them.
+    pub(super) fn last(self, b: &mut FunctionBuilder) -> Item {
+        let largest = if self.word == ScalarType::I64 { i64::MAX } else { i64::from(i32::MAX) };
+        let word = b.integer(self.ty(), largest);
+        vec![word; self.words as usize]
+    }
+}
+
+/// Whether items come in front of others: by the first word, then by the second.
+pub(super) fn precedes(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId]) -> ValueId {
+    let less = b.compare(Predicate::Less, x[0], y[0]);
+    if x.len() == 1 {
+        return less;
+    }
+    let equal = b.compare(Predicate::Equal, x[0], y[0]);
+    let place_less = b.compare(Predicate::Less, x[1], y[1]);
+    let by_place = b.and(equal, place_less);
+    b.or(less, by_place)
+}
+
+/// The smaller and the larger items.
+pub(super) fn exchange(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId]) -> (Item, Item) {
+    let in_order = precedes(b, x, y);
+    let pairs = || x.iter().zip(y);
+    let low = pairs().map(|(&x, &y)| b.select(in_order, x, y)).collect();
+    let high = pairs().map(|(&x, &y)| b.select(in_order, y, x)).collect();
+    (low, high)
+}
+
+fn exchange_all(
+    b: &mut FunctionBuilder,
+    items: &mut [Item],
+    pairs: impl IntoIterator<Item = (usize, usize)>,
+) {
+    for (i, j) in pairs {
+        (items[i], items[j]) = exchange(b, &items[i], &items[j]);
+    }
+}
+
+/// Rows that are sorted, lane by lane.
+pub(super) struct Network {
+    pub(super) rows: Rows,
+    /// The first row.
+    pub(super) base: ValueId,
+    /// Bytes from there to the row that holds what comes last.
+    pub(super) spare: ValueId,
+    /// How many rows; a multiple of eight.
+    pub(super) count: i64,
+}
+
+/// Stages that are done together.
+#[derive(Clone, Copy)]
+struct Pass {
+    /// How many.
+    stages: u32,
+    /// Whether the first compares with mirror images.
+    mirrors: bool,
+}
+
+impl Network {
+    pub(super) fn sort(&self, b: &mut FunctionBuilder) -> Result<()> {
+        let (zero, end) = (b.index(0), b.index(self.count));
+        b.for_each(zero, end, GROUP, |b, first| {
+            let at = b.offset(self.base, first, self.rows.row_bytes());
+            let place = |b: &mut FunctionBuilder, k: i64| b.offset_bytes(at, k * self.rows.row_bytes());
+            let mut items = Vec::new();
+            for k in 0..GROUP {
+                let row = place(b, k);
+                items.push(self.rows.load(b, row));
+            }
+            exchange_all(b, &mut items, OF_EIGHT);
+            for (k, item) in items.iter().enumerate() {
+                let row = place(b, k as i64);
+                self.rows.store(b, item, row);
+            }
+            Ok(())
+        })?;
+        let levels = i64::from(64 - (self.count - 1).leading_zeros());
+        if levels <= 3 {
+            return Ok(());
+        }
+        let (first, end) = (b.index(4), b.index(levels + 1));
+        b.for_each(first, end, 1, |b, level| self.level(b, level, levels))
+    }
+
+    /// Makes sorted blocks of `2^level` rows of sorted halves.
+    fn level(&self, b: &mut FunctionBuilder, level: ValueId, levels: i64) -> Result<()> {
+        let left = b.add_constant(level, -3);
+        self.pass(b, Pass { stages: 3, mirrors: true }, left)?;
+        let three = b.index(3);
+        let rest = b.binary(BinaryOp::RemainderSigned, left, three);
+        for stages in 1..=2 {
+            if levels < 3 + stages {
+                continue;
+            }
+            let wanted = b.index(stages);
+            let is_rest = b.compare(Predicate::Equal, rest, wanted);
+            let log = b.add_constant(left, -stages);
+            b.if_then(is_rest, |b| self.pass(b, Pass { stages: stages as u32, mirrors: false }, log))?;
+        }
+        if levels >= 6 {
+            let left = b.sub(left, rest);
+            b.while_carrying(
+                &[left],
+                |b, left| {
+                    let zero = b.index(0);
+                    Ok(b.compare(Predicate::Greater, left[0], zero))
+                },
+                |b, left| {
+                    let log = b.add_constant(left[0], -3);
+                    self.pass(b, Pass { stages: 3, mirrors: false }, log)?;
+                    Ok(vec![log])
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Stages with strides down to `2^log` rows. Groups of `2^stages` rows that are compared with each other alone, so many of
+    /// them at once that there are eight rows.
+    fn pass(&self, b: &mut FunctionBuilder, pass: Pass, log: ValueId) -> Result<()> {
+        let one = b.index(1);
+        let stages = b.index(i64::from(pass.stages));
+        let stride = b.binary(BinaryOp::ShiftLeft, one, log);
+        let log_of_block = b.add(log, stages);
+        let count = b.index(self.count);
+        let blocks = b.binary(BinaryOp::ShiftRightLogical, count, log_of_block);
+        let whole = b.binary(BinaryOp::ShiftLeft, blocks, log);
+        let in_blocks = b.binary(BinaryOp::ShiftLeft, blocks, log_of_block);
+        let rest = b.sub(count, in_blocks);
+        let is_less = b.compare(Predicate::Less, rest, stride);
+        let more = b.select(is_less, rest, stride);
+        let all = b.add(whole, more);
+        let zero = b.index(0);
+        let step = GROUP >> pass.stages;
+        b.for_each(zero, whole, step, |b, group| self.groups(b, pass, (group, stride), false))?;
+        b.for_each(whole, all, step, |b, group| self.groups(b, pass, (group, stride), true))
+    }
+
+    fn groups(
+        &self,
+        b: &mut FunctionBuilder,
+        pass: Pass,
+        (first, stride): (ValueId, ValueId),
+        is_checked: bool,
+    ) -> Result<()> {
+        let size = 1usize << pass.stages;
+        let mut groups = Vec::new();
+        for k in 0..GROUP >> pass.stages {
+            let group = b.add_constant(first, k);
+            let addresses = self.addresses(b, pass, (group, stride), is_checked);
+            let items: Vec<Item> = addresses.iter().map(|&row| self.rows.load(b, row)).collect();
+            groups.push((addresses, items));
+        }
+        for stage in 0..pass.stages {
+            let distance = size >> (stage + 1);
+            let mirrors = pass.mirrors && stage == 0;
+            let pairs = (0..size).filter(|i| i & distance == 0);
+            let pairs = pairs.map(|i| (i, if mirrors { size - 1 - i } else { i + distance }));
+            for (_, items) in &mut groups {
+                exchange_all(b, items, pairs.clone());
+            }
+        }
+        for (addresses, items) in &groups {
+            for (&row, item) in addresses.iter().zip(items) {
+                self.rows.store(b, item, row);
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the rows of a group are.
+    fn addresses(
+        &self,
+        b: &mut FunctionBuilder,
+        pass: Pass,
+        (group, stride): (ValueId, ValueId),
+        is_checked: bool,
+    ) -> Vec<ValueId> {
+        let one = b.index(1);
+        let mask = b.sub(stride, one);
+        let within = b.and(group, mask);
+        let block = b.sub(group, within);
+        let first = b.mul_constant(block, 1 << pass.stages);
+        let near = b.add(first, within);
+        let mirrored = b.sub(mask, within);
+        let far = b.add(first, mirrored);
+        let bytes = self.rows.row_bytes();
+        let size = 1i64 << pass.stages;
+        let mut addresses = Vec::new();
+        for k in 0..size {
+            let start = if pass.mirrors && k >= size / 2 { far } else { near };
+            let distance = b.mul_constant(stride, k);
+            let row = b.add(start, distance);
+            let mut offset = b.mul_constant(row, bytes);
+            if is_checked {
+                let count = b.index(self.count);
+                let is_there = b.compare(Predicate::Less, row, count);
+                offset = b.select(is_there, offset, self.spare);
+            }
+            addresses.push(b.offset(self.base, offset, 1));
+        }
+        addresses
+    }
+}

@@ -1,0 +1,336 @@
+//! How sorts are done: which ones have numbers for keys, and where those lie while they are sorted.
+//!
+//! A comparison of one operand orders by a number. Such numbers are sorted in vectors: alone if an element is its number
+//! and nothing else has to follow it, else together with the place where each has stood. Other comparisons sort places by
+//! calling the comparison.
+
+use crate::{InstructionPlan, Strategy, Work};
+use hlo::{ComparisonDirection, ComparisonType, Computation, InstructionId, Module, Op};
+use shape::PrimitiveType;
+use std::fmt;
+use target::Target;
+
+/// Rows that are sorted together at first: the smallest number of rows that a network has.
+pub const NETWORK_ROWS: i64 = 8;
+
+/// A sort by numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SortPlan {
+    /// What orders.
+    pub key: SortKey,
+    /// What is moved.
+    pub items: SortItems,
+    /// How many items a vector has.
+    pub lanes: u32,
+    /// Where the items lie.
+    pub layout: SortLayout,
+    /// The sizes in front of the sorted dimension, of it, and behind it, multiplied.
+    pub sizes: [i64; 3],
+}
+
+/// The number that orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SortKey {
+    /// Whose elements are compared.
+    pub operand: usize,
+    /// Their type.
+    pub element_type: PrimitiveType,
+    /// Whether different elements have different keys: integers, and floats by total order. Else zeros are equal, and rows
+    /// with NaN have no order.
+    pub is_total: bool,
+    /// Whether the largest comes first.
+    pub is_falling: bool,
+    /// Whether equal ones change their order, as a comparison does that holds for equal ones.
+    pub last_first: bool,
+}
+
+/// What is moved. Words are signed integers, in rising order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SortItems {
+    /// Keys, in words of so many bits.
+    Keys(u32),
+    /// Words of so many bits, the key in the high ones, the place in the low ones.
+    Packed(u32),
+    /// A word with the key, and one with the place, of 64 bits each.
+    Pairs,
+}
+
+/// Where items lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SortLayout {
+    /// A lane for each of several sequences, which a network sorts.
+    Across,
+    /// One sequence after the other. Each lane of a chunk is sorted by a network, then they are merged.
+    Along {
+        /// Vectors of a chunk.
+        vectors: i64,
+        /// How many chunks there are.
+        chunks: i64,
+    },
+}
+
+impl SortKey {
+    /// Bits of the key.
+    pub fn bits(&self) -> u32 {
+        let t = self.element_type;
+        match t.is_floating_point() {
+            true if t.byte_size() == 2 && self.is_total => 16,
+            true => (8 * t.byte_size() as u32).max(32),
+            false => 8 * t.byte_size() as u32,
+        }
+    }
+
+    /// Whether an element can be made of its key.
+    pub fn is_element(&self) -> bool {
+        self.is_total && !self.element_type.is_minifloat()
+    }
+}
+
+impl SortItems {
+    /// Bits of a word.
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::Keys(bits) | Self::Packed(bits) => bits,
+            Self::Pairs => 64,
+        }
+    }
+
+    /// Words of an item.
+    pub fn words(self) -> u32 {
+        if self == Self::Pairs { 2 } else { 1 }
+    }
+}
+
+impl SortPlan {
+    /// Bytes of a vector of items.
+    pub fn row_bytes(&self) -> i64 {
+        i64::from(self.lanes) * i64::from(self.items.words() * self.items.bits() / 8)
+    }
+
+    /// Vectors that the sequences of one sort take, with what fills up the last ones.
+    pub fn rows(&self) -> i64 {
+        match self.layout {
+            SortLayout::Across => round_up(self.sizes[1], NETWORK_ROWS),
+            SortLayout::Along { vectors, chunks } => vectors.saturating_mul(chunks),
+        }
+    }
+
+    /// Bytes of the items: room for a vector that stands for what is not there, the items, and another vector behind them.
+    pub fn buffer_bytes(&self) -> i64 {
+        self.rows().saturating_add(2).saturating_mul(self.row_bytes())
+    }
+
+    /// Where the places begin that a sort by calls needs, for sequences that have no order by number.
+    pub fn places_offset(&self) -> i64 {
+        let buffers = if matches!(self.layout, SortLayout::Across) { 1 } else { 2 };
+        round_up(self.buffer_bytes().saturating_mul(buffers), 64)
+    }
+
+    fn scratch_bytes(&self) -> u64 {
+        let places = if self.key.is_total { 0 } else { self.sizes[1].saturating_mul(16) };
+        self.places_offset().saturating_add(places) as u64
+    }
+
+    /// Steps of the loop that tasks share, the outermost one.
+    pub fn steps(&self) -> i64 {
+        let [outer, _, inner] = self.sizes;
+        match self.layout {
+            SortLayout::Along { .. } => outer.saturating_mul(inner),
+            SortLayout::Across if inner == 1 => outer / i64::from(self.lanes),
+            SortLayout::Across if outer == 1 => inner / i64::from(self.lanes),
+            SortLayout::Across => outer,
+        }
+    }
+}
+
+impl fmt::Display for SortPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bits, lanes) = (self.items.bits(), self.lanes);
+        match self.items {
+            SortItems::Keys(_) => write!(f, "sort of {bits}-bit keys")?,
+            SortItems::Packed(_) => write!(f, "sort of keys and places in {bits} bits")?,
+            SortItems::Pairs => f.write_str("sort of pairs of 64 bits")?,
+        }
+        match self.layout {
+            SortLayout::Across => write!(f, ", {lanes} sequences at once"),
+            SortLayout::Along { vectors, chunks } => {
+                write!(f, ", {chunks} chunks of {vectors} vectors of {lanes} lanes")
+            }
+        }
+    }
+}
+
+/// A sort's plan.
+pub(crate) fn plan(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    work: Work,
+    target: &Target,
+) -> InstructionPlan {
+    let instruction = &computation[id];
+    let Some(shape) = computation[instruction.operands()[0]].shape().as_array() else {
+        return InstructionPlan::new(Strategy::Sort(None));
+    };
+    let (dimension, key, needs_places) = match instruction.op() {
+        Op::Sort { dimension, to_apply, .. } => {
+            let key = compared(module, computation, id, *to_apply);
+            (*dimension, key, instruction.operands().len() > 1 || key.is_some_and(|key| !key.is_element()))
+        }
+        Op::TopK { largest, .. } => {
+            let key = of_type(shape.element_type).map(|key| SortKey { is_falling: *largest, ..key });
+            let takes_values =
+                |user: &InstructionId| matches!(computation[*user].op(), Op::GetTupleElement { index: 0 });
+            let only_values = id != computation.root() && instruction.users().iter().all(takes_values);
+            let needs_places = !only_values || key.is_some_and(|key| !key.is_element());
+            (shape.rank().saturating_sub(1), key, needs_places)
+        }
+        _ => (0, None, true),
+    };
+    let sizes = shape.sizes();
+    let length = sizes.get(dimension).copied().unwrap_or(1);
+    let product = |sizes: &[i64]| sizes.iter().fold(1i64, |all, &size| all.saturating_mul(size));
+    let outer = product(sizes.get(..dimension).unwrap_or(&[]));
+    let inner = product(sizes.get(dimension + 1..).unwrap_or(&[]));
+    let is_few = matches!(instruction.op(), Op::TopK { k, .. } if *k <= FEW && *k <= length / 4);
+    let fast = key
+        .filter(|_| length > 1 && outer > 0 && inner > 0 && !is_few)
+        .map(|key| choose(key, needs_places, [outer, length, inner], target));
+    let strategy = |plan| match instruction.op() {
+        Op::TopK { .. } => Strategy::TopK(plan),
+        _ => Strategy::Sort(plan),
+    };
+    match fast {
+        Some(sort) => {
+            let (tasks, bytes) = (work.tasks().min(sort.steps()).max(1), sort.scratch_bytes());
+            let (scratch_bytes, worker_scratch_bytes) = if tasks > 1 { (0, bytes) } else { (bytes, 0) };
+            let plan = InstructionPlan::new(strategy(Some(Box::new(sort))));
+            InstructionPlan { tasks, scratch_bytes, worker_scratch_bytes, ..plan }
+        }
+        // Two permutations of a sequence, of `i64`.
+        None => InstructionPlan {
+            scratch_bytes: (length.max(0) as u64).saturating_mul(16),
+            ..InstructionPlan::new(strategy(None))
+        },
+    }
+}
+
+/// So many of a row's first ones are kept in order while the others pass by.
+pub const FEW: i64 = 64;
+
+/// The key of a comparison of one operand's elements.
+fn compared(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    to_apply: hlo::ComputationId,
+) -> Option<SortKey> {
+    let comparison = &module[to_apply];
+    let root = &comparison[comparison.root()];
+    let Op::Compare { direction, comparison_type } = root.op() else { return None };
+    let parameter = |k: usize| match comparison[*root.operands().get(k)?].op() {
+        Op::Parameter { number } => Some(*number),
+        _ => None,
+    };
+    let (left, right) = (parameter(0)?, parameter(1)?);
+    if left / 2 != right / 2 || left == right {
+        return None;
+    }
+    let operand = left / 2;
+    let shape = computation[*computation[id].operands().get(operand)?].shape().as_array()?;
+    let key = of_type(shape.element_type)?;
+    let is_lower = match direction {
+        ComparisonDirection::Lt | ComparisonDirection::Le => true,
+        ComparisonDirection::Gt | ComparisonDirection::Ge => false,
+        ComparisonDirection::Eq | ComparisonDirection::Ne => return None,
+    };
+    Some(SortKey {
+        operand,
+        is_total: !shape.element_type.is_floating_point() || *comparison_type == ComparisonType::TotalOrder,
+        is_falling: is_lower != (left < right),
+        last_first: matches!(direction, ComparisonDirection::Le | ComparisonDirection::Ge),
+        ..key
+    })
+}
+
+/// A rising key by total order.
+fn of_type(element_type: PrimitiveType) -> Option<SortKey> {
+    let has_order = !element_type.is_complex() && element_type.byte_size() <= 8;
+    let is_number =
+        element_type.is_floating_point() || element_type.is_integer() || element_type == PrimitiveType::Pred;
+    (has_order && is_number).then_some(SortKey {
+        operand: 0,
+        element_type,
+        is_total: true,
+        is_falling: false,
+        last_first: false,
+    })
+}
+
+/// The cheapest layout.
+fn choose(key: SortKey, needs_places: bool, sizes: [i64; 3], target: &Target) -> SortPlan {
+    let [outer, length, inner] = sizes;
+    let place_bits = (64 - (length - 1).leading_zeros()).max(1);
+    let items = match (needs_places, key.bits()) {
+        (false, bits) => SortItems::Keys(bits.max(32)),
+        (true, bits) if bits + place_bits <= 32 => SortItems::Packed(32),
+        (true, bits) if bits <= 32 && place_bits <= 32 => SortItems::Packed(64),
+        _ => SortItems::Pairs,
+    };
+    let most = target.lanes(items.bits() as usize / 8).min(16).max(1);
+    let (l2, mut best) = (target.l2_bytes as i64, None);
+    let mut offer = |cost: i64, plan: SortPlan| {
+        if best.as_ref().is_none_or(|&(least, _)| cost < least) {
+            best = Some((cost, plan));
+        }
+    };
+    let plan = |lanes: u32, layout: SortLayout| SortPlan { key, items, lanes, layout, sizes };
+    for lanes in (0..=most.ilog2()).map(|log| 1u32 << log) {
+        let width = i64::from(lanes);
+        let across = plan(lanes, SortLayout::Across);
+        let sequences = if inner > 1 { inner } else { outer };
+        if lanes > 1 && width <= sequences && across.buffer_bytes() <= l2 / 2 {
+            let groups = if inner > 1 { outer } else { 1 }.saturating_mul((sequences + width - 1) / width);
+            let moved = if inner > 1 { MOVE } else { MOVE * (1 + i64::from(lanes.ilog2())) };
+            let each = network_cost(items, across.rows()).saturating_add(across.rows().saturating_mul(moved));
+            offer(groups.saturating_mul(each), across.clone());
+        }
+        let most_vectors = (l2 / 4 / across.row_bytes()).max(NETWORK_ROWS);
+        let all = (length + width - 1) / width;
+        let chunks = (all + most_vectors - 1) / most_vectors;
+        let vectors = round_up((all + chunks - 1) / chunks, NETWORK_ROWS.max(width));
+        let along = plan(lanes, SortLayout::Along { vectors, chunks });
+        let passes = log_up(chunks.saturating_mul(width));
+        let merge = if items == SortItems::Pairs { 2 * MERGE } else { MERGE };
+        let each = MOVE * (1 + i64::from(lanes.ilog2())) + passes * merge;
+        let each = chunks
+            .saturating_mul(network_cost(items, vectors))
+            .saturating_add(along.rows().saturating_mul(each));
+        offer(outer.saturating_mul(inner).saturating_mul(each), along);
+    }
+    best.map_or_else(|| plan(1, SortLayout::Along { vectors: NETWORK_ROWS, chunks: 1 }), |(_, plan)| plan)
+}
+
+/// Tenths of a cycle for a stage of a network, of each vector of words.
+const STAGE: i64 = 8;
+
+/// Tenths of a cycle for reading, writing, and one round of transposing a vector.
+const MOVE: i64 = 20;
+
+/// Tenths of a cycle for merging a vector into others.
+const MERGE: i64 = 150;
+
+fn network_cost(items: SortItems, rows: i64) -> i64 {
+    let levels = log_up(rows);
+    let stage = if items == SortItems::Pairs { 3 * STAGE } else { STAGE };
+    rows.saturating_mul(levels * (levels + 1) / 2 * stage)
+}
+
+/// The least `log` with `2^log >= n`.
+fn log_up(n: i64) -> i64 {
+    i64::from(64 - (n.max(1) - 1).leading_zeros())
+}
+
+fn round_up(n: i64, step: i64) -> i64 {
+    n.saturating_add(step - 1) / step * step
+}
