@@ -33,7 +33,22 @@ static HLO_MODULE: Fields = Fields(&[
     (6, "entry_computation_id", Signed),
     (7, "schedule", Message(&HLO_SCHEDULE)),
     (8, "input_output_alias", Message(&HLO_INPUT_OUTPUT_ALIAS)),
+    (18, "buffer_donor", Message(&HLO_BUFFER_DONOR)),
+    (19, "frontend_attributes", Message(&FRONTEND_ATTRIBUTES)),
+    (20, "original_value_recovery_table", Message(&RECOVERY_TABLE)),
 ]);
+static HLO_BUFFER_DONOR: Fields = Fields(&[(1, "entries", Message(&BUFFER_DONOR_ENTRY))]);
+static BUFFER_DONOR_ENTRY: Fields =
+    Fields(&[(1, "parameter_number", Signed), (2, "parameter_shape_index", Signed)]);
+static FRONTEND_ATTRIBUTES: Fields = Fields(&[(1, "map", Message(&FRONTEND_ATTRIBUTE))]);
+static FRONTEND_ATTRIBUTE: Fields = Fields(&[(1, "key", Bytes), (2, "value", Bytes)]);
+static RECOVERY_TABLE: Fields = Fields(&[(1, "entries", Message(&RECOVERY_ENTRY))]);
+static RECOVERY_ENTRY: Fields = Fields(&[
+    (1, "old_original_array", Message(&ORIGINAL_ARRAY)),
+    (2, "new_original_array", Message(&ORIGINAL_ARRAY)),
+    (3, "recovery_module", Message(&HLO_MODULE)),
+]);
+static ORIGINAL_ARRAY: Fields = Fields(&[(1, "instruction_name", Bytes), (2, "shape_index", Signed)]);
 static HLO_SCHEDULE: Fields = Fields(&[(1, "sequences", Message(&SEQUENCE_ENTRY))]);
 static SEQUENCE_ENTRY: Fields = Fields(&[(1, "key", Signed), (2, "value", Message(&INSTRUCTION_SEQUENCE))]);
 static INSTRUCTION_SEQUENCE: Fields = Fields(&[(1, "instruction_ids", Signed)]);
@@ -107,6 +122,12 @@ static OP_METADATA: Fields = Fields(&[
     (2, "op_name", Bytes),
     (3, "source_file", Bytes),
     (4, "source_line", Signed),
+    (5, "profile_type", Signed),
+    (12, "deduplicated_name", Bytes),
+    (16, "scheduling_name", Bytes),
+    (17, "source_end_line", Signed),
+    (18, "source_column", Signed),
+    (19, "source_end_column", Signed),
 ]);
 static SHAPE: Fields = Fields(&[
     (2, "element_type", ElementType),
@@ -115,7 +136,20 @@ static SHAPE: Fields = Fields(&[
     (5, "layout", Message(&LAYOUT)),
     (6, "is_dynamic_dimension", Bool),
 ]);
-static LAYOUT: Fields = Fields(&[(1, "minor_to_major", Signed)]);
+static LAYOUT: Fields = Fields(&[
+    (1, "minor_to_major", Signed),
+    (6, "tiles", Message(&TILE)),
+    (7, "element_size_in_bits", Signed),
+    (8, "memory_space", Signed),
+    (10, "physical_shape", Message(&SHAPE)),
+    (11, "index_primitive_type", ElementType),
+    (12, "pointer_primitive_type", ElementType),
+    (15, "dynamic_shape_metadata_prefix_bytes", Signed),
+    (16, "tail_padding_alignment_in_elements", Signed),
+    (17, "split_configs", Message(&SPLIT_CONFIG)),
+]);
+static TILE: Fields = Fields(&[(1, "dimensions", Signed)]);
+static SPLIT_CONFIG: Fields = Fields(&[(1, "dimension", Signed), (2, "split_indices", Signed)]);
 static PROGRAM_SHAPE: Fields = Fields(&[
     (1, "parameters", Message(&SHAPE)),
     (2, "result", Message(&SHAPE)),
