@@ -65,7 +65,7 @@ mnist: build ## train on digits in a session without and with just-in-time compi
 # ---- test
 
 .PHONY: test
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample test-pages test-cmake ## everything that has to pass, within 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample test-docs test-cmake ## everything that has to pass, within 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
@@ -151,9 +151,11 @@ test-xla: setup-test ## XLA parses and runs what we write, in every form; its re
 test-xla-sample: setup-test
 	scripts/test_xla.sh --sample $(XLA_SAMPLE)
 
-.PHONY: test-pages
-test-pages: tools ## the commands of docs/from-jax.md, in an empty directory
-	scripts/test_pages.sh
+.PHONY: test-docs
+# The other pages' commands run in test-builds, test-python and the tests of the crates.
+PAGES ?= start header embedded hlo from-jax training
+test-docs: tools ## the commands of pages in docs/, each page in an empty directory (PAGES="start ...")
+	scripts/test_docs.sh $(PAGES:%=docs/%.md)
 
 .PHONY: test-builds test-cmake
 test-builds: tools ## a small project with each build system: built, left alone, changed, run; logs in target/builds
