@@ -153,7 +153,7 @@ test-xla-sample: setup-test
 
 .PHONY: test-docs
 # The other pages' commands run in test-builds, test-python and the tests of the crates.
-PAGES ?= start header embedded hlo from-jax training
+PAGES ?= start header embedded hlo from-jax training errors
 test-docs: tools ## the commands of pages in docs/, each page in an empty directory (PAGES="start ...")
 	scripts/test_docs.sh $(PAGES:%=docs/%.md)
 

@@ -10,7 +10,7 @@ use crate::{Allocation, BufferAssignment, CopyPair, Leaf, Rotation, Schedule, Sl
 use hlo::{ComputationId, InstructionId, Module, Op};
 use plan::{ModulePlan, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 /// More temporaries than this are refused: no machine has them, and offsets stay far from overflow.
 const MAX_TEMPS: u64 = 1 << 40;
@@ -253,7 +253,8 @@ impl Assigner<'_> {
         if end > MAX_TEMPS {
             return Err(Error::invalid(format!(
                 "the graph needs {end} bytes of temporaries; make its arrays smaller"
-            )));
+            ))
+            .coded(Code::TooLarge));
         }
         self.out.temps_size = end;
         for ((purpose, request), offset) in requests.into_iter().zip(offsets) {
@@ -365,7 +366,8 @@ impl Assigner<'_> {
         if bytes > MAX_TEMPS {
             return Err(Error::invalid(format!(
                 "the graph needs {bytes} bytes of scratch for each worker; make its arrays smaller"
-            )));
+            ))
+            .coded(Code::TooLarge));
         }
         self.out.worker_scratch_size = aligned(bytes);
         Ok(())

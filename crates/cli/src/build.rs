@@ -15,7 +15,7 @@ use compiler::{AotOptions, BackOptions};
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 
 /// `tfcompile build`.
 #[derive(Args, Debug)]
@@ -168,7 +168,7 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     let library = SharedLibrary { triple: &triple, entry_point: &name, name: &name };
     let names = FileNames::new(&library)?;
     let linker = match emits(Emit::Shared) {
-        true => Some(linker::find(arguments.linker.as_deref(), &triple)?),
+        true => Some(linker::find(arguments.linker.as_deref(), &triple).coded(Code::WriteFile)?),
         false => None,
     };
     let mut progress = Progress::new(&arguments.model, &name);
@@ -194,7 +194,9 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     }
     progress.finish();
     let shared = match &linker {
-        Some(linker) => Some(linker.link(&library, &made.function_object, &made.metadata_object)?),
+        Some(linker) => {
+            Some(linker.link(&library, &made.function_object, &made.metadata_object).coded(Code::WriteFile)?)
+        }
         None => None,
     };
     let archive = match emits(Emit::Archive) {
@@ -324,8 +326,9 @@ impl<'a> Files<'a> {
 /// The name of the program: that of the flag, or of the model.
 fn name(arguments: &Build) -> Result<String> {
     let name = arguments.name.clone().unwrap_or_else(|| name_of(&arguments.model.model));
-    aot::validate_entry_point(&name)
-        .map_err(|e| Error::invalid(format!("the name of the program (--name): {}", e.message())))?;
+    aot::validate_entry_point(&name).map_err(|e| {
+        Error::invalid(format!("the name of the program (--name): {}", e.message())).coded(Code::OutputName)
+    })?;
     Ok(name)
 }
 
@@ -353,7 +356,8 @@ fn class(arguments: &Build, name: &str) -> Result<String> {
     match aot::parse_cpp_class(&class) {
         Ok(_) => Ok(class),
         Err(_) if class.is_empty() => Err(Error::invalid("--class is empty: name a class, or leave it out")),
-        Err(e) => Err(Error::invalid(format!("the class of the header (--class): {}", e.message()))),
+        Err(e) => Err(Error::invalid(format!("the class of the header (--class): {}", e.message()))
+            .coded(Code::OutputName)),
     }
 }
 

@@ -74,18 +74,14 @@ fn report(
         true => print_json(&to_json(name, checked, notes))?,
         false => outputs::print(&to_text(name, words, checked, notes))?,
     }
-    match checked.problems.len() {
-        0 => Ok(()),
-        count => Err(Error::invalid(format!(
-            "{}: {} cannot be compiled as it is",
-            match count {
-                1 => "1 problem".to_owned(),
-                compiler::MAX_PROBLEMS.. => format!("{count} problems or more"),
-                _ => format!("{count} problems"),
-            },
-            name
-        ))),
-    }
+    let Some(first) = checked.problems.first() else { return Ok(()) };
+    let count = match checked.problems.len() {
+        1 => "1 problem".to_owned(),
+        count @ compiler::MAX_PROBLEMS.. => format!("{count} problems or more"),
+        count => format!("{count} problems"),
+    };
+    let error = Error::invalid(format!("{count}: {name} cannot be compiled as it is"));
+    Err(error.coded(first.error.code()))
 }
 
 /// What the class gives access to, each once: a written variable is both argument and result.
@@ -112,6 +108,7 @@ fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
         .map(|p| {
             json!({
                 "kind": kind(&p.error),
+                "code": p.error.code().to_string(),
                 "node": some(&p.node),
                 "op": some(&p.op),
                 "message": p.error.message(),

@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Check(crate::check::Check),
     /// Print the config of a model: its feeds, fetches and variables, inferred if none is given
     Config(crate::model::ModelArgs),
+    /// Say what the code of an error means: cause and cure
+    Explain(crate::explain::Explain),
     /// Print the table of ops: types, recorded cases, notes
     Ops,
     /// Print a model's HLO, or as StableHLO, a graph, a page; before or after optimisation

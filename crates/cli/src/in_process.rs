@@ -8,7 +8,7 @@ use compiler::{BackOptions, Compiled, Front, NoObserver, Source};
 use runner::Signature;
 use shape::Literal;
 use std::collections::BTreeMap;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use target::Target;
 
 /// The values of variables that a model comes with, by the name of the variable's node.
@@ -76,7 +76,8 @@ fn target(flags: &ModelArgs) -> Result<Target> {
             "code for {} does not run on this machine, which is {}; leave the target out",
             target.triple.as_str(),
             host.triple.as_str()
-        )));
+        ))
+        .coded(Code::Target));
     }
     let lacks = |has: bool, host: bool| has && !host;
     if target.vector_bytes > host.vector_bytes
@@ -88,7 +89,8 @@ fn target(flags: &ModelArgs) -> Result<Target> {
         return Err(Error::invalid(format!(
             "this machine lacks instructions of '{}'; leave the processor out",
             target.cpu
-        )));
+        ))
+        .coded(Code::Target));
     }
     Ok(target)
 }

@@ -5,7 +5,7 @@ use crate::outputs;
 use crate::progress::Progress;
 use clap::Args;
 use compiler::Source;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use tf::{InferOptions, Inferred};
 
 /// What helps to infer a config.
@@ -69,6 +69,7 @@ pub(crate) fn not_inferred(model: &str, inferred: &Inferred) -> Error {
         "no config is given, and it cannot be inferred from {model}:\n  {}",
         inferred.problems.join("\n  ")
     ))
+    .coded(Code::NotInferred)
 }
 
 /// `NODE` or `NODE:K`.

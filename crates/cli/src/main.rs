@@ -10,6 +10,7 @@ mod compile;
 mod depfile;
 mod dump;
 mod emitted;
+mod explain;
 mod flags;
 mod freeze;
 mod given;
@@ -47,7 +48,8 @@ mod xla_flags;
 use clap::Parser;
 use flags::{Cli, Command};
 use std::process::ExitCode;
-use support::{Error, ErrorKind, Result};
+use support::{Code, Coded as _, Error, ErrorKind, Result};
+use xla_flags::XlaFlags;
 
 fn main() -> ExitCode {
     // A defect is reported once, by `compiler::guarded`, with words for the user.
@@ -60,10 +62,11 @@ fn main() -> ExitCode {
                 ErrorKind::Unsupported => "UNSUPPORTED",
                 ErrorKind::Internal => "INTERNAL ERROR",
             };
+            let (message, code) = (shortened(error.message()), error.code());
             // Nobody is left to tell if standard error is closed.
             let _ = std::io::Write::write_fmt(
                 &mut std::io::stderr(),
-                format_args!("{kind}: {}\n", shortened(error.message())),
+                format_args!("{kind}: {message}\n({code}: `tfcompile explain {code}` says more)\n"),
             );
             ExitCode::FAILURE
         }
@@ -90,30 +93,40 @@ fn run() -> Result<()> {
         dump_graph_prefix: std::env::var("TF_DUMP_GRAPH_PREFIX").ok(),
         vlog_level: std::env::var("TF_CPP_MIN_VLOG_LEVEL").ok(),
     };
-    let (words, xla) = xla_flags::split(std::env::args_os().collect(), &environment)?;
+    let (words, xla) =
+        xla_flags::split(std::env::args_os().collect(), &environment).coded(Code::CommandLine)?;
     let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(answer) if !answer.use_stderr() => return outputs::print(&answer.to_string()),
-        Err(error) => return Err(Error::invalid(flags::message(&error))),
+        Err(error) => return Err(Error::invalid(flags::message(&error)).coded(Code::CommandLine)),
     };
+    // What has no code is a command's own: the stages behind give theirs at their borders.
+    dispatch(cli, &xla).map_err(|error| match error.code() {
+        Code::Invalid => error.coded(Code::CommandLine),
+        _ => error,
+    })
+}
+
+fn dispatch(cli: Cli, xla: &XlaFlags) -> Result<()> {
     match cli.command {
-        Some(Command::Build(arguments)) => build::run(&arguments, &xla),
+        Some(Command::Build(arguments)) => build::run(&arguments, xla),
         Some(Command::Check(arguments)) => check::run(&arguments),
         Some(Command::Config(arguments)) => infer::run(&arguments),
+        Some(Command::Explain(arguments)) => explain::run(&arguments),
         Some(Command::Ops) => outputs::print(&compiler::op_table()),
-        Some(Command::Hlo(arguments)) => hlo::run(&arguments, &xla),
-        Some(Command::XlaExtract(arguments)) => xla_extract::run(&arguments, &xla),
+        Some(Command::Hlo(arguments)) => hlo::run(&arguments, xla),
+        Some(Command::XlaExtract(arguments)) => xla_extract::run(&arguments, xla),
         Some(Command::Inspect(arguments)) => inspect::run(&arguments),
-        Some(Command::Run(arguments)) => run::run(&arguments, &xla),
-        Some(Command::Bench(arguments)) => bench::run(&arguments, &xla),
-        Some(Command::Profile(arguments)) => profile::run(&arguments, &xla),
-        Some(Command::Verify(arguments)) => verify::run(&arguments, &xla),
+        Some(Command::Run(arguments)) => run::run(&arguments, xla),
+        Some(Command::Bench(arguments)) => bench::run(&arguments, xla),
+        Some(Command::Profile(arguments)) => profile::run(&arguments, xla),
+        Some(Command::Verify(arguments)) => verify::run(&arguments, xla),
         Some(Command::Freeze(arguments)) => freeze::run(&arguments),
-        Some(Command::AotCompileCpu(arguments)) => aot_compile_cpu::run(&arguments, &xla),
+        Some(Command::AotCompileCpu(arguments)) => aot_compile_cpu::run(&arguments, xla),
         Some(Command::Headers(arguments)) => headers::run(&arguments),
         Some(Command::Init(arguments)) => init::run(&arguments),
         Some(Command::Completions(arguments)) => manual::completions(&arguments),
         Some(Command::Man(arguments)) => manual::page(&arguments),
-        None => compile::run(&cli.compile, &xla),
+        None => compile::run(&cli.compile, xla),
     }
 }

@@ -9,7 +9,7 @@ use compiler::{Input, LoopBounds, Observer as _};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use target::Target;
 use tf::model::{LoadOptions, Model, VariablesToFeed};
 use tf::proto::Config;
@@ -88,7 +88,7 @@ impl ChoiceArgs {
 fn custom_calls(flags: &[String]) -> Result<BTreeMap<String, CustomCall>> {
     let mut calls = BTreeMap::new();
     for flag in flags {
-        let at_flag = |e: Error| e.context(format!("--custom-call {flag}"));
+        let at_flag = |e: Error| e.context(format!("--custom-call {flag}")).coded(Code::CustomCall);
         let parsed = flag.split_once('=').filter(|(op, _)| !op.is_empty());
         let (op, call) = parsed.ok_or_else(|| at_flag(Error::invalid("OP=symbol is wanted")))?;
         let (symbol, outputs) = call.split_once(':').unwrap_or((call, ""));

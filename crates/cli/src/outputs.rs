@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use tempfile::NamedTempFile;
 
 /// A file to write: its contents in pieces.
@@ -39,6 +39,7 @@ pub(crate) fn create_directories(outputs: &[Output<'_>]) -> Result<()> {
                 "cannot make the directory '{}': {e}; name another with --output",
                 directory.display()
             ))
+            .coded(Code::WriteFile)
         })?;
     }
     Ok(())
@@ -109,7 +110,8 @@ fn write_parts(file: &mut fs::File, output: &Output<'_>) -> std::io::Result<()> 
 fn stage(output: &Output<'_>, place: &Path) -> Result<NamedTempFile> {
     let path = output.path.as_path();
     if place.is_dir() {
-        return Err(Error::invalid(format!("cannot write '{}': it is a directory", path.display())));
+        let error = Error::invalid(format!("cannot write '{}': it is a directory", path.display()));
+        return Err(error.coded(Code::WriteFile));
     }
     let directory = match place.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -136,14 +138,15 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
         std::io::ErrorKind::NotFound => "; make its directory first",
         _ => "",
     };
-    Error::invalid(format!("cannot write '{}': {reason}{hint}", path.display()))
+    Error::invalid(format!("cannot write '{}': {reason}{hint}", path.display())).coded(Code::WriteFile)
 }
 
 /// Writes to standard output.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|e| Error::invalid(format!("cannot write to standard output: {e}")))
+    written
+        .map_err(|e| Error::invalid(format!("cannot write to standard output: {e}")).coded(Code::WriteFile))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 
 /// `tfcompile run`.
 #[derive(Args, Debug)]
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     }
     let mut given = None;
     let program = Program::compile(&arguments.model, xla, |signature, initial| {
-        given = Some(arguments.given.arguments(signature, initial, None)?);
+        given = Some(arguments.given.arguments(signature, initial, None).coded(Code::GivenArray)?);
         Ok(())
     })?;
     let Arguments { inputs, notes } =
@@ -95,7 +95,8 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     let compared = results.get(program.signature.results.len()..).unwrap_or(&[]);
     let checks = program.checks.iter().zip(compared.chunks_exact(2));
     checks.into_iter().try_for_each(|(check, pair)| {
-        check.verify(&pair[0], &pair[1]).map_err(|error| error.context(arguments.model.model.display()))
+        let checked = check.verify(&pair[0], &pair[1]).coded(Code::CheckFailed);
+        checked.map_err(|error| error.context(arguments.model.model.display()))
     })
 }
 
@@ -103,14 +104,17 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
 fn check_outputs(arguments: &Run) -> Result<()> {
     for path in [&arguments.save, &arguments.out].into_iter().flatten() {
         let (Some(_), Some(directory)) = (path.file_name(), path.parent()) else {
-            return Err(Error::invalid(format!("'{}' is no name for a file", path.display())));
+            return Err(
+                Error::invalid(format!("'{}' is no name for a file", path.display())).coded(Code::WriteFile)
+            );
         };
         if !directory.as_os_str().is_empty() && !directory.is_dir() {
             return Err(Error::invalid(format!(
                 "cannot write '{}': there is no directory '{}'; make its directory first",
                 path.display(),
                 directory.display()
-            )));
+            ))
+            .coded(Code::WriteFile));
         }
     }
     Ok(())

@@ -62,7 +62,27 @@ fn wrong_words_are_named() {
         "{near}"
     );
     let none = place.refuse(&["--out_header"]);
-    assert!(!none.contains("For more") && none.trim_end().ends_with(". See --help."), "{none}");
+    let first = none.lines().next().unwrap_or_default();
+    assert!(!none.contains("For more") && first.ends_with(". See --help."), "{none}");
+}
+
+#[test]
+fn the_last_line_of_a_message_has_a_code_that_explain_knows() {
+    let place = Place::new();
+    for (flags, code) in [
+        (&["--no_such_flag=1"][..], "E0101"),
+        (&["--graph=missing.pb"], "E0102"),
+        (&["--cpp_class=a-b::C"], "E0106"),
+        (&["--target_cpu=skylak"], "E0105"),
+    ] {
+        let message = place.refuse(flags);
+        let last = format!("({code}: `tfcompile explain {code}` says more)");
+        assert_eq!(message.lines().last(), Some(&*last), "{message}");
+        let told = succeed(tfcompile(place.path()).args(["explain", code]));
+        assert!(String::from_utf8_lossy(&told.stdout).starts_with(&format!("{code}: ")), "{code}");
+    }
+    let message = refuse(tfcompile(place.path()).args(["explain", "E9999"]), place.path());
+    assert!(message.contains("'E9999'"), "{message}");
 }
 
 #[test]

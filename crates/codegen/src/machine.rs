@@ -7,7 +7,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::target_machine::LLVMTargetRef;
 use inkwell::targets::{CodeModel, RelocMode, Target, TargetMachine, TargetTriple};
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 
 use crate::llvm;
 
@@ -37,6 +37,10 @@ pub fn host_triple() -> String {
 
 /// The code generator for a target. Errors name the part of the target that LLVM does not know.
 pub(crate) fn target_machine(target: &target::Target, optimize: bool) -> Result<TargetMachine> {
+    known_machine(target, optimize).coded(Code::Target)
+}
+
+fn known_machine(target: &target::Target, optimize: bool) -> Result<TargetMachine> {
     llvm::initialize();
     let text = target.triple.as_str();
     let triple = TargetMachine::normalize_triple(&TargetTriple::create(text));

@@ -11,7 +11,7 @@ use import::ResultOrigin;
 use sha2::{Digest, Sha256};
 use shape::ArrayShape;
 use std::borrow::Cow;
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 
 /// What an ahead-of-time build is told.
 #[derive(Clone, Debug)]
@@ -120,8 +120,8 @@ fn build_with(
     observer: &mut dyn Observer,
     input_hashes: impl FnOnce() -> Result<Vec<(String, String)>>,
 ) -> Result<Outputs> {
-    let cpp_class = aot::parse_cpp_class(&options.cpp_class)?;
-    aot::validate_entry_point(&options.back.entry_point)?;
+    let cpp_class = aot::parse_cpp_class(&options.cpp_class).coded(Code::OutputName)?;
+    aot::validate_entry_point(&options.back.entry_point).coded(Code::OutputName)?;
     let mut front = Input { config_text: String::new(), files: Vec::new(), source: input.source }
         .without_checks()?
         .import(observer)?;
@@ -136,13 +136,13 @@ fn build_with(
             config: input.config_text,
             ..Provenance::default()
         },
-        ..artifact(&front, cpp_class, &options.back.entry_point)?
+        ..artifact(&front, cpp_class, &options.back.entry_point).coded(Code::OutputName)?
     };
     if options.constants == ConstantsMode::File {
         // The headers differ by whether there is a file; which one follows when the code is made.
         artifact.constants_file = Some(LayoutHash([0; 32]));
     }
-    interfaces(&artifact, options)?;
+    interfaces(&artifact, options).coded(Code::OutputName)?;
     let snapshot = || hlo::proto::to_hlo_snapshot_bytes(front.module());
     let session_module = options.session_module.then(snapshot).transpose()?;
     let result_names = front.result_names();

@@ -8,9 +8,10 @@ use codegen::{CodegenOptions, CompiledModule, Sanitizer, UnitCache, Version};
 use hlo::Module;
 use kernel::ir::Program;
 use kernel::{Counter, EntryOptions};
+use passes::PassRecord;
 use plan::ModulePlan;
 use std::sync::Arc;
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 use target::Target;
 
 /// What the code is made for.
@@ -118,16 +119,12 @@ pub fn compile_module(
 
 /// Runs the passes.
 pub fn optimize(module: &mut Module, options: &BackOptions, observer: &mut dyn Observer) -> Result<()> {
-    pipeline_for(options.targets(), options.plan.clone()).run(
-        module,
-        &options.disabled_passes,
-        |record, module| {
-            observer.ended(record.name, &|| {
-                if record.changed { module.to_text() } else { String::new() }
-            });
-            observer.module(Point::AfterPass { name: record.name, changed: record.changed }, module);
-        },
-    )?;
+    let told = |record: &PassRecord, module: &Module| {
+        observer.ended(record.name, &|| if record.changed { module.to_text() } else { String::new() });
+        observer.module(Point::AfterPass { name: record.name, changed: record.changed }, module);
+    };
+    let pipeline = pipeline_for(options.targets(), options.plan.clone());
+    pipeline.run(module, &options.disabled_passes, told).coded(Code::UnsupportedHlo)?;
     observer.module(Point::Optimized, module);
     Ok(())
 }
@@ -197,10 +194,11 @@ struct Versions {
 
 fn lower_versions(module: &Module, options: &BackOptions, observer: &mut dyn Observer) -> Result<Versions> {
     let mut pool = ConstantsPool::default();
-    let mut first = lower(module, &options.target, options, &mut pool, observer)?;
+    let mut first =
+        lower(module, &options.target, options, &mut pool, observer).coded(Code::UnsupportedHlo)?;
     let mut others = Vec::new();
     for target in &options.variants {
-        others.push(lower(module, target, options, &mut pool, observer)?);
+        others.push(lower(module, target, options, &mut pool, observer).coded(Code::UnsupportedHlo)?);
     }
     for other in &others {
         let (ours, theirs) = (&mut first.assignment, &other.assignment);

@@ -3,7 +3,7 @@
 use crate::{BackOptions, Front, HloProgram, LoopBounds, Observer, aot_build, front, pipeline_for};
 use aot::Accessor;
 use std::collections::{BTreeMap, BTreeSet};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use tf::Problem;
 use tf::proto::{Config, GraphDef};
 
@@ -33,7 +33,9 @@ pub fn check(
     observer: &mut dyn Observer,
 ) -> Result<Checked> {
     let mut checked = Checked::default();
-    checked.problems.extend(missing.iter().map(|text| Problem::of_graph(Error::invalid(text.clone()))));
+    checked.problems.extend(
+        missing.iter().map(|text| Problem::of_graph(Error::invalid(text.clone()).coded(Code::NotInferred))),
+    );
     let examined = tf::examine(&graph, config);
     let supported: BTreeSet<&str> = import::supported_ops().iter().map(|op| op.name).collect();
     let library = graph.library.iter().flat_map(|l| &l.function);
@@ -70,7 +72,7 @@ fn add_unsupported_nodes(checked: &mut Checked, ops: &BTreeMap<String, Vec<Strin
     for (op, nodes) in ops.iter().filter(|(op, _)| !checked.ops[*op].1) {
         let room = MAX_PROBLEMS.saturating_sub(checked.problems.len());
         for node in nodes.iter().filter(|node| !named.contains(*node)).take(room) {
-            let error = Error::unsupported(import::unsupported_op(op));
+            let error = Error::unsupported(import::unsupported_op(op)).coded(Code::UnsupportedOp);
             checked.problems.push(Problem::of_node(node, op, error));
         }
     }

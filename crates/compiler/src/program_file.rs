@@ -3,7 +3,7 @@
 use crate::HloProgram;
 use shape::Literal;
 use std::path::Path;
-use support::{Error, Result};
+use support::{Code, Error, ErrorKind, Result};
 
 /// How a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,13 @@ impl HloProgram {
                 Format::StablehloText => Self::parse_stablehlo(text()?).map(alone),
                 Format::Artefact => Self::parse_artefact(bytes).map(alone),
             };
-            program.map(Some).map_err(|error| error.context(&name))
+            program.map(Some).map_err(|error| {
+                let code = match error.kind() {
+                    ErrorKind::Unsupported => Code::UnsupportedHlo,
+                    _ => Code::Hlo,
+                };
+                error.coded(code).context(&name)
+            })
         })
     }
 }

@@ -3,7 +3,7 @@
 use crate::context::NodeContext;
 use crate::rule::{Rule, rule_values};
 use crate::value::Value;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use tf::Function;
 
 pub(crate) const RULES: &[Rule] = &[
@@ -35,11 +35,10 @@ pub(crate) fn call_of_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 
 /// A function of the library.
 pub(crate) fn function<'p>(cx: &NodeContext<'_, 'p>, name: &str) -> Result<&'p Function> {
-    cx.importer
-        .program
-        .library
-        .get(name)
-        .ok_or_else(|| Error::invalid(format!("function '{name}' is not in the graph's library")))
+    cx.importer.program.library.get(name).ok_or_else(|| {
+        Error::invalid(format!("function '{name}' is not in the graph's library"))
+            .coded(Code::FunctionLibrary)
+    })
 }
 
 /// The values of a function's results, its body translated here.

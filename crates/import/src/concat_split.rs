@@ -6,7 +6,7 @@ use crate::rule::{Rule, rule, rule_many, rule_values};
 use crate::tensor_list_whole::{pack_lists, unpack_lists};
 use crate::value::Value;
 use hlo::InstructionId;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule("Concat", |cx| concat(cx, 0)).types("T", ALL),
@@ -109,7 +109,8 @@ fn check_known(cx: &NodeContext<'_, '_>, x: InstructionId, axis: usize) -> Resul
     match cx.array(x).dimensions[axis].is_dynamic {
         true => Err(Error::unsupported(format!(
             "dimension {axis} comes apart, but its size only a run knows; take slices of it instead"
-        ))),
+        ))
+        .coded(Code::BoundedSize)),
         false => Ok(()),
     }
 }

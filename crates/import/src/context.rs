@@ -6,7 +6,7 @@ use crate::importer::Importer;
 use crate::value::{Value, VariableId};
 use hlo::InstructionId;
 use shape::{ArrayShape, Literal, PrimitiveType};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use tf::DataType;
 
 /// One node while it is translated. Everything that is built through it carries the node's op and name.
@@ -39,7 +39,7 @@ impl<'p> NodeContext<'_, 'p> {
                     "input {k} has a dimension whose size only a run knows, and {} is not supported for such arrays yet; \
                      give the input a fixed size first, as XlaRemoveDynamicDimensionSize does",
                     self.node.op
-                )))
+                )).coded(Code::BoundedSize))
             }
             Value::Array(id) => Ok(id),
             Value::Reference(variable) => Ok(self.importer.read_variable(variable)),
@@ -116,6 +116,7 @@ impl<'p> NodeContext<'_, 'p> {
             Error::unsupported(format!(
                 "tensors of {data_type} cannot be compiled; only numbers and bool can"
             ))
+            .coded(Code::UnsupportedOp)
         })
     }
 
@@ -177,7 +178,7 @@ impl<'p> NodeContext<'_, 'p> {
              must follow from constants and from the shapes of feeds: make it a Const in the graph, or feed the \
              tensor that it leads to instead.",
             self.name, self.node.op
-        ))
+        )).coded(Code::NotConstant)
     }
 
     /// The integers of an input that must be known at compile time: a scalar or a vector.

@@ -6,7 +6,7 @@
 use crate::importer::Importer;
 use std::collections::{BTreeMap, BTreeSet};
 
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use tf::Program;
 
 /// How often a program is imported; each time all that was found too small gets the room that it needed.
@@ -67,5 +67,5 @@ pub(crate) fn import_in_rounds<'p, R>(
     }
     Err(Error::unsupported(format!(
         "the stacks or tensor arrays of the graph still need more room after {MAX_ROUNDS} rounds; give them their sizes"
-    )))
+    )).coded(Code::LoopBound))
 }

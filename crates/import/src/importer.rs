@@ -17,7 +17,7 @@ use hlo::{ComputationId, InstructionId, Module, Op, OpMetadata};
 use shape::{PrimitiveType, Shape};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use support::{Error, Id, IdVec, Result};
+use support::{Code, Coded as _, Error, ErrorKind, Id, IdVec, Result};
 use tf::{Function, Graph, NodeId, VariableState};
 
 /// How deep calls and conditionals may nest.
@@ -120,7 +120,7 @@ impl<'p> Importer<'p> {
         Err(Error::unsupported(format!(
             "the graph needs more than {MAX_INSTRUCTIONS} instructions once its function calls are inlined; split it \
              into several programs"
-        )))
+        )).coded(Code::TooLarge))
     }
 
     /// Counts the branches of a conditional that is about to be built; an error when there are too many.
@@ -131,7 +131,8 @@ impl<'p> Importer<'p> {
         }
         Err(Error::unsupported(format!(
             "the graph's conditionals have more than {MAX_BRANCHES} branches; split it into several programs"
-        )))
+        ))
+        .coded(Code::TooLarge))
     }
 
     /// The scalar computation of a reducer, made once for each type.
@@ -156,10 +157,10 @@ impl<'p> Importer<'p> {
             return Err(Error::invalid(format!(
                 "functions call each other more than {MAX_DEPTH} levels deep at '{}'; recursion cannot be compiled",
                 prefix.trim_end_matches('/')
-            )));
+            )).coded(Code::FunctionLibrary));
         }
         self.depth += 1;
-        for id in graph.topological_order()? {
+        for id in graph.topological_order().coded(Code::Graph)? {
             if values.contains_key(&id) || needed.is_some_and(|needed| !needed.contains(&id)) {
                 continue;
             }
@@ -168,7 +169,7 @@ impl<'p> Importer<'p> {
                 return Err(Error::invalid(format!(
                     "the graph has more than {MAX_NODES} nodes once its function calls are inlined and its loops are tried; split \
                      it into several programs, or nest fewer loops that carry lists"
-                )));
+                )).coded(Code::TooLarge));
             }
             let made = match self.collected {
                 None => Some(self.translate_node(graph, id, &values, prefix)?),
@@ -246,7 +247,13 @@ impl<'p> Importer<'p> {
         );
         let mut cx = NodeContext { importer: self, node, graph, name, inputs };
         let result = translate(&mut cx);
-        let result = result.map_err(|error| cx.at_node(error));
+        let result = result.map_err(|error| {
+            let code = match error.kind() {
+                ErrorKind::Unsupported => Code::OpCase,
+                _ => Code::OpMeaning,
+            };
+            cx.at_node(error.coded(code))
+        });
         self.scope().metadata = outer;
         result
     }
@@ -264,7 +271,8 @@ impl<'p> Importer<'p> {
                 function.name,
                 function.arguments.len(),
                 arguments.len()
-            )));
+            ))
+            .coded(Code::FunctionLibrary));
         }
         let given = function.arguments.iter().zip(arguments).map(|(&id, &value)| (id, vec![value])).collect();
         let needed = needed_nodes(self.program, function);
@@ -396,11 +404,7 @@ impl NodeContext<'_, '_> {
         let inputs =
             if inputs.is_empty() { String::new() } else { format!(", inputs {}", inputs.join(", ")) };
         let message = format!("{} (node '{}', op '{}'{inputs})", error.message(), self.name, self.node.op);
-        match error.kind() {
-            support::ErrorKind::Invalid => Error::invalid(message),
-            support::ErrorKind::Unsupported => Error::unsupported(message),
-            support::ErrorKind::Internal => Error::internal(message),
-        }
+        error.with_message(message)
     }
 }
 
@@ -458,10 +462,13 @@ pub(crate) fn parameter_shape(
     let Some(element_type) = data_type.base().primitive_type() else {
         return Err(Error::unsupported(format!(
             "{what} '{name}' has type {data_type}; only numbers and bool can be compiled"
-        )));
+        ))
+        .coded(Code::Feed));
     };
     if sizes.iter().any(|&size| size < 0) || shape::index::element_count(sizes).is_none() {
-        return Err(Error::invalid(format!("{what} '{name}' has no valid shape: {sizes:?}")));
+        return Err(
+            Error::invalid(format!("{what} '{name}' has no valid shape: {sizes:?}")).coded(Code::Feed)
+        );
     }
     let shape = Shape::array(element_type, sizes);
     crate::scope::check_size(&shape).map_err(|e| e.context(format!("{what} '{name}'")))?;

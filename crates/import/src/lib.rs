@@ -134,7 +134,7 @@ use hlo::{AliasKind, InputOutputAlias, InstructionId, Module, Op, OpMetadata};
 use shape::Literal;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use support::{Error, Id, Result};
+use support::{Code, Coded as _, Error, Id, Result};
 use tf::{NodeId, Program, VariableState};
 
 /// An imported program.
@@ -171,7 +171,7 @@ pub fn import(program: &Program) -> Result<Module> {
 /// The HLO of a program, with what its parameters and results are.
 pub fn import_program(program: &Program) -> Result<ImportResult> {
     unsupported::check(program)?;
-    loop_bounds::check_promises(program)?;
+    loop_bounds::check_promises(program).coded(Code::LoopBound)?;
     import_rounds::import_in_rounds(program, |mut importer| {
         let result = import_once(&mut importer);
         (result, importer.lessons)
@@ -183,7 +183,8 @@ pub fn import_program(program: &Program) -> Result<ImportResult> {
 pub fn import_or_wanted(
     program: &Program,
 ) -> std::result::Result<ImportResult, (Error, BTreeSet<(String, usize)>)> {
-    let check = unsupported::check(program).and_then(|()| loop_bounds::check_promises(program));
+    let check = unsupported::check(program)
+        .and_then(|()| loop_bounds::check_promises(program).coded(Code::LoopBound));
     check.map_err(|error| (error, BTreeSet::new()))?;
     let wanted = RefCell::new(BTreeSet::new());
     let result = import_rounds::import_in_rounds(program, |mut importer| {
@@ -216,7 +217,7 @@ fn import_once(importer: &mut Importer<'_>) -> Result<ImportResult> {
     let values = importer.translate_graph(&program.graph, given, None, "");
     // What follows from a value that is not there says less.
     let values = values.map_err(|error| variables::uninitialized(importer).unwrap_or(error))?;
-    variables::check_written(importer)?;
+    variables::check_written(importer).coded(Code::Variable)?;
 
     let mut elements = Vec::new();
     let mut results = Vec::new();
@@ -309,13 +310,16 @@ fn fetched(
         Some(Value::Resource(variable)) => Err(Error::invalid(format!(
             "fetch '{id}' is the handle of variable '{}'; fetch a ReadVariableOp of it instead",
             importer.variable_name(*variable)
-        ))),
+        ))
+        .coded(Code::Fetch)),
         Some(other @ (Value::List(_) | Value::Stack(_) | Value::TensorArray(_))) => {
-            Err(Error::unsupported(format!("fetch '{id}' is {}; fetch what is read from it", other.kind())))
+            Err(Error::unsupported(format!("fetch '{id}' is {}; fetch what is read from it", other.kind()))
+                .coded(Code::Fetch))
         }
         Some(Value::Opaque) => Err(Error::unsupported(format!(
             "fetch '{id}' is a string; only numbers and bool can be compiled"
-        ))),
-        None => Err(Error::invalid(format!("fetch '{id}': the node makes no such value"))),
+        ))
+        .coded(Code::Fetch)),
+        None => Err(Error::invalid(format!("fetch '{id}': the node makes no such value")).coded(Code::Fetch)),
     }
 }

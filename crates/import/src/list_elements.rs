@@ -8,7 +8,7 @@ use crate::value_type::{ValueType, coerce, convert_elements, leaves, rebuild, va
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use std::collections::BTreeSet;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 /// Elements that are known at compile time and have at most so many numbers are no reason for a buffer.
 const MAX_UNIFORM_ELEMENTS: i64 = 64;
@@ -141,7 +141,7 @@ impl NodeContext<'_, '_> {
         Error::unsupported(format!(
             "the number of elements of {of} is not known at compile time{by}{origins}. Compiled shapes are static: {mend}, or \
              let the loop run a constant number of times"
-        ))
+        )).coded(Code::LoopBound)
     }
 
     /// The sizes that an input declares for elements, -1 for open ones; `None` if it leaves the rank open.

@@ -4,7 +4,7 @@ use crate::importer::Importer;
 use crate::value::Value;
 use crate::{add_variables_and_feeds, import_program, unsupported};
 use std::collections::BTreeMap;
-use support::Error;
+use support::{Code, Error};
 use tf::{NodeId, Problem, Program};
 
 /// The most problems that are collected.
@@ -36,7 +36,10 @@ impl Collected {
 pub fn problems(program: &Program) -> Vec<Problem> {
     let mut problems: Vec<Problem> = unsupported::find(program)
         .into_iter()
-        .map(|node| Problem::of_node(node.name, node.op, Error::unsupported(node.reason)))
+        .map(|node| {
+            let error = Error::unsupported(node.reason).coded(Code::UnsupportedOp);
+            Problem::of_node(node.name, node.op, error)
+        })
         .collect();
     problems.truncate(MAX_PROBLEMS);
     let mut importer = Importer::new(program, "tfcompile");

@@ -5,7 +5,7 @@ use crate::gather::gather_along;
 use crate::rule::{Rule, rule_many};
 use hlo::InstructionId;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use tf::DataType;
 
 pub(crate) const RULES: &[Rule] = &[rule_many("RaggedRange", ragged_range)
@@ -144,7 +144,7 @@ fn moving_ranges(
         Error::unsupported(
             "how many values there are is known at run time only: make starts, limits and deltas constants, or integers \
              with constant deltas and limits that are starts plus a constant; or use a dense range with a mask",
-        )
+        ).coded(Code::NotConstant)
     };
     let deltas = deltas.filter(|_| element_type.is_integer()).ok_or_else(unknown)?;
     let mut counts = Vec::new();

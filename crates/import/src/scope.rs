@@ -8,7 +8,7 @@ use shape::{Literal, PrimitiveType, Shape};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 /// No array of a program is larger: more would be a mistake in the graph, and its sizes could overflow.
 const MAX_ARRAY_BYTES: u64 = 1 << 42;
@@ -312,7 +312,8 @@ pub(crate) fn check_size(shape: &Shape) -> Result<()> {
     if shape.byte_size() > MAX_ARRAY_BYTES {
         return Err(Error::invalid(format!(
             "the result would have the shape {shape}, which is more than {MAX_ARRAY_BYTES} bytes"
-        )));
+        ))
+        .coded(Code::TooLarge));
     }
     Ok(())
 }

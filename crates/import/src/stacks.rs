@@ -14,7 +14,7 @@ use crate::value::{StackId, TensorArrayId, Value, VariableId};
 use hlo::analysis::Range;
 use hlo::{InstructionId, Op};
 use shape::{ArrayShape, Literal, PrimitiveType};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule_values("StackV2", |cx| stack(cx, true)).types("elem_type", ALL_AND_HANDLES),
@@ -170,6 +170,7 @@ fn count_push(cx: &mut NodeContext<'_, '_>, id: StackId, value: InstructionId) -
     if max_size.is_none() {
         let runs = cx.importer.runs_within(*level).map_err(|why| {
             Error::unsupported(format!("stack '{name}' needs a place for each iteration, but {why}"))
+                .coded(Code::LoopBound)
         })?;
         let stack = &mut cx.importer.stacks[id];
         stack.pushes = stack.pushes.saturating_add(runs);

@@ -12,7 +12,7 @@ use crate::value::{TensorArrayId, Value, VariableId};
 use hlo::{InstructionId, Op};
 use shape::{ArrayShape, PrimitiveType};
 use std::collections::BTreeMap;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 /// A tensor array.
 #[derive(Clone, Debug)]
@@ -166,6 +166,7 @@ fn unbounded(cx: &NodeContext<'_, '_>, id: TensorArrayId, index: InstructionId) 
     Error::unsupported(format!(
         "TensorArray '{name}' has dynamic_size=true, and nothing bounds the index that is written: {why}"
     ))
+    .coded(Code::LoopBound)
 }
 
 /// `TensorArrayReadV3(handle, index, flow) = value`.

@@ -10,7 +10,7 @@ use crate::rule::{Rule, rule, rule_values};
 use crate::value::Value;
 use hlo::InstructionId;
 use shape::Literal;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule_values("EmptyTensorList", empty).types("element_dtype", ALL_AND_VARIANTS),
@@ -114,7 +114,7 @@ fn make_longer(cx: &mut NodeContext<'_, '_>, list: &mut List, index: Length) -> 
                 "nothing bounds the index up to which the list grows{}; make the TensorArray with a constant size and \
                  without dynamic_size, or bound the loop around it",
                 index_origins(cx, index)
-            )));
+            )).coded(Code::LoopBound));
         };
         cx.make_place_anyway(list, highest.saturating_add(1))?;
         list.count_more((highest.saturating_add(1) - list.bounds.most).max(0));

@@ -4,7 +4,7 @@ use crate::importer::needed_nodes;
 use crate::rule::Rule;
 use crate::rules;
 use std::collections::{BTreeMap, BTreeSet};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use tf::proto::attr_value::Value;
 use tf::{DataType, Node, NodeId, Program};
 
@@ -68,7 +68,7 @@ pub(crate) fn check(program: &Program) -> Result<()> {
         message.push_str(&format!("\n  {reason}: {plural} {named}{more}"));
     }
     message.push_str("\nFeed what they compute, or fetch something that does not need them.");
-    Err(Error::unsupported(message))
+    Err(Error::unsupported(message).coded(Code::UnsupportedOp))
 }
 
 /// Why a node cannot be compiled.

@@ -8,7 +8,7 @@ use crate::value::{Value, VariableId};
 use crate::writers::may_write;
 use hlo::{InstructionId, Op};
 use shape::PrimitiveType;
-use support::{Error, Id, Result};
+use support::{Code, Error, Id, Result};
 use tf::Resource;
 
 pub(crate) const RULES: &[Rule] = &[
@@ -164,7 +164,7 @@ pub(crate) fn uninitialized(importer: &Importer<'_>) -> Option<Error> {
     Some(Error::invalid(format!(
         "Attempting to use uninitialized value {}: run its initialiser first, or restore it from a checkpoint",
         importer.variable_name(variable)
-    )))
+    )).coded(Code::Uninitialized))
 }
 
 /// What the config says about readonly variables must be true.

@@ -17,7 +17,7 @@ use hlo::{ComparisonDirection, Computation, InstructionId, Op};
 use shape::{Literal, PrimitiveType, Scalar, Shape};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use tf::{Function, NodeId};
 
 pub(crate) const RULES: &[Rule] = &[
@@ -314,7 +314,7 @@ impl<'p> Loop<'p> {
                     Error::unsupported(format!(
                         "the tensor list of the loop variable '{name}' needs a place for each iteration, but {}",
                         facts.why_unbounded
-                    ))
+                    )).coded(Code::LoopBound)
                 });
             }
             types = next;

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
 use codegen::LoadedObject;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 use crate::{ALIGNMENT, AlignedBytes, Frame, Workers, thread_pool};
 use tfcompile_runtime::{ParallelFor, parallel_for};
@@ -156,7 +156,7 @@ impl Executable {
         }
         // SAFETY: the code sets `error` to a static NUL-terminated message.
         let message = unsafe { CStr::from_ptr(frame.error) };
-        Err(Error::invalid(message.to_string_lossy()))
+        Err(Error::invalid(message.to_string_lossy()).coded(Code::FailedRun))
     }
 
     pub(crate) fn constants_address(&self) -> *const c_void {

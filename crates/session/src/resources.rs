@@ -5,7 +5,7 @@ use crate::list::List;
 use crate::value::{Tensor, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use tf::{DataType, PartialShape, Resource};
 
 /// A lock whose data is whole whoever panicked with it.
@@ -67,7 +67,7 @@ impl Variable {
         Error::invalid(format!(
             "Attempting to use uninitialized value {}: run its initialiser first, or restore it from a checkpoint",
             self.node
-        ))
+        )).coded(Code::Uninitialized)
     }
 
     /// Gives it a value. With `check`, of the shape that its node states.

@@ -15,7 +15,7 @@ use jit::{Workers, thread_pool};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 use tf::proto::{GraphDef, RunMetadata};
 use tf::{DataType, Wanted};
 use trace::Execution;
@@ -51,7 +51,7 @@ impl Session {
             output: options.output.clone(),
         };
         let session = Self { graph, options, shared: Arc::new(shared), programs: Mutex::default() };
-        session.declare_variables()?;
+        session.declare_variables().coded(Code::Session)?;
         Ok(session)
     }
 
@@ -112,9 +112,9 @@ impl Session {
         let program = self.program(&wanted)?;
         let arguments: Vec<Value> = feeds.iter().map(|(_, value)| value.clone()).collect();
         for ((name, value), data_type) in feeds.iter().zip(&program.feed_types) {
-            check_feed(name, value, *data_type)?;
+            check_feed(name, value, *data_type).coded(Code::GivenArray)?;
         }
-        executor::run(&self.shared, &program, &program.plan, arguments, recorder, 0)
+        executor::run(&self.shared, &program, &program.plan, arguments, recorder, 0).coded(Code::SessionStep)
     }
 
     /// The program of what is wanted: the one made before, or a new one.
@@ -122,7 +122,7 @@ impl Session {
         if let Some(program) = lock(&self.programs).get(wanted) {
             return Ok(program.clone());
         }
-        let made = Arc::new(compiler::guarded(|| self.make_program(wanted))?);
+        let made = Arc::new(compiler::guarded(|| self.make_program(wanted)).coded(Code::Session)?);
         Ok(lock(&self.programs).entry(wanted.clone()).or_insert(made).clone())
     }
 

@@ -1,12 +1,14 @@
 //! Typed indices and the vectors they index; the error type that every stage speaks; memory
 //! that is asked for before it is used.
 //!
-//! Nothing here knows a domain word: no shape, no graph, no instruction.
+//! Nothing here knows a domain word: no shape, no graph, no instruction. Codes of errors name such things and nothing more.
 
+mod code;
 mod error;
 mod id_vec;
 mod memory;
 
-pub use error::{Error, ErrorKind, Result};
+pub use code::Code;
+pub use error::{Coded, Error, ErrorKind, Result};
 pub use id_vec::{Id, IdVec};
 pub use memory::check_memory;

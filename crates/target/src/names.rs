@@ -1,7 +1,7 @@
 //! Short names of the targets that are tested.
 
 use crate::Target;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 /// A target with a short name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub fn named(name: &str) -> Result<Target> {
         return Err(Error::invalid(format!(
             "target '{name}' is unknown; known are {}; other machines are named by triple, processor and features",
             known.join(", ")
-        )));
+        )).coded(Code::Target));
     };
     Target::new(found.triple, found.cpu, found.features)
 }

@@ -1,6 +1,6 @@
 //! Target triples, as LLVM spells them.
 
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 /// The instruction sets that this compiler knows something about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,8 @@ impl Triple {
         if !well_formed || parts.len() < 2 || parts.len() > 5 {
             return Err(Error::invalid(format!(
                 "target triple '{text}' is not of the form arch-vendor-os, such as x86_64-pc-linux"
-            )));
+            ))
+            .coded(Code::Target));
         }
         let architecture = match parts[0] {
             "x86_64" | "amd64" => Architecture::X86_64,

@@ -8,7 +8,7 @@ use prost::Message as _;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 
 /// The most bytes read from something that cannot be mapped, such as a pipe.
 const MAX_STREAM: u64 = 1 << 30;
@@ -26,12 +26,12 @@ pub fn read_bytes(path: &Path) -> Result<Bytes> {
         // "No such file or directory (os error 2)" without the number.
         let reason = e.to_string();
         let reason = reason.split(" (os error").next().unwrap_or(&reason);
-        Error::invalid(format!("{}; {reason}", path.display()))
+        Error::invalid(format!("{}; {reason}", path.display())).coded(Code::ReadFile)
     };
     let mut file = File::open(path).map_err(io)?;
     let metadata = file.metadata().map_err(io)?;
     if metadata.is_dir() {
-        return Err(Error::invalid(format!("{} is a directory", path.display())));
+        return Err(Error::invalid(format!("{} is a directory", path.display())).coded(Code::ReadFile));
     }
     if metadata.is_file() && metadata.len() > 0 {
         #[expect(unsafe_code, reason = "mapping a file")]
@@ -43,7 +43,8 @@ pub fn read_bytes(path: &Path) -> Result<Bytes> {
     let mut bytes = Vec::new();
     file.by_ref().take(MAX_STREAM + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > MAX_STREAM {
-        return Err(Error::invalid(format!("{}; more than {MAX_STREAM} bytes", path.display())));
+        let error = Error::invalid(format!("{}; more than {MAX_STREAM} bytes", path.display()));
+        return Err(error.coded(Code::ReadFile));
     }
     Ok(bytes.into())
 }
@@ -66,10 +67,9 @@ pub fn read_saver_def(path: &Path) -> Result<SaverDef> {
 /// A graph from the bytes of the file `name`.
 pub fn parse_graph_def(bytes: Bytes, name: &str) -> Result<GraphDef> {
     if let Some(kind) = other_model(&bytes) {
-        return Err(Error::invalid(format!(
-            "Can't parse {name} as a GraphDef: it is a {kind}; {}",
-            advice(kind)
-        )));
+        let error =
+            Error::invalid(format!("Can't parse {name} as a GraphDef: it is a {kind}; {}", advice(kind)));
+        return Err(error.coded(Code::ParseFile));
     }
     parse(bytes, name, &text::GRAPH_DEF)
 }
@@ -122,13 +122,15 @@ pub(crate) fn parse<M: prost::Message + Default>(
 ) -> Result<M> {
     let named_text = name.ends_with(".pbtxt");
     let text = || -> Result<M> {
-        let complain = |e| Error::invalid(format!("Can't parse {name} as text proto: {e}"));
+        let complain =
+            |e| Error::invalid(format!("Can't parse {name} as text proto: {e}")).coded(Code::ParseFile);
         let wire = text::to_wire(&bytes, message).map_err(complain)?;
         wire::decode(wire.into(), message).map_err(complain)
     };
     let binary = || -> Result<M> {
         wire::decode(bytes.clone(), message)
             .map_err(|e| Error::invalid(format!("Can't parse {name} as binary proto: {e}")))
+            .coded(Code::ParseFile)
     };
     match (looks_like_text(&bytes), named_text) {
         (true, true) => text(),

@@ -6,7 +6,7 @@ use hlo::{
     GatherDimensionNumbers, InstructionId, Op, PaddingConfig, SliceDimension, Traits, Window, WindowDimension,
 };
 use shape::Shape;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 impl NodeContext<'_, '_> {
     /// Whether an instruction on these operands has to care for true sizes.
@@ -371,5 +371,5 @@ fn refused(op: &Op) -> Error {
         "an input has a dimension whose size only a run knows, and {} cannot leave out what is not there; give the \
          input a fixed size first, as XlaRemoveDynamicDimensionSize or Pad do",
         op.opcode().name()
-    ))
+    )).coded(Code::BoundedSize)
 }

@@ -9,7 +9,7 @@ use crate::context::{NodeContext, list};
 use hlo::{GatherDimensionNumbers, InstructionId, Op};
 use shape::PrimitiveType;
 use shape::index::{element_count, row_major_strides};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 impl NodeContext<'_, '_> {
     /// The elements of an array with other sizes. The true sizes multiply to as many elements as there are; where they
@@ -148,7 +148,7 @@ fn unclear(have: &[i64], wanted: &[i64]) -> Error {
          steps that leave the bounded dimension alone",
         list(have),
         list(wanted)
-    ))
+    )).coded(Code::BoundedSize)
 }
 
 /// Whether the true elements are the first of all.

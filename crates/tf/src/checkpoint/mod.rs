@@ -20,7 +20,7 @@ use bytes::Bytes;
 use shape::{Literal, PrimitiveType, index};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 
 pub use object_graph::OBJECT_GRAPH_KEY;
 pub use saved::Saved;
@@ -80,6 +80,10 @@ impl Checkpoint {
     /// Opens the checkpoint of a path as TensorFlow names it: the common beginning of the files for version 2, which comes
     /// first; for version 1 the file itself, or a pattern of files such as `model-?????-of-00002`.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::read(path).coded(Code::Checkpoint)
+    }
+
+    fn read(path: &Path) -> Result<Self> {
         let format = if with_suffix(path, ".index").is_file() {
             Format::V2(v2::Bundle::open(path)?)
         } else {
@@ -184,7 +188,7 @@ impl Checkpoint {
     }
 
     fn at_tensor(&self, name: &str, error: Error) -> Error {
-        error.context(format!("tensor '{name}' of {}", self.describe()))
+        error.context(format!("tensor '{name}' of {}", self.describe())).coded(Code::Checkpoint)
     }
 }
 

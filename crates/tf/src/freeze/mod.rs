@@ -17,7 +17,7 @@ use prost::Message;
 use session::Session;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 
 /// Protocol buffers of more bytes are not read by anybody.
 const MAX_GRAPH: usize = i32::MAX as usize;
@@ -59,6 +59,10 @@ fn list(text: &str) -> Vec<String> {
 
 /// Reads graph and checkpoint, and makes the bytes of the frozen GraphDef.
 pub fn freeze(options: &FreezeOptions) -> Result<Vec<u8>> {
+    frozen_bytes(options).coded(Code::Freeze)
+}
+
+fn frozen_bytes(options: &FreezeOptions) -> Result<Vec<u8>> {
     if !matches!(options.checkpoint_version, 1 | 2) {
         return Err(Error::invalid(format!(
             "Invalid checkpoint version (must be '1' or '2'): {}",

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 
 /// Which variables of a model stay variables of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,10 +73,11 @@ impl Model {
     /// The config of the model, if none is given: what it says itself, or else what follows from its graph.
     pub fn infer(&self, options: &InferOptions) -> Result<Inferred> {
         let mut inferred = match &self.config {
-            Some(config) => complete(&self.graph, config, options)?,
-            None if self.fetches.is_empty() => infer(&self.graph, options)?,
-            None => infer(&self.graph, &InferOptions { fetches: self.fetches.clone(), ..options.clone() })?,
-        };
+            Some(config) => complete(&self.graph, config, options),
+            None if self.fetches.is_empty() => infer(&self.graph, options),
+            None => infer(&self.graph, &InferOptions { fetches: self.fetches.clone(), ..options.clone() }),
+        }
+        .coded(Code::NotInferred)?;
         inferred.notes.splice(0..0, self.notes.iter().cloned());
         Ok(inferred)
     }
@@ -101,12 +102,13 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let name = path.display().to_string();
     let mut contents = read(path, &name, options)?;
     if let Some(graph) = &mut contents.meta.graph_def {
-        options.substitutions.apply(graph)?;
+        options.substitutions.apply(graph).coded(Code::CustomCall)?;
     }
     let mut model = Model { name, files: vec![contents.file.clone()], ..Model::default() };
     let mut with_function = None;
     if let Some(function) = &options.function {
-        model.fetches = function::call(contents.meta.graph_def.get_or_insert_default(), function)?;
+        model.fetches = function::call(contents.meta.graph_def.get_or_insert_default(), function)
+            .coded(Code::FunctionLibrary)?;
         let infer = InferOptions { fetches: model.fetches.clone(), ..options.infer.clone() };
         with_function = Some(LoadOptions { infer, ..options.clone() });
     }
@@ -117,7 +119,9 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let chosen = if options.config.is_none() && options.infer.fetches.is_empty() {
         let has_signatures = meta.signature_def.keys().any(|key| key != saved_model::INIT);
         match has_signatures || options.signature.is_some() || contents.directory.is_some() {
-            true => Some(saved_model::interface(meta, options.signature.as_deref())?.1),
+            true => {
+                Some(saved_model::interface(meta, options.signature.as_deref()).coded(Code::SavedModel)?.1)
+            }
             false => None,
         }
     } else {
@@ -127,29 +131,32 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     // What is compiled decides which variables and tables matter.
     let asked = match chosen.or_else(|| options.config.clone()) {
         Some(config) => config,
-        None => infer(graph, &options.infer)?.config,
+        None => infer(graph, &options.infer).coded(Code::NotInferred)?.config,
     };
     if asked.fetch.is_empty() {
         model.graph = contents.meta.graph_def.unwrap_or_default();
         return Ok(model);
     }
-    let reached = reach(graph, &asked)?;
-    let bindings = resources::bindings(&contents, graph, &reached, options, &mut model)?;
+    let reached = reach(graph, &asked).coded(Code::Graph)?;
+    let bindings =
+        resources::bindings(&contents, graph, &reached, options, &mut model).coded(Code::SavedModel)?;
     model.graph = contents.meta.graph_def.unwrap_or_default();
     if !bindings.nodes.is_empty() {
-        model.graph = bind(std::mem::take(&mut model.graph), &reached.needed, &bindings)?;
+        model.graph =
+            bind(std::mem::take(&mut model.graph), &reached.needed, &bindings).coded(Code::Variable)?;
     }
     Ok(model)
 }
 
 fn read(path: &Path, name: &str, options: &LoadOptions) -> Result<Contents> {
     let graph = |graph| MetaGraphDef { graph_def: Some(graph), ..MetaGraphDef::default() };
-    let named = saved_model::file(path)?;
+    let named = saved_model::file(path).coded(Code::ReadFile)?;
     let file = named.as_deref().unwrap_or(path);
     let name = if named.is_some() { file.display().to_string() } else { name.to_owned() };
     let bytes = source::read_bytes(file)?;
     if named.is_some() || source::other_model(&bytes) == Some(source::SAVED_MODEL) {
-        let meta = saved_model::meta_graph(bytes.clone(), &name, options.tags.as_deref())?;
+        let meta =
+            saved_model::meta_graph(bytes.clone(), &name, options.tags.as_deref()).coded(Code::SavedModel)?;
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = parent.unwrap_or(Path::new(".")).to_owned();
         let variables = directory.join("variables").join("variables");
@@ -158,18 +165,19 @@ fn read(path: &Path, name: &str, options: &LoadOptions) -> Result<Contents> {
         return Ok(Contents { meta, directory: Some(directory), checkpoint, file });
     }
     if options.tags.is_some() {
-        return Err(Error::invalid(format!("{name} is no SavedModel: leave out --tag-set")));
+        let error = Error::invalid(format!("{name} is no SavedModel: leave out --tag-set"));
+        return Err(error.coded(Code::SavedModel));
     }
     if saved_model::is_meta_graph(path, &bytes) {
-        let meta = saved_model::parse_meta_graph(bytes.clone(), &name)?;
+        let meta = saved_model::parse_meta_graph(bytes.clone(), &name).coded(Code::ParseFile)?;
         let prefix = path.with_extension("");
         let checkpoint = Checkpoint::exists(&prefix).then_some(prefix);
         return Ok(Contents { meta, directory: None, checkpoint, file: ("meta_graph".to_owned(), bytes) });
     }
     if options.signature.is_some() {
-        return Err(Error::invalid(format!(
-            "{name} is a GraphDef, which has no signatures: leave out --signature"
-        )));
+        let error =
+            Error::invalid(format!("{name} is a GraphDef, which has no signatures: leave out --signature"));
+        return Err(error.coded(Code::SavedModel));
     }
     let meta = graph(source::parse_graph_def(bytes.clone(), &name)?);
     Ok(Contents { meta, directory: None, checkpoint: None, file: ("graph".to_owned(), bytes) })

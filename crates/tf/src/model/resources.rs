@@ -11,7 +11,7 @@ use bytes::Bytes;
 use shape::Literal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 
 /// What takes the place of the variables and tables that are needed.
 pub(super) fn bindings(
@@ -23,11 +23,13 @@ pub(super) fn bindings(
 ) -> Result<Bindings> {
     let mut bindings = Bindings::default();
     let path = options.checkpoint.as_ref().or(contents.checkpoint.as_ref());
-    let stays = stays(graph, reached, options, path.is_some() || contents.directory.is_some())?;
+    let stays = stays(graph, reached, options, path.is_some() || contents.directory.is_some())
+        .coded(Code::Variable)?;
     if let Some(path) = path {
         let checkpoint = Checkpoint::open(path)?;
         let saver = contents.meta.saver_def.as_ref();
-        variables(graph, saver, &checkpoint, reached, &stays, &mut bindings, model)?;
+        variables(graph, saver, &checkpoint, reached, &stays, &mut bindings, model)
+            .coded(Code::Checkpoint)?;
         let mut index = path.as_os_str().to_owned();
         index.push(".index");
         if let Ok(bytes) = source::read_bytes(Path::new(&index)) {
@@ -38,7 +40,8 @@ pub(super) fn bindings(
             "variable '{}' has no value: the model has no checkpoint beside it; give one with --checkpoint, or have \
              the caller hold the variables with --variables-to-feed=all",
             variable.node_name
-        )));
+        ))
+        .coded(Code::Variable));
     }
     tables(contents, graph, reached, &mut bindings)?;
     Ok(bindings)

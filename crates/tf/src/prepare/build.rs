@@ -12,7 +12,7 @@ use crate::{
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use support::{Error, Id, IdVec, Result};
+use support::{Code, Error, Id, IdVec, Result};
 
 /// The most inputs and outputs that all nodes together may have.
 const MAX_TENSORS: usize = 100_000_000;
@@ -79,6 +79,7 @@ impl<'a> Signatures<'a> {
             at_node(Error::invalid(format!(
                 "the graph has more than {MAX_TENSORS} inputs and outputs in all"
             )))
+            .coded(Code::TooLarge)
         })?;
         self.tensors_left.set(left);
         Ok(Typed { values, input_types, output_types, output_starts })
@@ -103,6 +104,7 @@ pub(super) fn unregistered(culprits: &[(&str, &str)]) -> Error {
          node's outputs (with their type), or fetch something that does not need it",
         culprits.join("; ")
     ))
+    .coded(Code::UnknownOp)
 }
 
 /// Which output of the finished graph an output of the original is.
@@ -239,7 +241,8 @@ fn check_placeholders(kept: &[&NodeDef]) -> Result<()> {
         "placeholders that are needed but not fed: {}; give each a feed in the config: feed {{ id {{ node_name: \
          \"...\" }} shape {{ ... }} }}",
         unfed.join(", ")
-    )))
+    ))
+    .coded(Code::Feed))
 }
 
 /// Adds a node `_Arg` for each feed. It takes the name of the node it replaces, unless that stays in the graph too.

@@ -6,7 +6,7 @@ use super::{FedOutput, config};
 use crate::proto::{Config, NodeDef, TensorShapeProto, attr_value::Value};
 use crate::{DataType, PartialShape};
 use shape::index;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 /// A feed whose type and shape are known.
 pub(super) struct Argument {
@@ -127,6 +127,7 @@ fn feed_shape(id: &FedOutput, configured: Option<&TensorShapeProto>, node: &Node
              config, for instance shape {{ dim {{ size: 2 }} dim {{ size: 3 }} }}",
             id.0, id.1
         ))
+        .coded(Code::OpenSize)
     })
 }
 

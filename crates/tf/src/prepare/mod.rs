@@ -24,7 +24,7 @@ use crate::{Attributes, Fetch, Node, NodeId, OutputId, Program, functionalize};
 use build::Signatures;
 use names::Names;
 use std::collections::{BTreeMap, BTreeSet};
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 
 /// An output as the config names it.
 type FedOutput = (String, i64);
@@ -33,17 +33,18 @@ type FedOutput = (String, i64);
 ///
 /// Every message names the node, feed, fetch or variable that is wrong.
 pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
-    config::validate(&config)?;
-    let names = Names::new(&graph.node)?;
+    config::validate(&config).coded(Code::Config)?;
+    let names = Names::new(&graph.node).coded(Code::Graph)?;
     let empty = Vec::new();
     let functions = graph.library.as_ref().map_or(&empty, |l| &l.function);
-    let signatures = Signatures::new(functions)?;
+    let signatures = Signatures::new(functions).coded(Code::FunctionLibrary)?;
 
-    let arguments = feeds::resolve(&config, &graph.node, &names, &signatures)?;
+    let arguments = feeds::resolve(&config, &graph.node, &names, &signatures).coded(Code::Feed)?;
     let fed: BTreeMap<FedOutput, usize> =
         arguments.iter().enumerate().map(|(i, argument)| (argument.id.clone(), i)).collect();
-    let needed = prune::needed(&config, &graph.node, &names, &fed)?;
-    let (mut program, outputs) = build::main_graph(&graph.node, &needed, arguments, &fed, &signatures)?;
+    let needed = prune::needed(&config, &graph.node, &names, &fed).coded(Code::Graph)?;
+    let (mut program, outputs) =
+        build::main_graph(&graph.node, &needed, arguments, &fed, &signatures).coded(Code::NodeSignature)?;
 
     let mut targets = Vec::new();
     for fetch in &config.fetch {
@@ -52,17 +53,18 @@ pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
             targets.push(target);
             continue;
         }
-        let tensor = outputs.fetch(&id, &program.graph)?;
-        check_fetch_type(&id, &program, tensor)?;
+        let tensor = outputs.fetch(&id, &program.graph).coded(Code::Fetch)?;
+        check_fetch_type(&id, &program, tensor).coded(Code::Fetch)?;
         program.fetches.push(Fetch { tensor, id, name: fetch.name.clone() });
     }
-    wait_for(&mut program, targets)?;
-    program.variables = variables::resolve(&config, &graph.node, &names, &program.graph)?;
-    program.graph.topological_order()?;
-    library::instantiate(&mut program, &signatures, graph.library.as_ref())?;
-    gradient::expand(&mut program, &signatures)?;
-    build::check_fills(&program)?;
-    functionalize::functionalize(&mut program)?;
+    wait_for(&mut program, targets).coded(Code::Fetch)?;
+    program.variables =
+        variables::resolve(&config, &graph.node, &names, &program.graph).coded(Code::Variable)?;
+    program.graph.topological_order().coded(Code::Graph)?;
+    library::instantiate(&mut program, &signatures, graph.library.as_ref()).coded(Code::FunctionLibrary)?;
+    gradient::expand(&mut program, &signatures).coded(Code::FunctionLibrary)?;
+    build::check_fills(&program).coded(Code::TooLarge)?;
+    functionalize::functionalize(&mut program).coded(Code::ControlFlow)?;
     Ok(program)
 }
 
@@ -97,7 +99,7 @@ fn wait_for(program: &mut Program, targets: Vec<NodeId>) -> Result<()> {
 
 /// Validates a config by itself. The answer is the names of the nodes it fetches: sorted, each once.
 pub fn fetch_nodes(config: &Config) -> Result<Vec<String>> {
-    config::validate(config)?;
+    config::validate(config).coded(Code::Config)?;
     let names: BTreeSet<String> = config.fetch.iter().map(|fetch| config::id(&fetch.id).0).collect();
     Ok(names.into_iter().collect())
 }

@@ -6,7 +6,7 @@ use super::{FedOutput, config, feeds, prune, variables};
 use crate::proto::{Config, FunctionDef, GraphDef, NodeDef, attr_value::Value};
 use crate::{DataType, Graph, Problem, functionalize};
 use std::collections::{BTreeMap, BTreeSet};
-use support::{Error, Result};
+use support::{Code, Coded as _, Error, Result};
 
 /// What there is to say of a graph and a config.
 #[derive(Clone, Debug, Default)]
@@ -50,11 +50,11 @@ pub fn examine(graph: &GraphDef, config: &Config) -> Examined {
 
 /// Collects problems; an error is one that leaves nothing else to look at.
 fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> Result<()> {
-    config::validate(config)?;
-    let names = Names::new(&graph.node)?;
+    config::validate(config).coded(Code::Config)?;
+    let names = Names::new(&graph.node).coded(Code::Graph)?;
     let empty = Vec::new();
     let functions = graph.library.as_ref().map_or(&empty, |l| &l.function);
-    let signatures = Signatures::new(functions)?;
+    let signatures = Signatures::new(functions).coded(Code::FunctionLibrary)?;
     let node_of = |name: &str| names.get(name).map(|at| &graph.node[at]);
     let op_of = |name: &str| node_of(name).map_or("", |node| node.op.as_str());
 
@@ -62,7 +62,7 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
     for (at, feed) in config.feed.iter().enumerate() {
         let id = config::id(&feed.id);
         let alone = Config { feed: vec![feed.clone()], ..Config::default() };
-        if let Err(error) = feeds::resolve(&alone, &graph.node, &names, &signatures) {
+        if let Err(error) = feeds::resolve(&alone, &graph.node, &names, &signatures).coded(Code::Feed) {
             push(&mut examined.problems, Problem::of_node(&id.0, op_of(&id.0), error));
         }
         fed.insert(id, at);
@@ -76,13 +76,14 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
                 Problem::of_node(
                     &id.0,
                     "",
-                    Error::invalid(format!("fetch '{}:{}' names no node of the graph", id.0, id.1)),
+                    Error::invalid(format!("fetch '{}:{}' names no node of the graph", id.0, id.1))
+                        .coded(Code::Fetch),
                 ),
             ),
             _ => known.fetch.push(fetch.clone()),
         }
     }
-    let needed = prune::needed(&known, &graph.node, &names, &fed)?;
+    let needed = prune::needed(&known, &graph.node, &names, &fed).coded(Code::Graph)?;
     let kept: Vec<&NodeDef> =
         graph.node.iter().zip(&needed).filter(|(_, needed)| **needed).map(|(node, _)| node).collect();
     sort_by_op(&kept, functions, &mut examined.ops);
@@ -92,7 +93,9 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
     fetch_types(&known, &fed, &types, op_of, &mut examined.problems);
     for variable in &config.variable {
         let alone = Config { variable: vec![variable.clone()], ..Config::default() };
-        if let Err(error) = variables::resolve(&alone, &graph.node, &names, &Graph::default()) {
+        if let Err(error) =
+            variables::resolve(&alone, &graph.node, &names, &Graph::default()).coded(Code::Variable)
+        {
             let name = &variable.node_name;
             push(&mut examined.problems, Problem::of_node(name, op_of(name), error));
         }
@@ -104,7 +107,8 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
             "Variable: {} not configured: list it as variable {{ node_name: \"{}\" shape {{ ... }} type: DT_FLOAT }}, \
              or freeze the graph",
             node.name, node.name
-        ));
+        ))
+        .coded(Code::Variable);
         push(&mut examined.problems, Problem::of_node(&node.name, &node.op, error));
     }
     Ok(())
@@ -177,13 +181,14 @@ fn node_types<'a>(
                 "placeholder '{}' is needed but not fed: give it a feed in the config, feed {{ id {{ node_name: \
                  \"{}\" }} shape {{ ... }} }}",
                 node.name, node.name
-            )));
+            ))
+            .coded(Code::Feed));
         }
         match signatures.apply(node, node.attr.clone()) {
             Ok(typed) => {
                 types.insert(node.name.as_str(), (typed.input_types, typed.output_types));
             }
-            Err(error) => add(error),
+            Err(error) => add(error.coded(Code::NodeSignature)),
         }
     }
     types
@@ -199,7 +204,9 @@ fn input_types(
 ) {
     for node in kept {
         let Some((wanted, _)) = types.get(node.name.as_str()) else { continue };
-        let mut add = |error| push(problems, Problem::of_node(&node.name, &node.op, error));
+        let mut add = |error: Error| {
+            push(problems, Problem::of_node(&node.name, &node.op, error.coded(Code::NodeSignature)));
+        };
         let inputs = node.input.iter().filter_map(|text| match Input::parse(text, &node.name) {
             Ok(Input::Data(name, index)) => Some((name, index)),
             _ => None,
@@ -268,6 +275,6 @@ fn fetch_types<'a>(
             )),
             Some(_) => continue,
         };
-        push(problems, Problem::of_node(&id.0, op_of(&id.0), error));
+        push(problems, Problem::of_node(&id.0, op_of(&id.0), error.coded(Code::Fetch)));
     }
 }

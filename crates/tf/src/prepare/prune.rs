@@ -4,7 +4,7 @@ use super::names::{Input, Names};
 use super::{FedOutput, config};
 use crate::proto::{Config, NodeDef};
 use std::collections::BTreeMap;
-use support::{Error, Result};
+use support::{Code, Error, Result};
 
 /// For each node of the graph, whether a fetch needs it: reached backwards over inputs and control inputs, but not over
 /// outputs that are fed.
@@ -26,6 +26,7 @@ pub(super) fn needed(
                 "While pruning graph, node {} needed but not found in the graph: fetch '{}:{}' names no node",
                 id.0, id.0, id.1
             ))
+            .coded(Code::Fetch)
         })?;
         work.push(node);
     }

@@ -47,7 +47,10 @@ impl Finder<'_> {
     /// Whether the node of a fetch has outputs; else it is run for its effects.
     fn has_outputs(&self, id: &FedOutput) -> bool {
         let node = self.names.get(&id.0).map(|at| &self.graph.node[at]);
-        node.is_none_or(|node| self.signatures.output_types(node).is_ok_and(|(_, types)| !types.is_empty()))
+        // Of an op that is not known nothing is known; whoever reads the node says so.
+        node.is_none_or(|node| {
+            self.signatures.output_types(node).map_or(true, |(_, types)| !types.is_empty())
+        })
     }
 
     /// The one end of the graph; if there are several, the user must choose.
