@@ -281,8 +281,25 @@ impl Read {
                 }
             }
         })?;
-        let (signature, wanted) = signature(&model.graph, &config)?;
+        let (mut signature, wanted) = signature(&model.graph, &config)?;
+        limit_indices(&model.graph, &config, &mut signature);
         Ok(Self { graph: model.graph, signature, wanted, initial: model.initial })
+    }
+}
+
+/// Finds out which numbers feeds of integers may hold. Only graphs that compile as a whole say it.
+fn limit_indices(graph: &GraphDef, config: &Config, signature: &mut Signature) {
+    let is_index =
+        |argument: &Argument| argument.role == Role::Feed && argument.shape.element_type.is_integer();
+    if !signature.arguments.iter().any(is_index) {
+        return;
+    }
+    let front =
+        compiler::guarded(|| compiler::import(graph.clone(), config.clone(), &mut compiler::NoObserver));
+    if let Ok(front) = front {
+        for (argument, limit) in signature.arguments.iter_mut().zip(runner::index_limits(front.module())) {
+            argument.limit = limit;
+        }
     }
 }
 
@@ -339,7 +356,7 @@ fn argument(role: Role, name: &str, (node, output): &(String, i64), shape: Array
         aliases.push(node.clone());
     }
     let name = if name.is_empty() { aliases.last().cloned().unwrap_or_default() } else { name.to_owned() };
-    Argument { name, aliases, role, shape }
+    Argument { name, aliases, role, shape, limit: None }
 }
 
 /// Gives variables their first values: those that are given, those of the model, else those of its initialisers.

@@ -100,6 +100,29 @@ fn filled_feeds_are_the_same_for_the_same_seed() {
     assert!(zeros.contains("[[0, 0],") && zeros.contains("[[1, 1],"), "{zeros}");
 }
 
+/// 64 labels of three classes; one that is out of range makes NaN.
+const CLASSES: &str = r#"
+node { name: "labels" op: "Placeholder" attr { key: "dtype" value { type: DT_INT64 } } attr { key: "shape" value { shape { dim { size: 64 } } } } }
+node { name: "logits" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: 64 } dim { size: 3 } } } } }
+node { name: "losses" op: "SparseSoftmaxCrossEntropyWithLogits" input: "logits" input: "labels" attr { key: "T" value { type: DT_FLOAT } } attr { key: "Tlabels" value { type: DT_INT64 } } }
+"#;
+
+#[test]
+fn random_labels_are_among_the_classes() {
+    let out = directory();
+    std::fs::write(out.path().join("classes.pbtxt"), CLASSES).expect("writable");
+    for flags in [&[][..], &["--jit=off"]] {
+        let mut run = tfcompile(out.path());
+        run.args(["run", "classes.pbtxt", "--fetch=losses", "--random=3", "--out=out.npz"]).args(flags);
+        succeed(&mut run);
+        let mut archive = archive(&out.path().join("out.npz"));
+        let name = archive.names().next().expect("a result").to_owned();
+        let losses = archive.require(&name).expect("a member").floats().expect("floats");
+        assert_eq!(losses.len(), 64);
+        assert!(losses.iter().all(|loss| loss.is_finite()), "{flags:?}: {losses:?}");
+    }
+}
+
 #[test]
 fn inputs_that_do_not_fit_are_refused_by_name() {
     let out = directory();

@@ -59,7 +59,7 @@ pub fn assign(
         }
     }
     let made = |fill: Fill, argument: &Argument, number: usize| {
-        let array = fill.array(&argument.shape, &mut random.fork(number));
+        let array = fill.array_below(&argument.shape, argument.limit, &mut random.fork(number));
         array.map_err(|e| e.context(format!("{} '{}'", argument.role.name(), argument.name)))
     };
     let all = signature.arguments.iter().zip(sources).enumerate();
@@ -249,6 +249,7 @@ mod tests {
             aliases: vec![format!("node_{name}:0"), format!("node_{name}")],
             role,
             shape: ArrayShape::new(element_type, sizes),
+            limit: None,
         };
         Signature {
             arguments: vec![

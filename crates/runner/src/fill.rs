@@ -80,12 +80,29 @@ impl Fill {
 
     /// An array of this shape; an error if there is no memory for it.
     pub fn array(self, shape: &ArrayShape, random: &mut Random) -> Result<Literal> {
+        self.array_below(shape, None, random)
+    }
+
+    /// The same, where random integers are 0 to `limit - 1`, so that they are indices or labels.
+    pub fn array_below(self, shape: &ArrayShape, limit: Option<i64>, random: &mut Random) -> Result<Literal> {
         // The array is copied to where code reads it.
         let bytes = shape.byte_size().saturating_mul(2);
         support::check_memory(bytes, format_args!("an argument {shape} wants memory"))?;
         let shape = ArrayShape::new(shape.element_type, &shape.sizes());
         let count = shape.element_count();
-        let scalars = (0..count).map(|_| self.scalar(shape.element_type, random));
+        let element_type = shape.element_type;
+        let scalars = (0..count).map(|_| match limit {
+            Some(limit) if self == Self::Random && element_type.is_integer() => {
+                // Types of few bits hold fewer.
+                let values = 1u64 << (element_type.bit_width() - 1).min(62);
+                let number = random.below(values.min(limit.max(1) as u64));
+                match element_type.is_signed_integer() {
+                    true => Scalar::Signed(number as i64),
+                    false => Scalar::Unsigned(number),
+                }
+            }
+            _ => self.scalar(element_type, random),
+        });
         Ok(Literal::from_scalars(shape.clone(), scalars))
     }
 

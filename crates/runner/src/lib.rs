@@ -1,6 +1,6 @@
 //! Compiled programs at work in this process: run them, measure them, compare them with the evaluator.
 //!
-//! - [`Signature`] and [`assign`]: which arrays a program takes and makes, by name, and what is given for them.
+//! - [`Signature`] and [`assign`]: which arrays a program takes and makes, by name, and what is given for them, or made up.
 //! - [`summary`]: an array in a few lines, as NumPy prints it.
 //! - [`program_cost()`]: what an optimised program computes and moves; from the HLO alone.
 //! - [`bench()`]: how long runs take, kernel by kernel too, and which part of the machine's peak that is.
@@ -16,6 +16,7 @@ mod fill;
 mod hlo_profile;
 mod kernels;
 mod latency;
+mod limits;
 mod peak;
 mod profile;
 mod signature;
@@ -29,6 +30,7 @@ pub use fill::{Fill, Random};
 pub use hlo_profile::hlo_profile;
 pub use kernels::{Extracted, Kernel, extract, kernels, program_cost};
 pub use latency::Latency;
+pub use limits::index_limits;
 pub use peak::{Peak, Probe, measure_peak};
 pub use profile::{ProfileOptions, profile};
 pub use signature::{Argument, Role, Signature};

@@ -37,6 +37,9 @@ pub struct Argument {
     pub role: Role,
     /// Type and sizes.
     pub shape: ArrayShape,
+    /// What its integers must stay below to be indices or labels, where the program says it: see
+    /// [`index_limits`](crate::index_limits).
+    pub limit: Option<i64>,
 }
 
 impl Argument {
@@ -78,7 +81,8 @@ impl Signature {
         let arguments = feeds
             .chain(variables)
             .zip(&shapes.parameters)
-            .map(|(id, shape)| Ok(argument(id, array(shape)?)))
+            .zip(crate::index_limits(front.module()))
+            .map(|((id, shape), limit)| Ok(Argument { limit, ..argument(id, array(shape)?) }))
             .collect::<Result<Vec<_>>>()?;
 
         let fetches = program.fetches.iter().map(|f| (Role::Fetch, f.name.as_str(), f.id.0.as_str(), f.id.1));
@@ -106,5 +110,5 @@ fn argument((role, name, node, output): (Role, &str, &str, i64), shape: ArraySha
         ("", _) => aliases[0].clone(),
         (name, _) => name.to_owned(),
     };
-    Argument { name, aliases, role, shape }
+    Argument { name, aliases, role, shape, limit: None }
 }
