@@ -76,10 +76,11 @@ setup-test:
 	@scripts/setup.sh test
 
 .PHONY: lint
-lint: ## formatting, clippy, tidy, whether docs/ops.md is current
+lint: ## formatting, clippy, tidy, whether docs/ops.md is current; of python/, too
 	cargo fmt --all -- --check
 	cargo fmt --manifest-path python/Cargo.toml -- --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo clippy --manifest-path python/Cargo.toml --target-dir target --locked --all-targets --quiet -- -D warnings
 	cargo xtask tidy
 	cargo test --quiet -p import --test docs
 
