@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use support::{Error, Result};
+use support::{Code, Error, Result};
 use target::{Architecture, Level, Target};
 use tf::InferOptions;
 use tf::model::{LoadOptions, VariablesToFeed};
@@ -102,7 +102,8 @@ impl Wanted {
             "no config is given, and it cannot be inferred from {}:\n  {}",
             self.name,
             model.problems.join("\n  ")
-        )))
+        ))
+        .coded(Code::NotInferred))
     }
 
     /// The processor of the first version of the code, and those of the others: three levels of x86-64 unless one is named.

@@ -111,8 +111,9 @@ def test_wrong_calls_are_told():
 def test_wrong_models_are_told(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no model"):
         tfcompile.compile(tmp_path / "nothing.pb")
-    with pytest.raises(ValueError, match="nope"):
+    with pytest.raises(ValueError, match="nope") as raised:
         tfcompile.compile(LAYER, fetches=["nope"])
+    assert raised.value.code == "E0305"
     with pytest.raises(TypeError, match="there is no option 'fetch'"):
         tfcompile.compile(LAYER, fetch="y")
     with pytest.raises(TypeError, match="a int is no model"):
