@@ -129,11 +129,14 @@ impl Session {
         let level = session::jit_level(&config);
         // A config that asks for it means this machine, which is a CPU.
         let asked = (level > JitLevel::Default).then_some(level);
-        let clusters = session::cluster_options(asked, &config, cluster::Flags::default());
+        let flags = cluster::Flags::default();
+        let launches = session::Launches::from(&flags);
+        let clusters = session::cluster_options(asked, &config, flags);
         let options = Options {
             seed,
             rewrite: Some(session::clusters(clusters, Box::new(Silent))),
             output: Arc::new(|text| eprint!("{text}")),
+            launches,
             ..Options::default()
         };
         let placeholders = graph.node.iter().filter(|node| node.op.starts_with("Placeholder"));

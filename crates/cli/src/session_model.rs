@@ -245,6 +245,7 @@ fn options(request: &Request<'_>, xla: &XlaFlags) -> Result<Options> {
         plan: request.model.plan_options()?,
         cpu: request.model.target_cpu.clone().unwrap_or_else(|| "native".to_owned()),
         output: Arc::new(|text| drop(write!(std::io::stderr(), "{text}"))),
+        launches: session::Launches::from(&xla.jit),
         profiles_clusters: xla.is_profiled,
         ..Options::default()
     };

@@ -52,7 +52,7 @@ pub use config::{cluster_options, jit_level};
 pub use device::Device;
 pub use kernels::ClusterProfile;
 pub use list::List;
-pub use options::{Options, Output, Rewrite};
+pub use options::{Launches, Options, Output, Rewrite};
 pub use resources::{Handle, Stack, TensorArray, Variable};
 pub use session::Session;
 pub use value::{Strings, Tensor, Value};

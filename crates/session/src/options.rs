@@ -11,6 +11,34 @@ pub type Rewrite = Arc<dyn Fn(&GraphDef, &Wanted) -> Result<GraphDef> + Send + S
 /// Where `Print` and its kin write.
 pub type Output = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// How clusters are launched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Launches {
+    /// A cluster runs node by node for shapes that it meets for the first time, but for the very first ones
+    /// (`--tf_xla_enable_lazy_compilation`). Else it is compiled for all.
+    pub is_lazy: bool,
+    /// Clusters always run node by node (`--tf_xla_always_defer_compilation`).
+    pub is_deferred: bool,
+    /// What launches make is printed (`--tf_xla_print_cluster_outputs`).
+    pub prints_outputs: bool,
+    /// NaN and infinities that go in are errors (`--tf_xla_check_cluster_input_numerics`).
+    pub checks_inputs: bool,
+    /// The same of those that come out (`--tf_xla_check_cluster_output_numerics`).
+    pub checks_outputs: bool,
+}
+
+impl From<&cluster::Flags> for Launches {
+    fn from(flags: &cluster::Flags) -> Self {
+        Self {
+            is_lazy: flags.enable_lazy_compilation,
+            is_deferred: flags.always_defer_compilation,
+            prints_outputs: flags.print_cluster_outputs,
+            checks_inputs: flags.check_cluster_input_numerics,
+            checks_outputs: flags.check_cluster_output_numerics,
+        }
+    }
+}
+
 /// How a session runs.
 #[derive(Clone)]
 pub struct Options {
@@ -34,6 +62,8 @@ pub struct Options {
     pub rewrite: Option<Rewrite>,
     /// Where `Print` and its kin write.
     pub output: Output,
+    /// How clusters are launched; by default they are compiled whatever comes.
+    pub launches: Launches,
     /// Whether the code of clusters counts how long its instructions take: see
     /// [`Session::cluster_profiles`](crate::Session::cluster_profiles).
     pub profiles_clusters: bool,
@@ -53,6 +83,7 @@ impl Default for Options {
             cache: None,
             rewrite: None,
             output: Arc::new(|_| {}),
+            launches: Launches::default(),
             profiles_clusters: false,
         }
     }

@@ -49,6 +49,7 @@ impl Session {
             devices: device::all(options.cpu_devices),
             seed: options.seed,
             output: options.output.clone(),
+            launches: options.launches.clone(),
         };
         let session = Self { graph, options, shared: Arc::new(shared), programs: Mutex::default() };
         session.declare_variables().coded(Code::Session)?;

@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::executor::Pool;
 use crate::kernels::Kernels;
-use crate::options::Output;
+use crate::options::{Launches, Output};
 use crate::resources::Resources;
 use jit::Workers;
 use std::sync::Arc;
@@ -20,4 +20,5 @@ pub(crate) struct Shared {
     pub(crate) seed: u64,
     /// Where `Print` and its kin write.
     pub(crate) output: Output,
+    pub(crate) launches: Launches,
 }

@@ -4,8 +4,9 @@ mod graph;
 
 use cluster::{Flags, JitLevel};
 use graph::{F, Graph, failure, floats, shape, text, ty};
-use session::{Options, Session};
+use session::{Launches, Options, Session};
 use shape::Literal;
+use std::sync::{Arc, Mutex};
 
 fn vector(values: &[f32]) -> Literal {
     Literal::from_elements(&[values.len() as i64], values)
@@ -13,9 +14,13 @@ fn vector(values: &[f32]) -> Literal {
 
 /// A session in which everything that can be is in clusters.
 fn clustered(g: &Graph) -> Session {
+    launched(g, Options::default())
+}
+
+fn launched(g: &Graph, options: Options) -> Session {
     let flags = Flags { cpu_global_jit: true, min_cluster_size: 1, ..Flags::default() };
     let rewrite = session::clusters(cluster::Options::new(JitLevel::On2, flags), Box::new(cluster::Silent));
-    g.session_with(Options { rewrite: Some(rewrite), ..Options::default() })
+    g.session_with(Options { rewrite: Some(rewrite), ..options })
 }
 
 /// The ops of the nodes that a run of targets executes.
@@ -143,4 +148,68 @@ fn variables_with_and_without_values_are_in_one_cluster() {
         assert_eq!(session.variable_value("b").expect("known"), Some(vector(&[66.0, 132.0])));
         assert_eq!(session.variable_value("c").expect("known"), Some(vector(&[10.0, 20.0])));
     }
+}
+
+/// Whether a run goes node by node, not as one kernel.
+fn is_by_nodes(session: &Session, feeds: &[(&str, Literal)], targets: &[&str]) -> bool {
+    let ops = executed(session, feeds, targets);
+    assert!(ops.iter().any(|op| op == "_XlaLaunch"), "{ops:?}");
+    ops.iter().any(|op| op == "Exp")
+}
+
+#[test]
+fn a_lazy_cluster_is_compiled_at_once_and_for_other_shapes_when_they_come_again() {
+    let launches = Launches { is_lazy: true, ..Launches::default() };
+    let session = launched(&assigning(None), Options { launches, ..Options::default() });
+    let (one, two) = ([("x", halves(&[1.0]))], [("x", halves(&[1.0, 2.0]))]);
+    assert!(!is_by_nodes(&session, &one, &["assign"]));
+    assert!(is_by_nodes(&session, &two, &["assign"]));
+    close(&floats(&session, &two, "read"), &[0.5, 0.25]);
+    // The variable has the new shape, which makes another kernel of it: that of the second request.
+    assert!(is_by_nodes(&session, &two, &["assign"]));
+    assert!(!is_by_nodes(&session, &two, &["assign"]));
+    close(&floats(&session, &two, "read"), &[0.5, 0.25]);
+}
+
+#[test]
+fn deferred_clusters_run_node_by_node() {
+    let launches = Launches { is_deferred: true, ..Launches::default() };
+    let session = launched(&assigning(Some(&[2])), Options { launches, ..Options::default() });
+    let feeds = [("x", halves(&[1.0, 2.0]))];
+    for _ in 0..3 {
+        assert!(is_by_nodes(&session, &feeds, &["assign"]));
+    }
+    close(&floats(&session, &feeds, "twice"), &[1.0, 0.5]);
+}
+
+#[test]
+fn numbers_that_go_into_clusters_and_come_out_are_checked_and_printed() {
+    let mut g = Graph::default();
+    let of = [("T", ty(F))];
+    g.placeholder("x", F).add("root", "Sqrt", &["x"], &of).add("sum", "AddV2", &["root", "root"], &of);
+    let told = Arc::new(Mutex::new(String::new()));
+    let heard = told.clone();
+    let session = |launches: Launches| {
+        let heard = heard.clone();
+        let output = Arc::new(move |text: &str| heard.lock().expect("not poisoned").push_str(text));
+        launched(&g, Options { launches, output, ..Options::default() })
+    };
+    let feeds = |values: &[f32]| [("x", vector(values))];
+
+    let into = session(Launches { checks_inputs: true, ..Launches::default() });
+    close(&floats(&into, &feeds(&[4.0, 9.0]), "sum"), &[4.0, 6.0]);
+    let message = failure(&into, &feeds(&[f32::INFINITY, f32::NAN]), &["sum"], &[]);
+    assert!(message.contains("CheckNumerics failed for input 0 into cluster_"), "{message}");
+    assert!(message.contains(" : Tensor had Inf and NaN values"), "{message}");
+
+    let out = session(Launches { checks_outputs: true, ..Launches::default() });
+    let message = failure(&out, &feeds(&[-1.0, 1.0]), &["sum"], &[]);
+    assert!(message.contains("CheckNumerics failed for output 0 from cluster cluster_"), "{message}");
+    assert!(message.contains(" : Tensor had NaN values"), "{message}");
+
+    assert_eq!(told.lock().expect("not poisoned").as_str(), "");
+    let printing = session(Launches { prints_outputs: true, ..Launches::default() });
+    close(&floats(&printing, &feeds(&[4.0, 9.0]), "sum"), &[4.0, 6.0]);
+    let told = told.lock().expect("not poisoned").clone();
+    assert!(told.starts_with("output 0 from cluster_") && told.ends_with(" is [4 6]\n"), "{told:?}");
 }

@@ -66,6 +66,7 @@ impl Options {
             cache: self.cache.clone(),
             rewrite: Some(::session::clusters(clusters, Box::new(Silent))),
             output: self.output.clone(),
+            launches: ::session::Launches::from(&self.flags),
             profiles_clusters: self.profiles_clusters,
             ..::session::Options::default()
         };

@@ -82,6 +82,24 @@ impl Kernels {
         self.compiled.load(Ordering::Relaxed)
     }
 
+    /// What a kernel is kept by.
+    pub(super) fn key(
+        &self,
+        site: &Site,
+        operands: &[Operand],
+        library: &FunctionLibrary,
+        device: &dyn Device,
+    ) -> Vec<u8> {
+        let mut key = site.key(operands, library);
+        key.extend(device.kind().bytes());
+        key
+    }
+
+    /// Whether there is a kernel of a key.
+    pub(super) fn is_made(&self, key: &[u8]) -> bool {
+        lock(&self.kept).get(key).is_some_and(|cell| matches!(cell.get(), Some(Ok(_))))
+    }
+
     /// The kernel of a node for operands. Two that want the same one at once wait for one compilation.
     pub(super) fn get(
         &self,
@@ -90,8 +108,7 @@ impl Kernels {
         library: &FunctionLibrary,
         device: &dyn Device,
     ) -> Result<Made> {
-        let mut key = site.key(operands, library);
-        key.extend(device.kind().bytes());
+        let key = self.key(site, operands, library, device);
         let cell = lock(&self.kept).entry(key).or_default().clone();
         let made = cell.get_or_init(|| {
             let made = compiler::guarded(|| Ok(self.compile(site, operands, library, device)));

@@ -5,6 +5,7 @@
 
 mod build;
 mod cache;
+mod cluster;
 mod constants;
 mod launch;
 mod profile;
@@ -42,6 +43,8 @@ pub(crate) struct Site {
     replaces: AtomicBool,
     last: Mutex<Option<Arc<Bound>>>,
     is_expensive: AtomicBool,
+    /// What is known of its runs, if it is a cluster.
+    requests: Mutex<cluster::Requests>,
 }
 
 /// A kernel and what it was made for.
@@ -93,6 +96,7 @@ impl Site {
             replaces: AtomicBool::new(false),
             last: Mutex::default(),
             is_expensive: AtomicBool::new(false),
+            requests: Mutex::default(),
         })
     }
 
@@ -239,6 +243,10 @@ pub(crate) fn run(site: &Site, cx: &mut Context<'_>) -> Result<()> {
         true => launch::variables(site, cx.inputs)?,
         false => Vec::new(),
     };
+    // Functions that the graph itself wants compiled have no choice.
+    if site.node.op == "_XlaLaunch" {
+        return cluster::run(site, &variables, cx);
+    }
     let mut held = Held::new(&variables);
     let bound = site.bind(cx.inputs, &held, cx)?;
     launch::launch(site, &bound.kernel, &mut held, cx)

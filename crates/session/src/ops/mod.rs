@@ -12,6 +12,9 @@ mod strings;
 mod tensor_arrays;
 mod variables;
 
+pub(crate) use functional::call_function;
+pub(crate) use strings::summary;
+
 use crate::executor::Run;
 use crate::kernels::Site;
 use crate::value::{Tensor, Value};

@@ -69,7 +69,7 @@ fn assert(cx: &mut Context<'_>) -> Result<()> {
 }
 
 /// The first elements of a value in words; negative is all.
-fn summary(value: &Value, most: i64) -> Result<String> {
+pub(crate) fn summary(value: &Value, most: i64) -> Result<String> {
     let elements = elements(&value.clone().read()?)?;
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let more = if elements.len() > most { "..." } else { "" };
