@@ -198,7 +198,7 @@ fn the_first_of_many() {
     for t in ["f32", "u8", "s64", "bf16", "f8e5m2"] {
         for (sizes, k) in [("[300]", 200), ("[40,33]", 20)] {
             for largest in [true, false] {
-                let last = sizes.rfind(|c| c == ',' || c == '[').expect("a dimension") + 1;
+                let last = sizes.rfind([',', '[']).expect("a dimension") + 1;
                 let result = format!("{}{k}]", &sizes[..last]);
                 let head = format!("HloModule m\n\nENTRY main {{\n  x = {t}{sizes} parameter(0)\n");
                 let pair = format!("r = ({t}{result}, s32{result}) topk(x), k={k}, largest={largest}\n");

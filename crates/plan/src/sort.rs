@@ -277,7 +277,7 @@ fn choose(key: SortKey, needs_places: bool, sizes: [i64; 3], target: &Target) ->
         (true, bits) if bits <= 32 && place_bits <= 32 => SortItems::Packed(64),
         _ => SortItems::Pairs,
     };
-    let most = target.lanes(items.bits() as usize / 8).min(16).max(1);
+    let most = target.lanes(items.bits() as usize / 8).clamp(1, 16);
     let (l2, mut best) = (target.l2_bytes as i64, None);
     let mut offer = |cost: i64, plan: SortPlan| {
         if best.as_ref().is_none_or(|&(least, _)| cost < least) {
