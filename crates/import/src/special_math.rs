@@ -1,4 +1,4 @@
-//! Special functions: `f32` is computed in `f64` and narrower types in `f32`, so that each result is rounded once.
+//! Special functions: `f32` is computed in `f64` and narrower types in `f32` at least, so that each result is rounded once.
 
 use crate::context::NodeContext;
 use crate::data_types::*;
@@ -31,8 +31,9 @@ pub(crate) const RULES: &[Rule] = &[
     rule("FresnelCos", |cx| unary(cx, special::fresnel_cos)).types("T", FLOATS),
     rule("FresnelSin", |cx| unary(cx, special::fresnel_sin)).types("T", FLOATS),
     rule("Spence", |cx| unary(cx, special::spence)).types("T", FLOATS),
-    rule("Igamma", |cx| binary(cx, special::igamma)).types("T", FLOATS),
-    rule("Igammac", |cx| binary(cx, special::igammac)).types("T", FLOATS),
+    rule("Igamma", |cx| binary_of_double(cx, special::igamma_in_pairs, special::igamma)).types("T", FLOATS),
+    rule("Igammac", |cx| binary_of_double(cx, special::igammac_in_pairs, special::igammac))
+        .types("T", FLOATS),
     rule("IgammaGradA", |cx| binary(cx, special::igamma_grad_a)).types("T", FLOATS),
     rule("RandomGammaGrad", |cx| binary(cx, special::random_gamma_grad)).types("T", FLOATS),
     rule("Zeta", |cx| binary(cx, special::zeta)).types("T", FLOATS),
@@ -89,7 +90,18 @@ fn binary(
     })
 }
 
-/// `Betainc(a, b, x)`, broadcast.
+/// `of_double` is more accurate where that shows in `double` only.
+fn binary_of_double(
+    cx: &mut NodeContext<'_, '_>,
+    of_double: for<'f> fn(Expression<'f>, Expression<'f>) -> Expression<'f>,
+    function: for<'f> fn(Expression<'f>, Expression<'f>) -> Expression<'f>,
+) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let is_double = cx.element_type(x) == PrimitiveType::F64;
+    binary(cx, if is_double { of_double } else { function })
+}
+
+/// `Betainc(a, b, x)`, broadcast; all types in `f64`.
 fn betainc(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let inputs = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
     let element_type = cx.element_type(inputs[0]);
@@ -102,7 +114,7 @@ fn betainc(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         operands.push(cx.broadcast_to(input, &sizes)?);
     }
     cx.composite_one(&operands, |_, operands| {
-        let [a, b, x] = [0, 1, 2].map(|k| operands[k].convert(wide(element_type)));
+        let [a, b, x] = [0, 1, 2].map(|k| operands[k].convert(PrimitiveType::F64));
         special::betainc(a, b, x).convert(element_type)
     })
 }

@@ -1,9 +1,11 @@
-//! Bessel functions of the first and second kind, by the rational functions of the Cephes library; those of the second kind by
-//! polynomials next to the roots, where that is a difference.
+//! Bessel functions of the first and second kind: up to 5 by the rational functions of the Cephes library, those of the second
+//! kind by polynomials where that is a difference; beyond by amplitude and phase, which are as accurate next to the roots.
 
 use super::bessel_order_tables::*;
-use super::rational;
+use super::pair::{Pair, two_sum};
+use super::{chebyshev, rational};
 use crate::expression::Expression;
+use shape::PrimitiveType;
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_4};
 
 /// The first two roots of `J0` and of `J1`, and what is missing of them.
@@ -12,10 +14,11 @@ const J0_ROOTS: [[f64; 2]; 2] =
 const J1_ROOTS: [[f64; 2]; 2] =
     [[3.8317059702075125, -1.5269184090088067e-16], [7.015586669815619, -9.414165653410389e-17]];
 
-/// The roots of `Y0` and of `Y1` below 5, likewise.
+/// The first two roots of `Y0` and of `Y1`, likewise.
 const Y0_ROOTS: [[f64; 2]; 2] =
     [[0.8935769662791675, 2.6596231539720385e-17], [3.957678419314858, -1.0764340697562706e-16]];
-const Y1_ROOT: [f64; 2] = [2.197141326031017, -4.8259835876454966e-17];
+const Y1_ROOTS: [[f64; 2]; 2] =
+    [[2.197141326031017, -4.8259835876454966e-17], [5.429681040794135, 4.162514026670377e-16]];
 
 /// What a polynomial gives within a distance from a root, and `value` elsewhere.
 fn next_to<'f>(
@@ -34,30 +37,37 @@ fn from_roots<'f>(x: Expression<'f>, roots: [[f64; 2]; 2]) -> Expression<'f> {
     factor(roots[0]) * factor(roots[1])
 }
 
-/// The asymptotic expansion's two factors beyond 5.
-fn asymptotic<'f>(
+/// A Chebyshev series between two roots, or next to one of them, times the distances from both.
+fn between<'f>(
     x: Expression<'f>,
-    (pp, pq): (&[f64], &[f64]),
-    (qp, qq): (&[f64], &[f64]),
-) -> (Expression<'f>, Expression<'f>) {
-    let s = 25.0 / (x * x);
-    let root = (FRAC_2_PI / x).sqrt();
-    (rational(s, pp, pq) * root, rational(s, qp, qq) * (5.0 / x) * root)
+    roots: [[f64; 2]; 2],
+    [middle, reach]: [f64; 2],
+    coefficients: &[f64],
+) -> Expression<'f> {
+    let distance = |[root, tail]: [f64; 2]| x - root - tail;
+    chebyshev((x - middle) * (2.0 / reach), coefficients) * distance(roots[0]) * distance(roots[1])
 }
 
-/// What `FRAC_PI_4` lacks of a quarter of pi.
-const FRAC_PI_4_TAIL: f64 = 3.061616997868383e-17;
+/// A quarter of pi and three of them, in two parts.
+const QUARTER_TURNS: [[f64; 2]; 2] =
+    [[FRAC_PI_4, 3.061616997868383e-17], [2.356194490192345, 9.184850993605148e-17]];
 
-/// Sine and cosine of `x` less so many quarters of pi, at infinity of something finite: the functions are 0 there.
-fn phase(x: Expression<'_>, quarters: f64) -> (Expression<'_>, Expression<'_>) {
-    let x = x.equal(f64::INFINITY).select(x.splat(0.0), x);
-    // The difference and what its rounding loses, which counts where the functions are nearly 0.
-    let phase = quarters * FRAC_PI_4;
-    let angle = x - phase;
-    let taken = x - angle;
-    let lost = (x - (angle + taken)) + (taken - phase) - quarters * FRAC_PI_4_TAIL;
-    let (sine, cosine) = (angle.sin(), angle.cos());
-    (sine + cosine * lost, cosine - sine * lost)
+/// `J` and `Y` of order 0 or 1 from 5 on: `sqrt(2 / (pi x)) m` times the cosine and the sine of `x - (2 n + 1) pi / 4 + s`,
+/// with series in `1 / x^2` of `m - 1` and of `s x`, whose limit is `(4 n^2 - 1) / 8`.
+fn far<'f>(x: Expression<'f>, order: usize) -> [Expression<'f>; 2] {
+    let (phase, amplitude, limit) = [(PHASE_0, AMPLITUDE_0, -0.125), (PHASE_1, AMPLITUDE_1, 0.375)][order];
+    // At infinity of something finite: the functions are 0 there. Below 5 another series counts.
+    let finite = x.equal(f64::INFINITY).select(x.splat(5.0), x.max(5.0));
+    let bounded = finite.min(if x.element_type() == PrimitiveType::F64 { 1e290 } else { 1e30 });
+    let inverse = Pair::from(x.splat(1.0)) / Pair::from(bounded);
+    let t = inverse.high * inverse.high * 25.0;
+    let u = t * 4.0 - 2.0;
+    let shift = inverse * limit + t * chebyshev(u, phase) * inverse.high;
+    let turned = two_sum(finite, x.splat(-QUARTER_TURNS[order][0]));
+    let angle = turned + (shift + -QUARTER_TURNS[order][1]);
+    let (sine, cosine) = (angle.high.sin(), angle.high.cos());
+    let size = (FRAC_2_PI / x).sqrt() * (t * chebyshev(u, amplitude) + 1.0);
+    [size * (cosine - sine * angle.low), size * (sine + cosine * angle.low)]
 }
 
 /// `J0(x)`.
@@ -65,9 +75,7 @@ pub fn bessel_j0(x: Expression<'_>) -> Expression<'_> {
     let y = x.abs();
     let z = y * y;
     let near = from_roots(y, J0_ROOTS) * rational(z, J0_RP, J0_RQ);
-    let (p, q) = asymptotic(y, (J0_PP, J0_PQ), (J0_QP, J0_QQ));
-    let (sine, cosine) = phase(y, 1.0);
-    y.le(5.0).select(near, p * cosine - q * sine)
+    y.le(5.0).select(near, far(y, 0)[0])
 }
 
 /// `J1(x)`.
@@ -75,10 +83,19 @@ pub fn bessel_j1(x: Expression<'_>) -> Expression<'_> {
     let y = x.abs();
     let z = y * y;
     let near = rational(z, J1_RP, J1_RQ) * y * from_roots(y, J1_ROOTS);
-    let (p, q) = asymptotic(y, (J1_PP, J1_PQ), (J1_QP, J1_QQ));
-    let (sine, cosine) = phase(y, 3.0);
-    let result = y.le(5.0).select(near, p * cosine - q * sine);
+    let result = y.le(5.0).select(near, far(y, 1)[0]);
     x.lt(0.0).select(-result, result)
+}
+
+/// `J0(x)` or `2 J1(x) / x` below 1.75.
+fn power_series(x: Expression<'_>, order: i32) -> Expression<'_> {
+    let mut coefficient = 1.0;
+    let mut coefficients = vec![coefficient];
+    for k in 1..=12 {
+        coefficient /= -f64::from(k * (k + order));
+        coefficients.insert(0, coefficient);
+    }
+    (x * x * 0.25).polynomial(&coefficients)
 }
 
 /// `-infinity` at 0, NaN below.
@@ -89,20 +106,18 @@ fn positive_only<'f>(x: Expression<'f>, result: Expression<'f>) -> Expression<'f
 
 /// `Y0(x)`: NaN below 0.
 pub fn bessel_y0(x: Expression<'_>) -> Expression<'_> {
-    let near = rational(x * x, Y0_YP, Y0_YQ) + x.log() * bessel_j0(x) * FRAC_2_PI;
+    let near = rational(x * x, Y0_YP, Y0_YQ) + x.log() * power_series(x, 0) * FRAC_2_PI;
     let near = next_to(x, Y0_ROOTS[0], (0.25, Y0_FIRST), near);
+    let is_middle = x.gt(1.125) & x.lt(3.0);
+    let near = is_middle.select(between(x, Y0_ROOTS, [2.0625, 0.9375], Y0_MIDDLE), near);
     let near = next_to(x, Y0_ROOTS[1], (1.05, Y0_SECOND), near);
-    let (p, q) = asymptotic(x, (J0_PP, J0_PQ), (J0_QP, J0_QQ));
-    let (sine, cosine) = phase(x, 1.0);
-    positive_only(x, x.le(5.0).select(near, p * sine + q * cosine))
+    positive_only(x, x.le(5.0).select(near, far(x, 0)[1]))
 }
 
 /// `Y1(x)`: NaN below 0.
 pub fn bessel_y1(x: Expression<'_>) -> Expression<'_> {
-    let logarithmic = (bessel_j1(x) * x.log() - 1.0 / x) * FRAC_2_PI;
+    let logarithmic = (x * 0.5 * power_series(x, 1) * x.log() - 1.0 / x) * FRAC_2_PI;
     let near = rational(x * x, Y1_YP, Y1_YQ) * x + logarithmic;
-    let near = next_to(x, Y1_ROOT, (0.5, Y1_FIRST), near);
-    let (p, q) = asymptotic(x, (J1_PP, J1_PQ), (J1_QP, J1_QQ));
-    let (sine, cosine) = phase(x, 3.0);
-    positive_only(x, x.le(5.0).select(near, p * sine + q * cosine))
+    let near = x.gt(1.75).select(between(x, Y1_ROOTS, [3.375, 1.625], Y1_MIDDLE), near);
+    positive_only(x, x.le(5.0).select(near, far(x, 1)[1]))
 }

@@ -1,6 +1,9 @@
 //! The logarithm of the gamma function and its derivative.
 
-use super::gamma_roots::{digamma_by_roots, is_among_digamma_roots, is_among_lgamma_roots, lgamma_by_roots};
+use super::gamma_roots::{
+    digamma_by_roots, is_among_digamma_roots, is_among_lgamma_roots, is_between_lgamma_roots,
+    lgamma_between_roots, lgamma_by_roots,
+};
 use super::rational;
 use crate::expression::Expression;
 use std::f64::consts::PI;
@@ -119,7 +122,8 @@ pub fn lgamma(x: Expression<'_>) -> Expression<'_> {
 /// As [`lgamma`], as accurate next to the roots below 0 as elsewhere.
 pub fn lgamma_near_roots(x: Expression<'_>) -> Expression<'_> {
     let is_pole = x.equal(x.floor());
-    (is_among_lgamma_roots(x) & !is_pole).select(lgamma_by_roots(x), lgamma(x))
+    let result = (is_among_lgamma_roots(x) & !is_pole).select(lgamma_by_roots(x), lgamma(x));
+    is_between_lgamma_roots(x).select(lgamma_between_roots(x), result)
 }
 
 /// As [`digamma`], as accurate next to the roots from -32 to 0 as elsewhere.

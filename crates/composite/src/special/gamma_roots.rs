@@ -4,6 +4,7 @@
 //! root in two parts, every term of the difference of the function at both places has their distance as a factor, so that the
 //! result is as accurate next to a root as elsewhere.
 
+use super::chebyshev;
 use crate::expression::Expression;
 use hlo::{GatherDimensionNumbers, Op};
 use shape::{ArrayShape, Literal, PrimitiveType};
@@ -117,6 +118,41 @@ const LGAMMA_ROOT_TAILS: &[f64] = &[
     -1.2953730962750272e-43,
 ];
 
+/// `lgamma(x)` over its distances from both on [-2.8125, -2.4375]; of `(x + 2.625) / 0.1875`, the highest order first, of order 0 twice.
+const BETWEEN_ROOTS: &[f64] = &[
+    3.1785019986704977e-18,
+    -1.2246292709631281e-17,
+    4.723261336700168e-17,
+    -1.8237498430938517e-16,
+    7.050324154299334e-16,
+    -2.72904562637603e-15,
+    1.0578248006921326e-14,
+    -4.106420013690241e-14,
+    1.596672957854003e-13,
+    -6.219075643846717e-13,
+    2.427004984018838e-12,
+    -9.490974854940834e-12,
+    3.720187880728371e-11,
+    -1.461784772535695e-10,
+    5.760713830987428e-10,
+    -2.276802156697932e-09,
+    9.03381595417233e-09,
+    -3.5960949302865975e-08,
+    1.4397314456454326e-07,
+    -5.781668203213557e-07,
+    2.344529614564772e-06,
+    -9.512751651759368e-06,
+    3.9366960105202286e-05,
+    -0.00016136943342869175,
+    0.0006932872568173972,
+    -0.002850643657674549,
+    0.01328309127022368,
+    -0.053088609024009775,
+    0.30390431695244224,
+    -1.061471156999284,
+    11.987164359455697,
+];
+
 /// Roots of `digamma` below 0, -1 ... -31.
 const DIGAMMA_ROOTS: &[f64] = &[
     -0.5040830082644554,
@@ -201,7 +237,7 @@ const DIGAMMA_SERIES: &[f64] =
 const STEPS: u32 = 9;
 
 /// The element of a table that a number names.
-fn look_up<'f>(table: &[f64], index: Expression<'f>) -> Expression<'f> {
+pub(super) fn look_up<'f>(table: &[f64], index: Expression<'f>) -> Expression<'f> {
     let shape = ArrayShape::new(index.element_type(), &[table.len() as i64]);
     let literal = Literal::from_floats(shape, table.iter().copied());
     let table = index.function().literal(literal);
@@ -269,6 +305,18 @@ pub(super) fn lgamma_by_roots(x: Expression<'_>) -> Expression<'_> {
     let stirling = d * u * v * series(&divided_powers(u, v), 1, STIRLING);
     let raised = (below - 0.5) * (-d / z).log1p() + d - d * z.log() + stirling;
     sines + (raised - product.log1p())
+}
+
+/// Where [`lgamma_between_roots`] is `lgamma`.
+pub(super) fn is_between_lgamma_roots(x: Expression<'_>) -> Expression<'_> {
+    x.ge(-2.8125) & x.le(-2.4375)
+}
+
+/// `lgamma(x)` between the two roots next to -2.6, where it is small for a long way.
+pub(super) fn lgamma_between_roots(x: Expression<'_>) -> Expression<'_> {
+    let below = (x + 2.7476826467274127) - 9.055340329338315e-17;
+    let above = (x + 2.4570247382208006) + 3.7075610815513266e-17;
+    chebyshev((x + 2.625) * (2.0 / 0.1875), BETWEEN_ROOTS) * below * above
 }
 
 /// `sin(pi (x + tail))`, exact at integers.

@@ -1,118 +1,124 @@
-//! The regularised incomplete beta function, by the modified Lentz algorithm on its continued fraction
-//! (`dlmf.nist.gov/8.17.E22`).
+//! The regularised incomplete beta function, in numbers of two parts: the contracted continued fraction of Didonato and
+//! Morris ("Significant digit computation of the incomplete beta function ratios", 1992).
 
-use super::incomplete_gamma::{log1p_less, stirling};
-use super::{epsilon, gamma_below_8, lgamma};
+use super::pair::{Exponential, Pair, two_sum};
+use super::raised_gamma::{RaisedGamma, log_of_product};
+use super::steps;
 use crate::expression::Expression;
 use shape::PrimitiveType;
-use std::f64::consts::PI;
 
-/// The most steps of the continued fraction.
-const MAX_STEPS: f64 = 600.0;
+/// `1 / (2 pi)` in two parts.
+const INVERSE_TWO_PI: [f64; 2] = [0.15915494309189535, -9.839338337591243e-18];
 
-/// `I_x(a, b)`: NaN unless `a > 0`, `b > 0` and `0 <= x <= 1`.
+/// Beyond here the distribution is a step.
+const LARGE: f64 = 1e90;
+
+/// `I_x(a, b)` of `f64`, to the last place or two: NaN unless `a > 0`, `b > 0` and `0 <= x <= 1`.
 pub fn betainc<'f>(a: Expression<'f>, b: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let outside = a.le(0.0) | b.le(0.0) | x.lt(0.0) | x.gt(1.0);
     let is_nan = a.is_nan() | b.is_nan() | x.is_nan();
     // The fraction converges fast below the mean; `I_x(a, b) = 1 - I_(1-x)(b, a)`.
-    let converges = x.lt((a + 1.0) / (a + b + 2.0));
-    let complement = 1.0 - x;
-    let (p, q) = (converges.select(a, b), converges.select(b, a));
-    let (y, log_y) = (converges.select(x, complement), converges.select(x.log(), (-x).log1p()));
-    let log_rest = converges.select((-x).log1p(), x.log());
-    let fraction = fraction(p, q, y);
-    let log_beta = lgamma(p) + lgamma(q) - lgamma(p + q);
-    let factor = (log_y * p + log_rest * q - log_beta).exp();
-    let rest = converges.select(complement, x);
-    let factor = (p + q).lt(8.0).select(small_factor(p, q, y, rest), factor);
-    // Where the powers of `y` that this takes are not too small.
-    let is_large = (p.ge(8.0) | y.gt(1e-20)) & (p + q).ge(8.0);
-    let factor = is_large.select(raised_factor(p, q, y, rest), factor);
-    let result = fraction * factor / p;
-    // `0 * infinity` where a bound is reached.
-    let result = y.equal(0.0).select(y.splat(0.0), result);
-    let result = converges.select(result, 1.0 - result);
+    let below_mean = x.lt((a + 1.0) / (a + b + 2.0));
+    let in_range = x.gt(0.0) & x.lt(1.0) & a.gt(0.0) & a.lt(LARGE) & b.gt(0.0) & b.lt(LARGE);
+    let inner = [a, b].map(|parameter| in_range.select(parameter, 1.0));
+    let x_inner = in_range.select(x, 0.25);
+    let (x_pair, complement) = (Pair::from(x_inner), two_sum(x.splat(1.0), -x_inner));
+    let p = below_mean.select(inner[0], inner[1]);
+    let q = below_mean.select(inner[1], inner[0]);
+    let y = Pair::select(below_mean, x_pair, complement);
+    let rest = Pair::select(below_mean, complement, x_pair);
+    let (factor, power) = powers_over_beta(p, q, y, rest);
+    let number = factor / fraction(p, q, y, rest, in_range);
+    let value = power.scale_rounded(number);
+    let result = below_mean.select(value, (-power.scale(number) + 1.0).round());
+    let result = in_range.select(result, below_mean.select(x.splat(0.0), 1.0));
     (outside | is_nan).select(a.splat(f64::NAN), result)
 }
 
-/// `x^a (1 - x)^b / beta(a, b)` for `a + b < 8`.
-fn small_factor<'f>(
-    a: Expression<'f>,
-    b: Expression<'f>,
-    x: Expression<'f>,
-    rest: Expression<'f>,
-) -> Expression<'f> {
-    x.pow(a) * rest.pow(b) * gamma_below_8(a + b) / (gamma_below_8(a) * gamma_below_8(b))
+/// `y^p rest^q / (p B(p, q))`, where `rest` is `1 - y`.
+fn powers_over_beta<'f>(
+    p: Expression<'f>,
+    q: Expression<'f>,
+    y: Pair<'f>,
+    rest: Pair<'f>,
+) -> (Pair<'f>, Exponential<'f>) {
+    let sum = two_sum(p, q);
+    let of_p = RaisedGamma::new(p.into());
+    let of_q = RaisedGamma::new(q.into());
+    let of_sum = RaisedGamma::new(sum);
+    // What Stirling's formula leaves of gamma(p + q + 1) / (gamma(p + 1) gamma(q + 1)).
+    let logs = log_of_product(y, of_sum.argument * of_p.inverse) * p
+        + log_of_product(rest, of_sum.argument * of_q.inverse) * q;
+    let raised = of_p.argument + of_q.argument - of_sum.argument;
+    let series = of_sum.series - of_p.series - of_q.series;
+    let exponential = (logs + raised + series).exp();
+    let square = of_sum.argument * of_p.inverse * of_q.inverse * Pair::number(p, INVERSE_TWO_PI);
+    let ratio = of_p.ratio * of_q.ratio / of_sum.ratio;
+    (exponential.mantissa() * square.sqrt() * ratio * q / sum, exponential)
 }
 
-/// The same, by that of arguments that are raised by 8 where they are below: `beta(a, b) = beta(a + 1, b) (a + b) / a`.
-fn raised_factor<'f>(
-    a: Expression<'f>,
-    b: Expression<'f>,
-    x: Expression<'f>,
-    rest: Expression<'f>,
-) -> Expression<'f> {
-    let raise = |a: Expression<'f>, b: Expression<'f>, x: Expression<'f>| {
-        let mut factor = a.splat(1.0);
-        for k in 0..8 {
-            factor = factor * ((a + f64::from(k)) / ((a + b + f64::from(k)) * x));
-        }
-        let is_below = a.lt(8.0);
-        (is_below.select(a + 8.0, a), is_below.select(factor, 1.0))
-    };
-    let (p, first) = raise(a, b, x);
-    let (q, second) = raise(b, p, rest);
-    large_factor(p, q, x) * first * second
-}
-
-/// The same for `a` and `b` from 8 on, by Stirling's formula: `sqrt(a b / (2 pi (a + b)))` times the exponential of `a (log(1 +
-/// u) - u) + b (log(1 + v) - v)`, with `u` and `v` the relative distances of `x` and `1 - x` from their means.
-fn large_factor<'f>(a: Expression<'f>, b: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
-    let sum = a + b;
-    let (mean, other) = (a / sum, b / sum);
-    let distance = x - mean;
-    let exponent = a * log1p_less(distance / mean) + b * log1p_less(-distance / other);
-    let series = stirling(sum) - stirling(a) - stirling(b);
-    (mean * b * (0.5 / PI)).sqrt() * (exponent + series).exp()
-}
-
-fn fraction<'f>(a: Expression<'f>, b: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
-    let end = epsilon(a);
-    let function = a.function();
-    let counter = function.scalar(PrimitiveType::S32, 0.0);
-    let one = a.splat(1.0);
-    // After the first step, whose numerator is 1: the first ratio began near 0.
-    let far = a.splat(1.0 / end);
-    let state = function.while_loop(
-        &[counter, function.scalar(PrimitiveType::Pred, 1.0), far, one, one, a, b, x],
-        |_, state| state[0].lt(MAX_STEPS) & state[1],
+/// `p / (b_0 + a_1 / (b_1 + a_2 / (b_2 + ...)))` inverted.
+fn fraction<'f>(
+    p: Expression<'f>,
+    q: Expression<'f>,
+    y: Pair<'f>,
+    rest: Pair<'f>,
+    enabled: Expression<'f>,
+) -> Pair<'f> {
+    let mean = p / (p + q);
+    let by_parameter = (p.log() * (1.0 / 3.0)).exp() * 6.6;
+    let by_distance = mean * 4.0 / (mean - y.high).abs();
+    let count = by_parameter.min(by_distance) + (10.0 / rest.high.sqrt()).min(120.0) + 12.0;
+    // p rest - q y + 1
+    let start = rest * p - y * q + 1.0;
+    let one = Pair::from(p.splat(1.0));
+    let steps = steps(enabled, count);
+    // 1 / (p + 2 m + 1), which the next step needs, too.
+    let last = steps.convert(PrimitiveType::F64).spread_like(p);
+    let first = one / (two_sum(p, last + last) + 1.0);
+    let zero = p.splat(0.0);
+    let state = p.function().while_loop(
+        &[
+            steps, zero, zero, first.high, first.low, p, q, y.high, y.low, rest.high, rest.low, start.high,
+            start.low,
+        ],
+        |_, state| state[0].gt(0.0),
         |_, state| {
-            let &[counter, _, c, d, h, a, b, x] = state else { return Vec::new() };
-            let m = counter.convert(a.element_type()).spread_like(a);
-            let twice = a + m * 2.0;
-            let even = -(a + m) * (a + b + m) * x / (twice * (twice + 1.0));
-            let (c, d, h, _) = lentz(c, d, h, even, end);
-            let m = m + 1.0;
-            let twice = a + m * 2.0;
-            let odd = m * (b - m) * x / ((twice - 1.0) * twice);
-            let (c, d, h, change) = lentz(c, d, h, odd, end);
-            vec![counter + 1.0, change.any(), c, d, h, a, b, x]
+            let &[step, t, t_low, inverse, inverse_low, p, q, y, y_low, rest, rest_low, start, start_low] =
+                state
+            else {
+                return Vec::new();
+            };
+            let pair = |high, low| Pair { high, low };
+            let (y, rest, start) = (pair(y, y_low), pair(rest, rest_low), pair(start, start_low));
+            let m = step.convert(PrimitiveType::F64).spread_like(p);
+            let above = pair(inverse, inverse_low);
+            let below = Pair::from(p.splat(1.0)) / (two_sum(p, m + m) + -1.0);
+            let y_below = y * below;
+            // m (q - m) y / (p + 2 m - 1)
+            let product = two_sum(q, -m) * m * y_below;
+            let raised = two_sum(p, m);
+            let denominator = product + raised * ((rest + 1.0) * m + start) * above + m;
+            let raised = raised + -1.0;
+            let numerator = product * (raised * y_below) * (raised + q);
+            let t = numerator / (denominator + pair(t, t_low));
+            vec![
+                step - 1.0,
+                t.high,
+                t.low,
+                below.high,
+                below.low,
+                p,
+                q,
+                y.high,
+                y.low,
+                rest.high,
+                rest.low,
+                start.high,
+                start.low,
+            ]
         },
     );
-    state[4]
-}
-
-/// One step with a partial numerator: the two ratios, the value so far, and where it still changes.
-fn lentz<'f>(
-    c: Expression<'f>,
-    d: Expression<'f>,
-    h: Expression<'f>,
-    numerator: Expression<'f>,
-    small: f64,
-) -> (Expression<'f>, Expression<'f>, Expression<'f>, Expression<'f>) {
-    let away_from_zero = |x: Expression<'f>| x.abs().lt(small).select(x.splat(small), x);
-    let c = away_from_zero(numerator / c + 1.0);
-    let d = 1.0 / away_from_zero(numerator * d + 1.0);
-    let delta = c * d;
-    (c, d, h * delta, (delta - 1.0).abs().ge(2.0 * small))
+    let t = Pair { high: state[1], low: state[2] };
+    start / (Pair::from(p) + 1.0) + t / Pair::from(p)
 }

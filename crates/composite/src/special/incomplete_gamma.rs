@@ -34,13 +34,13 @@ const STIRLING: &[f64] =
     &[1.0 / 156.0, -691.0 / 360_360.0, 1.0 / 1188.0, -1.0 / 1680.0, 1.0 / 1260.0, -1.0 / 360.0, 1.0 / 12.0];
 
 /// What Stirling's formula leaves of `lgamma(a)`, for `a >= 8`.
-pub(super) fn stirling(a: Expression<'_>) -> Expression<'_> {
+fn stirling(a: Expression<'_>) -> Expression<'_> {
     let inverse = 1.0 / a;
     inverse * (inverse * inverse).polynomial(STIRLING)
 }
 
 /// `log(1 + u) - u`, without cancellation near 0: with `s = u / (2 + u)`, `2 (s^3 / 3 + s^5 / 5 + ...) - u s`.
-pub(super) fn log1p_less(u: Expression<'_>) -> Expression<'_> {
+fn log1p_less(u: Expression<'_>) -> Expression<'_> {
     let is_near = u.gt(-0.75) & u.lt(2.5);
     let near = is_near.select(u, 0.0);
     let s = near / (near + 2.0);
@@ -292,7 +292,12 @@ pub fn igammac<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let moderate = is_moderate.select(backward_fraction([a, x], is_moderate) * factor, fraction);
     let result = by_series.select(series, moderate);
     let result = is_small.select(upper_of_small(a, x), result);
+    upper_outside([a, x], result)
+}
+
+/// `Q(a, x)` where that is no integral: see [`igammac`].
+pub(super) fn upper_outside<'f>([a, x]: [Expression<'f>; 2], result: Expression<'f>) -> Expression<'f> {
     let result = x.equal(f64::INFINITY).select(x.splat(0.0), result);
-    let result = outside.select(a.splat(1.0), result);
-    is_nan.select(a.splat(f64::NAN), result)
+    let result = (x.le(0.0) | a.le(0.0)).select(a.splat(1.0), result);
+    (a.is_nan() | x.is_nan()).select(a.splat(f64::NAN), result)
 }

@@ -1,7 +1,7 @@
 //! Special functions, element by element, accurate to a few units of `f64`.
 //!
-//! All work on `f32` and `f64` as they come; the callers give `f32` as `f64` and narrower types as `f32`, so that a result
-//! is rounded once.
+//! Most work on `f32` and `f64` as they come; the callers give `f32` as `f64` and narrower types as `f32`, so that a result
+//! is rounded once. What is computed in pairs, and `betainc`, takes `f64` only.
 
 mod bessel;
 mod bessel_order;
@@ -13,9 +13,12 @@ mod gamma;
 mod gamma_roots;
 mod incomplete_beta;
 mod incomplete_gamma;
+mod incomplete_gamma_pairs;
 mod integral_tables;
 mod integrals;
 mod inverse_error;
+mod pair;
+mod raised_gamma;
 mod zeta;
 
 pub use bessel::{
@@ -26,6 +29,7 @@ use gamma::gamma_below_8;
 pub use gamma::{digamma, digamma_near_roots, lgamma, lgamma_near_roots};
 pub use incomplete_beta::betainc;
 pub use incomplete_gamma::{igamma, igamma_grad_a, igammac, random_gamma_grad};
+pub use incomplete_gamma_pairs::{igamma_in_pairs, igammac_in_pairs};
 pub use integrals::{dawsn, expint, fresnel_cos, fresnel_sin, spence};
 pub use inverse_error::{erf_inv, ndtri, ndtri_by_erf_inv};
 pub use zeta::{polygamma, zeta};
@@ -41,6 +45,14 @@ fn epsilon(x: Expression<'_>) -> f64 {
 /// The logarithm of the largest number of a type.
 fn log_of_largest(x: Expression<'_>) -> f64 {
     if x.element_type() == PrimitiveType::F64 { f64::MAX.ln() } else { f64::from(f32::MAX).ln() }
+}
+
+/// How many steps of a loop are enough for all elements that take part, 0 for none.
+fn steps<'f>(enabled: Expression<'f>, count: Expression<'f>) -> Expression<'f> {
+    const MAX_STEPS: f64 = 20_000.0;
+    let count = enabled.select(count.min(MAX_STEPS), 0.0);
+    let dimensions: Vec<usize> = (0..count.rank()).collect();
+    count.maximum(&dimensions).convert(PrimitiveType::S32)
 }
 
 /// The quotient of two polynomials, the highest power first.

@@ -1,6 +1,8 @@
 //! The Hurwitz zeta function and the derivatives of the digamma function.
 
-use super::{digamma, lgamma};
+use super::digamma;
+use super::gamma_roots::look_up;
+use super::pair::two_sum;
 use crate::expression::Expression;
 
 /// `(2 k)! / B_2k` for `k` from 12 down to 1, where `B` are the Bernoulli numbers.
@@ -24,14 +26,29 @@ const BERNOULLI: [f64; 12] = [
 /// Infinite for `x = 1`, NaN for `x < 1`; for `q <= 0` `x` must be an integer, and at the poles only an even `x` has a
 /// limit.
 pub fn zeta<'f>(x: Expression<'f>, q: Expression<'f>) -> Expression<'f> {
-    let mut sum = q.pow(-x);
-    let mut base = q;
-    for _ in 0..9 {
-        base = base + 1.0;
-        sum = sum + base.pow(-x);
+    zeta_times_power(x, q, None)
+}
+
+/// `zeta(x, q) / scale^x`: what is multiplied by a factorial would be 0 or infinite alone.
+fn zeta_times_power<'f>(
+    x: Expression<'f>,
+    q: Expression<'f>,
+    scale: Option<Expression<'f>>,
+) -> Expression<'f> {
+    // What rounding takes from `q + k` counts `x` times in its power.
+    let exponent = x.min(1e4);
+    let term = |k: f64| {
+        let base = two_sum(q, q.splat(k));
+        let scaled = scale.map_or(base.high, |scale| base.high * scale);
+        let lost = base.low.equal(base.low).select(base.low, 0.0);
+        let term = scaled.pow(-x);
+        (base.high, term - term * (exponent * lost / base.high))
+    };
+    let mut sum = scale.map_or(q, |scale| q * scale).pow(-x);
+    for k in 1..=9 {
+        sum = sum + term(f64::from(k)).1;
     }
-    base = base + 1.0;
-    let power = base.pow(-x);
+    let (base, power) = term(10.0);
     let integral = power * base / (x - 1.0);
     let inverse_square = 1.0 / (base * base);
     let mut series = x.splat(0.0);
@@ -55,11 +72,42 @@ pub fn zeta<'f>(x: Expression<'f>, q: Expression<'f>) -> Expression<'f> {
     pole.select(is_even.select(infinity, nan), result)
 }
 
+/// `n! / 2^((n + 1) k)`, and the exponent `k`, the integer next to `log2(n / e)`, for `n` up to 170: factorials that
+/// neither overflow nor keep powers of what they multiply from doing so.
+fn scaled_factorials() -> (Vec<f64>, Vec<f64>) {
+    let mut factorials = Vec::new();
+    let mut scales = Vec::new();
+    for n in 0..=LARGEST_FACTORIAL {
+        let k = (f64::from(n.max(1)) / std::f64::consts::E).log2().round().max(0.0) as i32;
+        // The product in two parts, for its rounding errors add up otherwise.
+        let (mut high, mut low) = (1.0f64, 0.0f64);
+        for factor in 1..=n {
+            let factor = f64::from(factor);
+            let product = high * factor;
+            let lost = high.mul_add(factor, -product) + low * factor;
+            high = product + lost;
+            low = lost - (high - product);
+            let shift = 2f64.powi(-k);
+            (high, low) = (high * shift, low * shift);
+        }
+        factorials.push((high + low) * 2f64.powi(-k));
+        scales.push(2f64.powi(-k));
+    }
+    (factorials, scales)
+}
+
+/// The largest number whose factorial is finite.
+const LARGEST_FACTORIAL: i32 = 170;
+
 /// The `n`-th derivative of `digamma`; NaN unless `n` is a natural number.
 pub fn polygamma<'f>(n: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
+    let (factorials, scales) = scaled_factorials();
     let next = n + 1.0;
     let sign = (n % 2.0) * 2.0 - 1.0;
-    let derivative = sign * lgamma(next).exp() * zeta(next, x);
-    let result = n.equal(0.0).select(digamma(x), derivative);
+    let is_moderate = n.ge(0.0) & n.le(f64::from(LARGEST_FACTORIAL));
+    let index = is_moderate.select(n, 0.0);
+    let factorial = is_moderate.select(look_up(&factorials, index), f64::INFINITY);
+    let sum = zeta_times_power(next, x, Some(look_up(&scales, index)));
+    let result = n.equal(0.0).select(digamma(x), sign * factorial * sum);
     (n.not_equal(n.floor()) | n.lt(0.0)).select(n.splat(f64::NAN), result)
 }

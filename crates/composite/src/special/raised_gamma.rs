@@ -1,0 +1,62 @@
+//! The gamma function by Stirling's formula, in two parts, of arguments that are raised by 16 where they are below.
+
+use super::pair::Pair;
+
+/// From here on Stirling's series has its digits.
+const LEAST: f64 = 16.0;
+
+/// `1/12` in two parts.
+const TWELFTH: [f64; 2] = [0.08333333333333333, 4.625929269271485e-18];
+
+/// The next coefficients of Stirling's series, the highest power of `1 / A^2` first.
+const STIRLING: &[f64] =
+    &[1.0 / 156.0, -691.0 / 360_360.0, 1.0 / 1188.0, -1.0 / 1680.0, 1.0 / 1260.0, -1.0 / 360.0];
+
+/// `gamma(a + 1) = sqrt(2 pi A) (A / e)^A e^series / (ratio A^(A - a))`, with `A - a` either 0 or 16.
+#[derive(Clone, Copy)]
+pub(super) struct RaisedGamma<'f> {
+    /// `A`.
+    pub(super) argument: Pair<'f>,
+    /// `1 / A`.
+    pub(super) inverse: Pair<'f>,
+    /// `(a + 1) ... (a + 16) / A^16`, or 1.
+    pub(super) ratio: Pair<'f>,
+    pub(super) series: Pair<'f>,
+}
+
+impl<'f> RaisedGamma<'f> {
+    /// Of a positive number that is no subnormal one.
+    pub(super) fn new(a: Pair<'f>) -> Self {
+        let is_small = a.high.lt(LEAST);
+        let one = Pair::from(a.high.splat(1.0));
+        let small = Pair::select(is_small, a, one);
+        let raised = small + LEAST;
+        // (a + k) (a + 17 - k) = a (a + 17) + k (17 - k)
+        let square = small * (small + (LEAST + 1.0));
+        let product = (2..=8)
+            .map(|k| square + f64::from(k * (17 - k)))
+            .fold(square + LEAST, |product, factor| product * factor);
+        let power = (0..4).fold(raised, |power, _| power * power);
+        let argument = Pair::select(is_small, raised, a);
+        let inverse = argument.inverse();
+        let inverse_square = inverse.high * inverse.high;
+        let rest = inverse.high * inverse_square * inverse_square.polynomial(STIRLING);
+        RaisedGamma {
+            argument,
+            inverse,
+            ratio: Pair::select(is_small, product / power, one),
+            series: inverse * Pair::number(a.high, TWELFTH) + rest,
+        }
+    }
+}
+
+/// `log(x f)` of a positive `x`, which may be subnormal, and a factor `f` from `2^-330` to `2^330`.
+pub(super) fn log_of_product<'f>(x: Pair<'f>, factor: Pair<'f>) -> Pair<'f> {
+    const SHIFT: f64 = 400.0;
+    /// `SHIFT ln 2` in two parts.
+    const LOG: [f64; 2] = [277.25887222397813, -6.7110242992170556e-15];
+    let is_tiny = x.high.lt(2f64.powi(-600));
+    let scale = is_tiny.select(x.high.splat(2f64.powf(SHIFT)), 1.0);
+    let log = (Pair { high: x.high * scale, low: x.low * scale } * factor).log();
+    log - Pair::select(is_tiny, Pair::number(x.high, LOG), Pair::from(x.high.splat(0.0)))
+}
