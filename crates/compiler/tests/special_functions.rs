@@ -41,6 +41,7 @@ const BESSEL: &[(&str, Build, f64)] = &[
 const GAMMA: &[(&str, Build, f64)] = &[
     ("digamma", |x| special::digamma_near_roots(x[0]), LIMIT),
     ("erf_inv", |x| special::erf_inv(x[0]), LIMIT),
+    ("erfc", |x| special::erfc_in_pairs(x[0]), LIMIT),
     ("lgamma", |x| special::lgamma_near_roots(x[0]), LIMIT),
     ("ndtri", |x| special::ndtri(x[0]), LIMIT),
     ("polygamma", |x| special::polygamma(x[0], x[1]), LIMIT),

@@ -92,7 +92,6 @@ mod settle_computations;
 mod settle_conditional;
 mod shapes;
 mod space_to_depth;
-mod special_functions;
 mod special_math;
 mod stacks;
 mod stateful_random;

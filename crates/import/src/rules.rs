@@ -63,7 +63,6 @@ const FAMILIES: &[&[Rule]] = &[
     crate::selections::RULES,
     crate::shapes::RULES,
     crate::space_to_depth::RULES,
-    crate::special_functions::RULES,
     crate::special_math::RULES,
     crate::stacks::RULES,
     crate::stateful_random::RULES,

@@ -4,7 +4,7 @@ use crate::context::NodeContext;
 use crate::data_types::*;
 use crate::rule::{Rule, rule};
 use ::composite::{Expression, special};
-use hlo::InstructionId;
+use hlo::{InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
 
@@ -12,6 +12,8 @@ pub(crate) const RULES: &[Rule] = &[
     rule("Lgamma", |cx| unary_of_double(cx, special::lgamma_near_roots, special::lgamma)).types("T", FLOATS),
     rule("Digamma", |cx| unary_of_double(cx, special::digamma_near_roots, special::digamma))
         .types("T", FLOATS),
+    rule("Erf", |cx| cx.unary(Op::Erf {})).types("T", FLOATS),
+    rule("Erfc", |cx| unary_of_double(cx, special::erfc_in_pairs, special::erfc)).types("T", FLOATS),
     rule("Erfinv", |cx| unary(cx, special::erf_inv)).types("T", FLOATS),
     rule("Ndtri", ndtri).types("T", FLOATS),
     rule("BesselI0", |cx| unary(cx, special::bessel_i0)).types("T", FLOATS),

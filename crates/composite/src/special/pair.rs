@@ -36,7 +36,7 @@ fn halves(x: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
 }
 
 /// `a b` exactly (Dekker).
-fn two_product<'f>(a: Expression<'f>, b: Expression<'f>) -> Pair<'f> {
+pub(super) fn two_product<'f>(a: Expression<'f>, b: Expression<'f>) -> Pair<'f> {
     let high = a * b;
     let ((a_high, a_low), (b_high, b_low)) = (halves(a), halves(b));
     let low = ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low;

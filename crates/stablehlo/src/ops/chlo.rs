@@ -110,14 +110,13 @@ fn atan(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     context.emit(Op::Atan2 {}, &[x, one])
 }
 
-/// `1 - erf(x)`; for `x` above 1/2 from the incomplete gamma function, where the difference would lose all digits.
+/// `1 - erf(x)`.
 fn erfc(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = context.operand(0)?;
     let element_type = context.array(x)?.element_type;
+    let function = if element_type == PrimitiveType::F64 { special::erfc_in_pairs } else { special::erfc };
     context.composite(&[x], |_, operands| {
-        let x = operands[0].convert(wide(element_type));
-        let tail = special::igammac(x.splat(0.5), x * x);
-        vec![x.gt(0.5).select(tail, 1.0 - x.erf()).convert(element_type)]
+        vec![function(operands[0].convert(wide(element_type))).convert(element_type)]
     })
 }
 
