@@ -173,7 +173,7 @@ mod tests {
     fn a_cluster_that_meets_ever_new_shapes_is_not_compiled_any_more() {
         let mut requests = Requests::default();
         let compiled =
-            (0..30u8).filter(|&key| run(&mut requests, &[key]) | run(&mut requests, &[key])).count();
+            (0..30u8).filter(|&key| run(&mut requests, &[key]) || run(&mut requests, &[key])).count();
         assert_eq!(compiled, 11);
         // Runs of what is compiled do not bring it back.
         (0..1000).for_each(|_| requests.ran());
