@@ -8,17 +8,20 @@
     hlo_texts.py answers TEXTS OUT            runs each on XLA's CPU client with seeded arguments: OUT/NAME.npz with in/0, ...
                                               and out/0, ... (types that NumPy lacks as bytes)
 
-`protos`, `same` and `answers` go on where an earlier run stopped, and work in child processes: a module that makes XLA abort,
-or that takes longer than --timeout seconds, costs itself only. Needs jaxlib.
+`protos`, `same` and `answers` go on where an earlier run stopped, and work in --jobs child processes (the number of processors):
+a module that makes XLA abort, or that takes longer than --timeout seconds, costs itself only. Needs jaxlib.
 """
 import argparse
 import hashlib
 import json
 import os
+import queue
 import re
 import select
 import subprocess
 import sys
+import threading
+import zipfile
 
 BLOCK = re.compile(r'R"(\w*)\((.*?)\)\1"', re.S)
 
@@ -120,9 +123,13 @@ def answer(text, out):
     made = program.execute_sharded(given).disassemble_into_single_device_arrays()
     members = {"in/%d" % k: as_bytes(a) for k, a in enumerate(arguments)}
     members.update({"out/%d" % k: as_bytes(np.asarray(r[0])) for k, r in enumerate(made)})
-    # It appears when it is whole: a child that takes too long is killed.
+    # It appears when it is whole: a child that takes too long is killed. The arguments are random, so that more work than the
+    # least compresses them no further.
     part = out[:-len(".npz")] + ".part.npz"
-    np.savez_compressed(part, **members)
+    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, array in members.items():
+            with archive.open(name + ".npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array))
     os.replace(part, out)
 
 
@@ -148,39 +155,70 @@ def serve(what):
             print((str(error).strip().splitlines() or [type(error).__name__])[0][:200], flush=True)
 
 
-def ask(child, pair, timeout):
-    """The child's answer; `None` if it gave none."""
-    try:
-        child.stdin.write("%s\t%s\n" % pair)
-        child.stdin.flush()
-    except BrokenPipeError:
-        return None
-    ready, _, _ = select.select([child.stdout], [], [], timeout)
-    return child.stdout.readline().strip() if ready else "timeout"
+class Child:
+    """A process that answers one question at a time, started anew after one that it did not answer."""
+
+    def __init__(self, what, timeout):
+        self.command = [sys.executable, os.path.abspath(__file__), "serve", what]
+        self.timeout = timeout
+        self.process = None
+
+    def ask(self, text, other):
+        if self.process is None:
+            pipe = subprocess.PIPE
+            self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
+        answer = ""
+        try:
+            self.process.stdin.write("%s\t%s\n" % (text, other))
+            self.process.stdin.flush()
+            ready, _, _ = select.select([self.process.stdout], [], [], self.timeout)
+            answer = self.process.stdout.readline().strip() if ready else "timeout"
+        except BrokenPipeError:
+            pass
+        if answer in ("", "timeout"):
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+        return answer or "XLA aborted"
 
 
-def each(what, texts, others, suffix, timeout):
+def each(what, texts, others, suffix, timeout, jobs):
     """Asks children about every text; what they say is kept in a file beside the others."""
     os.makedirs(others, exist_ok=True)
     log = others.rstrip("/") + "." + what + ".json"
     said = json.load(open(log)) if os.path.exists(log) else {}
-    child = None
+    questions = queue.SimpleQueue()
     for text in sorted(n for n in os.listdir(texts) if n.endswith((".hlo", ".pb"))):
         name = os.path.splitext(text)[0]
         other = os.path.join(others, name + suffix)
-        if name in said or (what == "same" and not os.path.exists(other)):
-            continue
-        if child is None:
-            command = [sys.executable, os.path.abspath(__file__), "serve", what]
-            child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        said[name] = ask(child, (os.path.join(texts, text), other), timeout) or "XLA aborted"
-        if said[name] in ("XLA aborted", "timeout"):
-            child.kill()
-            child.wait()
-            child = None
-        if len(said) % 100 == 0:
-            json.dump(said, open(log, "w"))
-    json.dump(said, open(log, "w"))
+        if name not in said and (what != "same" or os.path.exists(other)):
+            questions.put((name, os.path.join(texts, text), other))
+    lock = threading.Lock()
+
+    def keep():
+        with open(log + ".new", "w") as file:
+            json.dump(said, file)
+        os.replace(log + ".new", log)
+
+    def work():
+        child = Child(what, timeout)
+        while True:
+            try:
+                name, text, other = questions.get_nowait()
+            except queue.Empty:
+                return
+            answer = child.ask(text, other)
+            with lock:
+                said[name] = answer
+                if len(said) % 100 == 0:
+                    keep()
+
+    workers = [threading.Thread(target=work) for _ in range(jobs)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    keep()
     good = sum(message == "ok" for message in said.values())
     said_of = {"same": "the same to XLA", "answers": "run on XLA's CPU client", "protos": "serialized by XLA"}
     print("%d %s, %d not" % (good, said_of[what], len(said) - good))
@@ -197,13 +235,14 @@ def main():
     parser.add_argument("what", choices=("extract", "protos", "same", "answers", "serve"))
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--timeout", type=float, default=60)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     options = parser.parse_args()
     if options.what == "serve":
         return serve(options.paths[0])
     if options.what == "extract":
         return extract(*options.paths)
     suffix = {"same": ".hlo", "answers": ".npz", "protos": ".pb"}[options.what]
-    return each(options.what, options.paths[0], options.paths[1], suffix, options.timeout)
+    return each(options.what, options.paths[0], options.paths[1], suffix, options.timeout, options.jobs)
 
 
 sys.exit(main())
