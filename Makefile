@@ -19,6 +19,8 @@ CROSS_MODELS := mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96 b
   resnet50_64 inception_v3_107 unet_small_64 bert_base_1x104 vit_tiny_2x96 resnet8_train_b4
 # HLO modules that XLA judges within `make test`; `make test-xla` takes all.
 XLA_SAMPLE ?= 40
+# Training steps that `make test-sessions` runs.
+EXPERIMENTS ?= all
 # A checkout of TensorFlow's source, for the original's own C++ test.
 TENSORFLOW_SOURCE ?=
 # Tests that others wrote: a clone (bare or not) of TensorFlow's or XLA's repository, a checkout of StableHLO's.
@@ -69,7 +71,7 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-python test-models test-cross test-xla test-original ## test, and what takes longer
+test-all: test test-sessions test-python test-models test-cross test-xla test-original ## test, and what takes longer
 
 .PHONY: setup-test
 setup-test:
@@ -171,6 +173,10 @@ wheel: ## the Python package, LLVM linked statically: target/wheels
 	scripts/wheel.sh
 test-python: setup-test ## the Python package's tests, beside TensorFlow and beside JAX (WHEEL=FILE: of this wheel)
 	scripts/test_python.sh $(WHEEL)
+
+.PHONY: test-sessions
+test-sessions: ## the fourteen training steps in sessions: node by node, clustered, as one cluster, with batches that change (EXPERIMENTS="fc ...")
+	TFCOMPILE_EXPERIMENTS="$(EXPERIMENTS)" cargo test --workspace --test batches --test experiments -- --nocapture
 
 .PHONY: test-external
 test-external: tools ## the HLO texts of XLA's unit tests and StableHLO's own tests, one table (XLA=CLONE STABLEHLO=CHECKOUT)

@@ -2,17 +2,24 @@
 """Makes the graphs of the study: one training step each of fourteen small networks, written the way of TensorFlow 1.
 
     python make_graphs.py        # with tensorflow-cpu==2.15.1; writes beside itself
+    python make_graphs.py --any-batch tests/experiments    # the same steps for batches of any size, and what they lose
 
 Each graph is what TensorFlow exports: it feeds `x` and `y`, and `loss` is the loss before the step, on which the step
 hangs by a control input. Loops are those of TensorFlow 1 (Enter, Merge, Switch, NextIteration, Exit). There are no configs:
 tfcompile infers them. The files are checked in, so nobody needs Python to repeat the study.
+
+The batch is a constant of these graphs, as it was of the study's: TensorFlow feeds them no other. With --any-batch it is
+what is fed. Beside each such graph, NAME.npz holds examples, how many of them each step takes, and the losses of those steps
+in a session of TensorFlow that begins with the graph's own initialisers, whose seeds are fixed.
 """
 
+import argparse
 import os
 import pathlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 v1 = tf.compat.v1
@@ -25,6 +32,8 @@ IMAGE = (8, 8, 1)
 UNITS = 32
 SEQUENCES, TIMES, STATE = 16, 20, 16
 LENGTHS, WORDS, CELLS = (12, 5, 10), 20, 24
+# Examples of each step of a batch of any size.
+BATCHES = (32, 7, 33, 1) * 3
 
 
 def minimise(loss, adam=False, rate=0.1, also=()):
@@ -39,10 +48,11 @@ def cross_entropy(labels, logits):
     return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits))
 
 
-def classifier(convolution=False, hidden=3, norm=None, training=True, adam=False):
+def classifier(any_batch, convolution=False, hidden=3, norm=None, training=True, adam=False):
     """Dense layers, perhaps behind a convolution, perhaps with batch normalisation."""
-    x = v1.placeholder(tf.float32, (BATCH, *IMAGE) if convolution else (BATCH, IMAGE[0] * IMAGE[1]), name="x")
-    y = v1.placeholder(tf.float32, (BATCH, CLASSES), name="y")
+    batch = None if any_batch else BATCH
+    x = v1.placeholder(tf.float32, (batch, *IMAGE) if convolution else (batch, IMAGE[0] * IMAGE[1]), name="x")
+    y = v1.placeholder(tf.float32, (batch, CLASSES), name="y")
     value, updates = x, []
     if convolution:
         value = tf.keras.layers.Conv2D(4, (2, 2), activation=tf.nn.relu, name="conv")(value)
@@ -60,66 +70,117 @@ def classifier(convolution=False, hidden=3, norm=None, training=True, adam=False
     return minimise(cross_entropy(y, logits), adam=adam, also=updates)
 
 
-def sequences():
+def sequences(any_batch):
+    batch = None if any_batch else SEQUENCES
     return (
-        v1.placeholder(tf.float32, (SEQUENCES, TIMES, 1), name="x"),
-        v1.placeholder(tf.float32, (SEQUENCES, CLASSES), name="y"),
+        v1.placeholder(tf.float32, (batch, TIMES, 1), name="x"),
+        v1.placeholder(tf.float32, (batch, CLASSES), name="y"),
     )
 
 
-def dynamic_rnn():
-    x, y = sequences()
+def dynamic_rnn(any_batch):
+    x, y = sequences(any_batch)
     cell = v1.nn.rnn_cell.BasicRNNCell(STATE, name="cell")
-    outputs, _ = v1.nn.dynamic_rnn(cell, x, initial_state=cell.zero_state(SEQUENCES, tf.float32), scope="rnn")
+    state = cell.zero_state(tf.shape(x)[0] if any_batch else SEQUENCES, tf.float32)
+    outputs, _ = v1.nn.dynamic_rnn(cell, x, initial_state=state, scope="rnn")
     logits = tf.keras.layers.Dense(CLASSES, name="logits")(outputs)
     return minimise(cross_entropy(y, logits[:, -1, :]))
 
 
-def keras_rnn():
-    x, y = sequences()
+def keras_rnn(any_batch):
+    x, y = sequences(any_batch)
     last = tf.keras.layers.RNN(tf.keras.layers.SimpleRNNCell(STATE, name="cell"), name="rnn")(x)
     return minimise(cross_entropy(y, tf.keras.layers.Dense(CLASSES, name="logits")(last)))
 
 
-def rnn_seq_length():
-    x = v1.placeholder(tf.float32, (len(LENGTHS), max(LENGTHS), 1), name="x")
-    y = v1.placeholder(tf.int32, (len(LENGTHS), max(LENGTHS)), name="y")
+def rnn_seq_length(any_batch):
+    batch = None if any_batch else len(LENGTHS)
+    x = v1.placeholder(tf.float32, (batch, max(LENGTHS), 1), name="x")
+    y = v1.placeholder(tf.int32, (batch, max(LENGTHS)), name="y")
+    lengths = v1.placeholder(tf.int32, (None,), name="lengths") if any_batch else tf.constant(LENGTHS)
     cell = tf.keras.layers.LSTMCell(CELLS, name="cell")
-    outputs, _ = v1.nn.dynamic_rnn(cell, x, sequence_length=tf.constant(LENGTHS), dtype=tf.float32, scope="rnn")
+    outputs, _ = v1.nn.dynamic_rnn(cell, x, sequence_length=lengths, dtype=tf.float32, scope="rnn")
     logits = tf.keras.layers.Dense(WORDS, name="logits")(outputs)
     loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
     return minimise(tf.reduce_mean(loss), rate=0.5)
 
 
 EXPERIMENTS = {
-    "fc": lambda: classifier(),
-    "fc_adam": lambda: classifier(adam=True),
-    "fc_batchnorm": lambda: classifier(norm="layer"),
-    "fc_batchnorm_adam": lambda: classifier(norm="layer", adam=True),
-    "fc_batchnorm_notrain": lambda: classifier(norm="layer", training=False),
-    "fc_kerasbatchnorm": lambda: classifier(hidden=1, norm="keras"),
-    "conv_fc": lambda: classifier(convolution=True),
-    "conv_fc_adam": lambda: classifier(convolution=True, adam=True),
-    "conv_fc_batchnorm": lambda: classifier(convolution=True, norm="layer"),
-    "conv_fc_batchnorm_adam": lambda: classifier(convolution=True, norm="layer", adam=True),
-    "conv_fc_batchnorm_notrain": lambda: classifier(convolution=True, norm="layer", training=False),
+    "fc": lambda any_batch: classifier(any_batch),
+    "fc_adam": lambda any_batch: classifier(any_batch, adam=True),
+    "fc_batchnorm": lambda any_batch: classifier(any_batch, norm="layer"),
+    "fc_batchnorm_adam": lambda any_batch: classifier(any_batch, norm="layer", adam=True),
+    "fc_batchnorm_notrain": lambda any_batch: classifier(any_batch, norm="layer", training=False),
+    "fc_kerasbatchnorm": lambda any_batch: classifier(any_batch, hidden=1, norm="keras"),
+    "conv_fc": lambda any_batch: classifier(any_batch, convolution=True),
+    "conv_fc_adam": lambda any_batch: classifier(any_batch, convolution=True, adam=True),
+    "conv_fc_batchnorm": lambda any_batch: classifier(any_batch, convolution=True, norm="layer"),
+    "conv_fc_batchnorm_adam": lambda any_batch: classifier(any_batch, convolution=True, norm="layer", adam=True),
+    "conv_fc_batchnorm_notrain": lambda any_batch: classifier(any_batch, convolution=True, norm="layer", training=False),
     "dynamic_rnn": dynamic_rnn,
     "keras_rnn": keras_rnn,
     "rnn_seq_length": rnn_seq_length,
 }
 
 
+def build(name, any_batch):
+    """The graph of an experiment; nodes do not say where Python made them, which is no part of the graph's meaning."""
+    with tf.Graph().as_default() as graph:
+        if any_batch:
+            v1.set_random_seed(1)
+        EXPERIMENTS[name](any_batch)
+        if any_batch:
+            v1.global_variables_initializer()
+    graph_def = graph.as_graph_def()
+    for node in graph_def.node:
+        node.ClearField("experimental_debug_info")
+    return graph, graph_def
+
+
+def examples(graph):
+    """As many examples as the largest batch has, for each placeholder."""
+    random = np.random.RandomState(1)
+    count = max(BATCHES)
+    given = {}
+    for node in graph.get_operations():
+        if node.type != "Placeholder":
+            continue
+        shape = (count, *node.outputs[0].shape.as_list()[1:])
+        if node.name == "x":
+            # Sixteenths: exact, and small in an archive.
+            given["x"] = (random.randint(-16, 17, shape) / 16).astype(np.float32)
+        elif node.name == "lengths":
+            given["lengths"] = random.randint(1, max(LENGTHS) + 1, shape).astype(np.int32)
+        elif node.outputs[0].dtype == tf.int32:
+            given["y"] = random.randint(0, WORDS, shape).astype(np.int32)
+        else:
+            given["y"] = np.eye(CLASSES, dtype=np.float32)[random.randint(0, CLASSES, count)]
+    return given
+
+
+def losses(graph, given):
+    """What the steps lose, one after the other; they start anywhere in the examples and go around."""
+    one_thread = v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
+    with v1.Session(graph=graph, config=one_thread) as session:
+        session.run("init")
+        return [
+            session.run("loss:0", {f"{key}:0": np.roll(rows, -step, axis=0)[:batch] for key, rows in given.items()})
+            for step, batch in enumerate(BATCHES)
+        ]
+
+
 def main():
-    folder = pathlib.Path(__file__).parent
-    for name, build in EXPERIMENTS.items():
-        v1.set_random_seed(1)
-        with tf.Graph().as_default() as graph:
-            build()
-        graph_def = graph.as_graph_def()
-        for node in graph_def.node:
-            # Where Python made the node: no part of the graph's meaning.
-            node.ClearField("experimental_debug_info")
-        (folder / f"{name}.pb").write_bytes(graph_def.SerializeToString(deterministic=True))
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--any-batch", type=pathlib.Path, metavar="FOLDER")
+    folder = parser.parse_args().any_batch
+    for name in EXPERIMENTS:
+        graph, graph_def = build(name, folder is not None)
+        to = folder or pathlib.Path(__file__).parent
+        (to / f"{name}.pb").write_bytes(graph_def.SerializeToString(deterministic=True))
+        if folder:
+            given = examples(graph)
+            lost = np.array(losses(graph, given), np.float32)
+            np.savez_compressed(to / f"{name}.npz", batches=np.array(BATCHES, np.int32), losses=lost, **given)
 
 
 if __name__ == "__main__":

@@ -129,19 +129,12 @@ impl Flags {
         Ok(flags)
     }
 
-    /// The flags that differ from their defaults and make no difference here, where clusters are compiled when they first run, for
-    /// one kind of device.
+    /// The flags that differ from their defaults and make no difference here, where there is one kind of device.
     pub fn without_effect(&self) -> Vec<&'static str> {
         let flags = [
-            ("tf_xla_enable_lazy_compilation", !self.enable_lazy_compilation),
-            ("tf_xla_print_cluster_outputs", self.print_cluster_outputs),
-            ("tf_xla_check_cluster_input_numerics", self.check_cluster_input_numerics),
-            ("tf_xla_check_cluster_output_numerics", self.check_cluster_output_numerics),
             ("tf_xla_disable_constant_folding", self.disable_constant_folding),
             ("tf_xla_compile_on_demand", self.compile_on_demand),
             ("tf_xla_enable_xla_devices", self.enable_xla_devices),
-            ("tf_xla_always_defer_compilation", self.always_defer_compilation),
-            ("tf_xla_async_compilation", self.async_compilation),
             ("tf_xla_persistent_cache_device_types", !self.persistent_cache_device_types.is_empty()),
             ("tf_xla_disable_strict_signature_checks", self.disable_strict_signature_checks),
         ];
@@ -274,11 +267,12 @@ mod tests {
     fn one_text_holds_flags_of_several_owners() {
         let flags = parse(
             "--tf_xla_cpu_global_jit --xla_generate_hlo_graph=.* --tf_xla_min_cluster_size=1 -tf_xla_clustering_debug=true \
-             --tf_mlir_enable_mlir_bridge=false --tf_xla_enable_lazy_compilation=0 --tf_xla_clustering_fuel=7",
+             --tf_mlir_enable_mlir_bridge=false --tf_xla_enable_lazy_compilation=0 --tf_xla_compile_on_demand --tf_xla_async_compilation --tf_xla_clustering_fuel=7",
         )
         .expect("well-formed");
         assert!(flags.cpu_global_jit && flags.clustering_debug && !flags.enable_lazy_compilation);
-        assert_eq!(flags.without_effect(), ["tf_xla_enable_lazy_compilation"]);
+        assert!(flags.async_compilation);
+        assert_eq!(flags.without_effect(), ["tf_xla_compile_on_demand"]);
         assert_eq!((flags.min_cluster_size, flags.clustering_fuel), (1, 7));
     }
 

@@ -17,6 +17,9 @@ pub struct Launches {
     /// A cluster runs node by node for shapes that it meets for the first time, but for the very first ones
     /// (`--tf_xla_enable_lazy_compilation`). Else it is compiled for all.
     pub is_lazy: bool,
+    /// A lazy cluster is compiled in the background for all shapes, at once, and runs node by node until that is done
+    /// (`--tf_xla_async_compilation`). Where it cannot be compiled, that is told as `Print` tells, and its nodes go on.
+    pub is_async: bool,
     /// Clusters always run node by node (`--tf_xla_always_defer_compilation`).
     pub is_deferred: bool,
     /// What launches make is printed (`--tf_xla_print_cluster_outputs`).
@@ -31,6 +34,7 @@ impl From<&cluster::Flags> for Launches {
     fn from(flags: &cluster::Flags) -> Self {
         Self {
             is_lazy: flags.enable_lazy_compilation,
+            is_async: flags.async_compilation,
             is_deferred: flags.always_defer_compilation,
             prints_outputs: flags.print_cluster_outputs,
             checks_inputs: flags.check_cluster_input_numerics,

@@ -121,6 +121,8 @@ pub struct TensorArray {
     pub(crate) data_type: DataType,
     pub(crate) is_dynamic: bool,
     pub(crate) clear_after_read: bool,
+    /// Whether all elements have the shape of the one that is written first.
+    pub(crate) is_uniform: bool,
     /// Whether writing adds to what is there.
     pub(crate) sums: bool,
     pub(crate) state: Mutex<TensorArrayState>,

@@ -2,7 +2,7 @@
 
 use crate::device;
 use crate::executor::{self, Pool};
-use crate::kernels::{ClusterProfile, Kernels};
+use crate::kernels::{Background, ClusterProfile, Kernels};
 use crate::options::Options;
 use crate::placement::Placement;
 use crate::plan::Plan;
@@ -43,7 +43,8 @@ impl Session {
         };
         let shared = Shared {
             resources: Resources::default(),
-            kernels: Kernels::new(back, options.profiles_clusters),
+            kernels: Arc::new(Kernels::new(back, options.profiles_clusters)),
+            background: Background::default(),
             pool: Pool::new(options.inter_op_threads.max(1))?,
             workers,
             devices: device::all(options.cpu_devices),
@@ -208,6 +209,12 @@ impl Session {
     /// How many kernels were compiled so far.
     pub fn compiled_kernels(&self) -> u64 {
         self.shared.kernels.compiled()
+    }
+
+    /// Returns when no cluster is being compiled in the background, as [`Launches::is_async`](crate::Launches::is_async)
+    /// asks for: the next run takes what was made.
+    pub fn wait_for_compilations(&self) {
+        self.shared.background.wait();
     }
 
     /// What the code of clusters has counted; nothing unless [`Options::profiles_clusters`] asks for it.

@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::executor::Pool;
-use crate::kernels::Kernels;
+use crate::kernels::{Background, Kernels};
 use crate::options::{Launches, Output};
 use crate::resources::Resources;
 use jit::Workers;
@@ -11,7 +11,9 @@ use std::sync::Arc;
 /// Resources, kernels, threads and devices of a session.
 pub(crate) struct Shared {
     pub(crate) resources: Resources,
-    pub(crate) kernels: Kernels,
+    pub(crate) kernels: Arc<Kernels>,
+    /// Who compiles clusters that runs do not wait for.
+    pub(crate) background: Background,
     pub(crate) pool: Pool,
     /// Who shares the work of one large kernel; none is the thread that runs it.
     pub(crate) workers: Option<Arc<dyn Workers>>,

@@ -1,5 +1,6 @@
 //! The training steps that were recorded with TensorFlow, run node by node. Reads `$TFCOMPILE_SHARED/oracle`, `../shared` by
-//! default; where that is not there, nothing is tested.
+//! default; where that is not there, nothing is tested. `TFCOMPILE_EXPERIMENTS` names those that are run, or is `all`
+//! (`make test-sessions`); a few are by default.
 
 use cluster::{Flags, JitLevel};
 use npz::Archive;
@@ -133,14 +134,17 @@ fn row(all: &Literal, at: usize) -> Literal {
     Literal::from_bytes(row, data).expect("a row")
 }
 
+/// Those that a test runs which is to be quick: no loop, a loop of TensorFlow 1, one of a function.
+const FEW: &str = "fc_batchnorm_adam dynamic_rnn keras_rnn_cfv2";
+
 #[test]
 fn training_steps_give_the_recorded_losses() {
     let directory = oracle().join("cerebras14");
     let Ok(entries) = std::fs::read_dir(&directory) else { return };
-    let only = std::env::var("TFCOMPILE_EXPERIMENT").ok();
+    let wanted = std::env::var("TFCOMPILE_EXPERIMENTS").unwrap_or_else(|_| FEW.to_owned());
     let mut names: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     names.retain(|path| path.join("spec.json").is_file());
-    names.retain(|path| only.as_ref().is_none_or(|only| path.ends_with(only)));
+    names.retain(|path| wanted == "all" || wanted.split_whitespace().any(|name| path.ends_with(name)));
     names.sort();
     assert!(!names.is_empty());
     for path in names {

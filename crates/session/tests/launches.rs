@@ -3,10 +3,12 @@
 mod graph;
 
 use cluster::{Flags, JitLevel};
-use graph::{F, Graph, failure, floats, shape, text, ty};
+use graph::{F, Graph, I, failure, floats, shape, text, ty};
 use session::{Launches, Options, Session};
 use shape::Literal;
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex};
+use tf::DataType;
 
 fn vector(values: &[f32]) -> Literal {
     Literal::from_elements(&[values.len() as i64], values)
@@ -169,6 +171,124 @@ fn a_lazy_cluster_is_compiled_at_once_and_for_other_shapes_when_they_come_again(
     assert!(is_by_nodes(&session, &two, &["assign"]));
     assert!(!is_by_nodes(&session, &two, &["assign"]));
     close(&floats(&session, &two, "read"), &[0.5, 0.25]);
+}
+
+/// A cache that keeps nothing. At first it learns what is asked for; later it holds up who asks for anything else while its gate
+/// is closed.
+#[derive(Debug, Default)]
+struct Gate {
+    known: Mutex<BTreeSet<String>>,
+    is_closed: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn set(&self, is_closed: bool) {
+        *self.is_closed.lock().expect("not poisoned") = is_closed;
+        self.changed.notify_all();
+    }
+}
+
+impl compiler::UnitCache for Gate {
+    fn get(&self, key: &str) -> Option<Vec<u8>> {
+        let is_closed = self.is_closed.lock().expect("not poisoned");
+        match *is_closed {
+            false => drop(self.known.lock().expect("not poisoned").insert(key.to_owned())),
+            true if self.known.lock().expect("not poisoned").contains(key) => {}
+            true => drop(self.changed.wait_while(is_closed, |is_closed| *is_closed).expect("not poisoned")),
+        }
+        None
+    }
+
+    fn put(&self, _: &str, _: &[u8]) {}
+}
+
+/// A session that compiles clusters in the background, its gate, and what it has told.
+fn in_background(g: &Graph, is_async: bool) -> (Session, Arc<Gate>, Arc<Mutex<String>>) {
+    let gate = Arc::new(Gate::default());
+    let told = Arc::new(Mutex::new(String::new()));
+    let heard = told.clone();
+    let options = Options {
+        launches: Launches { is_lazy: true, is_async, ..Launches::default() },
+        cache: Some(gate.clone()),
+        output: Arc::new(move |text: &str| heard.lock().expect("not poisoned").push_str(text)),
+        ..Options::default()
+    };
+    (launched(g, options), gate, told)
+}
+
+#[test]
+fn a_cluster_is_compiled_in_the_background_while_its_nodes_run() {
+    let (session, gate, told) = in_background(&assigning(None), true);
+    let (one, two) = ([("x", halves(&[1.0]))], [("x", halves(&[1.0, 2.0]))]);
+    let of_nodes = assigning(None).session_with(Options { cache: Some(gate.clone()), ..Options::default() });
+    for feeds in [&one, &two] {
+        of_nodes.run(feeds, &["read"], &["assign"]).expect("run");
+    }
+    gate.set(true);
+    session.set_variable("w", &vector(&[0.0])).expect("set");
+    for _ in 0..3 {
+        assert!(is_by_nodes(&session, &one, &["assign"]));
+    }
+    gate.set(false);
+    session.wait_for_compilations();
+    let compiled = session.compiled_kernels();
+    assert!(!is_by_nodes(&session, &one, &["assign"]));
+    assert_eq!(session.compiled_kernels(), compiled);
+    close(&floats(&session, &one, "read"), &[0.5]);
+    // Another shape, which does not wait for a second request; and then the new shape of the variable.
+    gate.set(true);
+    assert!(is_by_nodes(&session, &two, &["assign"]));
+    assert!(!is_by_nodes(&session, &one, &["minus"]), "what is compiled needs nobody");
+    gate.set(false);
+    for _ in 0..2 {
+        session.wait_for_compilations();
+        session.run(&two, &[], &["assign"]).expect("run");
+    }
+    session.wait_for_compilations();
+    assert!(!is_by_nodes(&session, &two, &["assign"]));
+    close(&floats(&session, &two, "read"), &[0.5, 0.25]);
+    assert_eq!(told.lock().expect("not poisoned").as_str(), "");
+}
+
+#[test]
+fn a_session_ends_while_a_cluster_is_being_compiled() {
+    let (session, gate, _) = in_background(&assigning(Some(&[2])), true);
+    let feeds = [("x", halves(&[1.0, 2.0]))];
+    let of_nodes = Options { cache: Some(gate.clone()), ..Options::default() };
+    assigning(Some(&[2])).session_with(of_nodes).run(&feeds, &[], &["assign"]).expect("run");
+    gate.set(true);
+    session.run(&feeds, &[], &["assign"]).expect("run");
+    let opened = gate.clone();
+    let opener = std::thread::spawn(move || opened.set(false));
+    drop(session);
+    opener.join().expect("no panic");
+}
+
+/// TensorFlow goes on with the nodes of a cluster that it fails to compile in the background, and so does a session, but says it.
+#[test]
+fn a_cluster_that_cannot_be_compiled_is_told_once_and_its_nodes_go_on() {
+    let mut g = Graph::default();
+    let (count, index) = (DataType::Int64, [("T", ty(DataType::Int64)), ("Tshift", ty(I)), ("Taxis", ty(I))]);
+    // How many places there are only a run knows, and nothing in HLO rolls so many.
+    g.placeholder("x", F).add("places", "Where", &["x"], &[("T", ty(F))]);
+    g.int("shift", 1).int("axis", 0).add("rolled", "Roll", &["places", "shift", "axis"], &index);
+    g.add("twice", "AddV2", &["rolled", "rolled"], &[("T", ty(count))]);
+    let feeds = [("x", vector(&[5.0, 0.0, 6.0, 7.0]))];
+    for is_async in [true, false] {
+        let (session, _, told) = in_background(&g, is_async);
+        for _ in 0..3 {
+            let twice = session.run(&feeds, &["twice"], &[]).expect("run");
+            assert_eq!(twice, [Literal::from_elements(&[3, 1], &[6i64, 0, 4])]);
+            session.wait_for_compilations();
+        }
+        let told = told.lock().expect("not poisoned").clone();
+        assert_eq!(told.matches("warning: cluster 'cluster_").count(), 1, "{told}");
+        assert!(
+            told.contains("its nodes run one by one") && told.contains("node 'cluster_0/rolled'"),
+            "{told}"
+        );
+    }
 }
 
 #[test]

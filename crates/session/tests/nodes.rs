@@ -139,6 +139,27 @@ fn tensor_arrays_hold_what_is_written() {
     assert!(message.contains("Could not read index 1 twice"), "{message}");
 }
 
+/// `dynamic_rnn` leaves elements behind the longest sequence unwritten; what it gathers there is zero in TensorFlow, too, if all
+/// elements have one shape, and an error if not.
+#[test]
+fn elements_of_a_tensor_array_that_nobody_wrote_have_the_shape_of_others() {
+    for is_uniform in [true, false] {
+        let mut g = Graph::default();
+        g.int("size", 3).int("one", 1).ints("all", &[2, 1, 0]).constant("a", iota(&[2]));
+        let data = [("dtype", ty(F)), ("identical_element_shapes", Attr::B(is_uniform))];
+        g.add("array", "TensorArrayV3", &["size"], &data);
+        g.add("write", "TensorArrayWriteV3", &["array", "one", "a", "array:1"], &[("T", ty(F))]);
+        g.add("gather", "TensorArrayGatherV3", &["array", "all", "write"], &[("dtype", ty(F))]);
+        match is_uniform {
+            true => assert_eq!(floats(&g.session(), &[], "gather"), [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]),
+            false => {
+                let message = failure(&g.session(), &[], &["gather"], &[]);
+                assert!(message.contains("the element shape is not fully defined"), "{message}");
+            }
+        }
+    }
+}
+
 #[test]
 fn tensor_lists_are_values() {
     let mut g = Graph::default();

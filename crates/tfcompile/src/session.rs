@@ -105,6 +105,11 @@ impl Session {
         self.inner.compiled_kernels()
     }
 
+    /// Returns when no cluster is being compiled in the background, as `--tf_xla_async_compilation` asks for.
+    pub fn wait_for_compilations(&self) {
+        self.inner.wait_for_compilations();
+    }
+
     /// What the instructions of clusters took so far, if [`Options::profiles_clusters`] asks for it.
     pub fn cluster_profiles(&self) -> Vec<ClusterProfile> {
         self.inner.cluster_profiles()

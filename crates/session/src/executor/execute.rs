@@ -1,7 +1,7 @@
 //! One node.
 
 use super::{Run, Workspace};
-use crate::kernels::{self, Site};
+use crate::kernels;
 use crate::ops::{Context, Prepared};
 use crate::plan::{Kind, PlanNode};
 use std::sync::Arc;
@@ -102,7 +102,7 @@ impl Kind {
     pub(crate) fn is_expensive(&self) -> bool {
         match self {
             Self::Compiled(site) => site.is_expensive(),
-            Self::Rewritten(rewritten) => rewritten.sites.iter().any(Site::is_expensive),
+            Self::Rewritten(rewritten) => rewritten.sites.iter().any(|site| site.is_expensive()),
             _ => false,
         }
     }

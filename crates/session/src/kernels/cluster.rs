@@ -1,16 +1,18 @@
 //! Launches of clusters: as one kernel where that pays, else node by node; and what flags ask to be told of them.
 //!
 //! The rules are TensorFlow's (`device_compilation_profiler.cc`): a cluster is compiled when it first runs. For other shapes it
-//! runs node by node the first time and is compiled the second time, unless it has been compiled often for little use.
+//! runs node by node the first time and is compiled the second time, unless it has been compiled often for little use. With
+//! [`Launches::is_async`] another thread compiles it when it first comes, and its nodes run until that thread is done, for ever
+//! if it fails: so it is in TensorFlow, where no run learns of such an error (`device_compiler.h`).
 
-use super::launch::{self, Held};
+use super::launch::{self, Held, Seen};
 use super::{Bound, Site};
 use crate::ops::{self, Context};
-use crate::options::Launches;
+use crate::options::{Launches, Output};
 use crate::resources::{Variable, lock};
 use crate::value::Value;
 use sha2::{Digest, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use support::{Error, ErrorKind, Result};
 
@@ -34,6 +36,10 @@ pub(crate) struct Requests {
     is_refused: bool,
     /// How often each set of shapes has come, by the hash of the kernel's key.
     of_key: BTreeMap<Vec<u8>, u64>,
+    /// Those that another thread compiles, or has failed to compile.
+    in_background: BTreeSet<Vec<u8>>,
+    /// Whether it was said that it cannot be compiled.
+    is_told: bool,
     printed: u64,
 }
 
@@ -48,6 +54,14 @@ impl Requests {
         compiles
     }
 
+    /// Whether another thread shall compile the cluster for a key that it is not compiled for; `is_busy` are those with others.
+    fn compiles_in_background(&mut self, key: &[u8], is_busy: bool) -> bool {
+        let may_begin = !self.is_megamorphic && (self.runs == 1 || !is_busy);
+        let begins = may_begin && self.in_background.insert(Sha256::digest(key).to_vec());
+        self.compilations += u64::from(begins);
+        begins
+    }
+
     fn ran(&mut self) {
         self.runs += 1;
         let is_wasted = self.runs < self.compilations.saturating_mul(RUNS_FOR_EACH);
@@ -56,7 +70,7 @@ impl Requests {
 }
 
 /// Runs a cluster.
-pub(super) fn run(site: &Site, variables: &[Arc<Variable>], cx: &mut Context<'_>) -> Result<()> {
+pub(super) fn run(site: &Arc<Site>, variables: &[Arc<Variable>], cx: &mut Context<'_>) -> Result<()> {
     let shared = cx.run.shared.clone();
     let launches = &shared.launches;
     let name = cx.node.attributes.func("function")?.0.to_owned();
@@ -80,7 +94,7 @@ pub(super) fn run(site: &Site, variables: &[Arc<Variable>], cx: &mut Context<'_>
 
 /// The kernel to launch; `None` if the cluster runs node by node this time.
 fn bound(
-    site: &Site,
+    site: &Arc<Site>,
     launches: &Launches,
     is_strict: bool,
     held: &Held<'_>,
@@ -100,15 +114,45 @@ fn bound(
     let operands = site.operands(cx.inputs, held)?;
     let shared = &cx.run.shared;
     let key = shared.kernels.key(site, &operands, &cx.run.program.library, &*shared.devices[cx.device]);
-    if !shared.kernels.is_made(&key) && !lock(&site.requests).compiles(&key) {
+    let is_made = shared.kernels.is_made(&key);
+    if !is_made && launches.is_async {
+        if lock(&site.requests).compiles_in_background(&key, shared.background.is_full()) {
+            compile_in_background(site, &key, held.seen()?, cx)?;
+        }
+        return Ok(None);
+    }
+    if !is_made && !lock(&site.requests).compiles(&key) {
         return Ok(None);
     }
     match site.bind(cx.inputs, held, cx) {
         Err(error) if error.kind() == ErrorKind::Unsupported => {
             lock(&site.requests).is_refused = true;
+            tell_refused(site, &error, &shared.output);
             Ok(None)
         }
         bound => bound.map(Some),
+    }
+}
+
+/// Has another thread compile the cluster for these inputs.
+fn compile_in_background(site: &Arc<Site>, key: &[u8], seen: Seen, cx: &Context<'_>) -> Result<()> {
+    let shared = &cx.run.shared;
+    let (site, inputs, hash) = (site.clone(), cx.inputs.clone(), Sha256::digest(key).to_vec());
+    let (kernels, program) = (shared.kernels.clone(), cx.run.program.clone());
+    let (device, output) = (shared.devices[cx.device].clone(), shared.output.clone());
+    shared.background.begin(move || match site.find(&inputs, &seen, &kernels, &program.library, &*device) {
+        Ok(_) => drop(lock(&site.requests).in_background.remove(&hash)),
+        Err(error) => tell_refused(&site, &error, &output),
+    })
+}
+
+/// Says, once, that a cluster cannot be compiled.
+fn tell_refused(site: &Site, error: &Error, output: &Output) {
+    if !std::mem::replace(&mut lock(&site.requests).is_told, true) {
+        output(&format!(
+            "warning: cluster '{}' is not compiled, its nodes run one by one: {error}\n",
+            site.node.name
+        ));
     }
 }
 
@@ -178,6 +222,23 @@ mod tests {
         // Runs of what is compiled do not bring it back.
         (0..1000).for_each(|_| requests.ran());
         assert!(!run(&mut requests, b"new") && !run(&mut requests, b"new"));
+    }
+
+    #[test]
+    fn in_the_background_every_shape_is_compiled_once_unless_there_is_too_much_to_do() {
+        let mut requests = Requests::default();
+        let mut run = |key: &[u8], is_busy| {
+            requests.ran();
+            requests.compiles_in_background(key, is_busy)
+        };
+        // The first one, however much there is to do.
+        assert!(run(b"a", true));
+        assert!(!run(b"a", false));
+        assert!(!run(b"b", true));
+        assert!(run(b"b", false));
+        assert!(!run(b"b", false));
+        let compiled = (0..100u8).filter(|&key| run(&[key], false)).count();
+        assert_eq!(compiled, 9, "eleven in all");
     }
 
     #[test]

@@ -44,21 +44,55 @@ impl<'v> Held<'v> {
         Self { variables, guards: guards.into_iter().map(|(_, guard)| guard).collect() }
     }
 
+    /// What is known of the variables now, for later.
+    pub(super) fn seen(&self) -> Result<Seen> {
+        let shapes = self.variables.iter().zip(&self.guards).map(|(variable, guard)| match guard.as_ref() {
+            Some(Value::Tensor(tensor)) => Ok(Some(tensor.shared_shape().clone())),
+            Some(other) => Err(no_array(variable, other)),
+            None => Ok(None),
+        });
+        Ok(Seen { shapes: shapes.collect::<Result<_>>()?, variables: self.variables.to_vec() })
+    }
+}
+
+/// The shapes of a node's variables.
+pub(super) trait Shapes {
     /// Which of the node's variables an input is, by the order of the inputs, and its shape, if it has a value.
-    pub(super) fn variable(&self, input: &Value) -> Result<(usize, Option<Arc<ArrayShape>>)> {
-        let variable = input.variable()?;
-        let at = self.variables.iter().position(|held| Arc::ptr_eq(held, variable));
-        let at = at.ok_or_else(|| Error::internal("a variable that is not held"))?;
+    fn variable(&self, input: &Value) -> Result<(usize, Option<Arc<ArrayShape>>)>;
+}
+
+impl Shapes for Held<'_> {
+    fn variable(&self, input: &Value) -> Result<(usize, Option<Arc<ArrayShape>>)> {
+        let (at, variable) = position(self.variables, input)?;
         match self.guards[at].as_ref() {
             Some(Value::Tensor(tensor)) => Ok((at, Some(tensor.shared_shape().clone()))),
-            Some(other) => Err(Error::invalid(format!(
-                "variable '{}' is {}, but an array is wanted",
-                variable.node(),
-                other.kind()
-            ))),
+            Some(other) => Err(no_array(variable, other)),
             None => Ok((at, None)),
         }
     }
+}
+
+/// The shapes of a node's variables as they were once; the variables are nobody's.
+pub(super) struct Seen {
+    variables: Vec<Arc<Variable>>,
+    shapes: Vec<Option<Arc<ArrayShape>>>,
+}
+
+impl Shapes for Seen {
+    fn variable(&self, input: &Value) -> Result<(usize, Option<Arc<ArrayShape>>)> {
+        let (at, _) = position(&self.variables, input)?;
+        Ok((at, self.shapes[at].clone()))
+    }
+}
+
+fn position<'v>(variables: &[Arc<Variable>], input: &'v Value) -> Result<(usize, &'v Variable)> {
+    let variable = input.variable()?;
+    let at = variables.iter().position(|held| Arc::ptr_eq(held, variable));
+    Ok((at.ok_or_else(|| Error::internal("a variable that is not held"))?, variable))
+}
+
+fn no_array(variable: &Variable, value: &Value) -> Error {
+    Error::invalid(format!("variable '{}' is {}, but an array is wanted", variable.node(), value.kind()))
 }
 
 /// Runs a kernel on the inputs of a node.

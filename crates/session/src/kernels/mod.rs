@@ -3,6 +3,7 @@
 //! Kernels are kept by op, attributes, types and shapes of their operands, so that nodes share them. What decides the shape
 //! of a result, or the form of the code, is a constant of the kernel and part of its key; all else is an operand.
 
+mod background;
 mod build;
 mod cache;
 mod cluster;
@@ -10,14 +11,16 @@ mod constants;
 mod launch;
 mod profile;
 
+pub(crate) use background::Background;
 pub(crate) use cache::{Kernel, Kernels};
 pub use profile::ClusterProfile;
 
+use crate::device::Device;
 use crate::ops::Context;
 use crate::plan::must_compile;
 use crate::resources::lock;
 use crate::value::{Tensor, Value};
-use launch::Held;
+use launch::{Held, Shapes};
 use prost::Message;
 use shape::ArrayShape;
 use std::collections::BTreeSet;
@@ -111,7 +114,7 @@ impl Site {
     }
 
     /// What a kernel for these inputs must know.
-    fn operands(&self, inputs: &[Value], held: &Held<'_>) -> Result<Vec<Operand>> {
+    fn operands(&self, inputs: &[Value], held: &dyn Shapes) -> Result<Vec<Operand>> {
         let constants = lock(&self.constants);
         let operands = inputs.iter().enumerate().map(|(k, input)| {
             if self.is_variable(k) {
@@ -146,12 +149,23 @@ impl Site {
             return Ok(last);
         }
         let shared = &cx.run.shared;
+        self.find(inputs, held, &shared.kernels, &cx.run.program.library, &*shared.devices[cx.device])
+    }
+
+    /// A kernel that is known for these inputs, else a new one.
+    fn find(
+        &self,
+        inputs: &[Value],
+        held: &dyn Shapes,
+        kernels: &Kernels,
+        library: &FunctionLibrary,
+        device: &dyn Device,
+    ) -> Result<Arc<Bound>> {
         let mut refused = None;
         let (kernel, operands) = loop {
             let operands = self.operands(inputs, held)?;
             let known = lock(&self.constants).clone();
-            let device = &*shared.devices[cx.device];
-            match shared.kernels.get(self, &operands, &cx.run.program.library, device)? {
+            match kernels.get(self, &operands, library, device)? {
                 Ok(kernel) => break (kernel, operands),
                 Err((error, wanted)) => {
                     let mut constants = lock(&self.constants);
@@ -216,7 +230,7 @@ impl Site {
 
 impl Bound {
     /// Whether the kernel is right for these inputs.
-    fn fits(&self, inputs: &[Value], held: &Held<'_>) -> bool {
+    fn fits(&self, inputs: &[Value], held: &dyn Shapes) -> bool {
         let same = |a: &Arc<ArrayShape>, b: &Arc<ArrayShape>| Arc::ptr_eq(a, b) || a == b;
         self.operands.len() == inputs.len()
             && self.operands.iter().zip(inputs).all(|(operand, input)| match (operand, input) {
@@ -238,7 +252,7 @@ impl Bound {
 }
 
 /// Runs a compiled node.
-pub(crate) fn run(site: &Site, cx: &mut Context<'_>) -> Result<()> {
+pub(crate) fn run(site: &Arc<Site>, cx: &mut Context<'_>) -> Result<()> {
     let variables = match site.has_variables {
         true => launch::variables(site, cx.inputs)?,
         false => Vec::new(),

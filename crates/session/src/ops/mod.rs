@@ -41,7 +41,7 @@ pub(crate) type HostOp = fn(&mut Context<'_>) -> Result<()>;
 #[derive(Debug)]
 pub(crate) struct Rewritten {
     /// The nodes that may be compiled.
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<Arc<Site>>,
     /// Makes its inputs of the node's.
     pub(crate) prepare: fn(&mut Context<'_>) -> Result<Prepared>,
 }
@@ -153,7 +153,7 @@ impl Context<'_> {
             attributes: tf::Attributes::new(&self.node.name, op, values),
             output_types: vec![result],
         };
-        let site = Site::new(&node, types)?;
+        let site = Arc::new(Site::new(&node, types)?);
         let mut outputs = Vec::new();
         let mut cx = Context {
             run: self.run,

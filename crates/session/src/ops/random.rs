@@ -6,6 +6,7 @@ use crate::kernels::Site;
 use crate::resources::lock;
 use crate::value::Tensor;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use support::{Error, Result};
 use tf::proto::{AttrValue, attr_value::Value as Attr};
 use tf::{Attributes, DataType};
@@ -42,7 +43,7 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
     if is_integer {
         types.extend([dtype, dtype]);
     }
-    Ok(Some(Rewritten { sites: vec![Site::new(&made, &types)?], prepare }))
+    Ok(Some(Rewritten { sites: vec![Arc::new(Site::new(&made, &types)?)], prepare }))
 }
 
 /// Puts key, counter and algorithm behind the shape, and moves the counter on.

@@ -9,6 +9,7 @@ use crate::kernels::Site;
 use crate::value::Tensor;
 use shape::ArrayShape;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use support::{Error, Result};
 use tf::proto::{AttrValue, attr_value::Value as Attr};
 use tf::{Attributes, DataType};
@@ -25,7 +26,7 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
     }
     let index = node.attributes.ty_or("Index", DataType::Int32)?;
     if node.op == "Slice" {
-        let sites = vec![Site::new(node, &[data_type, index, index])?];
+        let sites = vec![Arc::new(Site::new(node, &[data_type, index, index])?)];
         return Ok(Some(Rewritten { sites, prepare: slice }));
     }
     let attribute = |t: DataType| AttrValue::from(Attr::Type(t.number()));
@@ -40,8 +41,8 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
         ..node.clone()
     };
     let sites = vec![
-        Site::new(&plain, &[data_type, DataType::Int64, DataType::Int64])?,
-        Site::new(node, &[data_type, index, index, index])?,
+        Arc::new(Site::new(&plain, &[data_type, DataType::Int64, DataType::Int64])?),
+        Arc::new(Site::new(node, &[data_type, index, index, index])?),
     ];
     Ok(Some(Rewritten { sites, prepare: strided_slice }))
 }

@@ -98,6 +98,7 @@ fn create(cx: &mut Context<'_>) -> Result<()> {
         data_type: attributes.ty("dtype")?,
         is_dynamic: attributes.bool_or("dynamic_size", false)?,
         clear_after_read: attributes.bool_or("clear_after_read", true)?,
+        is_uniform: attributes.bool_or("identical_element_shapes", false)?,
         sums: false,
         state: Mutex::new(state),
     };
@@ -122,6 +123,7 @@ fn gradient(cx: &mut Context<'_>) -> Result<()> {
             data_type: array.data_type,
             is_dynamic: false,
             clear_after_read: array.clear_after_read,
+            is_uniform: array.is_uniform,
             sums: true,
             state: Mutex::new(state),
         })
@@ -173,6 +175,10 @@ fn write(cx: &Context<'_>, array: &TensorArray, index: i64, value: Tensor) -> Re
             PartialShape::known(&sizes),
             state.element_shape
         )));
+    }
+    // Elements that nobody writes are zeros of the first one's shape.
+    if array.is_uniform && state.element_shape.sizes().is_none() {
+        state.element_shape = PartialShape::known(&sizes);
     }
     let known = state.places[at].value.clone();
     let value = match known {

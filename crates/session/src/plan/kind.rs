@@ -46,7 +46,7 @@ pub(crate) enum Kind {
     /// A function of the host.
     Host(HostOp),
     /// A kernel, compiled for the types and shapes that come.
-    Compiled(Box<Site>),
+    Compiled(Arc<Site>),
     /// The kernel of another op, for which the host prepares the inputs.
     Rewritten(Box<Rewritten>),
 }
@@ -86,7 +86,7 @@ pub(super) fn of(node: &tf::Node, graph: &Graph, shared: &Shared) -> Result<Kind
         _ => match (ops::find(node), ops::rewrite(node)?) {
             (Some(op), _) => Kind::Host(op),
             (None, Some(rewritten)) => Kind::Rewritten(Box::new(rewritten)),
-            (None, None) => Kind::Compiled(Box::new(Site::new(node, &input_types(node, graph))?)),
+            (None, None) => Kind::Compiled(Arc::new(Site::new(node, &input_types(node, graph))?)),
         },
     };
     Ok(kind)

@@ -1,0 +1,161 @@
+//! Threads that compile clusters while their nodes run one by one.
+
+use crate::resources::lock;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use support::{Error, Result};
+
+/// Compilations that wait or run, beyond which clusters are put off: TensorFlow's `kNumAsyncDeviceCompilerThreads`. There are no
+/// more threads than that either.
+const MAX_ONGOING: usize = 10;
+
+/// As much as a thread has that runs nodes, for such compile, too.
+const STACK_BYTES: usize = 16 << 20;
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Compilations that no run waits for. Those that have begun are finished before it is dropped.
+#[derive(Default)]
+pub(crate) struct Background {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Background {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Background")
+            .field("ongoing", &lock(&self.shared.queue).ongoing)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Work>,
+    /// Those that wait or run.
+    ongoing: usize,
+    /// Threads that look for work.
+    threads: usize,
+}
+
+impl Background {
+    /// Whether there are so many compilations that another one is better put off.
+    pub(super) fn is_full(&self) -> bool {
+        lock(&self.shared.queue).ongoing >= MAX_ONGOING
+    }
+
+    /// Has a thread do some work soon.
+    pub(super) fn begin(&self, work: impl FnOnce() + Send + 'static) -> Result<()> {
+        let most = std::thread::available_parallelism().map_or(1, |count| count.get().min(MAX_ONGOING));
+        let mut queue = lock(&self.shared.queue);
+        if queue.threads < most {
+            let shared = self.shared.clone();
+            let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+            let thread = builder.spawn(move || shared.serve());
+            let thread = thread.map_err(|e| Error::invalid(format!("cannot start a thread: {e}")))?;
+            queue.threads += 1;
+            let mut threads = lock(&self.threads);
+            threads.retain(|thread| !thread.is_finished());
+            threads.push(thread);
+        }
+        queue.waiting.push_back(Box::new(work));
+        queue.ongoing += 1;
+        Ok(())
+    }
+
+    /// Returns when all work is done.
+    pub(crate) fn wait(&self) {
+        let mut queue = lock(&self.shared.queue);
+        while queue.ongoing > 0 {
+            queue = self.shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Shared {
+    /// Works until there is nothing to do.
+    fn serve(&self) {
+        let mut queue = lock(&self.queue);
+        while let Some(work) = queue.waiting.pop_front() {
+            drop(queue);
+            // What a panic leaves behind is a cluster that is never compiled, which is right.
+            let _ = catch_unwind(AssertUnwindSafe(work));
+            queue = lock(&self.queue);
+            queue.ongoing -= 1;
+            self.changed.notify_all();
+        }
+        queue.threads -= 1;
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut queue = lock(&self.shared.queue);
+            queue.ongoing -= queue.waiting.len();
+            std::mem::take(&mut queue.waiting)
+        };
+        drop(waiting);
+        for thread in lock(&self.threads).drain(..) {
+            // A thread that panicked has told already.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Background, MAX_ONGOING};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::{Arc, mpsc};
+
+    #[test]
+    fn all_work_is_done_even_behind_a_panic() {
+        let background = Background::default();
+        let done = Arc::new(AtomicUsize::new(0));
+        background.begin(|| panic!("on purpose")).expect("begun");
+        for _ in 0..50 {
+            let done = done.clone();
+            let count = move || {
+                done.fetch_add(1, Ordering::Relaxed);
+            };
+            background.begin(count).expect("begun");
+        }
+        background.wait();
+        assert_eq!(done.load(Ordering::Relaxed), 50);
+        assert!(!background.is_full());
+    }
+
+    #[test]
+    fn it_is_full_while_much_is_held_up() {
+        let background = Background::default();
+        let done = Arc::new(AtomicUsize::new(0));
+        let mut gates = Vec::new();
+        for _ in 0..MAX_ONGOING {
+            assert!(!background.is_full());
+            let (gate, closed) = mpsc::channel::<()>();
+            gates.push(gate);
+            let done = done.clone();
+            let held = move || {
+                let _ = closed.recv();
+                done.fetch_add(1, Ordering::Relaxed);
+            };
+            background.begin(held).expect("begun");
+        }
+        assert!(background.is_full());
+        assert_eq!(done.load(Ordering::Relaxed), 0);
+        // What runs ends when its gate is gone.
+        drop(gates);
+        background.wait();
+        assert!(!background.is_full());
+        assert_eq!(done.load(Ordering::Relaxed), MAX_ONGOING);
+    }
+}
