@@ -1,5 +1,6 @@
 //! The project's own checks: `cargo xtask tidy`.
 
+mod links;
 mod manifest;
 mod rules;
 mod tidy;
@@ -8,7 +9,8 @@ mod tree;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask tidy    check the structure: dependency edges, file sizes, file headers, where LLVM and IO may be named
+cargo xtask tidy    check the structure: dependency edges, file sizes, file headers, where LLVM and IO may be named,
+                    and whether links between pages lead somewhere
 ";
 
 fn main() -> ExitCode {

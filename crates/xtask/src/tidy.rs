@@ -1,5 +1,6 @@
 //! The checks. Each takes the files and adds its findings; a finding names the file and says what to do.
 
+use crate::links;
 use crate::manifest::{Dependency, dependencies};
 use crate::rules::{
     DRAWER_NAMES, EDGES, IO_ALLOWED, IO_EXCEPTIONS, IO_WORDS, LLVM_CRATE, LLVM_PACKAGES, LONG_FILES,
@@ -12,6 +13,7 @@ use std::collections::BTreeSet;
 pub fn check(files: &[SourceFile]) -> Vec<String> {
     let mut findings = Vec::new();
     edges(files, &mut findings);
+    links::check(files, &mut findings);
     for file in files {
         sizes(file, &mut findings);
         if file.path.ends_with(".rs") {
