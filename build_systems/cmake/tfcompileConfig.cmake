@@ -148,22 +148,24 @@ function(tf_library)
   endif()
   set(object "${directory}/${symbol}.${suffix}")
   set(header "${directory}/${symbol}.h")
-  set(outputs "${object}" "${header}")
+  # What comes out the same keeps its time. Of further outputs Make's rules would set it, so these are byproducts.
+  set(byproducts "${header}")
   set(emit "obj,header")
   foreach(program IN ITEMS test benchmark)
     string(TOUPPER "${program}" wanted)
     if(arg_${wanted})
       set(emit "${emit},${program}")
-      list(APPEND outputs "${directory}/${symbol}_${program}.c")
+      list(APPEND byproducts "${directory}/${symbol}_${program}.c")
     endif()
   endforeach()
   if(arg_CONSTANTS_FILE)
     list(APPEND flags "--constants=file")
-    list(APPEND outputs "${directory}/${symbol}.constants")
+    list(APPEND byproducts "${directory}/${symbol}.constants")
   endif()
 
   add_custom_command(
-    OUTPUT ${outputs}
+    OUTPUT "${object}"
+    BYPRODUCTS ${byproducts}
     COMMAND "${TFCOMPILE_EXECUTABLE}" build "${model}" "--name=${symbol}" "--output=${directory}" "--emit=${emit}"
       --no-runtime-headers --keep-unchanged --quiet "--depfile=${directory}/${symbol}.d" ${flags} ${arg_FLAGS}
     DEPENDS "${TFCOMPILE_EXECUTABLE}" ${inputs} ${arg_DEPENDS}
