@@ -31,6 +31,10 @@ done
 mkdir -p "$to/share/man/man1" "$to/share/bash-completion/completions" "$to/share/zsh/site-functions" \
   "$to/share/fish/vendor_completions.d"
 "$tool" man >"$to/share/man/man1/tfcompile.1"
+# Its page names those of the commands.
+for command in $(sed -n 's/^tfcompile\\-\(.*\)(1)$/\1/p' "$to/share/man/man1/tfcompile.1" | tr -d '\\'); do
+  "$tool" man "$command" >"$to/share/man/man1/tfcompile-$command.1"
+done
 "$tool" completions bash >"$to/share/bash-completion/completions/tfcompile"
 "$tool" completions zsh >"$to/share/zsh/site-functions/_tfcompile"
 "$tool" completions fish >"$to/share/fish/vendor_completions.d/tfcompile.fish"

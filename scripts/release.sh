@@ -1,21 +1,29 @@
 #!/usr/bin/env bash
-# Builds target/release/tfcompile for other machines: LLVM linked statically where its static libraries are here.
+# Builds target/release/tfcompile for other machines, LLVM linked statically where its static libraries are here, packs it with what
+# build systems need, and tries what was packed: unpacked elsewhere, it builds a program that runs.
+#   scripts/release.sh [TOOL]      TOOL: packs this one, which was built like that, instead of building it
 set -eu
 
-features=()
+cd "$(dirname "$0")/.."
 libdir=$(llvm-config-22 --libdir)
+features=()
+static=
 if [ -e "$libdir/libLLVMCore.a" ] && llvm-config-22 --link-static --libs core >/dev/null 2>&1; then
+  static=yes
   features=(-p codegen --features codegen/static-llvm)
 else
   echo "release: LLVM's static libraries are not here; linking dynamically"
 fi
-cargo build --release -p cli "${features[@]}"
-tool=${CARGO_TARGET_DIR:-target}/release/tfcompile
-ls -l "$tool"
+tool=${1:-}
+if [ -z "$tool" ]; then
+  cargo build --release -p cli "${features[@]}"
+  tool=${CARGO_TARGET_DIR:-target}/release/tfcompile
+fi
 
 # What a machine without LLVM has.
-if [ ${#features[@]} -gt 0 ] && command -v readelf >/dev/null; then
-  others=$(readelf -d "$tool" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libm|libgcc_s|ld-linux.*)\.so' || true)
+needed=$(readelf -d "$tool" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+if [ -n "$static" ]; then
+  others=$(grep -vE '^(libc|libm|libgcc_s|ld-linux.*)\.so' <<<"$needed" || true)
   [ -z "$others" ] || { echo "release: the tool also needs" $others >&2; exit 1; }
 fi
 
@@ -24,5 +32,23 @@ version=$("$tool" --version | cut -d' ' -f2)
 name=tfcompile-$version-$(rustc -vV | sed -n 's/^host: //p')
 rm -rf target/package
 scripts/package.sh "$tool" "target/package/$name"
+strip "target/package/$name/bin/tfcompile"
+if [ -n "$static" ]; then
+  cp "$(scripts/llvm_licence.sh)" "target/package/$name/LICENSE-LLVM.txt"
+fi
 tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C target/package -czf "target/package/$name.tar.gz" "$name"
-ls -l "target/package/$name.tar.gz"
+
+# Elsewhere, without this shell's variables.
+elsewhere=$(mktemp -d)
+trap 'rm -rf "$elsewhere"' EXIT
+tar -xzf "target/package/$name.tar.gz" -C "$elsewhere"
+cp examples/builds/{layer.pbtxt,layer.config.pbtxt,main.cc} "$elsewhere"
+printed=$(cd "$elsewhere" && env -i PATH=/usr/bin:/bin bash -euc '
+  */bin/tfcompile build layer.pbtxt --config=layer.config.pbtxt --class=example::Layer --quiet -o out
+  c++ -std=c++17 -O2 -pthread -I out -I out/include main.cc out/layer.o -o main
+  ./main')
+[ "$printed" = $'23 24 33\n1 0 3' ] || { echo "release: the unpacked tool's program prints '$printed'" >&2; exit 1; }
+
+echo "target/package/$name.tar.gz: $(($(stat -c %s "target/package/$name.tar.gz") / 1000000)) MB, unpacked $(du -sm --apparent-size "target/package/$name" | cut -f1) MB"
+echo "needs: $(echo $needed), $(objdump -T "$tool" | grep -oE 'GLIBC_[0-9.]+' | sort -Vu | tail -n 1 | sed 's/_/ /') or newer"
+echo "unpacked elsewhere it built a program that runs"

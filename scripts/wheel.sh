@@ -18,12 +18,7 @@ else
 fi
 
 # What is given away with LLVM inside goes with its terms.
-terms=
-for candidate in "$(llvm-config-22 --prefix)/share/doc/LICENSE.TXT" /usr/share/doc/llvm-22/copyright /usr/share/doc/llvm-22-dev/copyright; do
-  [ -n "$terms" ] || [ ! -e "$candidate" ] || terms=$candidate
-done
-[ -n "$terms" ] || { echo "wheel: LLVM's licence is not beside it: put it into python/LICENSE-LLVM.txt" >&2; exit 1; }
-cp "$terms" python/LICENSE-LLVM.txt
+cp "$(scripts/llvm_licence.sh)" python/LICENSE-LLVM.txt
 cp LICENSE python/LICENSE
 
 # One build directory with the tool's: the crates are the same.
