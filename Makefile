@@ -67,7 +67,7 @@ mnist: build ## train on digits in a session without and with just-in-time compi
 # ---- test
 
 .PHONY: test
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample test-docs test-cmake ## everything that has to pass, within 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample test-docs test-small-builds ## everything that has to pass, within 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
@@ -160,12 +160,12 @@ PAGES ?= start header embedded hlo from-jax training errors
 test-docs: tools ## the commands of pages in docs/, each page in an empty directory (PAGES="start ...")
 	scripts/test_docs.sh $(PAGES:%=docs/%.md)
 
-.PHONY: test-builds test-cmake
-test-builds: tools ## a small project with each build system: built, left alone, changed, run; logs in target/builds
+.PHONY: test-builds test-small-builds
+test-builds: tools ## a small project with each build system: built, left alone, changed, run; a table and logs in target/builds
 	@scripts/setup.sh builds
 	scripts/test_builds.sh $(TOOL)
-test-cmake: tools
-	scripts/test_builds.sh $(TOOL) cmake
+test-small-builds: tools
+	scripts/test_builds.sh $(TOOL) cmake cargo
 
 .PHONY: wheel test-python
 wheel: ## the Python package, LLVM linked statically: target/wheels

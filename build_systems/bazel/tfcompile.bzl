@@ -1,6 +1,6 @@
 """tf_library: a TensorFlow graph as a cc_library, with the parameters of the rule in TensorFlow's tree."""
 
-# The machine of each platform that is known. What is not listed is the tool's default, x86-64 Linux.
+# The machine of each platform that is known; BUILD.bazel has a config_setting for each.
 _TRIPLES = {
     "android_aarch64": "aarch64-none-android",
     "android_arm": "armv7-none-android",
@@ -9,21 +9,31 @@ _TRIPLES = {
     "ios_arm64": "arm64-none-ios",
     "ios_x86_64": "x86_64-apple-ios",
     "linux_aarch64": "aarch64-none-linux-gnu",
+    "linux_arm": "armv7-none-linux-gnueabihf",
     "linux_ppc": "ppc64le-ibm-linux-gnu",
+    "linux_riscv64": "riscv64-none-linux-gnu",
     "linux_s390x": "systemz-none-linux-gnu",
+    "linux_x86_32": "i686-none-linux-gnu",
     "linux_x86_64": "x86_64-pc-linux",
     "osx_aarch64": "aarch64-none-darwin",
     "osx_x86_64": "x86_64-none-darwin",
+    "windows_aarch64": "aarch64-none-windows",
     "windows_x86_64": "x86_64-none-windows",
 }
 
-def _target_flag():
+def _target_flag(flags):
+    """The triple of the platform that is built for, unless the flags name one."""
+    for flag in ["--target_triple", "--target-triple", "--target="]:
+        if flag in flags:
+            return ""
     choices = {
         "@tfcompile//:" + platform: "--target_triple=" + triple + " "
         for platform, triple in _TRIPLES.items()
     }
-    choices["//conditions:default"] = ""
-    return select(choices)
+    return select(
+        choices,
+        no_match_error = "tf_library knows no triple for this platform: name it in tfcompile_flags, --target_triple=TRIPLE",
+    )
 
 def _quoted(word):
     return "'" + word.replace("'", "'\\''").replace("$", "$$") + "'"
@@ -144,9 +154,11 @@ def tf_library(
         model_flag += "--debug_info=$(location %s) " % debug_info
     package = native.package_name()
     entry_point = ("__xla_" + package + "__" + name).replace("/", "_").replace("-", "_").replace(".", "_")
+    flags = _flags(tfcompile_flags)
+    target_flag = _target_flag(flags)
     common = (
         tool + model_flag + config_flag + "--entry_point=" + entry_point + " --cpp_class=" + cpp_class + " " +
-        ("--xla_hlo_profile " if enable_xla_hlo_profiling else "") + _flags(tfcompile_flags)
+        ("--xla_hlo_profile " if enable_xla_hlo_profiling else "") + flags
     )
     environment = find_model + ("XLA_FLAGS=%s " % _quoted(xla_flags) if xla_flags else "")
 
@@ -156,26 +168,29 @@ def tf_library(
     test_source = name + "_test.cc"
     benchmark_source = name + "_benchmark.cc"
     outs = [header, function_object, metadata_object]
-    flags = (
+    out_flags = (
         "--out_header=$(@D)/" + header + " --out_function_object=$(@D)/" + function_object +
         " --out_metadata_object=$(@D)/" + metadata_object + " "
     )
     if gen_test:
         outs.append(test_source)
-        flags += "--out_test=$(@D)/" + test_source + " "
+        out_flags += "--out_test=$(@D)/" + test_source + " "
     if gen_benchmark:
         outs.append(benchmark_source)
-        flags += "--out_benchmark=$(@D)/" + benchmark_source + " "
+        out_flags += "--out_benchmark=$(@D)/" + benchmark_source + " "
     log = ""
     if gen_compiler_log:
         outs.append(name + "_compiler.log")
         environment += "TF_CPP_MIN_VLOG_LEVEL=3 "
-        log = " 2>$(@D)/" + name + "_compiler.log"
+        log_file = "$(@D)/" + name + "_compiler.log"
+
+        # Bazel removes what a failed action wrote, and the end of the log is the reason.
+        log = " 2>" + log_file + " || { tail -n 20 " + log_file + " >&2; exit 1; }"
     native.genrule(
         name = "gen_" + name,
         srcs = srcs,
         outs = outs,
-        cmd = environment + common + _target_flag() + flags + log,
+        cmd = environment + common + target_flag + out_flags + log,
         tools = [tfcompile_tool],
         message = "Compiling " + name + " with tfcompile",
         tags = tags,
@@ -186,7 +201,7 @@ def tf_library(
         name = name + "_session_module",
         srcs = srcs,
         outs = [name + "_session_module.pb"],
-        cmd = environment.replace("TF_CPP_MIN_VLOG_LEVEL=3 ", "") + common + _target_flag() +
+        cmd = environment.replace("TF_CPP_MIN_VLOG_LEVEL=3 ", "") + common + target_flag +
               "--out_session_module=$@ --out_header=/dev/null --out_function_object=$@.o " +
               "--out_metadata_object=$@.metadata.o && rm $@.o $@.metadata.o",
         tools = [tfcompile_tool],

@@ -1,0 +1,2 @@
+// Reaches whoever uses `saved`, through its deps.
+constexpr bool kDependency = true;
