@@ -36,8 +36,12 @@ pub(crate) const RULES: &[Rule] = &[
     rule("Igamma", |cx| binary_of_double(cx, special::igamma_in_pairs, special::igamma)).types("T", FLOATS),
     rule("Igammac", |cx| binary_of_double(cx, special::igammac_in_pairs, special::igammac))
         .types("T", FLOATS),
-    rule("IgammaGradA", |cx| binary(cx, special::igamma_grad_a)).types("T", FLOATS),
-    rule("RandomGammaGrad", |cx| binary(cx, special::random_gamma_grad)).types("T", FLOATS),
+    rule("IgammaGradA", |cx| binary_of_double(cx, special::igamma_grad_a_in_pairs, special::igamma_grad_a))
+        .types("T", FLOATS),
+    rule("RandomGammaGrad", |cx| {
+        binary_of_double(cx, special::random_gamma_grad_in_pairs, special::random_gamma_grad)
+    })
+    .types("T", FLOATS),
     rule("Zeta", |cx| binary(cx, special::zeta)).types("T", FLOATS),
     rule("Polygamma", |cx| binary(cx, special::polygamma)).types("T", FLOATS),
     rule("Betainc", betainc).types("T", FLOATS),

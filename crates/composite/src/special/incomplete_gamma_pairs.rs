@@ -11,7 +11,7 @@ use shape::PrimitiveType;
 const TWO_PI: [f64; 2] = [std::f64::consts::TAU, 2.4492935982947064e-16];
 
 /// Beyond here the distribution is a step.
-const LARGE: f64 = 1e90;
+pub(super) const LARGE: f64 = 1e90;
 
 /// `P(a, x)` or `Q(a, x)` as a number times a power of two, for positive `a` and `x`.
 fn number<'f>(
@@ -27,7 +27,7 @@ fn number<'f>(
 }
 
 /// `x^a e^-x / gamma(a + 1)`.
-fn power_over_gamma<'f>(a: Expression<'f>, x: Expression<'f>) -> (Pair<'f>, Exponential<'f>) {
+pub(super) fn power_over_gamma<'f>(a: Expression<'f>, x: Expression<'f>) -> (Pair<'f>, Exponential<'f>) {
     let gamma = RaisedGamma::new(a.into());
     let log = log_of_product(x.into(), gamma.inverse);
     let exponential = (log * a + (gamma.argument - x) - gamma.series).exp();
@@ -38,45 +38,63 @@ fn power_over_gamma<'f>(a: Expression<'f>, x: Expression<'f>) -> (Pair<'f>, Expo
 /// The inverse of `sum x^n / ((a + 1) ... (a + n))`: `1 - x / (a + 1 + x / (a + 2 - (a + 1) x / (a + 3 + 2 x / (a + 4 - ...))))`
 /// (`dlmf.nist.gov/13.5`), for `x <= a` and `x <= 1.7`.
 fn lower_sum<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> Pair<'f> {
-    let larger = a.max(x);
-    let count = (larger.sqrt() * 1.9).min(larger * 3.0 / (larger - x)) + 14.0;
+    let count = lower_steps([a, x]);
     let (a, x) = (enabled.select(a, 1.0), enabled.select(x, 1.0));
-    let zero = a.splat(0.0);
-    let state = a.function().while_loop(
-        &[steps(enabled, count), zero, zero, a, x],
-        |_, state| state[0].gt(0.0),
-        |_, state| {
-            let &[step, high, low, a, x] = state else { return Vec::new() };
-            let m = step.convert(PrimitiveType::F64).spread_like(a);
-            let twice = two_sum(a, m + m);
-            let inner = Pair::from(m + 1.0) * x / (twice + 2.0 + Pair { high, low });
-            let rest = two_sum(a, m) * -x / (twice + 1.0 + inner);
-            vec![step - 1.0, rest.high, rest.low, a, x]
-        },
-    );
-    let rest = Pair { high: state[1], low: state[2] };
+    let [rest] = from_last_step(steps(enabled, count), [a, x], |m, [a, x], [rest]| {
+        let twice = two_sum(a, m + m);
+        let inner = Pair::from(m + 1.0) * x / (twice + 2.0 + rest);
+        [two_sum(a, m) * -x / (twice + 1.0 + inner)]
+    });
     let a = Pair::from(a);
     -(Pair::from(x) / (Pair::from(x) / (a + 2.0 + rest) + (a + 1.0))) + 1.0
+}
+
+/// How many steps of [`lower_sum`] are enough.
+pub(super) fn lower_steps<'f>([a, x]: [Expression<'f>; 2]) -> Expression<'f> {
+    let larger = a.max(x);
+    (larger.sqrt() * 1.9).min(larger * 3.0 / (larger - x)) + 14.0
 }
 
 /// The denominator of `Q(a, x) = x^a e^-x / gamma(a) / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...))`
 /// (`dlmf.nist.gov/8.9.E2`), for `x >= a` and `x >= 1`.
 fn upper_denominator<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> Pair<'f> {
-    let count = (a.sqrt() * 3.1).min(a * 6.0 / (x - a)) + 150.0 / x + 14.0;
+    let count = upper_steps([a, x]);
     let (a, x) = (enabled.select(a, 1.0), enabled.select(x, 1.0));
-    let zero = a.splat(0.0);
+    let [rest] = from_last_step(steps(enabled, count), [a, x], |k, [a, x], [rest]| {
+        [two_sum(a, -k) * k / (two_sum(x, -a) + (k + k + 1.0) + rest)]
+    });
+    two_sum(x, -a) + 1.0 + rest
+}
+
+/// How many steps of [`upper_denominator`] are enough.
+pub(super) fn upper_steps<'f>([a, x]: [Expression<'f>; 2]) -> Expression<'f> {
+    (a.sqrt() * 3.1).min(a * 6.0 / (x - a)) + 150.0 / x + 14.0
+}
+
+/// `N` numbers that begin as 0 and that `step` makes of those of the step behind, from step `count` down to step 1.
+pub(super) fn from_last_step<'f, const N: usize>(
+    count: Expression<'f>,
+    [a, x]: [Expression<'f>; 2],
+    step: impl for<'g> Fn(Expression<'g>, [Expression<'g>; 2], [Pair<'g>; N]) -> [Pair<'g>; N],
+) -> [Pair<'f>; N] {
+    fn numbers<'f, const N: usize>(state: &[Expression<'f>]) -> [Pair<'f>; N] {
+        std::array::from_fn(|k| Pair { high: state[3 + 2 * k], low: state[4 + 2 * k] })
+    }
+    let mut state = vec![count, a, x];
+    state.resize(3 + 2 * N, a.splat(0.0));
     let state = a.function().while_loop(
-        &[steps(enabled, count), zero, zero, a, x],
+        &state,
         |_, state| state[0].gt(0.0),
         |_, state| {
-            let &[step, high, low, a, x] = state else { return Vec::new() };
-            let k = step.convert(PrimitiveType::F64).spread_like(a);
-            let denominator = two_sum(x, -a) + (k + k + 1.0) + Pair { high, low };
-            let rest = two_sum(a, -k) * k / denominator;
-            vec![step - 1.0, rest.high, rest.low, a, x]
+            let (index, a, x) = (state[0], state[1], state[2]);
+            let m = index.convert(PrimitiveType::F64).spread_like(a);
+            let made = step(m, [a, x], numbers(state));
+            let mut next = vec![index - 1.0, a, x];
+            next.extend(made.iter().flat_map(|pair| [pair.high, pair.low]));
+            next
         },
     );
-    two_sum(x, -a) + 1.0 + Pair { high: state[1], low: state[2] }
+    numbers(&state)
 }
 
 /// Euler's constant and `zeta(2) / 2`, in two parts; `(-1)^n zeta(n) / n` for `n` from 11 down to 3.
@@ -106,19 +124,11 @@ fn upper_of_tiny<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> Ex
     let one = Pair::from(a.splat(1.0));
     let log = log_of_product(x.into(), one) + Pair::from(a).polynomial(SLOPE_REST, SLOPE);
     let power = (log * a).exp();
-    let zero = a.splat(0.0);
-    let state = a.function().while_loop(
-        &[steps(enabled, a.splat(TERMS)), zero, zero, a, x],
-        |_, state| state[0].gt(0.0),
-        |_, state| {
-            let &[step, high, low, a, x] = state else { return Vec::new() };
-            let n = step.convert(PrimitiveType::F64).spread_like(a);
-            let term = Pair::from(a.splat(1.0)) / two_sum(a, n);
-            let sum = term - Pair { high, low } * x / Pair::from(n + 1.0);
-            vec![step - 1.0, sum.high, sum.low, a, x]
-        },
-    );
-    let sum = Pair { high: state[1], low: state[2] } * x * a;
+    let [sum] = from_last_step(steps(enabled, a.splat(TERMS)), [a, x], |n, [a, x], [sum]| {
+        let term = Pair::from(a.splat(1.0)) / two_sum(a, n);
+        [term - sum * x / Pair::from(n + 1.0)]
+    });
+    let sum = sum * x * a;
     let less_one = power.less_one();
     ((less_one + 1.0) * sum - less_one).round()
 }

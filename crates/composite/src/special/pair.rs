@@ -275,6 +275,11 @@ impl<'f> Exponential<'f> {
         Pair::select(self.k.equal(0.0), self.less_one, whole + -1.0)
     }
 
+    /// The exponent of the power of two.
+    pub(super) fn exponent(self) -> Expression<'f> {
+        self.k
+    }
+
     /// The value without its power of two.
     pub(super) fn mantissa(self) -> Pair<'f> {
         self.less_one + 1.0

@@ -12,6 +12,13 @@ const TWELFTH: [f64; 2] = [0.08333333333333333, 4.625929269271485e-18];
 const STIRLING: &[f64] =
     &[1.0 / 156.0, -691.0 / 360_360.0, 1.0 / 1188.0, -1.0 / 1680.0, 1.0 / 1260.0, -1.0 / 360.0];
 
+/// The coefficient of `1 / A^2` in `digamma(A + 1) - log(A)`, in two parts.
+const DIGAMMA: [f64; 2] = [-0.08333333333333333, -4.625929269271485e-18];
+
+/// The next coefficients of that, the highest power of `1 / A^2` first.
+const DIGAMMA_REST: &[f64] =
+    &[-1.0 / 12.0, 691.0 / 32_760.0, -1.0 / 132.0, 1.0 / 240.0, -1.0 / 252.0, 1.0 / 120.0];
+
 /// `gamma(a + 1) = sqrt(2 pi A) (A / e)^A e^series / (ratio A^(A - a))`, with `A - a` either 0 or 16.
 #[derive(Clone, Copy)]
 pub(super) struct RaisedGamma<'f> {
@@ -22,20 +29,24 @@ pub(super) struct RaisedGamma<'f> {
     /// `(a + 1) ... (a + 16) / A^16`, or 1.
     pub(super) ratio: Pair<'f>,
     pub(super) series: Pair<'f>,
+    /// `1 / (a + 1) + ... + 1 / (a + 16)`, or 0.
+    inverses: Pair<'f>,
 }
 
 impl<'f> RaisedGamma<'f> {
     /// Of a positive number that is no subnormal one.
     pub(super) fn new(a: Pair<'f>) -> Self {
         let is_small = a.high.lt(LEAST);
-        let one = Pair::from(a.high.splat(1.0));
+        let [zero, one] = [0.0, 1.0].map(|number| Pair::from(a.high.splat(number)));
         let small = Pair::select(is_small, a, one);
         let raised = small + LEAST;
         // (a + k) (a + 17 - k) = a (a + 17) + k (17 - k)
         let square = small * (small + (LEAST + 1.0));
-        let product = (2..=8)
-            .map(|k| square + f64::from(k * (17 - k)))
-            .fold(square + LEAST, |product, factor| product * factor);
+        let factors = (2..=8).map(|k| square + f64::from(k * (17 - k)));
+        // The product, and its derivative by the square.
+        let (product, slope) = factors.fold((square + LEAST, one), |(product, slope), factor| {
+            (product * factor, slope * factor + product)
+        });
         let power = (0..4).fold(raised, |power, _| power * power);
         let argument = Pair::select(is_small, raised, a);
         let inverse = argument.inverse();
@@ -46,7 +57,16 @@ impl<'f> RaisedGamma<'f> {
             inverse,
             ratio: Pair::select(is_small, product / power, one),
             series: inverse * Pair::number(a.high, TWELFTH) + rest,
+            inverses: Pair::select(is_small, slope * (small + small + (LEAST + 1.0)) / product, zero),
         }
+    }
+
+    /// `digamma(a + 1) - log(A)`.
+    pub(super) fn digamma_less_log(&self) -> Pair<'f> {
+        let inverse = self.inverse.high;
+        let square = self.inverse * self.inverse;
+        let rest = square.high * square.high * square.high.polynomial(DIGAMMA_REST);
+        self.inverse * 0.5 + square * Pair::number(inverse, DIGAMMA) + rest - self.inverses
     }
 }
 
