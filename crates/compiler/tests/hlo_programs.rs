@@ -45,6 +45,32 @@ fn sizes_are_followed_through_a_program() {
 }
 
 #[test]
+fn a_true_size_of_one_is_repeated() {
+    let text = "HloModule m
+        ENTRY main {
+          x = s32[4,2] parameter(0)
+          y = s32[4,2] parameter(1)
+          n = s32[] parameter(2)
+          m = s32[] parameter(3)
+          xs = s32[<=4,2] set-dimension-size(x, n), dimensions={0}
+          ys = s32[<=4,2] set-dimension-size(y, m), dimensions={0}
+          ROOT sum = s32[<=4,2] add(xs, ys)
+        }";
+    let sum = |n: i32, m: i32| {
+        let x = Literal::from_elements(&[4, 2], &[1i32, 2, 3, 4, 5, 6, 7, 8]);
+        let y = Literal::from_elements(&[4, 2], &[10i32, 20, 30, 40, 50, 60, 70, 80]);
+        run(text, &[x, y, Literal::scalar(n), Literal::scalar(m)]).unwrap().remove(0)
+    };
+    assert_eq!(sum(1, 3), Literal::from_elements(&[3, 2], &[11i32, 22, 31, 42, 51, 62]));
+    assert_eq!(sum(3, 1), Literal::from_elements(&[3, 2], &[11i32, 22, 13, 24, 15, 26]));
+    assert_eq!(sum(1, 1), Literal::from_elements(&[1, 2], &[11i32, 22]));
+    assert_eq!(sum(3, 3), Literal::from_elements(&[3, 2], &[11i32, 22, 33, 44, 55, 66]));
+    assert_eq!(sum(1, 0).array_shape().sizes(), [0, 2]);
+    // Other sizes should be equal: as in XLA the smaller one holds.
+    assert_eq!(sum(3, 2), Literal::from_elements(&[2, 2], &[11i32, 22, 33, 44]));
+}
+
+#[test]
 fn a_sort_leaves_out_what_is_not_there() {
     let text = "HloModule m
         less {

@@ -3,7 +3,7 @@
 use crate::bounded::Size;
 use crate::context::NodeContext;
 use crate::importer::Importer;
-use hlo::{Computation, ComputationId, InstructionId, Module, Op};
+use hlo::{Computation, ComputationId, InstructionId, Module, Op, Traits};
 use shape::{ArrayShape, PrimitiveType, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
@@ -193,6 +193,14 @@ impl NodeContext<'_, '_> {
             }
             Op::Reshape {} if self.is_bounded(arrays[0]) => self.settled_reshape(arrays[0], shape)?,
             _ => {
+                // XLA repeats what a run finds to be of size 1, as operations of NumPy do.
+                if let [a, b] = &mut arrays[..]
+                    && op.opcode().traits().contains(Traits::ELEMENTWISE)
+                    && self.is_bounded(*a)
+                    && self.is_bounded(*b)
+                {
+                    (*a, *b) = self.reconciled(*a, *b)?;
+                }
                 let wanted = whole(shape);
                 self.op_shaped(&wanted, op.clone(), &arrays)?
             }
