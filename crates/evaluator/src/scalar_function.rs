@@ -95,6 +95,12 @@ impl Callee {
             Ok(if rounds { round_scalar(element_type, value) } else { value })
         })
     }
+
+    /// Whether elements may come in any order: one function of two parameters that may change places and be grouped.
+    pub(crate) fn is_free_of_order(&self) -> bool {
+        use Binary::{Add, And, Maximum, Minimum, Multiply, Or, Xor};
+        matches!(self.binary, Some(Add | And | Maximum | Minimum | Multiply | Or | Xor))
+    }
 }
 
 impl Steps {

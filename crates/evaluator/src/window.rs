@@ -71,6 +71,46 @@ fn check_window(window: &Window, rank: usize) -> Result<()> {
     Ok(())
 }
 
+/// Windows along one dimension of which each holds all that its neighbour holds: what it makes of it goes on from there.
+struct RunningTotals {
+    dimension: usize,
+    /// Whether the last window is the smallest one.
+    backward: bool,
+    /// What a window holds and its neighbour does not.
+    newest: Window,
+}
+
+impl RunningTotals {
+    /// Nothing if windows are others, or if they grow at their beginning and the order of their elements matters.
+    fn of(window: &Window, sizes: &[i64], counts: &[i64], is_free_of_order: bool) -> Option<Self> {
+        let (dimension, backward) = window.running_dimension(sizes, counts)?;
+        if backward && !is_free_of_order {
+            return None;
+        }
+        let mut newest = window.clone();
+        let w = &mut newest.dimensions[dimension];
+        if !backward {
+            w.padding_low = w.padding_low.saturating_sub(w.size - 1);
+        }
+        w.size = 1;
+        Some(Self { dimension, backward, newest })
+    }
+}
+
+/// The result that is computed as the one of an index, and the number of the one that it goes on from.
+fn step_of(totals: Option<&RunningTotals>, counts: &[i64], index: &[i64]) -> (Vec<i64>, Option<i64>) {
+    let mut placement = index.to_vec();
+    let Some(&RunningTotals { dimension, backward, .. }) = totals else { return (placement, None) };
+    let mut before = placement.clone();
+    before[dimension] -= 1;
+    if backward {
+        for at in [&mut placement, &mut before] {
+            at[dimension] = counts[dimension] - 1 - at[dimension];
+        }
+    }
+    (placement, (index[dimension] > 0).then(|| linear_index(counts, &before)))
+}
+
 impl Evaluator<'_> {
     /// `reduce-window` of one or several arrays.
     pub(crate) fn reduce_window(
@@ -86,31 +126,43 @@ impl Evaluator<'_> {
         let sizes = inputs[0].array_shape().sizes();
         check_window(window, sizes.len())?;
         let strides = row_major_strides(&sizes);
+        let counts = results[0].sizes();
+        let totals = RunningTotals::of(window, &sizes, &counts, callee.is_free_of_order());
         if let (&[input], &[init], Some(step)) = (inputs, inits.as_slice(), callee.binary_step()) {
-            let mut accumulators = Vec::with_capacity(results[0].element_count() as usize);
-            for_each_index(&results[0].sizes(), |placement| {
-                let mut accumulator = init;
-                for_each_position(window, &sizes, &strides, placement, |at| {
+            let mut accumulators = vec![init; results[0].element_count() as usize];
+            for_each_index(&counts, |index| {
+                let (placement, before) = step_of(totals.as_ref(), &counts, index);
+                let (window, mut accumulator) = match (before, &totals) {
+                    (Some(before), Some(totals)) => (&totals.newest, accumulators[before as usize]),
+                    _ => (window, init),
+                };
+                for_each_position(window, &sizes, &strides, &placement, |at| {
                     self.charge(1)?;
                     accumulator = step(accumulator, input.scalar_at(at))?;
                     Ok(())
                 })?;
-                accumulators.push(accumulator);
+                accumulators[linear_index(&counts, &placement) as usize] = accumulator;
                 Ok(())
             })?;
             return Ok(pack(shape, vec![from_scalars(&results[0], accumulators)]));
         }
         let mut accumulators = Accumulators::new(results[0].element_count(), &inits);
-        let mut linear = 0;
-        for_each_index(&results[0].sizes(), |placement| {
-            let accumulator = accumulators.at(linear);
-            linear += 1;
-            for_each_position(window, &sizes, &strides, placement, |at| {
+        for_each_index(&counts, |index| {
+            let (placement, before) = step_of(totals.as_ref(), &counts, index);
+            let mut accumulator = accumulators.at(linear_index(&counts, &placement)).clone();
+            let mut window = window;
+            if let (Some(before), Some(totals)) = (before, &totals) {
+                accumulator.clone_from(accumulators.at(before));
+                window = &totals.newest;
+            }
+            for_each_position(window, &sizes, &strides, &placement, |at| {
                 self.charge(1)?;
                 let values: Vec<Scalar> = inputs.iter().map(|input| input.scalar_at(at)).collect();
-                *accumulator = self.accumulate(&callee, accumulator, &values)?;
+                accumulator = self.accumulate(&callee, &accumulator, &values)?;
                 Ok(())
-            })
+            })?;
+            *accumulators.at(linear_index(&counts, &placement)) = accumulator;
+            Ok(())
         })?;
         Ok(accumulators.finish(shape, &results))
     }

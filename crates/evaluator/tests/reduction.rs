@@ -97,6 +97,55 @@ fn windows_far_larger_than_the_array_cost_no_more_than_the_array() {
 }
 
 #[test]
+fn windows_that_grow_are_evaluated_from_their_neighbours() {
+    let mut module = Module::new("test");
+    let sum = binary(&mut module, Op::Add {}, S32, S32);
+    let difference = binary(&mut module, Op::Subtract {}, S32, S32);
+    let x = Literal::from_elements(&[4, 2], &[1i32, 10, 2, 20, 3, 30, 4, 40]);
+    let run = |rows: WindowDimension, counts, to_apply| {
+        let op = Op::ReduceWindow {
+            window: Window { dimensions: vec![rows, WindowDimension::of_size(1)] },
+            to_apply,
+        };
+        let shape = Shape::array(S32, &[counts, 2]);
+        let operands = [&x, &Literal::scalar(100i32)];
+        evaluator::evaluate_instruction(&module, &op, &shape, &operands).unwrap().to_vec::<i32>().unwrap()
+    };
+    let padded = |padding_low, padding_high| WindowDimension {
+        padding_low,
+        padding_high,
+        ..WindowDimension::of_size(4)
+    };
+    assert_eq!(run(padded(3, 0), 4, sum), [101, 110, 103, 130, 106, 160, 110, 200]);
+    assert_eq!(run(padded(4, -1), 4, sum), [100, 100, 101, 110, 103, 130, 106, 160]);
+    assert_eq!(run(padded(0, 3), 4, sum), [110, 200, 109, 190, 107, 170, 104, 140]);
+    assert_eq!(run(padded(-1, 4), 4, sum), [109, 190, 107, 170, 104, 140, 100, 100]);
+    assert_eq!(
+        run(padded(5, 1), 7, sum),
+        [100, 100, 100, 100, 101, 110, 103, 130, 106, 160, 110, 200, 109, 190]
+    );
+    assert_eq!(run(padded(3, 0), 4, difference), [99, 90, 97, 70, 94, 40, 90, 0]);
+    assert_eq!(run(padded(0, 3), 4, difference), [90, 0, 91, 10, 93, 30, 96, 60]);
+}
+
+#[test]
+fn a_million_windows_that_grow_cost_a_million_steps() {
+    let mut module = Module::new("test");
+    let sum = binary(&mut module, Op::Add {}, S32, S32);
+    let n = 1 << 20;
+    let x = Literal::from_elements(&[n], &vec![1i32; n as usize]);
+    for (padding_low, padding_high, last) in [(n - 1, 0, n as i32), (0, n - 1, 1)] {
+        let along = WindowDimension { padding_low, padding_high, ..WindowDimension::of_size(n) };
+        let op = Op::ReduceWindow { window: Window { dimensions: vec![along] }, to_apply: sum };
+        let operands = [&x, &Literal::scalar(0i32)];
+        let sums =
+            evaluator::evaluate_instruction(&module, &op, &Shape::array(S32, &[n]), &operands).unwrap();
+        let sums = sums.to_vec::<i32>().unwrap();
+        assert_eq!((sums[0] + sums[sums.len() - 1], sums[sums.len() - 1]), (n as i32 + 1, last));
+    }
+}
+
+#[test]
 fn select_and_scatter_prefers_the_first_of_equals() {
     let mut module = Module::new("test");
     let ge = Op::Compare { direction: ComparisonDirection::Ge, comparison_type: ComparisonType::Default };

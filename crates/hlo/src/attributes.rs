@@ -153,6 +153,16 @@ impl WindowDimension {
             window_reversal: false,
         }
     }
+
+    /// Whether each of `count` windows over `size` elements holds all that the one before it holds: they step by 1, and all
+    /// start at or before the first element. Backward: all that the one behind it holds, and all end at or behind the last.
+    pub fn runs(&self, size: i64, count: i64, backward: bool) -> bool {
+        if self.stride != 1 || self.window_dilation != 1 || self.base_dilation != 1 || self.window_reversal {
+            return false;
+        }
+        let (low, taps) = (i128::from(self.padding_low), i128::from(self.size));
+        if backward { taps - low >= i128::from(size) } else { i128::from(count) - 1 <= low }
+    }
 }
 
 /// The windows of a convolution or a windowed reduction.
@@ -160,6 +170,21 @@ impl WindowDimension {
 pub struct Window {
     /// One for each (spatial) dimension.
     pub dimensions: Vec<WindowDimension>,
+}
+
+impl Window {
+    /// The dimension whose windows grow from neighbour to neighbour and whether they do so backward, if it alone has windows of
+    /// more than one element: a running total serves all of them. From the sizes of a windowed reduction's operand and result.
+    pub fn running_dimension(&self, sizes: &[i64], counts: &[i64]) -> Option<(usize, bool)> {
+        let mut wide =
+            (0..self.dimensions.len()).filter(|&d| self.dimensions[d] != WindowDimension::of_size(1));
+        let (Some(d), None) = (wide.next(), wide.next()) else { return None };
+        let (&size, &count) = (sizes.get(d)?, counts.get(d)?);
+        [false, true]
+            .into_iter()
+            .find(|&backward| self.dimensions[d].runs(size, count, backward))
+            .map(|b| (d, b))
+    }
 }
 
 /// Which dimensions of a convolution's operands and result are which; text `b01f_01io->b01f`.
@@ -262,4 +287,39 @@ pub enum TriangularTranspose {
     NoTranspose,
     Transpose,
     Adjoint,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn padded(size: i64, padding_low: i64, padding_high: i64) -> WindowDimension {
+        WindowDimension { padding_low, padding_high, ..WindowDimension::of_size(size) }
+    }
+
+    #[test]
+    fn windows_that_reach_an_end_run() {
+        let cumulative = padded(100, 99, 0);
+        assert!(cumulative.runs(100, 100, false) && !cumulative.runs(100, 100, true));
+        let reversed = padded(100, 0, 99);
+        assert!(reversed.runs(100, 100, true) && !reversed.runs(100, 100, false));
+        let exclusive = padded(100, 100, -1);
+        assert!(exclusive.runs(100, 100, false));
+        assert!(!padded(99, 98, 0).runs(100, 100, false));
+        assert!(!WindowDimension { stride: 2, ..cumulative }.runs(100, 50, false));
+        assert!(!WindowDimension { base_dilation: 2, ..padded(4, 6, 0) }.runs(4, 4, false));
+        assert!(!WindowDimension { window_reversal: true, ..cumulative }.runs(100, 100, false));
+    }
+
+    #[test]
+    fn one_dimension_alone_runs() {
+        let one = WindowDimension::of_size(1);
+        let window = |dimensions: &[WindowDimension]| Window { dimensions: dimensions.to_vec() };
+        let run = |dimensions: &[WindowDimension]| window(dimensions).running_dimension(&[3, 8], &[3, 8]);
+        assert_eq!(run(&[one, padded(8, 7, 0)]), Some((1, false)));
+        assert_eq!(run(&[padded(3, 0, 2), one]), Some((0, true)));
+        assert_eq!(run(&[padded(3, 0, 2), padded(8, 7, 0)]), None);
+        assert_eq!(run(&[one, padded(3, 1, 1)]), None);
+        assert_eq!(run(&[one, one]), None);
+    }
 }

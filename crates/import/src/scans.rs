@@ -2,29 +2,40 @@
 
 use crate::context::NodeContext;
 use crate::data_types::*;
+use crate::reducer::Reducer;
 use crate::rule::{Rule, rule};
-use hlo::{ComparisonDirection, InstructionId, Op};
+use hlo::{ComparisonDirection, InstructionId, Op, Window, WindowDimension};
 use shape::PrimitiveType;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
     rule("Cumsum", |cx| {
         let x = cx.input(0)?;
-        scan(cx, x, 0.0, |cx, a, b| cx.add(a, b))
+        scan(cx, x, 0.0, |cx, x, along| windowed(cx, x, Reducer::Add, along))
     })
     .types("T", NUMBERS)
     .types("Tidx", INDICES),
     rule("Cumprod", |cx| {
         let x = cx.input(0)?;
-        scan(cx, x, 1.0, |cx, a, b| cx.mul(a, b))
+        scan(cx, x, 1.0, |cx, x, along| windowed(cx, x, Reducer::Multiply, along))
     })
     .types("T", NUMBERS)
     .types("Tidx", INDICES),
     rule("CumulativeLogsumexp", cumulative_log_sum_exp).types("T", FLOATS).types("Tidx", INDICES),
 ];
 
-/// What joins the results of two stretches, the first one first.
-type Combine = fn(&mut NodeContext<'_, '_>, InstructionId, InstructionId) -> Result<InstructionId>;
+/// Along which elements are combined.
+#[derive(Clone, Copy)]
+struct Along {
+    axis: usize,
+    /// Without the element itself.
+    exclusive: bool,
+    /// From the end.
+    reverse: bool,
+}
+
+/// What makes the totals of all elements, of which there are some.
+type Totals = fn(&mut NodeContext<'_, '_>, InstructionId, Along) -> Result<InstructionId>;
 
 /// `CumulativeLogsumexp(x)`: `log` of the sum of `exp` of the elements so far. NaN adds nothing, as in TensorFlow and XLA.
 fn cumulative_log_sum_exp(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
@@ -32,7 +43,7 @@ fn cumulative_log_sum_exp(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId>
     let is_nan = cx.compare(ComparisonDirection::Ne, x, x)?;
     let nothing = cx.splat_like(x, f64::NEG_INFINITY)?;
     let numbers = cx.select(is_nan, nothing, x)?;
-    scan(cx, numbers, f64::NEG_INFINITY, log_add_exp)
+    scan(cx, numbers, f64::NEG_INFINITY, in_steps)
 }
 
 /// `log(exp(a) + exp(b))`, without overflow.
@@ -48,15 +59,13 @@ fn log_add_exp(cx: &mut NodeContext<'_, '_>, a: InstructionId, b: InstructionId)
     cx.add(larger, more)
 }
 
-/// `result[i] = x[0] op ... op x[i]` along an axis; with `exclusive` without `x[i]`, with `reverse` from the end.
-///
-/// Elements are combined with those 1, 2, 4, ... before them, so that few steps do for a long axis. Narrow floating point
-/// is summed in 32 bits.
+/// `result[i] = x[0] op ... op x[i]` along an axis; with `exclusive` without `x[i]`, with `reverse` from the end. Narrow
+/// floating point is combined in 32 bits. Of bounded arrays, what is not there is the neutral element.
 fn scan(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
     neutral: f64,
-    combine: Combine,
+    totals: Totals,
 ) -> Result<InstructionId> {
     let axis = cx.constant_i64(1)?;
     let axis = cx.dimension(axis, cx.rank(x))?;
@@ -68,10 +77,10 @@ fn scan(
         let element_type = cx.element_type(x);
         let nothing = cx.scalar(element_type, neutral);
         let whole = cx.masked(&bounded, &[axis], nothing)?;
-        let sums = scan(cx, whole, neutral, combine)?;
+        let sums = scan(cx, whole, neutral, totals)?;
         return cx.bounded(sums, &bounded.sizes);
     }
-    let (element_type, size) = (cx.element_type(x), cx.sizes(x)[axis]);
+    let element_type = cx.element_type(x);
     if cx.sizes(x).contains(&0) {
         return Ok(x);
     }
@@ -79,45 +88,57 @@ fn scan(
         PrimitiveType::F16 | PrimitiveType::Bf16 => PrimitiveType::F32,
         other => other,
     };
-    let mut sums = cx.convert(x, wide)?;
-    if reverse {
-        sums = cx.reverse(sums, vec![axis])?;
-    }
-    if exclusive {
-        sums = moved(cx, sums, axis, 1, neutral)?;
-    }
-    sums = running(cx, sums, (axis, size), neutral, combine)?;
-    if reverse {
-        sums = cx.reverse(sums, vec![axis])?;
-    }
+    let x = cx.convert(x, wide)?;
+    let sums = totals(cx, x, Along { axis, exclusive, reverse })?;
     cx.convert(sums, element_type)
 }
 
-/// What the elements up to each one along an axis of `size` combine to.
-fn running(
+/// Each result is a window that begins with the first element; with `reverse` one that ends with the last.
+fn windowed(
     cx: &mut NodeContext<'_, '_>,
-    mut sums: InstructionId,
-    (axis, size): (usize, i64),
-    neutral: f64,
-    combine: Combine,
+    x: InstructionId,
+    reducer: Reducer,
+    Along { axis, exclusive, reverse }: Along,
 ) -> Result<InstructionId> {
-    let mut distance = 1;
-    while distance < size {
-        let before = moved(cx, sums, axis, distance, neutral)?;
-        sums = combine(cx, before, sums)?;
-        distance *= 2;
+    let size = cx.sizes(x)[axis];
+    let (mut before, mut behind) = if exclusive { (size, -1) } else { (size - 1, 0) };
+    if reverse {
+        std::mem::swap(&mut before, &mut behind);
     }
-    Ok(sums)
+    let mut dimensions = vec![WindowDimension::of_size(1); cx.rank(x)];
+    dimensions[axis] =
+        WindowDimension { padding_low: before, padding_high: behind, ..WindowDimension::of_size(size) };
+    cx.reduce_window(x, reducer, Window { dimensions })
 }
 
-/// `x[0] + ... + x[i]` along an axis, in the type of `x`.
+/// Logarithms of sums of exponentials: elements are joined with those 1, 2, 4, ... before them, so that no chain of functions
+/// is as long as the axis, and errors grow with the logarithm of its length.
+fn in_steps(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    Along { axis, exclusive, reverse }: Along,
+) -> Result<InstructionId> {
+    let size = cx.sizes(x)[axis];
+    let mut sums = if reverse { cx.reverse(x, vec![axis])? } else { x };
+    if exclusive {
+        sums = moved(cx, sums, axis, 1, f64::NEG_INFINITY)?;
+    }
+    let mut distance = 1;
+    while distance < size {
+        let before = moved(cx, sums, axis, distance, f64::NEG_INFINITY)?;
+        sums = log_add_exp(cx, before, sums)?;
+        distance *= 2;
+    }
+    if reverse { cx.reverse(sums, vec![axis]) } else { Ok(sums) }
+}
+
+/// `x[0] + ... + x[i]` along an axis of some elements, in the type of `x`.
 pub(crate) fn running_sum(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
     axis: usize,
 ) -> Result<InstructionId> {
-    let size = cx.sizes(x)[axis];
-    running(cx, x, (axis, size), 0.0, |cx, a, b| cx.add(a, b))
+    windowed(cx, x, Reducer::Add, Along { axis, exclusive: false, reverse: false })
 }
 
 /// The elements moved towards the end of an axis, the neutral one in front.

@@ -4,6 +4,7 @@
 //! tap, as the plan says; nothing outside of the base is read. Vectors run along the innermost dimension.
 
 mod block;
+mod prefix;
 mod running;
 
 use crate::context::KernelContext;
@@ -32,7 +33,7 @@ struct Windows<'a> {
 
 /// What combines two elements.
 enum Reducer<'a> {
-    /// One operation on one array, accumulated in at least 32 bits.
+    /// One operation on one array, accumulated in at least 32 bits; of complex numbers the sum, for each part.
     Operation(Operation<'a>),
     /// Any computation.
     Computation(ComputationId),

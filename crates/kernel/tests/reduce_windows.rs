@@ -3,6 +3,7 @@
 mod harness;
 
 use harness::{Numbers, Tolerance, Values, check};
+use shape::Literal;
 
 /// One dimension: elements, and the window over them.
 #[derive(Clone, Copy, Debug)]
@@ -159,6 +160,137 @@ fn cumulative_sums_along_every_dimension() {
             check_all(&[Axis::whole(2), axis, Axis::whole(13)]);
             check_all(&[Axis::whole(3), axis]);
             check_all(&[Axis::new(3, 2), axis, Axis::new(5, 3).pad(1, 1)]);
+        }
+    }
+}
+
+/// Windows that grow forward or backward, with and without the element itself, and of which some hold all or none.
+fn growing(n: i64) -> Vec<Axis> {
+    vec![
+        Axis::new(n, n).pad(n - 1, 0),
+        Axis::new(n, n).pad(0, n - 1),
+        Axis::new(n, n).pad(n, -1),
+        Axis::new(n, n).pad(-1, n),
+        Axis::new(n, 2 * n).pad(2 * n, n),
+        Axis::new(n, 2 * n).pad(n, 2 * n),
+    ]
+}
+
+#[test]
+fn running_totals_of_rows_as_long_as_vectors_and_longer() {
+    for n in [1, 2, 8, 9, 15, 16, 17, 31, 32, 33, 47, 64, 65, 67, 130, 201] {
+        for axis in growing(n) {
+            let text = module("add", "s32", &[Axis::whole(3), axis], "");
+            check(&text, &[Values::Hard], Tolerance::Exact);
+        }
+        let text = module("add", "f32", &[Axis::new(n, n).pad(n - 1, 0)], "");
+        check(&text, &[Values::Tame], Tolerance::Relative(1e-6));
+    }
+}
+
+#[test]
+fn running_totals_of_every_operation_and_type() {
+    let ops: [(&str, &[&str]); 5] = [
+        ("add", &["s8", "u16", "u64", "s4", "pred", "f16", "bf16", "f64", "c64", "c128"]),
+        ("multiply", &["s8", "u32", "s64", "u4", "f32", "f64", "c64"]),
+        ("maximum", &["s8", "u32", "s64", "f32", "f64", "f16", "bf16", "f8e4m3fn", "pred", "u4"]),
+        ("minimum", &["u8", "s16", "f32", "f64", "f16", "bf16", "f8e5m2", "pred", "s2"]),
+        ("xor", &["s8", "u16", "s32", "u64", "pred"]),
+    ];
+    for (op, types) in ops {
+        for t in types {
+            let is_order = matches!(op, "maximum" | "minimum");
+            let is_exact = is_order || !(t.starts_with(['f', 'c']) || *t == "bf16");
+            let (values, tolerance) = match (is_exact, op) {
+                (true, _) => (Values::Hard, Tolerance::Exact),
+                // Products of many would leave the range.
+                (_, "multiply") => (Values::Below(2), Tolerance::Exact),
+                (_, _) if *t == "f64" || *t == "c128" => (Values::Tame, Tolerance::Relative(1e-14)),
+                (_, _) if t.ends_with("16") => (Values::Tame, Tolerance::Relative(1e-2)),
+                _ => (Values::Tame, Tolerance::Relative(1e-6)),
+            };
+            for axis in growing(83) {
+                check(&module(op, t, &[Axis::whole(2), axis], ""), &[values], tolerance);
+                check(&module(op, t, &[axis, Axis::whole(5)], ""), &[values], tolerance);
+            }
+        }
+    }
+}
+
+#[test]
+fn running_totals_begin_with_any_value_and_take_what_feeds_them() {
+    let axes = [Axis::whole(3), Axis::new(50, 50).pad(49, 0)];
+    let producer = "  b = s32[3,50] iota(), iota_dimension=1\n  x = s32[3,50] subtract(a, b)\n";
+    check(&module("add", "s32", &axes, producer), &[Values::Hard], Tolerance::Exact);
+    check(&module("multiply", "u32", &axes, producer_of("u32").as_str()), &[Values::Hard], Tolerance::Exact);
+    let axes = [Axis::whole(3), Axis::new(50, 50).pad(0, 49)];
+    check(&module("add", "s32", &axes, producer), &[Values::Hard], Tolerance::Exact);
+    // Windows of several elements along another dimension are combined before.
+    for along in growing(40) {
+        let axes = [Axis::new(7, 3).pad(1, 1), along];
+        check(&module("add", "s32", &axes, ""), &[Values::Hard], Tolerance::Exact);
+    }
+}
+
+fn producer_of(element_type: &str) -> String {
+    let t = element_type;
+    format!("  b = {t}[3,50] iota(), iota_dimension=1\n  x = {t}[3,50] subtract(a, b)\n")
+}
+
+#[test]
+fn errors_of_running_sums_do_not_grow_with_their_length() {
+    let n: i64 = 200_000;
+    let axis = Axis::new(n, n).pad(n - 1, 0);
+    // Elements of one sign, which no sum of two rounds in the same direction for long.
+    let mut numbers = Numbers::new(7);
+    let elements: Vec<f32> = (0..n).map(|_| numbers.unit() as f32 + 0.1).collect();
+    let mut exact = 0.0;
+    let exact: Vec<f64> = elements
+        .iter()
+        .map(|&x| {
+            exact += f64::from(x);
+            exact
+        })
+        .collect();
+    for (axes, sizes) in [([Axis::whole(1), axis], [1, n]), ([axis, Axis::whole(1)], [n, 1])] {
+        let parsed = hlo::parse(&module("add", "f32", &axes, "")).expect("a valid text");
+        let arguments = [Literal::from_elements(&sizes, &elements), Literal::scalar(0f32)];
+        for target in harness::targets() {
+            let sums = harness::run(&parsed, &target, &arguments, 1).expect("a program")[0]
+                .to_vec::<f32>()
+                .expect("floats");
+            for (sum, exact) in sums.iter().zip(&exact) {
+                let error = (f64::from(*sum) - exact).abs() / exact;
+                assert!(error < 2.0 * f64::from(f32::EPSILON), "{sum} instead of {exact}");
+            }
+        }
+    }
+}
+
+#[test]
+fn running_sums_stay_infinite_behind_an_infinity() {
+    let n: i64 = 100;
+    for (axes, sizes) in [
+        ([Axis::whole(1), Axis::new(n, n).pad(n - 1, 0)], [1, n]),
+        ([Axis::new(n, n).pad(n - 1, 0), Axis::whole(1)], [n, 1]),
+    ] {
+        let parsed = hlo::parse(&module("add", "f32", &axes, "")).expect("a valid text");
+        for (at, big) in [(3, f32::INFINITY), (50, f32::NEG_INFINITY), (16, f32::MAX)] {
+            let mut elements = vec![1f32; n as usize];
+            elements[at] = big;
+            if big == f32::MAX {
+                elements[at + 20] = big;
+            }
+            let arguments = [Literal::from_elements(&sizes, &elements), Literal::scalar(0f32)];
+            for target in harness::targets() {
+                let sums = harness::run(&parsed, &target, &arguments, 1).expect("a program")[0]
+                    .to_vec::<f32>()
+                    .expect("floats");
+                let from = if big == f32::MAX { at + 20 } else { at };
+                let want = if big == f32::MAX { f32::INFINITY } else { big };
+                assert!(sums[from..].iter().all(|&sum| sum == want), "{sums:?}");
+                assert!(sums[..from].iter().all(|sum| sum.is_finite()), "{sums:?}");
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Computes what is known.
 
 use crate::{Changed, Pass};
-use hlo::{Computation, InstructionId, Module, Op, OpMetadata};
+use hlo::{Computation, InstructionId, Module, Op, OpMetadata, Window};
 use shape::{ArrayShape, Literal};
 use support::Result;
 
@@ -113,6 +113,7 @@ impl ConstantFolding {
                 let lhs = computation[instruction.operands()[0]].shape().expect_array();
                 numbers.lhs_contracting_dims.iter().fold(1i64, |k, &d| k.saturating_mul(lhs.size(d)))
             }
+            Op::ReduceWindow { window, .. } if is_running_total(computation, id, window) => 64,
             Op::Convolution { window, .. } | Op::ReduceWindow { window, .. } => {
                 window.dimensions.iter().fold(64i64, |k, d| k.saturating_mul(d.size))
             }
@@ -151,6 +152,13 @@ impl ConstantFolding {
             _ => None,
         }
     }
+}
+
+/// Whether the evaluator takes one step for each result of a windowed reduction.
+fn is_running_total(computation: &Computation, id: InstructionId, window: &Window) -> bool {
+    let sizes = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::sizes);
+    let sizes = sizes(computation[id].operands()[0]).zip(sizes(id));
+    sizes.is_some_and(|(operand, result)| window.running_dimension(&operand, &result).is_some())
 }
 
 /// Whether an instruction is a constant in another order: kernels of contractions should be constants whatever their size.

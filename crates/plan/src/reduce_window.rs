@@ -2,6 +2,7 @@
 
 use crate::{Fusion, InstructionPlan, Strategy, loops, reduce};
 use hlo::{Op, Window, WindowDimension};
+use shape::PrimitiveType;
 use support::{Error, Result};
 use target::Target;
 
@@ -16,7 +17,7 @@ pub struct ReduceWindowPlan {
     pub vectors: u32,
     /// The dimension that is cut into tasks, if there are several.
     pub task_dimension: Option<usize>,
-    /// Whether the computation is one operation on real numbers whose order is free.
+    /// Whether the computation is one operation whose order is free, on real numbers or on parts of complex ones.
     pub is_operation: bool,
 }
 
@@ -77,12 +78,18 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let leaves = fusion.shape().leaves();
     let (_, result) = leaves.first().ok_or_else(|| Error::internal("a windowed reduction has a result"))?;
     let counts = result.sizes();
-    let is_simple = leaves.len() == 1 && !result.element_type.is_complex();
-    let is_operation = is_simple && reduce::is_associative(&fusion.module[*to_apply]);
+    let callee = &fusion.module[*to_apply];
+    // Complex sums are sums of both parts.
+    let has_parts = result.element_type.is_complex() && !matches!(callee[callee.root()].op(), Op::Add {});
+    let is_operation = leaves.len() == 1 && !has_parts && reduce::is_associative(callee);
     let mut dimensions = walks(window, &input, &counts, is_operation);
     let tasks = tasks(window, &counts, &mut dimensions);
     let lanes = match dimensions.last() {
         Some(WindowWalk::Segments(_) | WindowWalk::Masked) => {
+            loops::largest_fitting(loops::lanes(fusion, target), counts.last().copied().unwrap_or(1))
+        }
+        // Bits of truth values do not move well from lane to lane.
+        Some(WindowWalk::Running { .. }) if is_operation && result.element_type != PrimitiveType::Pred => {
             loops::largest_fitting(loops::lanes(fusion, target), counts.last().copied().unwrap_or(1))
         }
         _ => 1,
@@ -106,10 +113,7 @@ fn walks(window: &Window, input: &[i64], counts: &[i64], is_operation: bool) -> 
         let (w, size, count) = (&window.dimensions[d], input[d], counts[d]);
         // The running dimension's elements are combined last, so other windows beside it need an order that is free.
         let is_alone = window.dimensions.iter().enumerate().all(|(other, w)| other == d || w.size == 1);
-        let is_running = |backward: bool| {
-            let is_long = w.size >= MIN_RUNNING_TAPS && w.stride == 1 && w.window_dilation == 1;
-            is_long && w.base_dilation == 1 && runs(w, size, count, backward)
-        };
+        let is_running = |backward: bool| w.size >= MIN_RUNNING_TAPS && w.runs(size, count, backward);
         let segments = segments(w, size, count, MAX_SEGMENTS / pieces);
         walks[d] = if !has_running && (is_operation || is_alone) && is_running(false) {
             has_running = true;
@@ -127,12 +131,6 @@ fn walks(window: &Window, input: &[i64], counts: &[i64], is_operation: bool) -> 
         };
     }
     walks
-}
-
-/// Whether all windows start at or before the first element (backward: end at or behind the last one).
-fn runs(w: &WindowDimension, size: i64, count: i64, backward: bool) -> bool {
-    let (low, taps) = (i128::from(w.padding_low), i128::from(w.size));
-    if backward { taps - low >= i128::from(size) } else { i128::from(count) - 1 <= low }
 }
 
 /// The results with equal taps along one dimension; if they are more than `most` segments, those with all taps and the
@@ -260,13 +258,5 @@ mod tests {
     fn a_dilated_base_has_no_segments() {
         let w = WindowDimension { base_dilation: 2, ..window(2, 1, 0, 1) };
         assert_eq!(segments(&w, 3, 4, MAX_SEGMENTS), None);
-    }
-
-    #[test]
-    fn running_totals_need_windows_that_reach_an_end() {
-        let cumulative = window(100, 1, 99, 1);
-        assert!(runs(&cumulative, 100, 100, false) && !runs(&cumulative, 100, 100, true));
-        let reversed = window(100, 1, 0, 1);
-        assert!(runs(&reversed, 100, 100, true) && !runs(&reversed, 100, 100, false));
     }
 }

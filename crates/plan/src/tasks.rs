@@ -73,7 +73,13 @@ impl Work {
                     elements_of(kernel)
                         / kernel.size(dim_labels.kernel_output_feature_dimension).max(1) as u64
                 }),
-                Op::ReduceWindow { window, .. } => taps(window),
+                Op::ReduceWindow { window, .. } => {
+                    let counts = instruction.shape().leaves().first().map(|(_, leaf)| leaf.sizes());
+                    match operand(0).map(ArrayShape::sizes).zip(counts) {
+                        Some((sizes, counts)) if window.running_dimension(&sizes, &counts).is_some() => 1,
+                        _ => taps(window),
+                    }
+                }
                 Op::DynamicUpdateSlice {} | Op::Scatter { .. } => 0,
                 op => cost(op),
             };

@@ -230,7 +230,13 @@ fn multiply_adds(shape: &Shape, count: u64) -> u64 {
 const MAX_COUNTED: u64 = 1 << 22;
 
 /// How many elements all windows together read: neither padding nor what dilation puts between elements.
+///
+/// Windows that grow from neighbour to neighbour are read as a running total reads them.
 fn window_reads(window: &Window, input: &[i64], output: &[i64]) -> u64 {
+    if window.running_dimension(input, output).is_some() {
+        let count = |sizes: &[i64]| sizes.iter().fold(1u64, |all, &size| all.saturating_mul(size as u64));
+        return count(input).saturating_add(count(output));
+    }
     let along = |((w, &input), &output): ((&WindowDimension, &i64), &i64)| -> u64 {
         let all = (w.size as u64).saturating_mul(output as u64);
         if all > MAX_COUNTED {
@@ -384,5 +390,23 @@ ENTRY main {
         // Gather: 2 rows and 2 indices in, 2 rows out. Reduce: 2 rows and the zero in, 2 sums out.
         assert_eq!(cost.bytes_read, (32 + 8) + (32 + 4));
         assert_eq!(cost.bytes_written, 32 + 8);
+    }
+
+    #[test]
+    fn a_running_total_costs_an_addition_for_each_element() {
+        let cost = cost(
+            "HloModule m
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+ENTRY main {
+  x = f32[5,1000] parameter(0)
+  zero = f32[] constant(0)
+  ROOT sums = f32[5,1000] reduce-window(x, zero), window={size=1x1000 pad=0_0x999_0}, to_apply=add
+}",
+        );
+        assert_eq!(cost.flops, 5000);
     }
 }

@@ -167,7 +167,9 @@ impl Ranges<'_> {
                 let low = if dimension.is_dynamic { 0 } else { dimension.size };
                 Some(Interval::new(low.into(), dimension.size.into()))
             }
-            Op::Reduce { to_apply, .. } if instruction.operands().len() == 2 => {
+            Op::Reduce { to_apply, .. } | Op::ReduceWindow { to_apply, .. }
+                if instruction.operands().len() == 2 =>
+            {
                 self.reduced(id, *to_apply, operand(0)?, operand(1)?)
             }
             Op::GetTupleElement { index } => {
@@ -204,18 +206,27 @@ impl Ranges<'_> {
     ) -> Option<Interval> {
         let callee = self.module?.get(to_apply)?;
         let root = &callee[callee.root_if_set()?];
-        let Op::Reduce { dimensions, .. } = self.computation[id].op() else { return None };
         let operand = self.array(self.computation[id].operands()[0])?;
-        let counts = dimensions.iter().map(|&d| i128::from(operand.size(d)));
-        let count = counts.fold(1i128, i128::saturating_mul);
+        let count = match self.computation[id].op() {
+            Op::Reduce { dimensions, .. } => {
+                let counts = dimensions.iter().map(|&d| i128::from(operand.size(d)));
+                counts.fold(1i128, i128::saturating_mul)
+            }
+            Op::ReduceWindow { window, .. } => {
+                let held = window.dimensions.iter().enumerate().map(|(d, w)| w.size.min(operand.size(d)));
+                held.map(i128::from).fold(1i128, i128::saturating_mul)
+            }
+            _ => return None,
+        };
         let is_of_parameters = callee.parameters().len() == 2
             && root.operands().len() == 2
             && callee.parameters().iter().all(|parameter| root.operands().contains(parameter));
         if !is_of_parameters {
             return None;
         }
-        // Of a dynamic dimension there may be fewer.
-        let is_full = count > 0 && operand.is_static();
+        // Of a dynamic dimension, or in a window at an end, there may be fewer.
+        let is_whole = matches!(self.computation[id].op(), Op::Reduce { .. });
+        let is_full = is_whole && count > 0 && operand.is_static();
         let counts = Interval::new(if is_full { count } else { 0 }, count);
         let result = match root.opcode() {
             Opcode::Maximum | Opcode::Or => initial.maximum(x),

@@ -17,11 +17,12 @@ pub(crate) struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    /// What a computation applies to its two parameters.
+    /// What a computation applies to its two parameters, or to each part of complex ones.
     pub(crate) fn of(cx: &KernelContext<'a>, to_apply: ComputationId, element_type: PrimitiveType) -> Self {
         let computation = &cx.module[to_apply];
-        let is_narrow = element_type.is_floating_point() && element_type.byte_size() < 4;
-        let accumulator_type = if is_narrow { PrimitiveType::F32 } else { element_type };
+        let part = element_type.real_part();
+        let is_narrow = part.is_floating_point() && part.byte_size() < 4;
+        let accumulator_type = if is_narrow { PrimitiveType::F32 } else { part };
         Self { op: computation[computation.root()].op(), accumulator_type }
     }
 

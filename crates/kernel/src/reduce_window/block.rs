@@ -196,12 +196,14 @@ impl Windows<'_> {
             elements.push(cx.widen(b, element, lanes)?);
         }
         match &self.reducer {
-            Reducer::Operation(operation) => match (totals, elements.as_slice()) {
-                (&[total], &[element]) => {
-                    element.values().into_iter().map(|value| operation.combine(b, cx, total, value)).collect()
-                }
-                _ => Err(Error::internal("an operation on one real array")),
-            },
+            Reducer::Operation(operation) => {
+                let values = elements.iter().flat_map(|element| element.values());
+                totals
+                    .iter()
+                    .zip(values)
+                    .map(|(&total, value)| operation.combine(b, cx, total, value))
+                    .collect()
+            }
             Reducer::Computation(to_apply) => {
                 let mut arguments = self.elements(totals);
                 arguments.extend(elements);

@@ -1,33 +1,42 @@
 //! Windows that all start at the first element, or all end at the last one: a running total serves each of them.
+//!
+//! A running total that rounds is kept with the error of its last addition, and a few elements are summed by themselves
+//! before they join it: so errors grow with the length of such a block and not with the number of elements.
 
 use super::block::Block;
-use super::{Place, Windows};
+use super::{Place, Reducer, Windows};
 use crate::context::KernelContext;
 use crate::index::Index;
-use crate::ir::{FunctionBuilder, ValueId};
+use crate::ir::{BinaryOp, FunctionBuilder, Predicate, ValueId};
 use plan::WindowWalk;
 use support::Result;
 
+/// So many elements are summed by themselves where sums round.
+const BLOCK_STEPS: i64 = 16;
+
 /// A running dimension as results in the order in which they are computed: each holds what the one before holds, and
 /// perhaps one element more.
-struct Run {
+pub(super) struct Run {
+    pub(super) dimension: usize,
     /// How many results there are.
     count: i64,
     /// How many elements there are.
     size: i64,
     /// How many elements the first result holds before it is bounded by the ends: may be negative or above the size.
-    held: i64,
-    is_backward: bool,
+    pub(super) held: i64,
+    pub(super) is_backward: bool,
+    /// Whether the error of the totals is carried, too.
+    pub(super) keeps_errors: bool,
 }
 
 impl Run {
     /// The result of a number.
-    fn result(&self, number: &Index) -> Index {
+    pub(super) fn result(&self, number: &Index) -> Index {
         if self.is_backward { number.times(-1).plus_constant(self.count - 1) } else { number.clone() }
     }
 
     /// The element that is the so many-th to be added.
-    fn element(&self, number: &Index) -> Index {
+    pub(super) fn element(&self, number: &Index) -> Index {
         if self.is_backward { number.times(-1).plus_constant(self.size - 1) } else { number.clone() }
     }
 }
@@ -52,38 +61,109 @@ impl Windows<'_> {
             false => w.size.saturating_sub(w.padding_low),
             true => size.saturating_add(w.padding_low).saturating_sub(count - 1),
         };
-        let run = Run { count, size, held, is_backward };
-        let held = run.held.clamp(0, size);
-        let mut totals = cx.for_range_carrying(b, (0, held, 1), start, |cx, b, number, totals| {
-            self.add_running(b, cx, block, dimension, run.element(&number), place, totals)
-        })?;
+        let rounds = matches!(&self.reducer, Reducer::Operation(operation) if operation.rounds());
+        let run =
+            Run { dimension, count, size, held, is_backward, keeps_errors: rounds && size > BLOCK_STEPS };
+        let mut carried = start.to_vec();
+        if run.keeps_errors {
+            carried.extend(start.iter().map(|&total| b.float(b.ty(total), 0.0)));
+        }
+        carried = self.steps(b, cx, block, &run, (0, held.clamp(0, size), None), place, &carried)?;
         // Results up to `first` hold as many elements as result 0, those from `end` on hold all.
-        let first = run.held.saturating_neg().saturating_add(1).clamp(1, count);
-        let end = size.saturating_sub(run.held).saturating_add(1).clamp(first, count);
-        self.store_running(b, cx, block, dimension, &run, (0, first), place, &totals)?;
-        totals = cx.for_range_carrying(b, (first, end, 1), &totals, |cx, b, number, totals| {
-            let element = run.element(&number.plus_constant(run.held - 1));
-            let totals = self.add_running(b, cx, block, dimension, element, place, totals)?;
-            place.result[dimension] = run.result(&number);
-            self.store(b, cx, block, place, &totals)?;
-            Ok(totals)
-        })?;
-        self.store_running(b, cx, block, dimension, &run, (end, count), place, &totals)
+        let first = held.saturating_neg().saturating_add(1).clamp(1, count);
+        let end = size.saturating_sub(held).saturating_add(1).clamp(first, count);
+        self.store_running(b, cx, block, &run, (0, first), place, &carried[..start.len()])?;
+        carried = match dimension + 1 == self.counts.len() && self.plan.lanes > 1 {
+            true => self.prefixes(b, cx, &run, (first, end), place, &carried)?,
+            false => self.steps(b, cx, block, &run, (first, end, Some(held - 1)), place, &carried)?,
+        };
+        self.store_running(b, cx, block, &run, (end, count), place, &carried[..start.len()])
     }
 
-    /// The totals with one element more, for every tap of the other dimensions.
+    /// Adds elements of some numbers, each to what is carried; or for results of some numbers, as which they are
+    /// stored, the elements that lie a distance behind.
     #[expect(clippy::too_many_arguments, reason = "where the walk is, in results and in elements")]
-    fn add_running(
+    fn steps(
         &self,
         b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         block: &Block<'_>,
-        dimension: usize,
+        run: &Run,
+        (begin, end, stored): (i64, i64, Option<i64>),
+        place: &mut Place,
+        carried: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let mut step = |b: &mut FunctionBuilder,
+                        cx: &mut KernelContext<'_>,
+                        number: &Index,
+                        before: &[ValueId],
+                        sums: &[ValueId]| {
+            let element = run.element(&number.plus_constant(stored.unwrap_or(0)));
+            let sums = self.add_running(b, cx, block, run, element, place, sums)?;
+            if stored.is_some() {
+                place.result[run.dimension] = run.result(number);
+                let totals = self.joined(b, cx, before, &sums)?;
+                self.store(b, cx, block, place, &totals)?;
+            }
+            Ok(sums)
+        };
+        if !run.keeps_errors {
+            return cx.for_range_carrying(b, (begin, end, 1), carried, |cx, b, number, totals| {
+                step(b, cx, &number, &[], totals)
+            });
+        }
+        let mut of_block = |b: &mut FunctionBuilder,
+                            cx: &mut KernelContext<'_>,
+                            first: &Index,
+                            count: i64,
+                            carried: &[ValueId]| {
+            let (totals, errors) = carried.split_at(carried.len() / 2);
+            let sums = cx.for_range_carrying(b, (0, count, 1), errors, |cx, b, k, sums| {
+                step(b, cx, &first.plus(&k), totals, sums)
+            })?;
+            Ok(with_errors(b, totals, &sums))
+        };
+        let whole = begin + (end - begin) / BLOCK_STEPS * BLOCK_STEPS;
+        let range = (begin, whole, BLOCK_STEPS);
+        let carried = cx.for_range_carrying(b, range, carried, |cx, b, first, carried| {
+            of_block(b, cx, &first, BLOCK_STEPS, carried)
+        })?;
+        if whole == end {
+            Ok(carried)
+        } else {
+            of_block(b, cx, &Index::constant(whole), end - whole, &carried)
+        }
+    }
+
+    /// The totals of what is carried and of a block so far; with nothing carried those of the block.
+    pub(super) fn joined(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &KernelContext<'_>,
+        before: &[ValueId],
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        match &self.reducer {
+            Reducer::Operation(operation) if !before.is_empty() => {
+                before.iter().zip(sums).map(|(&total, &sum)| operation.combine(b, cx, total, sum)).collect()
+            }
+            _ => Ok(sums.to_vec()),
+        }
+    }
+
+    /// The totals with one element more, for every tap of the other dimensions.
+    #[expect(clippy::too_many_arguments, reason = "where the walk is, in results and in elements")]
+    pub(super) fn add_running(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        block: &Block<'_>,
+        run: &Run,
         element: Index,
         place: &mut Place,
         totals: &[ValueId],
     ) -> Result<Vec<ValueId>> {
-        place.result[dimension] = element;
+        place.result[run.dimension] = element;
         let mut at = vec![Index::default(); self.counts.len()];
         self.taps(b, cx, block, place, &mut at, 0, totals)
     }
@@ -95,15 +175,33 @@ impl Windows<'_> {
         b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         block: &Block<'_>,
-        dimension: usize,
         run: &Run,
         (begin, end): (i64, i64),
         place: &mut Place,
         totals: &[ValueId],
     ) -> Result<()> {
         cx.for_range(b, begin, end, 1, |cx, b, number| {
-            place.result[dimension] = run.result(&number);
+            place.result[run.dimension] = run.result(&number);
             self.store(b, cx, block, place, totals)
         })
     }
+}
+
+/// The totals with the sums of a block, and behind them the errors of these additions (Knuth), which the next block begins
+/// with. Behind an infinity there is no error.
+pub(super) fn with_errors(b: &mut FunctionBuilder, totals: &[ValueId], sums: &[ValueId]) -> Vec<ValueId> {
+    let (mut next, mut errors) = (Vec::with_capacity(2 * totals.len()), Vec::with_capacity(totals.len()));
+    for (&total, &sum) in totals.iter().zip(sums) {
+        let new = b.add(total, sum);
+        let of_sum = b.sub(new, total);
+        let of_total = b.sub(new, of_sum);
+        let (lost, other) = (b.sub(total, of_total), b.sub(sum, of_sum));
+        let error = b.binary(BinaryOp::Add, lost, other);
+        let is_number = b.compare(Predicate::Equal, error, error);
+        let zero = b.float(b.ty(error), 0.0);
+        errors.push(b.select(is_number, error, zero));
+        next.push(new);
+    }
+    next.extend(errors);
+    next
 }

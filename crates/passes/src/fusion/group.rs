@@ -146,7 +146,9 @@ impl<'c> Groups<'c> {
                 let inputs = operands.len() / 2;
                 match operands.iter().position(|&o| o == id) {
                     _ if read.rank() == 0 => Access::Scalar,
-                    Some(position) if position < inputs && reads_once(window) => Access::Through(user),
+                    Some(position) if position < inputs && self.reads_once(user, window) => {
+                        Access::Through(user)
+                    }
                     Some(position) if position < inputs => Access::Repeated,
                     _ => return None,
                 }
@@ -163,6 +165,17 @@ impl<'c> Groups<'c> {
             _ if is_elementwise(op) => outer,
             _ => through,
         })
+    }
+
+    /// Whether each element of a windowed reduction's operand is read once: windows do not overlap, or a running total serves
+    /// them all.
+    fn reads_once(&self, id: InstructionId, window: &Window) -> bool {
+        let sizes = |id: InstructionId| {
+            self.computation[id].shape().leaves().first().map(|(_, leaf)| leaf.sizes()).unwrap_or_default()
+        };
+        let operand = self.computation[id].operands()[0];
+        window.dimensions.iter().all(|d| d.stride > (d.size - 1).saturating_mul(d.window_dilation))
+            || window.running_dimension(&sizes(operand), &sizes(id)).is_some()
     }
 
     /// Whether what is read so may be made tile by tile: each element goes to one place, whose rows are a tile's rows.
@@ -409,11 +422,6 @@ fn origin(computation: &Computation, mut id: InstructionId) -> (InstructionId, V
 
 fn is_elementwise(op: &Op) -> bool {
     op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {})
-}
-
-/// Whether windows do not overlap, so that they read each element at most once.
-fn reads_once(window: &Window) -> bool {
-    window.dimensions.iter().all(|d| d.stride > (d.size - 1).saturating_mul(d.window_dilation))
 }
 
 /// Whether an instruction makes and reads arrays of known sizes only.
