@@ -52,6 +52,10 @@ release: ## build target/release/tfcompile to give away, LLVM linked statically,
 	@scripts/setup.sh release
 	@scripts/release.sh
 
+.PHONY: offline
+offline: ## pack this tree with all crates, to be built without a network, and try that: target/tfcompile-source.tar.gz
+	@scripts/offline.sh
+
 .PHONY: demo
 demo: build ## learn handwritten digits in compiled code (DIGITS=FILE: other ones)
 	@scripts/demo.sh $(DIGITS)

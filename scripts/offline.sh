@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Packs this tree with all crates that it needs into target/tfcompile-source.tar.gz, which builds without a network, and tries it:
+# unpacked elsewhere, with no crates but those in it and no network, Cargo finds all that the tool and the Python package need.
+#   scripts/offline.sh [build]      build: also builds the tool there, in the release profile
+set -eu
+
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tree=$work/pack/tfcompile-source
+mkdir -p "$tree"
+git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+  [ ! -e "$file" ] || printf '%s\0' "$file"
+done | tar -c --null --files-from=- | tar -x -C "$tree"
+(cd "$tree" && cargo vendor --locked --sync python/Cargo.toml >"$work/config" 2>"$work/log") || { cat "$work/log" >&2; exit 1; }
+cat "$work/config" >>"$tree/.cargo/config.toml"
+mkdir -p target
+tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$work/pack" -czf target/tfcompile-source.tar.gz tfcompile-source
+ls -l target/tfcompile-source.tar.gz
+
+# Without network where the kernel lets a user have a namespace without one; nothing is downloaded either way.
+without_network=()
+! unshare -rn true 2>/dev/null || without_network=(unshare -rn)
+tar -xzf target/tfcompile-source.tar.gz -C "$work"
+cd "$work/tfcompile-source"
+# The toolchain itself instead of rustup, which looks for it in CARGO_HOME's neighborhood.
+PATH=$(rustc --print sysroot)/bin:$PATH
+export CARGO_HOME=$work/home
+for manifest in Cargo.toml python/Cargo.toml; do
+  "${without_network[@]}" cargo metadata --offline --locked --format-version 1 --manifest-path "$manifest" >"$work/metadata"
+  echo "offline: $manifest: $(grep -o '"id":"registry+[^"]*"' "$work/metadata" | sort -u | wc -l) crates, all there"
+done
+# One crate of ours with what it needs, compiled; all of them take long.
+what=(check --quiet -p tf)
+[ "${1:-}" != build ] || what=(build --release -p cli)
+CARGO_TARGET_DIR=$work/target "${without_network[@]}" cargo "${what[@]}" --offline --locked
+[ "${1:-}" != build ] || "$work/target/release/tfcompile" --version
+echo "offline: 'cargo ${what[*]} --offline' passes"
