@@ -449,7 +449,7 @@ test_cargo() {
 
 # ---- pip
 
-test_pip() { # The package is built from this tree, whose target directory has the tool's crates; MATURIN_PEP517_ARGS may say how.
+test_pip() { # the package, built from this tree in its target directory, for it takes long; MATURIN_PEP517_ARGS may say how
   local clean first python install
   system=pip
   have python3 || return 0

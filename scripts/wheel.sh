@@ -21,7 +21,7 @@ fi
 cp "$(scripts/llvm_licence.sh)" python/LICENSE-LLVM.txt
 cp LICENSE python/LICENSE
 
-# One build directory with the tool's: the crates are the same.
+# One build directory with the tool's, for what both need of others.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 "$python" -m maturin build "${arguments[@]}"
 wheel=$(ls -t "$out"/tfcompile-*.whl | head -n 1)
