@@ -64,6 +64,40 @@ fn training_starts_at_the_initialisers_and_takes_batch_after_batch() {
     }
 }
 
+/// The same on the device where everything is compiled, with a node behind the step that cannot be.
+#[test]
+fn sessions_run_on_the_compiling_device() {
+    let out = tempfile::tempdir().expect("a directory");
+    prepare(out.path());
+    let print = r#"node { name: "told" op: "Print" input: "total" input: "total" attr { key: "T" value { type: DT_FLOAT } }
+        attr { key: "U" value { list { type: DT_FLOAT } } } attr { key: "message" value { s: "the sum is " } } }"#;
+    let placed = format!("{STEP}{print}").replace(" op:", " device: \"/device:XLA_CPU:0\" op:");
+    std::fs::write(out.path().join("placed.pbtxt"), placed).expect("writable");
+    std::fs::write(out.path().join("soft.pbtxt"), "allow_soft_placement: true").expect("writable");
+    let command = |more: &[&str]| {
+        let mut run = tfcompile(out.path());
+        run.args(["run", "placed.pbtxt", "--jit", "off", "--batches", "x.npz", "--steps", "3"]).args(more);
+        run
+    };
+    let output = succeed(&mut command(&["--fetch", "total", "--timeline", "t.json"]));
+    let timeline = std::fs::read_to_string(out.path().join("t.json")).expect("written");
+    assert!(timeline.contains("device:XLA_CPU:0 Compute"), "{timeline}");
+    let totals = |output: &Output| {
+        let text = text_of(output);
+        let totals = text.lines().map(|line| line.rsplit(": ").next().expect("a sum").to_owned());
+        totals.collect::<Vec<_>>()
+    };
+    assert_eq!(totals(&output), ["6", "4.5", "6.75"]);
+    let message = refuse(&mut command(&["--fetch", "told"]), out.path());
+    assert!(message.contains("operation told: op Print cannot run on"), "{message}");
+    for soft in [&["--soft-placement"][..], &["--session-config", "soft.pbtxt"]] {
+        let output = succeed(command(&["--fetch", "told"]).args(soft));
+        assert_eq!(totals(&output), ["6", "4.5", "6.75"], "{soft:?}");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(told.contains("the sum is [6.75]"), "{told}");
+    }
+}
+
 #[test]
 fn configs_of_sessions_are_checked() {
     let out = tempfile::tempdir().expect("a directory");
