@@ -88,6 +88,11 @@ impl Batches {
         Ok(batches)
     }
 
+    /// Whether there are batches for an argument.
+    pub(crate) fn has(&self, argument: usize) -> bool {
+        self.columns.iter().any(|column| column.argument == argument)
+    }
+
     /// How many whole batches there are.
     pub(crate) fn count(&self) -> Option<u64> {
         let count = match &self.order {

@@ -42,6 +42,14 @@ impl GivenArgs {
         lists || !self.variables.is_empty() || self.random.is_some()
     }
 
+    /// Whether a file is named for a feed. What a file without a name has in it is not known before it is read.
+    pub(crate) fn has_feed(&self, feed: &Argument) -> bool {
+        let file_of = |word: &String| {
+            word.split_once('=').is_some_and(|(name, from)| feed.is_called(name) && from != "random")
+        };
+        self.feed.iter().any(file_of)
+    }
+
     /// The arguments of a program, feeds then variables; `missing` is for those that are not given.
     pub(crate) fn arguments(
         &self,

@@ -130,8 +130,13 @@ impl SessionModel {
         if !request.model.quiet {
             xla.warn();
         }
-        let read = Read::new(request.model)?;
+        let mut read = Read::new(request.model)?;
         let batches = Batches::read(&request.session.batches, &read.signature)?;
+        let made_up =
+            made_up_indices(&read.signature, |at, feed| batches.has(at) || request.given.has_feed(feed));
+        if !made_up.is_empty() {
+            limit_indices(&read.graph, &read.config, &mut read.signature);
+        }
         let Arguments { inputs, notes } =
             request.given.arguments(&read.signature, &read.initial, Some(Fill::Random))?;
         let name = |(node, output): &(String, i64)| format!("{node}:{output}");
@@ -255,6 +260,7 @@ fn options(request: &Request<'_>, xla: &XlaFlags) -> Result<Options> {
 /// A model's graph, and what is fed and fetched of it.
 struct Read {
     graph: GraphDef,
+    config: Config,
     signature: Signature,
     wanted: Wanted,
     initial: BTreeMap<String, Literal>,
@@ -282,19 +288,25 @@ impl Read {
                 }
             }
         })?;
-        let (mut signature, wanted) = signature(&model.graph, &config)?;
-        limit_indices(&model.graph, &config, &mut signature);
-        Ok(Self { graph: model.graph, signature, wanted, initial: model.initial })
+        let (signature, wanted) = signature(&model.graph, &config)?;
+        Ok(Self { graph: model.graph, config, signature, wanted, initial: model.initial })
     }
 }
 
-/// Finds out which numbers feeds of integers may hold. Only graphs that compile as a whole say it.
-fn limit_indices(graph: &GraphDef, config: &Config, signature: &mut Signature) {
+/// The feeds of integers for which nothing is given, by their numbers.
+fn made_up_indices(signature: &Signature, is_given: impl Fn(usize, &Argument) -> bool) -> Vec<usize> {
     let is_index =
         |argument: &Argument| argument.role == Role::Feed && argument.shape.element_type.is_integer();
-    if !signature.arguments.iter().any(is_index) {
-        return;
-    }
+    let arguments = signature.arguments.iter().enumerate();
+    arguments
+        .filter(|(at, argument)| is_index(argument) && !is_given(*at, argument))
+        .map(|(at, _)| at)
+        .collect()
+}
+
+/// Finds out which numbers feeds of integers may hold, which takes an import of the graph. Only graphs that compile as a whole
+/// say it.
+fn limit_indices(graph: &GraphDef, config: &Config, signature: &mut Signature) {
     let front =
         compiler::guarded(|| compiler::import(graph.clone(), config.clone(), &mut compiler::NoObserver));
     if let Ok(front) = front {
@@ -390,4 +402,34 @@ fn initialize(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shape::PrimitiveType;
+
+    #[test]
+    fn only_integers_that_nobody_gives_are_made_up() {
+        let feed = |name: &str, element_type, role| {
+            argument(role, name, &(name.to_owned(), 0), ArrayShape::new(element_type, &[2]))
+        };
+        let arguments = vec![
+            feed("x", PrimitiveType::F32, Role::Feed),
+            feed("labels", PrimitiveType::S64, Role::Feed),
+            feed("ids", PrimitiveType::S32, Role::Feed),
+            feed("step", PrimitiveType::S64, Role::Variable),
+        ];
+        let signature = Signature { arguments, results: Vec::new() };
+        let made_up = |words: &[&str], batches: &[usize]| {
+            let feed = words.iter().map(|&word| word.to_owned()).collect();
+            let given = GivenArgs { feed, var: Vec::new(), variables: Vec::new(), random: None };
+            made_up_indices(&signature, |at, feed| batches.contains(&at) || given.has_feed(feed))
+        };
+        assert_eq!(made_up(&[], &[]), [1, 2]);
+        assert_eq!(made_up(&["labels=l.npy"], &[]), [2]);
+        assert_eq!(made_up(&["labels:0=zeros"], &[2]), [0; 0]);
+        // What a file of several arrays holds is not known yet; random numbers are made up.
+        assert_eq!(made_up(&["@all.npz", "ids=random", "x=x.npy"], &[]), [1, 2]);
+    }
 }

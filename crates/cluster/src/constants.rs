@@ -4,6 +4,7 @@
 use crate::graph::{Edge, Graph, Node};
 use crate::kernels::{Kernels, is_metadata_op};
 use crate::library::{Body, Library, MAX_DEPTH, attribute, function_attribute, function_list};
+use crate::slices;
 use prost::Message;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,6 +84,9 @@ impl<'a> Analysis<'a> {
                     continue;
                 }
                 None
+            } else if let Some((inputs, lengths)) = self.begins_anywhere(graph, id, follows) {
+                lengths.into_iter().for_each(|node| constants.nodes[node] = true);
+                Some(inputs)
             } else {
                 Some(self.inputs(node, depth)?)
             };
@@ -142,6 +146,24 @@ impl<'a> Analysis<'a> {
             op if self.library.function(op).is_some() => self.arguments(op, attributes, depth),
             op => self.registered(op, attributes),
         }
+    }
+
+    /// For a slice that may begin anywhere: the inputs that must be constant all the same, and the nodes that its length
+    /// depends on.
+    fn begins_anywhere(
+        &self,
+        graph: &Graph,
+        id: usize,
+        follows: &dyn Fn(&Edge) -> bool,
+    ) -> Option<(BTreeSet<usize>, Vec<usize>)> {
+        let inputs = match graph[id].op() {
+            "StridedSlice" => BTreeSet::from([3]),
+            "StridedSliceGrad" => BTreeSet::from([0, 3]),
+            _ => return None,
+        };
+        let lengths =
+            if self.kernels.slices_from_run_time() { slices::known_length(graph, id, follows) } else { None };
+        Some((inputs, lengths?))
     }
 
     /// The inputs that an op's own kernel wants constant.

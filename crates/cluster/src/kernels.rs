@@ -30,6 +30,12 @@ pub trait Kernels {
     fn compile_time_constant_inputs(&self, op: &str) -> &[&str] {
         crate::constant_inputs::compile_time_constant_inputs(op)
     }
+
+    /// Whether a `StridedSlice`, or its gradient, of known length is compiled without knowing where it begins. XLA's answer is
+    /// no.
+    fn slices_from_run_time(&self) -> bool {
+        false
+    }
 }
 
 /// Whether an op looks at its inputs' shapes only: then it does not matter to it whether they are constant.

@@ -37,6 +37,7 @@ mod prune;
 mod report;
 mod resources;
 mod scalars;
+mod slices;
 
 pub use constant_inputs::compile_time_constant_inputs;
 pub use devices::{DeviceName, Policy, Registration, registrations};

@@ -38,6 +38,34 @@ pub(crate) fn bool_of(node: &NodeDef) -> Option<bool> {
     Some(tensor.tensor_content.first().is_some_and(|&byte| byte != 0))
 }
 
+/// The most elements that [`ints_of`] makes of a value.
+const MAX_INTS: i64 = 64;
+
+/// The elements of a `Const` of few `int32` or `int64`.
+pub(crate) fn ints_of(node: &NodeDef) -> Option<Vec<i64>> {
+    const INT32: i32 = 3;
+    const INT64: i32 = 9;
+    if node.op != "Const" {
+        return None;
+    }
+    let count = elements(node).filter(|count| (0..=MAX_INTS).contains(count))? as usize;
+    let tensor = tensor(node)?;
+    let (given, width): (Vec<i64>, usize) = match tensor.dtype {
+        INT32 => (tensor.int_val.iter().map(|&value| i64::from(value)).collect(), 4),
+        INT64 => (tensor.int64_val.clone(), 8),
+        _ => return None,
+    };
+    let read = |bytes: &[u8]| match *bytes {
+        [a, b, c, d] => i64::from(i32::from_le_bytes([a, b, c, d])),
+        _ => i64::from_le_bytes(bytes.try_into().unwrap_or_default()),
+    };
+    let given =
+        if given.is_empty() { tensor.tensor_content.chunks_exact(width).map(read).collect() } else { given };
+    // The last value stands for all that are left; no stored value means zero.
+    let last = given.last().copied().unwrap_or_default();
+    Some((0..count).map(|k| given.get(k).copied().unwrap_or(last)).collect())
+}
+
 /// An `int32` scalar's value.
 pub(crate) fn int_of(node: &NodeDef) -> Option<i32> {
     const INT32: i32 = 3;

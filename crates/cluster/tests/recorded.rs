@@ -7,8 +7,8 @@ use cluster::{Candidate, Flags, JitLevel, Kernels, Options, Silent, State, clust
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tf::DataType;
-use tf::proto::GraphDef;
 use tf::proto::attr_value::Value;
+use tf::proto::{GraphDef, NodeDef};
 
 /// What XLA compiles.
 struct Xla(BTreeSet<String>);
@@ -89,6 +89,26 @@ fn marked(graph: &GraphDef) -> BTreeSet<BTreeSet<String>> {
     take_clusters(&mut observer.0)
 }
 
+/// Clustering what was clustered changes nothing.
+fn stays(graph: &GraphDef, name: &str) {
+    let ops = String::from_utf8(read("ops.txt")).expect("text").lines().map(str::to_owned).collect();
+    let flags = Flags { min_cluster_size: 2, cpu_global_jit: true, ..Flags::default() };
+    let (options, xla) = (Options::new(JitLevel::On2, flags), Xla(ops));
+    let again = |graph: &GraphDef| {
+        cluster(graph, &options, &xla, &mut State::default(), &mut Silent).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let once = again(graph);
+    assert!(!once.report.clusters.is_empty(), "{name}");
+    let twice = again(&once.graph);
+    assert!(twice.report.clusters.is_empty(), "{name}: {:?}", twice.report.clusters);
+    // The order of nodes says nothing.
+    let nodes = |graph: &GraphDef| -> BTreeMap<String, NodeDef> {
+        graph.node.iter().map(|node| (node.name.clone(), node.clone())).collect()
+    };
+    assert!(nodes(&twice.graph) == nodes(&once.graph), "{name} has other nodes");
+    assert!(twice.graph.library == once.graph.library, "{name} has other functions");
+}
+
 fn agrees(name: &str) {
     let file = format!("{name}.pbtxt");
     let mut graph = tf::source::parse_graph_def(read(&file).into(), &file).unwrap_or_else(|e| panic!("{e}"));
@@ -96,6 +116,7 @@ fn agrees(name: &str) {
     assert!(!recorded.is_empty(), "{name} has clusters");
     without_copies(&mut graph);
     let ours = marked(&graph);
+    stays(&graph, name);
     let missing: Vec<_> = recorded.difference(&ours).collect();
     let more: Vec<_> = ours.difference(&recorded).collect();
     assert!(missing.is_empty() && more.is_empty(), "{name}: TensorFlow has {missing:#?}, we have {more:#?}");

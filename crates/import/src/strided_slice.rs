@@ -32,7 +32,7 @@ fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     if cx.is_bounded(x) || !is_known || has_rest_from_run_time(cx, begin_input)? {
         return slice_bounded(cx, x, begin_input, size_input);
     }
-    let wanted = cx.constant_i64s(2)?;
+    let mut wanted = cx.constant_i64s(2)?;
     let begin_sizes = cx.sizes(begin_input);
     cx.check(wanted.len() == sizes.len() && begin_sizes == [sizes.len() as i64], || {
         format!(
@@ -62,6 +62,12 @@ fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             dimensions.push(SliceDimension { start, limit: start + size, stride: 1 });
         }
         return cx.slice(x, dimensions);
+    }
+    // All that is left, where the begin is known of that dimension alone.
+    for ((wanted, begin), &size) in wanted.iter_mut().zip(&begin).zip(&sizes) {
+        if let (-1, Some(begin)) = (*wanted, begin) {
+            *wanted = size.checked_sub(*begin).filter(|rest| *rest <= size).unwrap_or(-1);
+        }
     }
     let fits = wanted.iter().zip(&sizes).all(|(&w, &size)| (0..=size).contains(&w));
     cx.check(fits, || format!("a slice of size {} does not fit into {}", list(&wanted), list(&sizes)))?;

@@ -55,6 +55,10 @@ impl Kernels for Compiler {
             _ => cluster::compile_time_constant_inputs(op),
         }
     }
+
+    fn slices_from_run_time(&self) -> bool {
+        true
+    }
 }
 
 /// Ops with states of their own, about which the kind of device decides.

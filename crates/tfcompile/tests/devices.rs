@@ -1,9 +1,7 @@
 //! The training step of examples/mnist_softmax on the device where everything is compiled.
 
 use std::path::Path;
-use tfcompile::{
-    GraphDef, JitLevel, Literal, Options, Session, TimelineOptions, parse_config, parse_graph,
-};
+use tfcompile::{GraphDef, JitLevel, Literal, Options, Session, TimelineOptions, parse_config, parse_graph};
 
 const XLA_CPU: &str = "/device:XLA_CPU:0";
 
@@ -74,6 +72,9 @@ fn what_cannot_be_compiled_is_named_or_placed_softly() {
     for device in ["/device:XLA_GPU:0", "/device:GPU:0"] {
         let session = Session::new(placed(device), &Options::default()).expect("a session");
         let error = session.run(&feeds(), &["loss"], &[]).expect_err("no GPU").to_string();
-        assert!(error.contains("explicitly assigned to") && error.contains("no GPU back end is built in"), "{error}");
+        assert!(
+            error.contains("explicitly assigned to") && error.contains("no GPU back end is built in"),
+            "{error}"
+        );
     }
 }

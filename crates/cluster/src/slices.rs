@@ -1,0 +1,104 @@
+//! Strided slices whose length is known though not where they begin: for a compiler that takes the begin from the run.
+
+use crate::graph::{Edge, Graph};
+use crate::library::attribute;
+use crate::scalars;
+use tf::proto::attr_value::Value;
+
+/// The inputs of `StridedSlice` and `StridedSliceGrad` of these names.
+const BEGIN: usize = 1;
+const END: usize = 2;
+const STRIDES: usize = 3;
+
+/// What the sizes of such a node's result depend on beside its strides, if the values of its begin and end do not matter, as
+/// far as the graph shows: each dimension is an index, has ends that are constant or left out, or goes from some value to the
+/// same value plus another. Those others are the answer. Strides that the graph does not show count as 1; they must be
+/// constant anyway, so the compiler sees whether they are. Only edges for which `follows` answers yes are looked along.
+pub(crate) fn known_length(graph: &Graph, id: usize, follows: &dyn Fn(&Edge) -> bool) -> Option<Vec<usize>> {
+    let node = &graph[id];
+    let strides = graph.input(id, STRIDES).and_then(|edge| scalars::ints_of(&graph[edge.src].def));
+    let count = strides
+        .as_ref()
+        .map(Vec::len)
+        .or_else(|| length(graph, id, BEGIN))
+        .or_else(|| length(graph, id, END))?;
+    let has = |mask: &str, k: usize| match attribute(&node.def.attr, mask) {
+        Some(&Value::I(mask)) => k < 64 && mask >> k & 1 == 1,
+        _ => false,
+    };
+    let mut lengths = Vec::new();
+    for k in 0..count {
+        if ["shrink_axis_mask", "ellipsis_mask", "new_axis_mask"].iter().any(|mask| has(mask, k)) {
+            continue;
+        }
+        let (free_begin, free_end) = (has("begin_mask", k), has("end_mask", k));
+        let (begin, end) = (element(graph, id, BEGIN, k, follows), element(graph, id, END, k, follows));
+        let is_known = |is_free: bool, element: &Element| is_free || matches!(element, Element::Constant);
+        if is_known(free_begin, &begin) && is_known(free_end, &end) {
+            continue;
+        }
+        if free_begin || free_end || strides.as_ref().is_some_and(|strides| strides[k] != 1) {
+            return None;
+        }
+        lengths.extend(difference(graph, &begin, &end, follows)?);
+    }
+    Some(lengths)
+}
+
+/// How many elements an input has.
+fn length(graph: &Graph, id: usize, input: usize) -> Option<usize> {
+    let source = &graph[graph.input(id, input)?.src];
+    match source.op() {
+        "Pack" => Some(source.input_types.len()),
+        "Const" => scalars::elements(&source.def).and_then(|count| usize::try_from(count).ok()),
+        _ => None,
+    }
+}
+
+/// What is known of an element of a vector.
+#[derive(Debug)]
+enum Element {
+    Constant,
+    /// It is this scalar.
+    From(Edge),
+    Unknown,
+}
+
+fn element(graph: &Graph, id: usize, input: usize, k: usize, follows: &dyn Fn(&Edge) -> bool) -> Element {
+    let Some(vector) = graph.input(id, input).filter(follows) else { return Element::Unknown };
+    let source = &graph[vector.src];
+    let scalar = match source.op() {
+        "Const" => return Element::Constant,
+        "Pack" => graph.input(vector.src, k),
+        _ => None,
+    };
+    match scalar {
+        Some(edge) if graph[edge.src].is_constant() => Element::Constant,
+        Some(edge) => Element::From(edge),
+        None => Element::Unknown,
+    }
+}
+
+/// What is added to `begin` to give `end`: nothing, or a node.
+fn difference(
+    graph: &Graph,
+    begin: &Element,
+    end: &Element,
+    follows: &dyn Fn(&Edge) -> bool,
+) -> Option<Option<usize>> {
+    let (Element::From(begin), Element::From(end)) = (begin, end) else { return None };
+    let is_begin = |edge: &Edge| (edge.src, edge.src_output) == (begin.src, begin.src_output);
+    if is_begin(end) {
+        return Some(None);
+    }
+    if !follows(end) || !matches!(graph[end.src].op(), "Add" | "AddV2") {
+        return None;
+    }
+    let (a, b) = (graph.input(end.src, 0)?, graph.input(end.src, 1)?);
+    let added = match (is_begin(&a), is_begin(&b)) {
+        (true, _) => b,
+        (_, true) => a,
+        _ => return None,
+    };
+    Some(Some(added).filter(follows).map(|edge| edge.src))
+}
