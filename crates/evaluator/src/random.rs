@@ -103,10 +103,13 @@ pub(crate) fn rng_bit_generator(
     state: &Literal,
     algorithm: RandomAlgorithm,
 ) -> Result<Literal> {
-    let Some([_, data]) = shape.as_tuple() else {
-        return Err(Error::invalid(format!("the result must be the state and the data, not {shape}")));
+    let data = match shape.as_tuple() {
+        None => array(shape)?,
+        Some([_, data]) => array(data)?,
+        Some(_) => {
+            return Err(Error::invalid(format!("the result must be the state and the data, not {shape}")));
+        }
     };
-    let data = array(data)?;
     let Some(mut words) = state.to_vec::<u64>().filter(|words| words.len() == 2 || words.len() == 3) else {
         return Err(Error::unsupported(format!("a state of {}; u64[2] and u64[3] are known", state.shape())));
     };
@@ -141,6 +144,9 @@ pub(crate) fn rng_bit_generator(
     };
     let numbers = bits.into_iter().map(|b| wrap(data.element_type, b.into()));
     let numbers = Literal::from_scalars(data.clone(), numbers);
+    if shape.as_tuple().is_none() {
+        return Ok(numbers);
+    }
     Ok(Literal::Tuple(vec![Literal::from_elements(&[words.len() as i64], &words), numbers]))
 }
 

@@ -14,6 +14,7 @@ const NEXT_KEY: u64 = 0x94d0_49bb_1331_11eb;
 
 /// `rng(a, b) =>` the distribution over the bits of `rng-bit-generator`, whose counter `rng-get-and-update-state` keeps from
 /// run to run. Uniform integers are remainders, normal numbers come in pairs by the Box-Muller transform.
+/// An `rng-bit-generator` that makes bits alone becomes one that makes the next state too.
 pub struct RngExpander;
 
 impl Pass for RngExpander {
@@ -27,9 +28,15 @@ impl Pass for RngExpander {
             module,
             "rng",
             |op, operands| {
-                matches!(op, Op::Rng { .. }) && operands.iter().all(|x| x.element_type != PrimitiveType::Pred)
+                // What makes bits alone is an array; a tuple has the state too, and is a kernel's.
+                matches!(op, Op::RngBitGenerator { .. })
+                    || matches!(op, Op::Rng { .. })
+                        && operands.iter().all(|x| x.element_type != PrimitiveType::Pred)
             },
             |op, shape, operands| {
+                if let Op::RngBitGenerator { .. } = op {
+                    return bits_alone(op, shape, operands[0]);
+                }
                 let key = KEY.wrapping_add(drawn.replace(drawn.get() + 1).wrapping_mul(NEXT_KEY));
                 let parameters = [operands[0], operands[1]];
                 match op {
@@ -40,6 +47,12 @@ impl Pass for RngExpander {
             },
         )
     }
+}
+
+/// The bits of an instruction that leaves the next state out.
+fn bits_alone<'f>(op: &Op, shape: &ArrayShape, state: Expression<'f>) -> Expression<'f> {
+    let wanted = Shape::Tuple(vec![state.array().into(), shape.clone().into()]);
+    state.function().op(op.clone(), &[state], Some(wanted)).element(1)
 }
 
 /// So many numbers of 32 bits, or of 64 for wide types, in a row.

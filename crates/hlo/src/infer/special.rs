@@ -37,13 +37,20 @@ impl Inference<'_> {
             state.rank() == 1 && state.element_type.is_unsigned_integer(),
             "the state must be a vector of unsigned integers",
         )?;
-        let Some([new_state, values]) = wanted.as_tuple() else {
-            return Err(self.error(format_args!("makes a tuple of the state and the bits, not {wanted}")));
+        let values = match wanted.as_tuple() {
+            // XLA's text may leave the state out.
+            None => wanted,
+            Some([new_state, values]) => {
+                self.check(
+                    self.operand(0)?.compatible(new_state),
+                    format_args!("makes a state like the operand, not {new_state}"),
+                )?;
+                values
+            }
+            Some(_) => {
+                return Err(self.error(format_args!("makes the state and the bits, not {wanted}")));
+            }
         };
-        self.check(
-            self.operand(0)?.compatible(new_state),
-            format_args!("makes a state like the operand, not {new_state}"),
-        )?;
         let is_bits = values.as_array().is_some_and(|v| v.element_type.is_integer());
         self.check(is_bits, format_args!("makes an array of integers, not {values}"))?;
         Ok(wanted.clone())

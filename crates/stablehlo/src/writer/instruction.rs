@@ -66,8 +66,13 @@ impl Body<'_, '_> {
                         instruction.opcode().name()
                     )));
                 };
-                let shapes = shapes_of(instruction.shape());
-                self.operation(name, leaves, &attributes, &[], &shapes)
+                let mut shapes = shapes_of(instruction.shape());
+                let lacks_state = matches!(op, Op::RngBitGenerator { .. }) && shapes.len() == 1;
+                if lacks_state {
+                    shapes.splice(0..0, leaves.first().map(shape_of));
+                }
+                let results = self.operation(name, leaves, &attributes, &[], &shapes)?;
+                Ok(results.into_iter().skip(usize::from(lacks_state)).collect())
             }
         }
     }
