@@ -4,13 +4,15 @@
 set -eu
 
 cd "$(dirname "$0")/.."
-python=$(scripts/venv.sh venv-wheel maturin==1.16.0 auditwheel==6.8.2)
+python=$(scripts/venv.sh venv-wheel maturin==1.16.0 auditwheel==6.8.2 wheel==0.47.0)
 out=${CARGO_TARGET_DIR:-target}/wheels
 arguments=(--out "$out" --manifest-path python/Cargo.toml --auditwheel skip)
 libdir=$(llvm-config-22 --libdir)
+static=
 if [ "${1:-}" = --dev ]; then
   arguments+=(--profile dev)
 elif [ -e "$libdir/libLLVMCore.a" ] && llvm-config-22 --link-static --libs core >/dev/null 2>&1; then
+  static=yes
   arguments+=(--release --features static-llvm)
 else
   echo "wheel: LLVM's static libraries are not here; linking dynamically"
@@ -18,12 +20,18 @@ else
 fi
 
 # What is given away with LLVM inside goes with its terms.
-cp "$(scripts/llvm_licence.sh)" python/LICENSE-LLVM.txt
+scripts/llvm_licence.sh >python/LICENSE-LLVM.txt
 cp LICENSE python/LICENSE
 
 # One build directory with the tool's, for what both need of others.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 "$python" -m maturin build "${arguments[@]}"
 wheel=$(ls -t "$out"/tfcompile-*.whl | head -n 1)
-ls -l "$wheel"
-"$python" -m auditwheel show "$wheel"
+report=$("$python" -m auditwheel show "$wheel")
+# An older system's pip refuses it by its name, before anything fails to load.
+tag=$(grep -oE 'manylinux_[0-9]+_[0-9]+_[a-z0-9_]+' <<<"$report" | head -n 1 || true)
+if [ -n "$static" ] && [ -n "$tag" ]; then
+  wheel=$out/$("$python" -m wheel tags --remove --platform-tag "$tag" "$wheel")
+fi
+echo "$report"
+echo "$wheel: $(($(stat -c %s "$wheel") / 1000000)) MB"
