@@ -7,6 +7,7 @@ Without a model, a layer of random weights scores rows of 64 numbers. Needs `tfc
 """
 
 import argparse
+import logging
 import tempfile
 import time
 from pathlib import Path
@@ -79,7 +80,9 @@ class Scorer:
 def score(artifact: tfcompile.Artifact, data: Path, out: Path, workers: int) -> float:
     """Seconds that it took to read, score and write all rows."""
     begin = time.perf_counter()
-    dataset = ray.data.read_parquet(str(data)).map_batches(
+    # Blocks are what workers share, and small files are read as one.
+    blocks = ray.data.read_parquet(str(data)).repartition(target_num_rows_per_block=64 * BATCH)
+    dataset = blocks.map_batches(
         Scorer,
         fn_constructor_args=(artifact,),
         batch_size=BATCH,
@@ -113,6 +116,7 @@ def main() -> None:
     artifact = tfcompile.compile(arguments.model or layer(), **({"batch": BATCH} if arguments.model else {}))
     ray.init(num_cpus=max(counts) + 1, include_dashboard=False, log_to_driver=False, logging_level="warning")
     ray.data.DataContext.get_current().enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as directory:
         data = Path(directory) / "data"
         write_data(data, arguments.rows)
