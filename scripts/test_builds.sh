@@ -467,7 +467,7 @@ test_pip() { # the package, built from this tree in its target directory, for it
   did again
   train_again
   prints trained "$python" app.py
-  line "$system" "$((clean / 10)).$((clean % 10)) s, prints ${first//$'\n'/ / }" "nothing" \
+  line "$system" "$((clean / 10)).$((clean % 10)) s, $(steps clean | wc -l) crates, prints ${first//$'\n'/ / }" "nothing" \
     "the model, when the program runs; prints ${printed//$'\n'/ / }" >>"$table"
   unset PYTHONPATH
 }
