@@ -101,7 +101,8 @@ book: ## the pages of docs/ as a site in target/book (needs mdbook: cargo instal
 
 .PHONY: deny
 deny: ## licences, duplicate versions and sources of dependencies (needs cargo-deny)
-	cargo deny --all-features check
+	cargo deny --all-features check licenses bans sources
+	cargo deny --all-features --config deny.toml --manifest-path python/Cargo.toml check licenses bans sources
 
 .PHONY: unit
 unit: ## unit, file and consumer tests
