@@ -2,6 +2,7 @@
 //!
 //! A length that has factors up to [`DIRECT`] is split (Cooley and Tukey): transforms of one factor, a multiplication by
 //! roots of unity, transforms of the other. A length that has none becomes a convolution of a length that has (Bluestein).
+//! A real signal of even length is a complex one of half the length.
 //! Errors grow with the logarithm of the length. Complex numbers are kept as two real arrays, whose products are dots.
 
 use crate::expression::Expression;
@@ -52,11 +53,11 @@ pub fn fft<'f>(x: Expression<'f>, fft_type: FftType, lengths: &[i64]) -> Express
     let first = rank.saturating_sub(lengths.len());
     let last = rank.saturating_sub(1);
     let is_inverse = matches!(fft_type, FftType::Ifft | FftType::Irfft);
+    let length = |d: usize| lengths.get(d - first).copied().unwrap_or(1);
     let mut signal = match fft_type {
-        FftType::Rfft => Signal { real: x, imag: None },
+        FftType::Rfft => spectrum_of_real(x, length(last)),
         _ => Signal { real: x.real(), imag: Some(x.imag()) },
     };
-    let length = |d: usize| lengths.get(d - first).copied().unwrap_or(1);
     match fft_type {
         FftType::Fft | FftType::Ifft => {
             for d in (first..rank).rev() {
@@ -64,9 +65,6 @@ pub fn fft<'f>(x: Expression<'f>, fft_type: FftType, lengths: &[i64]) -> Express
             }
         }
         FftType::Rfft => {
-            signal = along(signal, last, length(last), false);
-            let half = if length(last) == 0 { 0 } else { length(last) / 2 + 1 };
-            signal = signal.map(|part| part.slice_in(last, 0, half));
             for d in (first..last).rev() {
                 signal = along(signal, d, length(d), false);
             }
@@ -75,7 +73,8 @@ pub fn fft<'f>(x: Expression<'f>, fft_type: FftType, lengths: &[i64]) -> Express
             for d in first..last {
                 signal = along(signal, d, length(d), true);
             }
-            signal = along(whole_spectrum(signal, last, length(last)), last, length(last), true);
+            let real = real_of_spectrum(signal, length(last));
+            signal = Signal { real, imag: None };
         }
     }
     if is_inverse {
@@ -86,6 +85,119 @@ pub fn fft<'f>(x: Expression<'f>, fft_type: FftType, lengths: &[i64]) -> Express
         return signal.real;
     }
     signal.real.complex(signal.imaginary())
+}
+
+/// The first `n / 2 + 1` frequencies of real signals of length `n`, which the last dimension holds.
+fn spectrum_of_real(x: Expression<'_>, n: i64) -> Signal<'_> {
+    let (mut sizes, last) = (x.sizes(), x.rank().saturating_sub(1));
+    let half = if n == 0 { 0 } else { n / 2 + 1 };
+    if n <= 1 || sizes.contains(&0) {
+        return Signal { real: x.slice_in(last, 0, half), imag: None };
+    }
+    let rows: i64 = sizes[..last].iter().product();
+    let flat = x.reshape(&[rows, n]);
+    let spectrum = if n <= DIRECT {
+        direct(Signal { real: flat, imag: None }, n, half, -1.0)
+    } else if n % 2 == 0 {
+        spectrum_of_pairs(flat, rows, n)
+    } else {
+        let whole = transform(Signal { real: flat, imag: None }, rows, n, -1.0);
+        whole.map(|part| part.slice_in(1, 0, half))
+    };
+    sizes[last] = half;
+    spectrum.map(|part| part.reshape(&sizes))
+}
+
+/// The same of rows of even length, whose pairs of elements are complex numbers: the spectrum of the elements at even places
+/// is what is symmetric in theirs, that of the others what is not.
+fn spectrum_of_pairs(x: Expression<'_>, rows: i64, n: i64) -> Signal<'_> {
+    let m = n / 2;
+    let pairs = Signal { real: x.slice_strided(1, 0, n, 2), imag: Some(x.slice_strided(1, 1, n, 2)) };
+    // Frequency m is frequency 0 again.
+    let function = x.function();
+    let here =
+        transform(pairs, rows, m, -1.0).map(|part| function.concatenate(&[part, part.slice_in(1, 0, 1)], 1));
+    let there = here.map(|part| part.reverse(1));
+    let (re, im) = (here.real, here.imaginary());
+    let (other_re, other_im) = (there.real, there.imaginary());
+    let odd = Signal { real: im + other_im, imag: Some(other_re - re) };
+    let turned = odd.times(line_of_roots(x, rows, m + 1, n, -1.0));
+    let spectrum =
+        Signal { real: re + other_re + turned.real, imag: Some(im - other_im + turned.imaginary()) };
+    spectrum.map(|part| part * 0.5)
+}
+
+/// The unscaled real signals of length `n` whose first `n / 2 + 1` frequencies the last dimension holds. What is imaginary of
+/// frequency 0, and of the last one if `n` is even, counts for nothing.
+fn real_of_spectrum(half: Signal<'_>, n: i64) -> Expression<'_> {
+    let (mut sizes, last) = (half.real.sizes(), half.real.rank().saturating_sub(1));
+    if n <= 1 || sizes.contains(&0) {
+        return half.real;
+    }
+    let rows: i64 = sizes[..last].iter().product();
+    let count = n / 2 + 1;
+    let flat = half.map(|part| part.reshape(&[rows, count]));
+    let real = if n <= DIRECT {
+        real_directly(flat, n)
+    } else if n % 2 == 0 {
+        pairs_of_spectrum(flat, rows, n)
+    } else {
+        transform(whole_spectrum(flat, 1, n), rows, n, 1.0).real
+    };
+    sizes[last] = n;
+    real.reshape(&sizes)
+}
+
+/// The same by one product: all frequencies but the first and that of half the length occur twice.
+fn real_directly(half: Signal<'_>, n: i64) -> Expression<'_> {
+    let count = n / 2 + 1;
+    let mut matrix = Vec::with_capacity((2 * count * n) as usize);
+    let weight = |k: i64| if k == 0 || 2 * k == n { 1.0 } else { 2.0 };
+    for k in 0..count {
+        matrix.extend((0..n).map(|j| weight(k) * root_of_unity(j * k, n, 1.0).0));
+    }
+    for k in 0..count {
+        // An angle of whole half turns has no sine.
+        let is_even = weight(k) == 1.0;
+        matrix.extend((0..n).map(|j| if is_even { 0.0 } else { -2.0 * root_of_unity(j * k, n, 1.0).1 }));
+    }
+    let (function, float) = (half.real.function(), half.real.element_type());
+    let matrix = floats(function, float, &[2 * count, n], matrix);
+    function.concatenate(&[half.real, half.imaginary()], 1).dot(matrix, 0, (1, 0))
+}
+
+/// The same of rows of even length, as [`spectrum_of_pairs`] backwards.
+fn pairs_of_spectrum<'f>(half: Signal<'f>, rows: i64, n: i64) -> Expression<'f> {
+    let m = n / 2;
+    let function = half.real.function();
+    // Both the first element here and there are real.
+    let is_real = function.iota(PrimitiveType::S32, &[rows, m], 1).equal(0.0);
+    let real_first = |part: Expression<'f>| is_real.select(part.splat(0.0), part);
+    let (re, im) = (half.real.slice_in(1, 0, m), real_first(half.imaginary().slice_in(1, 0, m)));
+    let other_re = half.real.slice_in(1, 1, m + 1).reverse(1);
+    let other_im = real_first(half.imaginary().slice_in(1, 1, m + 1).reverse(1));
+    let odd = Signal { real: re - other_re, imag: Some(im + other_im) };
+    let turned = odd.times(line_of_roots(half.real, rows, m, n, 1.0));
+    let pairs = Signal { real: re + other_re - turned.imaginary(), imag: Some(im - other_im + turned.real) };
+    let pairs = transform(pairs, rows, m, 1.0).map(|part| part.reshape(&[rows, m, 1]));
+    function.concatenate(&[pairs.real, pairs.imaginary()], 2).reshape(&[rows, n])
+}
+
+/// `e^(sign 2 pi i k / n)` for `k < count`, in each row.
+fn line_of_roots<'f>(like: Expression<'f>, rows: i64, count: i64, n: i64, sign: f64) -> Signal<'f> {
+    let (function, float) = (like.function(), like.element_type());
+    let line = if count <= MAX_TABLE {
+        let roots: Vec<(f64, f64)> = (0..count).map(|k| root_of_unity(k, n, sign)).collect();
+        let table = |part: fn(&(f64, f64)) -> f64| {
+            floats(function, float, &[count], roots.iter().map(part).collect())
+        };
+        Signal { real: table(|root| root.0), imag: Some(table(|root| root.1)) }
+    } else {
+        let position = function.iota(PrimitiveType::F64, &[count], 0);
+        let angle = position * (sign * 2.0 * PI / n as f64);
+        Signal { real: angle.cos().convert(float), imag: Some(angle.sin().convert(float)) }
+    };
+    line.map(|part| part.broadcast(&[rows, count], &[1]))
 }
 
 /// The spectrum of a real signal of length `n` from its first `n / 2 + 1` elements.
@@ -126,7 +238,7 @@ fn transform(signal: Signal<'_>, rows: i64, n: i64, sign: f64) -> Signal<'_> {
         return signal;
     }
     if n <= DIRECT {
-        return direct(signal, rows, n, sign);
+        return direct(signal, n, n, sign);
     }
     let Some(inner) = factor(n) else { return bluestein(signal, rows, n, sign) };
     let outer = n / inner;
@@ -134,7 +246,7 @@ fn transform(signal: Signal<'_>, rows: i64, n: i64, sign: f64) -> Signal<'_> {
     let columns = signal.map(|part| {
         part.reshape(&[rows, inner, outer]).transpose(&[0, 2, 1]).reshape(&[rows * outer, inner])
     });
-    let first = direct(columns, rows * outer, inner, sign);
+    let first = direct(columns, inner, inner, sign);
     let roots = twiddles(signal.real, outer, inner, sign);
     let sizes = [rows, outer, inner];
     let roots = roots.map(|part| part.broadcast(&sizes, &[1, 2]));
@@ -154,28 +266,26 @@ fn factor(n: i64) -> Option<i64> {
     divisors.min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
-/// One product with the matrix of all roots: of `[real, imaginary]` with `[[cos, sin], [-sin, cos]]`.
-fn direct(signal: Signal<'_>, rows: i64, n: i64, sign: f64) -> Signal<'_> {
+/// The first `count` frequencies, each part by one product with a matrix of roots: of `[real, imaginary]` with `[cos, -sin]`
+/// and with `[sin, cos]`.
+fn direct(signal: Signal<'_>, n: i64, count: i64, sign: f64) -> Signal<'_> {
     let function = signal.real.function();
     let float = signal.real.element_type();
-    let root = |j: i64, k: i64| root_of_unity(j * k, n, sign);
-    let height = if signal.imag.is_some() { 2 * n } else { n };
-    let mut matrix = Vec::with_capacity((2 * height * n) as usize);
-    for j in 0..n {
-        matrix.extend((0..n).map(|k| root(j, k).0));
-        matrix.extend((0..n).map(|k| root(j, k).1));
-    }
-    if signal.imag.is_some() {
-        for j in 0..n {
-            matrix.extend((0..n).map(|k| -root(j, k).1));
-            matrix.extend((0..n).map(|k| root(j, k).0));
+    let roots: Vec<(f64, f64)> =
+        (0..n).flat_map(|j| (0..count).map(move |k| root_of_unity(j * k, n, sign))).collect();
+    let matrix = |of_real: fn(&(f64, f64)) -> f64, of_imag: fn(&(f64, f64)) -> f64| {
+        let mut matrix: Vec<f64> = roots.iter().map(of_real).collect();
+        if signal.imag.is_some() {
+            matrix.extend(roots.iter().map(of_imag));
         }
-    }
-    let matrix = floats(function, float, &[height, 2 * n], matrix);
+        floats(function, float, &[matrix.len() as i64 / count, count], matrix)
+    };
     let parts: Vec<Expression<'_>> = [Some(signal.real), signal.imag].into_iter().flatten().collect();
-    let product = function.concatenate(&parts, 1).dot(matrix, 0, (1, 0));
-    let part = |k: i64| product.slice_in(1, k * n, (k + 1) * n).reshape(&[rows, n]);
-    Signal { real: part(0), imag: Some(part(1)) }
+    let parts = function.concatenate(&parts, 1);
+    Signal {
+        real: parts.dot(matrix(|root| root.0, |root| -root.1), 0, (1, 0)),
+        imag: Some(parts.dot(matrix(|root| root.1, |root| root.0), 0, (1, 0))),
+    }
 }
 
 /// `e^(sign 2 pi i p / n)`, with the angle within an eighth of a turn.
@@ -209,12 +319,29 @@ fn floats<'f>(
 fn twiddles<'f>(like: Expression<'f>, outer: i64, inner: i64, sign: f64) -> Signal<'f> {
     let (function, float, n) = (like.function(), like.element_type(), outer * inner);
     let sizes = [outer, inner];
+    // Every so many-th line, the first one included.
+    let table = |lines: i64, distance: i64| {
+        let roots: Vec<(f64, f64)> = (0..lines * inner)
+            .map(|at| root_of_unity((at / inner) * distance * (at % inner), n, sign))
+            .collect();
+        let part = |part: fn(&(f64, f64)) -> f64| {
+            floats(function, float, &[lines, inner], roots.iter().map(part).collect())
+        };
+        Signal { real: part(|root| root.0), imag: Some(part(|root| root.1)) }
+    };
     if n <= MAX_TABLE {
-        let roots: Vec<(f64, f64)> =
-            (0..n).map(|at| root_of_unity((at / inner) * (at % inner), n, sign)).collect();
-        let table =
-            |part: fn(&(f64, f64)) -> f64| floats(function, float, &sizes, roots.iter().map(part).collect());
-        return Signal { real: table(|root| root.0), imag: Some(table(|root| root.1)) };
+        return table(outer, 1);
+    }
+    // A line's roots are those of a line before it, turned by those of the lines in between.
+    let near = (1..=outer.isqrt()).rev().find(|d| outer % d == 0).unwrap_or(1);
+    let far = outer / near;
+    if far * inner <= MAX_TABLE {
+        let sizes = [far, near, inner];
+        let (far, near) = (table(far, near), table(near, 1));
+        let turned = far
+            .map(|part| part.broadcast(&sizes, &[0, 2]))
+            .times(near.map(|part| part.broadcast(&sizes, &[1, 2])));
+        return turned.map(|part| part.reshape(&[outer, inner]));
     }
     // Below 2^24 * 2^6 positions are exact in `s64`, and their angles in `f64`.
     let j = function.iota(PrimitiveType::S64, &sizes, 0);

@@ -3,7 +3,7 @@
 use composite::linear_algebra as matrices;
 use composite::{Expression, Function, build, special};
 use hlo::{FftType, Module, OpMetadata};
-use shape::{Literal, Shape};
+use shape::{Literal, PrimitiveType, Shape};
 
 /// What a function of these arguments gives.
 fn evaluate(
@@ -128,6 +128,57 @@ fn transforms_of_short_composite_and_prime_lengths() {
             assert!(near, "length {n}: {re}, {im} is not {want:?}");
         }
         for (got, want) in elements(&parts[2]).iter().zip(elements(&signal)) {
+            assert!((got - want).abs() < 1e-13, "length {n} and back: {got} is not {want}");
+        }
+    }
+}
+
+#[test]
+fn long_transforms_multiply_their_roots() {
+    // One wave has one frequency, whose neighbours are no larger than errors.
+    let (n, wave) = (1 << 15, 4711);
+    let part = |f: fn(f64) -> f64| {
+        let angle = |j: i64| 2.0 * std::f64::consts::PI * ((j * wave) % n) as f64 / n as f64;
+        Literal::from_elements(&[1, n], &(0..n).map(|j| f(angle(j))).collect::<Vec<f64>>())
+    };
+    let got = evaluate(&[part(f64::cos), part(f64::sin)], |_, parts| {
+        let there = composite::fft::fft(parts[0].complex(parts[1]), FftType::Fft, &[n]);
+        vec![there.real(), there.imag()]
+    });
+    let Literal::Tuple(parts) = got else { panic!("two arrays") };
+    for (k, (re, im)) in elements(&parts[0]).iter().zip(elements(&parts[1])).enumerate() {
+        let want = if k as i64 == wave { n as f64 } else { 0.0 };
+        assert!((re - want).abs() < 1e-9 && im.abs() < 1e-9, "frequency {k}: {re}, {im}");
+    }
+}
+
+#[test]
+fn transforms_of_real_signals_are_halves_of_complex_ones() {
+    for n in [1, 2, 3, 7, 16, 63, 64, 66, 67, 81, 100, 126, 134, 256] {
+        let (signal, count) = (noise(&[2, n], 5), (n / 2 + 1) as usize);
+        let got = evaluate(&[signal.clone()], |_, parts| {
+            let there = composite::fft::fft(parts[0], FftType::Rfft, &[n]);
+            // What is imaginary of the first frequency, and of the last one of an even length, is ignored.
+            let line = there.imag();
+            let ignored = if n % 2 == 0 { vec![0, n / 2] } else { vec![0] };
+            let place = there.function().iota(PrimitiveType::S32, &line.sizes(), 1);
+            let changed =
+                ignored.into_iter().fold(line, |line, k| place.equal(k as f64).select(line + 3.0, line));
+            let back = composite::fft::fft(there.real().complex(changed), FftType::Irfft, &[n]);
+            vec![there.real(), there.imag(), back]
+        });
+        let Literal::Tuple(parts) = got else { panic!("three arrays") };
+        let (re, im, back) = (elements(&parts[0]), elements(&parts[1]), elements(&parts[2]));
+        let all = elements(&signal);
+        for (row, signal) in all.chunks(n as usize).enumerate() {
+            let want = transform(signal, &vec![0.0; signal.len()]);
+            for (k, want) in want[..count].iter().enumerate() {
+                let (re, im) = (re[row * count + k], im[row * count + k]);
+                let near = (re - want.0).abs() < 1e-12 && (im - want.1).abs() < 1e-12;
+                assert!(near, "length {n}, frequency {k}: {re}, {im} is not {want:?}");
+            }
+        }
+        for (got, want) in back.iter().zip(&all) {
             assert!((got - want).abs() < 1e-13, "length {n} and back: {got} is not {want}");
         }
     }

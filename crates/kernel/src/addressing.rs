@@ -269,7 +269,8 @@ impl KernelContext<'_> {
         let is_complex = memory.shape.element_type.is_complex();
         match stride {
             _ if lanes == 1 => self.load_vector(b, memory, &index, 1),
-            Some(1) if !is_complex => self.load_vector(b, memory, &index.uniform_part(), lanes),
+            Some(1) if is_complex => self.load_pairs(b, memory, &index.uniform_part(), lanes),
+            Some(1) => self.load_vector(b, memory, &index.uniform_part(), lanes),
             Some(-1) if !is_complex => {
                 let first = index.uniform_part().plus_constant(1 - i64::from(lanes));
                 let element = self.load_vector(b, memory, &first, lanes)?;
@@ -283,6 +284,27 @@ impl KernelContext<'_> {
             Some(2) if !is_complex && !self.is_in_place => self.load_every_other(b, memory, &index, lanes),
             _ => self.load_lanes(b, memory, &index, lanes),
         }
+    }
+
+    /// Complex neighbours: two vectors of parts, of which every other one is real.
+    fn load_pairs(
+        &mut self,
+        b: &mut FunctionBuilder,
+        memory: &Memory,
+        first: &Index,
+        lanes: u32,
+    ) -> Result<Element> {
+        let (address, alignment) = self.address(b, memory, first)?;
+        let ty = Type::vector(memory_type(memory.shape.element_type), lanes);
+        let bytes = ty.scalar.byte_size() * lanes as usize;
+        let depth = b.depth_of(address);
+        Ok(self.at(b, depth, |b| {
+            let low = b.load(ty, address, alignment);
+            let behind = b.offset_bytes(address, bytes as i64);
+            let high = b.load(ty, behind, alignment.min(bytes as u32));
+            let every_other = |first: u32| (0..lanes).map(|lane| first + 2 * lane).collect();
+            Element::Complex(b.shuffle(low, high, every_other(0)), b.shuffle(low, high, every_other(1)))
+        }))
     }
 
     /// Every other element: two vectors of neighbours, of which the second ends with the last element that is wanted.
@@ -443,6 +465,19 @@ impl KernelContext<'_> {
             let (address, alignment) = self.address(b, memory, &index.uniform_part())?;
             let raw = encode(b, element_type, value);
             b.store(raw, address, alignment);
+            return Ok(());
+        }
+        if let (Element::Complex(re, im), true) = (element, is_contiguous && lanes > 1) {
+            let (address, alignment) = self.address(b, memory, &index.uniform_part())?;
+            let bytes = b.ty(re).scalar.byte_size() * lanes as usize;
+            // Real and imaginary parts of half of the lanes, by turns.
+            let half = |first: u32| {
+                (0..lanes).map(|k| first + k / 2 + if k % 2 == 0 { 0 } else { lanes }).collect::<Vec<u32>>()
+            };
+            let (low, high) = (b.shuffle(re, im, half(0)), b.shuffle(re, im, half(lanes / 2)));
+            b.store(low, address, alignment);
+            let behind = b.offset_bytes(address, bytes as i64);
+            b.store(high, behind, alignment.min(bytes as u32));
             return Ok(());
         }
         let raw = element.map(|v| encode(b, element_type, v));

@@ -180,7 +180,7 @@ fn maps() {
 
 #[test]
 fn fusions_reindex_in_every_combination() {
-    let cases: [(&str, &[&str], &str); 14] = [
+    let cases: [(&str, &[&str], &str); 18] = [
         (
             "  b = f32[6,20] broadcast(p1), dimensions={1}\n  s = f32[6,20] add(p0, b)\n  z = f32[] constant(0)\n  zs = f32[6,20] broadcast(z), dimensions={}\n  ROOT r = f32[6,20] maximum(s, zs)",
             &["f32[6,20]", "f32[20]"],
@@ -251,6 +251,22 @@ fn fusions_reindex_in_every_combination() {
             "  b = c64[3,8] broadcast(p1), dimensions={1}\n  ROOT r = c64[3,8] add(b, p0)",
             &["c64[3,8]", "c64[8]"],
             "c64[3,8]",
+        ),
+        (
+            "  b = c128[3,37] broadcast(p1), dimensions={0}\n  s = c128[3,37] slice(p0), slice={[1:4], [2:39]}\n  ROOT r = c128[3,37] subtract(s, b)",
+            &["c128[5,40]", "c128[3]"],
+            "c128[3,37]",
+        ),
+        (
+            "  x = c64[35] convert(p1)\n  c = pred[35] compare(p1, p2), direction=LT\n  s = c64[35] slice(p0), slice={[1:36]}\n  ROOT r = c64[35] select(c, x, s)",
+            &["c64[40]", "f32[35]", "f32[35]"],
+            "c64[35]",
+        ),
+        ("  v = c64[21] reverse(p0), dimensions={0}\n  ROOT r = c64[21] add(v, p0)", &["c64[21]"], "c64[21]"),
+        (
+            "  re = f32[50] real(p0)\n  v = f32[50] reverse(re), dimensions={0}\n  im = f32[50] imag(p0)\n  ROOT r = c64[50] complex(v, im)",
+            &["c64[50]"],
+            "c64[50]",
         ),
     ];
     for (body, parameters, result) in cases {

@@ -54,6 +54,16 @@ fn squares_between_other_dimensions_and_other_work() {
 }
 
 #[test]
+fn parts_of_complex_numbers_in_squares() {
+    for (rows, columns) in [(16, 16), (33, 50), (70, 17), (16, 5)] {
+        let text = format!(
+            "HloModule squares\n\nfused {{\n  a = f32[{rows},{columns}] parameter(0)\n  b = c64[{columns},{rows}] parameter(1)\n  t = f32[{columns},{rows}] transpose(a), dimensions={{1,0}}\n  i = f32[{columns},{rows}] imag(b)\n  c = c64[{columns},{rows}] complex(t, i)\n  ROOT r = c64[{columns},{rows}] multiply(b, c)\n}}\n\nENTRY main {{\n  a = f32[{rows},{columns}] parameter(0)\n  b = c64[{columns},{rows}] parameter(1)\n  ROOT f = c64[{columns},{rows}] fusion(a, b), kind=kLoop, calls=fused\n}}\n"
+        );
+        check(&text, &[Values::Tame, Values::Tame], Tolerance::Relative(1e-6));
+    }
+}
+
+#[test]
 fn right_operands_packed_panel_by_panel() {
     // Small whole numbers: every sum is exact, in whatever order.
     for element_type in ["f32", "f64", "s32", "bf16"] {

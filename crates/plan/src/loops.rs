@@ -58,7 +58,8 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let is_flat = is_flat(fusion);
     let sizes = result.sizes();
     let nest = collapse::nest(fusion, &[fusion.root], &sizes, &vec![false; sizes.len()])?;
-    let lanes = largest_fitting(lanes(fusion, target), nest.loops.last().map_or(1, |l| l.extent));
+    let lanes = lanes(fusion, target).max(lanes_of_parts(fusion, target));
+    let lanes = largest_fitting(lanes, nest.loops.last().map_or(1, |l| l.extent));
     let transposed = nest
         .across
         .iter()
@@ -133,6 +134,44 @@ pub(crate) fn lanes(fusion: &Fusion<'_>, target: &Target) -> u32 {
                 let floor = if leaf.element_type.is_floating_point() { 4 } else { 1 };
                 bytes = bytes.max(leaf.element_type.byte_size()).max(floor);
             }
+        }
+    }
+    target.lanes(bytes)
+}
+
+/// The vector width for bodies of arithmetic on complex numbers that are read and written in the order of memory; 1 for
+/// others.
+pub(crate) fn lanes_of_parts(fusion: &Fusion<'_>, target: &Target) -> u32 {
+    let mut bytes = 1;
+    for id in fusion.instructions() {
+        let instruction = &fusion.body[id];
+        let operands = instruction.operands().iter().map(|&o| fusion.body[o].shape());
+        let mut touches_complex = false;
+        for (_, leaf) in operands.chain([instruction.shape()]).flat_map(Shape::leaves) {
+            let part = leaf.element_type.real_part();
+            touches_complex |= leaf.element_type.is_complex();
+            bytes = bytes.max(part.byte_size()).max(if part.is_floating_point() { 4 } else { 1 });
+        }
+        let is_plain = match instruction.op() {
+            Op::Slice { slice } => slice.iter().all(|d| d.stride == 1),
+            op => matches!(
+                op,
+                Op::Add {}
+                    | Op::Broadcast { .. }
+                    | Op::Complex {}
+                    | Op::Constant { .. }
+                    | Op::Convert {}
+                    | Op::Imag {}
+                    | Op::Multiply {}
+                    | Op::Negate {}
+                    | Op::Real {}
+                    | Op::Reshape {}
+                    | Op::Select {}
+                    | Op::Subtract {}
+            ),
+        };
+        if touches_complex && !is_plain {
+            return 1;
         }
     }
     target.lanes(bytes)

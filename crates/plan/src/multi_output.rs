@@ -157,7 +157,8 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
             && outputs.iter().all(|output| keeps_together(fusion, output, outer, inner, &sizes))
     };
     let loops = collapse::nest_of(fusion, starts, &sizes, lies_together)?.loops;
-    let lanes = loops::largest_fitting(loops::lanes(fusion, target), loops.last().map_or(1, |l| l.extent));
+    let lanes = loops::lanes(fusion, target).max(loops::lanes_of_parts(fusion, target));
+    let lanes = loops::largest_fitting(lanes, loops.last().map_or(1, |l| l.extent));
     let reductions = outputs.iter().filter(|output| output.reduction.is_some()).count() as i64;
     let extent = loops.last().map_or(1, |l| l.extent);
     let column_vectors = match reductions {
