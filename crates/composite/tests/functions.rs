@@ -156,7 +156,7 @@ fn long_transforms_multiply_their_roots() {
 fn transforms_of_real_signals_are_halves_of_complex_ones() {
     for n in [1, 2, 3, 7, 16, 63, 64, 66, 67, 81, 100, 126, 134, 256] {
         let (signal, count) = (noise(&[2, n], 5), (n / 2 + 1) as usize);
-        let got = evaluate(&[signal.clone()], |_, parts| {
+        let got = evaluate(std::slice::from_ref(&signal), |_, parts| {
             let there = composite::fft::fft(parts[0], FftType::Rfft, &[n]);
             // What is imaginary of the first frequency, and of the last one of an even length, is ignored.
             let line = there.imag();
