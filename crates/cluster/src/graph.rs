@@ -256,10 +256,14 @@ impl Graph {
 
     /// Removes an edge.
     pub(crate) fn disconnect(&mut self, id: usize) {
-        if let Some(edge) = self.edges[id].take() {
-            self[edge.src].out_edges.retain(|&e| e != id);
-            self[edge.dst].in_edges.retain(|&e| e != id);
-        }
+        let Some(edge) = self.edges[id].take() else { return };
+        let remove = |ids: &mut Vec<usize>| {
+            if let Some(place) = ids.iter().position(|&e| e == id) {
+                ids.remove(place);
+            }
+        };
+        remove(&mut self[edge.src].out_edges);
+        remove(&mut self[edge.dst].in_edges);
     }
 
     /// Connects what has no input to the source, and what nothing follows to the sink.

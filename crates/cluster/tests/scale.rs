@@ -22,6 +22,22 @@ fn a_long_chain_is_one_cluster() {
     assert!(!report.gave_up);
 }
 
+/// A constant that all nodes of a chain take is copied for each of them, and the copies stand behind all of the chain.
+#[test]
+fn a_chain_that_shares_a_constant_is_one_cluster() {
+    let mut graph = Builder::new();
+    graph.placeholder("n0");
+    graph.constant("one", DataType::Float, &[]);
+    let nodes = MANY / 4;
+    for i in 1..nodes {
+        graph.node(&format!("n{i}"), "AddV2", &[&format!("n{}", i - 1), "one"]);
+    }
+    let report = run(&graph, &options()).report;
+    assert_eq!(report.clusters.len(), 1);
+    assert_eq!(report.clusters[0].nodes.len(), 2 * (nodes - 1));
+    assert!(!report.gave_up);
+}
+
 #[test]
 fn stars_are_clusters() {
     let mut graph = Builder::new();
