@@ -290,9 +290,12 @@ impl Cycles {
             self.ranks[node as usize] = rank;
             self.order[rank as usize] = node;
         }
+        // Some are linked still, but to find that out takes longer than it saves.
         for rank in ranks {
-            self.link(rank);
-            self.link(rank + 1);
+            self.is_linked[rank as usize] = false;
+            if let Some(above) = self.is_linked.get_mut(rank as usize + 1) {
+                *above = false;
+            }
         }
     }
 
