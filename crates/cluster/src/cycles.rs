@@ -65,7 +65,7 @@ struct Links {
 }
 
 /// What share of the nodes between two ranks a search may find before it looks at all of them.
-const DENSE: usize = 8;
+const DENSE: usize = 16;
 
 /// How many nodes may be moved along for a step of a search.
 const CHEAP: u64 = 16;
@@ -254,9 +254,10 @@ impl Cycles {
         (!ends_there).then_some(found)
     }
 
-    /// What reaches `start` through ranks above a bound.
+    /// What reaches `start` through ranks above a bound, in the order of ranks.
     fn reaching_above(&mut self, start: usize, bound: u32) -> Vec<u32> {
         self.search += 1;
+        let between = (self.ranks[start] - bound) as usize;
         let mut found = Vec::new();
         let mut stack = vec![start as u32];
         while let Some(at) = stack.pop() {
@@ -264,6 +265,9 @@ impl Cycles {
                 continue;
             }
             found.push(at);
+            if found.len() > between / DENSE {
+                return self.swept_above(start, bound);
+            }
             let inputs = &self.links[at as usize].inputs.members;
             self.work_left = self.work_left.saturating_sub(inputs.len() as u64);
             for &next in inputs {
@@ -272,13 +276,30 @@ impl Cycles {
                 }
             }
         }
+        found.sort_unstable_by_key(|&node| self.ranks[node as usize]);
         found
     }
 
-    /// Gives the nodes behind an edge the lower of all their ranks, each group in its order, which those ahead have already.
-    fn reorder(&mut self, mut behind: Vec<u32>, ahead: Vec<u32>) {
+    /// The same, by a look at all nodes between.
+    fn swept_above(&mut self, start: usize, bound: u32) -> Vec<u32> {
+        self.search += 1;
+        self.seen[0][start] = self.search;
+        let mut found = vec![start as u32];
+        for &at in self.order[bound as usize + 1..self.ranks[start] as usize].iter().rev() {
+            let outputs = &self.links[at as usize].outputs.members;
+            self.work_left = self.work_left.saturating_sub(outputs.len() as u64);
+            if outputs.iter().any(|&output| self.seen[0][output as usize] == self.search) {
+                self.seen[0][at as usize] = self.search;
+                found.push(at);
+            }
+        }
+        found.reverse();
+        found
+    }
+
+    /// Gives the nodes behind an edge the lower of all their ranks; each group is, and stays, in the order of its ranks.
+    fn reorder(&mut self, behind: Vec<u32>, ahead: Vec<u32>) {
         let rank = |node: &u32| self.ranks[*node as usize];
-        behind.sort_unstable_by_key(rank);
         let mut ranks: Vec<u32> = Vec::with_capacity(behind.len() + ahead.len());
         let mut higher = behind.iter().map(rank).peekable();
         for lower in ahead.iter().map(rank) {
