@@ -59,6 +59,7 @@ OPS = {
                             lambda x: -np.sort(np.partition(-x, 10, 1)[:, :10], 1)),
     "fft 65536": (noise(65536), lambda x: RAW.FFT(input=tf.cast(x, tf.complex64)), np.fft.fft),
     "fft rows 64x1000": (noise(64, 1000), lambda x: RAW.FFT(input=tf.cast(x, tf.complex64)), np.fft.fft),
+    "fft2 512x512": (noise(512, 512), lambda x: RAW.FFT2D(input=tf.cast(x, tf.complex64)), np.fft.fft2),
     "rfft rows 256x1024": (noise(256, 1024), lambda x: RAW.RFFT(input=x, fft_length=[1024]), np.fft.rfft),
     "cumsum rows 1000x1000": (noise(1000, 1000), lambda x: tf.cumsum(x, 1), lambda x: np.cumsum(x, 1)),
     "cumsum columns 1000x1000": (noise(1000, 1000), lambda x: tf.cumsum(x, 0), lambda x: np.cumsum(x, 0)),

@@ -78,12 +78,13 @@ pub fn guarded<T: Send>(compile: impl FnOnce() -> Result<T> + Send) -> Result<T>
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, compile);
         let worker = worker.map_err(|e| Error::internal(format!("cannot start a thread: {e}")))?;
-        worker.join().unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-            Err(Error::internal(format!(
-                "{text}; this is a defect of tfcompile, please report it with the graph"
-            )))
-        })
+        worker.join().unwrap_or_else(|panic| Err(panicked(&*panic)))
     })
+}
+
+/// What a panic says, as the error of a defect of this tool.
+pub fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    Error::internal(format!("{text}; this is a defect of tfcompile, please report it with the graph"))
 }

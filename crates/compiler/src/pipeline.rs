@@ -31,7 +31,7 @@ pub fn pipeline() -> Pipeline {
         Box::new(SelectAndScatterExpander),
         Box::new(CholeskyExpander),
         Box::new(TriangularSolveExpander),
-        Box::new(FftExpander),
+        Box::new(FftExpander { has_kernel: plan::has_fft_kernel }),
         Box::new(RngExpander),
         Box::new(PredContractionExpander),
         Box::new(TupleSimplifier),

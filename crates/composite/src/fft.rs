@@ -1,24 +1,26 @@
-//! Discrete Fourier transforms of any length as products with small constant matrices.
+//! Discrete Fourier transforms of lengths that have no kernel of their own: those with a large prime factor.
 //!
-//! A length that has factors up to [`DIRECT`] is split (Cooley and Tukey): transforms of one factor, a multiplication by
-//! roots of unity, transforms of the other. A length that has none becomes a convolution of a length that has (Bluestein).
-//! A real signal of even length is a complex one of half the length.
+//! Short ones are products with a constant matrix, others convolutions of a length that is a power of two (Bluestein), by
+//! transforms that are instructions. A real signal of even length is a complex one of half the length.
 //! Errors grow with the logarithm of the length. Complex numbers are kept as two real arrays, whose products are dots.
 
 use crate::expression::Expression;
 use crate::function::Function;
-use hlo::FftType;
+use hlo::{FftType, Op};
 use shape::{ArrayShape, Literal, PrimitiveType};
 use std::f64::consts::PI;
 
 /// Transforms up to this length are one product with a matrix.
-const DIRECT: i64 = 64;
+const DIRECT: i64 = 32;
 
 /// Tables of roots of unity up to this size are constants; longer ones are computed.
 const MAX_TABLE: i64 = 1 << 14;
 
 /// The longest transform: beyond, positions times frequencies overflow.
 pub const MAX_LENGTH: i64 = 1 << 24;
+
+/// Whether transforms of such lengths stay instructions. Those of powers of two always may.
+pub type HasKernel = fn(FftType, &[i64]) -> bool;
 
 /// Real and imaginary parts, of shape `[rows, length]`.
 #[derive(Clone, Copy)]
@@ -48,32 +50,37 @@ impl<'f> Signal<'f> {
 }
 
 /// The transform of the last `lengths.len()` dimensions, as `fft` defines it. Lengths are at most [`MAX_LENGTH`].
-pub fn fft<'f>(x: Expression<'f>, fft_type: FftType, lengths: &[i64]) -> Expression<'f> {
+pub fn fft<'f>(
+    x: Expression<'f>,
+    fft_type: FftType,
+    lengths: &[i64],
+    has_kernel: HasKernel,
+) -> Expression<'f> {
     let rank = x.rank();
     let first = rank.saturating_sub(lengths.len());
     let last = rank.saturating_sub(1);
     let is_inverse = matches!(fft_type, FftType::Ifft | FftType::Irfft);
     let length = |d: usize| lengths.get(d - first).copied().unwrap_or(1);
     let mut signal = match fft_type {
-        FftType::Rfft => spectrum_of_real(x, length(last)),
+        FftType::Rfft => spectrum_of_real(x, length(last), has_kernel),
         _ => Signal { real: x.real(), imag: Some(x.imag()) },
     };
     match fft_type {
         FftType::Fft | FftType::Ifft => {
             for d in (first..rank).rev() {
-                signal = along(signal, d, length(d), is_inverse);
+                signal = along(signal, d, length(d), is_inverse, has_kernel);
             }
         }
         FftType::Rfft => {
             for d in (first..last).rev() {
-                signal = along(signal, d, length(d), false);
+                signal = along(signal, d, length(d), false, has_kernel);
             }
         }
         FftType::Irfft => {
             for d in first..last {
-                signal = along(signal, d, length(d), true);
+                signal = along(signal, d, length(d), true, has_kernel);
             }
-            let real = real_of_spectrum(signal, length(last));
+            let real = real_of_spectrum(signal, length(last), has_kernel);
             signal = Signal { real, imag: None };
         }
     }
@@ -88,7 +95,7 @@ pub fn fft<'f>(x: Expression<'f>, fft_type: FftType, lengths: &[i64]) -> Express
 }
 
 /// The first `n / 2 + 1` frequencies of real signals of length `n`, which the last dimension holds.
-fn spectrum_of_real(x: Expression<'_>, n: i64) -> Signal<'_> {
+fn spectrum_of_real(x: Expression<'_>, n: i64, has_kernel: HasKernel) -> Signal<'_> {
     let (mut sizes, last) = (x.sizes(), x.rank().saturating_sub(1));
     let half = if n == 0 { 0 } else { n / 2 + 1 };
     if n <= 1 || sizes.contains(&0) {
@@ -99,9 +106,9 @@ fn spectrum_of_real(x: Expression<'_>, n: i64) -> Signal<'_> {
     let spectrum = if n <= DIRECT {
         direct(Signal { real: flat, imag: None }, n, half, -1.0)
     } else if n % 2 == 0 {
-        spectrum_of_pairs(flat, rows, n)
+        spectrum_of_pairs(flat, rows, n, has_kernel)
     } else {
-        let whole = transform(Signal { real: flat, imag: None }, rows, n, -1.0);
+        let whole = transform(Signal { real: flat, imag: None }, rows, n, -1.0, has_kernel);
         whole.map(|part| part.slice_in(1, 0, half))
     };
     sizes[last] = half;
@@ -110,13 +117,13 @@ fn spectrum_of_real(x: Expression<'_>, n: i64) -> Signal<'_> {
 
 /// The same of rows of even length, whose pairs of elements are complex numbers: the spectrum of the elements at even places
 /// is what is symmetric in theirs, that of the others what is not.
-fn spectrum_of_pairs(x: Expression<'_>, rows: i64, n: i64) -> Signal<'_> {
+fn spectrum_of_pairs(x: Expression<'_>, rows: i64, n: i64, has_kernel: HasKernel) -> Signal<'_> {
     let m = n / 2;
     let pairs = Signal { real: x.slice_strided(1, 0, n, 2), imag: Some(x.slice_strided(1, 1, n, 2)) };
     // Frequency m is frequency 0 again.
     let function = x.function();
-    let here =
-        transform(pairs, rows, m, -1.0).map(|part| function.concatenate(&[part, part.slice_in(1, 0, 1)], 1));
+    let here = transform(pairs, rows, m, -1.0, has_kernel)
+        .map(|part| function.concatenate(&[part, part.slice_in(1, 0, 1)], 1));
     let there = here.map(|part| part.reverse(1));
     let (re, im) = (here.real, here.imaginary());
     let (other_re, other_im) = (there.real, there.imaginary());
@@ -129,7 +136,7 @@ fn spectrum_of_pairs(x: Expression<'_>, rows: i64, n: i64) -> Signal<'_> {
 
 /// The unscaled real signals of length `n` whose first `n / 2 + 1` frequencies the last dimension holds. What is imaginary of
 /// frequency 0, and of the last one if `n` is even, counts for nothing.
-fn real_of_spectrum(half: Signal<'_>, n: i64) -> Expression<'_> {
+fn real_of_spectrum(half: Signal<'_>, n: i64, has_kernel: HasKernel) -> Expression<'_> {
     let (mut sizes, last) = (half.real.sizes(), half.real.rank().saturating_sub(1));
     if n <= 1 || sizes.contains(&0) {
         return half.real;
@@ -140,9 +147,9 @@ fn real_of_spectrum(half: Signal<'_>, n: i64) -> Expression<'_> {
     let real = if n <= DIRECT {
         real_directly(flat, n)
     } else if n % 2 == 0 {
-        pairs_of_spectrum(flat, rows, n)
+        pairs_of_spectrum(flat, rows, n, has_kernel)
     } else {
-        transform(whole_spectrum(flat, 1, n), rows, n, 1.0).real
+        transform(whole_spectrum(flat, 1, n), rows, n, 1.0, has_kernel).real
     };
     sizes[last] = n;
     real.reshape(&sizes)
@@ -167,7 +174,7 @@ fn real_directly(half: Signal<'_>, n: i64) -> Expression<'_> {
 }
 
 /// The same of rows of even length, as [`spectrum_of_pairs`] backwards.
-fn pairs_of_spectrum<'f>(half: Signal<'f>, rows: i64, n: i64) -> Expression<'f> {
+fn pairs_of_spectrum<'f>(half: Signal<'f>, rows: i64, n: i64, has_kernel: HasKernel) -> Expression<'f> {
     let m = n / 2;
     let function = half.real.function();
     // Both the first element here and there are real.
@@ -179,7 +186,7 @@ fn pairs_of_spectrum<'f>(half: Signal<'f>, rows: i64, n: i64) -> Expression<'f> 
     let odd = Signal { real: re - other_re, imag: Some(im + other_im) };
     let turned = odd.times(line_of_roots(half.real, rows, m, n, 1.0));
     let pairs = Signal { real: re + other_re - turned.imaginary(), imag: Some(im - other_im + turned.real) };
-    let pairs = transform(pairs, rows, m, 1.0).map(|part| part.reshape(&[rows, m, 1]));
+    let pairs = transform(pairs, rows, m, 1.0, has_kernel).map(|part| part.reshape(&[rows, m, 1]));
     function.concatenate(&[pairs.real, pairs.imaginary()], 2).reshape(&[rows, n])
 }
 
@@ -216,7 +223,13 @@ fn whole_spectrum(half: Signal<'_>, dimension: usize, n: i64) -> Signal<'_> {
 }
 
 /// The unscaled transform of one dimension.
-fn along(signal: Signal<'_>, dimension: usize, n: i64, is_inverse: bool) -> Signal<'_> {
+fn along(
+    signal: Signal<'_>,
+    dimension: usize,
+    n: i64,
+    is_inverse: bool,
+    has_kernel: HasKernel,
+) -> Signal<'_> {
     let sizes = signal.real.sizes();
     if n <= 1 || sizes.contains(&0) {
         return signal;
@@ -226,44 +239,31 @@ fn along(signal: Signal<'_>, dimension: usize, n: i64, is_inverse: bool) -> Sign
     let moved: Vec<i64> = order.iter().map(|&d| sizes[d]).collect();
     let rows: i64 = moved[..moved.len() - 1].iter().product();
     let flat = signal.map(|part| part.transpose(&order).reshape(&[rows, n]));
-    let transformed = transform(flat, rows, n, if is_inverse { 1.0 } else { -1.0 });
+    let transformed = transform(flat, rows, n, if is_inverse { 1.0 } else { -1.0 }, has_kernel);
     let mut back = vec![0; order.len()];
     order.iter().enumerate().for_each(|(at, &d)| back[d] = at);
     transformed.map(|part| part.reshape(&moved).transpose(&back))
 }
 
 /// The unscaled transform of each row.
-fn transform(signal: Signal<'_>, rows: i64, n: i64, sign: f64) -> Signal<'_> {
-    if n <= 1 {
-        return signal;
+fn transform(signal: Signal<'_>, rows: i64, n: i64, sign: f64, has_kernel: HasKernel) -> Signal<'_> {
+    match n {
+        ..=1 => signal,
+        _ if has_kernel(FftType::Fft, &[n]) => instruction(signal, n, sign),
+        _ if n <= DIRECT => direct(signal, n, n, sign),
+        _ => bluestein(signal, rows, n, sign),
     }
-    if n <= DIRECT {
-        return direct(signal, n, n, sign);
-    }
-    let Some(inner) = factor(n) else { return bluestein(signal, rows, n, sign) };
-    let outer = n / inner;
-    // Element `j1 * outer + j2` adds to frequency `k1 + inner * k2`.
-    let columns = signal.map(|part| {
-        part.reshape(&[rows, inner, outer]).transpose(&[0, 2, 1]).reshape(&[rows * outer, inner])
-    });
-    let first = direct(columns, inner, inner, sign);
-    let roots = twiddles(signal.real, outer, inner, sign);
-    let sizes = [rows, outer, inner];
-    let roots = roots.map(|part| part.broadcast(&sizes, &[1, 2]));
-    let turned = first.map(|part| part.reshape(&sizes)).times(roots);
-    let lines = turned.map(|part| part.transpose(&[0, 2, 1]).reshape(&[rows * inner, outer]));
-    let second = transform(lines, rows * inner, outer, sign);
-    second.map(|part| part.reshape(&[rows, inner, outer]).transpose(&[0, 2, 1]).reshape(&[rows, n]))
 }
 
-/// A factor up to [`DIRECT`], such that all steps have about the same length.
-fn factor(n: i64) -> Option<i64> {
-    let steps = ((n as f64).ln() / (DIRECT as f64).ln()).ceil().max(1.0);
-    let target = (n as f64).powf(1.0 / steps);
-    let divisors = (2..=DIRECT).filter(|d| n % d == 0);
-    // The rest must have such factors too, or be short.
-    let distance = |d: &i64| (*d as f64 / target).ln().abs();
-    divisors.min_by(|a, b| distance(a).total_cmp(&distance(b)))
+/// The unscaled transform of each row as an instruction. Backwards, real and imaginary parts are exchanged on both ends.
+fn instruction(signal: Signal<'_>, n: i64, sign: f64) -> Signal<'_> {
+    let (re, im) = (signal.real, signal.imaginary());
+    let (re, im) = if sign > 0.0 { (im, re) } else { (re, im) };
+    let op = Op::Fft { fft_type: FftType::Fft, fft_length: vec![n] };
+    let transformed = re.function().op(op, &[re.complex(im)], None);
+    let (re, im) = (transformed.real(), transformed.imag());
+    let (re, im) = if sign > 0.0 { (im, re) } else { (re, im) };
+    Signal { real: re, imag: Some(im) }
 }
 
 /// The first `count` frequencies, each part by one product with a matrix of roots: of `[real, imaginary]` with `[cos, -sin]`
@@ -315,42 +315,6 @@ fn floats<'f>(
     function.literal(Literal::from_floats(ArrayShape::new(float, sizes), values))
 }
 
-/// `e^(sign 2 pi i j k / (outer inner))` for `j < outer` and `k < inner`.
-fn twiddles<'f>(like: Expression<'f>, outer: i64, inner: i64, sign: f64) -> Signal<'f> {
-    let (function, float, n) = (like.function(), like.element_type(), outer * inner);
-    let sizes = [outer, inner];
-    // Every so many-th line, the first one included.
-    let table = |lines: i64, distance: i64| {
-        let roots: Vec<(f64, f64)> = (0..lines * inner)
-            .map(|at| root_of_unity((at / inner) * distance * (at % inner), n, sign))
-            .collect();
-        let part = |part: fn(&(f64, f64)) -> f64| {
-            floats(function, float, &[lines, inner], roots.iter().map(part).collect())
-        };
-        Signal { real: part(|root| root.0), imag: Some(part(|root| root.1)) }
-    };
-    if n <= MAX_TABLE {
-        return table(outer, 1);
-    }
-    // A line's roots are those of a line before it, turned by those of the lines in between.
-    let near = (1..=outer.isqrt()).rev().find(|d| outer % d == 0).unwrap_or(1);
-    let far = outer / near;
-    if far * inner <= MAX_TABLE {
-        let sizes = [far, near, inner];
-        let (far, near) = (table(far, near), table(near, 1));
-        let turned = far
-            .map(|part| part.broadcast(&sizes, &[0, 2]))
-            .times(near.map(|part| part.broadcast(&sizes, &[1, 2])));
-        return turned.map(|part| part.reshape(&[outer, inner]));
-    }
-    // Below 2^24 * 2^6 positions are exact in `s64`, and their angles in `f64`.
-    let j = function.iota(PrimitiveType::S64, &sizes, 0);
-    let k = function.iota(PrimitiveType::S64, &sizes, 1);
-    let position = (j * k) % n as f64;
-    let angle = position.convert(PrimitiveType::F64) * (sign * 2.0 * PI / n as f64);
-    Signal { real: angle.cos().convert(float), imag: Some(angle.sin().convert(float)) }
-}
-
 /// A transform as a convolution with a chirp, whose length is a power of 2: `j k = (j^2 + k^2 - (k - j)^2) / 2`.
 fn bluestein(signal: Signal<'_>, rows: i64, n: i64, sign: f64) -> Signal<'_> {
     let (function, float) = (signal.real.function(), signal.real.element_type());
@@ -379,8 +343,8 @@ fn bluestein(signal: Signal<'_>, rows: i64, n: i64, sign: f64) -> Signal<'_> {
     };
     let chirp = table(&chirp);
     let spread = signal.times(chirp).map(|part| part.pad_in(1, 0, padded - n, 0.0));
-    let product = transform(spread, rows, padded, -1.0).times(table(&filter));
-    let convolved = transform(product, rows, padded, 1.0);
+    let product = instruction(spread, padded, -1.0).times(table(&filter));
+    let convolved = instruction(product, padded, 1.0);
     convolved.map(|part| part.slice_in(1, 0, n)).times(chirp)
 }
 

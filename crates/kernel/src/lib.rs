@@ -20,6 +20,7 @@ pub mod dot;
 mod element;
 pub mod elemental;
 mod entry;
+mod fft;
 pub mod frame;
 mod fused;
 pub mod index;

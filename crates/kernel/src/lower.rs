@@ -7,7 +7,7 @@ use crate::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Pr
 use crate::profile::Counter;
 use crate::regions::Region;
 use crate::{
-    attention, concatenate, convolution, destination, dot, loops, multi_output, profile, random, reduce,
+    attention, concatenate, convolution, destination, dot, fft, loops, multi_output, profile, random, reduce,
     reduce_window, rows, scatter, sort, update,
 };
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
@@ -114,7 +114,7 @@ pub fn lower_with(
     Ok(Lowered { program, regions, counters })
 }
 
-/// The parts of its operands that an instruction's kernels treat: a kernel for each.
+/// The parts that an instruction's kernels treat, a kernel for each: operands of a concatenation, steps of a transform.
 fn parts(
     module: &Module,
     plan: &InstructionPlan,
@@ -127,6 +127,7 @@ fn parts(
             let starts = (0..operands).step_by(MAX_CONCATENATED);
             starts.map(|start| start..operands.min(start + MAX_CONCATENATED)).collect()
         }
+        (Strategy::Fft(plan), _) => (0..plan.steps.len()).map(|step| step..step + 1).collect(),
         _ => std::iter::once(0..usize::MAX).collect(),
     }
 }
@@ -213,7 +214,7 @@ struct Kernel<'a> {
     plan: &'a InstructionPlan,
     computation: ComputationId,
     instruction: InstructionId,
-    /// The operands that a concatenation copies.
+    /// The operands that a concatenation copies, or the step of a transform.
     part: Range<usize>,
 }
 
@@ -270,6 +271,7 @@ impl Kernel<'_> {
             Strategy::Scatter => scatter::emit(b, cx),
             Strategy::Sort(plan) => sort::emit(b, cx, plan.as_deref()),
             Strategy::TopK(plan) => sort::emit_top_k(b, cx, plan.as_deref()),
+            Strategy::Fft(plan) => fft::emit(b, cx, plan, self.part.start),
             Strategy::RngBitGenerator => random::emit_bits(b, cx),
             Strategy::RngGetAndUpdateState => random::emit_state(b, cx),
             Strategy::Alias

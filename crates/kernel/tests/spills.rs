@@ -331,3 +331,28 @@ fn kernels_of_all_plans_stay_in_registers() {
         findings_of(&name, text.split("// ==>").next().unwrap_or_default(), false)
     }));
 }
+
+#[test]
+fn butterflies_are_mostly_in_registers() {
+    let mut found = Vec::new();
+    for sizes in ["64,1000", "512,64"] {
+        let text = format!(
+            "HloModule transforms\n\nENTRY main {{\n  x = c64[{sizes}] parameter(0)\n  \
+             ROOT y = c64[{sizes}] fft(x), fft_type=FFT, fft_length={{{sizes}}}\n}}\n"
+        )
+        .replace("{64,1000}", "{1000}");
+        for (triple, cpu, features) in TARGETS {
+            let target = Target::new(triple, cpu, features).expect("a triple");
+            let assembly = assembly(&text, &target);
+            for inner in inner_loops(&assembly).iter().filter(|inner| inner.products() >= 4) {
+                // Eight points are as many registers as most machines have, and have to meet each other.
+                let (on_stack, all) = (inner.numbers().len(), inner.lines.len());
+                let most = if target.vector_registers >= 32 { all / 8 } else { all / 5 * 2 };
+                if on_stack > most {
+                    found.push(format!("{sizes} on {triple} {cpu} {features}: {on_stack} of {all} lines"));
+                }
+            }
+        }
+    }
+    check([found]);
+}

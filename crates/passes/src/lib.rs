@@ -125,7 +125,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(CallInliner),
         Box::new(CholeskyExpander),
         Box::new(FlattenCallGraph),
-        Box::new(FftExpander),
+        Box::new(FftExpander::default()),
         Box::new(TriangularSolveExpander),
         Box::new(ConcatenateInPlace),
         Box::new(ConstantFolding::default()),

@@ -8,6 +8,7 @@ mod candidate;
 mod collapse;
 mod convolution;
 mod dot;
+mod fft;
 mod fusion;
 mod in_place;
 mod loops;
@@ -33,6 +34,9 @@ pub use convolution::{
     WinogradScratch, chain_saving,
 };
 pub use dot::{DotDims, DotKind, DotPlan, DotShape, Extent, Packing, Tile, most_together};
+pub use fft::{
+    FftKind, FftLayout, FftPlace, FftPlan, FftStep, Roots, has_kernel as has_fft_kernel, root_of_unity,
+};
 pub use fusion::{Fusion, Position, RowSlice};
 pub use loops::LoopPlan;
 pub use multi_output::{MultiOutputPlan, Output, OutputReduction, Placement, outputs};
@@ -138,6 +142,8 @@ pub enum Strategy {
     Sort(Option<Box<SortPlan>>),
     /// The first `k` of each row by total order: of a sort, or kept in order while the row passes by.
     TopK(Option<Box<SortPlan>>),
+    /// Fourier transforms: a kernel for each dimension.
+    Fft(Box<FftPlan>),
     /// Blocks of random bits.
     RngBitGenerator,
     /// The instance's own random state.
@@ -320,6 +326,10 @@ fn plan_instruction(
         Op::Sort { .. } | Op::TopK { .. } => {
             let work = Work::of_kernel(&Fusion::of(module, computation, id)?);
             return Ok(sort::plan(module, computation, id, work, target));
+        }
+        Op::Fft { .. } => {
+            let fusion = Fusion::of(module, computation, id)?;
+            return fft::plan(&fusion, Work::of_kernel(&fusion), target);
         }
         Op::RngBitGenerator { .. } => Strategy::RngBitGenerator,
         Op::RngGetAndUpdateState { .. } => Strategy::RngGetAndUpdateState,

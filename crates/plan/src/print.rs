@@ -49,6 +49,7 @@ impl std::fmt::Display for InstructionPlan {
             Strategy::TopK(None) => f.write_str("top k"),
             Strategy::Sort(Some(plan)) => plan.fmt(f),
             Strategy::TopK(Some(plan)) => write!(f, "top k of a {plan}"),
+            Strategy::Fft(plan) => plan.fmt(f),
             Strategy::RngBitGenerator => f.write_str("random bits"),
             Strategy::RngGetAndUpdateState => f.write_str("random state"),
             Strategy::Conditional => f.write_str("conditional"),

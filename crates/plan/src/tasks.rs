@@ -159,6 +159,10 @@ pub(crate) fn cost(op: &Op) -> u64 {
         | Op::Rsqrt {}
         | Op::Gather { .. }
         | Op::Map { .. } => 4,
+        // Butterflies have a few operations for each doubling of the length.
+        Op::Fft { fft_length, .. } => {
+            fft_length.iter().map(|&n| 4 * u64::from(n.max(1).ilog2() + 1)).sum::<u64>()
+        }
         _ => 1,
     }
 }

@@ -1,0 +1,150 @@
+//! Real signals: a signal of even length is a complex one of half the length, whose spectrum holds those of the elements at even and
+//! at odd places.
+
+use super::butterfly::Point;
+use super::lines::{Line, RootTable, for_blocks};
+use crate::ir::{FunctionBuilder, Predicate, ScalarType, ValueId};
+use support::Result;
+
+/// How points of a step are walked.
+#[derive(Clone, Copy)]
+pub(super) struct Walk {
+    /// Points side by side, or lines.
+    pub(super) lanes: u32,
+    /// Whether points are side by side.
+    pub(super) is_along: bool,
+}
+
+impl Walk {
+    /// Runs the body for the points below a count: the first of those side by side, and how many lanes there are.
+    fn for_points(
+        self,
+        b: &mut FunctionBuilder,
+        count: i64,
+        body: impl FnOnce(&mut FunctionBuilder, ValueId, u32) -> Result<()>,
+    ) -> Result<()> {
+        if count <= 0 {
+            return Ok(());
+        }
+        if !self.is_along {
+            return for_blocks(b, count, 1, |b, point| body(b, point, self.lanes));
+        }
+        let lanes = self.lanes.min(1 << count.ilog2().min(16));
+        for_blocks(b, count, i64::from(lanes), |b, point| body(b, point, lanes))
+    }
+
+    fn root(self, b: &mut FunctionBuilder, roots: &RootTable, point: ValueId, lanes: u32) -> Point {
+        roots.load(b, 0, point, (lanes, !self.is_along))
+    }
+
+    /// A number minus a point's.
+    fn opposite(b: &mut FunctionBuilder, from: i64, point: ValueId) -> ValueId {
+        let from = b.index(from);
+        b.sub(from, point)
+    }
+
+    /// Zero in the lanes of the points below a number, else a value.
+    fn zero_below(self, b: &mut FunctionBuilder, point: ValueId, number: i64, value: ValueId) -> ValueId {
+        let ty = b.ty(value);
+        let zero = b.float(ty, 0.0);
+        let is_below = if self.is_along && ty.lanes > 1 {
+            let lanes = b.iota(ScalarType::I64, ty.lanes);
+            let first = b.splat(point, ty.lanes);
+            let (points, limit) = (b.add(lanes, first), b.integer(ty.with_scalar(ScalarType::I64), number));
+            b.compare(Predicate::Less, points, limit)
+        } else {
+            let limit = b.index(number);
+            b.compare(Predicate::Less, point, limit)
+        };
+        b.select(is_below, zero, value)
+    }
+
+    /// The first `half + 1` frequencies of a real signal from the spectrum of `half` points of its pairs.
+    pub(super) fn spectrum_of_pairs(
+        self,
+        b: &mut FunctionBuilder,
+        roots: &RootTable,
+        half: i64,
+        (from, to): (&Line, &Line),
+    ) -> Result<()> {
+        // Frequency `half` is frequency 0 again.
+        let (zero, last) = (b.index(0), b.index(half));
+        let first = from.load(b, zero, if self.is_along { 1 } else { self.lanes });
+        from.store(b, last, first);
+        self.for_points(b, half + 1, |b, point, lanes| {
+            let here = from.load(b, point, lanes);
+            let there = Self::opposite(b, half, point);
+            let there = from.load_backward(b, there, lanes);
+            let even = Point { re: b.add(here.re, there.re), im: b.sub(here.im, there.im) };
+            let odd = Point { re: b.add(here.im, there.im), im: b.sub(there.re, here.re) };
+            let root = self.root(b, roots, point, lanes);
+            let turned = odd.times(b, root);
+            let sum = even.plus(b, turned);
+            let scale = b.float(b.ty(sum.re), 0.5);
+            let sum = Point { re: b.mul(sum.re, scale), im: b.mul(sum.im, scale) };
+            to.store(b, point, sum);
+            Ok(())
+        })
+    }
+
+    /// The spectrum of `half` pairs of a real signal from the signal's first `half + 1` frequencies, of which the first and the
+    /// last one are taken for real.
+    pub(super) fn pairs_of_spectrum(
+        self,
+        b: &mut FunctionBuilder,
+        roots: &RootTable,
+        half: i64,
+        (from, to): (&Line, &Line),
+    ) -> Result<()> {
+        self.for_points(b, half, |b, point, lanes| {
+            let mut here = from.load(b, point, lanes);
+            let there = Self::opposite(b, half, point);
+            let mut there = from.load_backward(b, there, lanes);
+            here.im = self.zero_below(b, point, 1, here.im);
+            there.im = self.zero_below(b, point, 1, there.im);
+            let even = Point { re: b.add(here.re, there.re), im: b.sub(here.im, there.im) };
+            let odd = Point { re: b.sub(here.re, there.re), im: b.add(here.im, there.im) };
+            let root = self.root(b, roots, point, lanes);
+            let back = Point { re: root.re, im: b.unary(crate::ir::UnaryOp::Negate, root.im) };
+            let turned = odd.times(b, back);
+            let sum = Point { re: b.sub(even.re, turned.im), im: b.add(even.im, turned.re) };
+            to.store(b, point, sum);
+            Ok(())
+        })
+    }
+
+    /// The spectrum of a real signal of so many elements from its first half, in which what is its own mirror image is taken for
+    /// real.
+    pub(super) fn whole_spectrum(
+        self,
+        b: &mut FunctionBuilder,
+        length: i64,
+        (from, to): (&Line, &Line),
+    ) -> Result<()> {
+        let half = length / 2 + 1;
+        self.for_points(b, half, |b, point, lanes| {
+            let mut here = from.load(b, point, lanes);
+            // Of a length of 2, both frequencies.
+            here.im = self.zero_below(b, point, if length == 2 { 2 } else { 1 }, here.im);
+            to.store(b, point, here);
+            Ok(())
+        })?;
+        self.for_points(b, length - half, |b, point, lanes| {
+            let there = Self::opposite(b, length - half, point);
+            let mut there = from.load_backward(b, there, lanes);
+            there.im = b.unary(crate::ir::UnaryOp::Negate, there.im);
+            let point = b.add_constant(point, half);
+            to.store(b, point, there);
+            Ok(())
+        })
+    }
+
+    /// So many points as they are.
+    pub(super) fn copy(self, b: &mut FunctionBuilder, count: i64, (from, to): (&Line, &Line)) -> Result<()> {
+        self.for_points(b, count, |b, point, lanes| {
+            let value = from.load(b, point, lanes);
+            to.store(b, point, value);
+            Ok(())
+        })
+    }
+}
