@@ -19,6 +19,9 @@ pub(crate) struct Callee {
     parameter_types: Vec<PrimitiveType>,
 }
 
+/// No elementwise function has more operands.
+const MAX_OPERANDS: usize = 3;
+
 struct Steps {
     steps: Vec<Step>,
     results: Vec<usize>,
@@ -27,7 +30,19 @@ struct Steps {
 enum Step {
     Parameter(usize),
     Constant(Scalar),
-    Apply { function: Function, result: PrimitiveType, types: Vec<PrimitiveType>, operands: Vec<usize> },
+    /// The value of another step, by an instruction that only gives scalars another shape.
+    Same(usize),
+    Bitcast {
+        operand: usize,
+        from: PrimitiveType,
+        to: PrimitiveType,
+    },
+    Apply {
+        function: Function,
+        result: PrimitiveType,
+        types: Vec<PrimitiveType>,
+        operands: Vec<usize>,
+    },
 }
 
 impl Evaluator<'_> {
@@ -110,9 +125,16 @@ impl Steps {
             let value = match step {
                 Step::Parameter(number) => arguments[*number],
                 Step::Constant(value) => *value,
+                Step::Same(operand) => values[*operand],
+                &Step::Bitcast { operand, from, to } => values[operand]
+                    .bitcast(from, to)
+                    .ok_or_else(|| Error::internal(format!("a bitcast from {from} to {to}")))?,
                 Step::Apply { function, result, types, operands } => {
-                    let operands: Vec<Scalar> = operands.iter().map(|&o| values[o]).collect();
-                    function.apply(*result, types, &operands)?
+                    let mut taken = [Scalar::Pred(false); MAX_OPERANDS];
+                    for (taken, &operand) in taken.iter_mut().zip(operands) {
+                        *taken = values[operand];
+                    }
+                    function.apply(*result, types, &taken[..operands.len()])?
                 }
             };
             values.push(value);
@@ -121,31 +143,16 @@ impl Steps {
     }
 }
 
-/// The steps of a computation all of whose instructions are elementwise functions of scalars.
+/// The steps of a computation all of whose instructions are functions of scalars.
 fn steps_of(computation: &Computation) -> Option<Steps> {
     let root = computation.root();
     let mut positions = BTreeMap::new();
     let mut steps = Vec::new();
     for id in computation.post_order() {
-        let instruction = &computation[id];
-        if id == root && matches!(instruction.op(), Op::Tuple {}) {
+        if id == root && matches!(computation[id].op(), Op::Tuple {}) {
             continue;
         }
-        let result = instruction.shape().as_array().filter(|a| a.rank() == 0)?.element_type;
-        let step = match instruction.op() {
-            Op::Parameter { number } => Step::Parameter(*number),
-            Op::Constant { literal } => Step::Constant(literal.scalar_at(0)),
-            op => {
-                let operands = instruction.operands();
-                let types = operands.iter().map(|&o| Some(computation[o].shape().as_array()?.element_type));
-                Step::Apply {
-                    function: Function::of(op)?,
-                    result,
-                    types: types.collect::<Option<_>>()?,
-                    operands: operands.iter().map(|o| positions.get(o).copied()).collect::<Option<_>>()?,
-                }
-            }
-        };
+        let step = step_of(computation, id, &positions)?;
         positions.insert(id, steps.len());
         steps.push(step);
     }
@@ -157,11 +164,65 @@ fn steps_of(computation: &Computation) -> Option<Steps> {
     Some(Steps { steps, results })
 }
 
+/// One instruction as a step; `None` if it is no function of scalars. `positions` are the places of the steps before it.
+fn step_of(
+    computation: &Computation,
+    id: InstructionId,
+    positions: &BTreeMap<InstructionId, usize>,
+) -> Option<Step> {
+    let scalar_type = |id: InstructionId| {
+        computation[id].shape().as_array().filter(|a| a.rank() == 0).map(|array| array.element_type)
+    };
+    let instruction = &computation[id];
+    let result = scalar_type(id)?;
+    let operands = instruction.operands();
+    let operands: Vec<usize> = operands.iter().map(|o| positions.get(o).copied()).collect::<Option<_>>()?;
+    let types = instruction.operands().iter().map(|&o| scalar_type(o));
+    let types: Vec<PrimitiveType> = types.collect::<Option<_>>()?;
+    Some(match (instruction.op(), &operands[..], &types[..]) {
+        (Op::Parameter { number }, ..) => Step::Parameter(*number),
+        (Op::Constant { literal }, ..) => Step::Constant(literal.scalar_at(0)),
+        (Op::Broadcast { .. } | Op::Reshape {} | Op::Transpose { .. }, &[operand], _) => Step::Same(operand),
+        (Op::Bitcast {} | Op::BitcastConvert {}, &[operand], &[from])
+            if from.bit_width() == result.bit_width() =>
+        {
+            Step::Bitcast { operand, from, to: result }
+        }
+        (op, ..) if operands.len() <= MAX_OPERANDS => {
+            Step::Apply { function: Function::of(op)?, result, types, operands }
+        }
+        _ => return None,
+    })
+}
+
 fn binary_of(computation: &Computation) -> Option<Binary> {
     let root = &computation[computation.root()];
     let (&[x, y], &[p, q]) = (root.operands(), computation.parameters()) else { return None };
     match Function::of(root.op()) {
         Some(Function::Binary(function)) if (x, y) == (p, q) || (x, y) == (q, p) => Some(function),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hlo::OpMetadata;
+    use shape::Shape;
+
+    #[test]
+    fn what_moves_or_reads_the_bits_of_scalars_is_a_step() {
+        let mut c = Computation::new("bits");
+        let mut add = |op, element_type, operands: &[InstructionId]| {
+            c.add("", op, Shape::scalar(element_type), operands, OpMetadata::default())
+        };
+        let x = add(Op::Parameter { number: 0 }, PrimitiveType::F32, &[]);
+        let x = add(Op::Reshape {}, PrimitiveType::F32, &[x]);
+        let x = add(Op::Broadcast { dimensions: vec![] }, PrimitiveType::F32, &[x]);
+        let x = add(Op::BitcastConvert {}, PrimitiveType::U32, &[x]);
+        let root = add(Op::Not {}, PrimitiveType::U32, &[x]);
+        c.set_root(root);
+        let steps = steps_of(&c).expect("a function of scalars");
+        assert_eq!(steps.run(&[Scalar::Float(1.0)]).unwrap(), [Scalar::Unsigned(0xc07f_ffff)]);
     }
 }

@@ -184,6 +184,27 @@ fn sorts_are_stable_and_carry_the_other_operands_along() {
 }
 
 #[test]
+fn a_comparison_of_bits_sees_those_of_every_nan() {
+    let mut module = Module::new("test");
+    let mut c = Computation::new("less");
+    let p = [F32, F32].map(|t| parameter(&mut c, Shape::scalar(t)));
+    let bits = p.map(|p| add(&mut c, Op::BitcastConvert {}, Shape::scalar(S32), &[p]));
+    let op = Op::Compare { direction: ComparisonDirection::Lt, comparison_type: ComparisonType::Default };
+    let root = add(&mut c, op, Shape::scalar(Pred), &bits);
+    c.set_root(root);
+    let to_apply = module.add_computation(c);
+    let op = Op::Sort { dimension: 0, is_stable: true, to_apply };
+    // A quiet NaN, the largest signalling one, the least one, infinity, -0, 1.
+    let keys = [0x7fc0_0000, 0x7fbf_ffff, 0x7f80_0001, 0x7f80_0000, 0x8000_0000, 0x3f80_0000_u32];
+    let literal = f32s(&[6], &keys.map(f32::from_bits));
+    let result =
+        evaluator::evaluate_instruction(&module, &op, &Shape::array(F32, &[6]), &[&literal]).unwrap();
+    let sorted: Vec<u32> =
+        result.bytes().chunks(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect();
+    assert_eq!(sorted, [0x8000_0000, 0x3f80_0000, 0x7f80_0000, 0x7f80_0001, 0x7fbf_ffff, 0x7fc0_0000]);
+}
+
+#[test]
 fn topk_orders_nan_above_all_and_equals_by_index() {
     let x = f32s(&[1, 6], &[3.0, f32::NAN, -0.0, 0.0, -1.0, 3.0]);
     let shape = Shape::Tuple(vec![Shape::array(F32, &[1, 4]), Shape::array(S32, &[1, 4])]);

@@ -213,6 +213,16 @@ fn widened_nan(bits: u64, mantissa_bits: u32, width: u32) -> f64 {
     f64::from_bits(sign | f64::INFINITY.to_bits() | payload)
 }
 
+/// The bits of a NaN in a narrower type: those of its payload that the type has, and another one if all of these are zero.
+fn narrowed_nan(value: f64, mantissa_bits: u32, width: u32) -> u64 {
+    let bits = value.to_bits();
+    let sign = bits >> 63 << (width - 1);
+    let exponent = ((1 << (width - 1)) - 1) & !((1 << mantissa_bits) - 1);
+    let payload = bits >> (52 - mantissa_bits) & ((1 << mantissa_bits) - 1);
+    let quiet = 1 << (mantissa_bits - 1);
+    sign | exponent | if payload == 0 { quiet } else { payload }
+}
+
 /// Reads one element from its little-endian bytes.
 fn read_scalar(element_type: PrimitiveType, bytes: &[u8]) -> Scalar {
     use PrimitiveType::*;
@@ -256,6 +266,20 @@ fn read_scalar(element_type: PrimitiveType, bytes: &[u8]) -> Scalar {
     }
 }
 
+impl Scalar {
+    /// The element of type `to` that has the bits of this element of type `from`, those of a NaN as well. `None` if the types
+    /// differ in width.
+    #[track_caller]
+    pub fn bitcast(self, from: PrimitiveType, to: PrimitiveType) -> Option<Self> {
+        if from.bit_width() != to.bit_width() {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(from.byte_size());
+        extend_scalar(from, self, &mut bytes);
+        Some(read_scalar(to, &bytes))
+    }
+}
+
 fn minifloat(element_type: PrimitiveType) -> FloatFormat {
     element_type.float_format().expect("what is no integer and not complex is a float")
 }
@@ -279,8 +303,11 @@ fn extend_scalar(element_type: PrimitiveType, scalar: Scalar, out: &mut Vec<u8>)
         (S16 | U16, _) => (wrapped() as u16).write_le(out),
         (S32 | U32, _) => (wrapped() as u32).write_le(out),
         (S64 | U64, _) => wrapped().write_le(out),
+        (F16, Scalar::Float(value)) if value.is_nan() => (narrowed_nan(value, 10, 16) as u16).write_le(out),
         (F16, Scalar::Float(value)) => f16::from_f64(value).write_le(out),
+        (Bf16, Scalar::Float(value)) if value.is_nan() => (narrowed_nan(value, 7, 16) as u16).write_le(out),
         (Bf16, Scalar::Float(value)) => bf16::from_f64(value).write_le(out),
+        (F32, Scalar::Float(value)) if value.is_nan() => (narrowed_nan(value, 23, 32) as u32).write_le(out),
         (F32, Scalar::Float(value)) => (value as f32).write_le(out),
         (F64, Scalar::Float(value)) => value.write_le(out),
         (C64, Scalar::Complex(re, im)) => [re as f32, im as f32].write_le(out),
@@ -314,7 +341,31 @@ mod tests {
             let nans = nans(element_type, &data);
             assert!(nans.iter().all(|x| x.is_nan()), "{element_type}");
             assert!(nans.is_sorted_by(|x, y| x.total_cmp(y).is_lt()), "{element_type}: {nans:?}");
+            let again = Literal::from_scalars(
+                ArrayShape::new(element_type, &[3]),
+                nans.iter().map(|&x| Scalar::Float(x)),
+            );
+            assert_eq!(again.bytes()[..], data[..], "{element_type}");
         }
+    }
+
+    #[test]
+    fn a_bitcast_keeps_every_bit() {
+        use PrimitiveType::{C64, F32, F64, S4, S32, S64, U4, U32};
+        for bits in [0x7f80_0001_u32, 0xffc0_0003, 0x8000_0000, 0x7f80_0000, 1] {
+            let float = Scalar::Unsigned(bits.into()).bitcast(U32, F32).unwrap();
+            assert_eq!(float.bitcast(F32, S32), Some(Scalar::Signed(i64::from(bits as i32))));
+        }
+        assert_eq!(Scalar::Signed(-3).bitcast(S4, U4), Some(Scalar::Unsigned(13)));
+        assert_eq!(Scalar::Float(-0.0).bitcast(F64, S64), Some(Scalar::Signed(i64::MIN)));
+        assert_eq!(Scalar::Complex(0.0, 1.0).bitcast(C64, S64), Some(Scalar::Signed(0x3f80_0000 << 32)));
+        assert_eq!(Scalar::Float(1.0).bitcast(F32, S64), None);
+        // A payload of which the narrow type has no bit stays a NaN.
+        let nan = Literal::from_scalars(
+            ArrayShape::new(F32, &[]),
+            [Scalar::Float(f64::from_bits(0x7ff0 << 48 | 1))],
+        );
+        assert!(nan.to_vec::<f32>().unwrap()[0].is_nan());
     }
 
     #[test]
