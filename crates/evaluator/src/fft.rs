@@ -127,9 +127,7 @@ fn dft(x: &[Complex], is_inverse: bool) -> Vec<Complex> {
     let parts: Vec<Vec<Complex>> = (0..factor)
         .map(|r| dft(&x.iter().skip(r).step_by(factor).copied().collect::<Vec<_>>(), is_inverse))
         .collect();
-    let turn = if is_inverse { 1.0 } else { -1.0 } * std::f64::consts::TAU / n as f64;
-    let roots: Vec<Complex> =
-        (0..n).map(|k| [libm::cos(turn * k as f64), libm::sin(turn * k as f64)]).collect();
+    let roots: Vec<Complex> = (0..n).map(|k| root_of_unity(k as i64, n as i64, is_inverse)).collect();
     (0..n)
         .map(|k| {
             let terms = parts
@@ -139,4 +137,18 @@ fn dft(x: &[Complex], is_inverse: bool) -> Vec<Complex> {
             terms.fold([0.0, 0.0], add)
         })
         .collect()
+}
+
+/// `e^(-2 pi i k / n)`, or its conjugate. Whole quarters of a turn are exact, so that sums of equal numbers cancel.
+fn root_of_unity(k: i64, n: i64, is_inverse: bool) -> Complex {
+    let quarters = (8 * k + n) / (2 * n);
+    let angle = std::f64::consts::FRAC_PI_2 * (4 * k - quarters * n) as f64 / n as f64;
+    let (cosine, sine) = (libm::cos(angle), libm::sin(angle));
+    let [re, im] = match quarters % 4 {
+        0 => [cosine, sine],
+        1 => [0.0 - sine, cosine],
+        2 => [-cosine, 0.0 - sine],
+        _ => [sine, -cosine],
+    };
+    if is_inverse { [re, im] } else { [re, 0.0 - im] }
 }

@@ -89,6 +89,13 @@ fn transform(
 }
 
 #[test]
+fn roots_at_whole_quarters_of_a_turn_are_exact() {
+    let x = Literal::from_elements(&[4], &[-574.25, 3.5, 0.125, -7.0]);
+    let spectrum = transform(FftType::Rfft, &[4], C128, &[3], &x);
+    assert_eq!(spectrum.to_vec::<[f64; 2]>().unwrap(), [[-577.625, 0.0], [-574.375, -10.5], [-570.625, 0.0]]);
+}
+
+#[test]
 fn fourier_transforms() {
     let mut z = vec![[1.0, 2.0], [-3.0, 0.5], [0.25, -1.0], [0.0, -2.0], [5.0, 0.0], [2.0, 1.0]];
     let six = Literal::from_elements(&[6], &z);
