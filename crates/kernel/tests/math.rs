@@ -22,7 +22,7 @@ fn run(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, operands: &
     instance.result(0).to_vec()
 }
 
-const SPECIAL: [f32; 35] = [
+const SPECIAL: [f32; 36] = [
     0.0,
     -0.0,
     1.0,
@@ -58,6 +58,8 @@ const SPECIAL: [f32; 35] = [
     16777217.0,
     16777215.0,
     -8388609.0,
+    // Where e^x is half a unit in the last place of 1.
+    -16.29456,
 ];
 
 /// Operand tuples of `F32`: special values and pairs of them, and samples of all numbers.

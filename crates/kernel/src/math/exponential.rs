@@ -162,7 +162,8 @@ pub(super) fn logistic(x: Lanes<'_>) -> Lanes<'_> {
     x.at_least(0.0).choose(x.number(1.0), e) / (1.0 + e)
 }
 
-/// With `e^x = 2^n e^-r` that is `2^n / (2^n + e^r)`: the sum is one multiply-add, and powers of two scale exactly.
+/// With `e^x = 2^n e^-r` that is `2^n / (2^n + e^r)`: powers of two scale exactly. What the sum of `2^n` and the 1 of `e^r` loses
+/// to rounding is added before it.
 fn logistic_single(x: Lanes<'_>) -> Lanes<'_> {
     // Far below where the result is 0, as for `exp`.
     let least = if x.has_parts() { -1000.0 } else { -174.0 };
@@ -178,7 +179,9 @@ fn logistic_single(x: Lanes<'_>) -> Lanes<'_> {
         let exponent = shifted.at_least_bound(shifter - 126.0).bits() + (-bias(x));
         exponent.shl(mantissa_bits(x)).as_float()
     };
-    let divisor = r.polynomial(SINGLE).mul_add(r, 1.0).mul_add(r, power + 1.0);
+    let sum = power + 1.0;
+    let lost = power - (sum - 1.0);
+    let divisor = r.polynomial(SINGLE).mul_add(r, 1.0).mul_add(r, lost) + sum;
     let quotient = 1.0 / divisor;
     if x.has_parts() { quotient.scale(n) } else { times_power(quotient, shifted.bits()) }
 }
