@@ -74,7 +74,7 @@ impl Watching {
                 std::slice::from_raw_parts(address as *const u8, size).to_vec()
             }
         };
-        self.results.iter().flat_map(of).collect()
+        self.results.iter().map(of).collect::<Vec<_>>().concat()
     }
 }
 
@@ -534,4 +534,32 @@ fn chains_of_convolutions() {
                 d = f32[3,3,1,24] parameter(2)\n  v = f32[1,1,24,7] parameter(3)\n  bias = f32[24] parameter(4)\n  \
                 ROOT r = f32[2,18,15,7] fusion(x, w, d, v, bias), kind=kOutput, calls=chain\n}\n";
     check(text, 1, Values::Tame, Tolerance::Relative(1e-3));
+}
+
+#[test]
+fn transforms() {
+    // Lines, and groups of them, the last of which overlaps the one before.
+    let lines = [
+        ("c64[4999,40]", "c64[4999,40]", "FFT", "40"),
+        ("f32[40001,6]", "c64[40001,4]", "RFFT", "6"),
+        ("c64[40001,4]", "f32[40001,7]", "IRFFT", "7"),
+    ];
+    for (operand, result, kind, lengths) in lines {
+        let text = entry(&format!(
+            "  x = {operand} parameter(0)\n  ROOT y = {result} fft(x), fft_type={kind}, fft_length={{{lengths}}}"
+        ));
+        check(&text, 1, Values::Tame, Tolerance::Relative(1e-3));
+    }
+    // Columns are another kernel of the same instruction, which reads what that of the lines has written to scratch.
+    let dimensions = [
+        ("c64[700,12,33]", "c64[700,12,33]", "IFFT", "12,33"),
+        ("c64[700,12,19]", "f32[700,12,36]", "IRFFT", "12,36"),
+    ];
+    for (operand, result, kind, lengths) in dimensions {
+        let text = entry(&format!(
+            "  x = {operand} parameter(0)\n  y = {result} fft(x), fft_type={kind}, fft_length={{{lengths}}}\n  \
+             ROOT z = {result} negate(y)"
+        ));
+        check(&text, 2, Values::Tame, Tolerance::Relative(1e-3));
+    }
 }
