@@ -35,11 +35,11 @@ impl Pass for AttentionFusion {
             for last in module[id].post_order() {
                 let Some(chain) = chain(module, id, last) else { continue };
                 let Some(fusion) = joined(module, id, &chain) else { continue };
-                // What is not wanted has no users, and is swept.
+                // What is not wanted has no users, and is swept; the names after it count on from its own.
                 is_swept = true;
+                changed = true;
                 if (self.judge)(module, &module[id], fusion) {
                     module.computation_mut(id).replace_all_uses(last, fusion);
-                    changed = true;
                 }
             }
             if is_swept {
@@ -120,5 +120,57 @@ fn behind_reshapes(
         chain.push(id);
         reader = id;
         id = caller[id].operands()[0];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const ATTENTION: &str = "HloModule attention
+
+sum {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+
+weights {
+  s = f32[4,4] parameter(0)
+  e = f32[4,4] exponential(s)
+  zero = f32[] constant(0)
+  t = f32[4] reduce(e, zero), dimensions={1}, to_apply=sum
+  b = f32[4,4] broadcast(t), dimensions={0}
+  ROOT w = f32[4,4] divide(e, b)
+}
+
+ENTRY main {
+  q = f32[4,8] parameter(0)
+  k = f32[8,4] parameter(1)
+  v = f32[4,8] parameter(2)
+  scores = f32[4,4] dot(q, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  fusion = f32[4,4] fusion(scores), kind=kInput, calls=weights
+  ROOT fusion.2 = f32[4,8] dot(fusion, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+";
+
+    #[test]
+    fn what_is_not_wanted_counts_as_a_change_if_names_go_on_behind_it() {
+        // There are names `fusion` already.
+        let mut module = hlo::parse(ATTENTION).expect("a module");
+        let before = module.clone();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = asked.clone();
+        let judge = move |_: &Module, _: &Computation, _: InstructionId| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        let changed = AttentionFusion { judge: Box::new(judge) }.run(&mut module).expect("no error");
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "the chain is a candidate");
+        assert_eq!(module.to_text(), before.to_text());
+        assert!(changed == Changed::Yes || module == before, "what is claimed is so");
+        assert!(module != before, "the name of the candidate was counted");
     }
 }
