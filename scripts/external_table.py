@@ -57,7 +57,7 @@ def failures_of_texts(paths):
     for path in paths:
         for line in lines(path):
             parts = line.split("\t", 2)
-            if len(parts) == 3 and parts[0] in ("wrong", "crashed", "refused", "unsupported", "not read"):
+            if len(parts) == 3 and parts[0] in ("wrong", "crashed", "refused", "unsupported", "not read", "not written"):
                 failed.append((parts[1], "%s: %s" % (parts[0], parts[2])))
     return failed
 
@@ -92,6 +92,9 @@ def texts_rows(out):
     unread = failures_of_texts([out + "/proto_prints_failures.txt"])
     yield "message", "  as XLA's messages, read", messages, messages - len(unread), unread
     yield ("message same", "  printed, the same to XLA") + said_by_xla(out + "/proto_prints.same.json")
+    unwritten = failures_of_texts([out + "/messages_failures.txt"])
+    yield "write", "  written as messages", texts, texts - len(unwritten), unwritten
+    yield ("write same", "  the same to XLA as its own") + said_by_xla(out + "/messages.same.json")
     parts = sorted(glob.glob(out + "/parts/texts.[0-9]*.txt"))
     failed = failures_of_texts(parts)
     count = sums(parts)

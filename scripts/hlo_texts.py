@@ -4,7 +4,8 @@
     hlo_texts.py extract REPOSITORY OUT       every module in the tests of a (bare) clone of TensorFlow or XLA that jaxlib's
                                               parser accepts, as OUT/NAME.hlo
     hlo_texts.py protos TEXTS OUT             each as a message that XLA serializes, OUT/NAME.pb
-    hlo_texts.py same TEXTS PRINTS            is PRINTS/NAME.hlo the same module to XLA as TEXTS/NAME.hlo, or TEXTS/NAME.pb?
+    hlo_texts.py same TEXTS PRINTS            is PRINTS/NAME.hlo, or PRINTS/NAME.pb, the same module to XLA as TEXTS/NAME.hlo,
+                                              or TEXTS/NAME.pb?
     hlo_texts.py answers TEXTS OUT            runs each on XLA's CPU client with seeded arguments: OUT/NAME.npz with in/0, ...
                                               and out/0, ... (types that NumPy lacks as bytes)
 
@@ -191,6 +192,8 @@ def each(what, texts, others, suffix, timeout, jobs):
     for text in sorted(n for n in os.listdir(texts) if n.endswith((".hlo", ".pb"))):
         name = os.path.splitext(text)[0]
         other = os.path.join(others, name + suffix)
+        if what == "same" and not os.path.exists(other):
+            other = os.path.join(others, name + ".pb")
         if name not in said and (what != "same" or os.path.exists(other)):
             questions.put((name, os.path.join(texts, text), other))
     lock = threading.Lock()

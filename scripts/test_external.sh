@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests that others wrote, kept outside of this repository: the HLO texts in XLA's unit tests, read, printed, compared with
-# what XLA makes of them, compiled, evaluated; StableHLO's testdata and the tests of its interpreter, compiled and evaluated.
+# Tests that others wrote, kept outside of this repository: the HLO texts in XLA's unit tests, read, printed, written as messages,
+# compared with what XLA makes of them, compiled, evaluated; StableHLO's testdata and the tests of its interpreter, compiled and evaluated.
 #   scripts/test_external.sh XLA STABLEHLO
 # XLA: a clone (bare or not) of TensorFlow's or XLA's repository; STABLEHLO: a checkout. Either may be empty. Prints one table,
 # in which failures that external_explained.txt explains are counted apart; exits with 1 if there are others. What fails stands
@@ -37,7 +37,7 @@ if [ -n "$xla" ]; then
   texts="$python scripts/hlo_texts.py"
   [ -d $out/texts ] || $texts extract "$xla" $out/texts.new && { [ -d $out/texts ] || mv $out/texts.new $out/texts; }
   # Prints are judged anew.
-  rm -rf $out/prints $out/prints.same.json $out/proto_prints $out/proto_prints.same.json
+  rm -rf $out/prints $out/prints.same.json $out/proto_prints $out/proto_prints.same.json $out/messages $out/messages.same.json
   $texts answers $out/texts $out/answers >$out/answers.txt
   $bin/hlo-texts $out/texts --print $out/prints --failures $out/prints_failures.txt >$out/prints.txt || status=1
   # A part is a folder of links to its texts.
@@ -45,7 +45,7 @@ if [ -n "$xla" ]; then
     local folder
     folder=$(mktemp -d)
     ln -s "$@" "$folder"
-    $bin/hlo-texts "$folder" --answers "$PWD/$out/answers" --failures "$folder/failures" --timeout 600 >"$folder/table"
+    $bin/hlo-texts "$folder" --answers "$PWD/$out/answers" --failures "$folder/failures" --timeout 300 >"$folder/table"
     cat "$folder/failures"
     grep '^largest' "$folder/table"
     awk 'NF == 2 && substr($0, 6, 1) ~ /[0-9]/ { printf "%s%s %s", s++ ? ", " : "", $1, $2 } END { print "" }' "$folder/table"
@@ -58,6 +58,9 @@ if [ -n "$xla" ]; then
   $texts protos $out/texts $out/protos --timeout 300 >$out/protos.txt
   $bin/hlo-texts $out/protos --print $out/proto_prints --failures $out/proto_prints_failures.txt >$out/proto_prints.txt || status=1
   $texts same $out/protos $out/proto_prints --timeout 300 >$out/proto_same.txt
+  # Ours of each text beside XLA's of it.
+  $bin/hlo-texts $out/texts --messages $out/messages --failures $out/messages_failures.txt >$out/messages.txt || status=1
+  $texts same $out/protos $out/messages --timeout 300 >$out/messages_same.txt
 fi
 if [ -n "$stablehlo" ]; then
   for engine in "" --evaluator; do

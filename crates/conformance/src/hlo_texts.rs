@@ -9,7 +9,7 @@ use std::path::Path;
 use support::{Error, ErrorKind, Result};
 
 /// What the evaluator may take. Larger programs are only compiled.
-const LIMITS: Limits = Limits { max_steps: 1 << 27, max_live_bytes: 1 << 32, max_depth: 128 };
+const LIMITS: Limits = Limits { max_steps: 1 << 28, max_live_bytes: 1 << 32, max_depth: 128 };
 
 /// Runs the text with the arguments of an archive (`in/0`, `in/1` and so on) and compares with its results (`out/0` and so
 /// on), compiled and evaluated; how it went, and the largest error as a share of the largest element.
@@ -161,7 +161,9 @@ fn difference(
     if shape.sizes() != other.sizes() {
         return Err(format!("{shape}, not {other}"));
     }
-    if only_shape {
+    // Most answers are equal, and some have nearly a billion elements.
+    let is_equal = shape.element_type == other.element_type && actual.bytes() == wanted.bytes();
+    if only_shape || is_equal {
         return Ok(0.0);
     }
     let allowed = if tolerance(shape.element_type) == 0.0 { 0.0 } else { allowed };

@@ -4,12 +4,14 @@
 
 mod attributes_text;
 mod carried_text;
+mod from_text;
 mod header_text;
 mod instruction;
 mod instruction_messages;
 mod literal;
 mod messages;
 mod pbtxt;
+mod pbtxt_tables;
 mod read;
 mod read_literal;
 mod read_module;
@@ -25,14 +27,14 @@ pub use read_module::{is_hlo_proto, read_hlo_proto};
 use crate::computation::{Computation, InstructionId};
 use crate::module::{AliasKind, ComputationId, Module};
 use crate::opcode::Op;
-use crate::text::{computation_names, computation_order, instruction_order, sanitized};
+use crate::text::{computation_order, instruction_order, sanitized};
 use crate::xla_types::check_xla_types;
 use messages::{
     AliasEntryProto, HloComputationProto, HloInputOutputAliasProto, HloModuleProto, HloProto,
     HloScheduleProto, HloSnapshot, InstructionSequenceProto, LayoutProto, ProgramShapeProto, ShapeProto,
 };
 use prost::Message;
-use shape::{ArrayShape, Literal, Shape};
+use shape::{ArrayShape, Dimension, Literal, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
@@ -51,13 +53,18 @@ pub fn in_hlo_proto(module: &[u8]) -> Vec<u8> {
 /// The same of a module whose instructions run in their order.
 pub fn to_scheduled_hlo_module_proto_bytes(module: &Module) -> Result<Vec<u8>> {
     let mut proto = module_proto(module)?;
-    let sequences = proto.computations.iter().filter(|computation| !computation.is_fusion_computation);
+    proto.schedule = Some(schedule(&proto));
+    Ok(proto.encode_to_vec())
+}
+
+/// The instructions of each computation in their order.
+fn schedule(module: &HloModuleProto) -> HloScheduleProto {
+    let sequences = module.computations.iter().filter(|computation| !computation.is_fusion_computation);
     let sequences = sequences.map(|computation| {
         let instruction_ids = computation.instructions.iter().map(|instruction| instruction.id).collect();
         (computation.id, InstructionSequenceProto { instruction_ids })
     });
-    proto.schedule = Some(HloScheduleProto { sequences: sequences.collect() });
-    Ok(proto.encode_to_vec())
+    HloScheduleProto { sequences: sequences.collect() }
 }
 
 /// The module as an `xla.HloModuleProto` in protocol buffers' text format.
@@ -85,18 +92,11 @@ struct Numbers {
 
 fn number(module: &Module, order: &[ComputationId]) -> Numbers {
     let mut numbers = Numbers { computations: BTreeMap::new(), instructions: BTreeMap::new() };
-    let mut taken: BTreeSet<String> = BTreeSet::new();
-    let mut suffixes: BTreeMap<String, u64> = BTreeMap::new();
+    let mut names = UniqueNames::default();
     for (i, &computation) in order.iter().enumerate() {
         numbers.computations.insert(computation, i as i64 + 1);
         for instruction in instruction_order(&module[computation]) {
-            let stem = sanitized(module[computation][instruction].name());
-            let mut name = stem.clone();
-            while !taken.insert(name.clone()) {
-                let suffix = suffixes.entry(stem.clone()).or_insert(0);
-                *suffix += 1;
-                name = format!("{stem}.{suffix}");
-            }
+            let name = names.take(&sanitized(module[computation][instruction].name()));
             let number = numbers.instructions.len() as i64 + 1;
             numbers.instructions.insert((computation, instruction), (number, name));
         }
@@ -104,11 +104,42 @@ fn number(module: &Module, order: &[ComputationId]) -> Numbers {
     numbers
 }
 
+/// Names as XLA's `NameUniquer` gives them: a number behind the last dot is counted up where the name is taken, and no number is
+/// that of 0.
+#[derive(Default)]
+struct UniqueNames(BTreeMap<String, TakenNumbers>);
+
+#[derive(Default)]
+struct TakenNumbers {
+    taken: BTreeSet<i64>,
+    next: i64,
+}
+
+impl UniqueNames {
+    fn take(&mut self, wish: &str) -> String {
+        let numbered = wish.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
+        let numbered = numbered.and_then(|(stem, number)| Some((stem, number.parse::<i64>().ok()?)));
+        let (stem, number) = numbered.unwrap_or((wish, 0));
+        let TakenNumbers { taken, next } = self.0.entry(stem.to_owned()).or_default();
+        let number = if taken.insert(number) {
+            number
+        } else {
+            while !taken.insert(*next) {
+                *next += 1;
+            }
+            *next
+        };
+        if number == 0 && numbered.is_none() { stem.to_owned() } else { format!("{stem}.{number}") }
+    }
+}
+
 fn module_proto(module: &Module) -> Result<HloModuleProto> {
     check_xla_types(module)?;
     let order = computation_order(module);
     let numbers = number(module, &order);
-    let names = computation_names(module);
+    let mut taken = UniqueNames::default();
+    let name = |&id: &ComputationId| (id, taken.take(&sanitized(module[id].name())));
+    let names: BTreeMap<ComputationId, String> = order.iter().map(name).collect();
     let fused: BTreeSet<ComputationId> = order
         .iter()
         .flat_map(|&id| module[id].instructions())
@@ -127,25 +158,33 @@ fn module_proto(module: &Module) -> Result<HloModuleProto> {
         computations.push(HloComputationProto {
             name: names[&id].clone(),
             instructions,
-            program_shape: Some(program_shape(computation, id, &numbers)),
+            program_shape: Some(program_shape(computation, id, &numbers)?),
             id: numbers.computations[&id],
             root_id: numbers.instructions[&(id, computation.root())].0,
             is_fusion_computation: fused.contains(&id),
-            execution_thread: "main".to_owned(),
+            execution_thread: match computation.execution_thread() {
+                "" => MAIN_THREAD.to_owned(),
+                thread => thread.to_owned(),
+            },
         });
     }
     let entry = module.entry();
-    Ok(HloModuleProto {
+    let mut message = HloModuleProto {
         name: sanitized(module.name()),
         entry_computation_name: names[&entry].clone(),
         computations,
-        host_program_shape: Some(program_shape(&module[entry], entry, &numbers)),
+        host_program_shape: Some(program_shape(&module[entry], entry, &numbers)?),
         id: 0,
         entry_computation_id: numbers.computations[&entry],
         schedule: None,
         input_output_alias: alias_proto(module),
         ..HloModuleProto::default()
-    })
+    };
+    for (name, text) in module.attributes() {
+        from_text::header::fill(&mut message, name, text)
+            .map_err(|e| e.context(format_args!("the module's attribute '{name}'")))?;
+    }
+    Ok(message)
 }
 
 fn alias_proto(module: &Module) -> Option<HloInputOutputAliasProto> {
@@ -161,43 +200,69 @@ fn alias_proto(module: &Module) -> Option<HloInputOutputAliasProto> {
     (!module.input_output_alias().is_empty()).then(|| HloInputOutputAliasProto { entries: entries.collect() })
 }
 
-fn program_shape(computation: &Computation, id: ComputationId, numbers: &Numbers) -> ProgramShapeProto {
+fn program_shape(
+    computation: &Computation,
+    id: ComputationId,
+    numbers: &Numbers,
+) -> Result<ProgramShapeProto> {
     let shape = |instruction| shape_proto(computation[instruction].shape());
-    ProgramShapeProto {
-        parameters: computation.parameters().iter().map(|&parameter| shape(parameter)).collect(),
-        result: Some(shape(computation.root())),
+    Ok(ProgramShapeProto {
+        parameters: computation.parameters().iter().map(|&p| shape(p)).collect::<Result<_>>()?,
+        result: Some(shape(computation.root())?),
         parameter_names: computation
             .parameters()
             .iter()
             .map(|&parameter| numbers.instructions[&(id, parameter)].1.clone())
             .collect(),
-    }
+    })
 }
 
 /// `xla.PrimitiveType`'s numbers for what is no array.
 const TUPLE: i32 = 13;
 const TOKEN: i32 = 17;
 
-fn shape_proto(shape: &Shape) -> ShapeProto {
-    match shape {
-        Shape::Array(array) => array_proto(array),
-        Shape::Tuple(elements) => ShapeProto {
-            element_type: TUPLE,
-            tuple_shapes: elements.iter().map(shape_proto).collect(),
-            ..ShapeProto::default()
-        },
+/// The thread of computations for which a module names none.
+const MAIN_THREAD: &str = "main";
+
+/// The shape's message. An error says what of a layout only text can carry.
+fn shape_proto(shape: &Shape) -> Result<ShapeProto> {
+    Ok(match shape {
+        Shape::Array(array) => array_proto(array)?,
+        Shape::Tuple(elements) => tuple_proto(elements.iter().map(shape_proto).collect::<Result<_>>()?),
         Shape::Token => ShapeProto { element_type: TOKEN, ..ShapeProto::default() },
-    }
+    })
 }
 
-fn array_proto(array: &ArrayShape) -> ShapeProto {
-    let minor_to_major = match &array.layout {
-        Some(layout) => signed(&layout.minor_to_major),
-        None => (0..array.rank() as i64).rev().collect(),
+fn tuple_proto(tuple_shapes: Vec<ShapeProto>) -> ShapeProto {
+    ShapeProto { element_type: TUPLE, tuple_shapes, ..ShapeProto::default() }
+}
+
+fn array_proto(array: &ArrayShape) -> Result<ShapeProto> {
+    let mut message = row_major(array);
+    let (Some(layout), Some(stated)) = (&mut message.layout, &array.layout) else { return Ok(message) };
+    layout.minor_to_major = signed(&stated.minor_to_major);
+    let carried = stated.carried();
+    from_text::layout::fill(layout, &carried.text)?;
+    Ok(match carried.is_buffer {
+        true => ShapeProto {
+            element_type: shape_text::BUFFER,
+            tuple_shapes: vec![message],
+            ..ShapeProto::default()
+        },
+        false => message,
+    })
+}
+
+/// An array whose elements lie row by row.
+fn row_major(array: &ArrayShape) -> ShapeProto {
+    let minor_to_major = (0..array.rank() as i64).rev().collect();
+    let size = |dimension: &Dimension| match *dimension {
+        Dimension::UNBOUNDED => shape_text::UNBOUNDED,
+        Dimension { size, .. } => size,
     };
     ShapeProto {
         element_type: array.element_type as i32,
-        dimensions: array.sizes(),
+        dimensions: array.dimensions.iter().map(size).collect(),
         tuple_shapes: Vec::new(),
         layout: Some(LayoutProto { minor_to_major, ..LayoutProto::default() }),
         is_dynamic_dimension: array.dimensions.iter().map(|dimension| dimension.is_dynamic).collect(),
@@ -251,9 +316,36 @@ mod tests {
 
     #[test]
     fn what_only_the_text_can_carry_is_refused_by_name() {
-        let text = "HloModule m\nENTRY e {\n  p = f32[2] parameter(0)\n  ROOT r = f32[2] all-reduce(p), channel_id=1\n}\n";
-        let error =
-            to_hlo_module_proto_bytes(&parse(text).expect("a valid text")).expect_err("no such message");
-        assert_eq!(error.message(), "instruction 'r': all-reduce can be written as text only");
+        let refused = |attribute: &str| {
+            let text = format!("HloModule m\nENTRY e {{\n  ROOT r = f32[2] parameter(0), {attribute}\n}}\n");
+            let module = parse(&text).expect("a valid text");
+            to_hlo_module_proto_bytes(&module).expect_err("no such message").message().to_owned()
+        };
+        let mesh = refused("sharding={mesh['x'=2], [{'x'}]}");
+        assert_eq!(mesh, "instruction 'r': a sharding with 'mesh' can be written as text only");
+        let metadata = refused("metadata={op_name=\"a\" stack_frame_id=3}");
+        assert_eq!(
+            metadata,
+            "instruction 'r': the field 'stack_frame_id' of metadata can be written as text only"
+        );
+    }
+
+    #[test]
+    fn a_size_without_a_bound_is_xlas() {
+        let text = "HloModule m\nENTRY e {\n  ROOT p = f32[?,<=3] parameter(0)\n}\n";
+        let message = module_proto(&parse(text).expect("a valid text")).expect("all has a field");
+        let shape = message.computations[0].instructions[0].shape.as_ref().expect("a shape");
+        assert_eq!(shape.dimensions, [i64::MIN, 3]);
+        assert_eq!(shape.is_dynamic_dimension, [true, true]);
+    }
+
+    #[test]
+    fn names_count_on_from_the_number_that_they_end_in() {
+        let mut names = UniqueNames::default();
+        let wishes =
+            ["gte.1", "gte.1", "gte", "gte", "add", "add", "add.2", "a.b", "a.b", ".5", "x.007", "x.7"];
+        let given =
+            ["gte.1", "gte.0", "gte.2", "gte.3", "add", "add.1", "add.2", "a.b", "a.b.1", ".5", "x.7", "x.0"];
+        assert_eq!(wishes.map(|wish| names.take(wish)), given);
     }
 }

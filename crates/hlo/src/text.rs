@@ -17,13 +17,17 @@ mod parser;
 mod printer;
 mod shape;
 
-pub(crate) use attribute::{AttributePrinter, AttributeReader};
+pub(crate) use attribute::{AttributePrinter, AttributeReader, Value, read_list};
+pub(crate) use escape::unescape;
+pub(crate) use lexer::{Lexer, Token};
+pub(crate) use literal::read_shaped_literal;
 pub use literal::{literal_to_text, parse_literal};
-pub(crate) use names::{computation_names, sanitized};
+pub(crate) use names::sanitized;
 pub use parser::parse;
 pub use printer::instruction_order;
 pub use printer::{PrintOptions, instruction_texts, print};
 pub(crate) use printer::{computation_order, depth_first};
+pub(crate) use shape::read_shape;
 
 use crate::module::Module;
 use std::fmt;
@@ -49,5 +53,13 @@ impl fmt::Display for Module {
 
 /// Reads a shape on its own.
 pub(crate) fn parse_shape(text: &str) -> support::Result<::shape::Shape> {
-    shape::read_shape(&mut lexer::Lexer::new(text, 0))
+    shape::read_shape(&mut Lexer::new(text, 0))
+}
+
+/// Reads an attribute's value on its own.
+pub(crate) fn parse_value<T: Value>(text: &str) -> support::Result<T> {
+    let mut lexer = Lexer::new(text, 0);
+    let value = T::read(&mut lexer)?;
+    lexer.expect_end()?;
+    Ok(value)
 }

@@ -15,6 +15,15 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Numbers below a limit, the same ones at each run.
+fn numbers_below(seed: u64) -> impl FnMut(usize) -> usize {
+    let mut state = seed;
+    move |limit| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % limit
+    }
+}
+
 /// The modules of the file tests that can be written as messages.
 fn modules() -> Vec<(PathBuf, Module, Vec<u8>)> {
     let mut paths = Vec::new();
@@ -73,6 +82,44 @@ fn messages_of_xla_are_the_modules_of_their_texts() {
     }
 }
 
+/// The way back: what the text carries stands in the message where XLA has it.
+#[test]
+fn texts_become_the_messages_that_xla_makes_of_them() {
+    let mut paths = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages"), &mut paths);
+    for path in paths {
+        let text = std::fs::read_to_string(&path).expect("a text");
+        let written = to_hlo_module_proto_bytes(&parse(&text).expect("a text of XLA's"));
+        let (read, _) = read_hlo_proto(&written.expect("all has a field")).expect("a message");
+        let of_xla = std::fs::read(path.with_extension("pb")).expect("its message");
+        let (of_xla, _) = read_hlo_proto(&of_xla).expect("a message of XLA's");
+        assert_eq!(read.to_text(), of_xla.to_text(), "{}", path.display());
+    }
+}
+
+#[test]
+fn damaged_texts_become_messages_or_errors() {
+    let mut below = numbers_below(11);
+    let mut paths = Vec::new();
+    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages"), &mut paths);
+    let (mut written, mut refused) = (0, 0);
+    for path in paths {
+        let text = std::fs::read_to_string(path).expect("a text");
+        for _ in 0..400 {
+            let mut damaged = text.clone().into_bytes();
+            // Within what is carried, more often than not, where nothing but the writer looks at it.
+            let at = below(damaged.len());
+            damaged[at] = b"{}()[],:=<T0a\" "[below(15)];
+            let Ok(module) = parse(&String::from_utf8_lossy(&damaged)) else { continue };
+            match to_hlo_module_proto_bytes(&module) {
+                Ok(_) => written += 1,
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(written > 100 && refused > 50, "{written} written, {refused} refused");
+}
+
 #[test]
 fn a_module_of_empty_instructions_is_none() {
     // A module of one computation with half a million instructions of no bytes.
@@ -86,11 +133,7 @@ fn a_module_of_empty_instructions_is_none() {
 
 #[test]
 fn damaged_messages_never_panic() {
-    let mut state = 5u64;
-    let mut below = |limit: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % limit
-    };
+    let mut below = numbers_below(5);
     let (mut read, mut refused) = (0, 0);
     let mut messages: Vec<Vec<u8>> = modules().into_iter().map(|(_, _, bytes)| bytes).collect();
     let mut texts = Vec::new();

@@ -11,10 +11,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const HELP: &str = "\
-    hlo-texts DIR [--print OUT] [--answers NPZ] [--failures FILE] [--jobs N] [--timeout SECONDS]
+    hlo-texts DIR [--print OUT] [--messages OUT] [--answers NPZ] [--failures FILE] [--jobs N] [--timeout SECONDS]
 
-Reads each NAME.hlo in DIR, and each NAME.pb, a serialized HloModuleProto. With --print, writes it again as OUT/NAME.hlo. With --answers, runs each that has NPZ/NAME.npz
-(arguments in/0, in/1, ..., XLA's results out/0, ...), compiled and evaluated, each in a child process. Prints how many went
+Reads each NAME.hlo in DIR, and each NAME.pb, a serialized HloModuleProto. With --print, writes it again as OUT/NAME.hlo,
+with --messages as OUT/NAME.pb. With --answers, runs each that has NPZ/NAME.npz (arguments in/0, in/1, ..., XLA's results out/0, ...), compiled and evaluated, each in a child process. Prints how many went
 how, with reasons, and the largest error; --failures takes one line for each text that did not agree. Exits with 1 if a
 result differs or a child crashes.
 ";
@@ -54,6 +54,7 @@ fn serve(words: &[String]) -> Result<bool, String> {
 fn judge_all(words: Vec<String>) -> Result<bool, String> {
     let mut arguments = Arguments::new(words);
     let out: Option<PathBuf> = arguments.value("--print")?;
+    let messages: Option<PathBuf> = arguments.value("--messages")?;
     let answers: Option<PathBuf> = arguments.value("--answers")?;
     let failures: Option<PathBuf> = arguments.value("--failures")?;
     let jobs: usize = arguments.value("--jobs")?.unwrap_or(1);
@@ -61,9 +62,10 @@ fn judge_all(words: Vec<String>) -> Result<bool, String> {
     let [directory] = &arguments.rest()?[..] else { return Err("name one directory of texts".to_owned()) };
     let texts = texts_in(Path::new(directory))?;
     let mut report = Report::default();
-    if let Some(out) = out {
+    for (out, form) in [(out, Form::Text), (messages, Form::Message)] {
+        let Some(out) = out else { continue };
         std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
-        texts.iter().try_for_each(|text| print(text, &out, &mut report))?;
+        texts.iter().try_for_each(|text| write_again(text, &out, form, &mut report))?;
     }
     if let Some(answers) = answers {
         let limit = Duration::try_from_secs_f64(seconds).map_err(|e| format!("--timeout: {e}"))?;
@@ -84,22 +86,46 @@ fn texts_in(directory: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(texts)
 }
 
-/// Reads a text or a message and prints it as text.
-fn print(text: &Path, out: &Path, report: &mut Report) -> Result<(), String> {
+/// How a module is written.
+#[derive(Clone, Copy)]
+enum Form {
+    Text,
+    Message,
+}
+
+impl Form {
+    /// A module's bytes, with the extension of their file.
+    fn write(self, module: &hlo::Module) -> support::Result<(Vec<u8>, &'static str)> {
+        match self {
+            Self::Text => Ok((module.to_text().into_bytes(), "hlo")),
+            Self::Message => Ok((hlo::proto::to_hlo_module_proto_bytes(module)?, "pb")),
+        }
+    }
+}
+
+/// Reads a text or a message and writes it again.
+fn write_again(text: &Path, out: &Path, form: Form, report: &mut Report) -> Result<(), String> {
     let read = std::fs::read(text).map_err(|e| format!("{}: {e}", text.display()))?;
     let module = match text.extension().is_some_and(|extension| extension == "pb") {
         true => hlo::proto::read_hlo_proto(&read).map(|(module, _)| module),
         false => hlo::parse(&String::from_utf8_lossy(&read)),
     };
-    match module {
-        Ok(module) => {
-            report.count("printed", "", text);
-            let path = out.join(text.file_stem().unwrap_or_default()).with_extension("hlo");
-            std::fs::write(&path, module.to_text()).map_err(|e| format!("{}: {e}", path.display()))
-        }
+    let module = match module {
+        Ok(module) => module,
         Err(error) => {
             let message = error.message();
             report.count("not read", message.split_once(": ").map_or(message, |(_, rest)| rest), text);
+            return Ok(());
+        }
+    };
+    match form.write(&module) {
+        Ok((bytes, extension)) => {
+            report.count("written", "", text);
+            let path = out.join(text.file_stem().unwrap_or_default()).with_extension(extension);
+            std::fs::write(&path, bytes).map_err(|e| format!("{}: {e}", path.display()))
+        }
+        Err(error) => {
+            report.count("not written", error.message(), text);
             Ok(())
         }
     }

@@ -423,29 +423,20 @@ fn custom(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()>
             format_args!("\"{}\"", escaped(instruction.custom_call_target.as_bytes())),
         );
         out.flag("custom_call_has_side_effect", instruction.custom_call_has_side_effect);
-        let versions = [
-            "",
-            "",
-            "API_VERSION_STATUS_RETURNING",
-            "API_VERSION_STATUS_RETURNING_UNIFIED",
-            "API_VERSION_TYPED_FFI",
-        ];
         if instruction.custom_call_api_version > 1 {
             out.add(
                 "api_version",
-                enumerator(&versions, instruction.custom_call_api_version, "API version")?,
+                enumerator(&API_VERSIONS, instruction.custom_call_api_version, "API version")?,
             );
         }
-        let schedules = ["", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"];
         if instruction.custom_call_schedule > 0 {
-            out.add("schedule", enumerator(&schedules, instruction.custom_call_schedule, "schedule")?);
+            out.add("schedule", enumerator(&SCHEDULES, instruction.custom_call_schedule, "schedule")?);
         }
         if let Some(value) = &instruction.literal {
             out.add("literal", shaped_literal(&read_literal(value)?));
         }
         if instruction.padding_type != 0 {
-            let types = ["", "PADDING_VALID", "PADDING_SAME"];
-            out.add("padding_type", enumerator(&types, instruction.padding_type, "padding type")?);
+            out.add("padding_type", enumerator(&PADDING_TYPES, instruction.padding_type, "padding type")?);
         }
         if instruction.constrain_layout {
             let shapes = instruction.operand_shapes_with_layout.iter().map(|shape| shape_text(shape, 0));
@@ -466,7 +457,7 @@ fn custom(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()>
     if let Some(precision) = &instruction.precision_config {
         if precision.operand_precision.iter().any(|value| *value != 0) {
             let names = precision.operand_precision.iter();
-            let names = names.map(|value| enumerator(&["default", "high", "highest"], *value, "precision"));
+            let names = names.map(|value| enumerator(&PRECISIONS, *value, "precision"));
             let names = names.collect::<Result<Vec<_>>>()?.join(",");
             out.add("operand_precision", format_args!("{{{names}}}"));
         }
@@ -495,8 +486,21 @@ fn shaped_literal(literal: &Literal) -> String {
     }
 }
 
-/// `PrecisionConfig.Algorithm`.
-const ALGORITHMS: [&str; 14] = [
+/// The texts of `CustomCallApiVersion`; the first two are what a text that states none means.
+pub(super) const API_VERSIONS: [&str; 5] =
+    ["", "", "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"];
+
+/// The texts of `CustomCallSchedule`.
+pub(super) const SCHEDULES: [&str; 3] = ["", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"];
+
+/// The texts of `PaddingType`.
+pub(super) const PADDING_TYPES: [&str; 3] = ["", "PADDING_VALID", "PADDING_SAME"];
+
+/// The texts of `PrecisionConfig.Precision`.
+pub(super) const PRECISIONS: [&str; 3] = ["default", "high", "highest"];
+
+/// The texts of `PrecisionConfig.Algorithm`.
+pub(super) const ALGORITHMS: [&str; 14] = [
     "",
     "dot_any_f8_any_f8_f32",
     "dot_any_f8_any_f8_f32_fast_accum",

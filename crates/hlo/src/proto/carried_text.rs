@@ -13,6 +13,13 @@ use support::{Error, Result};
 /// How deep shardings and the shapes of origins may nest.
 const MAX_DEPTH: usize = 20;
 
+/// The texts of `OpSharding.Type`; that of tiles is `devices=...`.
+pub(super) const SHARDING_KINDS: [&str; 7] =
+    ["replicated", "maximal", "tuple", "other", "manual", "unknown", "unreduced"];
+
+/// The texts of `OpSharding.ShardGroupType`.
+pub(super) const SHARD_GROUP_KINDS: [&str; 2] = ["shard_as", "shard_like"];
+
 /// Bytes between quotes: what is not printed is octal, as in C.
 pub(super) fn escaped(bytes: &[u8]) -> String {
     let mut text = String::new();
@@ -124,8 +131,7 @@ pub(super) fn sharding_text(message: &ShardingMessage, depth: usize) -> Result<S
             "a sharding by the names of a mesh's axes; write it as tiles of devices",
         ));
     }
-    let kinds = ["replicated", "maximal", "tuple", "other", "manual", "unknown", "unreduced"];
-    let kind = enumerator(&kinds, message.kind, "kind of sharding")?;
+    let kind = enumerator(&SHARDING_KINDS, message.kind, "kind of sharding")?;
     let mut text = match kind {
         "tuple" => {
             let parts = message.tuple_shardings.iter().map(|part| sharding_text(part, depth + 1));
@@ -134,11 +140,11 @@ pub(super) fn sharding_text(message: &ShardingMessage, depth: usize) -> Result<S
         "maximal" => {
             format!("maximal device={}", message.tile_assignment_devices.first().copied().unwrap_or(0))
         }
-        "other" => tiles_text(message, &kinds)?,
+        "other" => tiles_text(message)?,
         simple => simple.to_owned(),
     };
     if message.is_shard_group {
-        let group = enumerator(&["shard_as", "shard_like"], message.shard_group_type, "kind of shard group")?;
+        let group = enumerator(&SHARD_GROUP_KINDS, message.shard_group_type, "kind of shard group")?;
         write!(text, " {group} {}", message.shard_group_id).expect(INFALLIBLE);
     }
     let metadata: Vec<String> = message.metadata.iter().map(metadata_text).collect();
@@ -151,7 +157,7 @@ pub(super) fn sharding_text(message: &ShardingMessage, depth: usize) -> Result<S
 }
 
 /// `devices=[2,2]<=[4]T(1,0) last_tile_dims={manual}`.
-fn tiles_text(message: &ShardingMessage, kinds: &[&'static str]) -> Result<String> {
+fn tiles_text(message: &ShardingMessage) -> Result<String> {
     let devices = match message.iota_reshape_dims.is_empty() {
         true => list(&message.tile_assignment_devices),
         false if message.iota_transpose_perm.len() < 2 => {
@@ -166,7 +172,8 @@ fn tiles_text(message: &ShardingMessage, kinds: &[&'static str]) -> Result<Strin
         text.push_str(" last_tile_dim_replicate");
     }
     if !message.last_tile_dims.is_empty() {
-        let names = message.last_tile_dims.iter().map(|kind| enumerator(kinds, *kind, "kind of sharding"));
+        let names =
+            message.last_tile_dims.iter().map(|kind| enumerator(&SHARDING_KINDS, *kind, "kind of sharding"));
         write!(text, " last_tile_dims={{{}}}", names.collect::<Result<Vec<_>>>()?.join(", "))
             .expect(INFALLIBLE);
     }

@@ -1,14 +1,14 @@
 //! Instructions as `xla.HloInstructionProto`.
 
+use super::from_text::attribute;
 use super::messages::*;
 use super::{Numbers, literal, shape_proto, signed};
 use crate::attributes::*;
 use crate::computation::InstructionId;
-use crate::instruction::OpMetadata;
+use crate::instruction::{Instruction, OpMetadata};
 use crate::module::{ComputationId, Module};
 use crate::opcode::Op;
-use shape::{ArrayShape, Shape};
-use support::{Error, Result};
+use support::Result;
 
 /// What a custom call's text means that states no version of the call's interface: the one with which there was none to
 /// state.
@@ -24,24 +24,50 @@ pub(super) fn proto(
     let instruction = &module[computation][id];
     let (number, name) = &numbers.instructions[&(computation, id)];
     let operands = instruction.operands().iter();
+    let carried = instruction.carried();
+    let before = carried.map_or(&[][..], |carried| &carried.control_predecessors);
+    let before = before.iter().filter_map(|&before| numbers.instructions.get(&(computation, before)));
     let mut message = HloInstructionProto {
         name: name.clone(),
         opcode: instruction.opcode().name().to_owned(),
-        shape: Some(shape_proto(instruction.shape())),
         metadata: metadata_proto(instruction.metadata()),
         id: *number,
         operand_ids: operands.map(|&operand| numbers.instructions[&(computation, operand)].0).collect(),
+        control_predecessor_ids: before.map(|(number, _)| *number).collect(),
         called_computation_ids: called(instruction.op()).iter().map(|id| numbers.computations[id]).collect(),
         ..HloInstructionProto::default()
     };
-    if !fill(&mut message, instruction.op()) {
-        return Err(Error::unsupported(format!(
-            "instruction '{}': {} can be written as text only",
-            instruction.name(),
-            instruction.opcode().name()
-        )));
+    let filled = fill_all(&mut message, instruction);
+    filled.map_err(|e| e.context(format_args!("instruction '{}'", instruction.name())))?;
+    // XLA's parser takes the shape of what is sent where the text does not say it.
+    if let (Op::Outfeed { .. }, Some(&sent), None) =
+        (instruction.op(), instruction.operands().first(), &message.outfeed_shape)
+    {
+        message.outfeed_shape = Some(shape_proto(module[computation][sent].shape())?);
     }
     Ok(message)
+}
+
+/// Fills what depends on the instruction alone.
+fn fill_all(message: &mut HloInstructionProto, instruction: &Instruction) -> Result<()> {
+    message.shape = Some(shape_proto(instruction.shape())?);
+    fill(message, instruction.op());
+    if let Op::Constant { literal } = instruction.op() {
+        message.literal = Some(literal::laid_out(literal, instruction.shape()));
+    }
+    for (name, value) in instruction.op().raw_attributes().into_iter().flat_map(RawAttributes::iter) {
+        if let RawValue::Text(text) = value {
+            attribute::fill(message, name, text)?;
+        }
+    }
+    let Some(carried) = instruction.carried() else { return Ok(()) };
+    for (name, text) in &carried.attributes {
+        attribute::fill(message, name, text)?;
+    }
+    if !carried.metadata.is_empty() {
+        attribute::fill_metadata(message.metadata.get_or_insert_default(), &carried.metadata)?;
+    }
+    Ok(())
 }
 
 /// The called computations in the order of XLA's instruction, which is another for `while`.
@@ -62,8 +88,8 @@ fn metadata_proto(metadata: &OpMetadata) -> Option<OpMetadataProto> {
     })
 }
 
-/// Fills the payload's fields; false if the payload is text that this compiler does not look into.
-fn fill(message: &mut HloInstructionProto, op: &Op) -> bool {
+/// Fills the payload's fields, but for those that are carried as text.
+fn fill(message: &mut HloInstructionProto, op: &Op) {
     match op {
         Op::BatchNormGrad { epsilon, feature_index }
         | Op::BatchNormInference { epsilon, feature_index }
@@ -91,18 +117,12 @@ fn fill(message: &mut HloInstructionProto, op: &Op) -> bool {
                 message.comparison_type = "TOTALORDER".to_owned();
             }
         }
-        Op::Constant { literal } => {
-            message.literal = Some(literal::proto(literal));
-            // A literal is row-major, and its instruction must agree.
-            message.shape = Some(shape_proto(&row_major(&literal.shape())));
-        }
         Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } => {
             message.window = Some(window_proto(window));
             message.convolution_dimension_numbers = Some(convolution_proto(dim_labels));
             message.feature_group_count = *feature_group_count;
             message.batch_group_count = *batch_group_count;
         }
-        Op::CustomCall { attributes, .. } if !attributes.is_empty() => return false,
         Op::CustomCall { custom_call_target, backend_config, custom_call_has_side_effect, .. } => {
             message.custom_call_target = custom_call_target.clone();
             message.backend_config = backend_config.clone().into_bytes();
@@ -164,17 +184,7 @@ fn fill(message: &mut HloInstructionProto, op: &Op) -> bool {
                 transpose_a: *transpose_a as i32 + 1,
             });
         }
-        _ => return op.raw_attributes().is_none(),
-    }
-    true
-}
-
-/// The same shape without layouts, which is row-major.
-fn row_major(shape: &Shape) -> Shape {
-    match shape {
-        Shape::Array(array) => Shape::Array(ArrayShape { layout: None, ..array.clone() }),
-        Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(row_major).collect()),
-        Shape::Token => Shape::Token,
+        _ => {}
     }
 }
 
@@ -182,7 +192,7 @@ fn slice_proto(slice: &SliceDimension) -> SliceDimensionsProto {
     SliceDimensionsProto { start: slice.start, limit: slice.limit, stride: slice.stride }
 }
 
-fn window_proto(window: &Window) -> WindowProto {
+pub(super) fn window_proto(window: &Window) -> WindowProto {
     let dimensions = window.dimensions.iter().map(|dimension| WindowDimensionProto {
         size: dimension.size,
         stride: dimension.stride,

@@ -1,25 +1,64 @@
 //! Literals as `xla.LiteralProto`: each element type has a field of its own. Elements narrower than a byte take one each.
 
-use super::messages::{LiteralProto, ShapeProto};
-use super::{TUPLE, array_proto};
-use shape::{Literal, NativeType, PrimitiveType};
+use super::messages::LiteralProto;
+use super::{row_major, signed, tuple_proto};
+use shape::index::{indices, linear_index};
+use shape::{ArrayShape, Literal, NativeType, PrimitiveType, Shape};
 
 /// The literal's message.
 pub(super) fn proto(literal: &Literal) -> LiteralProto {
-    let mut message = LiteralProto::default();
     match literal {
-        Literal::Tuple(elements) => {
-            message.tuple_literals = elements.iter().map(proto).collect();
-            let shapes = message.tuple_literals.iter().filter_map(|element| element.shape.clone());
-            let tuple_shapes = shapes.collect();
-            message.shape = Some(ShapeProto { element_type: TUPLE, tuple_shapes, ..ShapeProto::default() });
-        }
+        Literal::Tuple(elements) => of_tuple(elements.iter().map(proto).collect()),
         Literal::Array { shape, data } => {
-            message.shape = Some(array_proto(shape));
+            let mut message = LiteralProto { shape: Some(row_major(shape)), ..LiteralProto::default() };
             fill(&mut message, shape.element_type, data);
+            message
         }
     }
-    message
+}
+
+/// The same with the elements in the order of a shape's layouts, as the message of a constant with such a shape has to have them.
+pub(super) fn laid_out(literal: &Literal, shape: &Shape) -> LiteralProto {
+    match (literal, shape) {
+        (Literal::Tuple(elements), Shape::Tuple(shapes)) => {
+            let elements = elements.iter().zip(shapes);
+            of_tuple(elements.map(|(element, shape)| laid_out(element, shape)).collect())
+        }
+        (Literal::Array { shape: array, data }, Shape::Array(ArrayShape { layout: Some(layout), .. }))
+            if layout.minor_to_major.len() == array.rank() =>
+        {
+            let order: Vec<usize> = layout.minor_to_major.iter().rev().copied().collect();
+            if order.is_sorted() {
+                return proto(literal);
+            }
+            let mut shape = row_major(array);
+            shape.layout.get_or_insert_default().minor_to_major = signed(&layout.minor_to_major);
+            let mut message = LiteralProto { shape: Some(shape), ..LiteralProto::default() };
+            fill(&mut message, array.element_type, &reordered(array, &order, data));
+            message
+        }
+        _ => proto(literal),
+    }
+}
+
+/// Elements in row-major order, put in that of dimensions which `order` names, the slowest first.
+fn reordered(array: &ArrayShape, order: &[usize], data: &[u8]) -> Vec<u8> {
+    let sizes = array.sizes();
+    let stored: Vec<i64> = order.iter().map(|&dimension| sizes[dimension]).collect();
+    let width = array.element_type.byte_size();
+    let mut reordered = Vec::with_capacity(data.len());
+    let mut at = vec![0; sizes.len()];
+    for place in indices(&stored) {
+        order.iter().zip(&place).for_each(|(&dimension, &place)| at[dimension] = place);
+        let start = linear_index(&sizes, &at) as usize * width;
+        reordered.extend_from_slice(&data[start..start + width]);
+    }
+    reordered
+}
+
+fn of_tuple(tuple_literals: Vec<LiteralProto>) -> LiteralProto {
+    let shapes = tuple_literals.iter().filter_map(|element| element.shape.clone()).collect();
+    LiteralProto { shape: Some(tuple_proto(shapes)), tuple_literals, ..LiteralProto::default() }
 }
 
 fn native<T: NativeType>(data: &[u8]) -> Vec<T> {

@@ -10,7 +10,13 @@ use support::{Error, Result};
 const OPAQUE: i32 = 14;
 
 /// That for the memory of an array.
-const BUFFER: i32 = 34;
+pub(super) const BUFFER: i32 = 34;
+
+/// XLA's size of a dynamic dimension without a bound.
+pub(super) const UNBOUNDED: i64 = i64::MIN;
+
+/// XLA's mark of a dimension of a tile that is joined with the next.
+pub(super) const COMBINED: i64 = i64::MIN;
 
 /// How deep tuples may nest.
 const MAX_DEPTH: usize = 100;
@@ -34,7 +40,7 @@ pub(super) fn shape_text(shape: &ShapeProto, depth: usize) -> Result<String> {
         number => {
             let element = element_type(number)?;
             let size = |(index, size): (usize, &i64)| match shape.is_dynamic_dimension.get(index) {
-                Some(true) if *size == i64::MIN => "?".to_owned(),
+                Some(true) if *size == UNBOUNDED => "?".to_owned(),
                 Some(true) => format!("<={size}"),
                 _ => size.to_string(),
             };
@@ -57,8 +63,6 @@ pub(super) fn shape_text(shape: &ShapeProto, depth: usize) -> Result<String> {
 
 /// What a layout says beside the order of the dimensions: `T(8,128)(2,1)E(4)S(1)`.
 fn layout_rest(layout: &LayoutProto, depth: usize) -> Result<String> {
-    // XLA's mark of a dimension of a tile that is joined with the next.
-    const COMBINED: i64 = i64::MIN;
     let mut text = String::new();
     if !layout.tiles.is_empty() {
         text.push('T');

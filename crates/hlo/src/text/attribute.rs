@@ -97,7 +97,7 @@ pub(crate) trait Attribute: Sized + Clone + PartialEq {
 }
 
 /// An attribute that is one value.
-pub(super) trait Value: Sized + Clone + PartialEq {
+pub(crate) trait Value: Sized + Clone + PartialEq {
     fn write(&self, out: &mut String);
     fn read(lexer: &mut Lexer<'_>) -> Result<Self>;
 }
@@ -130,7 +130,7 @@ pub(super) fn write_list(values: &[impl Display], out: &mut String) {
 }
 
 /// `{a,b}`, each entry read by `read`.
-pub(super) fn read_list<'t, T>(
+pub(crate) fn read_list<'t, T>(
     lexer: &mut Lexer<'t>,
     mut read: impl FnMut(&mut Lexer<'t>) -> Result<T>,
 ) -> Result<Vec<T>> {

@@ -22,7 +22,7 @@ pub(super) fn write_quoted(text: &str, out: &mut String) {
 }
 
 /// The inside of a quoted string with its escapes resolved; `None` if one is unknown or the bytes are no UTF-8.
-pub(super) fn unescape(inside: &str) -> Option<String> {
+pub(crate) fn unescape(inside: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(inside.len());
     let mut rest = inside;
     while let Some(at) = rest.find('\\') {

@@ -108,6 +108,8 @@ impl<'t> ComputationParser<'_, 't> {
         }
         let shape = match head.written {
             Some(_) if head.opcode == Opcode::Send && !head.operands.is_empty() => self.sent(&head.operands),
+            // A token, whatever the text says.
+            Some(_) if matches!(head.opcode, Opcode::Outfeed | Opcode::SendDone) => Shape::Token,
             Some(shape) => shape,
             None => self.inferred(&head.start, &said.op, &head.operands)?,
         };

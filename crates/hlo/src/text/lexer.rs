@@ -4,7 +4,7 @@ use support::{Error, Result};
 
 /// A token. Lexing cannot fail: what is no token is a symbol that nobody expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Token<'t> {
+pub(crate) enum Token<'t> {
     /// An identifier, a keyword or a number, also a pattern such as `1x2` or `0_1x2_3`.
     Word(&'t str),
     /// A name with its sigil, which is left out: `%add.1`.
@@ -25,7 +25,7 @@ pub(super) enum Token<'t> {
 
 /// Walks over a text, one token ahead. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Lexer<'t> {
+pub(crate) struct Lexer<'t> {
     /// From the start of the file, for line numbers, to where this lexer ends.
     text: &'t str,
     /// Behind the token that is next.
@@ -37,43 +37,43 @@ pub(super) struct Lexer<'t> {
 
 impl<'t> Lexer<'t> {
     /// Starts at the first token from `start` on.
-    pub(super) fn new(text: &'t str, start: usize) -> Self {
+    pub(crate) fn new(text: &'t str, start: usize) -> Self {
         let mut lexer = Self { text, position: start, start, next: Token::End };
         lexer.scan();
         lexer
     }
 
     /// A lexer of one part of the text.
-    pub(super) fn part(&self, range: std::ops::Range<usize>) -> Self {
+    pub(crate) fn part(&self, range: std::ops::Range<usize>) -> Self {
         Self::new(&self.text[..range.end], range.start)
     }
 
     /// The next token.
-    pub(super) fn peek(&self) -> Token<'t> {
+    pub(crate) fn peek(&self) -> Token<'t> {
         self.next
     }
 
     /// The token behind the next.
-    pub(super) fn peek_second(&self) -> Token<'t> {
+    pub(crate) fn peek_second(&self) -> Token<'t> {
         let mut ahead = self.clone();
         ahead.scan();
         ahead.next
     }
 
     /// Where the next token starts.
-    pub(super) fn start(&self) -> usize {
+    pub(crate) fn start(&self) -> usize {
         self.start
     }
 
     /// Takes the next token.
-    pub(super) fn take(&mut self) -> Token<'t> {
+    pub(crate) fn take(&mut self) -> Token<'t> {
         let token = self.next;
         self.scan();
         token
     }
 
     /// Takes the next token if it is this one.
-    pub(super) fn eat(&mut self, token: Token<'_>) -> bool {
+    pub(crate) fn eat(&mut self, token: Token<'_>) -> bool {
         let found = self.next == token;
         if found {
             self.scan();
@@ -82,17 +82,17 @@ impl<'t> Lexer<'t> {
     }
 
     /// Takes the next token if it is this symbol.
-    pub(super) fn eat_symbol(&mut self, symbol: char) -> bool {
+    pub(crate) fn eat_symbol(&mut self, symbol: char) -> bool {
         self.eat(Token::Symbol(symbol))
     }
 
     /// Takes this symbol, or says what is there instead.
-    pub(super) fn expect_symbol(&mut self, symbol: char) -> Result<()> {
+    pub(crate) fn expect_symbol(&mut self, symbol: char) -> Result<()> {
         if self.eat_symbol(symbol) { Ok(()) } else { Err(self.expected(&format!("'{symbol}'"))) }
     }
 
     /// Takes a name, with its sigil or without; a colon right behind it says nothing.
-    pub(super) fn expect_name(&mut self, what: &str) -> Result<&'t str> {
+    pub(crate) fn expect_name(&mut self, what: &str) -> Result<&'t str> {
         let name = match self.next {
             Token::Name(name) => name,
             Token::Word(name) if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') => name,
@@ -104,7 +104,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Takes a word of any kind.
-    pub(super) fn expect_word(&mut self, what: &str) -> Result<&'t str> {
+    pub(crate) fn expect_word(&mut self, what: &str) -> Result<&'t str> {
         match self.next {
             Token::Word(word) => {
                 self.scan();
@@ -115,7 +115,7 @@ impl<'t> Lexer<'t> {
     }
 
     /// Takes an integer of the type that the caller wants.
-    pub(super) fn expect_integer<T: std::str::FromStr>(&mut self, what: &str) -> Result<T> {
+    pub(crate) fn expect_integer<T: std::str::FromStr>(&mut self, what: &str) -> Result<T> {
         let value = match self.next {
             Token::Word(word) => word.parse().ok(),
             _ => None,
@@ -126,13 +126,13 @@ impl<'t> Lexer<'t> {
     }
 
     /// Goes on at a position further on.
-    pub(super) fn skip_to(&mut self, position: usize) {
+    pub(crate) fn skip_to(&mut self, position: usize) {
         self.position = position.clamp(self.start, self.text.len());
         self.scan();
     }
 
     /// Takes everything that is left, as it stands.
-    pub(super) fn take_rest(&mut self) -> &'t str {
+    pub(crate) fn take_rest(&mut self) -> &'t str {
         let rest = &self.text[self.start..];
         self.position = self.text.len();
         self.scan();
@@ -140,17 +140,17 @@ impl<'t> Lexer<'t> {
     }
 
     /// What stands between a position and the next token.
-    pub(super) fn text_from(&self, start: usize) -> &'t str {
+    pub(crate) fn text_from(&self, start: usize) -> &'t str {
         &self.text[start..self.start]
     }
 
     /// Checks that nothing is left.
-    pub(super) fn expect_end(&self) -> Result<()> {
+    pub(crate) fn expect_end(&self) -> Result<()> {
         if self.next == Token::End { Ok(()) } else { Err(self.expected("nothing more")) }
     }
 
     /// The error that something else was expected.
-    pub(super) fn expected(&self, what: &str) -> Error {
+    pub(crate) fn expected(&self, what: &str) -> Error {
         let found = match self.next {
             Token::Word(word) => format!("'{}'", shortened(word)),
             Token::Name(name) => format!("'%{}'", shortened(name)),
@@ -165,12 +165,12 @@ impl<'t> Lexer<'t> {
     }
 
     /// An error at the next token.
-    pub(super) fn error(&self, message: &str) -> Error {
+    pub(crate) fn error(&self, message: &str) -> Error {
         self.error_at(self.start, message)
     }
 
     /// An error with the line of a position.
-    pub(super) fn error_at(&self, position: usize, message: &str) -> Error {
+    pub(crate) fn error_at(&self, position: usize, message: &str) -> Error {
         let before = &self.text.as_bytes()[..position.min(self.text.len())];
         let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
         Error::invalid(format!("{line}: {message}"))

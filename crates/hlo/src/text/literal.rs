@@ -31,6 +31,26 @@ pub fn parse_literal(text: &str) -> Result<Literal> {
     Ok(literal)
 }
 
+/// Reads `s32[2]{0} {1, 2}` or `( s32[] 1, pred[2]{0} {1, 0} )`: what XLA writes of the literals of custom calls, where a brace
+/// behind an array is its layout.
+pub(crate) fn read_shaped_literal(lexer: &mut Lexer<'_>) -> Result<Literal> {
+    if !lexer.eat_symbol('(') {
+        let shape = read_shape(lexer)?;
+        return read_literal(lexer, &shape, &mut Zeros::default());
+    }
+    let mut elements = Vec::new();
+    while !lexer.eat_symbol(')') {
+        if !elements.is_empty() {
+            lexer.expect_symbol(',')?;
+        }
+        if lexer.peek() == Token::Symbol('(') {
+            return Err(lexer.error("a tuple within the tuple of a literal is not supported"));
+        }
+        elements.push(read_shaped_literal(lexer)?);
+    }
+    Ok(Literal::Tuple(elements))
+}
+
 /// Where the first blank stands that is in no brackets: behind the shape.
 fn end_of_shape(text: &str) -> usize {
     let mut depth = 0_usize;

@@ -83,7 +83,7 @@ fn printable<Id: Copy + Ord>(names: &[(Id, &str)]) -> BTreeMap<Id, String> {
 }
 
 /// Printable names of a module's computations.
-pub(crate) fn computation_names(module: &Module) -> BTreeMap<ComputationId, String> {
+pub(super) fn computation_names(module: &Module) -> BTreeMap<ComputationId, String> {
     printable(&module.computations().map(|(id, c)| (id, c.name())).collect::<Vec<_>>())
 }
 

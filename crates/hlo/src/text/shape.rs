@@ -16,7 +16,7 @@ pub(super) fn shape_is_next(lexer: &Lexer<'_>) -> bool {
 }
 
 /// Reads a shape.
-pub(super) fn read_shape(lexer: &mut Lexer<'_>) -> Result<Shape> {
+pub(crate) fn read_shape(lexer: &mut Lexer<'_>) -> Result<Shape> {
     read_nested(lexer, 0)
 }
 
