@@ -31,7 +31,7 @@ pub(crate) fn clone_small_constants(graph: &mut Graph) -> Result<()> {
             if !is_small || source.out_edges.len() == 1 {
                 continue;
             }
-            let mut copy = source.clone();
+            let mut copy = source.without_edges();
             loop {
                 copy.def.name = format!("{}/clone_{number}", source.name());
                 number += 1;

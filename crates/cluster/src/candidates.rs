@@ -25,6 +25,8 @@ pub(crate) struct Context<'a> {
     pub(crate) library: &'a Library<'a>,
     pub(crate) kernels: &'a dyn Kernels,
     pub(crate) constants: &'a constants::Analysis<'a>,
+    /// The same of XLA, which decides what is a candidate: a compiler that wants less constant has the same clusters.
+    pub(crate) constants_of_xla: &'a constants::Analysis<'a>,
     /// Whether the JIT level is on.
     pub(crate) is_on: bool,
     /// Nodes that stay as they are.
@@ -90,7 +92,7 @@ impl Context<'_> {
         let flags = &self.options.flags;
         let wanted_ops = op_groups::ops(&flags.ops_to_cluster, self.kernels)?;
         let excluded = op_groups::excluded(&flags.cluster_exclude_ops, self.kernels)?;
-        let must_be_constant = self.constants.of_graph(graph, &|_| true)?.nodes;
+        let must_be_constant = self.constants_of_xla.of_graph(graph, &|_| true)?.nodes;
         let mut found = Candidates {
             is_candidate: vec![false; graph.nodes.len()],
             device_of: vec![0; graph.nodes.len()],

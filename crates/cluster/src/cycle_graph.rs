@@ -9,7 +9,8 @@ use support::{Error, Result};
 /// Steps that the searches for cycles may take for each node and edge, and at least.
 const WORK: (u64, u64) = (2_000, 20_000_000);
 
-/// The most steps, whatever the size.
+/// The most steps, whatever the size. As many may be taken to find the order in which TensorFlow would go over the nodes; beyond,
+/// they are in some order that fits.
 const MAX_WORK: u64 = 400_000_000;
 
 /// One node for each of the graph, of the same number, and one for each loop, which stands for it in the graph around.
@@ -17,7 +18,7 @@ const MAX_WORK: u64 = 400_000_000;
 pub(crate) fn cycle_graph(graph: &Graph) -> Result<Option<Cycles>> {
     let frames = frames(graph)?;
     let size = (graph.nodes.len() + graph.edges.len()) as u64;
-    let mut cycles = Cycles::new(graph.nodes.len(), (size * WORK.0).max(WORK.1).min(MAX_WORK));
+    let mut cycles = Cycles::new(graph.nodes.len(), MAX_WORK);
     let mut loops: BTreeMap<&str, usize> = BTreeMap::new();
     for edge in graph.edges.iter().flatten() {
         let (mut src, mut dst) = (edge.src, edge.dst);
@@ -39,5 +40,9 @@ pub(crate) fn cycle_graph(graph: &Graph) -> Result<Option<Cycles>> {
             )));
         }
     }
-    Ok(Some(cycles))
+    let is_ordered = cycles.finish((size * WORK.0).max(WORK.1).min(MAX_WORK));
+    match is_ordered || !loops.is_empty() {
+        true => Ok(is_ordered.then_some(cycles)),
+        false => Err(Error::invalid("the graph has a cycle that is no loop")),
+    }
 }

@@ -165,7 +165,7 @@ fn body_graph(graph: &Graph, part: &Part, group_attribute: &str) -> Result<Graph
         arguments.push(body.add(argument(&format!("arg_{index}"), index, argument_type(graph, output), "")));
     }
     for &id in &part.members {
-        let mut copy = graph[id].clone();
+        let mut copy = graph[id].without_edges();
         copy.def.attr.remove(group_attribute);
         images.insert(id, body.add(copy));
     }

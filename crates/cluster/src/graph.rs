@@ -54,6 +54,19 @@ impl Node {
         &self.def.name
     }
 
+    /// A copy that nothing leads to or comes from.
+    pub(crate) fn without_edges(&self) -> Self {
+        Self {
+            def: self.def.clone(),
+            input_types: self.input_types.clone(),
+            output_types: self.output_types.clone(),
+            output_arguments: self.output_arguments.clone(),
+            is_stateful: self.is_stateful,
+            in_edges: Vec::new(),
+            out_edges: Vec::new(),
+        }
+    }
+
     pub(crate) fn is_switch(&self) -> bool {
         matches!(self.op(), "Switch" | "RefSwitch" | "_SwitchN")
     }

@@ -8,7 +8,7 @@ use crate::decluster::decluster;
 use crate::encapsulate::{Moved, encapsulate};
 use crate::functions::{Work, cluster_callees, may_be_clustered};
 use crate::graph::{Edge, Graph, Node, data_input};
-use crate::kernels::Kernels;
+use crate::kernels::{Kernels, LikeXla};
 use crate::library::Library;
 use crate::mark::{CLUSTER, mark, show};
 use crate::must_compile::launch_functions;
@@ -58,6 +58,8 @@ pub fn cluster(
     };
     let level = level(options, &work_graph);
     let constants = constants::Analysis::new(&library, kernels);
+    let like_xla = LikeXla(kernels);
+    let constants_of_xla = constants::Analysis::new(&library, &like_xla);
     let pinned: BTreeSet<&str> =
         options.feeds.iter().map(|feed| feed.split(':').next().unwrap_or(feed)).collect();
     let context = Context {
@@ -65,6 +67,7 @@ pub fn cluster(
         library: &library,
         kernels,
         constants: &constants,
+        constants_of_xla: &constants_of_xla,
         is_on: level > JitLevel::Default,
         pinned: &pinned,
     };

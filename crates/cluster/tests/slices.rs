@@ -97,3 +97,26 @@ fn a_range_comes_from_the_run_if_its_length_does_not() {
     let strided = Way { by: Some("length"), stride: 2, ..Way::default() };
     assert_eq!(constants(strided, &Slicing(true)), ["begins", "ends"]);
 }
+
+/// XLA would compile the cluster for each value of the variable, so TensorFlow reads it outside.
+#[test]
+fn a_variable_that_says_where_a_slice_begins_is_read_outside_as_in_tensorflow() {
+    let int = DataType::Int32;
+    for slices_from_run_time in [true, false] {
+        let mut graph = Builder::new();
+        graph.placeholder("x");
+        graph.variable("v").ty("dtype", int);
+        graph.node("at", "ReadVariableOp", &["v"]).ty("dtype", int);
+        graph.node("ends", "Pack", &["at"]).ty("T", int).attr("N", Value::I(1)).attr("axis", Value::I(0));
+        graph.constant("strides", int, &[1]);
+        let slice = graph.node("slice", "StridedSlice", &["x", "ends", "ends", "strides"]).ty("Index", int);
+        slice.attr("shrink_axis_mask", Value::I(1));
+        graph.node("twice", "AddV2", &["slice", "slice"]);
+        let kernels = Slicing(slices_from_run_time);
+        let clustered =
+            cluster(&graph.def, &options(), &kernels, &mut State::default(), &mut Silent).expect("clusters");
+        let [found] = &clustered.report.clusters[..] else { panic!("{:?}", clustered.report.clusters) };
+        assert!(found.nodes.contains(&"slice".to_owned()), "{found:?}");
+        assert!(!found.nodes.contains(&"at".to_owned()), "{found:?}");
+    }
+}
