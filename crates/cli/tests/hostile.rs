@@ -64,6 +64,13 @@ impl Model {
         )
     }
 
+    /// A constant scalar; `value` is its type and value as text.
+    fn scalar(self, name: &str, data_type: &str, value: &str) -> Self {
+        let tensor = format!("dtype: {data_type} tensor_shape {{ }} {value}");
+        let value = format!("attr {{ key: \"value\" value {{ tensor {{ {tensor} }} }} }}");
+        self.node(name, "Const", &[], &format!("{} {value}", ty("dtype", data_type)))
+    }
+
     fn fetch(mut self, name: &str) -> Self {
         writeln!(self.config, "fetch {{ id {{ node_name: \"{name}\" }} }}").expect("text");
         self
@@ -75,6 +82,19 @@ impl Model {
         let message = refuse(&mut limited(place.path(), &[]), place.path());
         check(&message);
         message
+    }
+
+    /// The messages of a session that refuses to run it, without and with clusters.
+    fn refuse_runs(&self) -> Vec<String> {
+        let place = self.place();
+        let run = |jit: &str| {
+            let mut command = limited_command(place.path());
+            command.args(["run", "graph.pbtxt", "--config", "config.pbtxt", "--quiet", "--jit", jit]);
+            let message = refuse(&mut command, place.path());
+            check(&message);
+            message
+        };
+        vec![run("off"), run("on")]
     }
 
     fn succeed(&self) {
@@ -299,6 +319,74 @@ fn arrays_for_which_there_is_no_memory_are_refused_when_they_are_run() {
             let message = refuse(&mut limited, place.path());
             assert!(message.contains("memory") || message.contains("bytes"), "{message}");
             check(&message);
+        }
+    }
+}
+
+#[test]
+fn sessions_refuse_what_takes_more_memory_than_there_is() {
+    let count = |op: &str, inputs: &[&str], attributes: &str| {
+        let model = Model::new().scalar("shape", "DT_INT32", "int_val: -1");
+        model.scalar("count", "DT_INT32", "int_val: 268435456").node("made", op, inputs, attributes)
+    };
+    let types = ty("element_dtype", "DT_FLOAT") + &ty("shape_type", "DT_INT32");
+    let list = count("TensorListReserve", &["shape", "count"], &types);
+    let list = list.node("y", "TensorListLength", &["made"], "").fetch("y");
+    let array = count("TensorArrayV3", &["count"], &ty("dtype", "DT_FLOAT"));
+    let array = array.node("y", "TensorArraySizeV3", &["made", "made:1"], "").fetch("y");
+    for message in [list, array].iter().flat_map(Model::refuse_runs) {
+        assert!(message.contains("node 'made'") && message.contains("268435456 elements"), "{message}");
+    }
+    let text = ty("dtype", "DT_STRING");
+    let mut strings = Model::new().scalar("s0", "DT_STRING", "string_val: \"0123456789\"");
+    for k in 0..40 {
+        let input = format!("s{k}");
+        let two = "attr { key: \"N\" value { i: 2 } }";
+        strings.push(&format!("s{}", k + 1), "StringJoin", &[&input, &input], two);
+    }
+    let strings = strings.node("y", "Identity", &["s40"], &text.replace("dtype", "T")).fetch("y");
+    for message in strings.refuse_runs() {
+        assert!(message.contains("(op StringJoin): joined strings want memory"), "{message}");
+    }
+}
+
+#[test]
+fn sessions_refuse_functions_that_call_two_each() {
+    let call = |name: &str, input: &str, callee: usize| {
+        format!("node_def {{ name: \"{name}\" op: \"f{callee}\" input: \"{input}\" }} ")
+    };
+    let mut model = Model::new().feed("x", &[2]).node("y", "f0", &["x"], "").fetch("y");
+    model.graph.push_str("library { ");
+    for k in 0..40 {
+        let arg = |kind: &str, name: &str| format!("{kind} {{ name: \"{name}\" type: DT_FLOAT }} ");
+        let signature = format!("name: \"f{k}\" {}{}", arg("input_arg", "a"), arg("output_arg", "r"));
+        let (nodes, result) = match k {
+            39 => (
+                format!("node_def {{ name: \"p\" op: \"Relu\" input: \"a\" {} }}", ty("T", "DT_FLOAT")),
+                "p:activations:0",
+            ),
+            _ => (call("p", "a", k + 1) + &call("q", "p:r:0", k + 1), "q:r:0"),
+        };
+        let ret = format!("ret {{ key: \"r\" value: \"{result}\" }}");
+        writeln!(model.graph, "function {{ signature {{ {signature} }} {nodes} {ret} }}").expect("text");
+    }
+    model.graph.push('}');
+    for message in model.refuse_runs() {
+        assert!(message.contains("once its calls are inlined, at 'y/p/"), "{message}");
+    }
+}
+
+#[test]
+fn random_numbers_of_the_largest_shape_are_refused() {
+    let tensor = "tensor { dtype: DT_INT64 tensor_shape { dim { size: 1 } } int64_val: 9223372036854775807 }";
+    let value = format!("attr {{ key: \"value\" value {{ {tensor} }} }} {}", ty("dtype", "DT_INT64"));
+    for op in ["RandomStandardNormal", "TruncatedNormal"] {
+        let types = ty("dtype", "DT_FLOAT") + &ty("T", "DT_INT64");
+        let model =
+            Model::new().node("shape", "Const", &[], &value).node("y", op, &["shape"], &types).fetch("y");
+        for message in model.refuse_runs() {
+            assert!(message.contains("node 'y'"), "{message}");
+            assert!(message.contains("input 0 is no shape: [9223372036854775807]"), "{message}");
         }
     }
 }

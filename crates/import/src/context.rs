@@ -9,6 +9,9 @@ use shape::{ArrayShape, Literal, PrimitiveType};
 use support::{Code, Error, Result};
 use tf::DataType;
 
+/// No shape has so many elements: arithmetic with the numbers of elements, of bytes and of bits stays within `i64`.
+const MOST_ELEMENTS: i64 = 1 << 56;
+
 /// One node while it is translated. Everything that is built through it carries the node's op and name.
 pub(crate) struct NodeContext<'i, 'p> {
     pub(crate) importer: &'i mut Importer<'p>,
@@ -202,7 +205,8 @@ impl<'p> NodeContext<'_, 'p> {
     /// Sizes from an input that must be known at compile time; each at least 0, with few enough elements.
     pub(crate) fn constant_sizes(&mut self, k: usize) -> Result<Vec<i64>> {
         let sizes = self.constant_i64s(k)?;
-        let fits = sizes.iter().all(|&size| size >= 0) && shape::index::element_count(&sizes).is_some();
+        let count = shape::index::element_count(&sizes).unwrap_or(i64::MAX);
+        let fits = sizes.iter().all(|size| (0..MOST_ELEMENTS).contains(size)) && count < MOST_ELEMENTS;
         self.check(fits, || format!("input {k} is no shape: {}", list(&sizes)))?;
         Ok(sizes)
     }

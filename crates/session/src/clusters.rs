@@ -26,6 +26,10 @@ impl Kernels for Compiler {
                 "it takes or makes references to variables, which stay outside of clusters".to_owned()
             );
         }
+        // What runs on the host takes strings; a launch has no operand of them.
+        if candidate.input_types.iter().chain(candidate.output_types).any(|t| *t == tf::DataType::String) {
+            return Err("it takes or makes strings, which stay outside of clusters".to_owned());
+        }
         // Those have functions, which clustering follows, or effects that a cluster keeps.
         let is_flow = matches!(
             node.op.as_str(),

@@ -2,6 +2,7 @@
 
 use crate::options::Options;
 use cluster::{Flags, JitLevel};
+use std::time::Duration;
 use support::{Error, Result};
 use tf::proto::{ConfigProto, OptimizerOptions};
 
@@ -9,7 +10,7 @@ use tf::proto::{ConfigProto, OptimizerOptions};
 const MAX_DEVICES: i32 = 1024;
 
 impl Options {
-    /// The same with what a config states: threads, devices, soft placement. The level of just-in-time compilation is for whoever
+    /// The same with what a config states: threads, devices, soft placement, the time of a run. The level of just-in-time compilation is for whoever
     /// clusters graphs; see [`cluster_options`].
     pub fn with_config(mut self, config: &ConfigProto) -> Result<Self> {
         let threads = |name: &str, count: i32, default: usize| match count {
@@ -38,6 +39,16 @@ impl Options {
             self.cpu_devices = count as usize;
         }
         self.allow_soft_placement |= config.allow_soft_placement;
+        match u64::try_from(config.operation_timeout_in_ms) {
+            Ok(0) => {}
+            Ok(milliseconds) => self.step_timeout = Some(Duration::from_millis(milliseconds)),
+            Err(_) => {
+                return Err(Error::invalid(format!(
+                    "operation_timeout_in_ms: {}; leave it out, or give 1 or more",
+                    config.operation_timeout_in_ms
+                )));
+            }
+        }
         Ok(self)
     }
 }

@@ -12,6 +12,8 @@ pub struct List {
     pub(crate) element_shape: PartialShape,
     /// The most elements; negative is any number.
     pub(crate) max_elements: i64,
+    /// How deep lists lie in it: 0 if no element is a list.
+    pub(crate) depth: usize,
     /// The elements.
     pub(crate) elements: Vec<Option<Value>>,
 }

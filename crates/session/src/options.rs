@@ -1,6 +1,7 @@
 //! How a session runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 use support::Result;
 use tf::Wanted;
 use tf::proto::GraphDef;
@@ -54,6 +55,8 @@ pub struct Options {
     pub cpu: String,
     /// What random nodes without seeds draw from.
     pub seed: u64,
+    /// How long a run may take: the node that ends after is the last one. What is compiled as one, a cluster say, ends first.
+    pub step_timeout: Option<Duration>,
     /// Whether nodes that cannot run where they are placed run on the host.
     pub allow_soft_placement: bool,
     /// How many devices the host counts as.
@@ -81,6 +84,7 @@ impl Default for Options {
             intra_op_threads: 1,
             cpu: "native".to_owned(),
             seed: 0,
+            step_timeout: None,
             allow_soft_placement: false,
             cpu_devices: 1,
             plan: compiler::PlanOptions::default(),
@@ -100,6 +104,7 @@ impl std::fmt::Debug for Options {
             .field("intra_op_threads", &self.intra_op_threads)
             .field("cpu", &self.cpu)
             .field("seed", &self.seed)
+            .field("step_timeout", &self.step_timeout)
             .field("allow_soft_placement", &self.allow_soft_placement)
             .field("cpu_devices", &self.cpu_devices)
             .finish_non_exhaustive()

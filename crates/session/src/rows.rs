@@ -6,6 +6,9 @@ use shape::{ArrayShape, PrimitiveType};
 use std::sync::Arc;
 use support::{Error, Result};
 
+/// What the smallest row takes.
+const MIN_ROW: usize = 128;
+
 /// The rows of an array: its elements along the first dimension.
 pub(crate) fn unstack(tensor: &Tensor) -> Result<Vec<Tensor>> {
     let sizes = tensor.shape().sizes();
@@ -14,6 +17,9 @@ pub(crate) fn unstack(tensor: &Tensor) -> Result<Vec<Tensor>> {
     };
     let shape = Arc::new(ArrayShape::new(tensor.shape().element_type, row));
     let bytes = shape.byte_size() as usize;
+    // Rows of no elements take memory, too.
+    let each = (size_of::<Tensor>() + bytes.max(MIN_ROW)) as u64;
+    support::check_memory(each.saturating_mul(count as u64), format_args!("{count} rows want memory"))?;
     let rows = (0..count as usize).map(|k| {
         let data = Buffer::from_bytes(&tensor.bytes()[k * bytes..(k + 1) * bytes])?;
         Ok(Tensor::new(shape.clone(), data))

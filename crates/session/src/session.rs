@@ -15,6 +15,7 @@ use jit::{Workers, thread_pool};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 use support::{Code, Coded as _, Error, Result};
 use tf::proto::{GraphDef, RunMetadata};
 use tf::{DataType, Wanted};
@@ -116,7 +117,10 @@ impl Session {
         for ((name, value), data_type) in feeds.iter().zip(&program.feed_types) {
             check_feed(name, value, *data_type).coded(Code::GivenArray)?;
         }
-        executor::run(&self.shared, &program, &program.plan, arguments, recorder, 0).coded(Code::SessionStep)
+        let deadline = self.options.step_timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let limits = (deadline, 0);
+        executor::run(&self.shared, &program, &program.plan, arguments, recorder, limits)
+            .coded(Code::SessionStep)
     }
 
     /// The program of what is wanted: the one made before, or a new one.

@@ -4,7 +4,7 @@ use crate::buffer::Buffer;
 use crate::list::List;
 use crate::resources::{Handle, Variable};
 use bytes::Bytes;
-use shape::{ArrayShape, Literal, NativeType};
+use shape::{ArrayShape, Literal, NativeType, Scalar};
 use std::sync::Arc;
 use support::{Error, Result};
 
@@ -95,6 +95,15 @@ impl Tensor {
     pub fn to_literal(&self) -> Literal {
         let bytes = Bytes::copy_from_slice(&self.data);
         Literal::from_bytes((*self.shape).clone(), bytes).expect("a tensor has its shape's bytes")
+    }
+
+    /// The element at a row-major position, which is within.
+    pub(crate) fn scalar_at(&self, at: usize) -> Scalar {
+        let element_type = self.shape.element_type;
+        let size = element_type.byte_size();
+        let bytes = Bytes::copy_from_slice(&self.data[at * size..(at + 1) * size]);
+        let one = Literal::from_bytes(ArrayShape::new(element_type, &[]), bytes);
+        one.expect("a scalar has the bytes of its type").scalar_at(0)
     }
 
     /// All elements, if they are integers.

@@ -13,7 +13,9 @@ use crate::resources::lock;
 use crate::shared::Shared;
 use crate::value::Value;
 use state::State;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
 use support::{Error, Result};
 
 /// A plan that runs.
@@ -23,6 +25,8 @@ pub(crate) struct Run {
     plan: Arc<Plan>,
     arguments: Vec<Value>,
     pub(crate) recorder: Option<Arc<Recorder>>,
+    /// When it is given up.
+    pub(crate) deadline: Option<Instant>,
     /// How many runs this one stands in: functions that conditionals and loops call.
     pub(crate) depth: usize,
     state: Mutex<State>,
@@ -47,7 +51,7 @@ pub(crate) fn run(
     plan: &Arc<Plan>,
     arguments: Vec<Value>,
     recorder: Option<Arc<Recorder>>,
-    depth: usize,
+    (deadline, depth): (Option<Instant>, usize),
 ) -> Result<Vec<Value>> {
     if depth > MAX_DEPTH {
         return Err(Error::unsupported(format!(
@@ -60,6 +64,7 @@ pub(crate) fn run(
         plan: plan.clone(),
         arguments,
         recorder,
+        deadline,
         depth,
         state: Mutex::new(State::new(plan)),
         changed: Condvar::new(),
@@ -73,7 +78,9 @@ pub(crate) fn run(
     let results = results.map(|(k, value)| {
         value.ok_or_else(|| {
             Error::invalid(format!(
-                "Retval[{k}] does not have value: the fetched tensor is on a branch of a conditional that was not taken"
+                "Retval[{k}] does not have value: {} is on a branch of a conditional that was not taken; what a Merge makes of \
+                 both branches always has one",
+                plan.fetched(k)
             ))
         })
     });
@@ -118,7 +125,8 @@ impl Run {
             workspace.outputs.clear();
             let result = match taken {
                 Ok(()) if task.is_dead => Ok(()),
-                Ok(()) => self.execute_recorded(node, workspace),
+                Ok(()) => without_panic(|| self.execute_recorded(node, workspace))
+                    .and_then(|()| self.check_deadline()),
                 Err(error) => Err(error),
             };
             state = lock(&self.state);
@@ -143,6 +151,16 @@ impl Run {
         state
     }
 
+    fn check_deadline(&self) -> Result<()> {
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(Error::invalid(
+                "the step has taken longer than operation_timeout_in_ms of the session's config allows, and is given up here: allow \
+                 more, or see whether a loop ends",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn execute_recorded(
         self: &Arc<Self>,
         node: &crate::plan::PlanNode,
@@ -155,5 +173,23 @@ impl Run {
         let device = self.shared.devices[node.device].name();
         recorder.ran(&self.plan, node, device, (begin, end), &workspace.outputs);
         Ok(())
+    }
+}
+
+/// A panic would leave the run without the end of its node, which others wait for; it becomes the node's error.
+fn without_panic(execute: impl FnOnce() -> Result<()>) -> Result<()> {
+    catch_unwind(AssertUnwindSafe(execute)).unwrap_or_else(|panic| Err(compiler::panicked(&*panic)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_of_its_node() {
+        let places = [1, 2];
+        let error = without_panic(|| panic!("place {} of {}", places[1], places.len())).expect_err("a panic");
+        assert!(error.message().starts_with("place 2 of 2; this is a defect of tfcompile"), "{error}");
+        assert!(without_panic(|| Ok(())).is_ok());
     }
 }

@@ -152,7 +152,12 @@ fn invert_permutation(cx: &mut Context<'_>) -> Result<()> {
     for (k, &value) in values.iter().enumerate() {
         match usize::try_from(value).ok().and_then(|at| inverse.get_mut(at)) {
             Some(place) if *place == -1 => *place = k as i64,
-            _ => return Err(Error::invalid(format!("{values:?} is no permutation"))),
+            _ => {
+                let count = values.len();
+                return Err(Error::invalid(format!(
+                    "the input is no permutation: element {k} is {value}, which comes twice or is not in [0, {count})"
+                )));
+            }
         }
     }
     let wide = tensor.shape().element_type == shape::PrimitiveType::S64;

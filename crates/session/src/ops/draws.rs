@@ -202,7 +202,12 @@ fn each(cx: &mut Context<'_>, draw: impl Fn(f64, Generator) -> Draw) -> Result<(
 fn checked(sizes: &[i64]) -> Result<i64> {
     let count = shape::index::element_count(sizes).filter(|_| sizes.iter().all(|&size| size >= 0));
     match count {
-        Some(count) if count <= MAX_DRAWS => Ok(count),
+        Some(count) if count <= MAX_DRAWS => {
+            // As they are drawn, and as they are handed on.
+            let bytes = count.unsigned_abs() * 16;
+            support::check_memory(bytes, format_args!("{count} random numbers want memory"))?;
+            Ok(count)
+        }
         Some(count) => Err(Error::unsupported(format!(
             "{count} random numbers at once; {MAX_DRAWS} are possible on the host"
         ))),

@@ -19,7 +19,14 @@ pub(super) const OPS: &[Row] = &[
 fn call(cx: &Context<'_>, name: &str, arguments: Vec<Value>) -> Result<Vec<Value>> {
     let run = cx.run;
     let plan = run.program.function(name, cx.device, &run.shared)?;
-    executor::run(&run.shared, &run.program, &plan, arguments, run.recorder.clone(), run.depth + 1)
+    executor::run(
+        &run.shared,
+        &run.program,
+        &plan,
+        arguments,
+        run.recorder.clone(),
+        (run.deadline, run.depth + 1),
+    )
 }
 
 /// Makes the outputs of what a function returned.

@@ -43,7 +43,7 @@ pub(super) const OPS: &[Row] = &[
     ("TensorListResize", |cx| {
         let count = checked_count(cx.integer(1)?)?;
         let mut list = take_list(cx)?;
-        Arc::make_mut(&mut list).elements.resize(count, None);
+        resize(Arc::make_mut(&mut list), count)?;
         cx.push(Value::List(list));
         Ok(())
     }),
@@ -61,8 +61,11 @@ pub(super) const OPS: &[Row] = &[
     ("TensorListConcatV2", concat),
     ("TensorListSplit", split),
     ("TensorListConcatLists", |cx| {
-        let mut list = list_of(cx.input(0)?)?.as_ref().clone();
-        list.elements.extend(list_of(cx.input(1)?)?.elements.iter().cloned());
+        let (first, second) = (list_of(cx.input(0)?)?, list_of(cx.input(1)?)?);
+        let count = checked_count((first.elements.len() + second.elements.len()) as i64)?;
+        check_room(count)?;
+        let elements = first.elements.iter().chain(&second.elements).cloned().collect();
+        let list = List { elements, depth: first.depth.max(second.depth), ..first.as_ref().clone() };
         push_list(cx, list);
         Ok(())
     }),
@@ -123,7 +126,7 @@ fn added(cx: &Context<'_>, a: &List, b: &List) -> Result<List> {
     });
     let elements = elements.collect::<Result<_>>()?;
     let element_shape = merged(&a.element_shape, &b.element_shape)?;
-    Ok(List { elements, element_shape, ..a.clone() })
+    Ok(List { elements, element_shape, depth: a.depth.max(b.depth), ..a.clone() })
 }
 
 /// The most elements of a list.
@@ -133,6 +136,36 @@ fn checked_count(count: i64) -> Result<usize> {
     match count {
         0..=MAX_ELEMENTS => Ok(count as usize),
         _ => Err(Error::invalid(format!("a list of {count} elements; 0 to {MAX_ELEMENTS} are possible"))),
+    }
+}
+
+/// The most lists that lie in each other: what is done to a list is done to those in it, call by call.
+const MAX_DEPTH: usize = 1000;
+
+/// An error if there is no memory for so many elements.
+fn check_room(count: usize) -> Result<()> {
+    let bytes = count.saturating_mul(size_of::<Option<Value>>()) as u64;
+    support::check_memory(bytes, format_args!("a list of {count} elements wants memory"))
+}
+
+/// Makes a list longer by elements that are not set, or shorter.
+fn resize(list: &mut List, count: usize) -> Result<()> {
+    check_room(count)?;
+    list.elements.resize(count, None);
+    Ok(())
+}
+
+/// How deep lists lie in a list that gets an element.
+fn depth_with(list: &List, element: &Value) -> Result<usize> {
+    let depth = match element {
+        Value::List(inner) => list.depth.max(inner.depth + 1),
+        _ => list.depth,
+    };
+    match depth <= MAX_DEPTH {
+        true => Ok(depth),
+        false => Err(Error::unsupported(format!(
+            "lists lie in lists more than {MAX_DEPTH} levels deep; put elements of all levels into one list"
+        ))),
     }
 }
 
@@ -166,7 +199,8 @@ fn new_list_of(
     max_elements: i64,
 ) -> Result<List> {
     let data_type = cx.node.attributes.ty("element_dtype")?;
-    Ok(List { data_type, element_shape, max_elements, elements: vec![None; count] })
+    check_room(count)?;
+    Ok(List { data_type, element_shape, max_elements, depth: 0, elements: vec![None; count] })
 }
 
 fn push_list(cx: &mut Context<'_>, list: List) {
@@ -249,7 +283,10 @@ fn push_back(cx: &mut Context<'_>) -> Result<()> {
             list.max_elements
         )));
     }
-    Arc::make_mut(&mut list).elements.push(Some(value));
+    let depth = depth_with(&list, &value)?;
+    let changed = Arc::make_mut(&mut list);
+    changed.depth = depth;
+    changed.elements.push(Some(value));
     cx.push(Value::List(list));
     Ok(())
 }
@@ -287,10 +324,13 @@ fn set_item(cx: &mut Context<'_>) -> Result<()> {
     check_element(&list, &value)?;
     if resizes && index >= list.elements.len() as i64 {
         let count = checked_count(index.saturating_add(1))?;
-        Arc::make_mut(&mut list).elements.resize(count, None);
+        resize(Arc::make_mut(&mut list), count)?;
     }
     let at = checked_index(&list, index)?;
-    Arc::make_mut(&mut list).elements[at] = Some(value);
+    let depth = depth_with(&list, &value)?;
+    let changed = Arc::make_mut(&mut list);
+    changed.depth = depth;
+    changed.elements[at] = Some(value);
     cx.push(Value::List(list));
     Ok(())
 }
@@ -353,7 +393,7 @@ fn put(list: &mut List, rows: Vec<Tensor>, places: &[i64]) -> Result<()> {
         check_element(list, &value)?;
         let at = checked_count(place)?;
         if at >= list.elements.len() {
-            list.elements.resize(at + 1, None);
+            resize(list, at + 1)?;
         }
         list.elements[at] = Some(value);
     }

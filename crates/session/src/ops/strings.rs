@@ -4,6 +4,7 @@ use super::{Context, Row};
 use crate::value::{Strings, Value};
 use bytes::Bytes;
 use shape::{PrimitiveType, Scalar};
+use std::ops::Range;
 use support::{Error, Result};
 
 pub(super) const OPS: &[Row] = &[
@@ -70,25 +71,63 @@ fn assert(cx: &mut Context<'_>) -> Result<()> {
 
 /// The first elements of a value in words; negative is all.
 pub(crate) fn summary(value: &Value, most: i64) -> Result<String> {
-    let elements = elements(&value.clone().read()?)?;
-    let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let more = if elements.len() > most { "..." } else { "" };
-    let shown: Vec<String> = elements.into_iter().take(most).collect();
+    let elements = Elements::new(value.clone().read()?)?;
+    let shown = usize::try_from(most).unwrap_or(usize::MAX).min(elements.count);
+    elements.check_room(shown)?;
+    let more = if elements.count > shown { "..." } else { "" };
+    let shown: Vec<String> = (0..shown).map(|at| elements.text(at)).collect();
     Ok(shown.join(" ") + more)
 }
 
-/// All elements in words.
-fn elements(value: &Value) -> Result<Vec<String>> {
-    match value {
-        Value::Strings(strings) => {
-            Ok(strings.strings.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect())
-        }
-        Value::Tensor(tensor) => {
-            let element_type = tensor.shape().element_type;
-            Ok(tensor.to_literal().scalars().map(|scalar| number(scalar, element_type)).collect())
-        }
-        other => Ok(vec![other.kind().to_owned()]),
+/// The elements of a value in words, each when it is asked for: of large values few are printed.
+struct Elements {
+    value: Value,
+    count: usize,
+}
+
+impl Elements {
+    fn new(value: Value) -> Result<Self> {
+        let count = match &value {
+            Value::Strings(strings) => strings.strings.len(),
+            Value::Tensor(tensor) => tensor.shape().element_count() as usize,
+            _ => 1,
+        };
+        Ok(Self { value, count })
     }
+
+    /// The element at a row-major position.
+    fn text(&self, at: usize) -> String {
+        match &self.value {
+            Value::Strings(strings) => String::from_utf8_lossy(&strings.strings[at]).into_owned(),
+            Value::Tensor(tensor) => {
+                let element_type = tensor.shape().element_type;
+                number(tensor.scalar_at(at), element_type)
+            }
+            other => other.kind().to_owned(),
+        }
+    }
+
+    /// An error if there is no memory for so many of the elements in words, which are joined.
+    fn check_room(&self, shown: usize) -> Result<()> {
+        let bytes = match &self.value {
+            Value::Strings(strings) => length(strings.strings.iter().take(shown)),
+            _ => 0,
+        };
+        let each = (size_of::<String>() + NUMBER_BYTES) as u64;
+        let bytes = bytes.saturating_mul(COPIES).saturating_add(each.saturating_mul(shown as u64));
+        support::check_memory(bytes, "what is printed wants memory")
+    }
+}
+
+/// What a number takes, printed, with its memory's own overhead.
+const NUMBER_BYTES: usize = 48;
+
+/// How often strings are copied until they are joined: read, quoted, joined, joined with others.
+const COPIES: u64 = 4;
+
+/// How long strings are together.
+fn length<'s>(strings: impl Iterator<Item = &'s Bytes>) -> u64 {
+    strings.map(|text| text.len() as u64).sum()
 }
 
 /// A number as C++ prints it by default: six digits that count.
@@ -150,6 +189,9 @@ fn format(cx: &mut Context<'_>) -> Result<()> {
         )));
     }
     let mut out = parts[0].to_owned();
+    let bytes: u64 =
+        cx.inputs.iter().filter_map(|value| Some(length(value.strings().ok()?.strings.iter()))).sum();
+    support::check_memory(bytes.saturating_mul(COPIES), "a text of these strings wants memory")?;
     for (value, part) in cx.inputs.iter().zip(&parts[1..]) {
         out.push_str(&nested(&value.clone().read()?, most)?);
         out.push_str(part);
@@ -161,23 +203,28 @@ fn format(cx: &mut Context<'_>) -> Result<()> {
 /// A value with brackets for its dimensions, the first and last of each.
 fn nested(value: &Value, most: i64) -> Result<String> {
     let sizes = super::arrays::sizes(value)?;
-    let mut elements = elements(value)?;
-    if matches!(value, Value::Strings(_)) {
-        elements.iter_mut().for_each(|text| *text = format!("\"{text}\""));
-    }
+    let elements = Elements::new(value.clone())?;
     let most = if most < 0 { usize::MAX } else { most.unsigned_abs() as usize };
+    let shown = sizes.iter().map(|&size| (size.max(0) as usize).min(most.saturating_mul(2)));
+    elements.check_room(shown.fold(1, usize::saturating_mul).min(elements.count))?;
     let mut out = String::new();
-    write_nested(&mut out, &sizes, &elements, most);
+    write_nested(&mut out, &sizes, &elements, 0..elements.count, most);
     Ok(out)
 }
 
-fn write_nested(out: &mut String, sizes: &[i64], elements: &[String], most: usize) {
+fn write_nested(out: &mut String, sizes: &[i64], elements: &Elements, range: Range<usize>, most: usize) {
     let Some((&size, inner)) = sizes.split_first() else {
-        elements.iter().take(1).for_each(|element| out.push_str(element));
+        if !range.is_empty() {
+            let text = elements.text(range.start);
+            match &elements.value {
+                Value::Strings(_) => out.extend(["\"", &text, "\""]),
+                _ => out.push_str(&text),
+            }
+        }
         return;
     };
     let size = size.max(0) as usize;
-    let each = elements.len().checked_div(size).unwrap_or(0);
+    let each = range.len().checked_div(size).unwrap_or(0);
     let is_cut = size > most.saturating_mul(2);
     let separator = if inner.is_empty() { " " } else { "\n" };
     out.push('[');
@@ -192,7 +239,8 @@ fn write_nested(out: &mut String, sizes: &[i64], elements: &[String], most: usiz
         if k > 0 {
             out.push_str(separator);
         }
-        write_nested(out, inner, &elements[k * each..(k + 1) * each], most);
+        let start = range.start + k * each;
+        write_nested(out, inner, elements, start..start + each, most);
     }
     out.push(']');
 }
@@ -210,6 +258,13 @@ fn join(cx: &mut Context<'_>) -> Result<()> {
         )));
     }
     let count = whole.map_or(0, |strings| strings.strings.len());
+    let lengths = inputs.iter().map(|strings| {
+        let times = if strings.sizes.is_empty() { count as u64 } else { 1 };
+        length(strings.strings.iter()).saturating_mul(times)
+    });
+    let each = (separator.len() * inputs.len() + size_of::<Bytes>()) as u64;
+    let bytes = lengths.fold(each.saturating_mul(count as u64), u64::saturating_add);
+    support::check_memory(bytes, "joined strings want memory")?;
     let element = |k: usize| {
         let parts =
             inputs.iter().map(|strings| &strings.strings[if strings.sizes.is_empty() { 0 } else { k }][..]);
@@ -239,6 +294,9 @@ fn as_string(cx: &mut Context<'_>) -> Result<()> {
     if !is_plain {
         return Err(Error::unsupported("AsString with a width, a precision or a form is not supported"));
     }
+    let each = (size_of::<Bytes>() + NUMBER_BYTES) as u64;
+    let bytes = each.saturating_mul(tensor.shape().element_count().unsigned_abs());
+    support::check_memory(bytes, format_args!("{} as strings wants memory", tensor.shape()))?;
     let scalars = tensor.to_literal();
     let strings = scalars.scalars().map(|scalar| match scalar {
         Scalar::Pred(value) => Bytes::from(if value { "true" } else { "false" }),

@@ -66,6 +66,12 @@ pub(super) const OPS: &[Row] = &[
 /// The most places.
 const MAX_PLACES: i64 = 1 << 28;
 
+/// An error if there is no memory for so many places.
+fn check_room(count: i64) -> Result<()> {
+    let bytes = count.unsigned_abs().saturating_mul(size_of::<Place>() as u64);
+    support::check_memory(bytes, format_args!("a tensor array of {count} elements wants memory"))
+}
+
 fn array(cx: &Context<'_>) -> Result<Arc<TensorArray>> {
     match cx.input(0)? {
         Value::Resource(Handle::TensorArray(array)) => Ok(array.clone()),
@@ -88,6 +94,7 @@ fn create(cx: &mut Context<'_>) -> Result<()> {
             "a tensor array of {size} elements; 0 to {MAX_PLACES} are possible"
         )));
     }
+    check_room(size)?;
     let state = TensorArrayState {
         places: vec![Place::default(); size as usize],
         element_shape: attributes.shape_or("element_shape", PartialShape::UNKNOWN)?,
@@ -113,6 +120,7 @@ fn gradient(cx: &mut Context<'_>) -> Result<()> {
     let array = array(cx)?;
     let mut state = lock(&array.state);
     check_open(&array, &state)?;
+    check_room(state.places.len() as i64)?;
     let places = state.places.iter().map(|place| Place { sizes: place.sizes.clone(), ..Place::default() });
     let places = places.collect();
     let element_shape = state.element_shape.clone();
@@ -165,6 +173,7 @@ fn write(cx: &Context<'_>, array: &TensorArray, index: i64, value: Tensor) -> Re
         if !array.is_dynamic || index >= MAX_PLACES {
             return Err(out_of_range());
         }
+        check_room(index + 1)?;
         state.places.resize(at + 1, Place::default());
     }
     if !state.element_shape.allows(&sizes) {

@@ -123,6 +123,9 @@ fn enter(
     is_read: bool,
 ) -> Result<FrameId> {
     let name = node.attributes.text("frame_name")?.to_owned();
+    if name.is_empty() {
+        return Err(Error::invalid(format!("node '{}' (op {}) has no frame name", node.name, node.op)));
+    }
     let parallel = node.attributes.int_or("parallel_iterations", 10)?.max(1).unsigned_abs();
     let id = match by_name.get(&(parent, name.clone())) {
         Some(&id) => id,

@@ -15,6 +15,12 @@ const MAX_DEPTH: usize = 100;
 /// How many nodes there may be when all calls are inlined.
 const MAX_NODES: usize = 2_000_000;
 
+/// How many bytes the nodes of inlined calls may take, about: names grow with the depth of calls.
+const MAX_BYTES: usize = 256 << 20;
+
+/// What a node takes beside its name, which stands in its attributes, too.
+const NODE_BYTES: usize = 600;
+
 /// A graph without calls.
 pub(super) struct Inlined {
     pub(super) graph: Graph,
@@ -88,7 +94,7 @@ pub(super) fn called<'l>(node: &Node, library: &'l FunctionLibrary) -> Result<Op
 
 /// Replaces all calls of a graph, and the calls in what they call.
 pub(super) fn inline(graph: &Graph, library: &FunctionLibrary) -> Result<Inlined> {
-    let mut inliner = Inliner { library, graph: Graph::default(), effects: Vec::new() };
+    let mut inliner = Inliner { library, graph: Graph::default(), effects: Vec::new(), bytes: 0 };
     let places = inliner.place(graph, None, "", 0)?;
     inliner.connect(graph, &places, None)?;
     Ok(Inlined { graph: inliner.graph, effects: inliner.effects, places })
@@ -98,6 +104,8 @@ struct Inliner<'l> {
     library: &'l FunctionLibrary,
     graph: Graph,
     effects: Vec<NodeId>,
+    /// What the nodes of calls take, about.
+    bytes: usize,
 }
 
 impl Inliner<'_> {
@@ -130,6 +138,7 @@ impl Inliner<'_> {
             let Some(function) = called(node, self.library)? else {
                 let mut copy = node.clone();
                 if !prefix.is_empty() {
+                    self.count(&name)?;
                     copy.attributes = Attributes::new(&name, &node.op, node.attributes.values().clone());
                     copy.name = name;
                 }
@@ -151,6 +160,7 @@ impl Inliner<'_> {
                     function.results.len()
                 )));
             }
+            (0..2 + function.arguments.len()).try_for_each(|_| self.count(&name))?;
             let start = self.push(no_op(format!("{name}/call")))?;
             let mut arguments = Vec::new();
             for (k, &argument) in function.arguments.iter().enumerate() {
@@ -165,6 +175,19 @@ impl Inliner<'_> {
             places.push(Place::Call(Box::new(Call { start, arguments, results, done, places: inner })));
         }
         Ok(places)
+    }
+
+    /// Counts a node of a call.
+    fn count(&mut self, name: &str) -> Result<()> {
+        self.bytes += NODE_BYTES + 2 * name.len();
+        match self.bytes <= MAX_BYTES {
+            true => Ok(()),
+            false => Err(Error::unsupported(format!(
+                "the graph takes more than {} MiB once its calls are inlined, at '{name}': have fewer functions call others \
+                 twice, or call them in a loop",
+                MAX_BYTES >> 20
+            ))),
+        }
     }
 
     fn push(&mut self, node: Node) -> Result<NodeId> {

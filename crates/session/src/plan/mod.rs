@@ -110,6 +110,17 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// What a message calls a returned value.
+    pub(crate) fn fetched(&self, k: usize) -> String {
+        let taker = self.nodes.iter().find(|node| matches!(node.kind, Kind::Fetch(at) if at == k));
+        match taker.and_then(|node| node.node.inputs.first()) {
+            Some(output) => format!("'{}:{}'", self.nodes[output.node.index()].node.name, output.index),
+            None => "the fetched tensor".to_owned(),
+        }
+    }
+}
+
 /// The op of the nodes that take what is returned.
 const FETCH: &str = "_Retval";
 

@@ -19,6 +19,8 @@ pub struct ConfigProto {
     pub log_device_placement: bool,
     #[prost(message, optional, tag = "10")]
     pub graph_options: Option<GraphOptions>,
+    #[prost(int64, tag = "11")]
+    pub operation_timeout_in_ms: i64,
 }
 
 /// `tensorflow.GraphOptions`.

@@ -467,7 +467,7 @@ messages! {
         one("allow_soft_placement", 7, Bool),
         one("log_device_placement", 8, Bool),
         one("graph_options", 10, Message(&GRAPH_OPTIONS)),
-        one("operation_timeout_in_ms", 11, Skipped),
+        one("operation_timeout_in_ms", 11, Int64),
         one("rpc_options", 13, Skipped),
         one("cluster_def", 14, Skipped),
         one("isolate_session_state", 15, Skipped),
