@@ -241,7 +241,7 @@ fn a_matrix_without_full_rank_has_whole_factors() {
 
 #[test]
 fn eigenvectors_keep_their_directions_and_systems_are_solved() {
-    for n in [1, 2, 3, 6, 9] {
+    for n in [1, 2, 3, 4, 5, 6, 9] {
         let (a, b) = (noise(&[2, n, n], 6), noise(&[2, n, 3], 7));
         assert_small(&evaluate(&[a, b], |_, operands| {
             let (a, b) = (operands[0], operands[1]);
@@ -254,6 +254,114 @@ fn eigenvectors_keep_their_directions_and_systems_are_solved() {
                 from_orthonormal(v),
                 distance(matrices::matmul(a, x), b) * 0.1,
             ]
+        }));
+    }
+}
+
+/// A square matrix whose elements a function says.
+fn matrix(n: i64, element: impl Fn(i64, i64) -> f64) -> Literal {
+    let values: Vec<f64> = (0..n * n).map(|at| element(at / n, at % n)).collect();
+    Literal::from_elements(&[1, n, n], &values)
+}
+
+/// Matrices that make life hard for rotations.
+fn matrices_of_all_kinds(n: i64) -> Vec<Literal> {
+    let on = |i: i64, j: i64, value: f64| if i == j { value } else { 0.0 };
+    let noise = elements(&noise(&[n, n], 15));
+    let random = |i: i64, j: i64| noise[(i * n + j) as usize];
+    vec![
+        matrix(n, random),
+        matrix(n, |_, _| 0.0),
+        matrix(n, |i, j| on(i, j, -2.0)),
+        matrix(n, |i, j| on(i, j, (i % 3) as f64)),
+        // One value that is not 0.
+        matrix(n, |i, j| ((i + 1) * (j + 1)) as f64 / 441.0),
+        // Wilkinson's: pairs of eigenvalues that differ in the last places.
+        matrix(n, |i, j| if i == j + 1 { 1.0 } else { on(i, j, (i - n / 2).abs() as f64) }),
+        matrix(n, |i, j| random(i, j) * 10f64.powi(-(i + j) as i32)),
+        matrix(n, |i, j| random(i, j) * 10f64.powi((i + j - 2 * n) as i32)),
+        // Blocks that know nothing of each other.
+        matrix(n, |i, j| if i / 4 == j / 4 { random(i, j) } else { 0.0 }),
+        // Zeros on the diagonal, first, within, last; and none of the diagonal.
+        matrix(n, |i, j| if i == j { (i % 5).min(n - 1 - i) as f64 } else { on(i + 1, j, 1.0) }),
+        matrix(n, |i, j| on(i + 1, j, 1.0)),
+        matrix(n, |i, j| random(i, j) * 1e300),
+        matrix(n, |i, j| random(i, j) * 1e-310),
+    ]
+}
+
+#[track_caller]
+fn assert_all_below(limit: f64, errors: &Literal, what: &str) {
+    let Literal::Tuple(parts) = errors else { panic!("several errors") };
+    let errors: Vec<f64> = parts.iter().map(|part| elements(part)[0]).collect();
+    assert!(errors.iter().all(|&error| error < limit), "{what}: {errors:?}");
+}
+
+/// The largest magnitude, or 1, everywhere.
+fn unit_of(a: Expression<'_>) -> Expression<'_> {
+    let largest = a.largest_magnitude(&[0, 1, 2]);
+    largest.gt(0.0).select(largest, 1.0).spread_like(a)
+}
+
+/// By how much an element of `[1, n]` is below the one before it.
+fn fall(values: Expression<'_>) -> Expression<'_> {
+    let n = values.size_from_end(0);
+    let fall = values.slice_in(1, 0, n - 1) - values.slice_in(1, 1, n);
+    fall.max(0.0).largest_magnitude(&[0, 1])
+}
+
+#[test]
+fn eigenvectors_of_larger_matrices_of_all_kinds() {
+    let n = 13;
+    for (k, a) in matrices_of_all_kinds(n).iter().enumerate() {
+        let errors = evaluate(std::slice::from_ref(a), |_, a| {
+            let lower = matrices::lower_triangle(a[0]);
+            let [rows, columns] = [1, 2].map(|d| a[0].function().iota(PrimitiveType::S32, &[1, n, n], d));
+            let symmetric = rows.ge(columns).select(a[0], matrices::adjoint(lower));
+            let (values, v) = matrices::eigh(a[0], true);
+            let unit = unit_of(symmetric);
+            let scaled = v * (values.broadcast(&v.sizes(), &[0, 2]) / unit);
+            vec![distance(matrices::matmul(symmetric / unit, v), scaled), from_orthonormal(v), fall(values)]
+        });
+        assert_all_below(4e-14, &errors, &format!("matrix {k}"));
+    }
+}
+
+#[test]
+fn singular_vectors_of_larger_matrices_of_all_kinds() {
+    let n = 13;
+    for (k, a) in matrices_of_all_kinds(n).iter().enumerate() {
+        for columns in [n, 9] {
+            let errors = evaluate(std::slice::from_ref(a), |_, a| {
+                let a = a[0].slice_in(2, n - columns, n);
+                let [u, s, v] = matrices::svd(a, true);
+                let unit = unit_of(a);
+                let scale =
+                    (s / unit.slice_in(1, 0, 1).reshape(&s.sizes())).broadcast(&[1, n, columns], &[0, 2]);
+                let product = matrices::matmul(u.slice_in(2, 0, columns) * scale, matrices::adjoint(v));
+                vec![
+                    distance(product, a / unit),
+                    from_orthonormal(u),
+                    from_orthonormal(v),
+                    fall(-s),
+                    fall(s.min(0.0) - s),
+                ]
+            });
+            assert_all_below(4e-14, &errors, &format!("matrix {k}, {columns} columns"));
+        }
+    }
+}
+
+#[test]
+fn eigenvectors_of_larger_complex_matrices() {
+    for n in [13, 18] {
+        let parts = [noise(&[2, n, n], 16), noise(&[2, n, n], 17)];
+        assert_small(&evaluate(&parts, |_, parts| {
+            let a = parts[0].complex(parts[1]);
+            let a = a + matrices::adjoint(a);
+            let (values, v) = matrices::eigh(a, false);
+            let scale = values.complex(values.splat(0.0)).broadcast(&v.sizes(), &[0, 2]);
+            vec![distance(matrices::matmul(a, v), v * scale), from_orthonormal(v)]
         }));
     }
 }
@@ -298,7 +406,7 @@ fn large_triangles_are_solved_in_blocks() {
 
 #[test]
 fn complex_matrices_have_singular_values() {
-    for sizes in [[2, 5, 3], [1, 3, 4], [1, 1, 2]] {
+    for sizes in [[2, 5, 3], [1, 3, 4], [1, 1, 2], [2, 9, 9], [1, 8, 14]] {
         let parts = [noise(&sizes, 10), noise(&sizes, 11)];
         assert_small(&evaluate(&parts, |_, parts| {
             let a = parts[0].complex(parts[1]);

@@ -1,12 +1,18 @@
-//! Eigenvalues and eigenvectors of Hermitian matrices by Jacobi's method.
+//! Eigenvalues and eigenvectors of Hermitian matrices: of small ones by Jacobi's method, of others through a tridiagonal one.
 
-use super::jacobi::{MAX_SWEEPS, epsilon, next_round, rotation, sorting};
+use super::hermitian_jacobi::diagonalized;
+use super::jacobi::sorting;
 use super::matrix::{
-    adjoint, conjugate, diagonal, identity, in_type_of, lower_triangle, matmul, poison, positions, real_part,
-    spread, square_magnitude,
+    adjoint, in_type_of, lower_triangle, magnitude, matmul, poison, positions, real_part, spread,
+    square_magnitude,
 };
+use super::tridiagonal::tridiagonal;
+use super::tridiagonal_qr::diagonalized_tridiagonal;
 use crate::expression::Expression;
-use shape::PrimitiveType;
+
+/// Up to so many rows all pairs of rows and columns of a stack are turned at once. Beyond, rotations of whole matrices cost
+/// more than the steps of a tridiagonal one, which wait for each other.
+const MOST_ROWS_BY_PAIRS: i64 = 4;
 
 /// Eigenvalues in rising order, `[batch, n]` and real, and the eigenvectors as columns, of the matrices whose lower (or
 /// upper) triangle is given.
@@ -20,50 +26,8 @@ pub fn eigh(a: Expression<'_>, lower: bool) -> (Expression<'_>, Expression<'_>) 
     let a = if lower { a } else { adjoint(a) };
     let poison = poison(lower_triangle(a));
     let a = hermitian(a);
-    // An even number of columns, the last one by itself.
-    let padded = n + n % 2;
-    let a = a.pad_in(1, 0, padded - n, 0.0).pad_in(2, 0, padded - n, 0.0);
-    let v = identity(function, a.element_type(), [batch, padded, padded]);
-    let half = padded / 2;
-    let quarter = |x: Expression<'_>, i: i64, j: i64| {
-        x.slice_in(1, i * half, (i + 1) * half).slice_in(2, j * half, (j + 1) * half).id
-    };
-    let wrap = |id| function.wrap(id);
-    let side = |k: i64| v.slice_in(2, k * half, (k + 1) * half);
-    let state = [
-        function.scalar(PrimitiveType::S32, 0.0),
-        wrap(quarter(a, 0, 0)),
-        wrap(quarter(a, 0, 1)),
-        wrap(quarter(a, 1, 0)),
-        wrap(quarter(a, 1, 1)),
-        side(0),
-        side(1),
-    ];
-    let done = function.while_loop(
-        &state,
-        |_, state| state[0].lt(MAX_SWEEPS) & changes(&state[1..5]),
-        |function, state| {
-            let mut next = vec![state[0] + 1.0];
-            next.extend(function.for_loop(padded - 1, &state[1..], |_, _, state| round(state)));
-            next
-        },
-    );
-    let values = function.concatenate(&[real_part(diagonal(done[1])), real_part(diagonal(done[4]))], 1);
-    let v = function.concatenate(&[done[5], done[6]], 2);
-    // The column of the padding has its element in the last row.
-    let is_padding = if padded == n {
-        values.not_equal(values)
-    } else {
-        let last = square_magnitude(v.slice_in(1, n, padded)).reshape(&[batch, padded]);
-        last.gt(0.5)
-    };
-    let keys = is_padding.select(values.splat(f64::INFINITY), values);
-    let float = values.element_type();
-    let values = is_padding.select(values.splat(0.0), values);
-    let values = matmul(values.reshape(&[batch, 1, padded]), sorting(keys, float));
-    let vectors = matmul(v, sorting(keys, v.element_type()));
-    let values = values.slice_in(2, 0, n).reshape(&[batch, n]) + poison.broadcast(&[batch, n], &[0]);
-    let vectors = vectors.slice_in(1, 0, n).slice_in(2, 0, n);
+    let (values, vectors) = if n <= MOST_ROWS_BY_PAIRS { by_pairs(a) } else { one_by_one(a) };
+    let values = values + poison.broadcast(&[batch, n], &[0]);
     // Of the two signs the one that does not make the first component negative.
     let signs = real_part(vectors.slice_in(1, 0, 1).reshape(&[batch, n])).lt(0.0);
     let vectors = signs.broadcast(&[batch, n, n], &[0, 2]).select(-vectors, vectors);
@@ -79,59 +43,52 @@ fn hermitian(a: Expression<'_>) -> Expression<'_> {
     on + below + adjoint(below)
 }
 
-/// Whether what is off the diagonal counts beside the whole, in any matrix.
-fn changes<'f>(quarters: &[Expression<'f>]) -> Expression<'f> {
-    let sum = |x: Expression<'f>| square_magnitude(x).sum(&[1, 2]);
-    let total: Vec<Expression<'f>> = quarters.iter().map(|&x| sum(x)).collect();
-    let total = total[1..].iter().fold(total[0], |sum, &x| sum + x);
-    let kept = |x: Expression<'f>| {
-        let d = diagonal(x);
-        square_magnitude(d).sum(&[1])
+/// Sorted eigenvalues and their vectors by Jacobi's rotations of all matrices of the stack at once.
+fn by_pairs(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
+    let (batch, n) = (a.sizes()[0], a.sizes()[1]);
+    // An even number of columns, the last one by itself.
+    let padded = n + n % 2;
+    let (values, v) = diagonalized(a.pad_in(1, 0, padded - n, 0.0).pad_in(2, 0, padded - n, 0.0));
+    // The column of the padding has its element in the last row.
+    let is_padding = if padded == n {
+        values.not_equal(values)
+    } else {
+        let last = square_magnitude(v.slice_in(1, n, padded)).reshape(&[batch, padded]);
+        last.gt(0.5)
     };
-    let off = |x: Expression<'f>| {
-        let (rows, columns) = positions(x);
-        sum(rows.equal(columns).select(x.splat(0.0), x))
-    };
-    let off = off(quarters[0]) + off(quarters[3]) + sum(quarters[1]) + sum(quarters[2]);
-    let limit = epsilon(quarters[0].element_type());
-    let kept = kept(quarters[0]);
-    // `kept` is part of `total`; NaN compares false and ends the loop.
-    off.gt(total.max(kept) * (limit * limit)).any()
+    let keys = is_padding.select(values.splat(f64::INFINITY), values);
+    let (values, vectors) = sorted(is_padding.select(values.splat(0.0), values), v, keys);
+    (values.slice_in(1, 0, n), vectors.slice_in(1, 0, n).slice_in(2, 0, n))
 }
 
-/// Rotates all pairs, then seats them for the next round.
-fn round<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
-    let &[tl, tr, bl, br, vl, vr] = state else { return Vec::new() };
-    let sizes = tl.sizes();
-    let (batch, half) = (sizes[0], sizes[1]);
-    let (a, b, d) = (real_part(diagonal(tl)), diagonal(tr), real_part(diagonal(br)));
-    let magnitude = b.abs();
-    let skips = magnitude.equal(0.0);
-    let (sine, cosine) = rotation(a, magnitude, d, skips);
-    let divisor = skips.select(magnitude.splat(1.0), magnitude);
-    let phase = skips.select(b.splat(1.0), b / in_type_of(divisor, b));
-    let (sine, cosine) = (in_type_of(sine, b), in_type_of(cosine, b));
+/// Sorted eigenvalues and their vectors of one matrix after the other.
+fn one_by_one(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
+    let function = a.function();
+    let sizes = a.sizes();
+    let (batch, n) = (sizes[0], sizes[1]);
+    // Of numbers up to 1 neither squares nor their sums overflow.
+    let largest = magnitude(a).maximum(&[1, 2]);
+    let scale = largest.gt(0.0).select(largest, 1.0);
+    let scaled = a / in_type_of(spread(scale.reshape(&[batch, 1, 1]), &sizes), a);
+    let values = function.splat(a.element_type().real_part(), &[batch, n], 0.0);
+    let done = function.for_loop(batch, &[values, scaled], |_, index, state| {
+        let &[values, matrices] = state else { return Vec::new() };
+        let reduced = tridiagonal(matrices.dynamic_slice_in(0, index));
+        let (diagonal, v) = diagonalized_tridiagonal(reduced);
+        vec![values.dynamic_update_in(diagonal, 0, index), matrices.dynamic_update_in(v, 0, index)]
+    });
+    let values = done[0] * scale.broadcast(&[batch, n], &[0]);
+    sorted(values, done[1], values)
+}
 
-    let line = |x: Expression<'f>| spread(x.reshape(&[batch, half, 1]), &sizes);
-    let (s, c, w) = (line(sine), line(cosine), line(phase));
-    let (tl, bl) = (c * tl - s * w * bl, s * tl + c * w * bl);
-    let (tr, br) = (c * tr - s * w * br, s * tr + c * w * br);
-
-    let turn = |p: Expression<'f>, q: Expression<'f>| {
-        let sizes = p.sizes();
-        let column = |x: Expression<'f>| spread(x.reshape(&[batch, 1, half]), &sizes);
-        let (s, c, w) = (column(sine), column(cosine), column(conjugate(phase)));
-        (c * p - s * w * q, s * p + c * w * q)
-    };
-    let ((tl, tr), (bl, br), (vl, vr)) = (turn(tl, tr), turn(bl, br), turn(vl, vr));
-    // What the rotations are for is exact.
-    let (rows, columns) = positions(tr);
-    let on = rows.equal(columns);
-    let clear = |x: Expression<'f>| on.select(x.splat(0.0), x);
-    let (tr, bl) = (clear(tr), clear(bl));
-
-    let ((tl, tr), (bl, br), (vl, vr)) =
-        (next_round(tl, tr, 2), next_round(bl, br, 2), next_round(vl, vr, 2));
-    let ((tl, bl), (tr, br)) = (next_round(tl, bl, 1), next_round(tr, br, 1));
-    vec![tl, tr, bl, br, vl, vr]
+/// Values and columns in the order of the keys.
+fn sorted<'f>(
+    values: Expression<'f>,
+    v: Expression<'f>,
+    keys: Expression<'f>,
+) -> (Expression<'f>, Expression<'f>) {
+    let sizes = values.sizes();
+    let (batch, n) = (sizes[0], sizes[1]);
+    let ordered = matmul(values.reshape(&[batch, 1, n]), sorting(keys, values.element_type()));
+    (ordered.reshape(&sizes), matmul(v, sorting(keys, v.element_type())))
 }

@@ -59,6 +59,11 @@ pub(super) fn square_magnitude(x: Expression<'_>) -> Expression<'_> {
     if x.element_type().is_complex() { x.real() * x.real() + x.imag() * x.imag() } else { x * x }
 }
 
+/// `|x|`; of complex numbers, whose modulus may overflow, the larger part's.
+pub(super) fn magnitude(x: Expression<'_>) -> Expression<'_> {
+    if x.element_type().is_complex() { x.real().abs().max(x.imag().abs()) } else { x.abs() }
+}
+
 /// The products of two stacks; complex ones of real products.
 pub fn matmul<'f>(a: Expression<'f>, b: Expression<'f>) -> Expression<'f> {
     let dot = |a: Expression<'f>, b: Expression<'f>| a.dot(b, 1, (2, 1));
@@ -111,8 +116,5 @@ pub(super) fn spread<'f>(x: Expression<'f>, sizes: &[i64]) -> Expression<'f> {
 
 /// NaN where a matrix holds something that is not finite, otherwise 0: `[batch]`, real.
 pub(super) fn poison(x: Expression<'_>) -> Expression<'_> {
-    // A complex modulus may overflow although both parts are finite.
-    let magnitude =
-        real_part(x).abs().max(if x.element_type().is_complex() { x.imag().abs() } else { x.abs() });
-    magnitude.largest_magnitude(&[1, 2]) * 0.0
+    magnitude(x).largest_magnitude(&[1, 2]) * 0.0
 }

@@ -1,15 +1,22 @@
 //! Decompositions of stacks of matrices, `[batch, rows, columns]`, by loops whose steps are operations on whole matrices.
 
+mod bidiagonal;
+mod bidiagonal_qr;
 mod cholesky;
 mod eigh;
 mod exponential;
+mod givens;
+mod hermitian_jacobi;
 mod jacobi;
 mod least_squares;
 mod lu;
 mod matrix;
+mod one_sided_jacobi;
 mod qr;
 mod svd;
 mod triangular;
+mod tridiagonal;
+mod tridiagonal_qr;
 
 pub use cholesky::cholesky;
 pub use eigh::eigh;

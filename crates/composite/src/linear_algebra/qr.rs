@@ -1,7 +1,8 @@
 //! QR factors by Householder's reflections, one column a step, with LAPACK's signs.
 
 use super::matrix::{
-    adjoint, conjugate, identity, in_type_of, matmul, positions, real_part, spread, square_magnitude,
+    adjoint, conjugate, identity, in_type_of, magnitude, matmul, positions, real_part, spread,
+    square_magnitude,
 };
 use crate::expression::Expression;
 use shape::PrimitiveType;
@@ -81,20 +82,27 @@ fn reflected_identity<'f>(vectors: Expression<'f>, taus: Expression<'f>, width: 
 }
 
 /// `x - tau v (v^H x)`.
-fn reflected<'f>(x: Expression<'f>, v: Expression<'f>, tau: Expression<'f>) -> Expression<'f> {
+pub(super) fn reflected<'f>(x: Expression<'f>, v: Expression<'f>, tau: Expression<'f>) -> Expression<'f> {
     let sizes = x.sizes();
     let projection = matmul(adjoint(v), x);
     let scaled = projection * spread(tau, &projection.sizes());
     x - spread(v, &sizes) * spread(scaled, &sizes)
 }
 
-/// Makes a column 0 below the diagonal; keeps the vector and the factor of the reflection.
-fn reflect<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f>> {
-    let &[a, vectors, taus] = state else { return Vec::new() };
-    let function = a.function();
-    let column = a.dynamic_slice_in(2, k);
+/// `1 - tau v v^H`, whose adjoint makes a column end with `beta`, a real number.
+pub(super) struct Reflection<'f> {
+    /// `[batch, rows, 1]`, 1 in the row that it begins with, zeros before it.
+    pub(super) v: Expression<'f>,
+    /// `[batch, 1, 1]`.
+    pub(super) tau: Expression<'f>,
+    /// `[batch, 1, 1]`.
+    pub(super) beta: Expression<'f>,
+}
+
+/// What makes columns, `[batch, rows, 1]`, 0 below row `k`.
+pub(super) fn reflection<'f>(column: Expression<'f>, k: Expression<'f>) -> Reflection<'f> {
     let sizes = column.sizes();
-    let rows = function.iota(PrimitiveType::S32, &sizes, 1);
+    let rows = column.function().iota(PrimitiveType::S32, &sizes, 1);
     let k_everywhere = k.spread_like(rows);
     let alpha = column.dynamic_slice_in(1, k);
     let tail = rows.gt(k_everywhere).select(column, 0.0);
@@ -110,7 +118,17 @@ fn reflect<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f
     let tau = idle.select(alpha.splat(0.0), (beta - alpha) / beta);
     let divisor = idle.select(one, alpha - beta);
     let v = tail / spread(divisor, &sizes);
-    let v = rows.equal(k_everywhere).select(v.splat(1.0), v);
+    Reflection { v: rows.equal(k_everywhere).select(v.splat(1.0), v), tau, beta }
+}
+
+/// Makes a column 0 below the diagonal; keeps the vector and the factor of the reflection.
+fn reflect<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f>> {
+    let &[a, vectors, taus] = state else { return Vec::new() };
+    let column = a.dynamic_slice_in(2, k);
+    let sizes = column.sizes();
+    let rows = a.function().iota(PrimitiveType::S32, &sizes, 1);
+    let k_everywhere = k.spread_like(rows);
+    let Reflection { v, tau, beta } = reflection(column, k);
     let next = reflected(a, v, conjugate(tau));
     // What the reflection is for is exact.
     let exact = rows.equal(k_everywhere).select(spread(beta, &sizes), 0.0);
@@ -125,9 +143,6 @@ fn reflect<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f
 /// The norm of a column that begins with `alpha`, and the largest magnitude behind it; squares neither overflow nor vanish.
 fn norm_of<'f>(tail: Expression<'f>, alpha: Expression<'f>) -> (Expression<'f>, Expression<'f>) {
     let sizes = alpha.sizes();
-    let magnitude = |x: Expression<'f>| {
-        if x.element_type().is_complex() { x.real().abs().max(x.imag().abs()) } else { x.abs() }
-    };
     let behind = magnitude(tail).largest_magnitude(&[1, 2]).reshape(&sizes);
     let scale = behind.max(magnitude(alpha));
     let divisor = scale.gt(0.0).select(scale, 1.0);

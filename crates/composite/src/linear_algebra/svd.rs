@@ -1,12 +1,18 @@
-//! Singular values and vectors by one-sided Jacobi rotations (Hestenes): columns are turned until they are orthogonal.
+//! Singular values and vectors: of small matrices by Jacobi's method, of others through a bidiagonal one.
 
-use super::jacobi::{MAX_SWEEPS, epsilon, next_round, rotation, sorting};
+use super::bidiagonal::bidiagonal;
+use super::bidiagonal_qr::{Factors, diagonalized_bidiagonal};
+use super::jacobi::sorting;
 use super::matrix::{
-    adjoint, conjugate, diagonal, identity, in_type_of, matmul, poison, real_part, spread, square_magnitude,
+    adjoint, diagonal, identity, in_type_of, magnitude, matmul, poison, real_part, spread, square_magnitude,
 };
+use super::one_sided_jacobi::orthogonal_columns;
 use super::qr::qr;
 use crate::expression::Expression;
-use shape::PrimitiveType;
+
+/// Up to so many columns all pairs of columns of a stack are turned at once. Beyond, rotations of whole matrices cost more than
+/// the steps of a bidiagonal one, which wait for each other.
+const MOST_COLUMNS_BY_PAIRS: i64 = 4;
 
 /// `u`, `s` and `v` with `a = u diag(s) v^H`, `s` in falling order and real. With `full_matrices` `u` and `v` are
 /// square.
@@ -25,6 +31,14 @@ pub fn svd(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
         return [u, s, v];
     }
     let poison = poison(a);
+    let parts =
+        if n <= MOST_COLUMNS_BY_PAIRS { by_pairs(a, full_matrices) } else { one_by_one(a, full_matrices) };
+    parts.map(|x| x + in_type_of(poison.broadcast(&x.sizes(), &[0]), x))
+}
+
+/// All matrices of the stack at once, by rotations of their columns.
+fn by_pairs(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
+    let (batch, n) = (a.sizes()[0], a.sizes()[2]);
     let [w, v] = orthogonal_columns(a);
     let padded = w.size_from_end(0);
     let norms = square_magnitude(w).sum(&[1]).sqrt();
@@ -44,86 +58,46 @@ pub fn svd(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
     let signs = real_part(diagonal(r)).lt(0.0).select(s.splat(-1.0), 1.0);
     let width = u.size_from_end(0);
     let signs = signs.pad_in(1, 0, width - n, 1.0).reshape(&[batch, 1, width]);
-    let u = u * spread(in_type_of(signs, u), &u.sizes());
-    let nan = |x: Expression<'_>| (x + in_type_of(poison.broadcast(&x.sizes(), &[0]), x)).id;
-    [nan(u), nan(s), nan(v)].map(|id| function.wrap(id))
+    [u * spread(in_type_of(signs, u), &u.sizes()), s, v]
 }
 
-/// `w = a v` with orthogonal columns and an orthogonal `v`; an odd number of columns is padded with a column of zeros.
-fn orthogonal_columns(a: Expression<'_>) -> [Expression<'_>; 2] {
+/// One matrix after the other; of more rows than columns the triangle of its QR factors.
+fn one_by_one(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
     let function = a.function();
     let sizes = a.sizes();
-    let (batch, n) = (sizes[0], sizes[2]);
-    let padded = n + n % 2;
-    let half = padded / 2;
-    let w = a.pad_in(2, 0, padded - n, 0.0);
-    let v = identity(function, a.element_type(), [batch, padded, padded]);
-    let side = |x: Expression<'_>, k: i64| x.slice_in(2, k * half, (k + 1) * half).id;
-    let wrap = |id| function.wrap(id);
-    // Products below this are rounding errors of the whole.
-    let limit = epsilon(a.element_type());
-    let least = square_magnitude(a).sum(&[1, 2]) * (limit * limit * 0.0625);
-    let state = [
-        function.scalar(PrimitiveType::S32, 0.0),
-        function.scalar(PrimitiveType::Pred, 1.0),
-        least,
-        wrap(side(w, 0)),
-        wrap(side(w, 1)),
-        wrap(side(v, 0)),
-        wrap(side(v, 1)),
-    ];
-    let done = function.while_loop(
-        &state,
-        |_, state| state[0].lt(MAX_SWEEPS) & state[1],
-        |function, state| {
-            let mut inner = state.to_vec();
-            inner[1] = function.scalar(PrimitiveType::Pred, 0.0);
-            let mut next = vec![state[0] + 1.0];
-            next.extend(function.for_loop(padded - 1, &inner[1..], |_, _, state| round(state)));
-            next
-        },
-    );
-    [function.concatenate(&[done[3], done[4]], 2), function.concatenate(&[done[5], done[6]], 2)]
-}
-
-/// Turns each pair of columns until its product is 0.
-fn round<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
-    let &[changed, least, wl, wr, vl, vr] = state else { return Vec::new() };
-    let (alpha, beta) = (square_magnitude(wl).sum(&[1]), square_magnitude(wr).sum(&[1]));
-    let gamma = inner_products(wl, wr);
-    let sizes = gamma.sizes();
-    let limit = epsilon(wl.element_type()) * (wl.size_from_end(1) as f64).sqrt();
-    let magnitude = gamma.abs();
-    let counts =
-        magnitude.gt(alpha.sqrt() * beta.sqrt() * limit) & magnitude.gt(least.broadcast(&sizes, &[0]));
-    let phase = phase(gamma, magnitude);
-    let (sine, cosine) = rotation(alpha, magnitude, beta, !counts);
-    let (sine, cosine) = (in_type_of(sine, phase), in_type_of(cosine, phase));
-    let (there, back) = (sine * phase, sine * conjugate(phase));
-    let turn = |p: Expression<'f>, q: Expression<'f>| {
-        let sizes = p.sizes();
-        let [t, b, c] = [there, back, cosine].map(|e| e.broadcast(&sizes, &[0, 2]));
-        next_round(c * p - b * q, t * p + c * q, 2)
+    let (batch, m, n) = (sizes[0], sizes[1], sizes[2]);
+    // Of numbers up to 1 neither squares nor their sums overflow.
+    let largest = magnitude(a).maximum(&[1, 2]);
+    let scale = largest.gt(0.0).select(largest, 1.0);
+    let a = a / in_type_of(spread(scale.reshape(&[batch, 1, 1]), &sizes), a);
+    let (q, square) = if m == n {
+        (None, a)
+    } else {
+        let (q, r) = qr(a, full_matrices);
+        (Some(q), r.slice_in(1, 0, n))
     };
-    let ((wl, wr), (vl, vr)) = (turn(wl, wr), turn(vl, vr));
-    vec![changed | counts.any(), least, wl, wr, vl, vr]
-}
-
-/// The product of each pair of columns, the first one conjugated: `[batch, columns]`.
-fn inner_products<'f>(p: Expression<'f>, q: Expression<'f>) -> Expression<'f> {
-    if !p.element_type().is_complex() {
-        return (p * q).sum(&[1]);
+    let values = function.splat(a.element_type().real_part(), &[batch, n], 0.0);
+    let done = function.for_loop(batch, &[values, square.splat(0.0), square], |_, index, state| {
+        let &[values, u, matrices] = state else { return Vec::new() };
+        let factors = diagonalized_bidiagonal(bidiagonal(matrices.dynamic_slice_in(0, index)));
+        let Factors { values: found, u: left, v } = factors;
+        vec![
+            values.dynamic_update_in(found, 0, index),
+            u.dynamic_update_in(left, 0, index),
+            matrices.dynamic_update_in(v, 0, index),
+        ]
+    });
+    let &[values, u, v] = &done[..] else { return [a; 3] };
+    let order = sorting(-values, a.element_type());
+    let real_order = sorting(-values, values.element_type());
+    let s = matmul(values.reshape(&[batch, 1, n]), real_order).reshape(&[batch, n]);
+    let s = s * scale.broadcast(&[batch, n], &[0]);
+    let (u, v) = (matmul(u, order), matmul(v, order));
+    let Some(q) = q else { return [u, s, v] };
+    let width = q.size_from_end(0);
+    let first = matmul(q.slice_in(2, 0, n), u);
+    if width == n {
+        return [first, s, v];
     }
-    let real = (p.real() * q.real() + p.imag() * q.imag()).sum(&[1]);
-    real.complex((p.real() * q.imag() - p.imag() * q.real()).sum(&[1]))
-}
-
-/// Numbers over their magnitudes: 1 for 0.
-fn phase<'f>(x: Expression<'f>, magnitude: Expression<'f>) -> Expression<'f> {
-    if !x.element_type().is_complex() {
-        return x.lt(0.0).select(x.splat(-1.0), 1.0);
-    }
-    let is_zero = magnitude.equal(0.0);
-    let divisor = is_zero.select(magnitude.splat(1.0), magnitude);
-    is_zero.select(x.splat(1.0), x / in_type_of(divisor, x))
+    [function.concatenate(&[first, q.slice_in(2, n, width)], 2), s, v]
 }
