@@ -22,7 +22,7 @@ fn run(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, operands: &
     instance.result(0).to_vec()
 }
 
-const SPECIAL: [f32; 36] = [
+const SPECIAL: [f32; 38] = [
     0.0,
     -0.0,
     1.0,
@@ -60,6 +60,9 @@ const SPECIAL: [f32; 36] = [
     -8388609.0,
     // Where e^x is half a unit in the last place of 1.
     -16.29456,
+    // Where pi/2 minus the rest is above 1, and the arc sine below.
+    0.83841634,
+    -0.83841634,
 ];
 
 /// Operand tuples of `F32`: special values and pairs of them, and samples of all numbers.

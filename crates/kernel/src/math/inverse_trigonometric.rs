@@ -175,7 +175,9 @@ fn arc(magnitude: Lanes<'_>) -> Arc<'_> {
 pub(super) fn asin(x: Lanes<'_>) -> Lanes<'_> {
     if x.is_single() {
         let Arc { is_large, s, rest } = arc_single(x.abs());
-        let large = (HALF_PI_SINGLE - 2.0 * s) - (2.0 * rest - HALF_PI_SINGLE_LOW);
+        // The difference may lie above 1 where the arc sine lies below: half a unit of one is a whole one of the other.
+        let sum = quick_two_sum(x.number(HALF_PI_SINGLE), s * -2.0);
+        let large = sum.high + (sum.low + (HALF_PI_SINGLE_LOW - 2.0 * rest));
         return is_large.choose(large, s + rest).with_sign_of(x);
     }
     let Arc { is_large, s, rest } = arc(x.abs());
