@@ -13,35 +13,9 @@ import os
 import re
 import sys
 
+import explained
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def explanations():
-    """Lines `set | name | what it says | why`; `*` stands for anything in names and in what is said."""
-    found = []
-    with open(os.path.join(HERE, "external_explained.txt")) as file:
-        for number, line in enumerate(file, 1):
-            line = line.strip()
-            if not line or line.startswith("#"):
-                continue
-            parts = [part.strip() for part in line.split(" | ")]
-            if len(parts) != 4 or not all(parts):
-                sys.exit("external_explained.txt:%d: not `set | name | what it says | why`" % number)
-            found.append(parts)
-    return found
-
-
-def fits(pattern, text, whole=True):
-    """Whether a text is the pattern, or has it within; `*` is anything, nothing else is special."""
-    pattern = ".*".join(re.escape(part) for part in pattern.split("*"))
-    return bool((re.fullmatch if whole else re.search)(pattern, text, re.S))
-
-
-def why(found, kind, name, message):
-    for of, names, says, reason in found:
-        if fits(of, kind) and fits(names, name) and fits(says, message, whole=False):
-            return reason
-    return None
 
 
 def lines(path):
@@ -119,24 +93,24 @@ def stablehlo_rows(out):
 
 def main():
     out = sys.argv[1]
-    found = explanations()
+    found = explained.read(os.path.join(HERE, "external_explained.txt"))
     reasons, open_ones = {}, []
     print("\nTests that others wrote")
     print("%-52s %7s %7s %9s %11s" % ("", "all", "hold", "explained", "unexplained"))
     for kind, title, count, good, failed in list(texts_rows(out)) + list(stablehlo_rows(out)):
-        explained = 0
+        known = 0
         for name, message in failed:
-            reason = why(found, kind, name, message)
+            reason = explained.why(found, kind, name, message)
             if reason is None:
                 open_ones.append("%s: %s: %s" % (kind, name, message[:200]))
             else:
-                explained += 1
+                known += 1
                 reasons.setdefault((title.strip(), reason), []).append(name)
         # Each that does not hold is named, or something went wrong with the naming.
         lost = count - good - len(failed)
         if lost:
             open_ones.append("%s: %d that do not hold and have no name" % (kind, lost))
-        print("%-52s %7d %7d %9d %11d" % (title, count, good, explained, len(failed) - explained + max(lost, 0)))
+        print("%-52s %7d %7d %9d %11d" % (title, count, good, known, len(failed) - known + max(lost, 0)))
     asked, answered, silent = said_by_xla(out + "/answers.answers.json")
     if asked:
         late = sum(message == "timeout" for _, message in silent)

@@ -8,7 +8,8 @@ NAME.npz: `in/<k>`, the arguments, and `out/<k>`, the results of another impleme
 without a NumPy name as integers of their width, and for some `tolerance/<k>`, the absolute and the relative one. A proto has to
 be the module that the text is. StableHLO has to be accepted as a portable artefact of the version that it states, too.
 NAME.refused says why a program has no form in StableHLO, NAME.failed why there is no program. A module that makes XLA abort
-costs only itself: modules run in child processes. Prints a table; last line: `N passed, M failed`.
+costs only itself: modules run in child processes. A failure that `xla_explained.txt` beside this file has (set: the kind of the
+file) is counted apart, its reason printed. Prints a table; last line: `N passed, M failed`.
 Needs jax, whose jaxlib holds XLA's HLO parser, its CPU backend and StableHLO.
 """
 
@@ -21,6 +22,7 @@ import select
 import subprocess
 import sys
 
+import explained
 import numpy as np
 
 # How far two right implementations may differ, in units of the type's precision: sums of a few hundred terms and
@@ -202,23 +204,33 @@ def main():
     paths = sorted(path for kind in KINDS for path in options.directory.rglob("*." + kind))
     if not paths:
         sys.exit("nothing to judge in %s" % options.directory)
-    rows = collections.OrderedDict()
+    rows, known = collections.OrderedDict(), explained.read(pathlib.Path(__file__).with_name("xla_explained.txt"))
+    reasons = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         shares = [paths[k :: options.jobs] for k in range(options.jobs)]
         for answers in pool.map(lambda share: list(feed(share, options.timeout)), shares):
             for path, reason, far in answers:
-                row = rows.setdefault(kind_of(path), {"files": 0, "accepted": 0, "run": 0, "far": 0.0, "failed": 0})
+                row = rows.setdefault(kind_of(path), {"files": 0, "accepted": 0, "run": 0, "far": 0.0, "explained": 0, "failed": 0})
                 row["files"] += 1
                 if reason is None:
                     row["accepted"] += 1
                     row["run"] += far is not None
                     row["far"] = max(row["far"], far or 0.0)
+                    continue
+                because = explained.why(known, path.suffix[1:], path.stem, reason)
+                if because:
+                    row["explained"] += 1
+                    reasons[because] += 1
                 else:
                     row["failed"] += 1
                     print("%s: %s" % (path, reason))
-    print("%-36s %7s %9s %9s %8s %s" % ("", "files", "accepted", "run, same", "failed", "largest difference, in units of precision"))
+    columns = ("files", "accepted", "run, same", "explained", "failed", "largest difference, in units of precision")
+    print("%-36s %7s %9s %9s %9s %8s %s" % ("", *columns))
     for kind, row in sorted(rows.items()):
-        print("%-36s %7d %9d %9d %8d %.3g" % (kind, row["files"], row["accepted"], row["run"], row["failed"], row["far"]))
+        print("%-36s %7d %9d %9d %9d %8d %.3g"
+              % (kind, row["files"], row["accepted"], row["run"], row["explained"], row["failed"], row["far"]))
+    for because, count in reasons.most_common():
+        print("explained: %d: %s" % (count, because))
     for why in ("refused", "failed"):
         reasons = collections.Counter(
             re.sub(r"'[^']*'", "'...'", path.read_text()) for path in options.directory.rglob("*." + why)
