@@ -353,6 +353,21 @@ fn singular_vectors_of_larger_matrices_of_all_kinds() {
 }
 
 #[test]
+fn large_matrices_are_reduced_in_parts() {
+    let n = 49;
+    let a = noise(&[1, n, n], 18);
+    let errors = evaluate(std::slice::from_ref(&a), |_, a| {
+        let symmetric = a[0] + matrices::adjoint(a[0]);
+        let (values, v) = matrices::eigh(symmetric, true);
+        let scaled = v * values.broadcast(&v.sizes(), &[0, 2]);
+        let [u, s, w] = matrices::svd(a[0], false);
+        let product = matrices::matmul(u * s.broadcast(&u.sizes(), &[0, 2]), matrices::adjoint(w));
+        vec![distance(matrices::matmul(symmetric, v), scaled), from_orthonormal(v), distance(product, a[0])]
+    });
+    assert_all_below(1e-13, &errors, "49 rows");
+}
+
+#[test]
 fn eigenvectors_of_larger_complex_matrices() {
     for n in [13, 18] {
         let parts = [noise(&[2, n, n], 16), noise(&[2, n, n], 17)];

@@ -3,7 +3,7 @@
 use super::givens::with;
 use super::matrix::{adjoint, conjugate, identity, matmul, real_part, spread};
 use super::qr::{Reflection, reflected, reflection};
-use super::tridiagonal::rows_reflected;
+use super::tridiagonal::{Finished, columns_at_a_time, rows_reflected};
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
@@ -25,25 +25,41 @@ pub(super) fn bidiagonal(a: Expression<'_>) -> Bidiagonal<'_> {
     let n = a.size_from_end(0);
     let zeros = function.splat(a.element_type().real_part(), &[1, n], 0.0);
     let identity = identity(function, a.element_type(), [1, n, n]);
-    let state = [a, zeros, zeros, identity, identity];
-    let done = function.for_loop(n - 1, &state, |_, k, state| {
-        let &[a, diagonal, above, u, v] = state else { return Vec::new() };
-        let (a, diagonal, u) = reduce_column(k, a, diagonal, u);
-        let next = k + 1.0;
-        let Reflection { v: vector, tau, beta } = reflection(adjoint(a.dynamic_slice_in(1, k)), next);
-        let sizes = a.sizes();
-        let projected = matmul(a, vector);
-        let scaled = projected * spread(tau, &projected.sizes());
-        let a = a - spread(scaled, &sizes) * spread(adjoint(vector), &sizes);
-        vec![a, diagonal, with(above, next, real_part(beta).reshape(&[])), u, rows_reflected(v, vector, tau)]
-    });
-    let &[a, diagonal, above, u, v] = &done[..] else {
-        return Bidiagonal { diagonal: zeros, above: zeros, rows_of_u: a, rows_of_v: a };
-    };
-    // The last element, too, becomes real.
-    let last = function.scalar(PrimitiveType::S32, (n - 1) as f64);
-    let (_, diagonal, u) = reduce_column(last, a, diagonal, u);
-    Bidiagonal { diagonal, above, rows_of_u: u, rows_of_v: v }
+    let (mut rest, mut parts) = (a, [zeros, zeros, identity, identity]);
+    let mut finished = Finished::default();
+    loop {
+        let size = rest.size_from_end(0);
+        let count = columns_at_a_time(size);
+        let [diagonal, above, u, v] = parts;
+        let state = [rest, diagonal, above, u, v];
+        let done = function.for_loop(count, &state, |_, k, state| reduce_column_and_row(k, state));
+        rest = done[0];
+        parts = [done[1], done[2], done[3], done[4]];
+        if count == size - 1 {
+            // The last element, too, becomes real.
+            let last = function.scalar(PrimitiveType::S32, count as f64);
+            let [diagonal, above, u, v] = parts;
+            let (_, diagonal, u) = reduce_column(last, rest, diagonal, u);
+            let [diagonal, above, rows_of_u, rows_of_v] = finished.with([diagonal, above, u, v]);
+            return Bidiagonal { diagonal, above, rows_of_u, rows_of_v };
+        }
+        rest = rest.slice_in(1, count, size).slice_in(2, count, size);
+        parts = finished.split(parts, count);
+    }
+}
+
+/// Reflects what is below the diagonal of a column to nothing, and what is beyond the next element of a row.
+fn reduce_column_and_row<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f>> {
+    let &[a, diagonal, above, u, v] = state else { return Vec::new() };
+    let (a, diagonal, u) = reduce_column(k, a, diagonal, u);
+    let next = k + 1.0;
+    let Reflection { v: vector, tau, beta } = reflection(adjoint(a.dynamic_slice_in(1, k)), next);
+    let sizes = a.sizes();
+    let projected = matmul(a, vector);
+    let scaled = projected * spread(tau, &projected.sizes());
+    let a = a - spread(scaled, &sizes) * spread(adjoint(vector), &sizes);
+    let above = with(above, next, real_part(beta).reshape(&[]));
+    vec![a, diagonal, above, u, rows_reflected(v, vector, tau)]
 }
 
 /// Reflects what is on and below the diagonal of a column to one real element.

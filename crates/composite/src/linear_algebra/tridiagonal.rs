@@ -21,10 +21,58 @@ pub(super) struct Tridiagonal<'f> {
 pub(super) fn tridiagonal(a: Expression<'_>) -> Tridiagonal<'_> {
     let function = a.function();
     let n = a.size_from_end(0);
-    let before = function.splat(a.element_type().real_part(), &[1, n], 0.0);
-    let q = identity(function, a.element_type(), [1, n, n]);
-    let done = function.for_loop(n - 1, &[a, before, q], |_, k, state| reduce_column(k, state));
-    Tridiagonal { diagonal: real_part(diagonal(done[0])), before: done[1], rows_of_q: done[2] }
+    let mut rest = a;
+    let mut before = function.splat(a.element_type().real_part(), &[1, n], 0.0);
+    let mut rows = identity(function, a.element_type(), [1, n, n]);
+    let mut finished = Finished::default();
+    loop {
+        let size = rest.size_from_end(0);
+        let count = columns_at_a_time(size);
+        let done = function.for_loop(count, &[rest, before, rows], |_, k, state| reduce_column(k, state));
+        let found = [real_part(diagonal(done[0])), done[1], done[2]];
+        if count == size - 1 {
+            let [diagonal, before, rows_of_q] = finished.with(found);
+            return Tridiagonal { diagonal, before, rows_of_q };
+        }
+        rest = done[0].slice_in(1, count, size).slice_in(2, count, size);
+        [_, before, rows] = finished.split(found, count);
+    }
+}
+
+/// How many columns are reduced before what is left is looked at alone. All but the last one of a small matrix; of large ones a
+/// quarter, so that little time goes into what is finished, and code grows with the logarithm of the size.
+pub(super) fn columns_at_a_time(size: i64) -> i64 {
+    const LARGE: i64 = 48;
+    if size < LARGE { size - 1 } else { size / 4 }
+}
+
+/// The first elements or rows of several arrays, `[1, n, ...]`, in pieces.
+pub(super) struct Finished<'f, const N: usize>([Vec<Expression<'f>>; N]);
+
+impl<const N: usize> Default for Finished<'_, N> {
+    fn default() -> Self {
+        Finished(std::array::from_fn(|_| Vec::new()))
+    }
+}
+
+impl<'f, const N: usize> Finished<'f, N> {
+    /// Keeps the first `count` of each array; the others.
+    pub(super) fn split(&mut self, arrays: [Expression<'f>; N], count: i64) -> [Expression<'f>; N] {
+        for (pieces, array) in self.0.iter_mut().zip(&arrays) {
+            pieces.push(array.slice_in(1, 0, count));
+        }
+        arrays.map(|array| array.slice_in(1, count, array.sizes()[1]))
+    }
+
+    /// All pieces and the last ones, joined.
+    pub(super) fn with(self, last: [Expression<'f>; N]) -> [Expression<'f>; N] {
+        let mut joined = last;
+        for (array, mut pieces) in joined.iter_mut().zip(self.0) {
+            pieces.push(*array);
+            *array = array.function().concatenate(&pieces, 1);
+        }
+        joined
+    }
 }
 
 /// Reflects what is below the diagonal of a column to one real element, from both sides.
