@@ -1,9 +1,9 @@
 //! Eigenvalues and eigenvectors of Hermitian matrices: of small ones by Jacobi's method, of others through a tridiagonal one.
 
 use super::hermitian_jacobi::diagonalized;
-use super::jacobi::sorting;
+use super::jacobi::{sorted, sorting};
 use super::matrix::{
-    adjoint, in_type_of, lower_triangle, magnitude, matmul, poison, positions, real_part, spread,
+    adjoint, in_type_of, lower_triangle, matmul, poison, positions, real_part, scaled_to_one,
     square_magnitude,
 };
 use super::tridiagonal::tridiagonal;
@@ -57,7 +57,8 @@ fn by_pairs(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
         last.gt(0.5)
     };
     let keys = is_padding.select(values.splat(f64::INFINITY), values);
-    let (values, vectors) = sorted(is_padding.select(values.splat(0.0), values), v, keys);
+    let values = sorted(is_padding.select(values.splat(0.0), values), keys);
+    let vectors = matmul(v, sorting(keys, v.element_type()));
     (values.slice_in(1, 0, n), vectors.slice_in(1, 0, n).slice_in(2, 0, n))
 }
 
@@ -66,10 +67,7 @@ fn one_by_one(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let function = a.function();
     let sizes = a.sizes();
     let (batch, n) = (sizes[0], sizes[1]);
-    // Of numbers up to 1 neither squares nor their sums overflow.
-    let largest = magnitude(a).maximum(&[1, 2]);
-    let scale = largest.gt(0.0).select(largest, 1.0);
-    let scaled = a / in_type_of(spread(scale.reshape(&[batch, 1, 1]), &sizes), a);
+    let (scaled, scale) = scaled_to_one(a);
     let values = function.splat(a.element_type().real_part(), &[batch, n], 0.0);
     let done = function.for_loop(batch, &[values, scaled], |_, index, state| {
         let &[values, matrices] = state else { return Vec::new() };
@@ -78,17 +76,5 @@ fn one_by_one(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
         vec![values.dynamic_update_in(diagonal, 0, index), matrices.dynamic_update_in(v, 0, index)]
     });
     let values = done[0] * scale.broadcast(&[batch, n], &[0]);
-    sorted(values, done[1], values)
-}
-
-/// Values and columns in the order of the keys.
-fn sorted<'f>(
-    values: Expression<'f>,
-    v: Expression<'f>,
-    keys: Expression<'f>,
-) -> (Expression<'f>, Expression<'f>) {
-    let sizes = values.sizes();
-    let (batch, n) = (sizes[0], sizes[1]);
-    let ordered = matmul(values.reshape(&[batch, 1, n]), sorting(keys, values.element_type()));
-    (ordered.reshape(&sizes), matmul(v, sorting(keys, v.element_type())))
+    (sorted(values, values), matmul(done[1], sorting(values, a.element_type())))
 }

@@ -1,5 +1,6 @@
 //! Jacobi's rotations, all pairs of a round at once: Brent and Luk's order on the two halves of a matrix.
 
+use super::matrix::matmul;
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
@@ -60,4 +61,11 @@ pub(super) fn sorting<'f>(keys: Expression<'f>, element_type: PrimitiveType) -> 
     let before = other.lt(mine) | (other.equal(mine) & j.lt(i));
     let rank = before.convert(PrimitiveType::S32).sum(&[2]).broadcast(&square, &[0, 1]);
     rank.equal(j).convert(PrimitiveType::S32).convert(element_type)
+}
+
+/// `[batch, n]` in the order of its keys.
+pub(super) fn sorted<'f>(values: Expression<'f>, keys: Expression<'f>) -> Expression<'f> {
+    let sizes = values.sizes();
+    let rows = values.reshape(&[sizes[0], 1, sizes[1]]);
+    matmul(rows, sorting(keys, values.element_type())).reshape(&sizes)
 }

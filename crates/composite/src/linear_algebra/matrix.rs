@@ -114,6 +114,14 @@ pub(super) fn spread<'f>(x: Expression<'f>, sizes: &[i64]) -> Expression<'f> {
     x.reshape(&kept_sizes).broadcast(sizes, &kept)
 }
 
+/// Matrices over the largest magnitude in each, so that neither squares nor their sums overflow; and that magnitude, `[batch]`, or 1
+/// if it is 0.
+pub(super) fn scaled_to_one(x: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
+    let largest = magnitude(x).maximum(&[1, 2]);
+    let scale = largest.gt(0.0).select(largest, 1.0);
+    (x / in_type_of(scale.broadcast(&x.sizes(), &[0]), x), scale)
+}
+
 /// NaN where a matrix holds something that is not finite, otherwise 0: `[batch]`, real.
 pub(super) fn poison(x: Expression<'_>) -> Expression<'_> {
     magnitude(x).largest_magnitude(&[1, 2]) * 0.0

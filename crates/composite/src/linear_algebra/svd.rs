@@ -2,9 +2,10 @@
 
 use super::bidiagonal::bidiagonal;
 use super::bidiagonal_qr::{Factors, diagonalized_bidiagonal};
-use super::jacobi::sorting;
+use super::jacobi::{sorted, sorting};
 use super::matrix::{
-    adjoint, diagonal, identity, in_type_of, magnitude, matmul, poison, real_part, spread, square_magnitude,
+    adjoint, diagonal, identity, in_type_of, matmul, poison, real_part, scaled_to_one, spread,
+    square_magnitude,
 };
 use super::one_sided_jacobi::orthogonal_columns;
 use super::qr::qr;
@@ -66,10 +67,7 @@ fn one_by_one(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
     let function = a.function();
     let sizes = a.sizes();
     let (batch, m, n) = (sizes[0], sizes[1], sizes[2]);
-    // Of numbers up to 1 neither squares nor their sums overflow.
-    let largest = magnitude(a).maximum(&[1, 2]);
-    let scale = largest.gt(0.0).select(largest, 1.0);
-    let a = a / in_type_of(spread(scale.reshape(&[batch, 1, 1]), &sizes), a);
+    let (a, scale) = scaled_to_one(a);
     let (q, square) = if m == n {
         (None, a)
     } else {
@@ -88,10 +86,8 @@ fn one_by_one(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
         ]
     });
     let &[values, u, v] = &done[..] else { return [a; 3] };
+    let s = sorted(values, -values) * scale.broadcast(&[batch, n], &[0]);
     let order = sorting(-values, a.element_type());
-    let real_order = sorting(-values, values.element_type());
-    let s = matmul(values.reshape(&[batch, 1, n]), real_order).reshape(&[batch, n]);
-    let s = s * scale.broadcast(&[batch, n], &[0]);
     let (u, v) = (matmul(u, order), matmul(v, order));
     let Some(q) = q else { return [u, s, v] };
     let width = q.size_from_end(0);

@@ -39,11 +39,11 @@ pub(super) fn tridiagonal(a: Expression<'_>) -> Tridiagonal<'_> {
     }
 }
 
-/// How many columns are reduced before what is left is looked at alone. All but the last one of a small matrix; of large ones a
-/// quarter, so that little time goes into what is finished, and code grows with the logarithm of the size.
+/// How many columns are reduced before what is left is looked at alone. All but the last one of a small matrix; of large ones
+/// half, so that little time goes into what is finished, and code grows with the logarithm of the size.
 pub(super) fn columns_at_a_time(size: i64) -> i64 {
     const LARGE: i64 = 48;
-    if size < LARGE { size - 1 } else { size / 4 }
+    if size < LARGE { size - 1 } else { size / 2 }
 }
 
 /// The first elements or rows of several arrays, `[1, n, ...]`, in pieces.
