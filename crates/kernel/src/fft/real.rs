@@ -37,10 +37,11 @@ impl Walk {
         roots.load(b, 0, point, (lanes, !self.is_along))
     }
 
-    /// A number minus a point's.
-    fn opposite(b: &mut FunctionBuilder, from: i64, point: ValueId) -> ValueId {
-        let from = b.index(from);
-        b.sub(from, point)
+    /// The points whose numbers and those of the points from here make `sum`.
+    fn mirrored(b: &mut FunctionBuilder, from: &Line, (sum, point): (i64, ValueId), lanes: u32) -> Point {
+        let sum = b.index(sum);
+        let there = b.sub(sum, point);
+        from.load_backward(b, there, lanes)
     }
 
     /// Zero in the lanes of the points below a number, else a value.
@@ -73,8 +74,7 @@ impl Walk {
         from.store(b, last, first);
         self.for_points(b, half + 1, |b, point, lanes| {
             let here = from.load(b, point, lanes);
-            let there = Self::opposite(b, half, point);
-            let there = from.load_backward(b, there, lanes);
+            let there = Self::mirrored(b, from, (half, point), lanes);
             let even = Point { re: b.add(here.re, there.re), im: b.sub(here.im, there.im) };
             let odd = Point { re: b.add(here.im, there.im), im: b.sub(there.re, here.re) };
             let root = self.root(b, roots, point, lanes);
@@ -98,8 +98,7 @@ impl Walk {
     ) -> Result<()> {
         self.for_points(b, half, |b, point, lanes| {
             let mut here = from.load(b, point, lanes);
-            let there = Self::opposite(b, half, point);
-            let mut there = from.load_backward(b, there, lanes);
+            let mut there = Self::mirrored(b, from, (half, point), lanes);
             here.im = self.zero_below(b, point, 1, here.im);
             there.im = self.zero_below(b, point, 1, there.im);
             let even = Point { re: b.add(here.re, there.re), im: b.sub(here.im, there.im) };
@@ -130,8 +129,7 @@ impl Walk {
             Ok(())
         })?;
         self.for_points(b, length - half, |b, point, lanes| {
-            let there = Self::opposite(b, length - half, point);
-            let mut there = from.load_backward(b, there, lanes);
+            let mut there = Self::mirrored(b, from, (length - half, point), lanes);
             there.im = b.unary(crate::ir::UnaryOp::Negate, there.im);
             let point = b.add_constant(point, half);
             to.store(b, point, there);
