@@ -95,7 +95,8 @@ pub(super) fn elementwise_errors(
         _ if of_type.is_complex() && complex_is_undecided(instruction.op(), operands, k) => f64::INFINITY,
         v if v.is_finite() => {
             let condition = complex_condition(instruction.op(), operands, k).max(1.0);
-            ulps * ulp(element_type, v) * condition + complex_atan2_error(instruction.op(), operands, k)
+            ulps * ulp(element_type, v) * condition
+                + complex_atan2_error(instruction.op(), operands, array.scalar_at(k), k)
         }
         // Infinite in a direction that is not known.
         _ if complex_condition(instruction.op(), operands, k) == f64::INFINITY => f64::INFINITY,
@@ -219,8 +220,8 @@ fn complex_condition(op: &Op, operands: &[Literal], k: usize) -> f64 {
 }
 
 /// What the `f64` arithmetic of `-i log((x + i y) / sqrt(x^2 + y^2))` may do: the logarithm is of a number that is off by so many
-/// units, more where the sums cancel. The result may be much smaller than a unit.
-fn complex_atan2_error(op: &Op, operands: &[Literal], k: usize) -> f64 {
+/// units, more where the sums cancel, and next to the negative numbers of either sign. The result may be much smaller than a unit.
+fn complex_atan2_error(op: &Op, operands: &[Literal], result: Scalar, k: usize) -> f64 {
     let (Op::Atan2 {}, [y, x]) = (op, operands) else { return 0.0 };
     let (Some((a, b)), Some((c, d))) = (complex_at(y, k), complex_at(x, k)) else { return 0.0 };
     let (y_size, x_size) = (a.hypot(b), c.hypot(d));
@@ -228,7 +229,13 @@ fn complex_atan2_error(op: &Op, operands: &[Literal], k: usize) -> f64 {
     let squares = sum * (c + b).hypot(d - a);
     let condition = (x_size + y_size) / sum + (x_size * x_size + y_size * y_size) / squares;
     let error = 16.0 * epsilon(PrimitiveType::F64) * condition;
-    if error < 1.0 / 64.0 { error } else { f64::INFINITY }
+    let is_on_cut =
+        matches!(result, Scalar::Complex(angle, _) if angle.abs() + error >= std::f64::consts::PI);
+    match error < 1.0 / 64.0 {
+        true if is_on_cut => TURN,
+        true => error,
+        false => f64::INFINITY,
+    }
 }
 
 /// Gives NaN that arithmetic made, or that was not certain before it was handed on, the error of any NaN.
@@ -341,7 +348,10 @@ mod tests {
 
     #[test]
     fn an_angle_is_as_good_as_the_logarithm_of_its_direction() {
-        let error = |y: Literal, x: Literal| complex_atan2_error(&Op::Atan2 {}, &[y, x], 0);
+        let with = |angle: f64, y: Literal, x: Literal| {
+            complex_atan2_error(&Op::Atan2 {}, &[y, x], Scalar::Complex(angle, 0.0), 0)
+        };
+        let error = |y: Literal, x: Literal| with(1.0, y, x);
         let unit = epsilon(PrimitiveType::F64);
         let small = error(complex(1e-8, 1e-9), complex(1.0, 0.0));
         assert!((16.0 * unit..64.0 * unit).contains(&small), "{small}");
@@ -349,6 +359,10 @@ mod tests {
         let near_pole = error(complex(0.0, 1.0), complex(1.0 + 1e-6, 0.0));
         assert!(near_pole > 1e6 * unit, "{near_pole}");
         assert_eq!(error(complex(0.0, 1.0), complex(1.0, 0.0)), f64::INFINITY);
+        // Whether -x / sqrt(x^2) is above or below the negative numbers, rounding says.
+        let half_turn = std::f64::consts::PI;
+        assert_eq!(with(half_turn, complex(0.0, 0.0), complex(-3.0, 1.0)), TURN);
+        assert!(with(half_turn - 1e-9, complex(1e-9, 0.0), complex(-1.0, 0.0)) < 64.0 * unit);
     }
 
     #[test]
