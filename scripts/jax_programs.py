@@ -27,11 +27,11 @@ def normal(*sizes):
     return RANDOM.standard_normal(sizes).astype(np.float32)
 
 
-def program(*arguments):
-    """Takes a function and example arguments down under the function's name."""
+def program(*arguments, platform="cpu"):
+    """Takes a function and example arguments down under the function's name, to be lowered for a platform."""
 
     def add(function):
-        PROGRAMS[function.__name__] = (function, arguments)
+        PROGRAMS[function.__name__] = (function, arguments, platform)
         return function
 
     return add
@@ -440,6 +440,22 @@ def checkpointed(x):
     return jax.grad(lambda v: jax.nn.relu6(v).sum())(x), jax.checkpoint(lambda v: jnp.sin(jnp.sin(v)))(x)
 
 
+@program(normal(4, 3), normal(4, 3))
+def complex_svd(x, y):
+    u, s, v = jnp.linalg.svd(x + 1j * y, full_matrices=False)
+    return s, (u * s) @ v
+
+
+# What JAX leaves to XLA's own custom calls there.
+@program(normal(5, 3), DEFINITE, normal(2, 4, 4), platform="tpu")
+def accelerator_decompositions(x, definite, square):
+    q, r = jnp.linalg.qr(x)
+    whole = jnp.linalg.qr(x, mode="complete")[0]
+    values, vectors = jnp.linalg.eigh(definite)
+    spectral = values, (vectors * values) @ vectors.T
+    return q, r, whole, *spectral, *lax.linalg.lu(square), jnp.linalg.svd(x, compute_uv=False)
+
+
 def stored(array):
     """An array as NumPy can store it."""
     array = np.asarray(array)
@@ -450,17 +466,17 @@ def stored(array):
 
 def main(out, *names):
     os.makedirs(out, exist_ok=True)
-    for name, (function, arguments) in PROGRAMS.items():
+    for name, (function, arguments, platform) in PROGRAMS.items():
         if names and name not in names:
             continue
         jitted = jax.jit(function, keep_unused=True)
-        lowered = jitted.lower(*arguments)
+        lowered = jitted.trace(*arguments).lower(lowering_platforms=(platform,))
         arrays = {f"in{k}": stored(value) for k, value in enumerate(jax.tree.leaves(arguments))}
         arrays |= {f"out{k}": stored(value) for k, value in enumerate(jax.tree.leaves(jitted(*arguments)))}
         with open(f"{out}/{name}.mlir", "w") as file:
             file.write(lowered.as_text())
         with open(f"{out}/{name}.jax", "wb") as file:
-            file.write(export.export(jitted)(*arguments).serialize())
+            file.write(export.export(jitted, platforms=[platform])(*arguments).serialize())
         np.savez_compressed(f"{out}/{name}.npz", **arrays)
 
 

@@ -4,7 +4,8 @@ use crate::Front;
 use hlo::{Computation, ComputationBuilder, ComputationId, InstructionId, Module, Op, OpMetadata};
 use import::{ImportResult, ResultOrigin};
 use passes::{
-    CallInliner, Defuser, FlattenCallGraph, LayoutNormalization, Pass, ReductionNormalization, SingleDevice,
+    CallInliner, DecompositionExpander, Defuser, FlattenCallGraph, LayoutNormalization, Pass,
+    ReductionNormalization, SingleDevice,
 };
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use std::collections::BTreeSet;
@@ -96,6 +97,7 @@ impl HloProgram {
         let _ = LayoutNormalization.run(&mut module)?;
         let _ = Defuser.run(&mut module)?;
         let _ = SingleDevice.run(&mut module)?;
+        let _ = DecompositionExpander.run(&mut module)?;
         let _ = ReductionNormalization.run(&mut module)?;
         if import::has_bounded_shapes(&module) {
             let _ = CallInliner.run(&mut module)?;

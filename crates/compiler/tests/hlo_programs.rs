@@ -71,6 +71,28 @@ fn a_true_size_of_one_is_repeated() {
 }
 
 #[test]
+fn decompositions_by_custom_calls_have_loops() {
+    let text = "HloModule m
+        ENTRY main {
+          x = f32[2,2] parameter(0)
+          y = f32[1,3,2] parameter(1)
+          eigh = (f32[2,2], f32[2]) custom-call(x), custom_call_target=\"Eigh\", backend_config=\"0,1,100,1e-6\"
+          lu = (f32[1,3,2], s32[1,2], s32[1,3]) custom-call(y), custom_call_target=\"LuDecomposition\"
+          ROOT r = ((f32[2,2], f32[2]), (f32[1,3,2], s32[1,2], s32[1,3])) tuple(eigh, lu)
+        }";
+    // Of the first one only what is above the diagonal counts.
+    let x = Literal::from_elements(&[2, 2], &[3f32, 0.0, 99.0, -1.0]);
+    let y = Literal::from_elements(&[1, 3, 2], &[1f32, 2.0, 4.0, 8.0, 2.0, 5.0]);
+    let results = run(text, &[x, y]).unwrap();
+    assert_eq!(results[0], Literal::from_elements(&[2, 2], &[0f32, 1.0, 1.0, 0.0]));
+    assert_eq!(results[1], Literal::from_elements(&[2], &[-1f32, 3.0]));
+    assert_eq!(results[2], Literal::from_elements(&[1, 3, 2], &[4f32, 8.0, 0.5, 1.0, 0.25, 0.0]));
+    // The second row comes first, then the third one.
+    assert_eq!(results[3], Literal::from_elements(&[1, 2], &[1i32, 2]));
+    assert_eq!(results[4], Literal::from_elements(&[1, 3], &[1i32, 2, 0]));
+}
+
+#[test]
 fn a_sort_leaves_out_what_is_not_there() {
     let text = "HloModule m
         less {

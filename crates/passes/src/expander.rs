@@ -6,30 +6,46 @@ use hlo::{InstructionId, Module, Op};
 use shape::{ArrayShape, PrimitiveType, Shape};
 use support::Result;
 
-/// Puts a function's body in the place of every instruction that `wants` says, operands of narrow types widened.
-///
-/// `body` makes the result, whose shape it is told, of the operands; it is asked once for each such instruction.
+/// As [`expand_all`], of instructions that make one array: `body` makes it of the operands.
 pub(crate) fn expand(
     module: &mut Module,
     name: &str,
     wants: impl Fn(&Op, &[ArrayShape]) -> bool,
     body: impl for<'f> Fn(&Op, &ArrayShape, &[Expression<'f>]) -> Expression<'f>,
 ) -> Result<Changed> {
+    expand_all(
+        module,
+        name,
+        |op, operands, results| results.len() == 1 && wants(op, operands),
+        |op, results, operands| vec![body(op, &results[0], operands)],
+    )
+}
+
+/// Puts a function's body in the place of every instruction that `wants` says of its operands and results, operands of narrow
+/// types widened.
+///
+/// `body` makes the results, whose shapes it is told, of the operands; it is asked once for each such instruction.
+pub(crate) fn expand_all(
+    module: &mut Module,
+    name: &str,
+    wants: impl Fn(&Op, &[ArrayShape], &[ArrayShape]) -> bool,
+    body: impl for<'f> Fn(&Op, &[ArrayShape], &[Expression<'f>]) -> Vec<Expression<'f>>,
+) -> Result<Changed> {
     let mut changed = false;
     for id in crate::executed_computations(module) {
         let mut expanded = false;
         for instruction in module[id].post_order() {
-            let Some((op, shapes)) = operands_of(module, id, instruction) else { continue };
-            if !wants(&op, &shapes) {
+            let Some((op, shapes, results)) = signature_of(module, id, instruction) else { continue };
+            if !wants(&op, &shapes, &results) {
                 continue;
             }
-            let result = module[id][instruction].shape().expect_array().clone();
             let metadata = module[id][instruction].metadata().clone();
             let arguments = module[id][instruction].operands().to_vec();
             let parameters: Vec<Shape> = shapes.into_iter().map(Shape::from).collect();
             let function = composite::build(module, name, &metadata, &parameters, |_, operands| {
                 let operands: Vec<Expression<'_>> = operands.iter().map(|&x| widened(x)).collect();
-                vec![body(&op, &result, &operands).convert(result.element_type)]
+                let made = body(&op, &results, &operands).into_iter().zip(&results);
+                made.map(|(made, result)| made.convert(result.element_type)).collect()
             })?;
             let callee = module[function].clone();
             module.computation_mut(id).inline(instruction, &callee, &arguments);
@@ -48,19 +64,20 @@ pub(crate) fn expand(
     Ok(changed.into())
 }
 
-/// The opcode and the operands' shapes of an instruction that takes and makes static arrays.
-fn operands_of(
+/// The opcode, the operands' shapes and the results' of an instruction that takes static arrays and makes one, or a tuple of them.
+fn signature_of(
     module: &Module,
     computation: hlo::ComputationId,
     id: InstructionId,
-) -> Option<(Op, Vec<ArrayShape>)> {
+) -> Option<(Op, Vec<ArrayShape>, Vec<ArrayShape>)> {
     let instruction = &module[computation][id];
-    instruction.shape().as_array().filter(|shape| shape.is_static())?;
-    let shape = |&operand: &InstructionId| {
-        module[computation][operand].shape().as_array().filter(|shape| shape.is_static()).cloned()
+    let array = |shape: &Shape| shape.as_array().filter(|shape| shape.is_static()).cloned();
+    let results: Option<Vec<ArrayShape>> = match instruction.shape() {
+        Shape::Tuple(elements) => elements.iter().map(array).collect(),
+        shape => array(shape).map(|shape| vec![shape]),
     };
-    let shapes: Option<Vec<ArrayShape>> = instruction.operands().iter().map(shape).collect();
-    Some((instruction.op().clone(), shapes?))
+    let operands = instruction.operands().iter().map(|&operand| array(module[computation][operand].shape()));
+    Some((instruction.op().clone(), operands.collect::<Option<_>>()?, results?))
 }
 
 /// Narrow floating-point types as `f32`.

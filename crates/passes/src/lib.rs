@@ -15,6 +15,7 @@ mod convolution_canonicalization;
 mod convolution_chaining;
 mod cse;
 mod dce;
+mod decomposition_expander;
 mod defuser;
 mod dot_operand_layout;
 mod dynamic_dimension_results;
@@ -53,6 +54,7 @@ pub use convolution_canonicalization::ConvolutionCanonicalization;
 pub use convolution_chaining::ConvolutionChaining;
 pub use cse::CommonSubexpressionElimination;
 pub use dce::DeadCodeElimination;
+pub use decomposition_expander::DecompositionExpander;
 pub use defuser::Defuser;
 pub use dot_operand_layout::DotOperandLayout;
 pub use dynamic_dimension_results::DynamicDimensionResults;
@@ -148,6 +150,7 @@ pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
         Box::new(RowFusion::default()),
         Box::new(AlgebraicSimplifier),
         Box::new(SelectAndScatterExpander),
+        Box::new(DecompositionExpander),
         Box::new(SingleDevice),
         Box::new(SoftmaxReciprocal),
         Box::new(TreeReductionRewriter),

@@ -15,6 +15,32 @@ pub struct Lu<'f> {
     pub permutation: Expression<'f>,
 }
 
+impl<'f> Lu<'f> {
+    /// The swaps, one after the other, that make the order of rows: `[batch, count]`, `s32`, counted from 0.
+    pub fn pivots(&self, count: i64) -> Expression<'f> {
+        let function = self.permutation.function();
+        let sizes = self.permutation.sizes();
+        let (batch, rows) = (sizes[0], sizes[1]);
+        let order = function.iota(PrimitiveType::S32, &sizes, 1);
+        let swaps = function.splat(PrimitiveType::S32, &[batch, count], 0.0);
+        if sizes.contains(&0) || count == 0 {
+            return swaps;
+        }
+        let done = function.for_loop(count, &[order, swaps, self.permutation], |function, k, state| {
+            let &[order, swaps, permutation] = state else { return Vec::new() };
+            let lines = function.iota(PrimitiveType::S32, &[batch, rows], 1);
+            let wanted = permutation.dynamic_slice_in(1, k).reshape(&[batch]).broadcast(&[batch, rows], &[0]);
+            let is_wanted = order.equal(wanted);
+            let place = is_wanted.select(lines, 0.0).sum(&[1]).reshape(&[batch, 1]);
+            let displaced = order.dynamic_slice_in(1, k).reshape(&[batch]).broadcast(&[batch, rows], &[0]);
+            let order = is_wanted.select(displaced, order);
+            let order = lines.equal(k.spread_like(lines)).select(wanted, order);
+            vec![order, swaps.dynamic_update_in(place, 1, k), permutation]
+        });
+        done[1]
+    }
+}
+
 /// Factors with partial pivoting.
 pub fn lu(a: Expression<'_>) -> Lu<'_> {
     let done = reduce_columns(a);

@@ -3,6 +3,7 @@
 mod bidiagonal;
 mod bidiagonal_qr;
 mod cholesky;
+mod decomposition;
 mod eigh;
 mod exponential;
 mod givens;
@@ -19,6 +20,7 @@ mod tridiagonal;
 mod tridiagonal_qr;
 
 pub use cholesky::cholesky;
+pub use decomposition::Decomposition;
 pub use eigh::eigh;
 pub use exponential::exponential;
 pub use least_squares::{least_squares, normal_least_squares};

@@ -3,8 +3,10 @@
 use super::{chlo, lapack};
 use crate::block::Context;
 use crate::checks;
+use composite::linear_algebra::Decomposition;
 use hlo::{InstructionId, Op};
 use mlir::Attribute;
+use shape::ArrayShape;
 use support::Result;
 
 /// Targets that say where values live, which is one place here.
@@ -32,9 +34,19 @@ pub(super) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId
     if let Some(function) = lapack::find(target) {
         return function(context);
     }
+    let backend_config = view.find("backend_config").and_then(Attribute::text).unwrap_or("");
+    if let Some(decomposition) = Decomposition::of(target, backend_config) {
+        let operands = context.operands()?;
+        let shapes: Vec<ArrayShape> = operands.iter().map(|&x| context.array(x)).collect::<Result<_>>()?;
+        let count = context.operation.results.len();
+        let results: Vec<ArrayShape> = (0..count).map(|k| context.result_array(k)).collect::<Result<_>>()?;
+        if decomposition.fits(&shapes, &results) {
+            return context.composite(&operands, |_, operands| decomposition.results(&results, operands));
+        }
+    }
     let op = Op::CustomCall {
         custom_call_target: target.to_owned(),
-        backend_config: view.find("backend_config").and_then(Attribute::text).unwrap_or("").to_owned(),
+        backend_config: backend_config.to_owned(),
         custom_call_has_side_effect: view.flag("has_side_effect"),
         attributes: hlo::RawAttributes::default(),
     };

@@ -8,7 +8,7 @@ use crate::block::Context;
 use composite::linear_algebra::{Triangular, as_stack, of_stack};
 use composite::{Expression, Function, linear_algebra};
 use hlo::{InstructionId, TriangularTranspose};
-use shape::{ArrayShape, PrimitiveType};
+use shape::ArrayShape;
 use support::{Error, Result};
 
 /// The function of a custom call's target: `lapack_`, a letter for the element type, the function's name, `_ffi`.
@@ -101,34 +101,10 @@ fn lu(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     };
     let count = pivots_shape.sizes().last().copied().unwrap_or(0);
     context.composite(&[operand], |function, operands| {
-        let linear_algebra::Lu { factors, permutation } = linear_algebra::lu(as_stack(operands[0]));
-        let pivots = pivots(permutation, count) + 1.0;
-        vec![of_stack(factors, &batch), pivots.reshape(&pivots_shape.sizes()), zeros(function, info)]
+        let lu = linear_algebra::lu(as_stack(operands[0]));
+        let pivots = lu.pivots(count) + 1.0;
+        vec![of_stack(lu.factors, &batch), pivots.reshape(&pivots_shape.sizes()), zeros(function, info)]
     })
-}
-
-/// The swaps, one after the other, that make an order of rows: `[batch, count]`, counted from 0.
-fn pivots<'f>(permutation: Expression<'f>, count: i64) -> Expression<'f> {
-    let function = permutation.function();
-    let sizes = permutation.sizes();
-    let (batch, rows) = (sizes[0], sizes[1]);
-    let order = function.iota(PrimitiveType::S32, &sizes, 1);
-    let swaps = function.splat(PrimitiveType::S32, &[batch, count], 0.0);
-    if sizes.contains(&0) || count == 0 {
-        return swaps;
-    }
-    let done = function.for_loop(count, &[order, swaps, permutation], |function, k, state| {
-        let &[order, swaps, permutation] = state else { return Vec::new() };
-        let lines = function.iota(PrimitiveType::S32, &[batch, rows], 1);
-        let wanted = permutation.dynamic_slice_in(1, k).reshape(&[batch]).broadcast(&[batch, rows], &[0]);
-        let is_wanted = order.equal(wanted);
-        let place = is_wanted.select(lines, 0.0).sum(&[1]).reshape(&[batch, 1]);
-        let displaced = order.dynamic_slice_in(1, k).reshape(&[batch]).broadcast(&[batch, rows], &[0]);
-        let order = is_wanted.select(displaced, order);
-        let order = lines.equal(k.spread_like(lines)).select(wanted, order);
-        vec![order, swaps.dynamic_update_in(place, 1, k), permutation]
-    });
-    done[1]
 }
 
 /// `(packed, taus)`: R above and on the diagonal, the reflections below it.
@@ -176,9 +152,6 @@ fn svd(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let [_, values_shape, u_shape, v_shape, info] = &shapes[..] else {
         return Err(Error::invalid("five results are expected"));
     };
-    if context.array(operand)?.element_type.is_complex() {
-        return Err(Error::unsupported("singular values of complex matrices"));
-    }
     context.composite(&[operand], |function, operands| {
         let [u, s, v] = linear_algebra::svd(as_stack(operands[0]), mode == 'A');
         let s = s.reshape(&values_shape.sizes());
