@@ -5,7 +5,7 @@ use super::lu::lu;
 use super::matrix::{as_stack, of_stack};
 use super::qr::{orthonormal_columns, reflections};
 use crate::expression::Expression;
-use shape::ArrayShape;
+use shape::{ArrayShape, PrimitiveType};
 
 /// What XLA's own passes make of the custom calls that its client libraries have for decompositions, and JAX for accelerators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,13 @@ impl Decomposition {
         })
     }
 
-    /// Whether operands and results have the shapes of this decomposition.
+    /// Whether operands and results have the types and the shapes of this decomposition.
     pub fn fits(self, operands: &[ArrayShape], results: &[ArrayShape]) -> bool {
+        let types = operands.iter().chain(results.first()).map(|array| array.element_type);
+        let is_of = |of: PrimitiveType| of.is_floating_point() || of.is_complex();
+        if !types.clone().all(is_of) || types.clone().zip(types.skip(1)).any(|(one, next)| one != next) {
+            return false;
+        }
         let sizes = |shapes: &[ArrayShape]| shapes.iter().map(ArrayShape::sizes).collect::<Vec<_>>();
         let (operands, results) = (sizes(operands), sizes(results));
         let Some((matrix, batch)) =
