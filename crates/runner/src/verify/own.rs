@@ -75,6 +75,9 @@ pub(super) fn elementwise_errors(
         Some(operand) if operand.is_complex() => operand,
         _ => element_type,
     };
+    if matches!(instruction.op(), Op::Maximum {} | Op::Minimum {} | Op::Clamp {}) {
+        return either_zero(array, operands);
+    }
     let ulps = own_ulps(instruction.op(), of_type);
     if ulps == 0.0 {
         return vec![0.0; array.array_shape().element_count() as usize];
@@ -104,6 +107,22 @@ pub(super) fn elementwise_errors(
         _ => 0.0,
     };
     magnitudes(array).into_iter().enumerate().map(error).collect()
+}
+
+/// The smallest error for zeros that may have either sign, since there are zeros of both to choose from; else 0.
+fn either_zero(array: &Literal, operands: &[Literal]) -> Vec<f64> {
+    let smallest = extremes(array.array_shape().element_type).2;
+    let is_zero = |value: Scalar, negative: bool| matches!(value, Scalar::Float(x) if x == 0.0 && x.is_sign_negative() == negative);
+    let has = |k: usize, negative: bool| {
+        operands
+            .iter()
+            .any(|o| is_zero(o.scalar_at(if o.array_shape().rank() == 0 { 0 } else { k }), negative))
+    };
+    let error = |(k, value): (usize, Scalar)| match value {
+        Scalar::Float(x) if x == 0.0 && has(k, true) && has(k, false) => smallest,
+        _ => 0.0,
+    };
+    array.scalars().enumerate().map(error).collect()
 }
 
 /// The number at an index, of which there is one for all.
@@ -363,6 +382,15 @@ mod tests {
         let half_turn = std::f64::consts::PI;
         assert_eq!(with(half_turn, complex(0.0, 0.0), complex(-3.0, 1.0)), TURN);
         assert!(with(half_turn - 1e-9, complex(1e-9, 0.0), complex(-1.0, 0.0)) < 64.0 * unit);
+    }
+
+    #[test]
+    fn of_zeros_of_both_signs_either_may_be_chosen() {
+        let array = |values: &[f32]| Literal::from_elements(&[values.len() as i64], values);
+        let (low, x, high) = (Literal::scalar(0f32), array(&[-0.0, 0.0, 1.0, -1.0]), Literal::scalar(2f32));
+        let errors = either_zero(&array(&[-0.0, 0.0, 1.0, 0.0]), &[low, x, high]);
+        assert!(errors[0] > 0.0 && errors[0] < 1e-37);
+        assert_eq!(errors[1..], [0.0; 3]);
     }
 
     #[test]
