@@ -31,9 +31,11 @@ fn next_to<'f>(
     distance.abs().lt(reach).select(distance * distance.polynomial(coefficients), value)
 }
 
-/// `(x^2 - r^2) (x^2 - s^2)` for the roots `r` and `s`, accurate next to them.
-fn from_roots<'f>(x: Expression<'f>, roots: [[f64; 2]; 2]) -> Expression<'f> {
-    let factor = |[root, tail]: [f64; 2]| (x - root - tail) * (x + root);
+/// `(x^2 - r^2) (x^2 - s^2)` for the roots `r` and `s`, accurate next to them; in two parts, as four factors are rounded
+/// often.
+fn from_roots<'f>(x: Expression<'f>, roots: [[f64; 2]; 2]) -> Pair<'f> {
+    let factor =
+        |[root, tail]: [f64; 2]| (two_sum(x, x.splat(-root)) + -tail) * (two_sum(x, x.splat(root)) + tail);
     factor(roots[0]) * factor(roots[1])
 }
 
@@ -74,7 +76,7 @@ fn far<'f>(x: Expression<'f>, order: usize) -> [Expression<'f>; 2] {
 pub fn bessel_j0(x: Expression<'_>) -> Expression<'_> {
     let y = x.abs();
     let z = y * y;
-    let near = from_roots(y, J0_ROOTS) * rational(z, J0_RP, J0_RQ);
+    let near = (from_roots(y, J0_ROOTS) * rational(z, J0_RP, J0_RQ)).high;
     y.le(5.0).select(near, far(y, 0)[0])
 }
 
@@ -82,7 +84,7 @@ pub fn bessel_j0(x: Expression<'_>) -> Expression<'_> {
 pub fn bessel_j1(x: Expression<'_>) -> Expression<'_> {
     let y = x.abs();
     let z = y * y;
-    let near = rational(z, J1_RP, J1_RQ) * y * from_roots(y, J1_ROOTS);
+    let near = (from_roots(y, J1_ROOTS) * y * rational(z, J1_RP, J1_RQ)).high;
     let result = y.le(5.0).select(near, far(y, 1)[0]);
     x.lt(0.0).select(-result, result)
 }
