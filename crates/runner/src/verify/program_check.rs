@@ -133,9 +133,20 @@ pub fn compare_run(
     Ok(Some(results.collect()))
 }
 
-/// Whether a module holds what may give either of two zeros of different signs.
+/// Whether a module holds what may give either of two zeros of different signs: a choice between them, or sums whose order and
+/// beginning are left to whoever solves or transforms.
 fn chooses_zeros(module: &Module) -> bool {
-    let chooses = |op: &Op| matches!(op, Op::Maximum {} | Op::Minimum {} | Op::Clamp {});
+    let chooses = |op: &Op| {
+        matches!(
+            op,
+            Op::Maximum {}
+                | Op::Minimum {}
+                | Op::Clamp {}
+                | Op::Cholesky { .. }
+                | Op::Fft { .. }
+                | Op::TriangularSolve { .. }
+        )
+    };
     module.computations().any(|(_, computation)| computation.instructions().any(|(_, i)| chooses(i.op())))
 }
 
