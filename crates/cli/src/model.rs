@@ -92,7 +92,7 @@ fn custom_calls(flags: &[String]) -> Result<BTreeMap<String, CustomCall>> {
         let parsed = flag.split_once('=').filter(|(op, _)| !op.is_empty());
         let (op, call) = parsed.ok_or_else(|| at_flag(Error::invalid("OP=symbol is wanted")))?;
         let (symbol, outputs) = call.split_once(':').unwrap_or((call, ""));
-        if !hlo::custom_call::is_c_identifier(symbol) || symbol == hlo::custom_call::ALLOCATE_BUFFER {
+        if !support::is_c_identifier(symbol) || symbol == hlo::custom_call::ALLOCATE_BUFFER {
             return Err(at_flag(Error::invalid(format!("'{symbol}' cannot be the name of a C function"))));
         }
         let outputs = CustomOutput::parse_all(outputs).map_err(at_flag)?;

@@ -6,7 +6,7 @@
 
 use inkwell::builder::Builder;
 use inkwell::values::{BasicValueEnum, IntValue, PhiValue, PointerValue};
-use kernel::ir::{Block, Constant, Expression, Statement, ValueId};
+use nest::{Block, Constant, Expression, Statement, ValueId};
 use std::collections::BTreeMap;
 use support::{Id, Result};
 use target::Architecture;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use kernel::ir::{Block, Expression, Function, FunctionId, Linkage, Parameter, Program, Statement};
+use nest::{Block, Expression, Function, FunctionId, Linkage, Parameter, Program, Statement};
 use support::{Id, IdVec};
 
 /// Replaces calls to a function that equals an earlier one by calls to that one, and drops the later one. The first
@@ -78,7 +78,7 @@ fn renumber(block: &mut Block, ids: &[FunctionId]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::ir::{FunctionBuilder, PointerFacts, ScalarType, Type};
+    use nest::{FunctionBuilder, PointerFacts, ScalarType, Type};
 
     fn leaf(name: &str, constant: f64) -> Function {
         let mut b = FunctionBuilder::new(name, Linkage::Internal);

@@ -13,7 +13,7 @@ use inkwell::values::{
     BasicMetadataValueEnum, BasicValue, BasicValueEnum, FunctionValue, IntValue, PointerValue,
 };
 use inkwell::{AddressSpace, AtomicOrdering, GlobalVisibility, IntPredicate};
-use kernel::frame::FrameLayout;
+use nest::FrameLayout;
 use support::{Error, Result};
 use target::{Architecture, Level, Target};
 
@@ -147,7 +147,7 @@ impl<'c> ModuleTranslator<'c> {
         message.set_linkage(Linkage::Private);
         message.set_initializer(&text);
         message.set_constant(true);
-        let layout = FrameLayout::new(self.target);
+        let layout = FrameLayout::new(self.target.pointer_bytes);
         let place = self.constant_offset(builder, frame, layout.error() as u64)?;
         builder.build_store(place, message.as_pointer_value()).built()?;
         builder.build_return(Some(&self.context.i32_type().const_int(1, false))).built()?;
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn only_rising_levels_of_one_triple_are_versions() {
-        let program = kernel::ir::Program::default();
+        let program = nest::Program::default();
         let target = |triple: &str, cpu: &str| Target::new(triple, cpu, "").expect("a triple");
         let of = |targets: &[Target]| {
             let versions: Vec<_> =

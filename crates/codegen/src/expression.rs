@@ -6,7 +6,7 @@ use inkwell::values::{
     BasicMetadataValueEnum, BasicValue, BasicValueEnum, InstructionOpcode, IntValue, VectorValue,
 };
 use inkwell::{FloatPredicate, IntPredicate};
-use kernel::ir::{BinaryOp, Constant, ConvertOp, Expression, Predicate, ScalarType, Type, UnaryOp, ValueId};
+use nest::{BinaryOp, Constant, ConvertOp, Expression, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use support::{Error, Result};
 
 use crate::float_parts;

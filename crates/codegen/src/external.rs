@@ -4,7 +4,7 @@ use inkwell::AddressSpace;
 use inkwell::module::Linkage;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, PointerValue};
-use kernel::ir::{Block, Function, Statement, ValueId};
+use nest::{Block, Function, Statement, ValueId};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 

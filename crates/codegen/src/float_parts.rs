@@ -2,7 +2,7 @@
 //! LLVM has no other name for than the processor's.
 
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, VectorValue};
-use kernel::ir::{ScalarType, Type, UnaryOp, ValueId};
+use nest::{ScalarType, Type, UnaryOp, ValueId};
 use support::{Error, Result};
 
 use crate::function::{Built, FunctionTranslator};

@@ -5,7 +5,7 @@ use inkwell::basic_block::BasicBlock;
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, FunctionValue, IntValue, PhiValue, PointerValue};
-use kernel::ir::{self, Block, Carried, Statement, ValueId};
+use nest::{Block, Carried, Statement, ValueId};
 use support::{Error, Id, Result};
 
 use crate::addresses::{Addresses, Range};
@@ -24,7 +24,7 @@ const MAX_CUTS: usize = 16;
 pub(crate) struct FunctionTranslator<'m, 'c> {
     pub(crate) module: &'m ModuleTranslator<'c>,
     pub(crate) builder: Builder<'c>,
-    pub(crate) source: &'m ir::Function,
+    pub(crate) source: &'m nest::Function,
     function: FunctionValue<'c>,
     /// The entry block, which holds the stack slots and nothing else.
     slots: BasicBlock<'c>,
@@ -54,7 +54,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
     /// Prepares a declared function.
     pub(crate) fn new(
         module: &'m ModuleTranslator<'c>,
-        source: &'m ir::Function,
+        source: &'m nest::Function,
         function: FunctionValue<'c>,
     ) -> Self {
         let mut values = vec![None; source.values.len()];
@@ -81,11 +81,11 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         self.builder.position_at_end(body);
         self.block(&self.source.body)?;
         match self.source.linkage {
-            ir::Linkage::Entry => {
+            nest::Linkage::Entry => {
                 let fine = self.module.context.i32_type().const_zero();
                 self.builder.build_return(Some(&fine)).built()?;
             }
-            ir::Linkage::Internal | ir::Linkage::Inline => {
+            nest::Linkage::Internal | nest::Linkage::Inline => {
                 self.builder.build_return(None).built()?;
             }
         }
@@ -173,11 +173,11 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
 
     fn statement(&mut self, statement: &Statement) -> Result<()> {
         match statement {
-            Statement::Let(id, ir::Expression::StackSlot { bytes, alignment }) => {
+            Statement::Let(id, nest::Expression::StackSlot { bytes, alignment }) => {
                 let slot = self.stack_slot(*bytes, *alignment)?;
                 self.define(*id, slot);
             }
-            Statement::Let(id, ir::Expression::Offset { pointer, index, scale }) => {
+            Statement::Let(id, nest::Expression::Offset { pointer, index, scale }) => {
                 let address = self.offset(*id, *pointer, *index, *scale)?;
                 self.define(*id, address);
             }

@@ -40,13 +40,12 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{FileType, TargetMachine};
-use kernel::ir;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
-use support::{Error, Result};
+use support::{Error, Result, is_c_identifier};
 use target::{Architecture, ObjectFormat, Target};
 use units::{Source, Unit};
 
@@ -164,7 +163,7 @@ pub struct CompiledModule {
 #[derive(Clone, Copy, Debug)]
 pub struct Version<'a> {
     /// The code.
-    pub program: &'a ir::Program,
+    pub program: &'a nest::Program,
     /// The processor.
     pub target: &'a Target,
 }
@@ -175,7 +174,7 @@ pub struct Version<'a> {
 /// for constants too large for an object and code that takes too much stack; `internal` for a program that the verifier
 /// refuses and for code that would call a library.
 pub fn compile(
-    program: &ir::Program,
+    program: &nest::Program,
     target: &Target,
     options: &CodegenOptions,
     constants: &Constants<'_>,
@@ -215,8 +214,8 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
     check_entry_point(&options.entry_point)?;
     let placement = object_file::Placement::of(constants_size, target, options)?;
     for version in versions {
-        ir::verify(version.program)?;
-        if version.program.functions.values().last().map(|f| f.linkage) != Some(ir::Linkage::Entry) {
+        nest::verify(version.program)?;
+        if version.program.functions.values().last().map(|f| f.linkage) != Some(nest::Linkage::Entry) {
             return Err(Error::internal("the program has no entry"));
         }
         check_external_symbols(version.program, &options.entry_point)?;
@@ -390,12 +389,12 @@ fn emit(machine: &TargetMachine, module: &Module<'_>, kind: FileType) -> Result<
 }
 
 /// The user's functions that a program calls, which linking has to bring: sorted, each once.
-pub fn external_symbols(program: &ir::Program) -> std::collections::BTreeSet<&str> {
+pub fn external_symbols(program: &nest::Program) -> std::collections::BTreeSet<&str> {
     program.functions.values().flat_map(external::symbols).collect()
 }
 
 /// Refuses functions of the user's with names that the object uses itself.
-fn check_external_symbols(program: &ir::Program, entry_point: &str) -> Result<()> {
+fn check_external_symbols(program: &nest::Program, entry_point: &str) -> Result<()> {
     let own = ["", "_constants", "_constants_pointer"].map(|end| format!("{entry_point}{end}"));
     let taken = ["memcpy", "memset", "memmove", "main"];
     match external_symbols(program).into_iter().find(|s| taken.contains(s) || own.iter().any(|own| own == s))
@@ -408,10 +407,7 @@ fn check_external_symbols(program: &ir::Program, entry_point: &str) -> Result<()
 }
 
 fn check_entry_point(name: &str) -> Result<()> {
-    let first = name.chars().next();
-    let identifier = first.is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if !identifier {
+    if !is_c_identifier(name) {
         return Err(Error::invalid(format!(
             "entry point '{name}' is no C identifier; it names the object's function"
         )));

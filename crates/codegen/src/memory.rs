@@ -2,7 +2,7 @@
 
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
-use kernel::ir::{Type, ValueId};
+use nest::{Type, ValueId};
 use support::{Error, Result};
 
 use inkwell::attributes::AttributeLoc;

@@ -10,7 +10,6 @@ use inkwell::targets::TargetMachine;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionType, IntType};
 use inkwell::values::{FunctionValue, IntValue, UnnamedAddress};
 use inkwell::{AddressSpace, GlobalVisibility};
-use kernel::ir;
 use support::{Error, Id, Result};
 use target::{Architecture, ObjectFormat, Target};
 
@@ -78,13 +77,13 @@ impl<'c> ModuleTranslator<'c> {
     /// Declares what a unit has or refers to of a program, and translates the bodies that it has.
     fn program(
         &mut self,
-        program: &'c ir::Program,
+        program: &'c nest::Program,
         symbols: &[String],
-        bodies: &BTreeSet<ir::FunctionId>,
+        bodies: &BTreeSet<nest::FunctionId>,
         unit: &Unit,
     ) -> Result<()> {
         let callees = bodies.iter().flat_map(|&id| stack::callees(&program.functions[id]));
-        let mut declared: BTreeSet<ir::FunctionId> = callees.chain(bodies.iter().copied()).collect();
+        let mut declared: BTreeSet<nest::FunctionId> = callees.chain(bodies.iter().copied()).collect();
         if unit.is_last {
             declared.extend(program.functions.iter().last().map(|(id, _)| id));
         }
@@ -102,7 +101,7 @@ impl<'c> ModuleTranslator<'c> {
     }
 
     /// A function of the program in translation.
-    pub(crate) fn callee(&self, id: ir::FunctionId) -> Result<FunctionValue<'c>> {
+    pub(crate) fn callee(&self, id: nest::FunctionId) -> Result<FunctionValue<'c>> {
         let known = self.functions.get(id.index()).copied().flatten();
         known.ok_or_else(|| Error::internal("a function of another unit is not declared"))
     }
@@ -137,17 +136,17 @@ impl<'c> ModuleTranslator<'c> {
     }
 
     /// A function that only one unit knows is internal to it; those that units share are hidden outside of the object.
-    fn declare(&self, function: &ir::Function, symbol: &str, is_whole: bool) -> Result<FunctionValue<'c>> {
+    fn declare(&self, function: &nest::Function, symbol: &str, is_whole: bool) -> Result<FunctionValue<'c>> {
         let parameters: Vec<BasicMetadataTypeEnum<'c>> =
             function.parameters.iter().map(|p| self.ty(function.values[p.value]).into()).collect();
-        let entry = function.linkage == ir::Linkage::Entry;
+        let entry = function.linkage == nest::Linkage::Entry;
         let ty = if entry {
             self.context.i32_type().fn_type(&parameters, false)
         } else {
             self.context.void_type().fn_type(&parameters, false)
         };
         let exported = entry && symbol.as_bytes() == self.module.get_name().to_bytes();
-        let is_shared = !is_whole && function.linkage != ir::Linkage::Inline;
+        let is_shared = !is_whole && function.linkage != nest::Linkage::Inline;
         let linkage = if exported || is_shared { Linkage::External } else { Linkage::Internal };
         let value = self.module.add_function(symbol, ty, Some(linkage));
         let global = value.as_global_value();
@@ -158,18 +157,18 @@ impl<'c> ModuleTranslator<'c> {
         }
         self.add_attributes(function, value);
         for (i, parameter) in function.parameters.iter().enumerate() {
-            if function.values[parameter.value] == ir::Type::PTR {
+            if function.values[parameter.value] == nest::Type::PTR {
                 self.add_pointer_facts(value, i, &parameter.pointer)?;
             }
         }
         Ok(value)
     }
 
-    fn add_attributes(&self, function: &ir::Function, value: FunctionValue<'c>) {
+    fn add_attributes(&self, function: &nest::Function, value: FunctionValue<'c>) {
         match function.linkage {
-            ir::Linkage::Entry => self.extend_status(value),
-            ir::Linkage::Internal => self.mark("noinline", value),
-            ir::Linkage::Inline => self.mark("alwaysinline", value),
+            nest::Linkage::Entry => self.extend_status(value),
+            nest::Linkage::Internal => self.mark("noinline", value),
+            nest::Linkage::Inline => self.mark("alwaysinline", value),
         }
         self.mark("nounwind", value);
         self.add_machine_attributes(value);
@@ -223,7 +222,7 @@ impl<'c> ModuleTranslator<'c> {
         &self,
         value: FunctionValue<'c>,
         index: usize,
-        facts: &ir::PointerFacts,
+        facts: &nest::PointerFacts,
     ) -> Result<()> {
         let index = u32::try_from(index).map_err(|_| Error::internal("too many parameters"))?;
         let add = |name: &str, argument: u64| {
@@ -246,21 +245,21 @@ impl<'c> ModuleTranslator<'c> {
     }
 
     /// LLVM's type for ours.
-    pub(crate) fn ty(&self, ty: ir::Type) -> BasicTypeEnum<'c> {
+    pub(crate) fn ty(&self, ty: nest::Type) -> BasicTypeEnum<'c> {
         let scalar = self.scalar(ty.scalar);
         if ty.lanes == 1 { scalar } else { vector_of(scalar, ty.lanes) }
     }
 
-    fn scalar(&self, scalar: ir::ScalarType) -> BasicTypeEnum<'c> {
+    fn scalar(&self, scalar: nest::ScalarType) -> BasicTypeEnum<'c> {
         match scalar {
-            ir::ScalarType::Bool => self.context.bool_type().as_basic_type_enum(),
-            ir::ScalarType::I8 => self.context.i8_type().as_basic_type_enum(),
-            ir::ScalarType::I16 => self.context.i16_type().as_basic_type_enum(),
-            ir::ScalarType::I32 => self.context.i32_type().as_basic_type_enum(),
-            ir::ScalarType::I64 => self.context.i64_type().as_basic_type_enum(),
-            ir::ScalarType::F32 => self.context.f32_type().as_basic_type_enum(),
-            ir::ScalarType::F64 => self.context.f64_type().as_basic_type_enum(),
-            ir::ScalarType::Ptr => self.context.ptr_type(AddressSpace::default()).as_basic_type_enum(),
+            nest::ScalarType::Bool => self.context.bool_type().as_basic_type_enum(),
+            nest::ScalarType::I8 => self.context.i8_type().as_basic_type_enum(),
+            nest::ScalarType::I16 => self.context.i16_type().as_basic_type_enum(),
+            nest::ScalarType::I32 => self.context.i32_type().as_basic_type_enum(),
+            nest::ScalarType::I64 => self.context.i64_type().as_basic_type_enum(),
+            nest::ScalarType::F32 => self.context.f32_type().as_basic_type_enum(),
+            nest::ScalarType::F64 => self.context.f64_type().as_basic_type_enum(),
+            nest::ScalarType::Ptr => self.context.ptr_type(AddressSpace::default()).as_basic_type_enum(),
         }
     }
 

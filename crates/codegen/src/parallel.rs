@@ -10,8 +10,8 @@ use inkwell::module::Linkage;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FunctionValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
-use kernel::frame::FrameLayout;
-use kernel::ir::{Block, FunctionId, Statement, ValueId};
+use nest::FrameLayout;
+use nest::{Block, FunctionId, Statement, ValueId};
 use support::{Error, Result};
 
 use crate::function::{Built, FunctionTranslator};
@@ -66,7 +66,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
 
     /// Reads an address from the frame, the function's one parameter.
     fn frame_field(&self, field: impl FnOnce(FrameLayout) -> i64) -> Result<PointerValue<'c>> {
-        let layout = FrameLayout::new(self.module.target);
+        let layout = FrameLayout::new(self.module.target.pointer_bytes);
         let frame = match self.source.parameters.as_slice() {
             [frame] => self.pointer(frame.value)?,
             _ => return Err(Error::internal("a parallel call outside of the entry")),

@@ -1,6 +1,6 @@
 //! Defects for tests of the sanitizers, put into programs on purpose. No part of builds that are given away.
 
-use kernel::ir::{Block, Expression, Function, FunctionId, Program, ScalarType, Statement, Type, ValueId};
+use nest::{Block, Expression, Function, FunctionId, Program, ScalarType, Statement, Type, ValueId};
 use std::collections::BTreeSet;
 use support::Id;
 
@@ -53,7 +53,7 @@ fn parallel_callees(block: &Block, found: &mut BTreeSet<usize>) {
 
 /// A pointer parameter that the function may write through.
 fn written_parameter(function: &Function) -> Option<ValueId> {
-    let written = |p: &&kernel::ir::Parameter| function.values[p.value] == Type::PTR && !p.pointer.read_only;
+    let written = |p: &&nest::Parameter| function.values[p.value] == Type::PTR && !p.pointer.read_only;
     function.parameters.iter().rfind(written).map(|p| p.value)
 }
 
@@ -63,9 +63,9 @@ fn append_store(function: &mut Function, pointer: ValueId, offset: i64) {
     let address = function.values.push(Type::PTR);
     let value = function.values.push(Type::scalar(ScalarType::I8));
     function.body.statements.extend([
-        Statement::Let(index, Expression::Constant(kernel::ir::Constant::Integer(offset))),
+        Statement::Let(index, Expression::Constant(nest::Constant::Integer(offset))),
         Statement::Let(address, Expression::Offset { pointer, index, scale: 1 }),
-        Statement::Let(value, Expression::Constant(kernel::ir::Constant::Integer(0x2a))),
+        Statement::Let(value, Expression::Constant(nest::Constant::Integer(0x2a))),
         Statement::Store { value, pointer: address, alignment: 1, mask: None },
     ]);
 }

@@ -1,7 +1,7 @@
 //! Instrumentation of generated code, for tests of it.
 
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue};
-use kernel::ir::Type;
+use nest::Type;
 use support::Result;
 
 use crate::function::{Built, FunctionTranslator};

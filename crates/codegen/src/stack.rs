@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kernel::ir::{self, Block, Expression, Statement};
+use nest::{Block, Expression, Statement};
 use support::{Error, Id, Result};
 
 /// More is refused: programs run models on small stacks, of 256 KiB and less.
@@ -20,7 +20,7 @@ pub(crate) struct Calls {
 }
 
 /// What a function calls or takes the address of.
-pub(crate) fn callees(function: &ir::Function) -> Vec<ir::FunctionId> {
+pub(crate) fn callees(function: &nest::Function) -> Vec<nest::FunctionId> {
     let mut callees = Callees::default();
     callees.block(&function.body);
     callees.direct.extend(callees.parallel);
@@ -28,8 +28,8 @@ pub(crate) fn callees(function: &ir::Function) -> Vec<ir::FunctionId> {
 }
 
 /// The calls of a program's functions, which have these symbols, in their order.
-pub(crate) fn calls(program: &ir::Program, symbols: &[String]) -> Vec<Calls> {
-    let name = |id: ir::FunctionId| symbols[id.index()].clone();
+pub(crate) fn calls(program: &nest::Program, symbols: &[String]) -> Vec<Calls> {
+    let name = |id: nest::FunctionId| symbols[id.index()].clone();
     let mut all = Vec::new();
     for (id, function) in program.functions.iter() {
         let mut callees = Callees::default();
@@ -48,8 +48,8 @@ pub(crate) fn calls(program: &ir::Program, symbols: &[String]) -> Vec<Calls> {
 
 #[derive(Default)]
 struct Callees {
-    direct: Vec<ir::FunctionId>,
-    parallel: Vec<ir::FunctionId>,
+    direct: Vec<nest::FunctionId>,
+    parallel: Vec<nest::FunctionId>,
 }
 
 impl Callees {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use kernel::ir::{self, Block, FunctionId, Statement};
+use nest::{Block, FunctionId, Statement};
 use support::{Id, Result};
 use target::{Level, ObjectFormat, Target};
 
@@ -51,9 +51,9 @@ impl<'a> Source<'a> {
         let (mut symbols, mut calls) = (Vec::new(), Vec::new());
         for (k, version) in versions.iter().enumerate() {
             let suffix = levels.get(k).map_or(String::new(), |level| format!(".{}", level.name()));
-            let mut symbol = |function: &ir::Function| match function.linkage {
-                ir::Linkage::Entry if suffix.is_empty() => entry_point.to_owned(),
-                ir::Linkage::Entry => unique(format!("{entry_point}{suffix}"), &mut names),
+            let mut symbol = |function: &nest::Function| match function.linkage {
+                nest::Linkage::Entry if suffix.is_empty() => entry_point.to_owned(),
+                nest::Linkage::Entry => unique(format!("{entry_point}{suffix}"), &mut names),
                 _ => local_symbol(entry_point, &function.name, &suffix, &mut names),
             };
             let of_version: Vec<String> = version.program.functions.values().map(&mut symbol).collect();
@@ -122,7 +122,7 @@ impl Unit {
     /// The functions of a version whose bodies the unit has. What is inlined is in every unit that calls it.
     pub(crate) fn bodies(&self, source: &Source<'_>, version: usize) -> BTreeSet<FunctionId> {
         let program = source.versions[version].program;
-        let is_inlined = |id: &FunctionId| program.functions[*id].linkage == ir::Linkage::Inline;
+        let is_inlined = |id: &FunctionId| program.functions[*id].linkage == nest::Linkage::Inline;
         let own = self.functions[version].clone().map(FunctionId::from_index);
         let mut bodies: BTreeSet<FunctionId> = own.filter(|id| self.is_whole || !is_inlined(id)).collect();
         let mut pending: Vec<FunctionId> = bodies.iter().copied().collect();
@@ -138,7 +138,7 @@ impl Unit {
 }
 
 /// How long a function's code takes to make: its statements.
-fn weight(function: &ir::Function) -> usize {
+fn weight(function: &nest::Function) -> usize {
     fn of(block: &Block) -> usize {
         let inside = |statement: &Statement| match statement {
             Statement::For { body, .. } => of(body),

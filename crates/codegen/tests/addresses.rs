@@ -1,8 +1,8 @@
 //! Addresses in loops: a register that moves on and a number, without multiplications.
 
 use codegen::{CodegenOptions, Constants, compile};
-use kernel::frame::FrameLayout;
-use kernel::ir::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type};
+use nest::FrameLayout;
+use nest::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type};
 use target::Target;
 
 /// Doubles vectors of four floats: five at constant distances, of rows that are `stride` bytes apart.
@@ -27,7 +27,7 @@ fn program(target: &Target, stride: i64) -> Program {
     let rows = program.functions.push(b.finish());
     let mut b = FunctionBuilder::new("test_entry", Linkage::Entry);
     let frame = b.parameter("frame", Type::PTR, PointerFacts::default());
-    let at = b.offset_bytes(frame, FrameLayout::new(target).temps());
+    let at = b.offset_bytes(frame, FrameLayout::new(target.pointer_bytes).temps());
     let temps = b.load(Type::PTR, at, 4);
     let count = b.load(Type::scalar(ScalarType::I64), temps, 8);
     b.call(rows, vec![temps, count]);

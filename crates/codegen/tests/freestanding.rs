@@ -1,7 +1,7 @@
 //! Objects that need nothing from outside: that they don't, and that what they copy and fill is right.
 
 use codegen::{CodegenOptions, Constants, LoadedObject, compile};
-use kernel::ir::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type};
+use nest::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type};
 use object::{Object, ObjectSymbol};
 use target::Target;
 

@@ -1,7 +1,7 @@
 //! Constants that lie in a section for large data and are found through a pointer: linked and read back.
 
 use codegen::{CodegenOptions, Constants, compile};
-use kernel::ir::{FunctionBuilder, Linkage, PointerFacts, Program};
+use nest::{FunctionBuilder, Linkage, PointerFacts, Program};
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags};
 use std::process::Command;
 use target::Target;
@@ -24,7 +24,7 @@ int main() {
 
 fn compile_large(triple: &str, constants: &Constants<'_>, threshold: u64) -> codegen::CompiledModule {
     let mut b = FunctionBuilder::new("entry", Linkage::Entry);
-    b.parameter("frame", kernel::ir::Type::PTR, PointerFacts::default());
+    b.parameter("frame", nest::Type::PTR, PointerFacts::default());
     let mut program = Program::default();
     program.functions.push(b.finish());
     let target = Target::new(triple, "", "").expect("a triple");

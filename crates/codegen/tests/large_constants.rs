@@ -1,7 +1,7 @@
 //! Constants in a section that may lie anywhere, in programs and in shared libraries: found through their pointer.
 
 use codegen::{CodegenOptions, Constants, compile};
-use kernel::ir::{FunctionBuilder, Linkage, PointerFacts, Program};
+use nest::{FunctionBuilder, Linkage, PointerFacts, Program};
 use object::{Object, ObjectSection};
 use std::path::Path;
 use std::process::Command;
@@ -29,7 +29,7 @@ fn succeed(command: &mut Command) {
 #[cfg(target_os = "linux")]
 fn programs_find_constants_that_may_be_far_away() {
     let mut b = FunctionBuilder::new("entry", Linkage::Entry);
-    b.parameter("frame", kernel::ir::Type::PTR, PointerFacts::default());
+    b.parameter("frame", nest::Type::PTR, PointerFacts::default());
     let mut program = Program::default();
     program.functions.push(b.finish());
     let options = CodegenOptions { large_constants: 100, ..CodegenOptions::new("my_model") };

@@ -1,7 +1,7 @@
 //! Objects for many targets: what they define, what they need, where their constants are.
 
 use codegen::{CodegenOptions, Constants, compile};
-use kernel::ir::{
+use nest::{
     BinaryOp, ConvertOp, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type,
     UnaryOp,
 };

@@ -1,8 +1,8 @@
 //! Programs whose code is made in several parts: one object comes of it, always the same.
 
 use codegen::{CodegenOptions, Constants, LoadedObject, UnitCache, compile};
-use kernel::frame::FrameLayout;
-use kernel::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, ScalarType, Type};
+use nest::FrameLayout;
+use nest::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, ScalarType, Type};
 use object::{Object, ObjectSymbol};
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -38,7 +38,7 @@ fn program(target: &Target) -> Program {
     writers.push(inlined);
     let mut b = FunctionBuilder::new("test_entry", Linkage::Entry);
     let frame = b.parameter("frame", Type::PTR, PointerFacts::default());
-    let layout = FrameLayout::new(target);
+    let layout = FrameLayout::new(target.pointer_bytes);
     let at = b.offset_bytes(frame, layout.temps());
     let temps = b.load(Type::PTR, at, 4);
     for (k, &function) in writers.iter().enumerate() {
@@ -89,7 +89,7 @@ fn the_parts_run_together() {
     let loaded = LoadedObject::load(&compiled.object, "test_entry").expect("it loads");
     let mut temps = vec![0i32; (STORES as usize) * (FUNCTIONS as usize + 2)];
     let mut frame = vec![0u64; 16];
-    frame[FrameLayout::new(&target).temps() as usize / 8] = temps.as_mut_ptr() as u64;
+    frame[FrameLayout::new(target.pointer_bytes).temps() as usize / 8] = temps.as_mut_ptr() as u64;
     // SAFETY: the entry takes a frame, of which it reads the temporaries' address, and writes within those.
     let status = unsafe {
         let entry: extern "C" fn(*mut u64) -> i32 = std::mem::transmute(loaded.entry_address().as_ptr());

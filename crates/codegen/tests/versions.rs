@@ -1,7 +1,7 @@
 //! Objects with several versions: each processor gets the best one that it can run, in an emulator and here.
 
 use codegen::{CodegenOptions, Constants, Version, compile_versions};
-use kernel::ir::{BinaryOp, FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type};
+use nest::{BinaryOp, FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type};
 use std::path::Path;
 use std::process::Command;
 use target::{Level, Target};

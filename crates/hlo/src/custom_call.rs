@@ -1,6 +1,7 @@
 //! The custom calls that have code: functions that the user links, and checks.
 
 use crate::opcode::Op;
+use support::is_c_identifier;
 
 /// The target of a custom call that only asks for memory.
 pub const ALLOCATE_BUFFER: &str = "AllocateBuffer";
@@ -43,12 +44,6 @@ pub fn custom_call(op: &Op) -> Option<CustomCallKind<'_>> {
         }
         _ => None,
     }
-}
-
-/// Whether a text can be the name of a C function.
-pub fn is_c_identifier(text: &str) -> bool {
-    let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
-    text.starts_with(is_start) && text.chars().all(|c| is_start(c) || c.is_ascii_digit())
 }
 
 #[cfg(test)]

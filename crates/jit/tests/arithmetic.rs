@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::{binary, unary};
-use kernel::ir::{BinaryOp, ConvertOp, Expression, Predicate, ScalarType, UnaryOp};
+use nest::{BinaryOp, ConvertOp, Expression, Predicate, ScalarType, UnaryOp};
 
 const F32: [f32; 16] = [
     0.0,
@@ -226,7 +226,7 @@ macro_rules! float_tests {
                 let mut values = $values.to_vec();
                 values.push(-<$float>::NAN);
                 let sign: $bits = (-0.0 as $float).to_bits();
-                let as_bits = |b: &mut kernel::ir::FunctionBuilder, v| {
+                let as_bits = |b: &mut nest::FunctionBuilder, v| {
                     let ty = b.ty(v).with_scalar(<$bits as harness::Element>::SCALAR);
                     b.bitcast(v, ty)
                 };
@@ -345,7 +345,7 @@ fn integer_conversions() {
     unary("u8 to u32", &[0u8, 1, 128, 255], |b, x| b.convert(ZeroExtend, x, ScalarType::I32), u32::from);
     unary("i64 to i8", &words, |b, x| b.convert(Truncate, x, ScalarType::I8), |x| x as i8);
     unary("i64 to i32", &words, |b, x| b.convert(Truncate, x, ScalarType::I32), |x| x as i32);
-    let lowest = |b: &mut kernel::ir::FunctionBuilder, x| {
+    let lowest = |b: &mut nest::FunctionBuilder, x| {
         let bit = b.convert(Truncate, x, ScalarType::Bool);
         b.convert(ZeroExtend, bit, ScalarType::I8)
     };
@@ -362,7 +362,7 @@ fn float_conversions() {
 
 #[test]
 fn selection() {
-    let smaller = |b: &mut kernel::ir::FunctionBuilder, x, y| {
+    let smaller = |b: &mut nest::FunctionBuilder, x, y| {
         let less = b.compare(Predicate::Less, x, y);
         b.select(less, x, y)
     };
@@ -375,7 +375,7 @@ fn selection() {
             &[1.0f64, 2.0],
             |_, _| true,
             |b, x, y| {
-                let condition = b.integer(kernel::ir::Type::BOOL, truth);
+                let condition = b.integer(nest::Type::BOOL, truth);
                 b.select(condition, x, y)
             },
             |x, y| if truth == 1 { x } else { y },
@@ -415,7 +415,7 @@ fn constants_in_every_lane() {
         &[0u32; 4],
         |b, x| {
             let ty = b.ty(x);
-            let bits = Expression::Constant(kernel::ir::Constant::FloatBits(u64::from(pattern.to_bits())));
+            let bits = Expression::Constant(nest::Constant::FloatBits(u64::from(pattern.to_bits())));
             let float = b.value(ty.with_scalar(ScalarType::F32), bits);
             b.bitcast(float, ty)
         },

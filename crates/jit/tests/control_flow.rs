@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::{bytes_of, entry_program, run, targets, values_of};
-use kernel::ir::{
+use nest::{
     BinaryOp, ConvertOp, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type,
     ValueId,
 };
@@ -246,8 +246,7 @@ fn function_addresses() {
         ids.push(program.functions.push(b.finish()));
     }
     let entry = entry_program(0, 1, |b, _, outs| {
-        let address =
-            |b: &mut FunctionBuilder, id| b.value(Type::PTR, kernel::ir::Expression::FunctionAddress(id));
+        let address = |b: &mut FunctionBuilder, id| b.value(Type::PTR, nest::Expression::FunctionAddress(id));
         let (f, g, again) = (address(b, ids[0]), address(b, ids[1]), address(b, ids[0]));
         let as_integer = b.bitcast(f, I64);
         let back = b.bitcast(as_integer, Type::PTR);

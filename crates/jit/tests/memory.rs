@@ -5,7 +5,7 @@ mod harness;
 use codegen::{CodegenOptions, Constants};
 use harness::{CONSTANTS, bytes_of, entry_program, field, run, targets, values_of};
 use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec};
-use kernel::ir::{
+use nest::{
     ConvertOp, Expression, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type,
 };
 

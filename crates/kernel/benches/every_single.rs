@@ -11,7 +11,7 @@ mod functions;
 
 use functions::{CASES, Case, bytes_of, executable, targets, ulps};
 use jit::AlignedBytes;
-use kernel::ir::ScalarType;
+use nest::ScalarType;
 
 /// Numbers at a time.
 const CHUNK: u64 = 1 << 16;

@@ -3,8 +3,8 @@
 use crate::context::{IndexKey, KernelContext, Memory};
 use crate::element::{Element, decode, encode, memory_type, splat};
 use crate::index::{Facts, Index, Position, gcd};
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use crate::transpose::transpose;
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use support::{Error, Result};
 
 /// Whether an index is within bounds.

@@ -3,8 +3,8 @@
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::elemental;
-use crate::ir::FunctionBuilder;
 use hlo::{Computation, ComputationId, InstructionId, Op};
+use nest::FunctionBuilder;
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
 use support::{Error, Result};

@@ -6,11 +6,11 @@
 use crate::context::{KernelContext, Memory, Operand};
 use crate::dot::part as dot;
 use crate::index::{Facts, Index};
-use crate::ir::{BinaryOp, FunctionBuilder, Predicate, ValueId};
 use crate::rows;
 use crate::tasks::Span;
 use buffers::ALIGNMENT;
 use hlo::InstructionId;
+use nest::{BinaryOp, FunctionBuilder, Predicate, ValueId};
 use plan::{AttentionPlan, DotKind, DotPlan};
 use shape::ArrayShape;
 use support::Result;

@@ -2,8 +2,8 @@
 
 use crate::context::KernelContext;
 use crate::index::Index;
-use crate::ir::{FunctionBuilder, Predicate, ValueId};
 use hlo::Op;
+use nest::{FunctionBuilder, Predicate, ValueId};
 use std::ops::Range;
 use support::{Error, Result};
 

@@ -5,10 +5,10 @@
 
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
-use crate::ir::{FunctionBuilder, ValueId};
 use crate::tasks::Span;
 use buffers::ALIGNMENT;
 use hlo::{InstructionId, Module};
+use nest::{FunctionBuilder, ValueId};
 use plan::{Fusion, InstructionPlan};
 use shape::{ArrayShape, Literal, ShapeIndex};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,9 +3,9 @@
 //! The layout is that of `tfcompile/custom_call.h`: integers of 64 bits first, then addresses, so that no platform pads.
 
 use crate::entry::Entry;
-use crate::ir::{Expression, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use hlo::custom_call::{CustomCallKind, custom_call};
 use hlo::{ComputationId, InstructionId, Module};
+use nest::{Expression, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use shape::{ArrayShape, PrimitiveType, ShapeIndex};
 use support::{Error, Result};
 

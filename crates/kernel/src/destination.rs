@@ -4,8 +4,8 @@
 use crate::concatenate::Copy;
 use crate::context::KernelContext;
 use crate::index::{Index, Position};
-use crate::ir::FunctionBuilder;
 use hlo::{InstructionId, Op};
+use nest::FunctionBuilder;
 use plan::{Position as Place, RowSlice};
 use support::{Error, Result};
 

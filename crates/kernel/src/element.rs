@@ -4,8 +4,8 @@
 //! kept sign or zero extended in `I8`), floats narrower than 32 bits are `F32` rounded to their type, complex numbers
 //! are two values.
 
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use crate::narrow;
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use shape::PrimitiveType;
 
 /// One element, or one in each lane.
@@ -155,7 +155,7 @@ pub fn splat(b: &mut FunctionBuilder, value: ValueId, lanes: u32) -> ValueId {
         return value;
     }
     match b.known_constant(value) {
-        Some(constant) => b.value(Type::vector(ty.scalar, lanes), crate::ir::Expression::Constant(constant)),
+        Some(constant) => b.value(Type::vector(ty.scalar, lanes), nest::Expression::Constant(constant)),
         None => b.splat(value, lanes),
     }
 }

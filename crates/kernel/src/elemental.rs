@@ -15,9 +15,9 @@ pub use conversion::{bits_of, convert, from_bits};
 pub use real::{maximum, minimum};
 
 use crate::element::{Element, normalise, register_type};
-use crate::ir::{BinaryOp, FunctionBuilder, ScalarType, Type, UnaryOp, ValueId};
 use crate::narrow;
 use hlo::Op;
+use nest::{BinaryOp, FunctionBuilder, ScalarType, Type, UnaryOp, ValueId};
 use shape::PrimitiveType;
 use support::{Error, Result};
 use target::Target;

@@ -3,14 +3,14 @@
 //! Its parameter is the frame of the caller; pointers are read from it once, in front of everything else, and only those
 //! that are needed.
 
-use crate::frame::FrameLayout;
-use crate::ir::{FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type, ValueId};
 use crate::lower::{Call, Kernels};
 use crate::profile::{Counter, Profile};
 use crate::regions::{self, Item, Region};
 use buffers::{Allocation, BufferAssignment, CopyPair, Rotation, Schedule, Slice};
 use hlo::custom_call::custom_call;
 use hlo::{ComputationId, InstructionId, Module, Op};
+use nest::FrameLayout;
+use nest::{FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type, ValueId};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
 use support::{Error, Result};
@@ -44,7 +44,7 @@ pub(crate) fn emit(
 ) -> Result<Vec<Region>> {
     let &Context { module, schedule, assignment, target, kernels, counters } = context;
     let mut b = FunctionBuilder::new(name, Linkage::Entry);
-    let layout = FrameLayout::new(target);
+    let layout = FrameLayout::new(target.pointer_bytes);
     // What leaves the entry early says why, in the frame.
     let read_only = !crate::custom_call::may_leave(module);
     let facts = PointerFacts { no_alias: true, read_only, alignment: target.pointer_bytes };
@@ -227,7 +227,7 @@ impl Entry<'_> {
             b.select(is_true, first, second)
         } else {
             let value = b.load(Type::scalar(ScalarType::I32), pointer, 4);
-            let wide = b.convert(crate::ir::ConvertOp::SignExtend, value, ScalarType::I64);
+            let wide = b.convert(nest::ConvertOp::SignExtend, value, ScalarType::I64);
             // Whatever is out of range, negative or not, means the last branch.
             let (end, last) = (b.index(branches.len() as i64), b.index(branches.len() as i64 - 1));
             let is_branch = b.compare(Predicate::Below, wide, end);

@@ -7,9 +7,9 @@ use crate::context::{KernelContext, Operand};
 use crate::element::Element;
 use crate::elemental;
 use crate::index::Position;
-use crate::ir::FunctionBuilder;
 use crate::math;
 use hlo::{InstructionId, Op, Traits};
+use nest::FunctionBuilder;
 use plan::Position as Place;
 use shape::{PrimitiveType, ShapeIndex};
 use support::{Error, Result};
@@ -252,7 +252,7 @@ impl KernelContext<'_> {
             for linear in 1..count {
                 let element = elemental::constant(b, literal, linear as usize, lanes)?;
                 let number = b.integer(b.ty(index), linear);
-                let is_this = b.compare(crate::ir::Predicate::Equal, index, number);
+                let is_this = b.compare(nest::Predicate::Equal, index, number);
                 chosen = element.zip(chosen, |x, y| b.select(is_this, x, y));
             }
             Ok(Step::Is(chosen))

@@ -3,7 +3,7 @@
 //! Index arithmetic stays symbolic until an address is wanted, so that reindexing opcodes compose without code, equal
 //! indices compare equal, and the distance between lanes is known at compile time.
 
-use crate::ir::ValueId;
+use nest::ValueId;
 
 /// One index of each lane: `constant + lane * lane_stride + terms + vectors`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

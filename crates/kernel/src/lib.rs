@@ -1,8 +1,7 @@
-//! Loop nests: the level between HLO and machine code, and the lowering of each planned fusion to it.
+//! Lowers each planned fusion to a loop nest, in the language of the crate [`nest`].
 //!
-//! [`ir`] is the language: functions of structured control flow over scalars and fixed-width vectors. Lowerings build
-//! tiled, vectorised loops explicitly; whoever translates the result (LLVM today) is not asked to vectorise or tile.
-//! Nothing here names LLVM, and nothing chooses a strategy: that is the plan's.
+//! Lowerings build tiled, vectorized loops explicitly; the printer that translates the result (LLVM today) is not asked
+//! to vectorize or tile. Nothing here names LLVM, and nothing chooses a strategy: the plan does.
 //!
 //! [`lower`] makes a program of a module with its plan and buffers. A kernel reads like the loop it makes: the loops
 //! ([`mod@loops`], `reduce`, `sort`, ...) ask for elements at symbolic positions; `fused` and `reindex` turn a position
@@ -21,10 +20,8 @@ mod element;
 pub mod elemental;
 mod entry;
 mod fft;
-pub mod frame;
 mod fused;
 pub mod index;
-pub mod ir;
 mod loops;
 mod lower;
 pub mod math;

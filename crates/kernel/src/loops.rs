@@ -2,9 +2,9 @@
 
 use crate::context::{KernelContext, Square};
 use crate::index::{Index, Position};
-use crate::ir::FunctionBuilder;
 use crate::tasks::Span;
 use hlo::InstructionId;
+use nest::FunctionBuilder;
 use plan::{Loop, LoopPlan};
 use support::Result;
 

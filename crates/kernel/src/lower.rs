@@ -3,7 +3,6 @@
 use crate::context::{KernelContext, Memory, Operand, TaskRange};
 use crate::entry;
 use crate::index::Index;
-use crate::ir::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Type};
 use crate::profile::Counter;
 use crate::regions::Region;
 use crate::{
@@ -12,6 +11,7 @@ use crate::{
 };
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
+use nest::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Type};
 use plan::{Fusion, InstructionPlan, ModulePlan, Position, Strategy};
 use shape::{ArrayShape, Literal, ShapeIndex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -424,7 +424,7 @@ fn leaf_name(stem: &str, index: &[usize]) -> String {
 /// A kernel of several tasks writes memory inside of its loop over tasks only. What it computes in front of it, for each call
 /// again, may branch.
 fn check_tasks(function: &Function) -> Result<()> {
-    use crate::ir::Statement;
+    use nest::Statement;
     let writing = function.body.statements.iter().filter(|statement| may_write(statement));
     match writing.collect::<Vec<_>>()[..] {
         [Statement::For { .. }] | [Statement::For { .. }, Statement::For { .. }] => Ok(()),
@@ -433,9 +433,9 @@ fn check_tasks(function: &Function) -> Result<()> {
 }
 
 /// Whether a statement, or one in its regions, is more than arithmetic.
-fn may_write(statement: &crate::ir::Statement) -> bool {
-    use crate::ir::Statement;
-    let any = |block: &crate::ir::Block| block.statements.iter().any(may_write);
+fn may_write(statement: &nest::Statement) -> bool {
+    use nest::Statement;
+    let any = |block: &nest::Block| block.statements.iter().any(may_write);
     match statement {
         Statement::Let(..) | Statement::Prefetch { .. } => false,
         Statement::For { body, .. } => any(body),
@@ -452,8 +452,8 @@ fn may_write(statement: &crate::ir::Statement) -> bool {
 }
 
 /// How many statements there are, those in regions included.
-fn count_statements(block: &crate::ir::Block) -> usize {
-    use crate::ir::Statement;
+fn count_statements(block: &nest::Block) -> usize {
+    use nest::Statement;
     let inside = |statement: &Statement| match statement {
         Statement::For { body, .. } => count_statements(body),
         Statement::While { condition, body, .. } => count_statements(condition) + count_statements(body),

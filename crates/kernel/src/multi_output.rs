@@ -4,7 +4,6 @@
 use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
-use crate::ir::{FunctionBuilder, ValueId};
 use crate::loops;
 use crate::reduce::blocks::{Carried, nest_in_blocks};
 use crate::reduce::nest_parts;
@@ -12,6 +11,7 @@ use crate::reduce::operation::Operation;
 use crate::reindex::same_dimensions;
 use crate::tasks::Span;
 use hlo::{InstructionId, Op};
+use nest::{FunctionBuilder, ValueId};
 use plan::{Loop, MultiOutputPlan, Output, OutputReduction, Placement};
 use support::{Error, Result};
 

@@ -4,7 +4,7 @@
 //! stays NaN (quiet, sign kept where NaNs have one, and of the payload what there is room for) or becomes -0 in a type without.
 //! What is only read and written keeps its bits, those of a signaling NaN too.
 
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use shape::{FloatFormat, PrimitiveType, Specials};
 
 const SIGN: i64 = 0x8000_0000u32 as i32 as i64;

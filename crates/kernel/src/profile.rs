@@ -1,8 +1,8 @@
 //! Counters of how long a program and its instructions take, which the entry keeps in the frame's `profile_counters`.
 
-use crate::ir::{Constant, Expression, FunctionBuilder, Predicate, Type, ValueId};
 use buffers::Schedule;
 use hlo::{ComputationId, InstructionId, Module, Op};
+use nest::{Constant, Expression, FunctionBuilder, Predicate, Type, ValueId};
 use support::{Error, Result};
 
 /// What a counter adds up, in ticks of [`Expression::CycleCounter`], over all runs. Work that is shared out counts as long as the

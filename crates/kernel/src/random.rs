@@ -4,9 +4,9 @@
 use crate::context::{KernelContext, Memory};
 use crate::element::Element;
 use crate::index::{Index, Position};
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use crate::update::number_of;
 use hlo::{Op, RandomAlgorithm};
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use shape::PrimitiveType;
 use support::{Error, Result};
 

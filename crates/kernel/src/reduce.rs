@@ -9,9 +9,9 @@ mod scalar;
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Index, Position};
-use crate::ir::{FunctionBuilder, ValueId};
 use crate::tasks::Span;
 use hlo::{ComputationId, InstructionId, Op};
+use nest::{FunctionBuilder, ValueId};
 use plan::{Loop, ReduceKind, ReducePlan};
 use support::{Error, Result};
 

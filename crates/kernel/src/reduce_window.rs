@@ -10,9 +10,9 @@ mod running;
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Index, Position};
-use crate::ir::{FunctionBuilder, ValueId};
 use crate::reduce::operation::Operation;
 use hlo::{ComputationId, InstructionId, Op, Window};
+use nest::{FunctionBuilder, ValueId};
 use plan::{ReduceWindowPlan, WindowSegment, WindowWalk};
 use support::{Error, Result};
 

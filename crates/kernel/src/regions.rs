@@ -4,9 +4,9 @@
 //! in one. Whether they depend on each other is seen from the memory that they read and write, which the buffers have
 //! fixed already: a kernel may so be called ahead of others that it has nothing to do with.
 
-use crate::ir::{BinaryOp, Function, FunctionBuilder, Linkage, PointerFacts, Predicate, Type, ValueId};
 use crate::lower::Call;
 use buffers::{Allocation, Slice};
+use nest::{BinaryOp, Function, FunctionBuilder, Linkage, PointerFacts, Predicate, Type, ValueId};
 
 /// A region's work in parts that are shared out: each part holds the same share of every kernel that is cut into many tasks.
 /// Other kernels come first, each in as many parts as it is worth: the first of them does a kernel that is not cut, and each of
@@ -346,7 +346,7 @@ pub fn to_text(regions: &[Region]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{FunctionId, Statement};
+    use nest::{FunctionId, Statement};
     use support::Id;
 
     /// A kernel that reads and writes slices of 64 bytes with these numbers.

@@ -6,8 +6,8 @@ use crate::element::{Element, register_type};
 use crate::elemental;
 use crate::fused::Step;
 use crate::index::{Facts, Index, Position};
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use hlo::{GatherDimensionNumbers, InstructionId, Op, PaddingConfig, PaddingDimension};
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use shape::PrimitiveType;
 use support::{Error, Result};
 

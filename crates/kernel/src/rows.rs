@@ -7,10 +7,10 @@
 use crate::context::KernelContext;
 use crate::element::{Element, decode, encode, memory_type, normalise};
 use crate::index::{Index, Position};
-use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use crate::reduce::operation::Operation;
 use crate::tasks::Span;
 use hlo::{InstructionId, Op};
+use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use plan::{Loop, RowValue, RowsPlan, Sweep};
 use support::{Error, Result};
 

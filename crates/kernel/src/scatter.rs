@@ -4,9 +4,9 @@ use crate::addressing::Containment;
 use crate::context::{KernelContext, Memory};
 use crate::element::Element;
 use crate::index::{Index, Position};
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, ValueId};
 use crate::update::{copy_operand, number_of};
 use hlo::{ComputationId, Op, ScatterDimensionNumbers};
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, ValueId};
 use support::{Error, Result};
 
 struct Scatter<'a> {

@@ -2,7 +2,7 @@
 
 use crate::context::KernelContext;
 use crate::index::{Facts, Index};
-use crate::ir::{BinaryOp, FunctionBuilder, Predicate, ValueId};
+use nest::{BinaryOp, FunctionBuilder, Predicate, ValueId};
 use support::Result;
 
 /// Steps of a loop that a task does.

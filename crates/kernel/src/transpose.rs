@@ -1,6 +1,6 @@
 //! Square tiles transposed in registers.
 
-use crate::ir::{FunctionBuilder, ValueId};
+use nest::{FunctionBuilder, ValueId};
 
 /// Shuffles within so many bytes are single instructions everywhere.
 const BLOCK_BYTES: usize = 16;

@@ -3,8 +3,8 @@
 use crate::context::{KernelContext, Memory};
 use crate::element::Element;
 use crate::index::{Index, Position};
-use crate::ir::FunctionBuilder;
 use crate::loops;
+use nest::FunctionBuilder;
 use plan::LoopPlan;
 use support::{Error, Result};
 
@@ -99,6 +99,6 @@ pub(crate) fn copy_operand(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, 
 }
 
 /// The values of an element, for loops that carry it.
-pub(crate) fn flatten(elements: &[Element]) -> Vec<crate::ir::ValueId> {
+pub(crate) fn flatten(elements: &[Element]) -> Vec<nest::ValueId> {
     elements.iter().flat_map(|e| e.values()).collect()
 }

@@ -8,7 +8,7 @@ mod functions;
 
 use functions::{CASES, Case, bytes_of, compile, executable, targets, ulps};
 use jit::AlignedBytes;
-use kernel::ir::ScalarType;
+use nest::ScalarType;
 use target::Target;
 
 /// Runs a function over operands given as bytes; the result's bytes.

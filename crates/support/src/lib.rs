@@ -6,9 +6,11 @@
 mod code;
 mod error;
 mod id_vec;
+mod identifier;
 mod memory;
 
 pub use code::Code;
 pub use error::{Coded, Error, ErrorKind, Result};
 pub use id_vec::{Id, IdVec};
+pub use identifier::is_c_identifier;
 pub use memory::check_memory;

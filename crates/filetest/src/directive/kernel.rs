@@ -12,8 +12,8 @@ pub(super) fn run(case: &Case) -> Outcome {
         let assignment = buffers::assign(module, plan, &schedule)?;
         let program = kernel::lower(module, plan, &schedule, &assignment, target, "entry")?;
         let text = program.to_string();
-        kernel::ir::verify(&program)?;
-        let read = kernel::ir::parse(&text)?;
+        nest::verify(&program)?;
+        let read = nest::parse(&text)?;
         match read.to_string() == text {
             true => Ok(text),
             false => Err(Error::internal(format!("the text reads back as\n{read}"))),

@@ -3,7 +3,7 @@
 
 use codegen::{CodegenOptions, Constants};
 use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec};
-use kernel::ir::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type, ValueId};
+use nest::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type, ValueId};
 use support::Result;
 use target::Target;
 
@@ -57,7 +57,7 @@ pub fn entry_program(
 
 /// Compiles, loads and runs a program once; returns the results' bytes.
 pub fn run(program: &Program, target: &Target, arguments: &[&[u8]], results: &[usize]) -> Vec<Vec<u8>> {
-    kernel::ir::verify(program).unwrap_or_else(|e| panic!("{e}\n{program}"));
+    nest::verify(program).unwrap_or_else(|e| panic!("{e}\n{program}"));
     let compiled =
         codegen::compile(program, target, &CodegenOptions::new("test_entry"), &Constants::default())
             .unwrap_or_else(|e| panic!("{e}\n{program}"));

@@ -6,8 +6,8 @@
 use super::{dense, depthwise};
 use crate::context::{KernelContext, Memory, Operand};
 use crate::index::Index;
-use crate::ir::{FunctionBuilder, ValueId};
 use buffers::ALIGNMENT;
+use nest::{FunctionBuilder, ValueId};
 use plan::{ChainPlan, ChainStage, ConvolutionKind};
 use support::{Error, Result};
 

@@ -6,8 +6,8 @@ use super::{PanelBody, finish};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
-use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use crate::tile::{Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero};
+use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use plan::{ConvolutionDims, ConvolutionPlan, GradientPlan, GradientSize, SpatialDimension, Strip, Tile};
 use support::{Error, Result};
 

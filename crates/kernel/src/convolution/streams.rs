@@ -3,8 +3,8 @@
 
 use crate::context::KernelContext;
 use crate::index::Index;
-use crate::ir::{FunctionBuilder, ValueId};
 use crate::tile::Columns;
+use nest::{FunctionBuilder, ValueId};
 use plan::ConvolutionPlan;
 use support::Result;
 

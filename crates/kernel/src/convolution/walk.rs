@@ -3,8 +3,8 @@
 
 use crate::context::KernelContext;
 use crate::index::{Facts, Index};
-use crate::ir::{FunctionBuilder, Type, ValueId};
 use crate::tasks::Span;
+use nest::{FunctionBuilder, Type, ValueId};
 use plan::{Rectangle, TileSize, Tiling};
 use support::{Error, Result};
 

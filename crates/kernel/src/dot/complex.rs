@@ -3,8 +3,8 @@
 use super::{DotElement, Part, Product, finish};
 use crate::context::KernelContext;
 use crate::element::Element;
-use crate::ir::{FunctionBuilder, Type, UnaryOp};
 use crate::tile::{scalar_type, zero};
+use nest::{FunctionBuilder, Type, UnaryOp};
 use plan::DotPlan;
 use support::Result;
 

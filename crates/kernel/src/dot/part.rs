@@ -3,8 +3,8 @@
 use super::{Part, Product, pack, row_dot, tiled};
 use crate::context::KernelContext;
 use crate::index::Index;
-use crate::ir::{FunctionBuilder, ValueId};
 use crate::tasks::Span;
+use nest::{FunctionBuilder, ValueId};
 use plan::{DotKind, DotPlan};
 use support::{Error, Result};
 

@@ -5,8 +5,8 @@ use super::{DotElement, Part, Product, finish};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::Index;
-use crate::ir::{FunctionBuilder, Type, ValueId};
 use crate::tile::{multiply_add, scalar_type, zero};
+use nest::{FunctionBuilder, Type, ValueId};
 use plan::DotPlan;
 use support::{Error, Result};
 

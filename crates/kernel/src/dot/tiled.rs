@@ -4,10 +4,10 @@ use super::{DotElement, Part, Product, find_dot, finish, pack};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Facts, Index};
-use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use crate::tile::{
     Columns, Reading, finish_rows, last_columns, multiply_add, scalar_type, whole_columns, zero,
 };
+use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use plan::{DotPlan, Packing};
 use support::Result;
 

@@ -2,8 +2,8 @@
 
 use super::undefined;
 use crate::element::Element;
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, ValueId};
 use hlo::{ComparisonDirection, ComparisonType, Op};
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, ValueId};
 use shape::PrimitiveType;
 use support::Result;
 

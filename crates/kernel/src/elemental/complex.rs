@@ -3,9 +3,9 @@
 use super::real::copy_sign;
 use super::undefined;
 use crate::element::Element;
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use crate::math;
 use hlo::Op;
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use shape::PrimitiveType;
 use support::Result;
 use target::Target;

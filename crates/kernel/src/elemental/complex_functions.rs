@@ -2,8 +2,8 @@
 
 use super::complex::{Arithmetic, Complex};
 use super::real::copy_sign;
-use crate::ir::{Predicate, UnaryOp, ValueId};
 use crate::math;
+use nest::{Predicate, UnaryOp, ValueId};
 use std::f64::consts::{FRAC_PI_2, LN_2};
 use support::Result;
 

@@ -2,9 +2,9 @@
 
 use super::{integer, real};
 use crate::element::{Element, decode, encode, memory_type, normalise, register_type};
-use crate::ir::{ConvertOp, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
 use crate::narrow;
 use hlo::Op;
+use nest::{ConvertOp, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
 use shape::PrimitiveType;
 use support::{Error, Result};
 use target::Target;

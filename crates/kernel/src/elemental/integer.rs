@@ -2,8 +2,8 @@
 
 use super::undefined;
 use crate::element::normalise;
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
 use hlo::Op;
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
 use shape::PrimitiveType;
 use support::Result;
 

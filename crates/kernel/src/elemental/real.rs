@@ -1,8 +1,8 @@
 //! Floating-point numbers: `F32` (which the narrower types are computed in) and `F64`.
 
-use crate::ir::{BinaryOp, Constant, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use crate::math;
 use hlo::Op;
+use nest::{BinaryOp, Constant, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use shape::PrimitiveType;
 use support::{Error, Result};
 use target::Target;

@@ -1,6 +1,6 @@
 //! Forward transforms of a few points in registers, straight line.
 
-use crate::ir::{FunctionBuilder, Type, UnaryOp, ValueId};
+use nest::{FunctionBuilder, Type, UnaryOp, ValueId};
 use plan::root_of_unity;
 
 /// Real and imaginary parts of a point, in each lane.

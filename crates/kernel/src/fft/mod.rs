@@ -7,9 +7,9 @@ mod pass;
 mod real;
 
 use crate::context::KernelContext;
-use crate::ir::{FunctionBuilder, Predicate, ScalarType, ValueId};
 use crate::tasks::Span;
 use lines::{Line, Parts, RootTable};
+use nest::{FunctionBuilder, Predicate, ScalarType, ValueId};
 use pass::{Pass, into_lines, out_of_lines};
 use plan::{FftKind, FftLayout, FftPlace, FftPlan, FftStep, Roots};
 use real::Walk;

@@ -2,7 +2,7 @@
 
 use super::butterfly::{Point, butterfly};
 use super::lines::{Line, Parts, RootTable, by_turns, for_blocks};
-use crate::ir::{FunctionBuilder, ValueId};
+use nest::{FunctionBuilder, ValueId};
 use support::Result;
 
 /// A pass: `done * radix * rest` points, point `i + done (p + rest k)` to point `i + done (radix p + k)`.
@@ -121,7 +121,7 @@ pub(super) fn into_lines(
     is_real: bool,
 ) -> Result<()> {
     let size = to.scalar.byte_size() as u32;
-    let ty = crate::ir::Type::vector(to.scalar, lanes);
+    let ty = nest::Type::vector(to.scalar, lanes);
     for_blocks(b, numbers, i64::from(lanes), |b, number| {
         let mut vectors = Vec::with_capacity(lanes as usize);
         let first = b.offset(rows, number, i64::from(size));
@@ -148,7 +148,7 @@ pub(super) fn out_of_lines(
     is_real: bool,
 ) -> Result<()> {
     let size = from.scalar.byte_size() as u32;
-    let ty = crate::ir::Type::vector(from.scalar, lanes);
+    let ty = nest::Type::vector(from.scalar, lanes);
     for_blocks(b, numbers, i64::from(lanes), |b, number| {
         let mut columns = Vec::with_capacity(lanes as usize);
         for k in 0..i64::from(lanes) {

@@ -3,7 +3,7 @@
 
 use super::butterfly::Point;
 use super::lines::{Line, RootTable, for_blocks};
-use crate::ir::{FunctionBuilder, Predicate, ScalarType, ValueId};
+use nest::{FunctionBuilder, Predicate, ScalarType, ValueId};
 use support::Result;
 
 /// How points of a step are walked.
@@ -104,7 +104,7 @@ impl Walk {
             let even = Point { re: b.add(here.re, there.re), im: b.sub(here.im, there.im) };
             let odd = Point { re: b.sub(here.re, there.re), im: b.add(here.im, there.im) };
             let root = self.root(b, roots, point, lanes);
-            let back = Point { re: root.re, im: b.unary(crate::ir::UnaryOp::Negate, root.im) };
+            let back = Point { re: root.re, im: b.unary(nest::UnaryOp::Negate, root.im) };
             let turned = odd.times(b, back);
             let sum = Point { re: b.sub(even.re, turned.im), im: b.add(even.im, turned.re) };
             to.store(b, point, sum);
@@ -130,7 +130,7 @@ impl Walk {
         })?;
         self.for_points(b, length - half, |b, point, lanes| {
             let mut there = Self::mirrored(b, from, (length - half, point), lanes);
-            there.im = b.unary(crate::ir::UnaryOp::Negate, there.im);
+            there.im = b.unary(nest::UnaryOp::Negate, there.im);
             let point = b.add_constant(point, half);
             to.store(b, point, there);
             Ok(())

@@ -19,8 +19,8 @@ mod trigonometric;
 
 pub use rounding::{ceil, floor, round_even, trunc};
 
-use crate::ir::{FunctionBuilder, ValueId};
 use lanes::{Lanes, build};
+use nest::{FunctionBuilder, ValueId};
 use support::Result;
 use target::Target;
 

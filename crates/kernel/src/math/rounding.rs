@@ -2,7 +2,7 @@
 //!
 //! NaN stays NaN, infinities and numbers without a fraction stay themselves, and a zero result has the operand's sign.
 
-use crate::ir::{BinaryOp, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
+use nest::{BinaryOp, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
 use support::Result;
 use target::Target;
 

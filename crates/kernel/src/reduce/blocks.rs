@@ -5,7 +5,7 @@ use super::operation::Operation;
 use super::{Body, nest};
 use crate::context::KernelContext;
 use crate::index::Index;
-use crate::ir::{FunctionBuilder, ValueId};
+use nest::{FunctionBuilder, ValueId};
 use plan::Loop;
 use support::Result;
 

@@ -6,7 +6,7 @@ use super::{Reduction, nest_parts};
 use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
-use crate::ir::{FunctionBuilder, ValueId};
+use nest::{FunctionBuilder, ValueId};
 use plan::{Loop, ReducePlan};
 use support::Result;
 

@@ -3,8 +3,8 @@
 use crate::context::KernelContext;
 use crate::element::{Element, register_type};
 use crate::elemental;
-use crate::ir::{FunctionBuilder, ScalarType, Type, ValueId};
 use hlo::{ComputationId, Op};
+use nest::{FunctionBuilder, ScalarType, Type, ValueId};
 use shape::PrimitiveType;
 use support::{Error, Result};
 

@@ -6,7 +6,7 @@ use super::{Reduction, nest_parts};
 use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
-use crate::ir::{FunctionBuilder, ScalarType, Type, ValueId};
+use nest::{FunctionBuilder, ScalarType, Type, ValueId};
 use plan::{Loop, ReducePlan};
 use support::{Error, Result};
 
@@ -127,7 +127,7 @@ impl Row<'_> {
         let neutral = self.operation.neutral(b, self.lanes)?;
         let lane = b.iota(ScalarType::I32, self.lanes);
         let first = b.integer(Type::vector(ScalarType::I32, self.lanes), i64::from(self.lanes) - count);
-        let is_new = b.compare(crate::ir::Predicate::GreaterEqual, lane, first);
+        let is_new = b.compare(nest::Predicate::GreaterEqual, lane, first);
         Ok(b.select(is_new, value, neutral))
     }
 

@@ -6,8 +6,8 @@ use super::{Reduction, nest_parts};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::Position;
-use crate::ir::{FunctionBuilder, ValueId};
 use crate::update::flatten;
+use nest::{FunctionBuilder, ValueId};
 use shape::PrimitiveType;
 use support::{Error, Result};
 

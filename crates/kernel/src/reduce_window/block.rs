@@ -5,8 +5,8 @@ use crate::addressing::Containment;
 use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
-use crate::ir::{FunctionBuilder, ValueId};
 use crate::update::flatten;
+use nest::{FunctionBuilder, ValueId};
 use plan::WindowWalk;
 use support::{Error, Result};
 

@@ -9,8 +9,8 @@ use super::{Place, Reducer, Windows};
 use crate::context::KernelContext;
 use crate::element::splat;
 use crate::index::Index;
-use crate::ir::{FunctionBuilder, ValueId};
 use crate::reduce::operation::Operation;
+use nest::{FunctionBuilder, ValueId};
 use support::{Error, Result};
 
 /// Some neighbouring results.

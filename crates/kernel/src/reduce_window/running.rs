@@ -7,7 +7,7 @@ use super::block::Block;
 use super::{Place, Reducer, Windows};
 use crate::context::KernelContext;
 use crate::index::Index;
-use crate::ir::{BinaryOp, FunctionBuilder, Predicate, ValueId};
+use nest::{BinaryOp, FunctionBuilder, Predicate, ValueId};
 use plan::WindowWalk;
 use support::Result;
 

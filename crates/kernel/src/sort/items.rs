@@ -5,7 +5,7 @@ use crate::context::{KernelContext, Memory};
 use crate::element::Element;
 use crate::elemental;
 use crate::index::Position;
-use crate::ir::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use plan::{SortItems, SortKey, SortPlan};
 use shape::PrimitiveType;
 use support::Result;

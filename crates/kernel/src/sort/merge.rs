@@ -2,8 +2,8 @@
 //! each in turn, by two chains of instructions that do not depend on each other.
 
 use super::network::{Item, Rows, exchange, precedes};
-use crate::ir::{FunctionBuilder, Predicate, ValueId};
 use crate::transpose::transpose;
+use nest::{FunctionBuilder, Predicate, ValueId};
 use support::{Error, Result};
 
 /// Turns blocks of rows into runs: the items of each lane, one behind the other.
@@ -111,7 +111,7 @@ impl End {
             true => precedes(b, &heads[0], &heads[1]),
             false => precedes(b, &heads[1], &heads[0]),
         };
-        let no_first = b.unary(crate::ir::UnaryOp::Not, is_there[0]);
+        let no_first = b.unary(nest::UnaryOp::Not, is_there[0]);
         let is_second = b.or(no_first, is_second);
         let is_second = b.and(is_there[1], is_second);
         let place = b.select(is_second, places[1], places[0]);
@@ -140,7 +140,7 @@ fn merge(
     let (high, backs) = back.take(b, [last_first, last]);
     let half = b.sub(end, first);
     let one = b.index(1);
-    let half = b.binary(crate::ir::BinaryOp::ShiftRightLogical, half, one);
+    let half = b.binary(nest::BinaryOp::ShiftRightLogical, half, one);
     let zero = b.index(0);
     let initial = [&fronts[..], &backs, &low, &high].concat();
     let words = rows.words as usize;

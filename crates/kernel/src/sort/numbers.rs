@@ -6,9 +6,9 @@ use super::network::{Item, Network, Rows};
 use super::permutation::{merge_sort, read_order};
 use crate::context::{KernelContext, Memory};
 use crate::index::{Facts, Index, Position};
-use crate::ir::{FunctionBuilder, Predicate, UnaryOp, ValueId};
 use crate::tasks::Span;
 use crate::transpose::transpose;
+use nest::{FunctionBuilder, Predicate, UnaryOp, ValueId};
 use plan::{SortLayout, SortPlan};
 use support::Result;
 

@@ -2,7 +2,7 @@
 
 use crate::context::KernelContext;
 use crate::index::{Facts, Index};
-use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
+use nest::{FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use support::{Error, Result};
 
 /// Whether the first of two numbers of a row belongs in front of the second.
@@ -177,7 +177,7 @@ impl Run {
             let number = b.select(is_right, y, x);
             let address = b.offset(self.to, index, 8);
             b.store(number, address, 8);
-            let step_right = b.convert(crate::ir::ConvertOp::ZeroExtend, is_right, ScalarType::I64);
+            let step_right = b.convert(nest::ConvertOp::ZeroExtend, is_right, ScalarType::I64);
             let one = b.index(1);
             let step_left = b.sub(one, step_right);
             Ok(vec![b.add(left, step_left), b.add(right, step_right)])

@@ -2,8 +2,8 @@
 
 use codegen::{CodegenOptions, Constants};
 use jit::{BufferSpec, Executable, Interface, ResultSpec};
-use kernel::ir::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type, ValueId};
 use kernel::math;
+use nest::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type, ValueId};
 use support::Result;
 use target::Target;
 
@@ -110,7 +110,7 @@ fn program(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, count: 
 
 pub fn compile(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, count: usize) -> Vec<u8> {
     let program = program(case, target, scalar, lanes, count);
-    kernel::ir::verify(&program).unwrap_or_else(|e| panic!("{}: {e}\n{program}", case.name));
+    nest::verify(&program).unwrap_or_else(|e| panic!("{}: {e}\n{program}", case.name));
     codegen::compile(&program, target, &CodegenOptions::new("test_entry"), &Constants::default())
         .unwrap_or_else(|e| panic!("{} for {}: {e}", case.name, target.triple.as_str()))
         .object

@@ -51,7 +51,7 @@ impl Loaded {
         let assignment = buffers::assign(module, &plan, &schedule)?;
         buffers::check(module, &plan, &schedule, &assignment)?;
         let program = kernel::lower(module, &plan, &schedule, &assignment, target, "test_entry")?;
-        kernel::ir::verify(&program).map_err(|e| e.context(format!("\n{program}")))?;
+        nest::verify(&program).map_err(|e| e.context(format!("\n{program}")))?;
         let chunks = assignment.constants.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
         let constants = Constants { size: assignment.constants_size, chunks };
         let compiled = codegen::compile(&program, target, &CodegenOptions::new("test_entry"), &constants)?;

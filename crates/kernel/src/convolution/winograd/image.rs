@@ -1,7 +1,7 @@
 //! Patches of pixels in memory: where each pixel is, and zeros for what is outside of the image.
 
 use crate::context::KernelContext;
-use crate::ir::{FunctionBuilder, Predicate, ValueId};
+use nest::{FunctionBuilder, Predicate, ValueId};
 use support::Result;
 
 /// Images whose patches are read.

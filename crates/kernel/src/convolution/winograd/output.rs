@@ -6,8 +6,8 @@ use super::{Nest, Patch, least, transform};
 use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
-use crate::ir::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use crate::tile::Columns;
+use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use support::Result;
 
 impl Nest<'_> {

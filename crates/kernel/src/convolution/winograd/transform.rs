@@ -1,6 +1,6 @@
 //! The transforms of Winograd's patches, in registers: small matrices of constants times vectors of channels.
 
-use crate::ir::{FunctionBuilder, ValueId};
+use nest::{FunctionBuilder, ValueId};
 use plan::Transform;
 use support::Result;
 

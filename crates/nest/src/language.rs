@@ -1,19 +1,10 @@
-//! The loop-nest language.
+//! The types of the loop-nest language.
 //!
 //! A program is a list of functions. A function has typed parameters and a body of statements in structured control
 //! flow; every value is defined once, before its uses, and is visible in the region that defines it and the regions
 //! inside. Loops carry values explicitly. Extents, strides and offsets are ordinary `i64` values, so they may be
 //! constants or come in at run time. Memory is bytes behind pointers; alignment and aliasing facts stand on
 //! parameters, loads and stores.
-
-mod builder;
-mod interleave;
-mod text;
-mod verify;
-
-pub use builder::FunctionBuilder;
-pub use text::parse;
-pub use verify::verify;
 
 use std::fmt;
 use support::IdVec;

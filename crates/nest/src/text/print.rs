@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter, Result};
 
 use super::{BINARY, CONVERSIONS, PREDICATES, UNARY, name_of};
-use crate::ir::*;
+use crate::language::*;
 
 impl Display for Program {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
@@ -73,7 +73,7 @@ impl Display for Typed<'_> {
 }
 
 /// A statement's first line, without the regions that it owns.
-pub(in crate::ir) struct StatementHead<'a>(pub &'a Function, pub &'a Statement);
+pub(crate) struct StatementHead<'a>(pub &'a Function, pub &'a Statement);
 
 impl Display for StatementHead<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {

@@ -1,7 +1,5 @@
 //! The layout of the entry's argument, `tfcompile_frame` of `tfcompile/frame.h`, on a machine.
 
-use target::Target;
-
 /// Offsets of the fields in bytes. The integers of 64 bits stand where no platform pads, so that the size of an address
 /// decides everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,9 +8,9 @@ pub struct FrameLayout {
 }
 
 impl FrameLayout {
-    /// The layout of the target's C compilers.
-    pub fn new(target: &Target) -> Self {
-        Self { pointer_bytes: i64::from(target.pointer_bytes) }
+    /// The layout of C compilers for machines whose addresses have `pointer_bytes` bytes.
+    pub const fn new(pointer_bytes: u32) -> Self {
+        Self { pointer_bytes: pointer_bytes as i64 }
     }
 
     /// Bytes of an address, which is also its alignment.
@@ -79,13 +77,14 @@ impl FrameLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use target::Target;
 
     /// As `offsetof` gives them with GCC for x86-64, and for ARM and x86 of 32 bits, which agree although the latter
     /// aligns an `int64_t` to 4 bytes.
     #[test]
     fn offsets_are_those_of_c() {
         let offsets = |triple: &str| {
-            let layout = FrameLayout::new(&Target::new(triple, "", "").expect("a triple"));
+            let layout = FrameLayout::new(Target::new(triple, "", "").expect("a triple").pointer_bytes);
             [
                 layout.args(),
                 layout.results(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use support::{Error, Id, IdVec, Result};
 
 use super::{BINARY, CONVERSIONS, PREDICATES, SCALARS, UNARY, named};
-use crate::ir::*;
+use crate::language::*;
 
 /// Regions within regions.
 const MAX_NESTING: usize = 256;

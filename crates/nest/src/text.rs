@@ -16,9 +16,9 @@ mod parse;
 mod print;
 
 pub use parse::parse;
-pub(super) use print::StatementHead;
+pub(crate) use print::StatementHead;
 
-use super::{BinaryOp, ConvertOp, Predicate, ScalarType, UnaryOp};
+use crate::language::{BinaryOp, ConvertOp, Predicate, ScalarType, UnaryOp};
 
 /// The names of a family of operations.
 macro_rules! names {

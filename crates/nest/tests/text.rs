@@ -1,6 +1,6 @@
 //! The text of the loop-nest language, and the programs that its verifier refuses.
 
-use kernel::ir::{parse, verify};
+use nest::{parse, verify};
 
 /// Every statement and expression of the language.
 const EVERYTHING: &str = r#"inline fn "a \"quoted\" \\ name\u{a}" (v0 "x": ptr noalias readonly align 64, v1 "n": i64, v2 "c": boolx4) {

@@ -1,7 +1,7 @@
 //! Builds a function, statement by statement, folding index arithmetic on the way.
 
-use super::*;
-use support::{Id, Result};
+use crate::language::*;
+use support::{Id, IdVec, Result};
 
 /// A function in the making. Regions are closures: what they build goes into the region.
 #[derive(Debug)]

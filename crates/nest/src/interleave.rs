@@ -3,7 +3,8 @@
 //! The value of an elementary function is a chain of dependent instructions, longer than what a processor looks ahead.
 //! Of several such chains one behind another it sees little more than one; in turn, it sees as many as there are.
 
-use super::{Expression, FunctionBuilder, Statement, ValueId};
+use crate::builder::FunctionBuilder;
+use crate::language::{Expression, Statement, ValueId};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use support::Result;
@@ -13,7 +14,7 @@ const MIN_STATEMENTS: usize = 24;
 
 impl FunctionBuilder {
     /// Builds a piece for each item, up to `at_once` of them in turn. No piece may write what another one reads.
-    pub(crate) fn in_turn<T>(
+    pub fn in_turn<T>(
         &mut self,
         items: impl IntoIterator<Item = T>,
         at_once: usize,
@@ -98,7 +99,7 @@ fn operands(statement: &Statement) -> Vec<ValueId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::{Linkage, PointerFacts, ScalarType, Type};
+    use crate::language::{Linkage, PointerFacts, ScalarType, Type};
 
     fn f32_type() -> Type {
         Type::vector(ScalarType::F32, 1)

@@ -9,9 +9,10 @@
 //! - Parallel calls: in the entry only; the callee's last three parameters are `I64`.
 //! - Regions: as many yields of the same types as the owner expects; at most 256 nested.
 
-use super::*;
+use crate::language::*;
+use crate::text::StatementHead;
 use std::collections::BTreeSet;
-use support::{Error, Id, Result};
+use support::{Error, Id, Result, is_c_identifier};
 
 const MAX_LANES: u32 = 1024;
 const MAX_NESTING: usize = 256;
@@ -134,9 +135,8 @@ impl<'p> Verifier<'p> {
         require(self.scopes.len() <= MAX_NESTING, || format!("more than {MAX_NESTING} nested regions"))?;
         self.scopes.push(Vec::new());
         for statement in &block.statements {
-            self.statement(statement).map_err(|e| {
-                e.context(format_args!("`{}`", text::StatementHead(self.function, statement)))
-            })?;
+            self.statement(statement)
+                .map_err(|e| e.context(format_args!("`{}`", StatementHead(self.function, statement))))?;
         }
         self.alike(&block.yields, yields, "yield")?;
         for id in self.scopes.pop().expect("pushed above") {
@@ -233,9 +233,7 @@ impl<'p> Verifier<'p> {
                 require(self.function.linkage == Linkage::Entry, || {
                     "a call of the user's function outside of the entry".to_owned()
                 })?;
-                require(hlo::custom_call::is_c_identifier(symbol), || {
-                    format!("'{symbol}' is no name of a function")
-                })?;
+                require(is_c_identifier(symbol), || format!("'{symbol}' is no name of a function"))?;
                 self.alike(arguments, &vec![Type::PTR; arguments.len()], "arguments")?;
                 require(self.ty(*status)? == Type::scalar(ScalarType::I32), || {
                     "a status is an i32".to_owned()
