@@ -8,127 +8,30 @@
 //! - such a result lives in its variable's parameter (`input_output_alias`, `must-alias`);
 //! - functions are inlined; conditionals become `conditional`, with the variables they touch passed in and out.
 //!
-//! A rule lives in the file of its family, as one row and one function; `rules` lists the families.
+//! A rule lives in the file of its family, as one row and one function. A folder lists its families; `table` lists the folders.
 
-mod activations;
-mod arithmetic;
-mod arrays;
-mod batch_norm;
 mod bounded;
-mod bounded_slices;
-mod build;
-mod call_module;
-mod calls;
-mod cast;
-mod collectives;
-mod comparison;
-mod complex;
-mod composite_call;
-mod concat_split;
-mod conditionals;
-mod constants;
-mod context;
-mod convolution;
-mod convolution_gradients;
-mod counted_loop;
-mod counts;
-mod custom_calls;
-mod data_formats;
-mod data_types;
-mod division;
-mod dynamic_stitch;
-mod einsum;
-mod element_functions;
-mod fake_quantization;
-mod fold;
-mod fourier;
-mod fused;
-mod gather;
-mod gru_cells;
-mod image_colours;
-mod image_crops;
-mod image_resize;
-mod import_rounds;
-mod importer;
-mod isotonic;
-mod linear_algebra;
-mod list;
-mod list_elements;
-mod local_response;
-mod local_state;
-mod loop_bounds;
-mod losses;
-mod lstm_cells;
-mod lstm_sequences;
-mod matmul;
-mod matrix_diagonals;
-mod next_after;
-mod non_max_suppression;
-mod op_notes;
-mod op_table;
-mod optimizers;
-mod pad;
-mod passed_arguments;
-mod passing;
-mod patches;
-mod pooling;
-mod pooling_gradients;
-mod problems;
-mod quantization;
-mod ragged_ranges;
-mod random;
-mod ranges;
-mod reducer;
-mod reductions;
-mod rule;
-mod rules;
-mod scans;
-mod scatter;
-mod scope;
-mod searches;
-mod selections;
+mod builder;
+mod control;
+mod lists;
+mod node;
+mod ops;
 mod settle;
-mod settle_computations;
-mod settle_conditional;
-mod shapes;
-mod space_to_depth;
-mod special_math;
-mod stacks;
-mod stateful_random;
-mod stateless_random;
-mod strided_slice;
-mod suppression;
-mod tensor_array_ops;
-mod tensor_arrays;
-mod tensor_list;
-mod tensor_list_whole;
-mod topk;
-mod tridiagonal;
-mod trigonometry;
-mod uniform_convolution;
-mod uniform_quantization;
-mod unique;
-mod unsupported;
-mod value;
-mod value_type;
-mod variables;
-mod variants;
-mod while_loops;
-mod windows;
-mod writers;
-mod xla_convolution;
-mod xla_ops;
-mod xla_partitions;
-mod xla_reductions;
+mod table;
+mod values;
+mod walk;
 
-pub use op_table::op_table;
-pub use problems::problems;
-pub use rules::{SupportedOp, supported_ops};
 pub use settle::{has_bounded_shapes, settle_bounded_shapes};
-pub use unsupported::unsupported_op;
+pub use table::op_table::op_table;
+pub use table::rules::{SupportedOp, supported_ops};
+pub use walk::problems::problems;
+pub use walk::unsupported::unsupported_op;
 
-use crate::importer::{Importer, parameter_shape};
-use crate::value::{Value, VariableId};
+use crate::control::loop_bounds;
+use crate::ops::training::variables;
+use crate::values::value::{Value, VariableId};
+use crate::walk::importer::{Importer, parameter_shape};
+use crate::walk::{rounds, unsupported, writers};
 use hlo::{AliasKind, InputOutputAlias, InstructionId, Module, Op, OpMetadata};
 use shape::Literal;
 use std::cell::RefCell;
@@ -171,7 +74,7 @@ pub fn import(program: &Program) -> Result<Module> {
 pub fn import_program(program: &Program) -> Result<ImportResult> {
     unsupported::check(program)?;
     loop_bounds::check_promises(program).coded(Code::LoopBound)?;
-    import_rounds::import_in_rounds(program, |mut importer| {
+    rounds::import_in_rounds(program, |mut importer| {
         let result = import_once(&mut importer);
         (result, importer.lessons)
     })
@@ -186,7 +89,7 @@ pub fn import_or_wanted(
         .and_then(|()| loop_bounds::check_promises(program).coded(Code::LoopBound));
     check.map_err(|error| (error, BTreeSet::new()))?;
     let wanted = RefCell::new(BTreeSet::new());
-    let result = import_rounds::import_in_rounds(program, |mut importer| {
+    let result = rounds::import_in_rounds(program, |mut importer| {
         let result = import_once(&mut importer);
         wanted.replace(importer.wanted_constants.take());
         (result, importer.lessons)

@@ -1,8 +1,11 @@
 //! Bounded shapes in HLO that others wrote: the same rules as for graphs, instruction by instruction.
 
+mod computations;
+mod conditional;
+
 use crate::bounded::Size;
-use crate::context::NodeContext;
-use crate::importer::Importer;
+use crate::node::context::NodeContext;
+use crate::walk::importer::Importer;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op, Traits};
 use shape::{ArrayShape, PrimitiveType, Shape};
 use std::collections::{BTreeMap, BTreeSet};

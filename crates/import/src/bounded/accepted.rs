@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn accepted_ops_have_rules_and_stand_in_one_list() {
         for op in ELEMENTWISE.split(' ').chain(OTHERS.split(' ')) {
-            assert!(crate::rules::find(op).is_some(), "{op}");
+            assert!(crate::table::rules::find(op).is_some(), "{op}");
         }
         assert!(!ELEMENTWISE.split(' ').any(|op| OTHERS.split(' ').any(|other| other == op)));
     }

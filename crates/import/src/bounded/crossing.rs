@@ -1,9 +1,9 @@
 //! Bounded arrays that pass from one computation into another: as the whole array and the sizes, which are arrays like
 //! others, and put together again on the other side.
 
-use crate::importer::Importer;
-use crate::scope::Scope;
-use crate::value_type::pad_end;
+use crate::builder::scope::Scope;
+use crate::values::value_type::pad_end;
+use crate::walk::importer::Importer;
 use hlo::analysis::Range;
 use hlo::{InstructionId, Op};
 use shape::{ArrayShape, Dimension, Literal, PrimitiveType};

@@ -1,7 +1,7 @@
 //! Instructions on bounded operands: the same on the whole arrays, and the sizes that the result has.
 
 use super::{Bounded, Size, Sizes};
-use crate::context::NodeContext;
+use crate::node::context::NodeContext;
 use hlo::{
     GatherDimensionNumbers, InstructionId, Op, PaddingConfig, SliceDimension, Traits, Window, WindowDimension,
 };
@@ -151,7 +151,7 @@ impl NodeContext<'_, '_> {
             Op::TopK { .. } => {
                 let last = parts[0].sizes.len() - 1;
                 let element_type = self.element_type(parts[0].data);
-                let lowest = self.literal(crate::reducer::lowest(element_type));
+                let lowest = self.literal(crate::builder::reducer::lowest(element_type));
                 parts[0].data = self.masked(&parts[0], &[last], lowest)?;
                 let mut sizes = parts[0].sizes.clone();
                 sizes[last] = None;

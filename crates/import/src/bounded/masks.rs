@@ -1,7 +1,7 @@
 //! What lies behind true sizes, made harmless.
 
 use super::Bounded;
-use crate::context::NodeContext;
+use crate::node::context::NodeContext;
 use hlo::{ComparisonDirection, InstructionId};
 use shape::PrimitiveType;
 use support::Result;

@@ -1,8 +1,8 @@
 //! Pieces of arrays whose place or length only a run knows.
 
 use super::Size;
-use crate::context::NodeContext;
-use crate::gather::gather_along;
+use crate::node::context::NodeContext;
+use crate::ops::array::gather::gather_along;
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -81,7 +81,7 @@ impl NodeContext<'_, '_> {
     /// How many elements of a `pred` vector hold, and how many before each: `s32`.
     pub(crate) fn ranks(&mut self, keep: InstructionId) -> Result<(InstructionId, InstructionId)> {
         let ones = self.convert(keep, PrimitiveType::S32)?;
-        let count = self.reduce(ones, crate::reducer::Reducer::Add, &[0])?;
+        let count = self.reduce(ones, crate::builder::reducer::Reducer::Add, &[0])?;
         let mut sums = ones;
         let (size, zero) = (self.sizes(keep)[0], self.scalar(PrimitiveType::S32, 0.0));
         let mut distance = 1;
@@ -102,7 +102,7 @@ impl NodeContext<'_, '_> {
         values: InstructionId,
     ) -> Result<InstructionId> {
         let element_type = self.element_type(into);
-        let to_apply = self.importer.reducer(crate::reducer::Reducer::Replace, element_type)?;
+        let to_apply = self.importer.reducer(crate::builder::reducer::Reducer::Replace, element_type)?;
         let scatter_dimension_numbers = hlo::ScatterDimensionNumbers {
             inserted_window_dims: vec![0],
             scatter_dims_to_operand_dims: vec![0],

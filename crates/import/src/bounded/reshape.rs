@@ -5,7 +5,7 @@
 
 use super::sizes::{bounds, run_time};
 use super::{Bounded, Size};
-use crate::context::{NodeContext, list};
+use crate::node::context::{NodeContext, list};
 use hlo::{GatherDimensionNumbers, InstructionId, Op};
 use shape::PrimitiveType;
 use shape::index::{element_count, row_major_strides};

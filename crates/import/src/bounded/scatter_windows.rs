@@ -1,7 +1,7 @@
 //! Scatters whose windows have sizes that a run knows.
 
 use super::{Bounded, Sizes};
-use crate::context::NodeContext;
+use crate::node::context::NodeContext;
 use hlo::{ComparisonDirection, InstructionId, Op, ScatterDimensionNumbers};
 use shape::PrimitiveType;
 use support::{Error, Result};

@@ -2,7 +2,7 @@
 
 use super::Size;
 use super::sizes::{bounds, run_time};
-use crate::context::{NodeContext, list};
+use crate::node::context::{NodeContext, list};
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use shape::index::element_count;
@@ -287,7 +287,7 @@ impl NodeContext<'_, '_> {
             let positions = self.op(Op::Remainder {}, &[positions, period])?;
             let split = self.split(x)?;
             let mut sizes = split.sizes;
-            let data = crate::gather::gather_along(self, split.data, positions, d as i64, 0)?;
+            let data = crate::ops::array::gather::gather_along(self, split.data, positions, d as i64, 0)?;
             sizes[d] = Some(tiled);
             x = self.bounded(data, &sizes)?;
         }

@@ -1,7 +1,7 @@
 //! Sizes that are operands: constants, or values of the run whose bounds are known.
 
-use crate::context::{NodeContext, list};
-use crate::fold::{MAX_ADDITIONS, linear_element};
+use crate::builder::fold::{MAX_ADDITIONS, linear_element};
+use crate::node::context::{NodeContext, list};
 use hlo::{InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;

@@ -1,7 +1,7 @@
 //! Sorts along dimensions whose sizes a run knows: what is not there comes last.
 
 use super::Bounded;
-use crate::context::NodeContext;
+use crate::node::context::NodeContext;
 use hlo::{ComputationBuilder, ComputationId, InstructionId, Op};
 use shape::{PrimitiveType, Shape};
 use support::Result;

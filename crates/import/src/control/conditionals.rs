@@ -1,0 +1,328 @@
+//! Conditionals: `If` and `Case` become HLO's `conditional`.
+//!
+//! A branch is a computation of its own. It takes a tuple of what its function reads from outside, constants left out,
+//! and returns the function's results, then the new value of each variable that some branch writes.
+
+use crate::builder::scope::Scope;
+use crate::control::calls::function;
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule_values};
+use crate::values::local_state::join_ranges;
+use crate::values::value::{Value, VariableId};
+use crate::values::value_type::{self, ValueType, rebuild};
+use crate::walk::importer::needed_nodes;
+use hlo::analysis::Range;
+use hlo::{InstructionId, Op};
+use shape::{Literal, PrimitiveType, Scalar};
+use std::collections::BTreeMap;
+use support::Result;
+use tf::Function;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule_values("If", if_op).types("Tcond", ALL).effect(),
+    rule_values("StatelessIf", if_op).types("Tcond", ALL),
+    rule_values("XlaIf", if_op).effect(),
+    rule_values("Case", case).effect(),
+    rule_values("StatelessCase", case),
+];
+
+/// Results with at most so many elements are compared with those of the other branches.
+const MAX_CONSTANT_ELEMENTS: i64 = 64;
+
+/// `If(cond, inputs...)`: a scalar that is not 0, or an array that is not empty, chooses `then_branch`.
+fn if_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let condition = cx.input(0)?;
+    let condition = cx.truth(condition)?;
+    let then_branch = function(cx, cx.node.attributes.func("then_branch")?.0)?;
+    let else_branch = function(cx, cx.node.attributes.func("else_branch")?.0)?;
+    if let Some(known) = cx.fold(condition) {
+        let chosen = if known.scalar_at(0).as_i64() == Some(1) { then_branch } else { else_branch };
+        return inline_branch(cx, chosen);
+    }
+    conditional(cx, condition, &[then_branch, else_branch])
+}
+
+/// `Case(index, inputs...)`: an index out of range chooses the last branch.
+fn case(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let index = cx.input(0)?;
+    let sizes = cx.sizes(index);
+    cx.check(sizes.is_empty(), || format!("branch_index must be a scalar, but has shape {}", list(&sizes)))?;
+    let names: Vec<String> = cx.node.attributes.funcs("branches")?.iter().map(|f| f.0.to_owned()).collect();
+    let branches: Vec<&Function> = names.iter().map(|name| function(cx, name)).collect::<Result<_>>()?;
+    let Some(&last) = branches.last() else {
+        return Err(cx.invalid("needs at least one branch"));
+    };
+    if let Some(known) = cx.fold(index) {
+        let known = known.scalar_at(0).as_i64().and_then(|index| usize::try_from(index).ok());
+        let chosen = known.and_then(|index| branches.get(index)).copied().unwrap_or(last);
+        return inline_branch(cx, chosen);
+    }
+    if branches.len() == 1 {
+        return inline_branch(cx, last);
+    }
+    let index = cx.convert(index, PrimitiveType::S32)?;
+    conditional(cx, index, &branches)
+}
+
+/// The branch that is known to be chosen, in place of the conditional.
+fn inline_branch<'p>(cx: &mut NodeContext<'_, 'p>, function: &'p Function) -> Result<Vec<Value>> {
+    let prefix = format!("{}/", cx.name);
+    let arguments = cx.inputs[1..].to_vec();
+    cx.importer.translate_function(function, &arguments, &prefix)
+}
+
+/// A branch that has been translated, its computation still open.
+struct Branch {
+    scope: Scope,
+    results: Vec<Value>,
+    types: Vec<ValueType>,
+    /// What is known of the results, of integers only.
+    ranges: Vec<Range>,
+    /// The results that are known outside of the branch too.
+    known: Vec<Option<Known>>,
+}
+
+/// A branch's result that is known outside of it.
+#[derive(Clone, Debug, PartialEq)]
+enum Known {
+    /// A small constant.
+    Constant(Literal),
+    /// An instruction of the computation around the branch.
+    Outer(InstructionId),
+}
+
+fn conditional<'p>(
+    cx: &mut NodeContext<'_, 'p>,
+    selector: InstructionId,
+    functions: &[&'p Function],
+) -> Result<Vec<Value>> {
+    cx.importer.count_branches(functions.len())?;
+    let mut branches = Vec::new();
+    let mut pushes = cx.importer.pushes();
+    let before = pushes.clone();
+    for (index, &function) in functions.iter().enumerate() {
+        // Only one branch runs, so that only what the most eager one pushes counts.
+        cx.importer.set_pushes(&before);
+        branches.push(translate_branch(cx, function, index)?);
+        pushes = cx.importer.most_pushes(&pushes);
+    }
+    cx.importer.set_pushes(&pushes);
+    let mut written: BTreeMap<VariableId, String> = BTreeMap::new();
+    for branch in &branches {
+        for (&variable, writer) in &branch.scope.written {
+            written.entry(variable).or_insert_with(|| writer.clone());
+        }
+    }
+    let types = merged_types(cx, &branches)?;
+    let ranges = merged_ranges(&branches);
+    let known: Vec<Vec<Option<Known>>> =
+        branches.iter_mut().map(|branch| std::mem::take(&mut branch.known)).collect();
+    let mut operands = vec![selector];
+    let mut branch_computations = Vec::new();
+    for branch in branches {
+        let (tuple, computation) = finish_branch(cx, branch, &types, &written)?;
+        operands.push(tuple);
+        branch_computations.push(computation);
+    }
+    let made = cx.op(Op::Conditional { branch_computations }, &operands)?;
+    let mut index = 0;
+    let mut next = |cx: &mut NodeContext<'_, 'p>| {
+        index += 1;
+        cx.tuple_element(made, index - 1)
+    };
+    let mut values = Vec::new();
+    for (k, (value_type, range)) in types.iter().zip(ranges).enumerate() {
+        let mut leaves: Vec<InstructionId> =
+            value_type.leaves().iter().map(|_| next(cx)).collect::<Result<_>>()?;
+        if let ([leaf], true) = (leaves.as_slice(), range != Range::UNKNOWN) {
+            cx.importer.scope().ranges.insert(*leaf, range);
+        }
+        if let [leaf] = leaves.as_mut_slice() {
+            let known: Vec<Option<&Known>> = known.iter().map(|known| known[k].as_ref()).collect();
+            *leaf = without_branches(cx, *leaf, selector, &known)?;
+        }
+        values.push(rebuild(cx.importer, value_type, &leaves));
+    }
+    for (variable, writer) in written {
+        let value = next(cx)?;
+        cx.importer.write_variable(variable, value, &writer);
+    }
+    Ok(values)
+}
+
+/// What is known of a branch's result outside of it.
+fn known_outside(cx: &mut NodeContext<'_, '_>, result: Value) -> Option<Known> {
+    let Value::Array(id) = result else { return None };
+    if cx.array(id).element_count() <= MAX_CONSTANT_ELEMENTS
+        && let Some(literal) = cx.fold(id)
+    {
+        return Some(Known::Constant(literal));
+    }
+    let scope = cx.importer.scope_ref();
+    let (captures, instruction) = (scope.captures.as_ref()?, &scope.computation[id]);
+    match *instruction.op() {
+        Op::GetTupleElement { index } if instruction.operands()[0] == captures.parameter => {
+            captures.outer.get(index).map(|&outer| Known::Outer(outer))
+        }
+        _ => None,
+    }
+}
+
+/// A result that does not need the conditional, or of which more shows without it: what all branches return alike, or a
+/// scalar that the selector chooses from what is there anyway. Conditions of loops are made like that, and their bounds
+/// follow from it.
+fn without_branches(
+    cx: &mut NodeContext<'_, '_>,
+    result: InstructionId,
+    selector: InstructionId,
+    known: &[Option<&Known>],
+) -> Result<InstructionId> {
+    let outside = |cx: &mut NodeContext<'_, '_>, known: &Known| match known {
+        Known::Constant(literal) => cx.literal(literal.clone()),
+        Known::Outer(id) => *id,
+    };
+    if let [Some(first), others @ ..] = known
+        && others.iter().all(|other| *other == Some(*first))
+    {
+        return Ok(outside(cx, first));
+    }
+    let [then_value, else_value] = known else { return Ok(result) };
+    if cx.rank(result) != 0 || cx.element_type(selector) != PrimitiveType::Pred {
+        return Ok(result);
+    }
+    if let (Some(then_value), Some(else_value)) = (then_value, else_value) {
+        let (then_value, else_value) = (outside(cx, then_value), outside(cx, else_value));
+        return cx.select(selector, then_value, else_value);
+    }
+    // A branch that returns the selector returns what that is when the branch runs.
+    let truth = |known: &Option<&Known>, if_selected: bool| match known {
+        Some(Known::Outer(id)) if *id == selector => Some(if_selected),
+        Some(Known::Constant(literal)) => match literal.scalar_at(0) {
+            Scalar::Pred(value) => Some(value),
+            _ => None,
+        },
+        _ => None,
+    };
+    match (truth(then_value, true), truth(else_value, false)) {
+        (_, Some(false)) => cx.op(Op::And {}, &[selector, result]),
+        (Some(true), _) => cx.op(Op::Or {}, &[selector, result]),
+        (Some(false), _) => {
+            let other = cx.op(Op::Not {}, &[selector])?;
+            cx.op(Op::And {}, &[other, result])
+        }
+        (_, Some(true)) => {
+            let other = cx.op(Op::Not {}, &[selector])?;
+            cx.op(Op::Or {}, &[other, result])
+        }
+        (None, None) => Ok(result),
+    }
+}
+
+/// Translates a function into a computation of its own.
+fn translate_branch<'p>(
+    cx: &mut NodeContext<'_, 'p>,
+    function: &'p Function,
+    index: usize,
+) -> Result<Branch> {
+    let inputs = &cx.inputs[1..];
+    cx.check(inputs.len() == function.arguments.len(), || {
+        format!(
+            "branch '{}' takes {} arguments, but the node has {} inputs",
+            function.name,
+            function.arguments.len(),
+            inputs.len()
+        )
+    })?;
+    let needed = needed_nodes(cx.importer.program, function);
+    let mut inner = Scope::branch(&function.name);
+    inner.branch = Some(index);
+    inner.metadata = cx.importer.scope_ref().metadata.clone();
+    let prefix = format!("{}/", cx.name);
+    let inputs = inputs.to_vec();
+    let (scope, (results, types, ranges, known)) = cx.within(inner, |cx| {
+        let arguments: Vec<Value> = inputs
+            .iter()
+            .zip(&function.arguments)
+            .map(|(&value, argument)| cx.importer.bring_in(value, needed.contains(argument)))
+            .collect();
+        let mut results = cx.importer.translate_function(function, &arguments, &prefix)?;
+        let (mut types, mut ranges, mut known) = (Vec::new(), Vec::new(), Vec::new());
+        for result in &mut results {
+            // A reference that a branch returns is read there.
+            if let Value::Reference(variable) = *result {
+                *result = Value::Array(cx.importer.read_variable(variable));
+            }
+            types.push(value_type::value_type(cx.importer, *result));
+            known.push(known_outside(cx, *result));
+            ranges.push(match *result {
+                Value::Array(id) if is_integer(cx, id) => cx.importer.range(id),
+                _ => Range::UNKNOWN,
+            });
+        }
+        Ok((results, types, ranges, known))
+    })?;
+    Ok(Branch { scope, results, types, ranges, known })
+}
+
+fn is_integer(cx: &NodeContext<'_, '_>, id: InstructionId) -> bool {
+    let array = cx.importer.scope_ref().shape(id).as_array();
+    array.is_some_and(|array| array.rank() == 0 && array.element_type.is_signed_integer())
+}
+
+/// For each result the type that fits what all branches return.
+fn merged_types(cx: &NodeContext<'_, '_>, branches: &[Branch]) -> Result<Vec<ValueType>> {
+    let mut merged = branches[0].types.clone();
+    for branch in &branches[1..] {
+        cx.check(branch.types.len() == merged.len(), || {
+            "the branches must return equally many values".to_owned()
+        })?;
+        for (k, (all, one)) in merged.iter_mut().zip(&branch.types).enumerate() {
+            *all = match (&*all, one) {
+                (ValueType::Array(a), ValueType::Array(b)) if a != b && a.is_static() && b.is_static() => {
+                    return Err(cx.invalid(format!(
+                        "the branches must return the same shapes, but result {k} is {a} in one and {b} in another"
+                    )));
+                }
+                (a, b) => value_type::join(a, b).map_err(|error| error.context(format!("result {k}")))?,
+            };
+        }
+    }
+    Ok(merged)
+}
+
+/// For each result what is known of it whichever branch runs.
+fn merged_ranges(branches: &[Branch]) -> Vec<Range> {
+    let mut merged = branches[0].ranges.clone();
+    for branch in &branches[1..] {
+        for (all, &one) in merged.iter_mut().zip(&branch.ranges) {
+            *all = join_ranges(*all, one);
+        }
+    }
+    merged
+}
+
+/// Closes a branch; the tuple of what it captures, and its computation.
+fn finish_branch(
+    cx: &mut NodeContext<'_, '_>,
+    branch: Branch,
+    types: &[ValueType],
+    written: &BTreeMap<VariableId, String>,
+) -> Result<(InstructionId, hlo::ComputationId)> {
+    let Branch { scope, results, .. } = branch;
+    let (scope, elements) = cx.within(scope, |cx| {
+        let mut elements = Vec::new();
+        for (value, value_type) in results.into_iter().zip(types) {
+            let value = value_type::coerce(cx.importer, value, value_type)?;
+            elements.extend(value_type::leaves(cx.importer, value));
+        }
+        for &variable in written.keys() {
+            elements.push(cx.importer.read_variable(variable));
+        }
+        Ok(elements)
+    })?;
+    let (computation, captured) = scope.finish(&elements);
+    let computation = cx.importer.module.add_computation(computation);
+    let tuple = cx.op(Op::Tuple {}, &captured)?;
+    Ok((tuple, computation))
+}

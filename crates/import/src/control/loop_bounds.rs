@@ -1,0 +1,365 @@
+//! How often a loop runs, before its body is translated.
+//!
+//! The condition is translated on trial, and of the body what the integers of the loop's state follow from; the rest of
+//! the state may become anything. What `hlo::analysis` says of that holds for the loop itself. A loop that nothing bounds
+//! gets the user's promise (`--loop-bound`), which the loop then also checks, or else a message for whoever needs a bound.
+
+use crate::builder::scope::{LoopFacts, Scope};
+use crate::control::while_loops::Loop;
+use crate::node::context::NodeContext;
+use crate::values::local_state::join_ranges;
+use crate::values::value::Value;
+use crate::values::value_type::ValueType;
+use hlo::analysis::{Range, TripCount, range_in, state_ranges, state_ranges_within, trip_count};
+use hlo::{Computation, InstructionId, Module, Op};
+use shape::{PrimitiveType, Shape};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+use tf::{Function, NodeId, OutputId};
+
+/// What is known of a loop before its body is translated.
+pub(crate) struct Prospect {
+    pub(crate) trips: TripCount,
+    /// Of each value that the loop carries, if it is an integer: what is known of it when the body begins.
+    pub(crate) ranges: Vec<Range>,
+}
+
+/// Slices of the body with more nodes are not looked at.
+const MAX_SLICE: usize = 4096;
+
+/// Analyses a loop whose values have the given types and begin with the given instructions.
+pub(crate) fn prospect<'p>(
+    cx: &mut NodeContext<'_, 'p>,
+    of: &Loop<'p>,
+    types: &[ValueType],
+    leaves: &[(InstructionId, Shape)],
+) -> Prospect {
+    let unknown = || Prospect { trips: TripCount::default(), ranges: vec![Range::UNKNOWN; types.len()] };
+    if cx.importer.is_trial {
+        // Nothing on trial asks for the bound of a loop within, and what it leaves behind is found without: else the work
+        // would double with each loop around another.
+        return unknown();
+    }
+    let snapshot = cx.importer.snapshot();
+    let collected = cx.importer.collected.take();
+    cx.importer.is_trial = true;
+    let found = on_trial(cx, of, types, leaves);
+    cx.importer.is_trial = false;
+    cx.importer.restore(&snapshot);
+    cx.importer.collected = collected;
+    // What cannot be translated is reported when it is translated in earnest.
+    found.unwrap_or_else(|_| unknown())
+}
+
+fn on_trial<'p>(
+    cx: &mut NodeContext<'_, 'p>,
+    of: &Loop<'p>,
+    types: &[ValueType],
+    leaves: &[(InstructionId, Shape)],
+) -> Result<Prospect> {
+    let facts = LoopFacts { bound: None, why_unbounded: "its bound is only being looked for".to_owned() };
+    let scope = Scope::of_loop(&of.condition.name, leaves, facts);
+    let (condition, predicate) = of.translate_condition(cx, scope, types)?;
+    let body = condition.of_same_loop(&of.body.name);
+    let (mut body, next) = cx.within(body, |cx| integers_of_body(cx, of, types))?;
+
+    let captures = body.captures.as_ref().expect("a loop captures");
+    let (outer, count) = (captures.outer.clone(), captures.outer.len());
+    let shapes = captures.shapes().to_vec();
+    let mut elements = Vec::new();
+    let mut others = Vec::new();
+    for index in 0..count {
+        let is_captured = body.captures.as_ref().is_some_and(|captures| captures.is_captured(index));
+        elements.push(match next.get(&index) {
+            Some(&next) => next,
+            None if is_captured => body.element(index),
+            // It becomes something else, of which nothing is known.
+            None => {
+                let other = body.capture_apart(outer[index], &shapes[index]);
+                others.push(other);
+                body.element(other)
+            }
+        });
+    }
+    elements.extend(others.into_iter().map(|other| body.element(other)));
+    let (body, _) = body.finish(&elements);
+    let (mut condition, _) = condition.finish_at(predicate);
+    let parameter = condition.parameters()[0];
+    condition.set_shape(parameter, body[body.parameters()[0]].shape().clone());
+    let initial: Vec<Range> = outer.iter().map(|&outer| cx.importer.range(outer)).collect();
+    let of_element = |index: usize| initial.get(index).copied().unwrap_or(Range::UNKNOWN);
+    let module = &cx.importer.module;
+    let trips = trip_count(module, &condition, &body, &of_element);
+    let states = match promised(cx) {
+        Some(most) => state_ranges_within(module, &condition, &body, &of_element, most),
+        None => state_ranges(module, &condition, &body, &of_element),
+    };
+    let states = inductive(module, &body, &initial, states);
+    let mut ranges = Vec::new();
+    let mut index = 0;
+    for value_type in types {
+        let leaves = value_type.leaves().len();
+        let is_array = matches!(value_type, ValueType::Array(_));
+        ranges.push(if is_array { states.get(index).copied().unwrap_or_default() } else { Range::UNKNOWN });
+        index += leaves;
+    }
+    Ok(Prospect { trips, ranges })
+}
+
+/// The next values of the state's elements that are integers, as far as they can be told.
+fn integers_of_body<'p>(
+    cx: &mut NodeContext<'_, 'p>,
+    of: &Loop<'p>,
+    types: &[ValueType],
+) -> Result<BTreeMap<usize, InstructionId>> {
+    let arguments = of.arguments(cx, of.body, &of.body_needs, types)?;
+    let mut next = BTreeMap::new();
+    let mut index = 0;
+    for (&k, value_type) in of.carried.iter().zip(types) {
+        if let ValueType::Array(shape) = value_type
+            && shape.element_count() == 1
+            && (shape.element_type.is_integer() || shape.element_type == PrimitiveType::Pred)
+            && let Some(id) = slice_of_body(cx, of.body, k, &arguments)
+            && cx.importer.scope_ref().shape(id).as_array() == Some(shape)
+        {
+            next.insert(index, id);
+        }
+        index += value_type.leaves().len();
+    }
+    Ok(next)
+}
+
+/// One result of a loop's body, translated with nothing but what it needs.
+fn slice_of_body<'p>(
+    cx: &mut NodeContext<'_, 'p>,
+    body: &'p Function,
+    result: usize,
+    arguments: &[Value],
+) -> Option<InstructionId> {
+    let output = body.results[result];
+    let needed = data_inputs(body, output);
+    if needed.len() > MAX_SLICE {
+        return None;
+    }
+    let snapshot = cx.importer.snapshot();
+    let given = body.arguments.iter().zip(arguments).map(|(&id, &value)| (id, vec![value])).collect();
+    let prefix = format!("{}/", cx.name);
+    let values = cx.importer.translate_graph(&body.graph, given, Some(&needed), &prefix);
+    let value = values.ok().and_then(|values| values.get(&output.node)?.get(output.index).copied());
+    if value.is_none() {
+        cx.importer.restore(&snapshot);
+    }
+    match value? {
+        Value::Array(id) => Some(id),
+        _ => None,
+    }
+}
+
+/// The nodes that an output is computed from.
+fn data_inputs(function: &Function, output: OutputId) -> BTreeSet<NodeId> {
+    let mut needed = BTreeSet::new();
+    let mut waiting = vec![output.node];
+    while let Some(id) = waiting.pop() {
+        if needed.insert(id) {
+            waiting.extend(function.graph.nodes[id].inputs.iter().map(|input| input.node));
+        }
+    }
+    needed
+}
+
+/// How often a guess at the ranges of a loop's state is looked at, and how often all of it may change.
+const MAX_GUESSES: usize = 12;
+const FREE_GUESSES: usize = 3;
+
+/// Ranges of a loop's state that hold before the loop, and in each iteration if they hold in the one before: more than
+/// what follows from steps and the condition, such as for a maximum that is carried on.
+pub(crate) fn inductive(
+    module: &Module,
+    body: &Computation,
+    initial: &[Range],
+    known: Vec<Range>,
+) -> Vec<Range> {
+    let Op::Tuple {} = body[body.root()].op() else { return known };
+    let results = body[body.root()].operands();
+    let narrow = |a: Range, b: Range| Range { low: a.low.or(b.low), high: a.high.or(b.high) };
+    let after = |state: &[Range]| -> Vec<Range> {
+        results.iter().map(|&result| range_of_state(module, body, result, state)).collect()
+    };
+    let at = |ranges: &[Range], k: usize| ranges.get(k).copied().unwrap_or_default();
+    // A guess: where the state is after a few iterations; then whether it stays there. What does not is given up.
+    let mut guess: Vec<Range> = (0..results.len()).map(|k| narrow(at(&known, k), at(initial, k))).collect();
+    let mut is_given_up = vec![false; results.len()];
+    for round in 0..MAX_GUESSES {
+        let next = after(&guess);
+        let mut is_stable = true;
+        for k in 0..results.len() {
+            let wider = match is_given_up[k] {
+                true => at(&known, k),
+                false => narrow(at(&known, k), join_ranges(guess[k], at(&next, k))),
+            };
+            if wider == guess[k] {
+                continue;
+            }
+            is_stable = false;
+            is_given_up[k] = round >= FREE_GUESSES;
+            guess[k] = if is_given_up[k] { at(&known, k) } else { wider };
+        }
+        if is_stable {
+            return guess;
+        }
+    }
+    known
+}
+
+/// What is known of an instruction of a loop's body, from what is known of the state.
+pub(crate) fn range_of_state(
+    module: &Module,
+    body: &Computation,
+    id: InstructionId,
+    state: &[Range],
+) -> Range {
+    let parameter = body.parameters()[0];
+    let of_leaf = |leaf: InstructionId| match *body[leaf].op() {
+        Op::GetTupleElement { index } if body[leaf].operands()[0] == parameter => {
+            state.get(index).copied().filter(|&range| range != Range::UNKNOWN)
+        }
+        _ => None,
+    };
+    range_in(module, body, id, &of_leaf)
+}
+
+/// The name of a node in a function: behind the names of the calls and loops that lead there. The nodes of TensorFlow 1's
+/// loops have the loop's scope in their names, which is not said twice.
+pub(crate) fn name_within(prefix: &str, node_name: &str) -> String {
+    let scope = prefix.strip_suffix("/while_context/").unwrap_or_default();
+    let starts = std::iter::once(0).chain(scope.match_indices('/').map(|(at, _)| at + 1));
+    let repeated = starts.map(|start| scope.split_at(start)).find(|(_, scope)| {
+        !scope.is_empty() && node_name.strip_prefix(scope).is_some_and(|rest| rest.starts_with('/'))
+    });
+    match repeated {
+        Some((before, _)) => format!("{before}{node_name}"),
+        None => format!("{prefix}{node_name}"),
+    }
+}
+
+/// The names by which a bound may be promised for a loop: the node's, with or without the calls that lead to it, and what
+/// stands before `/while_context`.
+pub(crate) fn names(full_name: &str, node_name: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for name in [full_name, node_name] {
+        names.push(name.to_owned());
+        names.extend(name.rsplit_once("/while_context").map(|(before, _)| before.to_owned()));
+    }
+    names
+}
+
+/// The most iterations that the user promises of a loop.
+pub(crate) fn promised(cx: &NodeContext<'_, '_>) -> Option<u64> {
+    let names = names(&cx.name, &cx.node.name);
+    let promised = names.iter().find_map(|name| cx.importer.program.loop_bounds.get(name));
+    promised.and_then(|&bound| u64::try_from(bound).ok())
+}
+
+/// Why a loop has no bound and how to give it one, for messages that begin with what needs it.
+pub(crate) fn why_unbounded<'p>(cx: &NodeContext<'_, 'p>, of: &Loop<'p>) -> String {
+    let origins = origins(cx, of);
+    let origins = match origins.as_slice() {
+        [] => "values that the loop computes".to_owned(),
+        origins => origins.join(", "),
+    };
+    let (condition, op) = of.condition_node();
+    let condition = name_within(&format!("{}/", cx.name), condition);
+    let names = names(&cx.name, &cx.node.name);
+    let short = names.iter().min_by_key(|name| name.len()).unwrap_or(&cx.name);
+    format!(
+        "nothing bounds how often the loop '{}' (op '{}') runs: its condition, node '{condition}' (op '{op}'), depends on \
+         {origins}. Make the limit a constant, or promise the most iterations with --loop-bound {short}=N: the loop then \
+         stops after N.",
+        cx.name, cx.node.op
+    )
+}
+
+/// The feeds and variables that a loop's condition depends on, in the first iteration or through the body.
+fn origins<'p>(cx: &NodeContext<'_, 'p>, of: &Loop<'p>) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut waiting = arguments_of(of.condition, of.condition.results[0]);
+    while let Some(k) = waiting.pop() {
+        if !seen.insert(k) {
+            continue;
+        }
+        match of.inputs[k] {
+            Value::Array(id) => found.extend(cx.importer.origins(id)),
+            Value::Resource(variable) | Value::Reference(variable) => {
+                found.insert(format!("the variable '{}'", cx.importer.variable_name(variable)));
+            }
+            _ => {}
+        }
+        if of.carried.contains(&k) {
+            waiting.extend(arguments_of(of.body, of.body.results[k]));
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// The arguments that an output of a function is computed from.
+fn arguments_of(function: &Function, output: OutputId) -> Vec<usize> {
+    let needed = data_inputs(function, output);
+    (0..function.arguments.len()).filter(|&k| needed.contains(&function.arguments[k])).collect()
+}
+
+/// Refuses promises for loops that do not exist.
+pub(crate) fn check_promises(program: &tf::Program) -> Result<()> {
+    if program.loop_bounds.is_empty() {
+        return Ok(());
+    }
+    let graphs = std::iter::once(&program.graph).chain(program.library.functions().map(|f| &f.graph));
+    let mut known = BTreeSet::new();
+    for (_, node) in graphs.flat_map(|graph| graph.nodes.iter()) {
+        if matches!(node.op.as_str(), "While" | "StatelessWhile" | "XlaWhile") {
+            known.extend(names(&node.name, &node.name));
+        }
+    }
+    for (name, &bound) in &program.loop_bounds {
+        if bound < 0 {
+            return Err(Error::invalid(format!(
+                "--loop-bound {name}={bound}: a loop cannot run fewer than 0 times"
+            )));
+        }
+        // The name may have those of the calls that lead to the loop before it.
+        let is_known = known.iter().any(|known| name == known || name.ends_with(&format!("/{known}")));
+        if !is_known {
+            let loops: Vec<String> = known.iter().take(8).map(|name| format!("'{name}'")).collect();
+            let loops = if loops.is_empty() { "none".to_owned() } else { loops.join(", ") };
+            return Err(Error::invalid(format!(
+                "--loop-bound {name}={bound}: the graph has no loop of that name; its loops: {loops}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scope_of_a_loop_is_said_once() {
+        for (prefix, node, name) in [
+            ("rnn/while/while_context/", "rnn/while/add", "rnn/while/add"),
+            (
+                "call/rnn/while/while_context/",
+                "rnn/while/in/while_context",
+                "call/rnn/while/in/while_context",
+            ),
+            ("call/rnn/while/in/while_context/", "rnn/while/in/x", "call/rnn/while/in/x"),
+            ("rnn/while/while_context/", "rnn/while_1/add", "rnn/while/while_context/rnn/while_1/add"),
+            ("rnn/while/while_context/", "rnn/while", "rnn/while/while_context/rnn/while"),
+            ("rnn/while/", "rnn/while/add", "rnn/while/rnn/while/add"),
+            ("", "x", "x"),
+            ("/while_context/", "/x", "/while_context//x"),
+        ] {
+            assert_eq!(name_within(prefix, node), name, "{node} in {prefix}");
+        }
+    }
+}

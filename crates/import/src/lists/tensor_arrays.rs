@@ -1,0 +1,455 @@
+//! Tensor arrays of TensorFlow 1: arrays of tensors that are written and read one by one.
+//!
+//! A tensor array is a local variable of the computation that makes it: a buffer with a place for each element, zeros to
+//! begin with. Its size must be known at compile time, or follow from the largest index that is written. Plain arrays are
+//! overwritten. Gradient arrays add up what is written, and are found again by the name of their gradient, however often
+//! they are asked for. What was never written reads as zeros, and an index beyond the ends means the nearest element, so
+//! that no memory is overrun.
+
+use crate::builder::reducer::Reducer;
+use crate::node::context::{NodeContext, list};
+use crate::values::value::{TensorArrayId, Value, VariableId};
+use hlo::{InstructionId, Op};
+use shape::{ArrayShape, PrimitiveType};
+use std::collections::BTreeMap;
+use support::{Code, Error, Result};
+
+/// A tensor array.
+#[derive(Clone, Debug)]
+pub(crate) struct TensorArray {
+    /// The node that makes it.
+    pub(crate) name: String,
+    /// The scope that it lives in.
+    pub(crate) level: usize,
+    pub(crate) element_type: PrimitiveType,
+    /// The places of the buffer.
+    pub(crate) places: i64,
+    /// Of an array that grows the number of elements, an `s32` scalar.
+    pub(crate) length: Option<VariableId>,
+    /// Whether writing adds.
+    pub(crate) accumulates: bool,
+    /// The sizes of an element, if something shows them.
+    pub(crate) element: Option<Vec<i64>>,
+    /// The buffer, once it is needed.
+    pub(crate) buffer: Option<VariableId>,
+    /// Whether it is one of an earlier iteration, whose elements are gone.
+    pub(crate) is_gone: bool,
+    /// The gradient arrays of this one, by the name of the gradient.
+    pub(crate) gradients: BTreeMap<String, TensorArrayId>,
+}
+
+impl TensorArray {
+    /// What is left of it in another loop, in a scope that is open there: its size and what its elements look like.
+    pub(crate) fn of_earlier_iteration(&self, level: usize) -> Self {
+        Self { level, buffer: None, length: None, is_gone: true, gradients: BTreeMap::new(), ..self.clone() }
+    }
+}
+
+/// `TensorArrayV3(size) = handle, flow`.
+pub(super) fn tensor_array(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let size = cx.constant_i64(0)?;
+    cx.check(size >= 0, || format!("TensorArray size must be >= 0, not {size}"))?;
+    let element_type = cx.type_attribute("dtype")?;
+    let grows = cx.node.attributes.bool_or("dynamic_size", false)?;
+    let element = cx.node.attributes.shape_or("element_shape", tf::PartialShape::UNKNOWN)?.sizes();
+    let (name, level) = (cx.name.clone(), cx.importer.level());
+    let mut length = None;
+    if grows {
+        let initial = cx.integers(PrimitiveType::S32, &[size])?;
+        let initial = cx.reshape(initial, &[])?;
+        length = Some(cx.importer.new_local(&name, level, initial));
+    }
+    let array = TensorArray {
+        places: if grows { size.max(cx.importer.lessons.places(&name)) } else { size },
+        name,
+        level,
+        element_type,
+        length,
+        accumulates: false,
+        element,
+        buffer: None,
+        is_gone: false,
+        gradients: BTreeMap::new(),
+    };
+    let id = cx.importer.tensor_arrays.push(array);
+    let mut values = vec![Value::TensorArray(id)];
+    if cx.node.output_types.len() > 1 {
+        values.push(Value::Array(cx.scalar(PrimitiveType::F32, 0.0)));
+    }
+    Ok(values)
+}
+
+/// `TensorArrayGradV3(handle, flow) = grad_handle, flow`: an array of the same size that adds up what is written.
+pub(super) fn gradient(cx: &mut NodeContext<'_, '_>, has_prefix: bool) -> Result<Vec<Value>> {
+    let forward = cx.tensor_array_input()?;
+    let source = cx.node.attributes.text("source")?.to_owned();
+    let prefix = if has_prefix { cx.constant_sizes(2)? } else { Vec::new() };
+    let id = match cx.importer.tensor_arrays[forward].gradients.get(&source) {
+        Some(&id) => id,
+        None => {
+            let array = cx.importer.tensor_arrays[forward].clone();
+            let element = array.element.as_ref().map(|element| [&prefix, &element[..]].concat());
+            let gradient = TensorArray {
+                element,
+                accumulates: true,
+                buffer: None,
+                is_gone: false,
+                length: None,
+                gradients: BTreeMap::new(),
+                ..array
+            };
+            let id = cx.importer.tensor_arrays.push(gradient);
+            cx.importer.tensor_arrays[forward].gradients.insert(source, id);
+            id
+        }
+    };
+    let mut values = vec![Value::TensorArray(id)];
+    if cx.node.output_types.len() > 1 {
+        values.push(cx.value(1)?);
+    }
+    Ok(values)
+}
+
+/// `TensorArrayWriteV3(handle, index, value, flow) = flow`.
+pub(super) fn write(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let id = cx.tensor_array_input()?;
+    let (index, mut value) = (cx.input(1)?, cx.input(2)?);
+    let index_sizes = cx.sizes(index);
+    cx.check(index_sizes.is_empty(), || {
+        format!("index must be a scalar, but has shape {}", list(&index_sizes))
+    })?;
+    grow(cx, id, index)?;
+    let sizes = cx.sizes(value);
+    cx.check_element(id, cx.element_type(value), &sizes)?;
+    let buffer = cx.buffer(id)?;
+    let old = cx.importer.read_variable(buffer);
+    if cx.importer.tensor_arrays[id].places > 0 {
+        if cx.importer.tensor_arrays[id].accumulates {
+            let before = cx.element_at(old, index)?;
+            value = cx.sum(before, value)?;
+        }
+        let new = cx.update_element(old, value, index)?;
+        cx.write_local(buffer, new);
+    }
+    Ok(vec![cx.value(3)?])
+}
+
+/// Notes how long an array that grows becomes by a write.
+fn grow(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, index: InstructionId) -> Result<()> {
+    let Some(length) = cx.importer.tensor_arrays[id].length else { return Ok(()) };
+    let Some(most) = cx.importer.range(index).high else {
+        return Err(unbounded(cx, id, index));
+    };
+    let places = most.saturating_add(1);
+    if places > cx.importer.tensor_arrays[id].places {
+        let name = cx.importer.tensor_arrays[id].name.clone();
+        cx.importer.lessons.need_places(&name, places);
+        if cx.importer.tensor_arrays[id].buffer.is_none() {
+            cx.importer.tensor_arrays[id].places = places;
+        }
+    }
+    let old = cx.importer.read_variable(length);
+    let behind = cx.add_scalar(index, 1.0)?;
+    let new = cx.op(Op::Maximum {}, &[old, behind])?;
+    cx.write_local(length, new);
+    Ok(())
+}
+
+fn unbounded(cx: &NodeContext<'_, '_>, id: TensorArrayId, index: InstructionId) -> Error {
+    let array = &cx.importer.tensor_arrays[id];
+    let name = &array.name;
+    let why = cx.importer.runs_within(array.level).err().unwrap_or_else(|| {
+        let origins = cx.importer.origins(index);
+        let origins = if origins.is_empty() { "how the loop runs".to_owned() } else { origins.join(", ") };
+        format!("it depends on {origins}. Give the TensorArray its size.")
+    });
+    Error::unsupported(format!(
+        "TensorArray '{name}' has dynamic_size=true, and nothing bounds the index that is written: {why}"
+    ))
+    .coded(Code::LoopBound)
+}
+
+/// `TensorArrayReadV3(handle, index, flow) = value`.
+pub(super) fn read(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let id = cx.tensor_array_input()?;
+    let index = cx.input(1)?;
+    let (buffer, element) = cx.contents(id, None)?;
+    if cx.importer.tensor_arrays[id].places == 0 {
+        return cx.splat(element.element_type, &element.sizes(), 0.0);
+    }
+    cx.element_at(buffer, index)
+}
+
+/// `TensorArrayGatherV3(handle, indices, flow) = value`.
+pub(super) fn gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let id = cx.tensor_array_input()?;
+    let indices = cx.input(1)?;
+    let index_sizes = cx.sizes(indices);
+    cx.check(index_sizes.len() == 1, || {
+        format!("indices must be a vector, but have shape {}", list(&index_sizes))
+    })?;
+    let (buffer, _) = cx.contents(id, Some("element_shape"))?;
+    if is_dense(cx, indices, cx.importer.tensor_arrays[id].places) {
+        return cx.slice_in(buffer, 0, 0, index_sizes[0]);
+    }
+    crate::ops::array::gather::gather_along(cx, buffer, indices, 0, 0)
+}
+
+/// `TensorArrayPack(handle, flow) = value`: all elements.
+pub(super) fn pack(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let id = cx.tensor_array_input()?;
+    let (buffer, _) = cx.contents(id, Some("element_shape"))?;
+    let count = cx.known_size(id)?;
+    cx.slice_in(buffer, 0, 0, count)
+}
+
+/// Whether indices are known to be 0, 1, 2, and so on, all of them below a limit.
+fn is_dense(cx: &mut NodeContext<'_, '_>, indices: InstructionId, limit: i64) -> bool {
+    let known = cx.fold(indices).and_then(|literal| literal.to_i64s());
+    known.is_some_and(|known| known.len() as i64 <= limit && known.iter().copied().eq(0..known.len() as i64))
+}
+
+/// `TensorArrayScatterV3(handle, indices, value, flow) = flow`: row `i` of the value goes to element `indices[i]`.
+pub(super) fn scatter(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let id = cx.tensor_array_input()?;
+    let (indices, value) = (cx.input(1)?, cx.input(2)?);
+    let (index_sizes, sizes) = (cx.sizes(indices), cx.sizes(value));
+    cx.check(index_sizes.len() == 1 && sizes.first() == Some(&index_sizes[0]), || {
+        format!(
+            "indices {} must be a vector with one index for each row of {}",
+            list(&index_sizes),
+            list(&sizes)
+        )
+    })?;
+    grow_to_rows(cx, id, indices)?;
+    if is_dense(cx, indices, cx.importer.tensor_arrays[id].places) {
+        write_rows(cx, id, value)?;
+    } else {
+        cx.check_element(id, cx.element_type(value), &sizes[1..])?;
+        let buffer = cx.buffer(id)?;
+        let old = cx.importer.read_variable(buffer);
+        let reducer = if cx.importer.tensor_arrays[id].accumulates { Reducer::Add } else { Reducer::Replace };
+        let new = crate::ops::array::scatter::scatter_rows(cx, old, indices, value, reducer)?;
+        cx.write_local(buffer, new);
+    }
+    Ok(vec![cx.value(3)?])
+}
+
+/// An array that grows gets as long as the largest index of a scatter wants it.
+fn grow_to_rows(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, indices: InstructionId) -> Result<()> {
+    if cx.importer.tensor_arrays[id].length.is_none() || cx.sizes(indices) == [0] {
+        return Ok(());
+    }
+    let most = cx.reduce(indices, Reducer::Maximum, &[0])?;
+    grow(cx, id, most)
+}
+
+/// `TensorArrayUnpack(handle, value, flow) = flow`: a row for each element.
+pub(super) fn unpack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let id = cx.tensor_array_input()?;
+    let value = cx.input(1)?;
+    write_rows(cx, id, value)?;
+    Ok(vec![cx.value(2)?])
+}
+
+/// Writes rows to the first elements.
+fn write_rows(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, value: InstructionId) -> Result<()> {
+    let sizes = cx.sizes(value);
+    let places = cx.importer.tensor_arrays[id].places;
+    cx.check(sizes.first().is_some_and(|&rows| rows <= places), || {
+        format!("a value of shape {} has no row for each of {places} elements", list(&sizes))
+    })?;
+    cx.check_element(id, cx.element_type(value), &sizes[1..])?;
+    let buffer = cx.buffer(id)?;
+    let (whole, accumulates) = (sizes[0] == places, cx.importer.tensor_arrays[id].accumulates);
+    let new = match (whole, accumulates) {
+        (true, false) => value,
+        (_, true) => {
+            let mut padding = vec![(0, 0, 0); sizes.len()];
+            padding[0].1 = places - sizes[0];
+            let zero = cx.scalar(cx.element_type(value), 0.0);
+            let value = cx.pad(value, zero, &padding)?;
+            let old = cx.importer.read_variable(buffer);
+            cx.sum(old, value)?
+        }
+        (false, false) => {
+            let old = cx.importer.read_variable(buffer);
+            let rest = cx.slice_in(old, 0, sizes[0], places)?;
+            cx.concatenate(&[value, rest], 0)?
+        }
+    };
+    cx.write_local(buffer, new);
+    Ok(())
+}
+
+/// `TensorArrayConcatV3(handle, flow) = value, lengths`: the elements one after the other.
+pub(super) fn concat(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let id = cx.tensor_array_input()?;
+    let places = cx.importer.tensor_arrays[id].places;
+    if cx.importer.tensor_arrays[id].element.is_none() && places == 0 {
+        let rest = cx.node.attributes.shape_or("element_shape_except0", tf::PartialShape::UNKNOWN)?;
+        if let Some(rest) = rest.sizes() {
+            cx.importer.tensor_arrays[id].element = Some([&[0], &rest[..]].concat());
+        }
+    }
+    let (buffer, element) = cx.contents(id, None)?;
+    let element = element.sizes();
+    cx.check(!element.is_empty(), || {
+        "Concat saw a scalar shape, but requires at least vectors; did you mean to use pack?".to_owned()
+    })?;
+    let count = cx.known_size(id)?;
+    let elements = cx.slice_in(buffer, 0, 0, count)?;
+    let sizes = [&[count * element[0]], &element[1..]].concat();
+    let value = cx.reshape(elements, &sizes)?;
+    let lengths = cx.integers(PrimitiveType::S64, &[element[0]])?;
+    let lengths = cx.reshape(lengths, &[])?;
+    Ok(vec![value, cx.broadcast(lengths, &[count], &[])?])
+}
+
+/// `TensorArraySplitV3(handle, value, lengths, flow) = flow`: as many rows to each element as its length says.
+pub(super) fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let id = cx.tensor_array_input()?;
+    let value = cx.input(1)?;
+    let (sizes, lengths) = (cx.sizes(value), cx.constant_sizes(2)?);
+    let count = lengths.len() as i64;
+    cx.check(!sizes.is_empty() && lengths.iter().sum::<i64>() == sizes[0], || {
+        format!("the lengths {} must add up to the first dimension of {}", list(&lengths), list(&sizes))
+    })?;
+    let length = lengths.first().copied().unwrap_or(0);
+    if lengths.iter().any(|&other| other != length) {
+        return Err(Error::unsupported(format!(
+            "TensorArray '{}' would hold elements of different lengths {}; compiled code has one shape for all elements",
+            cx.importer.tensor_arrays[id].name,
+            list(&lengths)
+        )));
+    }
+    if cx.importer.tensor_arrays[id].length.is_some() && count > 0 {
+        let last = cx.integers(PrimitiveType::S32, &[count - 1])?;
+        let last = cx.reshape(last, &[])?;
+        grow(cx, id, last)?;
+    }
+    let rows = cx.reshape(value, &[&[count, length], &sizes[1..]].concat())?;
+    write_rows(cx, id, rows)?;
+    Ok(vec![cx.value(3)?])
+}
+
+/// `TensorArraySizeV3(handle, flow) = size`.
+pub(super) fn size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let id = cx.tensor_array_input()?;
+    match cx.importer.tensor_arrays[id].length {
+        Some(length) => Ok(cx.importer.read_variable(length)),
+        None => {
+            let size = cx.integers(PrimitiveType::S32, &[cx.importer.tensor_arrays[id].places])?;
+            cx.reshape(size, &[])
+        }
+    }
+}
+
+impl NodeContext<'_, '_> {
+    /// The tensor array whose handle comes in first.
+    fn tensor_array_input(&self) -> Result<TensorArrayId> {
+        match self.value(0)? {
+            Value::TensorArray(id) => Ok(id),
+            other => {
+                Err(self
+                    .invalid(format!("input 0 must be the handle of a TensorArray, but is {}", other.kind())))
+            }
+        }
+    }
+
+    /// The number of elements of an array that is to become one tensor: HLO's shapes are static.
+    fn known_size(&mut self, id: TensorArrayId) -> Result<i64> {
+        let TensorArray { places, length, .. } = self.importer.tensor_arrays[id];
+        let Some(length) = length else { return Ok(places) };
+        let length = self.importer.read_variable(length);
+        if let Some(known) = self.fold(length).and_then(|literal| literal.scalar_at(0).as_i64()) {
+            return Ok(known.clamp(0, places));
+        }
+        let of = format!("TensorArray '{}'", self.importer.tensor_arrays[id].name);
+        Err(self.unknown_length(length, &of, "give the TensorArray its size without dynamic_size"))
+    }
+
+    /// Takes note of an element's shape; an error if others have another.
+    fn check_element(&mut self, id: TensorArrayId, element_type: PrimitiveType, sizes: &[i64]) -> Result<()> {
+        let array = &self.importer.tensor_arrays[id];
+        self.check(array.element_type == element_type, || {
+            format!("TensorArray '{}' holds {}, not {element_type}", array.name, array.element_type)
+        })?;
+        if let Some(element) = &array.element {
+            return self.check(element == sizes, || {
+                format!(
+                    "TensorArray '{}' holds elements of shape {}, but one of shape {} is written; all elements must \
+                     have one shape",
+                    array.name,
+                    list(element),
+                    list(sizes)
+                )
+            });
+        }
+        self.importer.tensor_arrays[id].element = Some(sizes.to_vec());
+        Ok(())
+    }
+
+    /// The buffer of an array, whose elements' shape is known; zeros if it is new.
+    fn buffer(&mut self, id: TensorArrayId) -> Result<VariableId> {
+        let array = &self.importer.tensor_arrays[id];
+        if let Some(buffer) = array.buffer {
+            return Ok(buffer);
+        }
+        if array.is_gone {
+            return Err(Error::unsupported(format!(
+                "TensorArray '{}' is made in each iteration of a loop, and used in another loop, where its elements are \
+                 gone; only its gradient may be used there",
+                array.name
+            )));
+        }
+        let (level, element_type, name) = (array.level, array.element_type, array.name.clone());
+        let element = array.element.clone().unwrap_or_default();
+        let sizes = [&[array.places], &element[..]].concat();
+        let zeros = self.importer.zeros_at(level, element_type, &sizes);
+        let zeros = zeros.map_err(|e| e.context(format!("TensorArray '{name}' of {} elements", sizes[0])))?;
+        let buffer = self.importer.new_local(&name, level, zeros);
+        self.importer.tensor_arrays[id].buffer = Some(buffer);
+        Ok(buffer)
+    }
+
+    /// All elements of an array, and the shape of one; an attribute may show it if nothing was written.
+    fn contents(
+        &mut self,
+        id: TensorArrayId,
+        attribute: Option<&str>,
+    ) -> Result<(InstructionId, ArrayShape)> {
+        let array = &self.importer.tensor_arrays[id];
+        let (element_type, name) = (array.element_type, array.name.clone());
+        let wanted = self.output_type(0)?;
+        self.check(wanted == element_type, || {
+            format!("TensorArray '{name}' holds {element_type}, but is read as {wanted}")
+        })?;
+        let mut element = array.element.clone();
+        if let (None, Some(attribute)) = (&element, attribute) {
+            element = self.node.attributes.shape_or(attribute, tf::PartialShape::UNKNOWN)?.sizes();
+        }
+        let element = element.ok_or_else(|| {
+            self.invalid(format!(
+                "TensorArray '{name}' is read, but nothing was written that shows the shape of its elements; give the \
+                 TensorArray an element_shape"
+            ))
+        })?;
+        self.importer.tensor_arrays[id].element = Some(element.clone());
+        let buffer = self.buffer(id)?;
+        let elements = self.importer.read_variable(buffer);
+        Ok((elements, ArrayShape::new(element_type, &element)))
+    }
+
+    /// The sum of two arrays of one shape; of truth values, whether one is true.
+    fn sum(&mut self, a: InstructionId, b: InstructionId) -> Result<InstructionId> {
+        let op = if self.element_type(a) == PrimitiveType::Pred { Op::Or {} } else { Op::Add {} };
+        self.op(op, &[a, b])
+    }
+
+    /// Gives a local variable a new value.
+    fn write_local(&mut self, variable: VariableId, value: InstructionId) {
+        let writer = self.name.clone();
+        self.importer.write_variable(variable, value, &writer);
+    }
+}

@@ -1,0 +1,382 @@
+//! Tensor lists as a whole: made of tensors, made into tensors, taken apart and put together.
+
+use crate::builder::reducer::Reducer;
+use crate::lists::element_ops::{known_positions, zero_list};
+use crate::lists::list::{Bounds, Content, ElementType, Length, List, ListType};
+use crate::node::context::{NodeContext, list as in_words};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule_values};
+use crate::ops::array::gather::gather_along;
+use crate::ops::array::scatter::{Indices, scatter};
+use crate::values::value::Value;
+use crate::values::value_type::zeros;
+use hlo::{InstructionId, Op};
+use shape::{ArrayShape, Literal};
+use support::{Error, Result};
+
+pub(crate) const RULES: &[Rule] = &[
+    rule_values("TensorListFromTensor", from_tensor).types("element_dtype", ALL_AND_VARIANTS),
+    rule_values("TensorListStack", stack).types("element_dtype", ALL_AND_VARIANTS),
+    rule_values("TensorListGather", gather).types("element_dtype", ALL),
+    rule_values("TensorListScatter", scatter_new).types("element_dtype", ALL),
+    rule_values("TensorListScatterV2", scatter_new).types("element_dtype", ALL),
+    rule_values("TensorListScatterIntoExistingList", scatter_into).types("element_dtype", ALL),
+    rule_values("TensorListConcat", |cx| concat(cx, None)).types("element_dtype", ALL),
+    rule_values("TensorListConcatV2", |cx| concat(cx, Some(1))).types("element_dtype", ALL),
+    rule_values("TensorListSplit", split).types("element_dtype", ALL),
+    rule_values("TensorListConcatLists", concat_lists).types("element_dtype", ALL_AND_VARIANTS),
+    rule_values("TensorListPushBackBatch", push_back_batch).types("element_dtype", ALL),
+];
+
+/// A list whose elements are the rows of an array.
+fn rows_of(cx: &NodeContext<'_, '_>, tensor: InstructionId) -> Result<List> {
+    let shape = cx.array(tensor);
+    let sizes = shape.sizes();
+    let Some((&count, rest)) = sizes.split_first() else {
+        return Err(cx.invalid("the tensor must be at least a vector, but is a scalar"));
+    };
+    Ok(List {
+        element: ElementType::Array(ArrayShape::new(shape.element_type, rest)),
+        capacity: Some(count),
+        content: Content::Buffers(vec![tensor]),
+        length: Length::Known(count),
+        bounds: Bounds { most: count, ..Bounds::default() },
+        only: None,
+    })
+}
+
+/// `TensorListFromTensor(tensor, element_shape)`.
+fn from_tensor(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    // A vector of lists is a list of lists already.
+    if let list @ Value::List(_) = cx.value(0)? {
+        return Ok(vec![list]);
+    }
+    let tensor = cx.input(0)?;
+    let list = rows_of(cx, tensor)?;
+    check_declared(cx, &list.element, 1)?;
+    Ok(vec![cx.new_list(list)])
+}
+
+/// Refuses elements that do not fit what an input declares.
+fn check_declared(cx: &mut NodeContext<'_, '_>, element: &ElementType, k: usize) -> Result<()> {
+    let (Some(declared), ElementType::Array(shape)) = (cx.declared_sizes(k)?, element) else { return Ok(()) };
+    let sizes = shape.sizes();
+    let fits = declared.len() == sizes.len()
+        && declared.iter().zip(&sizes).all(|(&declared, &size)| declared == -1 || declared == size);
+    cx.check(fits, || {
+        format!("elements are declared with the shape {}, but have {}", in_words(&declared), in_words(&sizes))
+    })
+}
+
+/// The elements one after the other along a new leading dimension, of which there are `count`.
+fn stacked(
+    cx: &mut NodeContext<'_, '_>,
+    list: &List,
+    shape: &ArrayShape,
+    count: i64,
+) -> Result<InstructionId> {
+    let sizes = [&[count], &shape.sizes()[..]].concat();
+    match &list.content {
+        Content::Buffers(_) if list.is_open() => cx.placeholder(&ArrayShape::new(shape.element_type, &sizes)),
+        Content::Buffers(buffers) => {
+            let [buffer] = buffers.as_slice() else {
+                return Err(Error::internal("a list of arrays has one buffer"));
+            };
+            let have = cx.sizes(*buffer)[0];
+            let kept = cx.slice_in(*buffer, 0, 0, count.min(have))?;
+            crate::values::value_type::pad_end(cx.importer, kept, 0, (count - have).max(0))
+        }
+        Content::Uniform(literal) => {
+            let element = cx.literal(literal.clone());
+            crate::values::value_type::repeat(cx.importer, element, &[count])
+        }
+        Content::Empty | Content::Zeros => zeros(cx.importer, shape.element_type, &sizes),
+    }
+}
+
+/// The shape of a list's elements, with the help of what an input declares.
+fn array_element(cx: &mut NodeContext<'_, '_>, list: &List, k: usize) -> Result<ArrayShape> {
+    match cx.element_or_declared(list, k)? {
+        ElementType::Array(shape) => {
+            check_declared(cx, &ElementType::Array(shape.clone()), k)?;
+            Ok(shape)
+        }
+        ElementType::List(_) | ElementType::OneOf(_) => Err(Error::unsupported("lists of lists cannot be made an array")),
+        ElementType::Unknown(_) => Err(cx.invalid(
+            "the list has no element yet that would show their shape, and none is declared: set element_shape of the \
+             list or of the TensorArray",
+        )),
+    }
+}
+
+/// `TensorListStack(list, element_shape)`.
+fn stack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let list = cx.list(0)?;
+    let declared = cx.node.attributes.int_or("num_elements", -1)?;
+    if cx.node.attributes.ty("element_dtype")?.base() == tf::DataType::Variant {
+        return Ok(vec![cx.value(0)?]);
+    }
+    if let Length::Known(length) = list.length {
+        cx.check(declared < 0 || declared == length, || {
+            format!("the list must have {declared} elements (num_elements), but has {length}")
+        })?;
+    }
+    let count = if declared >= 0 { declared } else { cx.known_length(&list)? };
+    let shape = array_element(cx, &list, 1)?;
+    Ok(vec![Value::Array(stacked(cx, &list, &shape, count)?)])
+}
+
+/// `TensorListGather(list, indices, element_shape)`.
+fn gather(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let list = cx.list(0)?;
+    let indices = cx.input(1)?;
+    let index_sizes = cx.sizes(indices);
+    cx.check(index_sizes.len() == 1, || {
+        format!("indices must be a vector, but have shape {}", in_words(&index_sizes))
+    })?;
+    let shape = array_element(cx, &list, 2)?;
+    // With a buffer its slots are as good as a known length: indices are within the list.
+    let count = match (&list.content, list.length) {
+        (Content::Buffers(_), _) if !list.is_open() => list.capacity.unwrap_or(0),
+        (_, Length::Known(length)) => length,
+        _ => 1,
+    };
+    let whole = stacked(cx, &list, &shape, count)?;
+    Ok(vec![Value::Array(gather_along(cx, whole, indices, 0, 0)?)])
+}
+
+/// `TensorListScatter(tensor, indices, element_shape)`, V2 with `num_elements`: row `i` goes to position `indices[i]`.
+fn scatter_new(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let tensor = cx.input(0)?;
+    let rows = rows_of(cx, tensor)?;
+    check_declared(cx, &rows.element, 2)?;
+    let declared = if cx.inputs.len() > 3 { cx.constant_i64(3)? } else { -1 };
+    let highest = match known_positions(cx, 1)? {
+        Some(positions) => {
+            cx.check(positions.iter().all(|&p| p >= 0 && (declared < 0 || p < declared)), || {
+                format!("the indices {} must be positions in the list", in_words(&positions))
+            })?;
+            positions.into_iter().max().unwrap_or(-1)
+        }
+        None if declared >= 0 => -1,
+        None => {
+            let indices = cx.input(1)?;
+            return Err(cx.not_constant(1, indices));
+        }
+    };
+    let list = zero_list(rows.element.clone(), declared.max(highest.saturating_add(1)));
+    let list = scattered(cx, list, tensor)?;
+    Ok(vec![cx.new_list(list)])
+}
+
+/// `TensorListScatterIntoExistingList(list, tensor, indices)`. Indices that are known at run time only must be within
+/// the list.
+fn scatter_into(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let mut list = cx.list(0)?;
+    list.only = None;
+    let tensor = cx.input(1)?;
+    let rows = rows_of(cx, tensor)?;
+    if let Some(positions) = known_positions(cx, 2)? {
+        let end = positions.iter().copied().max().unwrap_or(-1).saturating_add(1);
+        match list.length {
+            Length::Known(length) if length < end => cx.resize(&mut list, Length::Known(end))?,
+            Length::Known(_) => {}
+            Length::Dynamic(_) => {
+                cx.make_place(&mut list, end)?;
+                list.count_more((end - list.bounds.most).max(0));
+                list.length = cx.later(list.length, Length::Known(end))?;
+            }
+        }
+    }
+    list.element = list.element.join(&rows.element)?;
+    cx.inputs.swap(1, 2);
+    let list = scattered(cx, list, tensor)?;
+    Ok(vec![cx.new_list(list)])
+}
+
+/// Rows of a tensor at the positions of input 1.
+fn scattered(cx: &mut NodeContext<'_, '_>, list: List, tensor: InstructionId) -> Result<List> {
+    let (count, element) = (cx.sizes(tensor)[0], list.element.clone());
+    let positions = known_positions(cx, 1)?;
+    let indices = cx.input(1)?;
+    let index_count = cx.sizes(indices)[0];
+    cx.check(index_count == count, || {
+        format!("there must be an index for each of the tensor's {count} rows, but there are {index_count}")
+    })?;
+    let in_order = positions.is_some_and(|p| p.iter().copied().eq(0..count));
+    if in_order && list.capacity == Some(count) {
+        return Ok(List { content: Content::Buffers(vec![tensor]), only: None, ..list });
+    }
+    let mut list =
+        cx.coerced(&list, &ListType { content: Content::Buffers(()), element, ..list.list_type() })?;
+    if let (Content::Buffers(buffers), false) = (&mut list.content, list.capacity == Some(0))
+        && let [buffer] = buffers.as_mut_slice()
+    {
+        *buffer = scatter(cx, *buffer, indices, tensor, Indices::Scalars, Reducer::Replace)?;
+    }
+    Ok(list)
+}
+
+/// `TensorListConcat(list)`: the elements one after the other along their own leading dimension, and its size in each.
+fn concat(cx: &mut NodeContext<'_, '_>, declared: Option<usize>) -> Result<Vec<Value>> {
+    let list = cx.list(0)?;
+    let count = cx.known_length(&list)?;
+    let shape = match (declared, &list.element) {
+        (_, ElementType::Array(shape)) => shape.clone(),
+        (Some(k), _) => array_element(cx, &list, k)?,
+        (None, _) => {
+            let sizes = cx.node.attributes.shape_or("element_shape", tf::PartialShape::UNKNOWN)?.sizes();
+            match cx.element_of(sizes)? {
+                ElementType::Array(shape) => shape,
+                _ => return Err(cx.invalid("the shape of the list's elements is not known")),
+            }
+        }
+    };
+    let sizes = shape.sizes();
+    let Some((&rows, rest)) = sizes.split_first() else {
+        return Err(cx.invalid("the elements must be at least vectors, but are scalars"));
+    };
+    let stacked = stacked(cx, &list, &shape, count)?;
+    let whole = count.checked_mul(rows).ok_or_else(|| cx.invalid("the result is too large"))?;
+    let joined = cx.reshape(stacked, &[&[whole], rest].concat())?;
+    let rows = cx.literal(Literal::scalar(rows));
+    let lengths = cx.broadcast(rows, &[count], &[])?;
+    Ok(vec![Value::Array(joined), Value::Array(lengths)])
+}
+
+/// `TensorListSplit(tensor, element_shape, lengths)`: parts of a tensor, all of one size.
+fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let tensor = cx.input(0)?;
+    let lengths = cx.constant_i64s(2)?;
+    let sizes = cx.sizes(tensor);
+    let Some((&whole, rest)) = sizes.split_first() else {
+        return Err(cx.invalid("the tensor must be at least a vector, but is a scalar"));
+    };
+    let size = lengths.first().copied().unwrap_or(0);
+    if lengths.iter().any(|&length| length != size) {
+        return Err(Error::unsupported(format!(
+            "the parts {} differ; all elements of a list must have one shape",
+            in_words(&lengths)
+        )));
+    }
+    let count = lengths.len() as i64;
+    cx.check(size >= 0 && size.checked_mul(count) == Some(whole), || {
+        format!(
+            "the parts {} must add up to the leading dimension of {}",
+            in_words(&lengths),
+            in_words(&sizes)
+        )
+    })?;
+    let parts = cx.reshape(tensor, &[&[count, size], rest].concat())?;
+    let list = rows_of(cx, parts)?;
+    Ok(vec![cx.new_list(list)])
+}
+
+/// `TensorListConcatLists(a, b)`: the elements of both.
+fn concat_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let (a, b) = (cx.list(0)?, cx.list(1)?);
+    let joined = a.list_type().join(&b.list_type())?;
+    let wanted = |list: &List| {
+        let own = list.list_type();
+        ListType { capacity: own.capacity, length: own.length, ..joined.clone() }
+    };
+    let (mut list, tail) = (cx.coerced(&a, &wanted(&a))?, cx.coerced(&b, &wanted(&b))?);
+    let length = match (a.length, b.length) {
+        (Length::Known(a), Length::Known(b)) => Length::Known(a.saturating_add(b)),
+        (Length::Known(known), other) | (other, Length::Known(known)) => cx.moved(other, known)?,
+        (Length::Dynamic(a), Length::Dynamic(b)) => Length::Dynamic(cx.add(a, b)?),
+    };
+    if list.is_open() || tail.is_open() {
+        list.capacity = None;
+        if let Content::Buffers(buffers) = &mut list.content {
+            buffers.clear();
+        }
+    } else {
+        // Length and most elements of the second list may differ: place is needed for the latter.
+        let place = place(&list, tail.bounds.most);
+        cx.make_place(&mut list, place)?;
+        if let (Content::Buffers(into), Content::Buffers(from)) = (&mut list.content, &tail.content) {
+            for (into, &from) in into.iter_mut().zip(from) {
+                *into = write_rows(cx, *into, from, tail.bounds.most, a.length)?;
+            }
+        }
+    }
+    list.length = length;
+    list.only = None;
+    list.count_more(tail.bounds.most);
+    Ok(vec![cx.new_list(list)])
+}
+
+/// The most elements that a list may have once so many are added.
+fn place(list: &List, more: i64) -> i64 {
+    let most = if let Length::Known(length) = list.length { length } else { list.bounds.most };
+    most.saturating_add(more)
+}
+
+/// An array with the first `count` rows of another from a position on.
+fn write_rows(
+    cx: &mut NodeContext<'_, '_>,
+    into: InstructionId,
+    rows: InstructionId,
+    count: i64,
+    position: Length,
+) -> Result<InstructionId> {
+    let (have, come) = (cx.sizes(into)[0], cx.sizes(rows)[0]);
+    let count = count.clamp(0, come.min(have));
+    if count == 0 {
+        return Ok(into);
+    }
+    let rows = cx.slice_in(rows, 0, 0, count)?;
+    let position = cx.position(position)?;
+    let zero = cx.literal(Literal::scalar(0i32));
+    let mut operands = vec![into, rows, position];
+    operands.extend((1..cx.rank(into)).map(|_| zero));
+    cx.op(Op::DynamicUpdateSlice {}, &operands)
+}
+
+/// `TensorListPushBackBatch(lists, tensor)`: row `i` is added to list `i` of a vector of lists.
+fn push_back_batch(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let lists = cx.list(0)?;
+    let tensor = cx.input(1)?;
+    let count = cx.known_length(&lists)?;
+    let rows = rows_of(cx, tensor)?;
+    cx.check(rows.capacity == Some(count), || {
+        format!(
+            "there must be a row for each of the {count} lists, but the tensor has {:?}",
+            cx.sizes(tensor)
+        )
+    })?;
+    let mut batch = zero_list(ElementType::Unknown(None), 0);
+    for i in 0..count {
+        let Value::List(id) = cx.read_element(&lists, Length::Known(i), &lists.element)? else {
+            return Err(cx.invalid("input 0 must be a vector of lists"));
+        };
+        let mut one = cx.importer.lists[id].clone();
+        let row = cx.read_element(&rows, Length::Known(i), &rows.element)?;
+        cx.push(&mut one, row)?;
+        let one = cx.new_list(one);
+        cx.push(&mut batch, one)?;
+    }
+    Ok(vec![cx.new_list(batch)])
+}
+
+/// A vector of lists: a list of them.
+pub(crate) fn pack_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let mut batch = zero_list(ElementType::Unknown(None), 0);
+    for k in 0..cx.inputs.len() {
+        let one = cx.value(k)?;
+        cx.push(&mut batch, one)?;
+    }
+    Ok(vec![cx.new_list(batch)])
+}
+
+/// The lists of a vector of lists.
+pub(crate) fn unpack_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let lists = cx.list(0)?;
+    let count = cx.known_length(&lists)?;
+    let outputs = cx.node.output_types.len();
+    cx.check(usize::try_from(count) == Ok(outputs), || {
+        format!("the node has {outputs} outputs, but there are {count} lists")
+    })?;
+    (0..count).map(|i| cx.read_element(&lists, Length::Known(i), &lists.element)).collect()
+}

@@ -1,0 +1,339 @@
+//! Ops that rearrange and repeat elements.
+
+use crate::bounded::{Size, bounds};
+use crate::builder::reducer::Reducer;
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule};
+use hlo::{ComparisonDirection, InstructionId, Op, ScatterDimensionNumbers};
+use shape::PrimitiveType;
+use shape::index::element_count;
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("Reshape", reshape).types("T", ALL).types("Tshape", INDICES),
+    rule("ExpandDims", expand_dims).types("T", ALL),
+    rule("Squeeze", squeeze).types("T", ALL),
+    rule("Transpose", |cx| transpose(cx, false)).types("T", ALL),
+    rule("ConjugateTranspose", |cx| transpose(cx, true)).types("T", ALL),
+    rule("InvertPermutation", invert_permutation).types("T", INDICES),
+    rule("Reverse", reverse).types("T", ALL),
+    rule("ReverseV2", reverse_v2).types("T", ALL),
+    rule("Tile", tile).types("T", ALL),
+    rule("BroadcastTo", broadcast_to).types("T", ALL),
+    rule("OneHot", one_hot).types("T", ALL),
+    rule("Roll", roll).types("T", ALL),
+    rule("Diag", diag).types("T", ALL),
+    rule("DiagPart", diag_part).types("T", ALL),
+];
+
+/// `Reshape(x, sizes)`; one size may be -1.
+fn reshape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let wanted = cx.bounded_i64s(1)?;
+    if cx.is_bounded(x) || wanted.iter().any(|size| size.size.is_some()) {
+        return cx.reshape_bounded(x, wanted);
+    }
+    let mut sizes = bounds(&wanted);
+    let have = cx.sizes(x);
+    let count = element_count(&have).unwrap_or(i64::MAX);
+    let unknown: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] == -1).collect();
+    let known: Vec<i64> = sizes.iter().copied().filter(|&size| size != -1).collect();
+    let error = |cx: &NodeContext<'_, '_>, wanted: &[i64]| {
+        cx.invalid(format!(
+            "Input to reshape is a tensor with {count} values (shape {}), which cannot have the shape {}",
+            list(&have),
+            list(wanted)
+        ))
+    };
+    if unknown.len() > 1 || known.iter().any(|&size| size < 0) {
+        return Err(error(cx, &sizes));
+    }
+    if let [dimension] = unknown.as_slice() {
+        let product = element_count(&known).ok_or_else(|| error(cx, &sizes))?;
+        let size = if product == 0 { 0 } else { count / product };
+        sizes[*dimension] = size;
+    }
+    if element_count(&sizes) != Some(count) {
+        return Err(error(cx, &sizes));
+    }
+    cx.reshape(x, &sizes)
+}
+
+/// A dimension of size 1 before the one that input 1 names.
+fn expand_dims(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let mut sizes = cx.sizes(x);
+    let axis = cx.constant_i64(1)?;
+    let axis = cx.dimension(axis, sizes.len() + 1)?;
+    if cx.is_bounded(x) {
+        let mut sizes = cx.all_sizes(x)?;
+        sizes.insert(axis, Size::known(1));
+        return cx.reshape_to(x, &sizes);
+    }
+    sizes.insert(axis, 1);
+    cx.reshape(x, &sizes)
+}
+
+/// Drops dimensions of size 1: the named ones, or all.
+fn squeeze(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let axes = cx.node.attributes.ints_or("squeeze_dims", Vec::new())?;
+    let mut dropped = Vec::new();
+    for axis in axes {
+        let dimension = cx.dimension(axis, sizes.len())?;
+        cx.check(sizes[dimension] == 1, || {
+            format!("cannot squeeze dimension {axis} of shape {}: its size is not 1", list(&sizes))
+        })?;
+        dropped.push(dimension);
+    }
+    let known = cx.array(x).dimensions;
+    if dropped.is_empty() {
+        // A bounded dimension is dropped by name only: there may be nothing in it.
+        dropped = (0..sizes.len()).filter(|&d| sizes[d] == 1 && !known[d].is_dynamic).collect();
+    }
+    if cx.is_bounded(x) {
+        let all = cx.all_sizes(x)?;
+        let kept: Vec<Size> = (0..all.len()).filter(|d| !dropped.contains(d)).map(|d| all[d]).collect();
+        return cx.reshape_to(x, &kept);
+    }
+    let kept: Vec<i64> = (0..sizes.len()).filter(|d| !dropped.contains(d)).map(|d| sizes[d]).collect();
+    cx.reshape(x, &kept)
+}
+
+/// A permutation from a vector of integers.
+fn permutation(cx: &NodeContext<'_, '_>, values: &[i64], rank: usize) -> Result<Vec<usize>> {
+    let mut dimensions = Vec::new();
+    for &value in values {
+        let dimension = cx.dimension(value, rank)?;
+        cx.check(!dimensions.contains(&dimension), || format!("{} is no permutation", list(values)))?;
+        dimensions.push(dimension);
+    }
+    cx.check(dimensions.len() == rank, || {
+        format!("a permutation of {rank} dimensions is needed, but it is {}", list(values))
+    })?;
+    Ok(dimensions)
+}
+
+/// `Transpose(x, perm)`: result dimension `d` is dimension `perm[d]` of `x`.
+fn transpose(cx: &mut NodeContext<'_, '_>, conjugate: bool) -> Result<InstructionId> {
+    let mut x = cx.input(0)?;
+    let values = cx.constant_i64s(1)?;
+    let permutation = permutation(cx, &values, cx.rank(x))?;
+    if conjugate {
+        x = cx.conjugate(x)?;
+    }
+    cx.transpose(x, &permutation)
+}
+
+/// `y[x[i]] = i`.
+fn invert_permutation(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let shape = cx.array(x);
+    cx.check(shape.rank() == 1, || {
+        format!("the input must be a vector, but has shape {}", list(&shape.sizes()))
+    })?;
+    if let Some(values) = cx.fold(x).and_then(|literal| literal.to_i64s()) {
+        let mut inverse = vec![None; values.len()];
+        for (i, &value) in values.iter().enumerate() {
+            let slot = usize::try_from(value).ok().and_then(|value| inverse.get_mut(value));
+            match slot {
+                Some(slot @ None) => *slot = Some(i as i64),
+                _ => return Err(cx.invalid(format!("{} is no permutation", list(&values)))),
+            }
+        }
+        let inverse: Vec<i64> = inverse.into_iter().flatten().collect();
+        return cx.integers(shape.element_type, &inverse);
+    }
+    let positions = cx.iota(shape.element_type, &shape.sizes(), 0)?;
+    let zeros = cx.splat_like(x, 0.0)?;
+    let to_apply = cx.importer.reducer(Reducer::Replace, shape.element_type)?;
+    let scatter_dimension_numbers = ScatterDimensionNumbers::of_vector();
+    let op =
+        Op::Scatter { scatter_dimension_numbers, indices_are_sorted: false, unique_indices: false, to_apply };
+    cx.op(op, &[zeros, x, positions])
+}
+
+/// `Reverse(x, dims)`: a truth value for each dimension.
+fn reverse(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let flags = cx.constant_i64s(1)?;
+    let rank = cx.rank(x);
+    cx.check(flags.len() == rank, || {
+        format!(
+            "there must be a truth value for each of the {rank} dimensions, but there are {}",
+            flags.len()
+        )
+    })?;
+    let dimensions = (0..rank).filter(|&d| flags[d] != 0).collect();
+    cx.reverse(x, dimensions)
+}
+
+/// `ReverseV2(x, axis)`.
+fn reverse_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let rank = cx.rank(x);
+    let mut dimensions = Vec::new();
+    for axis in cx.constant_i64s(1)? {
+        let dimension = cx.dimension(axis, rank)?;
+        cx.check(!dimensions.contains(&dimension), || format!("axis {axis} is named twice"))?;
+        dimensions.push(dimension);
+    }
+    dimensions.sort_unstable();
+    cx.reverse(x, dimensions)
+}
+
+/// `Tile(x, multiples)`: repeats the whole array along each dimension.
+fn tile(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let wanted = cx.bounded_sizes(1)?;
+    let multiples = bounds(&wanted);
+    cx.check(multiples.len() == sizes.len(), || {
+        format!(
+            "there must be a multiple for each dimension of {}, but they are {}",
+            list(&sizes),
+            list(&multiples)
+        )
+    })?;
+    if multiples.iter().all(|&multiple| multiple == 1) {
+        return Ok(x);
+    }
+    if cx.is_bounded(x) || wanted.iter().any(|multiple| multiple.size.is_some()) {
+        return cx.tile_bounded(x, &wanted);
+    }
+    // [m0, s0, m1, s1, ...] has the elements in the right order, so the multiples only need to be merged in.
+    let (mut split, mut merged, mut dimensions) = (Vec::new(), Vec::new(), Vec::new());
+    for (&size, &multiple) in sizes.iter().zip(&multiples) {
+        if multiple != 1 {
+            split.push(multiple);
+        }
+        dimensions.push(split.len());
+        split.push(size);
+        merged.push(size.checked_mul(multiple).ok_or_else(|| cx.invalid("the result is too large"))?);
+    }
+    let repeated = cx.broadcast(x, &split, &dimensions)?;
+    cx.reshape(repeated, &merged)
+}
+
+/// `BroadcastTo(x, sizes)`.
+fn broadcast_to(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let wanted = cx.bounded_sizes(1)?;
+    if wanted.iter().any(|size| size.size.is_some()) {
+        return cx.broadcast_to_bounded(x, &wanted);
+    }
+    cx.broadcast_to(x, &bounds(&wanted))
+}
+
+/// `OneHot(indices, depth, on, off)`: a new dimension of size `depth`; an index out of range is nowhere on.
+fn one_hot(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (indices, on, off) = (cx.input(0)?, cx.input(2)?, cx.input(3)?);
+    let depth = cx.constant_i64(1)?;
+    cx.check(depth >= 0, || format!("depth must not be negative, but is {depth}"))?;
+    let shape = cx.array(indices);
+    let axis = cx.node.attributes.int_or("axis", -1)?;
+    cx.check(axis >= -1, || format!("axis must be -1 or a dimension, but is {axis}"))?;
+    let axis = cx.dimension(axis, shape.rank() + 1)?;
+    let mut sizes = shape.sizes();
+    sizes.insert(axis, depth);
+    let others: Vec<usize> = (0..sizes.len()).filter(|&d| d != axis).collect();
+    // A depth beyond the index type would wrap around in an iota of it.
+    let index_type = match shape.element_type {
+        PrimitiveType::U8 | PrimitiveType::S8 | PrimitiveType::S16 => PrimitiveType::S32,
+        other => other,
+    };
+    let positions = cx.iota(index_type, &sizes, axis)?;
+    let indices = cx.convert(indices, index_type)?;
+    let indices = cx.broadcast(indices, &sizes, &others)?;
+    let is_on = cx.compare(ComparisonDirection::Eq, indices, positions)?;
+    let (on, off) = (cx.broadcast_to(on, &sizes)?, cx.broadcast_to(off, &sizes)?);
+    cx.select(is_on, on, off)
+}
+
+/// `Roll(x, shift, axis)`: element `i` moves to `(i + shift) mod size`.
+fn roll(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let mut x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let axes = cx.constant_i64s(2)?;
+    let shifts = cx.input(1)?;
+    let count = element_count(&cx.sizes(shifts)).unwrap_or(i64::MAX);
+    cx.check(axes.len() as i64 == count, || format!("there are {} axes but {count} shifts", axes.len()))?;
+    let shifts = cx.reshape(shifts, &[count])?;
+    for (i, &axis) in axes.iter().enumerate() {
+        let axis = cx.dimension(axis, sizes.len())?;
+        let size = sizes[axis];
+        if sizes.contains(&0) {
+            return Ok(x);
+        }
+        let Some(shift) = cx.constant_element(1, i)? else {
+            x = roll_at_run_time(cx, x, shifts, i as i64, axis)?;
+            continue;
+        };
+        let cut = size - shift.rem_euclid(size);
+        if cut < size {
+            let (tail, head) = (cx.slice_in(x, axis, cut, size)?, cx.slice_in(x, axis, 0, cut)?);
+            x = cx.concatenate(&[tail, head], axis)?;
+        }
+    }
+    Ok(x)
+}
+
+/// Two copies in a row hold every rolled array as a slice.
+fn roll_at_run_time(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    shifts: InstructionId,
+    position: i64,
+    axis: usize,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(x);
+    let shift = cx.slice_in(shifts, 0, position, position + 1)?;
+    let shift = cx.reshape(shift, &[])?;
+    let size = cx.splat_like(shift, sizes[axis] as f64)?;
+    // start = size - (shift mod size), the remainder made positive first.
+    let remainder = cx.op(Op::Remainder {}, &[shift, size])?;
+    let positive = cx.add(remainder, size)?;
+    let remainder = cx.op(Op::Remainder {}, &[positive, size])?;
+    let start = cx.sub(size, remainder)?;
+    let zero = cx.splat_like(shift, 0.0)?;
+    let twice = cx.concatenate(&[x, x], axis)?;
+    let mut operands = vec![twice];
+    operands.extend((0..sizes.len()).map(|d| if d == axis { start } else { zero }));
+    cx.op(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &operands)
+}
+
+/// `Diag(x)`: twice the dimensions, `x` where the first half of the index equals the second, else 0.
+fn diag(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let count = element_count(&sizes).unwrap_or(i64::MAX);
+    let flat = cx.reshape(x, &[count])?;
+    let square = [count, count];
+    let columns = cx.broadcast(flat, &square, &[1])?;
+    let (i, j) = (cx.iota(PrimitiveType::S32, &square, 0)?, cx.iota(PrimitiveType::S32, &square, 1)?);
+    let on_diagonal = cx.compare(ComparisonDirection::Eq, i, j)?;
+    let zero = cx.splat_like(columns, 0.0)?;
+    let matrix = cx.select(on_diagonal, columns, zero)?;
+    cx.reshape(matrix, &[sizes.clone(), sizes].concat())
+}
+
+/// `DiagPart(x)`: the elements whose index has two equal halves.
+fn diag_part(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let (first, second) = sizes.split_at(sizes.len() / 2);
+    cx.check(first == second && !first.is_empty(), || {
+        format!("the first half of the shape must equal the second, but it is {}", list(&sizes))
+    })?;
+    let count = element_count(first).unwrap_or(i64::MAX);
+    let element_type = cx.element_type(x);
+    let zero = cx.scalar(element_type, 0.0);
+    // Row i begins with element i of the diagonal once each row is one longer.
+    let flat = cx.reshape(x, &[count * count])?;
+    let padded = cx.pad(flat, zero, &[(0, count, 0)])?;
+    let rows = cx.reshape(padded, &[count, count + 1])?;
+    let column = cx.slice_in(rows, 1, 0, 1)?;
+    cx.reshape(column, first)
+}

@@ -1,0 +1,168 @@
+//! Joining arrays and taking them apart.
+
+use crate::lists::whole_ops::{pack_lists, unpack_lists};
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule, rule_many, rule_values};
+use crate::values::value::Value;
+use hlo::InstructionId;
+use support::{Code, Error, Result};
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("Concat", |cx| concat(cx, 0)).types("T", ALL),
+    rule("ConcatV2", concat_v2).types("T", ALL),
+    rule_values("Pack", pack_values).types("T", ALL_AND_VARIANTS),
+    rule_values("Unpack", unpack_values).types("T", ALL_AND_VARIANTS),
+    rule_many("Split", split).types("T", ALL),
+    rule_many("SplitV", split_v).types("T", ALL),
+];
+
+/// `ConcatV2(x0, x1, ..., axis)`.
+fn concat_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let last = cx.inputs.len().saturating_sub(1);
+    concat(cx, last)
+}
+
+/// All inputs but the one that holds the axis, one after the other.
+fn concat(cx: &mut NodeContext<'_, '_>, axis_input: usize) -> Result<InstructionId> {
+    let axis = cx.constant_i64(axis_input)?;
+    let mut inputs = Vec::new();
+    for k in (0..cx.inputs.len()).filter(|&k| k != axis_input) {
+        let x = cx.input(k)?;
+        // Scalars join as vectors of one.
+        let x = if cx.rank(x) == 0 { cx.reshape(x, &[1])? } else { x };
+        inputs.push(x);
+    }
+    let first = *inputs.first().ok_or_else(|| cx.invalid("needs at least one input"))?;
+    let sizes = cx.sizes(first);
+    let axis = cx.dimension(axis, sizes.len())?;
+    for &input in &inputs {
+        let other = cx.sizes(input);
+        let fits = other.len() == sizes.len() && (0..sizes.len()).all(|d| d == axis || other[d] == sizes[d]);
+        cx.check(fits, || {
+            format!("the shapes must agree but for dimension {axis}: {} vs. {}", list(&sizes), list(&other))
+        })?;
+    }
+    cx.concatenate(&inputs, axis)
+}
+
+/// `Pack` of arrays, or of tensor lists.
+fn pack_values(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    match cx.inputs.first() {
+        Some(Value::List(_)) => pack_lists(cx),
+        _ => Ok(vec![Value::Array(pack(cx)?)]),
+    }
+}
+
+/// `Unpack` of an array, or of a vector of tensor lists.
+fn unpack_values(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    match cx.inputs.first() {
+        Some(Value::List(_)) => unpack_lists(cx),
+        _ => Ok(unpack(cx)?.into_iter().map(Value::Array).collect()),
+    }
+}
+
+/// `Pack(x0, x1, ...)`: a new dimension that counts the inputs.
+fn pack(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let inputs = cx.inputs_from(0)?;
+    let first = *inputs.first().ok_or_else(|| cx.invalid("needs at least one input"))?;
+    let sizes = cx.sizes(first);
+    let axis = cx.node.attributes.int_or("axis", 0)?;
+    let axis = cx.dimension(axis, sizes.len() + 1)?;
+    let mut expanded = sizes.clone();
+    expanded.insert(axis, 1);
+    let mut parts = Vec::new();
+    for input in inputs {
+        let other = cx.sizes(input);
+        cx.check(other == sizes, || {
+            format!("the inputs must have one shape: {} vs. {}", list(&sizes), list(&other))
+        })?;
+        parts.push(cx.reshape(input, &expanded)?);
+    }
+    cx.concatenate(&parts, axis)
+}
+
+/// `Unpack(x)`: one output for each position along a dimension.
+fn unpack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let x = cx.input(0)?;
+    let mut sizes = cx.sizes(x);
+    let axis = cx.node.attributes.int_or("axis", 0)?;
+    let axis = cx.dimension(axis, sizes.len())?;
+    check_known(cx, x, axis)?;
+    let count = sizes.remove(axis);
+    check_outputs(cx, count)?;
+    (0..count)
+        .map(|i| {
+            let part = cx.slice_in(x, axis, i, i + 1)?;
+            if cx.is_bounded(part) {
+                let mut kept = cx.all_sizes(part)?;
+                kept.remove(axis);
+                return cx.reshape_to(part, &kept);
+            }
+            cx.reshape(part, &sizes)
+        })
+        .collect()
+}
+
+/// What comes apart has a size that is known.
+fn check_known(cx: &NodeContext<'_, '_>, x: InstructionId, axis: usize) -> Result<()> {
+    match cx.array(x).dimensions[axis].is_dynamic {
+        true => Err(Error::unsupported(format!(
+            "dimension {axis} comes apart, but its size only a run knows; take slices of it instead"
+        ))
+        .coded(Code::BoundedSize)),
+        false => Ok(()),
+    }
+}
+
+/// The node says how many outputs it has.
+fn check_outputs(cx: &NodeContext<'_, '_>, count: i64) -> Result<()> {
+    let outputs = cx.node.output_types.len();
+    cx.check(usize::try_from(count) == Ok(outputs), || {
+        format!("the node has {outputs} outputs, but the tensor comes apart into {count}")
+    })
+}
+
+/// `Split(axis, x)` into parts of one size.
+fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let axis = cx.constant_i64(0)?;
+    let x = cx.input(1)?;
+    let sizes = cx.sizes(x);
+    let axis = cx.dimension(axis, sizes.len())?;
+    check_known(cx, x, axis)?;
+    let count = cx.node.output_types.len() as i64;
+    cx.check(count > 0 && sizes[axis] % count == 0, || {
+        format!("dimension {axis} of {} must divide evenly into {count} parts", list(&sizes))
+    })?;
+    let size = sizes[axis] / count;
+    (0..count).map(|i| cx.slice_in(x, axis, i * size, (i + 1) * size)).collect()
+}
+
+/// `SplitV(x, sizes, axis)`; one size may be -1: what is left.
+fn split_v(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let mut parts = cx.constant_i64s(1)?;
+    let axis = cx.constant_i64(2)?;
+    let axis = cx.dimension(axis, sizes.len())?;
+    check_known(cx, x, axis)?;
+    check_outputs(cx, parts.len() as i64)?;
+    let known = parts.iter().filter(|&&size| size != -1).try_fold(0i64, |sum, &size| sum.checked_add(size));
+    let rest = known.map(|known| sizes[axis] - known);
+    if let (Some(rest), Some(open)) = (rest, parts.iter_mut().find(|size| **size == -1)) {
+        *open = rest;
+    }
+    let sum = parts.iter().try_fold(0i64, |sum, &size| sum.checked_add(size));
+    cx.check(parts.iter().all(|&size| size >= 0) && sum == Some(sizes[axis]), || {
+        format!("the parts {} must add up to dimension {axis} of {}", list(&parts), list(&sizes))
+    })?;
+    let mut start = 0;
+    parts
+        .into_iter()
+        .map(|size| {
+            let part = cx.slice_in(x, axis, start, start + size)?;
+            start += size;
+            Ok(part)
+        })
+        .collect()
+}

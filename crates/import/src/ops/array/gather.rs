@@ -1,0 +1,188 @@
+//! Gathers. Indices out of range are clamped, as in XLA.
+
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule};
+use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
+use shape::PrimitiveType;
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("Gather", gather).types("Tparams", ALL).types("Tindices", INDICES),
+    rule("GatherV2", gather_v2).types("Tparams", ALL).types("Tindices", INDICES),
+    rule("GatherNd", gather_nd).types("Tparams", ALL).types("Tindices", INDICES),
+    // The handle is read when the op runs, as a `ReadVariableOp` before it would.
+    rule("ResourceGather", resource_gather).types("dtype", ALL).types("Tindices", INDICES),
+    rule("ReverseSequence", reverse_sequence).types("T", ALL).types("Tlen", INDICES),
+];
+
+/// `Gather(params, indices) = params[indices, ...]`.
+fn gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (params, indices) = (cx.input(0)?, cx.input(1)?);
+    let indices = as_unsigned(cx, indices)?;
+    gather_along(cx, params, indices, 0, 0)
+}
+
+/// 64-bit indices as XLA's `TorchIndexSelect` takes them: as unsigned numbers of 32 bits, so that a negative index is
+/// beyond the end and clamped to it.
+fn as_unsigned(cx: &mut NodeContext<'_, '_>, indices: InstructionId) -> Result<InstructionId> {
+    match cx.element_type(indices) {
+        PrimitiveType::S64 => cx.convert(indices, PrimitiveType::U32),
+        _ => Ok(indices),
+    }
+}
+
+/// The same on the value of a variable; leading `batch_dims` dimensions are matched.
+fn resource_gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let variable = cx.variable(0)?;
+    let params = cx.importer.read_variable(variable);
+    let indices = cx.input(1)?;
+    let batch_dims = cx.node.attributes.int_or("batch_dims", 0)?;
+    gather_along(cx, params, indices, batch_dims, batch_dims)
+}
+
+/// `GatherV2(params, indices, axis)` with `batch_dims`.
+fn gather_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (params, indices) = (cx.input(0)?, cx.input(1)?);
+    let axis = cx.constant_i64(2)?;
+    let batch_dims = cx.node.attributes.int_or("batch_dims", 0)?;
+    gather_along(cx, params, indices, axis, batch_dims)
+}
+
+/// `result[b..., p..., i..., q...] = params[b..., p..., indices[b..., i...], q...]`, the index at dimension `axis`.
+pub(crate) fn gather_along(
+    cx: &mut NodeContext<'_, '_>,
+    params: InstructionId,
+    indices: InstructionId,
+    axis: i64,
+    batch_dims: i64,
+) -> Result<InstructionId> {
+    let (sizes, index_sizes) = (cx.sizes(params), cx.sizes(indices));
+    let index_rank = index_sizes.len() as i64;
+    let batch = if batch_dims < 0 { batch_dims + index_rank } else { batch_dims };
+    let axis = cx.dimension(axis, sizes.len())?;
+    let fits = (0..=index_rank).contains(&batch) && batch as usize <= axis;
+    cx.check(fits, || {
+        format!("batch_dims {batch_dims} must be within the indices' {index_rank} dimensions and not beyond axis {axis}")
+    })?;
+    let batch = batch as usize;
+    cx.check(sizes[..batch] == index_sizes[..batch], || {
+        format!("the first {batch} dimensions must agree: {} vs. {}", list(&sizes), list(&index_sizes))
+    })?;
+    let result = [&sizes[..axis], &index_sizes[batch..], &sizes[axis + 1..]].concat();
+    if result.contains(&0) || sizes[axis] == 0 {
+        let element_type = cx.element_type(params);
+        return cx.splat(element_type, &result, 0.0);
+    }
+    let mut gather_dimension_numbers = GatherDimensionNumbers {
+        collapsed_slice_dims: vec![axis],
+        start_index_map: vec![axis],
+        index_vector_dim: index_sizes.len(),
+        ..Default::default()
+    };
+    let mut indices = indices;
+    if batch > 0 {
+        indices = with_batch_positions(cx, indices, batch)?;
+        gather_dimension_numbers.collapsed_slice_dims = (0..batch).chain([axis]).collect();
+        gather_dimension_numbers.start_index_map = (0..batch).chain([axis]).collect();
+    }
+    let behind = axis + index_sizes.len() - batch;
+    gather_dimension_numbers.offset_dims = (batch..axis).chain(behind..result.len()).collect();
+    let mut slice_sizes = sizes.clone();
+    for &d in &gather_dimension_numbers.collapsed_slice_dims {
+        slice_sizes[d] = 1;
+    }
+    cx.op(Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false }, &[params, indices])
+}
+
+/// Index vectors `[position in each batch dimension..., index]`.
+fn with_batch_positions(
+    cx: &mut NodeContext<'_, '_>,
+    indices: InstructionId,
+    batch: usize,
+) -> Result<InstructionId> {
+    let mut index_type = cx.element_type(indices);
+    if index_type.byte_size() < 4 {
+        index_type = PrimitiveType::S32;
+    }
+    let indices = if index_type == PrimitiveType::S64 {
+        as_unsigned(cx, indices)?
+    } else {
+        cx.convert(indices, index_type)?
+    };
+    let index_type = cx.element_type(indices);
+    let mut sizes = cx.sizes(indices);
+    sizes.push(1);
+    let mut parts = Vec::new();
+    for d in 0..batch {
+        parts.push(cx.iota(index_type, &sizes, d)?);
+    }
+    parts.push(cx.reshape(indices, &sizes)?);
+    cx.concatenate(&parts, sizes.len() - 1)
+}
+
+/// `GatherNd(params, indices)`: the last dimension of the indices counts the leading dimensions of `params`.
+fn gather_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (params, indices) = (cx.input(0)?, cx.input(1)?);
+    let (sizes, index_sizes) = (cx.sizes(params), cx.sizes(indices));
+    let depth = index_sizes.last().copied();
+    let depth = depth.and_then(|depth| usize::try_from(depth).ok()).filter(|&depth| depth <= sizes.len());
+    let Some(depth) = depth.filter(|_| !sizes.is_empty()) else {
+        return Err(cx.invalid(format!(
+            "the last dimension of the indices {} must be at most the rank of the params {}",
+            list(&index_sizes),
+            list(&sizes)
+        )));
+    };
+    let rows = &index_sizes[..index_sizes.len() - 1];
+    let result = [rows, &sizes[depth..]].concat();
+    if result.contains(&0) || sizes[..depth].contains(&0) {
+        let element_type = cx.element_type(params);
+        return cx.splat(element_type, &result, 0.0);
+    }
+    if depth == 0 {
+        let dimensions: Vec<usize> = (rows.len()..result.len()).collect();
+        return cx.broadcast(params, &result, &dimensions);
+    }
+    let gather_dimension_numbers = GatherDimensionNumbers {
+        offset_dims: (rows.len()..result.len()).collect(),
+        collapsed_slice_dims: (0..depth).collect(),
+        start_index_map: (0..depth).collect(),
+        index_vector_dim: rows.len(),
+        ..Default::default()
+    };
+    let mut slice_sizes = sizes.clone();
+    slice_sizes[..depth].fill(1);
+    cx.op(Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false }, &[params, indices])
+}
+
+/// `ReverseSequence(x, lengths)`: of each sequence the first `length` elements in reverse, the rest as it is.
+fn reverse_sequence(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (x, lengths) = (cx.input(0)?, cx.input(1)?);
+    let rank = cx.rank(x);
+    let seq = cx.dimension(cx.node.attributes.int("seq_dim")?, rank)?;
+    let batch = cx.dimension(cx.node.attributes.int_or("batch_dim", 0)?, rank)?;
+    let (sizes, length_sizes) = (cx.sizes(x), cx.sizes(lengths));
+    cx.check(seq != batch && length_sizes == [sizes[batch]], || {
+        format!(
+            "the lengths {} must be one for each element of dimension {batch} of {}, which is not dimension {seq}",
+            list(&length_sizes),
+            list(&sizes)
+        )
+    })?;
+    let grid = [sizes[batch], sizes[seq]];
+    let lengths = cx.convert(lengths, PrimitiveType::S32)?;
+    let lengths = cx.broadcast(lengths, &grid, &[0])?;
+    let position = cx.iota(PrimitiveType::S32, &grid, 1)?;
+    let last = cx.add_scalar(lengths, -1.0)?;
+    let mirrored = cx.sub(last, position)?;
+    let inside = cx.compare(ComparisonDirection::Lt, position, lengths)?;
+    let from = cx.select(inside, mirrored, position)?;
+    let mut order: Vec<usize> = vec![batch, seq];
+    order.extend((0..rank).filter(|d| *d != batch && *d != seq));
+    let front = cx.transpose(x, &order)?;
+    let gathered = gather_along(cx, front, from, 1, 1)?;
+    let mut back = vec![0; rank];
+    order.iter().enumerate().for_each(|(at, &d)| back[d] = at);
+    cx.transpose(gathered, &back)
+}

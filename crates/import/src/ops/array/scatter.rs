@@ -1,0 +1,244 @@
+//! Scatters. Indices out of range are left out, as in XLA.
+
+use crate::builder::reducer::Reducer;
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule, rule_values};
+use crate::ops::math::counts::known_segments;
+use crate::values::value::Value;
+use hlo::{InstructionId, Op, ScatterDimensionNumbers};
+use shape::PrimitiveType;
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("ScatterNd", scatter_nd).types("T", ALL).types("Tindices", INDICES),
+    rule("TensorScatterUpdate", |cx| tensor_scatter(cx, Reducer::Replace)).types("T", ALL),
+    rule("TensorScatterAdd", |cx| tensor_scatter(cx, Reducer::Add)).types("T", ALL),
+    rule("TensorScatterSub", |cx| tensor_scatter(cx, Reducer::Subtract)).types("T", ALL),
+    rule("TensorScatterMax", |cx| tensor_scatter(cx, Reducer::Maximum)).types("T", ALL),
+    rule("TensorScatterMin", |cx| tensor_scatter(cx, Reducer::Minimum)).types("T", ALL),
+    rule_values("ResourceScatterUpdate", |cx| resource_scatter(cx, Reducer::Replace, false))
+        .types("dtype", ALL)
+        .effect(),
+    rule_values("ResourceScatterAdd", |cx| resource_scatter(cx, Reducer::Add, false))
+        .types("dtype", NUMBERS_AND_QUANTISED)
+        .effect(),
+    rule_values("ResourceScatterSub", |cx| resource_scatter(cx, Reducer::Subtract, false))
+        .types("dtype", NUMBERS_AND_QUANTISED)
+        .effect(),
+    rule_values("ResourceScatterMul", |cx| resource_scatter(cx, Reducer::Multiply, false))
+        .types("dtype", NUMBERS_AND_QUANTISED)
+        .effect(),
+    rule_values("ResourceScatterDiv", |cx| resource_scatter(cx, Reducer::Divide, false))
+        .types("dtype", NUMBERS_AND_QUANTISED)
+        .effect(),
+    rule_values("ResourceScatterMax", |cx| resource_scatter(cx, Reducer::Maximum, false))
+        .types("dtype", REAL_AND_QUANTISED)
+        .effect(),
+    rule_values("ResourceScatterMin", |cx| resource_scatter(cx, Reducer::Minimum, false))
+        .types("dtype", REAL_AND_QUANTISED)
+        .effect(),
+    rule_values("ResourceScatterNdUpdate", |cx| resource_scatter(cx, Reducer::Replace, true))
+        .types("T", ALL)
+        .effect(),
+    rule_values("ResourceScatterNdAdd", |cx| resource_scatter(cx, Reducer::Add, true))
+        .types("T", ALL)
+        .effect(),
+    rule_values("ResourceScatterNdSub", |cx| resource_scatter(cx, Reducer::Subtract, true))
+        .types("T", ALL)
+        .effect(),
+    rule_values("ScatterUpdate", |cx| resource_scatter(cx, Reducer::Replace, false))
+        .types("T", ALL)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterAdd", |cx| resource_scatter(cx, Reducer::Add, false))
+        .types("T", NUMBERS)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterSub", |cx| resource_scatter(cx, Reducer::Subtract, false))
+        .types("T", NUMBERS)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterMul", |cx| resource_scatter(cx, Reducer::Multiply, false))
+        .types("T", NUMBERS)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterDiv", |cx| resource_scatter(cx, Reducer::Divide, false))
+        .types("T", NUMBERS)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterMax", |cx| resource_scatter(cx, Reducer::Maximum, false))
+        .types("T", REAL)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterMin", |cx| resource_scatter(cx, Reducer::Minimum, false))
+        .types("T", REAL)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterNdUpdate", |cx| resource_scatter(cx, Reducer::Replace, true))
+        .types("T", ALL)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterNdAdd", |cx| resource_scatter(cx, Reducer::Add, true))
+        .types("T", NUMBERS)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule_values("ScatterNdSub", |cx| resource_scatter(cx, Reducer::Subtract, true))
+        .types("T", NUMBERS)
+        .types("Tindices", INDICES)
+        .effect(),
+    rule("UnsortedSegmentSum", |cx| unsorted_segment(cx, Reducer::Add)).types("T", NUMBERS_AND_QUANTISED),
+    rule("UnsortedSegmentProd", |cx| unsorted_segment(cx, Reducer::Multiply))
+        .types("T", NUMBERS_AND_QUANTISED),
+    rule("UnsortedSegmentMax", |cx| unsorted_segment(cx, Reducer::Maximum)).types("T", REAL),
+    rule("UnsortedSegmentMin", |cx| unsorted_segment(cx, Reducer::Minimum)).types("T", REAL),
+    // Sorted ids make no difference.
+    rule("SegmentSumV2", |cx| unsorted_segment(cx, Reducer::Add)).types("T", NUMBERS_AND_QUANTISED),
+    rule("SegmentProdV2", |cx| unsorted_segment(cx, Reducer::Multiply)).types("T", NUMBERS_AND_QUANTISED),
+    rule("SegmentMaxV2", |cx| unsorted_segment(cx, Reducer::Maximum)).types("T", REAL),
+    rule("SegmentMinV2", |cx| unsorted_segment(cx, Reducer::Minimum)).types("T", REAL),
+    rule("SegmentSum", |cx| known_segments(cx, Reducer::Add)).types("T", NUMBERS),
+    rule("SegmentProd", |cx| known_segments(cx, Reducer::Multiply)).types("T", NUMBERS),
+    rule("SegmentMax", |cx| known_segments(cx, Reducer::Maximum)).types("T", REAL),
+    rule("SegmentMin", |cx| known_segments(cx, Reducer::Minimum)).types("T", REAL),
+];
+
+/// How the indices of a scatter are stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Indices {
+    /// The last dimension of the indices counts leading dimensions of the buffer.
+    Vectors,
+    /// Each index is a position along the buffer's first dimension.
+    Scalars,
+}
+
+/// Combines `updates` into `buffer` at `indices`. A scalar update goes everywhere.
+pub(crate) fn scatter(
+    cx: &mut NodeContext<'_, '_>,
+    buffer: InstructionId,
+    indices: InstructionId,
+    mut updates: InstructionId,
+    kind: Indices,
+    reducer: Reducer,
+) -> Result<InstructionId> {
+    let (sizes, index_sizes) = (cx.sizes(buffer), cx.sizes(indices));
+    cx.check(!sizes.is_empty(), || "the target must have at least one dimension".to_owned())?;
+    let (rows, depth) = match (kind, index_sizes.split_last()) {
+        (Indices::Scalars, _) => (&index_sizes[..], 1),
+        (Indices::Vectors, Some((&depth, rows))) => (rows, depth.max(0) as usize),
+        (Indices::Vectors, None) => return Err(cx.invalid("indices must have at least one dimension")),
+    };
+    cx.check(depth <= sizes.len(), || {
+        format!("index vectors of {depth} elements are too long for a target of shape {}", list(&sizes))
+    })?;
+    let expected = [rows, &sizes[depth..]].concat();
+    let update_sizes = cx.sizes(updates);
+    if update_sizes.is_empty() && !expected.is_empty() {
+        updates = cx.broadcast(updates, &expected, &[])?;
+    } else {
+        cx.check(update_sizes == expected, || {
+            format!(
+                "updates must have the shape {} (indices {}, target {}), but have {}",
+                list(&expected),
+                list(&index_sizes),
+                list(&sizes),
+                list(&update_sizes)
+            )
+        })?;
+    }
+    if expected.contains(&0) || rows.contains(&0) {
+        return Ok(buffer);
+    }
+    let element_type = cx.element_type(buffer);
+    // Adding truth values is `or`, as it is in TensorFlow.
+    let reducer = match (reducer, element_type) {
+        (Reducer::Add, PrimitiveType::Pred) => Reducer::Or,
+        (reducer, _) => reducer,
+    };
+    let to_apply = cx.importer.reducer(reducer, element_type)?;
+    let scatter_dimension_numbers = ScatterDimensionNumbers {
+        update_window_dims: (rows.len()..expected.len()).collect(),
+        inserted_window_dims: (0..depth).collect(),
+        scatter_dims_to_operand_dims: (0..depth).collect(),
+        index_vector_dim: rows.len(),
+        ..Default::default()
+    };
+    let op =
+        Op::Scatter { scatter_dimension_numbers, indices_are_sorted: false, unique_indices: false, to_apply };
+    cx.op(op, &[buffer, indices, updates])
+}
+
+/// Combines rows of `updates` into the rows of `buffer` that `indices`, a vector, name.
+pub(crate) fn scatter_rows(
+    cx: &mut NodeContext<'_, '_>,
+    buffer: InstructionId,
+    indices: InstructionId,
+    updates: InstructionId,
+    reducer: Reducer,
+) -> Result<InstructionId> {
+    scatter(cx, buffer, indices, updates, Indices::Scalars, reducer)
+}
+
+/// `ScatterNd(indices, updates, shape)`: sums of updates in an array of zeros.
+fn scatter_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (indices, updates) = (cx.input(0)?, cx.input(1)?);
+    let sizes = cx.constant_sizes(2)?;
+    let element_type = cx.element_type(updates);
+    let zeros = cx.splat(element_type, &sizes, 0.0)?;
+    scatter(cx, zeros, indices, updates, Indices::Vectors, Reducer::Add)
+}
+
+/// `TensorScatter*(x, indices, updates)`.
+fn tensor_scatter(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
+    let (x, indices, updates) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+    scatter(cx, x, indices, updates, Indices::Vectors, reducer)
+}
+
+/// Updates rows of a variable.
+fn resource_scatter(cx: &mut NodeContext<'_, '_>, reducer: Reducer, vectors: bool) -> Result<Vec<Value>> {
+    let variable = cx.variable(0)?;
+    let (indices, updates) = (cx.input(1)?, cx.input(2)?);
+    let value = cx.importer.read_variable(variable);
+    let kind = if vectors { Indices::Vectors } else { Indices::Scalars };
+    let updated = scatter(cx, value, indices, updates, kind, reducer)?;
+    cx.assign_variable(variable, updated)
+}
+
+/// `UnsortedSegment*(data, segment_ids, num_segments)`: empty segments hold the reduction's neutral element, negative ids
+/// are left out.
+fn unsorted_segment(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
+    let (data, ids) = (cx.input(0)?, cx.input(1)?);
+    let count = cx.constant_i64(2)?;
+    let (sizes, id_sizes) = (cx.sizes(data), cx.sizes(ids));
+    cx.check(count >= 0 && sizes.starts_with(&id_sizes), || {
+        format!(
+            "the segment ids' shape {} must begin the data's {}, and num_segments be at least 0, not {count}",
+            list(&id_sizes),
+            list(&sizes)
+        )
+    })?;
+    let element_type = cx.element_type(data);
+    let neutral = match (reducer, element_type.is_floating_point()) {
+        // TensorFlow's segments begin at the lowest finite number.
+        (Reducer::Maximum | Reducer::Minimum, true) => finite_limit(element_type, reducer),
+        _ => reducer.neutral(element_type),
+    };
+    let neutral = cx.literal(neutral);
+    let result = [&[count][..], &sizes[id_sizes.len()..]].concat();
+    let start = cx.broadcast(neutral, &result, &[])?;
+    scatter(cx, start, ids, data, Indices::Scalars, reducer)
+}
+
+/// The lowest or the largest finite number of a floating-point type.
+pub(crate) fn finite_limit(element_type: PrimitiveType, reducer: Reducer) -> shape::Literal {
+    let largest = match element_type {
+        PrimitiveType::F16 => 65504.0,
+        PrimitiveType::Bf16 => f64::from(f32::from_bits(0x7f7f_0000)),
+        PrimitiveType::F32 => f64::from(f32::MAX),
+        _ => f64::MAX,
+    };
+    crate::builder::operations::scalar_literal(
+        element_type,
+        if reducer == Reducer::Maximum { -largest } else { largest },
+    )
+}

@@ -1,0 +1,115 @@
+//! Ops that select as many elements as there turn out to be: their results are of bounded size.
+
+use crate::bounded::Size;
+use crate::builder::reducer::Reducer;
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule, rule_many};
+use crate::ops::array::gather::gather_along;
+use hlo::{ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, InstructionId, Op};
+use shape::index::{element_count, row_major_strides};
+use shape::{PrimitiveType, Shape};
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("Where", where_op).types("T", ALL),
+    rule_many("DynamicPartition", dynamic_partition).types("T", ALL),
+];
+
+/// `Where(x)`: the indices of the elements that are not 0, a row for each, in row-major order.
+fn where_op(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let count = element_count(&sizes).unwrap_or(i64::MAX);
+    let rank = sizes.len() as i64;
+    if count == 0 {
+        return cx.splat(PrimitiveType::S64, &[0, rank], 0.0);
+    }
+    cx.s32(count)?;
+    let holds = match cx.element_type(x) {
+        PrimitiveType::Pred => x,
+        _ => cx.compare_scalar(ComparisonDirection::Ne, x, 0.0)?,
+    };
+    let holds = cx.masked_with(holds, 0.0)?;
+    let flat = cx.reshape(holds, &[count])?;
+    let (positions, found) = cx.kept_positions(flat)?;
+    let mut columns = Vec::new();
+    for (&size, stride) in sizes.iter().zip(row_major_strides(&sizes)) {
+        let stride = cx.splat_like(positions, stride as f64)?;
+        let index = cx.div(positions, stride)?;
+        let size = cx.splat_like(index, size as f64)?;
+        let index = cx.op(Op::Remainder {}, &[index, size])?;
+        let index = cx.convert(index, PrimitiveType::S64)?;
+        columns.push(cx.reshape(index, &[count, 1])?);
+    }
+    let indices = match columns.as_slice() {
+        [] => cx.splat(PrimitiveType::S64, &[count, 0], 0.0)?,
+        columns => cx.concatenate(columns, 1)?,
+    };
+    cx.bounded(indices, &[Some(found), None])
+}
+
+/// `DynamicPartition(data, partitions)`: for each partition its rows, in their order. Rows of no partition are left out.
+///
+/// The rows are sorted by partition, so that each partition is one piece of them.
+fn dynamic_partition(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let (data, partitions) = (cx.input(0)?, cx.input(1)?);
+    let (sizes, index_sizes) = (cx.sizes(data), cx.sizes(partitions));
+    cx.check(sizes.starts_with(&index_sizes), || {
+        format!(
+            "the shape of the data, {}, must begin with that of the partitions, {}",
+            list(&sizes),
+            list(&index_sizes)
+        )
+    })?;
+    let rows = element_count(&index_sizes).unwrap_or(i64::MAX);
+    cx.s32(rows)?;
+    let row_sizes = [&[rows][..], &sizes[index_sizes.len()..]].concat();
+    let count = cx.node.output_types.len();
+    let data = cx.reshape(data, &row_sizes)?;
+    let partitions = cx.reshape(partitions, &[rows])?;
+    if rows == 0 {
+        return Ok(vec![data; count]);
+    }
+    let partitions = cx.convert(partitions, PrimitiveType::S32)?;
+    let positions = cx.iota(PrimitiveType::S32, &[rows], 0)?;
+    let to_apply = ascending(cx, PrimitiveType::S32, PrimitiveType::S32)?;
+    let sorted = cx.op(Op::Sort { dimension: 0, is_stable: true, to_apply }, &[partitions, positions])?;
+    let order = cx.tuple_element(sorted, 1)?;
+    let data = gather_along(cx, data, order, 0, 0)?;
+    let mut results = Vec::new();
+    for partition in 0..count {
+        let before = counted(cx, partitions, ComparisonDirection::Lt, partition)?;
+        let size = counted(cx, partitions, ComparisonDirection::Eq, partition)?;
+        results.push(cx.take(data, 0, before, 1, Size { bound: rows, size: Some(size) })?);
+    }
+    Ok(results)
+}
+
+/// How many elements of a vector compare with a number, as an `s32` scalar.
+fn counted(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    direction: ComparisonDirection,
+    value: usize,
+) -> Result<InstructionId> {
+    let holds = cx.compare_scalar(direction, x, value as f64)?;
+    let ones = cx.convert(holds, PrimitiveType::S32)?;
+    cx.reduce(ones, Reducer::Add, &[0])
+}
+
+/// The order of a sort by its first operand, an integer; the second is carried along.
+fn ascending(
+    cx: &mut NodeContext<'_, '_>,
+    key: PrimitiveType,
+    value: PrimitiveType,
+) -> Result<ComputationId> {
+    let mut builder = ComputationBuilder::new(format!("ascending.{key}"));
+    let a = builder.parameter("a", Shape::scalar(key));
+    let b = builder.parameter("b", Shape::scalar(key));
+    builder.parameter("x", Shape::scalar(value));
+    builder.parameter("y", Shape::scalar(value));
+    let op = Op::Compare { direction: ComparisonDirection::Lt, comparison_type: ComparisonType::Default };
+    let root = builder.op(&cx.importer.module, op, &[a, b])?;
+    Ok(cx.importer.module.add_computation(builder.finish(root)))
+}

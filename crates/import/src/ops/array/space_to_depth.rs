@@ -1,0 +1,206 @@
+//! Blocks of pixels moved into features or into the batch, and back.
+
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule};
+use crate::ops::nn::windows::Format;
+use hlo::{InstructionId, SliceDimension};
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("SpaceToDepth", space_to_depth).types("T", ALL),
+    rule("DepthToSpace", depth_to_space).types("T", ALL),
+    rule("SpaceToBatch", space_to_batch).types("T", ALL),
+    rule("SpaceToBatchND", space_to_batch_nd).types("T", ALL),
+    rule("BatchToSpace", batch_to_space).types("T", ALL),
+    rule("BatchToSpaceND", batch_to_space_nd).types("T", ALL),
+];
+
+/// The attribute `block_size`.
+fn block_size(cx: &NodeContext<'_, '_>) -> Result<i64> {
+    let block = cx.node.attributes.int("block_size")?;
+    // Its square is the most that is computed from it.
+    cx.check((2..=1 << 30).contains(&block), || {
+        format!("block_size must be at least 2 and at most 2^30, but is {block}")
+    })?;
+    Ok(block)
+}
+
+/// The block's pixels become features: `[n, h, w, c]` to `[n, h/b, w/b, b*b*c]`.
+fn space_to_depth(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (x, block) = (cx.input(0)?, block_size(cx)?);
+    let format = Format::of_node(cx, 4)?;
+    let (x, vector) = format.merge_blocks(cx, x)?;
+    let sizes = cx.sizes(x);
+    cx.check_rank("the input", &sizes, 4)?;
+    cx.check(format.spatial.iter().all(|&d| sizes[d] % block == 0), || {
+        format!("height and width of {} must be multiples of block_size {block}", list(&sizes))
+    })?;
+    let [h, w] = [sizes[format.spatial[0]] / block, sizes[format.spatial[1]] / block];
+    let features = cx.checked_product(&[block * block, sizes[format.feature]])?;
+    let y = if format.feature == 3 {
+        let x = cx.reshape(x, &[sizes[0], h, block, w, block, sizes[3]])?;
+        let x = cx.transpose(x, &[0, 1, 3, 2, 4, 5])?;
+        cx.reshape(x, &[sizes[0], h, w, features])?
+    } else {
+        let x = cx.reshape(x, &[sizes[0], sizes[1], h, block, w, block])?;
+        let x = cx.transpose(x, &[0, 3, 5, 1, 2, 4])?;
+        cx.reshape(x, &[sizes[0], features, h, w])?
+    };
+    format.split_blocks(cx, y, vector)
+}
+
+/// Features become a block of pixels: `[n, h, w, b*b*c]` to `[n, h*b, w*b, c]`.
+fn depth_to_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (x, block) = (cx.input(0)?, block_size(cx)?);
+    let format = Format::of_node(cx, 4)?;
+    let (x, vector) = format.merge_blocks(cx, x)?;
+    let sizes = cx.sizes(x);
+    cx.check_rank("the input", &sizes, 4)?;
+    let features = sizes[format.feature];
+    cx.check(features % (block * block) == 0, || {
+        format!(
+            "the {features} features of {} must be a multiple of the square of block_size {block}",
+            list(&sizes)
+        )
+    })?;
+    let features = features / (block * block);
+    let [h, w] = [sizes[format.spatial[0]], sizes[format.spatial[1]]];
+    let (high, wide) = (cx.checked_product(&[h, block])?, cx.checked_product(&[w, block])?);
+    let y = if format.feature == 3 {
+        let x = cx.reshape(x, &[sizes[0], h, w, block, block, features])?;
+        let x = cx.transpose(x, &[0, 1, 3, 2, 4, 5])?;
+        cx.reshape(x, &[sizes[0], high, wide, features])?
+    } else {
+        let x = cx.reshape(x, &[sizes[0], block, block, features, h, w])?;
+        let x = cx.transpose(x, &[0, 3, 4, 1, 5, 2])?;
+        cx.reshape(x, &[sizes[0], features, high, wide])?
+    };
+    format.split_blocks(cx, y, vector)
+}
+
+/// Block sizes, and as many pairs (before, after): what is padded or cropped.
+struct Blocks {
+    sizes: Vec<i64>,
+    edges: Vec<(i64, i64)>,
+    /// How many elements a block has.
+    count: i64,
+}
+
+impl Blocks {
+    /// Checks the pairs at input `k` against the blocks and these against an array.
+    fn new(cx: &mut NodeContext<'_, '_>, sizes: Vec<i64>, k: usize, array: &[i64]) -> Result<Self> {
+        let rank = sizes.len();
+        cx.check(array.len() > rank, || {
+            format!(
+                "an array with {rank} dimensions of blocks has more than that, but this is {}",
+                list(array)
+            )
+        })?;
+        cx.check(sizes.iter().all(|&size| size >= 1), || {
+            format!("block sizes must be positive, but are {}", list(&sizes))
+        })?;
+        let count = cx.checked_product(&sizes)?;
+        let literal = cx.constant(k)?;
+        let shape = literal.array_shape().sizes();
+        cx.check(shape == [rank as i64, 2], || {
+            format!(
+                "input {k} must be a matrix [{rank}, 2], a pair for each block size, but has shape {}",
+                list(&shape)
+            )
+        })?;
+        let values = literal.to_i64s().unwrap_or_default();
+        cx.check(values.len() == 2 * rank && values.iter().all(|&value| value >= 0), || {
+            format!("input {k} must hold integers that are not negative, but is {}", list(&values))
+        })?;
+        let edges = values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+        Ok(Self { sizes, edges, count })
+    }
+}
+
+fn space_to_batch(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let block = block_size(cx)?;
+    blocks_to_batch(cx, vec![block; 2], 1)
+}
+
+fn space_to_batch_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let blocks = cx.constant_i64s(1)?;
+    blocks_to_batch(cx, blocks, 2)
+}
+
+/// Pads with zeros, then moves the position within the block to the front of the batch.
+fn blocks_to_batch(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
+    let blocks = Blocks::new(cx, blocks, edges, &sizes)?;
+    let rank = blocks.sizes.len();
+    let mut padding = vec![(0, 0, 0); sizes.len()];
+    for (d, &(low, high)) in blocks.edges.iter().enumerate() {
+        padding[d + 1] = (low, high, 0);
+    }
+    let zero = cx.scalar(element_type, 0.0);
+    let padded = cx.pad(x, zero, &padding)?;
+    let padded_sizes = cx.sizes(padded);
+    let whole = (0..rank).all(|d| padded_sizes[d + 1] % blocks.sizes[d] == 0);
+    cx.check(whole, || {
+        format!("the padded shape {} must divide into blocks of {}", list(&padded_sizes), list(&blocks.sizes))
+    })?;
+    let batch = cx.checked_product(&[sizes[0], blocks.count])?;
+    let (mut split, mut result) = (vec![sizes[0]], vec![batch]);
+    let mut permutation: Vec<usize> = (0..rank).map(|d| 2 * d + 2).collect();
+    permutation.push(0);
+    for d in 0..rank {
+        let count = padded_sizes[d + 1] / blocks.sizes[d];
+        split.extend([count, blocks.sizes[d]]);
+        result.push(count);
+        permutation.push(2 * d + 1);
+    }
+    split.extend(&sizes[rank + 1..]);
+    result.extend(&sizes[rank + 1..]);
+    permutation.extend(2 * rank + 1..split.len());
+    let apart = cx.reshape(padded, &split)?;
+    let moved = cx.transpose(apart, &permutation)?;
+    cx.reshape(moved, &result)
+}
+
+fn batch_to_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let block = block_size(cx)?;
+    batch_to_blocks(cx, vec![block; 2], 1)
+}
+
+fn batch_to_space_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let blocks = cx.constant_i64s(1)?;
+    batch_to_blocks(cx, blocks, 2)
+}
+
+/// Moves the front of the batch to positions within blocks, then crops.
+fn batch_to_blocks(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let blocks = Blocks::new(cx, blocks, edges, &sizes)?;
+    let rank = blocks.sizes.len();
+    cx.check(sizes[0] % blocks.count == 0, || {
+        format!("the batch of {} must be a multiple of the {} elements of a block", sizes[0], blocks.count)
+    })?;
+    let batch = sizes[0] / blocks.count;
+    let split = [&blocks.sizes, &[batch][..], &sizes[1..]].concat();
+    let (mut permutation, mut merged) = (vec![rank], vec![batch]);
+    let mut kept = vec![SliceDimension { start: 0, limit: batch, stride: 1 }];
+    for d in 0..rank {
+        permutation.extend([rank + 1 + d, d]);
+        let size = cx.checked_product(&[sizes[d + 1], blocks.sizes[d]])?;
+        merged.push(size);
+        let (low, high) = blocks.edges[d];
+        cx.check(low <= size && high <= size - low, || {
+            format!("{low} and {high} elements cannot be cropped from the {size} along dimension {}", d + 1)
+        })?;
+        kept.push(SliceDimension { start: low, limit: size - high, stride: 1 });
+    }
+    permutation.extend(2 * rank + 1..split.len());
+    merged.extend(&sizes[rank + 1..]);
+    kept.extend(sizes[rank + 1..].iter().map(|&limit| SliceDimension { start: 0, limit, stride: 1 }));
+    let apart = cx.reshape(x, &split)?;
+    let moved = cx.transpose(apart, &permutation)?;
+    let whole = cx.reshape(moved, &merged)?;
+    cx.slice(whole, kept)
+}

@@ -1,0 +1,234 @@
+//! Ops that leave one of equal elements: their results are of bounded size.
+//!
+//! Elements (or rows of them) are told apart by keys, integers that are equal where the elements are. Sorting by one
+//! column of keys after the other numbers the groups of equal ones; the first element of each group stands for it.
+
+use crate::builder::reducer::Reducer;
+use crate::node::context::NodeContext;
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule_many};
+use crate::ops::array::gather::gather_along;
+use hlo::{
+    ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, InstructionId, Op,
+    ScatterDimensionNumbers,
+};
+use shape::PrimitiveType::{self, S32};
+use shape::index::element_count;
+use shape::{Scalar, Shape};
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule_many("Unique", |cx| unique(cx, false)).types("T", ALL).types("out_idx", INDICES),
+    rule_many("UniqueV2", |cx| unique_v2(cx, false)).types("T", ALL).types("out_idx", INDICES),
+    rule_many("UniqueWithCounts", |cx| unique(cx, true)).types("T", ALL).types("out_idx", INDICES),
+    rule_many("UniqueWithCountsV2", |cx| unique_v2(cx, true)).types("T", ALL).types("out_idx", INDICES),
+];
+
+/// `Unique(x)`: the distinct elements of a vector in the order in which they come first, for each element which it is,
+/// and of each how many there are. NaN differs from itself.
+fn unique(cx: &mut NodeContext<'_, '_>, with_counts: bool) -> Result<Vec<InstructionId>> {
+    let x = cx.input(0)?;
+    let rank = cx.rank(x);
+    cx.check(rank == 1, || format!("unique expects a 1D vector, but the input has rank {rank}"))?;
+    distinct(cx, x, 0, with_counts)
+}
+
+/// `UniqueV2(x, axis)`: the same for the slices along an axis; none means that the input is a vector.
+fn unique_v2(cx: &mut NodeContext<'_, '_>, with_counts: bool) -> Result<Vec<InstructionId>> {
+    let x = cx.input(0)?;
+    let rank = cx.rank(x);
+    let axis = match cx.constant_i64s(1)?.as_slice() {
+        [] => {
+            cx.check(rank == 1, || {
+                format!("without an axis a vector is expected, but the input has rank {rank}")
+            })?;
+            0
+        }
+        &[axis] => cx.dimension(axis, rank)?,
+        axes => return Err(cx.invalid(format!("axis must be one or none, but there are {}", axes.len()))),
+    };
+    distinct(cx, x, axis, with_counts)
+}
+
+fn distinct(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    axis: usize,
+    with_counts: bool,
+) -> Result<Vec<InstructionId>> {
+    let index_type = cx.output_type(1)?;
+    let split = cx.split(x)?;
+    let sizes = cx.sizes(x);
+    let inside = (0..sizes.len()).any(|d| d != axis && split.sizes[d].is_some());
+    cx.check(!inside, || "only the axis may be of a size that only a run knows".to_owned())?;
+    let rows = sizes[axis];
+    cx.s32(rows)?;
+    if rows == 0 {
+        let none = cx.splat(index_type, &[0], 0.0)?;
+        return Ok(if with_counts { vec![x, none, none] } else { vec![x, none] });
+    }
+    let (keys, is_nan) = keys(cx, split.data, axis)?;
+    let group = groups(cx, keys, rows)?;
+    let row = cx.iota(S32, &[rows], 0)?;
+    let first = scattered(cx, group, row, rows as f64, Reducer::Minimum)?;
+    let mut stands_for = gather_along(cx, first, group, 0, 0)?;
+    if let Some(is_nan) = is_nan {
+        stands_for = cx.select(is_nan, row, stands_for)?;
+    }
+    let mut is_first = cx.compare(ComparisonDirection::Eq, stands_for, row)?;
+    let mut ones = cx.splat_like(row, 1.0)?;
+    if let Some(size) = split.sizes[axis] {
+        let exists = cx.before(&[rows], 0, size)?;
+        is_first = cx.op(Op::And {}, &[is_first, exists])?;
+        ones = cx.convert(exists, S32)?;
+    }
+    let (_, before) = cx.ranks(is_first)?;
+    let number = gather_along(cx, before, stands_for, 0, 0)?;
+    let (positions, count) = cx.kept_positions(is_first)?;
+    let elements = gather_along(cx, split.data, positions, axis as i64, 0)?;
+    let mut true_sizes = vec![None; sizes.len()];
+    true_sizes[axis] = Some(count);
+    let elements = cx.bounded(elements, &true_sizes)?;
+    let numbers = cx.convert(number, index_type)?;
+    let mut results = vec![elements, cx.bounded(numbers, &[split.sizes[axis]])?];
+    if with_counts {
+        let counts = scattered(cx, number, ones, 0.0, Reducer::Add)?;
+        let counts = cx.convert(counts, index_type)?;
+        results.push(cx.bounded(counts, &[Some(count)])?);
+    }
+    Ok(results)
+}
+
+/// `result[index[i]] op= values[i]`, vectors of one length, from `initial` on.
+fn scattered(
+    cx: &mut NodeContext<'_, '_>,
+    index: InstructionId,
+    values: InstructionId,
+    initial: f64,
+    reducer: Reducer,
+) -> Result<InstructionId> {
+    let into = cx.splat_like(values, initial)?;
+    let to_apply = cx.importer.reducer(reducer, S32)?;
+    let scatter_dimension_numbers = ScatterDimensionNumbers::of_vector();
+    let op =
+        Op::Scatter { scatter_dimension_numbers, indices_are_sorted: false, unique_indices: false, to_apply };
+    cx.op(op, &[into, index, values])
+}
+
+/// Keys `[columns, rows]` of the slices along an axis, and which rows hold a NaN, if any can.
+fn keys(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    axis: usize,
+) -> Result<(InstructionId, Option<InstructionId>)> {
+    let sizes = cx.sizes(x);
+    let columns: i64 = element_count(&sizes)
+        .zip(Some(sizes[axis]))
+        .map_or(0, |(all, rows)| if rows == 0 { 0 } else { all / rows });
+    let mut order: Vec<usize> = (0..sizes.len()).filter(|&d| d != axis).collect();
+    order.push(axis);
+    let x = cx.transpose(x, &order)?;
+    let x = cx.reshape(x, &[columns, sizes[axis]])?;
+    let element_type = cx.element_type(x);
+    let parts = match element_type {
+        t if t.is_complex() => vec![cx.op(Op::Real {}, &[x])?, cx.op(Op::Imag {}, &[x])?],
+        _ => vec![x],
+    };
+    let (mut keys, mut is_nan) = (Vec::new(), None);
+    for part in parts {
+        let element_type = cx.element_type(part);
+        if !element_type.is_floating_point() {
+            let key = match element_type.bit_width() {
+                64 => element_type,
+                32 if element_type == PrimitiveType::U32 => PrimitiveType::S64,
+                _ => S32,
+            };
+            keys.push(cx.convert(part, key)?);
+            continue;
+        }
+        let (wide, key) = match element_type {
+            PrimitiveType::F64 => (PrimitiveType::F64, PrimitiveType::S64),
+            _ => (PrimitiveType::F32, S32),
+        };
+        let part = cx.convert(part, wide)?;
+        let nan = cx.compare(ComparisonDirection::Ne, part, part)?;
+        let nan = cx.reduce(nan, Reducer::Or, &[0])?;
+        is_nan = Some(match is_nan {
+            Some(other) => cx.op(Op::Or {}, &[other, nan])?,
+            None => nan,
+        });
+        // The two zeros are equal.
+        let zero = cx.splat_like(part, 0.0)?;
+        let is_zero = cx.compare(ComparisonDirection::Eq, part, zero)?;
+        let part = cx.select(is_zero, zero, part)?;
+        let shape = Shape::array(key, &cx.sizes(part));
+        keys.push(cx.op_shaped(&shape, Op::BitcastConvert {}, &[part])?);
+    }
+    Ok((cx.concatenate(&keys, 0)?, is_nan))
+}
+
+/// The number of each row's group: rows with equal keys in all columns are of one group.
+fn groups(cx: &mut NodeContext<'_, '_>, keys: InstructionId, rows: i64) -> Result<InstructionId> {
+    let columns = cx.sizes(keys)[0];
+    let none = cx.splat(S32, &[rows], 0.0)?;
+    match columns {
+        0 => Ok(none),
+        1 => {
+            let keys = cx.reshape(keys, &[rows])?;
+            refined(cx, none, keys)
+        }
+        columns => {
+            let count =
+                i32::try_from(columns).map_err(|_| cx.invalid("the slices have too many elements"))?;
+            let carried = cx.counted_loop(count, &[none, keys], |cx, index, carried| {
+                let column = cx.dynamic_row(carried[1], index)?;
+                Ok(vec![refined(cx, carried[0], column)?, carried[1]])
+            })?;
+            Ok(carried[0])
+        }
+    }
+}
+
+/// Groups whose rows have one key as well: sorted by both, neighbours that differ begin a group.
+fn refined(cx: &mut NodeContext<'_, '_>, group: InstructionId, keys: InstructionId) -> Result<InstructionId> {
+    let rows = cx.sizes(group);
+    let row = cx.iota(S32, &rows, 0)?;
+    let to_apply = by_group_and_key(cx, cx.element_type(keys))?;
+    let sorted = cx.op(Op::Sort { dimension: 0, is_stable: true, to_apply }, &[group, keys, row])?;
+    let (group, keys, order) =
+        (cx.tuple_element(sorted, 0)?, cx.tuple_element(sorted, 1)?, cx.tuple_element(sorted, 2)?);
+    let mut begins = cx.compare_scalar(ComparisonDirection::Eq, row, 0.0)?;
+    for sorted in [group, keys] {
+        let element_type = cx.element_type(sorted);
+        let zero = cx.literal(shape::Literal::from_scalars(
+            shape::ArrayShape::new(element_type, &[]),
+            [if element_type.is_signed_integer() { Scalar::Signed(0) } else { Scalar::Unsigned(0) }],
+        ));
+        let kept = cx.slice_in(sorted, 0, 0, rows[0] - 1)?;
+        let before = cx.pad(kept, zero, &[(1, 0, 0)])?;
+        let differs = cx.compare(ComparisonDirection::Ne, sorted, before)?;
+        begins = cx.op(Op::Or {}, &[begins, differs])?;
+    }
+    let (_, before) = cx.ranks(begins)?;
+    let begins = cx.convert(begins, S32)?;
+    let number = cx.add(before, begins)?;
+    let number = cx.add_scalar(number, -1.0)?;
+    let zeros = cx.splat_like(number, 0.0)?;
+    cx.scatter_rows(zeros, order, number)
+}
+
+/// The order of a sort by an `s32`, then by a key; a third operand is carried along.
+fn by_group_and_key(cx: &mut NodeContext<'_, '_>, key: PrimitiveType) -> Result<ComputationId> {
+    let mut builder = ComputationBuilder::new(format!("by_group_and_key.{key}"));
+    let [a, b] = ["a", "b"].map(|name| builder.parameter(name, Shape::scalar(S32)));
+    let [x, y] = ["x", "y"].map(|name| builder.parameter(name, Shape::scalar(key)));
+    let [_, _] = ["i", "j"].map(|name| builder.parameter(name, Shape::scalar(S32)));
+    let compare = |direction| Op::Compare { direction, comparison_type: ComparisonType::Default };
+    let module = &cx.importer.module;
+    let less = builder.op(module, compare(ComparisonDirection::Lt), &[a, b])?;
+    let same = builder.op(module, compare(ComparisonDirection::Eq), &[a, b])?;
+    let key_less = builder.op(module, compare(ComparisonDirection::Lt), &[x, y])?;
+    let both = builder.op(module, Op::And {}, &[same, key_less])?;
+    let root = builder.op(module, Op::Or {}, &[less, both])?;
+    Ok(cx.importer.module.add_computation(builder.finish(root)))
+}

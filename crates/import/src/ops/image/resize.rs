@@ -1,0 +1,266 @@
+//! Images of another size.
+
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule};
+use hlo::{DotDimensionNumbers, GatherDimensionNumbers, InstructionId, Op};
+use shape::{Literal, PrimitiveType};
+use support::{Error, Result};
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("ResizeBilinear", resize_bilinear).types("T", IMAGE),
+    rule("ResizeNearestNeighbor", resize_nearest).types("T", IMAGE),
+    rule("ResizeBilinearGrad", resize_bilinear_grad).types("T", FLOATS),
+];
+
+/// The most pixels along one dimension of a resized image.
+const MAX_PIXELS: i64 = 1 << 22;
+
+/// Where the pixels of a resized image come from. Positions are float32's, as TensorFlow's kernels compute them.
+#[derive(Clone, Copy, Debug)]
+struct Sampling {
+    align_corners: bool,
+    half_pixel_centers: bool,
+}
+
+impl Sampling {
+    fn of_node(cx: &NodeContext<'_, '_>) -> Result<Self> {
+        let align_corners = cx.node.attributes.bool_or("align_corners", false)?;
+        let half_pixel_centers = cx.node.attributes.bool_or("half_pixel_centers", false)?;
+        cx.check(!(align_corners && half_pixel_centers), || {
+            "align_corners and half_pixel_centers cannot both be true: they place pixels differently"
+                .to_owned()
+        })?;
+        Ok(Self { align_corners, half_pixel_centers })
+    }
+
+    /// Pixels of the source per pixel of the result.
+    fn scale(self, from: i64, to: i64) -> f32 {
+        if self.align_corners && to > 1 {
+            (from - 1) as f32 / (to - 1) as f32
+        } else {
+            from as f32 / to as f32
+        }
+    }
+
+    /// For each pixel of the result, the source pixel that it shows.
+    fn nearest(self, from: i64, to: i64) -> Vec<i32> {
+        let scale = self.scale(from, to);
+        let source = |pixel: i64| {
+            let position = match self.half_pixel_centers {
+                true => (pixel as f32 + 0.5) * scale,
+                false => pixel as f32 * scale,
+            };
+            let source = if self.align_corners { position.round() } else { position.floor() };
+            (source as i64).clamp(0, from - 1) as i32
+        };
+        (0..to).map(source).collect()
+    }
+
+    /// For each pixel of the result, its position among the source's pixels, none beyond the first or last.
+    fn positions(self, from: i64, to: i64) -> Vec<f32> {
+        let scale = self.scale(from, to);
+        let position = |pixel: i64| {
+            let position = match self.half_pixel_centers {
+                true => (pixel as f32 + 0.5) * scale - 0.5,
+                false => pixel as f32 * scale,
+            };
+            position.clamp(0.0, (from - 1) as f32)
+        };
+        (0..to).map(position).collect()
+    }
+}
+
+/// Checks the shape `[n, h, w, c]` of images that are not empty, nor too large.
+fn check_images(cx: &NodeContext<'_, '_>, sizes: &[i64]) -> Result<()> {
+    cx.check_rank("the images", sizes, 4)?;
+    cx.check(sizes[1] > 0 && sizes[2] > 0, || format!("the images of shape {} have no pixels", list(sizes)))?;
+    check_pixels(sizes[1].max(sizes[2]))
+}
+
+/// The two sizes at input 1, few enough to be computed with.
+fn new_size(cx: &mut NodeContext<'_, '_>) -> Result<[i64; 2]> {
+    let sizes = cx.constant_i64s(1)?;
+    match sizes[..] {
+        [h, w] if h > 0 && w > 0 => {
+            check_pixels(h.max(w))?;
+            Ok([h, w])
+        }
+        _ => Err(cx.invalid(format!("size must be two positive integers, but is {}", list(&sizes)))),
+    }
+}
+
+fn check_pixels(pixels: i64) -> Result<()> {
+    if pixels <= MAX_PIXELS {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!(
+        "images of {pixels} pixels along one side; at most {MAX_PIXELS} are supported"
+    )))
+}
+
+/// The slices of an array at some positions of a dimension.
+fn take(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    dimension: usize,
+    positions: &[i32],
+) -> Result<InstructionId> {
+    let mut slice_sizes = cx.sizes(x);
+    if positions.iter().copied().eq(0..slice_sizes[dimension] as i32) {
+        return Ok(x);
+    }
+    slice_sizes[dimension] = 1;
+    let indices = cx.literal(Literal::from_elements(&[positions.len() as i64], positions));
+    let gather_dimension_numbers = GatherDimensionNumbers {
+        offset_dims: (0..slice_sizes.len()).filter(|&d| d != dimension).collect(),
+        collapsed_slice_dims: vec![dimension],
+        start_index_map: vec![dimension],
+        index_vector_dim: 1,
+        ..Default::default()
+    };
+    let op = Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: true };
+    cx.op(op, &[x, indices])
+}
+
+/// Each pixel is the source's nearest.
+fn resize_nearest(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let mut x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    check_images(cx, &sizes)?;
+    let size = new_size(cx)?;
+    let sampling = Sampling::of_node(cx)?;
+    for (dimension, (from, to)) in sizes[1..3].iter().copied().zip(size).enumerate() {
+        let sources = sampling.nearest(from, to);
+        // Every pixel the same number of times needs no table.
+        let repeats = to / from;
+        let regular =
+            to % from == 0 && (0..to).zip(&sources).all(|(pixel, &s)| i64::from(s) == pixel / repeats);
+        x = if regular {
+            repeat(cx, x, dimension + 1, repeats)?
+        } else {
+            take(cx, x, dimension + 1, &sources)?
+        };
+    }
+    Ok(x)
+}
+
+/// For rows and columns of resized images of shape `resized`, the rows and columns of images of two sizes that they show.
+pub(crate) fn nearest_sources(
+    cx: &NodeContext<'_, '_>,
+    size: &[i64],
+    resized: &[i64],
+) -> Result<[Vec<i32>; 2]> {
+    check_images(cx, resized)?;
+    let &[height, width] = size else {
+        return Err(cx.invalid(format!("size must be two positive integers, but is {}", list(size))));
+    };
+    check_images(cx, &[resized[0], height, width, resized[3]])?;
+    let sampling = Sampling::of_node(cx)?;
+    Ok([sampling.nearest(height, resized[1]), sampling.nearest(width, resized[2])])
+}
+
+/// Each slice of a dimension so many times.
+fn repeat(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    dimension: usize,
+    times: i64,
+) -> Result<InstructionId> {
+    if times == 1 {
+        return Ok(x);
+    }
+    let mut sizes = cx.sizes(x);
+    let mut split = sizes.clone();
+    split.insert(dimension + 1, times);
+    let kept: Vec<usize> = (0..split.len()).filter(|&d| d != dimension + 1).collect();
+    sizes[dimension] = cx.checked_product(&[sizes[dimension], times])?;
+    let repeated = cx.broadcast(x, &split, &kept)?;
+    cx.reshape(repeated, &sizes)
+}
+
+/// Each pixel lies between two rows and two columns of the source, and is a mean of those weighted by its distance; in
+/// float32, whatever the images' type.
+fn resize_bilinear(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    check_images(cx, &sizes)?;
+    let size = new_size(cx)?;
+    let sampling = Sampling::of_node(cx)?;
+    let mut x = cx.convert(x, PrimitiveType::F32)?;
+    for (dimension, (from, to)) in sizes[1..3].iter().copied().zip(size).enumerate() {
+        x = interpolate(cx, x, dimension + 1, from, &sampling.positions(from, to))?;
+    }
+    Ok(x)
+}
+
+/// `(1 - t) * x[floor(p)] + t * x[floor(p) + 1]` along a dimension, where `t = p - floor(p)`.
+fn interpolate(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    dimension: usize,
+    from: i64,
+    positions: &[f32],
+) -> Result<InstructionId> {
+    let lower: Vec<i32> = positions.iter().map(|p| p.floor() as i32).collect();
+    let upper: Vec<i32> = lower.iter().map(|&l| (i64::from(l) + 1).min(from - 1) as i32).collect();
+    let weights: Vec<f32> = positions.iter().map(|p| p - p.floor()).collect();
+    let first = take(cx, x, dimension, &lower)?;
+    if weights.iter().all(|&weight| weight == 0.0) {
+        return Ok(first);
+    }
+    let second = take(cx, x, dimension, &upper)?;
+    let sizes = cx.sizes(first);
+    let weights = cx.literal(Literal::from_elements(&[weights.len() as i64], &weights));
+    let weights = cx.broadcast(weights, &sizes, &[dimension])?;
+    let difference = cx.sub(second, first)?;
+    let step = cx.mul(difference, weights)?;
+    cx.add(first, step)
+}
+
+/// `ResizeBilinearGrad(gradient, images)`: what each pixel of the images contributed, the transpose of the weights times
+/// the gradient.
+fn resize_bilinear_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (gradient, images) = (cx.input(0)?, cx.input(1)?);
+    let (gradient_sizes, sizes) = (cx.sizes(gradient), cx.sizes(images));
+    check_images(cx, &sizes)?;
+    check_images(cx, &gradient_sizes)?;
+    cx.check(gradient_sizes[0] == sizes[0] && gradient_sizes[3] == sizes[3], || {
+        format!(
+            "images and gradient must have the same batch and features: {} vs. {}",
+            list(&sizes),
+            list(&gradient_sizes)
+        )
+    })?;
+    let element_type = cx.output_type(0)?;
+    let sampling = Sampling::of_node(cx)?;
+    let mut x = cx.convert(gradient, PrimitiveType::F32)?;
+    for dimension in [1, 2] {
+        let positions = sampling.positions(sizes[dimension], gradient_sizes[dimension]);
+        let weights = tent_weights(cx, sizes[dimension], &positions)?;
+        let dot_dimension_numbers = DotDimensionNumbers {
+            lhs_contracting_dims: vec![dimension],
+            rhs_contracting_dims: vec![1],
+            ..Default::default()
+        };
+        let product = cx.op(Op::Dot { dot_dimension_numbers }, &[x, weights])?;
+        // The new dimension comes last, and belongs where the old one was.
+        let permutation = if dimension == 1 { [0, 3, 1, 2] } else { [0, 1, 3, 2] };
+        x = cx.transpose(product, &permutation)?;
+    }
+    cx.convert(x, element_type)
+}
+
+/// `[from, to]`: the weight of each source pixel in each of the result's, `max(0, 1 - |p - source|)`.
+fn tent_weights(cx: &mut NodeContext<'_, '_>, from: i64, positions: &[f32]) -> Result<InstructionId> {
+    let sizes = [from, positions.len() as i64];
+    let positions = cx.literal(Literal::from_elements(&[sizes[1]], positions));
+    let positions = cx.broadcast(positions, &sizes, &[1])?;
+    let pixels = cx.iota(PrimitiveType::F32, &sizes, 0)?;
+    let difference = cx.sub(positions, pixels)?;
+    let distance = cx.op(Op::Abs {}, &[difference])?;
+    let one = cx.splat_like(distance, 1.0)?;
+    let weight = cx.sub(one, distance)?;
+    let zero = cx.splat_like(distance, 0.0)?;
+    cx.op(Op::Maximum {}, &[weight, zero])
+}

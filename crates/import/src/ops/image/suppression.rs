@@ -1,0 +1,244 @@
+//! Greedy suppression: of overlapping candidates the one with the highest score stays, in a loop whose rounds choose one
+//! candidate of each group.
+
+use crate::builder::reducer::Reducer;
+use crate::node::context::NodeContext;
+use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
+use shape::{Literal, PrimitiveType};
+use support::Result;
+
+/// How much two candidates of a group are alike.
+#[derive(Clone, Copy)]
+pub(crate) enum Similarity {
+    /// Intersection over union of boxes, from [`box_sides`] of `[groups, candidates, 4]`.
+    Boxes(InstructionId),
+    /// `[candidates, candidates]`, for one group: row `i` says how much `i` is like each other candidate.
+    Overlaps(InstructionId),
+}
+
+/// When a candidate is chosen.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits {
+    /// How many are chosen of a group at most.
+    pub(crate) outputs: i64,
+    /// A smaller number of which only a run knows: an `s32` scalar.
+    pub(crate) outputs_now: Option<InstructionId>,
+    /// Candidates that are more alike than this, a scalar of the scores' type, suppress each other.
+    pub(crate) similarity: InstructionId,
+    /// Only scores above this, a scalar of their type, are chosen.
+    pub(crate) score: InstructionId,
+    /// If positive, likeness lowers scores instead, by `exp(-likeness^2 / (2 * sigma))`: a scalar of the scores' type.
+    pub(crate) sigma: Option<InstructionId>,
+}
+
+/// What was chosen, the highest scores first, 0 behind the last one.
+#[derive(Clone, Copy)]
+pub(crate) struct Chosen {
+    /// Positions of candidates, `s32[groups, outputs]`.
+    pub(crate) positions: InstructionId,
+    /// Their scores when they were chosen, `[groups, outputs]`.
+    pub(crate) scores: InstructionId,
+    /// How many, `s32[groups]`.
+    pub(crate) counts: InstructionId,
+}
+
+/// The sides of boxes `[groups, candidates, 4]` of two opposite corners `y, x, y, x`, and their areas:
+/// `f32[5, groups * candidates]` with the smaller sides first.
+pub(crate) fn box_sides(cx: &mut NodeContext<'_, '_>, boxes: InstructionId) -> Result<InstructionId> {
+    let boxes = cx.convert(boxes, PrimitiveType::F32)?;
+    let sizes = cx.sizes(boxes);
+    let count = sizes[0] * sizes[1];
+    let boxes = cx.reshape(boxes, &[count, 4])?;
+    let boxes = cx.transpose(boxes, &[1, 0])?;
+    let side = |cx: &mut NodeContext<'_, '_>, k: i64| cx.slice_in(boxes, 0, k, k + 1);
+    let (y1, x1, y2, x2) = (side(cx, 0)?, side(cx, 1)?, side(cx, 2)?, side(cx, 3)?);
+    let (top, bottom) = (cx.op(Op::Minimum {}, &[y1, y2])?, cx.op(Op::Maximum {}, &[y1, y2])?);
+    let (left, right) = (cx.op(Op::Minimum {}, &[x1, x2])?, cx.op(Op::Maximum {}, &[x1, x2])?);
+    let (height, width) = (cx.sub(bottom, top)?, cx.sub(right, left)?);
+    let area = cx.mul(height, width)?;
+    cx.concatenate(&[top, left, bottom, right, area], 0)
+}
+
+/// Chooses of candidates with `scores`, `[groups, candidates]`, at most `limits.outputs` of each group: always the one
+/// with the highest score, of equal ones the first, that is not too much like one chosen before.
+pub(crate) fn suppress(
+    cx: &mut NodeContext<'_, '_>,
+    scores: InstructionId,
+    similarity: Similarity,
+    limits: &Limits,
+) -> Result<Chosen> {
+    let sizes = cx.sizes(scores);
+    let (groups, candidates) = (sizes[0], sizes[1]);
+    let element_type = cx.element_type(scores);
+    let rounds = limits.outputs.min(candidates);
+    cx.check(i32::try_from(candidates).is_ok() && i32::try_from(limits.outputs).is_ok(), || {
+        format!("{candidates} candidates or {} chosen ones are too many", limits.outputs)
+    })?;
+    let counts = cx.splat(PrimitiveType::S32, &[groups], 0.0)?;
+    if rounds == 0 || groups == 0 {
+        let positions = cx.splat(PrimitiveType::S32, &[groups, limits.outputs], 0.0)?;
+        let scores = cx.splat(element_type, &[groups, limits.outputs], 0.0)?;
+        return Ok(Chosen { positions, scores, counts });
+    }
+    let threshold = cx.broadcast(limits.score, &sizes, &[])?;
+    let is_above = cx.compare(ComparisonDirection::Gt, scores, threshold)?;
+    let gone = cx.splat_like(scores, f64::NEG_INFINITY)?;
+    let live = cx.select(is_above, scores, gone)?;
+    let best = cx.reduce(live, Reducer::Maximum, &[1])?;
+    let positions = cx.splat(PrimitiveType::S32, &[rounds, groups], 0.0)?;
+    let chosen_scores = cx.splat(element_type, &[rounds, groups], 0.0)?;
+    let limit = match limits.outputs_now {
+        Some(limit) => limit,
+        None => cx.literal(Literal::scalar(rounds as i32)),
+    };
+    let likeness = match similarity {
+        Similarity::Boxes(id) => id,
+        // Columns become rows, which lie together.
+        Similarity::Overlaps(id) => cx.transpose(id, &[1, 0])?,
+    };
+    let mut carried =
+        vec![live, best, positions, chosen_scores, counts, likeness, limits.similarity, limits.score];
+    carried.extend([limits.sigma, limits.outputs_now.map(|_| limit)].into_iter().flatten());
+    let (has_sigma, has_limit) = (limits.sigma.is_some(), limits.outputs_now.is_some());
+    let goes_on = |cx: &mut NodeContext<'_, '_>, index: InstructionId, state: &[InstructionId]| {
+        let highest = cx.reduce(state[1], Reducer::Maximum, &[0])?;
+        let is_left = cx.compare_scalar(ComparisonDirection::Gt, highest, f64::NEG_INFINITY)?;
+        let limit = match has_limit {
+            true => state[state.len() - 1],
+            false => cx.literal(Literal::scalar(rounds as i32)),
+        };
+        let is_wanted = cx.compare(ComparisonDirection::Lt, index, limit)?;
+        cx.op(Op::And {}, &[is_left, is_wanted])
+    };
+    let made = cx.bounded_loop(rounds as u64, &carried, goes_on, |cx, index, state| {
+        let mut next = state.to_vec();
+        let is_live = cx.compare_scalar(ComparisonDirection::Gt, state[1], f64::NEG_INFINITY)?;
+        let position = first_of(cx, state[0], state[1])?;
+        let alike = match similarity {
+            Similarity::Boxes(_) => intersections(cx, state[5], position, &sizes)?,
+            Similarity::Overlaps(_) => {
+                let row = cx.reshape(position, &[])?;
+                let row = cx.dynamic_row(state[5], row)?;
+                cx.reshape(row, &sizes)?
+            }
+        };
+        let alike = cx.convert(alike, element_type)?;
+        let sigma = has_sigma.then(|| state[8]);
+        let lowered = lowered(cx, state[0], alike, (state[6], state[7]), sigma)?;
+        let number = cx.iota(PrimitiveType::S32, &sizes, 1)?;
+        let chosen = cx.broadcast(position, &sizes, &[0])?;
+        let is_chosen = cx.compare(ComparisonDirection::Eq, number, chosen)?;
+        let gone = cx.splat_like(lowered, f64::NEG_INFINITY)?;
+        next[0] = cx.select(is_chosen, gone, lowered)?;
+        next[1] = cx.reduce(next[0], Reducer::Maximum, &[1])?;
+        let (none, no_score) = (cx.splat_like(position, 0.0)?, cx.splat_like(state[1], 0.0)?);
+        let row = cx.select(is_live, position, none)?;
+        next[2] = cx.with_dynamic_row(state[2], row, index)?;
+        let row = cx.select(is_live, state[1], no_score)?;
+        next[3] = cx.with_dynamic_row(state[3], row, index)?;
+        let one = cx.convert(is_live, PrimitiveType::S32)?;
+        next[4] = cx.add(state[4], one)?;
+        Ok(next)
+    })?;
+    let padded = |cx: &mut NodeContext<'_, '_>, id: InstructionId| {
+        let rows = cx.transpose(id, &[1, 0])?;
+        let zero = cx.element_type(rows);
+        let zero = cx.scalar(zero, 0.0);
+        cx.pad(rows, zero, &[(0, 0, 0), (0, limits.outputs - rounds, 0)])
+    };
+    Ok(Chosen { positions: padded(cx, made[2])?, scores: padded(cx, made[3])?, counts: made[4] })
+}
+
+/// The first position in each row that holds a value; 0 where there is none.
+fn first_of(
+    cx: &mut NodeContext<'_, '_>,
+    rows: InstructionId,
+    value: InstructionId,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(rows);
+    let value = cx.broadcast(value, &sizes, &[0])?;
+    let is_value = cx.compare(ComparisonDirection::Eq, rows, value)?;
+    let number = cx.iota(PrimitiveType::S32, &sizes, 1)?;
+    let last = cx.splat_like(number, (sizes[1] - 1) as f64)?;
+    let number = cx.select(is_value, number, last)?;
+    cx.reduce(number, Reducer::Minimum, &[1])
+}
+
+/// Scores `[groups, candidates]` behind a choice to which they are alike: too similar ones are minus infinity, or all are
+/// lowered as far as `sigma` says, those at most the threshold to minus infinity.
+fn lowered(
+    cx: &mut NodeContext<'_, '_>,
+    scores: InstructionId,
+    alike: InstructionId,
+    (similarity, threshold): (InstructionId, InstructionId),
+    sigma: Option<InstructionId>,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(scores);
+    let gone = cx.splat_like(scores, f64::NEG_INFINITY)?;
+    let limit = cx.broadcast(similarity, &sizes, &[])?;
+    let is_alike = cx.compare(ComparisonDirection::Gt, alike, limit)?;
+    let hard = cx.select(is_alike, gone, scores)?;
+    let Some(sigma) = sigma else { return Ok(hard) };
+    let half = cx.splat_like(sigma, -0.5)?;
+    let scale = cx.div(half, sigma)?;
+    let scale = cx.broadcast(scale, &sizes, &[])?;
+    let exponent = cx.mul(scale, alike)?;
+    let exponent = cx.mul(exponent, alike)?;
+    let weight = cx.op(Op::Exp {}, &[exponent])?;
+    let soft = cx.mul(scores, weight)?;
+    let threshold = cx.broadcast(threshold, &sizes, &[])?;
+    let stays = cx.compare(ComparisonDirection::Gt, soft, threshold)?;
+    let soft = cx.select(stays, soft, gone)?;
+    let is_soft = cx.compare_scalar(ComparisonDirection::Gt, sigma, 0.0)?;
+    let is_soft = cx.broadcast(is_soft, &sizes, &[])?;
+    cx.select(is_soft, soft, hard)
+}
+
+/// The intersection over union of all boxes of each group with its box at `position`; 0 where either has no area.
+fn intersections(
+    cx: &mut NodeContext<'_, '_>,
+    sides: InstructionId,
+    position: InstructionId,
+    sizes: &[i64],
+) -> Result<InstructionId> {
+    let (groups, candidates) = (sizes[0], sizes[1]);
+    let group = cx.iota(PrimitiveType::S32, &[groups], 0)?;
+    let first = cx.mul_scalar(group, candidates as f64)?;
+    let column = cx.add(first, position)?;
+    let gather_dimension_numbers = GatherDimensionNumbers {
+        offset_dims: vec![0],
+        collapsed_slice_dims: vec![1],
+        start_index_map: vec![1],
+        index_vector_dim: 1,
+        ..Default::default()
+    };
+    let op = Op::Gather { gather_dimension_numbers, slice_sizes: vec![5, 1], indices_are_sorted: false };
+    let chosen = cx.op(op, &[sides, column])?;
+    let pair = |cx: &mut NodeContext<'_, '_>, k: i64| -> Result<(InstructionId, InstructionId)> {
+        let all = cx.slice_in(sides, 0, k, k + 1)?;
+        let all = cx.reshape(all, sizes)?;
+        let one = cx.slice_in(chosen, 0, k, k + 1)?;
+        let one = cx.reshape(one, &[groups])?;
+        Ok((all, cx.broadcast(one, sizes, &[0])?))
+    };
+    let extent = |cx: &mut NodeContext<'_, '_>, low: i64| {
+        let (a, b) = pair(cx, low)?;
+        let start = cx.op(Op::Maximum {}, &[a, b])?;
+        let (a, b) = pair(cx, low + 2)?;
+        let end = cx.op(Op::Minimum {}, &[a, b])?;
+        let extent = cx.sub(end, start)?;
+        let zero = cx.splat_like(extent, 0.0)?;
+        cx.op(Op::Maximum {}, &[extent, zero])
+    };
+    let (height, width) = (extent(cx, 0)?, extent(cx, 1)?);
+    let intersection = cx.mul(height, width)?;
+    let (area, chosen_area) = pair(cx, 4)?;
+    let both = cx.add(area, chosen_area)?;
+    let union = cx.sub(both, intersection)?;
+    let share = cx.div(intersection, union)?;
+    let is_empty = cx.compare_scalar(ComparisonDirection::Le, area, 0.0)?;
+    let is_chosen_empty = cx.compare_scalar(ComparisonDirection::Le, chosen_area, 0.0)?;
+    let is_empty = cx.op(Op::Or {}, &[is_empty, is_chosen_empty])?;
+    let zero = cx.splat_like(share, 0.0)?;
+    cx.select(is_empty, zero, share)
+}

@@ -1,0 +1,13 @@
+//! Linear algebra: products, decompositions, and matrices of special forms.
+
+pub(crate) mod decompositions;
+pub(crate) mod einsum;
+pub(crate) mod matmul;
+pub(crate) mod matrix_diagonals;
+pub(crate) mod tridiagonal;
+
+use crate::node::rule::Rule;
+
+/// The rules of the files here.
+pub(crate) const FAMILIES: &[&[Rule]] =
+    &[decompositions::RULES, einsum::RULES, matmul::RULES, matrix_diagonals::RULES, tridiagonal::RULES];

@@ -1,0 +1,263 @@
+//! Sums of products by a formula of subscripts.
+
+use crate::builder::reducer::Reducer;
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule};
+use hlo::{ComparisonDirection, DotDimensionNumbers, InstructionId, Op};
+use shape::PrimitiveType;
+use std::collections::BTreeMap;
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("Einsum", einsum).types("T", NUMBERS),
+    rule("XlaEinsum", xla_einsum).types("T", FLOATS_AND_COMPLEX),
+];
+
+/// What a dimension is called: a letter, or for those that `...` stands for, how far they are from its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Label {
+    Letter(char),
+    Dots(usize),
+}
+
+/// A tensor whose dimensions are labelled, each label once.
+struct Labelled {
+    id: InstructionId,
+    labels: Vec<Label>,
+}
+
+/// `Einsum(inputs...)`: of one or two inputs.
+fn einsum(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let inputs = cx.inputs_from(0)?;
+    sum_of_products(cx, &inputs)
+}
+
+/// The same with two inputs by position.
+fn xla_einsum(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let inputs = [cx.input(0)?, cx.input(1)?];
+    sum_of_products(cx, &inputs)
+}
+
+fn sum_of_products(cx: &mut NodeContext<'_, '_>, inputs: &[InstructionId]) -> Result<InstructionId> {
+    let equation = cx.node.attributes.text("equation")?;
+    let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
+    let wrong = |why: &str| format!("the equation '{equation}' {why}");
+    let (left, output) = equation.split_once("->").ok_or_else(|| cx.invalid(wrong("has no ->")))?;
+    let terms: Vec<&str> = left.split(',').collect();
+    cx.check(terms.len() == inputs.len() && (1..=2).contains(&terms.len()), || {
+        wrong(&format!("has {} terms, for {} inputs; one or two are possible", terms.len(), inputs.len()))
+    })?;
+    let mut labelled = Vec::new();
+    let mut dots = 0;
+    for (term, &id) in terms.iter().zip(inputs) {
+        let rank = cx.rank(id);
+        let letters = term.replace("...", "").chars().count();
+        let own = if term.contains("...") { rank.saturating_sub(letters) } else { 0 };
+        let labels =
+            labels(term, own).ok_or_else(|| cx.invalid(wrong("has something other than letters")))?;
+        cx.check(labels.len() == rank, || {
+            wrong(&format!("has the term '{term}' for an input of rank {rank}"))
+        })?;
+        dots = dots.max(own);
+        labelled.push((id, labels));
+    }
+    let output = labels(output, dots).ok_or_else(|| cx.invalid(wrong("has something other than letters")))?;
+    let sizes = sizes_of_labels(cx, &labelled)?;
+    cx.check(output.iter().all(|label| sizes.contains_key(label)), || {
+        wrong("has letters in the result that no term has")
+    })?;
+    let mut terms = Vec::new();
+    for (k, (id, labels)) in labelled.iter().enumerate() {
+        let others: Vec<Label> = labelled
+            .iter()
+            .enumerate()
+            .filter(|(j, _)| *j != k)
+            .flat_map(|(_, other)| other.1.clone())
+            .collect();
+        let kept = |label: &Label| output.contains(label) || others.contains(label);
+        terms.push(simplified(cx, *id, labels, &sizes, kept)?);
+    }
+    let mut terms = terms.into_iter();
+    let product = match (terms.next(), terms.next()) {
+        (Some(a), Some(b)) => product(cx, a, b, &output)?,
+        (Some(a), None) => a,
+        (None, _) => return Err(cx.invalid(wrong("has no term"))),
+    };
+    spread(cx, product, &output, &sizes)
+}
+
+/// The labels of a term; `None` if it holds anything but letters and one `...`, which stands for `dots` dimensions.
+fn labels(term: &str, dots: usize) -> Option<Vec<Label>> {
+    let mut labels = Vec::new();
+    let mut rest = term.chars();
+    let mut has_dots = false;
+    while let Some(c) = rest.next() {
+        match c {
+            '.' if !has_dots && rest.next() == Some('.') && rest.next() == Some('.') => {
+                has_dots = true;
+                labels.extend((0..dots).rev().map(Label::Dots));
+            }
+            c if c.is_ascii_alphabetic() => labels.push(Label::Letter(c)),
+            _ => return None,
+        }
+    }
+    Some(labels)
+}
+
+/// The size of every label; dimensions under `...` of size 1 are broadcast.
+fn sizes_of_labels(
+    cx: &NodeContext<'_, '_>,
+    terms: &[(InstructionId, Vec<Label>)],
+) -> Result<BTreeMap<Label, i64>> {
+    let mut sizes = BTreeMap::new();
+    for (id, labels) in terms {
+        for (&label, size) in labels.iter().zip(cx.sizes(*id)) {
+            let known = sizes.entry(label).or_insert(size);
+            if *known == 1 && matches!(label, Label::Dots(_)) {
+                *known = size;
+            }
+            let fits = *known == size || size == 1 && matches!(label, Label::Dots(_));
+            cx.check(fits, || {
+                let name = match label {
+                    Label::Letter(letter) => format!("'{letter}'"),
+                    Label::Dots(_) => "'...'".to_owned(),
+                };
+                format!("the sizes {known} and {size} of the dimension {name} do not agree")
+            })?;
+        }
+    }
+    Ok(sizes)
+}
+
+/// A tensor with each label once: diagonals are taken, dimensions that nobody keeps are summed, those that are to be
+/// broadcast are dropped.
+fn simplified(
+    cx: &mut NodeContext<'_, '_>,
+    id: InstructionId,
+    labels: &[Label],
+    sizes: &BTreeMap<Label, i64>,
+    kept: impl Fn(&Label) -> bool,
+) -> Result<Labelled> {
+    let have = cx.sizes(id);
+    let mut masked = id;
+    let mut summed = Vec::new();
+    let mut unique = Vec::new();
+    let mut squeezed = Vec::new();
+    for (d, label) in labels.iter().enumerate() {
+        if let Some(first) = labels[..d].iter().position(|other| other == label) {
+            masked = diagonal(cx, masked, first, d)?;
+            summed.push(d);
+        } else if have[d] != sizes[label] {
+            // Of size 1, and repeated for the other input.
+            summed.push(d);
+        } else if !kept(label) {
+            summed.push(d);
+        } else {
+            unique.push(*label);
+            squeezed.push(have[d]);
+        }
+    }
+    if summed.iter().all(|&d| have[d] == 1) {
+        return Ok(Labelled { id: cx.reshape(masked, &squeezed)?, labels: unique });
+    }
+    Ok(Labelled { id: cx.reduce(masked, Reducer::Add, &summed)?, labels: unique })
+}
+
+/// Zeros but where the positions in two dimensions agree.
+fn diagonal(
+    cx: &mut NodeContext<'_, '_>,
+    id: InstructionId,
+    first: usize,
+    second: usize,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(id);
+    let row = cx.iota(PrimitiveType::S32, &sizes, first)?;
+    let column = cx.iota(PrimitiveType::S32, &sizes, second)?;
+    let on = cx.compare(ComparisonDirection::Eq, row, column)?;
+    let zero = cx.splat_like(id, 0.0)?;
+    cx.select(on, id, zero)
+}
+
+/// The product of two tensors, summed over the labels that both have and the result has not.
+fn product(cx: &mut NodeContext<'_, '_>, a: Labelled, b: Labelled, output: &[Label]) -> Result<Labelled> {
+    let position = |labels: &[Label], label: &Label| labels.iter().position(|other| other == label);
+    let mut numbers = DotDimensionNumbers {
+        lhs_batch_dims: Vec::new(),
+        rhs_batch_dims: Vec::new(),
+        lhs_contracting_dims: Vec::new(),
+        rhs_contracting_dims: Vec::new(),
+    };
+    let mut batch = Vec::new();
+    for (d, label) in a.labels.iter().enumerate() {
+        let Some(other) = position(&b.labels, label) else { continue };
+        if output.contains(label) {
+            numbers.lhs_batch_dims.push(d);
+            numbers.rhs_batch_dims.push(other);
+            batch.push(*label);
+        } else {
+            numbers.lhs_contracting_dims.push(d);
+            numbers.rhs_contracting_dims.push(other);
+        }
+    }
+    let free = |own: &[Label], other: &[Label]| -> Vec<Label> {
+        own.iter().filter(|label| !other.contains(label)).copied().collect()
+    };
+    let labels = [batch, free(&a.labels, &b.labels), free(&b.labels, &a.labels)].concat();
+    let id = cx.op(Op::Dot { dot_dimension_numbers: numbers }, &[a.id, b.id])?;
+    Ok(Labelled { id, labels })
+}
+
+/// The dimensions in the order of the result; a label that it has twice makes a diagonal.
+fn spread(
+    cx: &mut NodeContext<'_, '_>,
+    product: Labelled,
+    output: &[Label],
+    sizes: &BTreeMap<Label, i64>,
+) -> Result<InstructionId> {
+    let mut unique: Vec<Label> = Vec::new();
+    for label in output {
+        if !unique.contains(label) {
+            unique.push(*label);
+        }
+    }
+    let place = |label: &Label| product.labels.iter().position(|other| other == label);
+    let permutation: Option<Vec<usize>> = unique.iter().map(place).collect();
+    let Some(permutation) = permutation.filter(|p| p.len() == product.labels.len()) else {
+        let labels = product.labels.len();
+        return Err(cx.invalid(format!("the result has {} dimensions, but {labels} are left", unique.len())));
+    };
+    let id = cx.transpose(product.id, &permutation)?;
+    if unique.len() == output.len() {
+        return Ok(id);
+    }
+    let result: Vec<i64> = output.iter().map(|label| sizes[label]).collect();
+    cx.check(shape::index::element_count(&result).is_some(), || {
+        format!("the result would have the shape {}", list(&result))
+    })?;
+    let first = |label: &Label| output.iter().position(|other| other == label);
+    let dimensions: Vec<usize> = unique.iter().filter_map(first).collect();
+    let mut id = cx.broadcast(id, &result, &dimensions)?;
+    for (d, label) in output.iter().enumerate() {
+        if let Some(first) = output[..d].iter().position(|other| other == label) {
+            id = diagonal(cx, id, first, d)?;
+        }
+    }
+    Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_are_letters_and_dots() {
+        let letter = Label::Letter;
+        assert_eq!(labels("ab", 0), Some(vec![letter('a'), letter('b')]));
+        assert_eq!(labels("a...b", 2), Some(vec![letter('a'), Label::Dots(1), Label::Dots(0), letter('b')]));
+        assert_eq!(labels("", 0), Some(Vec::new()));
+        for bad in ["a.b", "..", "a1", "......"] {
+            assert_eq!(labels(bad, 1), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Products of matrices.
+
+use crate::builder::operations::broadcast_sizes;
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule};
+use hlo::{DotDimensionNumbers, InstructionId, Op};
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("MatMul", mat_mul).types("T", NUMBERS),
+    rule("SparseMatMul", sparse_mat_mul).types("Ta", SPARSE).types("Tb", SPARSE),
+    rule("BatchMatMul", batch_mat_mul).types("T", NUMBERS),
+    rule("BatchMatMulV2", batch_mat_mul).types("T", NUMBERS),
+    rule("BatchMatMulV3", batch_mat_mul).types("Ta", NUMBERS).types("Tb", NUMBERS).types("Tout", NUMBERS),
+];
+
+const SPARSE: &[tf::DataType] = &[tf::DataType::Float, tf::DataType::Bfloat16];
+
+/// `MatMul(a, b)` of two matrices, either transposed first.
+fn mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (a, b) = (cx.input(0)?, cx.input(1)?);
+    matrices(cx, a, b)
+}
+
+/// The same in float32; that one is thought to be sparse makes no difference.
+fn sparse_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (a, b) = (cx.input(0)?, cx.input(1)?);
+    let a = cx.convert(a, shape::PrimitiveType::F32)?;
+    let b = cx.convert(b, shape::PrimitiveType::F32)?;
+    matrices(cx, a, b)
+}
+
+/// The product of two matrices, either transposed first as attributes say.
+pub(crate) fn matrices(
+    cx: &mut NodeContext<'_, '_>,
+    a: InstructionId,
+    b: InstructionId,
+) -> Result<InstructionId> {
+    let (a_sizes, b_sizes) = (cx.sizes(a), cx.sizes(b));
+    cx.check(a_sizes.len() == 2 && b_sizes.len() == 2, || {
+        format!(
+            "MatMul multiplies two matrices, but the shapes are {} and {}",
+            list(&a_sizes),
+            list(&b_sizes)
+        )
+    })?;
+    let attributes = &cx.node.attributes;
+    let transpose_a = attributes.bool_or("transpose_a", false)?;
+    let transpose_b = attributes.bool_or("transpose_b", false)?;
+    let (a_inner, b_inner) = (usize::from(!transpose_a), usize::from(transpose_b));
+    check_inner(cx, &a_sizes, &b_sizes, a_inner, b_inner)?;
+    dot(cx, a, b, 0, a_inner, b_inner)
+}
+
+fn check_inner(cx: &NodeContext<'_, '_>, a: &[i64], b: &[i64], a_inner: usize, b_inner: usize) -> Result<()> {
+    cx.check(a[a_inner] == b[b_inner], || {
+        format!(
+            "Matrix size-incompatible: {} vs. {}: dimension {a_inner} of the first ({}) must be as large as dimension \
+             {b_inner} of the second ({})",
+            list(a),
+            list(b),
+            a[a_inner],
+            b[b_inner]
+        )
+    })
+}
+
+/// The product over one dimension of each, the first `batch` dimensions matched.
+pub(crate) fn dot(
+    cx: &mut NodeContext<'_, '_>,
+    a: InstructionId,
+    b: InstructionId,
+    batch: usize,
+    a_inner: usize,
+    b_inner: usize,
+) -> Result<InstructionId> {
+    let batch: Vec<usize> = (0..batch).collect();
+    let dot_dimension_numbers = DotDimensionNumbers {
+        lhs_batch_dims: batch.clone(),
+        rhs_batch_dims: batch,
+        lhs_contracting_dims: vec![a_inner],
+        rhs_contracting_dims: vec![b_inner],
+    };
+    cx.op(Op::Dot { dot_dimension_numbers }, &[a, b])
+}
+
+/// `BatchMatMul(x, y)`: the last two dimensions are matrices, either conjugated and transposed first; the others are
+/// broadcast.
+fn batch_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (mut x, mut y) = (cx.input(0)?, cx.input(1)?);
+    let (x_sizes, y_sizes) = (cx.sizes(x), cx.sizes(y));
+    cx.check(x_sizes.len() >= 2 && y_sizes.len() >= 2, || {
+        format!(
+            "both inputs must have at least 2 dimensions, but the shapes are {} and {}",
+            list(&x_sizes),
+            list(&y_sizes)
+        )
+    })?;
+    let attributes = &cx.node.attributes;
+    let (adj_x, adj_y) = (attributes.bool_or("adj_x", false)?, attributes.bool_or("adj_y", false)?);
+    if adj_x {
+        x = cx.conjugate(x)?;
+    }
+    if adj_y {
+        y = cx.conjugate(y)?;
+    }
+    let out = cx.output_type(0)?;
+    if cx.element_type(x) != cx.element_type(y) || cx.element_type(x) != out {
+        (x, y) = (cx.convert(x, out)?, cx.convert(y, out)?);
+    }
+    let (x_batch, y_batch) = (&x_sizes[..x_sizes.len() - 2], &y_sizes[..y_sizes.len() - 2]);
+    let batch = broadcast_sizes(x_batch, y_batch).ok_or_else(|| {
+        cx.invalid(format!("Incompatible shapes: {} vs. {}", list(&x_sizes), list(&y_sizes)))
+    })?;
+    let (x_rank, y_rank) = (x_sizes.len(), y_sizes.len());
+    let x_inner = if adj_x { x_rank - 2 } else { x_rank - 1 };
+    let y_inner = if adj_y { y_rank - 1 } else { y_rank - 2 };
+    check_inner(cx, &x_sizes, &y_sizes, x_inner, y_inner)?;
+
+    // One matrix for all batches needs no copy of it: its columns are just more columns.
+    if y_batch.iter().all(|&size| size == 1) && x_batch == batch {
+        let y = cx.reshape(y, &y_sizes[y_rank - 2..])?;
+        // The free dimensions of x, batches and rows, keep their order in the product.
+        return dot(cx, x, y, 0, x_inner, y_inner + 2 - y_rank);
+    }
+    let x = cx.broadcast_to(x, &[&batch, &x_sizes[x_rank - 2..]].concat())?;
+    let y = cx.broadcast_to(y, &[&batch, &y_sizes[y_rank - 2..]].concat())?;
+    let (x_inner, y_inner) = (x_inner + batch.len() + 2 - x_rank, y_inner + batch.len() + 2 - y_rank);
+    dot(cx, x, y, batch.len(), x_inner, y_inner)
+}

@@ -1,0 +1,368 @@
+//! Bands and diagonals of matrices: the last two dimensions, those before them are batches.
+//!
+//! Diagonal `d` holds the elements at `column - row = d`. Several diagonals are stored as rows of one length, the highest
+//! number first; a shorter one begins at the row's start or ends at its end, as the alignment says.
+
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule};
+use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
+use shape::PrimitiveType;
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("MatrixBandPart", matrix_band_part).types("T", ALL).types("Tindex", INDICES),
+    rule("BatchMatrixBandPart", matrix_band_part).types("T", ALL),
+    rule("MatrixDiag", matrix_diag).types("T", ALL),
+    rule("BatchMatrixDiag", matrix_diag).types("T", ALL),
+    rule("MatrixDiagV2", matrix_diag_v2).types("T", ALL),
+    rule("MatrixDiagV3", matrix_diag_v2).types("T", ALL),
+    rule("MatrixDiagPart", |cx| matrix_diag_part(cx, false)).types("T", ALL),
+    rule("BatchMatrixDiagPart", |cx| matrix_diag_part(cx, false)).types("T", ALL),
+    rule("MatrixDiagPartV2", |cx| matrix_diag_part(cx, true)).types("T", ALL),
+    rule("MatrixDiagPartV3", |cx| matrix_diag_part(cx, true)).types("T", ALL),
+    rule("MatrixSetDiag", |cx| matrix_set_diag(cx, false)).types("T", ALL),
+    rule("BatchMatrixSetDiag", |cx| matrix_set_diag(cx, false)).types("T", ALL),
+    rule("MatrixSetDiagV2", |cx| matrix_set_diag(cx, true)).types("T", ALL),
+    rule("MatrixSetDiagV3", |cx| matrix_set_diag(cx, true)).types("T", ALL),
+];
+
+/// What positions are computed in; matrices have fewer rows and columns than it can count.
+const POSITION: PrimitiveType = PrimitiveType::S32;
+
+/// `MatrixBandPart(x, num_lower, num_upper)`: `x` on so many diagonals below and above the main one, else 0; a negative
+/// number is all.
+fn matrix_band_part(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let (rows, columns) = matrix_sizes(cx, x)?;
+    let grid = [rows, columns];
+    let mut keep: Option<InstructionId> = None;
+    for k in [1, 2] {
+        let bound = cx.input(k)?;
+        let rank = cx.rank(bound);
+        cx.check(rank == 0, || format!("input {k} must be a scalar, but has rank {rank}"))?;
+        let known = cx.fold(bound).and_then(|literal| literal.scalar_at(0).as_i64());
+        if known.is_some_and(|known| known < 0 || known >= rows.max(columns)) {
+            continue;
+        }
+        let position = if known.is_some() { POSITION } else { PrimitiveType::S64 };
+        let bound = cx.convert(bound, position)?;
+        let (row, column) = (cx.iota(position, &grid, 0)?, cx.iota(position, &grid, 1)?);
+        let distance = if k == 1 { cx.sub(row, column)? } else { cx.sub(column, row)? };
+        let wide = cx.broadcast(bound, &grid, &[])?;
+        let mut within = cx.compare(ComparisonDirection::Le, distance, wide)?;
+        if known.is_none() {
+            let all = cx.compare_scalar(ComparisonDirection::Lt, wide, 0.0)?;
+            within = cx.op(Op::Or {}, &[all, within])?;
+        }
+        keep = Some(match keep {
+            Some(keep) => cx.op(Op::And {}, &[keep, within])?,
+            None => within,
+        });
+    }
+    let Some(keep) = keep else { return Ok(x) };
+    let keep = over_batches(cx, keep, x)?;
+    let zero = cx.splat_like(x, 0.0)?;
+    cx.select(keep, x, zero)
+}
+
+/// The rows and columns of an array's matrices.
+fn matrix_sizes(cx: &NodeContext<'_, '_>, x: InstructionId) -> Result<(i64, i64)> {
+    let sizes = cx.sizes(x);
+    let [.., rows, columns] = sizes[..] else {
+        return Err(cx.invalid(format!("a matrix is needed, but the shape is {}", list(&sizes))));
+    };
+    check_matrix(cx, rows, columns)?;
+    Ok((rows, columns))
+}
+
+/// Refuses matrices whose positions cannot be counted.
+fn check_matrix(cx: &NodeContext<'_, '_>, rows: i64, columns: i64) -> Result<()> {
+    let limit = i64::from(i32::MAX) / 2;
+    cx.check(rows <= limit && columns <= limit, || {
+        format!("matrices of {rows} rows and {columns} columns are too large: there may be {limit} of each")
+    })
+}
+
+/// The same matrix for every batch of another array.
+fn over_batches(
+    cx: &mut NodeContext<'_, '_>,
+    matrix: InstructionId,
+    like: InstructionId,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(like);
+    let rank = sizes.len();
+    cx.broadcast(matrix, &sizes, &[rank - 2, rank - 1])
+}
+
+/// Diagonals `lower` to `upper`, and how the shorter ones are stored.
+struct Band {
+    lower: i64,
+    upper: i64,
+    left_above: bool,
+    left_below: bool,
+}
+
+impl Band {
+    /// The main diagonal.
+    const MAIN: Self = Self { lower: 0, upper: 0, left_above: true, left_below: true };
+
+    /// From input `k`, one or two integers, and the attribute `align`.
+    fn of_node(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<Self> {
+        let numbers = cx.constant_i64s(k)?;
+        let (lower, upper) = match numbers[..] {
+            [number] => (number, number),
+            [lower, upper] => (lower, upper),
+            _ => return Err(cx.invalid(format!("k must be one or two integers, but is {}", list(&numbers)))),
+        };
+        let within = i64::from(i32::MIN)..=i64::from(i32::MAX);
+        cx.check(lower <= upper && within.contains(&lower) && within.contains(&upper), || {
+            format!(
+                "k must be a diagonal, or the lowest and the highest of several, but is {}",
+                list(&numbers)
+            )
+        })?;
+        let (left_above, left_below) = match cx.text_or("align", "LEFT_LEFT")? {
+            "LEFT_LEFT" => (true, true),
+            "LEFT_RIGHT" => (true, false),
+            "RIGHT_LEFT" => (false, true),
+            "RIGHT_RIGHT" => (false, false),
+            other => {
+                return Err(cx.invalid(format!(
+                    "align must be LEFT_LEFT, LEFT_RIGHT, RIGHT_LEFT or RIGHT_RIGHT, but is '{other}'"
+                )));
+            }
+        };
+        Ok(Self { lower, upper, left_above, left_below })
+    }
+
+    fn count(&self) -> i64 {
+        self.upper - self.lower + 1
+    }
+
+    /// How long the longest diagonal is.
+    fn longest(&self, rows: i64, columns: i64) -> i64 {
+        (rows + self.upper.min(0)).min(columns - self.lower.max(0))
+    }
+
+    fn check_within(&self, cx: &NodeContext<'_, '_>, rows: i64, columns: i64) -> Result<()> {
+        let fits = |d: i64| d == 0 || (-rows < d && d < columns);
+        cx.check(fits(self.lower) && fits(self.upper), || {
+            format!(
+                "diagonals {} to {} are not all in a matrix of {rows} rows and {columns} columns",
+                self.lower, self.upper
+            )
+        })
+    }
+
+    /// How far a diagonal's elements are moved from the start of the row that stores them, and how many they are.
+    fn placement(
+        &self,
+        cx: &mut NodeContext<'_, '_>,
+        d: InstructionId,
+        rows: i64,
+        columns: i64,
+    ) -> Result<(InstructionId, InstructionId)> {
+        let zero = cx.splat_like(d, 0.0)?;
+        let (below, above) = (cx.op(Op::Minimum {}, &[d, zero])?, cx.op(Op::Maximum {}, &[d, zero])?);
+        let (rows_left, columns_left) =
+            (cx.add_scalar(below, rows as f64)?, cx.splat_like(d, columns as f64)?);
+        let columns_left = cx.sub(columns_left, above)?;
+        let length = cx.op(Op::Minimum {}, &[rows_left, columns_left])?;
+        let longest = cx.splat_like(d, self.longest(rows, columns) as f64)?;
+        let gap = cx.sub(longest, length)?;
+        let right_of = |direction: ComparisonDirection, cx: &mut NodeContext<'_, '_>| {
+            let is_there = cx.compare(direction, d, zero)?;
+            cx.select(is_there, gap, zero)
+        };
+        let offset = match (self.left_above, self.left_below) {
+            (true, true) => zero,
+            (false, true) => right_of(ComparisonDirection::Gt, cx)?,
+            (true, false) => right_of(ComparisonDirection::Lt, cx)?,
+            (false, false) => gap,
+        };
+        Ok((offset, length))
+    }
+}
+
+/// Where the elements of index pairs `[.., 2]` are in the last two dimensions of an array, for all batches.
+fn gather_pairs(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    first: InstructionId,
+    second: InstructionId,
+) -> Result<InstructionId> {
+    let (rank, mut slice_sizes) = (cx.rank(x), cx.sizes(x));
+    slice_sizes[rank - 2..].fill(1);
+    let mut pair = cx.sizes(first);
+    let index_vector_dim = pair.len();
+    pair.push(1);
+    let (first, second) = (cx.reshape(first, &pair)?, cx.reshape(second, &pair)?);
+    let indices = cx.concatenate(&[first, second], index_vector_dim)?;
+    let gather_dimension_numbers = GatherDimensionNumbers {
+        offset_dims: (0..rank - 2).collect(),
+        collapsed_slice_dims: vec![rank - 2, rank - 1],
+        start_index_map: vec![rank - 2, rank - 1],
+        index_vector_dim,
+        ..Default::default()
+    };
+    cx.op(Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false }, &[x, indices])
+}
+
+/// `MatrixDiagPart(x, k, padding)`: diagonals of matrices; what is behind (or before) a short one is padding.
+fn matrix_diag_part(cx: &mut NodeContext<'_, '_>, has_k: bool) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let (rows, columns) = matrix_sizes(cx, x)?;
+    let band = if has_k { Band::of_node(cx, 1)? } else { Band::MAIN };
+    band.check_within(cx, rows, columns)?;
+    let (count, longest) = (band.count(), band.longest(rows, columns));
+    let sizes = cx.sizes(x);
+    let batch = &sizes[..sizes.len() - 2];
+    let result = if count > 1 { [batch, &[count, longest]].concat() } else { [batch, &[longest]].concat() };
+    if sizes.contains(&0) || result.contains(&0) {
+        let element_type = cx.element_type(x);
+        return cx.splat(element_type, &result, 0.0);
+    }
+    let grid = [count, longest];
+    let number = cx.iota(POSITION, &grid, 0)?;
+    let upper = cx.splat_like(number, band.upper as f64)?;
+    let d = cx.sub(upper, number)?;
+    let (offset, length) = band.placement(cx, d, rows, columns)?;
+    let zero = cx.splat_like(d, 0.0)?;
+    let position = cx.iota(POSITION, &grid, 1)?;
+    let position = cx.sub(position, offset)?;
+    let (below, above) = (cx.op(Op::Minimum {}, &[d, zero])?, cx.op(Op::Maximum {}, &[d, zero])?);
+    let (row, column) = (cx.sub(position, below)?, cx.add(position, above)?);
+    let gathered = gather_pairs(cx, x, row, column)?;
+    if count == 1 {
+        return cx.reshape(gathered, &result);
+    }
+    let padding = cx.input(2)?;
+    let padding = cx.broadcast_to(padding, &result)?;
+    let from_start = cx.compare(ComparisonDirection::Ge, position, zero)?;
+    let to_end = cx.compare(ComparisonDirection::Lt, position, length)?;
+    let is_there = cx.op(Op::And {}, &[from_start, to_end])?;
+    let is_there = over_batches(cx, is_there, gathered)?;
+    cx.select(is_there, gathered, padding)
+}
+
+/// Matrices with other diagonals. The diagonals have the shape that `matrix_diag_part` makes.
+fn set_diagonals(
+    cx: &mut NodeContext<'_, '_>,
+    matrix: InstructionId,
+    diagonals: InstructionId,
+    band: &Band,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(matrix);
+    let rank = sizes.len();
+    let (rows, columns) = (sizes[rank - 2], sizes[rank - 1]);
+    if sizes.contains(&0) || cx.sizes(diagonals).contains(&0) {
+        return Ok(matrix);
+    }
+    let grid = [rows, columns];
+    let (row, column) = (cx.iota(POSITION, &grid, 0)?, cx.iota(POSITION, &grid, 1)?);
+    let d = cx.sub(column, row)?;
+    if band.count() == 1 {
+        let is_there = cx.compare_scalar(ComparisonDirection::Eq, d, band.lower as f64)?;
+        let is_there = over_batches(cx, is_there, matrix)?;
+        // Each column has one element of the diagonal, so that its values are a row for all rows.
+        let element_type = cx.element_type(matrix);
+        let zero = cx.scalar(element_type, 0.0);
+        let mut padding = vec![(0, 0, 0); rank - 1];
+        let before = band.lower.max(0);
+        padding[rank - 2] = (before, columns - before - band.longest(rows, columns), 0);
+        let values = cx.pad(diagonals, zero, &padding)?;
+        let dimensions: Vec<usize> = (0..rank - 2).chain([rank - 1]).collect();
+        let values = cx.broadcast(values, &sizes, &dimensions)?;
+        return cx.select(is_there, values, matrix);
+    }
+    let (offset, _) = band.placement(cx, d, rows, columns)?;
+    let zero = cx.splat_like(d, 0.0)?;
+    let below = cx.op(Op::Minimum {}, &[d, zero])?;
+    let position = cx.add(row, below)?;
+    let position = cx.add(position, offset)?;
+    let upper = cx.splat_like(d, band.upper as f64)?;
+    let number = cx.sub(upper, d)?;
+    let gathered = gather_pairs(cx, diagonals, number, position)?;
+    let from_lower = cx.compare_scalar(ComparisonDirection::Ge, d, band.lower as f64)?;
+    let to_upper = cx.compare(ComparisonDirection::Le, d, upper)?;
+    let is_there = cx.op(Op::And {}, &[from_lower, to_upper])?;
+    let is_there = over_batches(cx, is_there, matrix)?;
+    cx.select(is_there, gathered, matrix)
+}
+
+/// `MatrixSetDiag(x, diagonals, k)`.
+fn matrix_set_diag(cx: &mut NodeContext<'_, '_>, has_k: bool) -> Result<InstructionId> {
+    let (x, diagonals) = (cx.input(0)?, cx.input(1)?);
+    let (rows, columns) = matrix_sizes(cx, x)?;
+    let band = if has_k { Band::of_node(cx, 2)? } else { Band::MAIN };
+    band.check_within(cx, rows, columns)?;
+    let sizes = cx.sizes(x);
+    let batch = &sizes[..sizes.len() - 2];
+    let (count, longest) = (band.count(), band.longest(rows, columns));
+    let wanted = if count > 1 { [batch, &[count, longest]].concat() } else { [batch, &[longest]].concat() };
+    let have = cx.sizes(diagonals);
+    cx.check(have == wanted, || {
+        format!("the diagonals must have the shape {}, but have {}", list(&wanted), list(&have))
+    })?;
+    set_diagonals(cx, x, diagonals, &band)
+}
+
+/// `MatrixDiag(diagonal)`: square matrices, 0 beside the main diagonal.
+fn matrix_diag(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let diagonals = cx.input(0)?;
+    let element_type = cx.element_type(diagonals);
+    let zero = cx.scalar(element_type, 0.0);
+    diagonal_matrices(cx, diagonals, &Band::MAIN, (-1, -1), zero)
+}
+
+/// `MatrixDiagV2(diagonals, k, num_rows, num_cols, padding)`; a number of -1 is the smallest that fits.
+fn matrix_diag_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let diagonals = cx.input(0)?;
+    let band = Band::of_node(cx, 1)?;
+    let wanted = (cx.constant_i64(2)?, cx.constant_i64(3)?);
+    let padding = cx.input(4)?;
+    let rank = cx.rank(padding);
+    cx.check(rank == 0, || format!("padding_value must be a scalar, but has rank {rank}"))?;
+    diagonal_matrices(cx, diagonals, &band, wanted, padding)
+}
+
+fn diagonal_matrices(
+    cx: &mut NodeContext<'_, '_>,
+    diagonals: InstructionId,
+    band: &Band,
+    (rows, columns): (i64, i64),
+    padding: InstructionId,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(diagonals);
+    let count = band.count();
+    let (batch, longest) = match (count, &sizes[..]) {
+        (1, [batch @ .., longest]) => (batch, *longest),
+        (_, [batch @ .., rows, longest]) if *rows == count => (batch, *longest),
+        _ => {
+            return Err(cx.invalid(format!(
+                "k names {count} diagonals, but the shape of their values is {}",
+                list(&sizes)
+            )));
+        }
+    };
+    let (least_rows, least_columns) = (longest - band.upper.min(0), longest + band.lower.max(0));
+    let square = least_rows.max(least_columns);
+    let (rows, columns) = match (rows, columns) {
+        (-1, -1) => (square, square),
+        (-1, columns) => (least_rows, columns),
+        (rows, -1) => (rows, least_columns),
+        both => both,
+    };
+    let fits =
+        rows >= least_rows && columns >= least_columns && (rows == least_rows || columns == least_columns);
+    cx.check(fits, || {
+        format!(
+            "{rows} rows and {columns} columns do not fit diagonals {} to {} of up to {longest} elements",
+            band.lower, band.upper
+        )
+    })?;
+    check_matrix(cx, rows, columns)?;
+    let background = cx.broadcast(padding, &[batch, &[rows, columns]].concat(), &[])?;
+    set_diagonals(cx, background, diagonals, band)
+}

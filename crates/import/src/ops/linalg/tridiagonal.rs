@@ -1,0 +1,253 @@
+//! Tridiagonal matrices: products and systems of equations; and the product of vectors in space.
+//!
+//! A matrix is its three diagonals, each as long as it has rows: the one above the main diagonal ends, the one below it
+//! begins with an element that counts for nothing.
+
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule};
+use hlo::{ComparisonDirection, InstructionId, Op};
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("TridiagonalMatMul", tridiagonal_mat_mul).types("T", FLOATS_AND_COMPLEX),
+    rule("TridiagonalSolve", tridiagonal_solve).types("T", FLOATS_AND_COMPLEX),
+    rule("Cross", cross).types("T", REAL),
+];
+
+/// `Cross(a, b)[i] = a[i + 1] * b[i + 2] - a[i + 2] * b[i + 1]` along the last dimension, of size 3.
+fn cross(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (a, b) = (cx.input(0)?, cx.input(1)?);
+    let sizes = (cx.sizes(a), cx.sizes(b));
+    cx.check(sizes.0 == sizes.1 && sizes.0.last() == Some(&3), || {
+        format!(
+            "two arrays of one shape that ends in 3 are needed, but they are {} and {}",
+            list(&sizes.0),
+            list(&sizes.1)
+        )
+    })?;
+    let last = sizes.0.len() - 1;
+    let rotated = |cx: &mut NodeContext<'_, '_>, x, by: i64| {
+        let (head, tail) = (cx.slice_in(x, last, 0, by)?, cx.slice_in(x, last, by, 3)?);
+        cx.concatenate(&[tail, head], last)
+    };
+    let (a1, a2, b1, b2) = (rotated(cx, a, 1)?, rotated(cx, a, 2)?, rotated(cx, b, 1)?, rotated(cx, b, 2)?);
+    let (left, right) = (cx.mul(a1, b2)?, cx.mul(a2, b1)?);
+    cx.sub(left, right)
+}
+
+/// `TridiagonalMatMul(above, main, below, x)`: each row is three rows of `x`, scaled.
+fn tridiagonal_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (above, main, below, x) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?);
+    let sizes = cx.sizes(x);
+    let [batch @ .., rows, _] = &sizes[..] else {
+        return Err(
+            cx.invalid(format!("matrices are needed on the right, but the shape is {}", list(&sizes)))
+        );
+    };
+    let wanted = [batch, &[1, *rows]].concat();
+    for diagonal in [above, main, below] {
+        let have = cx.sizes(diagonal);
+        cx.check(have == wanted, || {
+            format!("each diagonal must have the shape {}, but one has {}", list(&wanted), list(&have))
+        })?;
+    }
+    if sizes.contains(&0) {
+        return Ok(x);
+    }
+    let (rows, rank) = (*rows, sizes.len());
+    let (element_type, of_rows) = (cx.element_type(x), rank - 2);
+    let dimensions: Vec<usize> = (0..rank - 1).collect();
+    let flat = [batch, &[rows]].concat();
+    let scaled = |cx: &mut NodeContext<'_, '_>, diagonal, x, start: i64, limit: i64| {
+        let diagonal = cx.reshape(diagonal, &flat)?;
+        let diagonal = cx.slice_in(diagonal, of_rows, start, limit)?;
+        let sizes = cx.sizes(x);
+        let diagonal = cx.broadcast(diagonal, &sizes, &dimensions)?;
+        cx.mul(diagonal, x)
+    };
+    let zero = cx.scalar(element_type, 0.0);
+    let mut shift = vec![(0, 0, 0); rank];
+    let (next, previous) = (cx.slice_in(x, of_rows, 1, rows)?, cx.slice_in(x, of_rows, 0, rows - 1)?);
+    let from_next = scaled(cx, above, next, 0, rows - 1)?;
+    shift[of_rows] = (0, 1, 0);
+    let from_next = cx.pad(from_next, zero, &shift)?;
+    let from_previous = scaled(cx, below, previous, 1, rows)?;
+    shift[of_rows] = (1, 0, 0);
+    let from_previous = cx.pad(from_previous, zero, &shift)?;
+    let own = scaled(cx, main, x, 0, rows)?;
+    let sum = cx.add(from_previous, own)?;
+    cx.add(sum, from_next)
+}
+
+/// The equations with their number as the first dimension, batches flattened.
+struct Equations {
+    above: InstructionId,
+    main: InstructionId,
+    below: InstructionId,
+    /// `[rows, batches, right-hand sides]`.
+    right: InstructionId,
+    rows: i64,
+    /// `[batches, right-hand sides]`.
+    sizes: [i64; 2],
+}
+
+/// `TridiagonalSolve(diagonals, rhs)`: Gaussian elimination downwards, then substitution upwards. With
+/// `partial_pivoting` the larger of two rows' leading elements is divided by.
+fn tridiagonal_solve(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (diagonals, right) = (cx.input(0)?, cx.input(1)?);
+    let (sizes, right_sizes) = (cx.sizes(diagonals), cx.sizes(right));
+    let ([batch @ .., 3, rows], [right_batch @ .., right_rows, count]) = (&sizes[..], &right_sizes[..])
+    else {
+        return Err(cx.invalid(format!(
+            "diagonals [..., 3, rows] and a right-hand side [..., rows, columns] are needed, but they are {} and {}",
+            list(&sizes),
+            list(&right_sizes)
+        )));
+    };
+    cx.check(batch == right_batch && rows == right_rows && i32::try_from(*rows).is_ok(), || {
+        format!("diagonals {} do not fit the right-hand side {}", list(&sizes), list(&right_sizes))
+    })?;
+    let attributes = &cx.node.attributes;
+    if attributes.bool_or("perturb_singular", false)? {
+        return Err(Error::unsupported(
+            "perturb_singular; leave it false, and singular systems give inf or NaN",
+        ));
+    }
+    let pivots = attributes.bool_or("partial_pivoting", true)?;
+    if right_sizes.contains(&0) {
+        return Ok(right);
+    }
+    let batches = cx.checked_product(batch)?;
+    let element_type = cx.element_type(right);
+    let wide = match element_type {
+        PrimitiveType::F16 | PrimitiveType::Bf16 => PrimitiveType::F32,
+        other => other,
+    };
+    let (diagonals, right) = (cx.convert(diagonals, wide)?, cx.convert(right, wide)?);
+    let diagonals = cx.reshape(diagonals, &[batches, 3, *rows])?;
+    let diagonals = cx.transpose(diagonals, &[1, 2, 0])?;
+    let diagonal = |cx: &mut NodeContext<'_, '_>, k| {
+        let diagonal = cx.slice_in(diagonals, 0, k, k + 1)?;
+        cx.reshape(diagonal, &[*rows, batches])
+    };
+    let (above, main, below) = (diagonal(cx, 0)?, diagonal(cx, 1)?, diagonal(cx, 2)?);
+    let inside = cx.slice_in(above, 0, 0, rows - 1)?;
+    let zero = cx.scalar(wide, 0.0);
+    let above = cx.pad(inside, zero, &[(0, 1, 0), (0, 0, 0)])?;
+    let right = cx.reshape(right, &[batches, *rows, *count])?;
+    let right = cx.transpose(right, &[1, 0, 2])?;
+    let equations = Equations { above, main, below, right, rows: *rows, sizes: [batches, *count] };
+    let eliminated = eliminate(cx, &equations, pivots)?;
+    let solution = substitute(cx, &equations, &eliminated)?;
+    let solution = cx.transpose(solution, &[1, 0, 2])?;
+    let solution = cx.reshape(solution, &right_sizes)?;
+    cx.convert(solution, element_type)
+}
+
+/// One of two rows, by batch.
+fn choose(
+    cx: &mut NodeContext<'_, '_>,
+    first: InstructionId,
+    a: InstructionId,
+    b: InstructionId,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(a);
+    let first = cx.broadcast(first, &sizes, &[0])?;
+    cx.select(first, a, b)
+}
+
+/// `a - factor * b`, the factor by batch.
+fn reduced(
+    cx: &mut NodeContext<'_, '_>,
+    a: InstructionId,
+    factor: InstructionId,
+    b: InstructionId,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(b);
+    let factor = cx.broadcast(factor, &sizes, &[0])?;
+    let product = cx.mul(factor, b)?;
+    cx.sub(a, product)
+}
+
+/// The rows of the triangular matrix: its main diagonal, the two above it, and the right-hand side.
+fn eliminate(
+    cx: &mut NodeContext<'_, '_>,
+    equations: &Equations,
+    pivots: bool,
+) -> Result<Vec<InstructionId>> {
+    let Equations { above, main, below, right, .. } = *equations;
+    let row = |cx: &mut NodeContext<'_, '_>, x| {
+        let row = cx.slice_in(x, 0, 0, 1)?;
+        let sizes = cx.sizes(x)[1..].to_vec();
+        cx.reshape(row, &sizes)
+    };
+    let current = [row(cx, main)?, row(cx, above)?, row(cx, right)?];
+    let zeros = cx.splat_like(main, 0.0)?;
+    let initial = [&[main, zeros, zeros, right, above, main, below, right][..], &current].concat();
+    let body = |cx: &mut NodeContext<'_, '_>, i: InstructionId, values: &[InstructionId]| {
+        let [u0, u1, u2, y, above, main, below, right, lead, next, side] = values[..] else {
+            return Err(Error::internal("eleven arrays are carried"));
+        };
+        let following = cx.add_scalar(i, 1.0)?;
+        let (below_i, main_i) = (cx.dynamic_row(below, following)?, cx.dynamic_row(main, following)?);
+        let (above_i, right_i) = (cx.dynamic_row(above, following)?, cx.dynamic_row(right, following)?);
+        let nothing = cx.splat_like(lead, 0.0)?;
+        // The row that is kept, the one that is reduced by it, and its leading element.
+        let (mut kept, mut other) = ([lead, next, nothing, side], [below_i, main_i, above_i, right_i]);
+        if pivots {
+            let (size, size_below) = (cx.op(Op::Abs {}, &[lead])?, cx.op(Op::Abs {}, &[below_i])?);
+            let keeps = cx.compare(ComparisonDirection::Ge, size, size_below)?;
+            for (a, b) in kept.iter_mut().zip(&mut other) {
+                (*a, *b) = (choose(cx, keeps, *a, *b)?, choose(cx, keeps, *b, *a)?);
+            }
+        }
+        let factor = cx.div(other[0], kept[0])?;
+        let lead = reduced(cx, other[1], factor, kept[1])?;
+        let next = reduced(cx, other[2], factor, kept[2])?;
+        let side = reduced(cx, other[3], factor, kept[3])?;
+        let mut result = Vec::with_capacity(values.len());
+        for (array, row) in [u0, u1, u2, y].into_iter().zip(kept) {
+            result.push(cx.with_dynamic_row(array, row, i)?);
+        }
+        result.extend([above, main, below, right, lead, next, side]);
+        Ok(result)
+    };
+    let count = i32::try_from(equations.rows - 1).expect("the rows were counted");
+    let made = cx.counted_loop(count, &initial, body)?;
+    let last = cx.scalar(PrimitiveType::S32, f64::from(count));
+    let (lead, side) = (made[8], made[10]);
+    let (u0, y) = (cx.with_dynamic_row(made[0], lead, last)?, cx.with_dynamic_row(made[3], side, last)?);
+    Ok(vec![u0, made[1], made[2], y])
+}
+
+/// The solution, from the last row to the first.
+fn substitute(
+    cx: &mut NodeContext<'_, '_>,
+    equations: &Equations,
+    eliminated: &[InstructionId],
+) -> Result<InstructionId> {
+    let element_type = cx.element_type(equations.right);
+    let nothing = cx.splat(element_type, &equations.sizes, 0.0)?;
+    let initial = [eliminated, &[nothing, nothing]].concat();
+    let count = i32::try_from(equations.rows).expect("the rows were counted");
+    let body = |cx: &mut NodeContext<'_, '_>, i: InstructionId, values: &[InstructionId]| {
+        let [u0, u1, u2, y, after, after_that] = values[..] else {
+            return Err(Error::internal("six arrays are carried"));
+        };
+        let last = cx.scalar(PrimitiveType::S32, f64::from(count - 1));
+        let at = cx.sub(last, i)?;
+        let (lead, first, second) =
+            (cx.dynamic_row(u0, at)?, cx.dynamic_row(u1, at)?, cx.dynamic_row(u2, at)?);
+        let side = cx.dynamic_row(y, at)?;
+        let side = reduced(cx, side, first, after)?;
+        let side = reduced(cx, side, second, after_that)?;
+        let sizes = cx.sizes(side);
+        let lead = cx.broadcast(lead, &sizes, &[0])?;
+        let solved = cx.div(side, lead)?;
+        Ok(vec![u0, u1, u2, cx.with_dynamic_row(y, solved, at)?, solved, after])
+    };
+    let made = cx.counted_loop(count, &initial, body)?;
+    Ok(made[3])
+}

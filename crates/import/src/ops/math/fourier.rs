@@ -1,0 +1,94 @@
+//! Discrete Fourier transforms.
+
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule};
+use hlo::{FftType, InstructionId, Op, SliceDimension};
+use shape::PrimitiveType;
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("FFT", |cx| complex(cx, FftType::Fft, 1)).types("Tcomplex", COMPLEX),
+    rule("FFT2D", |cx| complex(cx, FftType::Fft, 2)).types("Tcomplex", COMPLEX),
+    rule("FFT3D", |cx| complex(cx, FftType::Fft, 3)).types("Tcomplex", COMPLEX),
+    rule("IFFT", |cx| complex(cx, FftType::Ifft, 1)).types("Tcomplex", COMPLEX),
+    rule("IFFT2D", |cx| complex(cx, FftType::Ifft, 2)).types("Tcomplex", COMPLEX),
+    rule("IFFT3D", |cx| complex(cx, FftType::Ifft, 3)).types("Tcomplex", COMPLEX),
+    rule("RFFT", |cx| real(cx, FftType::Rfft, 1)).types("Treal", COMPLEX_PARTS).types("Tcomplex", COMPLEX),
+    rule("RFFT2D", |cx| real(cx, FftType::Rfft, 2)).types("Treal", COMPLEX_PARTS).types("Tcomplex", COMPLEX),
+    rule("RFFT3D", |cx| real(cx, FftType::Rfft, 3)).types("Treal", COMPLEX_PARTS).types("Tcomplex", COMPLEX),
+    rule("IRFFT", |cx| real(cx, FftType::Irfft, 1)).types("Treal", COMPLEX_PARTS).types("Tcomplex", COMPLEX),
+    rule("IRFFT2D", |cx| real(cx, FftType::Irfft, 2))
+        .types("Treal", COMPLEX_PARTS)
+        .types("Tcomplex", COMPLEX),
+    rule("IRFFT3D", |cx| real(cx, FftType::Irfft, 3))
+        .types("Treal", COMPLEX_PARTS)
+        .types("Tcomplex", COMPLEX),
+];
+
+/// Refuses inputs with too few dimensions and lengths that no code is made for.
+fn check(cx: &NodeContext<'_, '_>, sizes: &[i64], dimensions: usize) -> Result<()> {
+    cx.check(sizes.len() >= dimensions, || {
+        format!("the input must have at least {dimensions} dimensions, but has the shape {}", list(sizes))
+    })
+}
+
+fn check_lengths(cx: &NodeContext<'_, '_>, lengths: &[i64]) -> Result<()> {
+    let longest = ::composite::fft::MAX_LENGTH;
+    cx.check(lengths.iter().all(|&n| n <= longest), || {
+        format!("a transform of lengths {} is too long: at most {longest} are possible", list(lengths))
+    })
+}
+
+/// Of complex numbers, along the last dimensions.
+fn complex(cx: &mut NodeContext<'_, '_>, fft_type: FftType, dimensions: usize) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    check(cx, &sizes, dimensions)?;
+    let lengths = sizes[sizes.len() - dimensions..].to_vec();
+    check_lengths(cx, &lengths)?;
+    if sizes.contains(&0) {
+        return Ok(x);
+    }
+    cx.op(Op::Fft { fft_type, fft_length: lengths }, &[x])
+}
+
+/// Of or to real numbers: the lengths of the real signal are input 1. What is longer is cut off, what is shorter is padded
+/// with zeros.
+fn real(cx: &mut NodeContext<'_, '_>, fft_type: FftType, dimensions: usize) -> Result<InstructionId> {
+    let mut x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    check(cx, &sizes, dimensions)?;
+    let lengths = cx.constant_sizes(1)?;
+    cx.check(lengths.len() == dimensions, || {
+        format!("fft_length must have {dimensions} elements, but is {}", list(&lengths))
+    })?;
+    check_lengths(cx, &lengths)?;
+    let first = sizes.len() - dimensions;
+    let half = lengths[dimensions - 1] / 2 + 1;
+    let mut result = [&sizes[..first], &lengths[..]].concat();
+    let mut wanted = result.clone();
+    let spectrum = if fft_type == FftType::Rfft { &mut result } else { &mut wanted };
+    spectrum[sizes.len() - 1] = half;
+    let output = cx.output_type(0)?;
+    if result.contains(&0) || sizes.contains(&0) || lengths.contains(&0) {
+        return cx.splat(output, &result, 0.0);
+    }
+    let part = output.real_part();
+    let (input, input_part) = (cx.element_type(x), cx.element_type(x).real_part());
+    cx.check(part == input_part, || {
+        format!("input and output must have parts of one type, but are {input} and {output}")
+    })?;
+    let kept = sizes.iter().zip(&wanted).map(|(&size, &wanted)| SliceDimension {
+        start: 0,
+        limit: size.min(wanted),
+        stride: 1,
+    });
+    x = cx.slice(x, kept.collect())?;
+    let padding: Vec<(i64, i64, i64)> =
+        sizes.iter().zip(&wanted).map(|(&size, &wanted)| (0, (wanted - size).max(0), 0)).collect();
+    let zero = cx.scalar(input, 0.0);
+    x = cx.pad(x, zero, &padding)?;
+    debug_assert!(matches!(part, PrimitiveType::F32 | PrimitiveType::F64));
+    cx.op(Op::Fft { fft_type, fft_length: lengths }, &[x])
+}

@@ -1,0 +1,185 @@
+//! Sequences.
+
+use crate::builder::reducer::Reducer;
+use crate::node::context::NodeContext;
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule, rule_many};
+use crate::ops::array::gather::gather_along;
+use hlo::{ComparisonDirection, InstructionId, Op};
+use shape::{PrimitiveType, Scalar};
+use std::collections::BTreeSet;
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("Range", range).types("Tidx", REAL),
+    rule_many("ListDiff", list_diff).types("T", INDICES).types("out_idx", INDICES),
+    rule("LinSpace", lin_space).types("T", FLOATS).types("Tidx", INDICES),
+];
+
+/// `start, start + delta, ...` up to and without `limit`; all three known at compile time.
+fn range(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    if let Some(range) = bounded_range(cx)? {
+        return Ok(range);
+    }
+    let mut bounds = Vec::new();
+    for k in 0..3 {
+        let literal = cx.constant(k)?;
+        let count = literal.array_shape().element_count();
+        cx.check(count == 1, || format!("input {k} must be a scalar, but has {count} elements"))?;
+        bounds.push(literal.scalar_at(0));
+    }
+    let (start_input, delta_input) = (cx.input(0)?, cx.input(2)?);
+    let element_type = cx.element_type(start_input);
+    let size = match element_type.is_integer() {
+        true => integer_count(cx, &bounds)?,
+        false => float_count(cx, &bounds, element_type)?,
+    };
+    let (start, delta) = (cx.reshape(start_input, &[])?, cx.reshape(delta_input, &[])?);
+    let steps = cx.iota(element_type, &[size], 0)?;
+    let (start, delta) = (cx.broadcast(start, &[size], &[])?, cx.broadcast(delta, &[size], &[])?);
+    let offsets = cx.mul(delta, steps)?;
+    cx.add(start, offsets)
+}
+
+/// A range of integers whose start, limit or step only a run knows, if it is bounded: `Range(0, n, 1)`.
+fn bounded_range(cx: &mut NodeContext<'_, '_>) -> Result<Option<InstructionId>> {
+    let inputs = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
+    let element_type = cx.element_type(inputs[0]);
+    let is_known = inputs.iter().all(|&id| cx.fold(id).is_some());
+    if is_known || !matches!(element_type, PrimitiveType::S32 | PrimitiveType::S64) {
+        return Ok(None);
+    }
+    let delta = cx.constant_i64(2)?;
+    cx.check(delta != 0, || "delta must not be 0".to_owned())?;
+    let [start, limit] = [cx.reshape(inputs[0], &[])?, cx.reshape(inputs[1], &[])?];
+    let (first, last) = if delta > 0 { (start, limit) } else { (limit, start) };
+    let span = (cx.importer.range(last).high, cx.importer.range(first).low);
+    let span = span.0.zip(span.1).and_then(|(high, low)| high.checked_sub(low));
+    let Some(bound) = span.map(|span| span.max(0) as u64).filter(|&span| span < i32::MAX as u64) else {
+        let unknown = if cx.fold(limit).is_none() { 1 } else { 0 };
+        return Err(cx.not_constant(unknown, inputs[unknown]));
+    };
+    let step = delta.unsigned_abs();
+    let bound = bound.div_ceil(step) as i64;
+    let span = cx.sub(last, first)?;
+    let span = cx.add_scalar(span, (step - 1) as f64)?;
+    let step = cx.splat_like(span, step as f64)?;
+    let count = cx.div(span, step)?;
+    let none = cx.splat_like(count, 0.0)?;
+    let count = cx.op(Op::Maximum {}, &[count, none])?;
+    let count = cx.convert(count, PrimitiveType::S32)?;
+    let steps = cx.iota(element_type, &[bound], 0)?;
+    let offsets = cx.mul_scalar(steps, delta as f64)?;
+    let start = cx.broadcast(start, &[bound], &[])?;
+    let values = cx.add(start, offsets)?;
+    Ok(Some(cx.bounded(values, &[Some(count)])?))
+}
+
+fn integer_count(cx: &NodeContext<'_, '_>, bounds: &[Scalar]) -> Result<i64> {
+    let value = |scalar: &Scalar| match *scalar {
+        Scalar::Unsigned(value) => i128::from(value),
+        other => i128::from(other.as_i64().unwrap_or_default()),
+    };
+    let (start, limit, delta) = (value(&bounds[0]), value(&bounds[1]), value(&bounds[2]));
+    cx.check(delta != 0, || "delta must not be 0".to_owned())?;
+    cx.check(start == limit || (start < limit) == (delta > 0), || {
+        format!("from {start} to {limit} leads no step of {delta}")
+    })?;
+    let count = (limit - start).unsigned_abs().div_ceil(delta.unsigned_abs());
+    i64::try_from(count).map_err(|_| cx.invalid("the range has too many elements"))
+}
+
+/// The quotient is rounded as the type's own arithmetic does.
+fn float_count(cx: &NodeContext<'_, '_>, bounds: &[Scalar], element_type: PrimitiveType) -> Result<i64> {
+    let value = |scalar: &Scalar| scalar.as_f64().unwrap_or(f64::NAN);
+    let (start, limit, delta) = (value(&bounds[0]), value(&bounds[1]), value(&bounds[2]));
+    cx.check(delta != 0.0, || "delta must not be 0".to_owned())?;
+    cx.check(start == limit || (start < limit) == (delta > 0.0), || {
+        format!("from {start} to {limit} leads no step of {delta}")
+    })?;
+    let count = match element_type {
+        PrimitiveType::F64 => ((limit - start) / delta).abs().ceil(),
+        _ => f64::from((((limit as f32) - (start as f32)) / (delta as f32)).abs().ceil()),
+    };
+    // Not a number and infinity fail the comparison.
+    cx.check(count < 9e15, || format!("the range has too many elements: {count}"))?;
+    Ok(count as i64)
+}
+
+/// `LinSpace(start, stop, num)`: `num` values in equal steps, the last one `stop` itself.
+fn lin_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let num = cx.constant_i64(2)?;
+    cx.check(num > 0, || format!("num must be positive, but is {num}"))?;
+    let (start, stop) = (cx.input(0)?, cx.input(1)?);
+    let (start, stop) = (cx.reshape(start, &[])?, cx.reshape(stop, &[])?);
+    let element_type = cx.element_type(start);
+    let difference = cx.sub(stop, start)?;
+    let steps = cx.scalar(element_type, (num - 1).max(1) as f64);
+    let step = cx.div(difference, steps)?;
+    let positions = cx.iota(element_type, &[num], 0)?;
+    let (step, start) = (cx.broadcast(step, &[num], &[])?, cx.broadcast(start, &[num], &[])?);
+    let offsets = cx.mul(positions, step)?;
+    let values = cx.add(offsets, start)?;
+    if num == 1 {
+        return Ok(values);
+    }
+    let index = cx.iota(PrimitiveType::S64, &[num], 0)?;
+    let is_last = cx.compare_scalar(ComparisonDirection::Eq, index, (num - 1) as f64)?;
+    let stop = cx.broadcast(stop, &[num], &[])?;
+    cx.select(is_last, stop, values)
+}
+
+/// `ListDiff(x, y)`: the elements of `x` that `y` has not, and their positions. If both are known at compile time, so is the
+/// result; else it is of bounded size.
+fn list_diff(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let (x, y) = (cx.input(0)?, cx.input(1)?);
+    for (name, id) in [("x", x), ("y", y)] {
+        let rank = cx.rank(id);
+        cx.check(rank == 1, || format!("{name} must be a vector, but has rank {rank}"))?;
+    }
+    if cx.is_bounded(x) || cx.is_bounded(y) || cx.fold(x).is_none() || cx.fold(y).is_none() {
+        return difference(cx, x, y);
+    }
+    let (x, y) = (cx.constant_i64s(0)?, cx.constant_i64s(1)?);
+    let dropped: BTreeSet<i64> = y.into_iter().collect();
+    let kept = (0i64..).zip(x).filter(|(_, value)| !dropped.contains(value));
+    let (positions, values): (Vec<i64>, Vec<i64>) = kept.unzip();
+    let (value_type, index_type) = (cx.output_type(0)?, cx.output_type(1)?);
+    Ok(vec![cx.integers(value_type, &values)?, cx.integers(index_type, &positions)?])
+}
+
+/// The same of vectors that only a run knows: each element of `x` beside each of `y`.
+fn difference(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    y: InstructionId,
+) -> Result<Vec<InstructionId>> {
+    const MOST_PAIRS: i64 = 1 << 32;
+    let index_type = cx.output_type(1)?;
+    let sizes = [cx.sizes(x)[0], cx.sizes(y)[0]];
+    cx.check(sizes[0].checked_mul(sizes[1]).is_some_and(|pairs| pairs <= MOST_PAIRS), || {
+        format!("{} elements and {} to compare them with are too many", sizes[0], sizes[1])
+    })?;
+    cx.s32(sizes[0])?;
+    if sizes[0] == 0 {
+        return Ok(vec![x, cx.splat(index_type, &[0], 0.0)?]);
+    }
+    let (of_x, of_y) = (cx.split(x)?, cx.split(y)?);
+    let lhs = cx.broadcast(of_x.data, &sizes, &[0])?;
+    let rhs = cx.broadcast(of_y.data, &sizes, &[1])?;
+    let mut same = cx.compare(ComparisonDirection::Eq, lhs, rhs)?;
+    if let Some(size) = of_y.sizes[0] {
+        let exists = cx.before(&sizes, 1, size)?;
+        same = cx.op(Op::And {}, &[same, exists])?;
+    }
+    let is_dropped = cx.reduce(same, Reducer::Or, &[1])?;
+    let mut is_kept = cx.op(Op::Not {}, &[is_dropped])?;
+    if let Some(size) = of_x.sizes[0] {
+        let exists = cx.before(&sizes[..1], 0, size)?;
+        is_kept = cx.op(Op::And {}, &[is_kept, exists])?;
+    }
+    let (positions, count) = cx.kept_positions(is_kept)?;
+    let values = gather_along(cx, of_x.data, positions, 0, 0)?;
+    let positions = cx.convert(positions, index_type)?;
+    Ok(vec![cx.bounded(values, &[Some(count)])?, cx.bounded(positions, &[Some(count)])?])
+}

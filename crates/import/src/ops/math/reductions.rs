@@ -1,0 +1,169 @@
+//! Reductions along axes that are known at compile time.
+
+use crate::bounded::Size;
+use crate::builder::reducer::{Reducer, highest, lowest};
+use crate::node::context::NodeContext;
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule};
+use hlo::{ComparisonDirection, InstructionId, Op};
+use shape::PrimitiveType;
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("Sum", |cx| sum_or_product(cx, Reducer::Add)).types("T", NUMBERS_AND_QUANTISED),
+    rule("Prod", |cx| sum_or_product(cx, Reducer::Multiply)).types("T", NUMBERS_AND_QUANTISED),
+    rule("Mean", mean).types("T", NUMBERS_AND_QUANTISED),
+    rule("Max", |cx| extremum(cx, Reducer::Maximum)).types("T", REAL_AND_QUANTISED),
+    rule("Min", |cx| extremum(cx, Reducer::Minimum)).types("T", REAL_AND_QUANTISED),
+    rule("All", |cx| extremum(cx, Reducer::And)),
+    rule("Any", |cx| extremum(cx, Reducer::Or)),
+    rule("L2Loss", l2_loss).types("T", FLOATS),
+    rule("ArgMax", |cx| arg_extremum(cx, Reducer::Maximum))
+        .types("T", ORDERED)
+        .types("output_type", ARG_OUTPUTS),
+    rule("ArgMin", |cx| arg_extremum(cx, Reducer::Minimum))
+        .types("T", ORDERED)
+        .types("output_type", ARG_OUTPUTS),
+];
+
+const ARG_OUTPUTS: &[tf::DataType] =
+    &[tf::DataType::Int32, tf::DataType::Int64, tf::DataType::Int16, tf::DataType::Uint16];
+
+/// What sums of a type are accumulated in: narrow types in 32 bits, as in XLA.
+pub(crate) fn accumulation_type(element_type: PrimitiveType) -> PrimitiveType {
+    match element_type {
+        PrimitiveType::F16 | PrimitiveType::Bf16 => PrimitiveType::F32,
+        PrimitiveType::S8 | PrimitiveType::S16 => PrimitiveType::S32,
+        PrimitiveType::U8 | PrimitiveType::U16 => PrimitiveType::U32,
+        other => other,
+    }
+}
+
+/// The axes of input 1 as dimension numbers, each once, ascending.
+fn axes(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Vec<usize>> {
+    let mut dimensions = Vec::new();
+    for axis in cx.constant_i64s(1)? {
+        let dimension = cx.dimension(axis, rank)?;
+        cx.check(!dimensions.contains(&dimension), || format!("axis {axis} is named twice"))?;
+        dimensions.push(dimension);
+    }
+    dimensions.sort_unstable();
+    Ok(dimensions)
+}
+
+/// With `keep_dims`, the reduced dimensions come back with size 1.
+fn keep_dims(
+    cx: &mut NodeContext<'_, '_>,
+    reduced: InstructionId,
+    sizes: &[i64],
+    axes: &[usize],
+) -> Result<InstructionId> {
+    if !cx.node.attributes.bool_or("keep_dims", false)? {
+        return Ok(reduced);
+    }
+    let kept: Vec<i64> = (0..sizes.len()).map(|d| if axes.contains(&d) { 1 } else { sizes[d] }).collect();
+    if !cx.is_bounded(reduced) {
+        return cx.reshape(reduced, &kept);
+    }
+    let mut left = cx.all_sizes(reduced)?.into_iter();
+    let kept: Vec<Size> = (0..sizes.len())
+        .map(|d| if axes.contains(&d) { Size::known(1) } else { left.next().unwrap_or(Size::known(1)) })
+        .collect();
+    cx.reshape_to(reduced, &kept)
+}
+
+/// Sum or product, narrow types in 32 bits.
+fn sum_or_product(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
+    let axes = axes(cx, sizes.len())?;
+    if axes.is_empty() {
+        return Ok(x);
+    }
+    let wide = cx.convert(x, accumulation_type(element_type))?;
+    let reduced = cx.reduce(wide, reducer, &axes)?;
+    let reduced = cx.convert(reduced, element_type)?;
+    keep_dims(cx, reduced, &sizes, &axes)
+}
+
+/// Sum over count; integers divide towards 0.
+fn mean(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
+    let axes = axes(cx, sizes.len())?;
+    if axes.is_empty() {
+        return Ok(x);
+    }
+    let wide = cx.convert(x, accumulation_type(element_type))?;
+    let sum = cx.reduce(wide, Reducer::Add, &axes)?;
+    let count = if axes.iter().any(|&d| cx.array(x).dimensions[d].is_dynamic) {
+        let (count, wide) = (cx.true_count(x, &axes)?, cx.element_type(sum));
+        let (count, sizes) = (cx.convert(count, wide)?, cx.sizes(sum));
+        cx.broadcast(count, &sizes, &[])?
+    } else {
+        let count: i64 = axes.iter().map(|&d| sizes[d]).product();
+        cx.splat_like(sum, count as f64)?
+    };
+    let mean = cx.div(sum, count)?;
+    let mean = cx.convert(mean, element_type)?;
+    keep_dims(cx, mean, &sizes, &axes)
+}
+
+/// Maximum, minimum, and, or.
+fn extremum(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let axes = axes(cx, sizes.len())?;
+    if axes.is_empty() {
+        return Ok(x);
+    }
+    let reduced = cx.reduce(x, reducer, &axes)?;
+    keep_dims(cx, reduced, &sizes, &axes)
+}
+
+/// `L2Loss(x) = sum(x * x) / 2`, narrow types summed in float32.
+fn l2_loss(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let element_type = cx.element_type(x);
+    let wide = cx.convert(x, accumulation_type(element_type))?;
+    let square = cx.mul(wide, wide)?;
+    let axes: Vec<usize> = (0..cx.rank(x)).collect();
+    let sum = cx.reduce(square, Reducer::Add, &axes)?;
+    let sum = cx.convert(sum, element_type)?;
+    let two = cx.splat_like(sum, 2.0)?;
+    cx.div(sum, two)
+}
+
+/// The first position of the largest (smallest) element along an axis. NaN is passed over, as in TensorFlow; if there
+/// is nothing else, the answer is 0.
+///
+/// Two plain reductions: the extremum, then the smallest position that holds it.
+fn arg_extremum(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
+    let mut x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let axis = cx.constant_i64(1)?;
+    let axis = cx.dimension(axis, sizes.len())?;
+    cx.check(sizes[axis] > 0, || format!("axis {axis} is empty, so there is no position to return"))?;
+    let index_type = cx.output_type(0)?;
+    if cx.element_type(x) == PrimitiveType::Pred {
+        x = cx.convert(x, PrimitiveType::U8)?;
+    }
+    let element_type = cx.element_type(x);
+    if element_type.is_floating_point() {
+        let is_nan = cx.compare(ComparisonDirection::Ne, x, x)?;
+        let worst = if reducer == Reducer::Maximum { lowest(element_type) } else { highest(element_type) };
+        let worst = cx.literal(worst);
+        let worst = cx.broadcast(worst, &sizes, &[])?;
+        x = cx.select(is_nan, worst, x)?;
+    }
+    let best = cx.reduce(x, reducer, &[axis])?;
+    let others: Vec<usize> = (0..sizes.len()).filter(|&d| d != axis).collect();
+    let best = cx.broadcast(best, &sizes, &others)?;
+    let is_best = cx.compare(ComparisonDirection::Eq, x, best)?;
+    let narrow = sizes[axis] <= i64::from(i32::MAX);
+    let positions = cx.iota(if narrow { PrimitiveType::S32 } else { PrimitiveType::S64 }, &sizes, axis)?;
+    let beyond = cx.splat_like(positions, sizes[axis] as f64)?;
+    let candidates = cx.op(Op::Select {}, &[is_best, positions, beyond])?;
+    let first = cx.reduce(candidates, Reducer::Minimum, &[axis])?;
+    cx.convert(first, index_type)
+}

@@ -1,0 +1,137 @@
+//! The largest elements.
+
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule_many};
+use hlo::{InstructionId, Op};
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule_many("TopK", top_k_v1).types("T", REAL),
+    rule_many("TopKV2", top_k_v2).types("T", REAL).types("Tk", INDICES).types("index_type", INDICES),
+    rule_many("ApproxTopK", approx_top_k).types("T", FLOATS_TO_32_BITS),
+];
+
+fn top_k_v1(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let k = cx.node.attributes.int("k")?;
+    top_k(cx, k)
+}
+
+fn top_k_v2(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let &[k] = cx.bounded_i64s(1)?.as_slice() else { return Err(cx.invalid("k must be a scalar")) };
+    match k.size {
+        None => top_k(cx, k.bound),
+        Some(count) => top_k_of_run(cx, k.bound, count),
+    }
+}
+
+/// The same of as many as a run says, such as all that there are.
+fn top_k_of_run(
+    cx: &mut NodeContext<'_, '_>,
+    bound: i64,
+    count: InstructionId,
+) -> Result<Vec<InstructionId>> {
+    let x = cx.input(0)?;
+    let rank = cx.rank(x);
+    cx.check(rank > 0, || "the input must have a dimension".to_owned())?;
+    let columns = cx.sizes(x)[rank - 1];
+    let all = cx.true_size(x, rank - 1)?;
+    let count = cx.op(Op::Minimum {}, &[count, all])?;
+    let mut results = Vec::new();
+    for result in top_k(cx, bound.min(columns))? {
+        let mut bounded = cx.split(result)?;
+        if let Some(last) = bounded.sizes.last_mut() {
+            *last = Some(count);
+        }
+        results.push(cx.bounded(bounded.data, &bounded.sizes)?);
+    }
+    Ok(results)
+}
+
+/// The `k` largest elements of the last dimension, falling, and their positions; of equal ones the first comes first.
+fn top_k(cx: &mut NodeContext<'_, '_>, k: i64) -> Result<Vec<InstructionId>> {
+    let x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let columns = sizes.last().copied().unwrap_or(0);
+    cx.check(!sizes.is_empty() && (0..=columns).contains(&k), || {
+        format!("k = {k} must be between 0 and the last dimension of {}", list(&sizes))
+    })?;
+    let pair = cx.op(Op::TopK { k, largest: true }, &[x])?;
+    let (values, indices) = (cx.tuple_element(pair, 0)?, cx.tuple_element(pair, 1)?);
+    let index_type = cx.output_type(1)?;
+    Ok(vec![values, cx.convert(indices, index_type)?])
+}
+
+/// `ApproxTopK(x)`: the `k` largest (or smallest) elements along a dimension and their positions, none missed. Without
+/// `aggregate_to_topk` as many are returned as an accelerator would leave for a later step.
+fn approx_top_k(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let x = cx.input(0)?;
+    let sizes = cx.sizes(x);
+    let attributes = &cx.node.attributes;
+    let (k, largest) = (attributes.int("k")?, attributes.bool_or("is_max_k", true)?);
+    let dimension = attributes.int_or("reduction_dimension", -1)?;
+    let dimension = cx.dimension(dimension, sizes.len())?;
+    let size = sizes[dimension];
+    cx.check((0..=size).contains(&k), || {
+        format!("k = {k} must be between 0 and the size of dimension {dimension} of {}", list(&sizes))
+    })?;
+    let k = if attributes.bool_or("aggregate_to_topk", true)? {
+        k
+    } else {
+        let recall = f64::from(attributes.float_or("recall_target", 0.95)?);
+        let logical = attributes.int_or("reduction_input_size_override", -1)?;
+        cx.check(recall > 0.0 && recall <= 1.0 && (logical < 0 || logical >= size), || {
+            format!(
+                "recall_target {recall} must be in (0, 1], and reduction_input_size_override {logical} not be less than \
+                 {size}"
+            )
+        })?;
+        reduced_size(size, sizes.len(), k, recall, if logical < 0 { size } else { logical })
+    };
+    let mut order: Vec<usize> = (0..sizes.len()).filter(|&d| d != dimension).collect();
+    order.push(dimension);
+    let rows = cx.transpose(x, &order)?;
+    let pair = cx.op(Op::TopK { k, largest }, &[rows])?;
+    let (values, indices) = (cx.tuple_element(pair, 0)?, cx.tuple_element(pair, 1)?);
+    let mut back = vec![0; sizes.len()];
+    order.iter().enumerate().for_each(|(at, &d)| back[d] = at);
+    Ok(vec![cx.transpose(values, &back)?, cx.transpose(indices, &back)?])
+}
+
+/// How many candidates are left of `size` elements by a reduction in tiles, as XLA's `ApproxTopKReductionOutputSize` says.
+fn reduced_size(size: i64, rank: usize, k: i64, recall: f64, logical: i64) -> i64 {
+    let tile = if rank == 1 { 1024 } else { 128 };
+    if size <= tile {
+        return size;
+    }
+    if k == 1 {
+        return tile;
+    }
+    // A saturating conversion: a recall of 1 makes it infinite, and nothing is left out.
+    let wanted = ((1.0 - k as f64) / recall.ln()) as i64;
+    let wanted = wanted.max(tile).min(logical).max(1);
+    let halvings = (logical / wanted).max(1).ilog2();
+    if recall >= 1.0 || halvings == 0 {
+        return size;
+    }
+    let halvings = halvings.min(((size / tile) as u64).next_power_of_two().ilog2());
+    let tiles = (size as u64).div_ceil(tile as u64).div_ceil(1 << halvings);
+    (tiles as i64 * tile).min(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates_fill_tiles() {
+        // Tiles of 128, or 1024 for vectors; nothing is left out of one tile, or if none may be missed.
+        assert_eq!(reduced_size(100, 2, 10, 0.95, 100), 100);
+        assert_eq!(reduced_size(5000, 2, 1, 0.95, 5000), 128);
+        assert_eq!(reduced_size(5000, 2, 10, 1.0, 5000), 5000);
+        // -9 / ln(0.95) = 175.46: 5000 / 175 = 28, so 4 halvings of 40 tiles.
+        assert_eq!(reduced_size(5000, 2, 10, 0.95, 5000), 384);
+        // 5000 / 1024 = 4, so 2 halvings of 5 tiles.
+        assert_eq!(reduced_size(5000, 1, 10, 0.95, 5000), 2048);
+    }
+}

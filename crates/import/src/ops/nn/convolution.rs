@@ -1,0 +1,208 @@
+//! Convolutions.
+
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule};
+use crate::ops::nn::windows::{Format, Padding, WindowStep};
+use hlo::{ConvolutionDimensionNumbers, InstructionId, Op, Window};
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule("Conv2D", |cx| conv_of_rank(cx, 4)).types("T", CONVOLUTION),
+    rule("Conv3D", |cx| conv_of_rank(cx, 5)).types("T", FLOATS),
+    rule("Conv", conv).types("T", CONVOLUTION),
+    rule("DepthwiseConv2dNative", depthwise_conv).types("T", FLOATS),
+];
+
+/// How a convolution moves, all lists with one entry for each dimension of its input.
+#[derive(Clone, Debug)]
+pub(crate) struct ConvAttributes {
+    pub(crate) format: Format,
+    pub(crate) padding: Padding,
+    pub(crate) strides: Vec<i64>,
+    pub(crate) dilations: Vec<i64>,
+}
+
+impl ConvAttributes {
+    /// Those of a node whose input has this rank.
+    pub(crate) fn of_node(cx: &NodeContext<'_, '_>, rank: usize) -> Result<Self> {
+        let format = Format::of_node(cx, rank)?;
+        let padding = Padding::of_node(cx, rank)?;
+        padding.check_spatial(cx, &format)?;
+        let strides = cx.positive_ints("strides", rank, None)?;
+        let dilations = cx.positive_ints("dilations", rank, Some(1))?;
+        cx.check_only_spatial("strides", &strides, &format)?;
+        cx.check_only_spatial("dilations", &dilations, &format)?;
+        Ok(Self { format, padding, strides, dilations })
+    }
+
+    /// What the window does along a spatial dimension of the input, for a filter of that size there.
+    pub(crate) fn step(&self, dimension: usize, filter: i64) -> WindowStep {
+        WindowStep { filter, stride: self.strides[dimension], dilation: self.dilations[dimension] }
+    }
+
+    /// Input, a filter `[spatial..., in, out]` and result, the latter as the input.
+    pub(crate) fn dimension_numbers(&self) -> ConvolutionDimensionNumbers {
+        let spatial = self.format.spatial.len();
+        ConvolutionDimensionNumbers {
+            input_batch_dimension: self.format.batch,
+            input_feature_dimension: self.format.feature,
+            input_spatial_dimensions: self.format.spatial.clone(),
+            kernel_input_feature_dimension: spatial,
+            kernel_output_feature_dimension: spatial + 1,
+            kernel_spatial_dimensions: (0..spatial).collect(),
+            output_batch_dimension: self.format.batch,
+            output_feature_dimension: self.format.feature,
+            output_spatial_dimensions: self.format.spatial.clone(),
+        }
+    }
+
+    /// In how many groups the features are: how often the filter's input features go into the input's. The filter is
+    /// `[spatial..., in, out]`.
+    pub(crate) fn groups(&self, cx: &NodeContext<'_, '_>, input: &[i64], filter: &[i64]) -> Result<i64> {
+        let spatial = self.format.spatial.len();
+        cx.check_rank("the filter", filter, spatial + 2)?;
+        cx.check(filter[..=spatial].iter().all(|&size| size > 0), || {
+            format!("the filter has no elements: its shape is {}", list(filter))
+        })?;
+        let (features, of_filter, out) = (input[self.format.feature], filter[spatial], filter[spatial + 1]);
+        cx.check(features > 0 && features % of_filter == 0, || {
+            format!(
+                "the input's features must be a multiple of the filter's: {features} (dimension {} of {}) vs. \
+                 {of_filter} (dimension {spatial} of {})",
+                self.format.feature,
+                list(input),
+                list(filter)
+            )
+        })?;
+        let groups = features / of_filter;
+        cx.check(out % groups == 0, || {
+            format!(
+                "the filter's {out} output features (shape {}) must divide into {groups} groups: the input has \
+                 {groups} times its input features",
+                list(filter)
+            )
+        })?;
+        Ok(groups)
+    }
+}
+
+/// A convolution whose attributes are as long as its input's rank.
+fn conv_of_rank(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> {
+    let (input, filter) = (cx.input(0)?, cx.input(1)?);
+    let attributes = ConvAttributes::of_node(cx, rank)?;
+    convolve(cx, input, filter, &attributes)
+}
+
+/// The convolution of an input and a filter `[spatial..., in, out]`; as many groups as sizes ask for.
+pub(crate) fn convolve(
+    cx: &mut NodeContext<'_, '_>,
+    input: InstructionId,
+    filter: InstructionId,
+    attributes: &ConvAttributes,
+) -> Result<InstructionId> {
+    let sizes = cx.sizes(input);
+    cx.check_rank("the input", &sizes, attributes.format.rank())?;
+    let groups = attributes.groups(cx, &sizes, &cx.sizes(filter))?;
+    grouped(cx, input, filter, attributes, groups)
+}
+
+fn grouped(
+    cx: &mut NodeContext<'_, '_>,
+    input: InstructionId,
+    filter: InstructionId,
+    attributes: &ConvAttributes,
+    groups: i64,
+) -> Result<InstructionId> {
+    let (sizes, filter_sizes) = (cx.sizes(input), cx.sizes(filter));
+    let mut window = Window::default();
+    for (&dimension, &filter_size) in attributes.format.spatial.iter().zip(&filter_sizes) {
+        let step = attributes.step(dimension, filter_size);
+        window.dimensions.push(attributes.padding.window(cx, dimension, sizes[dimension], step)?.0);
+    }
+    let op = Op::Convolution {
+        window,
+        dim_labels: attributes.dimension_numbers(),
+        feature_group_count: groups,
+        batch_group_count: 1,
+    };
+    cx.op(op, &[input, filter])
+}
+
+fn depthwise_conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (input, filter) = (cx.input(0)?, cx.input(1)?);
+    convolve_depthwise(cx, input, filter)
+}
+
+/// Each feature is convolved with filters of its own; the filter `[h, w, c, m]` as one of `c` groups is `[h, w, 1, c*m]`.
+pub(crate) fn convolve_depthwise(
+    cx: &mut NodeContext<'_, '_>,
+    input: InstructionId,
+    filter: InstructionId,
+) -> Result<InstructionId> {
+    let (sizes, filter_sizes) = (cx.sizes(input), cx.sizes(filter));
+    cx.check_rank("the input", &sizes, 4)?;
+    let attributes = ConvAttributes::of_node(cx, 4)?;
+    check_depthwise(cx, &attributes, &sizes, &filter_sizes)?;
+    let filter = cx.reshape(filter, &depthwise_as_grouped(cx, &filter_sizes)?)?;
+    grouped(cx, input, filter, &attributes, sizes[attributes.format.feature])
+}
+
+/// Refuses unless the filter `[h, w, c, m]` has the input's features.
+pub(crate) fn check_depthwise(
+    cx: &NodeContext<'_, '_>,
+    attributes: &ConvAttributes,
+    input: &[i64],
+    filter: &[i64],
+) -> Result<()> {
+    cx.check_rank("the filter", filter, 4)?;
+    cx.check(filter[..3].iter().all(|&size| size > 0), || {
+        format!("the filter has no elements: its shape is {}", list(filter))
+    })?;
+    let features = input[attributes.format.feature];
+    cx.check(features == filter[2], || {
+        format!(
+            "a depthwise filter must have the input's features: {features} (dimension {} of {}) vs. {} (dimension 2 \
+             of {})",
+            attributes.format.feature,
+            list(input),
+            filter[2],
+            list(filter)
+        )
+    })
+}
+
+/// The shape of a depthwise filter as one of a convolution in groups.
+pub(crate) fn depthwise_as_grouped(cx: &NodeContext<'_, '_>, filter: &[i64]) -> Result<[i64; 4]> {
+    Ok([filter[0], filter[1], 1, cx.checked_product(&filter[2..4])?])
+}
+
+/// `Conv`: any number of spatial and of batch dimensions, the latter (none, or several) taken together as one.
+fn conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (input, filter) = (cx.input(0)?, cx.input(1)?);
+    let (sizes, filter_sizes) = (cx.sizes(input), cx.sizes(filter));
+    let batch_dims = cx.node.attributes.int_or("batch_dims", 1)?;
+    let spatial = filter_sizes.len().saturating_sub(2);
+    let fits =
+        filter_sizes.len() >= 2 && batch_dims >= 0 && sizes.len() as i64 == batch_dims + spatial as i64 + 1;
+    cx.check(fits, || {
+        format!(
+            "an input {} with batch_dims {batch_dims} and a filter {} do not fit: the filter has two dimensions more \
+             than the {spatial} spatial ones, the input the batch_dims and one more",
+            list(&sizes),
+            list(&filter_sizes)
+        )
+    })?;
+    let (batch, rest) = sizes.split_at(batch_dims as usize);
+    let merged = cx.checked_product(batch)?;
+    let input = cx.reshape(input, &[&[merged], rest].concat())?;
+    let attributes = ConvAttributes::of_node(cx, spatial + 2)?;
+    let groups = cx.node.attributes.int_or("groups", 1)?;
+    let found = attributes.groups(cx, &cx.sizes(input), &filter_sizes)?;
+    cx.check(groups == found || groups == 1, || {
+        format!("groups is {groups}, but the input has {found} times the filter's input features")
+    })?;
+    let result = grouped(cx, input, filter, &attributes, found)?;
+    let result_sizes = cx.sizes(result);
+    cx.reshape(result, &[batch, &result_sizes[1..]].concat())
+}

@@ -1,0 +1,244 @@
+//! What convolutions, pooling and the like have in common: data formats, padding, windows.
+
+use crate::node::context::{NodeContext, list};
+use hlo::{InstructionId, WindowDimension};
+use support::Result;
+
+/// Which dimensions of an array are what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Format {
+    pub(crate) batch: usize,
+    pub(crate) feature: usize,
+    pub(crate) spatial: Vec<usize>,
+    /// Whether the features lie in blocks, the position in the block last (`NCHW_VECT_C`); the dimensions above are
+    /// those of the array with such blocks merged.
+    pub(crate) vectorized: bool,
+}
+
+impl Format {
+    /// Batch first, features last.
+    pub(crate) fn channels_last(rank: usize) -> Self {
+        Self { batch: 0, feature: rank - 1, spatial: (1..rank - 1).collect(), vectorized: false }
+    }
+
+    /// Batch first, features second.
+    pub(crate) fn channels_first(rank: usize) -> Self {
+        Self { batch: 0, feature: 1, spatial: (2..rank).collect(), vectorized: false }
+    }
+
+    /// What the attribute `data_format` says of an array of this rank, at least 2; absent, features are last.
+    pub(crate) fn of_node(cx: &NodeContext<'_, '_>, rank: usize) -> Result<Self> {
+        match cx.text_or("data_format", "NHWC")? {
+            "NHWC" | "NDHWC" | "CHANNELS_LAST" => Ok(Self::channels_last(rank)),
+            "NCHW" | "NCDHW" | "CHANNELS_FIRST" => Ok(Self::channels_first(rank)),
+            "NCHW_VECT_C" if rank == 4 => Ok(Self { vectorized: true, ..Self::channels_first(rank) }),
+            other => Err(cx.invalid(format!(
+                "data_format '{other}' is not known here; it must be NHWC or NCHW (NDHWC or NCDHW in 3-D)"
+            ))),
+        }
+    }
+
+    /// The number of dimensions.
+    pub(crate) fn rank(&self) -> usize {
+        self.spatial.len() + 2
+    }
+
+    /// The array with blocks of features merged, and the size of a block: `[n, c/b, h, w, b]` becomes `[n, c, h, w]`.
+    pub(crate) fn merge_blocks(
+        &self,
+        cx: &mut NodeContext<'_, '_>,
+        x: InstructionId,
+    ) -> Result<(InstructionId, i64)> {
+        if !self.vectorized {
+            return Ok((x, 1));
+        }
+        let sizes = cx.sizes(x);
+        cx.check(sizes.len() == 5, || {
+            format!("an array of data_format NCHW_VECT_C has 5 dimensions, but this has {}", list(&sizes))
+        })?;
+        let features = cx.checked_product(&[sizes[1], sizes[4]])?;
+        let x = cx.transpose(x, &[0, 1, 4, 2, 3])?;
+        Ok((cx.reshape(x, &[sizes[0], features, sizes[2], sizes[3]])?, sizes[4]))
+    }
+
+    /// Takes features apart into blocks again.
+    pub(crate) fn split_blocks(
+        &self,
+        cx: &mut NodeContext<'_, '_>,
+        x: InstructionId,
+        block: i64,
+    ) -> Result<InstructionId> {
+        if !self.vectorized {
+            return Ok(x);
+        }
+        let sizes = cx.sizes(x);
+        cx.check(block > 0 && sizes[1] % block == 0, || {
+            format!("the {} features of the result do not come in blocks of {block}", sizes[1])
+        })?;
+        let x = cx.reshape(x, &[sizes[0], sizes[1] / block, block, sizes[2], sizes[3]])?;
+        cx.transpose(x, &[0, 1, 3, 4, 2])
+    }
+}
+
+/// How the edges of an array are padded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Padding {
+    /// As much as makes the result `ceil(size / stride)`, the odd element at the end.
+    Same,
+    /// None.
+    Valid,
+    /// (low, high) of each dimension.
+    Explicit(Vec<(i64, i64)>),
+}
+
+impl Padding {
+    /// The attribute `padding`, with `explicit_paddings` for all `rank` dimensions of the array.
+    pub(crate) fn of_node(cx: &NodeContext<'_, '_>, rank: usize) -> Result<Self> {
+        match cx.node.attributes.text("padding")? {
+            "SAME" => return Ok(Self::Same),
+            "VALID" => return Ok(Self::Valid),
+            "EXPLICIT" => {}
+            other => {
+                return Err(cx.invalid(format!("padding '{other}' is not SAME, VALID or EXPLICIT")));
+            }
+        }
+        let values = cx.node.attributes.ints_or("explicit_paddings", Vec::new())?;
+        cx.check(values.len() == 2 * rank, || {
+            format!(
+                "explicit_paddings must hold a pair for each of the {rank} dimensions, but are {}",
+                list(&values)
+            )
+        })?;
+        cx.check(values.iter().all(|&value| value >= 0), || {
+            format!("explicit_paddings must not be negative, but are {}; crop with a Slice", list(&values))
+        })?;
+        Ok(Self::Explicit(values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()))
+    }
+
+    /// Refuses explicit padding of dimensions that are not spatial.
+    pub(crate) fn check_spatial(&self, cx: &NodeContext<'_, '_>, format: &Format) -> Result<()> {
+        let Self::Explicit(pairs) = self else { return Ok(()) };
+        cx.check(pairs[format.batch] == (0, 0) && pairs[format.feature] == (0, 0), || {
+            format!(
+                "explicit_paddings of the batch (dimension {}) and the features (dimension {}) must be 0; use a Pad \
+                 for them",
+                format.batch, format.feature
+            )
+        })
+    }
+
+    /// The window along one dimension of an array of that size, and how many positions it has.
+    pub(crate) fn window(
+        &self,
+        cx: &NodeContext<'_, '_>,
+        dimension: usize,
+        size: i64,
+        step: WindowStep,
+    ) -> Result<(WindowDimension, i64)> {
+        let WindowStep { filter, stride, dilation } = step;
+        // Attributes may be anything; what has passed the checks below fits into 64 bits.
+        let span = (i128::from(filter) - 1) * i128::from(dilation) + 1;
+        let (wide_size, wide_stride) = (i128::from(size), i128::from(stride));
+        let (low, high) = match self {
+            Self::Valid => (0, 0),
+            Self::Explicit(pairs) => (i128::from(pairs[dimension].0), i128::from(pairs[dimension].1)),
+            Self::Same => {
+                let positions = (wide_size + wide_stride - 1) / wide_stride;
+                let total = ((positions - 1) * wide_stride + span - wide_size).max(0);
+                (total / 2, total - total / 2)
+            }
+        };
+        let room = wide_size + low + high - span;
+        let positions = if *self == Self::Same {
+            (wide_size + wide_stride - 1) / wide_stride
+        } else {
+            (room + wide_stride) / wide_stride
+        };
+        cx.check(*self == Self::Same || room >= 0, || {
+            format!(
+                "the window spans {span} elements along dimension {dimension}, more than the {} there are with \
+                 padding: use a smaller filter or dilation, or padding SAME",
+                wide_size + low + high
+            )
+        })?;
+        cx.check(span <= MAX_SPAN && wide_size + low + high <= MAX_SPAN, || {
+            format!(
+                "the window spans {span} elements along dimension {dimension}, which has {} with padding: at most \
+                 2^60 can be computed with",
+                wide_size + low + high
+            )
+        })?;
+        let window = WindowDimension {
+            stride,
+            padding_low: low as i64,
+            padding_high: high as i64,
+            window_dilation: dilation,
+            ..WindowDimension::of_size(filter)
+        };
+        Ok((window, positions as i64))
+    }
+}
+
+/// Larger windows and padded dimensions are refused, so that sums of a few of them fit into 64 bits.
+const MAX_SPAN: i128 = 1 << 60;
+
+/// How a window of one dimension is made and moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowStep {
+    /// Elements of the window.
+    pub(crate) filter: i64,
+    /// From one position to the next.
+    pub(crate) stride: i64,
+    /// From one element of the window to the next.
+    pub(crate) dilation: i64,
+}
+
+impl NodeContext<'_, '_> {
+    /// A list attribute with one positive integer for each of the array's dimensions; absent or empty, `default`.
+    pub(crate) fn positive_ints(&self, name: &str, rank: usize, default: Option<i64>) -> Result<Vec<i64>> {
+        let mut values = match default {
+            Some(_) => self.node.attributes.ints_or(name, Vec::new())?,
+            None => self.node.attributes.ints(name)?,
+        };
+        if let (Some(default), true) = (default, values.is_empty()) {
+            values = vec![default; rank];
+        }
+        self.check_positive(name, &values, rank)?;
+        Ok(values)
+    }
+
+    /// Refuses other than one positive integer for each dimension.
+    pub(crate) fn check_positive(&self, name: &str, values: &[i64], rank: usize) -> Result<()> {
+        self.check(values.len() == rank && values.iter().all(|&value| value >= 1), || {
+            format!(
+                "{name} must hold one positive integer for each of the {rank} dimensions, but is {}",
+                list(values)
+            )
+        })
+    }
+
+    /// Refuses steps of the batch or the features.
+    pub(crate) fn check_only_spatial(&self, name: &str, values: &[i64], format: &Format) -> Result<()> {
+        self.check(values[format.batch] == 1 && values[format.feature] == 1, || {
+            format!(
+                "{name} must be 1 for the batch (dimension {}) and the features (dimension {}), but are {}",
+                format.batch,
+                format.feature,
+                list(values)
+            )
+        })
+    }
+
+    /// An array of so many dimensions.
+    pub(crate) fn check_rank(&self, what: &str, sizes: &[i64], rank: usize) -> Result<()> {
+        self.check(sizes.len() == rank, || {
+            format!("{what} must have {rank} dimensions, but has shape {}", list(sizes))
+        })
+    }
+
+    /// A product of sizes; an error if it does not fit.
+    pub(crate) fn checked_product(&self, sizes: &[i64]) -> Result<i64> {
+        let product = sizes.iter().try_fold(1i64, |product, &size| product.checked_mul(size));
+        product.ok_or_else(|| self.invalid(format!("the product of {} is too large", list(sizes))))
+    }
+}

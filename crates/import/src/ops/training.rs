@@ -1,0 +1,9 @@
+//! Variables, and the ops that train them.
+
+pub(crate) mod optimizers;
+pub(crate) mod variables;
+
+use crate::node::rule::Rule;
+
+/// The rules of the files here.
+pub(crate) const FAMILIES: &[&[Rule]] = &[optimizers::RULES, optimizers::sparse::RULES, variables::RULES];

@@ -1,0 +1,118 @@
+//! The table of ops for readers: `docs/ops.md`, and what `tfcompile ops` prints.
+
+use crate::table::op_notes::NOTES;
+use crate::table::rules::supported_ops;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use tf::DataType::{
+    self, Bfloat16, Complex64, Complex128, Double, Float, Float8e4m3fn, Float8e5m2, Half, Int2, Int4, Int8,
+    Int16, Int32, Int64, Qint8, Qint16, Qint32, Quint8, Quint16, Uint2, Uint4, Uint8, Uint16, Uint32, Uint64,
+};
+
+/// The last conformance run over all recorded cases, written by `conformance --counts`: `op,passed,cases`.
+const COUNTS: &str = include_str!("../../data/conformance.csv");
+
+/// Types that are named together, where a rule takes all of them.
+const GROUPS: &[(&str, &[DataType])] = &[
+    ("floats", &[Half, Bfloat16, Float, Double]),
+    ("complex", &[Complex64, Complex128]),
+    ("ints", &[Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64]),
+    ("quantised", &[Qint8, Quint8, Qint32]),
+    ("quantised16", &[Qint16, Quint16]),
+    ("float8", &[Float8e4m3fn, Float8e5m2]),
+    ("narrow", &[Int2, Uint2, Int4, Uint4]),
+];
+
+/// The names of a set of types: groups first, then the others.
+fn type_names(types: &[DataType]) -> String {
+    let mut names = Vec::new();
+    let mut named = Vec::new();
+    for (name, members) in GROUPS {
+        if members.iter().all(|member| types.contains(member)) {
+            names.push(*name);
+            named.extend_from_slice(members);
+        }
+    }
+    names.extend(types.iter().filter(|t| !named.contains(t)).map(|t| t.name()));
+    names.join(" ")
+}
+
+/// For each op of the recorded cases how many passed, and how many there are.
+fn counts() -> BTreeMap<&'static str, (u32, u32)> {
+    let row = |line: &'static str| {
+        let mut fields = line.split(',');
+        let (op, passed, cases) = (fields.next()?, fields.next()?, fields.next()?);
+        Some((op, (passed.parse().ok()?, cases.parse().ok()?)))
+    };
+    COUNTS.lines().skip(1).filter_map(row).collect()
+}
+
+/// The table of all ops as Markdown: types, recorded cases, and where TensorFlow and XLA differ.
+pub fn op_table() -> String {
+    let counts = counts();
+    let notes: BTreeMap<&str, &str> = NOTES.iter().copied().collect();
+    let ops = supported_ops();
+    let mut out = String::from(
+        "# Ops\n\n\
+         Made from the rules: `tfcompile ops` prints it, `make docs` writes it anew.\n\n\
+         Types are those of the named attributes; attributes that are not named are not restricted. In groups:\n\n",
+    );
+    for (name, members) in GROUPS {
+        let members: Vec<&str> = members.iter().map(|t| t.name()).collect();
+        writeln!(out, "- {name}: {}", members.join(" ")).expect("a string takes all");
+    }
+    out.push_str(
+        "\nCases are those of the recorded sets that hold the op, alone or with others: how many there are, and how many pass if \
+         not all do. Notes say what is chosen where TensorFlow's kernels and XLA differ, or what is left open.\n\n\
+         | op | types | cases | notes |\n|---|---|---|---|\n",
+    );
+    for op in &ops {
+        let types: Vec<String> =
+            op.types.iter().map(|(attribute, types)| format!("{attribute}: {}", type_names(types))).collect();
+        let cases = match counts.get(op.name) {
+            None => "-".to_owned(),
+            Some((passed, cases)) if passed == cases => cases.to_string(),
+            Some((passed, cases)) => format!("{passed} of {cases}"),
+        };
+        let note = notes.get(op.name).copied().unwrap_or_default();
+        writeln!(out, "| {} | {} | {cases} | {note} |", op.name, types.join("; "))
+            .expect("a string takes all");
+    }
+    writeln!(out, "\n{} ops.", ops.len()).expect("a string takes all");
+    let missing: Vec<&str> =
+        counts.keys().copied().filter(|op| !ops.iter().any(|known| known.name == *op)).collect();
+    if !missing.is_empty() {
+        writeln!(out, "\nRecorded cases hold these too, which are not supported: {}.", missing.join(", "))
+            .expect("a string takes all");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_named_in_groups() {
+        let types = [Half, Bfloat16, Float, Double, Int32, Complex64, Complex128];
+        assert_eq!(type_names(&types), "floats complex int32");
+        assert_eq!(type_names(&[Float, Half]), "float half");
+    }
+
+    #[test]
+    fn notes_are_about_ops_that_there_are_sorted_and_fit_a_cell() {
+        let ops = supported_ops();
+        for (op, note) in NOTES {
+            assert!(ops.iter().any(|known| known.name == *op), "{op}");
+            assert!(!note.contains(['|', '\n']) && !note.is_empty(), "{op}");
+        }
+        assert!(NOTES.is_sorted_by(|a, b| a.0 < b.0));
+    }
+
+    #[test]
+    fn counts_are_read() {
+        assert!(COUNTS.starts_with("op,passed,cases\n"));
+        assert_eq!(counts().len() + 1, COUNTS.lines().count());
+        assert!(counts().values().all(|(passed, cases)| passed <= cases));
+    }
+}

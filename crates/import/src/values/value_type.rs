@@ -1,0 +1,507 @@
+//! The types of values that a loop carries or that the branches of a conditional return: which arrays a value is made
+//! of, and which value such arrays make.
+//!
+//! The types of what a loop carries are found by translating its body, in two rounds of rounds:
+//! 1. With the types that [`open`] makes of the initial values' the body is translated again and again, each time with
+//!    what [`carried`] makes of the types before and of the body's results, until that changes nothing. Lists have no
+//!    buffers meanwhile, what is read from them is a placeholder: all that is built is thrown away, but shows how many
+//!    times the loop runs.
+//! 2. With the types that [`settle`] then gives, lists have room for what comes. The body is translated with these,
+//!    again until [`carried`] changes nothing: what is built in the last round counts. Initial values and results are
+//!    brought to these types by [`coerce`], and behind the loop the types are those of [`closed`].
+//!
+//! Values other than lists have their types from the beginning, so that without lists one round of each is enough.
+
+use crate::bounded::crossing;
+use crate::lists::list::{Bounds, Content, ElementType, Length, List, ListType};
+use crate::values::value::Value;
+use crate::walk::importer::Importer;
+use hlo::{InstructionId, Op, PaddingConfig, PaddingDimension};
+use shape::{ArrayShape, Literal, PrimitiveType, Shape};
+use support::{Error, Result};
+
+/// What a value that passes from one computation into another is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ValueType {
+    /// An array.
+    Array(ArrayShape),
+    /// A tensor list.
+    List(ListType),
+    /// Something that no instruction stands for: the handle of a resource, or nothing at all.
+    Same(Value),
+}
+
+impl ValueType {
+    /// The arrays that such a value is made of.
+    pub(crate) fn leaves(&self) -> Vec<ArrayShape> {
+        match self {
+            Self::Array(shape) => crossing::parts_of_type(shape),
+            Self::List(list) => list.leaves(),
+            Self::Same(_) => Vec::new(),
+        }
+    }
+}
+
+/// The type of a value of the computation being built.
+pub(crate) fn value_type(importer: &Importer<'_>, value: Value) -> ValueType {
+    match value {
+        Value::Array(id) => ValueType::Array(importer.scope_ref().shape(id).expect_array().clone()),
+        Value::List(id) => ValueType::List(importer.lists[id].list_type()),
+        other => ValueType::Same(other),
+    }
+}
+
+/// The arrays that a value is made of, in a fixed order.
+pub(crate) fn leaves(importer: &Importer<'_>, value: Value) -> Vec<InstructionId> {
+    match value {
+        Value::Array(id) => crossing::parts(importer.scope_ref(), id),
+        Value::List(id) => importer.lists[id].leaves(),
+        _ => Vec::new(),
+    }
+}
+
+/// The value of a type that arrays of the computation being built make, as many as [`ValueType::leaves`].
+pub(crate) fn rebuild(
+    importer: &mut Importer<'_>,
+    value_type: &ValueType,
+    leaves: &[InstructionId],
+) -> Value {
+    match value_type {
+        ValueType::Array(shape) => Value::Array(crossing::assembled(importer, shape, leaves)),
+        ValueType::List(list_type) => {
+            let mut list = rebuild_list(list_type, leaves);
+            if let Length::Dynamic(id) = list.length {
+                // Behind a loop that runs a known number of times the length is a constant.
+                let (module, scope) = importer.module_and_scope();
+                let known =
+                    crate::builder::fold::fold(module, scope, id).and_then(|l| l.scalar_at(0).as_i64());
+                list.length = known.map_or(Length::Dynamic(id), Length::Known);
+            }
+            if let (Length::Known(length), Some(_)) = (list.length, list.capacity) {
+                list.bounds.most = length;
+            }
+            Value::List(importer.lists.push(list))
+        }
+        ValueType::Same(value) => *value,
+    }
+}
+
+/// The list that arrays make.
+fn rebuild_list(list_type: &ListType, leaves: &[InstructionId]) -> List {
+    let (buffers, length) = match (list_type.length, leaves) {
+        (Some(length), buffers) => (buffers, Length::Known(length)),
+        (None, [buffers @ .., length]) => (buffers, Length::Dynamic(*length)),
+        (None, []) => unreachable!("a list of unknown length has a leaf for it"),
+    };
+    let bounds = list_type.bounds;
+    let content = match &list_type.content {
+        Content::Empty => Content::Empty,
+        Content::Zeros => Content::Zeros,
+        Content::Uniform(literal) => Content::Uniform(literal.clone()),
+        Content::Buffers(()) => Content::Buffers(buffers.to_vec()),
+    };
+    let element = list_type.element.clone();
+    List { element, capacity: list_type.capacity, content, length, bounds, only: None }
+}
+
+/// The least type that values of both types can have.
+pub(crate) fn join(a: &ValueType, b: &ValueType) -> Result<ValueType> {
+    match (a, b) {
+        (ValueType::List(a), ValueType::List(b)) => Ok(ValueType::List(a.join(b)?)),
+        (a, b) if a == b => Ok(a.clone()),
+        (ValueType::Array(a), ValueType::Array(b)) => crossing::joined(a, b)
+            .map(ValueType::Array)
+            .ok_or_else(|| Error::invalid(format!("it is {a} in one place and {b} in another"))),
+        _ => Err(Error::unsupported(format!("it is {} in one place and {} in another", kind(a), kind(b)))),
+    }
+}
+
+/// What a value of the type is, in words.
+fn kind(value_type: &ValueType) -> &'static str {
+    match value_type {
+        ValueType::Array(_) => "an array",
+        ValueType::List(_) => "a tensor list",
+        ValueType::Same(value) => value.kind(),
+    }
+}
+
+/// The value as one of a type that [`join`] made of its own.
+pub(crate) fn coerce(importer: &mut Importer<'_>, value: Value, value_type: &ValueType) -> Result<Value> {
+    if let (Value::Array(id), ValueType::Array(wanted)) = (value, value_type) {
+        return Ok(Value::Array(crossing::coerced(importer, id, wanted)?));
+    }
+    let (Value::List(id), ValueType::List(wanted)) = (value, value_type) else { return Ok(value) };
+    let have = importer.lists[id].list_type();
+    if have == *wanted {
+        return Ok(value);
+    }
+    let leaves = importer.lists[id].leaves();
+    let leaves = convert_list(importer, &leaves, &have, wanted, &[])?;
+    // Made of just the arrays that the type says, even if the length among them is a constant.
+    let mut list = rebuild_list(wanted, &leaves);
+    list.bounds = importer.lists[id].bounds;
+    list.bounds.fixed |= wanted.bounds.fixed;
+    if let (None, Some(&length)) = (wanted.length, leaves.last()) {
+        // Known here, but not of other values of the type: it stays one of the arrays.
+        list.length = Length::Dynamic(length);
+    }
+    Ok(Value::List(importer.lists.push(list)))
+}
+
+/// The arrays of lists, which are the elements of an array of lists of sizes `prefix`, as those of another type.
+fn convert_list(
+    importer: &mut Importer<'_>,
+    leaves: &[InstructionId],
+    from: &ListType,
+    to: &ListType,
+    prefix: &[i64],
+) -> Result<Vec<InstructionId>> {
+    let mut converted = Vec::new();
+    let no_capacity = || Error::internal("a list without a capacity is asked for its elements");
+    if let Content::Buffers(()) = to.content
+        && !ListType::leaves(&ListType { length: Some(0), ..to.clone() }).is_empty()
+    {
+        let capacity = to.capacity.ok_or_else(no_capacity)?;
+        match &from.content {
+            Content::Buffers(()) => {
+                let have = from.capacity.ok_or_else(no_capacity)?;
+                let inner = [prefix, &[have]].concat();
+                let buffers = &leaves[..leaves.len() - usize::from(from.length.is_none())];
+                for buffer in convert_elements(importer, buffers, &from.element, &to.element, &inner)? {
+                    converted.push(pad_end(importer, buffer, prefix.len(), capacity - have)?);
+                }
+            }
+            Content::Uniform(literal) => {
+                let element = importer.scope().add_constant(literal.clone());
+                converted.push(repeat(importer, element, &[prefix, &[capacity]].concat())?);
+            }
+            Content::Empty | Content::Zeros => {
+                for leaf in to.element.leaves() {
+                    let sizes = [prefix, &[capacity], &leaf.sizes()].concat();
+                    converted.push(zeros(importer, leaf.element_type, &sizes)?);
+                }
+            }
+        }
+    }
+    match (from.length, to.length) {
+        (Some(length), None) => {
+            let length = i32::try_from(length).map_err(|_| Error::unsupported("a list is too long"))?;
+            let length = importer.scope().add_constant(Literal::scalar(length));
+            converted.push(repeat(importer, length, prefix)?);
+        }
+        (None, None) => converted.extend(leaves.last()),
+        (_, Some(_)) => {}
+    }
+    Ok(converted)
+}
+
+/// The arrays of an array of elements of sizes `prefix`, as those of another type.
+pub(crate) fn convert_elements(
+    importer: &mut Importer<'_>,
+    leaves: &[InstructionId],
+    from: &ElementType,
+    to: &ElementType,
+    prefix: &[i64],
+) -> Result<Vec<InstructionId>> {
+    match (from, to) {
+        (ElementType::List(from), ElementType::List(to)) if from != to => {
+            convert_list(importer, leaves, from, to, prefix)
+        }
+        (ElementType::OneOf(from), ElementType::OneOf(to)) if from != to => {
+            convert_choices(importer, leaves, from, to, prefix)
+        }
+        _ => Ok(leaves.to_vec()),
+    }
+}
+
+/// The same for what optionals hold; what it is not is zeros.
+fn convert_choices(
+    importer: &mut Importer<'_>,
+    leaves: &[InstructionId],
+    from: &[ListType],
+    to: &[ListType],
+    prefix: &[i64],
+) -> Result<Vec<InstructionId>> {
+    let mut converted = Vec::new();
+    for choice in to {
+        let mut start = 0;
+        let found = from.iter().find(|have| {
+            let fits = choice.join_choice(have).is_some();
+            start += if fits { 0 } else { have.leaves().len() };
+            fits
+        });
+        let empty = ListType { content: Content::Empty, ..choice.clone() };
+        let (have, parts) = match found {
+            Some(have) => (have, &leaves[start..start + have.leaves().len()]),
+            None => (&empty, &leaves[..0]),
+        };
+        converted.extend(convert_list(importer, parts, have, choice, prefix)?);
+    }
+    Ok(converted)
+}
+
+fn add(
+    importer: &mut Importer<'_>,
+    op: Op,
+    operands: &[InstructionId],
+    shape: Option<&Shape>,
+) -> Result<InstructionId> {
+    importer.count_instruction()?;
+    let (module, scope) = importer.module_and_scope();
+    scope.add(module, op, operands, shape)
+}
+
+/// An array of copies of an array.
+pub(crate) fn repeat(importer: &mut Importer<'_>, id: InstructionId, sizes: &[i64]) -> Result<InstructionId> {
+    if sizes.is_empty() {
+        return Ok(id);
+    }
+    let array = importer.scope_ref().shape(id).expect_array().clone();
+    let shape = Shape::array(array.element_type, &[sizes, &array.sizes()].concat());
+    let dimensions = (sizes.len()..sizes.len() + array.rank()).collect();
+    add(importer, Op::Broadcast { dimensions }, &[id], Some(&shape))
+}
+
+/// An array of zeros.
+pub(crate) fn zeros(
+    importer: &mut Importer<'_>,
+    element_type: PrimitiveType,
+    sizes: &[i64],
+) -> Result<InstructionId> {
+    let zero = importer.scope().add_constant(crate::builder::operations::scalar_literal(element_type, 0.0));
+    repeat(importer, zero, sizes)
+}
+
+/// Zeros behind the end of a dimension.
+pub(crate) fn pad_end(
+    importer: &mut Importer<'_>,
+    id: InstructionId,
+    dimension: usize,
+    count: i64,
+) -> Result<InstructionId> {
+    if count == 0 {
+        return Ok(id);
+    }
+    let array = importer.scope_ref().shape(id).expect_array().clone();
+    let zero =
+        importer.scope().add_constant(crate::builder::operations::scalar_literal(array.element_type, 0.0));
+    let of = |d: usize| PaddingDimension {
+        edge_padding_low: 0,
+        edge_padding_high: if d == dimension { count } else { 0 },
+        interior_padding: 0,
+    };
+    let padding = PaddingConfig { dimensions: (0..array.rank()).map(of).collect() };
+    add(importer, Op::Pad { padding }, &[id, zero], None)
+}
+
+/// The types to begin with: those of the initial values, lists without a capacity.
+pub(crate) fn open(initial: &[ValueType]) -> Vec<ValueType> {
+    initial.iter().enumerate().map(|(k, value_type)| opened(value_type, k)).collect()
+}
+
+fn opened(value_type: &ValueType, position: usize) -> ValueType {
+    match value_type {
+        ValueType::List(list) => ValueType::List(ListType {
+            capacity: None,
+            bounds: Bounds { origin: Some(position), limit: list.bounds.limit, ..Bounds::default() },
+            ..list.clone()
+        }),
+        other => other.clone(),
+    }
+}
+
+/// The types for the next round, when the body made values of the types `results` of such of the types `before`.
+pub(crate) fn carried(before: &[ValueType], results: &[ValueType]) -> Result<Vec<ValueType>> {
+    let join = |(before, result): (&ValueType, &ValueType)| {
+        let mut joined = join(before, result)?;
+        if let (ValueType::Array(before), ValueType::Array(joined)) = (before, &joined)
+            && before.sizes() != joined.sizes()
+        {
+            return Err(Error::unsupported(format!(
+                "an array of bounded size, {before}, becomes {joined} in an iteration: a loop cannot carry what grows"
+            )));
+        }
+        if let (ValueType::List(joined), ValueType::List(before)) = (&mut joined, before) {
+            let most = match joined.capacity {
+                // It grew to an index rather than by pushes.
+                capacity if capacity != before.capacity => capacity.unwrap_or(0),
+                _ => 0,
+            };
+            joined.bounds = Bounds { most: before.bounds.most.max(most), ..before.bounds };
+        }
+        Ok(joined)
+    };
+    before.iter().zip(results).map(join).collect()
+}
+
+/// The types with room for what comes: from those of the initial values, those that [`carried`] found and those of the
+/// body's last results, of a loop that runs at most `trips` times. `Err` is the place of a list that grows when that is
+/// not known.
+pub(crate) fn settle(
+    initial: &[ValueType],
+    found: &[ValueType],
+    results: &[ValueType],
+    trips: Option<u64>,
+) -> Result<Vec<ValueType>, usize> {
+    let bounds = |types: &[ValueType]| -> Vec<Option<Bounds>> {
+        types.iter().map(|t| if let ValueType::List(list) = t { Some(list.bounds) } else { None }).collect()
+    };
+    let (starts, ends) = (bounds(initial), bounds(results));
+    let mut settled = Vec::new();
+    for (k, (initial, found)) in initial.iter().zip(found).enumerate() {
+        let (ValueType::List(start), ValueType::List(list), Some(end)) = (initial, found, ends[k]) else {
+            settled.push(found.clone());
+            continue;
+        };
+        let (most, peak) = match end.origin {
+            None => (start.bounds.most.max(end.most), start.bounds.most.max(end.most)),
+            Some(origin) if origin == k => {
+                let grown = grown(start.bounds.most, end.most, end.peak, trips);
+                grown.or(start.bounds.limit.map(|limit| (limit, limit))).ok_or(k)?
+            }
+            // Lists change places: any of them may be the longest, and grow most.
+            Some(_) => {
+                let most = starts.iter().flatten().map(|b| b.most).max().unwrap_or(0);
+                let net = ends.iter().flatten().map(|b| b.most).max().unwrap_or(0);
+                let peak = ends.iter().flatten().map(|b| b.peak).max().unwrap_or(0);
+                grown(most, net, peak, trips).ok_or(k)?
+            }
+        };
+        let limit = start.bounds.limit.unwrap_or(i64::MAX);
+        let (most, peak) = (most.min(limit), peak.min(limit));
+        let fixed = start.bounds.fixed;
+        let capacity = start.capacity.map(|have| if fixed { have } else { have.max(peak) });
+        let bounds = Bounds { most, peak: start.bounds.peak.max(peak), fixed: true, ..start.bounds };
+        let mut list = ListType { capacity, bounds, ..list.clone() };
+        if list.element.is_open() && capacity.is_some() {
+            // What the capacity of these is will show in the next round.
+            list.element = ElementType::Unknown(None);
+            list.content = Content::Empty;
+        }
+        settled.push(ValueType::List(list));
+    }
+    Ok(settled)
+}
+
+/// The most elements behind a loop and in it, of a list that has `start` before it, is `net` longer after an iteration
+/// and was `peak` longer meanwhile.
+fn grown(start: i64, net: i64, peak: i64, trips: Option<u64>) -> Option<(i64, i64)> {
+    let net = net.max(0);
+    let trips = match (trips, net) {
+        (None, 0) => 1,
+        (trips, _) => i64::try_from(trips?).unwrap_or(i64::MAX),
+    };
+    if trips == 0 {
+        return Some((start, start));
+    }
+    let most = start.saturating_add(net.saturating_mul(trips));
+    let before_last = start.saturating_add(net.saturating_mul(trips - 1));
+    Some((most, most.max(before_last.saturating_add(peak))))
+}
+
+/// The types behind a loop: from those of the initial values and those that the loop carries.
+pub(crate) fn closed(initial: &[ValueType], carried: &[ValueType]) -> Vec<ValueType> {
+    let close = |(initial, carried): (&ValueType, &ValueType)| {
+        let mut closed = carried.clone();
+        if let (ValueType::List(closed), ValueType::List(initial)) = (&mut closed, initial) {
+            closed.bounds.fixed = initial.bounds.fixed;
+        }
+        closed
+    };
+    initial.iter().zip(carried).map(close).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lists::list::Bounds;
+
+    fn list(capacity: i64, length: Option<i64>, content: Content<()>) -> ListType {
+        let element = ElementType::Array(ArrayShape::new(PrimitiveType::F32, &[3]));
+        let bounds = Bounds { most: length.unwrap_or(capacity), ..Bounds::default() };
+        ListType { element, capacity: Some(capacity), content, length, bounds }
+    }
+
+    /// What an iteration does to a list that it began with as `position` says: the end is `most` longer, the middle `peak`.
+    fn after(found: &ValueType, most: i64, peak: i64, origin: Option<usize>) -> ValueType {
+        let ValueType::List(found) = found else { panic!("not a list") };
+        let bounds = Bounds { most, peak, origin, ..found.bounds };
+        ValueType::List(ListType { bounds, length: None, content: Content::Buffers(()), ..found.clone() })
+    }
+
+    fn capacity(value_type: &ValueType) -> Option<i64> {
+        match value_type {
+            ValueType::List(list) => list.capacity,
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_list_that_a_loop_pushes_on_has_room_for_all_iterations() {
+        let initial = [ValueType::List(list(1, Some(1), Content::Buffers(())))];
+        let opened = open(&initial);
+        assert_eq!(capacity(&opened[0]), None, "its capacity is not known yet");
+        let results = [after(&opened[0], 1, 1, Some(0))];
+        let found = carried(&opened, &results).expect("both are lists of the same arrays");
+        let settled = settle(&initial, &found, &results, Some(10)).expect("the loop has a bound");
+        assert_eq!(capacity(&settled[0]), Some(11));
+        assert_eq!(
+            settle(&initial, &found, &results, None),
+            Err(0),
+            "without a bound it would grow and grow"
+        );
+    }
+
+    #[test]
+    fn pushes_that_are_popped_again_need_room_once() {
+        // Two pushed, two popped: no bound is needed.
+        assert_eq!(grown(3, 0, 2, None), Some((3, 5)));
+        // Three pushed, two popped.
+        assert_eq!(grown(3, 1, 3, Some(4)), Some((7, 9)));
+        // Popped only.
+        assert_eq!(grown(3, -1, 0, None), Some((3, 3)));
+        assert_eq!(grown(3, 1, 1, Some(0)), Some((3, 3)));
+    }
+
+    #[test]
+    fn lists_that_change_places_get_room_for_the_longest() {
+        let initial = [
+            ValueType::List(list(5, Some(5), Content::Buffers(()))),
+            ValueType::List(list(0, Some(0), Content::Empty)),
+        ];
+        let opened = open(&initial);
+        let results = [after(&opened[0], 0, 0, Some(1)), after(&opened[1], 1, 1, Some(0))];
+        let found = carried(&opened, &results).expect("both are lists of the same arrays");
+        let settled = settle(&initial, &found, &results, Some(6)).expect("the loop has a bound");
+        assert!(settled.iter().all(|settled| capacity(settled) == Some(11)), "{settled:?}");
+    }
+
+    #[test]
+    fn a_list_that_came_from_one_place_or_another_gets_room_for_the_longest() {
+        let initial = [
+            ValueType::List(list(1, Some(1), Content::Buffers(()))),
+            ValueType::List(list(9, Some(9), Content::Buffers(()))),
+        ];
+        let opened = open(&initial);
+        // if (p) a = push(b) else a = push(a)
+        let chosen = join(&after(&opened[0], 1, 1, Some(0)), &after(&opened[1], 1, 1, Some(1)));
+        let results = [chosen.expect("lists of the same arrays"), opened[1].clone()];
+        let found = carried(&opened, &results).expect("both are lists of the same arrays");
+        let settled = settle(&initial, &found, &results, Some(6)).expect("the loop has a bound");
+        assert!(capacity(&settled[0]) >= Some(15), "nine of b, and one more in each iteration: {settled:?}");
+    }
+
+    #[test]
+    fn what_is_the_same_in_all_elements_needs_no_buffer() {
+        let uniform = |value: i32| Content::Uniform(Literal::from_elements(&[3], &[value; 3]));
+        let joined = |a: Content<()>, b: Content<()>| {
+            let joined = list(4, None, a).join(&list(4, None, b)).expect("lists of the same arrays");
+            joined.content
+        };
+        assert_eq!(joined(Content::Empty, uniform(7)), uniform(7));
+        assert_eq!(joined(uniform(7), uniform(7)), uniform(7));
+        assert_eq!(joined(uniform(7), uniform(8)), Content::Buffers(()));
+        assert_eq!(joined(Content::Zeros, uniform(7)), Content::Buffers(()));
+        assert_eq!(joined(Content::Zeros, uniform(0)), Content::Zeros);
+    }
+}
