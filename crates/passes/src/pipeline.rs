@@ -1,6 +1,6 @@
 //! Runs passes in order, verifies after each change, and keeps the books.
 
-use crate::{Changed, Pass};
+use crate::pass::{Changed, Pass};
 use hlo::Module;
 use support::Result;
 

@@ -1,10 +1,13 @@
 //! Candidates: the ways to compute one contraction that the plan tells apart, each with a name that stays the same.
 //!
-//! A cost model chooses one of them; a table of measured [`Choices`](crate::Choices) may say another. The list is a pure
+//! A cost model chooses one of them; a table of measured [`Choices`](crate::tuning::Choices) may say another. The list is a pure
 //! function of the kernel, the target and the options, and short, so that all of it can be measured.
 
-use crate::{ConvolutionKind, Fusion, GradientTransform, InstructionPlan, Options, Packing, Strategy};
-use crate::{convolution, dot};
+use crate::contraction::convolution::{self, ConvolutionKind, GradientTransform};
+use crate::contraction::packing::Packing;
+use crate::contraction::{chain, dot};
+use crate::fusion::Fusion;
+use crate::strategy::{InstructionPlan, Options, Strategy};
 use hlo::{Computation, InstructionId, Module};
 use std::fmt;
 use target::Target;
@@ -179,12 +182,12 @@ pub fn candidates(
 }
 
 pub(crate) fn of_fusion(fusion: &Fusion<'_>, target: &Target, options: &Options) -> Vec<Candidate> {
-    if crate::rows::is_rows(fusion) || matches!(fusion.root_op(), hlo::Op::Tuple {}) {
+    if crate::reduction::rows::is_rows(fusion) || matches!(fusion.root_op(), hlo::Op::Tuple {}) {
         return Vec::new();
     }
     let all = if fusion.find_dot().is_some() {
         dot::candidates(fusion, target)
-    } else if fusion.find_convolution().is_some() {
+    } else if fusion.find_convolution().is_some() && !chain::is_chain(fusion) {
         convolution::candidates(fusion, target, options)
     } else {
         Vec::new()

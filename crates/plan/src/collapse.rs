@@ -3,7 +3,7 @@
 //! Two dimensions become one by letting the inner one's index run through both and the outer one's stay 0. Row-major
 //! addresses come out the same wherever both dimensions arrive side by side, and nothing in between looks at either.
 
-use crate::{Fusion, Position};
+use crate::fusion::{Fusion, Position};
 use hlo::{InstructionId, Op, Traits};
 use shape::ArrayShape;
 use std::collections::BTreeSet;

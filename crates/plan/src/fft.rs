@@ -7,7 +7,9 @@
 //!
 //! Radices and tables depend on lengths alone, so that versions for several processors share them.
 
-use crate::{Fusion, InstructionPlan, PackedConstant, Strategy, Work};
+use crate::fusion::Fusion;
+use crate::strategy::{InstructionPlan, PackedConstant, Strategy};
+use crate::tasks::Work;
 use bytes::Bytes;
 use hlo::{FftType, Op};
 use shape::PrimitiveType;
@@ -543,7 +545,7 @@ mod tests {
                  ROOT y = {result} fft(x), fft_type={kind}, fft_length={{{lengths}}}\n}}\n"
             );
             let module = hlo::parse(&text).expect("HLO");
-            let have = crate::plan(&module, &target).expect("a plan").to_text(&module);
+            let have = crate::planner::plan(&module, &target).expect("a plan").to_text(&module);
             assert!(have.contains(wanted), "{have} is not {wanted}");
         }
     }

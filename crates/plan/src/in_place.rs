@@ -1,6 +1,6 @@
 //! Which operands a kernel may write its result over.
 
-use crate::{Fusion, Position};
+use crate::fusion::{Fusion, Position};
 use hlo::{InstructionId, Op, Traits};
 use shape::ArrayShape;
 use std::collections::BTreeSet;

@@ -1,9 +1,10 @@
 //! Loop nests over a result.
 
 use crate::collapse::{self, Loop};
+use crate::fusion::Fusion;
 use crate::in_place::overwritable;
+use crate::strategy::{InstructionPlan, Strategy};
 use crate::tasks::{self, Work};
-use crate::{Fusion, InstructionPlan, Strategy};
 use hlo::{Op, Traits};
 use shape::Shape;
 use support::{Error, Result};

@@ -1,9 +1,12 @@
 //! Several results in one loop nest: elements, slice updates, and reductions over columns.
 
 use crate::collapse::{self, Follows};
+use crate::fusion::{Fusion, Position};
 use crate::in_place::reads;
+use crate::loops::{self, LoopPlan};
+use crate::reduction::reduce;
+use crate::strategy::{InstructionPlan, Strategy};
 use crate::tasks::{self, Work};
-use crate::{Fusion, InstructionPlan, LoopPlan, Position, Strategy, loops, reduce};
 use hlo::{ComputationId, InstructionId, Op};
 use shape::Shape;
 use std::collections::BTreeSet;
@@ -202,7 +205,8 @@ impl MultiOutputPlan {
             false => 1,
         };
         let loops = self.nest.loops.iter().zip(self.steps());
-        let most = |(l, steps): (&crate::Loop, i64)| if self.is_reduced[l.dimension] { 1 } else { steps };
+        let most =
+            |(l, steps): (&crate::collapse::Loop, i64)| if self.is_reduced[l.dimension] { 1 } else { steps };
         tasks::cut(tasks, &loops.map(most).collect::<Vec<_>>())
     }
 }

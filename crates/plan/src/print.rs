@@ -1,6 +1,7 @@
 //! The plan as text, for `-v` and for tests.
 
-use crate::{InstructionPlan, ModulePlan, ReduceWindowPlan, Strategy, WindowWalk};
+use crate::reduction::reduce_window::{ReduceWindowPlan, WindowWalk};
+use crate::strategy::{InstructionPlan, ModulePlan, Strategy};
 use hlo::Module;
 use std::fmt::Write as _;
 

@@ -4,7 +4,8 @@
 //! and nothing else has to follow it, else together with the place where each has stood. Other comparisons sort places by
 //! calling the comparison.
 
-use crate::{InstructionPlan, Strategy, Work};
+use crate::strategy::{InstructionPlan, Strategy};
+use crate::tasks::Work;
 use hlo::{ComparisonDirection, ComparisonType, Computation, InstructionId, Module, Op};
 use shape::PrimitiveType;
 use std::fmt;

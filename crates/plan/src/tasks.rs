@@ -6,7 +6,7 @@
 //! Work is measured in the time that a core with wide vectors takes for it at best, so that small work on a slow core is
 //! shared out as readily as on a fast one.
 
-use crate::{Fusion, Position};
+use crate::fusion::{Fusion, Position};
 use hlo::{Op, Window};
 use shape::ArrayShape;
 

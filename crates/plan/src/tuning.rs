@@ -12,7 +12,9 @@
 //! constant, which operations follow. Constants' values, names and places in a program do not matter. Sections and lines are
 //! sorted, so that tables can be committed, compared and merged.
 
-use crate::{Candidate, Fusion, Options, Position, candidate};
+use crate::candidate::{self, Candidate};
+use crate::fusion::{Fusion, Position};
+use crate::strategy::Options;
 use hlo::{Computation, DotDimensionNumbers, InstructionId, Module, Op, Window};
 use shape::{ArrayShape, Shape};
 use std::collections::BTreeMap;
@@ -166,7 +168,7 @@ pub fn machine(target: &Target) -> String {
 
 /// What the plan knows of a contraction's kernel; nothing for other kernels.
 pub fn kernel(fusion: &Fusion<'_>) -> Option<String> {
-    let is_other = crate::rows::is_rows(fusion) || matches!(fusion.root_op(), Op::Tuple {});
+    let is_other = crate::reduction::rows::is_rows(fusion) || matches!(fusion.root_op(), Op::Tuple {});
     if is_other {
         return None;
     }
@@ -176,7 +178,9 @@ pub fn kernel(fusion: &Fusion<'_>) -> Option<String> {
         let operand = *body[id].operands().get(k)?;
         let shape = body[operand].shape().as_array()?;
         let is_constant = match fusion.position(operand) {
-            Position::Operand(number) => crate::dot::constant_operand(fusion, number).is_some(),
+            Position::Operand(number) => {
+                crate::contraction::packing::constant_operand(fusion, number).is_some()
+            }
             Position::Inside => false,
         };
         Some((shape, is_constant))
@@ -190,7 +194,7 @@ pub fn kernel(fusion: &Fusion<'_>) -> Option<String> {
             format!("dot {}{left} {}{right}", of_operand(lhs), of_operand(rhs))
         }
         Op::Convolution { window, dim_labels, feature_group_count, .. } => {
-            let what = match crate::convolution::is_kernel_gradient(body[id].op()) {
+            let what = match crate::contraction::convolution::is_kernel_gradient(body[id].op()) {
                 true => "kernel-gradient",
                 false => "convolution",
             };

@@ -5,7 +5,7 @@ mod terms;
 
 use super::Loop;
 use super::rows::{Kind, Row, Rows, covers_all, index_constant, with_rows};
-use crate::{Changed, Pass};
+use crate::pass::{Changed, Pass};
 use hlo::analysis::TripCount;
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
@@ -190,7 +190,7 @@ impl Plan {
         for accumulator in &self.accumulators {
             finish::accumulator(module, found, accumulator, &values, &rows, self.count);
         }
-        crate::dce::sweep(module.computation_mut(found.body));
+        crate::simplify::dce::sweep(module.computation_mut(found.body));
     }
 
     /// All rows of an operand, in the caller.

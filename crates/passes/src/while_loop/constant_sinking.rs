@@ -1,7 +1,7 @@
 //! Constants go into the loops that read them.
 
 use super::{Loop, simplifier};
-use crate::{Changed, Pass};
+use crate::pass::{Changed, Pass};
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
 use support::Result;
 

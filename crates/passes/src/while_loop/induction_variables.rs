@@ -1,7 +1,7 @@
 //! Counters that move alike become one.
 
 use super::{Loop, simplifier};
-use crate::{Changed, Pass};
+use crate::pass::{Changed, Pass};
 use hlo::analysis;
 use hlo::{ComputationId, InstructionId, Module, Op};
 use shape::{ArrayShape, Literal, Shape};

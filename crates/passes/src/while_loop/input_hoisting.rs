@@ -2,7 +2,7 @@
 
 use super::rows::{Kind, Row, Rows, index_constant};
 use super::{Loop, split};
-use crate::{Changed, Pass};
+use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata, Traits};
 use shape::ArrayShape;
 use std::collections::BTreeSet;
@@ -68,7 +68,7 @@ fn hoist(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(Row) -> bool) ->
         let read = read_row(body, buffer, index, value);
         body.replace_all_uses(value, read);
     }
-    crate::dce::sweep(module.computation_mut(found.body));
+    crate::simplify::dce::sweep(module.computation_mut(found.body));
     true
 }
 

@@ -2,7 +2,7 @@
 
 use super::Loop;
 use super::outside::{Outside, invariant_instructions};
-use crate::{Changed, Pass};
+use crate::pass::{Changed, Pass};
 use hlo::{Computation, ComputationId, InstructionId, Module, Op, Opcode, Traits};
 use std::collections::BTreeSet;
 use support::Result;
@@ -38,7 +38,7 @@ impl Pass for WhileLoopInvariantCodeMotion {
                     let value = outside.copy(module, instruction);
                     hoist(module, &mut found, id, instruction, value);
                 }
-                crate::dce::sweep(module.computation_mut(id));
+                crate::simplify::dce::sweep(module.computation_mut(id));
             }
             changed = true;
         }

@@ -47,7 +47,7 @@ pub(super) fn replace(module: &mut Module, found: Loop) -> bool {
             };
             computation.replace_all_uses(old, new);
         }
-        crate::dce::sweep(computation);
+        crate::simplify::dce::sweep(computation);
     }
     true
 }

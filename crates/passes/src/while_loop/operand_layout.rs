@@ -2,7 +2,7 @@
 
 use super::Loop;
 use super::outside::invariant_instructions;
-use crate::{Changed, Pass};
+use crate::pass::{Changed, Pass};
 use hlo::{Computation, DotDimensionNumbers, InstructionId, Module, Op};
 use shape::{ArrayShape, PrimitiveType, Shape};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl Pass for WhileLoopDotOperandLayout {
                 let right = *matrices.entry(matrix).or_insert_with(|| turned(body, matrix));
                 turn(body, dot, right);
             }
-            crate::dce::sweep(body);
+            crate::simplify::dce::sweep(body);
             changed = true;
         }
         Ok(changed.into())

@@ -2,7 +2,7 @@
 
 use super::Loop;
 use super::rows::{Index, Row, Rows, covers_all};
-use crate::{Changed, Pass};
+use crate::pass::{Changed, Pass};
 use hlo::analysis::{self, Affine, Range};
 use hlo::{InstructionId, Module, Op};
 use support::Result;
@@ -73,7 +73,7 @@ fn hoist(module: &mut Module, found: Loop) -> bool {
         changed = true;
     }
     if changed {
-        crate::dce::sweep(module.computation_mut(found.caller));
+        crate::simplify::dce::sweep(module.computation_mut(found.caller));
     }
     changed
 }
@@ -137,7 +137,7 @@ fn drop_writes(module: &mut Module, found: Loop) -> bool {
         let kept = found.read(module, found.body, element);
         found.set_next(module, element, kept);
     }
-    crate::dce::sweep(module.computation_mut(found.body));
+    crate::simplify::dce::sweep(module.computation_mut(found.body));
     true
 }
 

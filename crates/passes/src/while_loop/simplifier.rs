@@ -1,7 +1,7 @@
 //! Loops that run never or once, and state that nobody needs.
 
 use super::{Loop, known_scalars, state};
-use crate::{Changed, Pass};
+use crate::pass::{Changed, Pass};
 use hlo::analysis::{self, state_element};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use shape::{ArrayShape, Literal, Scalar};
@@ -25,7 +25,7 @@ impl Pass for WhileLoopSimplifier {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            changed |= crate::dce::sweep(module.computation_mut(site.0));
+            changed |= crate::simplify::dce::sweep(module.computation_mut(site.0));
             if module[site.0].get(site.1).is_none() {
                 continue;
             }
@@ -88,7 +88,7 @@ fn inline(module: &mut Module, found: Loop) {
     let body = module[found.body].clone();
     let start = module[found.caller][found.id].operands()[0];
     module.computation_mut(found.caller).inline(found.id, &body, &[start]);
-    crate::dce::sweep(module.computation_mut(found.caller));
+    crate::simplify::dce::sweep(module.computation_mut(found.caller));
 }
 
 /// Counters after the last iteration, as constants.
@@ -283,7 +283,7 @@ fn remove_dead(module: &mut Module, found: Loop) -> bool {
     let is_live = module[found.caller].post_order().contains(&found.id);
     if !is_live {
         // All that is read after it was known without it.
-        return crate::dce::sweep(module.computation_mut(found.caller));
+        return crate::simplify::dce::sweep(module.computation_mut(found.caller));
     }
     let live = live_elements(module, found);
     let dead: BTreeSet<usize> = (0..found.element_count(module)).filter(|k| !live.contains(k)).collect();

@@ -29,7 +29,7 @@ fn split_concatenations(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(R
     for product in &products {
         apply(body, &rows, product);
     }
-    crate::dce::sweep(body);
+    crate::simplify::dce::sweep(body);
     true
 }
 
@@ -50,7 +50,7 @@ fn gather_terms(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(Row) -> b
         let sum = body.add("", Op::Add {}, shape, &[other, first], metadata);
         body.replace_all_uses(outer, sum);
     }
-    crate::dce::sweep(body);
+    crate::simplify::dce::sweep(body);
     true
 }
 

@@ -21,7 +21,7 @@ impl Loop {
     /// Every `while` that runs, inner loops first: where it is and which instruction.
     pub(super) fn sites(module: &Module) -> Vec<(ComputationId, InstructionId)> {
         let mut sites = Vec::new();
-        for caller in crate::executed_computations(module) {
+        for caller in crate::query::executed_computations(module) {
             let computation = &module[caller];
             let is_loop = |id: &InstructionId| matches!(computation[*id].op(), Op::While { .. });
             sites.extend(computation.post_order().into_iter().filter(is_loop).map(|id| (caller, id)));
@@ -232,7 +232,7 @@ impl Loop {
         ];
         for (id, tuple) in sites {
             let computation = module.computation_mut(id);
-            crate::dce::sweep(computation);
+            crate::simplify::dce::sweep(computation);
             for user in computation[tuple].users().to_vec() {
                 let Op::GetTupleElement { index } = *computation[user].op() else { continue };
                 let index = places.get(&index).copied().expect("removed elements are not read");

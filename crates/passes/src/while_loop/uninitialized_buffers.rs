@@ -3,7 +3,7 @@
 use super::Loop;
 use super::row_hoisting::{affine, is_only_written};
 use super::rows::{Index, Row, covers_all};
-use crate::{Changed, Pass};
+use crate::pass::{Changed, Pass};
 use hlo::{Module, Op};
 use support::Result;
 
@@ -45,7 +45,7 @@ impl Pass for WhileLoopUninitializedBuffers {
                 changed = true;
             }
             if changed {
-                crate::dce::sweep(module.computation_mut(found.caller));
+                crate::simplify::dce::sweep(module.computation_mut(found.caller));
             }
         }
         Ok(changed.into())

@@ -1,0 +1,210 @@
+//! One form of convolution for the code generator.
+
+use crate::pass::{Changed, Pass};
+use hlo::{Computation, ConvolutionDimensionNumbers, InstructionId, Module, Op, OpMetadata, Window};
+use shape::{ArrayShape, PrimitiveType};
+use support::Result;
+
+/// Gives every convolution of static arrays channels that are innermost: `dim_labels=b01f_01io->b01f` for any number of
+/// spatial dimensions.
+///
+/// Operands and result are transposed where they differ, a kernel that is read backwards is reversed, and batch groups
+/// become feature groups: the groups of the batch are laid side by side in the features. Strides, padding, dilations and
+/// feature groups stay on the convolution. A gradient of a convolution's kernel that sums over the images of two arrays
+/// with innermost channels (`f01b_i01o->01bf`) stays as it is: no transpose would make it faster. Exact for every input: the same products, summed in an order that is free.
+pub struct ConvolutionCanonicalization;
+
+impl Pass for ConvolutionCanonicalization {
+    fn name(&self) -> &'static str {
+        "convolution-canonicalization"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        for id in crate::query::executed_computations(module) {
+            let computation = module.computation_mut(id);
+            for instruction in computation.post_order() {
+                if let Some(new) = canonical(computation, instruction) {
+                    computation.replace_all_uses(instruction, new);
+                    changed = true;
+                }
+            }
+            if changed {
+                crate::simplify::dce::sweep(computation);
+            }
+        }
+        Ok(changed.into())
+    }
+}
+
+/// The canonical dimension numbers of so many spatial dimensions.
+fn canonical_labels(spatial: usize) -> ConvolutionDimensionNumbers {
+    ConvolutionDimensionNumbers {
+        input_batch_dimension: 0,
+        input_feature_dimension: spatial + 1,
+        input_spatial_dimensions: (1..=spatial).collect(),
+        kernel_input_feature_dimension: spatial,
+        kernel_output_feature_dimension: spatial + 1,
+        kernel_spatial_dimensions: (0..spatial).collect(),
+        output_batch_dimension: 0,
+        output_feature_dimension: spatial + 1,
+        output_spatial_dimensions: (1..=spatial).collect(),
+    }
+}
+
+/// What replaces a convolution of another form.
+fn canonical(computation: &mut Computation, id: InstructionId) -> Option<InstructionId> {
+    let Op::Convolution { window, dim_labels: labels, feature_group_count, batch_group_count } =
+        computation[id].op()
+    else {
+        return None;
+    };
+    let spatial = window.dimensions.len();
+    let new_labels = canonical_labels(spatial);
+    let is_reversed = window.dimensions.iter().any(|d| d.window_reversal);
+    if *labels == new_labels && !is_reversed && *batch_group_count == 1 {
+        return None;
+    }
+    if is_kernel_gradient(computation, id) {
+        return None;
+    }
+    let (window, labels) = (window.clone(), labels.clone());
+    let (mut feature_groups, batch_groups) = (*feature_group_count, *batch_group_count);
+    let operands = computation[id].operands().to_vec();
+    let is_static =
+        |id: &InstructionId| computation[*id].shape().as_array().is_some_and(ArrayShape::is_static);
+    if !operands.iter().chain([&id]).all(is_static) {
+        return None;
+    }
+    let result = computation[id].shape().expect_array().clone();
+    let mut writer = Writer { metadata: computation[id].metadata().clone(), computation };
+
+    let order =
+        order(labels.input_batch_dimension, &labels.input_spatial_dimensions, labels.input_feature_dimension);
+    let mut input = writer.transpose(operands[0], order);
+    if batch_groups > 1 {
+        input = writer.batch_groups_to_features(input, batch_groups);
+        feature_groups = batch_groups;
+    }
+    let kernel_features = [labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension];
+    let order_of_kernel = labels.kernel_spatial_dimensions.iter().copied().chain(kernel_features).collect();
+    let kernel = writer.transpose(operands[1], order_of_kernel);
+    let kernel = writer.reverse(kernel, &window);
+
+    let dimensions = window.dimensions.iter().map(|&d| hlo::WindowDimension { window_reversal: false, ..d });
+    let window = Window { dimensions: dimensions.collect() };
+    let order_of_result = self::order(
+        labels.output_batch_dimension,
+        &labels.output_spatial_dimensions,
+        labels.output_feature_dimension,
+    );
+    let sizes: Vec<i64> = order_of_result.iter().map(|&d| result.size(d)).collect();
+    let op = Op::Convolution {
+        window,
+        dim_labels: new_labels,
+        feature_group_count: feature_groups,
+        batch_group_count: 1,
+    };
+    let new = writer.add(op, ArrayShape::new(result.element_type, &sizes), &[input, kernel]);
+    let back =
+        (0..sizes.len()).map(|d| order_of_result.iter().position(|&o| o == d)).collect::<Option<_>>()?;
+    Some(writer.transpose(new, back))
+}
+
+/// More rows than this are not worth the lists that a kernel needs for them.
+const MAX_ROWS_OF_GRADIENT: i64 = 1 << 18;
+
+/// Whether a convolution is a gradient of a kernel that stays: channels are innermost in both operands and in the result,
+/// whose rows are taps times input features; in a type in which products are summed.
+fn is_kernel_gradient(computation: &Computation, id: InstructionId) -> bool {
+    let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } =
+        computation[id].op()
+    else {
+        return false;
+    };
+    let spatial = window.dimensions.len();
+    let form = ConvolutionDimensionNumbers {
+        input_batch_dimension: spatial + 1,
+        input_feature_dimension: 0,
+        input_spatial_dimensions: (1..=spatial).collect(),
+        kernel_input_feature_dimension: 0,
+        kernel_output_feature_dimension: spatial + 1,
+        kernel_spatial_dimensions: (1..=spatial).collect(),
+        output_batch_dimension: spatial,
+        output_feature_dimension: spatial + 1,
+        output_spatial_dimensions: (0..spatial).collect(),
+    };
+    let is_plain = window.dimensions.iter().all(|d| !d.window_reversal && d.base_dilation == 1);
+    let arrays =
+        || computation[id].operands().iter().chain([&id]).map(|&id| computation[id].shape().as_array());
+    let is_summed = |array: Option<&ArrayShape>| {
+        array.is_some_and(|array| {
+            matches!(array.element_type, PrimitiveType::F32 | PrimitiveType::F64)
+                && array.is_static()
+                && array.element_count() > 0
+        })
+    };
+    let rows = computation[id].shape().as_array().map_or(i64::MAX, |result| {
+        result.sizes()[..result.rank() - 1].iter().fold(1, |n: i64, &size| n.saturating_mul(size))
+    });
+    (1..=3).contains(&spatial)
+        && *labels == form
+        && is_plain
+        && arrays().all(is_summed)
+        && rows <= MAX_ROWS_OF_GRADIENT
+}
+
+/// Batch, spatial dimensions, features.
+fn order(batch: usize, spatial: &[usize], features: usize) -> Vec<usize> {
+    std::iter::once(batch).chain(spatial.iter().copied()).chain([features]).collect()
+}
+
+/// Adds instructions with a convolution's metadata.
+struct Writer<'c> {
+    computation: &'c mut Computation,
+    metadata: OpMetadata,
+}
+
+impl Writer<'_> {
+    fn add(&mut self, op: Op, shape: ArrayShape, operands: &[InstructionId]) -> InstructionId {
+        self.computation.add("", op, shape.into(), operands, self.metadata.clone())
+    }
+
+    fn array(&self, id: InstructionId) -> &ArrayShape {
+        self.computation[id].shape().expect_array()
+    }
+
+    /// An array with its dimensions in another order, if it is another one.
+    fn transpose(&mut self, operand: InstructionId, dimensions: Vec<usize>) -> InstructionId {
+        if dimensions.is_sorted() {
+            return operand;
+        }
+        let shape = self.array(operand);
+        let sizes: Vec<i64> = dimensions.iter().map(|&d| shape.size(d)).collect();
+        let shape = ArrayShape::new(shape.element_type, &sizes);
+        self.add(Op::Transpose { dimensions }, shape, &[operand])
+    }
+
+    fn reverse(&mut self, kernel: InstructionId, window: &Window) -> InstructionId {
+        let is_reversed = |&d: &usize| window.dimensions[d].window_reversal && window.dimensions[d].size > 1;
+        let dimensions: Vec<usize> = (0..window.dimensions.len()).filter(is_reversed).collect();
+        if dimensions.is_empty() {
+            return kernel;
+        }
+        let shape = self.array(kernel).clone();
+        self.add(Op::Reverse { dimensions }, shape, &[kernel])
+    }
+
+    /// `[groups * n, ..., f]` as `[n, ..., groups * f]`.
+    fn batch_groups_to_features(&mut self, input: InstructionId, groups: i64) -> InstructionId {
+        let shape = self.array(input).clone();
+        let (sizes, rank) = (shape.sizes(), shape.rank());
+        let (batch, spatial, features) = (sizes[0] / groups, &sizes[1..rank - 1], sizes[rank - 1]);
+        let of_sizes = |sizes: &[&[i64]]| ArrayShape::new(shape.element_type, &sizes.concat());
+        let split = self.add(Op::Reshape {}, of_sizes(&[&[groups, batch], spatial, &[features]]), &[input]);
+        let dimensions: Vec<usize> = (1..rank).chain([0, rank]).collect();
+        let moved = of_sizes(&[&[batch], spatial, &[groups, features]]);
+        let moved = self.add(Op::Transpose { dimensions }, moved, &[split]);
+        self.add(Op::Reshape {}, of_sizes(&[&[batch], spatial, &[groups * features]]), &[moved])
+    }
+}

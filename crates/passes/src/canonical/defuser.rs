@@ -1,0 +1,27 @@
+//! Takes apart the fusions that another compiler made.
+
+use crate::canonical::call_inliner::inline_where;
+use crate::pass::{Changed, Pass};
+use hlo::{Module, Op};
+use support::Result;
+
+/// `fusion(a, b), calls=f => f's body`, for every input: which instructions share a loop nest is decided for the machine that
+/// the code is for, and what another machine's compiler joined may be more than one kernel does here.
+pub struct Defuser;
+
+impl Pass for Defuser {
+    fn name(&self) -> &'static str {
+        "defuser"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let changed = inline_where(module, |op| match *op {
+            Op::Fusion { calls, .. } => Some(calls),
+            _ => None,
+        })?;
+        if changed == Changed::Yes {
+            module.remove_unreachable_computations();
+        }
+        Ok(changed)
+    }
+}

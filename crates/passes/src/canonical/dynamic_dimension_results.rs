@@ -1,0 +1,93 @@
+//! The true sizes of results whose dimensions are bounded.
+
+use crate::pass::{Changed, Pass};
+use hlo::{BoundedDimension, Computation, InstructionId, Module, Op, OpMetadata};
+use shape::{ArrayShape, Literal, PrimitiveType, Shape};
+use std::collections::BTreeMap;
+use support::{Error, Result};
+
+/// Takes bounded results apart into arrays of their bounds, and sizes as further results.
+///
+/// `tuple(set-dimension-size(x, n, d), y) => tuple(x, y, s64(n))`, and the module says that the last element is the size
+/// of dimension `d` of result 0. Dimensions without a `set-dimension-size` are as large as their bounds. Everything
+/// behind this pass sees static shapes.
+pub struct DynamicDimensionResults;
+
+impl Pass for DynamicDimensionResults {
+    fn name(&self) -> &'static str {
+        "dynamic-dimension-results"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let entry = module.entry();
+        let computation = module.computation_mut(entry);
+        let root = computation.root();
+        if !matches!(computation[root].op(), Op::Tuple {}) || is_static(computation[root].shape()) {
+            return Ok(Changed::No);
+        }
+        let mut elements = computation[root].operands().to_vec();
+        let (mut bounded, mut sizes) = (Vec::new(), Vec::new());
+        for (result, element) in elements.iter_mut().enumerate() {
+            let Some(shape) = computation[*element].shape().as_array().cloned() else { continue };
+            if shape.is_static() {
+                continue;
+            }
+            let (whole, known) = whole(computation, *element)?;
+            for dimension in (0..shape.rank()).filter(|&d| shape.dimensions[d].is_dynamic) {
+                bounded.push(BoundedDimension { result, dimension });
+                sizes.push(size(computation, known.get(&dimension).copied(), shape.size(dimension)));
+            }
+            *element = whole;
+        }
+        elements.extend(sizes);
+        let shape = Shape::Tuple(elements.iter().map(|&e| computation[e].shape().clone()).collect());
+        let metadata = computation[root].metadata().clone();
+        let tuple = computation.add("", Op::Tuple {}, shape, &elements, metadata);
+        computation.set_root(tuple);
+        crate::simplify::dce::sweep(computation);
+        module.set_bounded_dimensions(bounded);
+        Ok(Changed::Yes)
+    }
+}
+
+fn is_static(tuple: &Shape) -> bool {
+    tuple.leaves().iter().all(|(_, leaf)| leaf.is_static())
+}
+
+/// The array behind the instructions that set its dimensions' sizes, and these sizes.
+fn whole(
+    computation: &Computation,
+    mut id: InstructionId,
+) -> Result<(InstructionId, BTreeMap<usize, InstructionId>)> {
+    let mut sizes = BTreeMap::new();
+    while let Op::SetDimensionSize { dimension } = computation[id].op() {
+        // The outermost counts.
+        sizes.entry(*dimension).or_insert(computation[id].operands()[1]);
+        id = computation[id].operands()[0];
+    }
+    match computation[id].shape().as_array() {
+        Some(array) if array.is_static() => Ok((id, sizes)),
+        _ => Err(Error::unsupported(format!(
+            "{} ({}) has the bounded shape {}, which no set-dimension-size gives it",
+            computation[id].name(),
+            computation[id].opcode().name(),
+            computation[id].shape()
+        ))),
+    }
+}
+
+/// The size as `s64[]`; the bound where none was set.
+fn size(computation: &mut Computation, known: Option<InstructionId>, bound: i64) -> InstructionId {
+    let shape = Shape::scalar(PrimitiveType::S64);
+    match known {
+        Some(size) => {
+            let metadata = computation[size].metadata().clone();
+            computation.add("", Op::Convert {}, shape, &[size], metadata)
+        }
+        None => {
+            let array = ArrayShape::new(PrimitiveType::S64, &[]);
+            let literal = Literal::from_scalars(array, [shape::Scalar::Signed(bound)]);
+            computation.add("", Op::Constant { literal }, shape, &[], OpMetadata::default())
+        }
+    }
+}

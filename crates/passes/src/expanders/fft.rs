@@ -1,0 +1,57 @@
+//! Fourier transforms of lengths with large prime factors as transforms of others.
+
+use super::expand::expand;
+use crate::pass::{Changed, Pass};
+use composite::fft::{MAX_LENGTH, fft};
+use hlo::{FftType, Module, Op};
+use support::Result;
+
+/// `fft(x) =>` products with matrices of roots of unity, or arithmetic around transforms of lengths that have kernels (see
+/// [`composite::fft`]).
+///
+/// Exact but for rounding. Transforms that have kernels stay, and those longer than 2^24.
+pub struct FftExpander {
+    /// Whether transforms of these lengths have a kernel.
+    pub has_kernel: fn(FftType, &[i64]) -> bool,
+}
+
+impl Default for FftExpander {
+    /// None has, but those that are left.
+    fn default() -> Self {
+        Self { has_kernel: |_, _| false }
+    }
+}
+
+impl Pass for FftExpander {
+    fn name(&self) -> &'static str {
+        "fft-expander"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        expand(
+            module,
+            "fft",
+            |op, shapes| match op {
+                Op::Fft { fft_type, fft_length } => {
+                    let is_kept = !shapes.iter().any(|shape| shape.element_count() == 0)
+                        && (self.has_kernel)(*fft_type, fft_length);
+                    !is_kept && fft_length.iter().all(|&n| n <= MAX_LENGTH)
+                }
+                _ => false,
+            },
+            |op, result, operands| match op {
+                // Whatever the lengths: nothing becomes nothing.
+                Op::Fft { fft_type: FftType::Irfft, .. } if result.sizes().contains(&0) => {
+                    operands[0].function().splat(result.element_type, &result.sizes(), 0.0)
+                }
+                Op::Fft { fft_type: FftType::Fft | FftType::Ifft, .. }
+                    if operands[0].sizes().contains(&0) =>
+                {
+                    operands[0]
+                }
+                Op::Fft { fft_type, fft_length } => fft(operands[0], *fft_type, fft_length, self.has_kernel),
+                _ => operands[0],
+            },
+        )
+    }
+}

@@ -1,0 +1,15 @@
+//! Fusion passes: they decide which instructions one kernel computes.
+
+mod attention;
+mod chaining;
+mod instruction;
+mod multi_output;
+mod producer_duplication;
+mod row;
+
+pub use attention::AttentionFusion;
+pub use chaining::ConvolutionChaining;
+pub use instruction::InstructionFusion;
+pub use multi_output::MultiOutputFusion;
+pub use producer_duplication::ProducerDuplication;
+pub use row::RowFusion;

@@ -1,0 +1,176 @@
+//! Attention fusion: two products, and the walk along rows between them, become one kernel.
+
+use crate::fusion::chaining::joined;
+use crate::pass::{Changed, Pass};
+use hlo::{Computation, ComputationId, InstructionId, Module, Op};
+use support::Result;
+
+/// Whether an instruction that computes attention should be.
+pub type Judge = Box<dyn Fn(&Module, &Computation, InstructionId) -> bool>;
+
+/// Fuses `dot -> softmax -> dot`, each with the elementwise work behind it, where the scores and the weights that become of
+/// them have no other reader. Scale, mask and bias may stand in any order behind the first dot; anything that `row-fusion`
+/// makes one fusion of may stand in between. Exact for every input: each element is computed as before.
+pub struct AttentionFusion {
+    /// Judges each candidate.
+    pub judge: Judge,
+}
+
+impl Default for AttentionFusion {
+    /// Takes all.
+    fn default() -> Self {
+        Self { judge: Box::new(|_, _, _| true) }
+    }
+}
+
+impl Pass for AttentionFusion {
+    fn name(&self) -> &'static str {
+        "attention-fusion"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        for id in crate::query::executed_computations(module) {
+            let mut is_swept = false;
+            for last in module[id].post_order() {
+                let Some(chain) = chain(module, id, last) else { continue };
+                let Some(fusion) = joined(module, id, &chain) else { continue };
+                // What is not wanted has no users, and is swept; the names after it count on from its own.
+                is_swept = true;
+                changed = true;
+                if (self.judge)(module, &module[id], fusion) {
+                    module.computation_mut(id).replace_all_uses(last, fusion);
+                }
+            }
+            if is_swept {
+                crate::simplify::dce::sweep(module.computation_mut(id));
+            }
+        }
+        module.remove_unreachable_computations();
+        Ok(changed.into())
+    }
+}
+
+/// What becomes one fusion, in order: the product of queries and keys, what is between, and the product with values, which
+/// is the last. Reshapes may stand in between.
+fn chain(module: &Module, id: ComputationId, last: InstructionId) -> Option<Vec<InstructionId>> {
+    let caller = &module[id];
+    let weights = contracted(module, caller, last)?;
+    let mut chain = vec![last];
+    let softmax = behind_reshapes(caller, weights, last, &mut chain)?;
+    let Op::Fusion { calls, .. } = caller[softmax].op() else { return None };
+    let body = &module[*calls];
+    let reduces = body.instructions().any(|(_, i)| matches!(i.op(), Op::Reduce { .. }));
+    let contracts =
+        body.instructions().any(|(_, i)| matches!(i.op(), Op::Dot { .. } | Op::Convolution { .. }));
+    if !reduces || contracts || caller[softmax].shape().as_array().is_none() {
+        return None;
+    }
+    // Of what is walked, one array is a product.
+    let mut found = None;
+    for &operand in caller[softmax].operands() {
+        let mut between = vec![softmax];
+        let Some(scores) = behind_reshapes(caller, operand, softmax, &mut between) else { continue };
+        if contracted(module, caller, scores).is_some() && found.replace((scores, between)).is_some() {
+            return None;
+        }
+    }
+    let (scores, between) = found?;
+    chain.extend(between);
+    chain.push(scores);
+    chain.reverse();
+    Some(chain)
+}
+
+/// What an instruction, or its body's only dot, contracts on the left: an operand of the instruction.
+fn contracted(module: &Module, caller: &Computation, id: InstructionId) -> Option<InstructionId> {
+    let instruction = &caller[id];
+    match instruction.op() {
+        Op::Dot { .. } => Some(instruction.operands()[0]),
+        Op::Fusion { calls, .. } => {
+            let body = &module[*calls];
+            let mut dots = body.instructions().filter(|(_, i)| matches!(i.op(), Op::Dot { .. }));
+            let (Some((_, dot)), None) = (dots.next(), dots.next()) else { return None };
+            match body[dot.operands()[0]].op() {
+                Op::Parameter { number } => Some(instruction.operands()[*number]),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The instruction in front of reshapes that nobody else reads, if nobody but `reader` reads it; the reshapes are added to
+/// the chain.
+fn behind_reshapes(
+    caller: &Computation,
+    operand: InstructionId,
+    reader: InstructionId,
+    chain: &mut Vec<InstructionId>,
+) -> Option<InstructionId> {
+    let (mut id, mut reader) = (operand, reader);
+    loop {
+        let reads = caller[reader].operands().iter().filter(|&&o| o == id).count();
+        if caller[id].users().len() != 1 || reads != 1 || caller.root() == id {
+            return None;
+        }
+        if !matches!(caller[id].op(), Op::Reshape {} | Op::Bitcast {}) {
+            return Some(id);
+        }
+        chain.push(id);
+        reader = id;
+        id = caller[id].operands()[0];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const ATTENTION: &str = "HloModule attention
+
+sum {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT z = f32[] add(x, y)
+}
+
+weights {
+  s = f32[4,4] parameter(0)
+  e = f32[4,4] exponential(s)
+  zero = f32[] constant(0)
+  t = f32[4] reduce(e, zero), dimensions={1}, to_apply=sum
+  b = f32[4,4] broadcast(t), dimensions={0}
+  ROOT w = f32[4,4] divide(e, b)
+}
+
+ENTRY main {
+  q = f32[4,8] parameter(0)
+  k = f32[8,4] parameter(1)
+  v = f32[4,8] parameter(2)
+  scores = f32[4,4] dot(q, k), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  fusion = f32[4,4] fusion(scores), kind=kInput, calls=weights
+  ROOT fusion.2 = f32[4,8] dot(fusion, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+";
+
+    #[test]
+    fn what_is_not_wanted_counts_as_a_change_if_names_go_on_behind_it() {
+        // There are names `fusion` already.
+        let mut module = hlo::parse(ATTENTION).expect("a module");
+        let before = module.clone();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = asked.clone();
+        let judge = move |_: &Module, _: &Computation, _: InstructionId| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        let changed = AttentionFusion { judge: Box::new(judge) }.run(&mut module).expect("no error");
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "the chain is a candidate");
+        assert_eq!(module.to_text(), before.to_text());
+        assert!(changed == Changed::Yes || module == before, "what is claimed is so");
+        assert!(module != before, "the name of the candidate was counted");
+    }
+}

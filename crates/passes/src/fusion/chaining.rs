@@ -1,0 +1,221 @@
+//! Convolution chaining: neighbouring convolutions become one kernel where that saves time.
+
+use crate::pass::{Changed, Pass};
+use hlo::{Computation, ComputationId, FusionKind, InstructionId, Module, Op, OpMetadata};
+use std::collections::{BTreeMap, BTreeSet};
+use support::Result;
+
+/// What is saved, in any unit, if convolutions, each the only reader of the one before, are computed by one kernel;
+/// nothing if they cannot be, or should not.
+pub type Saving = Box<dyn Fn(&Module, &Computation, &[InstructionId]) -> Option<u64>>;
+
+/// Fuses convolutions, each with the elementwise work behind it, with those that read them. Of all ways to cut a sequence
+/// of convolutions into chains, one that saves most is taken. Exact for every input: each element is computed as before,
+/// some more than once.
+pub struct ConvolutionChaining {
+    /// The most convolutions of a chain.
+    pub max_stages: usize,
+    /// Judges a chain.
+    pub saving: Saving,
+}
+
+impl Default for ConvolutionChaining {
+    /// Saves the bytes of what is between convolutions, whatever it costs.
+    fn default() -> Self {
+        let between = |_: &Module, computation: &Computation, chain: &[InstructionId]| {
+            let bytes = chain.iter().rev().skip(1).map(|&id| computation[id].shape().byte_size());
+            Some(bytes.fold(0, u64::saturating_add))
+        };
+        Self { max_stages: 3, saving: Box::new(between) }
+    }
+}
+
+impl Pass for ConvolutionChaining {
+    fn name(&self) -> &'static str {
+        "convolution-chaining"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        for id in crate::query::executed_computations(module) {
+            for sequence in sequences(module, id) {
+                for chain in self.best_cut(module, id, &sequence) {
+                    fuse(module, id, &chain);
+                    changed = true;
+                }
+            }
+            changed |= crate::simplify::dce::sweep(module.computation_mut(id));
+        }
+        changed |= module.remove_unreachable_computations();
+        Ok(changed.into())
+    }
+}
+
+impl ConvolutionChaining {
+    /// The chains, of two convolutions and more, that save most together.
+    fn best_cut(
+        &self,
+        module: &Module,
+        id: ComputationId,
+        sequence: &[InstructionId],
+    ) -> Vec<Vec<InstructionId>> {
+        // For each number of convolutions from the begin: what is saved, and how many the last chain has.
+        let mut best = vec![(0u64, 0usize)];
+        for end in 1..=sequence.len() {
+            let (mut most, mut length) = (best[end - 1].0, 1);
+            for stages in 2..=self.max_stages.min(end) {
+                let begin = end - stages;
+                let saving = (self.saving)(module, &module[id], &sequence[begin..end]);
+                if let Some(saving) = saving.filter(|&saving| saving > 0) {
+                    let all = best[begin].0.saturating_add(saving);
+                    if all > most {
+                        (most, length) = (all, stages);
+                    }
+                }
+            }
+            best.push((most, length));
+        }
+        let (mut chains, mut end) = (Vec::new(), sequence.len());
+        while end > 0 {
+            let begin = end - best[end].1;
+            if end - begin > 1 {
+                chains.push(sequence[begin..end].to_vec());
+            }
+            end = begin;
+        }
+        chains
+    }
+}
+
+/// Convolutions, each the only reader of the one before; as long as can be.
+fn sequences(module: &Module, id: ComputationId) -> Vec<Vec<InstructionId>> {
+    let computation = &module[id];
+    let order = computation.post_order();
+    let convolutions: BTreeSet<InstructionId> =
+        order.iter().copied().filter(|&i| input_of(module, computation, i).is_some()).collect();
+    let mut next = BTreeMap::new();
+    for &reader in &order {
+        let Some(input) = input_of(module, computation, reader) else { continue };
+        let is_only = computation[input].users().len() == 1 && computation.root() != input;
+        if convolutions.contains(&input) && is_only {
+            next.insert(input, reader);
+        }
+    }
+    let followers: BTreeSet<InstructionId> = next.values().copied().collect();
+    let mut found = Vec::new();
+    for &first in order.iter().filter(|i| convolutions.contains(i) && !followers.contains(i)) {
+        let sequence: Vec<InstructionId> =
+            std::iter::successors(Some(first), |last| next.get(last).copied()).collect();
+        if sequence.len() > 1 {
+            found.push(sequence);
+        }
+    }
+    found
+}
+
+/// What the only convolution of an instruction, or of its body, convolves: an operand of the instruction.
+fn input_of(module: &Module, computation: &Computation, id: InstructionId) -> Option<InstructionId> {
+    let instruction = &computation[id];
+    let Op::Fusion { kind: FusionKind::Output, calls } = instruction.op() else {
+        let is_convolution = matches!(instruction.op(), Op::Convolution { .. });
+        return is_convolution.then(|| instruction.operands()[0]);
+    };
+    let body = &module[*calls];
+    let mut convolutions = body.instructions().filter(|(_, i)| matches!(i.op(), Op::Convolution { .. }));
+    let (Some((_, convolution)), None) = (convolutions.next(), convolutions.next()) else { return None };
+    match body[convolution.operands()[0]].op() {
+        Op::Parameter { number } => Some(instruction.operands()[*number]),
+        _ => None,
+    }
+}
+
+/// Replaces the last instruction of a chain with a fusion of all; the others lose their only reader.
+fn fuse(module: &mut Module, id: ComputationId, chain: &[InstructionId]) {
+    let (Some(new), Some(&last)) = (joined(module, id, chain), chain.last()) else { return };
+    module.computation_mut(id).replace_all_uses(last, new);
+}
+
+/// Adds a fusion of instructions and bodies of fusions, each of which reads those before it; the last one is its result.
+pub(crate) fn joined(
+    module: &mut Module,
+    id: ComputationId,
+    chain: &[InstructionId],
+) -> Option<InstructionId> {
+    let mut fused = Computation::new("fused_computation");
+    let mut operands: Vec<InstructionId> = Vec::new();
+    for &link in chain {
+        for &operand in module[id][link].operands() {
+            if !chain.contains(&operand) && !operands.contains(&operand) {
+                operands.push(operand);
+            }
+        }
+    }
+    // Where the values of the caller are in the fused computation.
+    let mut copies = BTreeMap::new();
+    for (number, &operand) in operands.iter().enumerate() {
+        let shape = module[id][operand].shape().clone();
+        let op = Op::Parameter { number };
+        let parameter = fused.add(&format!("param_{number}"), op, shape, &[], OpMetadata::default());
+        copies.insert(operand, parameter);
+    }
+    let mut root = None;
+    for &link in chain {
+        let copy = copy_link(module, &module[id], link, &mut fused, &copies);
+        copies.insert(link, copy);
+        root = Some(copy);
+    }
+    let (root, &last) = (root?, chain.last()?);
+    fused.set_root(root);
+    let (shape, metadata) = (module[id][last].shape().clone(), metadata(module, &module[id], last));
+    let calls = module.add_computation(fused);
+    let op = Op::Fusion { kind: FusionKind::Output, calls };
+    let caller = module.computation_mut(id);
+    Some(caller.add("fusion", op, shape, &operands, metadata))
+}
+
+/// Copies an instruction, or the body of a fusion, and gives what stands for its result.
+fn copy_link(
+    module: &Module,
+    caller: &Computation,
+    link: InstructionId,
+    fused: &mut Computation,
+    outside: &BTreeMap<InstructionId, InstructionId>,
+) -> InstructionId {
+    let instruction = &caller[link];
+    let Op::Fusion { calls, .. } = instruction.op() else {
+        let operands: Vec<InstructionId> = instruction.operands().iter().map(|o| outside[o]).collect();
+        let (op, shape) = (instruction.op().clone(), instruction.shape().clone());
+        return fused.add(instruction.name(), op, shape, &operands, instruction.metadata().clone());
+    };
+    let body = &module[*calls];
+    let mut copies = BTreeMap::new();
+    for id in body.post_order() {
+        let inner = &body[id];
+        let copy = match inner.op() {
+            Op::Parameter { number } => outside[&instruction.operands()[*number]],
+            op => {
+                let operands: Vec<InstructionId> = inner.operands().iter().map(|o| copies[o]).collect();
+                fused.add(
+                    inner.name(),
+                    op.clone(),
+                    inner.shape().clone(),
+                    &operands,
+                    inner.metadata().clone(),
+                )
+            }
+        };
+        copies.insert(id, copy);
+    }
+    copies[&body.root()]
+}
+
+/// Of the instruction, or of what its body ends with.
+fn metadata(module: &Module, caller: &Computation, id: InstructionId) -> OpMetadata {
+    let own = caller[id].metadata();
+    match caller[id].op() {
+        Op::Fusion { calls, .. } if own.op_name.is_empty() => {
+            module[*calls][module[*calls].root()].metadata().clone()
+        }
+        _ => own.clone(),
+    }
+}

@@ -1,0 +1,103 @@
+//! Instruction fusion: what is computed together.
+
+mod group;
+mod rewrite;
+
+use crate::pass::{Changed, Pass};
+use group::Groups;
+use hlo::{ComputationId, InstructionId, Module, Op, OpMetadata};
+use rewrite::Fused;
+use shape::Literal;
+use std::collections::BTreeMap;
+use support::Result;
+
+/// Fuses producers into their consumers.
+///
+/// Each instruction belongs to one group, the one that holds all of its users, if each of its elements is needed there at
+/// one position only; else it starts a group of its own, whose result is in memory. So nothing is computed twice but cheap
+/// data movement, which is copied into every group that reads it. Three kinds come out: loops, loops that end in a
+/// reduction, windowed or not (`kInput`), and elementwise work on the tiles of a dot or a convolution (`kOutput`). Small
+/// constants of equal elements that must be in memory become literals. Exact for every input.
+pub struct InstructionFusion {
+    /// The most instructions in one fusion; bounds the size of a kernel.
+    pub max_instructions: usize,
+    /// The most operands of one fusion.
+    pub max_operands: usize,
+}
+
+impl Default for InstructionFusion {
+    fn default() -> Self {
+        Self { max_instructions: 256, max_operands: 48 }
+    }
+}
+
+impl Pass for InstructionFusion {
+    fn name(&self) -> &'static str {
+        "fusion"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        for id in crate::query::executed_computations(module) {
+            let replaced = self.fuse(module, id);
+            changed |= !replaced.is_empty();
+            let caller = module.computation_mut(id);
+            replaced.into_iter().for_each(|(root, new)| caller.replace_all_uses(root, new));
+            changed |= crate::simplify::dce::sweep(caller);
+        }
+        Ok(changed.into())
+    }
+}
+
+/// Splats of so many bytes at most become literals where they are needed in memory.
+const MAX_SPLAT_BYTES: u64 = 4096;
+
+impl InstructionFusion {
+    /// Adds the fusions of a computation, which is not changed otherwise; what each root is to be replaced with.
+    fn fuse(&self, module: &mut Module, id: ComputationId) -> BTreeMap<InstructionId, InstructionId> {
+        let mut replaced = BTreeMap::new();
+        let bodies = Groups::new(self, &module[id]).bodies();
+        for (root, body) in bodies {
+            let computation = &module[id];
+            let metadata = computation[root].metadata().clone();
+            let new = match (Fused::build(computation, root, &body), splat(computation, root)) {
+                (_, Some(literal)) => {
+                    let shape = literal.shape();
+                    module.computation_mut(id).add("", Op::Constant { literal }, shape, &[], metadata)
+                }
+                (Some(fused), None) => add_fusion(module, id, root, fused, &replaced),
+                (None, None) => continue,
+            };
+            replaced.insert(root, new);
+        }
+        replaced
+    }
+}
+
+/// The literal of a small broadcast of a scalar constant.
+fn splat(computation: &hlo::Computation, id: InstructionId) -> Option<Literal> {
+    let Op::Broadcast { .. } = computation[id].op() else { return None };
+    let Op::Constant { literal } = computation[computation[id].operands()[0]].op() else { return None };
+    let shape = computation[id].shape().as_array()?;
+    if literal.array_shape().rank() != 0 || shape.byte_size() > MAX_SPLAT_BYTES || !shape.is_static() {
+        return None;
+    }
+    let bytes = literal.bytes().repeat(shape.element_count() as usize);
+    Literal::from_bytes(shape::ArrayShape { layout: None, ..shape.clone() }, bytes.into())
+}
+
+fn add_fusion(
+    module: &mut Module,
+    id: ComputationId,
+    root: InstructionId,
+    fused: Fused,
+    replaced: &BTreeMap<InstructionId, InstructionId>,
+) -> InstructionId {
+    let shape = module[id][root].shape().clone();
+    let metadata: OpMetadata = fused.metadata;
+    let calls = module.add_computation(fused.computation);
+    let operands: Vec<InstructionId> =
+        fused.operands.iter().map(|o| replaced.get(o).copied().unwrap_or(*o)).collect();
+    let op = Op::Fusion { kind: fused.kind, calls };
+    module.computation_mut(id).add("fusion", op, shape, &operands, metadata)
+}

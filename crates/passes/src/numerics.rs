@@ -1,0 +1,9 @@
+//! Rewrites that change how results are rounded.
+
+mod batch_norm_folding;
+mod softmax_reciprocal;
+mod tree_reduction;
+
+pub use batch_norm_folding::BatchNormFolding;
+pub use softmax_reciprocal::SoftmaxReciprocal;
+pub use tree_reduction::TreeReductionRewriter;

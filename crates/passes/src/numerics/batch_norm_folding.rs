@@ -1,0 +1,349 @@
+//! Scales and offsets of each channel go into the constants of the contraction before them.
+//!
+//! What is left of convolution, bias and batch normalisation is a convolution with another kernel and one addition.
+
+use crate::pass::{Changed, Pass};
+use hlo::{Computation, InstructionId, Module, Op};
+use shape::index::row_major_strides;
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
+use support::Result;
+
+/// Folds constants of each channel that follow a convolution or dot with a constant kernel, for `f32` and `f64`:
+///
+/// - `contraction(x, k) * c => contraction(x, k * c)`,
+/// - `(contraction + a) * c => contraction * c + a * c`,
+/// - `(contraction + a) + c => contraction + (a + c)`,
+/// - `x - c => x + -c` where that leads to one of these.
+///
+/// Changes the rounding: sums are scaled before they are rounded instead of afterwards, and constants are rounded once
+/// more. Kernels and constants that would overflow stay. Nothing else may read what is between.
+pub struct BatchNormFolding;
+
+impl Pass for BatchNormFolding {
+    fn name(&self) -> &'static str {
+        "batch-norm-folding"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        for id in crate::query::executed_computations(module) {
+            let computation = module.computation_mut(id);
+            // Each rewrite leads to instructions closer to the contraction; later roots see what became of earlier ones.
+            for instruction in computation.post_order() {
+                let mut root = instruction;
+                while let Some(folded) = fold(computation, root) {
+                    computation.replace_all_uses(root, folded);
+                    // What is dead must not count as a user.
+                    remove_unused(computation, root);
+                    changed = true;
+                    root = folded;
+                }
+            }
+            if changed {
+                crate::simplify::dce::sweep(computation);
+            }
+        }
+        Ok(changed.into())
+    }
+}
+
+/// Removes an instruction that nobody uses, and what only it used.
+fn remove_unused(computation: &mut Computation, id: InstructionId) {
+    let mut pending = vec![id];
+    while let Some(id) = pending.pop() {
+        let Some(instruction) = computation.get(id) else { continue };
+        let is_kept = matches!(instruction.op(), Op::Parameter { .. }) || computation.root() == id;
+        if is_kept || !instruction.users().is_empty() {
+            continue;
+        }
+        pending.extend(instruction.operands());
+        computation.remove(id);
+    }
+}
+
+/// A number for each index of one dimension, or one number for all.
+#[derive(Clone, Debug)]
+struct ChannelConstant {
+    dimension: Option<usize>,
+    values: Vec<f64>,
+}
+
+impl ChannelConstant {
+    /// The numbers of two constants combined, rounded to the type; `None` if they lie along different dimensions or if a
+    /// number is not finite.
+    fn combine(
+        &self,
+        other: &Self,
+        element_type: PrimitiveType,
+        f: impl Fn(f64, f64) -> f64,
+    ) -> Option<Self> {
+        let dimension = self.dimension.or(other.dimension);
+        if other.dimension.is_some_and(|d| dimension != Some(d)) {
+            return None;
+        }
+        let count = self.values.len().max(other.values.len());
+        let at = |values: &[f64], k: usize| if values.len() == 1 { values[0] } else { values[k] };
+        let combined =
+            (0..count).map(|k| rounded(element_type, f(at(&self.values, k), at(&other.values, k))));
+        Some(Self { dimension, values: combined.collect::<Option<_>>()? })
+    }
+
+    fn negated(&self) -> Self {
+        Self { dimension: self.dimension, values: self.values.iter().map(|v| -v).collect() }
+    }
+}
+
+/// The nearest number of the type, if it is finite.
+fn rounded(element_type: PrimitiveType, value: f64) -> Option<f64> {
+    let value = if element_type == PrimitiveType::F32 { f64::from(value as f32) } else { value };
+    value.is_finite().then_some(value)
+}
+
+/// What replaces a multiplication, addition or subtraction.
+fn fold(computation: &mut Computation, root: InstructionId) -> Option<InstructionId> {
+    // An earlier rewrite may have removed it.
+    let element_type = computation.get(root)?.shape().as_array()?.element_type;
+    if !matches!(element_type, PrimitiveType::F32 | PrimitiveType::F64) {
+        return None;
+    }
+    let op = computation[root].op().clone();
+    let (x, constant) = beside_constant(computation, root)?;
+    match op {
+        Op::Multiply {} => {
+            if let Some(scaled) = scaled(computation, x, &constant) {
+                return Some(scaled);
+            }
+            let (inner, offset) = offset_contraction(computation, x)?;
+            // Only where the scale does not stay behind, so that nothing is computed twice.
+            let scaled = scaled(computation, inner, &constant)?;
+            let offset = offset.combine(&constant, element_type, |a, c| a * c)?;
+            Some(with_offset(computation, root, scaled, &offset))
+        }
+        Op::Add {} => {
+            let (inner, offset) = offset_contraction(computation, x)?;
+            let offset = offset.combine(&constant, element_type, |a, c| a + c)?;
+            Some(with_offset(computation, root, inner, &offset))
+        }
+        Op::Subtract {} => {
+            let leads_on = contraction(computation, x) || offset_contraction(computation, x).is_some();
+            leads_on.then(|| with_offset(computation, root, x, &constant.negated()))
+        }
+        _ => None,
+    }
+}
+
+/// The operand that is no constant of the channels, and the one that is. Of a subtraction the constant is subtracted.
+fn beside_constant(computation: &Computation, id: InstructionId) -> Option<(InstructionId, ChannelConstant)> {
+    let op = computation[id].op();
+    if !matches!(op, Op::Multiply {} | Op::Add {} | Op::Subtract {}) {
+        return None;
+    }
+    let &[lhs, rhs] = computation[id].operands() else { return None };
+    if let Some(constant) = channel_constant(computation, rhs) {
+        return Some((lhs, constant));
+    }
+    let is_subtract = matches!(op, Op::Subtract {});
+    Some((rhs, channel_constant(computation, lhs).filter(|_| !is_subtract)?))
+}
+
+/// The constant that an operand is: a scalar or a vector that is broadcast, or an array of which one dimension is wide.
+fn channel_constant(computation: &Computation, id: InstructionId) -> Option<ChannelConstant> {
+    let (source, dimensions) = match computation[id].op() {
+        Op::Broadcast { dimensions } => (computation[id].operands()[0], dimensions.clone()),
+        _ => (id, (0..computation[id].shape().as_array()?.rank()).collect()),
+    };
+    let Op::Constant { literal } = computation[source].op() else { return None };
+    let Literal::Array { shape, .. } = literal else { return None };
+    let wide: Vec<usize> = (0..shape.rank()).filter(|&d| shape.size(d) != 1).collect();
+    let dimension = match wide.as_slice() {
+        [] => None,
+        &[d] => Some(dimensions[d]),
+        _ => return None,
+    };
+    let values: Option<Vec<f64>> = literal.scalars().map(Scalar::as_f64).collect();
+    Some(ChannelConstant { dimension, values: values.filter(|v| !v.is_empty())? })
+}
+
+/// The contraction and the constant of a sum of both that one instruction reads.
+fn offset_contraction(
+    computation: &Computation,
+    id: InstructionId,
+) -> Option<(InstructionId, ChannelConstant)> {
+    if !matches!(computation[id].op(), Op::Add {}) || !has_one_user(computation, id) {
+        return None;
+    }
+    let (x, constant) = beside_constant(computation, id)?;
+    contraction(computation, x).then_some((x, constant))
+}
+
+/// Whether an instruction is a contraction with a constant kernel that one instruction reads.
+fn contraction(computation: &Computation, id: InstructionId) -> bool {
+    let is_constant = |position: usize| {
+        matches!(computation[computation[id].operands()[position]].op(), Op::Constant { .. })
+    };
+    let has_kernel = match computation[id].op() {
+        Op::Convolution { .. } => is_constant(1),
+        Op::Dot { .. } => is_constant(0) || is_constant(1),
+        _ => false,
+    };
+    has_kernel && has_one_user(computation, id)
+}
+
+fn has_one_user(computation: &Computation, id: InstructionId) -> bool {
+    computation[id].users().len() == 1 && computation.root() != id
+}
+
+/// A contraction of which each channel of the result is scaled: a copy with a scaled kernel.
+fn scaled(
+    computation: &mut Computation,
+    id: InstructionId,
+    scale: &ChannelConstant,
+) -> Option<InstructionId> {
+    if !contraction(computation, id) {
+        return None;
+    }
+    let (position, dimension) = kernel_dimension(computation, id, scale.dimension)?;
+    let kernel = computation[id].operands()[position];
+    let Op::Constant { literal } = computation[kernel].op() else { return None };
+    let shape = literal.array_shape().clone();
+    if shape.element_type != computation[id].shape().as_array()?.element_type {
+        return None;
+    }
+    let literal = scaled_literal(literal, dimension, &scale.values)?;
+    let metadata = computation[kernel].metadata().clone();
+    let kernel = computation.add("", Op::Constant { literal }, shape.into(), &[], metadata);
+    let mut operands = computation[id].operands().to_vec();
+    operands[position] = kernel;
+    let (op, shape) = (computation[id].op().clone(), computation[id].shape().clone());
+    let metadata = computation[id].metadata().clone();
+    Some(computation.add("", op, shape, &operands, metadata))
+}
+
+/// The operand that is a constant kernel, and its dimension that becomes a dimension of the result; any dimension if all
+/// are scaled alike.
+fn kernel_dimension(
+    computation: &Computation,
+    id: InstructionId,
+    of_result: Option<usize>,
+) -> Option<(usize, Option<usize>)> {
+    let is_constant = |position: usize| {
+        matches!(computation[computation[id].operands()[position]].op(), Op::Constant { .. })
+    };
+    match computation[id].op() {
+        Op::Convolution { dim_labels: labels, .. } => match of_result {
+            None => Some((1, None)),
+            Some(d) if d == labels.output_feature_dimension => {
+                Some((1, Some(labels.kernel_output_feature_dimension)))
+            }
+            Some(_) => None,
+        },
+        Op::Dot { dot_dimension_numbers: numbers } => {
+            let Some(of_result) = of_result else { return Some((usize::from(is_constant(1)), None)) };
+            let batch = numbers.lhs_batch_dims.len();
+            let sides = [
+                (&numbers.lhs_batch_dims, &numbers.lhs_contracting_dims),
+                (&numbers.rhs_batch_dims, &numbers.rhs_contracting_dims),
+            ];
+            let mut first = batch;
+            for (position, (batch, contracting)) in sides.into_iter().enumerate() {
+                let rank = computation[computation[id].operands()[position]].shape().as_array()?.rank();
+                let mut free = (0..rank).filter(|d| !batch.contains(d) && !contracting.contains(d));
+                let count = rank - batch.len() - contracting.len();
+                if (first..first + count).contains(&of_result) {
+                    return free
+                        .nth(of_result - first)
+                        .filter(|_| is_constant(position))
+                        .map(|d| (position, Some(d)));
+                }
+                first += count;
+            }
+            None
+        }
+        _ => None,
+    }
+}
+
+/// A kernel times a number for each index of a dimension. `None` if a finite product would not be.
+fn scaled_literal(kernel: &Literal, dimension: Option<usize>, scale: &[f64]) -> Option<Literal> {
+    let shape = kernel.array_shape().clone();
+    let (stride, count) = match dimension {
+        Some(d) => (row_major_strides(&shape.sizes())[d] as usize, shape.size(d) as usize),
+        None => (1, 1),
+    };
+    if scale.len() != 1 && scale.len() != count {
+        return None;
+    }
+    // Runs of elements that one number scales, or rows of elements with a number each.
+    let is_row = scale.len() != 1 && stride == 1;
+    let run =
+        if scale.len() == 1 { kernel.bytes().len() } else { stride.max(if is_row { count } else { 1 }) };
+    let scales = |number: usize| if is_row { scale } else { &scale[number % scale.len()..][..1] };
+    let data = match shape.element_type {
+        PrimitiveType::F32 => scaled_bytes(kernel.bytes(), run, scales, |x, scale| {
+            let x = f32::from_le_bytes(x);
+            let product = (f64::from(x) * scale) as f32;
+            (product.to_le_bytes(), product.is_finite() || !x.is_finite())
+        }),
+        PrimitiveType::F64 => scaled_bytes(kernel.bytes(), run, scales, |x, scale| {
+            let x = f64::from_le_bytes(x);
+            let product = x * scale;
+            (product.to_le_bytes(), product.is_finite() || !x.is_finite())
+        }),
+        _ => None,
+    }?;
+    Literal::from_bytes(shape, data.into())
+}
+
+/// Elements of `N` bytes times numbers, in runs of so many elements: `scales` has the numbers of a run, one for all or one
+/// for each. `None` if `multiply` does not vouch for a product.
+fn scaled_bytes<'s, const N: usize>(
+    bytes: &[u8],
+    run: usize,
+    scales: impl Fn(usize) -> &'s [f64],
+    multiply: impl Fn([u8; N], f64) -> ([u8; N], bool),
+) -> Option<Vec<u8>> {
+    let mut scaled = vec![0u8; bytes.len()];
+    let mut all_fine = true;
+    let length = run.saturating_mul(N).max(N);
+    for (number, (to, from)) in scaled.chunks_mut(length).zip(bytes.chunks(length)).enumerate() {
+        let elements = to.as_chunks_mut::<N>().0.iter_mut().zip(from.as_chunks::<N>().0);
+        match scales(number) {
+            &[scale] => elements.for_each(|(to, &from)| {
+                let is_fine;
+                (*to, is_fine) = multiply(from, scale);
+                all_fine &= is_fine;
+            }),
+            scales => elements.zip(scales).for_each(|((to, &from), &scale)| {
+                let is_fine;
+                (*to, is_fine) = multiply(from, scale);
+                all_fine &= is_fine;
+            }),
+        }
+    }
+    all_fine.then_some(scaled)
+}
+
+/// `x + constant` in the place of `root`.
+fn with_offset(
+    computation: &mut Computation,
+    root: InstructionId,
+    x: InstructionId,
+    constant: &ChannelConstant,
+) -> InstructionId {
+    let shape = computation[root].shape().expect_array().clone();
+    let metadata = computation[root].metadata().clone();
+    let sizes: Vec<i64> = constant.dimension.iter().map(|_| constant.values.len() as i64).collect();
+    let vector = ArrayShape::new(shape.element_type, &sizes);
+    let values = constant.values.iter().map(|&value| Scalar::Float(value));
+    let literal = Literal::from_scalars(vector.clone(), values);
+    let constant_id = computation.add("", Op::Constant { literal }, vector.into(), &[], metadata.clone());
+    let dimensions = constant.dimension.into_iter().collect();
+    let spread = match shape.rank() {
+        0 => constant_id,
+        _ => {
+            let op = Op::Broadcast { dimensions };
+            computation.add("", op, shape.clone().into(), &[constant_id], metadata.clone())
+        }
+    };
+    computation.add("", Op::Add {}, shape.into(), &[x, spread], metadata)
+}

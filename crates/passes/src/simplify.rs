@@ -1,0 +1,15 @@
+//! Passes that make a module smaller or cheaper and keep its form.
+
+mod algebraic;
+mod constant_folding;
+mod control_flow;
+mod cse;
+pub(crate) mod dce;
+mod tuples;
+
+pub use algebraic::AlgebraicSimplifier;
+pub use constant_folding::ConstantFolding;
+pub use control_flow::ConditionalSimplifier;
+pub use cse::CommonSubexpressionElimination;
+pub use dce::DeadCodeElimination;
+pub use tuples::TupleSimplifier;

@@ -1,0 +1,157 @@
+//! The algebraic simplifier: small rewrites, one file for each root op.
+//!
+//! Every rule goes downhill (its result costs less than what it replaces, or is one step nearer to a form in which more is
+//! fused), so the pass runs to its fixpoint without a fuse. Each rule's comment gives `before => after` and for which
+//! inputs it is exact; all of them preserve signs of zeros and whether an element is NaN, but not the bits of a NaN.
+//! Rules see instructions of static arrays only.
+
+mod add;
+mod broadcast;
+mod compare;
+mod concatenate;
+mod convert;
+mod convolution;
+mod divide;
+mod dot;
+mod dynamic_slice;
+mod elementwise;
+mod gather;
+mod get_dimension_size;
+mod graph;
+mod iota;
+mod logical;
+mod maximum;
+mod multiply;
+mod pad;
+mod power;
+mod reduce;
+mod reduce_window;
+mod reshape;
+mod reverse;
+mod select;
+mod slice;
+mod transpose;
+
+use crate::pass::{Changed, Pass};
+use graph::{Graph, Regions};
+use hlo::{Computation, InstructionId, Module, Op, Opcode, Traits};
+use support::Result;
+
+/// What a rule looks at.
+enum Root {
+    /// Instructions of one opcode.
+    Is(Opcode),
+    /// All elementwise instructions.
+    Elementwise,
+}
+
+/// A rewrite of one instruction.
+struct Rule {
+    /// `x-of-y`, for the reader of a trace.
+    name: &'static str,
+    root: Root,
+    /// The instruction that replaces the root, if the rule applies.
+    apply: fn(&mut Graph<'_>, InstructionId) -> Option<InstructionId>,
+}
+
+/// Every rule.
+fn rules() -> impl Iterator<Item = &'static Rule> {
+    [
+        add::RULES,
+        broadcast::RULES,
+        compare::RULES,
+        concatenate::RULES,
+        convert::RULES,
+        convolution::RULES,
+        divide::RULES,
+        dot::RULES,
+        dynamic_slice::RULES,
+        elementwise::RULES,
+        gather::RULES,
+        get_dimension_size::RULES,
+        iota::RULES,
+        logical::RULES,
+        maximum::RULES,
+        multiply::RULES,
+        pad::RULES,
+        power::RULES,
+        reduce::RULES,
+        reduce_window::RULES,
+        reshape::RULES,
+        reverse::RULES,
+        select::RULES,
+        slice::RULES,
+        transpose::RULES,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Applies every rule until none applies.
+pub struct AlgebraicSimplifier;
+
+impl Pass for AlgebraicSimplifier {
+    fn name(&self) -> &'static str {
+        "algebraic-simplifier"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        let regions = graph::regions(module);
+        for id in crate::query::executed_computations(module) {
+            while sweep(module.computation_mut(id), &regions) {
+                changed = true;
+            }
+        }
+        Ok(changed.into())
+    }
+}
+
+/// One pass over a computation; whether a rule applied.
+fn sweep(computation: &mut Computation, regions: &Regions) -> bool {
+    let mut changed = false;
+    for id in computation.post_order() {
+        if !is_static(computation, id) || matches!(computation[id].op(), Op::Parameter { .. }) {
+            continue;
+        }
+        let opcode = computation[id].opcode();
+        let looks_at = |rule: &&Rule| match rule.root {
+            Root::Is(wanted) => wanted == opcode,
+            Root::Elementwise => opcode.traits().contains(Traits::ELEMENTWISE),
+        };
+        for rule in rules().filter(looks_at) {
+            let Some(new) = (rule.apply)(&mut Graph { computation, regions }, id) else { continue };
+            debug_assert!(new != id, "{} changed nothing", rule.name);
+            debug_assert!(
+                computation[new].shape().compatible(computation[id].shape()),
+                "{} changed the shape",
+                rule.name
+            );
+            computation.replace_all_uses(id, new);
+            changed = true;
+            break;
+        }
+    }
+    if changed {
+        crate::simplify::dce::sweep(computation);
+    }
+    changed
+}
+
+/// Whether an instruction makes and reads arrays of known sizes only.
+fn is_static(computation: &Computation, id: InstructionId) -> bool {
+    let is_static = |id: &InstructionId| computation[*id].shape().as_array().is_some_and(|s| s.is_static());
+    is_static(&id) && computation[id].operands().iter().all(is_static)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn rule_names_are_unique() {
+        let mut names: Vec<&str> = super::rules().map(|rule| rule.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

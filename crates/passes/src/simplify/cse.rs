@@ -1,0 +1,71 @@
+//! Computes equal things once.
+
+use crate::pass::{Changed, Pass};
+use hlo::{ComputationId, Instruction, InstructionId, Module, Op};
+use std::collections::{BTreeMap, BTreeSet};
+use support::Result;
+
+/// `f(a), f(a) => f(a)` for instructions of equal op, operands and shape, for every input.
+pub struct CommonSubexpressionElimination;
+
+impl Pass for CommonSubexpressionElimination {
+    fn name(&self) -> &'static str {
+        "cse"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        let mut changed = false;
+        let effects = computations_with_effects(module);
+        for id in module.post_order() {
+            let computation = module.computation_mut(id);
+            // Candidates by opcode and operands; payloads are compared, since constants have no cheap order.
+            let mut seen: BTreeMap<(hlo::Opcode, Vec<InstructionId>), Vec<InstructionId>> = BTreeMap::new();
+            for instruction in computation.post_order() {
+                let current = &computation[instruction];
+                if !may_merge(current, &effects) {
+                    continue;
+                }
+                let key = (current.opcode(), current.operands().to_vec());
+                let candidates = seen.entry(key).or_default();
+                let equal = candidates.iter().copied().find(|&other| {
+                    let other = &computation[other];
+                    other.shape() == current.shape() && other.op() == current.op()
+                });
+                match equal {
+                    Some(other) => {
+                        computation.replace_all_uses(instruction, other);
+                        changed = true;
+                    }
+                    None if candidates.len() < MAX_CANDIDATES => candidates.push(instruction),
+                    None => {}
+                }
+            }
+        }
+        Ok(changed.into())
+    }
+}
+
+/// So many different constants are compared with a new one; beyond it, equal ones may stay.
+const MAX_CANDIDATES: usize = 256;
+
+/// The computations that have an effect, by themselves or by what they call.
+fn computations_with_effects(module: &Module) -> BTreeSet<ComputationId> {
+    let mut effects = BTreeSet::new();
+    for id in module.post_order() {
+        let has_effect = module[id].instructions().any(|(_, instruction)| has_effect(instruction, &effects));
+        if has_effect {
+            effects.insert(id);
+        }
+    }
+    effects
+}
+
+fn has_effect(instruction: &Instruction, effects: &BTreeSet<ComputationId>) -> bool {
+    instruction.has_effect()
+        || instruction.op().called_computations().iter().any(|callee| effects.contains(callee))
+}
+
+fn may_merge(instruction: &Instruction, effects: &BTreeSet<ComputationId>) -> bool {
+    let custom = matches!(instruction.op(), Op::Parameter { .. } | Op::CustomCall { .. });
+    !custom && !has_effect(instruction, effects)
+}

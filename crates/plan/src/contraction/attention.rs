@@ -1,0 +1,301 @@
+//! Attention: two products with a softmax, or what else works on rows, in between, as one kernel that stores neither the
+//! scores nor the weights.
+//!
+//! A task computes some rows of one product at a time: their scores go to the worker's scratch, are walked there row by
+//! row, and are the left operand of the second product. What both products read again and again, keys and values, is
+//! packed into scratch where the plan of a product alone would pack it too, for all rows at once.
+
+use crate::contraction::dot::{self, DotKind, DotPlan, Extent};
+use crate::contraction::packing::Packing;
+use crate::fusion::{Fusion, Position};
+use crate::reduction::rows::{self, RowsPlan};
+use crate::strategy::{InstructionPlan, Strategy};
+use crate::tasks::{self, Work};
+use hlo::{InstructionId, Op, Traits};
+use shape::PrimitiveType;
+use support::{Error, Result};
+use target::Target;
+
+/// How attention looks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttentionPlan {
+    /// The first product, with what follows it. Its result is in scratch.
+    pub scores: DotPlan,
+    /// What is done with rows of it; what that keeps is in scratch, too.
+    pub softmax: RowsPlan,
+    /// The second product, of what that makes, with what follows it.
+    pub values: DotPlan,
+    /// The body's instruction whose rows are walked.
+    pub scores_root: InstructionId,
+    /// What the walks make of it; it takes its place.
+    pub softmax_root: InstructionId,
+    /// The same as the second product reads it.
+    pub weights: InstructionId,
+    /// The number of the scores as an operand, behind those of the fusion; the weights have the next one.
+    pub handed: usize,
+    /// Into how many blocks of rows each product is cut.
+    pub blocks: i64,
+    /// Into how many parts the loops over products and over blocks are cut, for tasks.
+    pub cuts: [i64; 2],
+    /// Elements from a row of the scores to the next one.
+    pub row: i64,
+    /// Where in the worker's scratch the scores are, in bytes; the keys' panels come first.
+    pub scores_offset: u64,
+    /// Where the values' panels are.
+    pub values_offset: u64,
+}
+
+/// So many rows use what is in the first cache of keys and values before it is read again.
+const BLOCK_ROWS: i64 = 48;
+
+/// So many tasks keep a few workers busy.
+const ENOUGH_TASKS: i64 = 8;
+
+/// With fewer tasks than this, where its parts had more, one kernel does not pay.
+const FEW_TASKS: i64 = 8;
+
+/// More scratch for each worker than this is refused.
+const MAX_SCRATCH: u64 = 8 << 20;
+
+/// Whether a body is for [`plan`]: it has two dots, of which one needs the other.
+pub(crate) fn is_attention(fusion: &Fusion<'_>) -> bool {
+    let is_dot = |id: &&InstructionId| matches!(fusion.body[**id].op(), Op::Dot { .. });
+    fusion.instructions().iter().filter(is_dot).count() == 2
+}
+
+/// Plans a body for which [`is_attention`] holds. An error if it is something else, or if one kernel does not pay.
+pub fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+    let parts = Parts::of(fusion)?;
+    let handed = fusion.caller[fusion.instruction].operands().len();
+    let first = fusion.part(parts.scores_root, None);
+    let between = fusion.part(parts.softmax_root, Some((parts.scores_root, handed)));
+    let last = fusion.part(fusion.root, Some((parts.weights, handed + 1)));
+    check_walks(&between, parts.scores_root)?;
+    let mut scores = dot::plan_part(&first, target)?;
+    let mut values = dot::plan_part(&last, target)?;
+    let walked = rows::plan(&between, target)?;
+    let Strategy::Rows(mut softmax) = walked.strategy else {
+        return Err(Error::internal("rows are walked"));
+    };
+    let array = |id: InstructionId| fusion.body[id].shape().expect_array();
+    check_products(&scores, &values, &softmax, handed)?;
+    let element_type = array(parts.scores_root).element_type;
+    let types = [array(parts.softmax_root).element_type, scores.accumulator, values.accumulator];
+    let is_float = matches!(element_type, PrimitiveType::F32 | PrimitiveType::F64);
+    if !is_float || types.iter().any(|&ty| ty != element_type) {
+        return Err(unsupported("of other types than f32 and f64"));
+    }
+    // Blocks of rows are whole tiles of both products.
+    let are_tiled = scores.kind == DotKind::Tiled && values.kind == DotKind::Tiled;
+    let (m, n, batch) = (scores.shape.m, scores.shape.n, scores.shape.batch);
+    let mut tiles = 1;
+    if are_tiled {
+        let rows = scores.tile.rows.min(values.tile.rows);
+        dot::limit_rows(&mut scores, rows, target);
+        dot::limit_rows(&mut values, rows, target);
+        tiles = (m + i64::from(scores.tile.rows) - 1) / i64::from(scores.tile.rows);
+    }
+    let size = element_type.byte_size() as i64;
+    let row = if parts.renumbers { n } else { padded(n, size) };
+    let blocks = blocks(batch, tiles, i64::from(scores.tile.rows));
+    let cuts = tasks::cut(Work::of_kernel(fusion).tasks(), &[batch, blocks]);
+    let tasks = tasks::count(&cuts);
+    if batch.saturating_mul(blocks) < Work::of_kernel(fusion).tasks().min(FEW_TASKS) {
+        return Err(unsupported("in fewer tasks than its products have"));
+    }
+    let most_rows = if blocks > 1 { (tiles + blocks - 1) / blocks * i64::from(scores.tile.rows) } else { m };
+    let block = [most_rows, row, size].iter().fold(1i64, |all, &count| all.saturating_mul(count));
+    let keys = if scores.keeps_panels { scores.rhs_scratch_bytes() } else { 0 };
+    let panels = if values.keeps_panels { values.rhs_scratch_bytes() } else { 0 };
+    let scores_offset = keys.saturating_add(panels);
+    let kept_offset = scores_offset.saturating_add(block.unsigned_abs()).next_multiple_of(64);
+    let bytes = kept_offset.saturating_add(walked.worker_scratch_bytes);
+    if bytes > MAX_SCRATCH {
+        return Err(unsupported("of so many keys"));
+    }
+    for sweep in &mut softmax.sweeps {
+        sweep.stored.iter_mut().chain(&mut sweep.loaded).for_each(|value| value.offset += kept_offset);
+    }
+    let plan = AttentionPlan {
+        scores,
+        softmax,
+        values,
+        scores_root: parts.scores_root,
+        softmax_root: parts.softmax_root,
+        weights: parts.weights,
+        handed,
+        blocks,
+        cuts: [cuts[0], cuts[1]],
+        row,
+        scores_offset,
+        values_offset: keys,
+    };
+    let instruction = InstructionPlan::new(Strategy::Attention(Box::new(plan)));
+    Ok(InstructionPlan { tasks, worker_scratch_bytes: bytes, ..instruction })
+}
+
+/// Into how many blocks the tiles of a product's rows are cut.
+fn blocks(batch: i64, tiles: i64, tile_rows: i64) -> i64 {
+    let together = (BLOCK_ROWS / tile_rows.max(1)).max(1);
+    let of_size = (tiles + together - 1) / together;
+    let batch = batch.max(1);
+    let for_tasks = (ENOUGH_TASKS + batch - 1) / batch;
+    of_size.max(for_tasks.min(tiles)).max(1)
+}
+
+/// Elements of a row rounded up to whole cache lines.
+fn padded(n: i64, size: i64) -> i64 {
+    const LINE: i64 = 64;
+    let together = (LINE / size.max(1)).max(1);
+    n.saturating_add(together - 1) / together * together
+}
+
+/// Where a body falls into parts.
+struct Parts {
+    scores_root: InstructionId,
+    softmax_root: InstructionId,
+    weights: InstructionId,
+    /// Whether a reshape lies between the products: then rows are as in memory.
+    renumbers: bool,
+}
+
+impl Parts {
+    fn of(fusion: &Fusion<'_>) -> Result<Self> {
+        let body = fusion.body;
+        let is_dot = |id: &InstructionId| matches!(body[*id].op(), Op::Dot { .. });
+        let dots: Vec<InstructionId> = fusion.instructions().into_iter().filter(is_dot).collect();
+        let &[first, second] = &dots[..] else {
+            return Err(Error::internal("attention has two dots"));
+        };
+        let &[weights, values] = body[second].operands() else {
+            return Err(Error::internal("a dot has two operands"));
+        };
+        let is_inside = |id: InstructionId| fusion.position(id) == Position::Inside;
+        if is_inside(values) || !is_inside(weights) {
+            return Err(unsupported("of which the values are computed in the same kernel"));
+        }
+        let mut renumbers = false;
+        let mut softmax_root = weights;
+        while let Op::Reshape {} | Op::Bitcast {} = body[softmax_root].op() {
+            softmax_root = body[softmax_root].operands()[0];
+            renumbers = true;
+        }
+        // What works on single scores belongs to the first product.
+        let mut scores_root = first;
+        while let &[user] = body[scores_root].users() {
+            let op = body[user].op();
+            let is_reshape = matches!(op, Op::Reshape {} | Op::Bitcast {});
+            let is_elementwise =
+                op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
+            if user == softmax_root || !(is_reshape || is_elementwise) {
+                break;
+            }
+            renumbers |= is_reshape;
+            scores_root = user;
+        }
+        Ok(Self { scores_root, softmax_root, weights, renumbers })
+    }
+}
+
+/// Whether all that happens between the products reads a score only where it makes what takes its place, or reduces a row.
+fn check_walks(between: &Fusion<'_>, scores: InstructionId) -> Result<()> {
+    let body = between.body;
+    let whole = body[scores].shape().expect_array().sizes();
+    for id in between.instructions() {
+        let op = body[id].op();
+        let elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
+        let moves = matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::Broadcast { .. });
+        let makes = matches!(op, Op::Constant { .. } | Op::Iota { .. } | Op::Reduce { .. });
+        if !elementwise && !moves && !makes {
+            return Err(unsupported("with more between its products than rows are walked for"));
+        }
+        let is_whole =
+            |id: &InstructionId| body[*id].shape().as_array().is_some_and(|shape| shape.sizes() == whole);
+        let reads_scores = body[id].operands().contains(&scores);
+        if reads_scores && moves || elementwise && reads_scores && !is_whole(&id) {
+            return Err(unsupported("of which scores are read out of order"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the products fit one another: each row that is walked is one of both.
+fn check_products(scores: &DotPlan, values: &DotPlan, softmax: &RowsPlan, handed: usize) -> Result<()> {
+    let (shape, other) = (scores.shape, values.shape);
+    let is_same = |extents: &[Extent], size: i64, stride: i64| match *extents {
+        [] => size == 1,
+        [extent] => extent == Extent { size, stride },
+        _ => false,
+    };
+    let dims = &values.dims;
+    let n = shape.n;
+    let is_joined = values.lhs_operand == handed + 1
+        && (shape.batch, shape.m, n) == (other.batch, other.m, other.k)
+        && is_same(&dims.lhs_batch, shape.batch, shape.m.saturating_mul(n))
+        && is_same(&dims.rows, shape.m, n)
+        && is_same(&dims.lhs_k, n, 1);
+    let rows = softmax.rows.iter().fold(1i64, |all, l| all.saturating_mul(l.extent));
+    let in_order = softmax.rows.is_sorted_by_key(|l| l.dimension);
+    let columns: Vec<i64> = softmax.columns.iter().map(|l| l.extent).collect();
+    let is_walked = in_order
+        && rows == shape.batch.saturating_mul(shape.m)
+        && columns == [n]
+        && softmax.row_results.is_empty();
+    let fits = |plan: &DotPlan| {
+        let is_ready = plan.rhs_packing == Packing::None || plan.keeps_panels;
+        plan.lhs_packing == Packing::None && is_ready && plan.kind != DotKind::Complex
+    };
+    match is_joined && is_walked && fits(scores) && fits(values) && shape.m > 0 && shape.batch > 0 {
+        true => Ok(()),
+        false => Err(unsupported("whose products do not fit one another")),
+    }
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::unsupported(format!("attention {what} in one kernel"))
+}
+
+impl std::fmt::Display for AttentionPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let m = self.scores.shape.m;
+        write!(
+            f,
+            "attention, {m} rows in {} blocks; {}; {}; {}",
+            self.blocks, self.scores, self.softmax, self.values
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_cut_into_blocks_that_share_what_is_in_the_cache() {
+        let table = [
+            // Products, tiles of a product, rows of a tile: blocks.
+            ((1, 1, 1), 1),
+            ((12, 1, 4), 1),
+            // 128 rows of 12 heads, of 2 heads, of one.
+            ((12, 22, 6), 3),
+            ((2, 22, 6), 4),
+            ((1, 22, 6), 8),
+            ((3, 33, 6), 5),
+            // Few rows: a block is a tile at least.
+            ((1, 3, 6), 3),
+            ((64, 171, 6), 22),
+        ];
+        for ((batch, tiles, rows), wanted) in table {
+            assert_eq!(
+                blocks(batch, tiles, rows),
+                wanted,
+                "{batch} products of {tiles} tiles of {rows} rows"
+            );
+        }
+    }
+
+    #[test]
+    fn rows_begin_at_cache_lines() {
+        assert_eq!([padded(197, 4), padded(128, 4), padded(1, 4), padded(197, 8)], [208, 128, 16, 200]);
+    }
+}

@@ -1,0 +1,254 @@
+//! Chains of convolutions: a band of output lines goes through all of them while it is in the second-level cache.
+
+mod cost;
+
+use super::convolution::{ConvolutionDims, ConvolutionPlan, bands, has_tiles, stage_plan};
+use crate::fusion::{Fusion, Position};
+use crate::strategy::{InstructionPlan, Options, Strategy};
+use crate::tasks;
+use cost::Stage;
+use hlo::{Computation, InstructionId, Module, Op, Traits};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use support::{Error, Result};
+use target::Target;
+
+/// A chain of convolutions, each with elementwise work behind it. A task is a band: every stage computes the lines of it
+/// that the next one reads, into the worker's scratch, and the last one those of the result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChainPlan {
+    /// The convolutions, in order.
+    pub stages: Vec<ChainStage>,
+}
+
+/// One convolution of a chain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChainStage {
+    /// Its loops; the chunks of its tiling are the bands. The input of a later stage has a number behind those of the
+    /// fusion's operands.
+    pub convolution: ConvolutionPlan,
+    /// The body's instruction that the next stage reads.
+    pub root: InstructionId,
+    /// Where in the worker's scratch its band begins, in bytes; the last stage writes the result.
+    pub band: Option<u64>,
+    /// Its constants among those that are packed.
+    pub packed: Range<usize>,
+}
+
+/// Longer chains are several.
+pub const MAX_STAGES: usize = 4;
+
+/// More scratch for each worker than this is refused.
+const MAX_SCRATCH: u64 = 64 << 20;
+
+/// Whether a body is for [`plan`]: it has several convolutions.
+pub(crate) fn is_chain(fusion: &Fusion<'_>) -> bool {
+    let is_convolution = |&&id: &&InstructionId| matches!(fusion.body[id].op(), Op::Convolution { .. });
+    fusion.instructions().iter().filter(is_convolution).count() > 1
+}
+
+/// Plans a body of several convolutions, each of which reads what follows the one before.
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+    let options = Options::default();
+    let roots = roots(fusion)?;
+    let views: Vec<Fusion<'_>> = roots.iter().map(|&root| fusion.up_to(root)).collect();
+    let stages = views.iter().map(stage).collect::<Result<Vec<Stage>>>()?;
+    let cut = cost::cut(&stages, target)
+        .filter(|cut| cut.scratch_bytes <= MAX_SCRATCH)
+        .ok_or_else(|| Error::unsupported("a chain of convolutions that is no sequence of bands"))?;
+    let dims: Vec<ConvolutionDims> = stages.iter().map(|stage| stage.dims.clone()).collect();
+    let lines = bands::lines(&dims, cut.per_image)
+        .ok_or_else(|| Error::unsupported("a chain of convolutions without lines"))?;
+    let operands = fusion.caller[fusion.instruction].operands().len();
+    let (mut planned, mut packed, mut band) = (Vec::new(), Vec::new(), 0);
+    for (k, (view, lines)) in views.iter().zip(&lines).enumerate() {
+        let input = (k > 0).then(|| operands + k);
+        let (convolution, constants) = stage_plan(view, input, Some(lines), (target, &options, None))?;
+        if convolution.kind.tiling().is_none() {
+            return Err(Error::unsupported("a convolution without tiles in a chain"));
+        }
+        let begin = packed.len();
+        packed.extend(constants);
+        let is_last = k + 1 == views.len();
+        planned.push(ChainStage {
+            convolution,
+            root: view.root,
+            band: (!is_last).then_some(band),
+            packed: begin..packed.len(),
+        });
+        if !is_last {
+            band += cost::band_bytes(&stages[k], lines);
+        }
+    }
+    let tasks = lines[0].len() as i64;
+    let strategy = Strategy::ConvolutionChain(Box::new(ChainPlan { stages: planned }));
+    Ok(InstructionPlan { packed, tasks, worker_scratch_bytes: band, ..InstructionPlan::new(strategy) })
+}
+
+/// What each stage hands on, in order; an error if the body is no chain.
+fn roots(fusion: &Fusion<'_>) -> Result<Vec<InstructionId>> {
+    let no_chain = || Error::unsupported("opcode convolution behind a contraction in one fusion");
+    let body = fusion.body;
+    let mut convolutions = Vec::new();
+    // How many of the convolutions an instruction depends on.
+    let mut depth: BTreeMap<InstructionId, usize> = BTreeMap::new();
+    for id in fusion.instructions() {
+        let (op, operands) = (body[id].op(), body[id].operands());
+        let below = |o: &InstructionId| depth.get(o).copied().unwrap_or(0);
+        let deepest = operands.iter().map(below).max().unwrap_or(0);
+        if matches!(op, Op::Convolution { .. }) {
+            if deepest != convolutions.len() || below(&operands[1]) != 0 {
+                return Err(no_chain());
+            }
+            convolutions.push(id);
+            depth.insert(id, deepest + 1);
+            continue;
+        }
+        let elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
+        let skips = operands.iter().any(|o| !matches!(below(o), 0) && below(o) != deepest);
+        if deepest > 0 && (!elementwise || skips) {
+            return Err(no_chain());
+        }
+        crate::loops::check_fusible(op)?;
+        depth.insert(id, deepest);
+    }
+    let mut roots = Vec::new();
+    for (k, &convolution) in convolutions.iter().enumerate().skip(1) {
+        let root = body[convolution].operands()[0];
+        let users = body[root].users();
+        if depth.get(&root) != Some(&k) || users.len() != 1 {
+            return Err(no_chain());
+        }
+        roots.push(root);
+    }
+    roots.push(fusion.root);
+    let last = convolutions.len();
+    if depth.get(&fusion.root) != Some(&last) || roots.len() > MAX_STAGES {
+        return Err(no_chain());
+    }
+    for &root in &roots[..last - 1] {
+        if !needs_features_only(&fusion.up_to(root)) {
+            return Err(no_chain());
+        }
+    }
+    Ok(roots)
+}
+
+/// Whether what follows a convolution needs nothing of other arrays but what depends on the feature alone: then it can be
+/// computed wherever the elements are.
+fn needs_features_only(fusion: &Fusion<'_>) -> bool {
+    let body = fusion.body;
+    let mut pending = vec![fusion.root];
+    let mut seen = std::collections::BTreeSet::new();
+    while let Some(id) = pending.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let Some(shape) = body[id].shape().as_array() else { return false };
+        let is_inside = fusion.position(id) == Position::Inside;
+        match body[id].op() {
+            Op::Convolution { .. } if is_inside => {}
+            Op::Broadcast { dimensions }
+                if is_inside && dimensions.iter().all(|&d| d + 1 == shape.rank()) => {}
+            Op::Constant { literal } if is_inside && literal.is_splat() => {}
+            op if is_inside
+                && (op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {})) =>
+            {
+                pending.extend(body[id].operands());
+            }
+            _ if shape.rank() == 0 => {}
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// The convolution in front of a view's root and what follows it.
+fn stage(fusion: &Fusion<'_>) -> Result<Stage> {
+    let body = fusion.body;
+    let id = fusion.find_convolution().ok_or_else(|| Error::internal("each stage has a convolution"))?;
+    let array = |id: InstructionId| {
+        body[id].shape().as_array().ok_or_else(|| Error::unsupported("a chain of tuples"))
+    };
+    let operands = body[id].operands();
+    let (input, kernel, result) = (array(operands[0])?, array(operands[1])?, array(id)?);
+    let dims = ConvolutionDims::new(body[id].op(), input, kernel, result)?;
+    // What follows is what lies between the convolution and the root.
+    let (mut operations, mut pending) = (0u64, vec![fusion.root]);
+    let mut seen = std::collections::BTreeSet::from([id]);
+    while let Some(next) = pending.pop() {
+        if seen.insert(next) && fusion.position(next) == Position::Inside {
+            operations = operations.saturating_add(tasks::cost(body[next].op()));
+            pending.extend(body[next].operands());
+        }
+    }
+    Ok(Stage {
+        dims,
+        element_bytes: array(fusion.root)?.element_type.byte_size() as u64,
+        kernel_bytes: kernel.byte_size(),
+        operations,
+    })
+}
+
+/// Cycles that are saved if convolutions, each with what follows it and each the only reader of the one before, are
+/// computed band by band in one kernel; nothing if that cannot be, or does not pay on any of the targets.
+pub fn chain_saving(
+    module: &Module,
+    computation: &Computation,
+    chain: &[InstructionId],
+    targets: &[Target],
+    options: &Options,
+) -> Option<u64> {
+    if chain.len() < 2 || chain.len() > MAX_STAGES {
+        return None;
+    }
+    let mut stages = Vec::new();
+    for (k, &id) in chain.iter().enumerate() {
+        let fusion = Fusion::of(module, computation, id).ok()?;
+        let convolution = fusion.find_convolution()?;
+        if is_chain(&fusion) || roots(&fusion).is_err() {
+            return None;
+        }
+        if k + 1 < chain.len() && !needs_features_only(&fusion) {
+            return None;
+        }
+        if k > 0 && !is_only_reader(&fusion, convolution, chain[k - 1]) {
+            return None;
+        }
+        stages.push(stage(&fusion).ok()?);
+    }
+    let mut saved = None;
+    for target in targets {
+        for (stage, &id) in stages.iter().zip(chain) {
+            let fusion = Fusion::of(module, computation, id).ok()?;
+            if !has_tiles(&fusion, &stage.dims, (target, options)) {
+                return None;
+            }
+        }
+        saved = saved.max(cost::saving(&stages, target)?.checked_sub(1));
+    }
+    saved
+}
+
+/// Whether a view's convolution, and nothing else in the program, reads an instruction.
+fn is_only_reader(fusion: &Fusion<'_>, convolution: InstructionId, before: InstructionId) -> bool {
+    let Position::Operand(number) = fusion.position(fusion.body[convolution].operands()[0]) else {
+        return false;
+    };
+    let operands = fusion.caller[fusion.instruction].operands();
+    fusion.operand(number) == before
+        && operands.iter().filter(|&&operand| operand == before).count() == 1
+        && crate::contraction::packing::is_read_once(fusion, number)
+        && fusion.caller[before].users().len() == 1
+        && fusion.caller.root() != before
+}
+
+impl std::fmt::Display for ChainPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "chain of {} convolutions in bands", self.stages.len())?;
+        for stage in &self.stages {
+            write!(f, "; {}", stage.convolution)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! Bands of output lines: which lines each stage of a chain of convolutions computes for a band of the last one's, and
+//! the tiles of these lines.
+
+use super::dims::{ConvolutionDims, SpatialDimension};
+use super::tiling::{self, OutputBox, Sharing, Tiling};
+
+/// The lines of one stage in one band.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lines {
+    /// The image.
+    pub(crate) image: i64,
+    /// The first line of the stage's output, and one past the last.
+    pub(crate) output: (i64, i64),
+    /// The pixel of the stage's input that memory begins with.
+    pub(crate) input_origin: i64,
+    /// The pixel of its output that memory begins with.
+    pub(crate) output_origin: i64,
+}
+
+/// The lines of every stage, by stage, then by band. Bands are cut from the lines of the last stage, `per_image` from each
+/// image; the others compute what the stage behind them reads, so neighbouring bands may compute some lines twice. The
+/// first stage reads whole images and the last one writes such; in between, memory holds the band alone.
+pub(crate) fn lines(stages: &[ConvolutionDims], per_image: i64) -> Option<Vec<Vec<Lines>>> {
+    let last = stages.last()?;
+    let rows = line_dimension(last)?.output;
+    let mut all: Vec<Vec<Lines>> = vec![Vec::new(); stages.len()];
+    for image in 0..last.batch {
+        for band in 0..per_image {
+            let mut output = (rows * band / per_image, rows * (band + 1) / per_image);
+            for (k, dims) in stages.iter().enumerate().rev() {
+                let line = line_dimension(dims)?;
+                let input = inputs(line, output);
+                let first_pixel = |d: fn(&SpatialDimension) -> i64, at: i64| -> Option<i64> {
+                    let width = d(&dims.spatial[1]);
+                    image.checked_mul(d(line))?.checked_add(at)?.checked_mul(width)
+                };
+                let input_origin = if k == 0 { 0 } else { first_pixel(|d| d.input, input.0)? };
+                let is_last = k + 1 == stages.len();
+                let output_origin = if is_last { 0 } else { first_pixel(|d| d.output, output.0)? };
+                all[k].push(Lines { image, output, input_origin, output_origin });
+                output = input;
+            }
+        }
+    }
+    Some(all)
+}
+
+/// The dimension that bands are cut along: of images, the lines.
+fn line_dimension(dims: &ConvolutionDims) -> Option<&SpatialDimension> {
+    match &dims.spatial[..] {
+        [lines, _] => Some(lines).filter(|d| d.window.base_dilation == 1),
+        _ => None,
+    }
+}
+
+/// The inputs that outputs from `begin` to before `end` read; those between the first and the last are among them.
+fn inputs(d: &SpatialDimension, (begin, end): (i64, i64)) -> (i64, i64) {
+    if begin >= end {
+        return (0, 0);
+    }
+    let w = d.window;
+    let first = begin * w.stride - w.padding_low;
+    let behind = (end - 1) * w.stride - w.padding_low + (w.size - 1) * w.window_dilation + 1;
+    let (first, behind) = (first.clamp(0, d.input), behind.clamp(0, d.input));
+    if first < behind { (first, behind) } else { (0, 0) }
+}
+
+/// Tiles of up to `most` pixels whose chunks are the bands; pixels are numbered from the bands' origins.
+pub(super) fn tiles(dims: &ConvolutionDims, most: u32, bands: &[Lines], sharing: Sharing) -> Option<Tiling> {
+    let row = dims.as_one_row();
+    let width = dims.spatial.last()?.output;
+    let part = |band: &Lines| -> Vec<OutputBox> {
+        let (begin, end) = band.output;
+        if row.is_some() {
+            let first = band.image * dims.pixels();
+            return vec![[(0, 1), (0, 1), (0, 1), (first + begin * width, first + end * width)]];
+        }
+        vec![[(band.image, band.image + 1), (0, 1), (begin, end), (0, width)]]
+    };
+    let parts: Vec<Vec<OutputBox>> = bands.iter().map(part).collect();
+    let mut tiling = tiling::tiles_of(row.as_ref().unwrap_or(dims), most, &parts, sharing)?;
+    for size in &mut tiling.sizes {
+        for (band, range) in bands.iter().zip(size.starts.windows(2)) {
+            for rectangle in &mut size.rectangles[range[0]..range[1]] {
+                rectangle.input -= band.input_origin;
+                rectangle.output -= band.output_origin;
+            }
+        }
+    }
+    Some(tiling)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hlo::WindowDimension;
+
+    fn dimension(input: i64, size: i64, stride: i64, padding: (i64, i64)) -> SpatialDimension {
+        let window = WindowDimension {
+            stride,
+            padding_low: padding.0,
+            padding_high: padding.1,
+            ..WindowDimension::of_size(size)
+        };
+        let output = (input + padding.0 + padding.1 - size) / stride + 1;
+        SpatialDimension { input, output, window }
+    }
+
+    fn square(batch: i64, input: i64, size: i64, stride: i64, padding: (i64, i64)) -> ConvolutionDims {
+        let spatial = vec![dimension(input, size, stride, padding); 2];
+        ConvolutionDims { batch, groups: 1, inputs: 1, outputs: 1, spatial }
+    }
+
+    #[test]
+    fn each_stage_has_the_lines_that_the_next_one_reads() {
+        // Expand, 3x3 with stride 2, project.
+        let stages = [square(2, 12, 1, 1, (0, 0)), square(2, 12, 3, 2, (0, 1)), square(2, 6, 1, 1, (0, 0))];
+        let lines = lines(&stages, 2).expect("two dimensions");
+        let outputs = |k: usize| lines[k].iter().map(|l| (l.image, l.output)).collect::<Vec<_>>();
+        assert_eq!(outputs(2), [(0, (0, 3)), (0, (3, 6)), (1, (0, 3)), (1, (3, 6))]);
+        assert_eq!(outputs(1), outputs(2));
+        assert_eq!(outputs(0), [(0, (0, 7)), (0, (6, 12)), (1, (0, 7)), (1, (6, 12))]);
+        let origins =
+            |k: usize| lines[k].iter().map(|l| (l.input_origin, l.output_origin)).collect::<Vec<_>>();
+        assert_eq!(origins(0), [(0, 0), (0, 72), (0, 144), (0, 216)]);
+        assert_eq!(origins(1), [(0, 0), (72, 18), (144, 36), (216, 54)]);
+        assert_eq!(origins(2), [(0, 0), (18, 0), (36, 0), (54, 0)]);
+    }
+
+    #[test]
+    fn tiles_of_bands_are_those_of_the_whole_moved_to_the_origins() {
+        let stages = [square(1, 9, 3, 1, (1, 1)), square(1, 9, 3, 1, (1, 1))];
+        let lines = lines(&stages, 3).expect("two dimensions");
+        for (dims, bands) in stages.iter().zip(&lines) {
+            for sharing in [Sharing::All, Sharing::Interior] {
+                let tiling = tiles(dims, 6, bands, sharing).expect("regular");
+                assert_eq!(tiling.chunks, 3);
+                for (chunk, band) in bands.iter().enumerate() {
+                    let mut written = vec![false; ((band.output.1 - band.output.0) * 9) as usize];
+                    let begin = band.output.0 * 9 - band.output_origin;
+                    for size in &tiling.sizes {
+                        for r in &size.rectangles[size.starts[chunk]..size.starts[chunk + 1]] {
+                            assert!(r.counts[0] == 1 && r.counts[1] == 1);
+                            for line in 0..r.counts[2] {
+                                for pixel in 0..r.tiles * i64::from(size.pixels) {
+                                    let at = r.output + line * r.output_steps[2] + pixel * r.pixel_output;
+                                    written[(at - begin) as usize] = true;
+                                }
+                            }
+                            let least = r.input + band.input_origin;
+                            assert!((0..81).contains(&least));
+                        }
+                    }
+                    assert!(written.iter().all(|&w| w), "all pixels of band {chunk}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bands_that_see_nothing_but_padding_read_no_line() {
+        let dims = square(1, 2, 1, 1, (3, 0));
+        let stages = [square(1, 2, 1, 1, (0, 0)), dims];
+        let lines = lines(&stages, 5).expect("two dimensions");
+        let outputs: Vec<_> = lines[0].iter().map(|l| l.output).collect();
+        assert_eq!(outputs, [(0, 0), (0, 0), (0, 0), (0, 1), (1, 2)]);
+    }
+}

@@ -1,0 +1,142 @@
+//! What else could compute a convolution: other tiles, the other order of loops, other transforms.
+
+use super::dims::ConvolutionDims;
+use super::tiling::three_dimensions;
+use super::{
+    ConvolutionPlan, Winograd, cost, dense, kernel_constant, stage_loops, winograd, winograd_gradient,
+};
+use crate::candidate::Candidate;
+use crate::contraction::convolution::ConvolutionKind;
+use crate::contraction::tile;
+use crate::fusion::Fusion;
+use crate::strategy::Options;
+use shape::PrimitiveType;
+use target::Target;
+
+/// So many tiles of a kind are candidates, beside the best of each width.
+const MORE_TILES: usize = 2;
+
+/// Which transforms a candidate allows; without one, those that the caller does.
+pub(super) fn allowed(candidate: Option<Candidate>, options: Winograd) -> Winograd {
+    match candidate {
+        None => options,
+        Some(Candidate::Winograd { outputs }) => Winograd::Forced(outputs),
+        Some(_) => Winograd::Never,
+    }
+}
+
+/// All of them, the one that the rules choose first.
+pub(crate) fn candidates(fusion: &Fusion<'_>, target: &Target, options: &Options) -> Vec<Candidate> {
+    let Ok(chosen) = stage_loops(fusion, None, None, (target, options, None)) else { return Vec::new() };
+    let is_constant = kernel_constant(fusion, chosen.kernel_operand).is_some();
+    let ConvolutionPlan { dims, kind, accumulator, .. } = &chosen;
+    match kind {
+        ConvolutionKind::General { .. } => Vec::new(),
+        ConvolutionKind::Gradient(gradient) => {
+            let mut found = vec![gradient.candidate()];
+            let forced = || winograd_gradient::choose(dims, *accumulator, Winograd::Forced(2), target);
+            if matches!(options.winograd, Winograd::Small | Winograd::Large) && forced().is_some() {
+                found.push(Candidate::Winograd { outputs: 2 });
+            }
+            found.extend(gradients(dims, *accumulator, target));
+            found
+        }
+        ConvolutionKind::WinogradGradient(_) => {
+            let mut found = vec![Candidate::Winograd { outputs: 2 }];
+            found.extend(gradients(dims, *accumulator, target));
+            found
+        }
+        ConvolutionKind::Depthwise(plan) => {
+            let mut found = vec![plan.candidate()];
+            let most = if target.vector_registers >= 32 { 2 } else { 1 };
+            let features = dims.groups.saturating_mul(dims.outputs);
+            let fits = |&vectors: &u32| i64::from(plan.lanes) * i64::from(vectors) <= features;
+            let pixels = [4, 8, if target.vector_registers >= 32 { 12 } else { 6 }];
+            for vectors in (1..=most).filter(fits) {
+                // Sums, and the weights of a line of three taps.
+                let holds = |&pixels: &u32| vectors * (pixels + 4) <= target.vector_registers;
+                found.extend(pixels.into_iter().filter(holds).map(|pixels| Candidate::Depthwise {
+                    pixels,
+                    vectors,
+                    blocks_outside: plan.blocks_outside,
+                }));
+            }
+            let (pixels, vectors) = (plan.most_pixels, plan.vectors);
+            found.push(Candidate::Depthwise { pixels, vectors, blocks_outside: !plan.blocks_outside });
+            found
+        }
+        ConvolutionKind::Dense(plan) => {
+            let mut found = vec![plan.candidate()];
+            found.extend(transforms(dims, *accumulator, (is_constant, options.winograd), target));
+            found.extend(tiles(dims, accumulator.byte_size(), plan.panels_outside, target));
+            found.extend(other_order(plan, dims));
+            found
+        }
+        ConvolutionKind::Winograd(plan) => {
+            let mut found = vec![Candidate::Winograd { outputs: plan.transform.outputs as u32 }];
+            found.extend(transforms(dims, *accumulator, (is_constant, options.winograd), target));
+            if let Some(plan) = dense::choose(dims, *accumulator, is_constant, None, None, target) {
+                found.push(plan.candidate());
+                found.extend(tiles(dims, accumulator.byte_size(), plan.panels_outside, target));
+                found.extend(other_order(&plan, dims));
+            }
+            found
+        }
+    }
+}
+
+/// The transforms that the caller allows, whether they seem to pay or not.
+fn transforms(
+    dims: &ConvolutionDims,
+    accumulator: PrimitiveType,
+    (is_constant, allowed): (bool, Winograd),
+    target: &Target,
+) -> Vec<Candidate> {
+    let outputs: &[u32] = match allowed {
+        Winograd::Never | Winograd::Forced(_) => &[],
+        Winograd::Small => &[2],
+        Winograd::Large => &[2, 4],
+    };
+    let is_possible = |&&outputs: &&u32| {
+        winograd::choose(dims, accumulator, is_constant, Winograd::Forced(outputs), target).is_some()
+    };
+    outputs.iter().filter(is_possible).map(|&outputs| Candidate::Winograd { outputs }).collect()
+}
+
+/// The best tile of each width, the best first, and the best ones that are left.
+fn tiles(dims: &ConvolutionDims, size: usize, panels_outside: bool, target: &Target) -> Vec<Candidate> {
+    let (lanes, panel) = dense::lanes(dims, size, target);
+    let ranked = cost::ranked(dims, (lanes, panel, size), target).unwrap_or_default();
+    let mut widths = std::collections::BTreeSet::new();
+    let (best, rest): (Vec<_>, Vec<_>) =
+        ranked.into_iter().map(|(_, choice)| choice).partition(|choice| widths.insert(choice.vectors));
+    let chosen = best.into_iter().chain(rest.into_iter().take(MORE_TILES));
+    let candidate = |cost::Choice { pixels, vectors }| Candidate::Dense { pixels, vectors, panels_outside };
+    chosen.map(candidate).collect()
+}
+
+/// The chosen tile with the loops the other way round, if there are several panels.
+fn other_order(plan: &dense::DensePlan, dims: &ConvolutionDims) -> Option<Candidate> {
+    let Candidate::Dense { pixels, vectors, panels_outside } = plan.candidate() else { return None };
+    let other = Candidate::Dense { pixels, vectors, panels_outside: !panels_outside };
+    (plan.whole_panels(dims) > 1).then_some(other)
+}
+
+/// The best tile of each width, and the best ones that are left.
+fn gradients(dims: &ConvolutionDims, accumulator: PrimitiveType, target: &Target) -> Vec<Candidate> {
+    let size = accumulator.byte_size();
+    let Some(spatial) = three_dimensions(dims) else { return Vec::new() };
+    let lanes = target.lanes(size).min(tile::panel(dims.outputs, size) as u32);
+    let last = spatial[2];
+    let is_run = last.window.stride == 1;
+    let ranked = cost::ranked_gradient(dims.batch, (is_run, last.output), dims.outputs, lanes, target);
+    let mut kinds = std::collections::BTreeSet::new();
+    let (best, rest): (Vec<_>, Vec<_>) = ranked
+        .into_iter()
+        .map(|(_, choice)| choice)
+        .partition(|&(_, vectors, taps)| kinds.insert((vectors, taps > 1)));
+    let chosen = best.into_iter().chain(rest.into_iter().take(MORE_TILES));
+    let candidate =
+        |(rows, vectors, taps)| Candidate::Gradient { rows: rows as u32, vectors, taps: taps as u32 };
+    chosen.map(candidate).collect()
+}

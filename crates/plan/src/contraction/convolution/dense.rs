@@ -1,0 +1,258 @@
+//! Convolutions whose groups have many features: tiles of pixels times vectors of output features.
+
+use super::bands::{self, Lines};
+use super::cost;
+use super::dims::ConvolutionDims;
+use super::tiling::{self, Sharing, Tiling};
+use crate::candidate::Candidate;
+use crate::contraction::packing::Packing;
+use crate::contraction::tile::{self, Tile};
+use crate::tasks::Work;
+use shape::PrimitiveType;
+use target::Target;
+
+/// Tiles of output pixels times vectors of output features, accumulated over taps and input features.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DensePlan {
+    /// Pixels of the largest tiles, and vectors of features.
+    pub tile: Tile,
+    /// Pixels that a tile could have.
+    pub most_pixels: u32,
+    /// The tiles of the output.
+    pub tiling: Tiling,
+    /// Kernel: in place, or as panels `[group][outputs / panel][summands][panel]`.
+    pub kernel_packing: Packing,
+    /// Features of a packed panel: one cache line of them.
+    pub panel: i64,
+    /// Summands of an output: taps times input features of a group.
+    pub summands: i64,
+    /// Whether neighbouring taps of the last dimension and their input features are one run in memory.
+    pub is_run: bool,
+    /// Whether panels are the outer loop and pixels the inner one.
+    pub panels_outside: bool,
+    /// Into how many parts the panels of a group are cut; with the chunks of the tiling, the kernel's tasks.
+    pub feature_chunks: i64,
+}
+
+impl DensePlan {
+    /// Groups of `tile.vectors` vectors that exist as a whole.
+    pub fn whole_panels(&self, dims: &ConvolutionDims) -> i64 {
+        dims.outputs / self.tile.columns()
+    }
+
+    /// Bytes of the next panels to fetch for each summand of a tile of so many pixels: all tiles together fetch the panels that come next while the current ones, in the second-level cache, are in use. Nothing where the
+    /// panels stay there, or are read so seldom that they come from memory as fast as they can.
+    pub fn ahead(&self, dims: &ConvolutionDims, pixels: u32, element_bytes: usize) -> Option<i64> {
+        const LINE: i64 = 64;
+        let columns = self.tile.columns();
+        let is_apart = self.panels_outside
+            && self.kernel_packing == Packing::Constant
+            && columns % self.panel == 0
+            && self.whole_panels(dims) > 1;
+        let all = self.tiling.taps_of_pixels.saturating_mul(dims.inputs).max(1);
+        let panels = columns.saturating_mul(self.summands).saturating_mul(element_bytes as i64);
+        let bytes = panels.saturating_mul(i64::from(pixels)) / all;
+        (is_apart && (1..=LINE).contains(&bytes)).then_some(bytes)
+    }
+
+    /// The tasks of the kernel.
+    pub fn tasks(&self) -> i64 {
+        self.tiling.chunks * self.feature_chunks
+    }
+
+    /// What it does, by name.
+    pub(crate) fn candidate(&self) -> Candidate {
+        let Tile { vectors, .. } = self.tile;
+        Candidate::Dense { pixels: self.most_pixels, vectors, panels_outside: self.panels_outside }
+    }
+}
+
+/// Tiles and loops, of bands or of the whole, or nothing if the shape is too irregular for them.
+pub(super) fn choose(
+    dims: &ConvolutionDims,
+    accumulator: PrimitiveType,
+    is_constant: bool,
+    bands: Option<&[Lines]>,
+    candidate: Option<Candidate>,
+    target: &Target,
+) -> Option<DensePlan> {
+    let size = accumulator.byte_size();
+    let summands = dims.taps().checked_mul(dims.inputs).filter(|&n| n > 0)?;
+    let (mut tile, most) = choose_tile(dims, size, target)?;
+    let mut most = most;
+    if let Some(Candidate::Dense { pixels, vectors, .. }) = candidate {
+        (tile.vectors, most) = (vectors, pixels);
+    }
+    let last = dims.spatial.last();
+    let is_run =
+        dims.groups == 1 && last.is_none_or(|d| d.window.window_dilation == 1 && d.window.base_dilation == 1);
+    let kernel_bytes = (summands as u64).saturating_mul(dims.outputs as u64).saturating_mul(size as u64);
+    let whole = dims.outputs / tile.columns();
+    let panels_outside = match candidate {
+        Some(Candidate::Dense { panels_outside, .. }) => panels_outside,
+        _ => streams_kernel(dims, (whole, kernel_bytes, size), target),
+    };
+    let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let (tiling, feature_chunks) = if let Some(bands) = bands {
+        (bands::tiles(dims, most, bands, Sharing::All)?, 1)
+    } else {
+        let (chunks, feature_chunks) = split(dims, wanted, i64::from(most), whole, panels_outside);
+        (tiling::tiles(dims, most, chunks, Sharing::All)?, feature_chunks)
+    };
+    tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
+    Some(DensePlan {
+        panel: tile::panel(dims.outputs, size),
+        tile,
+        most_pixels: most,
+        tiling,
+        kernel_packing: if is_constant { Packing::Constant } else { Packing::None },
+        summands,
+        is_run,
+        panels_outside,
+        feature_chunks,
+    })
+}
+
+/// Whether panels are the outer loop, so that the kernel is read once from beyond the second-level cache, each panel while the
+/// one before is used: if it is large, or much larger than the input, which is then read for each panel. A large result
+/// would be written in stripes.
+fn streams_kernel(
+    dims: &ConvolutionDims,
+    (panels, kernel_bytes, size): (i64, u64, usize),
+    target: &Target,
+) -> bool {
+    const MANY_PANELS: i64 = 4;
+    const LARGER: u64 = 4;
+    let bytes = |features: i64, pixels: i64| {
+        let elements = dims.groups.saturating_mul(features).saturating_mul(pixels).saturating_mul(dims.batch);
+        (elements.max(0) as u64).saturating_mul(size as u64)
+    };
+    let pixels = dims.spatial.iter().fold(1i64, |pixels, d| pixels.saturating_mul(d.input));
+    let (input, result) = (bytes(dims.inputs, pixels), bytes(dims.outputs, dims.pixels()));
+    let is_larger = kernel_bytes / LARGER >= input && result <= target.l2_bytes / 4;
+    panels > 1 && kernel_bytes > target.l2_bytes / 2 || panels >= MANY_PANELS && is_larger
+}
+
+/// Elements of a vector, and of a panel.
+pub(super) fn lanes(dims: &ConvolutionDims, size: usize, target: &Target) -> (u32, u32) {
+    let panel = tile::panel(dims.outputs, size) as u32;
+    (target.lanes(size).min(panel), panel)
+}
+
+/// Vectors of features, and up to how many pixels of a tile.
+fn choose_tile(dims: &ConvolutionDims, size: usize, target: &Target) -> Option<(Tile, u32)> {
+    let (lanes, panel) = lanes(dims, size, target);
+    let choice = cost::choose(dims, (lanes, panel, size), target)?;
+    let tile = Tile { rows: choice.pixels, vectors: choice.vectors, lanes, k_split: 1 };
+    Some((tile, choice.pixels))
+}
+
+/// Into how many parts to cut the pixels and the panels. A large kernel is read once, by the tasks together, if they share
+/// it; else pixels are cut first, into parts that still fill tiles along every border.
+pub(super) fn split(
+    dims: &ConvolutionDims,
+    wanted: i64,
+    most: i64,
+    panels: i64,
+    panels_outside: bool,
+) -> (i64, i64) {
+    let rows = match &dims.spatial[..] {
+        [] => dims.batch,
+        [only] if dims.batch == 1 => only.output,
+        [outer @ .., _] => outer.iter().fold(dims.batch, |n, d| n.saturating_mul(d.output)),
+    };
+    let parts = match dims.as_one_row() {
+        Some(row) => row.pixels() / (2 * most).max(1),
+        None if tiling::runs_along_images(dims, u32::try_from(most).unwrap_or(u32::MAX)) => {
+            dims.pixels().saturating_mul((dims.batch + most - 1) / most.max(1))
+        }
+        None => rows / most.min(8),
+    };
+    let parts = parts.max(1);
+    if panels_outside {
+        // Tasks that share panels follow one another, so that a worker finds them in its cache.
+        const ENOUGH: i64 = 16;
+        let features = wanted.min(panels).max(1);
+        // An even number, so that two workers' shares are equal.
+        let chunks = wanted.clamp(1, ENOUGH).unsigned_abs() / features.unsigned_abs();
+        return ((chunks.next_power_of_two() as i64).clamp(1, parts), features);
+    }
+    let chunks = wanted.min(parts);
+    (chunks, (wanted / chunks).clamp(1, panels.max(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contraction::convolution::dims::SpatialDimension;
+    use hlo::WindowDimension;
+
+    fn same(batch: i64, pixels: i64, size: i64, stride: i64, features: (i64, i64)) -> ConvolutionDims {
+        let low = (size - 1) / 2;
+        let window = WindowDimension {
+            stride,
+            padding_low: low,
+            padding_high: size - 1 - low,
+            ..WindowDimension::of_size(size)
+        };
+        let spatial = SpatialDimension { input: pixels, output: (pixels - 1) / stride + 1, window };
+        let (inputs, outputs) = features;
+        ConvolutionDims { batch, groups: 1, inputs, outputs, spatial: vec![spatial; 2] }
+    }
+
+    #[test]
+    fn tiles_fill_the_registers() {
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+        let neon = Target::new("aarch64-linux-gnu", "", "").expect("a triple");
+        let table = [
+            // Pixels, window, stride, features; tile of pixels x vectors of lanes, panels outside.
+            (&avx512, (56, 3, 1, (64, 64)), (6, 4, 16, false)),
+            (&avx512, (28, 3, 1, (128, 128)), (6, 4, 16, true)),
+            (&avx512, (14, 3, 1, (256, 256)), (12, 2, 16, true)),
+            (&avx512, (7, 3, 1, (512, 512)), (5, 2, 16, true)),
+            (&avx512, (7, 1, 1, (960, 320)), (6, 4, 16, true)),
+            (&avx512, (14, 1, 1, (576, 96)), (9, 3, 16, false)),
+            (&avx512, (112, 1, 1, (32, 16)), (11, 1, 16, false)),
+            (&avx512, (7, 1, 1, (1024, 64)), (6, 4, 16, false)),
+            (&avx2, (56, 3, 1, (64, 64)), (6, 2, 8, false)),
+            (&neon, (56, 3, 1, (64, 64)), (6, 4, 4, false)),
+        ];
+        for (target, (pixels, window, stride, features), wanted) in table {
+            let dims = same(1, pixels, window, stride, features);
+            let plan = choose(&dims, PrimitiveType::F32, true, None, None, target).expect("a regular shape");
+            let tile = plan.tile;
+            let found = (tile.rows, tile.vectors, tile.lanes, plan.panels_outside);
+            assert_eq!(found, wanted, "{pixels} {window}x{window} {features:?} for {}", target.cpu);
+            assert!(tile.rows * tile.vectors + tile.vectors < target.vector_registers);
+        }
+    }
+
+    #[test]
+    fn panels_that_leave_the_cache_are_fetched_ahead() {
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let ahead = |dims: ConvolutionDims| {
+            let plan = choose(&dims, PrimitiveType::F32, true, None, None, &avx512).expect("a regular shape");
+            plan.ahead(&dims, plan.tile.rows, 4)
+        };
+        // Two lines of a row of the panels, by the 361 taps that all pixels have, for 5 pixels; three by 49, for 7.
+        assert_eq!(ahead(same(1, 7, 3, 1, (512, 512))), Some(2 * 64 * 9 * 5 / 361));
+        assert_eq!(ahead(same(1, 7, 1, 1, (2048, 512))), Some(3 * 64 * 7 / 49));
+        // Kernels that stay, and those of a single pixel, which are streamed as they are.
+        assert_eq!(ahead(same(1, 56, 3, 1, (64, 64))), None);
+        assert_eq!(ahead(same(1, 1, 1, 1, (2048, 2048))), None);
+    }
+
+    #[test]
+    fn large_kernels_are_shared_by_tasks_and_small_ones_read_by_each() {
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let chunks = |dims: ConvolutionDims| {
+            let plan = choose(&dims, PrimitiveType::F32, true, None, None, &avx512).expect("a regular shape");
+            (plan.tiling.chunks, plan.feature_chunks)
+        };
+        assert_eq!(chunks(same(1, 56, 3, 1, (64, 64))), (9, 1));
+        assert_eq!(chunks(same(1, 7, 3, 1, (512, 512))), (1, 16));
+        assert_eq!(chunks(same(1, 4, 3, 1, (4, 4))), (1, 1));
+        assert_eq!(chunks(same(16, 7, 3, 1, (64, 64))), (18, 1));
+    }
+}

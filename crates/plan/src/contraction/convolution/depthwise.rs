@@ -1,0 +1,201 @@
+//! Convolutions whose groups have one input feature: vectors run along the groups.
+
+use super::bands::{self, Lines};
+use super::dims::ConvolutionDims;
+use super::tiling::{self, Sharing, Tiling};
+use crate::candidate::Candidate;
+use crate::tasks::Work;
+use shape::PrimitiveType;
+use target::{Architecture, Target};
+
+/// Tiles of output pixels times vectors of output features, each from its own input feature.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DepthwisePlan {
+    /// Elements of a vector; a multiple of the features that share an input.
+    pub lanes: u32,
+    /// Vectors of a tile. The last block of so many vectors may overlap the one before.
+    pub vectors: u32,
+    /// Pixels that a tile could have.
+    pub most_pixels: u32,
+    /// The tiles of the output.
+    pub tiling: Tiling,
+    /// Whether blocks of features are the outer loop and pixels the inner one.
+    pub blocks_outside: bool,
+    /// Into how many parts the blocks are cut; with the chunks of the tiling, the kernel's tasks.
+    pub feature_chunks: i64,
+}
+
+impl DepthwisePlan {
+    /// Features of a block.
+    pub fn block(&self) -> i64 {
+        i64::from(self.lanes) * i64::from(self.vectors)
+    }
+
+    /// How many blocks cover all features.
+    pub fn blocks(&self, dims: &ConvolutionDims) -> i64 {
+        (dims.groups * dims.outputs + self.block() - 1) / self.block()
+    }
+
+    /// Blocks that overlap no other. Tasks are cut at these: a last block that overlaps the one before belongs to the
+    /// task of that one, so that no two tasks write the same element.
+    pub fn whole_blocks(&self, dims: &ConvolutionDims) -> i64 {
+        dims.groups * dims.outputs / self.block()
+    }
+
+    /// The tasks of the kernel.
+    pub fn tasks(&self) -> i64 {
+        self.tiling.chunks * self.feature_chunks
+    }
+
+    /// What it does, by name.
+    pub(crate) fn candidate(&self) -> Candidate {
+        let Self { most_pixels: pixels, vectors, blocks_outside, .. } = *self;
+        Candidate::Depthwise { pixels, vectors, blocks_outside }
+    }
+}
+
+/// Tiles and loops, of bands or of the whole, or nothing if the convolution is of another kind or too irregular.
+pub(super) fn choose(
+    dims: &ConvolutionDims,
+    accumulator: PrimitiveType,
+    bands: Option<&[Lines]>,
+    candidate: Option<Candidate>,
+    target: &Target,
+) -> Option<DepthwisePlan> {
+    let features = dims.groups.checked_mul(dims.outputs)?;
+    if dims.inputs != 1 || dims.groups == 1 || features == 0 {
+        return None;
+    }
+    let mut lanes = target.lanes(accumulator.byte_size());
+    while i64::from(lanes) > features {
+        lanes /= 2;
+    }
+    // Each vector has whole sets of features that share an input.
+    if dims.outputs > i64::from(lanes) || i64::from(lanes) % dims.outputs != 0 {
+        return None;
+    }
+    let mut vectors = vectors(features, lanes, target);
+    let mut most = most_pixels(vectors, target);
+    if let Some(Candidate::Depthwise { pixels, vectors: given, .. }) = candidate {
+        (most, vectors) = (pixels, given);
+    }
+    let block = i64::from(lanes) * i64::from(vectors);
+    let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let (tiling, feature_chunks) = if let Some(bands) = bands {
+        (bands::tiles(dims, most, bands, Sharing::Interior)?, 1)
+    } else {
+        let chunks = wanted.min(parts_of_lines(dims));
+        let feature_chunks = (wanted / chunks).clamp(1, (features / block).max(1));
+        (tiling::tiles(dims, most, chunks, Sharing::Interior)?, feature_chunks)
+    };
+    // The lines of input that a line of output reads, all features of them.
+    let lines = dims.spatial.iter().rev().nth(1).map_or(1, |d| d.window.size);
+    let line = dims.spatial.last().map_or(1, |d| d.input).saturating_mul(dims.groups);
+    let bytes = lines.saturating_mul(line).saturating_mul(accumulator.byte_size() as i64);
+    let blocks_outside = match candidate {
+        Some(Candidate::Depthwise { blocks_outside, .. }) => blocks_outside,
+        _ => bytes as u64 > target.l1_bytes / 2,
+    };
+    Some(DepthwisePlan { lanes, vectors, most_pixels: most, tiling, blocks_outside, feature_chunks })
+}
+
+/// Into how many parts the lines are cut: a power of two, so that two workers, or four, have the same lines as in the
+/// convolutions in front of and behind this one, and find them in their caches. A part reads a line or two of its neighbours', so
+/// it has a few lines of its own. A few lines in all do not halve; there, features are cut.
+fn parts_of_lines(dims: &ConvolutionDims) -> i64 {
+    const FEW: i64 = 3;
+    const TOO_FEW: i64 = 8;
+    let outer = dims.spatial.iter().rev().skip(1);
+    let lines = outer.fold(dims.batch, |lines, d| lines.saturating_mul(d.output));
+    match lines / FEW {
+        _ if lines < TOO_FEW => 1,
+        parts => 1 << parts.ilog2(),
+    }
+}
+
+/// So many vectors that the last block overlaps as little as can be; of those, as many as can be. More than two are no
+/// faster, and take several times as long to generate.
+fn vectors(features: i64, lanes: u32, target: &Target) -> u32 {
+    let most = if target.vector_registers >= 32 { 2 } else { 1 };
+    let covered = |vectors: u32| {
+        let block = i64::from(lanes) * i64::from(vectors);
+        (features + block - 1) / block * block
+    };
+    let fits = |&vectors: &u32| i64::from(lanes) * i64::from(vectors) <= features;
+    (1..=most).rev().filter(fits).min_by_key(|&vectors| covered(vectors)).unwrap_or(1)
+}
+
+/// Pixels of a tile whose accumulators fit the registers, with the weights of three taps. Where a multiply-add takes an operand
+/// from memory, inputs want no registers; elsewhere many of them are loaded early.
+fn most_pixels(vectors: u32, target: &Target) -> u32 {
+    let takes_memory = matches!(target.triple.architecture, Architecture::X86_64) && target.has_fma;
+    match (vectors, target.vector_registers >= 32) {
+        (1, true) => 8,
+        (2, true) if takes_memory => 8,
+        (1, false) if takes_memory => 8,
+        _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_where_their_neighbours_are() {
+        let dims = |batch, lines| {
+            let window =
+                hlo::WindowDimension { padding_low: 1, padding_high: 1, ..hlo::WindowDimension::of_size(3) };
+            let spatial =
+                vec![
+                    crate::contraction::convolution::SpatialDimension { input: lines, output: lines, window };
+                    2
+                ];
+            ConvolutionDims { batch, groups: 576, inputs: 1, outputs: 1, spatial }
+        };
+        let target = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        for ((batch, lines), (chunks, features)) in
+            [((1, 7), (1, 15)), ((1, 14), (4, 15)), ((1, 28), (8, 8)), ((1, 112), (32, 2)), ((4, 7), (8, 7))]
+        {
+            let dims = dims(batch, lines);
+            let plan = choose(&dims, PrimitiveType::F32, None, None, &target).expect("a plan");
+            assert_eq!((plan.tiling.chunks, plan.feature_chunks), (chunks, features), "{batch} {lines}");
+        }
+    }
+
+    #[test]
+    fn blocks_cover_the_features_with_little_overlap() {
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+        let table = [
+            (&avx512, 32, (2, 32)),
+            (&avx512, 144, (1, 144)),
+            (&avx512, 576, (2, 576)),
+            (&avx512, 24, (1, 32)),
+            (&avx512, 64, (2, 64)),
+            (&avx512, 160, (2, 160)),
+            (&avx2, 144, (1, 144)),
+        ];
+        for (target, features, (wanted, covered)) in table {
+            let lanes = target.lanes(4);
+            let vectors = vectors(features, lanes, target);
+            let block = i64::from(vectors * lanes);
+            assert_eq!((vectors, (features + block - 1) / block * block), (wanted, covered), "{features}");
+        }
+    }
+
+    #[test]
+    fn tiles_leave_registers_to_the_inputs() {
+        let table = [
+            (("x86_64-pc-linux", "x86-64-v4"), [8, 8]),
+            (("x86_64-pc-linux", "x86-64-v3"), [8, 4]),
+            (("x86_64-pc-linux", "x86-64"), [4, 4]),
+            (("aarch64-unknown-linux-gnu", ""), [8, 4]),
+            (("armv7-unknown-linux-gnueabihf", ""), [4, 4]),
+        ];
+        for ((triple, cpu), pixels) in table {
+            let target = Target::new(triple, cpu, "").expect("a triple");
+            assert_eq!([1, 2].map(|vectors| most_pixels(vectors, &target)), pixels, "{triple} {cpu}");
+        }
+    }
+}

@@ -1,0 +1,535 @@
+//! Winograd's minimal filtering for windows of 3x3 with stride 1: fewer multiplications, for additions and rounding errors.
+//!
+//! The output is cut into patches of `m x m` pixels (m = 2 or 4). Each reads `n x n` input pixels (n = m + 2), which are
+//! transformed, channel by channel, into as many *frequencies*; the kernel is too. At each frequency the patches are the
+//! rows of a product of matrices, `patches x inputs` by `inputs x outputs`; what these give is transformed back into pixels.
+//! An output takes `n * n / (m * m)` multiplications for each input feature: 4 or 2.25, not 9.
+//!
+//! Patches are treated in blocks whose transformed input stays in the second-level cache; the products of one register tile
+//! stay in the first. Nothing of the size of an image is kept.
+
+use super::dims::ConvolutionDims;
+use super::winograd_matrices::Transform;
+use crate::contraction::packing::Packing;
+use crate::contraction::tile::{self, Tile};
+use crate::tasks::Work;
+use hlo::WindowDimension;
+use shape::PrimitiveType;
+use target::Target;
+
+/// Which of the transforms may be used. Both change how results are rounded: see the bounds in `docs/performance.md`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Winograd {
+    /// None: each output is a sum of products of inputs and weights.
+    Never,
+    /// F(2x2,3x3), whose errors are about those of the plain sum.
+    #[default]
+    Small,
+    /// F(4x4,3x3) too, whose errors are 5 to 10 times as large.
+    Large,
+    /// One of them wherever it is possible, for tests and measurements: patches of 2 or of 4 pixels a side.
+    Forced(u32),
+}
+
+/// How a convolution by patches looks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WinogradPlan {
+    /// The transforms.
+    pub transform: Transform,
+    /// Register tiles of the products: patches times vectors of output features.
+    pub tile: Tile,
+    /// Patches of an image: lines of them, and patches of a line.
+    pub patches: [i64; 2],
+    /// Patches of the largest block. All blocks have as many, or one less.
+    pub block: i64,
+    /// Into how many blocks the patches of all images are cut.
+    pub blocks: i64,
+    /// Into how many parts the blocks are cut.
+    pub chunks: i64,
+    /// Into how many parts the register tiles' columns are cut; if more than 1, each block is a chunk. The tasks of a block
+    /// follow one another, so a worker that does several of them transforms the input once.
+    pub feature_chunks: i64,
+    /// Kernel: transformed at compile time, or at run time by each call of the kernel's function. As panels
+    /// `[outputs / panel][frequency][inputs][panel]`.
+    pub kernel_packing: Packing,
+    /// Features of a panel: one cache line of them.
+    pub panel: i64,
+    /// What a worker keeps.
+    pub scratch: WinogradScratch,
+}
+
+/// Where a worker keeps what, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WinogradScratch {
+    /// The transformed input of a block, `[frequency][patch][input]`. A pixel of zeros, for what is padding, lies before it.
+    pub input: i64,
+    /// From patch to patch of that.
+    pub input_row: i64,
+    /// From frequency to frequency of that.
+    pub input_frequency: i64,
+    /// The products of a register tile, `[frequency][patch][output]`.
+    pub products: i64,
+    /// From patch to patch of that.
+    pub product_row: i64,
+    /// From frequency to frequency of that.
+    pub product_frequency: i64,
+    /// The pixels of a patch that reaches over the border, `[pixel][lane]`.
+    pub border: i64,
+    /// The transformed kernel, if that happens at run time.
+    pub kernel: i64,
+    /// All of it.
+    pub bytes: i64,
+}
+
+/// A worker that would need more is not asked to.
+const MAX_SCRATCH: i64 = 16 << 20;
+
+/// What decides between the transforms and the plain sum is the same on most machines, so that versions of the code for
+/// several processors share their packed kernels: vectors are a cache line, and caches at least this large.
+const REFERENCE_L2: i64 = 1 << 20;
+const REFERENCE_L1: i64 = 1 << 15;
+
+/// The gain must be more than this part of the plain sum's cost.
+const LEAST_GAIN: f64 = 0.1;
+
+/// What a line of a kernel costs that the second-level cache does not keep, in vector multiply-adds, those left aside that
+/// are done meanwhile.
+const LINE_FROM_MEMORY: f64 = 12.0;
+
+impl WinogradPlan {
+    /// Register tiles along the features that exist as a whole.
+    pub fn whole_panels(&self, dims: &ConvolutionDims) -> i64 {
+        dims.outputs / self.tile.columns()
+    }
+
+    /// Patches of all images.
+    pub fn all_patches(&self, dims: &ConvolutionDims) -> i64 {
+        dims.batch * self.patches[0] * self.patches[1]
+    }
+
+    /// Bytes of the transformed kernel, of elements of so many.
+    pub fn kernel_bytes(&self, dims: &ConvolutionDims, element: i64) -> i64 {
+        let panels = (dims.outputs + self.panel - 1) / self.panel;
+        panels * self.panel * self.transform.frequencies() * dims.inputs * element
+    }
+
+    /// The tasks of the kernel.
+    pub fn tasks(&self) -> i64 {
+        self.chunks * self.feature_chunks
+    }
+}
+
+/// The transform that pays most, if one does.
+pub(super) fn choose(
+    dims: &ConvolutionDims,
+    accumulator: PrimitiveType,
+    is_constant: bool,
+    allowed: Winograd,
+    target: &Target,
+) -> Option<WinogradPlan> {
+    if !matches!(accumulator, PrimitiveType::F32 | PrimitiveType::F64) || !is_possible(dims) {
+        return None;
+    }
+    let element = accumulator.byte_size() as i64;
+    let transform = match allowed {
+        Winograd::Never => return None,
+        Winograd::Forced(outputs) => Transform::of_outputs(i64::from(outputs))?,
+        Winograd::Small => cheapest(dims, element, is_constant, &[Transform::SMALL], target)?,
+        Winograd::Large => {
+            cheapest(dims, element, is_constant, &[Transform::SMALL, Transform::LARGE], target)?
+        }
+    };
+    let plan = lay_out(dims, transform, element, is_constant, target);
+    Some(plan).filter(|plan| plan.scratch.bytes <= MAX_SCRATCH)
+}
+
+/// Whether the window is 3x3 and moves by one pixel.
+fn is_possible(dims: &ConvolutionDims) -> bool {
+    let [lines, columns] = &dims.spatial[..] else { return false };
+    let fits = |w: WindowDimension| {
+        let plain = WindowDimension {
+            padding_low: w.padding_low,
+            padding_high: w.padding_high,
+            ..WindowDimension::of_size(3)
+        };
+        w == plain && w.padding_low.abs() <= 1 << 20
+    };
+    // Bounds on the extents keep what is computed of them far from overflow.
+    let is_bounded = |n: i64, most: i64| (1..=most).contains(&n);
+    fits(lines.window)
+        && fits(columns.window)
+        && dims.groups == 1
+        && is_bounded(dims.inputs, 1 << 14)
+        && is_bounded(dims.outputs, 1 << 14)
+        && is_bounded(dims.batch, 1 << 24)
+        && [lines, columns].iter().all(|d| is_bounded(d.output, 1 << 18) && is_bounded(d.input, 1 << 18))
+        && dims.batch.saturating_mul(dims.pixels()) < 1 << 32
+}
+
+/// The cheapest of some transforms, if it is cheaper than the plain sum; in vector multiply-adds, on a machine whose vectors
+/// are cache lines.
+fn cheapest(
+    dims: &ConvolutionDims,
+    element: i64,
+    is_constant: bool,
+    transforms: &[Transform],
+    target: &Target,
+) -> Option<Transform> {
+    let plain = plain_cost(dims, element) * (1.0 - LEAST_GAIN);
+    let costs = transforms.iter().map(|&t| (cost(dims, t, element, is_constant, target), t));
+    costs.filter(|c| c.0 < plain).min_by(|a, b| a.0.total_cmp(&b.0)).map(|c| c.1)
+}
+
+/// A part of a register tile's multiply-adds waits for its operands and for the end of its loop.
+const PRODUCTS_EFFICIENCY: f64 = 0.92;
+
+fn plain_cost(dims: &ConvolutionDims, element: i64) -> f64 {
+    let vectors = vectors(dims.outputs, element);
+    let products = dims.batch as f64 * dims.pixels() as f64 * 9.0 * dims.inputs as f64 * vectors;
+    // Taps in the padding are left out.
+    let inside = |d: &super::SpatialDimension| {
+        let window = d.window;
+        let taps: i64 = (0..3)
+            .map(|t| {
+                let first = (window.padding_low - t).clamp(0, d.output);
+                let last = (d.input + window.padding_low - t).clamp(first, d.output);
+                last - first
+            })
+            .sum();
+        taps as f64 / (3 * d.output) as f64
+    };
+    let products = products * dims.spatial.iter().map(inside).product::<f64>() / PRODUCTS_EFFICIENCY;
+    let lines = 9.0 * dims.inputs as f64 * vectors;
+    products + if lines * 64.0 > REFERENCE_L2 as f64 { lines * LINE_FROM_MEMORY } else { 0.0 }
+}
+
+fn cost(
+    dims: &ConvolutionDims,
+    transform: Transform,
+    element: i64,
+    is_constant: bool,
+    target: &Target,
+) -> f64 {
+    let frequencies = transform.frequencies() as f64;
+    let machine = Machine::reference(target, element, tile::panel(dims.outputs, element as usize));
+    let blocks = Blocks::new(dims, transform, element, &machine);
+    let (inputs, outputs) = (vectors(dims.inputs, element), vectors(dims.outputs, element));
+    let lines = frequencies * dims.inputs as f64 * outputs;
+    let products = blocks.rows_in_all() as f64 * lines / PRODUCTS_EFFICIENCY;
+    let read = if blocks.is_resident { 0.0 } else { lines * LINE_FROM_MEMORY * blocks.blocks as f64 };
+    let (of_input, of_output, of_kernel) = transform.costs();
+    let patches = (dims.batch * blocks.patches[0] * blocks.patches[1]) as f64;
+    let mut total = products + read + patches * (of_input * inputs + of_output * outputs);
+    if !is_constant {
+        // Each worker does it for itself.
+        total += 2.0 * dims.inputs as f64 * outputs * of_kernel;
+    }
+    total
+}
+
+/// How many cache lines so many features are.
+pub(super) fn vectors(features: i64, element: i64) -> f64 {
+    let line = 64 / element;
+    ((features + line - 1) / line) as f64
+}
+
+/// What blocks are made for.
+struct Machine {
+    lanes: u32,
+    registers: u32,
+    l1: i64,
+    l2: i64,
+}
+
+/// So many patches of a register tile have sums enough for two multiply-add units, and pay for reading the kernel.
+const FEWEST_ROWS: i64 = 8;
+
+impl Machine {
+    fn of(target: &Target, element: i64, panel: i64) -> Self {
+        let lanes = target.lanes(element as usize).min(panel as u32);
+        let registers = registers_of_sums(lanes, target);
+        Self { lanes, registers, l1: l1(target), l2: l2(target) }
+    }
+
+    /// One whose vectors are cache lines, and whose cache is at least as large as they usually are with those.
+    fn reference(target: &Target, element: i64, panel: i64) -> Self {
+        let l2 = l2(target).max(REFERENCE_L2);
+        Self { lanes: (64 / element).min(panel) as u32, registers: 32, l1: REFERENCE_L1, l2 }
+    }
+}
+
+fn l1(target: &Target) -> i64 {
+    i64::try_from(target.l1_bytes).unwrap_or(i64::MAX).min(1 << 40)
+}
+
+fn l2(target: &Target) -> i64 {
+    i64::try_from(target.l2_bytes).unwrap_or(i64::MAX).min(1 << 40)
+}
+
+/// The patches of all images, cut.
+struct Blocks {
+    vectors: u32,
+    /// Patches of an image.
+    patches: [i64; 2],
+    /// Of the largest block.
+    block: i64,
+    blocks: i64,
+    /// Patches of a register tile.
+    rows: i64,
+    /// Whether the transformed kernel stays in the cache from block to block.
+    is_resident: bool,
+}
+
+impl Blocks {
+    fn new(dims: &ConvolutionDims, transform: Transform, element: i64, machine: &Machine) -> Self {
+        let m = transform.outputs;
+        let panel = tile::panel(dims.outputs, element as usize);
+        let vectors = if dims.outputs > i64::from(machine.lanes) { 2 } else { 1 };
+        let patches = [0, 1].map(|d| (dims.spatial[d].output + m - 1) / m);
+        let all = dims.batch * patches[0] * patches[1];
+        let most_rows = most_rows(vectors, machine.registers).min(all);
+        let columns = i64::from(vectors * machine.lanes);
+        let line = transform.frequencies() * dims.inputs * element;
+        let kernel = line * ((dims.outputs + panel - 1) / panel * panel);
+        let is_resident = kernel <= machine.l2 / 2;
+        // Of few features, kernel, input and products of a register tile are in the first-level cache together.
+        let of_row = transform.frequencies() * (input_row(dims, element) + columns * element);
+        let rows_in_l1 = (machine.l1 / 5 * 4 - kernel) / of_row;
+        let is_small = rows_in_l1 >= FEWEST_ROWS;
+        let most_rows = if is_small { most_rows.min(rows_in_l1) } else { most_rows };
+        let kept = if is_resident { kernel } else { line * columns.max(panel) };
+        let input = transform.frequencies() * input_row(dims, element);
+        let most = ((machine.l2 / 4 * 3 - kept) / input).max(most_rows);
+        // With the kernel at hand for every block there may be many: whole register tiles, enough to share out.
+        let tiles = (all / wanted(dims) + most_rows - 1) / most_rows;
+        let tiles = tiles.clamp(1, if is_small { 1 } else { 4 });
+        let most = if is_resident { most.min(most_rows * tiles) } else { most };
+        let blocks = (all + most - 1) / most;
+        let block = (all + blocks - 1) / blocks;
+        let tiles = (block + most_rows - 1) / most_rows;
+        Self { vectors, patches, block, blocks, rows: (block + tiles - 1) / tiles, is_resident }
+    }
+
+    /// Rows of all register tiles: some of the last ones of a block are there twice.
+    fn rows_in_all(&self) -> i64 {
+        self.blocks * ((self.block + self.rows - 1) / self.rows) * self.rows
+    }
+}
+
+/// Bytes from patch to patch of the transformed input.
+fn input_row(dims: &ConvolutionDims, element: i64) -> i64 {
+    odd_lines(dims.inputs * element, 16)
+}
+
+/// How many tasks the work is worth.
+fn wanted(dims: &ConvolutionDims) -> i64 {
+    Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks().max(1)
+}
+
+/// Register tiles, blocks, tasks and scratch.
+fn lay_out(
+    dims: &ConvolutionDims,
+    transform: Transform,
+    element: i64,
+    is_constant: bool,
+    target: &Target,
+) -> WinogradPlan {
+    let panel = tile::panel(dims.outputs, element as usize);
+    let machine = Machine::of(target, element, panel);
+    let Blocks { vectors, patches, block, blocks, rows, is_resident } =
+        Blocks::new(dims, transform, element, &machine);
+    let tile = Tile { rows: rows as u32, vectors, lanes: machine.lanes, k_split: 1 };
+    let (wanted, whole_panels) = (wanted(dims), (dims.outputs / tile.columns()).max(1));
+    let feature_chunks = if is_resident { 1 } else { (wanted / blocks).clamp(1, whole_panels) };
+    let chunks = if feature_chunks > 1 { blocks } else { wanted.min(blocks) };
+    let kernel_packing = if is_constant { Packing::Constant } else { Packing::Scratch };
+    let mut plan = WinogradPlan {
+        transform,
+        tile,
+        patches,
+        block,
+        blocks,
+        chunks,
+        feature_chunks,
+        kernel_packing,
+        panel,
+        scratch: WinogradScratch::default(),
+    };
+    plan.scratch = scratch(dims, &plan, element);
+    plan
+}
+
+/// Registers for the sums of products and what is multiplied. Without multiply-add each product takes one of its own, for each
+/// vector; single numbers are loaded early.
+pub(super) fn registers_of_sums(lanes: u32, target: &Target) -> u32 {
+    let is_tight = !target.has_fma || lanes == 1;
+    target.vector_registers.saturating_sub(if is_tight { 4 } else { 0 })
+}
+
+/// Patches of a register tile of one or two vectors: as many as leave registers for the vectors of the kernel and one more.
+/// The more there are, the less often the kernel is read.
+pub(super) fn most_rows(vectors: u32, registers: u32) -> i64 {
+    match (vectors, registers) {
+        (2, 32..) => 14,
+        (2, 16..) => 6,
+        (_, 32..) => 16,
+        (_, 16..) => 12,
+        (2, 12..) => 4,
+        (_, 12..) => 8,
+        (2, _) => 2,
+        _ => 4,
+    }
+}
+
+fn scratch(dims: &ConvolutionDims, plan: &WinogradPlan, element: i64) -> WinogradScratch {
+    let frequencies = plan.transform.frequencies();
+    let mut end = 0;
+    let mut take = |bytes: i64| {
+        let first = end;
+        end += lines(bytes);
+        first
+    };
+    take(dims.inputs * element);
+    let input_row = input_row(dims, element);
+    let input_frequency = odd_lines(plan.block * input_row, 1);
+    let input = take(frequencies * input_frequency);
+    let product_row = plan.tile.columns() * element;
+    let product_frequency = odd_lines(i64::from(plan.tile.rows) * product_row, 1);
+    let products = take(frequencies * product_frequency);
+    let border = take(plan.transform.outputs * plan.transform.outputs * i64::from(plan.tile.lanes) * element);
+    let is_constant = plan.kernel_packing == Packing::Constant;
+    let kernel = take(if is_constant { 0 } else { plan.kernel_bytes(dims, element) });
+    WinogradScratch {
+        input,
+        input_row,
+        input_frequency,
+        products,
+        product_row,
+        product_frequency,
+        border,
+        kernel,
+        bytes: end,
+    }
+}
+
+/// So many bytes in whole cache lines.
+pub(super) fn lines(bytes: i64) -> i64 {
+    (bytes + 63) / 64 * 64
+}
+
+/// The same, one more where there are `many` and their number is even: arrays at such distances lie in all of a cache's
+/// sets.
+pub(super) fn odd_lines(bytes: i64, many: i64) -> i64 {
+    let lines = (bytes + 63) / 64;
+    64 * if lines >= many && lines % 2 == 0 { lines + 1 } else { lines }
+}
+
+impl std::fmt::Display for WinogradPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (m, tile) = (self.transform.outputs, self.tile);
+        write!(f, ", F({m}x{m},3x3), {} blocks of {} patches, ", self.blocks, self.block)?;
+        write!(f, "tiles {}x{} of {} lanes, ", tile.rows, tile.vectors, tile.lanes)?;
+        let when = if self.kernel_packing == Packing::Constant { "compile" } else { "run" };
+        write!(f, "kernel transformed at {when} time")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contraction::convolution::SpatialDimension;
+
+    fn same(batch: i64, pixels: i64, inputs: i64, outputs: i64) -> ConvolutionDims {
+        let window = WindowDimension { padding_low: 1, padding_high: 1, ..WindowDimension::of_size(3) };
+        let spatial = vec![SpatialDimension { input: pixels, output: pixels, window }; 2];
+        ConvolutionDims { batch, groups: 1, inputs, outputs, spatial }
+    }
+
+    fn of(dims: &ConvolutionDims, is_constant: bool, allowed: Winograd, cpu: &str) -> Option<WinogradPlan> {
+        let target = Target::new("x86_64-pc-linux", cpu, "").expect("a triple");
+        choose(dims, PrimitiveType::F32, is_constant, allowed, &target)
+    }
+
+    #[test]
+    fn transforms_are_used_where_they_pay() {
+        use Winograd::{Large, Never, Small};
+        // Batch, pixels, inputs, outputs, constant; the patches' size with each option, 0 for none.
+        let table = [
+            ((1, 56, 64, 64, true), [0, 2, 4]),
+            ((1, 28, 128, 128, true), [0, 2, 4]),
+            ((1, 14, 256, 256, true), [0, 2, 2]),
+            // The kernel, 16 MB when transformed, is read for 16 patches only.
+            ((1, 7, 512, 512, true), [0, 0, 0]),
+            ((1, 32, 16, 16, true), [0, 2, 4]),
+            // Few channels: the transforms cost what they save.
+            ((1, 128, 3, 32, true), [0, 0, 0]),
+            ((1, 3, 4, 4, true), [0, 0, 0]),
+            // A kernel that is transformed at run time wants more patches.
+            ((32, 32, 16, 16, false), [0, 2, 4]),
+            ((1, 4, 64, 64, false), [0, 0, 0]),
+        ];
+        for ((batch, pixels, inputs, outputs, is_constant), wanted) in table {
+            let dims = same(batch, pixels, inputs, outputs);
+            let found = [Never, Small, Large].map(|allowed| {
+                of(&dims, is_constant, allowed, "sapphirerapids").map_or(0, |plan| plan.transform.outputs)
+            });
+            assert_eq!(found, wanted, "{batch} {pixels} {inputs} {outputs}");
+        }
+    }
+
+    #[test]
+    fn other_windows_have_no_transform() {
+        let plain = same(1, 56, 64, 64);
+        let change = |change: fn(&mut WindowDimension)| {
+            let mut dims = plain.clone();
+            change(&mut dims.spatial[1].window);
+            of(&dims, true, Winograd::Forced(2), "x86-64-v3").is_some()
+        };
+        assert!(change(|_| {}));
+        assert!(change(|w| w.padding_low = 2));
+        assert!(!change(|w| w.stride = 2));
+        assert!(!change(|w| w.size = 5));
+        assert!(!change(|w| w.window_dilation = 2));
+        assert!(!change(|w| w.base_dilation = 2));
+        assert!(of(&ConvolutionDims { groups: 2, ..plain.clone() }, true, Winograd::Forced(2), "").is_none());
+        assert!(of(&ConvolutionDims { batch: 0, ..plain.clone() }, true, Winograd::Forced(2), "").is_none());
+        assert!(
+            of(&ConvolutionDims { batch: 1 << 40, ..plain.clone() }, true, Winograd::Forced(2), "").is_none()
+        );
+        assert!(of(&plain, true, Winograd::Forced(3), "").is_none(), "no such transform");
+    }
+
+    #[test]
+    fn blocks_fit_the_cache_and_register_tiles_the_registers() {
+        for cpu in ["x86-64", "x86-64-v3", "x86-64-v4", "sapphirerapids"] {
+            let target = Target::new("x86_64-pc-linux", cpu, "").expect("a triple");
+            for (batch, pixels, inputs, outputs) in [
+                (1, 56, 64, 64),
+                (1, 28, 128, 128),
+                (1, 14, 256, 256),
+                (8, 14, 256, 200),
+                (1, 8, 64, 64),
+                (3, 5, 7, 9),
+            ] {
+                let dims = same(batch, pixels, inputs, outputs);
+                for forced in [2, 4] {
+                    let plan = of(&dims, true, Winograd::Forced(forced), cpu).expect("possible");
+                    let (tile, all) = (plan.tile, plan.all_patches(&dims));
+                    assert!(
+                        tile.rows * tile.vectors + tile.vectors < target.vector_registers,
+                        "{cpu} {tile:?}"
+                    );
+                    assert_eq!(plan.block, (all + plan.blocks - 1) / plan.blocks);
+                    // Register tiles cover a block, and all but the only one fit the smallest block.
+                    let tiles = (plan.block + i64::from(tile.rows) - 1) / i64::from(tile.rows);
+                    assert!(tiles == 1 || i64::from(tile.rows) <= all / plan.blocks);
+                    assert!(plan.feature_chunks == 1 || plan.chunks == plan.blocks);
+                    assert!(plan.tasks() <= 64 && plan.tasks() >= 1);
+                    let input = plan.transform.frequencies() * plan.scratch.input_frequency;
+                    assert!(tiles == 1 || input as u64 <= target.l2_bytes, "{cpu} {batch} {pixels} {inputs}");
+                    assert!(plan.scratch.bytes <= MAX_SCRATCH);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,506 @@
+//! Contractions: how a dot's loops, tiles and packed operands look.
+//!
+//! Findings behind the rules: rows of the left operand are best read in place as long as a tile has at most eight of them;
+//! columns of the right operand are best read as panels of a few vectors; eight independent accumulators hide the latency of
+//! a multiply-add; rows split evenly beat full tiles and a rest.
+
+mod candidates;
+mod cut;
+mod dims;
+mod pack;
+
+pub use dims::{DotDims, Extent};
+
+pub(crate) use candidates::{candidate, candidates};
+
+use super::epilogue::check_epilogue;
+use super::packing::{Packing, constant_operand, is_read_once};
+use super::tile::{self, Tile, accumulator};
+use crate::candidate::Candidate;
+use crate::fusion::{Fusion, Position};
+use crate::in_place::overwritable;
+use crate::strategy::{InstructionPlan, PackedConstant, Strategy};
+use crate::tasks::{self, Work};
+use hlo::Op;
+use shape::{ArrayShape, PrimitiveType};
+use support::{Error, Result};
+use target::Target;
+
+/// The extents of a contraction: `batch` products of `m x k` and `k x n`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DotShape {
+    /// Products.
+    pub batch: i64,
+    /// Rows of the left operand and the result.
+    pub m: i64,
+    /// Columns of the right operand and the result.
+    pub n: i64,
+    /// Summands.
+    pub k: i64,
+}
+
+/// The loops of a contraction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DotKind {
+    /// Tiles of rows and vectors of columns, accumulated over the summands.
+    Tiled,
+    /// Vectors run along the summands, one result after another.
+    RowDot,
+    /// One result after another, of complex numbers.
+    Complex,
+}
+
+/// How a contraction looks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DotPlan {
+    /// Its extents.
+    pub shape: DotShape,
+    /// Its dimensions in both operands.
+    pub dims: DotDims,
+    /// Its loops.
+    pub kind: DotKind,
+    /// The type of products and sums; operands of another type are converted when they are packed.
+    pub accumulator: PrimitiveType,
+    /// The type of the left operand in memory.
+    pub lhs_type: PrimitiveType,
+    /// The type of the right operand in memory.
+    pub rhs_type: PrimitiveType,
+    /// Left operand: in place, or as `[m][k]` in scratch, one product at a time.
+    pub lhs_packing: Packing,
+    /// Right operand of `Tiled`: in place, or as panels `[n / panel][k][panel]`, the last one padded with zeros. In
+    /// scratch one panel at a time, as a constant all of them. Of other kinds: in place, or as `[n][k]` in scratch, one
+    /// product at a time.
+    pub rhs_packing: Packing,
+    /// Whether all panels in scratch are there at the same time: a kernel of several contractions packs them, and says where.
+    pub keeps_panels: bool,
+    /// Columns of a packed panel: of a constant one cache line, the same on every target; in scratch those of a tile.
+    pub panel: i64,
+    /// Rows and vectors of a tile.
+    pub tile: Tile,
+    /// Summands of one round of a tile's loop.
+    pub unroll: i64,
+    /// Summands of a sum that is finished before it is added to the others: a long chain of additions loses digits.
+    pub sum_block: i64,
+    /// Whether a round reads neighbours of a left row as one vector, of which each summand takes a lane.
+    pub lhs_by_lane: bool,
+    /// Whether panels are the outer loop and rows the inner one; so it is if each panel is packed before its use.
+    pub panels_outside: bool,
+    /// Summands of one pass over the tiles of `Tiled`. With fewer than there are, sums are kept in the result's memory from
+    /// pass to pass, and a panel's part of a pass stays in the cache for all rows.
+    pub k_block: i64,
+    /// Whether tiles bring the next panel of the right operand into the second cache while they compute.
+    pub prefetches: bool,
+    /// If whole rows of the result are written one after the other, into how many parts the columns are cut at most, so
+    /// that a part of the right operand stays in the second cache for all rows; else 0.
+    pub column_parts: i64,
+    /// Into how many parts the loops of [`Self::steps`] are cut, for tasks.
+    pub cuts: [i64; 3],
+    /// Whether tasks that follow each other have the same rows, not the same columns.
+    pub tasks_by_rows: bool,
+    /// The fusion's operand that is the left one.
+    pub lhs_operand: usize,
+    /// The fusion's operand that is the right one.
+    pub rhs_operand: usize,
+}
+
+impl DotPlan {
+    /// Bytes of scratch for the left operand.
+    pub fn lhs_scratch_bytes(&self) -> u64 {
+        match self.lhs_packing {
+            Packing::Scratch => self.bytes(self.most_rows(), self.shape.k),
+            _ => 0,
+        }
+    }
+
+    /// How many steps there are: products, steps of columns, steps of rows. A step of columns is one tile's, or what one
+    /// pass along a row computes together, the last one being narrower; a step of rows is a tile's or a row.
+    pub fn steps(&self) -> [i64; 3] {
+        let DotShape { batch, m, n, .. } = self.shape;
+        let of = |all: i64, together: i64| (all + together - 1) / together.max(1);
+        match self.kind {
+            DotKind::Tiled => [batch, of(n, self.tile.columns()), of(m, i64::from(self.tile.rows))],
+            DotKind::RowDot => [batch, of(n, i64::from(self.tile.vectors)), of(m, i64::from(self.tile.rows))],
+            DotKind::Complex => [batch, 1, m],
+        }
+    }
+
+    /// The most rows that a task computes.
+    pub fn most_rows(&self) -> i64 {
+        let ([.., steps], [.., parts]) = (self.steps(), self.cuts);
+        let rows = if self.kind == DotKind::Complex { 1 } else { i64::from(self.tile.rows) };
+        self.shape.m.min((steps + parts - 1) / parts * rows)
+    }
+
+    /// Bytes of scratch for the right operand.
+    pub fn rhs_scratch_bytes(&self) -> u64 {
+        match (self.rhs_packing, self.kind) {
+            (Packing::Scratch, DotKind::Tiled) if self.keeps_panels => {
+                self.bytes(self.padded_columns(), self.shape.k)
+            }
+            (Packing::Scratch, DotKind::Tiled) => self.bytes(self.tile.columns(), self.shape.k),
+            (Packing::Scratch, _) => self.bytes(self.shape.n, self.shape.k),
+            _ => 0,
+        }
+    }
+
+    /// Columns rounded up to whole panels.
+    pub fn padded_columns(&self) -> i64 {
+        (self.shape.n + self.panel - 1) / self.panel * self.panel
+    }
+
+    /// Rounded up to 64, so that what follows is aligned.
+    fn bytes(&self, rows: i64, columns: i64) -> u64 {
+        let elements = (rows as u64).saturating_mul(columns as u64);
+        elements.saturating_mul(self.accumulator.byte_size() as u64).div_ceil(64).saturating_mul(64)
+    }
+}
+
+/// What decides on a dot's loops besides its extents.
+#[derive(Clone, Copy, Debug)]
+struct Facts {
+    /// The right operand is a constant that nothing else reads.
+    rhs_is_constant: bool,
+    /// Unfinished sums may be kept in the result's memory.
+    keeps_sums: bool,
+}
+
+/// The dot of a body as the rules of this file want it.
+fn chosen(fusion: &Fusion<'_>, target: &Target) -> Result<(DotPlan, Facts)> {
+    let (mut plan, result, rhs_is_constant) = described(fusion)?;
+    let stored = fusion.shape().as_array().map(|shape| shape.element_type);
+    // Unfinished sums are kept where the result's element of the same number will be.
+    let keeps_sums = stored == Some(plan.accumulator) && fusion.keeps_numbers();
+    let keeps_sums = keeps_sums && result == plan.accumulator;
+    let facts = Facts { rhs_is_constant, keeps_sums };
+    choose(&mut plan, facts, target);
+    if keeps_sums {
+        plan.k_block = k_block(&plan, target);
+    }
+    Ok((plan, facts))
+}
+
+/// The loops of a dot that is a part of a kernel, with all panels of what is packed kept.
+pub(crate) fn plan_part(fusion: &Fusion<'_>, target: &Target) -> Result<DotPlan> {
+    let (mut plan, ..) = described(fusion)?;
+    choose(&mut plan, Facts { rhs_is_constant: false, keeps_sums: false }, target);
+    plan.prefetches = false;
+    plan.column_parts = 0;
+    plan.panels_outside |= plan.kind == DotKind::Tiled;
+    plan.keeps_panels = plan.kind == DotKind::Tiled && plan.rhs_packing == Packing::Scratch;
+    Ok(plan)
+}
+
+/// Tiles of so many rows at most.
+pub(crate) fn limit_rows(plan: &mut DotPlan, most: u32, target: &Target) {
+    plan.tile = tile::with_rows(plan.tile, plan.shape.m, most);
+    plan.unroll = tile::unroll(plan.tile, plan.lhs_by_lane, target);
+}
+
+/// What is known of a dot before its loops are chosen, the type of its result, and whether its right operand is a constant
+/// that may be packed.
+fn described(fusion: &Fusion<'_>) -> Result<(DotPlan, PrimitiveType, bool)> {
+    let id = fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))?;
+    let Op::Dot { dot_dimension_numbers: numbers } = fusion.body[id].op() else {
+        return Err(Error::internal("the dot is a dot"));
+    };
+    check_epilogue(fusion, id)?;
+    let operand = |k: usize| -> Result<(usize, &ArrayShape)> {
+        let operand = fusion.body[id].operands()[k];
+        let Position::Operand(number) = fusion.position(operand) else {
+            return Err(Error::internal("a dot's operands are in memory"));
+        };
+        Ok((number, fusion.body[operand].shape().expect_array()))
+    };
+    let ((lhs_operand, lhs), (rhs_operand, rhs)) = (operand(0)?, operand(1)?);
+    let result = fusion.body[id].shape().expect_array();
+    if [lhs, rhs, result].iter().any(|s| s.element_type == PrimitiveType::Pred) {
+        return Err(Error::unsupported("opcode dot of pred; convert its operands to an integer type"));
+    }
+    let dims = DotDims::new(lhs, rhs, numbers);
+    // The kernel does not see a packed operand's own layout, so nothing else may read it.
+    let constant = constant_operand(fusion, rhs_operand).filter(|_| is_read_once(fusion, rhs_operand));
+    let plan = DotPlan {
+        shape: dims.shape(),
+        kind: DotKind::Tiled,
+        accumulator: accumulator(result.element_type),
+        lhs_type: lhs.element_type,
+        rhs_type: rhs.element_type,
+        lhs_packing: Packing::None,
+        rhs_packing: Packing::None,
+        keeps_panels: false,
+        tile: Tile::SCALAR,
+        unroll: 1,
+        sum_block: dims.shape().k,
+        lhs_by_lane: false,
+        panels_outside: false,
+        panel: 1,
+        k_block: dims.shape().k,
+        prefetches: false,
+        column_parts: 0,
+        cuts: [1; 3],
+        tasks_by_rows: false,
+        lhs_operand,
+        rhs_operand,
+        dims,
+    };
+    Ok((plan, result.element_type, constant.is_some()))
+}
+
+/// Plans a body that holds a dot, with elementwise work behind it; as a candidate says, if one is given.
+pub(crate) fn plan(
+    fusion: &Fusion<'_>,
+    candidate: Option<Candidate>,
+    target: &Target,
+) -> Result<InstructionPlan> {
+    let id = fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))?;
+    let (mut plan, facts) = chosen(fusion, target)?;
+    let (lhs_operand, rhs_operand) = (plan.lhs_operand, plan.rhs_operand);
+    if let Some(candidate) = candidate {
+        candidates::apply(&mut plan, candidate, facts, target);
+    }
+    let shape = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array();
+    let (lhs, rhs, result) = (shape(0), shape(1), fusion.body[id].shape().expect_array());
+    let constant = constant_operand(fusion, rhs_operand);
+    let mut packed = Vec::new();
+    if let (Packing::Constant, Some(literal)) = (plan.rhs_packing, constant) {
+        packed.push(PackedConstant { operand: Some(rhs_operand), bytes: pack::panels(literal, &plan) });
+    }
+    let mut work = Work::of_elements(fusion, result.element_count());
+    let DotShape { batch, m, n, k } = plan.shape;
+    let products =
+        [batch, m, n, k].iter().fold(1u64, |all, &extent| all.saturating_mul(extent.max(0) as u64));
+    work.operations = work.operations.saturating_add(products);
+    work.bytes = work.bytes.max(lhs.byte_size().saturating_add(rhs.byte_size()));
+    let stays =
+        constant.is_some() || matches!(fusion.caller[fusion.operand(rhs_operand)].op(), Op::Parameter { .. });
+    cut::cut(&mut plan, work.tasks(), stays, target.l2_bytes);
+    let tasks = tasks::count(&plan.cuts);
+    let bytes = plan.lhs_scratch_bytes().saturating_add(plan.rhs_scratch_bytes());
+    // Sums of nothing pack nothing, but they pack it somewhere.
+    let is_packed = [plan.lhs_packing, plan.rhs_packing].contains(&Packing::Scratch);
+    let bytes = if is_packed { bytes.max(1) } else { bytes };
+    let (scratch_bytes, worker_scratch_bytes) = if tasks > 1 { (0, bytes) } else { (bytes, 0) };
+    // What the epilogue reads at the element that it makes; the product reads all of its operands until the end.
+    let mut may_overwrite = overwritable(fusion);
+    may_overwrite.retain(|k| plan.k_block >= plan.shape.k && ![lhs_operand, rhs_operand].contains(k));
+    let instruction = InstructionPlan::new(Strategy::Dot(Box::new(plan)));
+    Ok(InstructionPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, may_overwrite, ..instruction })
+}
+
+/// Loops, tile and packing, from the extents, the accesses and the target; whether the result's memory can keep sums from
+/// pass to pass decides, too.
+fn choose(plan: &mut DotPlan, facts: Facts, target: &Target) {
+    let Facts { rhs_is_constant, keeps_sums } = facts;
+    let DotShape { m, n, k, .. } = plan.shape;
+    let lhs_fits = plan.lhs_type == plan.accumulator && plan.dims.lhs_is_strided();
+    let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
+    if !lhs_fits {
+        plan.lhs_packing = Packing::Scratch;
+    }
+    if plan.accumulator.is_complex() {
+        plan.kind = DotKind::Complex;
+        if !rhs_fits {
+            plan.rhs_packing = Packing::Scratch;
+        }
+        return;
+    }
+    let lanes = target.lanes(plan.accumulator.byte_size());
+    let unit_k = |fits: bool, stride: i64| !fits || stride == 1 || k == 1;
+    let along_k = unit_k(lhs_fits, plan.dims.lhs_k_stride()) && unit_k(rhs_fits, plan.dims.rhs_k_stride());
+    // A panel pays if several rows read it, or if it is made at compile time.
+    let most = if k >= i64::from(lanes) * MANY_VECTORS { tile::MOST_ROWS_ALONG_K } else { 2 };
+    let few_rows = m <= most && plan.dims.rhs_n_stride() != 1 && !rhs_is_constant;
+    if along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
+        plan.kind = DotKind::RowDot;
+        plan.tile = tile::row_dot(plan.shape, plan.accumulator.byte_size(), target);
+        if !rhs_fits {
+            plan.rhs_packing = Packing::Scratch;
+        }
+        return;
+    }
+    let streams = streams(plan, facts, target);
+    let along_row = plan.lhs_packing == Packing::Scratch || plan.dims.lhs_k_stride() == 1;
+    let lhs_by_lane = along_row && m > 1 && plan.accumulator.is_floating_point() && tile::takes_lanes(target);
+    let access = tile::Access { rhs_streams: streams, lhs_by_lane };
+    plan.tile = tile::choose_with(m, n, plan.accumulator.byte_size(), access, target);
+    plan.lhs_by_lane =
+        lhs_by_lane && k >= i64::from(plan.tile.lanes) && plan.tile.lanes == lanes && lanes > 1;
+    plan.rhs_packing = if rhs_is_constant {
+        Packing::Constant
+    } else if is_in_place(plan) && streams_rows(plan, target) {
+        plan.column_parts = (rhs_bytes(plan) / (target.l2_bytes / 2).max(1)).saturating_add(1) as i64;
+        Packing::None
+    } else if is_in_place(plan)
+        && (m <= few_tiles(plan)
+            || m <= MANY_ROWS && (!is_sparse(plan) || keeps_sums && takes_few_passes(plan)))
+    {
+        Packing::None
+    } else {
+        Packing::Scratch
+    };
+    let is_read_again = is_read_again(plan, facts, target);
+    plan.panels_outside = plan.rhs_packing == Packing::Scratch || is_read_again && plan.column_parts == 0;
+    lay_out(plan, facts, target);
+}
+
+/// Whether tiles can read the right operand where it is.
+fn is_in_place(plan: &DotPlan) -> bool {
+    let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
+    rhs_fits && (plan.dims.rhs_n_stride() == 1 || plan.shape.n == 1)
+}
+
+/// Whether several tiles of rows read panels that the second cache does not hold.
+fn is_read_again(plan: &DotPlan, facts: Facts, target: &Target) -> bool {
+    let panels = (plan.shape.n + plan.tile.columns() - 1) / plan.tile.columns();
+    panels > 1 && plan.shape.m > i64::from(plan.tile.rows) && streams(plan, facts, target)
+}
+
+/// Whether the right operand comes from beyond the second cache. In a program other kernels take the place of a constant
+/// there from call to call.
+fn streams(plan: &DotPlan, facts: Facts, target: &Target) -> bool {
+    rhs_bytes(plan) > target.l2_bytes / if facts.rhs_is_constant { 16 } else { 2 }
+}
+
+/// Summands that are added up in registers before the sum joins those of the summands before: of one row, whose few sums
+/// leave registers for that.
+fn sum_block(plan: &DotPlan) -> i64 {
+    const BLOCK: i64 = 64;
+    let DotShape { m, k, .. } = plan.shape;
+    let is_long = m == 1 && k >= 4 * BLOCK && plan.accumulator.is_floating_point();
+    if is_long { BLOCK } else { k }
+}
+
+/// What follows from tile, packing and the order of loops.
+fn lay_out(plan: &mut DotPlan, facts: Facts, target: &Target) {
+    plan.unroll = tile::unroll(plan.tile, plan.lhs_by_lane, target);
+    plan.sum_block = sum_block(plan);
+    plan.panel = match plan.rhs_packing {
+        Packing::Constant => tile::panel(plan.shape.n, plan.accumulator.byte_size()),
+        _ => plan.tile.columns(),
+    };
+    // What is packed on each call is read where it is, if that is as strides say; it wants room beside its copy.
+    let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
+    let bytes = plan.tile.columns().saturating_mul(plan.accumulator.byte_size() as i64);
+    let has_room = bytes.saturating_mul(plan.shape.k).unsigned_abs() <= target.l2_bytes / 8;
+    plan.prefetches = is_read_again(plan, facts, target)
+        && plan.panels_outside
+        && (facts.rhs_is_constant || rhs_fits && has_room)
+        && tile::has_prefetch(target);
+}
+
+/// The lanes of a sum along the summands are added up at its end: little beside so many vectors of products.
+const MANY_VECTORS: i64 = 8;
+
+/// Bytes of one product's right operand.
+fn rhs_bytes(plan: &DotPlan) -> u64 {
+    let elements = (plan.shape.n as u64).saturating_mul(plan.shape.k as u64);
+    elements.saturating_mul(plan.accumulator.byte_size() as u64)
+}
+
+/// Whether the result is so large, and its elements so soon computed, that the order in which it is written matters more
+/// than anything else. A panel's rows of it lie on as many memory pages; whole rows are written (and what is overwritten
+/// is read) one address after the other.
+fn streams_rows(plan: &DotPlan, target: &Target) -> bool {
+    // So many rows of a panel stay in the first cache without being packed.
+    const FEW_SUMMANDS: i64 = 128;
+    let DotShape { m, n, k, .. } = plan.shape;
+    let elements = (m as u64).saturating_mul(n as u64);
+    let result = elements.saturating_mul(plan.accumulator.byte_size() as u64);
+    k <= FEW_SUMMANDS && m > few_tiles(plan) && result > target.l2_bytes.saturating_mul(2) && !is_sparse(plan)
+}
+
+/// Packing costs a pass over the operand; with more rows than this it pays even if the operand is read well as it is.
+const MANY_ROWS: i64 = 128;
+
+/// Summands of a pass: all, unless several tiles of rows would read again and again a panel that the second cache does not
+/// hold.
+fn k_block(plan: &DotPlan, target: &Target) -> i64 {
+    const MULTIPLE: i64 = 64;
+    let DotShape { m, k, .. } = plan.shape;
+    let row = plan.tile.columns().saturating_mul(plan.accumulator.byte_size() as i64);
+    let cache = i64::try_from(target.l2_bytes).unwrap_or(i64::MAX);
+    let is_read_again = m > i64::from(plan.tile.rows);
+    let is_in_place = plan.rhs_packing != Packing::Scratch && plan.kind == DotKind::Tiled;
+    if plan.rhs_packing == Packing::None
+        && is_in_place
+        && is_read_again
+        && is_sparse(plan)
+        && takes_few_passes(plan)
+    {
+        return k.min(SUMMANDS_OF_A_PASS);
+    }
+    if !is_in_place || !is_read_again || k.saturating_mul(row) <= cache / 2 {
+        return k;
+    }
+    // The rows of the left operand want to stay, too.
+    let block = (cache / 4 / row).max(MULTIPLE) / MULTIPLE * MULTIPLE;
+    let passes = (k + block - 1) / block;
+    ((k + passes - 1) / passes + MULTIPLE - 1) / MULTIPLE * MULTIPLE
+}
+
+/// So many rows are a few tiles only, not worth the packing.
+fn few_tiles(plan: &DotPlan) -> i64 {
+    2 * i64::from(plan.tile.rows)
+}
+
+/// So many rows of a panel lie on few enough memory pages.
+const SUMMANDS_OF_A_PASS: i64 = 256;
+
+/// Whether a panel whose rows lie badly is read well in a few passes: its rows are on too many memory pages, but not all
+/// in the same lines of a cache.
+fn takes_few_passes(plan: &DotPlan) -> bool {
+    const PAGE: i64 = 4096;
+    const FEW: i64 = 4;
+    let stride = plan.dims.rhs_k_stride().saturating_mul(plan.accumulator.byte_size() as i64);
+    stride % PAGE != 0 && plan.shape.k <= FEW * SUMMANDS_OF_A_PASS
+}
+
+/// Whether a panel's rows lie badly for reading them again and again: on more memory pages than a core keeps the
+/// addresses of, or at multiples of a page, which all fall into the same few lines of a cache.
+fn is_sparse(plan: &DotPlan) -> bool {
+    const PAGE: i64 = 4096;
+    const MANY_PAGES: i64 = 256;
+    const MANY_LINES: i64 = 64;
+    let stride = plan.dims.rhs_k_stride().saturating_mul(plan.accumulator.byte_size() as i64);
+    let pages = plan.shape.k.saturating_mul(stride.min(PAGE)) / PAGE;
+    pages >= MANY_PAGES || (stride % PAGE == 0 && plan.shape.k >= MANY_LINES)
+}
+
+impl std::fmt::Display for DotPlan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let DotShape { batch, m, n, k } = self.shape;
+        if batch != 1 {
+            write!(f, "{batch} times ")?;
+        }
+        write!(
+            f,
+            "{} {m}x{n}x{k} in {}",
+            match self.kind {
+                DotKind::Tiled => "tiled dot",
+                DotKind::RowDot => "dot along rows",
+                DotKind::Complex => "complex dot",
+            },
+            self.accumulator
+        )?;
+        if self.kind == DotKind::Tiled {
+            write!(f, ", tile {}x{} of {} lanes", self.tile.rows, self.tile.vectors, self.tile.lanes)?;
+        }
+        if self.prefetches {
+            write!(f, ", the next panel prefetched")?;
+        }
+        if self.tasks_by_rows && self.cuts[2] > 1 {
+            write!(f, ", rows shared out")?;
+        }
+        if self.kind == DotKind::Tiled && self.k_block < k {
+            write!(f, ", {} summands in a pass", self.k_block)?;
+        }
+        for (side, packing) in [("left", self.lhs_packing), ("right", self.rhs_packing)] {
+            match packing {
+                Packing::None => {}
+                Packing::Constant => write!(f, ", {side} packed at compile time")?,
+                Packing::Scratch => write!(f, ", {side} packed on each call")?,
+            }
+        }
+        Ok(())
+    }
+}

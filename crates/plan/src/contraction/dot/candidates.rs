@@ -1,0 +1,102 @@
+//! What else could compute a dot: other tiles, another place of the right operand, another order, other passes.
+
+use super::{DotKind, DotPlan, Facts, chosen, is_in_place, lay_out};
+use crate::candidate::Candidate;
+use crate::contraction::packing::Packing;
+use crate::contraction::tile::{self, Tile};
+use crate::fusion::Fusion;
+use target::Target;
+
+/// Vectors of a tile, at most; more streams of panels outrun the prefetchers.
+const MOST_VECTORS: u32 = 4;
+
+/// Passes have at least so many summands, and are multiples of this.
+const SHORTEST_PASS: i64 = 256;
+const MULTIPLE: i64 = 64;
+
+/// What a plan does, if it has alternatives.
+pub(crate) fn candidate(plan: &DotPlan) -> Option<Candidate> {
+    let is_tiled = plan.kind == DotKind::Tiled;
+    is_tiled.then_some(Candidate::Dot {
+        rows: plan.tile.rows,
+        vectors: plan.tile.vectors,
+        right: plan.rhs_packing,
+        panels_outside: plan.panels_outside,
+        k_block: plan.k_block,
+    })
+}
+
+/// All of them, the one that the rules choose first: each width of a tile; then the chosen tile, or the chosen width, with
+/// other places, orders and passes.
+pub(crate) fn candidates(fusion: &Fusion<'_>, target: &Target) -> Vec<Candidate> {
+    let Ok((plan, facts)) = chosen(fusion, target) else { return Vec::new() };
+    let Some(first @ Candidate::Dot { rows, vectors, right, panels_outside, k_block }) = candidate(&plan)
+    else {
+        return Vec::new();
+    };
+    let make = |(rows, vectors), right, panels_outside, k_block| Candidate::Dot {
+        rows,
+        vectors,
+        right,
+        panels_outside,
+        k_block,
+    };
+    let mut found = vec![first];
+    let tiles = tiles(&plan, target);
+    found.extend(tiles.iter().map(|&tile| make(tile, right, panels_outside, k_block)));
+    let chosen_tile = (rows, vectors);
+    if is_in_place(&plan) && !facts.rhs_is_constant && plan.column_parts == 0 {
+        found.push(make(chosen_tile, Packing::None, false, plan.shape.k));
+        found.push(make(chosen_tile, Packing::Scratch, true, plan.shape.k));
+    }
+    if right != Packing::Scratch && plan.column_parts == 0 {
+        found.push(make(chosen_tile, right, !panels_outside, k_block));
+    }
+    if facts.keeps_sums && right != Packing::Scratch {
+        found.push(make(chosen_tile, right, panels_outside, plan.shape.k));
+        for passes in [2, 4] {
+            let block = ((plan.shape.k + passes - 1) / passes + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
+            if block >= SHORTEST_PASS && block < plan.shape.k {
+                found.push(make(chosen_tile, right, panels_outside, block));
+            }
+        }
+    }
+    found
+}
+
+/// Tiles of each width, with as many rows as registers allow or the rules want, rows split evenly.
+fn tiles(plan: &DotPlan, target: &Target) -> Vec<(u32, u32)> {
+    let size = plan.accumulator.byte_size();
+    let of_panel = (tile::panel(plan.shape.n, size) as u32 / plan.tile.lanes).max(1);
+    let needed = (plan.shape.n.max(1) + i64::from(plan.tile.lanes) - 1) / i64::from(plan.tile.lanes);
+    let needed = u32::try_from(needed).unwrap_or(u32::MAX);
+    let m = plan.shape.m.max(1);
+    let mut found = Vec::new();
+    for vectors in 1..=MOST_VECTORS.min(needed.next_multiple_of(of_panel)) {
+        if !vectors.is_multiple_of(of_panel) && !of_panel.is_multiple_of(vectors) {
+            continue;
+        }
+        let usual = tile::most_rows_of(vectors, plan.lhs_by_lane, target);
+        let by_registers = target.vector_registers.saturating_sub(1 + vectors) / vectors;
+        let most = if target.has_fma && !plan.lhs_by_lane { usual.max(by_registers.min(14)) } else { usual };
+        for most in [usual, most] {
+            let most = i64::from(most.max(1));
+            let tiles = (m + most - 1) / most;
+            found.push((((m + tiles - 1) / tiles) as u32, vectors));
+        }
+    }
+    found
+}
+
+/// Changes a plan into what a candidate, one of its own, says.
+pub(super) fn apply(plan: &mut DotPlan, candidate: Candidate, facts: Facts, target: &Target) {
+    let Candidate::Dot { rows, vectors, right, panels_outside, k_block } = candidate else { return };
+    if plan.kind != DotKind::Tiled {
+        return;
+    }
+    plan.tile = Tile { rows, vectors, lanes: plan.tile.lanes, k_split: tile::k_split(rows, vectors) };
+    plan.rhs_packing = right;
+    plan.panels_outside = panels_outside;
+    plan.k_block = k_block;
+    lay_out(plan, facts, target);
+}

@@ -1,0 +1,87 @@
+//! How a product's loops are cut into tasks, and which tasks follow each other: workers have neighbouring tasks.
+
+use super::{DotKind, DotPlan, DotShape};
+use crate::contraction::packing::Packing;
+use crate::tasks;
+
+/// A task that packs an operand does so for at least so many rows or columns that use it.
+const ROWS_FOR_PACKING: i64 = 256;
+
+/// Elements that no kernel makes, which a core gets from its second cache or ahead of time from beyond it, while it gets one
+/// that another core has computed.
+const ELEMENTS_THAT_STAY: i64 = 3;
+
+/// Tiles of rows that follow each other prefetch parts of one panel.
+const TILES_OF_PREFETCH: i64 = 2;
+
+/// With fewer parts of the rows than this, shares of them differ too much.
+const FEW_PARTS: i64 = 4;
+
+/// Cuts the loops into at most `tasks` parts: products first, then what needs the least packing. Nobody writes a right operand
+/// that stays: a constant or an argument. `cache` is the size of a core's second-level cache in bytes.
+pub(super) fn cut(plan: &mut DotPlan, tasks: i64, rhs_stays: bool, cache: u64) {
+    let [batch, columns, rows] = plan.steps();
+    let DotShape { m, n, .. } = plan.shape;
+    if plan.kind != DotKind::Tiled && plan.rhs_packing == Packing::Scratch {
+        // All of a product's right operand is packed at once.
+        plan.cuts = [tasks::cut(tasks, &[batch])[0], 1, 1];
+    } else if plan.lhs_packing == Packing::Scratch {
+        let cuts = tasks::cut(tasks, &[batch, rows, columns.min(n / ROWS_FOR_PACKING)]);
+        plan.cuts = [cuts[0], cuts[2], cuts[1]];
+    } else if plan.column_parts > 0 {
+        let cuts = tasks::cut(tasks, &[batch, columns.min(plan.column_parts), rows]);
+        plan.cuts = [cuts[0], cuts[1], cuts[2]];
+    } else if let Some(parts) = row_parts(plan, rows, rhs_stays, cache) {
+        let cuts = tasks::cut(tasks, &[batch, parts, columns]);
+        plan.cuts = [cuts[0], cuts[2], cuts[1]];
+        plan.tasks_by_rows = true;
+    } else {
+        let rows = if plan.rhs_packing == Packing::Scratch { rows.min(m / ROWS_FOR_PACKING) } else { rows };
+        let cuts = tasks::cut(tasks, &[batch, columns, rows]);
+        plan.cuts = [cuts[0], cuts[1], cuts[2]];
+    }
+}
+
+/// Into how many parts the tiles of rows are cut before columns are, if they are.
+fn row_parts(plan: &DotPlan, tiles: i64, rhs_stays: bool, cache: u64) -> Option<i64> {
+    let is_cut = plan.kind == DotKind::Tiled && plan.rhs_packing != Packing::Scratch;
+    let DotShape { n, k, .. } = plan.shape;
+    let fits = n.saturating_mul(k).saturating_mul(plan.rhs_type.byte_size() as i64) as u64 <= cache;
+    let parts = if plan.prefetches { tiles / TILES_OF_PREFETCH } else { tiles };
+    (is_cut && fits && parts >= FEW_PARTS && rows_pay(plan.shape, rhs_stays)).then_some(parts)
+}
+
+/// Whether parts of rows are better than parts of columns. Kernels behind each other then have the same rows on the same
+/// worker: it reads what it has written, where with columns it reads other workers' parts of all rows. For that, each worker
+/// reads all of the right operand, which has to fit its cache: what comes from beyond should come once.
+fn rows_pay(shape: DotShape, rhs_stays: bool) -> bool {
+    let DotShape { m, n, k, .. } = shape;
+    let each = if rhs_stays { ELEMENTS_THAT_STAY } else { 1 };
+    m.saturating_mul(k.saturating_add(n)).saturating_mul(each) >= n.saturating_mul(k)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stay_with_their_worker_unless_the_right_operand_is_much_larger() {
+        let table = [
+            // Layers of a small and a base-size transformer, 128 rows, and the small one's scores.
+            ((128, 128, 128), true, true),
+            ((128, 512, 128), true, true),
+            ((128, 768, 768), true, true),
+            ((128, 3072, 768), true, false),
+            ((128, 128, 64), false, true),
+            // Gates of a batch of 32, with a kernel that stays and with one that was made just now.
+            ((32, 256, 64), true, true),
+            ((32, 256, 64), false, false),
+            // One row.
+            ((1, 512, 512), true, false),
+        ];
+        for ((m, n, k), rhs_stays, wanted) in table {
+            let shape = DotShape { batch: 1, m, n, k };
+            assert_eq!(rows_pay(shape, rhs_stays), wanted, "{m}x{n}x{k}");
+        }
+    }
+}

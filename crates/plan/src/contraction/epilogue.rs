@@ -1,0 +1,33 @@
+//! Epilogues: elementwise work on the tiles that a contraction has computed.
+
+use crate::fusion::Fusion;
+use hlo::{InstructionId, Op, Traits};
+use std::collections::BTreeSet;
+use support::{Error, Result};
+
+/// What follows a dot works on its tiles: elementwise, on operands that need no other of its elements, and each of them goes
+/// to one place.
+pub(crate) fn check_epilogue(fusion: &Fusion<'_>, dot: InstructionId) -> Result<()> {
+    let mut behind = BTreeSet::from([dot]);
+    for id in fusion.instructions() {
+        let op = fusion.body[id].op();
+        let reads_dot = fusion.body[id].operands().iter().any(|operand| behind.contains(operand));
+        let elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
+        let moves = matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::Transpose { .. });
+        let is_update = id == fusion.root && fusion.row_slice().is_some();
+        let is_contraction = matches!(op, Op::Dot { .. } | Op::Convolution { .. });
+        if id != dot && (is_contraction || (reads_dot && !elementwise && !moves && !is_update)) {
+            return Err(Error::unsupported(format!(
+                "opcode {} behind a contraction in one fusion",
+                op.opcode().name()
+            )));
+        }
+        if id != dot && !is_update {
+            crate::loops::check_fusible(op)?;
+        }
+        if reads_dot {
+            behind.insert(id);
+        }
+    }
+    Ok(())
+}

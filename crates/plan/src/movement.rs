@@ -1,0 +1,4 @@
+//! Kernels that move data.
+
+pub(crate) mod overwritten;
+pub(crate) mod update;

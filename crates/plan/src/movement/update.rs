@@ -1,0 +1,44 @@
+//! Slice updates whose update is computed where it belongs.
+
+use crate::collapse;
+use crate::fusion::{Fusion, Position};
+use crate::in_place::updated;
+use crate::loops::LoopPlan;
+use crate::loops::{self, check_fusible, largest_fitting};
+use crate::strategy::{InstructionPlan, Strategy};
+use hlo::Op;
+use support::{Error, Result};
+use target::Target;
+
+/// Plans a body whose root is a dynamic update of a slice: a loop nest over the update's elements. One task, for the
+/// operand may have to be copied in front of it.
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+    let operands = fusion.body[fusion.root].operands();
+    let (buffer, update) = (operands[0], operands[1]);
+    if fusion.position(buffer) == Position::Inside {
+        return Err(Error::unsupported("a slice update of an array that the kernel computes"));
+    }
+    for id in fusion.instructions() {
+        if id != fusion.root {
+            check_fusible(fusion.body[id].op())?;
+        }
+    }
+    let may_overwrite = updated(fusion).into_iter().collect();
+    let strategy = match fusion.position(update) {
+        Position::Operand(_) => None,
+        Position::Inside => Some(nest(fusion, target)?),
+    };
+    Ok(InstructionPlan { may_overwrite, ..InstructionPlan::new(Strategy::DynamicUpdateSlice(strategy)) })
+}
+
+fn nest(fusion: &Fusion<'_>, target: &Target) -> Result<LoopPlan> {
+    let Op::DynamicUpdateSlice {} = fusion.root_op() else {
+        return Err(Error::internal("the root is a slice update"));
+    };
+    let update = fusion.body[fusion.root].operands()[1];
+    let sizes = fusion.body[update].shape().expect_array().sizes();
+    let nest = collapse::nest(fusion, &[fusion.root], &sizes, &vec![false; sizes.len()])?;
+    let lanes = largest_fitting(loops::lanes(fusion, target), nest.loops.last().map_or(1, |l| l.extent));
+    let cuts = vec![1; nest.loops.len()];
+    Ok(LoopPlan { lanes, loops: nest.loops, transposed: None, is_flat: false, cuts })
+}

@@ -1,0 +1,190 @@
+//! Plans a module: the strategy of each instruction.
+
+use crate::candidate::Candidate;
+use crate::contraction::{attention, chain, convolution, dot};
+use crate::fusion::Fusion;
+use crate::movement::{overwritten, update};
+use crate::reduction::{reduce, reduce_window, rows};
+use crate::strategy::{ComputationPlan, InstructionPlan, ModulePlan, Options, Strategy};
+use crate::tasks::{self, Work};
+use crate::{fft, loops, multi_output, sort, tuning};
+use hlo::{Computation, InstructionId, Module, Op};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+use target::Target;
+
+/// Plans a module. An error lists every instruction that no strategy covers.
+pub fn plan(module: &Module, target: &Target) -> Result<ModulePlan> {
+    plan_with(module, target, &Options::default())
+}
+
+/// As [`plan`], with the caller's decisions.
+pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<ModulePlan> {
+    let mut plans = ModulePlan::default();
+    let mut unsupported = Vec::new();
+    let mut ignored = BTreeSet::new();
+    let mut pending = vec![module.entry()];
+    while let Some(id) = pending.pop() {
+        if plans.computations.contains_key(&id) {
+            continue;
+        }
+        let computation = &module[id];
+        let mut instructions = BTreeMap::new();
+        for instruction in computation.post_order() {
+            let choice = tuning::choose(module, computation, instruction, target, options);
+            let candidate = choice.unwrap_or_else(|kernel| {
+                ignored.insert(kernel);
+                None
+            });
+            match plan_instruction(module, computation, instruction, candidate, (target, options)) {
+                Ok(mut plan) => {
+                    plan.work = work(module, computation, instruction, &plan)?;
+                    plan.tuned = candidate;
+                    instructions.insert(instruction, plan);
+                }
+                Err(error) => unsupported.push(describe(computation, instruction, &error)),
+            }
+            match computation[instruction].op() {
+                Op::Conditional { branch_computations } => pending.extend(branch_computations),
+                Op::While { condition, body } => pending.extend([condition, body]),
+                _ => {}
+            }
+        }
+        plans.computations.insert(id, ComputationPlan { instructions });
+    }
+    plans.ignored_choices = ignored.into_iter().collect();
+    if unsupported.is_empty() {
+        return Ok(plans);
+    }
+    Err(Error::unsupported(format!("no code can be made for:\n  {}", unsupported.join("\n  "))))
+}
+
+/// What an instruction's kernel does.
+fn work(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    plan: &InstructionPlan,
+) -> Result<Work> {
+    match &plan.strategy {
+        Strategy::Alias | Strategy::Conditional | Strategy::While | Strategy::CustomCall => {
+            Ok(Work::default())
+        }
+        Strategy::Convolution(plan) if plan.kind.is_transformed() => {
+            let work = Work::of_kernel(&Fusion::of(module, computation, id)?);
+            // Of 36 products 16 are left, and the transforms.
+            Ok(Work { operations: work.operations / 8 * 5, ..work })
+        }
+        Strategy::Rows(rows) => Ok(Work::of_kernel(&Fusion::of(module, computation, id)?).and(rows.sums())),
+        _ => Ok(Work::of_kernel(&Fusion::of(module, computation, id)?)),
+    }
+}
+
+/// Whether an instruction that computes attention has a plan of its own on each of these targets, and pays there.
+pub fn attention_pays(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    targets: &[Target],
+) -> bool {
+    let pays = |fusion: &Fusion<'_>| targets.iter().all(|target| attention::plan(fusion, target).is_ok());
+    Fusion::of(module, computation, id).is_ok_and(|fusion| attention::is_attention(&fusion) && pays(&fusion))
+}
+
+fn describe(computation: &Computation, id: InstructionId, error: &Error) -> String {
+    let instruction = &computation[id];
+    let metadata = instruction.metadata();
+    let node = if metadata.op_name.is_empty() {
+        String::new()
+    } else {
+        format!(" (node '{}', op {})", metadata.op_name, metadata.op_type)
+    };
+    format!("{} = {} {}{node}: {error}", instruction.name(), instruction.shape(), instruction.opcode().name())
+}
+
+/// The strategy of one instruction.
+fn plan_instruction(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    candidate: Option<Candidate>,
+    (target, options): (&Target, &Options),
+) -> Result<InstructionPlan> {
+    let instruction = &computation[id];
+    for (_, leaf) in instruction.shape().leaves() {
+        if !leaf.is_row_major() {
+            return Err(Error::unsupported(format!("layout of {leaf}; only row-major arrays have code")));
+        }
+    }
+    if overwritten::is_overwritten(module, computation, id) {
+        return Ok(InstructionPlan::new(Strategy::Undefined));
+    }
+    let strategy = match instruction.op() {
+        Op::Parameter { .. }
+        | Op::Constant { .. }
+        | Op::Tuple {}
+        | Op::GetTupleElement { .. }
+        | Op::Bitcast {}
+        | Op::Reshape {}
+        | Op::OptimizationBarrier {}
+        | Op::AddDependency {}
+        | Op::AfterAll {} => Strategy::Alias,
+        Op::Concatenate { .. } => {
+            let bytes = instruction.shape().byte_size().saturating_mul(2);
+            let tasks = tasks::Work { operations: 0, bytes }.tasks();
+            return Ok(InstructionPlan { tasks, ..InstructionPlan::new(Strategy::Concatenate) });
+        }
+        Op::DynamicUpdateSlice {} => return Ok(in_place(Strategy::DynamicUpdateSlice(None))),
+        Op::Scatter { .. } if instruction.shape().as_array().is_some() => {
+            return Ok(in_place(Strategy::Scatter));
+        }
+        // Of several arrays, one may be another's updates: each result begins as a copy.
+        Op::Scatter { .. } => Strategy::Scatter,
+        Op::Sort { .. } | Op::TopK { .. } => {
+            let work = Work::of_kernel(&Fusion::of(module, computation, id)?);
+            return Ok(sort::plan(module, computation, id, work, target));
+        }
+        Op::Fft { .. } => {
+            let fusion = Fusion::of(module, computation, id)?;
+            return fft::plan(&fusion, Work::of_kernel(&fusion), target);
+        }
+        Op::RngBitGenerator { .. } => Strategy::RngBitGenerator,
+        Op::RngGetAndUpdateState { .. } => Strategy::RngGetAndUpdateState,
+        Op::Conditional { .. } => Strategy::Conditional,
+        Op::While { .. } => Strategy::While,
+        Op::CustomCall { custom_call_target, .. }
+            if custom_call_target == hlo::custom_call::ALLOCATE_BUFFER =>
+        {
+            Strategy::Undefined
+        }
+        op if hlo::custom_call::custom_call(op).is_some() => Strategy::CustomCall,
+        Op::CustomCall { custom_call_target, .. } => {
+            return Err(Error::unsupported(format!(
+                "nothing here defines the custom call \"{custom_call_target}\"; write what it computes as HLO"
+            )));
+        }
+        _ => {
+            let fusion = Fusion::of(module, computation, id)?;
+            return match fusion.root_op() {
+                _ if attention::is_attention(&fusion) => attention::plan(&fusion, target),
+                _ if rows::is_rows(&fusion) => rows::plan(&fusion, target),
+                Op::Reduce { .. } => reduce::plan(&fusion, target),
+                Op::ReduceWindow { .. } => reduce_window::plan(&fusion, target),
+                Op::Tuple {} => multi_output::plan(&fusion, target),
+                _ if fusion.find_dot().is_some() => dot::plan(&fusion, candidate, target),
+                _ if chain::is_chain(&fusion) => chain::plan(&fusion, target),
+                _ if fusion.find_convolution().is_some() => {
+                    convolution::plan(&fusion, candidate, target, options)
+                }
+                Op::DynamicUpdateSlice {} => update::plan(&fusion, target),
+                _ => loops::plan(&fusion, target),
+            };
+        }
+    };
+    Ok(InstructionPlan::new(strategy))
+}
+
+/// Operand 0 may become the result.
+fn in_place(strategy: Strategy) -> InstructionPlan {
+    InstructionPlan { may_overwrite: vec![0], ..InstructionPlan::new(strategy) }
+}

@@ -1,0 +1,129 @@
+//! Reductions.
+
+use crate::collapse::{self, Loop};
+use crate::fusion::Fusion;
+use crate::loops;
+use crate::strategy::{InstructionPlan, Strategy};
+use crate::tasks::{self, Work};
+use hlo::Op;
+use support::{Error, Result};
+use target::Target;
+
+/// The shape of a reduction's loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReduceKind {
+    /// The innermost dimensions are reduced: vectors of accumulators run along the row and are combined at its end.
+    Row,
+    /// The innermost dimension is kept: each lane accumulates its own column.
+    Column,
+    /// One element after another: several operands, complex numbers, a computation that is no single operation.
+    Scalar,
+}
+
+/// How a reduction looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReducePlan {
+    /// Its loops.
+    pub kind: ReduceKind,
+    /// The loops over the operands' dimensions, the outermost first; none is over kept and reduced dimensions both.
+    pub loops: Vec<Loop>,
+    /// Elements at once.
+    pub lanes: u32,
+    /// Independent vector accumulators of a row.
+    pub accumulators: u32,
+    /// For each loop into how many parts it is cut, for tasks; 1 for those over reduced dimensions, so that no sum depends
+    /// on the tasks.
+    pub cuts: Vec<i64>,
+}
+
+/// A column reduction sums so many vectors of columns at once: enough to use whole cache lines and to hide the latency.
+pub(crate) const COLUMN_VECTORS: i64 = 8;
+
+impl ReducePlan {
+    /// How many columns a column reduction sums at once, where there are `extent` of them.
+    pub fn column_block(&self, extent: i64) -> i64 {
+        let lanes = i64::from(self.lanes);
+        (extent / lanes).clamp(1, COLUMN_VECTORS) * lanes
+    }
+
+    /// How many whole steps a loop has; what is left behind the last of them belongs to it.
+    pub fn steps(&self, number: usize) -> i64 {
+        let extent = self.loops[number].extent;
+        match self.kind {
+            ReduceKind::Column if number + 1 == self.loops.len() => extent / self.column_block(extent),
+            _ => extent,
+        }
+    }
+}
+
+/// Plans a body whose root is a reduction.
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+    let Op::Reduce { dimensions, to_apply } = fusion.root_op() else {
+        return Err(Error::internal("the root is a reduction"));
+    };
+    for id in fusion.instructions().into_iter().filter(|&id| id != fusion.root) {
+        loops::check_fusible(fusion.body[id].op())?;
+    }
+    let operand = fusion.body[fusion.body[fusion.root].operands()[0]].shape().expect_array();
+    let lanes = loops::lanes(fusion, target);
+    let (sizes, inputs) = (operand.sizes(), fusion.shape().leaves().len());
+    let is_reduced: Vec<bool> = (0..sizes.len()).map(|d| dimensions.contains(&d)).collect();
+    let inputs = &fusion.body[fusion.root].operands()[..inputs];
+    let loops = collapse::nest(fusion, inputs, &sizes, &is_reduced)?.loops;
+    let (innermost, innermost_size) =
+        (loops.last().map(|l| l.dimension), loops.last().map_or(1, |l| l.extent));
+    let is_simple = fusion.shape().as_array().is_some() && is_associative(&fusion.module[*to_apply]);
+    let kind = if !is_simple || lanes == 1 {
+        ReduceKind::Scalar
+    } else if innermost.is_some_and(|d| dimensions.contains(&d)) {
+        ReduceKind::Row
+    } else {
+        ReduceKind::Column
+    };
+    let lanes = match kind {
+        ReduceKind::Scalar => 1,
+        _ if innermost_size < i64::from(lanes) => 1.max(prev_power_of_two(innermost_size, lanes)),
+        _ => lanes,
+    };
+    let accumulators = match kind {
+        ReduceKind::Row if innermost_size >= i64::from(lanes) * 8 => 4,
+        ReduceKind::Row if innermost_size >= i64::from(lanes) * 2 => 2,
+        _ => 1,
+    };
+    let mut plan = ReducePlan { kind, loops, lanes, accumulators, cuts: Vec::new() };
+    let number = |l: &Loop| if is_reduced[l.dimension] { 1 } else { i64::MAX };
+    let most: Vec<i64> = plan.loops.iter().enumerate().map(|(k, l)| number(l).min(plan.steps(k))).collect();
+    // Of no elements the result is filled with initial values, at once.
+    let elements = operand.element_count();
+    let tasks = if elements > 0 { Work::of_elements(fusion, elements).tasks() } else { 1 };
+    plan.cuts = tasks::cut(tasks, &most);
+    let tasks = tasks::count(&plan.cuts);
+    Ok(InstructionPlan { tasks, ..InstructionPlan::new(Strategy::Reduce(plan)) })
+}
+
+/// Whether a computation is one operation that may be applied in any order of its inputs (up to rounding).
+pub fn is_associative(computation: &hlo::Computation) -> bool {
+    let root = &computation[computation.root()];
+    let of_parameters = root.operands().len() == 2
+        && root.operands()[0] != root.operands()[1]
+        && root.operands().iter().all(|&o| matches!(computation[o].op(), Op::Parameter { .. }));
+    of_parameters
+        && matches!(
+            root.op(),
+            Op::Add {}
+                | Op::Multiply {}
+                | Op::Maximum {}
+                | Op::Minimum {}
+                | Op::And {}
+                | Op::Or {}
+                | Op::Xor {}
+        )
+}
+
+fn prev_power_of_two(size: i64, lanes: u32) -> u32 {
+    let mut fitting = lanes;
+    while fitting > 1 && i64::from(fitting) > size {
+        fitting /= 2;
+    }
+    fitting
+}
