@@ -1,17 +1,20 @@
-//! Which nodes may be in clusters at all.
+//! Candidates: the nodes that may be in clusters at all.
 
-use crate::compilability::Checker;
-use crate::constants;
+pub(crate) mod compilability;
+pub(crate) mod op_groups;
+
+use crate::analysis::constants;
+use crate::analysis::resources::{ResourceKind, access};
 use crate::devices::{DeviceId, Devices, Policy, Registration};
-use crate::graph::{Graph, Node};
+use crate::graph::attributes::{attribute, bool_attribute};
+use crate::graph::library::Library;
+use crate::graph::{Graph, Node, NodeId};
 use crate::kernels::Kernels;
-use crate::library::{Library, attribute, bool_attribute};
-use crate::op_groups;
 use crate::options::{Options, State};
 use crate::report::{MAX_REFUSALS, RefusedNode, Report};
-use crate::resources::{ResourceKind, access};
+use compilability::Checker;
 use std::collections::{BTreeMap, BTreeSet};
-use support::Result;
+use support::{Id, IdVec, Result};
 use tf::proto::attr_value::Value;
 
 /// The attribute that asks for a cluster, or forbids one.
@@ -37,11 +40,11 @@ pub(crate) struct Context<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
     /// By node.
-    pub(crate) is_candidate: Vec<bool>,
+    pub(crate) is_candidate: IdVec<NodeId, bool>,
     /// The candidates, in the order of their numbers.
-    pub(crate) nodes: Vec<usize>,
-    /// The device of each node.
-    pub(crate) device_of: Vec<DeviceId>,
+    pub(crate) nodes: Vec<NodeId>,
+    /// The device of each node; of gaps and the ends of the graph, that of any other.
+    pub(crate) device_of: IdVec<NodeId, DeviceId>,
     pub(crate) devices: Devices,
     /// Whether nodes on a CPU were left out that the level asks for.
     pub(crate) left_cpu_out: bool,
@@ -56,7 +59,7 @@ impl Context<'_> {
     /// Whether an attribute is true on the node or on the function it calls.
     pub(crate) fn says(&self, node: &Node, name: &str) -> bool {
         bool_attribute(&node.def.attr, name) == Some(true)
-            || self.library.callee_attribute(&node.def, name) == Some(&Value::B(true))
+            || self.library.definitions.callee_attribute(&node.def, name) == Some(&Value::B(true))
     }
 
     /// Whether `_XlaCompile=false` stands on the node or, if that says nothing, on the function it calls.
@@ -64,7 +67,7 @@ impl Context<'_> {
         let own = bool_attribute(&node.def.attr, COMPILE);
         match own {
             Some(compile) => !compile,
-            None => self.library.callee_attribute(&node.def, COMPILE) == Some(&Value::B(false)),
+            None => self.library.definitions.callee_attribute(&node.def, COMPILE) == Some(&Value::B(false)),
         }
     }
 
@@ -94,8 +97,8 @@ impl Context<'_> {
         let excluded = op_groups::excluded(&flags.cluster_exclude_ops, self.kernels)?;
         let must_be_constant = self.constants_of_xla.of_graph(graph, &|_| true)?.nodes;
         let mut found = Candidates {
-            is_candidate: vec![false; graph.nodes.len()],
-            device_of: vec![0; graph.nodes.len()],
+            is_candidate: graph.node_table(false),
+            device_of: graph.node_table(DeviceId::from_index(0)),
             ..Candidates::default()
         };
         for id in graph.ids() {
@@ -143,7 +146,7 @@ impl Context<'_> {
     fn why_not<'c>(
         &'c self,
         graph: &Graph,
-        id: usize,
+        id: NodeId,
         kind: &str,
         excluded: &'c BTreeSet<String>,
         checkers: &mut BTreeMap<String, Checker<'c>>,
@@ -161,9 +164,10 @@ impl Context<'_> {
         };
         if !self.should_compile(self.is_asked_for(node), kind, registration) {
             found.left_cpu_out |= kind == "CPU" && self.is_on;
-            return Some(match self.is_on {
-                true => format!("the JIT level does not hold for devices of kind '{kind}'"),
-                false => "the JIT is off".to_owned(),
+            return Some(if self.is_on {
+                format!("the JIT level does not hold for devices of kind '{kind}'")
+            } else {
+                "the JIT is off".to_owned()
             });
         }
         let checker = checkers
@@ -179,15 +183,17 @@ fn works_on_list(op: &str) -> bool {
 }
 
 /// Whether an `Identity` behind the continuing side of a loop's switch is there for constants to wait for.
-fn drives_constants_of_loop(graph: &Graph, id: usize) -> bool {
+fn drives_constants_of_loop(graph: &Graph, id: NodeId) -> bool {
     if !graph[id].is_identity() {
         return false;
     }
-    let Some(edge) = graph.in_edges(id).find(|e| graph[e.src].is_switch() && e.src_output == Some(1)) else {
+    let Some(edge) =
+        graph.in_edges(id).find(|e| graph[e.src].is_switch() && e.tensor().is_some_and(|t| t.output == 1))
+    else {
         return false;
     };
     let Some(condition) = graph.input(edge.src, 1) else { return false };
-    graph[condition.src].op() == "LoopCond"
+    graph[condition.node].op() == "LoopCond"
         && graph.out_edges(id).any(|e| e.is_control() && graph[e.dst].is_constant())
 }
 

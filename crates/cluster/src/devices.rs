@@ -1,7 +1,7 @@
 //! Devices: their names, and what may be clustered on each kind.
 
 use std::collections::{BTreeMap, HashMap};
-use support::{Error, Result};
+use support::{Error, IdVec, Result};
 
 /// When nodes of a kind of device are clustered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,20 +156,39 @@ impl DeviceName {
     }
 }
 
-/// The number of a device.
-pub(crate) type DeviceId = usize;
-/// The number of a set of devices.
-pub(crate) type DeviceSet = usize;
+support::id_type!(
+    /// Device of a graph.
+    DeviceId,
+    "d"
+);
+support::id_type!(
+    /// Set of devices.
+    DeviceSet,
+    "s"
+);
+
+/// A device's name as text, and taken apart.
+#[derive(Debug)]
+struct Device {
+    text: String,
+    name: DeviceName,
+}
+
+/// Devices that the nodes of a cluster are on.
+#[derive(Debug)]
+struct Members {
+    devices: Vec<DeviceId>,
+    /// The device that a cluster of such nodes runs on, if they go together.
+    chosen: Option<DeviceId>,
+}
 
 /// The devices of a graph by number, and sets of them, each with the device that a cluster of its nodes runs on.
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
-    names: Vec<String>,
-    parsed: Vec<DeviceName>,
+    all: IdVec<DeviceId, Device>,
     by_name: HashMap<String, DeviceId>,
-    sets: Vec<Vec<DeviceId>>,
+    sets: IdVec<DeviceSet, Members>,
     by_members: HashMap<Vec<DeviceId>, DeviceSet>,
-    chosen: Vec<Option<DeviceId>>,
     unions: HashMap<(DeviceSet, DeviceSet), DeviceSet>,
 }
 
@@ -178,21 +197,19 @@ impl Devices {
         if let Some(&id) = self.by_name.get(name) {
             return Ok(id);
         }
-        let parsed = DeviceName::parse(name)?;
-        let id = self.names.len();
-        self.names.push(name.to_owned());
-        self.parsed.push(parsed);
+        let device = Device { text: name.to_owned(), name: DeviceName::parse(name)? };
+        let id = self.all.push(device);
         self.by_name.insert(name.to_owned(), id);
         Ok(id)
     }
 
     pub(crate) fn name(&self, id: DeviceId) -> &str {
-        &self.names[id]
+        &self.all[id].text
     }
 
     /// `CPU`; empty if the name says none.
     pub(crate) fn kind(&self, id: DeviceId) -> &str {
-        self.parsed[id].kind.as_deref().unwrap_or("")
+        self.all[id].name.kind.as_deref().unwrap_or("")
     }
 
     /// The set of one device.
@@ -208,8 +225,8 @@ impl Devices {
         if let Some(&set) = self.unions.get(&key) {
             return set;
         }
-        let mut members = self.sets[one].clone();
-        members.extend(&self.sets[other]);
+        let mut members = self.sets[one].devices.clone();
+        members.extend(&self.sets[other].devices);
         members.sort_unstable();
         members.dedup();
         let set = self.intern(members);
@@ -220,17 +237,16 @@ impl Devices {
     /// The device on which a cluster with nodes on all of these runs: one GPU before one CPU; `None` if they do not go
     /// together.
     pub(crate) fn chosen(&self, set: DeviceSet) -> Option<DeviceId> {
-        self.chosen[set]
+        self.sets[set].chosen
     }
 
     fn intern(&mut self, members: Vec<DeviceId>) -> DeviceSet {
         if let Some(&set) = self.by_members.get(&members) {
             return set;
         }
-        let set = self.sets.len();
-        self.chosen.push(self.pick(&members));
-        self.by_members.insert(members.clone(), set);
-        self.sets.push(members);
+        let chosen = self.pick(&members);
+        let set = self.sets.push(Members { devices: members.clone(), chosen });
+        self.by_members.insert(members, set);
         set
     }
 
@@ -253,7 +269,7 @@ impl Devices {
     /// Of two names that may be one device, the one that says more; `None` if they cannot be one.
     fn more_specific(&self, id: DeviceId, other: Option<DeviceId>) -> Option<DeviceId> {
         let Some(other) = other else { return Some(id) };
-        let (one, two) = (&self.parsed[id], &self.parsed[other]);
+        let (one, two) = (&self.all[id].name, &self.all[other].name);
         if !one.is_compatible(two) {
             None
         } else if two.is_within(one) {

@@ -6,41 +6,16 @@
 //! clusters may call it too.
 
 use crate::candidates::{COMPILE, Context, MUST_COMPILE};
-use crate::encapsulate::to_function;
-use crate::graph::Graph;
-use crate::library::{MAX_DEPTH, function_attribute, function_list};
-use crate::options::{Observer, State};
-use crate::pipeline::{COMPILE_ID, rewrite};
-use crate::report::Report;
+use crate::graph::attributes::{function_attribute, function_list};
+use crate::graph::library::MAX_DEPTH;
+use crate::graph::{Graph, NodeId};
+use crate::rewrite::encapsulate::to_function;
+use crate::rewrite::{COMPILE_ID, Work, rewrite};
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 use tf::proto::attr_value::Value;
 use tf::proto::{FunctionDef, NameAttrList};
-
-/// What is told and remembered while functions are clustered.
-pub(crate) struct Work<'w> {
-    pub(crate) state: &'w mut State,
-    pub(crate) report: &'w mut Report,
-    pub(crate) observer: &'w mut dyn Observer,
-    /// Names of functions that exist.
-    pub(crate) used: BTreeSet<String>,
-    /// Functions that were made.
-    pub(crate) made: Vec<FunctionDef>,
-    /// The clustered copy of a function for values of its attributes; `None` where nothing is clustered, or while it is made.
-    copies: BTreeMap<Vec<u8>, Option<String>>,
-}
-
-impl<'w> Work<'w> {
-    pub(crate) fn new(
-        state: &'w mut State,
-        report: &'w mut Report,
-        observer: &'w mut dyn Observer,
-        used: BTreeSet<String>,
-    ) -> Self {
-        Self { state, report, observer, used, made: Vec::new(), copies: BTreeMap::new() }
-    }
-}
 
 /// Whether any body could hold a cluster.
 pub(crate) fn may_be_clustered(context: &Context<'_>, library: &[FunctionDef]) -> bool {
@@ -63,7 +38,7 @@ pub(crate) fn cluster_callees(
     let mut has_changed = false;
     for id in graph.ids().collect::<Vec<_>>() {
         let node = &graph[id];
-        if context.library.function(node.op()).is_some() {
+        if context.library.definitions.function(node.op()).is_some() {
             let callee = NameAttrList { name: node.op().to_owned(), attr: node.def.attr.clone() };
             if let Some(copy) = copy_of(&callee, context, work, depth)? {
                 has_changed = true;
@@ -107,7 +82,8 @@ fn copy_of(
     work: &mut Work<'_>,
     depth: usize,
 ) -> Result<Option<String>> {
-    let Some(original) = context.library.function(&callee.name).filter(|_| depth < MAX_DEPTH) else {
+    let Some(original) = context.library.definitions.function(&callee.name).filter(|_| depth < MAX_DEPTH)
+    else {
         return Ok(None);
     };
     let body = context.library.body(&callee.name, &callee.attr)?;
@@ -121,7 +97,7 @@ fn copy_of(
     }
     work.copies.insert(key.clone(), None);
     let mut graph = body.graph.clone();
-    let by_name: BTreeMap<String, usize> = graph.ids().map(|id| (graph[id].name().to_owned(), id)).collect();
+    let by_name: BTreeMap<String, NodeId> = graph.ids().map(|id| (graph[id].name().to_owned(), id)).collect();
     let (is_clustered, moved) = rewrite(&mut graph, context, &callee.name, work)?;
     let has_callees = cluster_callees(&mut graph, context, work, depth + 1)?;
     if !is_clustered && !has_callees {
@@ -130,8 +106,7 @@ fn copy_of(
     let mut control_ret = BTreeMap::new();
     for (key, node) in &original.control_ret {
         if let Some(id) = by_name.get(node) {
-            let now = moved.nodes.get(id).unwrap_or(id);
-            control_ret.insert(key.clone(), graph[*now].name().to_owned());
+            control_ret.insert(key.clone(), graph[moved.node(*id)].name().to_owned());
         }
     }
     let mut name = format!("{}__clustered", callee.name);

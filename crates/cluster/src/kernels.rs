@@ -1,4 +1,8 @@
-//! What the compiler can do, as clustering asks.
+//! Questions that clustering asks the compiler.
+
+mod constant_inputs;
+
+pub use constant_inputs::compile_time_constant_inputs;
 
 use tf::DataType;
 use tf::proto::NodeDef;
@@ -28,7 +32,7 @@ pub trait Kernels {
     /// The names of the input arguments whose values a program of this op is compiled for. XLA's answer, unless told
     /// otherwise.
     fn compile_time_constant_inputs(&self, op: &str) -> &[&str] {
-        crate::constant_inputs::compile_time_constant_inputs(op)
+        compile_time_constant_inputs(op)
     }
 
     /// Whether a `StridedSlice`, or its gradient, of known length is compiled without knowing where it begins. XLA's answer is

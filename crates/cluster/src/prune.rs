@@ -1,6 +1,6 @@
 //! The part of a graph that the caller's fetches and targets need.
 
-use crate::library::Library;
+use crate::graph::definitions::Definitions;
 use crate::options::Options;
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
@@ -10,7 +10,7 @@ use tf::proto::{GraphDef, NodeDef};
 
 /// The graph without what nobody needs: a cluster runs as a whole, so it must hold nothing else. A node of one output that is fed
 /// becomes a placeholder, for what it would be computed from is not needed.
-pub(crate) fn pruned(graph: &GraphDef, options: &Options, library: &Library<'_>) -> Result<GraphDef> {
+pub(crate) fn pruned(graph: &GraphDef, options: &Options, definitions: &Definitions<'_>) -> Result<GraphDef> {
     let node_of = |text: &str| {
         let text = text.strip_prefix('^').unwrap_or(text);
         text.split(':').next().unwrap_or(text).to_owned()
@@ -21,7 +21,7 @@ pub(crate) fn pruned(graph: &GraphDef, options: &Options, library: &Library<'_>)
         let mut copy = node.clone();
         if fed.contains(&node.name)
             && !node.input.is_empty()
-            && let Some(signature) = library.signature(&node.op)
+            && let Some(signature) = definitions.signature(&node.op)
             && let [data_type] = node_types(signature, &signature.output_arg, &node.attr)?.types[..]
         {
             "Placeholder".clone_into(&mut copy.op);

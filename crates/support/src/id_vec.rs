@@ -56,6 +56,14 @@ impl<I: Id, T> IdVec<I, T> {
         Self { items: Vec::new(), marker: PhantomData }
     }
 
+    /// A vector of `len` clones of an entity.
+    pub fn filled(item: T, len: usize) -> Self
+    where
+        T: Clone,
+    {
+        Self { items: vec![item; len], marker: PhantomData }
+    }
+
     /// Appends an entity.
     pub fn push(&mut self, item: T) -> I {
         let id = self.next_id();

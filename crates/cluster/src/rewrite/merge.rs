@@ -1,28 +1,31 @@
 //! Clusters grow: edges between candidates are contracted, one after the other.
 
+use crate::analysis::cycle_graph::{cycle_graph, node_of, vertex};
+use crate::analysis::cycles::{Cycles, Refused, Vertex};
+use crate::analysis::deadness::{Deadness, PredicateId};
+use crate::analysis::resources::{Safety, WriterId};
 use crate::candidates::{Candidates, Context};
-use crate::cycle_graph::cycle_graph;
-use crate::cycles::{Cycles, Refused};
-use crate::deadness::{Deadness, PredicateId};
 use crate::devices::{DeviceId, DeviceSet, Devices};
-use crate::graph::{Graph, SINK};
-use crate::library::{attribute, string_attribute};
+use crate::graph::attributes::{attribute, string_attribute};
+use crate::graph::scalars;
+use crate::graph::{Graph, Node, NodeId, SINK};
 use crate::report::{MAX_REFUSALS, RefusedEdge, Report};
-use crate::resources::Safety;
-use crate::scalars;
 use std::collections::BTreeMap;
-use support::{Error, Result};
+use support::{Error, IdVec, Result};
 use tf::DataType;
 use tf::proto::attr_value::Value;
 
-/// The number of a cluster while it grows.
-pub(crate) type ClusterId = usize;
+support::id_type!(
+    /// Cluster while it grows.
+    ClusterId,
+    "c"
+);
 
 /// Nodes that will be one.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     /// The node of the cycle graph that stands for it.
-    place: usize,
+    vertex: Vertex,
     pub(crate) size: usize,
     pub(crate) effective_size: usize,
     pub(crate) has_functional_control_flow: bool,
@@ -33,8 +36,14 @@ pub(crate) struct Cluster {
     deadness: Option<PredicateId>,
     pub(crate) is_asked_for: bool,
     scope: Option<String>,
-    writers: Vec<u32>,
-    readers: Vec<usize>,
+    writers: Vec<WriterId>,
+    readers: Vec<NodeId>,
+}
+
+/// Nodes of a cluster.
+pub(crate) struct Members {
+    pub(crate) cluster: ClusterId,
+    pub(crate) nodes: Vec<NodeId>,
 }
 
 /// All clusters of a graph.
@@ -45,10 +54,10 @@ pub(crate) struct Clusters<'g> {
     deadness: Option<Deadness>,
     safety: Safety,
     /// By number; clusters that were merged into others are empty.
-    all: Vec<Cluster>,
+    all: IdVec<ClusterId, Cluster>,
     /// The cluster of each node when it began, and which cluster each was merged into.
-    of_node: Vec<Option<ClusterId>>,
-    merged_into: Vec<ClusterId>,
+    of_node: IdVec<NodeId, Option<ClusterId>>,
+    merged_into: IdVec<ClusterId, ClusterId>,
     max_size: i64,
     ignores_resources: bool,
     /// Whether all candidates are on one device.
@@ -81,20 +90,20 @@ impl<'g> Clusters<'g> {
         let flags = &context.options.flags;
         let ignores_deadness = flags.disable_deadness_safety_checks_for_debugging;
         let deadness = if ignores_deadness { None } else { Some(Deadness::new(graph)?) };
-        let is_ignored = |id: usize| {
+        let is_ignored = |id: NodeId| {
             let kind = candidates.devices.kind(candidates.device_of[id]);
             context.registration(kind).is_none_or(|r| r.cluster_resource_variable_ops_unsafely)
         };
-        let safety = Safety::new(graph, context.library, &candidates.is_candidate, &is_ignored);
+        let safety = Safety::new(graph, &context.library.definitions, &candidates.is_candidate, &is_ignored);
         let mut clusters = Self {
             graph,
             devices: std::mem::take(&mut candidates.devices),
             cycles,
             deadness,
             safety,
-            all: Vec::new(),
-            of_node: vec![None; graph.nodes.len()],
-            merged_into: Vec::new(),
+            all: IdVec::new(),
+            of_node: graph.node_table(None),
+            merged_into: IdVec::new(),
             max_size: i64::from(flags.max_cluster_size),
             ignores_resources: flags.disable_resource_variable_safety_checks_for_debugging,
             has_one_device: true,
@@ -104,26 +113,26 @@ impl<'g> Clusters<'g> {
             let device = candidates.device_of[id];
             clusters.has_one_device &= device == candidates.device_of[candidates.nodes[0]];
             let cluster = clusters.single(id, context, device);
-            clusters.of_node[id] = Some(clusters.all.len());
-            clusters.merged_into.push(clusters.all.len());
-            clusters.all.push(cluster);
+            let cluster = clusters.all.push(cluster);
+            clusters.of_node[id] = Some(cluster);
+            clusters.merged_into.push(cluster);
         }
         Ok(Some(clusters))
     }
 
-    fn single(&mut self, id: usize, context: &Context<'_>, device: DeviceId) -> Cluster {
+    fn single(&mut self, id: NodeId, context: &Context<'_>, device: DeviceId) -> Cluster {
         let node = &self.graph[id];
         // The user's scopes hold if the user asks for clusters; those of our own passes if we do.
         let scope = if context.is_on { "_XlaInternalScope" } else { "_XlaScope" };
         let scope = string_attribute(&node.def.attr, scope);
         Cluster {
-            place: id,
+            vertex: vertex(id),
             size: 1,
             effective_size: usize::from(!(node.is_identity() || node.is_constant())),
             has_functional_control_flow: node.is_while() || node.is_if(),
             devices: self.devices.set(device),
             resource_device: node.has_resource().then_some(device),
-            deadness: self.deadness.as_ref().map(|deadness| deadness.node(id)),
+            deadness: self.deadness.as_ref().and_then(|deadness| deadness.node(id)),
             is_asked_for: context.is_asked_for(node),
             scope: (!scope.is_empty()).then(|| scope.to_owned()),
             writers: self.safety.writer(id).into_iter().collect(),
@@ -132,8 +141,8 @@ impl<'g> Clusters<'g> {
     }
 
     /// The cluster that a node is in.
-    pub(crate) fn of_node(&self, id: usize) -> Option<ClusterId> {
-        let mut at = (*self.of_node.get(id)?)?;
+    pub(crate) fn of_node(&self, id: NodeId) -> Option<ClusterId> {
+        let mut at = self.of_node[id]?;
         while self.merged_into[at] != at {
             at = self.merged_into[at];
         }
@@ -145,10 +154,11 @@ impl<'g> Clusters<'g> {
     }
 
     /// The cluster that a node of the cycle graph stands for.
-    fn at(&mut self, place: usize) -> Option<ClusterId> {
-        let found = self.of_node(place)?;
+    fn at(&mut self, vertex: Vertex) -> Option<ClusterId> {
+        let node = node_of(vertex, self.graph)?;
+        let found = self.of_node(node)?;
         // Later searches are short.
-        self.of_node[place] = Some(found);
+        self.of_node[node] = Some(found);
         Some(found)
     }
 
@@ -170,12 +180,11 @@ impl<'g> Clusters<'g> {
     /// Goes over all edges, users first. Whether any was contracted.
     fn pass(&mut self, phase: Phase, report: &mut Report) -> bool {
         let mut has_changed = false;
-        for place in self.cycles.post_order() {
-            let Some(from) = self.at(place) else { continue };
-            let from_place = self.all[from].place;
-            let successors = self.cycles.successors(from_place).to_vec();
+        for vertex in self.cycles.post_order() {
+            let Some(from) = self.at(vertex) else { continue };
+            let successors = self.cycles.successors(self.all[from].vertex).to_vec();
             for successor in successors {
-                let (Some(from), Some(to)) = (self.at(place), self.at(successor as usize)) else { continue };
+                let (Some(from), Some(to)) = (self.at(vertex), self.at(successor)) else { continue };
                 if from != to && self.is_of_phase(phase, from, to) {
                     has_changed |= self.contract(from, to, phase, report);
                 }
@@ -193,9 +202,9 @@ impl<'g> Clusters<'g> {
     }
 
     /// The node of a cluster that has only one.
-    fn only_node(&self, id: ClusterId) -> Option<usize> {
+    fn only_node(&self, id: ClusterId) -> Option<NodeId> {
         let cluster = &self.all[id];
-        (cluster.size == 1).then_some(cluster.place)
+        if cluster.size == 1 { node_of(cluster.vertex, self.graph) } else { None }
     }
 
     /// Whether a cluster is a `NoOp` that nothing waits for.
@@ -225,9 +234,9 @@ impl<'g> Clusters<'g> {
     fn contract(&mut self, from: ClusterId, to: ClusterId, phase: Phase, report: &mut Report) -> bool {
         let reason = match self.why_not(from, to) {
             Some(reason) => reason,
-            None => match self.cycles.contract_edge(self.all[from].place, self.all[to].place) {
-                Ok(place) => {
-                    self.merge(from, to, place);
+            None => match self.cycles.contract_edge(self.all[from].vertex, self.all[to].vertex) {
+                Ok(vertex) => {
+                    self.merge(from, to, vertex);
                     return true;
                 }
                 Err(refused) => Reason::Search(refused),
@@ -283,18 +292,18 @@ impl<'g> Clusters<'g> {
     /// Whether something that leads to `to` is on a device that does not go with one of the two: together they would wait for
     /// it where `from` alone does not.
     fn would_wait_for_other_device(&mut self, from: ClusterId, to: ClusterId) -> bool {
-        let predecessors = self.cycles.predecessors(self.all[to].place).to_vec();
+        let predecessors = self.cycles.predecessors(self.all[to].vertex).to_vec();
         if !self.cycles.work(predecessors.len() as u64) {
             return true;
         }
-        predecessors.into_iter().any(|place| {
-            self.at(place as usize).is_some_and(|other| {
+        predecessors.into_iter().any(|vertex| {
+            self.at(vertex).is_some_and(|other| {
                 !self.are_devices_compatible(to, other) || !self.are_devices_compatible(from, other)
             })
         })
     }
 
-    fn merge(&mut self, from: ClusterId, to: ClusterId, place: usize) {
+    fn merge(&mut self, from: ClusterId, to: ClusterId, vertex: Vertex) {
         let devices = self.devices.union(self.all[from].devices, self.all[to].devices);
         // The larger list takes the smaller, whichever cluster is named first.
         let (stays, goes) = if self.all[from].size >= self.all[to].size { (from, to) } else { (to, from) };
@@ -305,7 +314,7 @@ impl<'g> Clusters<'g> {
         let (flow, asked, device) =
             (other.has_functional_control_flow, other.is_asked_for, other.resource_device);
         let cluster = &mut self.all[stays];
-        cluster.place = place;
+        cluster.vertex = vertex;
         cluster.size += size;
         cluster.effective_size += effective_size;
         cluster.has_functional_control_flow |= flow;
@@ -320,9 +329,10 @@ impl<'g> Clusters<'g> {
 
     fn describe(&self, id: ClusterId) -> String {
         let cluster = &self.all[id];
+        let name = self.name_of_vertex(cluster.vertex);
         match cluster.size {
-            1 => self.graph[cluster.place].name().to_owned(),
-            size => format!("{} and {} others", self.graph[cluster.place].name(), size - 1),
+            1 => name.to_owned(),
+            size => format!("{name} and {} others", size - 1),
         }
     }
 
@@ -336,8 +346,9 @@ impl<'g> Clusters<'g> {
                 return format!("the two have mismatching deadness: {} and {}", text(from), text(to));
             }
             Reason::Search(Refused::Cycle) => {
-                let path = self.cycles.other_path(self.all[from].place, self.all[to].place);
-                let names: Vec<&str> = path.iter().take(8).map(|&place| self.name_of_place(place)).collect();
+                let path = self.cycles.other_path(self.all[from].vertex, self.all[to].vertex);
+                let names: Vec<&str> =
+                    path.iter().take(8).map(|&vertex| self.name_of_vertex(vertex)).collect();
                 return format!("contracting the edge would create a cycle via [{}]", names.join(", "));
             }
             Reason::Search(Refused::TooMuchWork) => "the search for cycles was given up",
@@ -350,11 +361,9 @@ impl<'g> Clusters<'g> {
         text.to_owned()
     }
 
-    fn name_of_place(&self, place: usize) -> &str {
-        match self.graph.nodes.get(place) {
-            Some(Some(node)) => node.name(),
-            _ => "a loop",
-        }
+    fn name_of_vertex(&self, vertex: Vertex) -> &str {
+        let node = node_of(vertex, self.graph).and_then(|id| self.graph.nodes[id].as_ref());
+        node.map_or("a loop", Node::name)
     }
 
     /// The device that a cluster runs on.
@@ -365,16 +374,16 @@ impl<'g> Clusters<'g> {
     }
 
     /// The clusters with their nodes, in the order of their first nodes.
-    pub(crate) fn members(&self, candidates: &[usize]) -> Vec<(ClusterId, Vec<usize>)> {
-        let mut order: Vec<(ClusterId, Vec<usize>)> = Vec::new();
+    pub(crate) fn members(&self, candidates: &[NodeId]) -> Vec<Members> {
+        let mut order: Vec<Members> = Vec::new();
         let mut places: BTreeMap<ClusterId, usize> = BTreeMap::new();
         for &id in candidates {
             let Some(cluster) = self.of_node(id) else { continue };
             let place = *places.entry(cluster).or_insert_with(|| {
-                order.push((cluster, Vec::new()));
+                order.push(Members { cluster, nodes: Vec::new() });
                 order.len() - 1
             });
-            order[place].1.push(id);
+            order[place].nodes.push(id);
         }
         order
     }

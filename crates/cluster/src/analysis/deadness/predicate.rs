@@ -1,12 +1,14 @@
 //! Logical formulas about which values are live, simplified as they are made; equal formulas have equal numbers.
 
+use crate::graph::{NodeId, OutputTensor};
 use std::collections::{HashMap, HashSet};
+use support::IdVec;
 
-/// The number of a formula.
-pub(crate) type PredicateId = usize;
-
-/// An output of a node: the node's number, and which output.
-pub(crate) type TensorId = (usize, usize);
+support::id_type!(
+    /// Formula.
+    PredicateId,
+    "p"
+);
 
 /// A formula.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -24,12 +26,12 @@ pub(crate) enum Predicate {
     },
     /// The tensor is live and, if `must_be_true`, true.
     Symbol {
-        tensor: TensorId,
+        tensor: OutputTensor,
         must_be_true: bool,
     },
     /// The tensor is live and has the value.
     IntSymbol {
-        tensor: TensorId,
+        tensor: OutputTensor,
         value: i32,
     },
 }
@@ -43,7 +45,7 @@ const MAX_OPERANDS: usize = 4_000_000;
 /// All formulas.
 #[derive(Debug, Default)]
 pub(crate) struct Predicates {
-    all: Vec<Predicate>,
+    all: IdVec<PredicateId, Predicate>,
     ids: HashMap<Predicate, PredicateId>,
     negations: HashMap<PredicateId, PredicateId>,
     depth: usize,
@@ -65,11 +67,11 @@ impl Predicates {
         self.intern(if value { Predicate::And(Vec::new()) } else { Predicate::Or(Vec::new()) })
     }
 
-    pub(crate) fn symbol(&mut self, tensor: TensorId, must_be_true: bool) -> PredicateId {
+    pub(crate) fn symbol(&mut self, tensor: OutputTensor, must_be_true: bool) -> PredicateId {
         self.intern(Predicate::Symbol { tensor, must_be_true })
     }
 
-    pub(crate) fn int_symbol(&mut self, tensor: TensorId, value: i32) -> PredicateId {
+    pub(crate) fn int_symbol(&mut self, tensor: OutputTensor, value: i32) -> PredicateId {
         self.intern(Predicate::IntSymbol { tensor, value })
     }
 
@@ -118,9 +120,8 @@ impl Predicates {
         if let Some(&id) = self.ids.get(&predicate) {
             return id;
         }
-        let id = self.all.len();
         self.operands += 1;
-        self.all.push(predicate.clone());
+        let id = self.all.push(predicate.clone());
         self.ids.insert(predicate, id);
         id
     }
@@ -275,7 +276,7 @@ impl Predicates {
     }
 
     /// A formula as TensorFlow writes it, cut where it gets long.
-    pub(crate) fn text(&self, id: PredicateId, name: &dyn Fn(usize) -> String) -> String {
+    pub(crate) fn text(&self, id: PredicateId, name: &dyn Fn(NodeId) -> String) -> String {
         let mut out = String::new();
         self.write(id, name, &mut out);
         if out.len() > MAX_TEXT {
@@ -286,11 +287,11 @@ impl Predicates {
         out
     }
 
-    fn write(&self, id: PredicateId, name: &dyn Fn(usize) -> String, out: &mut String) {
+    fn write(&self, id: PredicateId, name: &dyn Fn(NodeId) -> String, out: &mut String) {
         if out.len() > MAX_TEXT {
             return;
         }
-        let tensor = |&(node, output): &TensorId| match output {
+        let tensor = |&OutputTensor { node, output }: &OutputTensor| match output {
             0 => name(node),
             _ => format!("{}:{output}", name(node)),
         };
@@ -324,7 +325,7 @@ impl Predicates {
         &self,
         operands: &[PredicateId],
         separator: &str,
-        name: &dyn Fn(usize) -> String,
+        name: &dyn Fn(NodeId) -> String,
         out: &mut String,
     ) {
         out.push('(');
@@ -347,9 +348,10 @@ const MAX_TEXT: usize = 500;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use support::Id;
 
     fn symbols<const N: usize>(all: &mut Predicates) -> [PredicateId; N] {
-        std::array::from_fn(|i| all.symbol((i, 0), true))
+        std::array::from_fn(|i| all.symbol(OutputTensor { node: NodeId::from_index(i), output: 0 }, true))
     }
 
     #[test]
@@ -399,6 +401,6 @@ mod tests {
         assert_eq!(all.and(&[carried, ended]), start);
         let unrelated = all.not(other);
         assert_ne!(all.and(&[carried, unrelated]), start);
-        assert_eq!(all.text(carried, &|node| format!("n{node}")), "{*n0,&,*n1}<frame>");
+        assert_eq!(all.text(carried, &|node| node.to_string()), "{*n0,&,*n1}<frame>");
     }
 }

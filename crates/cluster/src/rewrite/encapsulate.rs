@@ -1,9 +1,9 @@
 //! Makes a function of each cluster, and one node of the cluster's nodes, which runs it.
 
-use crate::body::argument;
-use crate::constants;
-use crate::graph::{Edge, Graph, Node, SINK, SOURCE};
-use crate::library::string_attribute;
+use crate::analysis::constants;
+use crate::graph::attributes::{attribute, string_attribute};
+use crate::graph::body::argument;
+use crate::graph::{Edge, EdgeKind, Graph, Node, NodeId, OutputArgument, OutputTensor, SINK, SOURCE};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 use tf::DataType;
@@ -16,15 +16,15 @@ pub(crate) const LAUNCH: &str = "_XlaLaunch";
 /// A cluster on its way to a function.
 #[derive(Default)]
 struct Part {
-    members: Vec<usize>,
+    members: Vec<NodeId>,
     /// Outputs of other nodes that come in, in the order in which they are met.
-    arguments: Vec<(usize, usize)>,
-    argument_of: BTreeMap<(usize, usize), usize>,
+    arguments: Vec<OutputTensor>,
+    argument_of: BTreeMap<OutputTensor, usize>,
     /// Outputs of its nodes that others need.
-    results: Vec<(usize, usize)>,
-    result_of: BTreeMap<(usize, usize), usize>,
+    results: Vec<OutputTensor>,
+    result_of: BTreeMap<OutputTensor, usize>,
     /// Nodes that others wait for.
-    control_results: BTreeSet<usize>,
+    control_results: BTreeSet<NodeId>,
 }
 
 /// Replaces the nodes of each cluster, which an attribute names, by one node of op `_XlaLaunch` and returns the functions that
@@ -56,8 +56,8 @@ pub(crate) fn encapsulate(
         for &member in &part.members {
             moved.nodes.insert(member, id);
         }
-        for (index, &output) in part.results.iter().enumerate() {
-            moved.outputs.insert(output, (id, index));
+        for (output, &result) in part.results.iter().enumerate() {
+            moved.outputs.insert(result, OutputTensor { node: id, output });
         }
     }
     rewire(graph, &parts, &moved)?;
@@ -68,50 +68,62 @@ pub(crate) fn encapsulate(
 #[derive(Debug, Default)]
 pub(crate) struct Moved {
     /// The launch of each node.
-    pub(crate) nodes: BTreeMap<usize, usize>,
+    pub(crate) nodes: BTreeMap<NodeId, NodeId>,
     /// The result of a launch that each output became, for outputs that anyone outside needs.
-    pub(crate) outputs: BTreeMap<(usize, usize), (usize, usize)>,
+    pub(crate) outputs: BTreeMap<OutputTensor, OutputTensor>,
+}
+
+impl Moved {
+    /// The node that a node became.
+    pub(crate) fn node(&self, id: NodeId) -> NodeId {
+        self.nodes.get(&id).copied().unwrap_or(id)
+    }
+
+    /// The tensor that a tensor became.
+    fn output(&self, tensor: OutputTensor) -> OutputTensor {
+        self.outputs.get(&tensor).copied().unwrap_or(tensor)
+    }
 }
 
 fn parts(graph: &Graph, group_attribute: &str) -> Result<BTreeMap<String, Part>> {
-    let group = |id: usize| string_attribute(&graph[id].def.attr, group_attribute);
+    let group = |id: NodeId| string_attribute(&graph[id].def.attr, group_attribute);
     let mut parts: BTreeMap<String, Part> = BTreeMap::new();
     for id in graph.ids().filter(|&id| !group(id).is_empty()) {
         parts.entry(group(id).to_owned()).or_default().members.push(id);
     }
-    for edge in graph.edges.iter().flatten() {
+    for edge in graph.edges.values().flatten() {
         let (from, to) = (group(edge.src), group(edge.dst));
         if from == to {
             continue;
         }
-        let output = edge.src_output.map(|output| (edge.src, output));
-        if let (Some((node, output)), true) = (output, !(from.is_empty() && to.is_empty()))
-            && graph[node].output_types[output].is_ref()
-            && (!from.is_empty() || graph[edge.dst].input_types[edge.dst_input].is_ref())
+        if let EdgeKind::Data { output, input } = edge.kind
+            && graph[edge.src].output_types[output].is_ref()
+            && (!from.is_empty() || !to.is_empty() && graph[edge.dst].input_types[input].is_ref())
         {
             return Err(Error::invalid(format!(
                 "Ref Tensors (e.g., Variables) are not supported as arguments or results of clusters: tensor {}:{output}",
-                graph[node].name()
+                graph[edge.src].name()
             )));
         }
+        let tensor = edge.tensor();
         if let Some(part) = parts.get_mut(from) {
-            match output {
+            match tensor {
                 None if edge.dst != SINK => {
                     part.control_results.insert(edge.src);
                 }
                 None => {}
-                Some(output) => {
+                Some(tensor) => {
                     let next = part.results.len();
-                    if *part.result_of.entry(output).or_insert(next) == next {
-                        part.results.push(output);
+                    if *part.result_of.entry(tensor).or_insert(next) == next {
+                        part.results.push(tensor);
                     }
                 }
             }
         }
-        if let (Some(part), Some(output)) = (parts.get_mut(to), output) {
+        if let (Some(part), Some(tensor)) = (parts.get_mut(to), tensor) {
             let next = part.arguments.len();
-            if *part.argument_of.entry(output).or_insert(next) == next {
-                part.arguments.push(output);
+            if *part.argument_of.entry(tensor).or_insert(next) == next {
+                part.arguments.push(tensor);
             }
         }
     }
@@ -119,8 +131,8 @@ fn parts(graph: &Graph, group_attribute: &str) -> Result<BTreeMap<String, Part>>
 }
 
 /// The types that the arguments have inside: a reference is read when it comes in.
-fn argument_type(graph: &Graph, (node, output): (usize, usize)) -> DataType {
-    graph[node].output_types[output].base()
+fn argument_type(graph: &Graph, tensor: OutputTensor) -> DataType {
+    graph[tensor.node].output_types[tensor.output].base()
 }
 
 /// How many arguments must be constant, and how many are resources.
@@ -130,7 +142,29 @@ pub(crate) struct Counts {
     pub(crate) resources: usize,
 }
 
-/// Puts the arguments in the order of `_XlaLaunch`: those that must be constant, then the others, then resources.
+/// Order of a launch's arguments: those that must be constant, then the others, then resources.
+pub(crate) struct LaunchOrder {
+    pub(crate) order: Vec<usize>,
+    pub(crate) counts: Counts,
+}
+
+impl LaunchOrder {
+    /// The order of arguments of these types. `constants` are the indices of those that must be constant.
+    pub(crate) fn new(types: &[DataType], constants: &BTreeSet<usize>) -> Self {
+        let rank = |index: usize| match (types[index] == DataType::Resource, constants.contains(&index)) {
+            (true, _) => 2,
+            (false, true) => 0,
+            (false, false) => 1,
+        };
+        let mut order: Vec<usize> = (0..types.len()).collect();
+        order.sort_by_key(|&index| rank(index));
+        let count = |wanted: u8| order.iter().filter(|&&index| rank(index) == wanted).count();
+        let counts = Counts { constants: count(0), resources: count(2) };
+        Self { order, counts }
+    }
+}
+
+/// Puts the arguments of a cluster in the order of its launch.
 fn order_arguments(
     graph: &Graph,
     part: &mut Part,
@@ -139,18 +173,8 @@ fn order_arguments(
 ) -> Result<Counts> {
     let body = body_graph(graph, part, group_attribute)?;
     let constants = analysis.of_graph(&body, &|_| true)?.arguments;
-    let rank = |index: usize| {
-        let is_resource = argument_type(graph, part.arguments[index]) == DataType::Resource;
-        match (is_resource, constants.contains(&index)) {
-            (true, _) => 2,
-            (false, true) => 0,
-            (false, false) => 1,
-        }
-    };
-    let mut order: Vec<usize> = (0..part.arguments.len()).collect();
-    order.sort_by_key(|&index| rank(index));
-    let count = |wanted: u8| order.iter().filter(|&&index| rank(index) == wanted).count();
-    let counts = Counts { constants: count(0), resources: count(2) };
+    let types: Vec<DataType> = part.arguments.iter().map(|&tensor| argument_type(graph, tensor)).collect();
+    let LaunchOrder { order, counts } = LaunchOrder::new(&types, &constants);
     part.arguments = order.iter().map(|&index| part.arguments[index]).collect();
     part.argument_of = part.arguments.iter().enumerate().map(|(index, &output)| (output, index)).collect();
     Ok(counts)
@@ -159,7 +183,7 @@ fn order_arguments(
 /// The cluster's nodes as a graph of their own, with nodes for its arguments, in which constants are looked for.
 fn body_graph(graph: &Graph, part: &Part, group_attribute: &str) -> Result<Graph> {
     let mut body = Graph::new();
-    let mut images: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut images: BTreeMap<NodeId, NodeId> = BTreeMap::new();
     let mut arguments = Vec::new();
     for (index, &output) in part.arguments.iter().enumerate() {
         arguments.push(body.add(argument(&format!("arg_{index}"), index, argument_type(graph, output), "")));
@@ -171,19 +195,16 @@ fn body_graph(graph: &Graph, part: &Part, group_attribute: &str) -> Result<Graph
     }
     for &id in &part.members {
         for edge in graph.in_edges(id) {
-            match (images.get(&edge.src), edge.src_output) {
-                (Some(&src), None) => body.connect_control(src, images[&id]),
-                (Some(&src), Some(_)) => body.connect(Edge { src, dst: images[&id], ..edge })?,
-                (None, Some(output)) => {
-                    let src = arguments[part.argument_of[&(edge.src, output)]];
-                    body.connect(Edge {
-                        src,
-                        src_output: Some(0),
-                        dst: images[&id],
-                        dst_input: edge.dst_input,
-                    })?;
+            let dst = images[&id];
+            match (images.get(&edge.src), edge.kind) {
+                (Some(&src), EdgeKind::Control) => body.connect_control(src, dst),
+                (Some(&src), EdgeKind::Data { .. }) => body.connect(Edge { src, dst, ..edge })?,
+                (None, EdgeKind::Data { output, input }) => {
+                    let argument = part.argument_of[&OutputTensor { node: edge.src, output }];
+                    let src = OutputTensor { node: arguments[argument], output: 0 };
+                    body.connect(Edge::data(src, dst, input))?;
                 }
-                (None, None) => {}
+                (None, EdgeKind::Control) => {}
             }
         }
     }
@@ -199,13 +220,13 @@ fn typed_arg(name: String, data_type: DataType) -> ArgDef {
 fn body_node(
     graph: &Graph,
     part: &Part,
-    id: usize,
+    id: NodeId,
     argument_names: &[String],
-    inside: &BTreeSet<usize>,
+    inside: &BTreeSet<NodeId>,
 ) -> NodeDef {
-    let write = |src: usize, output: usize| match part.argument_of.get(&(src, output)) {
-        Some(&index) if !inside.contains(&src) => argument_names[index].clone(),
-        _ => output_text(&graph[src], output),
+    let write = |tensor: OutputTensor| match part.argument_of.get(&tensor) {
+        Some(&index) if !inside.contains(&tensor.node) => argument_names[index].clone(),
+        _ => output_text(&graph[tensor.node], tensor.output),
     };
     let mut def = graph.node_def(id, write);
     // Control edges from outside are the launch's.
@@ -220,8 +241,8 @@ fn body_node(
 
 /// `node:argument:index`.
 pub(crate) fn output_text(node: &Node, output: usize) -> String {
-    let place = node.output_arguments.partition_point(|(_, start)| *start <= output).saturating_sub(1);
-    let (name, start) = &node.output_arguments[place];
+    let place = node.output_arguments.partition_point(|a| a.start <= output).saturating_sub(1);
+    let OutputArgument { name, start } = &node.output_arguments[place];
     format!("{}:{name}:{}", node.name(), output - start)
 }
 
@@ -242,23 +263,23 @@ fn argument_name(text: &str, taken: &mut BTreeSet<String>) -> String {
 }
 
 fn function(graph: &Graph, part: &Part, name: &str, group_attribute: &str) -> Result<FunctionDef> {
-    let inside: BTreeSet<usize> = part.members.iter().copied().collect();
+    let inside: BTreeSet<NodeId> = part.members.iter().copied().collect();
     let mut taken: BTreeSet<String> = part.members.iter().map(|&id| graph[id].name().to_owned()).collect();
     let mut signature = OpDef { name: name.to_owned(), is_stateful: true, ..OpDef::default() };
     let mut argument_names = Vec::new();
-    for &(node, output) in &part.arguments {
-        let text = format!("{}_{output}_arg", graph[node].name());
+    for &tensor in &part.arguments {
+        let text = format!("{}_{}_arg", graph[tensor.node].name(), tensor.output);
         let argument = argument_name(&text, &mut taken);
-        signature.input_arg.push(typed_arg(argument.clone(), argument_type(graph, (node, output))));
+        signature.input_arg.push(typed_arg(argument.clone(), argument_type(graph, tensor)));
         argument_names.push(argument);
     }
     let mut ret = BTreeMap::new();
     let mut taken_results = BTreeSet::new();
-    for &(node, output) in &part.results {
-        let text = format!("{}_{output}_retval", graph[node].name());
+    for &tensor in &part.results {
+        let text = format!("{}_{}_retval", graph[tensor.node].name(), tensor.output);
         let result = argument_name(&text, &mut taken_results);
-        signature.output_arg.push(typed_arg(result.clone(), argument_type(graph, (node, output))));
-        ret.insert(result, output_text(&graph[node], output));
+        signature.output_arg.push(typed_arg(result.clone(), argument_type(graph, tensor)));
+        ret.insert(result, output_text(&graph[tensor.node], tensor.output));
     }
     let mut control_ret = BTreeMap::new();
     for &id in &part.control_results {
@@ -308,7 +329,7 @@ fn launch(graph: &Graph, part: &Part, name: &str, counts: Counts) -> Node {
         def: NodeDef { name: name.to_owned(), op: LAUNCH.to_owned(), input: Vec::new(), device, attr },
         input_types: arguments,
         output_types: results,
-        output_arguments: vec![("results".to_owned(), 0)],
+        output_arguments: vec![OutputArgument { name: "results".to_owned(), start: 0 }],
         is_stateful: true,
         ..Node::default()
     }
@@ -316,10 +337,10 @@ fn launch(graph: &Graph, part: &Part, name: &str, counts: Counts) -> Node {
 
 /// Connects the launches in place of their nodes, which go.
 fn rewire(graph: &mut Graph, parts: &BTreeMap<String, Part>, moved: &Moved) -> Result<()> {
-    let is_end = |id: usize| id == SOURCE || id == SINK;
+    let is_end = |id: NodeId| id == SOURCE || id == SINK;
     let crossing: Vec<Edge> = graph
         .edges
-        .iter()
+        .values()
         .flatten()
         .filter(|edge| {
             let (from, to) = (moved.nodes.get(&edge.src), moved.nodes.get(&edge.dst));
@@ -327,14 +348,14 @@ fn rewire(graph: &mut Graph, parts: &BTreeMap<String, Part>, moved: &Moved) -> R
         })
         .copied()
         .collect();
-    let members: BTreeSet<usize> = moved.nodes.keys().copied().collect();
-    for id in 0..graph.edges.len() {
+    let members: BTreeSet<NodeId> = moved.nodes.keys().copied().collect();
+    for id in graph.edges.ids() {
         if graph.edges[id].is_some_and(|edge| members.contains(&edge.src) || members.contains(&edge.dst)) {
             graph.edges[id] = None;
         }
     }
     let edges = &graph.edges;
-    for node in graph.nodes.iter_mut().flatten() {
+    for node in graph.nodes.values_mut().flatten() {
         node.in_edges.retain(|&edge| edges[edge].is_some());
         node.out_edges.retain(|&edge| edges[edge].is_some());
     }
@@ -342,25 +363,26 @@ fn rewire(graph: &mut Graph, parts: &BTreeMap<String, Part>, moved: &Moved) -> R
         graph.nodes[id] = None;
     }
     for edge in crossing {
-        let dst = moved.nodes.get(&edge.dst).copied().unwrap_or(edge.dst);
-        let Some(output) = edge.src_output else {
-            let src = moved.nodes.get(&edge.src).copied().unwrap_or(edge.src);
-            if !is_end(src) && !is_end(dst) {
-                graph.connect_control(src, dst);
+        let dst = moved.node(edge.dst);
+        match edge.kind {
+            EdgeKind::Control => {
+                let src = moved.node(edge.src);
+                if !is_end(src) && !is_end(dst) {
+                    graph.connect_control(src, dst);
+                }
             }
-            continue;
-        };
-        let (src, src_output) = moved.outputs.get(&(edge.src, output)).copied().unwrap_or((edge.src, output));
-        // The inputs of launches come below, each argument once.
-        if dst == edge.dst {
-            graph.connect(Edge { src, src_output: Some(src_output), dst, dst_input: edge.dst_input })?;
+            // The inputs of launches come below, each argument once.
+            EdgeKind::Data { output, input } if dst == edge.dst => {
+                let src = moved.output(OutputTensor { node: edge.src, output });
+                graph.connect(Edge::data(src, dst, input))?;
+            }
+            EdgeKind::Data { .. } => {}
         }
     }
     for part in parts.values() {
         let launch = moved.nodes[&part.members[0]];
-        for (index, &output) in part.arguments.iter().enumerate() {
-            let (src, src_output) = moved.outputs.get(&output).copied().unwrap_or(output);
-            graph.connect(Edge { src, src_output: Some(src_output), dst: launch, dst_input: index })?;
+        for (index, &argument) in part.arguments.iter().enumerate() {
+            graph.connect(Edge::data(moved.output(argument), launch, index))?;
         }
     }
     graph.fix_source_and_sink();
@@ -374,7 +396,7 @@ pub(crate) fn to_function(
     name: &str,
     control_ret: BTreeMap<String, String>,
 ) -> Result<FunctionDef> {
-    let index = |id: usize| match crate::library::attribute(&graph[id].def.attr, "index") {
+    let index = |id: NodeId| match attribute(&graph[id].def.attr, "index") {
         Some(&Value::I(index)) => usize::try_from(index).unwrap_or(usize::MAX),
         _ => usize::MAX,
     };
@@ -384,32 +406,32 @@ pub(crate) fn to_function(
         is_stateful: original.signature.as_ref().is_some_and(|s| s.is_stateful),
         ..OpDef::default()
     };
-    let mut arguments: Vec<usize> = graph.ids().filter(|&id| graph[id].op() == "_Arg").collect();
+    let mut arguments: Vec<NodeId> = graph.ids().filter(|&id| graph[id].op() == "_Arg").collect();
     arguments.sort_by_key(|&id| index(id));
-    let mut names: BTreeMap<usize, String> = BTreeMap::new();
+    let mut names: BTreeMap<NodeId, String> = BTreeMap::new();
     for &id in &arguments {
         taken.remove(graph[id].name());
         let argument = argument_name(graph[id].name(), &mut taken);
         signature.input_arg.push(typed_arg(argument.clone(), graph[id].output_types[0]));
         names.insert(id, argument);
     }
-    let write = |src: usize, output: usize| match names.get(&src) {
+    let write = |tensor: OutputTensor| match names.get(&tensor.node) {
         Some(argument) => argument.clone(),
-        None => output_text(&graph[src], output),
+        None => output_text(&graph[tensor.node], tensor.output),
     };
-    let mut results: Vec<usize> = graph.ids().filter(|&id| graph[id].op() == "_Retval").collect();
+    let mut results: Vec<NodeId> = graph.ids().filter(|&id| graph[id].op() == "_Retval").collect();
     results.sort_by_key(|&id| index(id));
     let mut ret = BTreeMap::new();
     let mut taken_results = BTreeSet::new();
     for &id in &results {
         let result = argument_name(graph[id].name(), &mut taken_results);
         signature.output_arg.push(typed_arg(result.clone(), graph[id].input_types[0]));
-        let edge = graph.input(id, 0).ok_or_else(|| Error::internal("a result without a value"))?;
-        ret.insert(result, write(edge.src, edge.src_output.unwrap_or(0)));
+        let tensor = graph.input(id, 0).ok_or_else(|| Error::internal("a result without a value"))?;
+        ret.insert(result, write(tensor));
     }
     let by_name: BTreeMap<&str, &String> =
         names.iter().map(|(&id, argument)| (graph[id].name(), argument)).collect();
-    let is_node = |id: &usize| !matches!(graph[*id].op(), "_Arg" | "_Retval");
+    let is_node = |id: &NodeId| !matches!(graph[*id].op(), "_Arg" | "_Retval");
     let node_def = graph
         .ids()
         .filter(is_node)

@@ -3,10 +3,11 @@
 //! A cluster reads all its variables when it begins and writes them when it ends. So whatever leads from a write to a read
 //! must not be within one: the pairs of which that is true are not put together.
 
-use crate::cycles::Cycles;
-use crate::graph::Graph;
-use crate::library::Library;
+use crate::analysis::cycles::Cycles;
+use crate::graph::definitions::Definitions;
+use crate::graph::{Graph, NodeId};
 use std::rc::Rc;
+use support::{Id, IdVec};
 use tf::DataType;
 
 /// What an op does to a resource.
@@ -70,6 +71,12 @@ pub(crate) fn access(op: &str) -> Option<(Access, ResourceKind)> {
     })
 }
 
+support::id_type!(
+    /// Node that writes, among those that do.
+    WriterId,
+    "w"
+);
+
 /// The most memory for what reaches what.
 const MAX_BYTES: usize = 256 << 20;
 
@@ -77,9 +84,9 @@ const MAX_BYTES: usize = 256 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Safety {
     /// The number of each node that writes.
-    writers: Vec<Option<u32>>,
+    writers: IdVec<NodeId, Option<WriterId>>,
     /// Which writers reach a node that reads, one bit for each; `None` for nodes that do not read.
-    reached_by: Vec<Option<Rc<[u64]>>>,
+    reached_by: IdVec<NodeId, Option<Rc<[u64]>>>,
     /// Whether there are so many writers that each is taken to reach each reader.
     is_unknown: bool,
     count: usize,
@@ -90,26 +97,23 @@ impl Safety {
     /// do not.
     pub(crate) fn new(
         graph: &Graph,
-        library: &Library<'_>,
-        candidates: &[bool],
-        is_ignored: &dyn Fn(usize) -> bool,
+        definitions: &Definitions<'_>,
+        candidates: &IdVec<NodeId, bool>,
+        is_ignored: &dyn Fn(NodeId) -> bool,
     ) -> Self {
-        let mut accesses: Vec<Option<Access>> = vec![None; graph.nodes.len()];
-        let mut safety = Self {
-            writers: vec![None; graph.nodes.len()],
-            reached_by: vec![None; graph.nodes.len()],
-            ..Self::default()
-        };
+        let mut accesses: IdVec<NodeId, Option<Access>> = graph.node_table(None);
+        let mut safety =
+            Self { writers: graph.node_table(None), reached_by: graph.node_table(None), ..Self::default() };
         for id in graph.ids().filter(|&id| candidates[id] && !is_ignored(id)) {
             let node = &graph[id];
             let takes_handle = || node.input_types.contains(&DataType::Resource);
             let known = access(node.op()).map(|(access, _)| access);
             // Functions may do anything; so may ops that XLA does not know.
             let found = known
-                .or_else(|| (library.may_call(&node.def) || takes_handle()).then_some(Access::ReadWrite));
+                .or_else(|| (definitions.may_call(&node.def) || takes_handle()).then_some(Access::ReadWrite));
             accesses[id] = found;
             if matches!(found, Some(Access::Write | Access::ReadWrite)) {
-                safety.writers[id] = Some(safety.count as u32);
+                safety.writers[id] = Some(WriterId::from_index(safety.count));
                 safety.count += 1;
             }
         }
@@ -119,7 +123,7 @@ impl Safety {
         let words = safety.count.div_ceil(64);
         safety.is_unknown = words.saturating_mul(8 * graph.nodes.len()) > MAX_BYTES;
         let nothing: Rc<[u64]> = vec![0; if safety.is_unknown { 0 } else { words }].into();
-        let mut reaching: Vec<Rc<[u64]>> = vec![nothing.clone(); graph.nodes.len()];
+        let mut reaching: IdVec<NodeId, Rc<[u64]>> = graph.node_table(nothing.clone());
         for id in graph.forward_order() {
             if !safety.is_unknown {
                 let mut sets =
@@ -133,9 +137,11 @@ impl Safety {
             if matches!(accesses[id], Some(Access::Read | Access::ReadWrite)) {
                 safety.reached_by[id] = Some(reaching[id].clone());
             }
-            if let (Some(writer), false) = (safety.writers[id], safety.is_unknown) {
+            if let Some(writer) = safety.writers[id]
+                && !safety.is_unknown
+            {
                 let mut set = reaching[id].to_vec();
-                set[writer as usize / 64] |= 1 << (writer % 64);
+                set[writer.index() / 64] |= 1 << (writer.index() % 64);
                 reaching[id] = set.into();
             }
         }
@@ -143,18 +149,18 @@ impl Safety {
     }
 
     /// The number of a node that writes.
-    pub(crate) fn writer(&self, id: usize) -> Option<u32> {
+    pub(crate) fn writer(&self, id: NodeId) -> Option<WriterId> {
         self.writers[id]
     }
 
     /// Whether a node reads.
-    pub(crate) fn reads(&self, id: usize) -> bool {
+    pub(crate) fn reads(&self, id: NodeId) -> bool {
         self.reached_by[id].is_some()
     }
 
     /// Whether one of these writers leads to one of these nodes that read. Counts its steps; if there are too many, the
     /// answer is yes.
-    pub(crate) fn is_broken_by(&self, writers: &[u32], readers: &[usize], cycles: &mut Cycles) -> bool {
+    pub(crate) fn is_broken_by(&self, writers: &[WriterId], readers: &[NodeId], cycles: &mut Cycles) -> bool {
         if writers.is_empty() || readers.is_empty() {
             return false;
         }
@@ -163,7 +169,7 @@ impl Safety {
         }
         let mut wanted = vec![0u64; self.count.div_ceil(64)];
         for &writer in writers {
-            wanted[writer as usize / 64] |= 1 << (writer % 64);
+            wanted[writer.index() / 64] |= 1 << (writer.index() % 64);
         }
         for reached_by in readers.iter().filter_map(|&id| self.reached_by[id].as_ref()) {
             if !cycles.work(wanted.len() as u64)

@@ -10,6 +10,13 @@ use order::{Order, Place};
 use set::OrderedSet;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
+use support::IdVec;
+
+support::id_type!(
+    /// Node of the graph in which cycles are looked for.
+    Vertex,
+    "v"
+);
 
 #[derive(Clone, Debug, Default)]
 struct Links {
@@ -42,7 +49,7 @@ impl Side {
 }
 
 impl Links {
-    fn on(&self, side: Side) -> &[u32] {
+    fn on(&self, side: Side) -> &[Vertex] {
         match side {
             Side::Ahead => self.outputs.members(),
             Side::Behind => self.inputs.members(),
@@ -66,9 +73,9 @@ pub(crate) enum Refused {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cycles {
     order: Order,
-    links: Vec<Links>,
+    links: IdVec<Vertex, Links>,
     /// Marks of the searches: the number of the search that saw the node last, along edges and against them.
-    seen: [Vec<u32>; 2],
+    seen: [IdVec<Vertex, u32>; 2],
     search: u32,
     /// How many more steps searches may take.
     work_left: u64,
@@ -87,18 +94,19 @@ impl Cycles {
     }
 
     /// A new node, behind all others.
-    pub(crate) fn add_node(&mut self) -> usize {
+    pub(crate) fn add_node(&mut self) -> Vertex {
         self.order.push();
-        self.links.push(Links::default());
-        self.seen.iter_mut().for_each(|seen| seen.push(0));
-        self.links.len() - 1
+        for seen in &mut self.seen {
+            seen.push(0);
+        }
+        self.links.push(Links::default())
     }
 
-    pub(crate) fn successors(&self, node: usize) -> &[u32] {
+    pub(crate) fn successors(&self, node: Vertex) -> &[Vertex] {
         self.links[node].outputs.members()
     }
 
-    pub(crate) fn predecessors(&self, node: usize) -> &[u32] {
+    pub(crate) fn predecessors(&self, node: Vertex) -> &[Vertex] {
         self.links[node].inputs.members()
     }
 
@@ -116,14 +124,14 @@ impl Cycles {
     }
 
     /// Adds an edge. `false`, and no edge, if it would close a cycle; with no steps left, that is not looked for.
-    pub(crate) fn insert_edge(&mut self, from: usize, to: usize) -> bool {
+    pub(crate) fn insert_edge(&mut self, from: Vertex, to: Vertex) -> bool {
         if from == to {
             return false;
         }
-        if !self.links[from].outputs.insert(to as u32) {
+        if !self.links[from].outputs.insert(to) {
             return true;
         }
-        self.links[to].inputs.insert(from as u32);
+        self.links[to].inputs.insert(from);
         if self.order.place(from) < self.order.place(to) {
             self.order.add_input(to, from);
             return true;
@@ -149,12 +157,12 @@ impl Cycles {
     /// Moves a node right before another that leads to all nodes between the two, if none of those leads to the node. A search
     /// would do the same, but look at all of them: thousands, for the constant of a chain that was made behind it. `false` if they
     /// are none such.
-    fn moves_alone(&mut self, node: usize, first: usize) -> bool {
+    fn moves_alone(&mut self, node: Vertex, first: Vertex) -> bool {
         let Links { inputs, outputs } = &self.links[node];
         let (inputs, outputs) = (inputs.members(), outputs.members());
         let mut steps = inputs.len() as u64;
         let start = self.order.place(first);
-        let is_free = inputs.iter().all(|&input| self.order.place(input as usize) < start);
+        let is_free = inputs.iter().all(|&input| self.order.place(input) < start);
         let moves = is_free && self.order.leads_to_all(first, node, &self.links, &mut steps);
         if moves {
             steps += self.order.move_before(node, first, outputs);
@@ -164,14 +172,14 @@ impl Cycles {
         moves
     }
 
-    fn remove_edge(&mut self, from: usize, to: usize) {
-        self.links[from].outputs.remove(to as u32);
-        self.links[to].inputs.remove(from as u32);
+    fn remove_edge(&mut self, from: Vertex, to: Vertex) {
+        self.links[from].outputs.remove(to);
+        self.links[to].inputs.remove(from);
         self.order.remove_input(to, from);
     }
 
     /// What a search finds from `start` to one side without going past `bound`, in their order; `None` if it comes to that.
-    fn reached(&mut self, start: usize, bound: usize, side: Side) -> Option<Vec<u32>> {
+    fn reached(&mut self, start: Vertex, bound: Vertex, side: Side) -> Option<Vec<Vertex>> {
         self.search += 1;
         let end = self.order.place(bound);
         let between = match side {
@@ -179,37 +187,37 @@ impl Cycles {
             Side::Behind => self.order.distance(bound, start),
         };
         let mut found = Vec::new();
-        let mut stack = vec![start as u32];
+        let mut stack = vec![start];
         let mut steps = 0;
         while let Some(at) = stack.pop() {
-            if std::mem::replace(&mut self.seen[0][at as usize], self.search) == self.search {
+            if std::mem::replace(&mut self.seen[0][at], self.search) == self.search {
                 continue;
             }
             found.push(at);
-            let next = self.links[at as usize].on(side);
+            let next = self.links[at].on(side);
             steps += 1 + next.len() as u64;
             if found.len() > between / DENSE {
                 self.work(steps);
                 return self.swept(start, bound, side);
             }
             for &next in next {
-                if next as usize == bound {
+                if next == bound {
                     self.work(steps);
                     return None;
                 }
-                let is_within = side.is_past(end, self.order.place(next as usize));
-                if is_within && self.seen[0][next as usize] != self.search {
+                let is_within = side.is_past(end, self.order.place(next));
+                if is_within && self.seen[0][next] != self.search {
                     stack.push(next);
                 }
             }
         }
         self.work(steps);
-        found.sort_unstable_by_key(|&node| self.order.place(node as usize));
+        found.sort_unstable_by_key(|&node| self.order.place(node));
         Some(found)
     }
 
     /// The same, by a look at all nodes between: where many of them are reached, that is less than a search and a sort.
-    fn swept(&mut self, start: usize, bound: usize, side: Side) -> Option<Vec<u32>> {
+    fn swept(&mut self, start: Vertex, bound: Vertex, side: Side) -> Option<Vec<Vertex>> {
         self.search += 1;
         self.seen[0][start] = self.search;
         let mut between = match side {
@@ -221,17 +229,16 @@ impl Cycles {
         }
         let mut steps = 0;
         between.retain(|&at| {
-            let before = self.links[at as usize].on(side.other());
+            let before = self.links[at].on(side.other());
             steps += 1 + before.len() as u64;
-            let is_reached = at as usize == start
-                || before.iter().any(|&before| self.seen[0][before as usize] == self.search);
+            let is_reached = at == start || before.iter().any(|&before| self.seen[0][before] == self.search);
             if is_reached {
-                self.seen[0][at as usize] = self.search;
+                self.seen[0][at] = self.search;
             }
             is_reached
         });
         self.work(steps);
-        if between.last() == Some(&(bound as u32)) {
+        if between.last() == Some(&bound) {
             return None;
         }
         if side == Side::Behind {
@@ -241,8 +248,8 @@ impl Cycles {
     }
 
     /// Gives the nodes behind an edge the first of all their places; each group is, and stays, in order.
-    fn reorder(&mut self, mut behind: Vec<u32>, ahead: Vec<u32>) {
-        let place = |node: u32| self.order.place(node as usize);
+    fn reorder(&mut self, mut behind: Vec<Vertex>, ahead: Vec<Vertex>) {
+        let place = |node: Vertex| self.order.place(node);
         let mut sorted = Vec::with_capacity(behind.len() + ahead.len());
         let mut rest = &ahead[..];
         for &node in &behind {
@@ -263,17 +270,17 @@ impl Cycles {
         if !std::mem::take(&mut self.is_stale) {
             return true;
         }
-        let old: Vec<u32> = self.order.nodes().collect();
-        let mut waits: Vec<usize> = self.links.iter().map(|links| links.inputs.len()).collect();
-        let entry = |node: u32| Reverse((self.order.place(node as usize), node));
-        let mut ready: BinaryHeap<Reverse<(Place, u32)>> =
-            old.iter().copied().filter(|&node| waits[node as usize] == 0).map(entry).collect();
+        let old: Vec<Vertex> = self.order.nodes().collect();
+        let mut waits: IdVec<Vertex, usize> = self.links.values().map(|links| links.inputs.len()).collect();
+        let entry = |node: Vertex| Reverse((self.order.place(node), node));
+        let mut ready: BinaryHeap<Reverse<(Place, Vertex)>> =
+            old.iter().copied().filter(|&node| waits[node] == 0).map(entry).collect();
         let mut new = Vec::with_capacity(old.len());
         while let Some(Reverse((_, node))) = ready.pop() {
             new.push(node);
-            for &next in self.links[node as usize].outputs.members() {
-                waits[next as usize] -= 1;
-                if waits[next as usize] == 0 {
+            for &next in self.links[node].outputs.members() {
+                waits[next] -= 1;
+                if waits[next] == 0 {
                     ready.push(entry(next));
                 }
             }
@@ -287,13 +294,13 @@ impl Cycles {
 
     /// Whether a path leads from one node to another. Searches from both ends, so that it costs what the smaller side
     /// does; `None` if that is more than may be spent.
-    fn is_reachable(&mut self, from: usize, to: usize) -> Option<bool> {
+    fn is_reachable(&mut self, from: Vertex, to: Vertex) -> Option<bool> {
         let (low, high) = (self.order.place(from), self.order.place(to));
         if low >= high {
             return Some(false);
         }
         self.search += 1;
-        let mut fronts: [Vec<u32>; 2] = [vec![from as u32], vec![to as u32]];
+        let mut fronts: [Vec<Vertex>; 2] = [vec![from], vec![to]];
         self.seen[0][from] = self.search;
         self.seen[1][to] = self.search;
         // Steps that each side has taken. The one goes on that has then taken fewer.
@@ -303,14 +310,12 @@ impl Cycles {
                 return Some(false);
             };
             // Looking at one node counts as a step even if it has no edges.
-            let costs = [
-                self.links[ahead as usize].outputs.len() as u64 + 1,
-                self.links[behind as usize].inputs.len() as u64 + 1,
-            ];
+            let costs =
+                [self.links[ahead].outputs.len() as u64 + 1, self.links[behind].inputs.len() as u64 + 1];
             let side = usize::from(taken[1] + costs[1] < taken[0] + costs[0]);
             let at = [ahead, behind][side];
             fronts[side].pop();
-            let next = self.links[at as usize].on([Side::Ahead, Side::Behind][side]);
+            let next = self.links[at].on([Side::Ahead, Side::Behind][side]);
             let steps = costs[side];
             taken[side] += steps;
             self.work_left = self.work_left.saturating_sub(steps);
@@ -318,12 +323,12 @@ impl Cycles {
                 return None;
             }
             for &node in next {
-                let place = self.order.place(node as usize);
-                if self.seen[1 - side][node as usize] == self.search {
+                let place = self.order.place(node);
+                if self.seen[1 - side][node] == self.search {
                     return Some(true);
                 }
-                if low < place && place < high && self.seen[side][node as usize] != self.search {
-                    self.seen[side][node as usize] = self.search;
+                if low < place && place < high && self.seen[side][node] != self.search {
+                    self.seen[side][node] = self.search;
                     fronts[side].push(node);
                 }
             }
@@ -332,7 +337,7 @@ impl Cycles {
 
     /// Makes the two ends of an edge one node, if that closes no cycle: the number of the node that stays, which is one of
     /// the two.
-    pub(crate) fn contract_edge(&mut self, from: usize, to: usize) -> Result<usize, Refused> {
+    pub(crate) fn contract_edge(&mut self, from: Vertex, to: Vertex) -> Result<Vertex, Refused> {
         if self.work_left == 0 {
             return Err(Refused::TooMuchWork);
         }
@@ -346,55 +351,55 @@ impl Cycles {
             self.insert_edge(from, to);
             return Err(refused);
         }
-        let degree = |node: usize| self.links[node].inputs.len() + self.links[node].outputs.len();
+        let degree = |node: Vertex| self.links[node].inputs.len() + self.links[node].outputs.len();
         // The one with fewer edges goes.
         let (stays, goes) = if degree(to) > degree(from) { (to, from) } else { (from, to) };
         let links = std::mem::take(&mut self.links[goes]);
         for &next in links.outputs.members() {
-            self.links[next as usize].inputs.remove(goes as u32);
-            self.order.remove_input(next as usize, goes);
+            self.links[next].inputs.remove(goes);
+            self.order.remove_input(next, goes);
         }
         for &next in links.inputs.members() {
-            self.links[next as usize].outputs.remove(goes as u32);
+            self.links[next].outputs.remove(goes);
         }
         self.order.remove(goes);
         for &next in links.outputs.members() {
-            self.insert_edge(stays, next as usize);
+            self.insert_edge(stays, next);
         }
         for &next in links.inputs.members() {
-            self.insert_edge(next as usize, stays);
+            self.insert_edge(next, stays);
         }
         self.order_anew();
         Ok(stays)
     }
 
     /// The nodes that are left, users before what they use.
-    pub(crate) fn post_order(&self) -> Vec<usize> {
-        self.order.nodes().rev().map(|node| node as usize).collect()
+    pub(crate) fn post_order(&self) -> Vec<Vertex> {
+        self.order.nodes().rev().collect()
     }
 
     /// The nodes on a path between two nodes that is no edge between them; empty if there is none, or if it is not found soon.
-    pub(crate) fn other_path(&self, from: usize, to: usize) -> Vec<usize> {
-        let mut behind: HashMap<u32, u32> = HashMap::new();
-        let mut queue = VecDeque::from([to as u32]);
+    pub(crate) fn other_path(&self, from: Vertex, to: Vertex) -> Vec<Vertex> {
+        let mut behind: HashMap<Vertex, Vertex> = HashMap::new();
+        let mut queue = VecDeque::from([to]);
         let mut steps = 0;
         while let Some(at) = queue.pop_front() {
-            for &next in self.links[at as usize].inputs.members() {
+            for &next in self.links[at].inputs.members() {
                 steps += 1;
                 if steps > MAX_PATH_STEPS {
                     return Vec::new();
                 }
-                if next as usize == from && at as usize != to {
-                    let mut path = vec![at as usize];
-                    while let Some(&node) = behind.get(&(path[path.len() - 1] as u32)) {
-                        path.push(node as usize);
+                if next == from && at != to {
+                    let mut path = vec![at];
+                    while let Some(&node) = behind.get(&path[path.len() - 1]) {
+                        path.push(node);
                     }
                     path.pop();
                     return path;
                 }
-                if next as usize != from
+                if next != from
                     && !behind.contains_key(&next)
-                    && self.order.place(next as usize) > self.order.place(from)
+                    && self.order.place(next) > self.order.place(from)
                 {
                     behind.insert(next, at);
                     queue.push_back(next);

@@ -1,8 +1,8 @@
-//! What is done to a graph before its clusters are looked for.
+//! Preparation of a graph for clustering: small constants are cloned, pipeline stages scoped.
 
-use crate::graph::{Edge, Graph};
-use crate::library::string_attribute;
-use crate::scalars;
+use crate::graph::attributes::string_attribute;
+use crate::graph::scalars;
+use crate::graph::{Edge, Graph, NodeId};
 use support::Result;
 use tf::proto::attr_value::Value;
 
@@ -14,7 +14,7 @@ const INTERNAL_SCOPE: &str = "_XlaInternalScope";
 
 /// Gives every user of a small constant its own, so that a constant ties no clusters together.
 pub(crate) fn clone_small_constants(graph: &mut Graph) -> Result<()> {
-    let nodes: Vec<usize> = graph.ids().collect();
+    let nodes: Vec<NodeId> = graph.ids().collect();
     let in_place = |op: &str| matches!(op, "InplaceUpdate" | "InplaceAdd" | "InplaceSub");
     if nodes.iter().any(|&id| in_place(graph[id].op())) {
         // Those change what constants hold.
@@ -72,7 +72,7 @@ pub(crate) fn scope_pipeline_stages(graph: &mut Graph) {
         };
         let suffix = format!("_{number}");
         number += 1;
-        let mut seen = vec![false; graph.nodes.len()];
+        let mut seen = graph.node_table(false);
         let mut stack = vec![id];
         while let Some(at) = stack.pop() {
             if std::mem::replace(&mut seen[at], true) || left == 0 {

@@ -1,17 +1,17 @@
 //! An order in which inputs come first and the nodes of an outermost loop stand together.
 
 use super::is_op;
-use crate::frames::Frame;
-use crate::graph::{Graph, SOURCE};
+use crate::graph::frames::Frame;
+use crate::graph::{Graph, NodeId, SOURCE};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use support::{Error, Result};
+use support::{Error, IdVec, Result};
 
 /// The most loops within each other.
 const MAX_DEPTH: usize = 5000;
 
 /// The name of the outermost loop that a node is in; empty if it is in none.
-pub(super) fn root_frame(frames: &[Frame], id: usize) -> Rc<str> {
+pub(super) fn root_frame(frames: &IdVec<NodeId, Frame>, id: NodeId) -> Rc<str> {
     let mut at = id;
     for _ in 0..MAX_DEPTH {
         if frames[at].parent == SOURCE {
@@ -23,7 +23,7 @@ pub(super) fn root_frame(frames: &[Frame], id: usize) -> Rc<str> {
 }
 
 /// The names of all loops that a node is in, the innermost first.
-pub(super) fn full_frame(frames: &[Frame], id: usize) -> Vec<Rc<str>> {
+pub(super) fn full_frame(frames: &IdVec<NodeId, Frame>, id: NodeId) -> Vec<Rc<str>> {
     let mut names = Vec::new();
     let mut at = id;
     while at != SOURCE && names.len() < MAX_DEPTH {
@@ -34,10 +34,10 @@ pub(super) fn full_frame(frames: &[Frame], id: usize) -> Vec<Rc<str>> {
 }
 
 /// The order. While a loop is walked through, nothing of what follows it is.
-pub(super) fn by_root_frame(graph: &Graph, frames: &[Frame]) -> Result<Vec<usize>> {
-    let is_root = |id: usize| frames[id].parent == SOURCE;
+pub(super) fn by_root_frame(graph: &Graph, frames: &IdVec<NodeId, Frame>) -> Result<Vec<NodeId>> {
+    let is_root = |id: NodeId| frames[id].parent == SOURCE;
     let mut enters: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut waits = vec![0usize; graph.nodes.len()];
+    let mut waits = graph.node_table(0usize);
     for id in graph.ids() {
         let node = &graph[id];
         waits[id] = node.in_edges.len();
@@ -50,8 +50,8 @@ pub(super) fn by_root_frame(graph: &Graph, frames: &[Frame]) -> Result<Vec<usize
     }
     let mut order = Vec::with_capacity(graph.nodes.len());
     let mut ready = VecDeque::from([SOURCE]);
-    let mut ready_enters: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    let mut ready_exits: Vec<usize> = Vec::new();
+    let mut ready_enters: BTreeMap<&str, Vec<NodeId>> = BTreeMap::new();
+    let mut ready_exits: Vec<NodeId> = Vec::new();
     // Frames all of whose entries are ready, in the order in which they became so.
     let mut complete: VecDeque<&str> = VecDeque::new();
     loop {

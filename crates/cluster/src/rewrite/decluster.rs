@@ -2,10 +2,10 @@
 
 use crate::candidates::Context;
 use crate::devices::{DeviceName, Policy};
-use crate::graph::{Graph, Node};
-use crate::library::string_attribute;
-use crate::mark::CLUSTER;
+use crate::graph::attributes::string_attribute;
+use crate::graph::{Edge, Graph, Node};
 use crate::report::Report;
+use crate::rewrite::mark::CLUSTER;
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
@@ -16,9 +16,8 @@ fn cluster(node: &Node) -> Option<&str> {
 /// Takes nodes out whose values must be known when their cluster is compiled, from the cluster's beginning on: computed outside,
 /// fewer different values reach it. Then nodes that look at shapes of what comes from outside.
 pub(crate) fn decluster(graph: &mut Graph, context: &Context<'_>, report: &mut Report) -> Result<()> {
-    let is_within = |e: &crate::graph::Edge| {
-        cluster(&graph[e.src]).is_some_and(|name| cluster(&graph[e.dst]) == Some(name))
-    };
+    let is_within =
+        |e: &Edge| cluster(&graph[e.src]).is_some_and(|name| cluster(&graph[e.dst]) == Some(name));
     let must_be_constant = context.constants.of_graph(graph, &is_within)?.nodes;
     let order = graph.forward_order();
     let mut removed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();

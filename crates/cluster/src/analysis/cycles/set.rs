@@ -1,5 +1,6 @@
 //! Sets of nodes whose order depends only on what was done to them, as that of TensorFlow's does.
 
+use super::Vertex;
 use std::collections::HashMap;
 
 /// The most members that are searched one by one.
@@ -8,13 +9,13 @@ const SMALL: usize = 16;
 /// Distinct nodes, in an order that decides in which order clusters are merged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OrderedSet {
-    members: Vec<u32>,
+    members: Vec<Vertex>,
     /// Where members are; only for sets that are not small.
-    places: Option<HashMap<u32, u32>>,
+    places: Option<HashMap<Vertex, u32>>,
 }
 
 impl OrderedSet {
-    pub(super) fn members(&self) -> &[u32] {
+    pub(super) fn members(&self) -> &[Vertex] {
         &self.members
     }
 
@@ -22,19 +23,19 @@ impl OrderedSet {
         self.members.len()
     }
 
-    fn place(&self, member: u32) -> Option<usize> {
+    fn place(&self, member: Vertex) -> Option<usize> {
         match &self.places {
             Some(places) => places.get(&member).map(|&place| place as usize),
             None => self.members.iter().position(|&m| m == member),
         }
     }
 
-    pub(super) fn contains(&self, member: u32) -> bool {
+    pub(super) fn contains(&self, member: Vertex) -> bool {
         self.place(member).is_some()
     }
 
     /// Whether the member is new.
-    pub(super) fn insert(&mut self, member: u32) -> bool {
+    pub(super) fn insert(&mut self, member: Vertex) -> bool {
         if self.contains(member) {
             return false;
         }
@@ -49,7 +50,7 @@ impl OrderedSet {
     }
 
     /// The last member takes the place of the one that goes.
-    pub(super) fn remove(&mut self, member: u32) {
+    pub(super) fn remove(&mut self, member: Vertex) {
         let Some(place) = self.place(member) else { return };
         self.members.swap_remove(place);
         if let Some(places) = &mut self.places {

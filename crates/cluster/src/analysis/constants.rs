@@ -1,14 +1,15 @@
 //! Which nodes and arguments must be constant when a graph is compiled: the values that shapes and the like depend on,
 //! followed back to where they come from.
 
-use crate::graph::{Edge, Graph, Node};
+use crate::analysis::slices;
+use crate::graph::attributes::{attribute, function_attribute, function_list};
+use crate::graph::library::{Body, Library, MAX_DEPTH};
+use crate::graph::{Edge, Graph, Node, NodeId};
 use crate::kernels::{Kernels, is_metadata_op};
-use crate::library::{Body, Library, MAX_DEPTH, attribute, function_attribute, function_list};
-use crate::slices;
 use prost::Message;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use support::Result;
+use support::{IdVec, Result};
 use tf::node_types;
 use tf::proto::attr_value::Value;
 use tf::proto::{AttrValue, NameAttrList};
@@ -17,7 +18,7 @@ use tf::proto::{AttrValue, NameAttrList};
 #[derive(Debug, Default)]
 pub(crate) struct Constants {
     /// By node.
-    pub(crate) nodes: Vec<bool>,
+    pub(crate) nodes: IdVec<NodeId, bool>,
     /// The indices of arguments.
     pub(crate) arguments: BTreeSet<usize>,
 }
@@ -70,7 +71,7 @@ impl<'a> Analysis<'a> {
     }
 
     fn backwards(&self, graph: &Graph, follows: &dyn Fn(&Edge) -> bool, depth: usize) -> Result<Constants> {
-        let mut constants = Constants { nodes: vec![false; graph.nodes.len()], arguments: BTreeSet::new() };
+        let mut constants = Constants { nodes: graph.node_table(false), arguments: BTreeSet::new() };
         for id in graph.forward_order().into_iter().rev() {
             let node = &graph[id];
             if is_metadata_op(node.op()) {
@@ -94,7 +95,9 @@ impl<'a> Analysis<'a> {
                 continue;
             }
             for edge in graph.in_edges(id).filter(|e| !e.is_control()) {
-                let counts = wanted.as_ref().is_none_or(|inputs| inputs.contains(&edge.dst_input));
+                let counts = wanted
+                    .as_ref()
+                    .is_none_or(|inputs| edge.input().is_some_and(|input| inputs.contains(&input)));
                 if counts && let Some(source) = origin(graph, edge, follows) {
                     constants.nodes[source] = true;
                 }
@@ -143,7 +146,7 @@ impl<'a> Analysis<'a> {
                 Some(callee) => of(callee),
                 None => Ok(BTreeSet::new()),
             },
-            op if self.library.function(op).is_some() => self.arguments(op, attributes, depth),
+            op if self.library.definitions.function(op).is_some() => self.arguments(op, attributes, depth),
             op => self.registered(op, attributes),
         }
     }
@@ -153,9 +156,9 @@ impl<'a> Analysis<'a> {
     fn begins_anywhere(
         &self,
         graph: &Graph,
-        id: usize,
+        id: NodeId,
         follows: &dyn Fn(&Edge) -> bool,
-    ) -> Option<(BTreeSet<usize>, Vec<usize>)> {
+    ) -> Option<(BTreeSet<usize>, Vec<NodeId>)> {
         let inputs = match graph[id].op() {
             "StridedSlice" => BTreeSet::from([3]),
             "StridedSliceGrad" => BTreeSet::from([0, 3]),
@@ -174,7 +177,7 @@ impl<'a> Analysis<'a> {
             }
             _ => self.kernels.compile_time_constant_inputs(op).iter().map(|&s| s.to_owned()).collect(),
         };
-        let Some(signature) = self.library.signature(op).filter(|_| !listed.is_empty()) else {
+        let Some(signature) = self.library.definitions.signature(op).filter(|_| !listed.is_empty()) else {
             return Ok(BTreeSet::new());
         };
         let types = node_types(signature, &signature.input_arg, attributes)?;
@@ -193,45 +196,43 @@ impl<'a> Analysis<'a> {
             return false;
         }
         let graph = &body.graph;
-        let is_result = |id: &usize| {
+        let is_result = |id: &NodeId| {
             graph[*id].op() == "_Retval"
                 && attribute(&graph[*id].def.attr, "index") == Some(&Value::I(index as i64))
         };
-        let Some(mut edge) = graph.ids().find(is_result).and_then(|id| graph.input(id, 0)) else {
+        let Some(mut tensor) = graph.ids().find(is_result).and_then(|id| graph.input(id, 0)) else {
             return false;
         };
         // Each step goes to an earlier node, but for back edges.
         for _ in 0..graph.nodes.len() {
-            let node = &graph[edge.src];
+            let node = &graph[tensor.node];
             let is_passed_on = match node.op() {
                 "Identity" | "IdentityN" => true,
                 "While" | "StatelessWhile" => {
                     let inner = function_attribute(&node.def.attr, "body");
                     let inner = inner.and_then(|body| self.library.body(&body.name, &body.attr).ok());
-                    inner.is_some_and(|inner| {
-                        self.is_invariant(&inner, edge.src_output.unwrap_or(0), depth + 1)
-                    })
+                    inner.is_some_and(|inner| self.is_invariant(&inner, tensor.output, depth + 1))
                 }
                 _ => false,
             };
-            match graph.input(edge.src, edge.src_output.unwrap_or(0)).filter(|_| is_passed_on) {
-                Some(next) => edge = next,
+            match graph.input(tensor.node, tensor.output).filter(|_| is_passed_on) {
+                Some(next) => tensor = next,
                 None => break,
             }
         }
-        let node = &graph[edge.src];
+        let node = &graph[tensor.node];
         node.op() == "_Arg" && attribute(&node.def.attr, "index") == Some(&Value::I(index as i64))
     }
 }
 
 /// The node from which a value comes, behind nodes that only hand on what they get, output by output.
-fn origin(graph: &Graph, edge: Edge, follows: &dyn Fn(&Edge) -> bool) -> Option<usize> {
+fn origin(graph: &Graph, edge: Edge, follows: &dyn Fn(&Edge) -> bool) -> Option<NodeId> {
     let mut edge = Some(edge).filter(follows)?;
     for _ in 0..graph.nodes.len() {
         if !matches!(graph[edge.src].op(), "Identity" | "IdentityN" | "While" | "StatelessWhile") {
             return Some(edge.src);
         }
-        edge = graph.input(edge.src, edge.src_output.unwrap_or(0)).filter(follows)?;
+        edge = graph.input_edge(edge.src, edge.tensor()?.output).filter(follows)?;
     }
     None
 }

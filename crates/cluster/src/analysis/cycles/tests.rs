@@ -1,19 +1,32 @@
 //! The order against a plain one, contraction against a plain search, and what both cost.
 
 use super::*;
+use support::Id;
 
 const ENOUGH: u64 = u64::MAX;
 
+fn insert(cycles: &mut Cycles, from: usize, to: usize) -> bool {
+    cycles.insert_edge(Vertex::from_index(from), Vertex::from_index(to))
+}
+
+fn contract(cycles: &mut Cycles, from: usize, to: usize) -> Result<usize, Refused> {
+    cycles.contract_edge(Vertex::from_index(from), Vertex::from_index(to)).map(Id::index)
+}
+
+fn post_order(cycles: &Cycles) -> Vec<usize> {
+    cycles.post_order().into_iter().map(Id::index).collect()
+}
+
 fn has_edge(cycles: &Cycles, from: usize, to: usize) -> bool {
-    cycles.links[from].outputs.contains(to as u32)
+    cycles.links[Vertex::from_index(from)].outputs.contains(Vertex::from_index(to))
 }
 
 /// Nodes are behind their inputs, and the two lists of an edge agree.
 fn check(cycles: &Cycles) {
-    for (node, links) in cycles.links.iter().enumerate() {
+    for (node, links) in cycles.links.iter() {
         for &next in links.outputs.members() {
-            assert!(cycles.order.place(node) < cycles.order.place(next as usize), "{node} -> {next}");
-            assert!(cycles.links[next as usize].inputs.contains(node as u32));
+            assert!(cycles.order.place(node) < cycles.order.place(next), "{node} -> {next}");
+            assert!(cycles.links[next].inputs.contains(node));
         }
     }
     cycles.order.check(&cycles.links);
@@ -118,21 +131,21 @@ fn the_order_is_that_of_a_plain_search() {
         // The last of all was made first.
         edges.insert(draw(edges.len()), (length - 1, length / 2));
         for (k, (from, to)) in edges.into_iter().enumerate() {
-            if cycles.insert_edge(from, to) {
+            if insert(&mut cycles, from, to) {
                 plain.insert_edge(from, to);
             }
             if size < 100 || k % 50 == 0 {
-                assert_eq!(cycles.post_order(), plain.post_order(), "{from} -> {to}");
+                assert_eq!(post_order(&cycles), plain.post_order(), "{from} -> {to}");
                 check(&cycles);
             }
         }
-        for from in cycles.post_order() {
-            for to in cycles.successors(from).to_vec() {
-                let to = to as usize;
+        for from in post_order(&cycles) {
+            for to in cycles.successors(Vertex::from_index(from)).to_vec() {
+                let to = to.index();
                 if draw(4) == 0 || !has_edge(&cycles, from, to) {
                     continue;
                 }
-                match cycles.contract_edge(from, to) {
+                match contract(&mut cycles, from, to) {
                     Ok(stays) => plain.contract((from, to), stays),
                     Err(_) => {
                         plain.remove_edge(from, to);
@@ -140,12 +153,12 @@ fn the_order_is_that_of_a_plain_search() {
                     }
                 }
                 if size < 100 || draw(50) == 0 {
-                    assert_eq!(cycles.post_order(), plain.post_order());
+                    assert_eq!(post_order(&cycles), plain.post_order());
                     check(&cycles);
                 }
             }
         }
-        assert_eq!(cycles.post_order(), plain.post_order());
+        assert_eq!(post_order(&cycles), plain.post_order());
     }
 }
 
@@ -157,14 +170,14 @@ fn constants_of_a_chain_cost_few_steps_each() {
     // What is behind all else was made first.
     let (end, first) = (0, 1);
     for node in first + 1..first + length {
-        assert!(cycles.insert_edge(node - 1, node));
+        assert!(insert(&mut cycles, node - 1, node));
     }
-    assert!(cycles.insert_edge(length, end));
+    assert!(insert(&mut cycles, length, end));
     for node in first..first + length {
-        assert!(cycles.insert_edge(node + length, node));
+        assert!(insert(&mut cycles, node + length, node));
     }
     assert!(cycles.work(0), "{length} edges took more than 2,000 steps each");
-    let mut order = cycles.post_order();
+    let mut order = post_order(&cycles);
     order.reverse();
     let wanted = (first..first + length).flat_map(|node| [node + length, node]).chain([end]);
     assert!(order.into_iter().eq(wanted));
@@ -176,17 +189,17 @@ fn with_no_steps_left_nodes_are_in_some_order_that_fits() {
     let size = 2_000;
     let mut cycles = Cycles::new(2 * size, 20 * size as u64);
     for node in 2..size {
-        assert!(cycles.insert_edge(node - 2, node));
+        assert!(insert(&mut cycles, node - 2, node));
     }
     for node in 0..size {
-        assert!(cycles.insert_edge(node + size, node));
+        assert!(insert(&mut cycles, node + size, node));
     }
     assert!(!cycles.work(0) && cycles.finish(ENOUGH));
     check(&cycles);
-    assert_eq!(cycles.contract_edge(size - 4, size - 2), Ok(size - 4));
+    assert_eq!(contract(&mut cycles, size - 4, size - 2), Ok(size - 4));
     check(&cycles);
     let mut cycles = Cycles::new(3, 0);
-    assert!(cycles.insert_edge(1, 0) && cycles.insert_edge(2, 1) && cycles.insert_edge(0, 2));
+    assert!(insert(&mut cycles, 1, 0) && insert(&mut cycles, 2, 1) && insert(&mut cycles, 0, 2));
     assert!(!cycles.finish(ENOUGH), "a cycle");
 }
 
@@ -194,13 +207,13 @@ fn with_no_steps_left_nodes_are_in_some_order_that_fits() {
 fn edges_against_the_order_are_taken_unless_they_close_a_cycle() {
     let mut cycles = Cycles::new(5, ENOUGH);
     for (from, to) in [(4, 3), (3, 2), (2, 1), (1, 0)] {
-        assert!(cycles.insert_edge(from, to));
+        assert!(insert(&mut cycles, from, to));
         check(&cycles);
     }
-    assert!(!cycles.insert_edge(0, 4));
+    assert!(!insert(&mut cycles, 0, 4));
     assert!(!has_edge(&cycles, 0, 4));
-    assert!(!cycles.insert_edge(2, 2));
-    assert_eq!(cycles.post_order(), [0, 1, 2, 3, 4]);
+    assert!(!insert(&mut cycles, 2, 2));
+    assert_eq!(post_order(&cycles), [0, 1, 2, 3, 4]);
 }
 
 /// Chains whose later nodes are ranked below what leads to them: the ranks are those of the general way.
@@ -208,17 +221,17 @@ fn edges_against_the_order_are_taken_unless_they_close_a_cycle() {
 fn what_is_ranked_in_front_of_a_chain_has_the_rank_of_a_search() {
     let mut cycles = Cycles::new(9, ENOUGH);
     for node in 0..5 {
-        assert!(cycles.insert_edge(node, node + 1));
+        assert!(insert(&mut cycles, node, node + 1));
     }
     // 8 has an input in front of the chain, 7 one within it, 6 none.
     for (from, to) in [(0, 8), (8, 2), (3, 7), (7, 5), (6, 4)] {
-        assert!(cycles.insert_edge(from, to));
+        assert!(insert(&mut cycles, from, to));
         check(&cycles);
     }
-    let mut order = cycles.post_order();
+    let mut order = post_order(&cycles);
     order.reverse();
     assert_eq!(order, [0, 1, 8, 2, 3, 6, 4, 7, 5]);
-    assert!(!cycles.insert_edge(5, 6));
+    assert!(!insert(&mut cycles, 5, 6));
     check(&cycles);
 }
 
@@ -227,16 +240,16 @@ fn an_edge_beside_another_path_is_not_contracted() {
     // A -> B -> C and A -> C.
     let mut cycles = Cycles::new(3, ENOUGH);
     for (from, to) in [(0, 1), (1, 2), (0, 2)] {
-        assert!(cycles.insert_edge(from, to));
+        assert!(insert(&mut cycles, from, to));
     }
-    assert_eq!(cycles.contract_edge(0, 2), Err(Refused::Cycle));
+    assert_eq!(contract(&mut cycles, 0, 2), Err(Refused::Cycle));
     assert!(has_edge(&cycles, 0, 2));
-    assert_eq!(cycles.other_path(0, 2), [1]);
-    let stays = cycles.contract_edge(0, 1).expect("no other path");
+    assert_eq!(cycles.other_path(Vertex::from_index(0), Vertex::from_index(2)), [Vertex::from_index(1)]);
+    let stays = contract(&mut cycles, 0, 1).expect("no other path");
     check(&cycles);
     assert!(has_edge(&cycles, stays, 2));
-    assert!(cycles.contract_edge(stays, 2).is_ok());
-    assert_eq!(cycles.post_order().len(), 1);
+    assert!(contract(&mut cycles, stays, 2).is_ok());
+    assert_eq!(post_order(&cycles).len(), 1);
 }
 
 /// Against a search that knows no ranks, on graphs drawn from a small generator.
@@ -250,7 +263,7 @@ fn contraction_agrees_with_a_plain_search() {
         for _ in 0..2 * size {
             let (from, to) = (draw(size), draw(size));
             let closes = from == to || path(&edges, to, from, None);
-            assert_eq!(cycles.insert_edge(from, to), !closes);
+            assert_eq!(insert(&mut cycles, from, to), !closes);
             if !closes && !edges.contains(&(from, to)) {
                 edges.push((from, to));
             }
@@ -258,11 +271,11 @@ fn contraction_agrees_with_a_plain_search() {
         }
         while let Some(&(from, to)) = edges.get(draw(edges.len().max(1))) {
             let other = path(&edges, from, to, Some((from, to)));
-            match cycles.contract_edge(from, to) {
+            match contract(&mut cycles, from, to) {
                 Err(Refused::Cycle) => {
                     assert!(other);
                     edges.retain(|&edge| edge != (from, to));
-                    cycles.remove_edge(from, to);
+                    cycles.remove_edge(Vertex::from_index(from), Vertex::from_index(to));
                 }
                 Err(Refused::TooMuchWork) => panic!("there was enough"),
                 Ok(stays) => {
@@ -301,13 +314,13 @@ fn a_star_costs_steps_in_proportion_to_its_size() {
         let (hub, first) = if is_outward { (0, 1) } else { (leaves, 0) };
         for leaf in first..first + leaves {
             let inserted =
-                if is_outward { cycles.insert_edge(hub, leaf) } else { cycles.insert_edge(leaf, hub) };
+                if is_outward { insert(&mut cycles, hub, leaf) } else { insert(&mut cycles, leaf, hub) };
             assert!(inserted);
         }
         let mut hub = hub;
         for leaf in first..first + leaves {
             let edge = if is_outward { (hub, leaf) } else { (leaf, hub) };
-            hub = cycles.contract_edge(edge.0, edge.1).expect("a star has no other paths");
+            hub = contract(&mut cycles, edge.0, edge.1).expect("a star has no other paths");
         }
     }
 }

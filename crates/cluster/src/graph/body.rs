@@ -1,10 +1,11 @@
 //! Functions as graphs.
 
-use crate::graph::{Graph, Input, Node, typed};
-use crate::library::Library;
+use super::assembly::{Input, Position, typed};
+use super::definitions::Definitions;
+use crate::graph::{Graph, Node, OutputArgument};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use support::{Error, Result};
+use support::{Error, Id, IdVec, Result};
 use tf::proto::attr_value::Value;
 use tf::proto::{AttrValue, FunctionDef, NameAttrList, NodeDef, OpDef};
 use tf::{DataType, node_types};
@@ -13,19 +14,19 @@ use tf::{DataType, node_types};
 enum Named {
     /// Arguments: nodes that follow each other.
     Arguments(Range<usize>),
-    Node(usize),
+    Node(Position),
 }
 
 /// The graph of a function for values of its attributes: arguments and results are nodes `_Arg` and `_Retval`.
 pub(crate) fn instantiate(
     function: &FunctionDef,
     values: &BTreeMap<String, AttrValue>,
-    library: &Library<'_>,
+    definitions: &Definitions<'_>,
     device: &str,
 ) -> Result<Graph> {
     let signature = function.signature.as_ref().expect("the library holds functions that have names");
-    let mut nodes: Vec<Node> = Vec::new();
-    let mut inputs: Vec<Vec<Input>> = Vec::new();
+    let mut nodes: IdVec<Position, Node> = IdVec::new();
+    let mut inputs: IdVec<Position, Vec<Input>> = IdVec::new();
     let mut named: BTreeMap<&str, Named> = BTreeMap::new();
     let types = node_types(signature, &signature.input_arg, values)?;
     for (arg, bounds) in signature.input_arg.iter().zip(types.starts.windows(2)) {
@@ -39,7 +40,7 @@ pub(crate) fn instantiate(
         named.insert(&arg.name, Named::Arguments(first..end));
     }
     for def in &function.node_def {
-        if named.insert(&def.name, Named::Node(nodes.len())).is_some() {
+        if named.insert(&def.name, Named::Node(nodes.next_id())).is_some() {
             return Err(Error::invalid(format!("two nodes or arguments have the name '{}'", def.name)));
         }
         let mut copy = NodeDef { input: Vec::new(), ..def.clone() };
@@ -49,11 +50,11 @@ pub(crate) fn instantiate(
         if copy.device.is_empty() {
             device.clone_into(&mut copy.device);
         }
-        nodes.push(typed(copy, library)?);
+        nodes.push(typed(copy, definitions)?);
         inputs.push(Vec::new());
     }
     for (i, def) in function.node_def.iter().enumerate() {
-        let at = types.types.len() + i;
+        let at = Position::from_index(types.types.len() + i);
         for text in &def.input {
             let found = resolve(text, &def.name, &nodes, &named)?;
             inputs[at].extend(found);
@@ -69,8 +70,8 @@ fn add_results(
     values: &BTreeMap<String, AttrValue>,
     device: &str,
     named: &BTreeMap<&str, Named>,
-    nodes: &mut Vec<Node>,
-    inputs: &mut Vec<Vec<Input>>,
+    nodes: &mut IdVec<Position, Node>,
+    inputs: &mut IdVec<Position, Vec<Input>>,
 ) -> Result<()> {
     let results = node_types(signature, &signature.output_arg, values)?;
     for (arg, bounds) in signature.output_arg.iter().zip(results.starts.windows(2)) {
@@ -117,7 +118,7 @@ pub(crate) fn argument(name: &str, index: usize, data_type: DataType, device: &s
     Node {
         def,
         output_types: vec![data_type],
-        output_arguments: vec![("output".to_owned(), 0)],
+        output_arguments: vec![OutputArgument { name: "output".to_owned(), start: 0 }],
         is_stateful: true,
         ..Node::default()
     }
@@ -136,12 +137,19 @@ pub(crate) fn result(name: &str, index: usize, data_type: DataType, device: &str
 }
 
 /// The tensors that an input of a body names: `argument`, `node:output_argument:index`, `node:output_argument`, `^node`.
-fn resolve(text: &str, user: &str, nodes: &[Node], named: &BTreeMap<&str, Named>) -> Result<Vec<Input>> {
+fn resolve(
+    text: &str,
+    user: &str,
+    nodes: &IdVec<Position, Node>,
+    named: &BTreeMap<&str, Named>,
+) -> Result<Vec<Input>> {
     let wrong = || Error::invalid(format!("'{user}' has the input '{text}', which the body does not have"));
     if let Some(name) = text.strip_prefix('^') {
         return match named.get(name) {
             Some(Named::Node(at)) => Ok(vec![Input::Control(*at)]),
-            Some(Named::Arguments(range)) => Ok(range.clone().map(Input::Control).collect()),
+            Some(Named::Arguments(range)) => {
+                Ok(range.clone().map(|at| Input::Control(Position::from_index(at))).collect())
+            }
             None => Err(wrong()),
         };
     }
@@ -150,29 +158,30 @@ fn resolve(text: &str, user: &str, nodes: &[Node], named: &BTreeMap<&str, Named>
     let (argument, index) = (parts.next(), parts.next());
     match named.get(name).ok_or_else(wrong)? {
         Named::Arguments(range) => {
+            let first_output = |at: usize| Input::Data { node: Position::from_index(at), output: 0 };
             // An argument of one tensor may be written with an index too.
             match argument.map(str::parse::<usize>) {
-                None => Ok(range.clone().map(|at| Input::Data(at, 0)).collect()),
-                Some(Ok(k)) if k < range.len() => Ok(vec![Input::Data(range.start + k, 0)]),
+                None => Ok(range.clone().map(first_output).collect()),
+                Some(Ok(k)) if k < range.len() => Ok(vec![first_output(range.start + k)]),
                 Some(_) => Err(wrong()),
             }
         }
         Named::Node(at) => {
             let node = &nodes[*at];
+            let output = |output: usize| Input::Data { node: *at, output };
             let Some(argument) = argument else {
                 return match node.output_types.len() {
                     0 => Err(wrong()),
-                    count => Ok((0..count).map(|output| Input::Data(*at, output)).collect()),
+                    count => Ok((0..count).map(output).collect()),
                 };
             };
-            let place = node.output_arguments.iter().position(|(name, _)| name == argument);
+            let place = node.output_arguments.iter().position(|a| a.name == argument);
             let place = place.ok_or_else(wrong)?;
-            let first = node.output_arguments[place].1;
-            let end =
-                node.output_arguments.get(place + 1).map_or(node.output_types.len(), |(_, start)| *start);
+            let first = node.output_arguments[place].start;
+            let end = node.output_arguments.get(place + 1).map_or(node.output_types.len(), |a| a.start);
             match index.map(str::parse::<usize>) {
-                None => Ok((first..end).map(|output| Input::Data(*at, output)).collect()),
-                Some(Ok(k)) if k < end - first => Ok(vec![Input::Data(*at, first + k)]),
+                None => Ok((first..end).map(output).collect()),
+                Some(Ok(k)) if k < end - first => Ok(vec![output(first + k)]),
                 Some(_) => Err(wrong()),
             }
         }

@@ -1,13 +1,16 @@
 //! The graph in which cycles are looked for: each loop of TensorFlow 1 is cut out of the graph around it, and open.
 
-use crate::cycles::Cycles;
-use crate::frames::frames;
-use crate::graph::Graph;
+use crate::analysis::cycles::{Cycles, Vertex};
+use crate::graph::frames::frames;
+use crate::graph::{Graph, NodeId};
 use std::collections::BTreeMap;
-use support::{Error, Result};
+use support::{Error, Id, Result};
 
-/// Steps that the searches for cycles may take for each node and edge, and at least.
-const WORK: (u64, u64) = (2_000, 20_000_000);
+/// Steps that the searches for cycles may take for each node and edge.
+const WORK_EACH: u64 = 2_000;
+
+/// Steps that the searches may take in the smallest graph.
+const MIN_WORK: u64 = 20_000_000;
 
 /// The most steps, whatever the size. As many may be taken to find the order in which TensorFlow would go over the nodes; beyond,
 /// they are in some order that fits.
@@ -19,9 +22,9 @@ pub(crate) fn cycle_graph(graph: &Graph) -> Result<Option<Cycles>> {
     let frames = frames(graph)?;
     let size = (graph.nodes.len() + graph.edges.len()) as u64;
     let mut cycles = Cycles::new(graph.nodes.len(), MAX_WORK);
-    let mut loops: BTreeMap<&str, usize> = BTreeMap::new();
-    for edge in graph.edges.iter().flatten() {
-        let (mut src, mut dst) = (edge.src, edge.dst);
+    let mut loops: BTreeMap<&str, Vertex> = BTreeMap::new();
+    for edge in graph.edges.values().flatten() {
+        let (mut src, mut dst) = (vertex(edge.src), vertex(edge.dst));
         if graph[edge.dst].is_enter() || graph[edge.src].is_exit() {
             if graph[edge.dst].is_enter() {
                 dst = *loops.entry(&frames[edge.dst].name).or_insert_with(|| cycles.add_node());
@@ -35,14 +38,25 @@ pub(crate) fn cycle_graph(graph: &Graph) -> Result<Option<Cycles>> {
         } else if !graph[edge.src].is_next_iteration() && !cycles.insert_edge(src, dst) {
             return Err(Error::invalid(format!(
                 "the edge from '{}' to '{}' closes a cycle that is no loop",
-                graph[src].name(),
-                graph[dst].name()
+                graph[edge.src].name(),
+                graph[edge.dst].name()
             )));
         }
     }
-    let is_ordered = cycles.finish((size * WORK.0).max(WORK.1).min(MAX_WORK));
-    match is_ordered || !loops.is_empty() {
-        true => Ok(is_ordered.then_some(cycles)),
-        false => Err(Error::invalid("the graph has a cycle that is no loop")),
+    let is_ordered = cycles.finish((size * WORK_EACH).clamp(MIN_WORK, MAX_WORK));
+    if is_ordered || !loops.is_empty() {
+        Ok(is_ordered.then_some(cycles))
+    } else {
+        Err(Error::invalid("the graph has a cycle that is no loop"))
     }
+}
+
+/// The vertex of a node.
+pub(crate) fn vertex(node: NodeId) -> Vertex {
+    Vertex::from_index(node.index())
+}
+
+/// The node of a vertex that stands for no loop.
+pub(crate) fn node_of(vertex: Vertex, graph: &Graph) -> Option<NodeId> {
+    (vertex.index() < graph.nodes.len()).then(|| NodeId::from_index(vertex.index()))
 }

@@ -1,26 +1,27 @@
 //! Which loop of TensorFlow 1 each node belongs to.
 
-use crate::graph::{Graph, SINK, SOURCE};
-use crate::library::string_attribute;
+use crate::graph::attributes::string_attribute;
+use crate::graph::{Graph, NodeId, SINK, SOURCE};
 use std::collections::{BTreeMap, VecDeque};
-use support::{Error, Result};
+use support::{Error, IdVec, Result};
 
 /// Where a node is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Frame {
     /// The `Enter` through which the node was first reached; the source outside of loops.
-    pub(crate) frame: usize,
+    pub(crate) frame: NodeId,
     /// The same of the loop around.
-    pub(crate) parent: usize,
+    pub(crate) parent: NodeId,
     /// Empty outside of loops.
     pub(crate) name: std::rc::Rc<str>,
     is_visited: bool,
 }
 
 /// The frame of each node, by number. An error if a node has inputs of different frames.
-pub(crate) fn frames(graph: &Graph) -> Result<Vec<Frame>> {
-    let mut frames = vec![Frame::default(); graph.nodes.len()];
-    let mut first_input = vec![SOURCE; graph.nodes.len()];
+pub(crate) fn frames(graph: &Graph) -> Result<IdVec<NodeId, Frame>> {
+    let outside = Frame { frame: SOURCE, parent: SOURCE, name: "".into(), is_visited: false };
+    let mut frames = graph.node_table(outside);
+    let mut first_input = graph.node_table(SOURCE);
     frames[SOURCE].is_visited = true;
     let mut queue = VecDeque::from([SOURCE]);
     while let Some(at) = queue.pop_front() {
@@ -70,7 +71,7 @@ pub(crate) fn frames(graph: &Graph) -> Result<Vec<Frame>> {
     Ok(frames)
 }
 
-fn mixed(graph: &Graph, node: usize, one: usize, other: usize) -> Error {
+fn mixed(graph: &Graph, node: NodeId, one: NodeId, other: NodeId) -> Error {
     Error::invalid(format!(
         "node '{}' (op {}) has inputs from different frames: '{}' and '{}'",
         graph[node].name(),
@@ -81,9 +82,9 @@ fn mixed(graph: &Graph, node: usize, one: usize, other: usize) -> Error {
 }
 
 /// A frame is within one other frame only, and has one condition.
-fn check_parents(graph: &Graph, frames: &[Frame]) -> Result<()> {
+fn check_parents(graph: &Graph, frames: &IdVec<NodeId, Frame>) -> Result<()> {
     let mut parents: BTreeMap<&str, &str> = BTreeMap::new();
-    let mut conditions: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut conditions: BTreeMap<&str, NodeId> = BTreeMap::new();
     for id in graph.ids() {
         let (name, parent) = (&*frames[id].name, &*frames[frames[id].parent].name);
         if *parents.entry(name).or_insert(parent) != parent {
@@ -96,7 +97,7 @@ fn check_parents(graph: &Graph, frames: &[Frame]) -> Result<()> {
         }
         if graph[id].op() == "LoopCond" {
             // The counters that gradients add run in the frame of the loop they count.
-            let counts = |id: usize| graph[id].name().contains("LoopCounter");
+            let counts = |id: NodeId| graph[id].name().contains("LoopCounter");
             if let Some(&other) = conditions.get(name)
                 && !counts(id)
                 && !counts(other)

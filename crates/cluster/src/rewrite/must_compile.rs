@@ -1,10 +1,10 @@
 //! Calls of functions that must be compiled as a whole.
 
 use crate::candidates::{Context, MUST_COMPILE};
-use crate::encapsulate::{Counts, launch_attributes, output_text};
-use crate::graph::{Edge, Graph, Node};
-use crate::library::function_attribute;
+use crate::graph::attributes::function_attribute;
+use crate::graph::{Edge, Graph, Node, NodeId, OutputArgument};
 use crate::report::Report;
+use crate::rewrite::encapsulate::{Counts, LaunchOrder, launch_attributes, output_text};
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 use tf::DataType;
@@ -34,20 +34,12 @@ pub(crate) fn launch_functions(
             }
             _ => (node.op(), attributes),
         };
-        if context.library.function(callee).is_none() {
+        if context.library.definitions.function(callee).is_none() {
             continue;
         }
         let constants = context.constants.of_function(callee, given)?;
         let types: Vec<DataType> = node.input_types.iter().map(|t| t.base()).collect();
-        let rank = |index: usize| match (types[index] == DataType::Resource, constants.contains(&index)) {
-            (true, _) => 2,
-            (false, true) => 0,
-            (false, false) => 1,
-        };
-        let mut order: Vec<usize> = (0..types.len()).collect();
-        order.sort_by_key(|&index| rank(index));
-        let count = |wanted: u8| order.iter().filter(|&&index| rank(index) == wanted).count();
-        let counts = Counts { constants: count(0), resources: count(2) };
+        let LaunchOrder { order, counts } = LaunchOrder::new(&types, &constants);
         let mut name = format!("{callee}_xla");
         let mut number = 0;
         while !used.insert(name.clone()) {
@@ -95,23 +87,20 @@ fn caller(node: &Node, name: &str, order: &[usize], types: &[DataType]) -> Funct
 /// Makes the node a launch of the function.
 fn replace(
     graph: &mut Graph,
-    id: usize,
+    id: NodeId,
     function: &str,
     order: &[usize],
     types: &[DataType],
     counts: Counts,
 ) -> Result<()> {
-    let inputs: Vec<(usize, Edge)> = graph[id]
-        .in_edges
-        .iter()
-        .map(|&edge| (edge, graph.edge(edge)))
-        .filter(|(_, edge)| !edge.is_control())
-        .collect();
-    for (edge, _) in &inputs {
-        graph.disconnect(*edge);
+    let mut inputs = vec![None; order.len()];
+    for edge_id in graph[id].in_edges.clone() {
+        let edge = graph.edge(edge_id);
+        if let Some(input) = edge.input() {
+            inputs[input] = edge.tensor();
+            graph.disconnect(edge_id);
+        }
     }
-    let by_index: BTreeMap<usize, Edge> =
-        inputs.into_iter().map(|(_, edge)| (edge.dst_input, edge)).collect();
     let arguments: Vec<DataType> = order.iter().map(|&index| types[index]).collect();
     let results: Vec<DataType> = graph[id].output_types.iter().map(|t| t.base()).collect();
     let node = &mut graph[id];
@@ -119,11 +108,11 @@ fn replace(
     node.def.attr = launch_attributes(function, &arguments, &results, counts);
     node.input_types = arguments;
     node.output_types = results;
-    node.output_arguments = vec![("results".to_owned(), 0)];
+    node.output_arguments = vec![OutputArgument { name: "results".to_owned(), start: 0 }];
     node.is_stateful = true;
-    for (place, index) in order.iter().enumerate() {
-        if let Some(edge) = by_index.get(index) {
-            graph.connect(Edge { dst_input: place, ..*edge })?;
+    for (place, &index) in order.iter().enumerate() {
+        if let Some(tensor) = inputs[index] {
+            graph.connect(Edge::data(tensor, id, place))?;
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The values of scalar constants.
 
-use crate::library::attribute;
+use crate::graph::attributes::attribute;
 use tf::proto::attr_value::Value;
 use tf::proto::{NodeDef, TensorProto};
 

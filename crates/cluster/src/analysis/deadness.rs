@@ -13,19 +13,19 @@ mod predicate;
 
 pub(crate) use predicate::{PredicateId, Predicates};
 
-use crate::frames::{Frame, frames};
-use crate::graph::{Edge, Graph, SINK, SOURCE};
-use crate::scalars;
+use crate::graph::frames::{Frame, frames};
+use crate::graph::scalars;
+use crate::graph::{Edge, EdgeKind, Graph, NodeId, OutputTensor, SINK, SOURCE};
 use predicate::Predicate;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
-use support::{Error, Result};
+use support::{Error, IdVec, Result};
 
 /// The formula of each node.
 #[derive(Debug)]
 pub(crate) struct Deadness {
     predicates: Predicates,
-    nodes: Vec<PredicateId>,
+    nodes: IdVec<NodeId, Option<PredicateId>>,
 }
 
 impl Deadness {
@@ -37,7 +37,7 @@ impl Deadness {
             graph,
             frames: &frames,
             predicates: Predicates::default(),
-            outputs: vec![Outputs::default(); graph.nodes.len()],
+            outputs: graph.node_table(Outputs::default()),
             representatives: HashMap::new(),
         };
         let mut at = 0;
@@ -47,18 +47,18 @@ impl Deadness {
             analysis.populate(&order[at..at + count], !frame.is_empty())?;
             at += count;
         }
-        let nodes = analysis.outputs.iter().map(|outputs| outputs.control.unwrap_or(0)).collect();
+        let nodes = analysis.outputs.values().map(|outputs| outputs.control).collect();
         let mut deadness = Self { predicates: analysis.predicates, nodes };
         if deadness.predicates.is_exhausted() {
-            deadness.nodes = (0..graph.nodes.len())
-                .map(|id| deadness.predicates.symbol((id, usize::MAX), false))
-                .collect();
+            let own = |node| OutputTensor { node, output: usize::MAX };
+            let symbols = graph.nodes.ids().map(|id| Some(deadness.predicates.symbol(own(id), false)));
+            deadness.nodes = symbols.collect();
         }
         Ok(deadness)
     }
 
     /// When the node itself is live.
-    pub(crate) fn node(&self, id: usize) -> PredicateId {
+    pub(crate) fn node(&self, id: NodeId) -> Option<PredicateId> {
         self.nodes[id]
     }
 
@@ -77,16 +77,16 @@ struct Outputs {
 
 struct Analysis<'g> {
     graph: &'g Graph,
-    frames: &'g [Frame],
+    frames: &'g IdVec<NodeId, Frame>,
     predicates: Predicates,
-    outputs: Vec<Outputs>,
+    outputs: IdVec<NodeId, Outputs>,
     /// The merge that stands for all of a frame.
-    representatives: HashMap<Rc<str>, usize>,
+    representatives: HashMap<Rc<str>, NodeId>,
 }
 
 impl Analysis<'_> {
     /// Finds the formulas of nodes that follow each other, all in the same outermost loop or in none.
-    fn populate(&mut self, order: &[usize], is_loop: bool) -> Result<()> {
+    fn populate(&mut self, order: &[NodeId], is_loop: bool) -> Result<()> {
         if is_loop {
             self.pass_twice(order, true)?;
             if self.has_converged(order)? {
@@ -99,7 +99,7 @@ impl Analysis<'_> {
         self.pass_twice(order, false)
     }
 
-    fn pass_twice(&mut self, order: &[usize], is_optimistic: bool) -> Result<()> {
+    fn pass_twice(&mut self, order: &[NodeId], is_optimistic: bool) -> Result<()> {
         let mut again = std::collections::HashSet::new();
         for &id in order {
             if self.predicates.is_exhausted() {
@@ -121,7 +121,7 @@ impl Analysis<'_> {
     }
 
     /// Whether all merges of each frame that a loop closes are one recurrence.
-    fn has_converged(&self, order: &[usize]) -> Result<bool> {
+    fn has_converged(&self, order: &[NodeId]) -> Result<bool> {
         let mut by_frame: BTreeMap<&str, PredicateId> = BTreeMap::new();
         for &id in order.iter().filter(|&&id| self.graph[id].is_merge()) {
             if self.back_edge(id)?.is_none() {
@@ -136,7 +136,7 @@ impl Analysis<'_> {
         Ok(true)
     }
 
-    fn set(&mut self, id: usize, output: Option<usize>, predicate: PredicateId, again: &mut Again<'_>) {
+    fn set(&mut self, id: NodeId, output: Option<usize>, predicate: PredicateId, again: &mut Again<'_>) {
         let outputs = &mut self.outputs[id];
         let place = match output {
             None => &mut outputs.control,
@@ -155,7 +155,7 @@ impl Analysis<'_> {
         }
     }
 
-    fn set_all(&mut self, id: usize, outputs: usize, predicate: PredicateId, again: &mut Again<'_>) {
+    fn set_all(&mut self, id: NodeId, outputs: usize, predicate: PredicateId, again: &mut Again<'_>) {
         for output in (0..outputs).map(Some).chain([None]) {
             self.set(id, output, predicate, again);
         }
@@ -163,13 +163,13 @@ impl Analysis<'_> {
 
     fn known(&self, edge: Edge) -> Option<PredicateId> {
         let outputs = &self.outputs[edge.src];
-        match edge.src_output {
-            None => outputs.control,
-            Some(output) => outputs.data.get(output).copied().flatten(),
+        match edge.kind {
+            EdgeKind::Control => outputs.control,
+            EdgeKind::Data { output, .. } => outputs.data.get(output).copied().flatten(),
         }
     }
 
-    fn inputs(&self, id: usize, wanted: impl Fn(&Edge) -> bool) -> Result<Vec<PredicateId>> {
+    fn inputs(&self, id: NodeId, wanted: impl Fn(&Edge) -> bool) -> Result<Vec<PredicateId>> {
         let known = |edge: Edge| {
             self.known(edge).ok_or_else(|| {
                 Error::internal(format!(
@@ -182,7 +182,7 @@ impl Analysis<'_> {
         self.graph.in_edges(id).filter(wanted).map(known).collect()
     }
 
-    fn visit(&mut self, id: usize, again: Again<'_>, is_optimistic: bool) -> Result<()> {
+    fn visit(&mut self, id: NodeId, again: Again<'_>, is_optimistic: bool) -> Result<()> {
         let node = &self.graph[id];
         let mut again = again;
         if node.is_switch() {
@@ -201,19 +201,18 @@ impl Analysis<'_> {
         let mut inputs = self.inputs(id, |_| true)?;
         if matches!(op.as_str(), "_Recv" | "_HostRecv") {
             // It is dead too if what was sent is.
-            inputs.push(self.predicates.symbol((id, 0), false));
+            inputs.push(self.predicates.symbol(OutputTensor { node: id, output: 0 }, false));
         }
         let predicate = self.predicates.and(&inputs);
         self.set_all(id, outputs, predicate, &mut again);
         Ok(())
     }
 
-    fn visit_switch(&mut self, id: usize, again: &mut Again<'_>) -> Result<()> {
+    fn visit_switch(&mut self, id: NodeId, again: &mut Again<'_>) -> Result<()> {
         let mut inputs = self.inputs(id, |_| true)?;
-        let condition = self.graph.input(id, 1).ok_or_else(|| {
+        let tensor = self.graph.input(id, 1).ok_or_else(|| {
             Error::internal(format!("deadness analysis: switch '{}' has no condition", self.graph[id].name()))
         })?;
-        let tensor = (condition.src, condition.src_output.unwrap_or(0));
         if self.graph[id].op() != "_SwitchN" {
             let holds = self.symbol_of_bool(tensor);
             let fails = self.predicates.not(holds);
@@ -246,16 +245,16 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    fn symbol_of_bool(&mut self, tensor: (usize, usize)) -> PredicateId {
-        let node = &self.graph[tensor.0];
+    fn symbol_of_bool(&mut self, tensor: OutputTensor) -> PredicateId {
+        let node = &self.graph[tensor.node];
         match node.is_constant().then(|| scalars::bool_of(&node.def)).flatten() {
             Some(value) => self.predicates.constant(value),
             None => self.predicates.symbol(tensor, true),
         }
     }
 
-    fn symbol_of_int(&mut self, tensor: (usize, usize), value: i32) -> PredicateId {
-        let node = &self.graph[tensor.0];
+    fn symbol_of_int(&mut self, tensor: OutputTensor, value: i32) -> PredicateId {
+        let node = &self.graph[tensor.node];
         match node.is_constant().then(|| scalars::int_of(&node.def)).flatten() {
             Some(constant) => self.predicates.constant(constant == value),
             None => self.predicates.int_symbol(tensor, value),
@@ -263,7 +262,7 @@ impl Analysis<'_> {
     }
 
     /// A merge is live if one of its data inputs is; control inputs do not matter.
-    fn visit_merge(&mut self, id: usize, again: &mut Again<'_>, is_optimistic: bool) -> Result<()> {
+    fn visit_merge(&mut self, id: NodeId, again: &mut Again<'_>, is_optimistic: bool) -> Result<()> {
         let Some(current) = self.outputs[id].data.first().copied().flatten() else {
             let is_back = |edge: &Edge| !edge.is_control() && self.graph[edge.src].is_next_iteration();
             let is_open = self.graph.in_edges(id).any(|edge| is_back(&edge) && self.known(edge).is_none());
@@ -273,7 +272,7 @@ impl Analysis<'_> {
                 } else {
                     id
                 };
-                self.predicates.symbol((stands_for, 0), false)
+                self.predicates.symbol(OutputTensor { node: stands_for, output: 0 }, false)
             } else {
                 let inputs = self.inputs(id, |edge| !edge.is_control())?;
                 self.predicates.or(&inputs)
@@ -301,7 +300,7 @@ impl Analysis<'_> {
     }
 
     /// The edge that closes a loop at a merge.
-    fn back_edge(&self, id: usize) -> Result<Option<Edge>> {
+    fn back_edge(&self, id: NodeId) -> Result<Option<Edge>> {
         let mut edges = self.graph.in_edges(id).filter(|edge| self.graph[edge.src].is_next_iteration());
         match (edges.next(), edges.next()) {
             (found, None) => Ok(found),
@@ -325,9 +324,9 @@ impl Analysis<'_> {
 }
 
 /// The nodes to look at once more, in the second pass.
-type Again<'a> = Option<&'a mut std::collections::HashSet<usize>>;
+type Again<'a> = Option<&'a mut std::collections::HashSet<NodeId>>;
 
 /// Whether a node is one of the graph's, not its source or sink.
-fn is_op(id: usize) -> bool {
+fn is_op(id: NodeId) -> bool {
     id != SOURCE && id != SINK
 }

@@ -1,10 +1,11 @@
 //! Whether a node, with all functions that it calls, may be part of a cluster.
 
+use crate::analysis::resources::{ResourceKind, access};
 use crate::devices::Registration;
-use crate::graph::{Graph, Node};
+use crate::graph::attributes::{function_attribute, function_list};
+use crate::graph::library::{Library, MAX_DEPTH};
+use crate::graph::{Edge, Graph, Node, NodeId};
 use crate::kernels::{Candidate, Kernels, is_of_the_executor};
-use crate::library::{Library, MAX_DEPTH, function_attribute, function_list};
-use crate::resources::{ResourceKind, access};
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
 use tf::DataType;
@@ -32,11 +33,11 @@ impl<'a> Checker<'a> {
     }
 
     /// Whether a node of a graph may be clustered. The error says why not.
-    pub(crate) fn check(&mut self, graph: &Graph, id: usize) -> Result<(), String> {
+    pub(crate) fn check(&mut self, graph: &Graph, id: NodeId) -> Result<(), String> {
         self.node(graph, id, 1)
     }
 
-    fn node(&mut self, graph: &Graph, id: usize, depth: usize) -> Result<(), String> {
+    fn node(&mut self, graph: &Graph, id: NodeId, depth: usize) -> Result<(), String> {
         let node = &graph[id];
         let is_argument = matches!(node.op(), "_Arg" | "_Retval");
         if depth == 1 && is_argument {
@@ -52,7 +53,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Whether the op itself and the functions it calls can be compiled.
-    fn kernel(&mut self, graph: &Graph, id: usize, depth: usize, is_argument: bool) -> Result<(), String> {
+    fn kernel(&mut self, graph: &Graph, id: NodeId, depth: usize, is_argument: bool) -> Result<(), String> {
         let node = &graph[id];
         let attributes = &node.def.attr;
         if is_argument {
@@ -63,7 +64,7 @@ impl<'a> Checker<'a> {
                 let callee = function_attribute(attributes, "f");
                 Some(callee.cloned().ok_or("it names no function")?)
             }
-            op if self.library.function(op).is_some() => {
+            op if self.library.definitions.function(op).is_some() => {
                 Some(NameAttrList { name: op.to_owned(), attr: attributes.clone() })
             }
             _ => None,
@@ -77,8 +78,8 @@ impl<'a> Checker<'a> {
         if node.op() == "Const" && node.output_types.contains(&DataType::String) {
             return Err("it is a constant of strings".to_owned());
         }
-        let is_reference = |edge: &crate::graph::Edge| {
-            edge.src_output.is_some_and(|output| graph[edge.src].output_types[output].is_ref())
+        let is_reference = |edge: &Edge| {
+            edge.tensor().is_some_and(|tensor| graph[tensor.node].output_types[tensor.output].is_ref())
         };
         // A cluster cannot promise that what goes in and what comes out is the same memory.
         if node.is_identity() && graph.in_edges(id).any(|edge| is_reference(&edge)) {

@@ -1,12 +1,12 @@
 //! Marks the nodes of each cluster that is worth it with the cluster's name.
 
 use crate::candidates::{Candidates, Context, is_to_be_left};
-use crate::graph::Graph;
-use crate::library::string_attribute;
-use crate::merge::{ClusterId, Clusters};
+use crate::graph::attributes::string_attribute;
+use crate::graph::scalars;
+use crate::graph::{Graph, Node, NodeId};
 use crate::options::{Observer, State};
 use crate::report::{ClusterReport, Report};
-use crate::scalars;
+use crate::rewrite::merge::{Clusters, Members};
 use prost::Message;
 use std::collections::BTreeSet;
 use support::Result;
@@ -29,7 +29,7 @@ const CPU_LEFT_OUT: &str = "(One-time warning): Not using XLA:CPU for clusters. 
 /// A cluster that is kept.
 struct Kept {
     name: String,
-    members: Vec<usize>,
+    members: Vec<NodeId>,
 }
 
 /// Finds clusters and marks their nodes. A graph that was clustered before stays as it is.
@@ -73,7 +73,7 @@ pub(crate) fn show(
     graph: &Graph,
     name: &str,
     observer: &mut dyn Observer,
-    rename: impl Fn(&str, &crate::graph::Node) -> String,
+    rename: impl Fn(&str, &Node) -> String,
 ) {
     let mut renamed = graph.clone();
     for id in renamed.ids().collect::<Vec<_>>() {
@@ -84,7 +84,7 @@ pub(crate) fn show(
 }
 
 /// A name behind that of the node's cluster.
-fn annotated(name: &str, node: &crate::graph::Node) -> String {
+fn annotated(name: &str, node: &Node) -> String {
     match string_attribute(&node.def.attr, CLUSTER) {
         "" if node.op() == "VarHandleOp" => format!("varhandle/{name}"),
         "" => format!("unclustered/{name}"),
@@ -113,7 +113,7 @@ fn find(
     let flags = &context.options.flags;
     let fingerprint = if flags.deterministic_cluster_names { fingerprint(graph) } else { 0 };
     let mut kept = Vec::new();
-    for (id, mut members) in members {
+    for Members { cluster: id, nodes: mut members } in members {
         members.retain(|node| !outside.contains(node));
         let cluster = clusters.get(id);
         let device = clusters.device(id)?;
@@ -158,14 +158,10 @@ fn next_name(context: &Context<'_>, fingerprint: u64, state: &mut State) -> Stri
 
 /// Nodes that are better left outside of the cluster that they are in: large constants that are needed outside too, and
 /// `Fill`s that only others need. Inside, both would only live longer.
-fn left_outside(
-    graph: &Graph,
-    clusters: &Clusters<'_>,
-    members: &[(ClusterId, Vec<usize>)],
-) -> BTreeSet<usize> {
+fn left_outside(graph: &Graph, clusters: &Clusters<'_>, members: &[Members]) -> BTreeSet<NodeId> {
     let mut outside = BTreeSet::new();
-    for (cluster, nodes) in members {
-        let is_elsewhere = |user: usize| clusters.of_node(user) != Some(*cluster);
+    for Members { cluster, nodes } in members {
+        let is_elsewhere = |user: NodeId| clusters.of_node(user) != Some(*cluster);
         for &id in nodes {
             let mut users = graph.out_edges(id).map(|edge| edge.dst);
             let is_large = || scalars::elements(&graph[id].def).is_some_and(|n| n > LARGE_CONSTANT);

@@ -1,8 +1,8 @@
 //! Strided slices whose length is known though not where they begin: for a compiler that takes the begin from the run.
 
-use crate::graph::{Edge, Graph};
-use crate::library::attribute;
-use crate::scalars;
+use crate::graph::attributes::attribute;
+use crate::graph::scalars;
+use crate::graph::{Edge, Graph, NodeId};
 use tf::proto::attr_value::Value;
 
 /// The inputs of `StridedSlice` and `StridedSliceGrad` of these names.
@@ -14,9 +14,13 @@ const STRIDES: usize = 3;
 /// far as the graph shows: each dimension is an index, has ends that are constant or left out, or goes from some value to the
 /// same value plus another. Those others are the answer. Strides that the graph does not show count as 1; they must be
 /// constant anyway, so the compiler sees whether they are. Only edges for which `follows` answers yes are looked along.
-pub(crate) fn known_length(graph: &Graph, id: usize, follows: &dyn Fn(&Edge) -> bool) -> Option<Vec<usize>> {
+pub(crate) fn known_length(
+    graph: &Graph,
+    id: NodeId,
+    follows: &dyn Fn(&Edge) -> bool,
+) -> Option<Vec<NodeId>> {
     let node = &graph[id];
-    let strides = graph.input(id, STRIDES).and_then(|edge| scalars::ints_of(&graph[edge.src].def));
+    let strides = graph.input(id, STRIDES).and_then(|tensor| scalars::ints_of(&graph[tensor.node].def));
     let count = strides
         .as_ref()
         .map(Vec::len)
@@ -46,8 +50,8 @@ pub(crate) fn known_length(graph: &Graph, id: usize, follows: &dyn Fn(&Edge) -> 
 }
 
 /// How many elements an input has.
-fn length(graph: &Graph, id: usize, input: usize) -> Option<usize> {
-    let source = &graph[graph.input(id, input)?.src];
+fn length(graph: &Graph, id: NodeId, input: usize) -> Option<usize> {
+    let source = &graph[graph.input(id, input)?.node];
     match source.op() {
         "Pack" => Some(source.input_types.len()),
         "Const" => scalars::elements(&source.def).and_then(|count| usize::try_from(count).ok()),
@@ -64,12 +68,12 @@ enum Element {
     Unknown,
 }
 
-fn element(graph: &Graph, id: usize, input: usize, k: usize, follows: &dyn Fn(&Edge) -> bool) -> Element {
-    let Some(vector) = graph.input(id, input).filter(follows) else { return Element::Unknown };
+fn element(graph: &Graph, id: NodeId, input: usize, k: usize, follows: &dyn Fn(&Edge) -> bool) -> Element {
+    let Some(vector) = graph.input_edge(id, input).filter(follows) else { return Element::Unknown };
     let source = &graph[vector.src];
     let scalar = match source.op() {
         "Const" => return Element::Constant,
-        "Pack" => graph.input(vector.src, k),
+        "Pack" => graph.input_edge(vector.src, k),
         _ => None,
     };
     match scalar {
@@ -85,16 +89,16 @@ fn difference(
     begin: &Element,
     end: &Element,
     follows: &dyn Fn(&Edge) -> bool,
-) -> Option<Option<usize>> {
+) -> Option<Option<NodeId>> {
     let (Element::From(begin), Element::From(end)) = (begin, end) else { return None };
-    let is_begin = |edge: &Edge| (edge.src, edge.src_output) == (begin.src, begin.src_output);
+    let is_begin = |edge: &Edge| edge.tensor() == begin.tensor();
     if is_begin(end) {
         return Some(None);
     }
     if !follows(end) || !matches!(graph[end.src].op(), "Add" | "AddV2") {
         return None;
     }
-    let (a, b) = (graph.input(end.src, 0)?, graph.input(end.src, 1)?);
+    let (a, b) = (graph.input_edge(end.src, 0)?, graph.input_edge(end.src, 1)?);
     let added = match (is_begin(&a), is_begin(&b)) {
         (true, _) => b,
         (_, true) => a,
