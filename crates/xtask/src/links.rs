@@ -9,12 +9,7 @@ const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// Findings about the links of all Markdown files.
 pub fn check(files: &[SourceFile], findings: &mut Vec<String>) {
-    let mut paths: BTreeSet<&str> = BTreeSet::new();
-    for file in files {
-        // Directories may be linked to as well.
-        paths.insert(&file.path);
-        paths.extend(file.path.match_indices('/').map(|(at, _)| &file.path[..at]));
-    }
+    let paths = with_folders(files);
     let pages: Vec<&SourceFile> = files.iter().filter(|file| file.path.ends_with(".md")).collect();
     let anchors: BTreeMap<&str, BTreeSet<String>> =
         pages.iter().map(|page| (page.path.as_str(), anchors(&page.text))).collect();
@@ -53,6 +48,15 @@ pub fn check(files: &[SourceFile], findings: &mut Vec<String>) {
     }
 }
 
+/// Paths of all files and of the folders that hold them.
+pub fn with_folders(files: &[SourceFile]) -> BTreeSet<&str> {
+    let folders = |file: &'_ SourceFile| file.path.match_indices('/').map(|(at, _)| at).collect::<Vec<_>>();
+    let all = files
+        .iter()
+        .flat_map(|file| folders(file).into_iter().map(|at| &file.path[..at]).chain([&file.path[..]]));
+    all.collect()
+}
+
 /// The path that a link means, seen from its page. `None` above the root.
 fn join(page: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = page.split('/').collect();
@@ -68,7 +72,7 @@ fn join(page: &str, link: &str) -> Option<String> {
 }
 
 /// Lines that are no code, with their numbers, and code within lines left out.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
     // An indented line is code behind an empty line or behind code; elsewhere it goes on with a paragraph.
     let mut may_be_code = true;

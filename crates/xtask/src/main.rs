@@ -1,33 +1,52 @@
-//! The project's own checks: `cargo xtask tidy`.
+//! The project's own checks: `cargo xtask tidy` and `cargo xtask cycles`.
 
+mod cycles;
+mod folders;
 mod links;
 mod manifest;
+mod modules;
+mod paths;
 mod rules;
 mod tidy;
+mod tokens;
 mod tree;
 
 use std::process::ExitCode;
+use tree::SourceFile;
 
 const HELP: &str = "\
-cargo xtask tidy    check the structure: dependency edges, file sizes, file headers, where LLVM and IO may be named,
-                    and whether links between pages lead somewhere
+cargo xtask tidy              check the structure: dependency edges, file sizes, file headers, where LLVM and IO may be
+                              named, and whether links and paths in pages lead somewhere
+cargo xtask cycles [CRATE]    list import cycles, large folders, and `mod.rs` files of all crates or of one
 ";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["tidy"] => match tree::read(std::path::Path::new(".")) {
-            Ok(files) => report(&tidy::check(&files)),
-            Err(message) => {
-                eprintln!("tidy: {message}");
-                ExitCode::from(2)
-            }
-        },
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let files = match tree::read(std::path::Path::new(".")) {
+        Ok(files) => files,
+        Err(message) => {
+            eprintln!("tidy: {message}");
+            return ExitCode::from(2);
+        }
+    };
+    match words.as_slice() {
+        ["tidy"] => report(&tidy::check(&files)),
+        ["cycles"] => report(&layout(&files, None)),
+        ["cycles", name] => report(&layout(&files, Some(name))),
         _ => {
             eprint!("{HELP}");
             ExitCode::from(2)
         }
     }
+}
+
+/// The checks of how crates are laid out, of all or of one.
+fn layout(files: &[SourceFile], only: Option<&str>) -> Vec<String> {
+    let mut findings = Vec::new();
+    folders::check(files, only, &mut findings);
+    cycles::check(files, only, &mut findings);
+    findings
 }
 
 fn report(findings: &[String]) -> ExitCode {

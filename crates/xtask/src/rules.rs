@@ -178,3 +178,12 @@ pub const SIZE_LIMITS: &[(&str, u64)] = &[
 
 /// Names that say nothing.
 pub const DRAWER_NAMES: &[&str] = &["utils", "util", "misc", "common", "other", "base", "helpers"];
+
+/// The most `.rs` files directly in a folder.
+pub const MAX_FILES_IN_FOLDER: usize = 30;
+
+/// Siblings that may use each other in a circle: their folder, their names, why the circle is inherent.
+pub type Cycle = (&'static str, &'static [&'static str], &'static str);
+
+/// Import cycles that are inherent: recursive grammars, and analyses that need each other.
+pub const CYCLES: &[Cycle] = &[];

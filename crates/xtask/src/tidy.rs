@@ -2,6 +2,7 @@
 
 use crate::links;
 use crate::manifest::{Dependency, dependencies};
+use crate::paths;
 use crate::rules::{
     DRAWER_NAMES, EDGES, IO_ALLOWED, IO_EXCEPTIONS, IO_WORDS, LLVM_CRATE, LLVM_PACKAGES, LONG_FILES,
     MAX_LINES, SIZE_LIMITS,
@@ -14,6 +15,7 @@ pub fn check(files: &[SourceFile]) -> Vec<String> {
     let mut findings = Vec::new();
     edges(files, &mut findings);
     links::check(files, &mut findings);
+    paths::check(files, &mut findings);
     for file in files {
         sizes(file, &mut findings);
         if file.path.ends_with(".rs") {
@@ -160,12 +162,17 @@ fn is_test_file(path: &str) -> bool {
     path.contains("/tests/")
         || path.ends_with("/tests.rs")
         || path.ends_with("_tests.rs")
-        || path.ends_with("build.rs")
+        || is_build_script(path)
+}
+
+/// True for Cargo's build scripts; below `src`, the name means nothing.
+fn is_build_script(path: &str) -> bool {
+    path.ends_with("/build.rs") && !path.contains("/src/")
 }
 
 /// The text before the inline tests.
 fn shipped(file: &SourceFile) -> &str {
-    if is_test_file(&file.path) && !file.path.ends_with("build.rs") {
+    if is_test_file(&file.path) && !is_build_script(&file.path) {
         return "";
     }
     file.text.find("\n#[cfg(test)]\nmod tests {").map_or(&file.text, |at| &file.text[..=at])
