@@ -4,12 +4,12 @@ pub(crate) mod calls;
 pub(crate) mod conditionals;
 pub(crate) mod custom_calls;
 pub(crate) mod loop_bounds;
+pub(crate) mod no_ops;
 pub(crate) mod passed_arguments;
-pub(crate) mod passing;
 pub(crate) mod while_loops;
 
 use crate::node::rule::Rule;
 
 /// The rules of the files here.
 pub(crate) const FAMILIES: &[&[Rule]] =
-    &[calls::RULES, conditionals::RULES, custom_calls::RULES, passing::RULES, while_loops::RULES];
+    &[calls::RULES, conditionals::RULES, custom_calls::RULES, no_ops::RULES, while_loops::RULES];

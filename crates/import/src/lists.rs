@@ -3,14 +3,14 @@
 pub(crate) mod element_ops;
 pub(crate) mod elements;
 pub(crate) mod list;
+pub(crate) mod optionals;
 pub(crate) mod stacks;
-pub(crate) mod tensor_array_ops;
+pub(crate) mod sums;
 pub(crate) mod tensor_arrays;
-pub(crate) mod variants;
 pub(crate) mod whole_ops;
 
 use crate::node::rule::Rule;
 
 /// The rules of the files here.
 pub(crate) const FAMILIES: &[&[Rule]] =
-    &[element_ops::RULES, stacks::RULES, tensor_array_ops::RULES, variants::RULES, whole_ops::RULES];
+    &[element_ops::RULES, stacks::RULES, tensor_arrays::RULES, optionals::RULES, whole_ops::RULES];

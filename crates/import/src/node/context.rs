@@ -65,6 +65,16 @@ impl<'p> NodeContext<'_, 'p> {
         (first..self.inputs.len()).map(|k| self.input(k)).collect()
     }
 
+    /// Each output is the input of its position. References to variables are read.
+    pub(crate) fn pass_on(&mut self) -> Result<Vec<Value>> {
+        (0..self.node.output_types.len())
+            .map(|k| match self.value(k)? {
+                Value::Reference(variable) => Ok(Value::Array(self.importer.read_variable(variable))),
+                value => Ok(value),
+            })
+            .collect()
+    }
+
     /// Whatever comes in at a position.
     pub(crate) fn value(&self, k: usize) -> Result<Value> {
         let value = self.inputs.get(k).copied();

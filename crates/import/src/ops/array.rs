@@ -6,7 +6,9 @@ pub(crate) mod concat_split;
 pub(crate) mod constants;
 pub(crate) mod dynamic_stitch;
 pub(crate) mod gather;
+pub(crate) mod identity;
 pub(crate) mod pad;
+pub(crate) mod positions;
 pub(crate) mod ragged_ranges;
 pub(crate) mod scatter;
 pub(crate) mod selections;
@@ -24,6 +26,8 @@ pub(crate) const FAMILIES: &[&[Rule]] = &[
     constants::RULES,
     dynamic_stitch::RULES,
     gather::RULES,
+    identity::RULES,
+    positions::RULES,
     pad::RULES,
     ragged_ranges::RULES,
     scatter::RULES,

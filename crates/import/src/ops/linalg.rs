@@ -2,12 +2,12 @@
 
 pub(crate) mod decompositions;
 pub(crate) mod einsum;
-pub(crate) mod matmul;
 pub(crate) mod matrix_diagonals;
+pub(crate) mod products;
 pub(crate) mod tridiagonal;
 
 use crate::node::rule::Rule;
 
 /// The rules of the files here.
 pub(crate) const FAMILIES: &[&[Rule]] =
-    &[decompositions::RULES, einsum::RULES, matmul::RULES, matrix_diagonals::RULES, tridiagonal::RULES];
+    &[decompositions::RULES, einsum::RULES, products::RULES, matrix_diagonals::RULES, tridiagonal::RULES];

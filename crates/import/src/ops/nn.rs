@@ -2,6 +2,7 @@
 
 pub(crate) mod activations;
 pub(crate) mod batch_norm;
+pub(crate) mod bias;
 pub(crate) mod convolution;
 pub(crate) mod convolution_gradients;
 pub(crate) mod data_formats;
@@ -21,6 +22,7 @@ use crate::node::rule::Rule;
 pub(crate) const FAMILIES: &[&[Rule]] = &[
     activations::RULES,
     batch_norm::RULES,
+    bias::RULES,
     convolution::RULES,
     convolution_gradients::RULES,
     data_formats::RULES,

@@ -3,6 +3,7 @@
 use crate::bounded::{bounds, run_time};
 use crate::lists::element_ops::zero_list;
 use crate::lists::list::ElementType;
+use crate::lists::sums;
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_values};
@@ -19,6 +20,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("OnesLike", |cx| like(cx, 1.0)).types("T", BOOL_AND_NUMBERS),
     rule("Empty", empty).types("dtype", ALL),
     rule_values("FakeParam", fake_param).types("dtype", ALL_AND_VARIANTS),
+    rule_values("ZerosLike", zeros_like).types("T", ALL_AND_VARIANTS),
 ];
 
 /// Constants of equal elements with at least as many become a broadcast of one.
@@ -73,6 +75,14 @@ fn fill(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn like(cx: &mut NodeContext<'_, '_>, value: f64) -> Result<InstructionId> {
     let x = cx.input(0)?;
     cx.splat_like(x, value)
+}
+
+/// `ZerosLike(x)`, of an array or a list.
+fn zeros_like(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    if matches!(cx.value(0)?, Value::List(_)) {
+        return sums::zeros_like(cx);
+    }
+    Ok(vec![Value::Array(like(cx, 0.0)?)])
 }
 
 /// `Empty(shape)`: uninitialised in TensorFlow, zeros here.

@@ -4,10 +4,10 @@ use crate::builder::reducer::Reducer;
 use crate::node::context::{NodeContext, list};
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_values};
-use crate::ops::math::counts::known_segments;
 use crate::values::value::Value;
-use hlo::{InstructionId, Op, ScatterDimensionNumbers};
+use hlo::{ComparisonDirection, InstructionId, Op, ScatterDimensionNumbers};
 use shape::PrimitiveType;
+use shape::index::element_count;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
@@ -241,4 +241,40 @@ pub(crate) fn finite_limit(element_type: PrimitiveType, reducer: Reducer) -> sha
         element_type,
         if reducer == Reducer::Maximum { -largest } else { largest },
     )
+}
+
+/// `SegmentSum(data, segment_ids)` and its kin: rows of equal ids combined, 0 where an id has none (1 for products). The ids must be known,
+/// for the shape of the result follows from the last one.
+fn known_segments(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
+    let (data, ids) = (cx.input(0)?, cx.input(1)?);
+    let known = cx.constant_i64s(1)?;
+    let (sizes, id_sizes) = (cx.sizes(data), cx.sizes(ids));
+    let ascends = known.is_sorted() && known.first().is_none_or(|&id| id >= 0);
+    cx.check(ascends && id_sizes.len() == 1 && sizes.first() == id_sizes.first(), || {
+        format!(
+            "segment_ids must be a vector of sorted numbers from 0 on, one for each row of the data {}; their shape is {}",
+            list(&sizes),
+            list(&id_sizes)
+        )
+    })?;
+    let count = known.last().map_or(0, |&last| last.saturating_add(1));
+    let result = [&[count][..], &sizes[1..]].concat();
+    cx.check(element_count(&result).is_some(), || {
+        format!("the result would have the shape {}", list(&result))
+    })?;
+    let element_type = cx.element_type(data);
+    let neutral = cx.literal(reducer.neutral(element_type));
+    let start = cx.broadcast(neutral, &result, &[])?;
+    let combined = scatter(cx, start, ids, data, Indices::Scalars, reducer)?;
+    if matches!(reducer, Reducer::Add | Reducer::Multiply) || result.contains(&0) {
+        return Ok(combined);
+    }
+    // The largest and the smallest of no rows are 0.
+    let empty = cx.splat(PrimitiveType::S32, &[count], 0.0)?;
+    let ones = cx.splat(PrimitiveType::S32, &id_sizes, 1.0)?;
+    let filled = scatter(cx, empty, ids, ones, Indices::Scalars, Reducer::Replace)?;
+    let filled = cx.compare_scalar(ComparisonDirection::Ne, filled, 0.0)?;
+    let filled = cx.broadcast(filled, &result, &[0])?;
+    let zero = cx.splat_like(combined, 0.0)?;
+    cx.select(filled, combined, zero)
 }

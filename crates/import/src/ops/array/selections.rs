@@ -1,4 +1,4 @@
-//! Ops that select as many elements as there turn out to be: their results are of bounded size.
+//! Ops that select elements: as many as there turn out to be, which gives results of bounded size, or one of two for each place.
 
 use crate::bounded::Size;
 use crate::builder::reducer::Reducer;
@@ -14,6 +14,8 @@ use support::Result;
 pub(crate) const RULES: &[Rule] = &[
     rule("Where", where_op).types("T", ALL),
     rule_many("DynamicPartition", dynamic_partition).types("T", ALL),
+    rule("Select", select).types("T", ALL),
+    rule("SelectV2", select_v2).types("T", ALL),
 ];
 
 /// `Where(x)`: the indices of the elements that are not 0, a row for each, in row-major order.
@@ -112,4 +114,38 @@ fn ascending(
     let op = Op::Compare { direction: ComparisonDirection::Lt, comparison_type: ComparisonType::Default };
     let root = builder.op(&cx.importer.module, op, &[a, b])?;
     Ok(cx.importer.module.add_computation(builder.finish(root)))
+}
+
+/// `Select(cond, x, y)`: `cond` is a scalar, has the shape of `x`, or is a vector over its first dimension.
+fn select(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (cond, x, y) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+    let (cond_sizes, sizes, y_sizes) = (cx.sizes(cond), cx.sizes(x), cx.sizes(y));
+    cx.check(sizes == y_sizes, || {
+        format!("'then' and 'else' must have the same shape: {} vs. {}", list(&sizes), list(&y_sizes))
+    })?;
+    if cond_sizes.is_empty() || cond_sizes == sizes {
+        return cx.select(cond, x, y);
+    }
+    let by_row = cond_sizes.len() == 1 && sizes.first() == cond_sizes.first();
+    cx.check(by_row, || {
+        format!(
+            "'cond' must be a scalar, have the shape {} of 'then', or be a vector over its first dimension, but has \
+             shape {}",
+            list(&sizes),
+            list(&cond_sizes)
+        )
+    })?;
+    let cond = cx.broadcast(cond, &sizes, &[0])?;
+    cx.select(cond, x, y)
+}
+
+/// `SelectV2(cond, x, y)`, all three broadcast.
+fn select_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (cond, x, y) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
+    let sizes = cx.broadcast_sizes(&cx.sizes(x), &cx.sizes(y))?;
+    let sizes = cx.broadcast_sizes(&sizes, &cx.sizes(cond))?;
+    let (x, y) = (cx.broadcast_to(x, &sizes)?, cx.broadcast_to(y, &sizes)?);
+    // A scalar condition chooses for all elements at once.
+    let cond = if cx.rank(cond) == 0 { cond } else { cx.broadcast_to(cond, &sizes)? };
+    cx.select(cond, x, y)
 }

@@ -15,6 +15,7 @@ use hlo::{
 use shape::PrimitiveType::{self, S32};
 use shape::index::element_count;
 use shape::{Scalar, Shape};
+use std::collections::BTreeSet;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
@@ -22,6 +23,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule_many("UniqueV2", |cx| unique_v2(cx, false)).types("T", ALL).types("out_idx", INDICES),
     rule_many("UniqueWithCounts", |cx| unique(cx, true)).types("T", ALL).types("out_idx", INDICES),
     rule_many("UniqueWithCountsV2", |cx| unique_v2(cx, true)).types("T", ALL).types("out_idx", INDICES),
+    rule_many("ListDiff", list_diff).types("T", INDICES).types("out_idx", INDICES),
 ];
 
 /// `Unique(x)`: the distinct elements of a vector in the order in which they come first, for each element which it is,
@@ -231,4 +233,59 @@ fn by_group_and_key(cx: &mut NodeContext<'_, '_>, key: PrimitiveType) -> Result<
     let both = builder.op(module, Op::And {}, &[same, key_less])?;
     let root = builder.op(module, Op::Or {}, &[less, both])?;
     Ok(cx.importer.module.add_computation(builder.finish(root)))
+}
+
+/// `ListDiff(x, y)`: the elements of `x` that `y` has not, and their positions. If both are known at compile time, so is the
+/// result; else it is of bounded size.
+fn list_diff(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
+    let (x, y) = (cx.input(0)?, cx.input(1)?);
+    for (name, id) in [("x", x), ("y", y)] {
+        let rank = cx.rank(id);
+        cx.check(rank == 1, || format!("{name} must be a vector, but has rank {rank}"))?;
+    }
+    if cx.is_bounded(x) || cx.is_bounded(y) || cx.fold(x).is_none() || cx.fold(y).is_none() {
+        return difference(cx, x, y);
+    }
+    let (x, y) = (cx.constant_i64s(0)?, cx.constant_i64s(1)?);
+    let dropped: BTreeSet<i64> = y.into_iter().collect();
+    let kept = (0i64..).zip(x).filter(|(_, value)| !dropped.contains(value));
+    let (positions, values): (Vec<i64>, Vec<i64>) = kept.unzip();
+    let (value_type, index_type) = (cx.output_type(0)?, cx.output_type(1)?);
+    Ok(vec![cx.integers(value_type, &values)?, cx.integers(index_type, &positions)?])
+}
+
+/// The same of vectors that only a run knows: each element of `x` beside each of `y`.
+fn difference(
+    cx: &mut NodeContext<'_, '_>,
+    x: InstructionId,
+    y: InstructionId,
+) -> Result<Vec<InstructionId>> {
+    const MOST_PAIRS: i64 = 1 << 32;
+    let index_type = cx.output_type(1)?;
+    let sizes = [cx.sizes(x)[0], cx.sizes(y)[0]];
+    cx.check(sizes[0].checked_mul(sizes[1]).is_some_and(|pairs| pairs <= MOST_PAIRS), || {
+        format!("{} elements and {} to compare them with are too many", sizes[0], sizes[1])
+    })?;
+    cx.s32(sizes[0])?;
+    if sizes[0] == 0 {
+        return Ok(vec![x, cx.splat(index_type, &[0], 0.0)?]);
+    }
+    let (of_x, of_y) = (cx.split(x)?, cx.split(y)?);
+    let lhs = cx.broadcast(of_x.data, &sizes, &[0])?;
+    let rhs = cx.broadcast(of_y.data, &sizes, &[1])?;
+    let mut same = cx.compare(ComparisonDirection::Eq, lhs, rhs)?;
+    if let Some(size) = of_y.sizes[0] {
+        let exists = cx.before(&sizes, 1, size)?;
+        same = cx.op(Op::And {}, &[same, exists])?;
+    }
+    let is_dropped = cx.reduce(same, Reducer::Or, &[1])?;
+    let mut is_kept = cx.op(Op::Not {}, &[is_dropped])?;
+    if let Some(size) = of_x.sizes[0] {
+        let exists = cx.before(&sizes[..1], 0, size)?;
+        is_kept = cx.op(Op::And {}, &[is_kept, exists])?;
+    }
+    let (positions, count) = cx.kept_positions(is_kept)?;
+    let values = gather_along(cx, of_x.data, positions, 0, 0)?;
+    let positions = cx.convert(positions, index_type)?;
+    Ok(vec![cx.bounded(values, &[Some(count)])?, cx.bounded(positions, &[Some(count)])?])
 }

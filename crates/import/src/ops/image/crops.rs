@@ -1,20 +1,18 @@
-//! Parts of images at a size of their own, and the gradient of the nearest pixels.
+//! Parts of images at a size of their own.
 
 use crate::builder::reducer::Reducer;
 use crate::node::context::{NodeContext, list};
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::array::scatter::{Indices, scatter};
-use crate::ops::image::resize::nearest_sources;
-use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op, ScatterDimensionNumbers};
-use shape::{Literal, PrimitiveType};
+use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
+use shape::PrimitiveType;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
     rule("CropAndResize", crop_and_resize).types("T", IMAGE),
     rule("CropAndResizeGradImage", crop_grad_image).types("T", FLOATS),
     rule("CropAndResizeGradBoxes", crop_grad_boxes).types("T", IMAGE),
-    rule("ResizeNearestNeighborGrad", resize_nearest_grad).types("T", IMAGE),
 ];
 
 /// Where the pixels of crops lie along one side of the images: `[boxes, pixels]` each.
@@ -380,36 +378,4 @@ fn movement(cx: &mut NodeContext<'_, '_>, (size, count): (i64, i64), end: bool) 
     }
     let last = cx.splat_like(of_end, last)?;
     cx.sub(last, of_end)
-}
-
-/// `ResizeNearestNeighborGrad(gradient, size)`: each pixel of the images was shown by some of the gradient's, whose sum it
-/// is given.
-fn resize_nearest_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let mut gradient = cx.input(0)?;
-    let element_type = cx.element_type(gradient);
-    let sizes = cx.sizes(gradient);
-    let size = cx.constant_sizes(1)?;
-    let sources = nearest_sources(cx, &size, &sizes)?;
-    let to_apply = cx.importer.reducer(Reducer::Add, element_type)?;
-    for (dimension, sources) in [1, 2].into_iter().zip(sources) {
-        let mut sizes = cx.sizes(gradient);
-        let indices = cx.literal(Literal::from_elements(&[sources.len() as i64], &sources));
-        sizes[dimension] = size[dimension - 1];
-        let sums = cx.splat(element_type, &sizes, 0.0)?;
-        let scatter_dimension_numbers = ScatterDimensionNumbers {
-            update_window_dims: (0..4).filter(|&d| d != dimension).collect(),
-            inserted_window_dims: vec![dimension],
-            scatter_dims_to_operand_dims: vec![dimension],
-            index_vector_dim: 1,
-            ..Default::default()
-        };
-        let op = Op::Scatter {
-            scatter_dimension_numbers,
-            indices_are_sorted: true,
-            unique_indices: false,
-            to_apply,
-        };
-        gradient = cx.op(op, &[sums, indices, gradient])?;
-    }
-    Ok(gradient)
 }

@@ -1,9 +1,10 @@
 //! Images of another size.
 
+use crate::builder::reducer::Reducer;
 use crate::node::context::{NodeContext, list};
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
-use hlo::{DotDimensionNumbers, GatherDimensionNumbers, InstructionId, Op};
+use hlo::{DotDimensionNumbers, GatherDimensionNumbers, InstructionId, Op, ScatterDimensionNumbers};
 use shape::{Literal, PrimitiveType};
 use support::{Error, Result};
 
@@ -11,6 +12,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("ResizeBilinear", resize_bilinear).types("T", IMAGE),
     rule("ResizeNearestNeighbor", resize_nearest).types("T", IMAGE),
     rule("ResizeBilinearGrad", resize_bilinear_grad).types("T", FLOATS),
+    rule("ResizeNearestNeighborGrad", resize_nearest_grad).types("T", IMAGE),
 ];
 
 /// The most pixels along one dimension of a resized image.
@@ -146,11 +148,7 @@ fn resize_nearest(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 }
 
 /// For rows and columns of resized images of shape `resized`, the rows and columns of images of two sizes that they show.
-pub(crate) fn nearest_sources(
-    cx: &NodeContext<'_, '_>,
-    size: &[i64],
-    resized: &[i64],
-) -> Result<[Vec<i32>; 2]> {
+fn nearest_sources(cx: &NodeContext<'_, '_>, size: &[i64], resized: &[i64]) -> Result<[Vec<i32>; 2]> {
     check_images(cx, resized)?;
     let &[height, width] = size else {
         return Err(cx.invalid(format!("size must be two positive integers, but is {}", list(size))));
@@ -263,4 +261,36 @@ fn tent_weights(cx: &mut NodeContext<'_, '_>, from: i64, positions: &[f32]) -> R
     let weight = cx.sub(one, distance)?;
     let zero = cx.splat_like(distance, 0.0)?;
     cx.op(Op::Maximum {}, &[weight, zero])
+}
+
+/// `ResizeNearestNeighborGrad(gradient, size)`: each pixel of the images was shown by some of the gradient's, whose sum it
+/// is given.
+fn resize_nearest_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let mut gradient = cx.input(0)?;
+    let element_type = cx.element_type(gradient);
+    let sizes = cx.sizes(gradient);
+    let size = cx.constant_sizes(1)?;
+    let sources = nearest_sources(cx, &size, &sizes)?;
+    let to_apply = cx.importer.reducer(Reducer::Add, element_type)?;
+    for (dimension, sources) in [1, 2].into_iter().zip(sources) {
+        let mut sizes = cx.sizes(gradient);
+        let indices = cx.literal(Literal::from_elements(&[sources.len() as i64], &sources));
+        sizes[dimension] = size[dimension - 1];
+        let sums = cx.splat(element_type, &sizes, 0.0)?;
+        let scatter_dimension_numbers = ScatterDimensionNumbers {
+            update_window_dims: (0..4).filter(|&d| d != dimension).collect(),
+            inserted_window_dims: vec![dimension],
+            scatter_dims_to_operand_dims: vec![dimension],
+            index_vector_dim: 1,
+            ..Default::default()
+        };
+        let op = Op::Scatter {
+            scatter_dimension_numbers,
+            indices_are_sorted: true,
+            unique_indices: false,
+            to_apply,
+        };
+        gradient = cx.op(op, &[sums, indices, gradient])?;
+    }
+    Ok(gradient)
 }

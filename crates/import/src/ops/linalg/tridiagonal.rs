@@ -1,4 +1,4 @@
-//! Tridiagonal matrices: products and systems of equations; and the product of vectors in space.
+//! Tridiagonal matrices: products and systems of equations.
 //!
 //! A matrix is its three diagonals, each as long as it has rows: the one above the main diagonal ends, the one below it
 //! begins with an element that counts for nothing.
@@ -13,29 +13,7 @@ use support::{Error, Result};
 pub(crate) const RULES: &[Rule] = &[
     rule("TridiagonalMatMul", tridiagonal_mat_mul).types("T", FLOATS_AND_COMPLEX),
     rule("TridiagonalSolve", tridiagonal_solve).types("T", FLOATS_AND_COMPLEX),
-    rule("Cross", cross).types("T", REAL),
 ];
-
-/// `Cross(a, b)[i] = a[i + 1] * b[i + 2] - a[i + 2] * b[i + 1]` along the last dimension, of size 3.
-fn cross(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let (a, b) = (cx.input(0)?, cx.input(1)?);
-    let sizes = (cx.sizes(a), cx.sizes(b));
-    cx.check(sizes.0 == sizes.1 && sizes.0.last() == Some(&3), || {
-        format!(
-            "two arrays of one shape that ends in 3 are needed, but they are {} and {}",
-            list(&sizes.0),
-            list(&sizes.1)
-        )
-    })?;
-    let last = sizes.0.len() - 1;
-    let rotated = |cx: &mut NodeContext<'_, '_>, x, by: i64| {
-        let (head, tail) = (cx.slice_in(x, last, 0, by)?, cx.slice_in(x, last, by, 3)?);
-        cx.concatenate(&[tail, head], last)
-    };
-    let (a1, a2, b1, b2) = (rotated(cx, a, 1)?, rotated(cx, a, 2)?, rotated(cx, b, 1)?, rotated(cx, b, 2)?);
-    let (left, right) = (cx.mul(a1, b2)?, cx.mul(a2, b1)?);
-    cx.sub(left, right)
-}
 
 /// `TridiagonalMatMul(above, main, below, x)`: each row is three rows of `x`, scaled.
 fn tridiagonal_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {

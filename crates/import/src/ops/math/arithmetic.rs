@@ -1,8 +1,10 @@
 //! Elementwise arithmetic: one HLO opcode each, or a few.
 
+use crate::lists::sums;
 use crate::node::context::{NodeContext, list};
 use crate::node::data_types::*;
-use crate::node::rule::{Rule, rule};
+use crate::node::rule::{Rule, rule, rule_values};
+use crate::values::value::Value;
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -54,10 +56,14 @@ pub(crate) const RULES: &[Rule] = &[
     rule("InvGrad", reciprocal_grad).types("T", FLOATS_AND_COMPLEX),
     rule("TanhGrad", tanh_grad).types("T", FLOATS_AND_COMPLEX),
     rule("SigmoidGrad", sigmoid_grad).types("T", FLOATS_AND_COMPLEX),
+    rule_values("AddN", add_n).types("T", SUMMABLE),
 ];
 
-/// `AddN(x0, x1, ...) = x0 + x1 + ...`, all of one shape.
-pub(crate) fn add_n(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+/// `AddN(x0, x1, ...) = x0 + x1 + ...`, all of one shape; or lists.
+fn add_n(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    if cx.inputs.iter().any(|input| matches!(input, Value::List(_))) {
+        return sums::add_n(cx);
+    }
     let inputs = cx.inputs_from(0)?;
     let mut sum = *inputs.first().ok_or_else(|| cx.invalid("needs at least one input"))?;
     let sizes = cx.sizes(sum);
@@ -66,7 +72,7 @@ pub(crate) fn add_n(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         cx.check(other == sizes, || format!("Incompatible shapes: {} vs. {}", list(&sizes), list(&other)))?;
         sum = cx.add(sum, input)?;
     }
-    Ok(sum)
+    Ok(vec![Value::Array(sum)])
 }
 
 /// `SquaredDifference(x, y) = conj(x - y) * (x - y)`.

@@ -3,7 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, Translation, rule};
-use crate::ops::linalg::matmul::matrices;
+use crate::ops::linalg::products::matrices;
 use crate::ops::nn::activations::leaky_relu_of;
 use crate::ops::nn::convolution::{ConvAttributes, convolve, convolve_depthwise};
 use crate::ops::nn::pooling::check_same;

@@ -2,7 +2,7 @@
 
 use crate::node::context::{NodeContext, list};
 use crate::node::rule::{Rule, rule_many};
-use crate::ops::linalg::matmul::dot;
+use crate::ops::linalg::products::dot;
 use crate::ops::nn::lstm_cells::one_minus;
 use hlo::{InstructionId, Op};
 use support::Result;

@@ -1,4 +1,4 @@
-//! Softmax, cross entropy, and the bias of a layer.
+//! Softmax and cross entropy.
 
 use crate::builder::reducer::Reducer;
 use crate::node::context::{NodeContext, list};
@@ -15,9 +15,6 @@ pub(crate) const RULES: &[Rule] = &[
     rule_many("SparseSoftmaxCrossEntropyWithLogits", sparse_softmax_cross_entropy)
         .types("T", FLOATS)
         .types("Tlabels", INDICES),
-    rule("BiasAdd", bias_add).types("T", NUMBERS_AND_QUANTISED),
-    rule("BiasAddV1", bias_add).types("T", NUMBERS_AND_QUANTISED),
-    rule("BiasAddGrad", bias_add_grad).types("T", NUMBERS_AND_QUANTISED),
 ];
 
 /// `x - max(x)`, its exponential, and the exponential's sum, all along the last dimension; the sum lacks it.
@@ -128,41 +125,4 @@ fn sparse_softmax_cross_entropy(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Inst
     let nan_or_zero = cx.broadcast(nan_or_zero, &sizes, &[0])?;
     let one_hot = cx.add(one_hot, nan_or_zero)?;
     cross_entropy(cx, logits, one_hot)
-}
-
-/// The dimension of the channels: the last, or after the batch with `data_format = "NCHW"`.
-fn channel_dimension(cx: &NodeContext<'_, '_>, rank: usize) -> Result<usize> {
-    cx.check(rank >= 2, || format!("the input must have at least 2 dimensions, but has {rank}"))?;
-    match cx.text_or("data_format", "NHWC")? {
-        "NHWC" => Ok(rank - 1),
-        "NCHW" => Ok(1),
-        other => Err(cx.invalid(format!("data_format '{other}' is neither NHWC nor NCHW"))),
-    }
-}
-
-/// `BiasAdd(x, bias)`: one bias for each channel.
-fn bias_add(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let (x, bias) = (cx.input(0)?, cx.input(1)?);
-    let (sizes, bias_sizes) = (cx.sizes(x), cx.sizes(bias));
-    let channel = channel_dimension(cx, sizes.len())?;
-    cx.check(bias_sizes == [sizes[channel]], || {
-        format!(
-            "there must be as many biases as channels: {} vs. {} (dimension {channel})",
-            list(&bias_sizes),
-            list(&sizes)
-        )
-    })?;
-    let bias = cx.broadcast(bias, &sizes, &[channel])?;
-    cx.add(x, bias)
-}
-
-/// The sum over all dimensions but the channels'.
-fn bias_add_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let x = cx.input(0)?;
-    let (rank, element_type) = (cx.rank(x), cx.element_type(x));
-    let channel = channel_dimension(cx, rank)?;
-    let others: Vec<usize> = (0..rank).filter(|&d| d != channel).collect();
-    let wide = cx.convert(x, accumulation_type(element_type))?;
-    let sum = cx.reduce(wide, Reducer::Add, &others)?;
-    cx.convert(sum, element_type)
 }

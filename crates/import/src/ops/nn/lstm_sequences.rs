@@ -4,7 +4,7 @@ use crate::builder::reducer::Reducer;
 use crate::node::context::{NodeContext, list};
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_many};
-use crate::ops::linalg::matmul::dot;
+use crate::ops::linalg::products::dot;
 use crate::ops::nn::lstm_cells::{
     Cell, GateOrder, Peepholes, Sizes, Step, backward, peephole_gradients, peepholes,
 };

@@ -6,8 +6,7 @@ use crate::ops::quantized::uniform_quantization::{
     Quantization, Requantization, bounds, centred, check_factors, dynamic, ratio, spread,
 };
 use ::composite::{Expression, Function};
-use hlo::InstructionId;
-use hlo::{ConvolutionDimensionNumbers, Op, Window, WindowDimension};
+use hlo::{ConvolutionDimensionNumbers, InstructionId, Op, Window, WindowDimension};
 use prost::Message;
 use shape::PrimitiveType;
 use support::Result;

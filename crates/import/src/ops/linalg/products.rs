@@ -1,4 +1,4 @@
-//! Products of matrices.
+//! Products of matrices, and of vectors in space.
 
 use crate::builder::operations::broadcast_sizes;
 use crate::node::context::{NodeContext, list};
@@ -13,6 +13,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("BatchMatMul", batch_mat_mul).types("T", NUMBERS),
     rule("BatchMatMulV2", batch_mat_mul).types("T", NUMBERS),
     rule("BatchMatMulV3", batch_mat_mul).types("Ta", NUMBERS).types("Tb", NUMBERS).types("Tout", NUMBERS),
+    rule("Cross", cross).types("T", REAL),
 ];
 
 const SPARSE: &[tf::DataType] = &[tf::DataType::Float, tf::DataType::Bfloat16];
@@ -128,4 +129,25 @@ fn batch_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let y = cx.broadcast_to(y, &[&batch, &y_sizes[y_rank - 2..]].concat())?;
     let (x_inner, y_inner) = (x_inner + batch.len() + 2 - x_rank, y_inner + batch.len() + 2 - y_rank);
     dot(cx, x, y, batch.len(), x_inner, y_inner)
+}
+
+/// `Cross(a, b)[i] = a[i + 1] * b[i + 2] - a[i + 2] * b[i + 1]` along the last dimension, of size 3.
+fn cross(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let (a, b) = (cx.input(0)?, cx.input(1)?);
+    let sizes = (cx.sizes(a), cx.sizes(b));
+    cx.check(sizes.0 == sizes.1 && sizes.0.last() == Some(&3), || {
+        format!(
+            "two arrays of one shape that ends in 3 are needed, but they are {} and {}",
+            list(&sizes.0),
+            list(&sizes.1)
+        )
+    })?;
+    let last = sizes.0.len() - 1;
+    let rotated = |cx: &mut NodeContext<'_, '_>, x, by: i64| {
+        let (head, tail) = (cx.slice_in(x, last, 0, by)?, cx.slice_in(x, last, by, 3)?);
+        cx.concatenate(&[tail, head], last)
+    };
+    let (a1, a2, b1, b2) = (rotated(cx, a, 1)?, rotated(cx, a, 2)?, rotated(cx, b, 1)?, rotated(cx, b, 2)?);
+    let (left, right) = (cx.mul(a1, b2)?, cx.mul(a2, b1)?);
+    cx.sub(left, right)
 }

@@ -1,0 +1,36 @@
+//! Ops that pass their inputs on.
+
+use crate::node::context::{NodeContext, list};
+use crate::node::data_types::*;
+use crate::node::rule::{Rule, rule, rule_values};
+use hlo::InstructionId;
+use support::Result;
+
+pub(crate) const RULES: &[Rule] = &[
+    rule_values("Identity", |cx| cx.pass_on()).types("T", ANYTHING),
+    rule_values("IdentityN", |cx| cx.pass_on()).types("T", ANYTHING),
+    rule_values("_ArrayToList", |cx| cx.pass_on()).types("T", ALL),
+    rule_values("_ListToArray", |cx| cx.pass_on()).types("T", ALL),
+    rule_values("StopGradient", |cx| cx.pass_on()).types("T", ANYTHING),
+    rule_values("PreventGradient", |cx| cx.pass_on()).types("T", ANYTHING),
+    rule_values("Snapshot", |cx| cx.pass_on()).types("T", ALL),
+    rule_values("PlaceholderWithDefault", |cx| cx.pass_on()).types("dtype", ALL),
+    // Checks nothing, as in XLA: compiled code has no way to report it.
+    rule_values("CheckNumerics", |cx| cx.pass_on()).types("T", FLOATS),
+    rule("EnsureShape", ensure_shape).types("T", ALL),
+];
+
+/// `EnsureShape(x) = x`, refused at compile time if `x` has another shape.
+fn ensure_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
+    let x = cx.input(0)?;
+    let (sizes, wanted) = (cx.sizes(x), cx.node.attributes.shape("shape")?);
+    let known = cx.array(x).dimensions;
+    let fits = wanted.dimensions.as_ref().is_none_or(|wanted| {
+        wanted.len() == known.len()
+            && wanted.iter().zip(&known).all(|(wanted, known)| {
+                wanted.is_none_or(|w| w == known.size || (known.is_dynamic && w < known.size))
+            })
+    });
+    cx.check(fits, || format!("the tensor's shape {} is not compatible with {wanted}", list(&sizes)))?;
+    Ok(x)
+}
