@@ -1,14 +1,23 @@
 //! A function's statements to LLVM IR: structured control flow becomes blocks and phis.
 
+mod access_report;
+mod addresses;
+mod expression;
+mod external;
+mod float_parts;
+mod memory;
+mod parallel;
+
+use addresses::{Addresses, Range};
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
-use inkwell::builder::{Builder, BuilderError};
+use inkwell::builder::Builder;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, FunctionValue, IntValue, PhiValue, PointerValue};
 use nest::{Block, Carried, Statement, ValueId};
 use support::{Error, Id, Result};
 
-use crate::addresses::{Addresses, Range};
+use crate::llvm::Built;
 use crate::module::ModuleTranslator;
 
 /// Longer straight runs of statements are cut into blocks of this many: LLVM's time grows faster than a block.
@@ -36,18 +45,6 @@ pub(crate) struct FunctionTranslator<'m, 'c> {
     run: usize,
     /// How many runs were too long.
     cuts: usize,
-}
-
-/// The builder's errors are defects of the translation.
-pub(crate) trait Built<T> {
-    /// As our error.
-    fn built(self) -> Result<T>;
-}
-
-impl<T> Built<T> for Result<T, BuilderError> {
-    fn built(self) -> Result<T> {
-        self.map_err(|e| Error::internal(format!("LLVM refuses an instruction: {e}")))
-    }
 }
 
 impl<'m, 'c> FunctionTranslator<'m, 'c> {

@@ -5,41 +5,34 @@
 //! position-independent, exports the entry function and the constants, and needs nothing but `memcpy`, `memset` and
 //! `memmove` from outside.
 
-mod addresses;
 mod cache;
-mod dedup;
-mod dispatch;
 mod elf;
-mod expression;
-mod external;
-mod float_parts;
-mod freestanding;
 mod function;
 mod llvm;
 mod loaded;
 mod machine;
-mod memory;
 mod merge;
 mod module;
 mod object_file;
-mod parallel;
-#[cfg(debug_assertions)]
-pub mod planted;
+mod placement;
 mod sanitizer;
-mod stack;
+mod symbols;
+mod translate;
 mod units;
+mod version;
 
 pub use cache::{UnitCache, seal, unseal};
-pub use dedup::dedup;
 pub use llvm::version as llvm_version;
 pub use loaded::LoadedObject;
 pub use machine::{host_target, host_triple};
 pub use sanitizer::Sanitizer;
+pub use version::Version;
 
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{FileType, TargetMachine};
+use placement::Placement;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -159,15 +152,6 @@ pub struct CompiledModule {
     pub cached_units: usize,
 }
 
-/// A program, made for one processor.
-#[derive(Clone, Copy, Debug)]
-pub struct Version<'a> {
-    /// The code.
-    pub program: &'a nest::Program,
-    /// The processor.
-    pub target: &'a Target,
-}
-
 /// Compiles a program for a target. The same arguments give the same bytes.
 ///
 /// Errors: `invalid` for a triple, processor, feature or entry point that does not exist or cannot be; `unsupported`
@@ -212,7 +196,7 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
         ));
     }
     check_entry_point(&options.entry_point)?;
-    let placement = object_file::Placement::of(constants_size, target, options)?;
+    let placement = Placement::of(constants_size, target, options)?;
     for version in versions {
         nest::verify(version.program)?;
         if version.program.functions.values().last().map(|f| f.linkage) != Some(nest::Linkage::Entry) {
@@ -238,21 +222,21 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
         Ok([object]) => object,
         Err(objects) => merge::merge(&objects)?,
     };
-    let stack_bytes = stack::bound(&source.calls, &frames);
+    let stack_bytes = nest::stack::bound(&source.calls, &frames);
     if options.sanitize.is_none() {
-        stack::check(stack_bytes)?;
+        nest::stack::check(stack_bytes)?;
     }
     let functions = if target.triple.object_format == ObjectFormat::Wasm {
         Vec::new()
     } else {
-        let external = versions.iter().flat_map(|v| external_symbols(v.program)).collect();
+        let external = versions.iter().flat_map(|v| v.program.external_symbols()).collect();
         object_file::check_undefined_symbols(&object, target, options, &external)?;
         let functions = object_file::function_sizes(&object, target)?;
         let block = object_file::Block { entry_point: &options.entry_point, size: constants_size, placement };
         object_file::write_constants(&mut object, target, &block, chunks)?;
         functions
     };
-    let large_constants = placement == object_file::Placement::Large;
+    let large_constants = placement == Placement::Large;
     Ok(CompiledModule {
         object,
         stack_bytes,
@@ -285,7 +269,7 @@ fn generate_all(
     units: &[Unit],
     target: &Target,
     options: &CodegenOptions,
-    placement: object_file::Placement,
+    placement: Placement,
 ) -> Result<Vec<Generated>> {
     let next = AtomicUsize::new(0);
     let work = || -> Result<Vec<(usize, Result<Generated>)>> {
@@ -321,11 +305,11 @@ fn generate(
     machine: &TargetMachine,
     target: &Target,
     options: &CodegenOptions,
-    placement: object_file::Placement,
+    placement: Placement,
 ) -> Result<Generated> {
     let context = Context::create();
     let diagnostics = llvm::Diagnostics::listen(&context);
-    let module = &module::translate(&context, machine, source, unit, options, placement)?;
+    let module = &translate::translate(&context, machine, source, unit, options, placement)?;
     if cfg!(debug_assertions) {
         module.verify().map_err(|e| {
             Error::internal(format!("LLVM refuses the code: {e}\n{}", module.print_to_string().to_string()))
@@ -388,17 +372,13 @@ fn emit(machine: &TargetMachine, module: &Module<'_>, kind: FileType) -> Result<
     Ok(buffer.as_slice().to_vec())
 }
 
-/// The user's functions that a program calls, which linking has to bring: sorted, each once.
-pub fn external_symbols(program: &nest::Program) -> std::collections::BTreeSet<&str> {
-    program.functions.values().flat_map(external::symbols).collect()
-}
-
 /// Refuses functions of the user's with names that the object uses itself.
 fn check_external_symbols(program: &nest::Program, entry_point: &str) -> Result<()> {
-    let own = ["", "_constants", "_constants_pointer"].map(|end| format!("{entry_point}{end}"));
-    let taken = ["memcpy", "memset", "memmove", "main"];
-    match external_symbols(program).into_iter().find(|s| taken.contains(s) || own.iter().any(|own| own == s))
-    {
+    let own = symbols::entry_symbols(entry_point);
+    let is_taken = |symbol: &str| {
+        ["memcpy", "memset", "memmove", "main"].contains(&symbol) || own.iter().any(|own| own == symbol)
+    };
+    match program.external_symbols().into_iter().find(|symbol| is_taken(symbol)) {
         Some(symbol) => Err(Error::invalid(format!(
             "the function '{symbol}' of a custom call has a name that the object needs for something else: rename it"
         ))),

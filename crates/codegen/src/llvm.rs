@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::rc::Rc;
 use std::sync::Once;
 
+use inkwell::builder::BuilderError;
 use inkwell::context::Context;
 use inkwell::llvm_sys;
 use inkwell::targets::{InitializationConfig, Target};
@@ -16,6 +17,19 @@ use llvm_sys::core::{
 use llvm_sys::error_handling::LLVMInstallFatalErrorHandler;
 use llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use llvm_sys::support::LLVMParseCommandLineOptions;
+use support::{Error, Result};
+
+/// LLVM's refusals of instructions are defects of the translation.
+pub(crate) trait Built<T> {
+    /// The value, or our error.
+    fn built(self) -> Result<T>;
+}
+
+impl<T> Built<T> for std::result::Result<T, BuilderError> {
+    fn built(self) -> Result<T> {
+        self.map_err(|e| Error::internal(format!("LLVM refuses an instruction: {e}")))
+    }
+}
 
 /// Makes every back end of this LLVM known and installs the handler of fatal errors. Cheap when done already.
 pub(crate) fn initialize() {

@@ -1,22 +1,23 @@
-//! A program to an LLVM module: symbols, signatures and attributes. Bodies are `function`'s.
+//! An LLVM module in translation: symbols, signatures, and attributes. Bodies are in `function`.
 
-use std::collections::BTreeSet;
+mod dispatch;
+mod freestanding;
 
 use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::builder::Builder;
 use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::module::{Linkage, Module};
 use inkwell::targets::TargetMachine;
 use inkwell::types::{BasicMetadataTypeEnum, BasicType, BasicTypeEnum, FunctionType, IntType};
-use inkwell::values::{FunctionValue, IntValue, UnnamedAddress};
+use inkwell::values::{FunctionValue, IntValue, PointerValue, UnnamedAddress};
 use inkwell::{AddressSpace, GlobalVisibility};
 use support::{Error, Id, Result};
 use target::{Architecture, ObjectFormat, Target};
 
-use crate::function::FunctionTranslator;
-use crate::object_file::Placement;
-use crate::units::{Source, Unit};
-use crate::{CodegenOptions, Sanitizer, stack};
+use crate::llvm::Built;
+use crate::placement::Placement;
+use crate::{CodegenOptions, Sanitizer};
 
 /// An LLVM module in the making.
 pub(crate) struct ModuleTranslator<'c> {
@@ -33,71 +34,37 @@ pub(crate) struct ModuleTranslator<'c> {
     size_type: IntType<'c>,
 }
 
-/// Translates a unit of a program's versions. The last unit has what chooses among the versions too, which is code for the
-/// baseline.
-pub(crate) fn translate<'c>(
-    context: &'c Context,
-    machine: &TargetMachine,
-    source: &Source<'c>,
-    unit: &Unit,
-    options: &CodegenOptions,
-    constants: Placement,
-) -> Result<Module<'c>> {
-    let entry_point = &options.entry_point;
-    let module = context.create_module(entry_point);
-    module.set_triple(&machine.get_triple());
-    module.set_data_layout(&machine.get_target_data().get_data_layout());
-    let mut this = ModuleTranslator {
-        context,
-        module,
-        functions: Vec::new(),
-        target: source.versions[0].target,
-        sanitize: options.sanitize,
-        freestanding: options.freestanding,
-        size_type: context.ptr_sized_int_type(&machine.get_target_data(), None),
-    };
-    if unit.is_last {
-        this.declare_constants(entry_point, constants);
-    }
-    let mut entries = Vec::new();
-    for (k, version) in source.versions.iter().enumerate() {
-        this.target = version.target;
-        this.functions = vec![None; version.program.functions.len()];
-        this.program(version.program, &source.symbols[k], &unit.bodies(source, k), unit)?;
-        entries.extend(this.functions.last().copied().flatten());
-    }
-    if unit.is_last && !source.levels.is_empty() {
-        this.target = source.baseline;
-        this.dispatch(entry_point, &source.levels, &entries)?;
-    }
-    Ok(this.module)
-}
-
 impl<'c> ModuleTranslator<'c> {
-    /// Declares what a unit has or refers to of a program, and translates the bodies that it has.
-    fn program(
-        &mut self,
-        program: &'c nest::Program,
-        symbols: &[String],
-        bodies: &BTreeSet<nest::FunctionId>,
-        unit: &Unit,
-    ) -> Result<()> {
-        let callees = bodies.iter().flat_map(|&id| stack::callees(&program.functions[id]));
-        let mut declared: BTreeSet<nest::FunctionId> = callees.chain(bodies.iter().copied()).collect();
-        if unit.is_last {
-            declared.extend(program.functions.iter().last().map(|(id, _)| id));
+    /// An empty module.
+    pub(crate) fn new(
+        context: &'c Context,
+        machine: &TargetMachine,
+        target: &'c Target,
+        options: &CodegenOptions,
+    ) -> Self {
+        let module = context.create_module(&options.entry_point);
+        module.set_triple(&machine.get_triple());
+        module.set_data_layout(&machine.get_target_data().get_data_layout());
+        Self {
+            context,
+            module,
+            functions: Vec::new(),
+            target,
+            sanitize: options.sanitize,
+            freestanding: options.freestanding,
+            size_type: context.ptr_sized_int_type(&machine.get_target_data(), None),
         }
-        for id in declared {
-            let value = self.declare(&program.functions[id], &symbols[id.index()], unit.is_whole)?;
-            self.functions[id.index()] = Some(value);
-        }
-        for &id in bodies {
-            let function = &program.functions[id];
-            FunctionTranslator::new(self, function, self.callee(id)?)
-                .translate()
-                .map_err(|e| e.context(format_args!("function {:?}", function.name)))?;
-        }
-        Ok(())
+    }
+
+    /// Goes on to a program of so many functions, for a target.
+    pub(crate) fn begin_program(&mut self, target: &'c Target, functions: usize) {
+        self.target = target;
+        self.functions = vec![None; functions];
+    }
+
+    /// The last function of the program in translation, if it is declared.
+    pub(crate) fn last_function(&self) -> Option<FunctionValue<'c>> {
+        self.functions.last().copied().flatten()
     }
 
     /// A function of the program in translation.
@@ -108,7 +75,7 @@ impl<'c> ModuleTranslator<'c> {
 
     /// The read-only block that the finished object's bytes are patched into; LLVM sees zeros only. There is one cache
     /// line at least, so that the symbol always exists.
-    fn declare_constants(&self, entry_point: &str, placement: Placement) {
+    pub(crate) fn declare_constants(&self, entry_point: &str, placement: Placement) {
         let bytes = match placement {
             Placement::None | Placement::Appended | Placement::Large => 64,
             Placement::InPlace(bytes) => bytes.max(64),
@@ -136,7 +103,13 @@ impl<'c> ModuleTranslator<'c> {
     }
 
     /// A function that only one unit knows is internal to it; those that units share are hidden outside of the object.
-    fn declare(&self, function: &nest::Function, symbol: &str, is_whole: bool) -> Result<FunctionValue<'c>> {
+    pub(crate) fn declare(
+        &mut self,
+        id: nest::FunctionId,
+        function: &nest::Function,
+        symbol: &str,
+        is_whole: bool,
+    ) -> Result<()> {
         let parameters: Vec<BasicMetadataTypeEnum<'c>> =
             function.parameters.iter().map(|p| self.ty(function.values[p.value]).into()).collect();
         let entry = function.linkage == nest::Linkage::Entry;
@@ -161,7 +134,8 @@ impl<'c> ModuleTranslator<'c> {
                 self.add_pointer_facts(value, i, &parameter.pointer)?;
             }
         }
-        Ok(value)
+        self.functions[id.index()] = Some(value);
+        Ok(())
     }
 
     fn add_attributes(&self, function: &nest::Function, value: FunctionValue<'c>) {
@@ -172,6 +146,25 @@ impl<'c> ModuleTranslator<'c> {
         }
         self.mark("nounwind", value);
         self.add_machine_attributes(value);
+    }
+
+    /// A status is sign extended where the machine's calling convention wants that of 32-bit results.
+    pub(crate) fn extend_status(&self, function: FunctionValue<'c>) {
+        let signext = Attribute::get_named_enum_kind_id("signext");
+        function.add_attribute(AttributeLoc::Return, self.context.create_enum_attribute(signext, 0));
+    }
+
+    pub(crate) fn constant_offset(
+        &self,
+        builder: &Builder<'c>,
+        pointer: PointerValue<'c>,
+        bytes: u64,
+    ) -> Result<PointerValue<'c>> {
+        let index = self.context.i64_type().const_int(bytes, false);
+        // SAFETY: one index into bytes fits the element type, whatever the pointer.
+        #[expect(unsafe_code, reason = "inkwell cannot check indices against the element type")]
+        let address = unsafe { builder.build_in_bounds_gep(self.context.i8_type(), pointer, &[index], "") };
+        address.built()
     }
 
     /// Adds an attribute without a value.

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use nest::{Block, FunctionId, Statement};
+use nest::stack::{self, Calls};
+use nest::{Function, FunctionId, Linkage};
 use support::{Id, Result};
 use target::{Level, ObjectFormat, Target};
 
-use crate::dispatch;
-use crate::stack::{self, Calls};
-use crate::{CodegenOptions, Version};
+use crate::symbols::{choice_symbol, entry_symbols, local_symbol, unique};
+use crate::{CodegenOptions, Version, version};
 
 /// A program's versions, and what all units know of them.
 pub(crate) struct Source<'a> {
@@ -45,15 +45,14 @@ const MAX_UNITS: usize = 32;
 impl<'a> Source<'a> {
     /// Names the functions.
     pub(crate) fn new(versions: &'a [Version<'a>], baseline: &'a Target, entry_point: &str) -> Result<Self> {
-        let levels = dispatch::levels(versions)?;
-        let mut names =
-            BTreeSet::from(["", "_constants", "_constants_pointer"].map(|end| format!("{entry_point}{end}")));
+        let levels = version::levels(versions)?;
+        let mut names = BTreeSet::from(entry_symbols(entry_point));
         let (mut symbols, mut calls) = (Vec::new(), Vec::new());
         for (k, version) in versions.iter().enumerate() {
             let suffix = levels.get(k).map_or(String::new(), |level| format!(".{}", level.name()));
-            let mut symbol = |function: &nest::Function| match function.linkage {
-                nest::Linkage::Entry if suffix.is_empty() => entry_point.to_owned(),
-                nest::Linkage::Entry => unique(format!("{entry_point}{suffix}"), &mut names),
+            let mut symbol = |function: &Function| match function.linkage {
+                Linkage::Entry if suffix.is_empty() => entry_point.to_owned(),
+                Linkage::Entry => unique(format!("{entry_point}{suffix}"), &mut names),
                 _ => local_symbol(entry_point, &function.name, &suffix, &mut names),
             };
             let of_version: Vec<String> = version.program.functions.values().map(&mut symbol).collect();
@@ -61,8 +60,11 @@ impl<'a> Source<'a> {
             symbols.push(of_version);
         }
         if !levels.is_empty() {
-            let entries = symbols.iter().filter_map(|of_version| of_version.last().cloned()).collect();
-            calls.extend(dispatch::calls(entry_point, entries));
+            let choice = choice_symbol(entry_point);
+            let entries = symbols.iter().filter_map(|of_version| of_version.last().cloned());
+            let callees = entries.chain([choice.clone()]).collect();
+            calls.push(Calls { caller: choice, callees: Vec::new() });
+            calls.push(Calls { caller: entry_point.to_owned(), callees });
         }
         Ok(Self { versions, baseline, levels, symbols, calls })
     }
@@ -122,12 +124,12 @@ impl Unit {
     /// The functions of a version whose bodies the unit has. What is inlined is in every unit that calls it.
     pub(crate) fn bodies(&self, source: &Source<'_>, version: usize) -> BTreeSet<FunctionId> {
         let program = source.versions[version].program;
-        let is_inlined = |id: &FunctionId| program.functions[*id].linkage == nest::Linkage::Inline;
+        let is_inlined = |id: &FunctionId| program.functions[*id].linkage == Linkage::Inline;
         let own = self.functions[version].clone().map(FunctionId::from_index);
         let mut bodies: BTreeSet<FunctionId> = own.filter(|id| self.is_whole || !is_inlined(id)).collect();
         let mut pending: Vec<FunctionId> = bodies.iter().copied().collect();
         while let Some(id) = pending.pop() {
-            for callee in stack::callees(&program.functions[id]) {
+            for callee in program.functions[id].callees() {
                 if is_inlined(&callee) && bodies.insert(callee) {
                     pending.push(callee);
                 }
@@ -137,58 +139,7 @@ impl Unit {
     }
 }
 
-/// How long a function's code takes to make: its statements.
-fn weight(function: &nest::Function) -> usize {
-    fn of(block: &Block) -> usize {
-        let inside = |statement: &Statement| match statement {
-            Statement::For { body, .. } => of(body),
-            Statement::While { condition, body, .. } => of(condition) + of(body),
-            Statement::If { then, otherwise, .. } => of(then) + of(otherwise),
-            Statement::Let(..)
-            | Statement::Store { .. }
-            | Statement::Call { .. }
-            | Statement::Parallel { .. }
-            | Statement::CallExternal { .. }
-            | Statement::LeaveIf { .. }
-            | Statement::CopyBytes { .. }
-            | Statement::FillBytes { .. }
-            | Statement::Prefetch { .. } => 0,
-        };
-        block.statements.iter().map(|statement| 1 + inside(statement)).sum()
-    }
-    1 + of(&function.body)
-}
-
-/// `<entry>.<name><suffix>`, unique. Node names keep their slashes, so that a profile shows them; what assemblers,
-/// linkers or symbol versioning read otherwise becomes `_`.
-fn local_symbol(entry_point: &str, name: &str, suffix: &str, taken: &mut BTreeSet<String>) -> String {
-    let clean: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | '$') { c } else { '_' })
-        .collect();
-    unique(format!("{entry_point}.{clean}{suffix}"), taken)
-}
-
-fn unique(base: String, taken: &mut BTreeSet<String>) -> String {
-    let mut symbol = base.clone();
-    let mut number = 1;
-    while !taken.insert(symbol.clone()) {
-        symbol = format!("{base}.{number}");
-        number += 1;
-    }
-    symbol
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn local_symbols_are_clean_and_unique() {
-        let mut taken = BTreeSet::from(["e".to_owned()]);
-        assert_eq!(local_symbol("e", "model/dense:0", "", &mut taken), "e.model/dense_0");
-        assert_eq!(local_symbol("e", "model/dense@0", "", &mut taken), "e.model/dense_0.1");
-        assert_eq!(local_symbol("e", "model/dense@0", ".v3", &mut taken), "e.model/dense_0.v3");
-        assert_eq!(local_symbol("e", "a b\"\0ä", "", &mut taken), "e.a_b___");
-    }
+/// A measure of the time that a function's code takes to generate.
+fn weight(function: &Function) -> usize {
+    1 + function.statement_count()
 }

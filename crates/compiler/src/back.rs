@@ -44,7 +44,7 @@ pub struct BackOptions {
     pub assembly: bool,
     /// A defect that the code is given, for tests of the sanitizers.
     #[cfg(debug_assertions)]
-    pub planted: Option<codegen::planted::Planted>,
+    pub planted: Option<nest::defects::Defect>,
 }
 
 impl BackOptions {
@@ -294,11 +294,11 @@ fn lower(
         kernel::lower_with(module, &plan, &schedule, &assignment, target, &entry)?;
     #[cfg(debug_assertions)]
     if let Some(defect) = options.planted
-        && codegen::planted::plant(&mut program, defect) == 0
+        && nest::defects::plant(&mut program, defect) == 0
     {
         return Err(Error::internal(format!("no kernel can have the defect {defect:?}")));
     }
-    codegen::dedup(&mut program);
+    nest::dedup(&mut program);
     observer.ended("kernel", &|| program.to_string());
     observer.ended("regions", &|| kernel::regions::to_text(&regions));
     Ok(Lowered { plan, assignment, program, counters })

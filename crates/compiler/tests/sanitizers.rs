@@ -3,8 +3,8 @@
 #![cfg(all(target_arch = "x86_64", debug_assertions))]
 
 use codegen::Sanitizer;
-use codegen::planted::Planted;
 use compiler::{AotOptions, BackOptions, Input, NoObserver};
+use nest::defects::Defect;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use target::Target;
@@ -32,7 +32,7 @@ fn root() -> PathBuf {
 }
 
 /// Builds the model of the threads' test and a program around it, and runs it.
-fn run(cpu: &str, sanitizer: Sanitizer, planted: Option<Planted>) -> Output {
+fn run(cpu: &str, sanitizer: Sanitizer, planted: Option<Defect>) -> Output {
     let model = root().join("tests/consumer/threads");
     let file = |name| (name, std::fs::read(model.join(name)).expect("a file of the repository").into());
     let input = Input::parse(file("graph.pbtxt"), file("config.pbtxt")).expect("a model");
@@ -80,7 +80,7 @@ fn expect_found(output: &Output, defect: &str, what: &str) {
 fn an_access_out_of_bounds_is_found() {
     for cpu in ["x86-64", "x86-64-v3"] {
         expect_clean(&run(cpu, Sanitizer::Address, None), cpu);
-        let output = run(cpu, Sanitizer::Address, Some(Planted::OutOfBounds));
+        let output = run(cpu, Sanitizer::Address, Some(Defect::OutOfBounds));
         expect_found(&output, "AddressSanitizer: heap-buffer-overflow", cpu);
     }
 }
@@ -89,7 +89,7 @@ fn an_access_out_of_bounds_is_found() {
 fn a_race_is_found() {
     for cpu in ["x86-64", "x86-64-v3"] {
         expect_clean(&run(cpu, Sanitizer::Thread, None), cpu);
-        let output = run(cpu, Sanitizer::Thread, Some(Planted::Race));
+        let output = run(cpu, Sanitizer::Thread, Some(Defect::Race));
         expect_found(&output, "ThreadSanitizer: data race", cpu);
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
-use nest::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Type};
+use nest::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Statement, Type};
 use plan::{Fusion, InstructionPlan, ModulePlan, Position, Strategy};
 use shape::{ArrayShape, Literal, ShapeIndex};
 use std::collections::{BTreeMap, BTreeSet};
@@ -227,7 +227,7 @@ impl Kernel<'_> {
         let (arguments, written) = self.parameters(&mut b, &mut cx)?;
         self.emit(&mut b, &mut cx)?;
         let mut function = b.finish();
-        let statements = count_statements(&function.body);
+        let statements = function.statement_count();
         if statements == 0 {
             return Ok(None);
         }
@@ -424,23 +424,24 @@ fn leaf_name(stem: &str, index: &[usize]) -> String {
 /// A kernel of several tasks writes memory inside of its loop over tasks only. What it computes in front of it, for each call
 /// again, may branch.
 fn check_tasks(function: &Function) -> Result<()> {
-    use nest::Statement;
-    let writing = function.body.statements.iter().filter(|statement| may_write(statement));
+    let may_write = |statement: &&Statement| {
+        is_effect(statement) || statement.blocks().any(|block| block.walk().any(is_effect))
+    };
+    let writing = function.body.statements.iter().filter(may_write);
     match writing.collect::<Vec<_>>()[..] {
         [Statement::For { .. }] | [Statement::For { .. }, Statement::For { .. }] => Ok(()),
         _ => Err(Error::internal("a kernel of several tasks without the loop over them")),
     }
 }
 
-/// Whether a statement, or one in its regions, is more than arithmetic.
-fn may_write(statement: &nest::Statement) -> bool {
-    use nest::Statement;
-    let any = |block: &nest::Block| block.statements.iter().any(may_write);
+/// True for statements that are more than arithmetic.
+fn is_effect(statement: &Statement) -> bool {
     match statement {
-        Statement::Let(..) | Statement::Prefetch { .. } => false,
-        Statement::For { body, .. } => any(body),
-        Statement::While { condition, body, .. } => any(condition) || any(body),
-        Statement::If { then, otherwise, .. } => any(then) || any(otherwise),
+        Statement::Let(..)
+        | Statement::Prefetch { .. }
+        | Statement::For { .. }
+        | Statement::While { .. }
+        | Statement::If { .. } => false,
         Statement::Store { .. }
         | Statement::Call { .. }
         | Statement::Parallel { .. }
@@ -449,24 +450,4 @@ fn may_write(statement: &nest::Statement) -> bool {
         | Statement::CopyBytes { .. }
         | Statement::FillBytes { .. } => true,
     }
-}
-
-/// How many statements there are, those in regions included.
-fn count_statements(block: &nest::Block) -> usize {
-    use nest::Statement;
-    let inside = |statement: &Statement| match statement {
-        Statement::For { body, .. } => count_statements(body),
-        Statement::While { condition, body, .. } => count_statements(condition) + count_statements(body),
-        Statement::If { then, otherwise, .. } => count_statements(then) + count_statements(otherwise),
-        Statement::Let(..)
-        | Statement::Store { .. }
-        | Statement::Call { .. }
-        | Statement::Parallel { .. }
-        | Statement::CallExternal { .. }
-        | Statement::LeaveIf { .. }
-        | Statement::CopyBytes { .. }
-        | Statement::FillBytes { .. }
-        | Statement::Prefetch { .. } => 0,
-    };
-    block.statements.iter().map(|s| 1 + inside(s)).sum()
 }

@@ -7,14 +7,21 @@
 //! The crate knows neither HLO nor LLVM, so that a printer for another machine needs nothing else.
 
 mod builder;
+mod dedup;
+#[cfg(debug_assertions)]
+pub mod defects;
 mod frame;
 mod interleave;
 pub mod language;
+pub mod stack;
 mod text;
 mod verify;
+mod walk;
 
 pub use builder::FunctionBuilder;
+pub use dedup::dedup;
 pub use frame::FrameLayout;
 pub use language::*;
 pub use text::parse;
 pub use verify::verify;
+pub use walk::Walk;

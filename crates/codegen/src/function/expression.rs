@@ -9,8 +9,9 @@ use inkwell::{FloatPredicate, IntPredicate};
 use nest::{BinaryOp, Constant, ConvertOp, Expression, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use support::{Error, Result};
 
-use crate::float_parts;
-use crate::function::{Built, FunctionTranslator};
+use super::FunctionTranslator;
+use super::float_parts;
+use crate::llvm::Built;
 use crate::module::vector_of;
 
 impl<'c> FunctionTranslator<'_, 'c> {

@@ -5,7 +5,8 @@ use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, VectorValue};
 use nest::{ScalarType, Type, UnaryOp, ValueId};
 use support::{Error, Result};
 
-use crate::function::{Built, FunctionTranslator};
+use super::FunctionTranslator;
+use crate::llvm::Built;
 
 /// Whether an operation is one of these.
 pub(crate) fn is_part(op: UnaryOp) -> bool {

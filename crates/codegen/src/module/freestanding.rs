@@ -11,8 +11,8 @@ use inkwell::types::FunctionType;
 use inkwell::values::{BasicValueEnum, FunctionValue, IntValue, PointerValue};
 use support::{Error, Result};
 
-use crate::function::Built;
-use crate::module::ModuleTranslator;
+use super::ModuleTranslator;
+use crate::llvm::Built;
 
 /// Bytes that a turn of the loops moves; what remains is moved byte by byte.
 const WIDE: u32 = 16;

@@ -15,12 +15,11 @@ use inkwell::values::{
 use inkwell::{AddressSpace, AtomicOrdering, GlobalVisibility, IntPredicate};
 use nest::FrameLayout;
 use support::{Error, Result};
-use target::{Architecture, Level, Target};
+use target::Level;
 
-use crate::Version;
-use crate::function::Built;
-use crate::module::ModuleTranslator;
-use crate::stack::Calls;
+use super::ModuleTranslator;
+use crate::llvm::Built;
+use crate::symbols::choice_symbol;
 
 /// Bits of `ecx` of leaf 1 that level 2 asks for: SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT.
 const LEAF_1_V2: u32 = 1 | 1 << 9 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 23;
@@ -40,46 +39,6 @@ const EXTENDED_V3: u32 = 1 << 5;
 const STATE_V3: u32 = 0b110;
 /// And the masks and ZMM.
 const STATE_V4: u32 = 0b1110_0000;
-
-/// The levels of the versions, rising; none where there is one version. An error where a processor is no level.
-pub(crate) fn levels(versions: &[Version<'_>]) -> Result<Vec<Level>> {
-    if versions.len() <= 1 {
-        return Ok(Vec::new());
-    }
-    let levels: Vec<Level> = versions.iter().map(|version| level(version.target)).collect::<Result<_>>()?;
-    let first = &versions[0].target.triple;
-    if !levels.is_sorted_by(|a, b| a < b) || versions.iter().any(|v| v.target.triple != *first) {
-        return Err(Error::invalid(
-            "versions of one object must be for one triple and for rising levels of x86-64, such as v2,v3,v4",
-        ));
-    }
-    Ok(levels)
-}
-
-/// The level that a target is exactly.
-fn level(target: &Target) -> Result<Level> {
-    let levels = [Level::V1, Level::V2, Level::V3, Level::V4];
-    let found = levels
-        .into_iter()
-        .find(|level| level.cpu() == target.cpu || (*level == Level::V1 && target.cpu.is_empty()));
-    match (found, target.triple.architecture, target.features.is_empty()) {
-        (Some(level), Architecture::X86_64, true) => Ok(level),
-        _ => Err(Error::invalid(format!(
-            "triple '{}', cpu '{}', features '{}': several versions in one object are for x86-64, each for one of its \
-             levels: x86-64, x86-64-v2, x86-64-v3, x86-64-v4, without features",
-            target.triple.as_str(),
-            target.cpu,
-            target.features
-        ))),
-    }
-}
-
-/// What the exported entry and the choice call, callees first.
-pub(crate) fn calls(entry_point: &str, entries: Vec<String>) -> Vec<Calls> {
-    let choose = format!("{entry_point}.choose");
-    let callees = entries.into_iter().chain([choose.clone()]).collect();
-    vec![Calls { caller: choose, callees: Vec::new() }, Calls { caller: entry_point.to_owned(), callees }]
-}
 
 impl<'c> ModuleTranslator<'c> {
     /// Emits the exported entry.
@@ -158,8 +117,7 @@ impl<'c> ModuleTranslator<'c> {
     fn choose(&self, entry_point: &str, levels: &[Level]) -> Result<FunctionValue<'c>> {
         let i32 = self.context.i32_type();
         let ty = i32.fn_type(&[], false);
-        let function =
-            self.module.add_function(&format!("{entry_point}.choose"), ty, Some(Linkage::Internal));
+        let function = self.module.add_function(&choice_symbol(entry_point), ty, Some(Linkage::Internal));
         self.mark("nounwind", function);
         self.mark("noinline", function);
         self.add_machine_attributes(function);
@@ -317,34 +275,6 @@ impl<'c> Questions<'_, 'c> {
                 Ok(self.builder.build_extract_value(all, register, "").built()?.into_int_value())
             }
             _ => Err(Error::internal("an instruction's results are a struct")),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_rising_levels_of_one_triple_are_versions() {
-        let program = nest::Program::default();
-        let target = |triple: &str, cpu: &str| Target::new(triple, cpu, "").expect("a triple");
-        let of = |targets: &[Target]| {
-            let versions: Vec<_> =
-                targets.iter().map(|target| Version { program: &program, target }).collect();
-            levels(&versions)
-        };
-        let linux = |cpu: &str| target("x86_64-pc-linux", cpu);
-        assert_eq!(of(&[linux("haswell")]).expect("one version"), []);
-        assert_eq!(of(&[linux(""), linux("x86-64-v3")]).expect("two"), [Level::V1, Level::V3]);
-        for wrong in [
-            [linux("x86-64-v3"), linux("x86-64-v2")],
-            [linux("x86-64-v3"), linux("x86-64-v3")],
-            [linux(""), linux("haswell")],
-            [linux(""), target("x86_64-pc-windows-msvc", "x86-64-v3")],
-            [target("aarch64-unknown-linux-gnu", ""), target("aarch64-unknown-linux-gnu", "x86-64-v3")],
-        ] {
-            assert!(of(&wrong).is_err(), "{wrong:?}");
         }
     }
 }

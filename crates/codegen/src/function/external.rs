@@ -4,11 +4,11 @@ use inkwell::AddressSpace;
 use inkwell::module::Linkage;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, PointerValue};
-use nest::{Block, Function, Statement, ValueId};
-use std::collections::BTreeSet;
+use nest::ValueId;
 use support::{Error, Result};
 
-use crate::function::{Built, FunctionTranslator};
+use super::FunctionTranslator;
+use crate::llvm::Built;
 use crate::module::ModuleTranslator;
 
 impl<'c> FunctionTranslator<'_, 'c> {
@@ -55,30 +55,4 @@ impl<'c> ModuleTranslator<'c> {
         global.set_alignment(8);
         global.as_pointer_value()
     }
-}
-
-/// The user's functions that a function calls.
-pub(crate) fn symbols(function: &Function) -> BTreeSet<&str> {
-    fn of<'a>(block: &'a Block, found: &mut BTreeSet<&'a str>) {
-        for statement in &block.statements {
-            match statement {
-                Statement::CallExternal { symbol, .. } => {
-                    found.insert(symbol);
-                }
-                Statement::For { body, .. } => of(body, found),
-                Statement::While { condition, body, .. } => {
-                    of(condition, found);
-                    of(body, found);
-                }
-                Statement::If { then, otherwise, .. } => {
-                    of(then, found);
-                    of(otherwise, found);
-                }
-                _ => {}
-            }
-        }
-    }
-    let mut found = BTreeSet::new();
-    of(&function.body, &mut found);
-    found
 }

@@ -7,7 +7,8 @@ use support::{Error, Result};
 
 use inkwell::attributes::AttributeLoc;
 
-use crate::function::{Built, FunctionTranslator};
+use super::FunctionTranslator;
+use crate::llvm::Built;
 use crate::module::vector_of;
 
 impl<'c> FunctionTranslator<'_, 'c> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use nest::{Block, Expression, Function, FunctionId, Linkage, Parameter, Program, Statement};
+use crate::language::{Function, FunctionId, Linkage, Parameter, Program};
 use support::{Id, IdVec};
 
 /// Replaces calls to a function that equals an earlier one by calls to that one, and drops the later one. The first
@@ -13,7 +13,11 @@ pub fn dedup(program: &mut Program) {
     let mut renumbered: Vec<FunctionId> = Vec::with_capacity(program.functions.len());
     let mut by_fingerprint: BTreeMap<u64, Vec<FunctionId>> = BTreeMap::new();
     for mut function in std::mem::take(&mut program.functions).into_values() {
-        renumber(&mut function.body, &renumbered);
+        function.body.walk_mut(&mut |statement| {
+            if let Some(callee) = statement.callee_mut() {
+                *callee = renumbered.get(callee.index()).copied().unwrap_or(*callee);
+            }
+        });
         let alike = by_fingerprint.entry(fingerprint(&function)).or_default();
         let earlier = alike.iter().copied().find(|&id| same_code(&kept[id], &function));
         renumbered.push(earlier.unwrap_or_else(|| {
@@ -47,38 +51,10 @@ fn same_code(a: &Function, b: &Function) -> bool {
         && a.body == b.body
 }
 
-fn renumber(block: &mut Block, ids: &[FunctionId]) {
-    for statement in &mut block.statements {
-        match statement {
-            Statement::Let(_, Expression::FunctionAddress(function))
-            | Statement::Call { function, .. }
-            | Statement::Parallel { function, .. } => {
-                *function = ids.get(function.index()).copied().unwrap_or(*function);
-            }
-            Statement::For { body, .. } => renumber(body, ids),
-            Statement::While { condition, body, .. } => {
-                renumber(condition, ids);
-                renumber(body, ids);
-            }
-            Statement::If { then, otherwise, .. } => {
-                renumber(then, ids);
-                renumber(otherwise, ids);
-            }
-            Statement::Let(..)
-            | Statement::Store { .. }
-            | Statement::CallExternal { .. }
-            | Statement::LeaveIf { .. }
-            | Statement::CopyBytes { .. }
-            | Statement::FillBytes { .. }
-            | Statement::Prefetch { .. } => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nest::{FunctionBuilder, PointerFacts, ScalarType, Type};
+    use crate::{FunctionBuilder, PointerFacts, ScalarType, Statement, Type};
 
     fn leaf(name: &str, constant: f64) -> Function {
         let mut b = FunctionBuilder::new(name, Linkage::Internal);

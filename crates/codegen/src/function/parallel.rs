@@ -5,16 +5,16 @@
 //! does not grow with their number.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
-use inkwell::builder::Builder;
 use inkwell::module::Linkage;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, FunctionValue, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
-use nest::FrameLayout;
-use nest::{Block, FunctionId, Statement, ValueId};
+use nest::stack::part_symbol;
+use nest::{FrameLayout, FunctionId, Statement, ValueId};
 use support::{Error, Result};
 
-use crate::function::{Built, FunctionTranslator};
+use super::FunctionTranslator;
+use crate::llvm::Built;
 use crate::module::ModuleTranslator;
 
 /// Bytes of the record for each argument, whatever its type, and their alignment.
@@ -81,7 +81,11 @@ impl<'c> FunctionTranslator<'_, 'c> {
         if let Some(record) = self.argument_record {
             return Ok(record);
         }
-        let bytes = most_arguments(&self.source.body) as u64 * ARGUMENT_BYTES;
+        let arguments = self.source.body.walk().filter_map(|statement| match statement {
+            Statement::Parallel { arguments, .. } => Some(arguments.len()),
+            _ => None,
+        });
+        let bytes = arguments.max().unwrap_or(0) as u64 * ARGUMENT_BYTES;
         let record = self.stack_slot(bytes.max(ARGUMENT_BYTES), ARGUMENT_BYTES as u32)?.into_pointer_value();
         self.argument_record = Some(record);
         Ok(record)
@@ -96,42 +100,11 @@ impl<'c> FunctionTranslator<'_, 'c> {
     }
 }
 
-/// The arguments of the parallel call that has the most.
-fn most_arguments(block: &Block) -> usize {
-    let of = |statement: &Statement| match statement {
-        Statement::Parallel { arguments, .. } => arguments.len(),
-        Statement::For { body, .. } => most_arguments(body),
-        Statement::While { condition, body, .. } => most_arguments(condition).max(most_arguments(body)),
-        Statement::If { then, otherwise, .. } => most_arguments(then).max(most_arguments(otherwise)),
-        _ => 0,
-    };
-    block.statements.iter().map(of).max().unwrap_or(0)
-}
-
 impl<'c> ModuleTranslator<'c> {
-    /// A status is sign extended where the machine's calling convention wants that of 32-bit results.
-    pub(crate) fn extend_status(&self, function: FunctionValue<'c>) {
-        let signext = Attribute::get_named_enum_kind_id("signext");
-        function.add_attribute(AttributeLoc::Return, self.context.create_enum_attribute(signext, 0));
-    }
-
-    pub(crate) fn constant_offset(
-        &self,
-        builder: &Builder<'c>,
-        pointer: PointerValue<'c>,
-        bytes: u64,
-    ) -> Result<PointerValue<'c>> {
-        let index = self.context.i64_type().const_int(bytes, false);
-        // SAFETY: one index into bytes fits the element type, whatever the pointer.
-        #[expect(unsafe_code, reason = "inkwell cannot check indices against the element type")]
-        let address = unsafe { builder.build_in_bounds_gep(self.context.i8_type(), pointer, &[index], "") };
-        address.built()
-    }
-
     /// The body that `parallel_for` calls: `int32_t(void* record, int64_t begin, int64_t end, int64_t worker)`.
     fn thunk(&self, function: FunctionId, arguments: &[BasicTypeEnum<'c>]) -> Result<FunctionValue<'c>> {
         let callee = self.callee(function)?;
-        let name = format!("{}.part", callee.get_name().to_string_lossy());
+        let name = part_symbol(&callee.get_name().to_string_lossy());
         if let Some(thunk) = self.module.get_function(&name) {
             return Ok(thunk);
         }

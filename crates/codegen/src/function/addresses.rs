@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use support::{Id, Result};
 use target::Architecture;
 
-use crate::function::{Built, FunctionTranslator};
+use super::FunctionTranslator;
+use crate::llvm::Built;
 
 /// A loop moves so many addresses at most in registers of their own; others are a base and a common distance.
 const MAX_MOVED: usize = 4;
@@ -248,7 +249,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             places: BTreeMap::new(),
             found: Vec::new(),
         };
-        search.block(body);
+        search.body(body);
         search.found
     }
 }
@@ -278,23 +279,14 @@ struct Search<'t, 'm, 'c> {
 }
 
 impl<'c> Search<'_, '_, 'c> {
-    fn block(&mut self, block: &Block) {
-        for statement in &block.statements {
+    fn body(&mut self, body: &Block) {
+        for statement in body.walk() {
             match statement {
                 Statement::Let(id, Expression::Constant(Constant::Integer(number))) => {
                     self.constants.insert(*id, *number);
                 }
                 Statement::Let(id, Expression::Offset { pointer, index, scale }) => {
                     self.offset(*id, *pointer, *index, *scale);
-                }
-                Statement::For { body, .. } => self.block(body),
-                Statement::While { condition, body, .. } => {
-                    self.block(condition);
-                    self.block(body);
-                }
-                Statement::If { then, otherwise, .. } => {
-                    self.block(then);
-                    self.block(otherwise);
                 }
                 _ => {}
             }

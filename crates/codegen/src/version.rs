@@ -1,0 +1,75 @@
+//! Versions of a program in one object, each for one processor.
+
+use nest::Program;
+use support::{Error, Result};
+use target::{Architecture, Level, Target};
+
+/// A program, made for one processor.
+#[derive(Clone, Copy, Debug)]
+pub struct Version<'a> {
+    /// The code.
+    pub program: &'a Program,
+    /// The processor.
+    pub target: &'a Target,
+}
+
+/// The levels of the versions, rising; none where there is one version. An error where a processor is no level.
+pub(crate) fn levels(versions: &[Version<'_>]) -> Result<Vec<Level>> {
+    if versions.len() <= 1 {
+        return Ok(Vec::new());
+    }
+    let levels: Vec<Level> = versions.iter().map(|version| level(version.target)).collect::<Result<_>>()?;
+    let first = &versions[0].target.triple;
+    if !levels.is_sorted_by(|a, b| a < b) || versions.iter().any(|v| v.target.triple != *first) {
+        return Err(Error::invalid(
+            "versions of one object must be for one triple and for rising levels of x86-64, such as v2,v3,v4",
+        ));
+    }
+    Ok(levels)
+}
+
+/// The level that a target is exactly.
+fn level(target: &Target) -> Result<Level> {
+    let levels = [Level::V1, Level::V2, Level::V3, Level::V4];
+    let found = levels
+        .into_iter()
+        .find(|level| level.cpu() == target.cpu || (*level == Level::V1 && target.cpu.is_empty()));
+    match (found, target.triple.architecture, target.features.is_empty()) {
+        (Some(level), Architecture::X86_64, true) => Ok(level),
+        _ => Err(Error::invalid(format!(
+            "triple '{}', cpu '{}', features '{}': several versions in one object are for x86-64, each for one of its \
+             levels: x86-64, x86-64-v2, x86-64-v3, x86-64-v4, without features",
+            target.triple.as_str(),
+            target.cpu,
+            target.features
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rising_levels_of_one_triple_are_versions() {
+        let program = Program::default();
+        let target = |triple: &str, cpu: &str| Target::new(triple, cpu, "").expect("a triple");
+        let of = |targets: &[Target]| {
+            let versions: Vec<_> =
+                targets.iter().map(|target| Version { program: &program, target }).collect();
+            levels(&versions)
+        };
+        let linux = |cpu: &str| target("x86_64-pc-linux", cpu);
+        assert_eq!(of(&[linux("haswell")]).expect("one version"), []);
+        assert_eq!(of(&[linux(""), linux("x86-64-v3")]).expect("two"), [Level::V1, Level::V3]);
+        for wrong in [
+            [linux("x86-64-v3"), linux("x86-64-v2")],
+            [linux("x86-64-v3"), linux("x86-64-v3")],
+            [linux(""), linux("haswell")],
+            [linux(""), target("x86_64-pc-windows-msvc", "x86-64-v3")],
+            [target("aarch64-unknown-linux-gnu", ""), target("aarch64-unknown-linux-gnu", "x86-64-v3")],
+        ] {
+            assert!(of(&wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
