@@ -5,7 +5,6 @@
 
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
-use crate::tasks::Span;
 use buffers::ALIGNMENT;
 use hlo::{InstructionId, Module};
 use nest::{FunctionBuilder, ValueId};
@@ -257,27 +256,6 @@ impl<'a> KernelContext<'a> {
             self.facts.insert(index, facts);
             self.scoped(b, |cx, b| body(cx, b, Index::scalar(index), carried))
         })
-    }
-
-    /// A loop over the span's blocks of `step` indices, even if there is one only: the first index is always a value.
-    pub(crate) fn for_each_block(
-        &mut self,
-        b: &mut FunctionBuilder,
-        span: Span,
-        step: i64,
-        mut body: impl FnMut(&mut Self, &mut FunctionBuilder, ValueId) -> Result<()>,
-    ) -> Result<()> {
-        let (from, to, steps) = match span {
-            Span::All(steps) => (b.index(0), b.index(steps * step), steps),
-            Span::Part { begin, end, steps } => {
-                (b.mul_constant(begin, step), b.mul_constant(end, step), steps)
-            }
-        };
-        b.for_carrying(from, to, step, &[], |b, index, _| {
-            self.facts.insert(index, Facts { min: 0, max: ((steps - 1) * step).max(0), multiple: step });
-            self.scoped(b, |cx, b| body(cx, b, index)).map(|()| Vec::new())
-        })
-        .map(|_| ())
     }
 
     /// A loop to a bound that is known at run time only; the index is below `limit`.

@@ -3,14 +3,19 @@
 //! Its parameter is the frame of the caller; pointers are read from it once, in front of everything else, and only those
 //! that are needed.
 
-use crate::lower::{Call, Kernels};
-use crate::profile::{Counter, Profile};
-use crate::regions::{self, Item, Region};
+pub(crate) mod custom_call;
+pub(crate) mod profile;
+pub mod regions;
+
+use crate::calls::{Call, Kernels};
 use buffers::{Allocation, BufferAssignment, CopyPair, Rotation, Schedule, Slice};
 use hlo::custom_call::custom_call;
 use hlo::{ComputationId, InstructionId, Module, Op};
-use nest::FrameLayout;
-use nest::{FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type, ValueId};
+use nest::{
+    FrameLayout, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type, ValueId,
+};
+use profile::{Counter, Profile};
+use regions::{Item, Region};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
 use support::{Error, Result};
@@ -46,7 +51,7 @@ pub(crate) fn emit(
     let mut b = FunctionBuilder::new(name, Linkage::Entry);
     let layout = FrameLayout::new(target.pointer_bytes);
     // What leaves the entry early says why, in the frame.
-    let read_only = !crate::custom_call::may_leave(module);
+    let read_only = !custom_call::may_leave(module);
     let facts = PointerFacts { no_alias: true, read_only, alignment: target.pointer_bytes };
     let frame = b.parameter("frame", Type::PTR, facts);
     let mut entry = Entry {

@@ -3,46 +3,38 @@
 //! Lowerings build tiled, vectorized loops explicitly; the printer that translates the result (LLVM today) is not asked
 //! to vectorize or tile. Nothing here names LLVM, and nothing chooses a strategy: the plan does.
 //!
-//! [`lower`] makes a program of a module with its plan and buffers. A kernel reads like the loop it makes: the loops
-//! ([`mod@loops`], `reduce`, `sort`, ...) ask for elements at symbolic positions; `fused` and `reindex` turn a position
-//! into operand positions; [`elemental`] computes one opcode.
+//! [`lower`] makes a program of a module with its plan and buffers. A kernel reads like the loop it emits: the loops
+//! ([`mod@loops`], `contraction`, `reduction`, `sort`, ...) ask for elements at symbolic positions; `body_value` and
+//! `reindex` turn a position into operand positions; [`elemental`] computes one opcode. The families have the layout that
+//! they have in `plan`.
 
 mod addressing;
 mod apply;
-mod attention;
-mod concatenate;
+mod body_value;
+mod calls;
 mod context;
-mod convolution;
-mod custom_call;
-mod destination;
-pub mod dot;
+mod contraction;
 mod element;
 pub mod elemental;
 mod entry;
 mod fft;
-mod fused;
 pub mod index;
 mod loops;
 mod lower;
 pub mod math;
+mod movement;
 mod multi_output;
 pub mod narrow;
-mod profile;
 mod random;
-mod reduce;
-mod reduce_window;
-pub mod regions;
+mod reduction;
 mod reindex;
-mod rows;
-mod scatter;
 mod sort;
 mod tasks;
-mod tile;
 mod transpose;
-mod update;
 
 pub use context::{KernelContext, Memory};
-pub use custom_call::ABORT_STATUS;
 pub use element::{Element, decode, encode, memory_type, normalise, register_type, splat};
+pub use entry::custom_call::ABORT_STATUS;
+pub use entry::profile::Counter;
+pub use entry::regions;
 pub use lower::{EntryOptions, Lowered, lower, lower_with};
-pub use profile::Counter;

@@ -1,14 +1,15 @@
 //! Lowers a module: one function for each kernel, and the entry that calls them.
 
+use crate::calls::{Call, Kernels};
 use crate::context::{KernelContext, Memory, Operand, TaskRange};
+use crate::contraction::{attention, chain, convolution, destination, dot};
 use crate::entry;
+use crate::entry::profile::{self, Counter};
+use crate::entry::regions::Region;
 use crate::index::Index;
-use crate::profile::Counter;
-use crate::regions::Region;
-use crate::{
-    attention, concatenate, convolution, destination, dot, fft, loops, multi_output, profile, random, reduce,
-    reduce_window, rows, scatter, sort, update,
-};
+use crate::movement::{concatenate, scatter, update};
+use crate::reduction::{reduce, reduce_window, rows};
+use crate::{fft, loops, multi_output, random, sort};
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use nest::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Statement, Type};
@@ -86,11 +87,12 @@ pub fn lower_with(
             }
             let name = kernel_name(module, computation, instruction);
             for part in parts(module, plan, computation, instruction) {
+                let id = FunctionId::from_index(program.functions.len());
                 let kernel = Kernel { module, assignment, target, plan, computation, instruction, part };
                 let lowered = kernel
-                    .lower(names.unique(&name))
+                    .lower(names.unique(&name), id)
                     .map_err(|error| describe(module, computation, instruction, error))?;
-                if let Some((mut function, mut call)) = lowered {
+                if let Some((mut function, call)) = lowered {
                     if options.is_profiled {
                         function.linkage = Linkage::Internal;
                     }
@@ -100,7 +102,7 @@ pub fn lower_with(
                         ));
                         return Err(describe(module, computation, instruction, error));
                     }
-                    call.function = program.functions.push(function);
+                    program.functions.push(function);
                     kernels.calls.entry((computation, instruction)).or_default().push(call);
                 }
             }
@@ -130,27 +132,6 @@ fn parts(
         (Strategy::Fft(plan), _) => (0..plan.steps.len()).map(|step| step..step + 1).collect(),
         _ => std::iter::once(0..usize::MAX).collect(),
     }
-}
-
-/// The calls of kernels; instructions with nothing to do have none.
-#[derive(Debug, Default)]
-pub(crate) struct Kernels {
-    pub(crate) calls: BTreeMap<(ComputationId, InstructionId), Vec<Call>>,
-}
-
-/// A kernel and what it is called with.
-#[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) function: FunctionId,
-    pub(crate) arguments: Vec<Slice>,
-    /// The first of the arguments that it writes; all behind it are written.
-    pub(crate) written: usize,
-    /// Whether the scratch of the workers is an argument, behind the slices.
-    pub(crate) takes_workers_scratch: bool,
-    /// How many tasks there are; more than 1 is a parallel call.
-    pub(crate) tasks: i64,
-    /// What it does, as the plan has it, in nanoseconds of one core.
-    pub(crate) nanoseconds: u64,
 }
 
 /// The instruction's name with that of the source node: `fusion.3_dense/BiasAdd`.
@@ -219,8 +200,8 @@ struct Kernel<'a> {
 }
 
 impl Kernel<'_> {
-    /// The function and its call, which does not know the function's number yet; nothing if there is nothing to do.
-    fn lower(&self, name: String) -> Result<Option<(Function, Call)>> {
+    /// The function, which becomes number `id`, and its call; nothing if there is nothing to do.
+    fn lower(&self, name: String, id: FunctionId) -> Result<Option<(Function, Call)>> {
         let fusion = Fusion::of(self.module, &self.module[self.computation], self.instruction)?;
         let mut b = FunctionBuilder::new(name, Linkage::Internal);
         let mut cx = KernelContext::new(self.module, self.target, fusion, self.plan);
@@ -241,7 +222,7 @@ impl Kernel<'_> {
         Ok(Some((
             function,
             Call {
-                function: FunctionId::from_index(0),
+                function: id,
                 arguments,
                 written,
                 takes_workers_scratch,
@@ -261,7 +242,7 @@ impl Kernel<'_> {
             Strategy::Convolution(plan) => {
                 destination::copy_around(b, cx).and_then(|()| convolution::emit(b, cx, plan))
             }
-            Strategy::ConvolutionChain(plan) => convolution::emit_chain(b, cx, plan),
+            Strategy::ConvolutionChain(plan) => chain::emit(b, cx, plan),
             Strategy::Attention(plan) => {
                 destination::copy_around(b, cx).and_then(|()| attention::emit(b, cx, plan))
             }

@@ -4,7 +4,7 @@
 use crate::context::{KernelContext, Memory};
 use crate::element::Element;
 use crate::index::{Index, Position};
-use crate::update::number_of;
+use crate::movement::update::number_of;
 use hlo::{Op, RandomAlgorithm};
 use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use shape::PrimitiveType;

@@ -1,10 +1,10 @@
 //! Opcodes that move elements: each result position is turned into operand positions.
 
 use crate::addressing::Containment;
+use crate::body_value::Step;
 use crate::context::{IndexKey, KernelContext};
 use crate::element::{Element, register_type};
 use crate::elemental;
-use crate::fused::Step;
 use crate::index::{Facts, Index, Position};
 use hlo::{GatherDimensionNumbers, InstructionId, Op, PaddingConfig, PaddingDimension};
 use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};

@@ -1,0 +1,75 @@
+//! Convolutions: the loops that [`plan::ConvolutionPlan`] describes, and the hand-over of finished elements to what
+//! follows.
+
+pub(super) mod dense;
+pub(super) mod depthwise;
+mod general;
+mod gradient;
+mod streams;
+mod walk;
+mod winograd;
+
+use crate::context::KernelContext;
+use crate::contraction::tile::{self, Columns};
+use crate::element::Element;
+use crate::index::{Index, Position};
+use nest::{FunctionBuilder, ValueId};
+use plan::{ConvolutionKind, ConvolutionPlan};
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// Emits a register tile at a first feature, of so many vectors of features.
+type PanelBody<'b> =
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
+
+/// Writes the result of a convolution and of what follows it.
+pub(crate) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+) -> Result<()> {
+    if cx.results[0].shape.element_count() == 0 {
+        return Ok(());
+    }
+    match &plan.kind {
+        ConvolutionKind::Dense(dense) => {
+            cx.for_tasks(b, |cx, b, task| dense::emit(b, cx, plan, dense, &task))
+        }
+        ConvolutionKind::Depthwise(depthwise) => {
+            cx.for_tasks(b, |cx, b, task| depthwise::emit(b, cx, plan, depthwise, &task))
+        }
+        ConvolutionKind::Winograd(winograd) => winograd::emit(b, cx, plan, winograd),
+        ConvolutionKind::Gradient(gradient) => gradient::emit(b, cx, plan, gradient),
+        ConvolutionKind::WinogradGradient(gradient) => winograd::emit_gradient(b, cx, plan, gradient),
+        ConvolutionKind::General { lanes, chunks } => general::emit(b, cx, plan, *lanes, *chunks),
+    }
+}
+
+/// The convolution in front of the root.
+fn convolution(cx: &KernelContext<'_>) -> Result<hlo::InstructionId> {
+    cx.fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))
+}
+
+/// Computes what follows the convolution for some neighbouring features and stores the result.
+fn finish(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+    position: &Position,
+    lanes: u32,
+    value: Element,
+) -> Result<()> {
+    let convolution = convolution(cx)?;
+    tile::finish(b, cx, convolution, plan.accumulator, position, (lanes, value))
+}
+
+/// Loads neighbouring elements (one of a complex type) and converts them to the accumulator's type.
+fn load(
+    b: &mut FunctionBuilder,
+    plan: &ConvolutionPlan,
+    from: PrimitiveType,
+    pointer: ValueId,
+    lanes: u32,
+) -> Result<Element> {
+    tile::load(b, (from, plan.accumulator), pointer, lanes)
+}

@@ -1,0 +1,496 @@
+//! Tiles of pixels times vectors of output features, accumulated in registers over taps and input features.
+
+use super::streams::Streams;
+use super::walk::{self, Count, Pixels, repeat, tiles_in_order};
+use super::{PanelBody, finish, load};
+use crate::context::KernelContext;
+use crate::contraction::tile::{
+    self, Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero,
+};
+use crate::element::Element;
+use crate::index::{Facts, Index, Position};
+use crate::tasks::Span;
+use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, Packing};
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// Emits the loops of one task.
+pub(in crate::contraction) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+    dense: &DensePlan,
+    task: &Index,
+) -> Result<()> {
+    let input = cx.operand(plan.input_operand)?.clone();
+    let (kernel, kernel_type) = match dense.kernel_packing {
+        Packing::Constant => {
+            let packed = *cx.packed.first().ok_or_else(|| Error::internal("a packed kernel is missing"))?;
+            (packed, plan.accumulator)
+        }
+        Packing::None | Packing::Scratch => {
+            let memory = cx.operand(plan.kernel_operand)?;
+            (memory.pointer, memory.shape.element_type)
+        }
+    };
+    let nest = Nest {
+        plan,
+        dense,
+        dims: &plan.dims,
+        scalar: scalar_type(plan.accumulator)?,
+        input: input.pointer,
+        input_type: input.shape.element_type,
+        kernel,
+        kernel_type,
+        streams: Streams::new(cx, plan)?,
+    };
+    // Panels that are too large for the caches are used up by one task after another.
+    let (chunk, features) = match dense.panels_outside {
+        true => {
+            let (features, chunk) = cx.div_rem(b, task, dense.tiling.chunks)?;
+            (chunk, features)
+        }
+        false => cx.div_rem(b, task, dense.feature_chunks)?,
+    };
+    let is_ahead = dense.tiling.sizes.iter().any(|size| nest.ahead(size.pixels).is_some());
+    let span = walk::span(b, cx, &features, dense.feature_chunks, dense.whole_panels(&plan.dims))?;
+    cx.for_range(b, 0, plan.dims.groups, 1, |cx, b, group| {
+        if dense.panels_outside {
+            nest.panels(b, cx, span, &mut |b, cx, column, parts| {
+                tiles_in_order(b, cx, &dense.tiling, (&chunk, is_ahead), &mut |b, cx, pixels| {
+                    nest.tile(b, cx, &group, pixels, column, parts)
+                })
+            })
+        } else {
+            tiles_in_order(b, cx, &dense.tiling, (&chunk, is_ahead), &mut |b, cx, pixels| {
+                nest.panels(b, cx, span, &mut |b, cx, column, parts| {
+                    nest.tile(b, cx, &group, pixels, column, parts)
+                })
+            })
+        }
+    })
+}
+
+/// The loops of one convolution.
+struct Nest<'p> {
+    plan: &'p ConvolutionPlan,
+    dense: &'p DensePlan,
+    dims: &'p ConvolutionDims,
+    scalar: ScalarType,
+    input: ValueId,
+    input_type: PrimitiveType,
+    kernel: ValueId,
+    kernel_type: PrimitiveType,
+    /// What is fetched for the tiles' ends.
+    streams: Streams,
+}
+
+impl Nest<'_> {
+    /// Runs `body` for a part of the panels of a group, with the first feature in the group, and the vectors.
+    fn panels(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        span: Span,
+        body: PanelBody<'_>,
+    ) -> Result<()> {
+        let tile = self.dense.tile;
+        let columns = tile.columns();
+        let full = whole_columns(tile.vectors, tile.lanes);
+        cx.for_span(b, span, 1, |cx, b, panel| body(b, cx, &panel.times(columns), &full))?;
+        let rest = self.dims.outputs % columns;
+        if rest == 0 {
+            return Ok(());
+        }
+        let last = last_columns(rest, tile.lanes, self.reading());
+        cx.if_last(b, span, |cx, b| body(b, cx, &Index::constant(self.dims.outputs - rest), &last))
+    }
+
+    fn reading(&self) -> Reading {
+        let is_wide = i64::from(self.dense.tile.lanes) * self.scalar.byte_size() as i64 >= 32;
+        match self.dense.kernel_packing {
+            Packing::Constant | Packing::Scratch => Reading::Padded,
+            Packing::None if is_wide && self.kernel_type == self.plan.accumulator => Reading::Masked,
+            Packing::None => Reading::Narrowing,
+        }
+    }
+
+    /// One tile: accumulate, hand over.
+    fn tile(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        group: &Index,
+        pixels: Pixels,
+        column: &Index,
+        parts: &[Columns],
+    ) -> Result<()> {
+        let (dims, features) = (self.dims, self.dims.groups * self.dims.inputs);
+        let input_size = self.input_type.byte_size() as i64;
+        let number = cx.scalar_value(b, group)?;
+        let input = b.offset(self.input, pixels.input, features * input_size);
+        let input = b.offset(input, number, dims.inputs * input_size);
+        let place = self.place(b, cx, group, column, parts)?;
+        let kernel = b.offset(place.pointer, pixels.tap, dims.inputs * place.row);
+        let rows = (0..i64::from(pixels.count))
+            .map(|row| b.mul_constant(pixels.input_step, row * features * input_size))
+            .collect();
+        let ahead = self.next_panels(b, cx, pixels, column, &place)?;
+        let first = group.times(dims.outputs).plus(column);
+        let reduction = Reduction {
+            nest: self,
+            pixels,
+            place,
+            rows,
+            parts,
+            ahead: ahead.map_or(0, |a| a.1),
+            first: first.clone(),
+        };
+        let mut sums = Vec::new();
+        for _ in 0..pixels.count {
+            sums.extend(parts.iter().map(|part| zero(b, Type::vector(self.scalar, part.lanes))));
+        }
+        let rounds = i64::from(pixels.count.next_multiple_of(MOST_UNROLLED as u32));
+        let fetched = (!self.streams.is_empty()).then(|| b.index(rounds));
+        let at = At { input, kernel, ahead: ahead.map(|a| a.0), fetched };
+        let sums = reduction.taps(b, cx, 0, at, &sums)?;
+        // The pixel's number stands for all that it was made of.
+        cx.facts.insert(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
+        let convolution = super::convolution(cx)?;
+        tile::finish_rows(b, cx, convolution, (sums, parts.len()), |b, cx, row, number, sum| {
+            let at = pixels.output_index(b, cx, row)?.times(dims.groups * dims.outputs).plus(&first);
+            parts[number].pieces(b, sum, |b, offset, lanes, value| {
+                let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));
+                finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
+            })
+        })
+    }
+
+    /// Bytes of the next panels that a tile of so many pixels fetches for each summand.
+    fn ahead(&self, pixels: u32) -> Option<i64> {
+        self.dense.ahead(self.dims, pixels, self.kernel_type.byte_size())
+    }
+
+    /// The part of the next panels that a tile fetches, and how many bytes for each summand.
+    fn next_panels(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        pixels: Pixels,
+        column: &Index,
+        place: &Place,
+    ) -> Result<Option<(ValueId, i64)>> {
+        let (Some(bytes), Some(before)) = (self.ahead(pixels.count), pixels.before) else {
+            return Ok(None);
+        };
+        let columns = self.dense.tile.columns();
+        let panels = columns * self.dense.summands * self.kernel_type.byte_size() as i64;
+        // Behind the last whole panels there are the first ones of another task: these are fetched again.
+        let end = cx.scalar_value(b, &column.plus_constant(2 * columns))?;
+        let outputs = b.index(self.dims.outputs);
+        let exists = b.compare(Predicate::LessEqual, end, outputs);
+        let next = b.offset_bytes(place.pointer, panels);
+        let next = b.select(exists, next, place.pointer);
+        let share = panels / self.dense.tiling.taps_of_pixels.max(1);
+        Ok(Some((b.offset(next, before, share), bytes)))
+    }
+
+    /// Where the features of a tile are in the kernel.
+    fn place(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        group: &Index,
+        column: &Index,
+        parts: &[Columns],
+    ) -> Result<Place> {
+        let dims = self.dims;
+        let size = self.kernel_type.byte_size() as i64;
+        if self.dense.kernel_packing != Packing::Constant {
+            let first = cx.scalar_value(b, &group.times(dims.outputs).plus(column))?;
+            let pointer = b.offset(self.kernel, first, size);
+            let offsets = parts.iter().map(|part| part.offset * size).collect();
+            let row = dims.groups * dims.outputs * size;
+            return Ok(Place { pointer, row, offsets, alignment: size as u32 });
+        }
+        // A tile covers whole panels, or a panel whole tiles, so its vectors are at constant distances.
+        let width = self.dense.panel;
+        let panel = self.dense.summands * width * size;
+        let panels = (dims.outputs + width - 1) / width;
+        let group = cx.scalar_value(b, group)?;
+        let group = b.offset(self.kernel, group, panels * panel);
+        let (number, within) = cx.div_rem(b, column, width)?;
+        let start = cx.scalar_value(b, &number.times(panel).plus(&within.times(size)))?;
+        let pointer = b.offset(group, start, 1);
+        let at = |part: &Columns| part.offset / width * panel + part.offset % width * size;
+        let alignment = (i64::from(self.dense.tile.lanes) * size).min(64) as u32;
+        Ok(Place { pointer, row: width * size, offsets: parts.iter().map(at).collect(), alignment })
+    }
+}
+
+/// Where the features of a tile are in the kernel.
+#[derive(Clone, Debug)]
+struct Place {
+    /// The first summand's row.
+    pointer: ValueId,
+    /// Bytes from summand to summand.
+    row: i64,
+    /// Bytes from the row's begin to each vector.
+    offsets: Vec<i64>,
+    /// Of a vector.
+    alignment: u32,
+}
+
+/// The sums of a tile.
+struct Reduction<'p> {
+    nest: &'p Nest<'p>,
+    pixels: Pixels,
+    place: Place,
+    /// Bytes from the first pixel of the input to each.
+    rows: Vec<ValueId>,
+    parts: &'p [Columns],
+    /// Bytes of the next panels to fetch for each summand.
+    ahead: i64,
+    /// The tile's first feature.
+    first: Index,
+}
+
+/// Where the summands to come are.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    /// The first pixel's.
+    input: ValueId,
+    /// Their rows in the kernel.
+    kernel: ValueId,
+    /// What to fetch for them.
+    ahead: Option<ValueId>,
+    /// In so many of them what follows a pixel is fetched, whole rounds of the loop.
+    fetched: Option<ValueId>,
+}
+
+/// Sums of so many summands are made of parts.
+const MANY_SUMMANDS: i64 = 8192;
+
+/// So many independent sums keep two multiply-add units with a latency of four busy.
+const ENOUGH_SUMS: usize = 8;
+
+/// Of so many summands, the sums of several sets are worth their addition.
+const LONG_RUN: i64 = 32;
+
+/// Summands of a round, at most; a power of two.
+const MOST_UNROLLED: i64 = 4;
+
+/// So many accumulators make the overhead of a loop small.
+const MANY_ACCUMULATORS: usize = 12;
+
+impl Reduction<'_> {
+    /// Loops over the taps of a dimension and those behind it; over runs of them and of input features at last.
+    fn taps(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        d: usize,
+        at: At,
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let &Nest { dense, dims, .. } = self.nest;
+        if d == 3 || (d == 2 && dense.is_run) {
+            let count = if d == 2 {
+                let taps = self.pixels.taps[2];
+                Count { value: b.mul_constant(taps.value, dims.inputs), most: taps.most * dims.inputs }
+            } else {
+                Count::constant(b, dims.inputs)
+            };
+            return self.run(b, cx, count, at, sums);
+        }
+        let pixel = dims.groups * dims.inputs * self.nest.input_type.byte_size() as i64;
+        let input_step = dense.tiling.tap_input_steps[d] * pixel;
+        let kernel_step = dense.tiling.tap_steps[d] * dims.inputs * self.place.row;
+        let ahead_step = dense.tiling.tap_steps[d] * dims.inputs * self.ahead;
+        let is_apart = self.is_summed_apart(d);
+        repeat(b, cx, self.pixels.taps[d], sums, |cx, b, tap, sums| {
+            let at = At {
+                input: b.offset(at.input, tap, input_step),
+                kernel: b.offset(at.kernel, tap, kernel_step),
+                ahead: at.ahead.map(|ahead| b.offset(ahead, tap, ahead_step)),
+                fetched: at.fetched.map(|pixels| at_first(b, tap, pixels)),
+            };
+            if !is_apart {
+                return self.taps(b, cx, d + 1, at, sums);
+            }
+            let zeros: Vec<ValueId> = sums.iter().map(|&sum| zero(b, b.ty(sum))).collect();
+            let part = self.taps(b, cx, d + 1, at, &zeros)?;
+            Ok(sums.iter().zip(part).map(|(&sum, part)| b.add(sum, part)).collect())
+        })
+    }
+
+    /// Whether what each tap of a dimension gives is summed up by itself: in one sum of so many summands, as the gradient
+    /// of a kernel has, rounding errors would grow too far.
+    fn is_summed_apart(&self, d: usize) -> bool {
+        let taps = &self.pixels.taps;
+        let is_outermost = taps[d].most > 1 && taps[..d].iter().all(|count| count.most <= 1);
+        self.nest.dense.summands >= MANY_SUMMANDS && is_outermost
+    }
+
+    /// Summands one behind another, in the input and in the kernel.
+    fn run(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        count: Count,
+        at: At,
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        // The count is a multiple of the input features, so nothing is left behind the loop.
+        let unroll = match self.nest.dims.inputs {
+            _ if sums.len() >= MANY_ACCUMULATORS => 1,
+            inputs if inputs % 4 == 0 => 4,
+            inputs if inputs % 2 == 0 => 2,
+            _ => 1,
+        };
+        let vectors = (sums.len() / self.rows.len().max(1)) as u32;
+        let unroll = i64::from(plan::most_together(sums.len() as u32, vectors, cx.target)).min(unroll);
+        // Few sums wait for one another: summands take turns in several sets of them.
+        let sets = if count.most < LONG_RUN { 1 } else { ENOUGH_SUMS / sums.len().max(1) };
+        let sets = sets.clamp(1, unroll as usize);
+        let sets = 1 << sets.ilog2();
+        let mut all = sums.to_vec();
+        for _ in 1..sets {
+            all.extend(sums.iter().map(|&sum| zero(b, b.ty(sum))).collect::<Vec<_>>());
+        }
+        let all = self.run_in_sets(b, cx, count, at, (unroll, sums.len()), &all)?;
+        let (first, others) = all.split_at(sums.len());
+        let mut total = first.to_vec();
+        for set in others.chunks(sums.len()) {
+            total = total.iter().zip(set).map(|(&sum, &part)| b.add(sum, part)).collect();
+        }
+        Ok(total)
+    }
+
+    /// The same with the sums of every set.
+    fn run_in_sets(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        count: Count,
+        at: At,
+        (unroll, of_set): (i64, usize),
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let sets = (sums.len() / of_set.max(1)).max(1);
+        let inputs: Vec<ValueId> = self.rows.iter().map(|&row| b.offset(at.input, row, 1)).collect();
+        let step = |b: &mut FunctionBuilder, index: ValueId, step: i64, sums: &mut [ValueId]| -> Result<()> {
+            let first = step as usize % sets * of_set;
+            if let Some(ahead) = at.ahead {
+                let ahead = b.offset(ahead, index, self.ahead);
+                let ahead = b.offset_bytes(ahead, step * self.ahead);
+                b.prefetch(ahead, 2);
+            }
+            self.accumulate(b, (&inputs, at.kernel), (index, step), &mut sums[first..first + of_set])
+        };
+        let run = |b: &mut FunctionBuilder,
+                   cx: &mut KernelContext<'_>,
+                   (begin, end): (ValueId, ValueId),
+                   is_fetching: bool,
+                   sums: &[ValueId]| {
+            let body = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, index, sums: &[ValueId]| {
+                let mut sums = sums.to_vec();
+                for k in 0..unroll {
+                    if is_fetching {
+                        let pixel = b.add_constant(index, k);
+                        self.fetch(b, cx, pixel)?;
+                    }
+                    step(b, index, k, &mut sums)?;
+                }
+                Ok(sums)
+            };
+            if let (Some(begin), Some(end)) = (b.known_integer(begin), b.known_integer(end)) {
+                return cx.for_range_carrying(b, (begin, end, unroll), sums, |cx, b, index, sums| {
+                    let index = cx.scalar_value(b, &index)?;
+                    body(b, cx, index, sums)
+                });
+            }
+            b.for_carrying(begin, end, unroll, sums, |b, index, sums| {
+                cx.scoped(b, |cx, b| body(b, cx, index, sums))
+            })
+        };
+        let zero = b.index(0);
+        let Some(fetched) = at.fetched.filter(|&pixels| b.known_integer(pixels) != Some(0)) else {
+            return run(b, cx, (zero, count.value), false, sums);
+        };
+        let is_less = b.compare(Predicate::Less, fetched, count.value);
+        let split = match (b.known_integer(fetched), b.known_integer(count.value)) {
+            (Some(fetched), Some(count)) => b.index(fetched.min(count)),
+            _ => b.select(is_less, fetched, count.value),
+        };
+        let sums = run(b, cx, (zero, split), true, sums)?;
+        run(b, cx, (split, count.value), false, &sums)
+    }
+
+    /// Asks for what follows the sums of a pixel of the tile.
+    fn fetch(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, pixel: ValueId) -> Result<()> {
+        let features = self.nest.dims.groups * self.nest.dims.outputs;
+        let pixel = b.known_integer(pixel).map_or_else(|| Index::scalar(pixel), Index::constant);
+        let at = self.pixels.output_index(b, cx, &pixel)?.times(features).plus(&self.first);
+        self.nest.streams.fetch(b, cx, &at, self.parts)
+    }
+
+    /// Adds the products of summand `index + step` to the sums, pixel by pixel.
+    fn accumulate(
+        &self,
+        b: &mut FunctionBuilder,
+        (inputs, kernel): (&[ValueId], ValueId),
+        (index, step): (ValueId, i64),
+        sums: &mut [ValueId],
+    ) -> Result<()> {
+        let nest = self.nest;
+        let row = b.offset(kernel, index, self.place.row);
+        let row = b.offset_bytes(row, step * self.place.row);
+        let mut vectors = Vec::new();
+        for (part, &offset) in self.parts.iter().zip(&self.place.offsets) {
+            let pointer = b.offset_bytes(row, offset);
+            vectors.push(self.kernel_vector(b, pointer, *part)?);
+        }
+        let size = nest.input_type.byte_size() as i64;
+        for (pixel, &input) in inputs.iter().enumerate() {
+            let input = b.offset(input, index, size);
+            let input = b.offset_bytes(input, step * size);
+            let element = load(b, nest.plan, nest.input_type, input, 1)?.real();
+            for (k, (part, &vector)) in self.parts.iter().zip(&vectors).enumerate() {
+                let sum = &mut sums[pixel * vectors.len() + k];
+                let element = b.splat(element, part.lanes);
+                *sum = multiply_add(b, element, vector, *sum);
+            }
+        }
+        Ok(())
+    }
+
+    fn kernel_vector(&self, b: &mut FunctionBuilder, pointer: ValueId, part: Columns) -> Result<ValueId> {
+        let nest = self.nest;
+        let is_packed = nest.dense.kernel_packing == Packing::Constant;
+        let ty = Type::vector(nest.scalar, part.lanes);
+        let own = part.lanes * nest.scalar.byte_size() as u32;
+        let alignment = self.place.alignment.min(own);
+        if is_packed {
+            return Ok(b.load(ty, pointer, alignment));
+        }
+        if part.valid == part.lanes {
+            return Ok(load(b, nest.plan, nest.kernel_type, pointer, part.lanes)?.real());
+        }
+        Ok(part.load_masked(b, nest.scalar, pointer, alignment))
+    }
+}
+
+/// A number at the first tap, 0 at the others.
+fn at_first(b: &mut FunctionBuilder, tap: ValueId, number: ValueId) -> ValueId {
+    let zero = b.index(0);
+    match b.known_integer(tap) {
+        Some(0) => number,
+        Some(_) => zero,
+        None => {
+            let is_first = b.compare(Predicate::Equal, tap, zero);
+            b.select(is_first, number, zero)
+        }
+    }
+}

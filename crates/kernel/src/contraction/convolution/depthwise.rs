@@ -1,0 +1,258 @@
+//! Tiles of pixels times vectors of features, each feature from its own input feature.
+
+use super::walk::{Pixels, repeat, span, tiles};
+use super::{finish, load};
+use crate::context::KernelContext;
+use crate::contraction::tile::{self, multiply_add, scalar_type, zero};
+use crate::element::{Element, splat};
+use crate::index::{Facts, Index, Position};
+use crate::tasks::Span;
+use nest::{BinaryOp, FunctionBuilder, Predicate, Type, ValueId};
+use plan::{ConvolutionDims, ConvolutionPlan, DepthwisePlan};
+use shape::PrimitiveType;
+use std::collections::BTreeMap;
+use support::Result;
+
+/// Emits the loops of one task.
+pub(in crate::contraction) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+    depthwise: &DepthwisePlan,
+    task: &Index,
+) -> Result<()> {
+    let (input, kernel) = (cx.operand(plan.input_operand)?, cx.operand(plan.kernel_operand)?);
+    let nest = Nest {
+        plan,
+        depthwise,
+        dims: &plan.dims,
+        input: input.pointer,
+        input_type: input.shape.element_type,
+        kernel: kernel.pointer,
+        kernel_type: kernel.shape.element_type,
+    };
+    let (chunk, features) = cx.div_rem(b, task, depthwise.feature_chunks)?;
+    let whole = span(b, cx, &features, depthwise.feature_chunks, depthwise.whole_blocks(&plan.dims))?;
+    let blocks = with_last(b, whole, depthwise.blocks(&plan.dims));
+    if depthwise.blocks_outside {
+        nest.blocks(b, cx, blocks, &mut |b, cx, feature| {
+            tiles(b, cx, &depthwise.tiling, &chunk, &mut |b, cx, pixels| nest.tile(b, cx, pixels, feature))
+        })
+    } else {
+        tiles(b, cx, &depthwise.tiling, &chunk, &mut |b, cx, pixels| {
+            nest.blocks(b, cx, blocks, &mut |b, cx, feature| nest.tile(b, cx, pixels, feature))
+        })
+    }
+}
+
+/// A span of whole blocks, and of the block behind the last one of them if there is one.
+fn with_last(b: &mut FunctionBuilder, whole: Span, blocks: i64) -> Span {
+    let Span::Part { begin, end, steps } = whole else { return Span::All(blocks) };
+    let is_last = whole.is_last(b).filter(|_| steps < blocks);
+    let end = is_last.map_or(end, |is_last| {
+        let all = b.index(blocks);
+        b.select(is_last, all, end)
+    });
+    Span::Part { begin, end, steps: blocks }
+}
+
+/// The loops of one convolution.
+struct Nest<'p> {
+    plan: &'p ConvolutionPlan,
+    depthwise: &'p DepthwisePlan,
+    dims: &'p ConvolutionDims,
+    input: ValueId,
+    input_type: PrimitiveType,
+    kernel: ValueId,
+    kernel_type: PrimitiveType,
+}
+
+type BlockBody<'b> = &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index) -> Result<()>;
+
+/// Windows of more taps in the last dimension are not unrolled.
+const MAX_UNROLLED_TAPS: i64 = 8;
+
+impl Nest<'_> {
+    fn lanes(&self) -> u32 {
+        self.depthwise.lanes
+    }
+
+    fn features(&self) -> i64 {
+        self.dims.groups * self.dims.outputs
+    }
+
+    /// Runs `body` for a part of the blocks, with the first feature. The last block ends with the last feature.
+    fn blocks(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        span: Span,
+        body: BlockBody<'_>,
+    ) -> Result<()> {
+        let (block, features) = (self.depthwise.block(), self.features());
+        cx.for_span(b, span, 1, |cx, b, index| {
+            let first = index.times(block);
+            if features % block == 0 {
+                return body(b, cx, &first);
+            }
+            let value = cx.scalar_value(b, &first)?;
+            let last = b.index(features - block);
+            let is_less = b.compare(Predicate::Less, value, last);
+            let value = b.select(is_less, value, last);
+            let multiple = crate::index::gcd(block, features - block);
+            cx.facts.insert(value, Facts { min: 0, max: features - block, multiple });
+            body(b, cx, &Index::scalar(value))
+        })
+    }
+
+    /// One tile: accumulate, hand over.
+    fn tile(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        pixels: Pixels,
+        feature: &Index,
+    ) -> Result<()> {
+        let dims = self.dims;
+        let lanes = self.lanes();
+        let first = cx.scalar_value(b, feature)?;
+        let input_feature = match dims.outputs {
+            1 => first,
+            outputs => {
+                let by = b.index(outputs);
+                b.binary(BinaryOp::DivideSigned, first, by)
+            }
+        };
+        let size = self.input_type.byte_size() as i64;
+        let input = b.offset(self.input, input_feature, size);
+        let input = b.offset(input, pixels.input, dims.groups * size);
+        let size = self.kernel_type.byte_size() as i64;
+        let kernel = b.offset(self.kernel, first, size);
+        let kernel = b.offset(kernel, pixels.tap, self.features() * size);
+        let ty = Type::vector(scalar_type(self.plan.accumulator)?, lanes);
+        let vectors = self.depthwise.vectors as usize;
+        let sums: Vec<ValueId> = (0..pixels.count as usize * vectors).map(|_| zero(b, ty)).collect();
+        let sums = self.taps(b, cx, 0, &pixels, (input, kernel), &sums)?;
+        cx.facts.insert(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
+        let convolution = super::convolution(cx)?;
+        tile::finish_rows(b, cx, convolution, (sums, vectors), |b, cx, pixel, vector, sum| {
+            let at = pixels.output_index(b, cx, pixel)?.times(self.features()).plus(feature);
+            let at =
+                at.plus_constant(vector as i64 * i64::from(lanes)).plus(&Index::lanes(i64::from(lanes > 1)));
+            finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(sum))
+        })
+    }
+
+    /// Bytes of input from pixel to pixel.
+    fn pixel(&self) -> i64 {
+        self.dims.groups * self.input_type.byte_size() as i64
+    }
+
+    /// Bytes of the kernel from tap to tap.
+    fn tap(&self) -> i64 {
+        self.features() * self.kernel_type.byte_size() as i64
+    }
+
+    /// Loops over the taps of a dimension and those behind it.
+    fn taps(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        d: usize,
+        pixels: &Pixels,
+        (input, kernel): (ValueId, ValueId),
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let tiling = &self.depthwise.tiling;
+        let count = pixels.taps[d];
+        let known = (b.known_integer(count.value), b.known_integer(pixels.input_step));
+        if let (2, (Some(taps), Some(step))) = (d, known)
+            && taps <= MAX_UNROLLED_TAPS
+        {
+            return self.line(b, (taps, step), (input, kernel), sums);
+        }
+        let steps = (tiling.tap_input_steps[d] * self.pixel(), tiling.tap_steps[d] * self.tap());
+        let inputs: Vec<ValueId> = (0..i64::from(pixels.count))
+            .map(|pixel| b.mul_constant(pixels.input_step, pixel * self.pixel()))
+            .collect();
+        repeat(b, cx, count, sums, |cx, b, tap, sums| {
+            let (input, kernel) = (b.offset(input, tap, steps.0), b.offset(kernel, tap, steps.1));
+            if d < 2 {
+                return self.taps(b, cx, d + 1, pixels, (input, kernel), sums);
+            }
+            let weights = self.weights(b, kernel)?;
+            let mut sums = sums.to_vec();
+            for (sums, &distance) in sums.chunks_mut(weights.len()).zip(&inputs) {
+                let input = b.offset(input, distance, 1);
+                let input = self.inputs(b, input)?;
+                for ((sum, &weight), input) in sums.iter_mut().zip(&weights).zip(input) {
+                    *sum = multiply_add(b, input, weight, *sum);
+                }
+            }
+            Ok(sums)
+        })
+    }
+
+    /// All taps of a line of neighbouring pixels: each input is read once, for all outputs that it adds to.
+    fn line(
+        &self,
+        b: &mut FunctionBuilder,
+        (taps, step): (i64, i64),
+        (input, kernel): (ValueId, ValueId),
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let tiling = &self.depthwise.tiling;
+        let mut weights = Vec::new();
+        for tap in 0..taps {
+            let kernel = b.offset_bytes(kernel, tap * tiling.tap_steps[2] * self.tap());
+            weights.push(self.weights(b, kernel)?);
+        }
+        let mut sums = sums.to_vec();
+        let vectors = self.depthwise.vectors as usize;
+        let mut uses: BTreeMap<i64, Vec<(usize, usize)>> = BTreeMap::new();
+        for pixel in 0..sums.len() / vectors {
+            for tap in 0..taps {
+                let at = pixel as i64 * step + tap * tiling.tap_input_steps[2];
+                uses.entry(at).or_default().push((pixel, tap as usize));
+            }
+        }
+        for (at, uses) in uses {
+            let input = b.offset_bytes(input, at * self.pixel());
+            let input = self.inputs(b, input)?;
+            for (pixel, tap) in uses {
+                for (vector, &input) in input.iter().enumerate() {
+                    let sum = &mut sums[pixel * vectors + vector];
+                    *sum = multiply_add(b, input, weights[tap][vector], *sum);
+                }
+            }
+        }
+        Ok(sums)
+    }
+
+    /// The weights of a tap.
+    fn weights(&self, b: &mut FunctionBuilder, pointer: ValueId) -> Result<Vec<ValueId>> {
+        let bytes = i64::from(self.lanes()) * self.kernel_type.byte_size() as i64;
+        let vector = |k: i64| {
+            let pointer = b.offset_bytes(pointer, k * bytes);
+            Ok(load(b, self.plan, self.kernel_type, pointer, self.lanes())?.real())
+        };
+        (0..i64::from(self.depthwise.vectors)).map(vector).collect()
+    }
+
+    /// The inputs of a tile's features at a pixel: each as often as features share it.
+    fn inputs(&self, b: &mut FunctionBuilder, pointer: ValueId) -> Result<Vec<ValueId>> {
+        let shared = self.dims.outputs as u32;
+        let distinct = self.lanes() / shared;
+        let bytes = i64::from(distinct) * self.input_type.byte_size() as i64;
+        let vector = |k: i64| {
+            let pointer = b.offset_bytes(pointer, k * bytes);
+            let loaded = load(b, self.plan, self.input_type, pointer, distinct)?.real();
+            Ok(match (shared, distinct) {
+                (1, _) => loaded,
+                (_, 1) => splat(b, loaded, shared),
+                _ => b.shuffle(loaded, loaded, (0..self.lanes()).map(|lane| lane / shared).collect()),
+            })
+        };
+        (0..i64::from(self.depthwise.vectors)).map(vector).collect()
+    }
+}

@@ -1,0 +1,248 @@
+//! Convolutions of any kind: one vector of output features after another, over the taps that lie on the input.
+
+use super::walk::span;
+use super::{finish, load};
+use crate::context::KernelContext;
+use crate::contraction::tile::{multiply_add, scalar_type, zero};
+use crate::element::{Element, splat};
+use crate::index::{Index, Position};
+use nest::{BinaryOp, FunctionBuilder, Predicate, Type, UnaryOp, ValueId};
+use plan::{ConvolutionPlan, SpatialDimension};
+use shape::PrimitiveType;
+use shape::index::row_major_strides;
+use support::Result;
+
+/// Emits the loops.
+pub(super) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+    lanes: u32,
+    chunks: i64,
+) -> Result<()> {
+    let (input, kernel) = (cx.operand(plan.input_operand)?, cx.operand(plan.kernel_operand)?);
+    let operand = |memory: &crate::Memory| Operand {
+        pointer: memory.pointer,
+        element_type: memory.shape.element_type,
+        strides: row_major_strides(&memory.shape.sizes())
+            .into_iter()
+            .map(|stride| stride * memory.shape.element_type.byte_size() as i64)
+            .collect(),
+    };
+    let nest = Nest { plan, lanes, input: operand(input), kernel: operand(kernel) };
+    let dims = &plan.dims;
+    let outputs: Vec<i64> = dims.spatial.iter().map(|d| d.output).collect();
+    cx.for_tasks(b, |cx, b, task| {
+        let lines = span(b, cx, &task, chunks, dims.lines())?;
+        cx.for_span(b, lines, 1, |cx, b, line| match outputs.split_first() {
+            None => nest.pixels(b, cx, &[], &mut vec![line]),
+            Some((&first, inner)) => {
+                let (image, line) = cx.div_rem(b, &line, first)?;
+                nest.pixels(b, cx, inner, &mut vec![image, line])
+            }
+        })
+    })
+}
+
+/// An operand in memory.
+struct Operand {
+    pointer: ValueId,
+    element_type: PrimitiveType,
+    /// Bytes from neighbour to neighbour, by dimension.
+    strides: Vec<i64>,
+}
+
+/// The loops of one convolution.
+struct Nest<'p> {
+    plan: &'p ConvolutionPlan,
+    lanes: u32,
+    input: Operand,
+    kernel: Operand,
+}
+
+/// Taps of a dimension that may lie on the input.
+#[derive(Clone, Copy)]
+struct Taps {
+    begin: ValueId,
+    end: ValueId,
+    /// Where tap 0 lies, in the dilated input.
+    start: ValueId,
+}
+
+/// Where the input and the kernel of the taps so far begin, and the sums.
+#[derive(Clone)]
+struct Partial {
+    input: ValueId,
+    kernel: ValueId,
+    sums: Vec<ValueId>,
+}
+
+impl Nest<'_> {
+    /// Loops over the output pixels of the dimensions that are left.
+    fn pixels(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        sizes: &[i64],
+        position: &mut Vec<Index>,
+    ) -> Result<()> {
+        let Some((&size, rest)) = sizes.split_first() else { return self.features(b, cx, position) };
+        cx.for_range(b, 0, size, 1, |cx, b, index| {
+            position.push(index);
+            let result = self.pixels(b, cx, rest, position);
+            position.pop();
+            result
+        })
+    }
+
+    /// Loops over the groups and vectors of one pixel's features.
+    fn features(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        position: &[Index],
+    ) -> Result<()> {
+        let mut taps = Vec::new();
+        for (d, index) in self.plan.dims.spatial.iter().zip(&position[1..]) {
+            let output = cx.scalar_value(b, index)?;
+            taps.push(taps_inside(b, d, output));
+        }
+        let image = cx.scalar_value(b, &position[0])?;
+        let input = b.offset(self.input.pointer, image, self.input.strides[0]);
+        let (outputs, lanes) = (self.plan.dims.outputs, i64::from(self.lanes));
+        cx.for_range(b, 0, self.plan.dims.groups, 1, |cx, b, group| {
+            let number = cx.scalar_value(b, &group)?;
+            let size = self.input.element_type.byte_size() as i64;
+            let input = b.offset(input, number, self.plan.dims.inputs * size);
+            let first = group.times(outputs);
+            let mut vector = |cx: &mut KernelContext<'_>, b: &mut FunctionBuilder, feature: Index| {
+                self.vector(b, cx, position, &taps, input, &first.plus(&feature))
+            };
+            cx.for_range(b, 0, outputs / lanes * lanes, lanes, &mut vector)?;
+            if outputs % lanes != 0 {
+                // The last vector overlaps the one before.
+                vector(cx, b, Index::constant(outputs - lanes))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// One vector of features of one pixel.
+    fn vector(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        position: &[Index],
+        taps: &[Taps],
+        input: ValueId,
+        feature: &Index,
+    ) -> Result<()> {
+        let first = cx.scalar_value(b, feature)?;
+        let kernel = b.offset(self.kernel.pointer, first, self.kernel.element_type.byte_size() as i64);
+        let accumulator = self.plan.accumulator;
+        let nothing = zero(b, Type::vector(scalar_type(accumulator)?, self.lanes));
+        let parts = if accumulator.is_complex() { 2 } else { 1 };
+        let sums = self.taps(b, cx, 0, taps, Partial { input, kernel, sums: vec![nothing; parts] })?;
+        let mut position = position.to_vec();
+        position.push(feature.plus(&Index::lanes(i64::from(self.lanes > 1))));
+        let value = Element::from_values(&sums);
+        finish(b, cx, self.plan, &Position::Multi(position), self.lanes, value)
+    }
+
+    /// Loops over the taps of a dimension and those behind it.
+    fn taps(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        d: usize,
+        taps: &[Taps],
+        partial: Partial,
+    ) -> Result<Vec<ValueId>> {
+        let Some(&Taps { begin, end, start }) = taps.get(d) else { return self.inputs(b, cx, partial) };
+        let window = self.plan.dims.spatial[d].window;
+        let Partial { input, kernel, sums } = partial;
+        cx.for_dynamic(b, begin, end, window.size, &sums, |cx, b, tap, sums| {
+            let distance = b.mul_constant(tap, window.window_dilation);
+            let at = b.add(start, distance);
+            let kernel = b.offset(kernel, tap, self.kernel.strides[d]);
+            let sums = sums.to_vec();
+            let stride = self.input.strides[d + 1];
+            if window.base_dilation == 1 {
+                let input = b.offset(input, at, stride);
+                return self.taps(b, cx, d + 1, taps, Partial { input, kernel, sums });
+            }
+            // A tap between two elements reads nothing.
+            let by = b.index(window.base_dilation);
+            let rest = b.binary(BinaryOp::RemainderSigned, at, by);
+            let nothing = b.index(0);
+            let is_element = b.compare(Predicate::Equal, rest, nothing);
+            let kept = sums.clone();
+            b.if_else(
+                is_element,
+                |b| {
+                    let by = b.index(window.base_dilation);
+                    let at = b.binary(BinaryOp::DivideSigned, at, by);
+                    let input = b.offset(input, at, stride);
+                    cx.scoped(b, |cx, b| self.taps(b, cx, d + 1, taps, Partial { input, kernel, sums }))
+                },
+                |_| Ok(kept),
+            )
+        })
+    }
+
+    /// Adds the products with the input features at one tap.
+    fn inputs(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        partial: Partial,
+    ) -> Result<Vec<ValueId>> {
+        let Partial { input, kernel, sums } = partial;
+        let rank = self.kernel.strides.len();
+        let (from, step) = (self.input.element_type, self.kernel.strides[rank - 2]);
+        cx.for_range_carrying(b, (0, self.plan.dims.inputs, 1), &sums, |cx, b, index, sums| {
+            let number = cx.scalar_value(b, &index)?;
+            let input = b.offset(input, number, from.byte_size() as i64);
+            let kernel = b.offset(kernel, number, step);
+            let left = load(b, self.plan, from, input, 1)?.map(|v| splat(b, v, self.lanes));
+            let right = load(b, self.plan, self.kernel.element_type, kernel, self.lanes)?;
+            Ok(match (left, right) {
+                // (x + y i)(u + v i) = (x u - y v) + (x v + y u) i
+                (Element::Complex(x, y), Element::Complex(u, v)) => {
+                    let minus = b.unary(UnaryOp::Negate, y);
+                    let real = b.multiply_add(x, u, sums[0]);
+                    let imaginary = b.multiply_add(x, v, sums[1]);
+                    vec![b.multiply_add(minus, v, real), b.multiply_add(y, u, imaginary)]
+                }
+                _ => vec![multiply_add(b, left.real(), right.real(), sums[0])],
+            })
+        })
+    }
+}
+
+/// The taps of an output that lie between the first and the last element of the input.
+fn taps_inside(b: &mut FunctionBuilder, d: &SpatialDimension, output: ValueId) -> Taps {
+    let w = d.window;
+    let extent = if d.input == 0 { 0 } else { (d.input - 1) * w.base_dilation + 1 };
+    let start = b.mul_constant(output, w.stride);
+    let start = b.add_constant(start, -w.padding_low);
+    let nothing = b.index(0);
+    let before = b.sub(nothing, start);
+    let behind = b.add_constant(before, extent);
+    let begin = taps_before(b, before, w.window_dilation, w.size);
+    let end = taps_before(b, behind, w.window_dilation, w.size);
+    Taps { begin, end, start }
+}
+
+/// How many taps lie before a distance from tap 0, of those there are.
+fn taps_before(b: &mut FunctionBuilder, distance: ValueId, dilation: i64, taps: i64) -> ValueId {
+    let zero = b.index(0);
+    let is_negative = b.compare(Predicate::Less, distance, zero);
+    let distance = b.select(is_negative, zero, distance);
+    let last = b.add_constant(distance, dilation - 1);
+    let by = b.index(dilation);
+    let count = b.binary(BinaryOp::DivideSigned, last, by);
+    let most = b.index(taps);
+    let is_more = b.compare(Predicate::Greater, count, most);
+    b.select(is_more, most, count)
+}

@@ -1,0 +1,414 @@
+//! The gradient of a convolution's kernel: products of input pixels with pixels of the result's gradient, summed in
+//! registers over a block of pixels, and over the blocks in scratch.
+
+use super::walk::{Count, repeat};
+use super::{PanelBody, finish};
+use crate::context::KernelContext;
+use crate::contraction::tile::{
+    Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero,
+};
+use crate::element::Element;
+use crate::index::{Facts, Index, Position};
+use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use plan::{ConvolutionDims, ConvolutionPlan, GradientPlan, GradientSize, SpatialDimension, Strip, Tile};
+use support::{Error, Result};
+
+/// Emits the loops.
+pub(super) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+    gradient: &GradientPlan,
+) -> Result<()> {
+    let scalar = scalar_type(plan.accumulator)?;
+    let nest = Nest {
+        plan,
+        gradient,
+        dims: &plan.dims,
+        scalar,
+        size: scalar.byte_size() as i64,
+        extents: Extents::new(&plan.dims)?,
+        input: cx.operand(plan.input_operand)?.pointer,
+        factor: cx.operand(plan.kernel_operand)?.pointer,
+        table: *cx.packed.last().ok_or_else(|| Error::internal("the table of strips is missing"))?,
+    };
+    cx.for_tasks(b, |cx, b, task| {
+        let task = cx.scalar_value(b, &task)?;
+        let rows = nest.rows(b, task);
+        let scratch = cx.worker_scratch(b);
+        let bytes = b.sub(rows.1, rows.0);
+        let bytes = b.mul_constant(bytes, nest.row_bytes());
+        let nothing = b.integer(Type::scalar(ScalarType::I8), 0);
+        b.fill_bytes(scratch, nothing, bytes);
+        // As if all rows were in the scratch.
+        let skipped = b.mul_constant(rows.0, -nest.row_bytes());
+        nest.blocks(b, cx, task, (scratch, skipped))?;
+        nest.finish(b, cx, rows, scratch)
+    })
+}
+
+/// Pixels of the arrays.
+struct Extents {
+    /// Input pixels, and elements of an image.
+    input: [i64; 3],
+    /// Gradient pixels.
+    factor: [i64; 3],
+    /// Input pixels from one gradient pixel to the next.
+    dilations: [i64; 3],
+}
+
+impl Extents {
+    fn new(dims: &ConvolutionDims) -> Result<Self> {
+        let missing = 3usize
+            .checked_sub(dims.spatial.len())
+            .ok_or_else(|| Error::internal("a gradient has three spatial dimensions at most"))?;
+        let of = |f: fn(&SpatialDimension) -> i64| {
+            let mut all = [1; 3];
+            for (d, spatial) in dims.spatial.iter().enumerate() {
+                all[missing + d] = f(spatial);
+            }
+            all
+        };
+        Ok(Self {
+            input: of(|d| d.input),
+            factor: of(|d| d.window.size),
+            dilations: of(|d| d.window.window_dilation),
+        })
+    }
+
+    /// Pixels from position to position of a dimension.
+    fn unit(extents: [i64; 3], d: usize) -> i64 {
+        extents[d + 1..].iter().product()
+    }
+}
+
+/// The loops of one gradient.
+struct Nest<'p> {
+    plan: &'p ConvolutionPlan,
+    gradient: &'p GradientPlan,
+    dims: &'p ConvolutionDims,
+    scalar: ScalarType,
+    /// Bytes of an element.
+    size: i64,
+    extents: Extents,
+    input: ValueId,
+    factor: ValueId,
+    table: ValueId,
+}
+
+/// The pixels of a strip that are in a block.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    /// The first pixels of both arrays, at the first row and column.
+    input: ValueId,
+    factor: ValueId,
+    /// Images, planes, lines, columns.
+    counts: [Count; 4],
+}
+
+impl Nest<'_> {
+    /// Bytes from row to row of the scratch.
+    fn row_bytes(&self) -> i64 {
+        self.gradient.scratch_row(self.dims) * self.size
+    }
+
+    /// The task's first row, and the one behind its last.
+    fn rows(&self, b: &mut FunctionBuilder, task: ValueId) -> (ValueId, ValueId) {
+        if self.gradient.tasks() == 1 {
+            return (b.index(0), b.index(self.gradient.most_rows()));
+        }
+        let at = b.offset(self.table, task, 8);
+        let next = b.offset_bytes(at, 8);
+        (b.load(Type::I64, at, 8), b.load(Type::I64, next, 8))
+    }
+
+    /// Sums up block after block.
+    fn blocks(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        task: ValueId,
+        scratch: (ValueId, ValueId),
+    ) -> Result<()> {
+        let plan = self.gradient;
+        let lines = self.extents.factor[1];
+        cx.for_range(b, 0, self.dims.inputs, plan.images, |cx, b, image| {
+            let image = cx.scalar_value(b, &image)?;
+            cx.for_range(b, 0, lines, plan.lines, |cx, b, line| {
+                let line = cx.scalar_value(b, &line)?;
+                for (number, size) in plan.sizes.iter().enumerate() {
+                    let (first, starts) = plan.table_positions(number);
+                    let first = b.offset_bytes(self.table, first as i64 * 8);
+                    let start = b.offset_bytes(self.table, starts as i64 * 8);
+                    let start = b.offset(start, task, 8);
+                    let next = b.offset_bytes(start, 8);
+                    let (begin, end) = (b.load(Type::I64, start, 8), b.load(Type::I64, next, 8));
+                    let list = List { size, first };
+                    cx.for_dynamic(b, begin, end, size.strips.len() as i64, &[], |cx, b, strip, _| {
+                        self.strip(b, cx, (&list, strip), (image, line), scratch).map(|()| Vec::new())
+                    })?;
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// The tiles of a strip, for the pixels of it that are in the block.
+    fn strip(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        (list, strip): (&List<'_>, ValueId),
+        (image, line): (ValueId, ValueId),
+        (scratch, skipped): (ValueId, ValueId),
+    ) -> Result<()> {
+        let mut field = |b: &mut FunctionBuilder, field| list.field(b, cx, strip, field);
+        let (input, factor) = (field(b, 0)?, field(b, 1)?);
+        let first_line = field(b, 2)?;
+        let counts = [field(b, 3)?, field(b, 4)?, field(b, 5)?];
+        let (row, tiles) = (field(b, 6)?, field(b, 7)?);
+        let Extents { input: of_input, factor: of_factor, dilations } = self.extents;
+        let (features, outputs) = (self.dims.batch, self.dims.outputs);
+        // The lines of the strip that are in the block.
+        let lines = self.cut(b, (first_line, counts[1]), line);
+        let images = self.images(b, image);
+        let skipped_lines = b.sub(lines.0, first_line.value);
+        let at = |b: &mut FunctionBuilder, base, of_image: i64, first, line_step: i64, size: i64| {
+            let at = b.offset(base, image, of_image * size);
+            let at = b.offset(at, first, size);
+            b.offset(at, skipped_lines, line_step * size)
+        };
+        let line_step = dilations[1] * Extents::unit(of_input, 1) * features;
+        let image_size = of_input.iter().product::<i64>() * features;
+        let input = at(b, self.input, image_size, input.value, line_step, self.size);
+        let factor = b.mul_constant(factor.value, outputs);
+        let image_size = of_factor.iter().product::<i64>() * outputs;
+        let factor = at(b, self.factor, image_size, factor, Extents::unit(of_factor, 1) * outputs, self.size);
+        let block = Block { input, factor, counts: [images, counts[0], lines.1, counts[2]] };
+        let rows = i64::from(list.size.rows);
+        let scratch = b.offset(scratch, skipped, 1);
+        let scratch = b.offset(scratch, row.value, self.row_bytes());
+        repeat(b, cx, tiles, &[], |cx, b, tile, _| {
+            let block = Block { input: b.offset(block.input, tile, rows * self.size), ..block };
+            let scratch = b.offset(scratch, tile, rows * self.row_bytes());
+            self.panels(b, cx, &mut |b, cx, column, parts| {
+                let column = cx.scalar_value(b, column)?;
+                let block = Block { factor: b.offset(block.factor, column, self.size), ..block };
+                let scratch = b.offset(scratch, column, self.size);
+                self.tile(b, cx, rows, parts, block, scratch)
+            })?;
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+
+    /// The lines of a strip that are in the block that begins at a line: the first one, and how many.
+    fn cut(
+        &self,
+        b: &mut FunctionBuilder,
+        (first, count): (Count, Count),
+        line: ValueId,
+    ) -> (ValueId, Count) {
+        if self.gradient.lines >= self.extents.factor[1] {
+            return (first.value, count);
+        }
+        let end = b.add(first.value, count.value);
+        let behind = b.add_constant(line, self.gradient.lines);
+        let begin = choose(b, Predicate::Greater, line, first.value);
+        let end = choose(b, Predicate::Less, behind, end);
+        (begin, Count { value: b.sub(end, begin), most: count.most.min(self.gradient.lines) })
+    }
+
+    /// Images of the block that begins with an image.
+    fn images(&self, b: &mut FunctionBuilder, image: ValueId) -> Count {
+        let (all, of_block) = (self.dims.inputs, self.gradient.images);
+        if all % of_block == 0 {
+            return Count::constant(b, of_block);
+        }
+        let all = b.index(all);
+        let left = b.sub(all, image);
+        let of_block_value = b.index(of_block);
+        Count { value: choose(b, Predicate::Less, left, of_block_value), most: of_block }
+    }
+
+    /// Runs `body` for all panels of output features, with the first feature and the vectors.
+    fn panels(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, body: PanelBody<'_>) -> Result<()> {
+        let is_wide = i64::from(self.gradient.tile.lanes) * self.size >= 32;
+        let reading = if is_wide { Reading::Masked } else { Reading::Narrowing };
+        for_panels(b, cx, (self.gradient.tile, self.dims.outputs), reading, body)
+    }
+
+    /// Sums of a tile over the pixels of a block, added to the scratch.
+    fn tile(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        rows: i64,
+        parts: &[Columns],
+        block: Block,
+        scratch: ValueId,
+    ) -> Result<()> {
+        let types: Vec<Type> = parts.iter().map(|part| Type::vector(self.scalar, part.lanes)).collect();
+        let mut sums = Vec::new();
+        for _ in 0..rows {
+            sums.extend(types.iter().map(|&ty| zero(b, ty)));
+        }
+        let sums = self.pixels(b, cx, 0, (rows, parts), block, &sums)?;
+        for (number, sum) in sums.into_iter().enumerate() {
+            let (row, part) = (number / parts.len(), parts[number % parts.len()]);
+            let at = b.offset_bytes(scratch, row as i64 * self.row_bytes() + part.offset * self.size);
+            let alignment = self.size as u32;
+            let before = b.load(b.ty(sum), at, alignment);
+            let sum = b.add(before, sum);
+            b.store(sum, at, alignment);
+        }
+        Ok(())
+    }
+
+    /// Loops over images and pixels.
+    fn pixels(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        level: usize,
+        (rows, parts): (i64, &[Columns]),
+        block: Block,
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let (features, outputs) = (self.dims.batch, self.dims.outputs);
+        let Some(&count) = block.counts.get(level) else {
+            return self.accumulate(b, (rows, parts), block, sums);
+        };
+        let (input, factor) = match level.checked_sub(1) {
+            None => (self.extents.input.iter().product(), self.extents.factor.iter().product()),
+            Some(d) => {
+                let input = Extents::unit(self.extents.input, d) * self.extents.dilations[d];
+                (input, Extents::unit(self.extents.factor, d))
+            }
+        };
+        let (input, factor): (i64, i64) = (input, factor);
+        repeat(b, cx, count, sums, |cx, b, index, sums| {
+            let block = Block {
+                input: b.offset(block.input, index, input * features * self.size),
+                factor: b.offset(block.factor, index, factor * outputs * self.size),
+                ..block
+            };
+            self.pixels(b, cx, level + 1, (rows, parts), block, sums)
+        })
+    }
+
+    /// Adds the products of a pixel.
+    fn accumulate(
+        &self,
+        b: &mut FunctionBuilder,
+        (rows, parts): (i64, &[Columns]),
+        block: Block,
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let alignment = self.size as u32;
+        let mut vectors = Vec::new();
+        for part in parts {
+            let at = b.offset_bytes(block.factor, part.offset * self.size);
+            vectors.push(if part.valid == part.lanes {
+                b.load(Type::vector(self.scalar, part.lanes), at, alignment)
+            } else {
+                part.load_masked(b, self.scalar, at, alignment)
+            });
+        }
+        let mut next = Vec::with_capacity(sums.len());
+        for row in 0..rows {
+            let at = b.offset_bytes(block.input, row * self.size);
+            let element = b.load(Type::scalar(self.scalar), at, alignment);
+            for (k, (part, &vector)) in parts.iter().zip(&vectors).enumerate() {
+                let element = b.splat(element, part.lanes);
+                next.push(multiply_add(b, element, vector, sums[row as usize * parts.len() + k]));
+            }
+        }
+        Ok(next)
+    }
+
+    /// Hands the sums of a task's rows on.
+    fn finish(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        (begin, end): (ValueId, ValueId),
+        scratch: ValueId,
+    ) -> Result<()> {
+        let outputs = self.dims.outputs;
+        let all = self.dims.pixels() * self.dims.batch;
+        cx.for_dynamic(b, begin, end, all, &[], |cx, b, row, _| {
+            let done = b.sub(row, begin);
+            let from = b.offset(scratch, done, self.row_bytes());
+            self.panels(b, cx, &mut |b, cx, column, parts| {
+                let first = cx.scalar_value(b, column)?;
+                let from = b.offset(from, first, self.size);
+                let at = Index::scalar(row).times(outputs).plus(column);
+                for part in parts {
+                    let ty = Type::vector(self.scalar, part.lanes);
+                    let pointer = b.offset_bytes(from, part.offset * self.size);
+                    let sum = b.load(ty, pointer, self.size as u32);
+                    part.pieces(b, sum, |b, offset, lanes, value| {
+                        let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));
+                        finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
+                    })?;
+                }
+                Ok(())
+            })?;
+            Ok(Vec::new())
+        })?;
+        Ok(())
+    }
+}
+
+/// The strips of one size.
+struct List<'p> {
+    size: &'p GradientSize,
+    /// The first one's numbers in the table.
+    first: ValueId,
+}
+
+impl List<'_> {
+    /// A number of a strip, as in [`Strip::fields`].
+    fn field(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        strip: ValueId,
+        field: usize,
+    ) -> Result<Count> {
+        let (min, most) = self.size.range(field);
+        if min == most {
+            return Ok(Count::constant(b, most));
+        }
+        let at = b.offset(self.first, strip, Strip::FIELDS as i64 * 8);
+        let at = b.offset_bytes(at, field as i64 * 8);
+        let value = b.load(Type::I64, at, 8);
+        cx.facts.insert(value, Facts::range(min, most));
+        Ok(Count { value, most })
+    }
+}
+
+/// Whichever of two values the predicate holds for on the left.
+fn choose(b: &mut FunctionBuilder, predicate: Predicate, x: ValueId, y: ValueId) -> ValueId {
+    let holds = b.compare(predicate, x, y);
+    b.select(holds, x, y)
+}
+
+/// Runs `body` for all panels of so many features, with the first feature and the vectors of a tile; the last panel is narrower.
+pub(super) fn for_panels(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    (tile, features): (Tile, i64),
+    reading: Reading,
+    body: PanelBody<'_>,
+) -> Result<()> {
+    let columns = tile.columns();
+    let full = whole_columns(tile.vectors, tile.lanes);
+    cx.for_range(b, 0, features / columns * columns, columns, |cx, b, column| body(b, cx, &column, &full))?;
+    let rest = features % columns;
+    if rest == 0 {
+        return Ok(());
+    }
+    body(b, cx, &Index::constant(features - rest), &last_columns(rest, tile.lanes, reading))
+}

@@ -1,0 +1,70 @@
+//! Arrays that what follows a convolution reads and writes, element by element: their lines are asked for while the sums
+//! are computed, where they would not be in the second-level cache.
+
+use crate::context::KernelContext;
+use crate::contraction::tile::Columns;
+use crate::index::Index;
+use nest::{FunctionBuilder, ValueId};
+use plan::ConvolutionPlan;
+use support::Result;
+
+/// The arrays, with bytes of their elements; none if all of them may stay in the cache.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Streams(Vec<(ValueId, i64)>);
+
+/// Sums of fewer products are done before a line has come.
+const ENOUGH_SUMMANDS: i64 = 48;
+
+/// Bytes of a cache line.
+const LINE: i64 = 64;
+
+impl Streams {
+    /// What has the shape of the convolution, and is the result or an operand of what follows. Whatever is not read at the
+    /// convolution's own positions is asked for in vain, which does no harm.
+    pub(super) fn new(cx: &KernelContext<'_>, plan: &ConvolutionPlan) -> Result<Self> {
+        let shape = cx.shape(super::convolution(cx)?)?;
+        let result = &cx.results[0];
+        if plan.dims.taps().saturating_mul(plan.dims.inputs) < ENOUGH_SUMMANDS
+            || result.shape.sizes() != shape.sizes()
+        {
+            return Ok(Self::default());
+        }
+        let mut arrays = vec![(result.pointer, result.shape.element_type.byte_size() as i64)];
+        for number in 0..cx.fusion.caller[cx.fusion.instruction].operands().len() {
+            let is_own = number == plan.input_operand || number == plan.kernel_operand;
+            let Some(memory) = cx.operand(number).ok().filter(|_| !is_own) else { continue };
+            let is_read = memory.shape.sizes() == shape.sizes();
+            if is_read && !cx.is_same_memory(memory.pointer, result.pointer) {
+                arrays.push((memory.pointer, memory.shape.element_type.byte_size() as i64));
+            }
+        }
+        let bytes = arrays.iter().map(|a| a.1).sum::<i64>().saturating_mul(shape.element_count() as i64);
+        let leaves = bytes as u64 > cx.target.l2_bytes / 2;
+        Ok(if leaves { Self(arrays) } else { Self::default() })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Asks for the lines of some neighbouring features, the first of which is at a position.
+    pub(super) fn fetch(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        first: &Index,
+        parts: &[Columns],
+    ) -> Result<()> {
+        let Some(last) = parts.last() else { return Ok(()) };
+        let first = cx.scalar_value(b, first)?;
+        for &(pointer, size) in &self.0 {
+            let pointer = b.offset(pointer, first, size);
+            let bytes = (last.offset + i64::from(last.valid)) * size;
+            for line in (0..bytes).step_by(LINE as usize) {
+                let line = b.offset_bytes(pointer, line);
+                b.prefetch(line, 1);
+            }
+        }
+        Ok(())
+    }
+}

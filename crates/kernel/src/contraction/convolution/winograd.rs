@@ -1,0 +1,495 @@
+//! Convolutions by transformed patches, as [`plan::WinogradPlan`] describes: for each block of patches the input is
+//! transformed into the worker's scratch, one register tile of products after another is computed for all frequencies, and
+//! the pixels that these make are handed to what follows.
+
+mod gradient;
+mod image;
+mod output;
+mod transform;
+
+pub(super) use gradient::emit as emit_gradient;
+
+use super::streams::Streams;
+use super::walk::span;
+use super::{PanelBody, load};
+use crate::context::KernelContext;
+use crate::contraction::tile::{
+    Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero,
+};
+use crate::index::{Facts, Index};
+use crate::tasks::Span;
+use image::Image;
+use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use plan::{ConvolutionDims, ConvolutionPlan, Packing, WinogradPlan};
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// Emits the loops.
+pub(super) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+    winograd: &WinogradPlan,
+) -> Result<()> {
+    let input = cx.operand(plan.input_operand)?.clone();
+    cx.for_tasks(b, |cx, b, task| {
+        let scratch = cx.worker_scratch(b);
+        let kernel = match winograd.kernel_packing {
+            Packing::Constant => {
+                *cx.packed.first().ok_or_else(|| Error::internal("a packed kernel is missing"))?
+            }
+            Packing::None | Packing::Scratch => b.offset_bytes(scratch, winograd.scratch.kernel),
+        };
+        let nest = Nest {
+            plan,
+            winograd,
+            dims: &plan.dims,
+            scalar: scalar_type(plan.accumulator)?,
+            input: input.pointer,
+            input_type: input.shape.element_type,
+            scratch,
+            kernel,
+            streams: Streams::new(cx, plan)?,
+        };
+        let is_first = cx.is_first_task(b, &task)?;
+        match is_first {
+            Some(is_first) => cx.if_then(b, is_first, |cx, b| nest.prepare(b, cx))?,
+            None => nest.prepare(b, cx)?,
+        }
+        let (chunk, features) = cx.div_rem(b, &task, winograd.feature_chunks)?;
+        let blocks = span(b, cx, &chunk, winograd.chunks, winograd.blocks)?;
+        let panels = span(b, cx, &features, winograd.feature_chunks, winograd.whole_panels(&plan.dims))?;
+        cx.for_span(b, blocks, 1, |cx, b, number| {
+            let block = nest.block(b, cx, &number)?;
+            match is_first.filter(|_| winograd.feature_chunks > 1) {
+                // The task before has transformed the same input, unless this is another worker's.
+                Some(is_first) => {
+                    let (features, zero) = (cx.scalar_value(b, &features)?, b.index(0));
+                    let is_new = b.compare(Predicate::Equal, features, zero);
+                    let is_needed = b.or(is_new, is_first);
+                    cx.if_then(b, is_needed, |cx, b| nest.input(b, cx, block))?;
+                }
+                None => nest.input(b, cx, block)?,
+            }
+            nest.panels(b, cx, panels, &mut |b, cx, column, parts| nest.tiles(b, cx, block, column, parts))
+        })
+    })
+}
+
+/// The loops of one convolution.
+struct Nest<'p> {
+    plan: &'p ConvolutionPlan,
+    winograd: &'p WinogradPlan,
+    dims: &'p ConvolutionDims,
+    scalar: ScalarType,
+    input: ValueId,
+    input_type: PrimitiveType,
+    /// The worker's.
+    scratch: ValueId,
+    /// The transformed kernel.
+    kernel: ValueId,
+    /// What is fetched for the tiles' ends.
+    streams: Streams,
+}
+
+/// Patches from one to before another.
+#[derive(Clone, Copy)]
+struct Block {
+    begin: ValueId,
+    end: ValueId,
+}
+
+/// Where a patch is.
+struct Patch {
+    /// The number of the image.
+    image: ValueId,
+    /// The first line and the first column of its outputs.
+    outputs: [ValueId; 2],
+}
+
+impl Nest<'_> {
+    fn size(&self) -> i64 {
+        self.scalar.byte_size() as i64
+    }
+
+    /// What each call of the kernel's function starts with: zeros for the padding, and the kernel if it is no constant.
+    fn prepare(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+        if self.may_leave_input() {
+            let (zero, bytes) =
+                (b.integer(Type::scalar(ScalarType::I8), 0), b.index(self.dims.inputs * self.pixel_size()));
+            b.fill_bytes(self.scratch, zero, bytes);
+        }
+        if self.reads_ahead() {
+            let scratch = self.winograd.scratch;
+            let last =
+                b.offset_bytes(self.scratch, scratch.input + (self.winograd.block - 1) * scratch.input_row);
+            let (zero, bytes) = (b.integer(Type::scalar(ScalarType::I8), 0), b.index(scratch.input_row));
+            cx.for_range(b, 0, self.winograd.transform.frequencies(), 1, |cx, b, frequency| {
+                let frequency = cx.scalar_value(b, &frequency)?;
+                let row = b.offset(last, frequency, scratch.input_frequency);
+                b.fill_bytes(row, zero, bytes);
+                Ok(())
+            })?;
+        }
+        if self.winograd.kernel_packing == Packing::Scratch {
+            self.transform_kernel(b, cx)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a block may have fewer patches than its only register tile, which then reads a row of another block's, or
+    /// zeros; what it makes of it is not handed over.
+    fn reads_ahead(&self) -> bool {
+        let is_one_tile = self.winograd.block <= i64::from(self.winograd.tile.rows);
+        is_one_tile && self.winograd.all_patches(self.dims) % self.winograd.blocks != 0
+    }
+
+    fn pixel_size(&self) -> i64 {
+        self.input_type.byte_size() as i64
+    }
+
+    /// Transforms a kernel that is not known before.
+    fn transform_kernel(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+        let memory = cx.operand(self.plan.kernel_operand)?.clone();
+        let from = memory.shape.element_type;
+        let size = from.byte_size() as i64;
+        let (inputs, outputs) = (self.dims.inputs, self.dims.outputs);
+        let lanes = i64::from(self.winograd.tile.lanes);
+        if outputs % lanes != 0 {
+            let bytes = b.index(self.winograd.kernel_bytes(self.dims, self.size()));
+            let zero = b.integer(Type::scalar(ScalarType::I8), 0);
+            b.fill_bytes(self.kernel, zero, bytes);
+        }
+        let one = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, column: &Index, lanes: u32| {
+            cx.for_range(b, 0, inputs, 1, |cx, b, input| {
+                let (input, column_value) = (cx.scalar_value(b, &input)?, cx.scalar_value(b, column)?);
+                let source = b.offset(memory.pointer, input, outputs * size);
+                let source = b.offset(source, column_value, size);
+                let (target, frequency) = self.kernel_row(b, cx, column)?;
+                let target = b.offset(target, input, self.winograd.panel * self.size());
+                transform::kernel(
+                    b,
+                    self.winograd.transform,
+                    &mut |b, row, column| {
+                        let tap = (row * 3 + column) as i64;
+                        let pointer = b.offset_bytes(source, tap * inputs * outputs * size);
+                        Ok(load(b, self.plan, from, pointer, lanes)?.real())
+                    },
+                    &mut |b, row, column, value| {
+                        let number = row as i64 * self.winograd.transform.size() + column as i64;
+                        let pointer = b.offset_bytes(target, number * frequency);
+                        b.store(value, pointer, self.size() as u32);
+                        Ok(())
+                    },
+                )
+            })
+        };
+        let whole = outputs / lanes * lanes;
+        cx.for_range(b, 0, whole, lanes, |cx, b, column| one(b, cx, &column, lanes as u32))?;
+        for part in last_columns(outputs - whole, lanes as u32, Reading::Narrowing) {
+            one(b, cx, &Index::constant(whole + part.offset), part.lanes)?;
+        }
+        Ok(())
+    }
+
+    /// Where a feature is in the transformed kernel, at the first frequency and the first input; and the bytes from
+    /// frequency to frequency.
+    fn kernel_row(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        column: &Index,
+    ) -> Result<(ValueId, i64)> {
+        let frequency = self.dims.inputs * self.winograd.panel * self.size();
+        let (number, within) = cx.div_rem(b, column, self.winograd.panel)?;
+        let panel = frequency * self.winograd.transform.frequencies();
+        let start = cx.scalar_value(b, &number.times(panel).plus(&within.times(self.size())))?;
+        Ok((b.offset(self.kernel, start, 1), frequency))
+    }
+
+    /// The patches of a block.
+    fn block(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, number: &Index) -> Result<Block> {
+        let all = self.winograd.all_patches(self.dims);
+        let number = cx.scalar_value(b, number)?;
+        if self.winograd.blocks == 1 {
+            return Ok(Block { begin: b.index(0), end: b.index(all) });
+        }
+        if all % self.winograd.blocks == 0 {
+            let begin = b.mul_constant(number, self.winograd.block);
+            return Ok(Block { begin, end: b.add_constant(begin, self.winograd.block) });
+        }
+        match cx.span(b, number, self.winograd.blocks, all) {
+            Span::Part { begin, end, .. } => Ok(Block { begin, end }),
+            Span::All(_) => Err(Error::internal("a part of the patches")),
+        }
+    }
+
+    /// Where a patch is.
+    fn patch(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, number: ValueId) -> Result<Patch> {
+        let [lines, columns] = self.winograd.patches;
+        cx.facts.insert(number, Facts::range(0, self.winograd.all_patches(self.dims) - 1));
+        let (rest, column) = cx.div_rem(b, &Index::scalar(number), columns)?;
+        let (image, line) = cx.div_rem(b, &rest, lines)?;
+        let m = self.winograd.transform.outputs;
+        let outputs = [cx.scalar_value(b, &line.times(m))?, cx.scalar_value(b, &column.times(m))?];
+        Ok(Patch { image: cx.scalar_value(b, &image)?, outputs })
+    }
+
+    /// The least padding before, and the input's extent, of each spatial dimension.
+    fn low(&self) -> [(i64, i64); 2] {
+        [0, 1].map(|d| (self.dims.spatial[d].window.padding_low, self.dims.spatial[d].input))
+    }
+
+    /// Whether a patch may reach out of the input.
+    fn may_leave_input(&self) -> bool {
+        let (m, n) = (self.winograd.transform.outputs, self.winograd.transform.size());
+        let leaves = |d: usize| {
+            let (low, input) = self.low()[d];
+            low > 0 || (self.winograd.patches[d] - 1) * m - low + n > input
+        };
+        leaves(0) || leaves(1)
+    }
+
+    /// Whether a patch may reach out of the output.
+    fn may_leave_output(&self) -> bool {
+        (0..2).any(|d| self.dims.spatial[d].output % self.winograd.transform.outputs != 0)
+    }
+
+    /// Transforms the input of a block.
+    fn input(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, block: Block) -> Result<()> {
+        let scratch = self.winograd.scratch;
+        let target = b.offset_bytes(self.scratch, scratch.input);
+        let limit = self.winograd.all_patches(self.dims);
+        cx.for_dynamic(b, block.begin, block.end, limit, &[], |cx, b, number, _| {
+            let row = b.sub(number, block.begin);
+            let target = b.offset(target, row, scratch.input_row);
+            let patch = self.patch(b, cx, number)?;
+            // The first line and column of the input, which may be outside.
+            let first = [0, 1].map(|d| b.add_constant(patch.outputs[d], -self.low()[d].0));
+            let place = (patch.image, first);
+            if !self.may_leave_input() {
+                self.channels(b, cx, place, target, true)?;
+                return Ok(Vec::new());
+            }
+            let is_inside = self.image().has(b, first, self.winograd.transform.size());
+            cx.if_then(b, is_inside, |cx, b| self.channels(b, cx, place, target, true))?;
+            let no = b.integer(Type::scalar(ScalarType::Bool), 0);
+            let is_outside = b.compare(Predicate::Equal, is_inside, no);
+            cx.if_then(b, is_outside, |cx, b| self.channels(b, cx, place, target, false))?;
+            Ok(Vec::new())
+        })
+        .map(|_| ())
+    }
+
+    /// Transforms a patch, vector by vector of its channels: of an image, from a line and a column on. What is outside of the
+    /// image counts as zero.
+    fn channels(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        place: (ValueId, [ValueId; 2]),
+        target: ValueId,
+        is_inside: bool,
+    ) -> Result<()> {
+        let pixels = self.image().pixels(b, place, self.winograd.transform.size(), is_inside);
+        image::in_vectors(b, cx, self.dims.inputs, self.size(), &mut |b, cx, channel, lanes| {
+            self.channel(b, cx, (&pixels, target), channel, lanes)
+        })
+    }
+
+    /// The input's images.
+    fn image(&self) -> Image {
+        Image {
+            pointer: self.input,
+            extents: self.low().map(|(_, extent)| extent),
+            first: [0, 1].map(|d| {
+                let low = self.low()[d].0;
+                (-low, (self.winograd.patches[d] - 1) * self.winograd.transform.outputs - low)
+            }),
+            pixel_bytes: self.dims.inputs * self.pixel_size(),
+            zeros: self.scratch,
+        }
+    }
+
+    /// Transforms some channels of a patch.
+    fn channel(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &KernelContext<'_>,
+        (pixels, target): (&[ValueId], ValueId),
+        channel: ValueId,
+        lanes: u32,
+    ) -> Result<()> {
+        let n = self.winograd.transform.size() as usize;
+        let target = b.offset(target, channel, self.size());
+        transform::input(
+            b,
+            self.winograd.transform,
+            cx.target.vector_registers,
+            &mut |b, row, column| {
+                let pointer = b.offset(pixels[row * n + column], channel, self.pixel_size());
+                Ok(load(b, self.plan, self.input_type, pointer, lanes)?.real())
+            },
+            &mut |b, row, column, value| {
+                let frequency = (row * n + column) as i64;
+                let pointer = b.offset_bytes(target, frequency * self.winograd.scratch.input_frequency);
+                b.store(value, pointer, self.size() as u32);
+                Ok(())
+            },
+        )
+    }
+
+    /// Runs `body` for a part of the panels, with the first feature and the vectors.
+    fn panels(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        span: Span,
+        body: PanelBody<'_>,
+    ) -> Result<()> {
+        let tile = self.winograd.tile;
+        let columns = tile.columns();
+        let full = whole_columns(tile.vectors, tile.lanes);
+        cx.for_span(b, span, 1, |cx, b, panel| body(b, cx, &panel.times(columns), &full))?;
+        let rest = self.dims.outputs % columns;
+        if rest == 0 {
+            return Ok(());
+        }
+        let last = last_columns(rest, tile.lanes, Reading::Padded);
+        cx.if_last(b, span, |cx, b| body(b, cx, &Index::constant(self.dims.outputs - rest), &last))
+    }
+
+    /// The register tiles of a block for some features.
+    fn tiles(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        block: Block,
+        column: &Index,
+        parts: &[Columns],
+    ) -> Result<()> {
+        let rows = i64::from(self.winograd.tile.rows);
+        let tiles = (self.winograd.block + rows - 1) / rows;
+        let count = b.sub(block.end, block.begin);
+        let (kernel, step) = self.kernel_row(b, cx, column)?;
+        cx.for_range(b, 0, tiles, 1, |cx, b, tile| {
+            let nominal = cx.scalar_value(b, &tile.times(rows))?;
+            // The last tile begins early rather than to end late; what it computes again is not handed over again.
+            let (last, next) = (b.add_constant(count, -rows), b.add_constant(nominal, rows));
+            let first = if tiles == 1 { nominal } else { least(b, nominal, last) };
+            let end = least(b, next, count);
+            self.products(b, cx, first, (kernel, step), parts, &mut |b, cx, row| {
+                let number = b.add(block.begin, first);
+                let number = b.add(number, row);
+                self.fetch(b, cx, number, column, parts)
+            })?;
+            let (begin, end) = (b.add(block.begin, nominal), b.add(block.begin, end));
+            let first = b.add(block.begin, first);
+            let limit = self.winograd.all_patches(self.dims);
+            cx.for_dynamic(b, begin, end, limit, &[], |cx, b, number, _| {
+                let row = b.sub(number, first);
+                self.output(b, cx, (number, row), column, parts).map(|()| Vec::new())
+            })
+            .map(|_| ())
+        })
+    }
+
+    /// The products of a register tile, for all frequencies.
+    fn products(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        first: ValueId,
+        (kernel, step): (ValueId, i64),
+        parts: &[Columns],
+        fetch: &mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, ValueId) -> Result<()>,
+    ) -> Result<()> {
+        let (scratch, tile, inputs) = (self.winograd.scratch, self.winograd.tile, self.dims.inputs);
+        let source = b.offset_bytes(self.scratch, scratch.input);
+        let source = b.offset(source, first, scratch.input_row);
+        let target = b.offset_bytes(self.scratch, scratch.products);
+        let sums = tile.rows * parts.len() as u32;
+        // More columns at a time than registers are left for would push sums out.
+        let most = i64::from(plan::most_together(sums, parts.len() as u32, cx.target));
+        let unroll = match inputs {
+            _ if sums >= 12 || most < 2 => 1,
+            inputs if inputs % 4 == 0 && most >= 4 => 4,
+            inputs if inputs % 2 == 0 => 2,
+            _ => 1,
+        };
+        cx.for_range(b, 0, self.winograd.transform.frequencies(), 1, |cx, b, frequency| {
+            let frequency = cx.scalar_value(b, &frequency)?;
+            if !self.streams.is_empty() {
+                let last = b.index(i64::from(tile.rows) - 1);
+                let row = least(b, frequency, last);
+                fetch(b, cx, row)?;
+            }
+            let source = b.offset(source, frequency, scratch.input_frequency);
+            let kernel = b.offset(kernel, frequency, step);
+            let target = b.offset(target, frequency, scratch.product_frequency);
+            let mut zeros = Vec::new();
+            for _ in 0..tile.rows {
+                zeros.extend(parts.iter().map(|part| zero(b, Type::vector(self.scalar, part.lanes))));
+            }
+            let sums = cx.for_range_carrying(b, (0, inputs, unroll), &zeros, |cx, b, index, sums| {
+                let index = cx.scalar_value(b, &index)?;
+                let mut sums = sums.to_vec();
+                (0..unroll).for_each(|k| self.accumulate(b, (source, kernel), (index, k), parts, &mut sums));
+                Ok(sums)
+            })?;
+            for (number, sum) in sums.into_iter().enumerate() {
+                let (row, part) = (number / parts.len(), parts[number % parts.len()]);
+                let at = row as i64 * scratch.product_row + part.offset * self.size();
+                let pointer = b.offset_bytes(target, at);
+                b.store(sum, pointer, self.alignment(part));
+            }
+            Ok(())
+        })
+    }
+
+    /// What divides the address of a vector of the transformed kernel and of the products.
+    fn alignment(&self, part: Columns) -> u32 {
+        (part.lanes * self.size() as u32).min(64)
+    }
+
+    /// Adds the products of input feature `index + step`, patch by patch.
+    fn accumulate(
+        &self,
+        b: &mut FunctionBuilder,
+        (source, kernel): (ValueId, ValueId),
+        (index, step): (ValueId, i64),
+        parts: &[Columns],
+        sums: &mut [ValueId],
+    ) {
+        let size = self.size();
+        let width = self.winograd.panel;
+        let row = b.offset(kernel, index, width * size);
+        let panel = self.dims.inputs * width * size * self.winograd.transform.frequencies();
+        let mut vectors = Vec::new();
+        for part in parts {
+            let at = step * width * size + part.offset / width * panel + part.offset % width * size;
+            let pointer = b.offset_bytes(row, at);
+            vectors.push(b.load(Type::vector(self.scalar, part.lanes), pointer, self.alignment(*part)));
+        }
+        let source = b.offset(source, index, size);
+        for patch in 0..self.winograd.tile.rows as usize {
+            let at = patch as i64 * self.winograd.scratch.input_row + step * size;
+            let pointer = b.offset_bytes(source, at);
+            let element = b.load(Type::scalar(self.scalar), pointer, size as u32);
+            for (k, (part, &vector)) in parts.iter().zip(&vectors).enumerate() {
+                let sum = &mut sums[patch * parts.len() + k];
+                let element = b.splat(element, part.lanes);
+                *sum = multiply_add(b, element, vector, *sum);
+            }
+        }
+    }
+}
+
+/// The smaller of two indices.
+fn least(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
+    if let (Some(x), Some(y)) = (b.known_integer(x), b.known_integer(y)) {
+        return b.index(x.min(y));
+    }
+    let is_less = b.compare(Predicate::Less, x, y);
+    b.select(is_less, x, y)
+}

@@ -1,0 +1,426 @@
+//! Gradients of kernels by transformed patches, as [`plan::WinogradGradientPlan`] describes: of each block of patches, a row of
+//! frequencies of input and gradient is made in the worker's scratch, and the products at each of them are added to the
+//! sums there, row by row; at last these are transformed into taps, which are handed to what follows.
+
+use super::super::gradient::for_panels;
+use super::super::walk::{Count, repeat};
+use super::super::{PanelBody, finish, load};
+use super::image::{Image, in_vectors};
+use super::transform;
+use crate::context::{KernelContext, TaskRange};
+use crate::contraction::tile::{Columns, Reading, multiply_add, scalar_type, zero};
+use crate::element::Element;
+use crate::index::{Facts, Index, Position};
+use crate::tasks::Span;
+use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use plan::{ConvolutionDims, ConvolutionPlan, GradientTransform, WinogradGradientPlan};
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// Emits the loops: those of all tasks at once, if there are such and one call does all tasks, and those of each task.
+pub(in super::super) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+    gradient: &WinogradGradientPlan,
+) -> Result<()> {
+    if let (Some(together), Some(range)) = (gradient.together.as_deref(), cx.tasks) {
+        let (first, end) = (b.index(0), b.index(gradient.tasks(&plan.dims)));
+        let (begins, ends) =
+            (b.compare(Predicate::Equal, range.begin, first), b.compare(Predicate::Equal, range.end, end));
+        let are_all = b.and(begins, ends);
+        // Once or never, as a loop.
+        let once = b.index(1);
+        let times = b.select(are_all, once, first);
+        cx.for_dynamic(b, first, times, 1, &[], |cx, b, _, _| {
+            task(b, cx, plan, together, [Index::default(), Index::default()])?;
+            Ok(Vec::new())
+        })?;
+        let begin = b.select(are_all, range.end, range.begin);
+        cx.tasks = Some(TaskRange { begin, ..range });
+    }
+    cx.for_tasks(b, |cx, b, number| {
+        let (part, other) = cx.div_rem(b, &number, gradient.parts(&plan.dims)[1])?;
+        let first = [part.times(gradient.features[0]), other.times(gradient.features[1])];
+        task(b, cx, plan, gradient, first)
+    })
+}
+
+/// Emits the loops of a task, from its first input feature and its first output feature on.
+fn task(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ConvolutionPlan,
+    gradient: &WinogradGradientPlan,
+    first: [Index; 2],
+) -> Result<()> {
+    let scalar = scalar_type(plan.accumulator)?;
+    let size = scalar.byte_size() as i64;
+    let [input, factor] =
+        [cx.operand(plan.input_operand)?, cx.operand(plan.kernel_operand)?].map(Clone::clone);
+    let [inputs, outputs] = [cx.scalar_value(b, &first[0])?, cx.scalar_value(b, &first[1])?];
+    let nest = Nest {
+        plan,
+        gradient,
+        dims: &plan.dims,
+        scalar,
+        size,
+        first,
+        input: b.offset(input.pointer, inputs, size),
+        factor: b.offset(factor.pointer, outputs, size),
+        types: [input.shape.element_type, factor.shape.element_type],
+        scratch: cx.worker_scratch(b),
+    };
+    nest.prepare(b);
+    cx.for_range(b, 0, gradient.blocks, 1, |cx, b, number| {
+        let block = nest.block(b, cx, &number)?;
+        (0..GradientTransform::SIZE).try_for_each(|row| {
+            nest.transform(b, cx, block, row)?;
+            nest.products(b, cx, block, row)
+        })
+    })?;
+    nest.taps(b, cx)
+}
+
+/// The loops of a task.
+struct Nest<'p> {
+    plan: &'p ConvolutionPlan,
+    gradient: &'p WinogradGradientPlan,
+    dims: &'p ConvolutionDims,
+    scalar: ScalarType,
+    /// Bytes of an element.
+    size: i64,
+    /// The task's first input feature and first output feature.
+    first: [Index; 2],
+    /// Both arrays, from the task's first feature on.
+    input: ValueId,
+    factor: ValueId,
+    types: [PrimitiveType; 2],
+    /// The worker's.
+    scratch: ValueId,
+}
+
+/// Patches from one to before another.
+#[derive(Clone, Copy)]
+struct Block {
+    begin: ValueId,
+    end: ValueId,
+}
+
+/// An array whose patches are transformed.
+struct Source {
+    image: Image,
+    /// Features of a task.
+    features: i64,
+    element_type: PrimitiveType,
+    /// Pixels of a patch, along each dimension.
+    pixels: i64,
+    matrix: &'static [&'static [f64]],
+    /// Where the frequencies go: in bytes of the scratch, from patch to patch, and from frequency to frequency.
+    target: [i64; 3],
+    /// Whether patches may reach out of the images.
+    may_leave: bool,
+}
+
+impl Nest<'_> {
+    /// Zeros for the padding, for the sums, and behind the last features.
+    fn prepare(&self, b: &mut FunctionBuilder) {
+        let scratch = self.gradient.scratch;
+        let [inputs, outputs] = self.gradient.features;
+        let mut clear = |from: i64, bytes: i64| {
+            let (zero, bytes) = (b.integer(Type::scalar(ScalarType::I8), 0), b.index(bytes));
+            let first = b.offset_bytes(self.scratch, from);
+            b.fill_bytes(first, zero, bytes);
+        };
+        clear(0, inputs.max(outputs) * self.size);
+        if outputs * self.size != scratch.gradient_row {
+            clear(scratch.gradient, GradientTransform::SIZE * scratch.gradient_frequency);
+        }
+        clear(scratch.sums, GradientTransform::FREQUENCIES * scratch.sums_frequency);
+    }
+
+    /// The patches of a block.
+    fn block(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, number: &Index) -> Result<Block> {
+        let all = self.gradient.all_patches(self.dims);
+        let number = cx.scalar_value(b, number)?;
+        if all % self.gradient.blocks == 0 {
+            let begin = b.mul_constant(number, self.gradient.block);
+            return Ok(Block { begin, end: b.add_constant(begin, self.gradient.block) });
+        }
+        match cx.span(b, number, self.gradient.blocks, all) {
+            Span::Part { begin, end, .. } => Ok(Block { begin, end }),
+            Span::All(_) => Err(Error::internal("a part of the patches")),
+        }
+    }
+
+    /// How many patches a block has.
+    fn count(&self, b: &mut FunctionBuilder, block: Block) -> Count {
+        let most = self.gradient.block;
+        if self.gradient.all_patches(self.dims) % self.gradient.blocks == 0 {
+            return Count::constant(b, most);
+        }
+        Count { value: b.sub(block.end, block.begin), most }
+    }
+
+    /// Both arrays.
+    fn sources(&self) -> [Source; 2] {
+        let (scratch, spatial) = (self.gradient.scratch, &self.dims.spatial);
+        let [inputs, outputs] = self.gradient.features;
+        let (size, step) = (GradientTransform::SIZE, GradientTransform::PIXELS);
+        let low = [0, 1].map(|d| spatial[d].window.padding_low);
+        // Patches of so many pixels move over an image, and begin that far in front of it.
+        let source = |of: usize, extents: [i64; 2], low: [i64; 2], pixels: i64, matrix, target| {
+            let last = [0, 1].map(|d| (self.gradient.patches[d] - 1) * step - low[d]);
+            let all = [self.dims.batch, self.dims.outputs][of];
+            let image = Image {
+                pointer: [self.input, self.factor][of],
+                extents,
+                pixel_bytes: all * self.types[of].byte_size() as i64,
+                first: [0, 1].map(|d| (-low[d], last[d])),
+                zeros: self.scratch,
+            };
+            Source {
+                image,
+                features: [inputs, outputs][of],
+                element_type: self.types[of],
+                pixels,
+                matrix,
+                target,
+                may_leave: (0..2).any(|d| low[d] > 0 || last[d] + pixels > extents[d]),
+            }
+        };
+        let input = [scratch.input, scratch.input_row, scratch.input_frequency];
+        let factor = [scratch.gradient, scratch.gradient_row, scratch.gradient_frequency];
+        [
+            source(0, [0, 1].map(|d| spatial[d].input), low, size, GradientTransform::INPUT, input),
+            source(
+                1,
+                [0, 1].map(|d| spatial[d].window.size),
+                [0; 2],
+                step,
+                GradientTransform::GRADIENT,
+                factor,
+            ),
+        ]
+    }
+
+    /// Makes a row of frequencies of both arrays' pixels of a block.
+    fn transform(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        block: Block,
+        frequencies: i64,
+    ) -> Result<()> {
+        let [lines, columns] = self.gradient.patches;
+        let limit = self.gradient.all_patches(self.dims);
+        let sources = self.sources();
+        cx.for_dynamic(b, block.begin, block.end, limit, &[], |cx, b, number, _| {
+            let row = b.sub(number, block.begin);
+            cx.facts.insert(number, Facts::range(0, limit - 1));
+            let (rest, column) = cx.div_rem(b, &Index::scalar(number), columns)?;
+            let (image, line) = cx.div_rem(b, &rest, lines)?;
+            let image = cx.scalar_value(b, &image)?;
+            let first = [line, column].map(|at| at.times(GradientTransform::PIXELS));
+            let first = [cx.scalar_value(b, &first[0])?, cx.scalar_value(b, &first[1])?];
+            // The first line and column of the input, which may be outside.
+            let low = [0, 1].map(|d| b.add_constant(first[d], -self.dims.spatial[d].window.padding_low));
+            for (source, first) in sources.iter().zip([low, first]) {
+                self.patch(b, cx, source, (image, first), (frequencies, row))?;
+            }
+            Ok(Vec::new())
+        })
+        .map(|_| ())
+    }
+
+    /// Transforms a patch of an array, at a line and a column of an image: a row of its frequencies, into a row of the block.
+    fn patch(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        source: &Source,
+        place: (ValueId, [ValueId; 2]),
+        rows: (i64, ValueId),
+    ) -> Result<()> {
+        if !source.may_leave {
+            return self.patch_inside(b, cx, source, place, rows, true);
+        }
+        let is_inside = source.image.has(b, place.1, source.pixels);
+        cx.if_then(b, is_inside, |cx, b| self.patch_inside(b, cx, source, place, rows, true))?;
+        let no = b.integer(Type::scalar(ScalarType::Bool), 0);
+        let is_outside = b.compare(Predicate::Equal, is_inside, no);
+        cx.if_then(b, is_outside, |cx, b| self.patch_inside(b, cx, source, place, rows, false))
+    }
+
+    /// The same for one that is inside of the image, or is not.
+    fn patch_inside(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        source: &Source,
+        place: (ValueId, [ValueId; 2]),
+        (frequencies, row): (i64, ValueId),
+        is_inside: bool,
+    ) -> Result<()> {
+        let n = source.pixels as usize;
+        let [target, target_row, frequency] = source.target;
+        let target = b.offset_bytes(self.scratch, target);
+        let target = b.offset(target, row, target_row);
+        let pixels = source.image.pixels(b, place, source.pixels, is_inside);
+        let element = source.element_type.byte_size() as i64;
+        in_vectors(b, cx, source.features, self.size, &mut |b, _, channel, lanes| {
+            let target = b.offset(target, channel, self.size);
+            transform::row(
+                b,
+                source.matrix,
+                frequencies as usize,
+                &mut |b, row, column| {
+                    let pointer = b.offset(pixels[row * n + column], channel, element);
+                    Ok(load(b, self.plan, source.element_type, pointer, lanes)?.real())
+                },
+                &mut |b, _, column, value| {
+                    let pointer = b.offset_bytes(target, column as i64 * frequency);
+                    b.store(value, pointer, self.size as u32);
+                    Ok(())
+                },
+            )
+        })
+    }
+
+    /// Runs `body` for all panels of the task's output features, with the first feature and the vectors.
+    fn panels(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, body: PanelBody<'_>) -> Result<()> {
+        let panels = (self.gradient.tile, self.gradient.features[1]);
+        for_panels(b, cx, panels, Reading::Padded, body)
+    }
+
+    /// Adds the products of a block at a row of frequencies to the sums.
+    fn products(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        block: Block,
+        frequencies: i64,
+    ) -> Result<()> {
+        let scratch = self.gradient.scratch;
+        let count = self.count(b, block);
+        let sums = scratch.sums + frequencies * GradientTransform::SIZE * scratch.sums_frequency;
+        let [input, factor, sums] =
+            [scratch.input, scratch.gradient, sums].map(|at| b.offset_bytes(self.scratch, at));
+        cx.for_range(b, 0, GradientTransform::SIZE, 1, |cx, b, frequency| {
+            let frequency = cx.scalar_value(b, &frequency)?;
+            let input = b.offset(input, frequency, scratch.input_frequency);
+            let factor = b.offset(factor, frequency, scratch.gradient_frequency);
+            let sums = b.offset(sums, frequency, scratch.sums_frequency);
+            self.panels(b, cx, &mut |b, cx, column, parts| {
+                let column = cx.scalar_value(b, column)?;
+                let (factor, sums) = (b.offset(factor, column, self.size), b.offset(sums, column, self.size));
+                let mut first = 0;
+                for &(rows, tiles) in &self.gradient.rows {
+                    let input = b.offset_bytes(input, first * self.size);
+                    let sums = b.offset_bytes(sums, first * scratch.sums_row);
+                    cx.for_range(b, 0, tiles, 1, |cx, b, tile| {
+                        let tile = cx.scalar_value(b, &tile)?;
+                        let input = b.offset(input, tile, rows * self.size);
+                        let sums = b.offset(sums, tile, rows * scratch.sums_row);
+                        self.tile(b, cx, (rows, parts), (input, factor, sums), count)
+                    })?;
+                    first += rows * tiles;
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// Adds the products of so many patches to a register tile's sums.
+    fn tile(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        (rows, parts): (i64, &[Columns]),
+        (input, factor, target): (ValueId, ValueId, ValueId),
+        count: Count,
+    ) -> Result<()> {
+        let scratch = self.gradient.scratch;
+        let types: Vec<Type> = parts.iter().map(|part| Type::vector(self.scalar, part.lanes)).collect();
+        let mut zeros = Vec::new();
+        for _ in 0..rows {
+            zeros.extend(types.iter().map(|&ty| zero(b, ty)));
+        }
+        let sums = repeat(b, cx, count, &zeros, |_, b, patch, sums| {
+            let input = b.offset(input, patch, scratch.input_row);
+            let factor = b.offset(factor, patch, scratch.gradient_row);
+            let mut vectors = Vec::new();
+            for (part, &ty) in parts.iter().zip(&types) {
+                let pointer = b.offset_bytes(factor, part.offset * self.size);
+                vectors.push(b.load(ty, pointer, self.alignment(*part)));
+            }
+            let mut next = Vec::with_capacity(sums.len());
+            for row in 0..rows {
+                let pointer = b.offset_bytes(input, row * self.size);
+                let element = b.load(Type::scalar(self.scalar), pointer, self.size as u32);
+                for (k, (part, &vector)) in parts.iter().zip(&vectors).enumerate() {
+                    let element = b.splat(element, part.lanes);
+                    next.push(multiply_add(b, element, vector, sums[row as usize * parts.len() + k]));
+                }
+            }
+            Ok(next)
+        })?;
+        for (number, sum) in sums.into_iter().enumerate() {
+            let (row, part) = (number / parts.len(), parts[number % parts.len()]);
+            let at = row as i64 * scratch.sums_row + part.offset * self.size;
+            let pointer = b.offset_bytes(target, at);
+            let before = b.load(b.ty(sum), pointer, self.alignment(part));
+            let sum = b.add(before, sum);
+            b.store(sum, pointer, self.alignment(part));
+        }
+        Ok(())
+    }
+
+    /// What divides the address of a vector of the transformed gradient and of the sums.
+    fn alignment(&self, part: Columns) -> u32 {
+        (part.lanes * self.size as u32).min(64)
+    }
+
+    /// Makes taps of the sums and hands them over.
+    fn taps(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+        let scratch = self.gradient.scratch;
+        let sums = b.offset_bytes(self.scratch, scratch.sums);
+        cx.for_range(b, 0, self.gradient.features[0], 1, |cx, b, row| {
+            let number = cx.scalar_value(b, &row)?;
+            let sums = b.offset(sums, number, scratch.sums_row);
+            let at = self.first[0].plus(&row).times(self.dims.outputs).plus(&self.first[1]);
+            self.panels(b, cx, &mut |b, cx, column, parts| {
+                let first = cx.scalar_value(b, column)?;
+                let sums = b.offset(sums, first, self.size);
+                let at = at.plus(column);
+                parts.iter().try_for_each(|&part| self.taps_of(b, cx, sums, &at, part))
+            })
+        })
+    }
+
+    /// The taps of a vector of sums; the first of them goes to an element of the result.
+    fn taps_of(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        sums: ValueId,
+        at: &Index,
+        part: Columns,
+    ) -> Result<()> {
+        let frequency = self.gradient.scratch.sums_frequency;
+        let taps = transform::output(b, GradientTransform::OUTPUT, &mut |b, row, column| {
+            let number = row as i64 * GradientTransform::SIZE + column as i64;
+            let pointer = b.offset_bytes(sums, number * frequency + part.offset * self.size);
+            Ok(b.load(Type::vector(self.scalar, part.lanes), pointer, self.alignment(part)))
+        })?;
+        let distance = self.dims.batch * self.dims.outputs;
+        for (tap, value) in taps.into_iter().flatten().enumerate() {
+            let at = at.plus_constant(tap as i64 * distance);
+            part.pieces(b, value, |b, offset, lanes, value| {
+                let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));
+                finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! Contractions: one generator for all that [`plan::DotPlan`] describes.
+//!
+//! Tiles of rows and vectors of columns are accumulated in registers over the summands; what follows the dot is handed each
+//! finished element (a vector of neighbouring columns) before anything is stored.
+
+mod complex;
+mod pack;
+pub(crate) mod part;
+mod row_dot;
+mod tiled;
+pub(super) mod walk;
+
+use crate::context::KernelContext;
+use crate::contraction::tile;
+use crate::element::Element;
+use crate::index::{Index, Position};
+use crate::tasks::Span;
+use hlo::{InstructionId, Op};
+use nest::{FunctionBuilder, ValueId};
+use plan::{DotKind, DotPlan, Packing};
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// Neighbouring elements of a row of the result, finished but for what follows the dot.
+#[derive(Clone, Debug)]
+struct DotElement {
+    /// The number of the product, row-major over the batch dimensions.
+    batch: Index,
+    /// The row, row-major over the left operand's free dimensions.
+    row: Index,
+    /// The first column, row-major over the right operand's free dimensions.
+    column: Index,
+    /// How many columns.
+    lanes: u32,
+    /// The sum.
+    value: Element,
+}
+
+/// Writes the result of a contraction and of what follows it.
+pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
+    if cx.results[0].shape.element_count() == 0 {
+        return Ok(());
+    }
+    let size = plan.accumulator.byte_size() as i64;
+    let lhs = cx.operand(plan.lhs_operand)?.pointer;
+    let rhs = match plan.rhs_packing {
+        Packing::Constant => {
+            *cx.packed.first().ok_or_else(|| Error::internal("a packed operand is missing"))?
+        }
+        Packing::None | Packing::Scratch => cx.operand(plan.rhs_operand)?.pointer,
+    };
+    let constant_product = plan.padded_columns() * plan.shape.k * size;
+    cx.for_tasks(b, |cx, b, task| {
+        let (mut steps, mut cuts) = (plan.steps(), plan.cuts);
+        if plan.tasks_by_rows {
+            steps.swap(1, 2);
+            cuts.swap(1, 2);
+        }
+        let spans = cx.spans(b, &task, &steps, &cuts)?;
+        let &[batches, outer, inner] = &spans[..] else {
+            return Err(Error::internal("a dot has three loops"));
+        };
+        let (columns, rows) = if plan.tasks_by_rows { (inner, outer) } else { (outer, inner) };
+        let part = Part { columns, rows };
+        cx.for_span(b, batches, 1, |cx, b, batch| {
+            let lhs = pack::batch_pointer(b, cx, lhs, &batch, &plan.dims.lhs_batch, plan.lhs_type)?;
+            let rhs = match plan.rhs_packing {
+                Packing::Constant => {
+                    let number = cx.scalar_value(b, &batch)?;
+                    b.offset(rhs, number, constant_product)
+                }
+                _ => pack::batch_pointer(b, cx, rhs, &batch, &plan.dims.rhs_batch, plan.rhs_type)?,
+            };
+            let product = pack::product(b, cx, plan, Product::in_place(plan, batch, lhs, rhs), part)?;
+            match plan.kind {
+                DotKind::Tiled => tiled::emit(b, cx, plan, &product, part),
+                DotKind::RowDot => row_dot::emit(b, cx, plan, &product, part),
+                DotKind::Complex => complex::emit(b, cx, plan, &product, part),
+            }
+        })
+    })
+}
+
+/// A task's part of a product.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    /// Steps of columns.
+    columns: Span,
+    /// Steps of rows.
+    rows: Span,
+}
+
+/// Computes what follows the dot for some elements and stores the result.
+fn finish(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    element: DotElement,
+) -> Result<()> {
+    let dot = find_dot(cx)?;
+    let shape = cx.shape(dot)?;
+    let Op::Dot { dot_dimension_numbers: numbers } = cx.fusion.body[dot].op() else {
+        return Err(Error::internal("the dot is a dot"));
+    };
+    let sizes = shape.sizes();
+    let batch_rank = numbers.lhs_batch_dims.len();
+    let lhs_rank = cx.shape(cx.fusion.body[dot].operands()[0])?.rank();
+    let column_rank = lhs_rank - numbers.lhs_contracting_dims.len();
+    cx.lanes = element.lanes;
+    let column = element.column.plus(&Index::lanes(i64::from(element.lanes > 1)));
+    let mut position = delinearised(b, cx, &element.batch, &sizes[..batch_rank])?;
+    position.extend(delinearised(b, cx, &element.row, &sizes[batch_rank..column_rank])?);
+    position.extend(delinearised(b, cx, &column, &sizes[column_rank..])?);
+    let position = Position::Multi(position);
+    tile::finish(b, cx, dot, plan.accumulator, &position, (element.lanes, element.value))
+}
+
+/// The body's dot.
+fn find_dot(cx: &KernelContext<'_>) -> Result<InstructionId> {
+    cx.fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))
+}
+
+/// A row-major number as an index for each dimension.
+fn delinearised(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    number: &Index,
+    sizes: &[i64],
+) -> Result<Vec<Index>> {
+    let mut indices = vec![Index::default(); sizes.len()];
+    let mut rest = number.clone();
+    for dimension in (0..sizes.len()).rev() {
+        if dimension == 0 {
+            indices[0] = rest;
+            break;
+        }
+        (rest, indices[dimension]) = cx.div_rem(b, &rest, sizes[dimension])?;
+    }
+    Ok(indices)
+}
+
+/// One product of matrices: where its operands are, in bytes.
+#[derive(Clone, Debug)]
+struct Product {
+    batch: Index,
+    lhs: ValueId,
+    /// The row that the left operand begins with, if that is not the product's first one.
+    lhs_first: Option<ValueId>,
+    lhs_row: i64,
+    lhs_k: i64,
+    rhs: ValueId,
+    rhs_k: i64,
+    /// The distance of neighbouring columns; on the average over whole panels if the operand is packed.
+    rhs_column: i64,
+    /// Columns of a packed panel.
+    panel: Option<i64>,
+    /// Alignment of the right operand's first element of a panel.
+    rhs_alignment: u32,
+}
+
+impl Product {
+    /// The operands where they are.
+    fn in_place(plan: &DotPlan, batch: Index, lhs: ValueId, rhs: ValueId) -> Self {
+        let size = plan.accumulator.byte_size() as i64;
+        let mut product = Self {
+            batch,
+            lhs,
+            lhs_first: None,
+            lhs_row: plan.dims.lhs_m_stride() * size,
+            lhs_k: plan.dims.lhs_k_stride() * size,
+            rhs,
+            rhs_k: plan.dims.rhs_k_stride() * size,
+            rhs_column: plan.dims.rhs_n_stride() * size,
+            panel: None,
+            rhs_alignment: alignment(plan.accumulator),
+        };
+        if plan.rhs_packing == Packing::Constant {
+            product.panels(plan, rhs);
+        }
+        product
+    }
+
+    /// The right operand as packed panels.
+    fn panels(&mut self, plan: &DotPlan, pointer: ValueId) {
+        let size = plan.accumulator.byte_size() as i64;
+        self.rhs = pointer;
+        self.rhs_column = plan.shape.k * size;
+        self.rhs_k = plan.panel * size;
+        self.panel = Some(plan.panel);
+        // Panels and rows of panels are as wide as whole vectors, so the block's alignment carries over.
+        self.rhs_alignment = (i64::from(plan.tile.lanes) * size).min(64) as u32;
+    }
+}
+
+impl Product {
+    /// The address of a row of the left operand.
+    fn row(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, row: &Index) -> Result<ValueId> {
+        let mut row = cx.scalar_value(b, row)?;
+        if let Some(first) = self.lhs_first {
+            row = b.sub(row, first);
+        }
+        Ok(b.offset(self.lhs, row, self.lhs_row))
+    }
+
+    /// The address of a column of the right operand; of a packed one the first of a panel or of a tile within a panel.
+    fn column(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, column: &Index) -> Result<ValueId> {
+        let Some(panel) = self.panel else {
+            let column = cx.scalar_value(b, column)?;
+            return Ok(b.offset(self.rhs, column, self.rhs_column));
+        };
+        let (number, within) = cx.div_rem(b, column, panel)?;
+        let (number, within) = (cx.scalar_value(b, &number)?, cx.scalar_value(b, &within)?);
+        let first = b.offset(self.rhs, number, self.rhs_column * panel);
+        Ok(b.offset(first, within, self.rhs_k / panel))
+    }
+
+    /// Bytes from the first column of a tile to another one of it.
+    fn within_tile(&self, column: i64, size: i64) -> i64 {
+        match self.panel {
+            Some(panel) => column / panel * panel * self.rhs_column + column % panel * size,
+            None => column * size,
+        }
+    }
+}
+
+/// The alignment of an element; a complex number's is its parts'.
+fn alignment(element_type: PrimitiveType) -> u32 {
+    element_type.real_part().byte_size() as u32
+}

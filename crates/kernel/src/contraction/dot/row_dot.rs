@@ -1,0 +1,168 @@
+//! Results one by one, vectors along the summands: for products with very few columns, or with very few rows and
+//! a right operand whose columns are contiguous.
+
+use super::{DotElement, Part, Product, finish};
+use crate::context::KernelContext;
+use crate::contraction::tile::{multiply_add, scalar_type, zero};
+use crate::element::Element;
+use crate::index::Index;
+use nest::{FunctionBuilder, Type, ValueId};
+use plan::DotPlan;
+use support::{Error, Result};
+
+/// Emits the loops of one product: a few rows at once or one after another, a few columns at once.
+pub(super) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    product: &Product,
+    part: Part,
+) -> Result<()> {
+    let (m, n) = (plan.shape.m, plan.shape.n);
+    let (rows, together) = (i64::from(plan.tile.rows), i64::from(plan.tile.vectors));
+    if m % rows != 0 {
+        return Err(Error::internal("all rows are computed together, or one after another"));
+    }
+    cx.for_span(b, part.rows, 1, |cx, b, step| {
+        let row = step.times(rows);
+        let lhs = product.row(b, cx, &row)?;
+        let few = Rows { first: &row, count: rows as usize, lhs };
+        cx.for_part(b, part.columns, (0, n / together), together, |cx, b, column| {
+            columns(b, cx, plan, product, Place { rows: few, column: &column, count: together as usize })
+        })?;
+        if n % together == 0 {
+            return Ok(());
+        }
+        cx.if_last(b, part.columns, |cx, b| {
+            cx.for_range(b, n - n % together, n, 1, |cx, b, column| {
+                columns(b, cx, plan, product, Place { rows: few, column: &column, count: 1 })
+            })
+        })
+    })
+}
+
+/// Rows that are computed together.
+#[derive(Clone, Copy)]
+struct Rows<'p> {
+    first: &'p Index,
+    count: usize,
+    /// The first row's address in the left operand.
+    lhs: ValueId,
+}
+
+/// Some columns of some rows.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    rows: Rows<'p>,
+    /// The first column.
+    column: &'p Index,
+    count: usize,
+}
+
+fn columns(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    product: &Product,
+    place: Place<'_>,
+) -> Result<()> {
+    let scalar = scalar_type(plan.accumulator)?;
+    let (lanes, sets) = (plan.tile.lanes, plan.tile.k_split as usize);
+    let ty = Type::vector(scalar, lanes);
+    let size = scalar.byte_size() as i64;
+    let column = cx.scalar_value(b, place.column)?;
+    let rhs = b.offset(product.rhs, column, product.rhs_column);
+    let results = place.rows.count * place.count;
+    let step = i64::from(lanes) * sets as i64;
+    let (k, whole) = (plan.shape.k, plan.shape.k / step * step);
+    let inputs = Inputs { product, place, rhs };
+    let zeros: Vec<ValueId> = (0..results * sets).map(|_| zero(b, ty)).collect();
+    let sums = cx.for_range_carrying(b, (0, whole, step), &zeros, |cx, b, index, sums| {
+        let index = cx.scalar_value(b, &index)?;
+        let mut sums = sums.to_vec();
+        for set in 0..sets {
+            let skip = set as i64 * i64::from(lanes) * size;
+            inputs.accumulate(
+                b,
+                ty,
+                (index, size, size),
+                skip,
+                &mut sums[set * results..(set + 1) * results],
+            );
+        }
+        Ok(sums)
+    })?;
+    let mut totals = Vec::new();
+    for result in 0..results {
+        let mut sum = sums[result];
+        for set in 1..sets {
+            sum = b.add(sum, sums[set * results + result]);
+        }
+        totals.push(add_lanes(b, sum));
+    }
+    let totals = cx.for_range_carrying(b, (whole, k, 1), &totals, |cx, b, index, totals| {
+        let index = cx.scalar_value(b, &index)?;
+        let mut totals = totals.to_vec();
+        inputs.accumulate(b, Type::scalar(scalar), (index, product.lhs_k, product.rhs_k), 0, &mut totals);
+        Ok(totals)
+    })?;
+    for (number, total) in totals.into_iter().enumerate() {
+        let column = place.column.plus_constant((number % place.count) as i64);
+        let row = place.rows.first.plus_constant((number / place.count) as i64);
+        let (batch, value) = (product.batch.clone(), Element::Real(total));
+        finish(b, cx, plan, DotElement { batch, row, column, lanes: 1, value })?;
+    }
+    Ok(())
+}
+
+/// What results that are computed together read.
+struct Inputs<'p> {
+    product: &'p Product,
+    place: Place<'p>,
+    /// The first column's address.
+    rhs: ValueId,
+}
+
+impl Inputs<'_> {
+    /// Adds the products of the summands from `index` on, so many bytes apart on the left and on the right, and `skip`
+    /// bytes further, to the sums, row by row.
+    fn accumulate(
+        &self,
+        b: &mut FunctionBuilder,
+        ty: Type,
+        (index, lhs_k, rhs_k): (ValueId, i64, i64),
+        skip: i64,
+        sums: &mut [ValueId],
+    ) {
+        let alignment = ty.scalar.byte_size() as u32;
+        let (lhs, rhs) = (b.offset(self.place.rows.lhs, index, lhs_k), b.offset(self.rhs, index, rhs_k));
+        let load = |b: &mut FunctionBuilder, from: ValueId, further: i64| {
+            let from = b.offset_bytes(from, further + skip);
+            b.load(ty, from, alignment)
+        };
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        for row in 0..self.place.rows.count as i64 {
+            left.push(load(b, lhs, row * self.product.lhs_row));
+        }
+        for column in 0..self.place.count as i64 {
+            right.push(load(b, rhs, column * self.product.rhs_column));
+        }
+        for (number, sum) in sums.iter_mut().enumerate() {
+            let (row, column) = (number / self.place.count, number % self.place.count);
+            *sum = multiply_add(b, left[row], right[column], *sum);
+        }
+    }
+}
+
+/// The sum of a vector's lanes, as a tree.
+fn add_lanes(b: &mut FunctionBuilder, vector: ValueId) -> ValueId {
+    let mut vector = vector;
+    let mut lanes = b.ty(vector).lanes;
+    while lanes > 1 {
+        lanes /= 2;
+        let low = b.shuffle(vector, vector, (0..lanes).collect());
+        let high = b.shuffle(vector, vector, (lanes..2 * lanes).collect());
+        vector = b.add(low, high);
+    }
+    if b.ty(vector).lanes == 1 { vector } else { b.extract(vector, 0) }
+}

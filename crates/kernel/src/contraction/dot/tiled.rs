@@ -1,0 +1,471 @@
+//! Register tiles: rows times vectors of columns, accumulated over the summands.
+
+use super::walk::{for_panels, for_rows, parts_end};
+use super::{DotElement, Part, Product, find_dot, finish, pack};
+use crate::context::KernelContext;
+use crate::contraction::tile::{Columns, finish_rows, multiply_add, scalar_type, zero};
+use crate::element::Element;
+use crate::index::{Facts, Index};
+use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use plan::{DotPlan, Packing};
+use support::Result;
+
+/// Emits the loops over the tiles of one product.
+pub(super) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    product: &Product,
+    part: Part,
+) -> Result<()> {
+    if plan.k_block < plan.shape.k {
+        return passes(b, cx, plan, product, part);
+    }
+    let all = &Pass { first: Index::default(), count: plan.shape.k, is_last: true };
+    if plan.panels_outside {
+        return for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
+            let source = product;
+            let product = &match plan.rhs_packing {
+                Packing::Scratch if !plan.keeps_panels => {
+                    pack::panel(b, cx, plan, product, column, parts_end(parts))?
+                }
+                _ => product.clone(),
+            };
+            for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
+                tile(b, cx, plan, product, Place { source, number, row, rows, column, parts }, all)
+            })
+        });
+    }
+    for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
+        for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
+            tile(b, cx, plan, product, Place { source: product, number, row, rows, column, parts }, all)
+        })
+    })
+}
+
+/// Some of the summands.
+struct Pass {
+    /// The first one.
+    first: Index,
+    /// How many.
+    count: i64,
+    /// Whether the sums are finished; else they are kept in the result's memory.
+    is_last: bool,
+}
+
+/// Passes over the tiles, each with some of the summands: a panel's part of them serves all rows from the cache.
+fn passes(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    product: &Product,
+    part: Part,
+) -> Result<()> {
+    let (k, block) = (plan.shape.k, plan.k_block.max(1));
+    let before = (k - 1) / block;
+    let one = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, pass: &Pass| {
+        for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
+            for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
+                tile(b, cx, plan, product, Place { source: product, number, row, rows, column, parts }, pass)
+            })
+        })
+    };
+    cx.for_range(b, 0, before, 1, |cx, b, number| {
+        one(b, cx, &Pass { first: number.times(block), count: block, is_last: false })
+    })?;
+    let first = before * block;
+    one(b, cx, &Pass { first: Index::constant(first), count: k - first, is_last: true })
+}
+
+/// Where a tile stands.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    /// The product as it was before panels were packed on this call.
+    source: &'p Product,
+    /// The number of the rows' tile.
+    number: &'p Index,
+    row: &'p Index,
+    rows: u32,
+    column: &'p Index,
+    parts: &'p [Columns],
+}
+
+/// One tile: accumulate, add up, hand over (or keep the sums for the next pass).
+fn tile(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    product: &Product,
+    place: Place<'_>,
+    pass: &Pass,
+) -> Result<()> {
+    let scalar = scalar_type(plan.accumulator)?;
+    let mut lhs = product.row(b, cx, place.row)?;
+    let mut rhs = match plan.rhs_packing {
+        Packing::Scratch if !plan.keeps_panels => product.rhs,
+        _ => product.column(b, cx, place.column)?,
+    };
+    if pass.first.as_constant() != Some(0) {
+        let first = cx.scalar_value(b, &pass.first)?;
+        (lhs, rhs) = (b.offset(lhs, first, product.lhs_k), b.offset(rhs, first, product.rhs_k));
+    }
+    let inputs = Inputs { lhs, rhs, product, place, scalar };
+    let sets = i64::from(plan.tile.k_split);
+    let mut initial = inputs.before(b, cx, plan, pass)?;
+    let width = initial.len();
+    (1..sets).for_each(|_| initial.extend(inputs.zeros(b)));
+    // A few summands for each round of the loop; the last ones follow behind it, straight.
+    let unroll = plan.unroll.max(1);
+    let k = pass.count;
+    let whole = k - k % unroll;
+    let ahead = match plan.prefetches {
+        true => Ahead::new(b, cx, plan, place, pass, unroll)?,
+        false => Ahead::default(),
+    };
+    let rounds = Rounds { plan, inputs: &inputs, ahead: &ahead, width };
+    // All blocks but the last are added up on their own.
+    let blocks = if plan.sum_block < whole { (whole - 1) / plan.sum_block } else { 0 };
+    let begin = blocks * plan.sum_block;
+    let zeros: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(b)).collect();
+    let steps = (0, begin, plan.sum_block);
+    let totals = cx.for_range_carrying(b, steps, &initial[..width], |cx, b, first, totals| {
+        let sums = rounds.emit(b, cx, &first, (0, plan.sum_block), &zeros)?;
+        let sums = add_sets(b, sums, width);
+        Ok(totals.iter().zip(sums).map(|(&total, sum)| b.add(total, sum)).collect())
+    })?;
+    let start = if blocks > 0 { &zeros } else { &initial };
+    let mut sums = rounds.emit(b, cx, &Index::default(), (begin, whole), start)?;
+    let end = b.index(whole);
+    for step in 0..k % unroll {
+        let set = (step % sets) as usize;
+        inputs.accumulate(b, (end, step), &[], &mut sums[set * width..(set + 1) * width]);
+    }
+    let mut sums = add_sets(b, sums, width);
+    if blocks > 0 {
+        sums = totals.iter().zip(sums).map(|(&total, sum)| b.add(total, sum)).collect();
+    }
+    let per_row = place.parts.len();
+    if pass.is_last {
+        let dot = find_dot(cx)?;
+        return finish_rows(b, cx, dot, (sums, per_row), |b, cx, row, number, sum| {
+            let row = place.row.plus(row);
+            hand_over(b, cx, plan, (product, &row, place.column), place.parts[number], sum)
+        });
+    }
+    for (number, sum) in sums.into_iter().enumerate() {
+        let (row, part) = (number / per_row, place.parts[number % per_row]);
+        let row = place.row.plus_constant(row as i64);
+        keep(b, cx, plan, (product, &row, place.column), part, sum)?;
+    }
+    Ok(())
+}
+
+/// The loop over summands.
+struct Rounds<'p> {
+    plan: &'p DotPlan,
+    inputs: &'p Inputs<'p>,
+    ahead: &'p Ahead,
+    /// Sums of a set.
+    width: usize,
+}
+
+impl Rounds<'_> {
+    /// Adds whole rounds of summands, from `first` on, to all sets of sums.
+    fn emit(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        first: &Index,
+        (begin, end): (i64, i64),
+        sums: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let (plan, width) = (self.plan, self.width);
+        let unroll = plan.unroll.max(1);
+        cx.for_range_carrying(b, (begin, end, unroll), sums, |cx, b, index, sums| {
+            let index = cx.scalar_value(b, &first.plus(&index))?;
+            let mut sums = sums.to_vec();
+            self.ahead.prefetch(b, index);
+            let rows = match plan.lhs_by_lane {
+                true => self.inputs.row_vectors(b, index, unroll),
+                false => Vec::new(),
+            };
+            for step in 0..unroll {
+                let set = (step % i64::from(plan.tile.k_split)) as usize;
+                self.inputs.accumulate(b, (index, step), &rows, &mut sums[set * width..(set + 1) * width]);
+            }
+            Ok(sums)
+        })
+    }
+}
+
+const LINE: i64 = 64;
+
+/// Machines bring lines in pairs, or run ahead of what is asked for; asking for each one would keep the first cache from
+/// its own misses.
+const LINES_TOGETHER: i64 = 2;
+
+/// Lines of the next panel that a tile brings into the second cache while it computes: the tiles of a panel's rows share
+/// its lines out among them, so that memory is read all the time and not by the first of them only.
+#[derive(Default)]
+struct Ahead {
+    /// The lines' addresses in the first round of the loop over the summands.
+    lines: Vec<ValueId>,
+    /// Bytes onward for each summand.
+    step: i64,
+}
+
+impl Ahead {
+    fn new(
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        plan: &DotPlan,
+        place: Place<'_>,
+        pass: &Pass,
+        unroll: i64,
+    ) -> Result<Self> {
+        let product = place.source;
+        let size = plan.accumulator.byte_size() as i64;
+        let columns = plan.tile.columns();
+        // The last panel of all has no next one: an address that is not beyond the operand will do.
+        let end = match product.panel {
+            Some(_) => plan.padded_columns(),
+            None => plan.shape.n,
+        };
+        let last = end - columns;
+        if last < 0 {
+            return Ok(Self::default());
+        }
+        let next = cx.scalar_value(b, &place.column.plus_constant(columns))?;
+        let limit = b.index(last);
+        let is_inside = b.compare(Predicate::Less, next, limit);
+        let next = b.select(is_inside, next, limit);
+        cx.facts.insert(next, Facts { min: 0, max: last, multiple: product.panel.unwrap_or(1) });
+        let first = product.column(b, cx, &Index::scalar(next))?;
+        if product.panel.is_none() && product.rhs_column != size {
+            return Self::of_columns(b, cx, (product, place, first), (columns, plan.shape.k, unroll));
+        }
+        let first = match pass.first.as_constant() {
+            Some(0) => first,
+            _ => {
+                let summand = cx.scalar_value(b, &pass.first)?;
+                b.offset(first, summand, product.rhs_k)
+            }
+        };
+        // The tile's part is a stream of lines along the summands. Neighbours in it are neighbours in memory only where
+        // the operand is packed; else the tiles take the summands of a round in turns.
+        let streams = (columns * size + LINE - 1) / LINE;
+        let (turn, stream) = cx.div_rem(b, place.number, streams)?;
+        let stream = cx.scalar_value(b, &stream)?;
+        let stream = b.offset(first, stream, product.within_tile(LINE / size, size));
+        let lines = match product.panel {
+            Some(_) => {
+                let steps = (0..unroll).step_by(LINES_TOGETHER as usize);
+                steps.map(|step| b.offset_bytes(stream, step * product.rhs_k)).collect()
+            }
+            None => {
+                let (_, step) = cx.div_rem(b, &turn, unroll)?;
+                let step = cx.scalar_value(b, &step)?;
+                vec![b.offset(stream, step, product.rhs_k)]
+            }
+        };
+        Ok(Self { lines, step: product.rhs_k })
+    }
+
+    /// Where columns lie one behind another: each tile takes a part of their bytes.
+    fn of_columns(
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        (product, place, first): (&Product, Place<'_>, ValueId),
+        (columns, k, unroll): (i64, i64, i64),
+    ) -> Result<Self> {
+        let step = LINE / unroll;
+        let bytes = columns * product.rhs_column;
+        if product.rhs_column != k * product.rhs_k || LINE % unroll != 0 || bytes < k * step {
+            return Ok(Self::default());
+        }
+        let (_, part) = cx.div_rem(b, place.number, bytes / (k * step))?;
+        let part = cx.scalar_value(b, &part)?;
+        Ok(Self { lines: vec![b.offset(first, part, k * step)], step })
+    }
+
+    fn prefetch(&self, b: &mut FunctionBuilder, index: ValueId) {
+        const SECOND_CACHE: u32 = 2;
+        for &line in &self.lines {
+            let line = b.offset(line, index, self.step);
+            b.prefetch(line, SECOND_CACHE);
+        }
+    }
+}
+
+/// The number of an element of the result.
+fn number_of(plan: &DotPlan, (product, row, column): (&Product, &Index, &Index)) -> Index {
+    let (m, n) = (plan.shape.m, plan.shape.n);
+    product.batch.times(m.saturating_mul(n)).plus(&row.times(n)).plus(column)
+}
+
+/// Stores unfinished sums where the results will be.
+fn keep(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    place: (&Product, &Index, &Index),
+    part: Columns,
+    sum: ValueId,
+) -> Result<()> {
+    let first = number_of(plan, place);
+    let result = cx.results[0].clone();
+    part.pieces(b, sum, |b, offset, _, value| {
+        let (pointer, alignment) = cx.address(b, &result, &first.plus_constant(offset))?;
+        b.store(value, pointer, alignment);
+        Ok(())
+    })
+}
+
+/// What a tile reads.
+struct Inputs<'p> {
+    lhs: ValueId,
+    rhs: ValueId,
+    product: &'p Product,
+    place: Place<'p>,
+    scalar: ScalarType,
+}
+
+impl Inputs<'_> {
+    fn zeros(&self, b: &mut FunctionBuilder) -> Vec<ValueId> {
+        let mut zeros = Vec::new();
+        for _ in 0..self.place.rows {
+            for part in self.place.parts {
+                zeros.push(zero(b, Type::vector(self.scalar, part.lanes)));
+            }
+        }
+        zeros
+    }
+
+    /// The sums of the passes before.
+    fn before(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        plan: &DotPlan,
+        pass: &Pass,
+    ) -> Result<Vec<ValueId>> {
+        match pass.first.as_constant() {
+            Some(0) => return Ok(self.zeros(b)),
+            Some(_) => return self.kept(b, cx, plan),
+            None => {}
+        }
+        let (first, zero) = (cx.scalar_value(b, &pass.first)?, b.index(0));
+        let is_first = b.compare(Predicate::Equal, first, zero);
+        let cx = std::cell::RefCell::new(cx);
+        b.if_else(
+            is_first,
+            |b| Ok(self.zeros(b)),
+            |b| {
+                let mut cx = cx.borrow_mut();
+                cx.pinned(b, |cx, b| cx.scoped(b, |cx, b| self.kept(b, cx, plan)))
+            },
+        )
+    }
+
+    /// Reads unfinished sums, here and now.
+    fn kept(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        plan: &DotPlan,
+    ) -> Result<Vec<ValueId>> {
+        let result = cx.results[0].clone();
+        let mut sums = Vec::new();
+        for row in 0..self.place.rows {
+            let row = self.place.row.plus_constant(i64::from(row));
+            for part in self.place.parts {
+                let first = number_of(plan, (self.product, &row, self.place.column));
+                let (pointer, alignment) = cx.address(b, &result, &first.plus_constant(part.offset))?;
+                sums.push(match part.valid == part.lanes {
+                    true => b.load(Type::vector(self.scalar, part.lanes), pointer, alignment),
+                    false => part.load_masked(b, self.scalar, pointer, alignment),
+                });
+            }
+        }
+        Ok(sums)
+    }
+
+    /// Each row's elements of a round.
+    fn row_vectors(&self, b: &mut FunctionBuilder, index: ValueId, count: i64) -> Vec<ValueId> {
+        let lhs = b.offset(self.lhs, index, self.product.lhs_k);
+        let ty = Type::vector(self.scalar, count as u32);
+        let load = |row: i64| {
+            let pointer = b.offset_bytes(lhs, row * self.product.lhs_row);
+            b.load(ty, pointer, self.scalar.byte_size() as u32)
+        };
+        (0..i64::from(self.place.rows)).map(load).collect()
+    }
+
+    /// Adds the products of summand `index + step` to the sums, row by row; `rows` are the round's vectors of the left
+    /// operand, if it is read so.
+    fn accumulate(
+        &self,
+        b: &mut FunctionBuilder,
+        (index, step): (ValueId, i64),
+        rows: &[ValueId],
+        sums: &mut [ValueId],
+    ) {
+        let (lhs_k, rhs_k) = (self.product.lhs_k, self.product.rhs_k);
+        let rhs = b.offset(self.rhs, index, rhs_k);
+        let rhs = b.offset_bytes(rhs, step * rhs_k);
+        let columns: Vec<ValueId> = self.place.parts.iter().map(|part| self.load(b, rhs, *part)).collect();
+        let lhs = b.offset(self.lhs, index, lhs_k);
+        for row in 0..self.place.rows as usize {
+            let element = match rows.get(row) {
+                Some(&vector) => b.extract(vector, step as u32),
+                None => {
+                    let pointer = b.offset_bytes(lhs, row as i64 * self.product.lhs_row + step * lhs_k);
+                    b.load(Type::scalar(self.scalar), pointer, self.scalar.byte_size() as u32)
+                }
+            };
+            for (k, (part, &column)) in self.place.parts.iter().zip(&columns).enumerate() {
+                let sum = &mut sums[row * columns.len() + k];
+                let element = b.splat(element, part.lanes);
+                *sum = multiply_add(b, element, column, *sum);
+            }
+        }
+    }
+
+    fn load(&self, b: &mut FunctionBuilder, rhs: ValueId, part: Columns) -> ValueId {
+        let ty = Type::vector(self.scalar, part.lanes);
+        let offset = self.product.within_tile(part.offset, self.scalar.byte_size() as i64);
+        let pointer = b.offset_bytes(rhs, offset);
+        let is_packed = self.product.rhs_alignment > self.scalar.byte_size() as u32;
+        if part.valid == part.lanes || is_packed {
+            return b.load(ty, pointer, self.product.rhs_alignment);
+        }
+        part.load_masked(b, self.scalar, pointer, self.product.rhs_alignment)
+    }
+}
+
+/// Adds up independent sets of accumulators, pairwise.
+fn add_sets(b: &mut FunctionBuilder, mut sums: Vec<ValueId>, width: usize) -> Vec<ValueId> {
+    while sums.len() > width {
+        let half = sums.len() / 2;
+        let upper = sums.split_off(half);
+        for (sum, other) in sums.iter_mut().zip(upper) {
+            *sum = b.add(*sum, other);
+        }
+    }
+    sums
+}
+
+/// Hands over a vector's valid columns, in pieces whose lanes are powers of two.
+fn hand_over(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    (product, row, column): (&Product, &Index, &Index),
+    part: Columns,
+    sum: ValueId,
+) -> Result<()> {
+    part.pieces(b, sum, |b, offset, lanes, value| {
+        let (batch, row, column) = (product.batch.clone(), row.clone(), column.plus_constant(offset));
+        finish(b, cx, plan, DotElement { batch, row, column, lanes, value: Element::Real(value) })
+    })
+}

@@ -1,0 +1,98 @@
+//! The loops over the tiles of a product: rows and panels of columns.
+
+use super::Part;
+use crate::context::KernelContext;
+use crate::contraction::tile::{Columns, Reading, last_columns, whole_columns};
+use crate::index::Index;
+use nest::{FunctionBuilder, Predicate, ValueId};
+use plan::{DotPlan, Packing};
+use support::Result;
+
+/// Emits tiles of a number, a first row, and so many rows.
+pub(super) type RowsBody<'b> =
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &Index, u32) -> Result<()>;
+
+/// Tiles of `tile.rows` rows, then tiles of one row less, so that all rows are covered. The body gets the tile's number,
+/// its first row, and how many.
+pub(super) fn for_rows(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    part: Part,
+    body: RowsBody<'_>,
+) -> Result<()> {
+    let (m, most) = (plan.shape.m, i64::from(plan.tile.rows));
+    let tiles = (m + most - 1) / most;
+    let larger = larger_tiles(plan);
+    cx.for_part(b, part.rows, (0, larger), 1, |cx, b, tile| {
+        body(b, cx, &tile, &tile.times(most), plan.tile.rows)
+    })?;
+    cx.for_part(b, part.rows, (larger, tiles), 1, |cx, b, tile| {
+        let row = tile.times(most - 1).plus_constant(larger);
+        body(b, cx, &tile, &row, plan.tile.rows - 1)
+    })
+}
+
+/// How many tiles have `tile.rows` rows; the others have one less.
+fn larger_tiles(plan: &DotPlan) -> i64 {
+    let (m, most) = (plan.shape.m, i64::from(plan.tile.rows));
+    let tiles = (m + most - 1) / most;
+    m - tiles * (most - 1)
+}
+
+/// The first row of a tile.
+pub(in crate::contraction) fn first_row(b: &mut FunctionBuilder, plan: &DotPlan, tile: ValueId) -> ValueId {
+    let larger = b.index(larger_tiles(plan));
+    let is_larger = b.compare(Predicate::Less, tile, larger);
+    let larger = b.select(is_larger, tile, larger);
+    let row = b.mul_constant(tile, i64::from(plan.tile.rows) - 1);
+    b.add(row, larger)
+}
+
+/// Emits tiles of a first column and so many vectors of columns.
+pub(super) type PanelBody<'b> =
+    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
+
+/// Columns of full tiles, then those that are left. The body gets the first column and the vectors.
+pub(super) fn for_panels(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    part: Part,
+    body: PanelBody<'_>,
+) -> Result<()> {
+    let (n, columns) = (plan.shape.n, plan.tile.columns());
+    let full = whole_columns(plan.tile.vectors, plan.tile.lanes);
+    cx.for_part(b, part.columns, (0, n / columns), 1, |cx, b, tile| {
+        body(b, cx, &tile.times(columns), &full)
+    })?;
+    let rest = n % columns;
+    if rest == 0 {
+        return Ok(());
+    }
+    cx.if_last(b, part.columns, |cx, b| body(b, cx, &Index::constant(n - rest), &rest_parts(plan, rest)))
+}
+
+/// The vectors of the last, narrower panel.
+fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Columns> {
+    let lanes = plan.tile.lanes;
+    let reading = match plan.rhs_packing {
+        Packing::Constant | Packing::Scratch => Reading::Padded,
+        Packing::None if lanes as usize * plan.accumulator.byte_size() >= 32 => Reading::Masked,
+        Packing::None => Reading::Narrowing,
+    };
+    let mut parts = last_columns(rest, lanes, reading);
+    // Beside wider ones, a narrow vector saves nothing, and the registers of two widths are harder to share out. The padding
+    // is as wide as the tile.
+    if let [_, .., last] = &mut parts[..]
+        && reading == Reading::Padded
+    {
+        last.lanes = lanes;
+    }
+    parts
+}
+
+/// How many columns of a panel exist.
+pub(super) fn parts_end(parts: &[Columns]) -> i64 {
+    parts.last().map_or(0, |part| part.offset + i64::from(part.valid))
+}

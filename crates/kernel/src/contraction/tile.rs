@@ -1,0 +1,267 @@
+//! What register tiles of dots and convolutions share: their arithmetic, vectors of columns where these end, and the
+//! hand-over to what follows.
+
+use crate::context::{IndexKey, KernelContext};
+use crate::contraction::destination;
+use crate::element::{Element, decode, memory_type, normalise};
+use crate::elemental::conversion;
+use crate::index::{Index, Position};
+use hlo::InstructionId;
+use nest::{Expression, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use shape::PrimitiveType;
+use std::collections::BTreeSet;
+use support::{Error, Result};
+
+/// A vector of columns within a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Columns {
+    /// The first one, from the tile's.
+    pub(crate) offset: i64,
+    pub(crate) lanes: u32,
+    /// Columns that exist; the others are padding, or are not loaded.
+    pub(crate) valid: u32,
+}
+
+/// How the last columns are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// From panels, which are padded: more than exist.
+    Padded,
+    /// In place, with a mask.
+    Masked,
+    /// In place, in ever smaller vectors.
+    Narrowing,
+}
+
+/// Loads neighbouring elements (one of a complex type) and converts them to the accumulator's type.
+pub(crate) fn load(
+    b: &mut FunctionBuilder,
+    (from, accumulator): (PrimitiveType, PrimitiveType),
+    pointer: ValueId,
+    lanes: u32,
+) -> Result<Element> {
+    let ty = Type::vector(memory_type(from), lanes);
+    let part = ty.scalar.byte_size() as u32;
+    let raw = b.load(ty, pointer, part);
+    let element = if from.is_complex() {
+        let imaginary = b.offset_bytes(pointer, i64::from(part));
+        Element::Complex(raw, b.load(ty, imaginary, part))
+    } else {
+        Element::Real(decode(b, from, raw))
+    };
+    conversion::convert(b, from, accumulator, element)
+}
+
+/// The vectors of a whole tile.
+pub(crate) fn whole_columns(vectors: u32, lanes: u32) -> Vec<Columns> {
+    (0..vectors).map(|v| Columns { offset: i64::from(v * lanes), lanes, valid: lanes }).collect()
+}
+
+/// The vectors of so many columns that do not fill a tile, of up to so many lanes.
+pub(crate) fn last_columns(rest: i64, lanes: u32, reading: Reading) -> Vec<Columns> {
+    let (mut vectors, mut offset) = (Vec::new(), 0);
+    while offset < rest {
+        let valid = i64::from(lanes).min(rest - offset) as u32;
+        let vector = match reading {
+            Reading::Padded => Columns { offset, lanes: valid.next_power_of_two(), valid },
+            Reading::Masked => Columns { offset, lanes, valid },
+            Reading::Narrowing => {
+                let lanes = 1 << valid.ilog2();
+                Columns { offset, lanes, valid: lanes }
+            }
+        };
+        vectors.push(vector);
+        offset += i64::from(vector.valid);
+    }
+    vectors
+}
+
+impl Columns {
+    /// Reads the columns that exist, no others.
+    pub(crate) fn load_masked(
+        self,
+        b: &mut FunctionBuilder,
+        scalar: ScalarType,
+        pointer: ValueId,
+        alignment: u32,
+    ) -> ValueId {
+        let lanes = b.iota(ScalarType::I32, self.lanes);
+        let valid = b.integer(Type::vector(ScalarType::I32, self.lanes), i64::from(self.valid));
+        let mask = b.compare(Predicate::Less, lanes, valid);
+        b.load_masked(Type::vector(scalar, self.lanes), pointer, alignment, mask)
+    }
+
+    /// The columns that exist, in pieces whose lanes are powers of two: `body` gets the first column of each from the
+    /// tile's, how many, and their values.
+    pub(crate) fn pieces(
+        self,
+        b: &mut FunctionBuilder,
+        vector: ValueId,
+        mut body: impl FnMut(&mut FunctionBuilder, i64, u32, ValueId) -> Result<()>,
+    ) -> Result<()> {
+        let mut done = 0;
+        while done < self.valid {
+            let lanes = 1 << (self.valid - done).ilog2();
+            let value = if lanes == self.lanes {
+                vector
+            } else if lanes == 1 {
+                b.extract(vector, done)
+            } else {
+                b.shuffle(vector, vector, (done..done + lanes).collect())
+            };
+            body(b, self.offset + i64::from(done), lanes, value)?;
+            done += lanes;
+        }
+        Ok(())
+    }
+}
+
+/// Computes what follows a contraction for so many neighbouring elements, and stores the result.
+pub(crate) fn finish(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    contraction: InstructionId,
+    accumulator: PrimitiveType,
+    position: &Position,
+    (lanes, value): (u32, Element),
+) -> Result<()> {
+    let element_type = cx.shape(contraction)?.element_type;
+    cx.lanes = lanes;
+    let value = match accumulator == element_type {
+        true => value,
+        false => value.map(|v| normalise(b, element_type, v)),
+    };
+    let position = destination::of_element(b, cx, contraction, position)?;
+    let value = cx.epilogue(b, contraction, value, &position)?;
+    let position = destination::in_result(b, cx, position)?;
+    let result = cx.results[0].clone();
+    let stored = cx.store(b, &result, &position, value);
+    cx.lanes = 1;
+    stored
+}
+
+/// Hands over the sums of a tile, `per_row` of each row: `finish` gets the row, the number of the sum in it, and the sum.
+/// Where that takes elementary functions, it is a loop over rows: the registers that hold the sums are free then for what
+/// these functions need, and their code is there once for all rows.
+pub(crate) fn finish_rows(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    contraction: InstructionId,
+    (sums, per_row): (Vec<ValueId>, usize),
+    mut finish: impl FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, usize, ValueId) -> Result<()>,
+) -> Result<()> {
+    let rows = sums.len() / per_row;
+    let size = sums.iter().map(|&sum| bytes_of(b.ty(sum))).max().unwrap_or(0) as i64;
+    let fits = sums.len() as i64 * size <= slot_bytes(cx) as i64;
+    if rows < 2 || !fits || !has_elementary_functions(cx, contraction) {
+        return sums.into_iter().enumerate().try_for_each(|(number, sum)| {
+            finish(b, cx, &Index::constant((number / per_row) as i64), number % per_row, sum)
+        });
+    }
+    let slot = sums_slot(b, cx)?;
+    let types: Vec<Type> = sums[..per_row].iter().map(|&sum| b.ty(sum)).collect();
+    for (number, &sum) in sums.iter().enumerate() {
+        let pointer = b.offset_bytes(slot, number as i64 * size);
+        let alignment = alignment_of(b.ty(sum), size);
+        b.store(sum, pointer, alignment);
+    }
+    // Some vectors in turn keep the arithmetic units busy, and their values find room in the registers.
+    let at_once = if cx.target.vector_registers >= 32 { 4 } else { 2 };
+    let fills = |&step: &usize| rows % step == 0 && step * per_row <= at_once;
+    let step = [4, 2].into_iter().find(fills).unwrap_or(1);
+    cx.for_range(b, 0, rows as i64, step as i64, |cx, b, row| {
+        let first = cx.scalar_value(b, &row)?;
+        let at = b.offset(slot, first, per_row as i64 * size);
+        b.in_turn(0..step * per_row, at_once, |b, number| {
+            let pointer = b.offset_bytes(at, number as i64 * size);
+            let ty = types[number % per_row];
+            let sum = b.load(ty, pointer, alignment_of(ty, size));
+            finish(b, cx, &row.plus_constant((number / per_row) as i64), number % per_row, sum)
+        })
+    })
+}
+
+/// Bytes of all lanes.
+fn bytes_of(ty: Type) -> usize {
+    ty.scalar.byte_size() * ty.lanes as usize
+}
+
+/// What divides the addresses of a tile's sums, each in so many bytes.
+fn alignment_of(ty: Type, size: i64) -> u32 {
+    (bytes_of(ty) as u32).min(1 << size.trailing_zeros().min(6))
+}
+
+/// As many bytes as all vector registers have.
+fn slot_bytes(cx: &KernelContext<'_>) -> u64 {
+    u64::from(cx.target.vector_registers) * u64::from(cx.target.vector_bytes)
+}
+
+/// Room for the sums of a tile, on the stack; the same for all tiles of a kernel.
+fn sums_slot(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<ValueId> {
+    if let Some(slot) = cx.known_index(&IndexKey::Sums) {
+        return Ok(slot);
+    }
+    let bytes = slot_bytes(cx);
+    let slot = b.outside(1, |b| b.value(Type::PTR, Expression::StackSlot { bytes, alignment: 64 }));
+    cx.remember_index(b, IndexKey::Sums, slot)
+}
+
+/// Whether an elementary function lies between a contraction and the body's root.
+fn has_elementary_functions(cx: &KernelContext<'_>, contraction: InstructionId) -> bool {
+    let body = cx.fusion.body;
+    let (mut pending, mut seen) = (vec![cx.fusion.root], BTreeSet::from([contraction]));
+    while let Some(id) = pending.pop() {
+        if !seen.insert(id) || cx.fusion.position(id) != plan::Position::Inside {
+            continue;
+        }
+        if plan::is_transcendental(body[id].op()) {
+            return true;
+        }
+        pending.extend(body[id].operands());
+    }
+    false
+}
+
+/// The lane type of an accumulator.
+pub(crate) fn scalar_type(element_type: PrimitiveType) -> Result<ScalarType> {
+    use PrimitiveType::*;
+    Ok(match element_type {
+        S8 | U8 => ScalarType::I8,
+        S16 | U16 => ScalarType::I16,
+        S32 | U32 => ScalarType::I32,
+        S64 | U64 => ScalarType::I64,
+        F32 | C64 => ScalarType::F32,
+        F64 | C128 => ScalarType::F64,
+        other => return Err(Error::internal(format!("{other} is no accumulator"))),
+    })
+}
+
+/// `a * b + c` in the accumulator's arithmetic.
+pub(crate) fn multiply_add(b: &mut FunctionBuilder, x: ValueId, y: ValueId, sum: ValueId) -> ValueId {
+    if b.ty(x).scalar.is_float() {
+        return b.multiply_add(x, y, sum);
+    }
+    let product = b.mul(x, y);
+    b.add(product, sum)
+}
+
+/// The additive identity of a type.
+pub(crate) fn zero(b: &mut FunctionBuilder, ty: Type) -> ValueId {
+    if ty.scalar.is_float() { b.float(ty, 0.0) } else { b.integer(ty, 0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_columns_are_in_vectors_that_fit() {
+        let lanes = |rest, reading| -> Vec<(u32, u32)> {
+            last_columns(rest, 16, reading).iter().map(|c| (c.lanes, c.valid)).collect()
+        };
+        assert_eq!(lanes(24, Reading::Padded), [(16, 16), (8, 8)]);
+        assert_eq!(lanes(21, Reading::Padded), [(16, 16), (8, 5)]);
+        assert_eq!(lanes(21, Reading::Masked), [(16, 16), (16, 5)]);
+        assert_eq!(lanes(21, Reading::Narrowing), [(16, 16), (4, 4), (1, 1)]);
+    }
+}

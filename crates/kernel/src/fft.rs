@@ -1,0 +1,254 @@
+//! Fourier transforms: the passes of one dimension, from memory through the worker's scratch to memory. Each dimension is a kernel of
+//! its own, which reads what the one before it has written.
+
+mod butterfly;
+mod lines;
+mod pass;
+mod real;
+
+use crate::context::KernelContext;
+use crate::tasks::Span;
+use lines::{Line, Parts, RootTable};
+use nest::{FunctionBuilder, Predicate, ScalarType, ValueId};
+use pass::{Pass, into_lines, out_of_lines};
+use plan::{FftKind, FftLayout, FftPlace, FftPlan, FftStep, Roots};
+use real::Walk;
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// Transforms along the dimension of a step.
+pub(crate) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &FftPlan,
+    number: usize,
+) -> Result<()> {
+    let step = plan.steps.get(number).ok_or_else(|| Error::internal("a step of the transform"))?;
+    let table = *cx.packed.get(number).ok_or_else(|| Error::internal("the table of roots is missing"))?;
+    let (from, to) = (place(b, cx, plan, step.from)?, place(b, cx, plan, step.to)?);
+    let scalar = match step.part {
+        PrimitiveType::F32 => ScalarType::F32,
+        PrimitiveType::F64 => ScalarType::F64,
+        other => return Err(Error::internal(format!("a transform of {other:?}"))),
+    };
+    let emitter = Emitter { step, scalar, table, from, to };
+    let (units, tasks) = (step.units(), cx.plan.tasks);
+    cx.for_tasks(b, |cx, b, task| {
+        let span = cx.spans(b, &task, &[units], &[tasks])?[0];
+        let scratch = (cx.plan.worker_scratch_bytes > 0).then(|| cx.worker_scratch(b));
+        emitter.units(b, cx, span, scratch)
+    })
+}
+
+/// The first byte of an array.
+fn place(
+    b: &mut FunctionBuilder,
+    cx: &KernelContext<'_>,
+    plan: &FftPlan,
+    place: FftPlace,
+) -> Result<ValueId> {
+    Ok(match place {
+        FftPlace::Operand => {
+            let operand = cx.fusion.body[cx.fusion.root].operands()[0];
+            cx.operand(crate::movement::update::number_of(cx, operand)?)?.pointer
+        }
+        FftPlace::Result => cx.results[0].pointer,
+        FftPlace::Scratch(number) => {
+            let scratch = cx.scratch.ok_or_else(|| Error::internal("arrays between steps are missing"))?;
+            b.offset_bytes(scratch, number as i64 * plan.array_bytes as i64)
+        }
+    })
+}
+
+/// A step in the making.
+struct Emitter<'a> {
+    step: &'a FftStep,
+    scalar: ScalarType,
+    table: ValueId,
+    from: ValueId,
+    to: ValueId,
+}
+
+impl Emitter<'_> {
+    /// The lines, or groups of lines, of a task.
+    fn units(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        span: Span,
+        scratch: Option<ValueId>,
+    ) -> Result<()> {
+        let FftStep { outer, inner, .. } = *self.step;
+        let together = self.step.side_by_side();
+        let size = self.scalar.byte_size() as i64;
+        let [read, written] = self.step.numbers();
+        // Bytes of the first element of a line, from the number of the line in front and of the column.
+        let lines = |b: &mut FunctionBuilder, row: ValueId, column: ValueId| {
+            let mut first = |array: ValueId, numbers: i64| {
+                let row = b.offset(array, row, numbers * inner * size);
+                b.offset(row, column, 2 * size)
+            };
+            (first(self.from, read), first(self.to, written))
+        };
+        match self.step.layout {
+            FftLayout::Along => cx.for_span(b, span, 1, |cx, b, row| {
+                let (row, none) = (cx.scalar_value(b, &row)?, b.index(0));
+                let (from, to) = lines(b, row, none);
+                self.line(b, (from, to), scratch)
+            }),
+            FftLayout::Across => self.groups(b, cx, span, (outer, together), &mut |b, first| {
+                let none = b.index(0);
+                let (from, to) = lines(b, first, none);
+                self.line(b, (from, to), scratch)
+            }),
+            FftLayout::Columns if outer == 1 => {
+                self.groups(b, cx, span, (inner, together), &mut |b, first| {
+                    let none = b.index(0);
+                    let (from, to) = lines(b, none, first);
+                    self.line(b, (from, to), scratch)
+                })
+            }
+            FftLayout::Columns => cx.for_span(b, span, 1, |cx, b, row| {
+                let row = cx.scalar_value(b, &row)?;
+                self.groups(b, cx, Span::All(inner / together), (inner, together), &mut |b, first| {
+                    let (from, to) = lines(b, row, first);
+                    self.line(b, (from, to), scratch)
+                })
+            }),
+        }
+    }
+
+    /// Runs the body for groups of so many neighbors; the last group may begin within the one before it.
+    fn groups(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        span: Span,
+        (count, together): (i64, i64),
+        body: &mut dyn FnMut(&mut FunctionBuilder, ValueId) -> Result<()>,
+    ) -> Result<()> {
+        let (whole, all) = (count / together, (count + together - 1) / together);
+        let (begin, end) = match span {
+            Span::All(_) => (b.index(0), b.index(all)),
+            Span::Part { begin, end, .. } => {
+                // What is left belongs to the task of the group that it overlaps.
+                let steps = b.index(whole);
+                let is_last = b.compare(Predicate::Equal, end, steps);
+                let is_some = b.compare(Predicate::Less, begin, end);
+                let is_last = b.and(is_last, is_some);
+                let all = b.index(all);
+                (begin, b.select(is_last, all, end))
+            }
+        };
+        cx.for_dynamic(b, begin, end, all, &[], |_, b, group, _| {
+            let first = b.mul_constant(group, together);
+            let limit = b.index(count - together);
+            let is_less = b.compare(Predicate::Less, first, limit);
+            let first = b.select(is_less, first, limit);
+            body(b, first).map(|()| Vec::new())
+        })
+        .map(|_| ())
+    }
+
+    /// All that is done with a line, or a group of them.
+    fn line(
+        &self,
+        b: &mut FunctionBuilder,
+        (from, to): (ValueId, ValueId),
+        scratch: Option<ValueId>,
+    ) -> Result<()> {
+        let step = self.step;
+        let is_along = step.layout == FftLayout::Along;
+        let walk = Walk { lanes: step.lanes, is_along };
+        let part = step.part_bytes();
+        let mut buffer = |number: i64| {
+            let scratch = scratch.unwrap_or(from);
+            let re = b.offset_bytes(scratch, 2 * number * part);
+            let im = b.offset_bytes(scratch, (2 * number + 1) * part);
+            Line {
+                parts: Parts::Split { re, im },
+                stride: step.side_by_side(),
+                column: None,
+                is_exchanged: false,
+                scalar: self.scalar,
+            }
+        };
+        let buffers = [buffer(0), buffer(1)];
+        let stride = if step.layout == FftLayout::Columns { step.inner } else { 1 };
+        let outside = |first: ValueId, is_real: bool| Line {
+            parts: if is_real { Parts::Reals(first) } else { Parts::Pairs(first) },
+            stride,
+            column: None,
+            is_exchanged: false,
+            scalar: self.scalar,
+        };
+        let reads_reals = step.kind == FftKind::ToSpectrum && !step.is_packed();
+        let writes_reals = step.kind == FftKind::FromSpectrum && !step.is_packed();
+        let (source, target) = (outside(from, reads_reals), outside(to, writes_reals));
+        let moves = step.moves();
+        let mut moved = 0;
+        let mut current = source;
+        // Where the next move goes: from one buffer to the other, at last to memory.
+        let mut next = |current: &mut Line| {
+            moved += 1;
+            let to = if moved == moves { target } else { buffers[(moved + 1) % 2] };
+            (std::mem::replace(current, to), to)
+        };
+        let [read, written] = step.numbers();
+        if step.layout == FftLayout::Across {
+            let (_, to) = next(&mut current);
+            into_lines(b, from, read, &to, step.lanes, reads_reals)?;
+            if let (true, Parts::Split { re, .. }) = (reads_reals, to.parts) {
+                current.parts = Parts::Reals(re);
+            }
+        }
+        let real_roots = step.real_roots.map(|roots| self.roots(roots, 1));
+        if step.kind == FftKind::FromSpectrum {
+            let (from, to) = next(&mut current);
+            match &real_roots {
+                Some(roots) => walk.pairs_of_spectrum(b, roots, step.points, (&from, &to))?,
+                None => walk.whole_spectrum(b, step.length, (&from, &to))?,
+            }
+        }
+        let mut done = 1;
+        for (number, &radix) in step.radices.iter().enumerate() {
+            let is_last = number + 1 == step.radices.len();
+            let (mut from, mut to) = next(&mut current);
+            from.is_exchanged = step.is_inverse && number == 0;
+            to.is_exchanged = step.is_inverse && is_last;
+            let pass = Pass {
+                radix,
+                done,
+                rest: step.points / done / radix,
+                roots: step.roots.get(number).map(|&roots| self.roots(roots, radix - 1)),
+                scale: if is_last { step.scale } else { 1.0 },
+                from,
+                to,
+            };
+            if is_along {
+                pass.along(b, step.lanes)?
+            } else {
+                pass.columns(b, step.lanes, step.vectors)?
+            }
+            done *= radix;
+        }
+        if step.kind == FftKind::ToSpectrum {
+            if let Some(roots) = &real_roots {
+                let (from, to) = next(&mut current);
+                walk.spectrum_of_pairs(b, roots, step.points, (&from, &to))?;
+            } else if is_along {
+                let (from, to) = next(&mut current);
+                walk.copy(b, step.written_points(), (&from, &to))?;
+            }
+        }
+        if step.layout == FftLayout::Across {
+            let from = current;
+            out_of_lines(b, &from, to, written, step.lanes, writes_reals)?;
+        }
+        Ok(())
+    }
+
+    fn roots(&self, roots: Roots, lines: i64) -> RootTable {
+        RootTable { table: self.table, roots, lines, scalar: self.scalar }
+    }
+}

@@ -1,0 +1,211 @@
+//! Scatter: the operands copied or taken over, then each window of the updates combined into them, in order.
+
+use crate::addressing::Containment;
+use crate::context::{KernelContext, Memory};
+use crate::element::Element;
+use crate::index::{Index, Position};
+use crate::movement::update::{copy_operand, number_of};
+use hlo::{ComputationId, Op, ScatterDimensionNumbers};
+use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, ValueId};
+use support::{Error, Result};
+
+struct Scatter<'a> {
+    numbers: &'a ScatterDimensionNumbers,
+    to_apply: ComputationId,
+    indices: Memory,
+    updates: Vec<Memory>,
+    results: Vec<Memory>,
+    /// The operands' dimensions.
+    sizes: Vec<i64>,
+    /// The updates' dimensions.
+    update_sizes: Vec<i64>,
+    /// Operand dimensions that a window spans, in order.
+    spanned: Vec<usize>,
+    /// Elements of the innermost window dimension that are combined at once.
+    lanes: u32,
+}
+
+/// Writes the result. A window that does not fit is skipped.
+pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+    let Op::Scatter { scatter_dimension_numbers: numbers, to_apply, .. } = cx.fusion.root_op() else {
+        return Err(Error::internal("the root is a scatter"));
+    };
+    let count = cx.results.len();
+    for k in 0..count {
+        copy_operand(b, cx, k)?;
+    }
+    let memory = |cx: &KernelContext<'_>, k: usize| -> Result<Memory> {
+        let operand = cx.fusion.body[cx.fusion.root].operands()[k];
+        Ok(cx.operand(number_of(cx, operand)?)?.clone())
+    };
+    let indices = memory(cx, count)?;
+    let updates: Vec<Memory> = (0..count).map(|k| memory(cx, count + 1 + k)).collect::<Result<_>>()?;
+    let (sizes, update_sizes) = (cx.results[0].shape.sizes(), updates[0].shape.sizes());
+    if update_sizes.contains(&0) || sizes.contains(&0) {
+        return Ok(());
+    }
+    let is_dropped =
+        |d: &usize| numbers.inserted_window_dims.contains(d) || numbers.input_batching_dims.contains(d);
+    let spanned: Vec<usize> = (0..sizes.len()).filter(|d| !is_dropped(d)).collect();
+    let mut scatter = Scatter {
+        numbers,
+        to_apply: *to_apply,
+        indices,
+        updates,
+        results: cx.results.clone(),
+        sizes,
+        update_sizes,
+        spanned,
+        lanes: 1,
+    };
+    scatter.lanes = scatter.lanes(cx);
+    let batch: Vec<usize> =
+        (0..scatter.update_sizes.len()).filter(|d| !numbers.update_window_dims.contains(d)).collect();
+    let mut update = vec![Index::default(); scatter.update_sizes.len()];
+    scatter.for_batch(b, cx, &batch, &mut update)
+}
+
+impl Scatter<'_> {
+    /// Windows whose innermost dimension is the innermost one everywhere are combined in vectors: the elements of one
+    /// window are distinct.
+    fn lanes(&self, cx: &KernelContext<'_>) -> u32 {
+        let (Some(&window), Some(&spanned)) = (self.numbers.update_window_dims.last(), self.spanned.last())
+        else {
+            return 1;
+        };
+        let is_innermost = window + 1 == self.update_sizes.len() && spanned + 1 == self.sizes.len();
+        let widest = self.results.iter().map(|r| r.shape.element_type.byte_size().max(4)).max().unwrap_or(8);
+        let is_complex = self.results.iter().any(|r| r.shape.element_type.is_complex());
+        if !is_innermost || is_complex {
+            return 1;
+        }
+        let mut lanes = cx.target.lanes(widest);
+        while lanes > 1 && i64::from(lanes) > self.update_sizes[window] {
+            lanes /= 2;
+        }
+        lanes
+    }
+
+    fn for_batch(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        dimensions: &[usize],
+        update: &mut Vec<Index>,
+    ) -> Result<()> {
+        if let Some((&outer, inner)) = dimensions.split_first() {
+            return cx.for_range(b, 0, self.update_sizes[outer], 1, |cx, b, index| {
+                update[outer] = index;
+                self.for_batch(b, cx, inner, update)
+            });
+        }
+        let (start, fits) = self.start(b, cx, update)?;
+        let mut window = start.clone();
+        match fits {
+            Containment::Never => Ok(()),
+            Containment::Always => self.for_window(b, cx, 0, update, &start, &mut window),
+            Containment::When(fits) => {
+                cx.if_then(b, fits, |cx, b| self.for_window(b, cx, 0, update, &start, &mut window))
+            }
+        }
+    }
+
+    /// Where a window begins in the operand, and whether it fits.
+    fn start(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        update: &[Index],
+    ) -> Result<(Vec<Index>, Containment)> {
+        let numbers = self.numbers;
+        let batch: Vec<Index> = (0..update.len())
+            .filter(|d| !numbers.update_window_dims.contains(d))
+            .map(|d| update[d].clone())
+            .collect();
+        let mut start = vec![Index::default(); self.sizes.len()];
+        for (&d, &i) in numbers.input_batching_dims.iter().zip(&numbers.scatter_indices_batching_dims) {
+            let number = if i > numbers.index_vector_dim { i - 1 } else { i };
+            start[d] = batch[number].clone();
+        }
+        let mut fits: Option<ValueId> = None;
+        for (k, &d) in numbers.scatter_dims_to_operand_dims.iter().enumerate() {
+            let mut at = batch.clone();
+            if numbers.index_vector_dim < self.indices.shape.rank() {
+                at.insert(numbers.index_vector_dim, Index::constant(k as i64));
+            }
+            let element = cx.load(b, &self.indices, &Position::Multi(at))?.real();
+            let is_signed = self.indices.shape.element_type.is_signed_integer();
+            let op = if is_signed { ConvertOp::SignExtend } else { ConvertOp::ZeroExtend };
+            let index = b.convert(op, element, ScalarType::I64);
+            // As unsigned numbers, negative indices are beyond the end too.
+            let room = b.index(self.sizes[d] - self.extent(d));
+            let is_within = b.compare(Predicate::BelowEqual, index, room);
+            fits = Some(fits.map_or(is_within, |fits| b.binary(BinaryOp::And, fits, is_within)));
+            start[d] = start[d].plus(&Index::scalar(index));
+        }
+        Ok((start, fits.map_or(Containment::Always, Containment::When)))
+    }
+
+    /// How far a window spans an operand dimension.
+    fn extent(&self, dimension: usize) -> i64 {
+        let position = self.spanned.iter().position(|&d| d == dimension);
+        position.map_or(1, |p| self.update_sizes[self.numbers.update_window_dims[p]])
+    }
+
+    fn for_window(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        depth: usize,
+        update: &mut Vec<Index>,
+        start: &[Index],
+        target: &mut Vec<Index>,
+    ) -> Result<()> {
+        let Some((&u, &d)) = self.numbers.update_window_dims.get(depth).zip(self.spanned.get(depth)) else {
+            return self.combine(b, cx, update, target);
+        };
+        let is_last = depth + 1 == self.spanned.len();
+        let lanes = if is_last { self.lanes } else { 1 };
+        let extent = self.update_sizes[u];
+        let full = extent / i64::from(lanes) * i64::from(lanes);
+        for (begin, end, lanes) in [(0, full, lanes), (full, extent, 1)] {
+            cx.for_range(b, begin, end, lanes.into(), |cx, b, index| {
+                let index = index.plus(&Index::lanes(i64::from(lanes > 1)));
+                target[d] = start[d].plus(&index);
+                update[u] = index;
+                let before = cx.lanes;
+                cx.lanes = lanes;
+                let result = self.for_window(b, cx, depth + 1, update, start, target);
+                cx.lanes = before;
+                result
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Combines the updates at a position into the results at another.
+    fn combine(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        update: &[Index],
+        target: &[Index],
+    ) -> Result<()> {
+        let (from, to) = (Position::Multi(update.to_vec()), Position::Multi(target.to_vec()));
+        let mut arguments: Vec<Element> = Vec::with_capacity(2 * self.results.len());
+        for result in &self.results {
+            arguments.push(cx.pinned(b, |cx, b| cx.load(b, result, &to))?);
+        }
+        for memory in &self.updates {
+            arguments.push(cx.load(b, memory, &from)?);
+        }
+        let combined = cx.apply(b, self.to_apply, &arguments)?;
+        if combined.len() != self.results.len() {
+            return Err(Error::internal("a scatter makes as many values as it has arrays"));
+        }
+        for (result, value) in self.results.iter().zip(combined) {
+            cx.store(b, result, &to, value)?;
+        }
+        Ok(())
+    }
+}

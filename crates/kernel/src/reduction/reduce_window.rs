@@ -1,0 +1,230 @@
+//! Windowed reductions: the loops over the results, and inside of them those over the taps of each window.
+//!
+//! Which taps are within the base is known for each segment of a dimension, computed for each result, or asked for each
+//! tap, as the plan says; nothing outside of the base is read. Vectors run along the innermost dimension.
+
+mod block;
+mod prefix;
+mod running;
+
+use crate::context::KernelContext;
+use crate::element::Element;
+use crate::index::{Index, Position};
+use crate::reduction::reduce::operation::Operation;
+use hlo::{ComputationId, InstructionId, Op, Window};
+use nest::{FunctionBuilder, ValueId};
+use plan::{ReduceWindowPlan, WindowSegment, WindowWalk};
+use support::{Error, Result};
+
+/// A windowed reduction in the making.
+struct Windows<'a> {
+    plan: &'a ReduceWindowPlan,
+    window: &'a Window,
+    /// The arrays.
+    inputs: &'a [InstructionId],
+    /// As many initial values.
+    initial: Vec<Element>,
+    reducer: Reducer<'a>,
+    /// The dimensions of the arrays.
+    sizes: Vec<i64>,
+    /// The dimensions of the results.
+    counts: Vec<i64>,
+}
+
+/// What combines two elements.
+enum Reducer<'a> {
+    /// One operation on one array, accumulated in at least 32 bits; of complex numbers the sum, for each part.
+    Operation(Operation<'a>),
+    /// Any computation.
+    Computation(ComputationId),
+}
+
+/// The taps of one dimension.
+#[derive(Clone, Debug)]
+enum Taps {
+    /// From the first to one past the last.
+    Known(i64, i64),
+    /// As computed.
+    Computed(ValueId, ValueId),
+    /// All; each is looked at.
+    Masked,
+}
+
+/// Where the walk is.
+#[derive(Clone, Debug)]
+struct Place {
+    /// The result, an index for each dimension.
+    result: Vec<Index>,
+    /// The taps that its window holds, for each dimension.
+    taps: Vec<Taps>,
+}
+
+/// Writes the result of a windowed reduction.
+pub(crate) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: &ReduceWindowPlan,
+) -> Result<()> {
+    let Op::ReduceWindow { window, to_apply } = cx.fusion.root_op() else {
+        return Err(Error::internal("the root is a windowed reduction"));
+    };
+    let counts = cx.results[0].shape.sizes();
+    if counts.contains(&0) {
+        return Ok(());
+    }
+    let body = cx.fusion.body;
+    let (inputs, initial) = body[cx.fusion.root].operands().split_at(cx.results.len());
+    let initial: Vec<Element> =
+        initial.iter().map(|&id| cx.element(b, id, &Position::scalar())).collect::<Result<_>>()?;
+    let reducer = match plan.is_operation {
+        true => Reducer::Operation(Operation::of(cx, *to_apply, cx.results[0].shape.element_type)),
+        false => Reducer::Computation(*to_apply),
+    };
+    let sizes = cx.shape(inputs[0])?.sizes();
+    let windows = Windows { plan, window, inputs, initial, reducer, sizes, counts };
+    let rank = windows.counts.len();
+    let mut place = Place { result: vec![Index::default(); rank], taps: vec![Taps::Known(0, 1); rank] };
+    // The running dimension is the innermost loop, whatever its place in memory.
+    let order: Vec<usize> = (0..rank).filter(|&d| !windows.is_running(d)).collect();
+    cx.for_tasks(b, |cx, b, task| windows.nest(b, cx, &order, &task, &mut place))
+}
+
+impl Windows<'_> {
+    fn is_running(&self, dimension: usize) -> bool {
+        matches!(self.plan.dimensions[dimension], WindowWalk::Running { .. })
+    }
+
+    /// The loops over some dimensions of the result, the outermost first.
+    fn nest(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        dimensions: &[usize],
+        task: &Index,
+        place: &mut Place,
+    ) -> Result<()> {
+        let Some((&d, inner)) = dimensions.split_first() else {
+            return self.block(b, cx, &Index::default(), 1, 1, place);
+        };
+        if d + 1 == self.counts.len() {
+            return self.innermost(b, cx, place);
+        }
+        if self.plan.task_dimension == Some(d) {
+            // A cut dimension has one segment.
+            let taps = self.segments(d).first().and_then(|segment| segment.taps);
+            let part = cx.scalar_value(b, task)?;
+            let span = cx.span(b, part, cx.plan.tasks, self.counts[d]);
+            return cx.for_span(b, span, 1, |cx, b, index| {
+                self.enter(b, cx, d, index, taps, place)?;
+                self.nest(b, cx, inner, task, place)
+            });
+        }
+        for segment in self.segments(d) {
+            let taps = segment.taps;
+            cx.for_range(b, segment.begin, segment.end, 1, |cx, b, index| {
+                self.enter(b, cx, d, index, taps, place)?;
+                self.nest(b, cx, inner, task, place)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The segments of a dimension; where taps are not known, all of it.
+    fn segments(&self, dimension: usize) -> Vec<WindowSegment> {
+        match &self.plan.dimensions[dimension] {
+            WindowWalk::Segments(segments) => segments.clone(),
+            _ => vec![WindowSegment { begin: 0, end: self.counts[dimension], taps: None }],
+        }
+    }
+
+    /// Goes to a result of a dimension, whose taps are given, or found out.
+    fn enter(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        dimension: usize,
+        index: Index,
+        known: Option<(i64, i64)>,
+        place: &mut Place,
+    ) -> Result<()> {
+        place.taps[dimension] = match known {
+            Some((first, end)) => Taps::Known(first, end),
+            None if self.plan.dimensions[dimension] == WindowWalk::Masked => Taps::Masked,
+            None => self.computed_taps(b, cx, dimension, &index)?,
+        };
+        place.result[dimension] = index;
+        Ok(())
+    }
+
+    /// The taps of one result's window that are within the base.
+    fn computed_taps(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        dimension: usize,
+        index: &Index,
+    ) -> Result<Taps> {
+        let w = &self.window.dimensions[dimension];
+        let start = index.times(w.stride).plus_constant(-w.padding_low);
+        // The first tap at or behind an element: as far as the distance divided by the dilation, rounded up.
+        let mut first_at = |element: i64| -> Result<ValueId> {
+            let distance = start.times(-1).plus_constant(element);
+            let reach = (w.size - 1).saturating_mul(w.window_dilation).saturating_add(1);
+            let distance = cx.clamp(b, &distance, 0, reach)?;
+            let rounded = distance.plus_constant(w.window_dilation - 1);
+            let (tap, _) = cx.div_rem(b, &rounded, w.window_dilation)?;
+            cx.scalar_value(b, &tap)
+        };
+        Ok(Taps::Computed(first_at(0)?, first_at(self.sizes[dimension])?))
+    }
+
+    /// Results along the innermost dimension, in vectors where their taps are alike.
+    fn innermost(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        place: &mut Place,
+    ) -> Result<()> {
+        let d = self.counts.len() - 1;
+        for segment in self.segments(d) {
+            if segment.taps.is_none() && self.plan.dimensions[d] != WindowWalk::Masked {
+                cx.for_range(b, segment.begin, segment.end, 1, |cx, b, index| {
+                    self.enter(b, cx, d, index.clone(), None, place)?;
+                    self.block(b, cx, &index, 1, 1, place)
+                })?;
+                continue;
+            }
+            self.enter(b, cx, d, Index::default(), segment.taps, place)?;
+            self.vectors(b, cx, (segment.begin, segment.end), place)?;
+        }
+        Ok(())
+    }
+
+    /// Blocks of several vectors, single vectors, and a last one that overlaps the one before.
+    fn vectors(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        (begin, end): (i64, i64),
+        place: &mut Place,
+    ) -> Result<()> {
+        let mut lanes = self.plan.lanes;
+        while lanes > 1 && i64::from(lanes) > end - begin {
+            lanes /= 2;
+        }
+        let width = i64::from(lanes);
+        let block = width * i64::from(self.plan.vectors);
+        let blocks = begin + (end - begin) / block * block;
+        cx.for_range(b, begin, blocks, block, |cx, b, index| {
+            self.block(b, cx, &index, lanes, self.plan.vectors, place)
+        })?;
+        let rest = ((end - blocks) / width) as u32;
+        if rest > 0 {
+            self.block(b, cx, &Index::constant(blocks), lanes, rest, place)?;
+        }
+        match blocks + i64::from(rest) * width < end {
+            true => self.block(b, cx, &Index::constant(end - width), lanes, 1, place),
+            false => Ok(()),
+        }
+    }
+}

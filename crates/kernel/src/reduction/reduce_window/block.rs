@@ -1,0 +1,266 @@
+//! A few neighbouring results of a windowed reduction: the loops over their taps.
+
+use super::{Place, Reducer, Taps, Windows};
+use crate::addressing::Containment;
+use crate::context::KernelContext;
+use crate::element::{Element, normalise};
+use crate::index::{Index, Position};
+use crate::movement::update::flatten;
+use nest::{FunctionBuilder, ValueId};
+use plan::WindowWalk;
+use support::{Error, Result};
+
+/// So many taps in all are written one after another; more become loops, of which the innermost may be so long.
+const UNROLLED_TAPS: i64 = 12;
+
+/// Some vectors of neighbours along the innermost dimension.
+pub(super) struct Block<'a> {
+    /// The first result's index.
+    pub(super) first: &'a Index,
+    pub(super) lanes: u32,
+    pub(super) vectors: u32,
+}
+
+impl Block<'_> {
+    /// The index of each lane of a vector.
+    fn index(&self, vector: u32) -> Index {
+        let lane = Index::lanes(i64::from(self.lanes > 1));
+        self.first.plus_constant(i64::from(vector) * i64::from(self.lanes)).plus(&lane)
+    }
+}
+
+impl Windows<'_> {
+    /// Computes and writes some vectors of results from a place of the outer dimensions.
+    pub(super) fn block(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        first: &Index,
+        lanes: u32,
+        vectors: u32,
+        place: &mut Place,
+    ) -> Result<()> {
+        let block = Block { first, lanes, vectors };
+        let mut start = Vec::new();
+        for _ in 0..vectors {
+            for &element in &self.initial {
+                start.extend(cx.widen(b, element, lanes)?.values());
+            }
+        }
+        if let Some(running) = (0..self.counts.len()).find(|&d| self.is_running(d)) {
+            return self.running(b, cx, &block, running, &start, place);
+        }
+        let mut at = vec![Index::default(); self.counts.len()];
+        let totals = self.taps(b, cx, &block, place, &mut at, 0, &start)?;
+        self.store(b, cx, &block, place, &totals)
+    }
+
+    /// The loops over the taps of the dimensions from one on. `at` holds the taps of those before.
+    #[expect(clippy::too_many_arguments, reason = "where the walk is, in results and in taps")]
+    pub(super) fn taps(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        block: &Block<'_>,
+        place: &Place,
+        at: &mut Vec<Index>,
+        dimension: usize,
+        totals: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        if dimension == self.counts.len() {
+            return self.accumulate(b, cx, block, place, at, totals);
+        }
+        let (first, end) = match place.taps[dimension] {
+            Taps::Known(first, end) => (first, end),
+            Taps::Masked => (0, self.window.dimensions[dimension].size),
+            Taps::Computed(first, end) => {
+                let limit = self.window.dimensions[dimension].size;
+                return cx.for_dynamic(b, first, end, limit, totals, |cx, b, tap, totals| {
+                    at[dimension] = Index::scalar(tap);
+                    self.taps(b, cx, block, place, at, dimension + 1, totals)
+                });
+            }
+        };
+        if self.taps_from(place, dimension) <= UNROLLED_TAPS {
+            let mut totals = totals.to_vec();
+            for tap in first..end {
+                at[dimension] = Index::constant(tap);
+                totals = self.taps(b, cx, block, place, at, dimension + 1, &totals)?;
+            }
+            return Ok(totals);
+        }
+        cx.for_range_carrying(b, (first, end, 1), totals, |cx, b, tap, totals| {
+            at[dimension] = tap;
+            self.taps(b, cx, block, place, at, dimension + 1, totals)
+        })
+    }
+
+    /// How many taps are written one after another if those of a dimension and all behind it are.
+    fn taps_from(&self, place: &Place, dimension: usize) -> i64 {
+        let count = |d: usize| match place.taps[d] {
+            Taps::Known(first, end) => end - first,
+            Taps::Masked => self.window.dimensions[d].size,
+            Taps::Computed(..) => 1,
+        };
+        (dimension..self.counts.len()).fold(1, |all, d| all.saturating_mul(count(d).max(1)))
+    }
+
+    /// Combines the totals with the elements of one tap.
+    pub(super) fn accumulate(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        block: &Block<'_>,
+        place: &Place,
+        at: &[Index],
+        totals: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        let width = totals.len() / block.vectors as usize;
+        let mut next = Vec::with_capacity(totals.len());
+        cx.lanes = block.lanes;
+        for (vector, totals) in totals.chunks(width).enumerate() {
+            let (indices, conditions) = match self.base_indices(b, cx, block, vector as u32, place, at)? {
+                Some(found) => found,
+                None => {
+                    next.extend(totals);
+                    continue;
+                }
+            };
+            let mut combined = self.combine(b, cx, totals, &Position::Multi(indices))?;
+            for condition in conditions {
+                let kept = combined.iter().zip(totals);
+                combined = kept.map(|(&new, &old)| b.select(condition, new, old)).collect();
+            }
+            next.extend(combined);
+        }
+        cx.lanes = 1;
+        Ok(next)
+    }
+
+    /// The index of a tap in each dimension of the base, and what must hold for it to be within; `None` if it never is.
+    fn base_indices(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        block: &Block<'_>,
+        vector: u32,
+        place: &Place,
+        at: &[Index],
+    ) -> Result<Option<(Vec<Index>, Vec<ValueId>)>> {
+        let rank = self.counts.len();
+        let (mut indices, mut conditions) = (Vec::with_capacity(rank), Vec::new());
+        for (d, w) in self.window.dimensions.iter().enumerate() {
+            let is_running = self.is_running(d);
+            let result =
+                if d + 1 == rank && !is_running { block.index(vector) } else { place.result[d].clone() };
+            if is_running {
+                // The element itself.
+                indices.push(result);
+                continue;
+            }
+            let dilated =
+                result.times(w.stride).plus(&at[d].times(w.window_dilation)).plus_constant(-w.padding_low);
+            if self.plan.dimensions[d] != WindowWalk::Masked {
+                indices.push(dilated);
+                continue;
+            }
+            let last = (self.sizes[d] - 1).saturating_mul(w.base_dilation);
+            let inside = cx.contains(b, &dilated, 0, last.saturating_add(1))?;
+            let dilated = cx.clamp(b, &dilated, 0, last)?;
+            let (index, rest) = cx.div_rem(b, &dilated, w.base_dilation)?;
+            let on_element = cx.contains(b, &rest, 0, 1)?;
+            for containment in [inside, on_element] {
+                match containment {
+                    Containment::Always => {}
+                    Containment::Never => return Ok(None),
+                    Containment::When(condition) => conditions.push(condition),
+                }
+            }
+            indices.push(index);
+        }
+        Ok(Some((indices, conditions)))
+    }
+
+    /// The next totals of one vector, from the elements at a position of the arrays.
+    fn combine(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        totals: &[ValueId],
+        position: &Position,
+    ) -> Result<Vec<ValueId>> {
+        let lanes = cx.lanes;
+        let mut elements = Vec::with_capacity(self.inputs.len());
+        for &input in self.inputs {
+            let element = cx.element(b, input, position)?;
+            elements.push(cx.widen(b, element, lanes)?);
+        }
+        match &self.reducer {
+            Reducer::Operation(operation) => {
+                let values = elements.iter().flat_map(|element| element.values());
+                totals
+                    .iter()
+                    .zip(values)
+                    .map(|(&total, value)| operation.combine(b, cx, total, value))
+                    .collect()
+            }
+            Reducer::Computation(to_apply) => {
+                let mut arguments = self.elements(totals);
+                arguments.extend(elements);
+                let next = cx.apply(b, *to_apply, &arguments)?;
+                if next.len() != self.initial.len() {
+                    return Err(Error::internal("a reduction makes as many accumulators as it takes"));
+                }
+                let mut widened = Vec::with_capacity(next.len());
+                for element in next {
+                    widened.push(cx.widen(b, element, lanes)?);
+                }
+                Ok(flatten(&widened))
+            }
+        }
+    }
+
+    /// The elements that values of one vector stand for.
+    fn elements(&self, values: &[ValueId]) -> Vec<Element> {
+        let mut rest = values;
+        let mut elements = Vec::with_capacity(self.initial.len());
+        for element in &self.initial {
+            let (own, more) = rest.split_at(element.values().len());
+            elements.push(Element::from_values(own));
+            rest = more;
+        }
+        elements
+    }
+
+    /// Writes the totals of a block.
+    pub(super) fn store(
+        &self,
+        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
+        block: &Block<'_>,
+        place: &Place,
+        totals: &[ValueId],
+    ) -> Result<()> {
+        let width = totals.len() / block.vectors as usize;
+        let rank = self.counts.len();
+        cx.lanes = block.lanes;
+        for (vector, totals) in totals.chunks(width).enumerate() {
+            let mut indices = place.result.clone();
+            if rank > 0 && !self.is_running(rank - 1) {
+                indices[rank - 1] = block.index(vector as u32);
+            }
+            let position = Position::Multi(indices);
+            for (k, element) in self.elements(totals).into_iter().enumerate() {
+                let result = cx.results[k].clone();
+                let element_type = result.shape.element_type;
+                let element = match &self.reducer {
+                    Reducer::Operation(_) => element.map(|value| normalise(b, element_type, value)),
+                    Reducer::Computation(_) => element,
+                };
+                cx.store(b, &result, &position, element)?;
+            }
+        }
+        cx.lanes = 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! Sorts: by numbers in vectors where the plan found some, else by calling the comparison for a permutation of each row, by
+//! which elements are then gathered.
+
+mod items;
+mod merge;
+mod network;
+mod numbers;
+mod permutation;
+
+use crate::context::{KernelContext, Memory};
+use crate::element::{Element, memory_type, register_type};
+use crate::elemental;
+use crate::index::{Index, Position};
+use crate::movement::update::number_of;
+use hlo::{ComparisonDirection, ComparisonType, Op};
+use nest::{FunctionBuilder, ValueId};
+use numbers::{Gathered, Job};
+use permutation::{Before, insertion, merge_sort, read_order};
+use plan::SortPlan;
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// What is done for a row, at its indices.
+type Row<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &[Index]) -> Result<()> + 'f;
+
+/// Narrow floats as the integers that their bits are: what is only moved is not rounded, and a NaN stays the NaN that it is.
+fn as_bits(memory: &Memory) -> Memory {
+    let mut bits = memory.clone();
+    let element_type = memory.shape.element_type;
+    if memory_type(element_type) != register_type(element_type) && element_type.is_floating_point() {
+        let unsigned = [PrimitiveType::U8, PrimitiveType::U16];
+        let same_size = |t: &PrimitiveType| t.byte_size() == element_type.byte_size();
+        bits.shape.element_type = unsigned.into_iter().find(same_size).unwrap_or(element_type);
+    }
+    bits
+}
+
+/// Sorts every row along the dimension, all operands by one permutation.
+pub(crate) fn emit(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: Option<&SortPlan>,
+) -> Result<()> {
+    let Op::Sort { dimension, to_apply, .. } = cx.fusion.root_op() else {
+        return Err(Error::internal("the root is a sort"));
+    };
+    let sizes = cx.results[0].shape.sizes();
+    if sizes.contains(&0) {
+        return Ok(());
+    }
+    let mut operands = Vec::new();
+    for &operand in cx.fusion.body[cx.fusion.root].operands() {
+        operands.push(cx.operand(number_of(cx, operand)?)?.clone());
+    }
+    let results = cx.results.clone();
+    let mut before = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, x: &Position, y: &Position| {
+        let mut arguments = Vec::with_capacity(2 * operands.len());
+        for operand in &operands {
+            arguments.push(cx.load(b, operand, x)?);
+            arguments.push(cx.load(b, operand, y)?);
+        }
+        let verdict = cx.apply(b, *to_apply, &arguments)?;
+        verdict.first().map(|v| v.real()).ok_or_else(|| Error::internal("a comparison makes a pred"))
+    };
+    if let Some(plan) = plan {
+        let key =
+            operands.get(plan.key.operand).ok_or_else(|| Error::internal("a key among the operands"))?;
+        let mut job =
+            Job { plan, key, count: sizes[*dimension], keys: None, places: None, gathered: Vec::new() };
+        for (number, (operand, result)) in operands.iter().zip(&results).enumerate() {
+            if number == plan.key.operand && plan.key.is_element() {
+                job.keys = Some(result);
+            } else {
+                job.gathered.push(Gathered { operand: as_bits(operand), result: as_bits(result) });
+            }
+        }
+        return job.emit(b, cx, &mut before);
+    }
+    let scratch = cx.scratch.ok_or_else(|| Error::internal("a sort has scratch"))?;
+    let rows: Vec<usize> = (0..sizes.len()).filter(|d| d != dimension).collect();
+    let mut indices = vec![Index::default(); sizes.len()];
+    for_rows(b, cx, &sizes, &rows, &mut indices, &mut |b, cx, indices| {
+        let at = |index: &Index| {
+            let mut indices = indices.to_vec();
+            indices[*dimension] = index.clone();
+            Position::Multi(indices)
+        };
+        let order =
+            merge_sort(b, cx, scratch, sizes[*dimension], &mut |b, cx, x, y| before(b, cx, &at(x), &at(y)))?;
+        cx.for_range(b, 0, sizes[*dimension], 1, |cx, b, index| {
+            let from = read_order(b, cx, order, &index, sizes[*dimension])?;
+            for (operand, result) in operands.iter().zip(&results) {
+                let element = cx.load(b, &as_bits(operand), &at(&from))?;
+                cx.store(b, &as_bits(result), &at(&index), element)?;
+            }
+            Ok(())
+        })
+    })
+}
+
+/// The first `k` of every row by total order, the smaller index first among equals; and their indices.
+pub(crate) fn emit_top_k(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    plan: Option<&SortPlan>,
+) -> Result<()> {
+    let Op::TopK { k, largest } = cx.fusion.root_op() else {
+        return Err(Error::internal("the root is topk"));
+    };
+    let operand = cx.operand(number_of(cx, cx.fusion.body[cx.fusion.root].operands()[0])?)?.clone();
+    let [values, numbers] = &cx.results[..] else {
+        return Err(Error::internal("topk makes values and indices"));
+    };
+    let (values, numbers) = (values.clone(), numbers.clone());
+    let sizes = operand.shape.sizes();
+    let Some((&length, outer)) = sizes.split_last() else {
+        return Err(Error::internal("topk has a dimension"));
+    };
+    if sizes.contains(&0) || *k == 0 {
+        return Ok(());
+    }
+    let element_type = operand.shape.element_type;
+    if let Some(plan) = plan {
+        let mut job = Job { plan, key: &operand, count: *k, keys: None, places: None, gathered: Vec::new() };
+        if plan.items != plan::SortItems::Keys(plan.items.bits()) {
+            job.places = Some(&numbers);
+        }
+        match plan.key.is_element() {
+            true => job.keys = Some(&values),
+            false => job.gathered.push(Gathered { operand: as_bits(&operand), result: as_bits(&values) }),
+        }
+        return job.emit(b, cx, &mut |b, cx, x, y| {
+            let (x, y) = (cx.load(b, &operand, x)?, cx.load(b, &operand, y)?);
+            precedes(b, element_type, *largest, x, y)
+        });
+    }
+    let order = cx.scratch.ok_or_else(|| Error::internal("a sort has scratch"))?;
+    let rows: Vec<usize> = (0..outer.len()).collect();
+    let mut indices = vec![Index::default(); outer.len()];
+    for_rows(b, cx, outer, &rows, &mut indices, &mut |b, cx, indices| {
+        let at = |index: &Index| Position::Multi(indices.iter().chain([index]).cloned().collect());
+        let before: &mut Before<'_> = &mut |b, cx, x, y| {
+            let (x, y) = (cx.load(b, &operand, &at(x))?, cx.load(b, &operand, &at(y))?);
+            precedes(b, element_type, *largest, x, y)
+        };
+        let order = match *k <= plan::FEW && *k <= length / 4 {
+            true => insertion(b, cx, order, (*k, length), before).map(|()| order)?,
+            false => merge_sort(b, cx, order, length, before)?,
+        };
+        cx.for_range(b, 0, *k, 1, |cx, b, index| {
+            let from = read_order(b, cx, order, &index, length)?;
+            let element = cx.load(b, &as_bits(&operand), &at(&from))?;
+            cx.store(b, &as_bits(&values), &at(&index), element)?;
+            let number = cx.scalar_value(b, &from)?;
+            let to = numbers.shape.element_type;
+            let number = elemental::convert(b, PrimitiveType::S64, to, Element::Real(number))?;
+            cx.store(b, &numbers, &at(&index), number)
+        })
+    })
+}
+
+fn precedes(
+    b: &mut FunctionBuilder,
+    element_type: PrimitiveType,
+    largest: bool,
+    x: Element,
+    y: Element,
+) -> Result<ValueId> {
+    let direction = if largest { ComparisonDirection::Gt } else { ComparisonDirection::Lt };
+    let order = match element_type.is_floating_point() {
+        true => ComparisonType::TotalOrder,
+        false => ComparisonType::Default,
+    };
+    elemental::compare(b, direction, order, element_type, x, y)
+}
+
+/// Runs the body for each index of some dimensions.
+fn for_rows(
+    b: &mut FunctionBuilder,
+    cx: &mut KernelContext<'_>,
+    sizes: &[i64],
+    dimensions: &[usize],
+    indices: &mut Vec<Index>,
+    body: &mut Row<'_>,
+) -> Result<()> {
+    let Some((&outer, inner)) = dimensions.split_first() else { return body(b, cx, indices) };
+    cx.for_range(b, 0, sizes[outer], 1, |cx, b, index| {
+        indices[outer] = index;
+        for_rows(b, cx, sizes, inner, indices, body)
+    })
+}
