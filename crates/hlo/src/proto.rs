@@ -243,13 +243,10 @@ fn array_proto(array: &ArrayShape) -> Result<ShapeProto> {
     layout.minor_to_major = signed(&stated.minor_to_major);
     let carried = stated.carried();
     from_text::layout::fill(layout, &carried.text)?;
-    Ok(match carried.is_buffer {
-        true => ShapeProto {
-            element_type: shape_text::BUFFER,
-            tuple_shapes: vec![message],
-            ..ShapeProto::default()
-        },
-        false => message,
+    Ok(if carried.is_buffer {
+        ShapeProto { element_type: shape_text::BUFFER, tuple_shapes: vec![message], ..ShapeProto::default() }
+    } else {
+        message
     })
 }
 

@@ -57,9 +57,10 @@ impl Cpu {
     }
 
     fn copy(&self, tensor: &Tensor) -> Result<Tensor> {
-        match self.is_xla {
-            true => Ok(Tensor::new(tensor.shared_shape().clone(), Buffer::from_bytes(tensor.bytes())?)),
-            false => Ok(tensor.clone()),
+        if self.is_xla {
+            Ok(Tensor::new(tensor.shared_shape().clone(), Buffer::from_bytes(tensor.bytes())?))
+        } else {
+            Ok(tensor.clone())
         }
     }
 }

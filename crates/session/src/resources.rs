@@ -172,9 +172,10 @@ impl Resources {
     pub(crate) fn variable(&self, node: &tf::Node) -> Result<Arc<Variable>> {
         let resource = Resource::of_node(node);
         let data_type = node.attributes.ty("dtype")?.base();
-        let shape = match node.attributes.bool_or("_unknown_shape", false)? {
-            true => PartialShape::UNKNOWN,
-            false => node.attributes.shape_or("shape", PartialShape::UNKNOWN)?,
+        let shape = if node.attributes.bool_or("_unknown_shape", false)? {
+            PartialShape::UNKNOWN
+        } else {
+            node.attributes.shape_or("shape", PartialShape::UNKNOWN)?
         };
         let mut variables = lock(&self.variables);
         if let Some(variable) = variables.get(&resource) {

@@ -84,9 +84,10 @@ impl Tensor {
         if count != self.shape.element_count() {
             return None;
         }
-        let shape = match self.shape.sizes() == sizes {
-            true => self.shape.clone(),
-            false => Arc::new(ArrayShape::new(self.shape.element_type, sizes)),
+        let shape = if self.shape.sizes() == sizes {
+            self.shape.clone()
+        } else {
+            Arc::new(ArrayShape::new(self.shape.element_type, sizes))
         };
         Some(Self { shape, data: self.data.clone() })
     }
@@ -109,10 +110,7 @@ impl Tensor {
     /// All elements, if they are integers.
     pub(crate) fn to_i64s(&self) -> Result<Vec<i64>> {
         let element_type = self.shape.element_type;
-        let values = match element_type.is_integer() {
-            true => self.to_literal().to_i64s(),
-            false => None,
-        };
+        let values = if element_type.is_integer() { self.to_literal().to_i64s() } else { None };
         values.ok_or_else(|| Error::invalid(format!("integers are wanted, not {}", self.shape)))
     }
 

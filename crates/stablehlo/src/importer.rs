@@ -176,10 +176,7 @@ fn path_name(path: &str) -> String {
     let path = path.strip_prefix("result").unwrap_or(path);
     let words = path.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     let name = words.collect::<Vec<_>>().join("_");
-    match name.starts_with(|c: char| c.is_ascii_digit()) {
-        true => format!("result{name}"),
-        false => name,
-    }
+    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("result{name}") } else { name }
 }
 
 fn body_of(function: &Operation) -> Result<&Block> {

@@ -195,15 +195,14 @@ const DEEPEST: usize = 100;
 fn leaf_names(tree: Option<Table<'_>>, is_arguments: bool) -> Result<Vec<String>> {
     let Some(tree) = tree else { return Ok(Vec::new()) };
     let mut walk = Walk { path: Vec::new(), names: Vec::new(), nodes: 0 };
-    match is_arguments {
-        true => {
-            for (k, part) in tree.vector(1, 4)?.tables().enumerate() {
-                let part = part?;
-                walk.path = if k == 0 { vec!["arg".to_owned()] } else { Vec::new() };
-                walk.visit(part)?;
-            }
+    if is_arguments {
+        for (k, part) in tree.vector(1, 4)?.tables().enumerate() {
+            let part = part?;
+            walk.path = if k == 0 { vec!["arg".to_owned()] } else { Vec::new() };
+            walk.visit(part)?;
         }
-        false => walk.visit(tree)?,
+    } else {
+        walk.visit(tree)?
     }
     let mut taken = BTreeSet::new();
     debug_assert!(walk.names.len() <= MOST_NODES, "as many as were counted");

@@ -41,10 +41,7 @@ fn find(name: &str) -> Option<Convert> {
 pub(crate) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     context.dequantizes = quantized::computes(context);
     let results = convert_numbers(context)?;
-    match context.dequantizes {
-        true => quantized::quantize_results(context, results),
-        false => Ok(results),
-    }
+    if context.dequantizes { quantized::quantize_results(context, results) } else { Ok(results) }
 }
 
 fn convert_numbers(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
@@ -65,11 +62,10 @@ fn convert_numbers(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> 
     }
     match find(name) {
         Some(convert) => convert(context),
-        None => Err(Error::unsupported(match COLLECTIVES.contains(&name) {
-            true => {
-                format!("programs for several devices, as {name} makes it one: export the program for one")
-            }
-            false => "this operation is not known".to_owned(),
+        None => Err(Error::unsupported(if COLLECTIVES.contains(&name) {
+            format!("programs for several devices, as {name} makes it one: export the program for one")
+        } else {
+            "this operation is not known".to_owned()
         })),
     }
 }

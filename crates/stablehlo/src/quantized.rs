@@ -120,11 +120,11 @@ pub(crate) fn quantize(
     let zero_points = spread(context, quantization, &shape, zero_points)?;
     let moved = context.op(Op::Add {}, &[rounded, zero_points])?;
     let width = quantization.storage.bit_width().min(63);
-    let (least, most) =
-        quantization.storage_range.unwrap_or(match quantization.storage.is_signed_integer() {
-            true => (-(1 << (width - 1)), (1 << (width - 1)) - 1),
-            false => (0, (1 << width) - 1),
-        });
+    let (least, most) = quantization.storage_range.unwrap_or(if quantization.storage.is_signed_integer() {
+        (-(1 << (width - 1)), (1 << (width - 1)) - 1)
+    } else {
+        (0, (1 << width) - 1)
+    });
     let limits = [least, most].map(|limit| Scalar::Float(limit as f64));
     let mut operands = Vec::new();
     for limit in limits {

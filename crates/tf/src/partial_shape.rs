@@ -21,9 +21,10 @@ impl PartialShape {
     /// Reads a proto. Sizes below -1, more than 254 of them, and products that don't fit 64 bits are errors.
     pub fn from_proto(proto: &TensorShapeProto) -> Result<Self> {
         if proto.unknown_rank {
-            return match proto.dim.is_empty() {
-                true => Ok(Self::UNKNOWN),
-                false => Err(Error::invalid("a shape of unknown rank must not list dimensions")),
+            return if proto.dim.is_empty() {
+                Ok(Self::UNKNOWN)
+            } else {
+                Err(Error::invalid("a shape of unknown rank must not list dimensions"))
             };
         }
         if proto.dim.len() > MAX_RANK {

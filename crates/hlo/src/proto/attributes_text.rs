@@ -377,19 +377,16 @@ fn slice_sizes_text(instruction: &HloInstructionProto, shapes: &Shapes<'_>) -> R
     let operand = |k: usize| instruction.operand_ids.get(k).and_then(|id| shapes.get(id)).ok_or_else(none);
     let (moved, starts) = (operand(0)?, operand(2)?);
     // A start is a tuple of numbers; there may be several of each array, and several arrays.
-    let counts: Vec<(usize, usize)> = match moved.element_type == TUPLE {
-        false => {
-            let nested = starts.tuple_shapes.first().is_some_and(|first| first.element_type == TUPLE);
-            vec![(moved.dimensions.len(), if nested { starts.tuple_shapes.len() } else { 1 })]
-        }
-        true => {
-            let count = |start: &ShapeProto| match start.tuple_shapes.first() {
-                Some(first) if first.element_type == TUPLE => start.tuple_shapes.len(),
-                _ => 1,
-            };
-            let arrays = moved.tuple_shapes.iter().zip(&starts.tuple_shapes);
-            arrays.map(|(array, start)| (array.dimensions.len(), count(start))).collect()
-        }
+    let counts: Vec<(usize, usize)> = if moved.element_type != TUPLE {
+        let nested = starts.tuple_shapes.first().is_some_and(|first| first.element_type == TUPLE);
+        vec![(moved.dimensions.len(), if nested { starts.tuple_shapes.len() } else { 1 })]
+    } else {
+        let count = |start: &ShapeProto| match start.tuple_shapes.first() {
+            Some(first) if first.element_type == TUPLE => start.tuple_shapes.len(),
+            _ => 1,
+        };
+        let arrays = moved.tuple_shapes.iter().zip(&starts.tuple_shapes);
+        arrays.map(|(array, start)| (array.dimensions.len(), count(start))).collect()
     };
     let mut rest = &instruction.dynamic_slice_sizes[..];
     let mut texts = Vec::new();

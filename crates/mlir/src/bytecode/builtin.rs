@@ -101,12 +101,11 @@ fn numbers(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>) -> Result<Attribute> {
     let shape = ArrayShape::new(element, &[i64::try_from(count).unwrap_or(i64::MAX)]);
     let literal = Literal::from_bytes(shape, bytes.to_vec().into());
     let literal = literal.ok_or_else(|| damaged("an array of another length"))?;
-    match element.is_floating_point() {
-        true => Ok(Attribute::Floats(literal.floats().unwrap_or_default())),
-        false => {
-            let numbers = literal.scalars().map(Scalar::as_i64).collect::<Option<_>>();
-            numbers.map(Attribute::Integers).ok_or_else(|| damaged("an array of large numbers"))
-        }
+    if element.is_floating_point() {
+        Ok(Attribute::Floats(literal.floats().unwrap_or_default()))
+    } else {
+        let numbers = literal.scalars().map(Scalar::as_i64).collect::<Option<_>>();
+        numbers.map(Attribute::Integers).ok_or_else(|| damaged("an array of large numbers"))
     }
 }
 
@@ -147,9 +146,10 @@ fn static_shape(tensor: &Type) -> Result<ArrayShape> {
     let sizes: Option<Vec<i64>> = tensor.sizes.iter().copied().collect();
     let sizes = sizes.ok_or_else(|| damaged("a constant whose shape has open sizes"))?;
     let shape = ArrayShape::new(element, &sizes);
-    match shape.element_count() == i64::MAX || sizes.iter().any(|size| *size < 0) {
-        true => Err(damaged(format_args!("a constant of shape {shape}"))),
-        false => Ok(shape),
+    if shape.element_count() == i64::MAX || sizes.iter().any(|size| *size < 0) {
+        Err(damaged(format_args!("a constant of shape {shape}")))
+    } else {
+        Ok(shape)
     }
 }
 

@@ -73,12 +73,11 @@ impl<'a> Reader<'a> {
     fn arguments(&mut self, cursor: &mut Cursor<'a>) -> Result<Vec<ValueId>> {
         let mut types = Vec::new();
         for _ in 0..cursor.count()? {
-            let (value_type, location) = match self.version() >= since::ELIDED_LOCATIONS {
-                true => {
-                    let (value_type, has_location) = cursor.number_with_flag()?;
-                    (value_type, if has_location { Some(cursor.index()?) } else { None })
-                }
-                false => (cursor.number()?, Some(cursor.index()?)),
+            let (value_type, location) = if self.version() >= since::ELIDED_LOCATIONS {
+                let (value_type, has_location) = cursor.number_with_flag()?;
+                (value_type, if has_location { Some(cursor.index()?) } else { None })
+            } else {
+                (cursor.number()?, Some(cursor.index()?))
             };
             let name = location.map_or(Ok(String::new()), |location| self.pool.location(location))?;
             types.push((self.pool.type_at(value_type as usize)?, name));
@@ -199,19 +198,18 @@ impl<'a> Reader<'a> {
         if is_isolated {
             self.scopes.push(Scope::default());
         }
-        let regions = match is_isolated && self.version() >= since::ISOLATED_SECTIONS {
-            true => {
-                let (kind, mut inner) = sections::section(cursor)?;
-                if kind != sections::OPERATIONS {
-                    return Err(damaged(format_args!("a region in a section of kind {kind}")));
-                }
-                let regions = self.region_list(&mut inner, count)?;
-                if !inner.is_empty() {
-                    return Err(damaged("bytes behind a region"));
-                }
-                regions
+        let regions = if is_isolated && self.version() >= since::ISOLATED_SECTIONS {
+            let (kind, mut inner) = sections::section(cursor)?;
+            if kind != sections::OPERATIONS {
+                return Err(damaged(format_args!("a region in a section of kind {kind}")));
             }
-            false => self.region_list(cursor, count)?,
+            let regions = self.region_list(&mut inner, count)?;
+            if !inner.is_empty() {
+                return Err(damaged("bytes behind a region"));
+            }
+            regions
+        } else {
+            self.region_list(cursor, count)?
         };
         if is_isolated {
             self.scopes.pop();

@@ -184,9 +184,10 @@ fn dialects<'a>(
     while !cursor.is_empty() {
         let (dialect, count) = group(&mut cursor, &dialects)?;
         for _ in 0..count {
-            let (index, is_registered) = match version >= since::PROPERTIES {
-                true => cursor.number_with_flag()?,
-                false => (cursor.number()?, true),
+            let (index, is_registered) = if version >= since::PROPERTIES {
+                cursor.number_with_flag()?
+            } else {
+                (cursor.number()?, true)
             };
             let name = name(strings, index as usize)?;
             operations.push(OperationName { dialect, name, is_registered });
@@ -219,10 +220,7 @@ fn entries<'a>(
                 list.push(Entry { dialect, data: data.bytes(size)?, is_encoded });
             }
         }
-        match list.len() == wanted {
-            true => Ok(list),
-            false => Err(damaged("more attributes or types than announced")),
-        }
+        if list.len() == wanted { Ok(list) } else { Err(damaged("more attributes or types than announced")) }
     };
     Ok((read(attributes)?, read(types)?))
 }

@@ -227,9 +227,10 @@ fn quantized(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>, is_per_axis: bool) ->
     }
     let storage = with_sign(storage, is_signed);
     let width = storage.bit_width();
-    let whole = match is_signed {
-        true => (-(1i64 << (width - 1)), (1i64 << (width - 1)) - 1),
-        false => (0, (1i64 << width.min(62)) - 1),
+    let whole = if is_signed {
+        (-(1i64 << (width - 1)), (1i64 << (width - 1)) - 1)
+    } else {
+        (0, (1i64 << width.min(62)) - 1)
     };
     let storage_range = (range != whole).then_some(range);
     Ok(Type::Quantized(Box::new(Quantization {

@@ -138,10 +138,7 @@ fn symbol_attribute(operation: &Operation) -> &'static str {
 
 /// `compare EQ, %a, %b, SIGNED`.
 fn enumerator_attribute(operation: &Operation) -> &'static str {
-    match operation.operands.is_empty() {
-        true => "comparison_direction",
-        false => "compare_type",
-    }
+    if operation.operands.is_empty() { "comparison_direction" } else { "compare_type" }
 }
 
 /// What the short spelling of an attribute is called in the generic form.
@@ -258,10 +255,7 @@ fn rest(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<Vec<Type>>
     if let (Some(Attribute::Elements(elements)), false) =
         (operation.attribute("value"), reader.scanner.at(":"))
     {
-        return Ok(match operation.name.starts_with("check.") {
-            true => Vec::new(),
-            false => vec![tensor_of(elements)],
-        });
+        return Ok(if operation.name.starts_with("check.") { Vec::new() } else { vec![tensor_of(elements)] });
     }
     if !reader.scanner.eat(":") {
         return Ok(Vec::new());

@@ -57,19 +57,18 @@ fn read_word(scanner: &mut Scanner<'_>) -> Result<Attribute> {
 /// A number, with the type behind its colon if it has one: `3 : i64`, `1.0e-5 : f32`, `0x7FC00000 : f32`.
 pub(super) fn read_number(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     let text = scanner.number();
-    let typed = match scanner.at(":") && !scanner.at("::") {
-        true => {
-            let before = scanner.position();
-            scanner.expect(":")?;
-            // A range such as `0:3` and a scale such as `0.5:3` have a number here.
-            if types::is_type(scanner) {
-                Some(types::read_type(scanner)?)
-            } else {
-                scanner.set_position(before);
-                None
-            }
+    let typed = if scanner.at(":") && !scanner.at("::") {
+        let before = scanner.position();
+        scanner.expect(":")?;
+        // A range such as `0:3` and a scale such as `0.5:3` have a number here.
+        if types::is_type(scanner) {
+            Some(types::read_type(scanner)?)
+        } else {
+            scanner.set_position(before);
+            None
         }
-        false => None,
+    } else {
+        None
     };
     let element = match typed {
         Some(crate::Type::Scalar(scalar)) if scalar.is_floating_point() => Some(scalar),

@@ -84,14 +84,15 @@ pub(super) fn function(reader: &mut Reader<'_>, operation: &mut Operation) -> Re
     let arguments = reader.arguments()?;
     let mut results = Vec::new();
     if reader.scanner.eat("->") {
-        results = match reader.scanner.at("(") {
-            true => reader.arguments()?,
-            false => vec![Argument {
+        results = if reader.scanner.at("(") {
+            reader.arguments()?
+        } else {
+            vec![Argument {
                 name: "",
                 value_type: types::read_type(&mut reader.scanner)?,
                 attributes: Attributes::default(),
                 location: String::new(),
-            }],
+            }]
         };
     }
     if reader.scanner.eat_word("attributes") {

@@ -285,9 +285,10 @@ impl<'a> Reader<'a> {
                 self.scanner.expect(":")?;
             }
             let value_type = types::read_type(&mut self.scanner)?;
-            let attributes = match self.scanner.at("{") {
-                true => attribute::read_dictionary(&mut self.scanner)?,
-                false => Attributes::default(),
+            let attributes = if self.scanner.at("{") {
+                attribute::read_dictionary(&mut self.scanner)?
+            } else {
+                Attributes::default()
             };
             let mut location = String::new();
             if self.scanner.eat_word("loc") {

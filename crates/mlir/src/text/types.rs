@@ -128,10 +128,7 @@ fn read_tensor(scanner: &mut Scanner<'_>) -> Result<Type> {
         scanner.expect("x")?;
     }
     let element = Box::new(read_type(scanner)?);
-    let encoding = match scanner.eat(",") {
-        true => Some(Box::new(super::attribute::read(scanner)?)),
-        false => None,
-    };
+    let encoding = if scanner.eat(",") { Some(Box::new(super::attribute::read(scanner)?)) } else { None };
     scanner.expect(">")?;
     Ok(Type::Tensor(TensorType { sizes, element, encoding }))
 }
@@ -151,10 +148,7 @@ pub(super) fn read_signature(scanner: &mut Scanner<'_>) -> Result<(Vec<Type>, Ve
 
 /// What follows `->`: `c` or `(c, d)`.
 pub(super) fn read_results(scanner: &mut Scanner<'_>) -> Result<Vec<Type>> {
-    match scanner.eat("(") {
-        true => scanner.list(")", read_type),
-        false => Ok(vec![read_type(scanner)?]),
-    }
+    if scanner.eat("(") { scanner.list(")", read_type) } else { Ok(vec![read_type(scanner)?]) }
 }
 
 fn read_dialect_type(scanner: &mut Scanner<'_>) -> Result<Type> {
@@ -203,15 +197,13 @@ fn read_quantized(scanner: &mut Scanner<'_>) -> Result<Type> {
     }
     scanner.expect(":")?;
     let expressed = number(scanner)?;
-    let dimension = match scanner.eat(":") {
-        true => Some(usize::try_from(scanner.integer()?).map_err(|_| scanner.error("a negative dimension"))?),
-        false => None,
+    let dimension = if scanner.eat(":") {
+        Some(usize::try_from(scanner.integer()?).map_err(|_| scanner.error("a negative dimension"))?)
+    } else {
+        None
     };
     scanner.expect(",")?;
-    let pairs = match scanner.eat("{") {
-        true => scanner.list("}", read_scale)?,
-        false => vec![read_scale(scanner)?],
-    };
+    let pairs = if scanner.eat("{") { scanner.list("}", read_scale)? } else { vec![read_scale(scanner)?] };
     scanner.expect(">")?;
     let (scales, zero_points) = pairs.into_iter().unzip();
     Ok(Type::Quantized(Box::new(Quantization {

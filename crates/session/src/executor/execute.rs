@@ -40,10 +40,7 @@ impl Run {
                 let taken = inputs[1].tensor()?.truth()?;
                 inputs.truncate(1);
                 let value = inputs.pop();
-                match taken {
-                    true => outputs.extend([None, value]),
-                    false => outputs.extend([value, None]),
-                }
+                if taken { outputs.extend([None, value]) } else { outputs.extend([value, None]) }
             }
             Kind::SwitchN => {
                 let branch = inputs[1].tensor()?.to_i64()?;

@@ -143,9 +143,10 @@ impl State {
         if let Some(alive) = self.iteration(frame, iteration) {
             alive.tasks += 1;
         }
-        match !is_dead && entry.kind.is_expensive() {
-            true => self.expensive.push_back(task),
-            false => self.cheap.push(task),
+        if !is_dead && entry.kind.is_expensive() {
+            self.expensive.push_back(task)
+        } else {
+            self.cheap.push(task)
         }
     }
 

@@ -218,9 +218,10 @@ impl Builder {
                 Attr::Shape(TensorShapeProto { dim, unknown_rank: state == VariableState::Unset }),
             ),
         ];
-        let node = match is_reference {
-            true => self.push(name, "VariableV2", values, data_type.reference()),
-            false => self.push(name, "VarHandleOp", values, DataType::Resource),
+        let node = if is_reference {
+            self.push(name, "VariableV2", values, data_type.reference())
+        } else {
+            self.push(name, "VarHandleOp", values, DataType::Resource)
         };
         self.variables.push(Variable {
             node_name: name.to_owned(),

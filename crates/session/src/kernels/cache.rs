@@ -132,14 +132,13 @@ impl Kernels {
         })?;
         hlo::verify(&imported.module).map_err(none)?;
         let is_profiled = self.profiles_clusters && must_compile(&site.node);
-        let (code, profile) = match is_profiled {
-            false => (device.compile(imported.module, &self.options).map_err(none)?, None),
-            true => {
-                let options = BackOptions { is_profiled, ..self.options.clone() };
-                let compiled = device.compile_counting(imported.module, &options).map_err(none)?;
-                let code = Loadable::of(&compiled).map_err(none)?;
-                (code, Some(Profile::new(&site.node.name, compiled)))
-            }
+        let (code, profile) = if !is_profiled {
+            (device.compile(imported.module, &self.options).map_err(none)?, None)
+        } else {
+            let options = BackOptions { is_profiled, ..self.options.clone() };
+            let compiled = device.compile_counting(imported.module, &options).map_err(none)?;
+            let code = Loadable::of(&compiled).map_err(none)?;
+            (code, Some(Profile::new(&site.node.name, compiled)))
         };
         if !code.is_kept() {
             self.compiled.fetch_add(1, Ordering::Relaxed);

@@ -134,9 +134,10 @@ impl Site {
             let Value::Tensor(tensor) = input else {
                 return Err(Error::invalid(format!("input {k} is {}, but an array is wanted", input.kind())));
             };
-            Ok(match constants.contains(&k) {
-                true => Operand::Constant(tensor.clone()),
-                false => Operand::Array(tensor.shared_shape().clone()),
+            Ok(if constants.contains(&k) {
+                Operand::Constant(tensor.clone())
+            } else {
+                Operand::Array(tensor.shared_shape().clone())
             })
         });
         operands.collect()
@@ -253,10 +254,7 @@ impl Bound {
 
 /// Runs a compiled node.
 pub(crate) fn run(site: &Arc<Site>, cx: &mut Context<'_>) -> Result<()> {
-    let variables = match site.has_variables {
-        true => launch::variables(site, cx.inputs)?,
-        false => Vec::new(),
-    };
+    let variables = if site.has_variables { launch::variables(site, cx.inputs)? } else { Vec::new() };
     // Functions that the graph itself wants compiled have no choice.
     if site.node.op == "_XlaLaunch" {
         return cluster::run(site, &variables, cx);

@@ -37,9 +37,10 @@ fn text(bytes: &Bytes) -> Result<&str> {
 fn saved(cx: &Context<'_>, has_slices: bool) -> Result<(PathBuf, Vec<Saved>)> {
     let path = path(cx.input(0)?)?;
     let names = cx.input(1)?.strings()?;
-    let slices = match has_slices {
-        true => cx.input(2)?.strings()?.strings.clone(),
-        false => vec![Bytes::new(); names.strings.len()],
+    let slices = if has_slices {
+        cx.input(2)?.strings()?.strings.clone()
+    } else {
+        vec![Bytes::new(); names.strings.len()]
     };
     let tensors = cx.inputs.get(if has_slices { 3 } else { 2 }..).unwrap_or(&[]);
     if names.strings.len() != tensors.len() || slices.len() != tensors.len() {

@@ -187,12 +187,11 @@ fn each(cx: &mut Context<'_>, draw: impl Fn(f64, Generator) -> Draw) -> Result<(
             }
         }
     }
-    let literal = match element_type.is_floating_point() {
-        true => Literal::from_floats((*of).clone(), drawn),
-        false => {
-            let whole = drawn.into_iter().map(|value| shape::Scalar::Signed(value as i64));
-            Literal::from_scalars((*of).clone(), whole)
-        }
+    let literal = if element_type.is_floating_point() {
+        Literal::from_floats((*of).clone(), drawn)
+    } else {
+        let whole = drawn.into_iter().map(|value| shape::Scalar::Signed(value as i64));
+        Literal::from_scalars((*of).clone(), whole)
     };
     cx.push(Tensor::from_literal(&literal)?);
     Ok(())

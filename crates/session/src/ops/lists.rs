@@ -161,11 +161,12 @@ fn depth_with(list: &List, element: &Value) -> Result<usize> {
         Value::List(inner) => list.depth.max(inner.depth + 1),
         _ => list.depth,
     };
-    match depth <= MAX_DEPTH {
-        true => Ok(depth),
-        false => Err(Error::unsupported(format!(
+    if depth <= MAX_DEPTH {
+        Ok(depth)
+    } else {
+        Err(Error::unsupported(format!(
             "lists lie in lists more than {MAX_DEPTH} levels deep; put elements of all levels into one list"
-        ))),
+        )))
     }
 }
 

@@ -226,9 +226,8 @@ fn one(
     }
     let (low, high) = if stride > 0 { (0, size) } else { (-1, size - 1) };
     let (first, beyond) = if stride > 0 { (low, high) } else { (high, low) };
-    let limit = |at: i64, is_masked: bool, default: i64| match is_masked {
-        true => default,
-        false => wrapped(at).clamp(low, high.max(low)),
+    let limit = |at: i64, is_masked: bool, default: i64| {
+        if is_masked { default } else { wrapped(at).clamp(low, high.max(low)) }
     };
     Ok(Dimension {
         begin: limit(begins[i], has(masks.begin, i), first),

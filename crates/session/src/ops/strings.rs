@@ -156,9 +156,12 @@ fn float(value: f64) -> String {
     let scientific = format!("{value:.5e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let trimmed = |text: &str| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text.to_owned(),
+    let trimmed = |text: &str| {
+        if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text.to_owned()
+        }
     };
     if (-4..6).contains(&exponent) {
         let decimals = usize::try_from(5 - exponent).unwrap_or(0);
@@ -311,10 +314,7 @@ fn as_string(cx: &mut Context<'_>) -> Result<()> {
 
 /// As C prints `%f`.
 fn fixed(value: f64) -> String {
-    match value.is_finite() {
-        true => format!("{value:.6}"),
-        false => float(value),
-    }
+    if value.is_finite() { format!("{value:.6}") } else { float(value) }
 }
 
 #[cfg(test)]

@@ -143,9 +143,10 @@ fn gradient(cx: &mut Context<'_>) -> Result<()> {
 }
 
 fn check_open(array: &TensorArray, state: &TensorArrayState) -> Result<()> {
-    match state.is_closed {
-        false => Ok(()),
-        true => Err(Error::invalid(format!("TensorArray {} has already been closed.", array.name))),
+    if !state.is_closed {
+        Ok(())
+    } else {
+        Err(Error::invalid(format!("TensorArray {} has already been closed.", array.name)))
     }
 }
 

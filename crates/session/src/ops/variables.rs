@@ -26,10 +26,7 @@ pub(super) const OPS: &[Row] = &[
     ("DestroyResourceOp", |cx| {
         let ignores = cx.node.attributes.bool_or("ignore_lookup_error", true)?;
         let variable = cx.input(0)?.variable()?;
-        match variable.destroy() || ignores {
-            true => Ok(()),
-            false => Err(variable.uninitialized()),
-        }
+        if variable.destroy() || ignores { Ok(()) } else { Err(variable.uninitialized()) }
     }),
     ("TemporaryVariable", |cx| {
         let variable = cx.run.shared.resources.variable(cx.node)?;

@@ -180,13 +180,14 @@ impl Inliner<'_> {
     /// Counts a node of a call.
     fn count(&mut self, name: &str) -> Result<()> {
         self.bytes += NODE_BYTES + 2 * name.len();
-        match self.bytes <= MAX_BYTES {
-            true => Ok(()),
-            false => Err(Error::unsupported(format!(
+        if self.bytes <= MAX_BYTES {
+            Ok(())
+        } else {
+            Err(Error::unsupported(format!(
                 "the graph takes more than {} MiB once its calls are inlined, at '{name}': have fewer functions call others \
-                 twice, or call them in a loop",
+             twice, or call them in a loop",
                 MAX_BYTES >> 20
-            ))),
+            )))
         }
     }
 

@@ -122,9 +122,10 @@ fn constant(node: &tf::Node) -> Result<Value> {
 impl Kind {
     /// The handle or reference of a variable.
     pub(crate) fn variable_value(variable: &Arc<Variable>, is_reference: bool) -> Value {
-        match is_reference {
-            true => Value::Reference(variable.clone()),
-            false => Value::Resource(Handle::Variable(variable.clone())),
+        if is_reference {
+            Value::Reference(variable.clone())
+        } else {
+            Value::Resource(Handle::Variable(variable.clone()))
         }
     }
 }

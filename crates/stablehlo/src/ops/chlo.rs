@@ -248,10 +248,12 @@ fn broadcasting(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let mut spread = Vec::new();
     for (&operand, array) in operands.iter().zip(&arrays) {
         let added = wanted.rank().saturating_sub(array.rank());
-        let dimensions: Vec<usize> = match array.rank() == smallest && stated.len() == smallest {
-            true if array.rank() < wanted.rank() => stated.clone(),
-            _ => (added..added + array.rank()).collect(),
-        };
+        let dimensions: Vec<usize> =
+            if array.rank() == smallest && stated.len() == smallest && array.rank() < wanted.rank() {
+                stated.clone()
+            } else {
+                (added..added + array.rank()).collect()
+            };
         spread.push(expand(context, operand, &dimensions, &wanted)?);
     }
     apply(context, &spread, &wanted)

@@ -77,9 +77,10 @@ pub(super) fn find(name: &str) -> Option<Convert> {
 /// The real part; that of a real number is itself.
 fn real(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let operand = context.operand(0)?;
-    match context.array(operand)?.element_type.is_complex() {
-        true => context.emit(Op::Real {}, &[operand]),
-        false => Ok(vec![operand]),
+    if context.array(operand)?.element_type.is_complex() {
+        context.emit(Op::Real {}, &[operand])
+    } else {
+        Ok(vec![operand])
     }
 }
 

@@ -13,10 +13,7 @@ pub(super) type Spelled = (&'static str, Attributes);
 /// `array<i64: 1, 2>`.
 pub(super) fn integers(values: impl IntoIterator<Item = i64>) -> String {
     let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
-    match values.is_empty() {
-        true => "array<i64>".to_owned(),
-        false => format!("array<i64: {}>", values.join(", ")),
-    }
+    if values.is_empty() { "array<i64>".to_owned() } else { format!("array<i64: {}>", values.join(", ")) }
 }
 
 /// The same of dimensions.
@@ -27,10 +24,7 @@ pub(super) fn dimensions(values: &[usize]) -> String {
 /// `array<i1: true, false>`.
 pub(super) fn booleans(values: impl IntoIterator<Item = bool>) -> String {
     let values: Vec<String> = values.into_iter().map(|value| value.to_string()).collect();
-    match values.is_empty() {
-        true => "array<i1>".to_owned(),
-        false => format!("array<i1: {}>", values.join(", ")),
-    }
+    if values.is_empty() { "array<i1>".to_owned() } else { format!("array<i1: {}>", values.join(", ")) }
 }
 
 /// `3 : i64`.

@@ -178,9 +178,10 @@ impl<'w, 'm> Body<'w, 'm> {
             self.begin(instruction);
             let value = self.instruction(instruction, &operands).map_err(|error| {
                 // What is nested names its own instruction.
-                match error.message().starts_with("instruction '") {
-                    true => error,
-                    false => error.context(format!("instruction '{}'", instruction.name())),
+                if error.message().starts_with("instruction '") {
+                    error
+                } else {
+                    error.context(format!("instruction '{}'", instruction.name()))
                 }
             })?;
             values.insert(id, value);

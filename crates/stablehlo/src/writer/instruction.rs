@@ -79,12 +79,13 @@ impl Body<'_, '_> {
 
     /// An error if what is written is older than what has this.
     pub(super) fn since(&self, needed: Version, what: &str) -> Result<()> {
-        match needed > self.version() {
-            true => Err(Error::unsupported(format!(
+        if needed > self.version() {
+            Err(Error::unsupported(format!(
                 "{what} is there from StableHLO {needed} on, not in {}",
                 self.version()
-            ))),
-            false => Ok(()),
+            )))
+        } else {
+            Ok(())
         }
     }
 
@@ -250,9 +251,10 @@ impl Body<'_, '_> {
             let shape = array.with_element_type(wanted.element_type);
             leaf = self.one("stablehlo.bitcast_convert", &[leaf], &[], shape)?;
         }
-        match array.sizes() == wanted.sizes() {
-            true => Ok(leaf),
-            false => self.one("stablehlo.reshape", &[leaf], &[], wanted.clone()),
+        if array.sizes() == wanted.sizes() {
+            Ok(leaf)
+        } else {
+            self.one("stablehlo.reshape", &[leaf], &[], wanted.clone())
         }
     }
 

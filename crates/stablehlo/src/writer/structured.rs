@@ -133,9 +133,10 @@ impl Body<'_, '_> {
     /// The region that compares the first of two pairs of an element and its position.
     fn comparator(&mut self, element_type: PrimitiveType, direction: &str) -> Result<String> {
         let element = super::types::tensor(&ArrayShape::new(element_type, &[]), self.version())?;
-        let order = match element_type.is_floating_point() {
-            true => format!(", compare_type = {}", attributes::enumerator("comparison_type", "TOTALORDER")),
-            false => String::new(),
+        let order = if element_type.is_floating_point() {
+            format!(", compare_type = {}", attributes::enumerator("comparison_type", "TOTALORDER"))
+        } else {
+            String::new()
         };
         let direction = attributes::enumerator("comparison_direction", direction);
         // Names of blocks' arguments are seen in the block alone; none of the function's begins so.

@@ -46,18 +46,15 @@ pub(super) fn tensor(array: &ArrayShape, version: Version) -> Result<String> {
     }
     let mut out = String::from("tensor<");
     for dimension in &array.dimensions {
-        let _ = match dimension.is_dynamic {
-            true => write!(out, "?x"),
-            false => write!(out, "{}x", dimension.size),
-        };
+        let _ = if dimension.is_dynamic { write!(out, "?x") } else { write!(out, "{}x", dimension.size) };
     }
     out.push_str(&element_type(array.element_type));
     let is_bounded = |dimension: &Dimension| dimension.is_dynamic && *dimension != Dimension::UNBOUNDED;
     if array.dimensions.iter().any(is_bounded) {
-        let bounds = array.dimensions.iter().map(|dimension| match is_bounded(dimension) {
-            true => dimension.size.to_string(),
-            false => "?".to_owned(),
-        });
+        let bounds = array
+            .dimensions
+            .iter()
+            .map(|dimension| if is_bounded(dimension) { dimension.size.to_string() } else { "?".to_owned() });
         let _ = write!(out, ", #stablehlo.bounds<{}>", bounds.collect::<Vec<_>>().join(", "));
     }
     out.push('>');

@@ -97,8 +97,9 @@ pub(super) fn select_and_scatter(window: &Window) -> Result<attributes::Attribut
 }
 
 fn not_reversed(window: &Window) -> Result<()> {
-    match window.dimensions.iter().any(|dimension| dimension.window_reversal) {
-        true => Err(Error::unsupported("a reduction of reversed windows has no form in StableHLO")),
-        false => Ok(()),
+    if window.dimensions.iter().any(|dimension| dimension.window_reversal) {
+        Err(Error::unsupported("a reduction of reversed windows has no form in StableHLO"))
+    } else {
+        Ok(())
     }
 }

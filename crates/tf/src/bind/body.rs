@@ -131,10 +131,7 @@ impl<'a> Body<'a> {
         if !has_reference && bound.iter().all(Option::is_none) {
             return Ok(None);
         }
-        let mut made = match has_reference {
-            true => reader_of_reference(node)?,
-            false => node.clone(),
-        };
+        let mut made = if has_reference { reader_of_reference(node)? } else { node.clone() };
         let Some((at, first)) = bound.iter().enumerate().find_map(|(at, b)| b.as_ref().map(|b| (at, b)))
         else {
             return Ok(one(made));

@@ -70,10 +70,11 @@ fn read_file(
         if is_head && entry.value.len() > MAX_HEAD {
             return Err(damaged(entry.at, "its list of tensors is larger than 8 MiB"));
         }
-        let decoded = match is_head {
-            true => SavedTensorSlices::decode(entry.value),
-            false => SavedTensorData::decode(entry.value)
-                .map(|SavedTensorData { data }| SavedTensorSlices { meta: None, data }),
+        let decoded = if is_head {
+            SavedTensorSlices::decode(entry.value)
+        } else {
+            SavedTensorData::decode(entry.value)
+                .map(|SavedTensorData { data }| SavedTensorSlices { meta: None, data })
         };
         let slices = decoded.map_err(|e| damaged(entry.at, &e.to_string()))?;
         if is_head {
@@ -93,11 +94,10 @@ fn read_file(
                 }
             }
         } else if let Some(part) = slices.data {
-            let slice = match part.slice.len() <= MAX_SLICE {
-                true => {
-                    TensorSliceProto::decode(part.slice).map_err(|e| damaged(entry.at, &e.to_string()))?
-                }
-                false => return Err(damaged(entry.at, "a part has more dimensions than any tensor")),
+            let slice = if part.slice.len() <= MAX_SLICE {
+                TensorSliceProto::decode(part.slice).map_err(|e| damaged(entry.at, &e.to_string()))?
+            } else {
+                return Err(damaged(entry.at, "a part has more dimensions than any tensor"));
             };
             data.push((part.name, Part { slice, data: part.data, file: path.to_owned(), at: entry.at }));
         }

@@ -355,9 +355,10 @@ pub(super) fn set_shapes(node: &mut NodeDef, attribute: &str, values: &[Option<F
     if let Some(Value::List(list)) = node.attr.get_mut(attribute).and_then(|attr| attr.value.as_mut()) {
         for (stated, frozen) in list.shape.iter_mut().zip(values) {
             if let Some(frozen) = frozen {
-                *stated = match unknown {
-                    true => TensorShapeProto { unknown_rank: true, ..TensorShapeProto::default() },
-                    false => crate::checkpoint::shape_proto(&frozen.sizes),
+                *stated = if unknown {
+                    TensorShapeProto { unknown_rank: true, ..TensorShapeProto::default() }
+                } else {
+                    crate::checkpoint::shape_proto(&frozen.sizes)
                 };
             }
         }

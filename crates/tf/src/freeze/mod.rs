@@ -148,10 +148,7 @@ fn read_source(options: &FreezeOptions) -> Result<Source> {
 
 /// The MetaGraph of a SavedModel that has exactly these tags.
 fn read_saved_model(directory: &Path, tags: &str) -> Result<MetaGraphDef> {
-    let file = match directory.is_dir() {
-        true => saved_model::file(directory).ok().flatten(),
-        false => None,
-    };
+    let file = if directory.is_dir() { saved_model::file(directory).ok().flatten() } else { None };
     let file = file.ok_or_else(|| {
         Error::invalid(format!(
             "SavedModel file does not exist at: {}/{{saved_model.pbtxt|saved_model.pb}}",
@@ -297,9 +294,10 @@ impl<'a> Variables<'a> {
     /// The value of a variable of the graph, or of a handle within a function, which is the variable of its shared name.
     fn value(&self, node: &NodeDef, in_function: bool) -> Result<Value> {
         let names = names_of(node);
-        let variable = match in_function {
-            true => names.iter().rev().find_map(|name| self.shared.get(name)).copied(),
-            false => Some(node.name.as_str()),
+        let variable = if in_function {
+            names.iter().rev().find_map(|name| self.shared.get(name)).copied()
+        } else {
+            Some(node.name.as_str())
         };
         let mut found = match variable {
             Some(name) => self.session.value(name)?,

@@ -70,9 +70,10 @@ impl States {
             if is_switch(&node.op) {
                 states.insert_switch(graph, id)?;
             }
-            let state = match is_merge(&node.op) {
-                true => states.merged(graph, id, weak)?,
-                false => states.joined(graph, id, weak),
+            let state = if is_merge(&node.op) {
+                states.merged(graph, id, weak)?
+            } else {
+                states.joined(graph, id, weak)
             };
             if state.as_ref().is_some_and(|s| s.len() > MAX_DEPTH) {
                 return Err(Error::unsupported(format!(

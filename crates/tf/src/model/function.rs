@@ -12,9 +12,10 @@ pub(super) fn call(graph: &mut GraphDef, name: &str) -> Result<Vec<(String, i64)
     let Some(function) = library.function.iter().find(|f| signature_name(f) == name) else {
         let names: Vec<&str> = library.function.iter().map(signature_name).collect();
         let shown = names.iter().take(8).copied().collect::<Vec<_>>().join(", ");
-        return Err(Error::invalid(match names.is_empty() {
-            true => format!("--function {name}: the graph's library has no functions"),
-            false => format!("--function {name}: the graph's library has no such function; it has {shown}"),
+        return Err(Error::invalid(if names.is_empty() {
+            format!("--function {name}: the graph's library has no functions")
+        } else {
+            format!("--function {name}: the graph's library has no such function; it has {shown}")
         }));
     };
     let signature = function.signature.clone().unwrap_or_default();

@@ -118,11 +118,10 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let graph = meta.graph_def.as_ref().unwrap_or(&empty);
     let chosen = if options.config.is_none() && options.infer.fetches.is_empty() {
         let has_signatures = meta.signature_def.keys().any(|key| key != saved_model::INIT);
-        match has_signatures || options.signature.is_some() || contents.directory.is_some() {
-            true => {
-                Some(saved_model::interface(meta, options.signature.as_deref()).coded(Code::SavedModel)?.1)
-            }
-            false => None,
+        if has_signatures || options.signature.is_some() || contents.directory.is_some() {
+            Some(saved_model::interface(meta, options.signature.as_deref()).coded(Code::SavedModel)?.1)
+        } else {
+            None
         }
     } else {
         None

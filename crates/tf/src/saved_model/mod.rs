@@ -33,17 +33,18 @@ pub(crate) fn file(path: &Path) -> Result<Option<PathBuf>> {
         if let Some(file) = names.iter().map(|name| path.join(name)).find(|file| file.is_file()) {
             return Ok(Some(file));
         }
-        return Err(Error::invalid(match path.join("saved_model.cpb").exists() {
-            true => format!(
+        return Err(Error::invalid(if path.join("saved_model.cpb").exists() {
+            format!(
                 "{} is a directory with a SavedModel of the format for large models (saved_model.cpb), which is not \
-                 read: export it in parts of less than 2 GB, or give a GraphDef",
+             read: export it in parts of less than 2 GB, or give a GraphDef",
                 path.display()
-            ),
-            false => format!(
+            )
+        } else {
+            format!(
                 "{} is a directory without saved_model.pb or saved_model.pbtxt: give a SavedModel's directory, or the \
-                 file of a GraphDef or MetaGraphDef",
+             file of a GraphDef or MetaGraphDef",
                 path.display()
-            ),
+            )
         }));
     }
     let is_named = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| names.contains(&name));

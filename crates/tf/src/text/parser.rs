@@ -50,11 +50,10 @@ impl<'a> Parser<'a> {
     }
 
     fn expect_symbol(&mut self, symbol: u8) -> Result<(), TextError> {
-        match self.try_symbol(symbol)? {
-            true => Ok(()),
-            false => {
-                Err(self.expected(&format!("\"{}\"", char::from(symbol))).with_suffix(", found", &self.token))
-            }
+        if self.try_symbol(symbol)? {
+            Ok(())
+        } else {
+            Err(self.expected(&format!("\"{}\"", char::from(symbol))).with_suffix(", found", &self.token))
         }
     }
 

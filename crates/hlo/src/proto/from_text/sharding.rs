@@ -91,12 +91,11 @@ fn devices(message: &mut ShardingMessage, lexer: &mut Lexer<'_>) -> Result<()> {
 pub(super) fn iota(lexer: &mut Lexer<'_>) -> Result<(Vec<i64>, Vec<i32>)> {
     lexer.expect_symbol('[')?;
     let sizes: Vec<i64> = numbers_up_to(lexer, ']')?;
-    let order = match lexer.eat(Token::Word("T")) {
-        true => {
-            lexer.expect_symbol('(')?;
-            numbers_up_to(lexer, ')')?
-        }
-        false => (0..sizes.len() as i32).collect(),
+    let order = if lexer.eat(Token::Word("T")) {
+        lexer.expect_symbol('(')?;
+        numbers_up_to(lexer, ')')?
+    } else {
+        (0..sizes.len() as i32).collect()
     };
     Ok((sizes, order))
 }

@@ -230,9 +230,10 @@ pub(super) fn feed(
     let node = &graph.node[at];
     let id = (node.name.clone(), index);
     let data_type = feed_type(node, &id, signatures)?;
-    let mut stated = match is_pipeline(&node.op) {
-        true => pipeline_shape(graph, edges, at, index),
-        false => stated_shape(node, index),
+    let mut stated = if is_pipeline(&node.op) {
+        pipeline_shape(graph, edges, at, index)
+    } else {
+        stated_shape(node, index)
     };
     if stated.rank() == Some(0) && shapes.producer < SCALAR_PLACEHOLDERS {
         stated = PartialShape::UNKNOWN;
@@ -247,9 +248,10 @@ pub(super) fn feed(
 }
 
 fn feed_type(node: &NodeDef, id: &FedOutput, signatures: &Signatures<'_>) -> Result<DataType> {
-    let what = match is_placeholder(&node.op) {
-        true => format!("placeholder '{}'", node.name),
-        false => format!("'{}' (op {})", label(id), node.op),
+    let what = if is_placeholder(&node.op) {
+        format!("placeholder '{}'", node.name)
+    } else {
+        format!("'{}' (op {})", label(id), node.op)
     };
     let (_, types) = signatures.output_types(node)?;
     let data_type = usize::try_from(id.1).ok().and_then(|k| types.get(k)).map(|t| t.base());
