@@ -1,7 +1,7 @@
 //! Clusters of a session's graph, as [`Options::rewrite`](crate::Options::rewrite) makes them.
 
+use crate::lock::lock;
 use crate::options::Rewrite;
-use crate::resources::lock;
 use cluster::{Candidate, Kernels, Observer, State};
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex};

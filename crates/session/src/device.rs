@@ -7,7 +7,7 @@ use compiler::{BackOptions, Compiled, Loadable, NoObserver};
 use hlo::Module;
 use std::fmt;
 use std::sync::Arc;
-use support::{Error, Result};
+use support::{Error, IdVec, Result};
 
 /// A device of this process.
 pub trait Device: Send + Sync + fmt::Debug {
@@ -38,6 +38,15 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// Runs code on memory of the device.
     fn launch(&self, code: &jit::Executable, call: &mut jit::Call<'_, '_>) -> Result<()>;
 }
+
+support::id_type!(
+    /// Device of a session.
+    DeviceId,
+    "d"
+);
+
+/// The first device, where nodes run that ask for none.
+pub(crate) const HOST: DeviceId = DeviceId(0);
 
 /// What full names begin with.
 const PREFIX: &str = "/job:localhost/replica:0/task:0/device:";
@@ -120,7 +129,7 @@ pub(crate) fn moved(value: &Value, from: &dyn Device, to: &dyn Device) -> Result
 }
 
 /// The devices of a session: so many of the host, and its processor as a device of its own.
-pub(crate) fn all(cpus: usize) -> Vec<Arc<dyn Device>> {
+pub(crate) fn all(cpus: usize) -> IdVec<DeviceId, Arc<dyn Device>> {
     let cpus = (0..cpus.max(1)).map(|number| Arc::new(Cpu::new(number, false)) as Arc<dyn Device>);
     cpus.chain([Arc::new(Cpu::new(0, true)) as Arc<dyn Device>]).collect()
 }

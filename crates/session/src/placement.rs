@@ -1,16 +1,21 @@
 //! Which device each node runs on: where it asks to, and together with the variables that it reads and writes.
 
-use crate::device::Device;
+use crate::device::{Device, DeviceId, HOST};
 use crate::ops;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use support::{Error, Id, Result};
+use support::{Error, IdVec, Result};
 use tf::proto::GraphDef;
 use tf::{DataType, Graph, Node, NodeId};
 
+type Devices = IdVec<DeviceId, Arc<dyn Device>>;
+
+/// First node of a group of nodes that must be on one device.
+type GroupId = NodeId;
+
 /// The devices of a graph's nodes.
 pub(crate) struct Placement {
-    by_name: BTreeMap<String, usize>,
+    by_name: BTreeMap<String, DeviceId>,
 }
 
 /// What a node asks for: kind and number, where it says so.
@@ -44,22 +49,17 @@ impl Request {
     }
 
     /// The first device that is meant.
-    fn find(&self, devices: &[Arc<dyn Device>]) -> Option<usize> {
+    fn find(&self, devices: &Devices) -> Option<DeviceId> {
         // Nobody gets a device where all must compile without asking for it.
-        let Some(kind) = &self.kind else { return self.number.is_none_or(|n| n == 0).then_some(0) };
-        let mut of_kind = devices.iter().enumerate().filter(|(_, device)| device.kind() == kind);
+        let Some(kind) = &self.kind else { return self.number.is_none_or(|n| n == 0).then_some(HOST) };
+        let mut of_kind = devices.iter().filter(|(_, device)| device.kind() == kind);
         of_kind.nth(self.number.unwrap_or(0)).map(|(at, _)| at)
     }
 }
 
 impl Placement {
     /// Places the nodes of a pruned graph.
-    pub(crate) fn new(
-        original: &GraphDef,
-        graph: &Graph,
-        devices: &[Arc<dyn Device>],
-        soft: bool,
-    ) -> Result<Self> {
+    pub(crate) fn new(original: &GraphDef, graph: &Graph, devices: &Devices, soft: bool) -> Result<Self> {
         let requests: BTreeMap<&str, &str> = original
             .node
             .iter()
@@ -67,18 +67,17 @@ impl Placement {
             .map(|node| (node.name.as_str(), node.device.as_str()))
             .collect();
         let groups = groups(graph);
-        let mut chosen: BTreeMap<usize, (usize, &Node)> = BTreeMap::new();
-        let mut wanted: Vec<usize> = vec![0; graph.nodes.len()];
+        let mut chosen: BTreeMap<GroupId, (DeviceId, &Node)> = BTreeMap::new();
         for (id, node) in graph.nodes.iter() {
             let Some(text) = requests.get(node.name.as_str()) else { continue };
             let request = Request::parse(text, &node.name)?;
             let found = request.find(devices).filter(|&at| !soft || can_run(node, &*devices[at]).is_none());
             let device = match found {
                 Some(device) => device,
-                None if soft => 0,
+                None if soft => HOST,
                 None => return Err(no_device(node, text, &request, devices)),
             };
-            let group = groups[id.index()];
+            let group = groups[id];
             match chosen.get(&group) {
                 Some((other, _)) if *other == device || request.kind.is_none() => {}
                 Some(_) if soft => {}
@@ -96,12 +95,9 @@ impl Placement {
                 }
             }
         }
-        for id in graph.nodes.ids() {
-            wanted[id.index()] = chosen.get(&groups[id.index()]).map_or(0, |(device, _)| *device);
-        }
         let mut by_name = BTreeMap::new();
         for (id, node) in graph.nodes.iter() {
-            let device = wanted[id.index()];
+            let device = chosen.get(&groups[id]).map_or(HOST, |(device, _)| *device);
             if let Some(reason) = can_run(node, &*devices[device]) {
                 return Err(Error::invalid(format!(
                     "Cannot assign a device for operation {}: op {} cannot run on {}, where everything is compiled: \
@@ -117,7 +113,7 @@ impl Placement {
     }
 
     /// The device of a node; of one of an inlined function, that of its call.
-    pub(crate) fn of(&self, node: &Node) -> Result<usize> {
+    pub(crate) fn of(&self, node: &Node) -> Result<DeviceId> {
         let mut name = node.name.as_str();
         loop {
             if let Some(&device) = self.by_name.get(name) {
@@ -125,18 +121,18 @@ impl Placement {
             }
             match name.rsplit_once('/') {
                 Some((around, _)) => name = around,
-                None => return Ok(0),
+                None => return Ok(HOST),
             }
         }
     }
 }
 
-fn no_device(node: &Node, text: &str, request: &Request, devices: &[Arc<dyn Device>]) -> Error {
+fn no_device(node: &Node, text: &str, request: &Request, devices: &Devices) -> Error {
     let hint = match request.kind.as_deref() {
         Some("XLA_GPU" | "GPU") => "; no GPU back end is built in",
         _ => "",
     };
-    let names: Vec<&str> = devices.iter().map(|device| device.name()).collect();
+    let names: Vec<&str> = devices.values().map(|device| device.name()).collect();
     Error::invalid(format!(
         "Cannot assign a device for operation {}: Operation was explicitly assigned to {text} but available devices \
          are [ {} ]{hint}. Make sure the device specification refers to a valid device, or allow soft placement",
@@ -165,7 +161,7 @@ fn can_run(node: &Node, device: &dyn Device) -> Option<String> {
         "NextIteration",
         "LoopCond",
     ];
-    if own.contains(&node.op.as_str()) || crate::plan::must_compile(node) {
+    if own.contains(&node.op.as_str()) || crate::op_kind::must_compile(node) {
         return None;
     }
     // What prints would be left out of compiled code.
@@ -178,11 +174,11 @@ fn can_run(node: &Node, device: &dyn Device) -> Option<String> {
     import::unsupported_node(node)
 }
 
-/// For each node the number of its group: nodes that must be on one device. Whoever gets a handle or a reference is where the
+/// For each node its group: nodes that must be on one device. Whoever gets a handle or a reference is where the
 /// variable is, and `loc:@node` in `_class` names a node to be with.
-fn groups(graph: &Graph) -> Vec<usize> {
-    let mut leader: Vec<usize> = (0..graph.nodes.len()).collect();
-    fn root(leader: &mut [usize], mut at: usize) -> usize {
+fn groups(graph: &Graph) -> IdVec<NodeId, GroupId> {
+    let mut leader: IdVec<NodeId, NodeId> = graph.nodes.ids().collect();
+    fn root(leader: &mut IdVec<NodeId, NodeId>, mut at: NodeId) -> NodeId {
         while leader[at] != at {
             leader[at] = leader[leader[at]];
             at = leader[at];
@@ -190,7 +186,7 @@ fn groups(graph: &Graph) -> Vec<usize> {
         at
     }
     let mut join = |a: NodeId, b: NodeId| {
-        let (a, b) = (root(&mut leader, a.index()), root(&mut leader, b.index()));
+        let (a, b) = (root(&mut leader, a), root(&mut leader, b));
         leader[a.max(b)] = a.min(b);
     };
     let names: BTreeMap<&str, NodeId> =
@@ -209,5 +205,5 @@ fn groups(graph: &Graph) -> Vec<usize> {
             }
         }
     }
-    (0..graph.nodes.len()).map(|at| root(&mut leader, at)).collect()
+    graph.nodes.ids().map(|at| root(&mut leader, at)).collect()
 }

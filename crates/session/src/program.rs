@@ -1,8 +1,9 @@
 //! A graph pruned to what a run wants, with the functions that it calls while it runs.
 
+use crate::device::DeviceId;
+use crate::lock::lock;
 use crate::plan::Plan;
-use crate::resources::lock;
-use crate::shared::Shared;
+use crate::resources::Resources;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use support::{Error, Result};
@@ -12,20 +13,20 @@ use tf::{DataType, FunctionLibrary};
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) plan: Arc<Plan>,
-    pub(crate) library: FunctionLibrary,
+    pub(crate) library: Arc<FunctionLibrary>,
     /// The types of the feeds.
     pub(crate) feed_types: Vec<DataType>,
     /// The plans of functions that conditionals and loops call, made when they are first called.
-    functions: Mutex<BTreeMap<(String, usize), Arc<Plan>>>,
+    functions: Mutex<BTreeMap<(String, DeviceId), Arc<Plan>>>,
 }
 
 impl Program {
     pub(crate) fn new(plan: Plan, library: FunctionLibrary, feed_types: Vec<DataType>) -> Self {
-        Self { plan: Arc::new(plan), library, feed_types, functions: Mutex::default() }
+        Self { plan: Arc::new(plan), library: Arc::new(library), feed_types, functions: Mutex::default() }
     }
 
     /// The plan of a function that runs on a device.
-    pub(crate) fn function(&self, name: &str, device: usize, shared: &Shared) -> Result<Arc<Plan>> {
+    pub(crate) fn function(&self, name: &str, device: DeviceId, resources: &Resources) -> Result<Arc<Plan>> {
         let key = (name.to_owned(), device);
         if let Some(plan) = lock(&self.functions).get(&key) {
             return Ok(plan.clone());
@@ -35,7 +36,7 @@ impl Program {
             .get(name)
             .ok_or_else(|| Error::invalid(format!("there is no function '{name}' in the graph's library")))?;
         let place = |_: &tf::Node| Ok(device);
-        let plan = Arc::new(Plan::of_function(function, &self.library, shared, &place)?);
+        let plan = Arc::new(Plan::of_function(function, &self.library, resources, &place)?);
         Ok(lock(&self.functions).entry(key).or_insert(plan).clone())
     }
 }

@@ -1,8 +1,7 @@
-//! Who is told what ran when.
+//! Recording of nodes that ran, and when.
 
-use crate::kernels::Kernel;
-use crate::plan::{Plan, PlanNode};
-use crate::resources::lock;
+use crate::lock::lock;
+use crate::profile::{KernelCounts, Span};
 use crate::value::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,8 +25,8 @@ pub(crate) struct Recorder {
 /// A kernel that ran. What it counted is made sense of when the run is over, for that takes time.
 #[derive(Debug)]
 struct Launch {
-    kernel: Arc<Kernel>,
-    between: (u64, u64),
+    counts: Arc<KernelCounts>,
+    span: Span,
     ticks: Vec<i64>,
 }
 
@@ -53,41 +52,34 @@ impl Recorder {
     }
 
     /// A kernel has run on the calling thread between these moments, for the node that is about to be told of.
-    pub(crate) fn launched(&self, kernel: &Arc<Kernel>, between: (u64, u64), ticks: Vec<i64>) {
-        lock(&self.launches).insert(thread_number(), Launch { kernel: kernel.clone(), between, ticks });
+    pub(crate) fn launched(&self, counts: &Arc<KernelCounts>, span: Span, ticks: Vec<i64>) {
+        lock(&self.launches).insert(thread_number(), Launch { counts: counts.clone(), span, ticks });
     }
 
-    /// A node has run on the calling thread between these moments.
+    /// A node has run on the calling thread between these moments. `inputs` are the names of what it read.
     pub(crate) fn ran(
         &self,
-        plan: &Plan,
-        node: &PlanNode,
+        node: &tf::Node,
+        inputs: Vec<String>,
         device: &str,
-        (begin, end): (u64, u64),
+        span: Span,
         outputs: &[Option<Value>],
     ) {
-        let input = |input: &tf::OutputId| {
-            let producer = &plan.nodes[support::Id::index(input.node)].node;
-            match input.index {
-                0 => producer.name.clone(),
-                index => format!("{}:{index}", producer.name),
-            }
-        };
         let outputs = outputs.iter().enumerate().filter_map(|(slot, value)| {
-            let data_type = node.node.output_types.get(slot).copied().unwrap_or(DataType::Float);
+            let data_type = node.output_types.get(slot).copied().unwrap_or(DataType::Float);
             Some(output(slot, data_type, value.as_ref()?))
         });
         let launch = lock(&self.launches).remove(&thread_number());
-        let kernel_time = launch.as_ref().map_or((begin, end), |launch| launch.between);
+        let kernel_time = launch.as_ref().map_or(span, |launch| launch.span);
         let execution = Execution {
             device: device.to_owned(),
-            name: node.node.name.clone(),
-            op: node.node.op.clone(),
-            inputs: node.node.inputs.iter().map(input).collect(),
-            scheduled: begin,
-            start: begin,
-            kernel_start: kernel_time.0,
-            kernel_end: kernel_time.1,
+            name: node.name.clone(),
+            op: node.op.clone(),
+            inputs,
+            scheduled: span.begin,
+            start: span.begin,
+            kernel_start: kernel_time.begin,
+            kernel_end: kernel_time.end,
             end: self.now(),
             thread: thread_number(),
             outputs: outputs.collect(),
@@ -100,12 +92,12 @@ impl Recorder {
     pub(crate) fn executions(&self) -> Result<Vec<Execution>> {
         let recorded = std::mem::take(&mut *lock(&self.executions)).into_iter();
         let executions = recorded.map(|(execution, launch)| {
-            let Some(Launch { kernel, between, ticks }) = launch else { return Ok(execution) };
-            let instructions = match &kernel.profile {
-                Some(profile) => profile.instructions(&ticks, between)?,
+            let Some(Launch { counts, span, ticks }) = launch else { return Ok(execution) };
+            let instructions = match &counts.profile {
+                Some(profile) => profile.instructions(&ticks, span)?,
                 None => Vec::new(),
             };
-            let (flops, moved_bytes) = (kernel.flops, kernel.moved_bytes);
+            let (flops, moved_bytes) = (counts.flops, counts.moved_bytes);
             Ok(Execution { flops, moved_bytes, instructions, ..execution })
         });
         executions.collect()

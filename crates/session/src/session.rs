@@ -1,15 +1,19 @@
 //! Sessions: a graph, its state, and runs of parts of it.
 
 use crate::device;
-use crate::executor::{self, Pool};
-use crate::kernels::{Background, ClusterProfile, Kernels};
+use crate::executor::{self, Engine, Limits};
+use crate::kernels::{Background, Kernels};
+use crate::lock::lock;
 use crate::options::Options;
 use crate::placement::Placement;
 use crate::plan::Plan;
+use crate::pool::Pool;
+use crate::profile::ClusterProfile;
 use crate::program::Program;
 use crate::recorder::Recorder;
-use crate::resources::{Resources, Variable, lock};
+use crate::resources::Resources;
 use crate::shared::Shared;
+use crate::value::Variable;
 use crate::value::{Tensor, Value};
 use jit::{Workers, thread_pool};
 use shape::Literal;
@@ -27,7 +31,7 @@ use trace::Execution;
 pub struct Session {
     graph: GraphDef,
     options: Options,
-    shared: Arc<Shared>,
+    engine: Arc<Engine>,
     programs: Mutex<BTreeMap<Wanted, Arc<Program>>>,
 }
 
@@ -42,18 +46,18 @@ impl Session {
             0 | 1 => None,
             count => Some(Arc::new(thread_pool(count)?)),
         };
+        let pool = Pool::new(options.inter_op_threads.max(1))?;
         let shared = Shared {
             resources: Resources::default(),
-            kernels: Arc::new(Kernels::new(back, options.profiles_clusters)),
-            background: Background::default(),
-            pool: Pool::new(options.inter_op_threads.max(1))?,
             workers,
             devices: device::all(options.cpu_devices),
             seed: options.seed,
             output: options.output.clone(),
             launches: options.launches.clone(),
         };
-        let session = Self { graph, options, shared: Arc::new(shared), programs: Mutex::default() };
+        let kernels = Arc::new(Kernels::new(back, options.profiles_clusters));
+        let engine = Arc::new(Engine { shared, kernels, background: Background::default(), pool });
+        let session = Self { graph, options, engine, programs: Mutex::default() };
         session.declare_variables().coded(Code::Session)?;
         Ok(session)
     }
@@ -118,8 +122,8 @@ impl Session {
             check_feed(name, value, *data_type).coded(Code::GivenArray)?;
         }
         let deadline = self.options.step_timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let limits = (deadline, 0);
-        executor::run(&self.shared, &program, &program.plan, arguments, recorder, limits)
+        let limits = Limits { deadline, depth: 0 };
+        executor::run(&self.engine, &program, &program.plan, arguments, recorder, limits)
             .coded(Code::SessionStep)
     }
 
@@ -142,15 +146,19 @@ impl Session {
             None => &self.graph,
         };
         let resolved = tf::resolve(graph, wanted)?;
-        let placement =
-            Placement::new(graph, &resolved.graph, &self.shared.devices, self.options.allow_soft_placement)?;
+        let placement = Placement::new(
+            graph,
+            &resolved.graph,
+            &self.engine.shared.devices,
+            self.options.allow_soft_placement,
+        )?;
         let place = |node: &tf::Node| placement.of(node);
         let plan = Plan::new(
             &resolved.graph,
             &resolved.library,
             &resolved.fetches,
             &resolved.targets,
-            &self.shared,
+            &self.engine.shared.resources,
             &place,
         )?;
         let argument = |k: usize| {
@@ -178,7 +186,7 @@ impl Session {
                     attributes,
                     output_types: Vec::new(),
                 };
-                self.shared.resources.variable(&node)?;
+                self.engine.shared.resources.variable(&node)?;
             }
         }
         Ok(())
@@ -186,7 +194,7 @@ impl Session {
 
     /// The variables of the graph, by name, with what they are.
     pub fn variables(&self) -> Vec<Arc<Variable>> {
-        self.shared.resources.variables()
+        self.engine.shared.resources.variables()
     }
 
     fn variable(&self, name: &str) -> Result<Arc<Variable>> {
@@ -212,23 +220,23 @@ impl Session {
 
     /// How many kernels were compiled so far.
     pub fn compiled_kernels(&self) -> u64 {
-        self.shared.kernels.compiled()
+        self.engine.kernels.compiled()
     }
 
     /// Returns when no cluster is being compiled in the background, as [`Launches::is_async`](crate::Launches::is_async)
     /// asks for: the next run takes what was made.
     pub fn wait_for_compilations(&self) {
-        self.shared.background.wait();
+        self.engine.background.wait();
     }
 
     /// What the code of clusters has counted; nothing unless [`Options::profiles_clusters`] asks for it.
     pub fn cluster_profiles(&self) -> Vec<ClusterProfile> {
-        self.shared.kernels.profiles()
+        self.engine.kernels.profiles()
     }
 
     /// The full names of its devices.
     pub fn devices(&self) -> Vec<String> {
-        self.shared.devices.iter().map(|device| device.name().to_owned()).collect()
+        self.engine.shared.devices.values().map(|device| device.name().to_owned()).collect()
     }
 }
 

@@ -1,8 +1,14 @@
-//! What flows along the edges of a graph.
+//! Values that flow along the edges of a graph.
+
+mod handle;
+mod list;
+
+pub use handle::{Handle, Stack, TensorArray, Variable};
+pub(crate) use handle::{Place, TensorArrayState};
+pub use list::List;
+pub(crate) use list::list_of;
 
 use crate::buffer::Buffer;
-use crate::list::List;
-use crate::resources::{Handle, Variable};
 use bytes::Bytes;
 use shape::{ArrayShape, Literal, NativeType, Scalar};
 use std::sync::Arc;

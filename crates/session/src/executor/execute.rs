@@ -1,22 +1,23 @@
 //! One node.
 
 use super::{Run, Workspace};
-use crate::kernels;
-use crate::ops::{Context, Prepared};
-use crate::plan::{Kind, PlanNode};
-use std::sync::Arc;
+use crate::context::Context;
+use crate::kernels::Launcher;
+use crate::ops::Prepared;
+use crate::plan::{Copied, Kind, PlanNode};
+use crate::value::Value;
 use support::{Error, Result};
 
 impl Run {
     /// Runs a live node: inputs to outputs.
-    pub(super) fn execute(self: &Arc<Self>, node: &PlanNode, workspace: &mut Workspace) -> Result<()> {
+    pub(super) fn execute(&self, node: &PlanNode, workspace: &mut Workspace) -> Result<()> {
         let Workspace { inputs, outputs } = workspace;
         for &k in &node.reads {
             inputs[k] = inputs[k].clone().read()?;
         }
-        for &(k, from) in &node.copies {
-            let devices = &self.shared.devices;
-            if let Some(input) = inputs.get_mut(k) {
+        for &Copied { input, from } in &node.copies {
+            let devices = &self.engine.shared.devices;
+            if let Some(input) = inputs.get_mut(input) {
                 *input = crate::device::moved(input, &*devices[from], &*devices[node.device])?;
             }
         }
@@ -57,7 +58,7 @@ impl Run {
                 outputs.push(Some(Kind::variable_value(variable, *is_reference)));
             }
             Kind::Host(op) => {
-                op(&mut Context { run: self, node: &node.node, device: node.device, inputs, outputs })?;
+                op(&mut self.context(node, inputs, outputs))?;
                 if outputs.len() != node.node.output_types.len() {
                     return Err(Error::internal(format!(
                         "{} outputs were made of {}",
@@ -66,19 +67,14 @@ impl Run {
                     )));
                 }
             }
-            Kind::Compiled(site) => {
-                kernels::run(
-                    site,
-                    &mut Context { run: self, node: &node.node, device: node.device, inputs, outputs },
-                )?;
-            }
+            Kind::Compiled(site) => self.launcher().run(site, &mut self.context(node, inputs, outputs))?,
             Kind::Rewritten(rewritten) => {
-                let mut cx = Context { run: self, node: &node.node, device: node.device, inputs, outputs };
+                let mut cx = self.context(node, inputs, outputs);
                 match (rewritten.prepare)(&mut cx)? {
                     Prepared::Done => {}
-                    Prepared::Launch(site) => kernels::run(&rewritten.sites[site], &mut cx)?,
+                    Prepared::Launch(site) => self.launcher().run(&rewritten.sites[site], &mut cx)?,
                     Prepared::Reshape(site, sizes) => {
-                        kernels::run(&rewritten.sites[site], &mut cx)?;
+                        self.launcher().run(&rewritten.sites[site], &mut cx)?;
                         let made = cx.outputs.pop().flatten();
                         let made =
                             made.ok_or_else(|| Error::internal("a kernel without a result"))?.tensor()?;
@@ -92,10 +88,29 @@ impl Run {
         }
         Ok(())
     }
+
+    pub(super) fn launcher(&self) -> Launcher<'_> {
+        Launcher {
+            kernels: &self.engine.kernels,
+            background: &self.engine.background,
+            library: &self.program.library,
+            recorder: self.recorder.as_deref(),
+        }
+    }
+
+    fn context<'c>(
+        &'c self,
+        node: &'c PlanNode,
+        inputs: &'c mut Vec<Value>,
+        outputs: &'c mut Vec<Option<Value>>,
+    ) -> Context<'c> {
+        let shared = &self.engine.shared;
+        Context { run: self, shared, node: &node.node, device: node.device, inputs, outputs }
+    }
 }
 
 impl Kind {
-    /// Whether another thread is worth its while.
+    /// Whether it is worth another thread.
     pub(crate) fn is_expensive(&self) -> bool {
         match self {
             Self::Compiled(site) => site.is_expensive(),

@@ -1,25 +1,81 @@
-//! Where a run stands: values on their way, what each node still waits for, loops and their iterations.
+//! State of a run: values on their way, what each node still waits for, loops and their iterations.
 //!
 //! The rules are those of TensorFlow's executor. A value travels along each edge into a slot of who reads it; a node is
 //! ready when all that it waits for is there. What stands on the branch not taken is *dead*: it runs no kernel and makes what
 //! it feeds dead, up to a `Merge`, which waits for one live input. Each loop that runs is a frame with iterations of its own,
 //! each with its own slots.
 
-use crate::plan::{DataEdge, FrameId, Kind, Plan, PlanNode, ROOT};
+use crate::plan::{CounterId, DataEdge, FrameId, Kind, Plan, PlanNode, ROOT};
 use crate::value::Value;
 use std::collections::{BTreeMap, VecDeque};
-use support::{Error, Result};
+use support::{Error, Id, IdVec, Result};
+use tf::NodeId;
 
 /// How many iterations and frames may be alive at once.
 const MAX_ALIVE: usize = 1_000_000;
 
-/// A node that is ready to run, in an iteration of a frame.
+support::id_type!(
+    /// Loop that runs, or the run itself, which is [`RUN`].
+    ActiveFrameId,
+    "a"
+);
+
+/// The run itself.
+const RUN: ActiveFrameId = ActiveFrameId(0);
+
+/// Number of an iteration of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct IterationNumber(u64);
+
+impl IterationNumber {
+    const FIRST: Self = Self(0);
+
+    fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// Iteration of a frame that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    frame: ActiveFrameId,
+    iteration: IterationNumber,
+}
+
+/// Node that is ready to run, in an iteration of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
-    pub(super) node: u32,
-    frame: u32,
-    iteration: u64,
+    pub(super) node: NodeId,
+    place: Place,
     pub(super) is_dead: bool,
+}
+
+/// State of a node after a value has arrived at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrival {
+    /// It waits for more.
+    Waiting,
+    /// It can run.
+    Ready,
+    /// It can run, and is dead.
+    Dead,
+}
+
+impl Arrival {
+    fn new(is_ready: bool, is_dead: bool) -> Self {
+        match (is_ready, is_dead) {
+            (false, _) => Self::Waiting,
+            (true, false) => Self::Ready,
+            (true, true) => Self::Dead,
+        }
+    }
+}
+
+/// Value on its way out of a node, or its absence where it is dead.
+#[derive(Clone, Debug)]
+struct Departure {
+    node: NodeId,
+    value: Option<Value>,
 }
 
 /// What a node still waits for.
@@ -33,7 +89,7 @@ struct Count {
 #[derive(Debug)]
 struct Iteration {
     slots: Vec<Option<Value>>,
-    counts: Vec<Count>,
+    counts: IdVec<CounterId, Count>,
     /// Tasks that are ready or running.
     tasks: usize,
     /// Frames that were entered from here and are not done.
@@ -44,38 +100,39 @@ struct Iteration {
 #[derive(Debug)]
 struct Frame {
     id: FrameId,
-    /// The frame that it was entered from, and the iteration.
-    parent: Option<(u32, u64)>,
+    /// The iteration that it was entered from.
+    parent: Option<Place>,
     /// The number of the first iteration that is alive.
-    first: u64,
+    first: IterationNumber,
     iterations: VecDeque<Iteration>,
     /// The nodes that are yet to enter it.
     enters: usize,
     /// What every iteration gets.
-    invariants: Vec<(u32, Option<Value>)>,
+    invariants: Vec<Departure>,
     /// Values for an iteration that may not begin yet.
-    waiting: Vec<(u32, Option<Value>)>,
+    waiting: Vec<Departure>,
     /// Exits of the last iteration that were dead.
-    dead_exits: Vec<u32>,
+    dead_exits: Vec<NodeId>,
 }
 
 impl Frame {
     /// The number of the last iteration that was begun.
-    fn last(&self) -> u64 {
-        self.first + self.iterations.len() as u64 - 1
+    fn last(&self) -> IterationNumber {
+        IterationNumber(self.first.0 + self.iterations.len() as u64 - 1)
     }
 
-    fn iteration(&mut self, number: u64) -> Option<&mut Iteration> {
-        self.iterations.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    fn iteration(&mut self, number: IterationNumber) -> Option<&mut Iteration> {
+        self.iterations.get_mut(usize::try_from(number.0.checked_sub(self.first.0)?).ok()?)
     }
 }
 
 /// A run's state.
 #[derive(Debug)]
 pub(super) struct State {
-    frames: Vec<Option<Frame>>,
-    free: Vec<u32>,
-    children: BTreeMap<(u32, u64, FrameId), u32>,
+    frames: IdVec<ActiveFrameId, Option<Frame>>,
+    free: Vec<ActiveFrameId>,
+    /// The loops that run, by where they were entered from.
+    children: BTreeMap<(Place, FrameId), ActiveFrameId>,
     alive: usize,
     /// Ready and quickly done.
     pub(super) cheap: Vec<Task>,
@@ -91,7 +148,7 @@ impl State {
     /// A run that begins.
     pub(super) fn new(plan: &Plan) -> Self {
         let mut state = Self {
-            frames: Vec::new(),
+            frames: IdVec::new(),
             free: Vec::new(),
             children: BTreeMap::new(),
             alive: 1,
@@ -104,7 +161,7 @@ impl State {
         state.frames.push(Some(Frame {
             id: ROOT,
             parent: None,
-            first: 0,
+            first: IterationNumber::FIRST,
             iterations: VecDeque::from([iteration(plan, ROOT)]),
             enters: 0,
             invariants: Vec::new(),
@@ -112,7 +169,7 @@ impl State {
             dead_exits: Vec::new(),
         }));
         for &node in &plan.roots {
-            state.ready(plan, node, 0, 0, false);
+            state.ready(plan, node, Place { frame: RUN, iteration: IterationNumber::FIRST }, false);
         }
         state
     }
@@ -136,11 +193,11 @@ impl State {
         self.expensive.clear();
     }
 
-    fn ready(&mut self, plan: &Plan, node: u32, frame: u32, iteration: u64, is_dead: bool) {
-        let entry = &plan.nodes[node as usize];
+    fn ready(&mut self, plan: &Plan, node: NodeId, place: Place, is_dead: bool) {
+        let entry = &plan.nodes[node];
         let is_dead = is_dead && !matches!(entry.kind, Kind::ControlTrigger);
-        let task = Task { node, frame, iteration, is_dead };
-        if let Some(alive) = self.iteration(frame, iteration) {
+        let task = Task { node, place, is_dead };
+        if let Some(alive) = self.iteration(place) {
             alive.tasks += 1;
         }
         if !is_dead && entry.kind.is_expensive() {
@@ -150,20 +207,20 @@ impl State {
         }
     }
 
-    fn frame(&mut self, frame: u32) -> Option<&mut Frame> {
-        self.frames.get_mut(frame as usize)?.as_mut()
+    fn frame(&mut self, frame: ActiveFrameId) -> Option<&mut Frame> {
+        self.frames[frame].as_mut()
     }
 
-    fn iteration(&mut self, frame: u32, iteration: u64) -> Option<&mut Iteration> {
-        self.frame(frame)?.iteration(iteration)
+    fn iteration(&mut self, place: Place) -> Option<&mut Iteration> {
+        self.frame(place.frame)?.iteration(place.iteration)
     }
 
     /// Takes a task's inputs out of their slots; of a dead one they are dropped.
     pub(super) fn take_inputs(&mut self, node: &PlanNode, task: Task, inputs: &mut Vec<Value>) -> Result<()> {
         inputs.clear();
         let lost = || Error::internal("a node runs without its inputs");
-        let iteration = self.iteration(task.frame, task.iteration).ok_or_else(lost)?;
-        let start = node.slot as usize;
+        let iteration = self.iteration(task.place).ok_or_else(lost)?;
+        let start = node.slot.index();
         let slots = &mut iteration.slots[start..start + node.node.inputs.len()];
         if task.is_dead {
             slots.iter_mut().for_each(|slot| *slot = None);
@@ -183,22 +240,22 @@ impl State {
 
     /// Sends what a task made on its ways. `None` is what is dead.
     pub(super) fn deliver(&mut self, plan: &Plan, task: Task, outputs: &mut [Option<Value>]) -> Result<()> {
-        let node = &plan.nodes[task.node as usize];
+        let node = &plan.nodes[task.node];
         let is_dead = task.is_dead;
         match &node.kind {
             Kind::Enter { is_constant } => self.enter(plan, task, *is_constant, outputs)?,
             Kind::Exit => {
-                let (parent, last) = match self.frame(task.frame) {
+                let (parent, last) = match self.frame(task.place.frame) {
                     Some(frame) => (frame.parent, frame.last()),
-                    None => (None, 0),
+                    None => (None, IterationNumber::FIRST),
                 };
-                let Some((frame, iteration)) = parent else {
+                let Some(parent) = parent else {
                     return Err(Error::internal("an exit in no loop"));
                 };
                 if !is_dead {
-                    self.activate(plan, task.node, frame, iteration, false, outputs);
-                } else if task.iteration == last
-                    && let Some(frame) = self.frame(task.frame)
+                    self.activate(plan, task.node, parent, false, outputs);
+                } else if task.place.iteration == last
+                    && let Some(frame) = self.frame(task.place.frame)
                 {
                     frame.dead_exits.push(task.node);
                 }
@@ -208,13 +265,13 @@ impl State {
                     self.next_iteration(plan, task, outputs)?;
                 }
             }
-            _ => self.activate(plan, task.node, task.frame, task.iteration, is_dead, outputs),
+            _ => self.activate(plan, task.node, task.place, is_dead, outputs),
         }
-        if let Some(iteration) = self.iteration(task.frame, task.iteration) {
+        if let Some(iteration) = self.iteration(task.place) {
             iteration.tasks -= 1;
         }
-        if task.frame != 0 {
-            self.clean_up(plan, task.frame, task.iteration)?;
+        if task.place.frame != RUN {
+            self.clean_up(plan, task.place)?;
         }
         Ok(())
     }
@@ -223,15 +280,13 @@ impl State {
     fn activate(
         &mut self,
         plan: &Plan,
-        node: u32,
-        frame: u32,
-        number: u64,
+        node: NodeId,
+        place: Place,
         is_dead: bool,
         outputs: &mut [Option<Value>],
     ) {
-        let from = &plan.nodes[node as usize];
-        let edges = &plan.data_edges[from.data_edges.start as usize..from.data_edges.end as usize];
-        let is_enter = matches!(from.kind, Kind::Enter { .. });
+        let edges = plan.data_edges(node);
+        let is_enter = matches!(plan.nodes[node].kind, Kind::Enter { .. });
         for (k, edge) in edges.iter().enumerate() {
             let is_last = edges.get(k + 1).is_none_or(|next| next.output != edge.output);
             let output = outputs.get_mut(edge.output as usize);
@@ -240,16 +295,22 @@ impl State {
                 (false, true) => output.and_then(Option::take),
                 (false, false) => output.and_then(|value| value.clone()),
             };
-            let Some(iteration) = self.iteration(frame, number) else { return };
-            if let Some(dead) = arrive(plan, iteration, *edge, value, is_enter, is_dead) {
-                self.ready(plan, edge.node, frame, number, dead);
-            }
+            let Some(iteration) = self.iteration(place) else { return };
+            let arrival = arrive(plan, iteration, *edge, value, is_enter, is_dead);
+            self.arrived(plan, edge.node, place, arrival);
         }
-        for &user in &plan.control_edges[from.control_edges.start as usize..from.control_edges.end as usize] {
-            let Some(iteration) = self.iteration(frame, number) else { return };
-            if let Some(dead) = arrive_control(plan, iteration, user, is_dead) {
-                self.ready(plan, user, frame, number, dead);
-            }
+        for &user in plan.control_edges(node) {
+            let Some(iteration) = self.iteration(place) else { return };
+            let arrival = arrive_control(plan, iteration, user, is_dead);
+            self.arrived(plan, user, place, arrival);
+        }
+    }
+
+    fn arrived(&mut self, plan: &Plan, node: NodeId, place: Place, arrival: Arrival) {
+        match arrival {
+            Arrival::Waiting => {}
+            Arrival::Ready => self.ready(plan, node, place, false),
+            Arrival::Dead => self.ready(plan, node, place, true),
         }
     }
 
@@ -261,65 +322,61 @@ impl State {
         is_constant: bool,
         outputs: &mut [Option<Value>],
     ) -> Result<()> {
-        let node = &plan.nodes[task.node as usize];
+        let node = &plan.nodes[task.node];
         // Where an `Enter` leads to is where who reads it stands.
-        let reader = plan.data_edges[node.data_edges.start as usize..node.data_edges.end as usize].first();
-        let waits = &plan.control_edges[node.control_edges.start as usize..node.control_edges.end as usize];
-        let Some(user) = reader.map(|edge| edge.node).or(waits.first().copied()) else { return Ok(()) };
-        let id = plan.nodes[user as usize].frame;
-        let id = match plan.nodes[user as usize].kind {
-            _ if plan.frames[id].info.parent == node.frame => id,
-            _ => return Err(Error::internal("an Enter leads to a frame that is not inside of its own")),
-        };
-        let key = (task.frame, task.iteration, id);
-        let child = match self.children.get(&key) {
+        let reader = plan.data_edges(task.node).first();
+        let waits = plan.control_edges(task.node).first();
+        let Some(user) = reader.map(|edge| edge.node).or(waits.copied()) else { return Ok(()) };
+        let id = plan.nodes[user].frame;
+        if plan.frames[id].info.parent != node.frame {
+            return Err(Error::internal("an Enter leads to a frame that is not inside of its own"));
+        }
+        let child = match self.children.get(&(task.place, id)) {
             Some(&child) => child,
-            None => self.new_frame(plan, key)?,
+            None => self.new_frame(plan, task.place, id)?,
         };
+        let begin = Place { frame: child, iteration: IterationNumber::FIRST };
         if is_constant {
             let value = outputs.first_mut().and_then(Option::take).filter(|_| !task.is_dead);
             let Some(frame) = self.frame(child) else { return Ok(()) };
-            frame.invariants.push((task.node, value.clone()));
+            frame.invariants.push(Departure { node: task.node, value: value.clone() });
             let (first, last) = (frame.first, frame.last());
-            for number in first..=last {
-                let is_dead = value.is_none();
-                self.activate(plan, task.node, child, number, is_dead, &mut [value.clone()]);
+            for number in first.0..=last.0 {
+                let place = Place { frame: child, iteration: IterationNumber(number) };
+                self.activate(plan, task.node, place, value.is_none(), &mut [value.clone()]);
             }
         } else {
-            self.activate(plan, task.node, child, 0, task.is_dead, outputs);
+            self.activate(plan, task.node, begin, task.is_dead, outputs);
         }
         if let Some(frame) = self.frame(child) {
             frame.enters = frame.enters.saturating_sub(1);
         }
-        self.clean_up(plan, child, 0)
+        self.clean_up(plan, begin)
     }
 
-    fn new_frame(&mut self, plan: &Plan, key: (u32, u64, FrameId)) -> Result<u32> {
-        self.count_alive(plan, key.2)?;
+    fn new_frame(&mut self, plan: &Plan, parent: Place, id: FrameId) -> Result<ActiveFrameId> {
+        self.count_alive(plan, id)?;
         let frame = Frame {
-            id: key.2,
-            parent: Some((key.0, key.1)),
-            first: 0,
-            iterations: VecDeque::from([iteration(plan, key.2)]),
-            enters: plan.frames[key.2].info.enters,
+            id,
+            parent: Some(parent),
+            first: IterationNumber::FIRST,
+            iterations: VecDeque::from([iteration(plan, id)]),
+            enters: plan.frames[id].info.enters,
             invariants: Vec::new(),
             waiting: Vec::new(),
             dead_exits: Vec::new(),
         };
-        if let Some(iteration) = self.iteration(key.0, key.1) {
+        if let Some(iteration) = self.iteration(parent) {
             iteration.frames += 1;
         }
         let at = match self.free.pop() {
             Some(at) => {
-                self.frames[at as usize] = Some(frame);
+                self.frames[at] = Some(frame);
                 at
             }
-            None => {
-                self.frames.push(Some(frame));
-                (self.frames.len() - 1) as u32
-            }
+            None => self.frames.push(Some(frame)),
         };
-        self.children.insert(key, at);
+        self.children.insert((parent, id), at);
         Ok(at)
     }
 
@@ -336,48 +393,49 @@ impl State {
     }
 
     fn next_iteration(&mut self, plan: &Plan, task: Task, outputs: &mut [Option<Value>]) -> Result<()> {
-        let Some(frame) = self.frame(task.frame) else { return Ok(()) };
-        let is_new = task.iteration == frame.last();
+        let Place { frame: at, iteration } = task.place;
+        let Some(frame) = self.frame(at) else { return Ok(()) };
+        let is_new = iteration == frame.last();
         let most = plan.frames[frame.id].info.parallel_iterations;
         if is_new && frame.iterations.len() as u64 >= most {
             let value = outputs.first_mut().and_then(Option::take);
-            frame.waiting.push((task.node, value));
+            frame.waiting.push(Departure { node: task.node, value });
             return Ok(());
         }
         if is_new {
-            self.begin_iteration(plan, task.frame)?;
+            self.begin_iteration(plan, at)?;
         }
-        self.activate(plan, task.node, task.frame, task.iteration + 1, false, outputs);
+        self.activate(plan, task.node, Place { frame: at, iteration: iteration.next() }, false, outputs);
         Ok(())
     }
 
     /// Begins another iteration, with what waited for it and what every one gets.
-    fn begin_iteration(&mut self, plan: &Plan, at: u32) -> Result<()> {
+    fn begin_iteration(&mut self, plan: &Plan, at: ActiveFrameId) -> Result<()> {
         let Some(id) = self.frame(at).map(|frame| frame.id) else { return Ok(()) };
         self.count_alive(plan, id)?;
         let Some(frame) = self.frame(at) else { return Ok(()) };
         frame.iterations.push_back(iteration(plan, id));
         frame.dead_exits.clear();
-        let number = frame.last();
+        let place = Place { frame: at, iteration: frame.last() };
         let waiting = std::mem::take(&mut frame.waiting);
         let invariants = frame.invariants.clone();
-        for (node, value) in waiting.into_iter().chain(invariants) {
-            let is_dead = value.is_none();
-            self.activate(plan, node, at, number, is_dead, &mut [value]);
+        for Departure { node, value } in waiting.into_iter().chain(invariants) {
+            self.activate(plan, node, place, value.is_none(), &mut [value]);
         }
         Ok(())
     }
 
     /// Drops iterations that are done, and the frame with the last of them. What ends makes room in what is around it.
-    fn clean_up(&mut self, plan: &Plan, mut at: u32, mut number: u64) -> Result<()> {
+    fn clean_up(&mut self, plan: &Plan, mut place: Place) -> Result<()> {
         loop {
+            let at = place.frame;
             let Some(frame) = self.frame(at) else { return Ok(()) };
-            if number != frame.first || at == 0 {
+            if place.iteration != frame.first || at == RUN {
                 return Ok(());
             }
             let is_done = |frame: &Frame| {
                 let first = frame.iterations.front();
-                (frame.first > 0 || frame.enters == 0)
+                (frame.first > IterationNumber::FIRST || frame.enters == 0)
                     && first.is_some_and(|iteration| iteration.tasks == 0 && iteration.frames == 0)
             };
             while self.frame(at).is_some_and(|frame| is_done(frame)) {
@@ -390,24 +448,24 @@ impl State {
                 }
                 if let Some(frame) = self.frame(at) {
                     frame.iterations.pop_front();
-                    frame.first += 1;
+                    frame.first = frame.first.next();
                 }
             }
             let Some(frame) = self.frame(at) else { return Ok(()) };
             if !frame.iterations.is_empty() || frame.enters > 0 {
                 return Ok(());
             }
-            let Some(ended) = self.frames[at as usize].take() else { return Ok(()) };
+            let Some(ended) = self.frames[at].take() else { return Ok(()) };
             self.free.push(at);
-            let Some((parent, iteration)) = ended.parent else { return Ok(()) };
-            self.children.remove(&(parent, iteration, ended.id));
+            let Some(parent) = ended.parent else { return Ok(()) };
+            self.children.remove(&(parent, ended.id));
             for exit in ended.dead_exits {
-                self.activate(plan, exit, parent, iteration, true, &mut []);
+                self.activate(plan, exit, parent, true, &mut []);
             }
-            if let Some(around) = self.iteration(parent, iteration) {
+            if let Some(around) = self.iteration(parent) {
                 around.frames -= 1;
             }
-            (at, number) = (parent, iteration);
+            place = parent;
         }
     }
 }
@@ -417,13 +475,13 @@ fn iteration(plan: &Plan, id: FrameId) -> Iteration {
     let frame = &plan.frames[id];
     Iteration {
         slots: vec![None; frame.slots],
-        counts: frame.pending.iter().map(|&pending| Count { pending, dead: 0 }).collect(),
+        counts: frame.pending.values().map(|&pending| Count { pending, dead: 0 }).collect(),
         tasks: 0,
         frames: 0,
     }
 }
 
-/// A value, or its absence, arrives at a slot: whether the node is ready now, and dead.
+/// A value, or its absence, arrives at a slot.
 fn arrive(
     plan: &Plan,
     iteration: &mut Iteration,
@@ -431,17 +489,17 @@ fn arrive(
     value: Option<Value>,
     is_enter: bool,
     is_dead: bool,
-) -> Option<bool> {
-    let node = &plan.nodes[edge.node as usize];
-    let count = &mut iteration.counts[node.local as usize];
+) -> Arrival {
+    let node = &plan.nodes[edge.node];
+    let count = &mut iteration.counts[node.counter];
     if !matches!(node.kind, Kind::Merge) {
         count.pending = count.pending.saturating_sub(1);
         if is_dead || value.is_none() {
             count.dead += 1;
         }
-        let (is_ready, dead) = (count.pending == 0, count.dead > 0);
-        iteration.slots[edge.slot as usize] = value;
-        return is_ready.then_some(dead);
+        let arrival = Arrival::new(count.pending == 0, count.dead > 0);
+        iteration.slots[edge.slot.index()] = value;
+        return arrival;
     }
     if value.is_some() {
         // The lowest bit is set until a value is there: the first one counts.
@@ -449,27 +507,27 @@ fn arrive(
         let is_ready = count.pending == 1;
         count.pending &= !1;
         if is_first {
-            iteration.slots[edge.slot as usize] = value;
+            iteration.slots[edge.slot.index()] = value;
         }
-        return is_ready.then_some(false);
+        return Arrival::new(is_ready, false);
     }
     count.dead += 1;
     // What enters a loop dead enters it alone: the next iteration will never come.
     let dead = count.dead as usize == node.node.inputs.len() || is_enter;
-    (count.pending == 1 && dead).then_some(true)
+    Arrival::new(count.pending == 1 && dead, true)
 }
 
 /// A node that another waits for has run.
-fn arrive_control(plan: &Plan, iteration: &mut Iteration, user: u32, is_dead: bool) -> Option<bool> {
-    let node = &plan.nodes[user as usize];
-    let count = &mut iteration.counts[node.local as usize];
+fn arrive_control(plan: &Plan, iteration: &mut Iteration, user: NodeId, is_dead: bool) -> Arrival {
+    let node = &plan.nodes[user];
+    let count = &mut iteration.counts[node.counter];
     if matches!(node.kind, Kind::Merge) {
         count.pending = count.pending.saturating_sub(2);
         let dead = count.dead as usize == node.node.inputs.len();
         let is_ready = count.pending == 0 || (count.pending == 1 && dead);
-        return is_ready.then_some(dead);
+        return Arrival::new(is_ready, dead);
     }
     count.pending = count.pending.saturating_sub(1);
     count.dead += u32::from(is_dead);
-    (count.pending == 0).then_some(count.dead > 0)
+    Arrival::new(count.pending == 0, count.dead > 0)
 }

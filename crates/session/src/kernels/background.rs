@@ -1,6 +1,6 @@
 //! Threads that compile clusters while their nodes run one by one.
 
-use crate::resources::lock;
+use crate::lock::lock;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

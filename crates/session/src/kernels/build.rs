@@ -1,7 +1,7 @@
 //! From a node and its operands to a program of that node alone.
 
 use super::{Operand, Site};
-use crate::plan::{is_array, must_compile};
+use crate::op_kind::{is_array, must_compile};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;

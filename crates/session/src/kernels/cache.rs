@@ -1,10 +1,10 @@
 //! The kernels of a session, by what they compute.
 
 use super::build::{self, Source};
-use super::profile::{ClusterProfile, Profile};
 use super::{Operand, Site};
 use crate::device::Device;
-use crate::plan::must_compile;
+use crate::op_kind::must_compile;
+use crate::profile::{ClusterProfile, KernelCounts, Profile};
 use compiler::{BackOptions, Executable, Loadable};
 use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use support::{Error, Result};
 use tf::{FunctionLibrary, VariableState};
 
-use crate::resources::lock;
+use crate::lock::lock;
 
 /// A kernel whose flops and bytes together are more is worth another thread.
 const EXPENSIVE: u64 = 50_000;
@@ -32,11 +32,7 @@ pub(crate) struct Kernel {
     /// Bytes at the beginning of its temps that persist.
     pub(super) persistent_bytes: usize,
     pub(super) is_expensive: bool,
-    /// Simple arithmetic and bytes of one run.
-    pub(crate) flops: u64,
-    pub(crate) moved_bytes: u64,
-    /// What it counts, if it does.
-    pub(crate) profile: Option<Profile>,
+    pub(super) counts: Arc<KernelCounts>,
 }
 
 /// What a kernel does with a variable.
@@ -74,7 +70,7 @@ impl Kernels {
     pub(crate) fn profiles(&self) -> Vec<ClusterProfile> {
         let kept = lock(&self.kept);
         let kernels = kept.values().filter_map(|cell| cell.get()?.as_ref().ok());
-        kernels.filter_map(|kernel| kernel.profile.as_ref().map(Profile::total)).collect()
+        kernels.filter_map(|kernel| kernel.counts.profile.as_ref().map(Profile::total)).collect()
     }
 
     /// How many kernels were compiled so far.
@@ -153,12 +149,10 @@ impl Kernels {
             results,
             outputs: one.outputs,
             persistent_bytes,
-            flops: cost.flops,
-            moved_bytes: cost.bytes(),
+            counts: Arc::new(KernelCounts { flops: cost.flops, moved_bytes: cost.bytes(), profile }),
             is_expensive: cost.flops.saturating_add(8 * cost.transcendentals).saturating_add(cost.bytes())
                 > EXPENSIVE,
             executable,
-            profile,
         }))
     }
 }

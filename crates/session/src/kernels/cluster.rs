@@ -6,11 +6,13 @@
 //! if it fails: so it is in TensorFlow, where no run learns of such an error (`device_compiler.h`).
 
 use super::launch::{self, Held, Seen};
-use super::{Bound, Site};
-use crate::ops::{self, Context};
+use super::{Bound, Launcher, Site};
+use crate::context::Context;
+use crate::lock::lock;
+use crate::ops;
 use crate::options::{Launches, Output};
-use crate::resources::{Variable, lock};
 use crate::value::Value;
+use crate::value::Variable;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -70,8 +72,13 @@ impl Requests {
 }
 
 /// Runs a cluster.
-pub(super) fn run(site: &Arc<Site>, variables: &[Arc<Variable>], cx: &mut Context<'_>) -> Result<()> {
-    let shared = cx.run.shared.clone();
+pub(super) fn run(
+    site: &Arc<Site>,
+    variables: &[Arc<Variable>],
+    cx: &mut Context<'_>,
+    launcher: &Launcher<'_>,
+) -> Result<()> {
+    let shared = cx.shared;
     let launches = &shared.launches;
     let name = cx.node.attributes.func("function")?.0.to_owned();
     if launches.checks_inputs {
@@ -79,15 +86,14 @@ pub(super) fn run(site: &Arc<Site>, variables: &[Arc<Variable>], cx: &mut Contex
             check_numerics(input, || format!("input {k} into {name}"))?;
         }
     }
-    let is_strict = shared.devices[cx.device].must_compile();
     let mut held = Held::new(variables);
-    let Some(bound) = bound(site, launches, is_strict, &held, cx)? else {
+    let Some(bound) = bound(site, &held, cx, launcher)? else {
         // The nodes take the variables one by one.
         drop(held);
         let arguments = cx.inputs.drain(..).collect();
-        return ops::call_function(cx, &name, arguments);
+        return cx.call_function(&name, arguments);
     };
-    launch::launch(site, &bound.kernel, &mut held, cx)?;
+    launch::launch(site, &bound.kernel, &mut held, cx, launcher.recorder)?;
     drop(held);
     tell(site, launches, &name, cx)
 }
@@ -95,13 +101,15 @@ pub(super) fn run(site: &Arc<Site>, variables: &[Arc<Variable>], cx: &mut Contex
 /// The kernel to launch; `None` if the cluster runs node by node this time.
 fn bound(
     site: &Arc<Site>,
-    launches: &Launches,
-    is_strict: bool,
     held: &Held<'_>,
     cx: &Context<'_>,
+    launcher: &Launcher<'_>,
 ) -> Result<Option<Arc<Bound>>> {
-    if is_strict || !(launches.is_lazy || launches.is_deferred) {
-        return site.bind(cx.inputs, held, cx).map(Some);
+    let shared = cx.shared;
+    let launches = &shared.launches;
+    let device = &*shared.devices[cx.device];
+    if device.must_compile() || !(launches.is_lazy || launches.is_deferred) {
+        return site.bind(held, cx, launcher).map(Some);
     }
     lock(&site.requests).ran();
     if launches.is_deferred {
@@ -112,19 +120,18 @@ fn bound(
         return Ok(Some(last));
     }
     let operands = site.operands(cx.inputs, held)?;
-    let shared = &cx.run.shared;
-    let key = shared.kernels.key(site, &operands, &cx.run.program.library, &*shared.devices[cx.device]);
-    let is_made = shared.kernels.is_made(&key);
+    let key = launcher.kernels.key(site, &operands, launcher.library, device);
+    let is_made = launcher.kernels.is_made(&key);
     if !is_made && launches.is_async {
-        if lock(&site.requests).compiles_in_background(&key, shared.background.is_full()) {
-            compile_in_background(site, &key, held.seen()?, cx)?;
+        if lock(&site.requests).compiles_in_background(&key, launcher.background.is_full()) {
+            compile_in_background(site, &key, held.seen()?, cx, launcher)?;
         }
         return Ok(None);
     }
     if !is_made && !lock(&site.requests).compiles(&key) {
         return Ok(None);
     }
-    match site.bind(cx.inputs, held, cx) {
+    match site.bind(held, cx, launcher) {
         Err(error) if error.kind() == ErrorKind::Unsupported => {
             lock(&site.requests).is_refused = true;
             tell_refused(site, &error, &shared.output);
@@ -135,12 +142,18 @@ fn bound(
 }
 
 /// Has another thread compile the cluster for these inputs.
-fn compile_in_background(site: &Arc<Site>, key: &[u8], seen: Seen, cx: &Context<'_>) -> Result<()> {
-    let shared = &cx.run.shared;
+fn compile_in_background(
+    site: &Arc<Site>,
+    key: &[u8],
+    seen: Seen,
+    cx: &Context<'_>,
+    launcher: &Launcher<'_>,
+) -> Result<()> {
+    let shared = cx.shared;
     let (site, inputs, hash) = (site.clone(), cx.inputs.clone(), Sha256::digest(key).to_vec());
-    let (kernels, program) = (shared.kernels.clone(), cx.run.program.clone());
+    let (kernels, library) = (launcher.kernels.clone(), launcher.library.clone());
     let (device, output) = (shared.devices[cx.device].clone(), shared.output.clone());
-    shared.background.begin(move || match site.find(&inputs, &seen, &kernels, &program.library, &*device) {
+    launcher.background.begin(move || match site.find(&inputs, &seen, &kernels, &library, &*device) {
         Ok(_) => drop(lock(&site.requests).in_background.remove(&hash)),
         Err(error) => tell_refused(&site, &error, &output),
     })
@@ -165,7 +178,7 @@ fn tell(site: &Site, launches: &Launches, name: &str, cx: &Context<'_>) -> Resul
         if requests.printed <= PRINTED {
             for (k, output) in outputs() {
                 let text = ops::summary(output, -1)?;
-                (cx.run.shared.output)(&format!("output {k} from {name} is [{text}]\n"));
+                (cx.shared.output)(&format!("output {k} from {name} is [{text}]\n"));
             }
         }
     }

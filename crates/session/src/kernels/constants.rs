@@ -75,7 +75,7 @@ const FEW: i64 = 64;
 
 /// The inputs of a node that are constants from the first.
 pub(super) fn of(node: &tf::Node) -> BTreeSet<usize> {
-    if crate::plan::must_compile(node) {
+    if crate::op_kind::must_compile(node) {
         let constants = node.attributes.types("Tconstants").unwrap_or_default().len();
         return (0..constants).collect();
     }

@@ -4,9 +4,11 @@ use super::Site;
 use super::build::Source;
 use super::cache::{Kernel, Use};
 use crate::buffer::Buffer;
-use crate::ops::Context;
+use crate::context::Context;
+use crate::lock::lock;
+use crate::profile::Span;
 use crate::recorder::Recorder;
-use crate::resources::{Variable, lock};
+use crate::value::Variable;
 use crate::value::{Tensor, Value};
 use jit::{Call, Operand};
 use shape::ArrayShape;
@@ -101,8 +103,8 @@ pub(super) fn launch(
     kernel: &Arc<Kernel>,
     held: &mut Held<'_>,
     cx: &mut Context<'_>,
+    recorder: Option<&Recorder>,
 ) -> Result<()> {
-    let shared = cx.run.shared.clone();
     let mut states: Vec<Option<Tensor>> = Vec::with_capacity(held.guards.len());
     for (guard, of) in held.guards.iter_mut().zip(&kernel.variables) {
         let state = match of {
@@ -119,25 +121,29 @@ pub(super) fn launch(
             _ => return Err(Error::internal("a variable without an array")),
         }
     }
-    let result = call(site, kernel, &mut states, cx, &shared);
+    let result = call(site, kernel, &mut states, cx, recorder);
     for ((guard, of), state) in held.guards.iter_mut().zip(&kernel.variables).zip(states) {
         if *of == Use::Updates {
             **guard = state.map(Value::Tensor);
         }
     }
-    let (results, sizes) = result?;
-    deliver(kernel, results, &sizes, held, cx)
+    deliver(kernel, result?, held, cx)
 }
 
-type Results = (Vec<Buffer>, Vec<i64>);
+/// Results of a kernel, and the sizes that the run decided.
+struct Results {
+    buffers: Vec<Buffer>,
+    dynamic_sizes: Vec<i64>,
+}
 
 fn call(
     site: &Site,
     kernel: &Arc<Kernel>,
     states: &mut [Option<Tensor>],
     cx: &Context<'_>,
-    shared: &crate::shared::Shared,
+    recorder: Option<&Recorder>,
 ) -> Result<Results> {
+    let shared = cx.shared;
     let device = &*shared.devices[cx.device];
     let code = kernel.executable.code();
     let interface = code.interface();
@@ -163,7 +169,7 @@ fn call(
     let mut scratch = device.allocate(interface.scratch_bytes.saturating_mul(count))?;
     let mut dynamic_sizes = vec![0; interface.dynamic_sizes];
     let mut ticks = vec![0; interface.profile_counters];
-    let mut watch = Stopwatch::new(kernel, cx);
+    let mut watch = Stopwatch::new(kernel, recorder);
     let mut run = |temps: &mut [u8]| {
         let call = &mut Call {
             arguments: &mut arguments,
@@ -189,7 +195,7 @@ fn call(
     }
     drop(results);
     watch.tell(kernel, ticks);
-    Ok((buffers, dynamic_sizes))
+    Ok(Results { buffers, dynamic_sizes })
 }
 
 /// When a launch began and ended, if anybody wants to know.
@@ -199,46 +205,39 @@ struct Stopwatch<'c> {
     began: Option<Instant>,
     time: Duration,
     /// By the recorder's clock.
-    between: (u64, u64),
+    span: Span,
 }
 
 impl<'c> Stopwatch<'c> {
-    fn new(kernel: &Kernel, cx: &'c Context<'_>) -> Self {
-        let recorder = cx.run.recorder.as_deref();
-        let is_profiled = kernel.profile.is_some();
-        Self { recorder, is_profiled, began: None, time: Duration::ZERO, between: (0, 0) }
+    fn new(kernel: &Kernel, recorder: Option<&'c Recorder>) -> Self {
+        let is_profiled = kernel.counts.profile.is_some();
+        Self { recorder, is_profiled, began: None, time: Duration::ZERO, span: Span::default() }
     }
 
     fn start(&mut self) {
-        self.between.0 = self.recorder.map_or(0, Recorder::now);
+        self.span.begin = self.recorder.map_or(0, Recorder::now);
         self.began = self.is_profiled.then(Instant::now);
     }
 
     fn stop(&mut self) {
         self.time = self.began.map(|began| began.elapsed()).unwrap_or_default();
-        self.between.1 = self.recorder.map_or(0, Recorder::now);
+        self.span.end = self.recorder.map_or(0, Recorder::now);
     }
 
     fn tell(self, kernel: &Arc<Kernel>, ticks: Vec<i64>) {
-        if let Some(profile) = &kernel.profile {
+        if let Some(profile) = &kernel.counts.profile {
             profile.add(&ticks, self.time);
         }
         if let Some(recorder) = self.recorder {
-            recorder.launched(kernel, self.between, ticks);
+            recorder.launched(&kernel.counts, self.span, ticks);
         }
     }
 }
 
 /// Makes the node's outputs and new values of variables of a kernel's results, as large as the run says.
-fn deliver(
-    kernel: &Kernel,
-    buffers: Vec<Buffer>,
-    sizes: &[i64],
-    held: &mut Held<'_>,
-    cx: &mut Context<'_>,
-) -> Result<()> {
-    let mut results: Vec<Option<Tensor>> = Vec::with_capacity(buffers.len());
-    for (k, (shape, buffer)) in kernel.results.iter().zip(buffers).enumerate() {
+fn deliver(kernel: &Kernel, made: Results, held: &mut Held<'_>, cx: &mut Context<'_>) -> Result<()> {
+    let mut results: Vec<Option<Tensor>> = Vec::with_capacity(made.buffers.len());
+    for (k, (shape, buffer)) in kernel.results.iter().zip(made.buffers).enumerate() {
         let bounded = kernel.executable.bounded_dimensions();
         let tensor = Tensor::new(shape.clone(), buffer);
         if !bounded.iter().any(|dimension| dimension.result == k) {
@@ -246,8 +245,10 @@ fn deliver(
             continue;
         }
         let mut corner = shape.sizes();
-        for (dimension, &size) in bounded.iter().zip(sizes).filter(|(dimension, _)| dimension.result == k) {
-            corner[dimension.dimension] = size;
+        for (dimension, &size) in bounded.iter().zip(&made.dynamic_sizes) {
+            if dimension.result == k {
+                corner[dimension.dimension] = size;
+            }
         }
         let cut = tensor.to_literal().corner(&corner);
         let cut = cut.ok_or_else(|| Error::internal(format!("result {k} came out with sizes {corner:?}")))?;

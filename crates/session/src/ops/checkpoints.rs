@@ -111,7 +111,7 @@ fn restore(cx: &mut Context<'_>) -> Result<()> {
     }
     let file = Checkpoint::open(&prefix)?;
     for ((name, slice), data_type) in names.strings.iter().zip(&slices.strings).zip(types) {
-        restore_one(cx, &file, &prefix, (text(name)?, text(slice)?), data_type)?;
+        restore_one(cx, &file, &prefix, &TensorName { name: text(name)?, slice: text(slice)? }, data_type)?;
     }
     Ok(())
 }
@@ -122,7 +122,19 @@ fn restore_v1(cx: &mut Context<'_>, has_slice: bool) -> Result<()> {
     let name = cx.input(1)?.text()?;
     let slice = if has_slice { cx.input(2)?.text()? } else { Bytes::new() };
     let data_type = cx.node.attributes.ty("dt")?;
-    restore_one(cx, &Checkpoint::open(&pattern)?, &pattern, (text(&name)?, text(&slice)?), data_type)
+    restore_one(
+        cx,
+        &Checkpoint::open(&pattern)?,
+        &pattern,
+        &TensorName { name: text(&name)?, slice: text(&slice)? },
+        data_type,
+    )
+}
+
+/// Name of a tensor of a checkpoint. An empty slice is all of it.
+struct TensorName<'n> {
+    name: &'n str,
+    slice: &'n str,
 }
 
 /// Makes an output of a tensor of a checkpoint, or of a part of it.
@@ -130,7 +142,7 @@ fn restore_one(
     cx: &mut Context<'_>,
     file: &Checkpoint,
     path: &Path,
-    (name, slice): (&str, &str),
+    &TensorName { name, slice }: &TensorName<'_>,
     data_type: DataType,
 ) -> Result<()> {
     let value = file.restore(name, slice)?;

@@ -2,7 +2,6 @@
 //! threads of the run that they stand in.
 
 use super::{Context, Row};
-use crate::executor;
 use crate::value::Value;
 use support::{Error, Result};
 
@@ -14,39 +13,6 @@ pub(super) const OPS: &[Row] = &[
     ("While", repeat),
     ("StatelessWhile", repeat),
 ];
-
-/// Calls a function.
-fn call(cx: &Context<'_>, name: &str, arguments: Vec<Value>) -> Result<Vec<Value>> {
-    let run = cx.run;
-    let plan = run.program.function(name, cx.device, &run.shared)?;
-    executor::run(
-        &run.shared,
-        &run.program,
-        &plan,
-        arguments,
-        run.recorder.clone(),
-        (run.deadline, run.depth + 1),
-    )
-}
-
-/// Makes the outputs of what a function returned.
-fn deliver(cx: &mut Context<'_>, results: Vec<Value>) -> Result<()> {
-    if results.len() != cx.node.output_types.len() {
-        return Err(Error::invalid(format!(
-            "the function returns {} values, the node has {} outputs",
-            results.len(),
-            cx.node.output_types.len()
-        )));
-    }
-    cx.outputs.extend(results.into_iter().map(Some));
-    Ok(())
-}
-
-/// Runs a function in place of a node: its results are the node's outputs.
-pub(crate) fn call_function(cx: &mut Context<'_>, name: &str, arguments: Vec<Value>) -> Result<()> {
-    let results = call(cx, name, arguments)?;
-    deliver(cx, results)
-}
 
 /// Whether a value counts as true: strings do unless they are empty, arrays that are no scalars unless they have no
 /// elements.
@@ -67,8 +33,7 @@ fn conditional(cx: &mut Context<'_>) -> Result<()> {
     let branch = if truth(cx.input(0)?)? { "then_branch" } else { "else_branch" };
     let name = cx.node.attributes.func(branch)?.0.to_owned();
     let arguments = cx.inputs.drain(1..).collect();
-    let results = call(cx, &name, arguments)?;
-    deliver(cx, results)
+    cx.call_function(&name, arguments)
 }
 
 fn case(cx: &mut Context<'_>) -> Result<()> {
@@ -77,8 +42,7 @@ fn case(cx: &mut Context<'_>) -> Result<()> {
     let last = branches.len().checked_sub(1).ok_or_else(|| Error::invalid("there are no branches"))?;
     let name = branches[index.unwrap_or(last)].0.to_owned();
     let arguments = cx.inputs.drain(1..).collect();
-    let results = call(cx, &name, arguments)?;
-    deliver(cx, results)
+    cx.call_function(&name, arguments)
 }
 
 fn repeat(cx: &mut Context<'_>) -> Result<()> {
@@ -86,12 +50,12 @@ fn repeat(cx: &mut Context<'_>) -> Result<()> {
     let body = cx.node.attributes.func("body")?.0.to_owned();
     let mut state: Vec<Value> = std::mem::take(cx.inputs);
     loop {
-        let goes_on = call(cx, &condition, state.clone())?;
+        let goes_on = cx.run.call(&condition, cx.device, state.clone())?;
         let goes_on = goes_on.first().ok_or_else(|| Error::invalid("the condition returns nothing"))?;
         if !truth(goes_on)? {
-            return deliver(cx, state);
+            return cx.deliver(state);
         }
-        let next = call(cx, &body, std::mem::take(&mut state))?;
+        let next = cx.run.call(&body, cx.device, std::mem::take(&mut state))?;
         if next.len() != cx.node.output_types.len() {
             return Err(Error::invalid(format!(
                 "the body returns {} values, the loop carries {}",

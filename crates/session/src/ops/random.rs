@@ -1,12 +1,10 @@
 //! Random numbers of a node's own: those of TensorFlow's CPU kernels, from the node's seeds and a counter that each run
 //! moves on.
 
-use super::{Context, Prepared, Rewritten};
-use crate::kernels::Site;
-use crate::resources::lock;
+use super::{Context, Prepared, Rewritten, Variant};
+use crate::lock::lock;
 use crate::value::Tensor;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use support::{Error, Result};
 use tf::proto::{AttrValue, attr_value::Value as Attr};
 use tf::{Attributes, DataType};
@@ -43,7 +41,7 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
     if is_integer {
         types.extend([dtype, dtype]);
     }
-    Ok(Some(Rewritten { sites: vec![Arc::new(Site::new(&made, &types)?)], prepare }))
+    Ok(Some(Rewritten { variants: vec![Variant { node: made, input_types: types }], prepare }))
 }
 
 /// Puts key, counter and algorithm behind the shape, and moves the counter on.
@@ -74,9 +72,9 @@ impl Generator {
         let (mut seed, mut seed2) =
             (attributes.int_or("seed", 0)? as u64, attributes.int_or("seed2", 0)? as u64);
         if seed == 0 && seed2 == 0 {
-            (seed, seed2) = (cx.run.shared.seed, hash(cx.node.name.as_bytes()));
+            (seed, seed2) = (cx.shared.seed, hash(cx.node.name.as_bytes()));
         }
-        let counter = cx.run.shared.resources.counter(&cx.node.name, u128::from(seed2) << 64);
+        let counter = cx.shared.resources.counter(&cx.node.name, u128::from(seed2) << 64);
         let mut counter = lock(&counter);
         let start = *counter;
         *counter = start.wrapping_add(blocks);

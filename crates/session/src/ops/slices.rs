@@ -3,13 +3,11 @@
 //! The host makes sizes of ends, so that a slice that moves on with each step has one kernel. A slice whose elements lie
 //! together is copied at once.
 
-use super::{Context, Prepared, Rewritten};
+use super::{Context, Prepared, Rewritten, Variant};
 use crate::buffer::Buffer;
-use crate::kernels::Site;
 use crate::value::Tensor;
 use shape::ArrayShape;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use support::{Error, Result};
 use tf::proto::{AttrValue, attr_value::Value as Attr};
 use tf::{Attributes, DataType};
@@ -26,8 +24,8 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
     }
     let index = node.attributes.ty_or("Index", DataType::Int32)?;
     if node.op == "Slice" {
-        let sites = vec![Arc::new(Site::new(node, &[data_type, index, index])?)];
-        return Ok(Some(Rewritten { sites, prepare: slice }));
+        let variants = vec![Variant { node: node.clone(), input_types: vec![data_type, index, index] }];
+        return Ok(Some(Rewritten { variants, prepare: slice }));
     }
     let attribute = |t: DataType| AttrValue::from(Attr::Type(t.number()));
     let values = BTreeMap::from([
@@ -40,11 +38,11 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
         inputs: node.inputs.iter().take(3).copied().collect(),
         ..node.clone()
     };
-    let sites = vec![
-        Arc::new(Site::new(&plain, &[data_type, DataType::Int64, DataType::Int64])?),
-        Arc::new(Site::new(node, &[data_type, index, index, index])?),
+    let variants = vec![
+        Variant { node: plain, input_types: vec![data_type, DataType::Int64, DataType::Int64] },
+        Variant { node: node.clone(), input_types: vec![data_type, index, index, index] },
     ];
-    Ok(Some(Rewritten { sites, prepare: strided_slice }))
+    Ok(Some(Rewritten { variants, prepare: strided_slice }))
 }
 
 /// `Slice(x, begin, size)`; a size of -1 is all that is left.
@@ -109,6 +107,13 @@ struct Dimension {
     is_dropped: bool,
 }
 
+/// Bounds of a slice as a node states them.
+struct Bounds {
+    begins: Vec<i64>,
+    ends: Vec<i64>,
+    strides: Vec<i64>,
+}
+
 /// The masks of a node.
 struct Masks {
     begin: i64,
@@ -126,8 +131,9 @@ fn has(mask: i64, i: usize) -> bool {
 fn strided_slice(cx: &mut Context<'_>) -> Result<Prepared> {
     let tensor = cx.tensor(0)?;
     let sizes = tensor.shape().sizes();
-    let (begin, end, strides) = (cx.integers(1)?, cx.integers(2)?, cx.integers(3)?);
-    if begin.len() != end.len() || begin.len() != strides.len() || begin.len() >= 32 {
+    let bounds = Bounds { begins: cx.integers(1)?, ends: cx.integers(2)?, strides: cx.integers(3)? };
+    let count = bounds.begins.len();
+    if count != bounds.ends.len() || count != bounds.strides.len() || count >= 32 {
         return Err(Error::invalid("begin, end and strides must be equally long, and shorter than 32"));
     }
     let mask = |name: &str| cx.node.attributes.int_or(name, 0);
@@ -138,7 +144,7 @@ fn strided_slice(cx: &mut Context<'_>) -> Result<Prepared> {
         new_axis: mask("new_axis_mask")?,
         shrink_axis: mask("shrink_axis_mask")?,
     };
-    let (dimensions, shape) = dense(&sizes, &begin, &end, &strides, &masks)?;
+    let (dimensions, shape) = dense(&sizes, &bounds, &masks)?;
     if dimensions.iter().any(|dimension| dimension.stride != 1) {
         return Ok(Prepared::Launch(STRIDED));
     }
@@ -157,14 +163,8 @@ fn strided_slice(cx: &mut Context<'_>) -> Result<Prepared> {
 }
 
 /// Each dimension of the operand, and the sizes of the result where all strides are 1.
-fn dense(
-    sizes: &[i64],
-    begin: &[i64],
-    end: &[i64],
-    strides: &[i64],
-    masks: &Masks,
-) -> Result<(Vec<Dimension>, Vec<i64>)> {
-    let count = begin.len();
+fn dense(sizes: &[i64], bounds: &Bounds, masks: &Masks) -> Result<(Vec<Dimension>, Vec<i64>)> {
+    let count = bounds.begins.len();
     let ellipsis = (0..count).find(|&i| has(masks.ellipsis, i));
     let is_new = |i: usize| has(masks.new_axis, i) && Some(i) != ellipsis;
     let named = (0..count).filter(|&i| !is_new(i) && Some(i) != ellipsis).count();
@@ -189,7 +189,7 @@ fn dense(
         } else if is_new(i) {
             shape.push(1);
         } else {
-            let dimension = one(sizes[dimensions.len()], dimensions.len(), i, (begin, end, strides), masks)?;
+            let dimension = one(sizes[dimensions.len()], dimensions.len(), i, bounds, masks)?;
             if !dimension.is_dropped {
                 shape.push((dimension.end - dimension.begin).max(0));
             }
@@ -206,7 +206,7 @@ fn one(
     size: i64,
     d: usize,
     i: usize,
-    (begins, ends, strides): (&[i64], &[i64], &[i64]),
+    Bounds { begins, ends, strides }: &Bounds,
     masks: &Masks,
 ) -> Result<Dimension> {
     let stride = strides[i];

@@ -1,8 +1,9 @@
 //! Stacks of TensorFlow 1.
 
 use super::{Context, Row};
-use crate::resources::{Handle, Stack, lock};
+use crate::lock::lock;
 use crate::value::Value;
+use crate::value::{Handle, Stack};
 use std::sync::{Arc, Mutex};
 use support::{Error, Result};
 

@@ -12,7 +12,7 @@ pub(super) const OPS: &[Row] = &[
     ("PrintV2", |cx| {
         let mut text = String::from_utf8_lossy(&cx.input(0)?.text()?).into_owned();
         text.push_str(&String::from_utf8_lossy(&cx.node.attributes.string_or("end", Bytes::from("\n"))?));
-        (cx.run.shared.output)(&text);
+        (cx.shared.output)(&text);
         Ok(())
     }),
     ("Assert", assert),
@@ -37,8 +37,8 @@ fn print(cx: &mut Context<'_>) -> Result<()> {
     let most = attributes.int_or("summarize", SUMMARIZE)?;
     let first = attributes.int_or("first_n", -1)?;
     let is_told = first < 0 || {
-        let counter = cx.run.shared.resources.counter(&cx.node.name, 0);
-        let mut count = crate::resources::lock(&counter);
+        let counter = cx.shared.resources.counter(&cx.node.name, 0);
+        let mut count = crate::lock::lock(&counter);
         *count += 1;
         *count <= u128::from(first.unsigned_abs())
     };
@@ -50,7 +50,7 @@ fn print(cx: &mut Context<'_>) -> Result<()> {
             text.push(']');
         }
         text.push('\n');
-        (cx.run.shared.output)(&text);
+        (cx.shared.output)(&text);
     }
     let value = cx.input(0)?.clone();
     cx.push(value);

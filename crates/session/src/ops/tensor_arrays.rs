@@ -2,8 +2,9 @@
 
 use super::lists::split_rows;
 use super::{Context, Row};
-use crate::resources::{Handle, Place, TensorArray, TensorArrayState, lock};
+use crate::lock::lock;
 use crate::rows;
+use crate::value::{Handle, Place, TensorArray, TensorArrayState};
 use crate::value::{Tensor, Value};
 use std::sync::{Arc, Mutex};
 use support::{Error, Result};

@@ -29,7 +29,7 @@ pub(super) const OPS: &[Row] = &[
         if variable.destroy() || ignores { Ok(()) } else { Err(variable.uninitialized()) }
     }),
     ("TemporaryVariable", |cx| {
-        let variable = cx.run.shared.resources.variable(cx.node)?;
+        let variable = cx.shared.resources.variable(cx.node)?;
         let data_type = variable.data_type();
         let sizes = cx.node.attributes.shape("shape")?.sizes();
         let (Some(element_type), Some(sizes)) = (data_type.primitive_type(), sizes) else {
@@ -47,7 +47,7 @@ pub(super) const OPS: &[Row] = &[
     ("DestroyTemporaryVariable", |cx| {
         let variable = cx.input(0)?.variable()?.clone();
         let value = variable.read()?;
-        cx.run.shared.resources.remove(&variable);
+        cx.shared.resources.remove(&variable);
         cx.push(value);
         Ok(())
     }),

@@ -1,11 +1,15 @@
-//! Which loop each node of a graph stands in: the frames of TensorFlow 1.
+//! The loop that each node of a graph stands in: the frames of TensorFlow 1.
 
+use crate::op_kind::{is_enter, is_exit};
 use std::collections::{BTreeMap, VecDeque};
-use support::{Error, Id, Result};
+use support::{Error, IdVec, Result};
 use tf::{Graph, Node, NodeId};
 
-/// A frame of the graph: the graph itself, which is [`ROOT`], or a loop.
-pub(crate) type FrameId = usize;
+support::id_type!(
+    /// Frame of the graph: the graph itself, which is [`ROOT`], or a loop.
+    FrameId,
+    "f"
+);
 
 /// A loop, or the graph itself.
 #[derive(Debug)]
@@ -22,56 +26,40 @@ pub(crate) struct StaticFrame {
 
 /// The frames of a graph.
 pub(super) struct Frames {
-    pub(super) frames: Vec<StaticFrame>,
+    pub(super) frames: IdVec<FrameId, StaticFrame>,
     /// The frame in which each node runs. An `Enter` runs in the frame that it leaves, an `Exit` in the one it leaves.
-    pub(super) of_node: Vec<FrameId>,
+    pub(super) of_node: IdVec<NodeId, FrameId>,
 }
 
 /// The graph itself.
-pub(crate) const ROOT: FrameId = 0;
-
-pub(super) fn is_enter(node: &Node) -> bool {
-    matches!(node.op.as_str(), "Enter" | "RefEnter")
-}
-
-pub(super) fn is_exit(node: &Node) -> bool {
-    matches!(node.op.as_str(), "Exit" | "RefExit")
-}
-
-pub(super) fn is_next_iteration(node: &Node) -> bool {
-    matches!(node.op.as_str(), "NextIteration" | "RefNextIteration")
-}
-
-pub(super) fn is_merge(node: &Node) -> bool {
-    matches!(node.op.as_str(), "Merge" | "RefMerge")
-}
+pub(crate) const ROOT: FrameId = FrameId(0);
 
 /// Follows all edges from what has no inputs; every node must get the same answer by all of them.
 pub(super) fn find(graph: &Graph) -> Result<Frames> {
     let count = graph.nodes.len();
-    let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); count];
+    let mut users: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), count);
     let mut work: VecDeque<NodeId> = VecDeque::new();
-    let mut of_node: Vec<Option<FrameId>> = vec![None; count];
-    let mut frames: Vec<StaticFrame> = Vec::new();
+    let mut of_node: IdVec<NodeId, Option<FrameId>> = IdVec::filled(None, count);
+    let mut frames: IdVec<FrameId, StaticFrame> = IdVec::new();
     frames.push(StaticFrame { name: String::new(), parent: ROOT, parallel_iterations: 1, enters: 0 });
     let mut by_name: BTreeMap<(FrameId, String), FrameId> = BTreeMap::new();
     for (id, node) in graph.nodes.iter() {
         let inputs = node.inputs.iter().map(|input| input.node).chain(node.control_inputs.iter().copied());
         let mut has_inputs = false;
         for input in inputs {
-            users[input.index()].push(id);
+            users[input].push(id);
             has_inputs = true;
         }
         if !has_inputs {
-            of_node[id.index()] = Some(ROOT);
+            of_node[id] = Some(ROOT);
             work.push_back(id);
         }
     }
     while let Some(id) = work.pop_front() {
         let node = &graph.nodes[id];
-        let frame = of_node[id.index()].expect("what is in the queue has a frame");
+        let frame = of_node[id].expect("what is in the queue has a frame");
         let beyond = if is_enter(node) {
-            enter(&mut frames, &mut by_name, frame, node, !users[id.index()].is_empty())?
+            enter(&mut frames, &mut by_name, frame, node, !users[id].is_empty())?
         } else if is_exit(node) {
             if frame == ROOT {
                 return Err(Error::invalid(format!(
@@ -83,10 +71,10 @@ pub(super) fn find(graph: &Graph) -> Result<Frames> {
         } else {
             frame
         };
-        for &user in &users[id.index()] {
-            match of_node[user.index()] {
+        for &user in &users[id] {
+            match of_node[user] {
                 None => {
-                    of_node[user.index()] = Some(beyond);
+                    of_node[user] = Some(beyond);
                     work.push_back(user);
                 }
                 Some(known) if known == beyond => {}
@@ -103,20 +91,20 @@ pub(super) fn find(graph: &Graph) -> Result<Frames> {
         }
     }
     let of_node = graph.nodes.iter().map(|(id, node)| {
-        of_node[id.index()].ok_or_else(|| {
+        of_node[id].ok_or_else(|| {
             Error::invalid(format!(
                 "node '{}' (op {}) can never run: it stands on a cycle that nothing enters",
                 node.name, node.op
             ))
         })
     });
-    let of_node = of_node.collect::<Result<Vec<_>>>()?;
+    let of_node = of_node.collect::<Result<_>>()?;
     Ok(Frames { frames, of_node })
 }
 
 /// The frame that a node enters.
 fn enter(
-    frames: &mut Vec<StaticFrame>,
+    frames: &mut IdVec<FrameId, StaticFrame>,
     by_name: &mut BTreeMap<(FrameId, String), FrameId>,
     parent: FrameId,
     node: &Node,
@@ -131,8 +119,7 @@ fn enter(
         Some(&id) => id,
         None => {
             let frame = StaticFrame { name: name.clone(), parent, parallel_iterations: parallel, enters: 0 };
-            let id = frames.len();
-            frames.push(frame);
+            let id = frames.push(frame);
             by_name.insert((parent, name), id);
             id
         }

@@ -75,7 +75,7 @@ fn control(places: &[Place], node: NodeId) -> NodeId {
 
 /// The function that a node calls by being inlined; not if it is to be compiled as one.
 pub(super) fn called<'l>(node: &Node, library: &'l FunctionLibrary) -> Result<Option<&'l Function>> {
-    if super::must_compile(node) {
+    if crate::op_kind::must_compile(node) {
         return Ok(None);
     }
     let name = match node.op.as_str() {

@@ -1,11 +1,12 @@
-//! Who runs a node: the executor itself, a function of the host, or a kernel.
+//! Kinds of nodes: run by the executor itself, a function of the host, or a kernel.
 
-use super::frames::{is_enter, is_exit, is_merge, is_next_iteration};
-use super::{at_node, must_compile};
+use super::at_node;
+use crate::context::Context;
 use crate::kernels::Site;
-use crate::ops::{self, HostOp, Rewritten};
-use crate::resources::{Handle, Variable};
-use crate::shared::Shared;
+use crate::op_kind::{is_enter, is_exit, is_merge, is_next_iteration, must_compile};
+use crate::ops::{self, HostOp, Prepared, Rewritten};
+use crate::resources::Resources;
+use crate::value::{Handle, Variable};
 use crate::value::{Strings, Tensor, Value};
 use std::sync::Arc;
 use support::{Error, Result};
@@ -48,11 +49,26 @@ pub(crate) enum Kind {
     /// A kernel, compiled for the types and shapes that come.
     Compiled(Arc<Site>),
     /// The kernel of another op, for which the host prepares the inputs.
-    Rewritten(Box<Rewritten>),
+    Rewritten(Box<RewrittenSites>),
+}
+
+/// Kernels that run a node in place of its own op's.
+#[derive(Debug)]
+pub(crate) struct RewrittenSites {
+    /// One for each variant of the node.
+    pub(crate) sites: Vec<Arc<Site>>,
+    pub(crate) prepare: fn(&mut Context<'_>) -> Result<Prepared>,
+}
+
+impl RewrittenSites {
+    fn new(Rewritten { variants, prepare }: Rewritten) -> Result<Self> {
+        let site = |variant: &ops::Variant| Site::new(&variant.node, &variant.input_types).map(Arc::new);
+        Ok(Self { sites: variants.iter().map(site).collect::<Result<_>>()?, prepare })
+    }
 }
 
 /// The kind of a node.
-pub(super) fn of(node: &tf::Node, graph: &Graph, shared: &Shared) -> Result<Kind> {
+pub(super) fn of(node: &tf::Node, graph: &Graph, resources: &Resources) -> Result<Kind> {
     let kind = match node.op.as_str() {
         "NoOp" => Kind::NoOp,
         "ControlTrigger" => Kind::ControlTrigger,
@@ -81,11 +97,11 @@ pub(super) fn of(node: &tf::Node, graph: &Graph, shared: &Shared) -> Result<Kind
         _ if is_enter(node) => Kind::Enter { is_constant: node.attributes.bool_or("is_constant", false)? },
         _ if is_exit(node) => Kind::Exit,
         _ if is_next_iteration(node) => Kind::NextIteration,
-        "VarHandleOp" | "_XlaAotOnlyVarHandleOp" => variable(node, shared, false)?,
-        "VariableV2" | "Variable" => variable(node, shared, true)?,
+        "VarHandleOp" | "_XlaAotOnlyVarHandleOp" => variable(node, resources, false)?,
+        "VariableV2" | "Variable" => variable(node, resources, true)?,
         _ => match (ops::find(node), ops::rewrite(node)?) {
             (Some(op), _) => Kind::Host(op),
-            (None, Some(rewritten)) => Kind::Rewritten(Box::new(rewritten)),
+            (None, Some(rewritten)) => Kind::Rewritten(Box::new(RewrittenSites::new(rewritten)?)),
             (None, None) => Kind::Compiled(Arc::new(Site::new(node, &input_types(node, graph))?)),
         },
     };
@@ -102,8 +118,8 @@ fn input_types(node: &tf::Node, graph: &Graph) -> Vec<DataType> {
     types.collect()
 }
 
-fn variable(node: &tf::Node, shared: &Shared, is_reference: bool) -> Result<Kind> {
-    let variable = shared.resources.variable(node).map_err(|error| at_node(error, node))?;
+fn variable(node: &tf::Node, resources: &Resources, is_reference: bool) -> Result<Kind> {
+    let variable = resources.variable(node).map_err(|error| at_node(error, node))?;
     Ok(Kind::Variable { variable, is_reference })
 }
 

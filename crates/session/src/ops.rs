@@ -12,27 +12,13 @@ mod strings;
 mod tensor_arrays;
 mod variables;
 
-pub(crate) use functional::call_function;
 pub(crate) use strings::summary;
 
-use crate::executor::Run;
-use crate::kernels::Site;
-use crate::value::{Tensor, Value};
+use crate::context::Context;
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
-use support::{Error, Result};
+use std::sync::LazyLock;
+use support::Result;
 use tf::DataType;
-use tf::proto::attr_value::Value as Attr;
-
-/// What an op of the host sees of its node.
-pub(crate) struct Context<'c> {
-    pub(crate) run: &'c Arc<Run>,
-    pub(crate) node: &'c tf::Node,
-    /// Where it is placed.
-    pub(crate) device: usize,
-    pub(crate) inputs: &'c mut Vec<Value>,
-    pub(crate) outputs: &'c mut Vec<Option<Value>>,
-}
 
 /// Runs a node: makes as many outputs as it has.
 pub(crate) type HostOp = fn(&mut Context<'_>) -> Result<()>;
@@ -41,16 +27,23 @@ pub(crate) type HostOp = fn(&mut Context<'_>) -> Result<()>;
 #[derive(Debug)]
 pub(crate) struct Rewritten {
     /// The nodes that may be compiled.
-    pub(crate) sites: Vec<Arc<Site>>,
+    pub(crate) variants: Vec<Variant>,
     /// Makes its inputs of the node's.
     pub(crate) prepare: fn(&mut Context<'_>) -> Result<Prepared>,
 }
 
-/// What is left to do behind [`Rewritten::prepare`].
+/// A node that is compiled in place of another.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    pub(crate) node: tf::Node,
+    pub(crate) input_types: Vec<DataType>,
+}
+
+/// Work that is left after [`Rewritten::prepare`].
 pub(crate) enum Prepared {
-    /// Nothing: the outputs are made.
+    /// None: the outputs are made.
     Done,
-    /// Running the kernel of a site.
+    /// Running the kernel of a variant.
     Launch(usize),
     /// The same, and then its result gets these sizes.
     Reshape(usize, Vec<i64>),
@@ -75,7 +68,7 @@ static BY_NAME: LazyLock<BTreeMap<&'static str, HostOp>> =
 
 /// The function of the host for a node.
 pub(crate) fn find(node: &tf::Node) -> Option<HostOp> {
-    if crate::plan::must_compile(node) {
+    if crate::op_kind::must_compile(node) {
         return None;
     }
     let is_variant = || node.attributes.ty("T").is_ok_and(|t| t == DataType::Variant);
@@ -109,67 +102,6 @@ pub(crate) fn refusal(op: &str) -> Option<String> {
         return None;
     };
     Some(format!("op {op} is not supported: {reason}"))
-}
-
-impl Context<'_> {
-    /// An input.
-    pub(crate) fn input(&self, k: usize) -> Result<&Value> {
-        let value = self.inputs.get(k);
-        value.ok_or_else(|| {
-            Error::invalid(format!("the op wants an input {k}, there are {}", self.inputs.len()))
-        })
-    }
-
-    /// The array at an input.
-    pub(crate) fn tensor(&self, k: usize) -> Result<Tensor> {
-        self.input(k)?.tensor().map_err(|error| error.context(format!("input {k}")))
-    }
-
-    /// The integers of an input.
-    pub(crate) fn integers(&self, k: usize) -> Result<Vec<i64>> {
-        self.tensor(k)?.to_i64s().map_err(|error| error.context(format!("input {k}")))
-    }
-
-    /// The one integer of an input.
-    pub(crate) fn integer(&self, k: usize) -> Result<i64> {
-        self.tensor(k)?.to_i64().map_err(|error| error.context(format!("input {k}")))
-    }
-
-    /// What the kernel of an op with one output makes of values.
-    pub(crate) fn compiled(
-        &self,
-        op: &str,
-        attributes: impl IntoIterator<Item = (String, Attr)>,
-        types: &[DataType],
-        result: DataType,
-        mut inputs: Vec<Value>,
-    ) -> Result<Value> {
-        let values = attributes.into_iter().map(|(name, value)| (name, value.into())).collect();
-        let node = tf::Node {
-            name: self.node.name.clone(),
-            op: op.to_owned(),
-            inputs: Vec::new(),
-            control_inputs: Vec::new(),
-            attributes: tf::Attributes::new(&self.node.name, op, values),
-            output_types: vec![result],
-        };
-        let site = Arc::new(Site::new(&node, types)?);
-        let mut outputs = Vec::new();
-        let mut cx = Context {
-            run: self.run,
-            node: &node,
-            device: self.device,
-            inputs: &mut inputs,
-            outputs: &mut outputs,
-        };
-        crate::kernels::run(&site, &mut cx)?;
-        outputs.pop().flatten().ok_or_else(|| Error::internal(format!("{op} made nothing")))
-    }
-
-    /// Makes the next output.
-    pub(crate) fn push(&mut self, value: impl Into<Value>) {
-        self.outputs.push(Some(value.into()));
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A pruned graph as flat tables: what the executor walks over.
+//! A pruned graph as flat tables, which the executor walks.
 
 mod frames;
 mod inline;
@@ -7,24 +7,45 @@ mod kind;
 pub(crate) use frames::{FrameId, ROOT, StaticFrame};
 pub(crate) use kind::Kind;
 
-use crate::shared::Shared;
+use crate::device::DeviceId;
+use crate::op_kind::is_merge;
+use crate::resources::Resources;
 use std::collections::BTreeSet;
-use support::{Error, Id, Result};
-use tf::{DataType, FunctionLibrary, Graph, NodeId, OutputId};
+use std::ops::Range;
+use support::{Error, Id, IdVec, Result};
+use tf::{FunctionLibrary, Graph, NodeId, OutputId};
 
 /// What to run, in execution order by edges alone.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    pub(crate) nodes: Vec<PlanNode>,
+    pub(crate) nodes: IdVec<NodeId, PlanNode>,
     /// The data edges of all nodes, those of one node together and sorted by its outputs.
-    pub(crate) data_edges: Vec<DataEdge>,
+    data_edges: Vec<DataEdge>,
     /// The nodes that wait for a node, those of one node together.
-    pub(crate) control_edges: Vec<u32>,
-    pub(crate) frames: Vec<Frame>,
+    control_edges: Vec<NodeId>,
+    pub(crate) frames: IdVec<FrameId, Frame>,
     /// The nodes without inputs.
-    pub(crate) roots: Vec<u32>,
+    pub(crate) roots: Vec<NodeId>,
     /// How many values are returned.
     pub(crate) fetches: usize,
+}
+
+support::id_type!(
+    /// Place of a value in an iteration of a frame.
+    SlotId,
+    "s"
+);
+support::id_type!(
+    /// Place of a node's counters in an iteration of its frame.
+    CounterId,
+    "c"
+);
+
+/// An input that comes from another device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copied {
+    pub(crate) input: usize,
+    pub(crate) from: DeviceId,
 }
 
 /// A node.
@@ -33,26 +54,25 @@ pub(crate) struct PlanNode {
     pub(crate) node: tf::Node,
     pub(crate) kind: Kind,
     /// The device that it is placed on.
-    pub(crate) device: usize,
+    pub(crate) device: DeviceId,
     /// Inputs that get a reference to a variable and want its value.
     pub(crate) reads: Vec<usize>,
-    /// Inputs that come from other devices, and which.
-    pub(crate) copies: Vec<(usize, usize)>,
-    /// Its place in the counters of its frame.
-    pub(crate) local: u32,
-    /// Its first slot in its frame.
-    pub(crate) slot: u32,
+    /// Inputs that come from other devices.
+    pub(crate) copies: Vec<Copied>,
+    pub(crate) counter: CounterId,
+    /// The slot of its first input.
+    pub(crate) slot: SlotId,
     pub(crate) frame: FrameId,
-    pub(crate) data_edges: std::ops::Range<u32>,
-    pub(crate) control_edges: std::ops::Range<u32>,
+    data_edges: Range<u32>,
+    control_edges: Range<u32>,
 }
 
 /// From an output to a slot of the frame of who reads it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataEdge {
     pub(crate) output: u32,
-    pub(crate) node: u32,
-    pub(crate) slot: u32,
+    pub(crate) node: NodeId,
+    pub(crate) slot: SlotId,
 }
 
 /// A frame with what each of its iterations begins with.
@@ -62,14 +82,7 @@ pub(crate) struct Frame {
     pub(crate) slots: usize,
     /// What each node waits for: inputs and control inputs. Of a `Merge` 1, and 2 for each control input: the 1 is taken away
     /// by the first value that arrives.
-    pub(crate) pending: Vec<u32>,
-}
-
-/// Whether a node's function is compiled as one.
-pub(crate) fn must_compile(node: &tf::Node) -> bool {
-    node.op == "_XlaLaunch"
-        || node.op == "XlaLaunch"
-        || node.attributes.bool_or("_XlaMustCompile", false).unwrap_or(false)
+    pub(crate) pending: IdVec<CounterId, u32>,
 }
 
 impl Plan {
@@ -79,8 +92,8 @@ impl Plan {
         library: &FunctionLibrary,
         fetches: &[OutputId],
         targets: &[NodeId],
-        shared: &Shared,
-        place: &dyn Fn(&tf::Node) -> Result<usize>,
+        resources: &Resources,
+        place: &dyn Fn(&tf::Node) -> Result<DeviceId>,
     ) -> Result<Self> {
         let inlined = inline::inline(graph, library)?;
         let fetches: Vec<OutputId> = fetches.iter().map(|&fetch| inlined.output(fetch)).collect();
@@ -91,7 +104,7 @@ impl Plan {
         kind::check(&graph, library)?;
         let mut builder = Builder::new(&graph, frames);
         for (id, node) in graph.nodes.iter() {
-            let kind = kind::of(node, &graph, shared)?;
+            let kind = kind::of(node, &graph, resources)?;
             builder.add(id, node, kind, place(node)?);
         }
         Ok(builder.finish(fetches.len()))
@@ -101,21 +114,45 @@ impl Plan {
     pub(crate) fn of_function(
         function: &tf::Function,
         library: &FunctionLibrary,
-        shared: &Shared,
-        place: &dyn Fn(&tf::Node) -> Result<usize>,
+        resources: &Resources,
+        place: &dyn Fn(&tf::Node) -> Result<DeviceId>,
     ) -> Result<Self> {
         let targets = inline::effects(function);
-        Self::new(&function.graph, library, &function.results, &targets, shared, place)
+        Self::new(&function.graph, library, &function.results, &targets, resources, place)
             .map_err(|error| error.context(format!("function '{}'", function.name)))
     }
 }
 
 impl Plan {
-    /// What a message calls a returned value.
+    /// The edges from the outputs of a node to the inputs of others, sorted by output.
+    pub(crate) fn data_edges(&self, node: NodeId) -> &[DataEdge] {
+        let Range { start, end } = self.nodes[node].data_edges;
+        &self.data_edges[start as usize..end as usize]
+    }
+
+    /// The nodes that wait for a node.
+    pub(crate) fn control_edges(&self, node: NodeId) -> &[NodeId] {
+        let Range { start, end } = self.nodes[node].control_edges;
+        &self.control_edges[start as usize..end as usize]
+    }
+
+    /// The names of the outputs that a node reads.
+    pub(crate) fn input_names(&self, node: &PlanNode) -> Vec<String> {
+        let name = |input: &OutputId| {
+            let producer = &self.nodes[input.node].node;
+            match input.index {
+                0 => producer.name.clone(),
+                index => format!("{}:{index}", producer.name),
+            }
+        };
+        node.node.inputs.iter().map(name).collect()
+    }
+
+    /// The name of a returned value in messages.
     pub(crate) fn fetched(&self, k: usize) -> String {
-        let taker = self.nodes.iter().find(|node| matches!(node.kind, Kind::Fetch(at) if at == k));
+        let taker = self.nodes.values().find(|node| matches!(node.kind, Kind::Fetch(at) if at == k));
         match taker.and_then(|node| node.node.inputs.first()) {
-            Some(output) => format!("'{}:{}'", self.nodes[output.node.index()].node.name, output.index),
+            Some(output) => format!("'{}:{}'", self.nodes[output.node].node.name, output.index),
             None => "the fetched tensor".to_owned(),
         }
     }
@@ -126,27 +163,27 @@ const FETCH: &str = "_Retval";
 
 /// The nodes that are needed, and one behind each fetched output.
 fn compact(graph: &Graph, fetches: &[OutputId], wanted: &[NodeId]) -> Graph {
-    let mut needed = vec![false; graph.nodes.len()];
+    let mut needed: IdVec<NodeId, bool> = IdVec::filled(false, graph.nodes.len());
     let mut work: Vec<NodeId> = wanted.to_vec();
     work.extend(fetches.iter().map(|fetch| fetch.node));
     while let Some(id) = work.pop() {
-        if !std::mem::replace(&mut needed[id.index()], true) {
+        if !std::mem::replace(&mut needed[id], true) {
             let node = &graph.nodes[id];
             work.extend(node.inputs.iter().map(|input| input.node));
             work.extend(&node.control_inputs);
         }
     }
-    let kept: Vec<NodeId> = graph.nodes.ids().filter(|id| needed[id.index()]).collect();
-    let mut new = vec![NodeId::from_index(0); graph.nodes.len()];
-    for (at, id) in kept.iter().enumerate() {
-        new[id.index()] = NodeId::from_index(at);
+    let kept: Vec<NodeId> = graph.nodes.ids().filter(|id| needed[*id]).collect();
+    let mut new: IdVec<NodeId, NodeId> = IdVec::filled(NodeId::from_index(0), graph.nodes.len());
+    for (at, &id) in kept.iter().enumerate() {
+        new[id] = NodeId::from_index(at);
     }
-    let moved = |output: &OutputId| OutputId { node: new[output.node.index()], index: output.index };
+    let moved = |output: &OutputId| OutputId { node: new[output.node], index: output.index };
     let mut made = Graph::default();
     for id in kept {
         let mut node = graph.nodes[id].clone();
         node.inputs = node.inputs.iter().map(moved).collect();
-        let waits: BTreeSet<NodeId> = node.control_inputs.iter().map(|id| new[id.index()]).collect();
+        let waits: BTreeSet<NodeId> = node.control_inputs.iter().map(|&id| new[id]).collect();
         node.control_inputs = waits.into_iter().collect();
         made.nodes.push(node);
     }
@@ -181,69 +218,69 @@ fn reads(graph: &Graph, node: &tf::Node) -> Vec<usize> {
 
 struct Builder<'g> {
     graph: &'g Graph,
-    frames: Vec<Frame>,
-    of_node: Vec<FrameId>,
-    nodes: Vec<PlanNode>,
-    roots: Vec<u32>,
+    frames: IdVec<FrameId, Frame>,
+    of_node: IdVec<NodeId, FrameId>,
+    nodes: IdVec<NodeId, PlanNode>,
+    roots: Vec<NodeId>,
 }
 
 impl<'g> Builder<'g> {
     fn new(graph: &'g Graph, found: frames::Frames) -> Self {
-        let frame = |info| Frame { info, slots: 0, pending: Vec::new() };
+        let frame = |info| Frame { info, slots: 0, pending: IdVec::new() };
         Self {
             graph,
-            frames: found.frames.into_iter().map(frame).collect(),
+            frames: found.frames.into_values().map(frame).collect(),
             of_node: found.of_node,
-            nodes: Vec::new(),
+            nodes: IdVec::new(),
             roots: Vec::new(),
         }
     }
 
-    fn add(&mut self, id: NodeId, node: &tf::Node, kind: Kind, device: usize) {
-        let frame_id = self.of_node[id.index()];
+    fn add(&mut self, id: NodeId, node: &tf::Node, kind: Kind, device: DeviceId) {
+        let frame_id = self.of_node[id];
         let frame = &mut self.frames[frame_id];
         let (inputs, waits) = (node.inputs.len() as u32, node.control_inputs.len() as u32);
         if inputs + waits == 0 {
-            self.roots.push(id.index() as u32);
+            self.roots.push(id);
         }
-        let pending = if frames::is_merge(node) { 1 + 2 * waits } else { inputs + waits };
+        let pending = if is_merge(node) { 1 + 2 * waits } else { inputs + waits };
         self.nodes.push(PlanNode {
             reads: reads(self.graph, node),
             node: node.clone(),
             kind,
             device,
             copies: Vec::new(),
-            local: frame.pending.len() as u32,
-            slot: frame.slots as u32,
+            counter: frame.pending.push(pending),
+            slot: SlotId::from_index(frame.slots),
             frame: frame_id,
             data_edges: 0..0,
             control_edges: 0..0,
         });
-        frame.pending.push(pending);
         frame.slots += node.inputs.len();
     }
 
     fn finish(mut self, fetches: usize) -> Plan {
         for (id, node) in self.graph.nodes.iter() {
-            let device = self.nodes[id.index()].device;
-            let from = node.inputs.iter().enumerate().map(|(k, i)| (k, self.nodes[i.node.index()].device));
-            self.nodes[id.index()].copies = from.filter(|(_, from)| *from != device).collect();
+            let device = self.nodes[id].device;
+            let inputs = node.inputs.iter().enumerate();
+            let inputs = inputs.map(|(input, i)| Copied { input, from: self.nodes[i.node].device });
+            self.nodes[id].copies = inputs.filter(|copied| copied.from != device).collect();
         }
-        let mut data: Vec<Vec<DataEdge>> = vec![Vec::new(); self.nodes.len()];
-        let mut control: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
+        let mut data: IdVec<NodeId, Vec<DataEdge>> = IdVec::filled(Vec::new(), self.nodes.len());
+        let mut control: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), self.nodes.len());
         for (id, node) in self.graph.nodes.iter() {
-            let user = id.index() as u32;
             for (k, input) in node.inputs.iter().enumerate() {
-                let slot = self.nodes[id.index()].slot + k as u32;
-                let edge = DataEdge { output: input.index as u32, node: user, slot };
-                data[input.node.index()].push(edge);
+                let slot = SlotId::from_index(self.nodes[id].slot.index() + k);
+                data[input.node].push(DataEdge { output: input.index as u32, node: id, slot });
             }
             for wait in &node.control_inputs {
-                control[wait.index()].push(user);
+                control[*wait].push(id);
             }
         }
         let (mut data_edges, mut control_edges) = (Vec::new(), Vec::new());
-        for ((node, mut edges), users) in self.nodes.iter_mut().zip(data).zip(control) {
+        for ((node, mut edges), users) in
+            self.nodes.values_mut().zip(data.into_values()).zip(control.into_values())
+        {
             edges.sort_by_key(|edge| (edge.output, edge.node, edge.slot));
             let start = data_edges.len() as u32;
             data_edges.extend(edges);
@@ -254,11 +291,6 @@ impl<'g> Builder<'g> {
         }
         Plan { nodes: self.nodes, data_edges, control_edges, frames: self.frames, roots: self.roots, fetches }
     }
-}
-
-/// Whether an output is an array, as kernels make them.
-pub(crate) fn is_array(data_type: DataType) -> bool {
-    !data_type.is_ref() && data_type.primitive_type().is_some()
 }
 
 /// An error at a node: names it if the message does not.

@@ -1,15 +1,17 @@
 //! Runs plans: ready nodes on the threads of a pool, what is quickly done at once where it became ready.
 
 mod execute;
-mod pool;
 mod state;
 
-pub(crate) use pool::Pool;
-
-use crate::plan::{Plan, at_node};
+use crate::context;
+use crate::device::DeviceId;
+use crate::kernels::{Background, Kernels, Site};
+use crate::lock::lock;
+use crate::plan::{Kind, Plan, PlanNode, at_node};
+use crate::pool::{Help, Pool};
+use crate::profile::Span;
 use crate::program::Program;
 use crate::recorder::Recorder;
-use crate::resources::lock;
 use crate::shared::Shared;
 use crate::value::Value;
 use state::State;
@@ -17,18 +19,34 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 use support::{Error, Result};
+use tf::DataType;
 
-/// A plan that runs.
-pub(crate) struct Run {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) program: Arc<Program>,
-    plan: Arc<Plan>,
-    arguments: Vec<Value>,
-    pub(crate) recorder: Option<Arc<Recorder>>,
+/// State, kernels and threads of a session.
+pub(crate) struct Engine {
+    pub(crate) shared: Shared,
+    pub(crate) kernels: Arc<Kernels>,
+    /// Compiles clusters that runs do not wait for.
+    pub(crate) background: Background,
+    pub(crate) pool: Pool,
+}
+
+/// Limits of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
     /// When it is given up.
     pub(crate) deadline: Option<Instant>,
-    /// How many runs this one stands in: functions that conditionals and loops call.
+    /// Number of runs that this one stands in: those of functions that conditionals and loops call.
     pub(crate) depth: usize,
+}
+
+/// A plan that runs.
+struct Run {
+    engine: Arc<Engine>,
+    program: Arc<Program>,
+    plan: Arc<Plan>,
+    arguments: Vec<Value>,
+    recorder: Option<Arc<Recorder>>,
+    limits: Limits,
     state: Mutex<State>,
     /// The thread that began the run waits here while others run the last nodes.
     changed: Condvar,
@@ -36,9 +54,9 @@ pub(crate) struct Run {
 
 /// What a thread uses again for each node.
 #[derive(Default)]
-pub(crate) struct Workspace {
-    pub(crate) inputs: Vec<Value>,
-    pub(crate) outputs: Vec<Option<Value>>,
+struct Workspace {
+    inputs: Vec<Value>,
+    outputs: Vec<Option<Value>>,
 }
 
 /// How deep functions may be called while they run.
@@ -46,26 +64,25 @@ const MAX_DEPTH: usize = 64;
 
 /// Runs a plan on arguments; what it returns. A result that is dead is an error.
 pub(crate) fn run(
-    shared: &Arc<Shared>,
+    engine: &Arc<Engine>,
     program: &Arc<Program>,
     plan: &Arc<Plan>,
     arguments: Vec<Value>,
     recorder: Option<Arc<Recorder>>,
-    (deadline, depth): (Option<Instant>, usize),
+    limits: Limits,
 ) -> Result<Vec<Value>> {
-    if depth > MAX_DEPTH {
+    if limits.depth > MAX_DEPTH {
         return Err(Error::unsupported(format!(
             "functions call each other more than {MAX_DEPTH} levels deep"
         )));
     }
     let run = Arc::new(Run {
-        shared: shared.clone(),
+        engine: engine.clone(),
         program: program.clone(),
         plan: plan.clone(),
         arguments,
         recorder,
-        deadline,
-        depth,
+        limits,
         state: Mutex::new(State::new(plan)),
         changed: Condvar::new(),
     });
@@ -101,26 +118,18 @@ impl Run {
         }
     }
 
-    /// Runs ready nodes until there are none: of a thread of the pool.
-    fn help(self: &Arc<Self>) {
-        let mut workspace = Workspace::default();
-        let state = lock(&self.state);
-        let state = self.work(state, &mut workspace);
-        drop(state);
-    }
-
     fn work<'s>(
         self: &'s Arc<Self>,
         mut state: std::sync::MutexGuard<'s, State>,
         workspace: &mut Workspace,
     ) -> std::sync::MutexGuard<'s, State> {
         while let Some(task) = state.next() {
-            let node = &self.plan.nodes[task.node as usize];
+            let node = &self.plan.nodes[task.node];
             let taken = state.take_inputs(node, task, &mut workspace.inputs);
             let others = state.expensive.len();
             drop(state);
             if others > 0 {
-                self.shared.pool.invite(self, others);
+                self.engine.pool.invite(self, others);
             }
             workspace.outputs.clear();
             let result = match taken {
@@ -134,7 +143,7 @@ impl Run {
             let result = match result {
                 Ok(()) => {
                     let plan = &self.plan;
-                    if let crate::plan::Kind::Fetch(k) = node.kind {
+                    if let Kind::Fetch(k) = node.kind {
                         state.results[k] = workspace.inputs.pop();
                     }
                     state.deliver(plan, task, &mut workspace.outputs)
@@ -152,7 +161,7 @@ impl Run {
     }
 
     fn check_deadline(&self) -> Result<()> {
-        match self.deadline {
+        match self.limits.deadline {
             Some(deadline) if Instant::now() >= deadline => Err(Error::invalid(
                 "the step has taken longer than operation_timeout_in_ms of the session's config allows, and is given up here: allow \
                  more, or see whether a loop ends",
@@ -161,18 +170,48 @@ impl Run {
         }
     }
 
-    fn execute_recorded(
-        self: &Arc<Self>,
-        node: &crate::plan::PlanNode,
-        workspace: &mut Workspace,
-    ) -> Result<()> {
+    fn execute_recorded(&self, node: &PlanNode, workspace: &mut Workspace) -> Result<()> {
         let Some(recorder) = &self.recorder else { return self.execute(node, workspace) };
         let begin = recorder.now();
         self.execute(node, workspace)?;
         let end = recorder.now();
-        let device = self.shared.devices[node.device].name();
-        recorder.ran(&self.plan, node, device, (begin, end), &workspace.outputs);
+        let device = self.engine.shared.devices[node.device].name();
+        let inputs = self.plan.input_names(node);
+        recorder.ran(&node.node, inputs, device, Span { begin, end }, &workspace.outputs);
         Ok(())
+    }
+}
+
+impl Help for Run {
+    /// Runs ready nodes until there are none.
+    fn help(self: Arc<Self>) {
+        let mut workspace = Workspace::default();
+        let state = lock(&self.state);
+        let state = self.work(state, &mut workspace);
+        drop(state);
+    }
+}
+
+impl context::Run for Run {
+    fn call(&self, name: &str, device: DeviceId, arguments: Vec<Value>) -> Result<Vec<Value>> {
+        let plan = self.program.function(name, device, &self.engine.shared.resources)?;
+        let limits = Limits { depth: self.limits.depth + 1, ..self.limits };
+        run(&self.engine, &self.program, &plan, arguments, self.recorder.clone(), limits)
+    }
+
+    fn compiled(
+        &self,
+        node: &tf::Node,
+        types: &[DataType],
+        device: DeviceId,
+        inputs: &mut Vec<Value>,
+    ) -> Result<Vec<Option<Value>>> {
+        let site = Arc::new(Site::new(node, types)?);
+        let mut outputs = Vec::new();
+        let shared = &self.engine.shared;
+        let mut cx = context::Context { run: self, shared, node, device, inputs, outputs: &mut outputs };
+        self.launcher().run(&site, &mut cx)?;
+        Ok(outputs)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the instructions of a cluster took.
 
-use crate::resources::lock;
+use crate::lock::lock;
 use compiler::{Compiled, ProfileCounter};
 use hlo::PrintOptions;
 use std::sync::Mutex;
@@ -28,25 +28,50 @@ pub struct ClusterProfile {
 pub(crate) struct Profile {
     node: String,
     compiled: Compiled,
-    total: Mutex<(Vec<i64>, u64, Duration)>,
+    total: Mutex<Total>,
+}
+
+/// Sums over all runs.
+#[derive(Clone, Debug)]
+struct Total {
+    ticks: Vec<i64>,
+    runs: u64,
+    time: Duration,
+}
+
+/// Counts of a kernel that traces and profiles show.
+#[derive(Debug)]
+pub(crate) struct KernelCounts {
+    /// Simple arithmetic and bytes of one run.
+    pub(crate) flops: u64,
+    pub(crate) moved_bytes: u64,
+    /// The counters of its code, if it has any.
+    pub(crate) profile: Option<Profile>,
+}
+
+/// Moments, in nanoseconds since the epoch, between which something ran.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
 }
 
 impl Profile {
     pub(crate) fn new(node: &str, compiled: Compiled) -> Self {
-        let total = (vec![0; compiled.counters.len()], 0, Duration::ZERO);
+        let total = Total { ticks: vec![0; compiled.counters.len()], runs: 0, time: Duration::ZERO };
         Self { node: node.to_owned(), compiled, total: Mutex::new(total) }
     }
 
     /// Adds what a run has counted.
     pub(crate) fn add(&self, ticks: &[i64], time: Duration) {
-        let (sums, runs, times) = &mut *lock(&self.total);
-        sums.iter_mut().zip(ticks).for_each(|(sum, &ticks)| *sum = sum.saturating_add(ticks));
-        *runs += 1;
-        *times += time;
+        let total = &mut *lock(&self.total);
+        total.ticks.iter_mut().zip(ticks).for_each(|(sum, &ticks)| *sum = sum.saturating_add(ticks));
+        total.runs += 1;
+        total.time += time;
     }
 
     pub(crate) fn total(&self) -> ClusterProfile {
-        let (ticks, runs, time) = lock(&self.total).clone();
+        let Total { ticks, runs, time } = lock(&self.total).clone();
         ClusterProfile {
             node: self.node.clone(),
             counters: self.compiled.counters.clone(),
@@ -57,7 +82,7 @@ impl Profile {
     }
 
     /// The instructions of a run between two moments, in nanoseconds, with what they counted.
-    pub(crate) fn instructions(&self, ticks: &[i64], (begin, end): (u64, u64)) -> Result<Vec<Instruction>> {
+    pub(crate) fn instructions(&self, ticks: &[i64], Span { begin, end }: Span) -> Result<Vec<Instruction>> {
         let module = &self.compiled.module;
         let texts = hlo::text::instruction_texts(module, PrintOptions::short());
         let spans = self.compiled.spans(ticks)?;

@@ -1,7 +1,6 @@
-//! The threads that run ready nodes beside the one that began a run.
+//! Threads that help with runs beside the ones that began them.
 
-use super::Run;
-use crate::resources::lock;
+use crate::lock::lock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -13,6 +12,12 @@ const MAX_THREADS: usize = 1024;
 
 /// Enough for kernels, whose stack is bounded, in functions that are called in functions.
 const STACK_BYTES: usize = 16 << 20;
+
+/// A run that threads can help with.
+pub(crate) trait Help: Send + Sync {
+    /// Does some of its work.
+    fn help(self: Arc<Self>);
+}
 
 /// Threads that wait for runs to help with.
 #[derive(Debug)]
@@ -31,7 +36,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    runs: VecDeque<Arc<Run>>,
+    runs: VecDeque<Arc<dyn Help>>,
     stop: bool,
 }
 
@@ -58,7 +63,7 @@ impl Pool {
     }
 
     /// Asks idle threads to help with a run that has so many tasks to give away.
-    pub(super) fn invite(&self, run: &Arc<Run>, tasks: usize) {
+    pub(crate) fn invite<R: Help + 'static>(&self, run: &Arc<R>, tasks: usize) {
         let idle = self.shared.idle.load(Ordering::Relaxed);
         if idle == 0 {
             return;
@@ -95,7 +100,6 @@ impl Shared {
             if let Some(run) = queue.runs.pop_front() {
                 drop(queue);
                 run.help();
-                drop(run);
                 queue = lock(&self.queue);
                 continue;
             }

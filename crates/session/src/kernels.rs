@@ -9,17 +9,17 @@ mod cache;
 mod cluster;
 mod constants;
 mod launch;
-mod profile;
 
 pub(crate) use background::Background;
-pub(crate) use cache::{Kernel, Kernels};
-pub use profile::ClusterProfile;
+pub(crate) use cache::Kernels;
 
+use crate::context::Context;
 use crate::device::Device;
-use crate::ops::Context;
-use crate::plan::must_compile;
-use crate::resources::lock;
+use crate::lock::lock;
+use crate::op_kind::must_compile;
+use crate::recorder::Recorder;
 use crate::value::{Tensor, Value};
+use cache::Kernel;
 use launch::{Held, Shapes};
 use prost::Message;
 use shape::ArrayShape;
@@ -144,13 +144,13 @@ impl Site {
     }
 
     /// The kernel for these inputs: the last one if it fits, else one that is known, else a new one.
-    fn bind(&self, inputs: &[Value], held: &Held<'_>, cx: &Context<'_>) -> Result<Arc<Bound>> {
+    fn bind(&self, held: &Held<'_>, cx: &Context<'_>, launcher: &Launcher<'_>) -> Result<Arc<Bound>> {
         let last = lock(&self.last).clone();
-        if let Some(last) = last.filter(|bound| bound.fits(inputs, held)) {
+        if let Some(last) = last.filter(|bound| bound.fits(cx.inputs, held)) {
             return Ok(last);
         }
-        let shared = &cx.run.shared;
-        self.find(inputs, held, &shared.kernels, &cx.run.program.library, &*shared.devices[cx.device])
+        let device = &*cx.shared.devices[cx.device];
+        self.find(cx.inputs, held, launcher.kernels, launcher.library, device)
     }
 
     /// A kernel that is known for these inputs, else a new one.
@@ -252,14 +252,24 @@ impl Bound {
     }
 }
 
-/// Runs a compiled node.
-pub(crate) fn run(site: &Arc<Site>, cx: &mut Context<'_>) -> Result<()> {
-    let variables = if site.has_variables { launch::variables(site, cx.inputs)? } else { Vec::new() };
-    // Functions that the graph itself wants compiled have no choice.
-    if site.node.op == "_XlaLaunch" {
-        return cluster::run(site, &variables, cx);
+/// Runs compiled nodes of a run.
+pub(crate) struct Launcher<'r> {
+    pub(crate) kernels: &'r Arc<Kernels>,
+    pub(crate) background: &'r Background,
+    pub(crate) library: &'r Arc<FunctionLibrary>,
+    pub(crate) recorder: Option<&'r Recorder>,
+}
+
+impl Launcher<'_> {
+    /// Runs a node.
+    pub(crate) fn run(&self, site: &Arc<Site>, cx: &mut Context<'_>) -> Result<()> {
+        let variables = if site.has_variables { launch::variables(site, cx.inputs)? } else { Vec::new() };
+        // Functions that the graph itself wants compiled have no choice.
+        if site.node.op == "_XlaLaunch" {
+            return cluster::run(site, &variables, cx, self);
+        }
+        let mut held = Held::new(&variables);
+        let bound = site.bind(&held, cx, self)?;
+        launch::launch(site, &bound.kernel, &mut held, cx, self.recorder)
     }
-    let mut held = Held::new(&variables);
-    let bound = site.bind(cx.inputs, &held, cx)?;
-    launch::launch(site, &bound.kernel, &mut held, cx)
 }

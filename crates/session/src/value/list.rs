@@ -1,6 +1,8 @@
 //! Tensor lists as values.
 
-use crate::value::Value;
+use super::Value;
+use std::sync::Arc;
+use support::{Error, Result};
 use tf::{DataType, PartialShape};
 
 /// A list of tensors, of which some may not be set yet.
@@ -16,4 +18,12 @@ pub struct List {
     pub(crate) depth: usize,
     /// The elements.
     pub(crate) elements: Vec<Option<Value>>,
+}
+
+/// The list of a value.
+pub(crate) fn list_of(value: &Value) -> Result<&Arc<List>> {
+    match value {
+        Value::List(list) => Ok(list),
+        other => Err(Error::invalid(format!("a tensor list is wanted, not {}", other.kind()))),
+    }
 }
