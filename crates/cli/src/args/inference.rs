@@ -1,0 +1,137 @@
+//! The config of a model that comes without one, from its graph and the flags; `tfcompile config`.
+
+use clap::Args;
+use support::{Error, Result};
+use tf::InferOptions;
+
+/// What helps to infer a config.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct InferArgs {
+    /// What to compute: a node, or one of its outputs; one without outputs is run for its updates. May be given several
+    /// times
+    #[arg(long, value_name = "NODE[:K]", conflicts_with = "config")]
+    pub(crate) fetch: Vec<String>,
+    /// The shape of a feed that the graph leaves open, such as x=1,224,224,3, with ? for what it states or --dim gives.
+    /// May be given several times
+    #[arg(long, value_name = "NODE=SIZES", conflicts_with = "config")]
+    pub(crate) shape: Vec<String>,
+    /// A size that the graph leaves open: batch=16 for the leading dimensions of feeds, x.1=100 for dimension 1 of feed
+    /// x. May be given several times
+    #[arg(long, value_name = "NAME=N", conflicts_with = "config")]
+    pub(crate) dim: Vec<String>,
+    /// The same as --dim batch=N
+    #[arg(long, value_name = "N", conflicts_with = "config", value_parser = clap::value_parser!(i64).range(1..))]
+    pub(crate) batch: Option<i64>,
+}
+
+impl InferArgs {
+    /// What the flags say.
+    pub(crate) fn options(&self) -> Result<InferOptions> {
+        let mut options = InferOptions {
+            fetches: self.fetch.iter().map(|text| output(text)).collect::<Result<_>>()?,
+            ..InferOptions::default()
+        };
+        for text in &self.shape {
+            let (id, sizes) = shape(text)?;
+            if options.shapes.insert(id.clone(), sizes).is_some() {
+                return Err(Error::invalid(format!("--shape is given twice for '{}:{}'", id.0, id.1)));
+            }
+        }
+        let batch = self.batch.map(|size| ("batch".to_owned(), size));
+        let dims = self.dim.iter().map(|text| dim(text)).collect::<Result<Vec<_>>>()?;
+        for (name, size) in dims.into_iter().chain(batch) {
+            if options.dims.insert(name.clone(), size).is_some_and(|other| other != size) {
+                return Err(Error::invalid(format!("--dim {name} is given twice, with different sizes")));
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// `NODE` or `NODE:K`.
+fn output(text: &str) -> Result<(String, i64)> {
+    let (node, index) = match text.rsplit_once(':') {
+        Some((node, index)) => (node, index.parse().ok().filter(|index| (0..1 << 31).contains(index))),
+        None => (text, Some(0)),
+    };
+    match index {
+        Some(index) if !node.is_empty() && !node.starts_with('^') => Ok((node.to_owned(), index)),
+        _ => Err(Error::invalid(format!(
+            "'{text}' names no output of a node: write NODE, or NODE:K for its output K"
+        ))),
+    }
+}
+
+/// An output and the sizes of its dimensions, as far as they are given.
+type GivenShape = ((String, i64), Vec<Option<i64>>);
+
+/// `NODE[:K]=SIZES`, the sizes joined by commas, `?` for one that is not given; none for a scalar.
+fn shape(text: &str) -> Result<GivenShape> {
+    let wrong = || {
+        Error::invalid(format!(
+            "'{text}' is no shape of a feed: write NODE=SIZES, for instance x=1,224,224,3 (nothing behind = for a \
+             scalar, ? for a size that the graph or --dim gives)"
+        ))
+    };
+    let (node, sizes) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let size = |size: &str| match size.trim() {
+        "?" => Some(None),
+        size => size.parse::<i64>().ok().filter(|size| *size >= 0).map(Some),
+    };
+    let sizes = match sizes {
+        "" => Vec::new(),
+        sizes => sizes.split(',').map(size).collect::<Option<_>>().ok_or_else(wrong)?,
+    };
+    Ok((output(node)?, sizes))
+}
+
+/// `NAME=N`.
+fn dim(text: &str) -> Result<(String, i64)> {
+    let parsed = text.rsplit_once('=').and_then(|(name, size)| {
+        let size = size.trim().parse::<i64>().ok().filter(|size| *size >= 0)?;
+        (!name.is_empty()).then(|| (name.to_owned(), size))
+    });
+    parsed.ok_or_else(|| {
+        Error::invalid(format!(
+            "'{text}' is no size of a dimension: write batch=N for the leading dimensions of feeds, or NODE.D=N for \
+             dimension D of one"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_are_a_node_and_a_number() {
+        assert_eq!(output("a/b").expect("valid"), ("a/b".to_owned(), 0));
+        assert_eq!(output("a/b:3").expect("valid"), ("a/b".to_owned(), 3));
+        for bad in ["", ":1", "a:", "a:x", "a:-1", "^a", "a:4294967296"] {
+            assert!(output(bad).expect_err(bad).message().contains(&format!("'{bad}'")));
+        }
+    }
+
+    #[test]
+    fn shapes_are_an_output_and_sizes() {
+        assert_eq!(shape("x=1,2").expect("valid"), (("x".to_owned(), 0), vec![Some(1), Some(2)]));
+        assert_eq!(shape("x=?,2").expect("valid"), (("x".to_owned(), 0), vec![None, Some(2)]));
+        assert_eq!(shape("x:1=").expect("valid"), (("x".to_owned(), 1), vec![]));
+        for bad in ["x", "x=-1", "x=1,,2", "x=a", "x=1x2", "=1", "x=??"] {
+            assert!(shape(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn dimensions_are_a_name_and_a_size() {
+        assert_eq!(dim("batch=16").expect("valid"), ("batch".to_owned(), 16));
+        assert_eq!(dim("a/b:1.2=0").expect("valid"), ("a/b:1.2".to_owned(), 0));
+        for bad in ["batch", "=3", "batch=", "batch=-1", "batch=x"] {
+            assert!(dim(bad).expect_err(bad).message().contains(&format!("'{bad}'")));
+        }
+        let same = InferArgs { dim: vec!["batch=4".to_owned()], batch: Some(4), ..InferArgs::default() };
+        assert_eq!(same.options().expect("no contradiction").dims["batch"], 4);
+        let other = InferArgs { batch: Some(5), ..same };
+        assert!(other.options().expect_err("two sizes").message().contains("--dim batch"));
+    }
+}

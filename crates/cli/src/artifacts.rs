@@ -1,0 +1,4 @@
+//! The files that are made of a model.
+
+pub(crate) mod names;
+pub(crate) mod observer;

@@ -1,0 +1,68 @@
+//! `tfcompile bench`: compiles a model in this process and measures how fast it runs.
+
+use crate::args::feeds::FeedArgs;
+use crate::args::model::ModelArgs;
+use crate::args::xla_flags::XlaFlags;
+use crate::files::outputs;
+use crate::program::arguments::Arguments;
+use crate::program::in_process::Program;
+use clap::Args;
+use runner::{BenchOptions, Fill};
+use support::{Error, Result};
+
+/// `tfcompile bench`.
+#[derive(Args, Debug)]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    feeds: FeedArgs,
+    /// About how long each measurement takes
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    seconds: f64,
+    /// Numbers of threads to measure with, joined by commas
+    #[arg(long, value_name = "LIST", default_value = "1", value_delimiter = ',')]
+    threads: Vec<u32>,
+    /// Time each kernel alone, too
+    #[arg(long)]
+    kernels: bool,
+    /// Leave out the machine's peak, whose measurement takes a second
+    #[arg(long)]
+    no_peak: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Measures a model on given arrays, random ones by default.
+pub(crate) fn run(arguments: &Bench, xla: &XlaFlags) -> Result<()> {
+    let options = options(arguments)?;
+    let mut arrays = Vec::new();
+    let program = Program::compile(&arguments.model, xla, |signature, initial| {
+        arrays = Arguments::read(&arguments.feeds, signature, initial, Some(Fill::Random))?.inputs.first;
+        Ok(())
+    })?;
+    let report = runner::bench(&program.compiled, &arrays, &program.target, &options)?;
+    if arguments.json {
+        return outputs::print(&format!("{:#}\n", report.to_json()));
+    }
+    outputs::print(&format!("{report}"))
+}
+
+fn options(arguments: &Bench) -> Result<BenchOptions> {
+    if !(arguments.seconds.is_finite() && (0.001..=3600.0).contains(&arguments.seconds)) {
+        return Err(Error::invalid(format!(
+            "--seconds {}: a number from 0.001 to 3600 is wanted",
+            arguments.seconds
+        )));
+    }
+    if let Some(count) = arguments.threads.iter().find(|count| !(1..=1024).contains(*count)) {
+        return Err(Error::invalid(format!("--threads {count}: numbers from 1 to 1024 are wanted")));
+    }
+    Ok(BenchOptions {
+        seconds: arguments.seconds,
+        threads: arguments.threads.iter().map(|&count| count as usize).collect(),
+        kernels: arguments.kernels,
+        peak: !arguments.no_peak,
+    })
+}

@@ -1,0 +1,118 @@
+//! What `build` prints: the files that it wrote, and the command that links them.
+
+use super::{Build, Emit, needs_headers};
+use crate::artifacts::names::FileNames;
+use crate::files::linker;
+use crate::files::outputs::Output;
+use crate::report::text::human_bytes;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Each file with its size, and how to link them.
+pub(super) fn summary(outputs: &[Output<'_>], listed: usize, link: &str) -> String {
+    let line = |name: String, bytes: u64, more: String| (name, human_bytes(bytes), more);
+    let mut lines: Vec<(String, String, String)> = outputs[..listed]
+        .iter()
+        .map(|output| line(output.path.display().to_string(), output.size(), String::new()))
+        .collect();
+    if let Some(first) = outputs.get(listed) {
+        let directory = first.path.ancestors().find(|path| path.ends_with("include")).unwrap_or(&first.path);
+        let bytes = outputs[listed..].iter().map(Output::size).sum();
+        let count = outputs.len() - listed;
+        lines.push(line(format!("{}/", directory.display()), bytes, format!("  ({count} headers)")));
+    }
+    let width = lines.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for (name, bytes, more) in lines {
+        let _ = writeln!(out, "{name:<width$}  {bytes:>9}{more}");
+    }
+    out + link
+}
+
+/// The command that makes a program of what was written, with a source file of the user's.
+pub(super) fn link_line(arguments: &Build, names: &FileNames, triple: &str) -> String {
+    let emits = |emit: Emit| arguments.emit.contains(&emit);
+    let at = |file: &str| quoted(&arguments.output.join(file).display().to_string());
+    let directory = quoted(&arguments.output.display().to_string());
+    let mut linked = if emits(Emit::Obj) {
+        at(&names.object)
+    } else if emits(Emit::Archive) {
+        at(&names.archive)
+    } else if emits(Emit::Shared) && names.coff {
+        at(&names.shared)
+    } else if emits(Emit::Shared) {
+        format!("{} {}", at(&names.shared), run_path(&arguments.output, &names.shared))
+    } else {
+        return String::new();
+    };
+    if emits(Emit::Rust) && !emits(Emit::Header) && !emits(Emit::CHeader) {
+        return format!(
+            "link: in a crate that depends on tfcompile-runtime, include {} and link {linked}\n",
+            at(&format!("{}.rs", names.program))
+        );
+    }
+    if emits(Emit::Metadata) {
+        linked = format!("{linked} {}", at(&names.metadata));
+    }
+    let runtime = match needs_headers(arguments) {
+        true => format!(" -I {}", at("include")),
+        false => String::new(),
+    };
+    // Microsoft's compiler links import libraries, MinGW's the library itself.
+    if names.coff && (emits(Emit::Obj) || emits(Emit::Archive)) {
+        return format!(
+            "link: cl /std:c++17 /O2 /EHsc{} /I {directory} main.cc {linked}\n",
+            runtime.replace("-I", "/I")
+        );
+    }
+    let sanitizer = arguments.back.sanitizer().map(|word| format!(" -fsanitize={word}")).unwrap_or_default();
+    let bare = match arguments.freestanding {
+        true => " -ffreestanding",
+        // The pool of threads of the C++ headers, with libraries before glibc 2.34.
+        false if emits(Emit::Header) && triple.contains("linux") => " -pthread",
+        false => "",
+    };
+    let cpp = linker::cpp_compiler(triple);
+    if emits(Emit::Header) || !emits(Emit::CHeader) {
+        format!(
+            "link: {cpp} -std=c++17 -O2{bare}{sanitizer} -I {directory}{runtime} main.cc {linked} -o main\n"
+        )
+    } else {
+        let c = cpp.replace("clang++", "clang").replace("g++", "gcc").replace("c++", "cc");
+        format!("link: {c} -std=c99 -O2{bare}{sanitizer} -I {directory} main.c {linked} -o main\n")
+    }
+}
+
+/// What tells a program where its shared library is: beside the program, as far away as where it is linked, so that it
+/// runs from every directory.
+fn run_path(directory: &Path, library: &str) -> String {
+    let origin = if library.ends_with(".dylib") { "@executable_path" } else { "$ORIGIN" };
+    let place = match directory {
+        path if path.is_absolute() => path.display().to_string(),
+        path if path == Path::new(".") => origin.to_owned(),
+        path => format!("{origin}/{}", path.display()),
+    };
+    quoted(&format!("-Wl,-rpath,{place}"))
+}
+
+/// A word as the shell reads it.
+fn quoted(word: &str) -> String {
+    match word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:,=@%".contains(c)) && !word.is_empty() {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_reach_the_program_as_they_are() {
+        for word in ["out/a.o", "with space", "it's", "$HOME", ""] {
+            let script = format!("printf %s {}", quoted(word));
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
+            assert_eq!(output.stdout, word.as_bytes());
+        }
+    }
+}

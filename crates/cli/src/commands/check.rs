@@ -1,0 +1,217 @@
+//! `tfcompile check`: all that keeps a model from being compiled.
+
+use crate::args::model::ModelArgs;
+use crate::files::outputs;
+use crate::program::model::{infer, load};
+use crate::report::progress::Progress;
+use crate::report::text::{print_json, printable, table};
+use clap::Args;
+use compiler::{BackOptions, Checked, Input, Source};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use support::{Error, ErrorKind, Result};
+
+/// `tfcompile check`.
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Nodes of one op with the same problem are listed up to so many.
+const LISTED: usize = 5;
+
+/// Examines a model and prints what is found; an error if it cannot be compiled.
+pub(crate) fn run(arguments: &Check) -> Result<()> {
+    let model = &arguments.model;
+    if let Some((input, _)) = crate::program::module_file::read(model)? {
+        return check_program(arguments, input);
+    }
+    let (loaded, file) = load(model)?;
+    let (config, missing, notes) = match file {
+        Some((config, _)) => (config, Vec::new(), Vec::new()),
+        None => {
+            let inferred = infer(model, &loaded)?;
+            (inferred.config, inferred.problems, inferred.notes)
+        }
+    };
+    let (name, graph) = (loaded.name, loaded.graph);
+    let options = BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "model") };
+    let mut progress = Progress::new(model, "check");
+    let bounds = crate::args::parse::loop_bounds(&model.loop_bound)?;
+    let checked =
+        compiler::guarded(|| compiler::check(graph, &config, &missing, &bounds, &options, &mut progress))?;
+    progress.finish();
+    report(arguments, &name, ("node", "op"), &checked, &notes)
+}
+
+/// Examines a program of HLO or StableHLO.
+fn check_program(arguments: &Check, input: Input) -> Result<()> {
+    let model = &arguments.model;
+    let Source::Hlo(program) = input.source else {
+        return Err(Error::internal("a program that was read from a file is one of HLO"));
+    };
+    let options = BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "model") };
+    let mut progress = Progress::new(model, "check");
+    let checked = compiler::guarded(|| Ok(compiler::check_program(program, &options, &mut progress)))?;
+    progress.finish();
+    let name = model.model.display().to_string();
+    report(arguments, &name, ("instruction", "opcode"), &checked, &[])
+}
+
+/// Prints what was found; an error if something keeps the model from being compiled. `words` are for what is counted.
+fn report(
+    arguments: &Check,
+    name: &str,
+    words: (&str, &str),
+    checked: &Checked,
+    notes: &[String],
+) -> Result<()> {
+    match arguments.json {
+        true => print_json(&to_json(name, checked, notes))?,
+        false => outputs::print(&to_text(name, words, checked, notes))?,
+    }
+    let Some(first) = checked.problems.first() else { return Ok(()) };
+    let count = match checked.problems.len() {
+        1 => "1 problem".to_owned(),
+        count @ compiler::MAX_PROBLEMS.. => format!("{count} problems or more"),
+        count => format!("{count} problems"),
+    };
+    let error = Error::invalid(format!("{count}: {name} cannot be compiled as it is"));
+    Err(error.coded(first.error.code()))
+}
+
+/// What the class gives access to, each once: a written variable is both argument and result.
+fn interface(checked: &Checked) -> impl Iterator<Item = &aot::Accessor> {
+    let entries = &checked.accessors;
+    let is_first = |(k, entry): &(usize, &aot::Accessor)| !entries[..*k].contains(entry);
+    entries.iter().enumerate().filter(is_first).map(|(_, entry)| entry)
+}
+
+/// The kind of an error in a word.
+fn kind(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::Invalid => "invalid",
+        ErrorKind::Unsupported => "unsupported",
+        ErrorKind::Internal => "internal",
+    }
+}
+
+fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
+    let some = |text: &str| if text.is_empty() { Value::Null } else { json!(text) };
+    let problems: Vec<Value> = checked
+        .problems
+        .iter()
+        .map(|p| {
+            json!({
+                "kind": kind(&p.error),
+                "code": p.error.code().to_string(),
+                "node": some(&p.node),
+                "op": some(&p.op),
+                "message": p.error.message(),
+            })
+        })
+        .collect();
+    let ops: Vec<Value> = checked
+        .ops
+        .iter()
+        .map(|(op, (count, supported))| json!({ "op": op, "nodes": count, "supported": supported }))
+        .collect();
+    let entries: Vec<Value> = interface(checked)
+        .map(|a| {
+            json!({
+                "kind": a.kind,
+                "node": a.node,
+                "name": a.name,
+                "shape": a.shape.to_string(),
+                "accessor": a.accessor,
+            })
+        })
+        .collect();
+    json!({
+        "model": name,
+        "compiles": checked.problems.is_empty(),
+        "problems": problems,
+        "warnings": checked.warnings,
+        "notes": notes,
+        "ops": ops,
+        "interface": entries,
+    })
+}
+
+fn to_text(name: &str, words: (&str, &str), checked: &Checked, notes: &[String]) -> String {
+    let mut out = String::new();
+    let nodes: usize = checked.ops.values().map(|(count, _)| count).sum();
+    let counted = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let _ = writeln!(out, "{name}: {} of {}", counted(nodes, words.0), counted(checked.ops.len(), words.1));
+    for line in problem_lines(checked) {
+        let _ = writeln!(out, "{line}");
+    }
+    let is_unsupported = |problem: &tf::Problem| problem.error.kind() == ErrorKind::Unsupported;
+    if words.1 == "op" && checked.problems.iter().any(is_unsupported) {
+        out.push_str(
+            "hint: feed what unsupported nodes compute, or fetch something that does not need them\n",
+        );
+    }
+    checked.warnings.iter().for_each(|w| out.push_str(&format!("warning: {}\n", printable(w))));
+    notes.iter().for_each(|n| out.push_str(&format!("note: {}\n", printable(n))));
+    let mut ops: Vec<(&String, &(usize, bool))> = checked.ops.iter().collect();
+    ops.sort_by_key(|(op, (count, supported))| (*supported, std::cmp::Reverse(*count), *op));
+    let row = |(op, (count, supported)): (&String, &(usize, bool))| {
+        let remark = if *supported { "" } else { "not supported" };
+        vec![printable(op), format!("{count:>6}"), remark.to_owned()]
+    };
+    table(&mut out, "ops", &ops.into_iter().map(row).collect::<Vec<_>>());
+    let interface: Vec<Vec<String>> = interface(checked)
+        .map(|a| {
+            let renamed = a.name.as_deref().unwrap_or(&a.node);
+            let remark = match a.accessor.ends_with(renamed) || a.name.is_none() && a.kind != "variable" {
+                true => String::new(),
+                false => format!("for '{}', which is no C++ identifier", printable(renamed)),
+            };
+            vec![
+                a.kind.to_owned(),
+                printable(&a.node),
+                a.shape.to_string(),
+                format!("{}()", a.accessor),
+                remark,
+            ]
+        })
+        .collect();
+    table(&mut out, "interface", &interface);
+    if checked.problems.is_empty() {
+        out.push_str("no problems: it compiles\n");
+    }
+    out
+}
+
+/// The problems, each in a line or more; those that differ only in the node are told once.
+fn problem_lines(checked: &Checked) -> Vec<String> {
+    let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for problem in &checked.problems {
+        groups.entry((kind(&problem.error), problem.error.message())).or_default().push(&problem.node);
+    }
+    let mut lines = Vec::new();
+    for ((kind, message), nodes) in groups {
+        let named: Vec<String> = nodes
+            .iter()
+            .filter(|n| !n.is_empty())
+            .take(LISTED)
+            .map(|n| format!("'{}'", printable(n)))
+            .collect();
+        let more = nodes.len().saturating_sub(LISTED);
+        let message: Vec<String> = message.lines().map(printable).collect();
+        let message = message.join("\n  ");
+        let says_all = nodes.len() == 1 && message.contains(&format!("'{}", printable(nodes[0])));
+        lines.push(match (named.is_empty() || says_all, more) {
+            (true, _) => format!("{kind}: {message}"),
+            (false, 0) => format!("{kind}: {}: {message}", named.join(", ")),
+            (false, more) => format!("{kind}: {} and {more} more: {message}", named.join(", ")),
+        });
+    }
+    lines
+}

@@ -1,0 +1,20 @@
+//! `tfcompile config`: the config of a model, inferred or as it is.
+
+use crate::args::model::ModelArgs;
+use crate::files::outputs;
+use crate::program::model::read;
+use crate::program::module_file;
+use crate::report::progress::Progress;
+use compiler::Source;
+use support::Result;
+
+/// Prints the config of a model, inferred or as it is, as text proto.
+pub(crate) fn run(arguments: &ModelArgs) -> Result<()> {
+    let mut progress = Progress::new(arguments, "config");
+    let read = read(arguments, &mut progress)?;
+    drop(progress);
+    match &read.input.source {
+        Source::Graph { config, .. } => outputs::print(&tf::source::config_to_text(config)),
+        Source::Hlo(_) => Err(module_file::needs_no_config(&arguments.model)),
+    }
+}

@@ -1,0 +1,93 @@
+//! `tfcompile hlo`: a model as HLO, or as what else says the same.
+
+use crate::args::feeds::FeedArgs;
+use crate::args::model::ModelArgs;
+use crate::args::xla_flags::XlaFlags;
+use crate::files::hlo_formats::{Format, StageName, Surroundings, render};
+use crate::files::outputs;
+use crate::program::arguments::Arguments;
+use crate::program::model::Read;
+use crate::program::model::read;
+use crate::report::dump::{Dumper, Watch};
+use crate::report::progress::Progress;
+use clap::Args;
+use compiler::BackOptions;
+use runner::Signature;
+use stablehlo::Version;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use support::{Error, Result};
+
+/// `tfcompile hlo`.
+#[derive(Args, Debug)]
+pub(crate) struct Hlo {
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    feeds: FeedArgs,
+    /// How far the model is compiled
+    #[arg(long, value_enum, value_name = "STAGE", default_value = "import")]
+    stage: StageName,
+    /// What is written
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    format: Format,
+    /// Where to [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The version of StableHLO that is written; what needs a newer one is refused
+    #[arg(long, value_name = "VERSION", default_value_t = Version::default())]
+    stablehlo_version: Version,
+}
+
+/// Imports a model, compiles it as far as wanted, and writes it.
+pub(crate) fn run(arguments: &Hlo, xla: &XlaFlags) -> Result<()> {
+    let format = arguments.format;
+    let has_values = arguments.feeds.is_given();
+    if has_values && format != Format::Snapshot {
+        return Err(Error::invalid(
+            "only a snapshot holds arguments: add --format=snapshot, or leave out --feed, --var and their kind",
+        ));
+    }
+    if format.is_binary() && arguments.output.is_none() && std::io::stdout().is_terminal() {
+        return Err(Error::invalid(
+            "this format is binary, and standard output is a terminal: write to a file with -o FILE, or into a pipe",
+        ));
+    }
+    let model = &arguments.model;
+    if !model.quiet {
+        xla.warn();
+    }
+    let name = model.model.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let mut progress = Progress::new(model, &name);
+    let mut dumper = Dumper::new(xla);
+    let Read { input, initial } = read(model, &mut progress)?;
+    let options = xla
+        .options(BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "entry") });
+    let bytes = compiler::guarded(|| {
+        let mut watch = Watch::new(&mut progress, &mut dumper);
+        let front = input.without_checks()?.import(&mut watch)?;
+        let values = match has_values {
+            true => Arguments::read(&arguments.feeds, &Signature::of(&front)?, &initial, None)?.inputs.first,
+            false => Vec::new(),
+        };
+        let with = Surroundings {
+            is_scheduled: arguments.stage == StageName::Scheduled,
+            arguments: values,
+            result_names: front.result_names(),
+            stablehlo_version: arguments.stablehlo_version,
+        };
+        let module = front.import.module;
+        let module = compiler::at_stage(module, arguments.stage.stage(), &options, &mut watch)?;
+        render(&module, format, &with)
+    })?;
+    dumper.finish()?;
+    progress.finish();
+    match &arguments.output {
+        Some(path) => outputs::write_all(&[(path, &bytes)]),
+        None => {
+            let mut out = std::io::stdout().lock();
+            let written = out.write_all(&bytes).and_then(|()| out.flush());
+            written.map_err(|e| Error::invalid(format!("cannot write to standard output: {e}")))
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! `tfcompile init`: a project around a model, ready to be built. Its files are those of `build_systems/init`.
+
+use crate::args::inference::InferArgs;
+use crate::args::model::ModelArgs;
+use crate::artifacts::names;
+use crate::files::outputs;
+use crate::files::outputs::Output;
+use crate::program::model::read;
+use crate::program::model_files;
+use crate::report::progress::Progress;
+use bytes::Bytes;
+use clap::{Args, Parser, ValueEnum};
+use compiler::Source;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use support::{Error, Result};
+use tf::proto::Config;
+
+/// `tfcompile init`.
+#[derive(Args, Debug)]
+pub(crate) struct Init {
+    /// The directory to write to; it is made if it does not exist
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// What builds the project
+    #[arg(long, value_enum, value_name = "SYSTEM")]
+    build: BuildSystem,
+    /// The model, as for the other commands; it is copied into the project
+    #[arg(long, value_name = "MODEL")]
+    model: PathBuf,
+    /// Feeds, fetches and variables: a tensorflow.tf2xla.Config file. Without, they are inferred and written down
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What helps to infer them.
+    #[command(flatten)]
+    inference: InferArgs,
+    /// Where tfcompile is unpacked [default: where this tool is]
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+}
+
+/// `--build`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BuildSystem {
+    /// WORKSPACE and BUILD files
+    Bazel,
+    /// `find_package(tfcompile)`
+    Cmake,
+    /// A Rust program with a build script
+    Cargo,
+    /// GNU Make
+    Make,
+}
+
+/// The arguments of commands that read a model, to read it as they do.
+#[derive(Parser)]
+struct Reading {
+    #[command(flatten)]
+    model: ModelArgs,
+}
+
+/// A file of the project with the parts that it leaves open.
+type Template = (&'static str, &'static str);
+
+macro_rules! template {
+    ($to:literal, $from:literal) => {
+        ($to, include_str!(concat!("../../../../build_systems/init/", $from)))
+    };
+}
+
+const MAIN_CC: Template = template!("main.cc", "main.cc");
+
+impl BuildSystem {
+    fn templates(self) -> &'static [Template] {
+        match self {
+            Self::Bazel => &[
+                MAIN_CC,
+                template!("BUILD.bazel", "BUILD.bazel"),
+                template!("WORKSPACE", "WORKSPACE"),
+                template!(".bazelrc", "bazelrc"),
+            ],
+            Self::Cmake => &[MAIN_CC, template!("CMakeLists.txt", "CMakeLists.txt")],
+            Self::Cargo => &[
+                template!("Cargo.toml", "cargo/Cargo.toml"),
+                template!("build.rs", "cargo/build.rs"),
+                template!("src/main.rs", "cargo/main.rs"),
+            ],
+            Self::Make => &[MAIN_CC, template!("Makefile", "Makefile")],
+        }
+    }
+
+    /// How the config is named to the tool, if there is one.
+    fn config(self, config: Option<&str>) -> String {
+        match (self, config) {
+            (_, None) => String::new(),
+            (Self::Bazel, Some(path)) => format!("config = \"{path}\","),
+            (Self::Cmake, Some(path)) => format!("CONFIG \"{path}\""),
+            (Self::Cargo, Some(path)) => format!(".config(\"{path}\")"),
+            (Self::Make, Some(path)) => format!("--config={path}"),
+        }
+    }
+
+    /// What to type next.
+    fn commands(self, prefix: &Path) -> String {
+        match self {
+            Self::Bazel => "bazel run :app".to_owned(),
+            Self::Cmake => "cmake -B build && cmake --build build && build/app".to_owned(),
+            Self::Cargo => format!("TFCOMPILE={}/bin/tfcompile cargo run", prefix.display()),
+            Self::Make => "make && ./app".to_owned(),
+        }
+    }
+}
+
+/// Writes the project.
+pub(crate) fn run(arguments: &Init) -> Result<()> {
+    let prefix = prefix(arguments)?;
+    let reading = reading(arguments)?;
+    let progress = &mut Progress::new(&reading, "init");
+    let read = read(&reading, progress)?;
+    let config = match &read.input.source {
+        Source::Graph { config, .. } => Some(config),
+        Source::Hlo(_) => None,
+    };
+    let name = names::name_of(&arguments.model);
+    let class = names::class_of(&name);
+    let is_directory = arguments.model.is_dir();
+    let base = match is_directory {
+        true => arguments.model.as_path(),
+        false => arguments.model.parent().unwrap_or(Path::new("")),
+    };
+    let mut copies: Vec<(PathBuf, Bytes)> = Vec::new();
+    let of_model = ModelArgs { config: None, ..reading.clone() };
+    for path in model_files::inputs(&of_model, &[])? {
+        let below = path.strip_prefix(base).unwrap_or(&path);
+        copies.push((Path::new("model").join(below), tf::source::read_bytes(&path)?));
+    }
+    let model = match (is_directory, arguments.model.file_name()) {
+        (false, Some(file)) => plain(&format!("model/{}", file.to_string_lossy()))?,
+        _ => "model".to_owned(),
+    };
+    let config_path = config.map(|_| "model.config.pbtxt");
+    let kind = match (arguments.build, is_directory) {
+        (BuildSystem::Bazel, true) => "saved_model",
+        (BuildSystem::Bazel, false) => "graph",
+        (_, true) => "SAVED_MODEL",
+        (_, false) => "GRAPH",
+    };
+    let bazel_files = arguments.build == BuildSystem::Bazel && is_directory;
+    let values = [
+        ("@NAME@", name.clone()),
+        ("@CLASS@", class.clone()),
+        ("@PREFIX@", plain(&prefix.display().to_string())?),
+        ("@MODEL@", if bazel_files { ":model_files".to_owned() } else { model }),
+        ("@MODEL_KIND@", kind.to_owned()),
+        ("@CONFIG@", arguments.build.config(config_path)),
+        ("@ACCESSORS@", config.map(accessors).unwrap_or_default()),
+    ];
+    let filled = |text: &str| values.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
+    let mut files: Vec<Output<'_>> = Vec::new();
+    let mut add = |path: &Path, contents: Cow<'static, [u8]>| {
+        files.push(Output { path: arguments.directory.join(path), parts: vec![contents] });
+    };
+    for (path, text) in arguments.build.templates() {
+        let text = filled(text);
+        // A line whose part is left out goes with it.
+        let lines = text.lines().filter(|line| line.is_empty() || !line.trim().is_empty());
+        let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+        add(Path::new(path), Cow::Owned(text.into_bytes()));
+    }
+    if let (Some(config), Some(path)) = (config, config_path) {
+        add(Path::new(path), Cow::Owned(tf::source::config_to_text(config).into_bytes()));
+    }
+    for (path, bytes) in copies {
+        add(&path, Cow::Owned(bytes.to_vec()));
+    }
+    if let Some(there) = files.iter().find(|file| file.path.symlink_metadata().is_ok()) {
+        return Err(Error::invalid(format!(
+            "'{}' is there already, and nothing is overwritten: name another directory, or remove it",
+            there.path.display()
+        )));
+    }
+    outputs::create_directories(&files)?;
+    outputs::write(&files)?;
+    let list: String = files.iter().map(|file| format!("{}\n", file.path.display())).collect();
+    let commands = arguments.build.commands(&prefix);
+    outputs::print(&format!("{list}next: cd {} && {commands}\n", arguments.directory.display()))
+}
+
+/// The model, as the words of other commands would have it.
+fn reading(arguments: &Init) -> Result<ModelArgs> {
+    let mut words: Vec<std::ffi::OsString> = vec!["tfcompile".into(), "--quiet".into()];
+    if let Some(config) = &arguments.config {
+        words.extend(["--config".into(), config.into()]);
+    }
+    words.extend(["--".into(), arguments.model.clone().into_os_string()]);
+    let parsed = Reading::try_parse_from(words);
+    let mut reading = parsed.map_err(|e| Error::invalid(crate::args::parse::message(&e)))?.model;
+    reading.inference = arguments.inference.clone();
+    Ok(reading)
+}
+
+/// Where the files for build systems are.
+fn prefix(arguments: &Init) -> Result<PathBuf> {
+    let tool = || std::env::current_exe().ok()?.parent()?.parent().map(Path::to_path_buf);
+    let found = arguments.prefix.clone().or_else(tool).unwrap_or_default();
+    if !found.join("lib/cmake/tfcompile/tfcompileConfig.cmake").is_file() {
+        return Err(Error::invalid(format!(
+            "the files for build systems are not below '{}': name with --prefix where tfcompile is unpacked, which `make \
+             release` lays out",
+            found.display()
+        )));
+    }
+    std::path::absolute(&found)
+        .map_err(|e| Error::invalid(format!("cannot find the directory '{}': {e}", found.display())))
+}
+
+/// A path that stands in files of all build systems as it is; an error for one that would have to be quoted.
+fn plain(path: &str) -> Result<String> {
+    match path.chars().all(|c| c.is_alphanumeric() || "/._-+".contains(c)) {
+        true => Ok(path.to_owned()),
+        false => Err(Error::invalid(format!(
+            "'{path}' has characters that mean something to build systems: use letters, digits and any of / . _ - +"
+        ))),
+    }
+}
+
+/// A comment for each feed and result with a name that programs can use.
+fn accessors(config: &Config) -> String {
+    let feeds = config.feed.iter().map(|feed| ("arg", feed.name.as_str()));
+    let fetches = config.fetch.iter().map(|fetch| ("result", fetch.name.as_str()));
+    let names = feeds.chain(fetches).filter(|(_, name)| aot::is_identifier(name));
+    let lines =
+        names.map(|(kind, name)| format!("//   model.{kind}_{name}_data(), model.{kind}_{name}_count()\n"));
+    lines.collect()
+}

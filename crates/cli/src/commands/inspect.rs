@@ -1,0 +1,172 @@
+//! `tfcompile inspect`: what a compiled file says about itself.
+
+use crate::files::outputs;
+use crate::report::text::human_bytes;
+use crate::report::text::{print_json, printable, table};
+use aot::{CONSTANTS_FILE_HEADER, ConstantsFileHeader, Found};
+use clap::Args;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use support::Result;
+
+/// `tfcompile inspect`.
+#[derive(Args, Debug)]
+pub(crate) struct Inspect {
+    /// An object, archive, shared library, program or constants file that was made with tfcompile
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The most functions that are listed for the reader, the largest.
+const MAX_FUNCTIONS: usize = 12;
+
+/// Reads a file's metadata and prints it.
+pub(crate) fn run(arguments: &Inspect) -> Result<()> {
+    let bytes = tf::source::read_bytes(&arguments.file)?;
+    let name = arguments.file.display().to_string();
+    let in_file = |e: support::Error| e.context(&name);
+    let start = &bytes[..bytes.len().min(CONSTANTS_FILE_HEADER)];
+    if let Some(header) = ConstantsFileHeader::parse(start, bytes.len() as u64).map_err(in_file)? {
+        return constants(arguments, &name, &header);
+    }
+    // Damaged files must not end the tool, whatever the reader does with them.
+    let found = compiler::guarded(|| aot::read_metadata(&bytes)).map_err(in_file)?;
+    if arguments.json {
+        let records: Vec<Value> = found
+            .into_iter()
+            .map(|found| json!({ "member": found.member, "metadata": found.metadata }))
+            .collect();
+        return print_json(&json!({ "file": name, "kind": "code", "programs": records }));
+    }
+    let texts: Vec<String> = found.iter().map(|found| program(&name, found)).collect();
+    outputs::print(&texts.join("\n"))
+}
+
+fn constants(arguments: &Inspect, name: &str, header: &ConstantsFileHeader) -> Result<()> {
+    let layout = header.layout.to_string();
+    if arguments.json {
+        let json = json!({ "file": name, "kind": "constants", "layout": layout, "bytes": header.size });
+        return print_json(&json);
+    }
+    outputs::print(&format!(
+        "{name}: constants of a program, {}\nlayout     {layout}\n",
+        human_bytes(header.size)
+    ))
+}
+
+/// One program for the reader.
+fn program(file: &str, found: &Found) -> String {
+    let record = &found.metadata;
+    let text = |pointer: &str| printable(record.pointer(pointer).and_then(Value::as_str).unwrap_or("?"));
+    let member = found.member.as_deref().map(|m| format!("({})", printable(m))).unwrap_or_default();
+    let mut out = format!("{file}{member}: {}\n", text("/entry_point"));
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(out, "{name:<10} {value}");
+    };
+    line("class", &text("/cpp_class"));
+    line("made by", &format!("tfcompile {}", text("/tool_version")));
+    line("target", &target(record));
+    line("signature", &text("/signature"));
+    line("memory", &memory(record));
+    let inputs = record.get("inputs").and_then(Value::as_object);
+    for (role, hash) in inputs.into_iter().flatten() {
+        line(&printable(role), &format!("with the SHA-256 {}", printable(hash.as_str().unwrap_or("?"))));
+    }
+    if let Some(layout) = record.pointer("/memory/constants_file").and_then(Value::as_str) {
+        line("constants", &format!("in a file of layout {}", printable(layout)));
+    }
+    for (title, key) in [("arguments", "arguments"), ("results", "results")] {
+        table(&mut out, title, &rows(record, key));
+    }
+    functions(&mut out, record);
+    let config = record.get("config").and_then(Value::as_str).unwrap_or("");
+    if !config.is_empty() {
+        let _ = writeln!(out, "config");
+        for line in config.lines() {
+            let _ = writeln!(out, "  {}", printable(line));
+        }
+    }
+    out
+}
+
+fn target(record: &Value) -> String {
+    let text = |key: &str| record.pointer(&format!("/target/{key}")).and_then(Value::as_str).unwrap_or("");
+    let mut words = vec![printable(text("triple"))];
+    let versions = record.pointer("/target/versions").and_then(Value::as_array);
+    let versions: Vec<String> =
+        versions.into_iter().flatten().filter_map(Value::as_str).map(printable).collect();
+    match versions.as_slice() {
+        [] if text("cpu").is_empty() => {}
+        [] => words.push(printable(text("cpu"))),
+        versions => words.push(format!("versions {}", versions.join(", "))),
+    }
+    if !text("features").is_empty() {
+        words.push(printable(text("features")));
+    }
+    words.join(", ")
+}
+
+fn memory(record: &Value) -> String {
+    let bytes = |key: &str| record.pointer(&format!("/memory/{key}")).and_then(Value::as_u64).unwrap_or(0);
+    let sum = |key: &str, kinds: &[&str]| -> u64 {
+        let entries = record.get(key).and_then(Value::as_array).into_iter().flatten();
+        let wanted = entries.filter(|e| e["kind"].as_str().is_some_and(|kind| kinds.contains(&kind)));
+        wanted.filter_map(|e| e["bytes"].as_u64()).fold(0, u64::saturating_add)
+    };
+    let mut parts = vec![
+        format!("feeds {}", human_bytes(sum("arguments", &["feed"]))),
+        format!("variables {}", human_bytes(sum("arguments", &["variable", "readonly variable"]))),
+        format!("results {}", human_bytes(sum("results", &["fetch"]))),
+        format!("temps {}", human_bytes(bytes("temps"))),
+        format!("constants {}", human_bytes(bytes("constants"))),
+        format!("scratch per worker {}", human_bytes(bytes("scratch_per_worker"))),
+    ];
+    if bytes("stack") > 0 {
+        parts.push(format!("stack {}", human_bytes(bytes("stack"))));
+    }
+    parts.join(", ")
+}
+
+/// Number, kind, name, node, shape, size and accessor of each argument or result.
+fn rows(record: &Value, key: &str) -> Vec<Vec<String>> {
+    let entries = record.get(key).and_then(Value::as_array).into_iter().flatten();
+    let row = |(number, entry): (usize, &Value)| {
+        let text = |key: &str| printable(entry[key].as_str().unwrap_or("-"));
+        vec![
+            number.to_string(),
+            text("kind"),
+            text("node"),
+            text("shape"),
+            human_bytes(entry["bytes"].as_u64().unwrap_or(0)),
+            format!("{}()", text("accessor")),
+        ]
+    };
+    entries.enumerate().map(row).collect()
+}
+
+fn functions(out: &mut String, record: &Value) {
+    let mut functions: Vec<(u64, String)> = record
+        .get("functions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|f| (f["bytes"].as_u64().unwrap_or(0), printable(f["name"].as_str().unwrap_or("?"))))
+        .collect();
+    if functions.is_empty() {
+        return;
+    }
+    let total = functions.iter().fold(0u64, |sum, (bytes, _)| sum.saturating_add(*bytes));
+    let _ = writeln!(out, "code: {} in {} functions", human_bytes(total), functions.len());
+    let count = functions.len();
+    functions.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+    for (bytes, name) in functions.into_iter().take(MAX_FUNCTIONS) {
+        let _ = writeln!(out, "  {:>9}  {name}", human_bytes(bytes));
+    }
+    if count > MAX_FUNCTIONS {
+        let _ = writeln!(out, "             and {} smaller ones (--json lists all)", count - MAX_FUNCTIONS);
+    }
+}

@@ -1,0 +1,162 @@
+//! `tfcompile run`: compiles a model in this process, runs it on given arrays, prints and writes what it makes.
+
+mod session;
+
+use crate::args::feeds::FeedArgs;
+use crate::args::model::ModelArgs;
+use crate::args::session::SessionArgs;
+use crate::args::trace::TraceArgs;
+use crate::args::xla_flags::XlaFlags;
+use crate::files::{outputs, state};
+use crate::program::arguments::Arguments;
+use crate::program::in_process::Program;
+use crate::report::steps::{Steps, told};
+use clap::Args;
+use compiler::{Executable, Session};
+use runner::{Argument, Inputs, Role, Signature, summary};
+use shape::Literal;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use support::{Code, Coded as _, Error, Result};
+
+/// `tfcompile run`.
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    pub(crate) feeds: FeedArgs,
+    /// How many times to run; variables keep their values from run to run [default: as many as there are batches, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) steps: Option<u64>,
+    /// Threads that share the work; the results never depend on them [default: 1; of sessions with --session-config as many as
+    /// there are processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) threads: Option<u32>,
+    /// Write the results of the last run, and the variables after it, to a NumPy archive
+    #[arg(long, value_name = "FILE.npz")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write all variables after the last run, by their names in the graph: to a .npz or .safetensors file, else to a
+    /// checkpoint of TensorFlow's, whose files' names begin so
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) session: SessionArgs,
+    /// What is fetched for the test images of --mnist behind the last step: a number [default: the node `accuracy`]
+    #[arg(long, value_name = "NODE[:K]", requires = "mnist")]
+    pub(crate) accuracy: Option<String>,
+    #[command(flatten)]
+    pub(crate) trace: TraceArgs,
+}
+
+/// Compiles a model in this process, runs it and prints its results.
+pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
+    check_outputs(arguments)?;
+    if arguments.session.level.is_given() {
+        return session::run(arguments, xla);
+    }
+    let mut given = None;
+    let program = Program::compile(&arguments.model, xla, |signature, initial| {
+        given = Some(Arguments::read(&arguments.feeds, signature, initial, None).coded(Code::GivenArray)?);
+        Ok(())
+    })?;
+    let Arguments { inputs, notes } =
+        given.ok_or_else(|| Error::internal("the arguments were never asked for"))?;
+    if !arguments.model.quiet {
+        // Nobody is left to tell if standard error is closed.
+        notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "note: {note}")));
+    }
+    let executable = Executable::load(&program.compiled)?;
+    let mut session = executable.session(&inputs.first)?;
+    session.set_threads(arguments.threads.unwrap_or(1) as usize)?;
+    let steps = arguments.steps.or(inputs.batch_count()).unwrap_or(1);
+    let time = run_steps(&mut session, &program.signature, &inputs, steps, arguments.model.quiet)?;
+    let profile =
+        runner::hlo_profile(executable.counters(), session.profile_counters(), steps, time.as_secs_f64());
+    let _ = std::io::stderr().write_all(profile.as_bytes());
+    let results = session.results()?;
+    let mut text = String::new();
+    for (result, array) in program.signature.results.iter().zip(&results) {
+        if result.role == Role::Variable {
+            let _ = write!(text, "variable {}: {}", result.name, summary::describe(array));
+        }
+    }
+    let mut files = Vec::new();
+    if let Some(path) = &arguments.save {
+        files.extend(state::outputs(path, &variables(&program.signature, &inputs, &results))?);
+    }
+    if let Some(path) = &arguments.out {
+        let names = program.signature.results.iter().map(|result| result.name.clone());
+        let archive = state::archive(names.zip(results.iter().cloned()))?;
+        files.push(outputs::Output { path: path.clone(), parts: vec![archive.into()] });
+    }
+    outputs::write(&files)?;
+    outputs::print(&text)?;
+    let compared = results.get(program.signature.results.len()..).unwrap_or(&[]);
+    let checks = program.checks.iter().zip(compared.chunks_exact(2));
+    checks.into_iter().try_for_each(|(check, pair)| {
+        let checked = check.verify(&pair[0], &pair[1]).coded(Code::CheckFailed);
+        checked.map_err(|error| error.context(arguments.model.model.display()))
+    })
+}
+
+/// Refuses files that cannot be written, before hours go into steps whose state would be lost.
+fn check_outputs(arguments: &Run) -> Result<()> {
+    for path in [&arguments.save, &arguments.out].into_iter().flatten() {
+        let (Some(_), Some(directory)) = (path.file_name(), path.parent()) else {
+            return Err(
+                Error::invalid(format!("'{}' is no name for a file", path.display())).coded(Code::WriteFile)
+            );
+        };
+        if !directory.as_os_str().is_empty() && !directory.is_dir() {
+            return Err(Error::invalid(format!(
+                "cannot write '{}': there is no directory '{}'; make its directory first",
+                path.display(),
+                directory.display()
+            ))
+            .coded(Code::WriteFile));
+        }
+    }
+    Ok(())
+}
+
+/// Runs so many times and prints what is fetched; how long the runs took.
+fn run_steps(
+    session: &mut Session<'_>,
+    signature: &Signature,
+    inputs: &Inputs,
+    steps: u64,
+    quiet: bool,
+) -> Result<Duration> {
+    let mut time = Duration::ZERO;
+    let mut progress = Steps::new(steps, quiet);
+    let fetches: Vec<usize> =
+        (0..signature.results.len()).filter(|&k| signature.results[k].role != Role::Variable).collect();
+    for step in 0..steps {
+        if step > 0 {
+            for (argument, batch) in inputs.at(step) {
+                session.set_argument(argument, batch)?;
+            }
+        }
+        let start = Instant::now();
+        session.run()?;
+        time += start.elapsed();
+        let arrays = fetches.iter().map(|&k| session.result(k)).collect::<Result<Vec<_>>>()?;
+        let names = fetches.iter().map(|&k| signature.results[k].name.as_str());
+        progress.ended(step, &told(names.zip(&arrays), step, steps))?;
+    }
+    progress.finish()?;
+    Ok(time)
+}
+
+/// All variables after the last run, by their names in the graph: what was written, else what was given.
+fn variables(signature: &Signature, inputs: &Inputs, results: &[Literal]) -> BTreeMap<String, Literal> {
+    let is_variable = |argument: &Argument| argument.role == Role::Variable;
+    let given = signature.arguments.iter().zip(&inputs.first);
+    let written = signature.results.iter().zip(results);
+    let all = given.chain(written).filter(|(argument, _)| is_variable(argument));
+    all.map(|(argument, array)| (argument.graph_name().to_owned(), array.clone())).collect()
+}

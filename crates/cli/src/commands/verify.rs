@@ -1,0 +1,92 @@
+//! `tfcompile verify`: compares compiled code with the evaluator.
+
+use crate::args::model::ModelArgs;
+use crate::args::xla_flags::XlaFlags;
+use crate::files::outputs;
+use crate::program::in_process::{Program, compile_kernel};
+use clap::Args;
+use compiler::Executable;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use runner::{Role, Subject, VerifyOptions};
+use support::{Error, Result};
+
+/// `tfcompile verify`.
+#[derive(Args, Debug)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// The seed of the random inputs
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    seed: u64,
+    /// Compare every kernel on every kind of input and the whole program element by element, however long it takes
+    #[arg(long)]
+    thorough: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Compares compiled code with the evaluator, on random and edge inputs. An error if they disagree.
+pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
+    let program = Program::compile(&arguments.model, xla, |_, _| Ok(()))?;
+    let executable = Executable::load(&program.compiled)?;
+    let signature = &program.signature;
+    let imported = compiler::with_size_results(program.front.module())?;
+    let mut results: Vec<String> = signature.results.iter().map(|result| result.name.clone()).collect();
+    for bounded in imported.bounded_dimensions() {
+        let name = &results[bounded.result];
+        results.push(format!("{name} (size of dimension {})", bounded.dimension));
+    }
+    let compile = |module| compile_kernel(module, &program.target, program.compiled.plan_options.clone());
+    let subject = Subject {
+        imported: &imported,
+        optimized: &program.compiled.module,
+        results: &results,
+        feeds: signature.arguments.iter().filter(|a| a.role == Role::Feed).count(),
+        program: &executable,
+        compile: &compile,
+    };
+    let mut options = VerifyOptions { seed: arguments.seed, ..VerifyOptions::default() };
+    if arguments.thorough {
+        options = VerifyOptions {
+            small_program: u64::MAX,
+            estimated_program: u64::MAX,
+            small_kernel: u64::MAX,
+            alike: usize::MAX,
+            ..options
+        };
+    }
+    let bar = bar(&arguments.model);
+    let report = compiler::guarded(|| {
+        runner::verify(&subject, &options, &mut |what, done, total| {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+            bar.set_message(what.to_owned());
+        })
+    });
+    bar.finish_and_clear();
+    let report = report?;
+    if arguments.json {
+        outputs::print(&format!("{:#}\n", report.to_json()))?;
+    } else if !(arguments.model.quiet && report.passed()) {
+        outputs::print(&format!("{report}"))?;
+    }
+    match report.passed() {
+        true => Ok(()),
+        false => Err(Error::internal(
+            "the code does not compute what the program says; this is a defect of tfcompile, please report it",
+        )),
+    }
+}
+
+/// A bar on the terminal, if there is one to draw on.
+fn bar(flags: &ModelArgs) -> ProgressBar {
+    if flags.quiet || flags.verbose {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {pos}/{len} {elapsed} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,293 @@
+//! Compiling a graph: from flags to files.
+
+use crate::program::autotune;
+use crate::report::dump::{Dumper, Watch};
+
+use crate::args::xla_flags::XlaFlags;
+use crate::files::outputs;
+use crate::report::stage_times::StageTimes;
+use aot::HeaderOptions;
+use bytes::Bytes;
+use clap::Args;
+use clap::builder::BoolishValueParser;
+use compiler::{AotOptions, BackOptions, Input, Observer as _};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use support::{Error, Result};
+use target::Target;
+use tf::InferOptions;
+use tf::model::Model;
+use tf::proto::Config;
+
+/// Compiling a graph.
+#[derive(Args, Debug)]
+#[command(rename_all = "snake_case")]
+pub(crate) struct Compile {
+    /// The graph: a GraphDef or MetaGraphDef file, binary or text, or a SavedModel or its directory
+    #[arg(long, value_name = "FILE")]
+    pub(crate) graph: Option<PathBuf>,
+    /// Its feeds, fetches and variables: a tensorflow.tf2xla.Config file, binary or text. Without, they are inferred
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Which part of a model, with which values.
+    #[command(flatten)]
+    pub(crate) choice: crate::args::model::ChoiceArgs,
+    /// What helps to infer a config.
+    #[command(flatten)]
+    pub(crate) inference: crate::args::inference::InferArgs,
+    /// The class that the header defines: [[namespace::]...]Class
+    #[arg(long, value_name = "CLASS")]
+    pub(crate) cpp_class: Option<String>,
+    /// The object file to write: code and constants
+    #[arg(long, alias = "out_object", value_name = "FILE", default_value = "out_model.o")]
+    pub(crate) out_function_object: PathBuf,
+    /// The C++ header to write
+    #[arg(long, value_name = "FILE", default_value = "out.h")]
+    pub(crate) out_header: PathBuf,
+    /// The object file to write that describes the program: names, shapes, config
+    #[arg(long, value_name = "FILE", default_value = "out_helper.o")]
+    pub(crate) out_metadata_object: PathBuf,
+    /// An object file for constants. Accepted for the newest build files: constants are in the function's object, so what
+    /// is written here is empty
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out_constant_buffers_object: Option<PathBuf>,
+    /// Write the graph's HLO, before any optimisation, as a serialised xla.HloSnapshot
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out_session_module: Option<PathBuf>,
+    /// Write a program in C that runs the code on zeros and on random data and checks that the results depend on nothing
+    /// else
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out_test: Option<PathBuf>,
+    /// Write a program in C that measures how long a run takes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out_benchmark: Option<PathBuf>,
+    /// The C symbol of the compiled function. Must be unique among objects that are linked together
+    #[arg(long, value_name = "SYMBOL", default_value = "entry")]
+    pub(crate) entry_point: String,
+    /// The machine to compile for, as an LLVM triple
+    #[arg(long, value_name = "TRIPLE", default_value = "x86_64-pc-linux")]
+    pub(crate) target_triple: String,
+    /// Its processor, by LLVM's name; `native` is this machine's. Without, code runs on every processor of the triple
+    #[arg(long, value_name = "CPU", default_value = "")]
+    pub(crate) target_cpu: String,
+    /// Its features, such as +avx2,+fma
+    #[arg(long, value_name = "FEATURES", default_value = "", allow_hyphen_values = true)]
+    pub(crate) target_features: String,
+    /// How far rounding may differ.
+    #[command(flatten)]
+    pub(crate) numerics: crate::args::numerics::NumericsArgs,
+    /// What was measured before.
+    #[command(flatten)]
+    pub(crate) tuning: crate::args::tuning::TuningArgs,
+    /// What is to be measured.
+    #[command(flatten)]
+    pub(crate) autotune: crate::args::tuning::AutotuneArgs,
+    /// The most iterations of a loop that nothing else bounds, by the name of its node or the scope that it is in. May be
+    /// given several times
+    #[arg(long, alias = "loop-bound", value_name = "NAME=N")]
+    pub(crate) loop_bound: Vec<String>,
+    /// Names of feeds, fetches and variables for the class's Lookup*Index
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]
+    pub(crate) gen_name_to_index: bool,
+    /// Shapes for the class's ProgramShape()
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]
+    pub(crate) gen_program_shape: bool,
+    /// Print the names of the fetched nodes, joined by commas, and nothing else
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]
+    pub(crate) dump_fetch_nodes: bool,
+    /// Source places of the graph's nodes: a GraphDebugInfo file. Accepted; messages name nodes
+    #[arg(long, value_name = "FILE")]
+    pub(crate) debug_info: Option<PathBuf>,
+    /// Accepted with --debug_info
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) debug_info_path_begin_marker: Option<String>,
+    /// Parts of the original that used MLIR. Accepted: `None`, `Bridge` and `HloLowering` make no difference here
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
+    pub(crate) mlir_components: String,
+    /// The original's quantisation hook, which is no part of it. Only false is accepted
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide = true)]
+    pub(crate) experimental_quantize: bool,
+    /// Instrumentation for the data flow sanitizer. Only false is accepted
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide = true)]
+    pub(crate) sanitize_dataflow: bool,
+    /// Accepted with --sanitize_dataflow
+    #[arg(long, value_name = "LIST", hide = true)]
+    pub(crate) sanitize_abilists_dataflow: Option<String>,
+    /// Another run time of the newest original. Accepted: there is only one here
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
+    #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide = true)]
+    pub(crate) use_xla_nanort_runtime: bool,
+    /// Threads to compile with. Accepted: code is generated on all processors, and the output never depends on it
+    #[arg(short = 'j', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) jobs: u32,
+    /// Print a table of the stages' times and what they made: HLO, plan, buffers
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+/// Runs the compiler and writes what it made.
+pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
+    xla.warn();
+    check_flags(flags)?;
+    let file = config_file(flags)?;
+    if let Some((_, config)) = &file {
+        let fetch_nodes = tf::fetch_nodes(config)?;
+        if flags.dump_fetch_nodes {
+            return outputs::print(&fetch_nodes.join(","));
+        }
+    }
+    let path = given(flags.graph.as_ref()).ok_or_else(|| {
+        Error::invalid(match file {
+            Some(_) => "Must specify --graph: a GraphDef file, or a SavedModel",
+            None => "Must specify --config: a file that names feeds and fetches; or --graph alone, to have them inferred",
+        })
+    })?;
+    let mut report = StageTimes::new(if flags.verbose {
+        &["import", "fusion", "plan", "regions", "buffers", "codegen"]
+    } else {
+        &[]
+    });
+    let stated = file.as_ref().map(|(_, config)| config.clone());
+    let options = flags.choice.options(stated, flags.inference.options()?)?;
+    let model = compiler::guarded(|| tf::model::load(path, &options))?;
+    let (config, bytes) = match file {
+        Some((bytes, config)) => (config, Some(bytes)),
+        None => (inferred(&model, &options.infer)?, None),
+    };
+    if flags.dump_fetch_nodes {
+        return outputs::print(&tf::fetch_nodes(&config)?.join(","));
+    }
+    let loop_bounds = crate::args::parse::loop_bounds(&flags.loop_bound)?;
+    let input = Input::of_model(model, config, bytes).with_loop_bounds(loop_bounds);
+    report.ended("read", &String::new);
+    let class = flags.cpp_class.as_deref().filter(|class| !class.is_empty());
+    let class = class.ok_or_else(|| {
+        Error::invalid(
+            "Must specify --cpp_class: the class that the header defines, such as mynamespace::MyComputation",
+        )
+    })?;
+    let back = xla.options(BackOptions {
+        plan: flags.tuning.options(flags.numerics.options())?,
+        ..BackOptions::new(target(flags)?, &flags.entry_point)
+    });
+    let header = HeaderOptions {
+        gen_name_to_index: flags.gen_name_to_index,
+        gen_program_shape: flags.gen_program_shape,
+        ..HeaderOptions::default()
+    };
+    let session_module = flags.out_session_module.is_some();
+    let mut options = AotOptions {
+        header,
+        session_module,
+        test_program: flags.out_test.is_some(),
+        benchmark_program: flags.out_benchmark.is_some(),
+        ..AotOptions::new(class, back)
+    };
+    let tuning = autotune::measure(&flags.autotune, &input, &options.back, &mut |_| ())?;
+    if let Some(tuning) = &tuning {
+        options.back.plan.choices = tuning.choices.clone();
+    }
+    let mut dumper = Dumper::new(xla);
+    let made =
+        compiler::guarded(|| compiler::build(input, &options, &mut Watch::new(&mut report, &mut dumper)))?;
+    dumper.finish()?;
+    if let Some(note) = crate::program::autotune::ignored(&made.ignored_choices) {
+        let _ = writeln!(std::io::stderr(), "note: {note}");
+    }
+    let mut files: Vec<(&Path, &[u8])> = vec![
+        (&flags.out_function_object, &made.function_object),
+        (&flags.out_header, made.header.as_bytes()),
+        (&flags.out_metadata_object, &made.metadata_object),
+    ];
+    if let (Some(path), Some(snapshot)) = (&flags.out_session_module, &made.session_module) {
+        files.push((path, snapshot));
+    }
+    for (path, program) in
+        [(&flags.out_test, &made.test_program), (&flags.out_benchmark, &made.benchmark_program)]
+    {
+        if let (Some(path), Some(program)) = (path, program) {
+            files.push((path, program.as_bytes()));
+        }
+    }
+    let table = tuning.as_ref().map(crate::program::autotune::Tuning::table).transpose()?;
+    if let (Some(tuning), Some(table)) = (&tuning, &table) {
+        files.push((&tuning.path, table.as_bytes()));
+    }
+    let empty = match &flags.out_constant_buffers_object {
+        Some(_) => aot::empty_object(options.back.target.triple.as_str())?,
+        None => Vec::new(),
+    };
+    if let Some(path) = &flags.out_constant_buffers_object {
+        files.push((path, &empty));
+    }
+    outputs::write_all(&files)?;
+    if flags.verbose {
+        report.print();
+    }
+    Ok(())
+}
+
+/// Flags of the original whose values this tool cannot honour.
+fn check_flags(flags: &Compile) -> Result<()> {
+    if flags.experimental_quantize {
+        return Err(Error::unsupported(
+            "--experimental_quantize calls a hook that is no part of tfcompile; leave it out",
+        ));
+    }
+    if flags.sanitize_dataflow {
+        return Err(Error::unsupported("--sanitize_dataflow: no code is instrumented here; leave it out"));
+    }
+    let known = ["", "None", "Bridge", "HloLowering"];
+    match flags.mlir_components.split(',').find(|name| !known.contains(name)) {
+        Some(name) => Err(Error::invalid(format!(
+            "Unknown mlir_component {name}: None, Bridge and HloLowering are accepted"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The config that a flag names, and its file.
+fn config_file(flags: &Compile) -> Result<Option<(Bytes, Config)>> {
+    let Some(path) = given(flags.config.as_ref()) else { return Ok(None) };
+    let file = tf::source::read_bytes(path)?;
+    compiler::guarded(|| {
+        let config = tf::source::parse_config(file.clone(), &path.display().to_string())?;
+        Ok(Some((file, config)))
+    })
+}
+
+/// The config of a model that comes without one. What the user may want to know is printed to standard error.
+fn inferred(model: &Model, options: &InferOptions) -> Result<Config> {
+    let inferred = compiler::guarded(|| model.infer(options))?;
+    if !inferred.problems.is_empty() {
+        return Err(Error::invalid(format!(
+            "Must specify --config: {}",
+            crate::program::model::not_inferred(&model.name, &inferred).message()
+        )));
+    }
+    for note in &inferred.notes {
+        let _ = writeln!(std::io::stderr(), "note: {note}");
+    }
+    Ok(inferred.config)
+}
+
+fn given(path: Option<&PathBuf>) -> Option<&Path> {
+    path.filter(|path| !path.as_os_str().is_empty()).map(PathBuf::as_path)
+}
+
+fn target(flags: &Compile) -> Result<Target> {
+    if flags.target_cpu == "native" {
+        let (cpu, host_features) = codegen::host_target();
+        let features = match flags.target_features.as_str() {
+            "" => host_features,
+            more => format!("{host_features},{more}"),
+        };
+        return Target::new(&flags.target_triple, &cpu, &features);
+    }
+    Target::new(&flags.target_triple, &flags.target_cpu, &flags.target_features)
+}

@@ -1,0 +1,101 @@
+//! `tfcompile xla-extract`: what the extraction tools of accelerators' compilers did: the XLA of a graph, for another
+//! compiler.
+
+use crate::args::parse::loop_bounds;
+use crate::args::xla_flags::XlaFlags;
+use crate::files::outputs;
+use crate::report::dump::{Dumper, Watch};
+use crate::report::stage_times::StageTimes;
+use clap::Args;
+use compiler::Input;
+use std::path::{Path, PathBuf};
+use support::{Error, Result};
+use tf::InferOptions;
+use tf::model::{LoadOptions, VariablesToFeed};
+
+/// `tfcompile xla-extract`.
+#[derive(Args, Debug)]
+#[command(rename_all = "snake_case")]
+pub(crate) struct XlaExtract {
+    /// The graph: a GraphDef file, binary or text
+    #[arg(long, value_name = "FILE")]
+    in_graph: Option<PathBuf>,
+    /// Where the module goes: an xla.HloModuleProto as text, binary if the name ends in .pb, HLO text if it ends in .txt or
+    /// .hlo
+    #[arg(long, value_name = "FILE", default_value = "xla_module.pbtxt")]
+    out_graph: PathBuf,
+    /// What to extract: outputs of nodes, separated by blanks or commas: "loss:0 train"
+    #[arg(long, value_name = "NODES", default_value = "", hide_default_value = true)]
+    target_node: String,
+    /// The most iterations of a loop that nothing else bounds. May be given several times
+    #[arg(long, alias = "loop-bound", value_name = "NAME=N")]
+    loop_bound: Vec<String>,
+    /// What helps where the graph leaves shapes open: see `tfcompile build --help`
+    #[command(flatten)]
+    inference: ShapeArgs,
+}
+
+/// Sizes that the graph leaves open.
+#[derive(Args, Clone, Debug, Default)]
+struct ShapeArgs {
+    /// The shape of a feed that the graph leaves open, such as x=1,224,224,3. May be given several times
+    #[arg(long, value_name = "NODE=SIZES")]
+    shape: Vec<String>,
+    /// A size that the graph leaves open: batch=16, or x.1=100 for dimension 1 of feed x. May be given several times
+    #[arg(long, value_name = "NAME=N")]
+    dim: Vec<String>,
+}
+
+/// Imports what the nodes need, with variables as parameters, simplifies it and writes the module.
+pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
+    xla.warn();
+    let graph = arguments.in_graph.as_ref().filter(|path| !path.as_os_str().is_empty());
+    let graph =
+        graph.ok_or_else(|| Error::invalid("in_graph graph can't be empty: name it with --in_graph=FILE"))?;
+    let words = arguments.target_node.split([' ', ',', '\t', '\n']).filter(|word| !word.is_empty());
+    let fetch: Vec<String> = words.map(str::to_owned).collect();
+    if fetch.is_empty() {
+        return Err(Error::invalid(
+            "target_node can't be empty: name what is to be extracted with --target_node=\"a:0 b:0\"",
+        ));
+    }
+    let shapes = &arguments.inference;
+    let infer = crate::args::inference::InferArgs {
+        fetch,
+        shape: shapes.shape.clone(),
+        dim: shapes.dim.clone(),
+        batch: None,
+    }
+    .options()?;
+    let module = compiler::guarded(|| extract(graph, arguments, infer, xla))?;
+    let extension = arguments.out_graph.extension().and_then(|extension| extension.to_str()).unwrap_or("");
+    let bytes = match extension {
+        "pb" => hlo::proto::to_hlo_module_proto_bytes(&module)?,
+        "txt" | "hlo" => hlo::text::text_for_xla(&module)?.into_bytes(),
+        _ => hlo::proto::to_hlo_module_proto_text(&module)?.into_bytes(),
+    };
+    outputs::write_all(&[(&arguments.out_graph, &bytes)])
+}
+
+fn extract(path: &Path, arguments: &XlaExtract, infer: InferOptions, xla: &XlaFlags) -> Result<hlo::Module> {
+    // Weights are what the accelerator loads: variables stay parameters.
+    let options = LoadOptions {
+        variables_to_feed: VariablesToFeed::All,
+        infer: infer.clone(),
+        ..LoadOptions::default()
+    };
+    let model = tf::model::load(path, &options)?;
+    let inferred = model.infer(&infer)?;
+    if !inferred.problems.is_empty() {
+        return Err(crate::program::model::not_inferred(&model.name, &inferred));
+    }
+    let input =
+        Input::of_model(model, inferred.config, None).with_loop_bounds(loop_bounds(&arguments.loop_bound)?);
+    let mut dumper = Dumper::new(xla);
+    let mut report = StageTimes::new(&[]);
+    let front = input.import(&mut Watch::new(&mut report, &mut dumper))?;
+    let mut module = front.import.module;
+    compiler::extraction_pipeline().run(&mut module, &xla.disabled_passes, |_, _| ())?;
+    dumper.finish()?;
+    Ok(module)
+}

@@ -1,0 +1,138 @@
+//! Measures which way of computing each kernel is fastest, for `--autotune`.
+
+use crate::args::tuning::{AutotuneArgs, read};
+use compiler::tuning::{self, Choices};
+use compiler::{BackOptions, Input, NoObserver, PlanOptions};
+use runner::Autotuned;
+use std::path::PathBuf;
+use std::sync::Arc;
+use support::{Error, Result};
+
+/// What is known now: the choices of a file, and what was measured.
+pub(crate) struct Tuning {
+    pub(crate) path: PathBuf,
+    pub(crate) choices: Arc<Choices>,
+    measured: Autotuned,
+}
+
+/// Measures what the file does not know, if asked for. `told` hears of the progress.
+pub(crate) fn measure(
+    flags: &AutotuneArgs,
+    input: &Input,
+    back: &BackOptions,
+    told: &mut dyn FnMut(&str),
+) -> Result<Option<Tuning>> {
+    let Some(path) = &flags.autotune else { return Ok(None) };
+    if !(flags.autotune_seconds.is_finite() && (0.0..=86_400.0).contains(&flags.autotune_seconds)) {
+        return Err(Error::invalid(format!(
+            "--autotune-seconds {}: a number from 0 to 86400 is wanted",
+            flags.autotune_seconds
+        )));
+    }
+    let (ours, wanted) = (tuning::machine(&compiler::host("native")?), tuning::machine(&back.target));
+    if !back.variants.is_empty() || ours != wanted {
+        let wanted = match back.variants.is_empty() {
+            true => wanted,
+            false => "several processors".to_owned(),
+        };
+        return Err(Error::invalid(format!(
+            "--autotune measures on this machine, [{ours}], and the code is for {wanted}: add --target-cpu=native, or use \
+             --tuning with a file that was made there"
+        )));
+    }
+    let known = match path.exists() {
+        true => read(path)?,
+        false => Choices::default(),
+    };
+    let options = PlanOptions { choices: Arc::new(known.clone()), ..back.plan.clone() };
+    let back = BackOptions { plan: options.clone(), ..back.clone() };
+    let input = input.clone();
+    let module = compiler::guarded(|| {
+        let mut module = input.import(&mut NoObserver)?.import.module;
+        compiler::optimize(&mut module, &back, &mut NoObserver)?;
+        Ok(module)
+    })?;
+    let measured = runner::autotune(&module, &back.target, &options, flags.autotune_seconds, told)?;
+    let mut choices = known;
+    choices.merge(measured.choices.clone());
+    Ok(Some(Tuning { path: path.clone(), choices: Arc::new(choices), measured }))
+}
+
+impl Tuning {
+    /// What the file is to hold: what was measured, beside what others have written there meanwhile.
+    pub(crate) fn table(&self) -> Result<String> {
+        let mut choices = (*self.choices).clone();
+        if self.path.exists() {
+            choices = read(&self.path)?;
+            choices.merge(self.measured.choices.clone());
+        }
+        Ok(choices.to_text())
+    }
+
+    /// What was found, in a sentence; and with `is_verbose` kernel by kernel.
+    pub(crate) fn report(&self, is_verbose: bool) -> String {
+        let kernels = &self.measured.kernels;
+        let total = |second: bool| -> f64 {
+            kernels
+                .iter()
+                .map(|k| if second { k.seconds().1 } else { k.seconds().0 } * k.instances as f64)
+                .sum()
+        };
+        let changed = kernels.iter().filter(|kernel| kernel.chosen != 0).count();
+        let mut text =
+            format!("autotune: {} kernels measured, {changed} computed in another way", kernels.len());
+        if changed > 0 {
+            text += &format!(": together {:.1} instead of {:.1} us", total(true) * 1e6, total(false) * 1e6);
+        }
+        if self.measured.left > 0 {
+            text += &format!("; no time for {}: give more --autotune-seconds", self.measured.left);
+        }
+        text.push('\n');
+        for kernel in kernels.iter().filter(|_| is_verbose) {
+            text += &format!("  {} times {}\n", kernel.instances, kernel.kernel);
+            if let Some(ratio) = kernel.in_program {
+                text += &format!("    the program with the proposal: {ratio:.4} times as long\n");
+            }
+            for (number, (candidate, seconds)) in kernel.times.iter().enumerate() {
+                let mark = if number == kernel.chosen { '*' } else { ' ' };
+                text += &format!("  {mark} {:10.2} us  {candidate}\n", seconds * 1e6);
+            }
+        }
+        text
+    }
+}
+
+/// What is to be said of choices that a build has ignored, if it has.
+pub(crate) fn ignored(kernels: &[String]) -> Option<String> {
+    let first = kernels.first()?;
+    Some(format!(
+        "{} choices of the tuning file are none of this version's candidates and were ignored, the first one for '{first}'; \
+         delete these lines, and measure again",
+        kernels.len()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "tfcompile-tuning 1\n\n[machine]\n";
+
+    /// Two builds measure at the same time; the one that writes last keeps what the other has found.
+    #[test]
+    fn what_others_wrote_meanwhile_stays() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("t.tuning");
+        let table = |lines: &str| Choices::parse(&format!("{HEAD}{lines}"), "t").expect("a table");
+        let tuning = Tuning {
+            path: path.clone(),
+            choices: Arc::new(table("a => 1\nb => 2\n")),
+            measured: Autotuned { choices: table("b => 2\n"), kernels: Vec::new(), left: 0 },
+        };
+        assert_eq!(tuning.table().expect("a table"), format!("{HEAD}a => 1\nb => 2\n"));
+        std::fs::write(&path, format!("{HEAD}a => 1\nb => 7\nc => 3\n")).expect("writable");
+        assert_eq!(tuning.table().expect("a table"), format!("{HEAD}a => 1\nb => 2\nc => 3\n"));
+        std::fs::write(&path, "something else").expect("writable");
+        assert!(tuning.table().is_err());
+    }
+}
