@@ -2,7 +2,7 @@
 
 use codegen::{CodegenOptions, Constants, compile};
 use nest::FrameLayout;
-use nest::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type};
+use nest::{FunctionBuilder, Linkage, PointerFacts, Program, RegionBuilder as _, ScalarType, Type};
 use target::Target;
 
 /// Doubles vectors of four floats: five at constant distances, of rows that are `stride` bytes apart.

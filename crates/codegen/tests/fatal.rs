@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use codegen::{CodegenOptions, Constants};
-use nest::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type};
+use nest::{FunctionBuilder, Linkage, PointerFacts, Program, RegionBuilder as _, ScalarType, Type};
 use target::Target;
 
 const CHILD: &str = "TFCOMPILE_TEST_FATAL_TARGET";

@@ -2,8 +2,8 @@
 
 use codegen::{CodegenOptions, Constants, compile};
 use nest::{
-    BinaryOp, ConvertOp, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type,
-    UnaryOp,
+    BinaryOp, ConvertOp, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, RegionBuilder as _,
+    ScalarType, Type, UnaryOp,
 };
 use object::{Object, ObjectSection, ObjectSymbol};
 use target::Target;

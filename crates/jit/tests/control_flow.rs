@@ -4,8 +4,8 @@ mod harness;
 
 use harness::{bytes_of, entry_program, run, targets, values_of};
 use nest::{
-    BinaryOp, ConvertOp, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type,
-    ValueId,
+    BinaryOp, ConvertOp, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, RegionBuilder as _,
+    ScalarType, Type, ValueId,
 };
 
 const I64: Type = Type::I64;

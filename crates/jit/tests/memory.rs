@@ -6,7 +6,8 @@ use codegen::{CodegenOptions, Constants};
 use harness::{CONSTANTS, bytes_of, entry_program, field, run, targets, values_of};
 use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec};
 use nest::{
-    ConvertOp, Expression, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type,
+    ConvertOp, Expression, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, RegionBuilder as _,
+    ScalarType, Type,
 };
 
 /// `out = a` in the lanes below a count, for every count; bytes beyond must not be touched.

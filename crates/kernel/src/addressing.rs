@@ -44,29 +44,29 @@ impl KernelContext<'_> {
     }
 
     /// The value of an index that all lanes share: a scalar `I64`. Its parts are added where they are known.
-    pub fn scalar_value(&mut self, b: &mut FunctionBuilder, index: &Index) -> Result<ValueId> {
+    pub fn scalar_value(&mut self, index: &Index) -> Result<ValueId> {
         let key = IndexKey::Scalar(index.clone());
         if let Some(value) = self.known_index(&key) {
             return Ok(value);
         }
         let mut terms: Vec<(ValueId, i64)> = index.terms().to_vec();
-        terms.sort_by_key(|&(value, _)| b.depth_of(value));
-        let mut sum = self.at(b, 1, |b| b.index(index.offset()));
+        terms.sort_by_key(|&(value, _)| self.depth_of(value));
+        let mut sum = self.at(1, |b| b.index(index.offset()));
         for (value, factor) in terms {
-            let depth = self.depth_of(b, [value, sum]);
-            sum = self.at(b, depth, |b| {
+            let depth = self.depth_of_all([value, sum]);
+            sum = self.at(depth, |b| {
                 let product = b.mul_constant(value, factor);
                 b.add(sum, product)
             });
         }
         let (min, max) = self.range(index);
         self.facts.insert(sum, Facts { min, max, multiple: 1 });
-        self.remember_index(b, key, sum)
+        self.remember_index(key, sum)
     }
 
     /// The value of an index in so many lanes.
-    pub fn vector_value(&mut self, b: &mut FunctionBuilder, index: &Index, lanes: u32) -> Result<ValueId> {
-        let uniform = self.scalar_value(b, &index.uniform_part())?;
+    pub fn vector_value(&mut self, index: &Index, lanes: u32) -> Result<ValueId> {
+        let uniform = self.scalar_value(&index.uniform_part())?;
         if lanes == 1 {
             return Ok(uniform);
         }
@@ -74,8 +74,8 @@ impl KernelContext<'_> {
         if let Some(value) = self.known_index(&key) {
             return Ok(value);
         }
-        let depth = self.depth_of(b, index.vectors().iter().map(|&(v, _)| v).chain([uniform]));
-        let value = self.at(b, depth, |b| {
+        let depth = self.depth_of_all(index.vectors().iter().map(|&(v, _)| v).chain([uniform]));
+        let value = self.at(depth, |b| {
             let ty = Type::vector(ScalarType::I64, lanes);
             let mut sum = splat(b, uniform, lanes);
             if index.lane_stride() != 0 {
@@ -91,16 +91,11 @@ impl KernelContext<'_> {
             }
             sum
         });
-        self.remember_index(b, key, value)
+        self.remember_index(key, value)
     }
 
     /// Quotient and rest by a positive constant; the index is not negative.
-    pub(crate) fn div_rem(
-        &mut self,
-        b: &mut FunctionBuilder,
-        index: &Index,
-        divisor: i64,
-    ) -> Result<(Index, Index)> {
+    pub(crate) fn div_rem(&mut self, index: &Index, divisor: i64) -> Result<(Index, Index)> {
         if divisor == 1 {
             return Ok((index.clone(), Index::default()));
         }
@@ -127,17 +122,11 @@ impl KernelContext<'_> {
         } else {
             (rest, Index::default())
         };
-        let (q, r) = self.divide(b, &shared, divisor, unit)?;
+        let (q, r) = self.divide(&shared, divisor, unit)?;
         Ok((quotient.plus(&q), r.plus(&own)))
     }
 
-    fn divide(
-        &mut self,
-        b: &mut FunctionBuilder,
-        index: &Index,
-        divisor: i64,
-        unit: i64,
-    ) -> Result<(Index, Index)> {
+    fn divide(&mut self, index: &Index, divisor: i64, unit: i64) -> Result<(Index, Index)> {
         let lanes = if index.is_uniform() { 1 } else { self.lanes };
         let wrap = if lanes == 1 { Index::scalar } else { Index::vector };
         let quotient_key = IndexKey::Quotient(index.clone(), divisor, lanes);
@@ -146,13 +135,12 @@ impl KernelContext<'_> {
             return Ok((wrap(q), wrap(r)));
         }
         let (min, max) = self.range(index);
-        let value =
-            if lanes == 1 { self.scalar_value(b, index)? } else { self.vector_value(b, index, lanes)? };
-        if let Some(known) = b.known_integer(value).filter(|_| lanes == 1) {
+        let value = if lanes == 1 { self.scalar_value(index)? } else { self.vector_value(index, lanes)? };
+        if let Some(known) = self.known_integer(value).filter(|_| lanes == 1) {
             return Ok((Index::constant(known / divisor), Index::constant(known % divisor)));
         }
-        let depth = b.depth_of(value);
-        let (q, r) = self.at(b, depth, |b| {
+        let depth = self.depth_of(value);
+        let (q, r) = self.at(depth, |b| {
             // 32 bits divide faster, in vectors above all.
             let is_narrow = min >= 0 && max <= i64::from(i32::MAX);
             let scalar = if is_narrow { ScalarType::I32 } else { ScalarType::I64 };
@@ -167,19 +155,13 @@ impl KernelContext<'_> {
         self.facts.insert(q, Facts::range(min.max(0) / divisor, max / divisor));
         let multiple = if lanes == 1 { unit } else { 1 };
         self.facts.insert(r, Facts { min: 0, max: divisor - multiple, multiple });
-        self.remember_index(b, quotient_key, q)?;
-        self.remember_index(b, rest_key, r)?;
+        self.remember_index(quotient_key, q)?;
+        self.remember_index(rest_key, r)?;
         Ok((wrap(q), wrap(r)))
     }
 
     /// The nearest index between `low` and `high`.
-    pub(crate) fn clamp(
-        &mut self,
-        b: &mut FunctionBuilder,
-        index: &Index,
-        low: i64,
-        high: i64,
-    ) -> Result<Index> {
+    pub(crate) fn clamp(&mut self, index: &Index, low: i64, high: i64) -> Result<Index> {
         let (min, max) = self.range(index);
         if low <= min && max <= high {
             return Ok(index.clone());
@@ -193,23 +175,16 @@ impl KernelContext<'_> {
         if let Some(value) = self.known_index(&key) {
             return Ok(wrap(value));
         }
-        let value =
-            if lanes == 1 { self.scalar_value(b, index)? } else { self.vector_value(b, index, lanes)? };
-        let depth = b.depth_of(value);
-        let value = self.at(b, depth, |b| clamp_value(b, value, low, high));
+        let value = if lanes == 1 { self.scalar_value(index)? } else { self.vector_value(index, lanes)? };
+        let depth = self.depth_of(value);
+        let value = self.at(depth, |b| clamp_value(b, value, low, high));
         self.facts.insert(value, Facts::range(low.max(min.min(high)), high.min(max.max(low))));
-        self.remember_index(b, key, value)?;
+        self.remember_index(key, value)?;
         Ok(wrap(value))
     }
 
     /// Whether `low <= index < high`.
-    pub(crate) fn contains(
-        &mut self,
-        b: &mut FunctionBuilder,
-        index: &Index,
-        low: i64,
-        high: i64,
-    ) -> Result<Containment> {
+    pub(crate) fn contains(&mut self, index: &Index, low: i64, high: i64) -> Result<Containment> {
         let (min, max) = self.range(index);
         if low <= min && max < high {
             return Ok(Containment::Always);
@@ -218,10 +193,9 @@ impl KernelContext<'_> {
             return Ok(Containment::Never);
         }
         let lanes = if index.is_uniform() { 1 } else { self.lanes };
-        let value =
-            if lanes == 1 { self.scalar_value(b, index)? } else { self.vector_value(b, index, lanes)? };
-        let depth = b.depth_of(value);
-        Ok(Containment::When(self.at(b, depth, |b| {
+        let value = if lanes == 1 { self.scalar_value(index)? } else { self.vector_value(index, lanes)? };
+        let depth = self.depth_of(value);
+        Ok(Containment::When(self.at(depth, |b| {
             let ty = b.ty(value);
             let (first, end) = (b.integer(ty, low), b.integer(ty, high));
             if min >= low {
@@ -237,12 +211,7 @@ impl KernelContext<'_> {
     }
 
     /// The address of an element, the same in every lane; and its alignment.
-    pub(crate) fn address(
-        &mut self,
-        b: &mut FunctionBuilder,
-        memory: &Memory,
-        index: &Index,
-    ) -> Result<(ValueId, u32)> {
+    pub(crate) fn address(&mut self, memory: &Memory, index: &Index) -> Result<(ValueId, u32)> {
         let size = memory.shape.element_type.byte_size() as i64;
         let index = &index.plus(&memory.first.times(-1));
         let distance = gcd(self.divisor_of_terms(index), index.offset()).saturating_mul(size);
@@ -253,9 +222,9 @@ impl KernelContext<'_> {
         // A positive constant is left to the addressing mode; the address before it is within the array too.
         let is_forward = index.terms().iter().all(|&(v, f)| f > 0 && self.facts_of(v).min >= 0);
         let constant = if is_forward && index.offset() > 0 { index.offset() } else { 0 };
-        let scalar = self.scalar_value(b, &index.plus_constant(-constant))?;
-        let depth = self.depth_of(b, [memory.pointer, scalar]);
-        let address = self.at(b, depth, |b| {
+        let scalar = self.scalar_value(&index.plus_constant(-constant))?;
+        let depth = self.depth_of_all([memory.pointer, scalar]);
+        let address = self.at(depth, |b| {
             let base = b.offset(memory.pointer, scalar, size);
             b.offset_bytes(base, constant.saturating_mul(size))
         });
@@ -263,42 +232,36 @@ impl KernelContext<'_> {
     }
 
     /// Reads the elements at a position, in register form. Inside of the array in every lane.
-    pub fn load(&mut self, b: &mut FunctionBuilder, memory: &Memory, position: &Position) -> Result<Element> {
+    pub fn load_at(&mut self, memory: &Memory, position: &Position) -> Result<Element> {
         let index = position.linear(&memory.shape.sizes());
         let (lanes, stride) = (if index.is_uniform() { 1 } else { self.lanes }, index.stride());
         let is_complex = memory.shape.element_type.is_complex();
         match stride {
-            _ if lanes == 1 => self.load_vector(b, memory, &index, 1),
-            Some(1) if is_complex => self.load_pairs(b, memory, &index.uniform_part(), lanes),
-            Some(1) => self.load_vector(b, memory, &index.uniform_part(), lanes),
+            _ if lanes == 1 => self.load_vector(memory, &index, 1),
+            Some(1) if is_complex => self.load_pairs(memory, &index.uniform_part(), lanes),
+            Some(1) => self.load_vector(memory, &index.uniform_part(), lanes),
             Some(-1) if !is_complex => {
                 let first = index.uniform_part().plus_constant(1 - i64::from(lanes));
-                let element = self.load_vector(b, memory, &first, lanes)?;
-                let depth = self.depth_of(b, element.values());
-                Ok(self.at(b, depth, |b| element.map(|v| b.shuffle(v, v, (0..lanes).rev().collect()))))
+                let element = self.load_vector(memory, &first, lanes)?;
+                let depth = self.depth_of_all(element.values());
+                Ok(self.at(depth, |b| element.map(|v| b.shuffle(v, v, (0..lanes).rev().collect()))))
             }
             Some(_) if !is_complex && self.is_along_square(&index) => {
-                self.load_transposed(b, memory, &index, lanes)
+                self.load_transposed(memory, &index, lanes)
             }
             // What is in between may be written by others if the kernel works in place.
-            Some(2) if !is_complex && !self.is_in_place => self.load_every_other(b, memory, &index, lanes),
-            _ => self.load_lanes(b, memory, &index, lanes),
+            Some(2) if !is_complex && !self.is_in_place => self.load_every_other(memory, &index, lanes),
+            _ => self.load_lanes(memory, &index, lanes),
         }
     }
 
     /// Complex neighbours: two vectors of parts, of which every other one is real.
-    fn load_pairs(
-        &mut self,
-        b: &mut FunctionBuilder,
-        memory: &Memory,
-        first: &Index,
-        lanes: u32,
-    ) -> Result<Element> {
-        let (address, alignment) = self.address(b, memory, first)?;
+    fn load_pairs(&mut self, memory: &Memory, first: &Index, lanes: u32) -> Result<Element> {
+        let (address, alignment) = self.address(memory, first)?;
         let ty = Type::vector(memory_type(memory.shape.element_type), lanes);
         let bytes = ty.scalar.byte_size() * lanes as usize;
-        let depth = b.depth_of(address);
-        Ok(self.at(b, depth, |b| {
+        let depth = self.depth_of(address);
+        Ok(self.at(depth, |b| {
             let low = b.load(ty, address, alignment);
             let behind = b.offset_bytes(address, bytes as i64);
             let high = b.load(ty, behind, alignment.min(bytes as u32));
@@ -308,19 +271,13 @@ impl KernelContext<'_> {
     }
 
     /// Every other element: two vectors of neighbours, of which the second ends with the last element that is wanted.
-    fn load_every_other(
-        &mut self,
-        b: &mut FunctionBuilder,
-        memory: &Memory,
-        index: &Index,
-        lanes: u32,
-    ) -> Result<Element> {
+    fn load_every_other(&mut self, memory: &Memory, index: &Index, lanes: u32) -> Result<Element> {
         let first = index.uniform_part();
-        let low = self.load_vector(b, memory, &first, lanes)?;
-        let high = self.load_vector(b, memory, &first.plus_constant(i64::from(lanes) - 1), lanes)?;
-        let depth = self.depth_of(b, low.values().into_iter().chain(high.values()));
+        let low = self.load_vector(memory, &first, lanes)?;
+        let high = self.load_vector(memory, &first.plus_constant(i64::from(lanes) - 1), lanes)?;
+        let depth = self.depth_of_all(low.values().into_iter().chain(high.values()));
         let wanted: Vec<u32> = (0..lanes).map(|k| if 2 * k < lanes { 2 * k } else { 2 * k + 1 }).collect();
-        Ok(self.at(b, depth, |b| low.zip(high, |low, high| b.shuffle(low, high, wanted.clone()))))
+        Ok(self.at(depth, |b| low.zip(high, |low, high| b.shuffle(low, high, wanted.clone()))))
     }
 
     /// Whether the rows of the square that is computed are neighbours in memory.
@@ -329,13 +286,7 @@ impl KernelContext<'_> {
     }
 
     /// A row of the square, of which all rows are read at once, in the direction in which they are contiguous.
-    fn load_transposed(
-        &mut self,
-        b: &mut FunctionBuilder,
-        memory: &Memory,
-        index: &Index,
-        lanes: u32,
-    ) -> Result<Element> {
+    fn load_transposed(&mut self, memory: &Memory, index: &Index, lanes: u32) -> Result<Element> {
         let row = self.square.map_or(0, |square| square.row);
         let first = index.plus_constant(-row);
         let key = |row: i64| IndexKey::Transposed(memory.pointer, first.clone(), row);
@@ -344,34 +295,28 @@ impl KernelContext<'_> {
             let ty = Type::vector(memory_type(element_type), lanes);
             let mut vectors = Vec::with_capacity(lanes as usize);
             for lane in 0..lanes {
-                let index = self.lane_index(b, &first, lane)?;
-                let (address, alignment) = self.address(b, memory, &index)?;
-                let depth = b.depth_of(address);
-                vectors.push(self.at(b, depth, |b| b.load(ty, address, alignment)));
+                let index = self.lane_index(&first, lane)?;
+                let (address, alignment) = self.address(memory, &index)?;
+                let depth = self.depth_of(address);
+                vectors.push(self.at(depth, |b| b.load(ty, address, alignment)));
             }
-            let depth = self.depth_of(b, vectors.iter().copied());
-            let rows = self.at(b, depth, |b| transpose(b, &vectors));
+            let depth = self.depth_of_all(vectors.iter().copied());
+            let rows = self.at(depth, |b| transpose(b, &vectors));
             for (row, value) in rows.into_iter().enumerate() {
-                self.remember_index(b, key(row as i64), value)?;
+                self.remember_index(key(row as i64), value)?;
             }
         }
         let raw = self.known_index(&key(row)).ok_or_else(|| Error::internal("a row of a square"))?;
-        let depth = b.depth_of(raw);
-        Ok(Element::Real(self.at(b, depth, |b| decode(b, element_type, raw))))
+        let depth = self.depth_of(raw);
+        Ok(Element::Real(self.at(depth, |b| decode(b, element_type, raw))))
     }
 
-    fn load_vector(
-        &mut self,
-        b: &mut FunctionBuilder,
-        memory: &Memory,
-        first: &Index,
-        lanes: u32,
-    ) -> Result<Element> {
-        let (address, alignment) = self.address(b, memory, first)?;
+    fn load_vector(&mut self, memory: &Memory, first: &Index, lanes: u32) -> Result<Element> {
+        let (address, alignment) = self.address(memory, first)?;
         let element_type = memory.shape.element_type;
         let ty = Type::vector(memory_type(element_type), lanes);
-        let depth = b.depth_of(address);
-        Ok(self.at(b, depth, |b| {
+        let depth = self.depth_of(address);
+        Ok(self.at(depth, |b| {
             let raw = b.load(ty, address, alignment);
             if element_type.is_complex() {
                 let part = ty.scalar.byte_size();
@@ -384,46 +329,34 @@ impl KernelContext<'_> {
     }
 
     /// One lane after another.
-    fn load_lanes(
-        &mut self,
-        b: &mut FunctionBuilder,
-        memory: &Memory,
-        index: &Index,
-        lanes: u32,
-    ) -> Result<Element> {
+    fn load_lanes(&mut self, memory: &Memory, index: &Index, lanes: u32) -> Result<Element> {
         let element_type = memory.shape.element_type;
         let mut gathered: Option<Element> = None;
         for lane in 0..lanes {
-            let element = self.load_vector_raw(b, memory, index, lane)?;
+            let element = self.load_vector_raw(memory, index, lane)?;
             let depth = self
-                .depth_of(b, element.values().into_iter().chain(gathered.iter().flat_map(|g| g.values())));
-            gathered = Some(self.at(b, depth, |b| match gathered {
+                .depth_of_all(element.values().into_iter().chain(gathered.iter().flat_map(|g| g.values())));
+            gathered = Some(self.at(depth, |b| match gathered {
                 None => element.map(|v| splat(b, v, lanes)),
                 Some(vector) => vector.zip(element, |vector, v| b.insert(vector, lane, v)),
             }));
         }
         let gathered = gathered.expect("at least one lane");
-        let depth = self.depth_of(b, gathered.values());
-        Ok(self.at(b, depth, |b| match gathered {
+        let depth = self.depth_of_all(gathered.values());
+        Ok(self.at(depth, |b| match gathered {
             Element::Real(raw) => Element::Real(decode(b, element_type, raw)),
             complex => complex,
         }))
     }
 
     /// The element of one lane as it is in memory.
-    fn load_vector_raw(
-        &mut self,
-        b: &mut FunctionBuilder,
-        memory: &Memory,
-        index: &Index,
-        lane: u32,
-    ) -> Result<Element> {
-        let index = self.lane_index(b, index, lane)?;
-        let (address, alignment) = self.address(b, memory, &index)?;
+    fn load_vector_raw(&mut self, memory: &Memory, index: &Index, lane: u32) -> Result<Element> {
+        let index = self.lane_index(index, lane)?;
+        let (address, alignment) = self.address(memory, &index)?;
         let ty = Type::scalar(memory_type(memory.shape.element_type));
         let is_complex = memory.shape.element_type.is_complex();
-        let depth = b.depth_of(address);
-        Ok(self.at(b, depth, |b| {
+        let depth = self.depth_of(address);
+        Ok(self.at(depth, |b| {
             let raw = b.load(ty, address, alignment);
             if is_complex {
                 let part = ty.scalar.byte_size();
@@ -436,11 +369,11 @@ impl KernelContext<'_> {
     }
 
     /// The index of one lane.
-    fn lane_index(&mut self, b: &mut FunctionBuilder, index: &Index, lane: u32) -> Result<Index> {
+    fn lane_index(&mut self, index: &Index, lane: u32) -> Result<Index> {
         let mut of_lane = index.uniform_part().plus_constant(index.lane_stride() * i64::from(lane));
         for &(vector, factor) in index.vectors() {
-            let depth = b.depth_of(vector);
-            let scalar = self.at(b, depth, |b| b.extract(vector, lane));
+            let depth = self.depth_of(vector);
+            let scalar = self.at(depth, |b| b.extract(vector, lane));
             let facts = self.facts_of(vector);
             self.facts.insert(scalar, facts);
             of_lane = of_lane.plus(&Index::scalar(scalar).times(factor));
@@ -449,57 +382,51 @@ impl KernelContext<'_> {
     }
 
     /// Writes elements, one in each lane. Never moved out of the region that is open.
-    pub fn store(
-        &mut self,
-        b: &mut FunctionBuilder,
-        memory: &Memory,
-        position: &Position,
-        element: Element,
-    ) -> Result<()> {
+    pub fn store_at(&mut self, memory: &Memory, position: &Position, element: Element) -> Result<()> {
         let element_type = memory.shape.element_type;
         let index = position.linear(&memory.shape.sizes());
         let lanes = if index.is_uniform() { 1 } else { self.lanes };
-        let element = self.widen(b, element, lanes)?;
+        let element = self.widen(element, lanes)?;
         let is_contiguous = lanes == 1 || index.stride() == Some(1);
         if let (Element::Real(value), true) = (element, is_contiguous) {
-            let (address, alignment) = self.address(b, memory, &index.uniform_part())?;
-            let raw = encode(b, element_type, value);
-            b.store(raw, address, alignment);
+            let (address, alignment) = self.address(memory, &index.uniform_part())?;
+            let raw = encode(self, element_type, value);
+            self.store(raw, address, alignment);
             return Ok(());
         }
         if let (Element::Complex(re, im), true) = (element, is_contiguous && lanes > 1) {
-            let (address, alignment) = self.address(b, memory, &index.uniform_part())?;
-            let bytes = b.ty(re).scalar.byte_size() * lanes as usize;
+            let (address, alignment) = self.address(memory, &index.uniform_part())?;
+            let bytes = self.ty(re).scalar.byte_size() * lanes as usize;
             // Real and imaginary parts of half of the lanes, by turns.
             let half = |first: u32| {
                 (0..lanes).map(|k| first + k / 2 + if k % 2 == 0 { 0 } else { lanes }).collect::<Vec<u32>>()
             };
-            let (low, high) = (b.shuffle(re, im, half(0)), b.shuffle(re, im, half(lanes / 2)));
-            b.store(low, address, alignment);
-            let behind = b.offset_bytes(address, bytes as i64);
-            b.store(high, behind, alignment.min(bytes as u32));
+            let (low, high) = (self.shuffle(re, im, half(0)), self.shuffle(re, im, half(lanes / 2)));
+            self.store(low, address, alignment);
+            let behind = self.offset_bytes(address, bytes as i64);
+            self.store(high, behind, alignment.min(bytes as u32));
             return Ok(());
         }
-        let raw = element.map(|v| encode(b, element_type, v));
+        let raw = element.map(|v| encode(self, element_type, v));
         for lane in 0..lanes {
-            let index = self.lane_index(b, &index, lane)?;
-            let (address, alignment) = self.address(b, memory, &index)?;
+            let index = self.lane_index(&index, lane)?;
+            let (address, alignment) = self.address(memory, &index)?;
             let mut at = address;
             for value in raw.values() {
-                let scalar = b.extract(value, lane);
-                let size = b.ty(scalar).scalar.byte_size();
-                b.store(scalar, at, alignment.min(size as u32));
-                at = b.offset_bytes(at, size as i64);
+                let scalar = self.extract(value, lane);
+                let size = self.ty(scalar).scalar.byte_size();
+                self.store(scalar, at, alignment.min(size as u32));
+                at = self.offset_bytes(at, size as i64);
             }
         }
         Ok(())
     }
 
     /// The same element in so many lanes.
-    pub fn widen(&mut self, b: &mut FunctionBuilder, element: Element, lanes: u32) -> Result<Element> {
+    pub fn widen(&mut self, element: Element, lanes: u32) -> Result<Element> {
         let mut widened = Vec::with_capacity(2);
         for value in element.values() {
-            if b.ty(value).lanes == lanes {
+            if self.ty(value).lanes == lanes {
                 widened.push(value);
                 continue;
             }
@@ -507,9 +434,9 @@ impl KernelContext<'_> {
             widened.push(match self.known_index(&key) {
                 Some(known) => known,
                 None => {
-                    let depth = b.depth_of(value);
-                    let vector = self.at(b, depth, |b| splat(b, value, lanes));
-                    self.remember_index(b, key, vector)?
+                    let depth = self.depth_of(value);
+                    let vector = self.at(depth, |b| splat(b, value, lanes));
+                    self.remember_index(key, vector)?
                 }
             });
         }

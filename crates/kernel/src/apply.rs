@@ -4,7 +4,6 @@ use crate::context::KernelContext;
 use crate::element::Element;
 use crate::elemental;
 use hlo::{Computation, ComputationId, InstructionId, Op};
-use nest::FunctionBuilder;
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
 use support::{Error, Result};
@@ -15,22 +14,11 @@ const MAX_DEPTH: usize = 64;
 impl KernelContext<'_> {
     /// The leaves of a computation's result, for arguments that are elements: one for each parameter. Built where the
     /// builder stands; lanes are those of the widest argument.
-    pub fn apply(
-        &mut self,
-        b: &mut FunctionBuilder,
-        computation: ComputationId,
-        arguments: &[Element],
-    ) -> Result<Vec<Element>> {
-        self.apply_at(b, computation, arguments, 0)
+    pub fn apply(&mut self, computation: ComputationId, arguments: &[Element]) -> Result<Vec<Element>> {
+        self.apply_at(computation, arguments, 0)
     }
 
-    fn apply_at(
-        &mut self,
-        b: &mut FunctionBuilder,
-        id: ComputationId,
-        arguments: &[Element],
-        depth: usize,
-    ) -> Result<Vec<Element>> {
+    fn apply_at(&mut self, id: ComputationId, arguments: &[Element], depth: usize) -> Result<Vec<Element>> {
         if depth > MAX_DEPTH {
             return Err(Error::unsupported(format!("computations that call each other {MAX_DEPTH} deep")));
         }
@@ -45,7 +33,7 @@ impl KernelContext<'_> {
                     let argument = arguments.get(*number).copied();
                     vec![argument.ok_or_else(|| Error::internal("an argument for each parameter"))?]
                 }
-                Op::Constant { literal } => vec![self.at(b, 1, |b| elemental::constant(b, literal, 0, 1))?],
+                Op::Constant { literal } => vec![self.at(1, |b| elemental::constant(b, literal, 0, 1))?],
                 Op::Tuple {} => operands.concat(),
                 Op::GetTupleElement { index } => vec![tuple_element(operands[0], *index)?],
                 Op::Broadcast { .. }
@@ -59,7 +47,7 @@ impl KernelContext<'_> {
                 Op::Call { to_apply } | Op::Map { to_apply, .. } | Op::Fusion { calls: to_apply, .. } => {
                     scalar_only(computation, id)?;
                     let arguments = operands.concat();
-                    self.apply_at(b, *to_apply, &arguments, depth + 1)?
+                    self.apply_at(*to_apply, &arguments, depth + 1)?
                 }
                 op => {
                     let types: Vec<PrimitiveType> = instruction
@@ -68,7 +56,7 @@ impl KernelContext<'_> {
                         .map(|&o| element_type(computation, o))
                         .collect::<Result<_>>()?;
                     let arguments = operands.concat();
-                    vec![self.compute(b, op, &types, element_type(computation, id)?, &arguments)?]
+                    vec![self.compute(op, &types, element_type(computation, id)?, &arguments)?]
                 }
             };
             values.insert(id, value);

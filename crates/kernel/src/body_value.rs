@@ -9,7 +9,6 @@ use crate::elemental;
 use crate::index::Position;
 use crate::math;
 use hlo::{InstructionId, Op, Traits};
-use nest::FunctionBuilder;
 use plan::Position as Place;
 use shape::{PrimitiveType, ShapeIndex};
 use support::{Error, Result};
@@ -27,22 +26,17 @@ pub(crate) type Available = std::result::Result<Vec<Element>, Vec<(InstructionId
 
 impl KernelContext<'_> {
     /// The element of an instruction at a position: one in each lane, or a single one if all lanes have the same.
-    pub fn element(
-        &mut self,
-        b: &mut FunctionBuilder,
-        id: InstructionId,
-        position: &Position,
-    ) -> Result<Element> {
+    pub fn element(&mut self, id: InstructionId, position: &Position) -> Result<Element> {
         let mut stack = vec![(id, position.clone())];
         while let Some((id, position)) = stack.last().cloned() {
             if self.known_element(id, &position).is_some() {
                 stack.pop();
                 continue;
             }
-            match self.step(b, id, &position)? {
+            match self.step(id, &position)? {
                 Step::Needs(more) => stack.extend(more),
                 Step::Is(element) => {
-                    self.remember_element(b, id, &position, element)?;
+                    self.remember_element(id, &position, element)?;
                     stack.pop();
                 }
             }
@@ -81,12 +75,12 @@ impl KernelContext<'_> {
         }
     }
 
-    fn step(&mut self, b: &mut FunctionBuilder, id: InstructionId, position: &Position) -> Result<Step> {
+    fn step(&mut self, id: InstructionId, position: &Position) -> Result<Step> {
         if let Some(leaf) = self.operand_leaf(id) {
             return match self.operands.get(&leaf).cloned() {
-                Some(Operand::Memory(memory)) => self.load(b, &memory, position).map(Step::Is),
+                Some(Operand::Memory(memory)) => self.load_at(&memory, position).map(Step::Is),
                 Some(Operand::Splat(literal)) => {
-                    self.at(b, 1, |b| elemental::constant(b, &literal, 0, 1)).map(Step::Is)
+                    self.at(1, |b| elemental::constant(b, &literal, 0, 1)).map(Step::Is)
                 }
                 None => Err(Error::internal(format!("operand {} of the kernel has no memory", leaf.0))),
             };
@@ -94,13 +88,13 @@ impl KernelContext<'_> {
         let body = self.fusion.body;
         let op = body[id].op();
         if op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {}) {
-            return self.elementwise(b, id, position);
+            return self.elementwise(id, position);
         }
         match op {
             Op::OptimizationBarrier {} | Op::AddDependency {} => {
                 self.forward(&[(body[id].operands()[0], position.clone())])
             }
-            Op::Constant { literal } => self.constant(b, literal, position),
+            Op::Constant { literal } => self.constant(literal, position),
             Op::GetTupleElement { index } => {
                 let tuple = &body[body[id].operands()[0]];
                 match tuple.op() {
@@ -116,7 +110,7 @@ impl KernelContext<'_> {
                 match self.available(&wanted) {
                     Err(missing) => Ok(Step::Needs(missing)),
                     Ok(values) => {
-                        let results = self.apply(b, *to_apply, &values)?;
+                        let results = self.apply(*to_apply, &values)?;
                         results
                             .first()
                             .copied()
@@ -125,7 +119,7 @@ impl KernelContext<'_> {
                     }
                 }
             }
-            _ => self.reindex(b, id, position),
+            _ => self.reindex(id, position),
         }
     }
 
@@ -138,12 +132,7 @@ impl KernelContext<'_> {
     }
 
     /// Scalar operands of `select` and `clamp` apply to all elements.
-    fn elementwise(
-        &mut self,
-        b: &mut FunctionBuilder,
-        id: InstructionId,
-        position: &Position,
-    ) -> Result<Step> {
+    fn elementwise(&mut self, id: InstructionId, position: &Position) -> Result<Step> {
         let instruction = &self.fusion.body[id];
         let result = self.shape(id)?;
         if let Some(argument) = self.argument_of_one_plus_erf(id) {
@@ -151,8 +140,8 @@ impl KernelContext<'_> {
                 Err(missing) => Ok(Step::Needs(missing)),
                 Ok(values) => {
                     let (x, target) = (values[0].real(), self.target);
-                    let depth = self.depth_of(b, [x]);
-                    let value = self.at(b, depth, |b| math::one_plus_erf(b, target, x))?;
+                    let depth = self.depth_of_all([x]);
+                    let value = self.at(depth, |b| math::one_plus_erf(b, target, x))?;
                     Ok(Step::Is(Element::Real(value)))
                 }
             };
@@ -169,7 +158,7 @@ impl KernelContext<'_> {
             Ok(values) => values,
             Err(missing) => return Ok(Step::Needs(missing)),
         };
-        self.compute(b, instruction.op(), &types, result.element_type, &values).map(Step::Is)
+        self.compute(instruction.op(), &types, result.element_type, &values).map(Step::Is)
     }
 
     /// The `x` of an instruction of the body that computes `1 + erf(x)` of `F32`.
@@ -210,44 +199,39 @@ impl KernelContext<'_> {
     /// An elementwise opcode on values, in as many lanes as the widest has, as far out as they allow.
     pub(crate) fn compute(
         &mut self,
-        b: &mut FunctionBuilder,
         op: &Op,
         types: &[PrimitiveType],
         result: PrimitiveType,
         values: &[Element],
     ) -> Result<Element> {
-        let lanes = values.iter().map(|v| v.lanes(b)).max().unwrap_or(1);
+        let lanes = values.iter().map(|v| v.lanes(self)).max().unwrap_or(1);
         let mut widened = Vec::with_capacity(values.len());
         for &value in values {
-            widened.push(self.widen(b, value, lanes)?);
+            widened.push(self.widen(value, lanes)?);
         }
-        let depth = self.depth_of(b, widened.iter().flat_map(|v| v.values()));
-        self.at(b, depth, |b| elemental::emit(b, self.target, op, types, result, &widened))
+        let depth = self.depth_of_all(widened.iter().flat_map(|v| v.values()));
+        let target = self.target;
+        self.at(depth, |b| elemental::emit(b, target, op, types, result, &widened))
     }
 
     /// A constant inside of the body: an immediate if all elements are equal, else a choice by the index.
-    fn constant(
-        &mut self,
-        b: &mut FunctionBuilder,
-        literal: &shape::Literal,
-        position: &Position,
-    ) -> Result<Step> {
+    fn constant(&mut self, literal: &shape::Literal, position: &Position) -> Result<Step> {
         let sizes = literal.array_shape().sizes();
         let count = literal.array_shape().element_count();
         if literal.is_splat() {
-            return self.at(b, 1, |b| elemental::constant(b, literal, 0, 1)).map(Step::Is);
+            return self.at(1, |b| elemental::constant(b, literal, 0, 1)).map(Step::Is);
         }
         let index = position.linear(&sizes);
         if let Some(linear) = index.as_constant() {
-            return self.at(b, 1, |b| elemental::constant(b, literal, linear as usize, 1)).map(Step::Is);
+            return self.at(1, |b| elemental::constant(b, literal, linear as usize, 1)).map(Step::Is);
         }
         if count > 64 {
             return Err(Error::internal(format!("a constant of {count} elements inside of a kernel")));
         }
         let lanes = if index.is_uniform() { 1 } else { self.lanes };
-        let index = self.vector_value(b, &index, lanes)?;
-        let depth = b.depth_of(index);
-        self.at(b, depth, |b| {
+        let index = self.vector_value(&index, lanes)?;
+        let depth = self.depth_of(index);
+        self.at(depth, |b| {
             let mut chosen = elemental::constant(b, literal, 0, lanes)?;
             for linear in 1..count {
                 let element = elemental::constant(b, literal, linear as usize, lanes)?;

@@ -7,10 +7,11 @@ use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use buffers::ALIGNMENT;
 use hlo::{InstructionId, Module};
-use nest::{FunctionBuilder, ValueId};
+use nest::{Function, FunctionBuilder, RegionBuilder, ValueId};
 use plan::{Fusion, InstructionPlan};
 use shape::{ArrayShape, Literal, ShapeIndex};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut};
 use support::{Error, Result};
 use target::Target;
 
@@ -60,8 +61,9 @@ pub(crate) enum Operand {
     Splat(Literal),
 }
 
-/// A kernel in the making. The function builder goes with it, as an argument of its own.
+/// A kernel in translation. It owns the builder of the kernel's function, whose methods are its own.
 pub struct KernelContext<'a> {
+    builder: FunctionBuilder,
     /// The module.
     pub module: &'a Module,
     /// The machine.
@@ -136,14 +138,36 @@ pub(crate) enum IndexKey {
     Transposed(ValueId, Index, i64),
 }
 
+impl Deref for KernelContext<'_> {
+    type Target = FunctionBuilder;
+
+    fn deref(&self) -> &FunctionBuilder {
+        &self.builder
+    }
+}
+
+impl DerefMut for KernelContext<'_> {
+    fn deref_mut(&mut self) -> &mut FunctionBuilder {
+        &mut self.builder
+    }
+}
+
+impl RegionBuilder for KernelContext<'_> {
+    fn builder(&mut self) -> &mut FunctionBuilder {
+        &mut self.builder
+    }
+}
+
 impl<'a> KernelContext<'a> {
     pub(crate) fn new(
+        builder: FunctionBuilder,
         module: &'a Module,
         target: &'a Target,
         fusion: Fusion<'a>,
         plan: &'a InstructionPlan,
     ) -> Self {
         Self {
+            builder,
             module,
             target,
             fusion,
@@ -164,6 +188,11 @@ impl<'a> KernelContext<'a> {
             dependents: BTreeMap::new(),
             floor: 1,
         }
+    }
+
+    /// The finished function.
+    pub(crate) fn finish(self) -> Function {
+        self.builder.finish()
     }
 
     /// The memory of an array operand. An error if it has none: it is an immediate, or packed.
@@ -188,27 +217,23 @@ impl<'a> KernelContext<'a> {
 
     /// The kernel's outermost loop, over the tasks that this call of it does; once with task 0 if the plan has one task
     /// only. Everything that writes memory must be inside, and no two tasks may touch what one of them writes.
-    pub fn for_tasks(
-        &mut self,
-        b: &mut FunctionBuilder,
-        body: impl FnOnce(&mut Self, &mut FunctionBuilder, Index) -> Result<()>,
-    ) -> Result<()> {
+    pub fn for_tasks(&mut self, body: impl FnOnce(&mut Self, Index) -> Result<()>) -> Result<()> {
         let Some(TaskRange { begin, end, .. }) = self.tasks else {
-            return body(self, b, Index::constant(0));
+            return body(self, Index::constant(0));
         };
-        if b.depth() != 1 {
+        if self.depth() != 1 {
             return Err(Error::internal("the loop over tasks is the outermost one"));
         }
         let limit = self.plan.tasks;
-        self.for_dynamic(b, begin, end, limit, &[], |cx, b, task, _| {
-            body(cx, b, Index::scalar(task)).map(|()| Vec::new())
+        self.for_dynamic(begin, end, limit, &[], |cx, task, _| {
+            body(cx, Index::scalar(task)).map(|()| Vec::new())
         })
         .map(|_| ())
     }
 
     /// The address of the scratch of the worker that runs this call: `worker_scratch_bytes` of the plan, 64-byte aligned,
     /// of no known content at the start of a task. Panics if the plan asks for none.
-    pub fn worker_scratch(&mut self, b: &mut FunctionBuilder) -> ValueId {
+    pub fn worker_scratch(&mut self) -> ValueId {
         let first = self.workers_scratch.expect("the plan asks for scratch of the workers");
         let Some(tasks) = self.tasks else { return first };
         let key = IndexKey::WorkerScratch;
@@ -216,7 +241,7 @@ impl<'a> KernelContext<'a> {
             // The kernel's own size will do: it is at most what the frame's scratch has for each worker, and all workers are
             // at this kernel. A region, where they are not, passes the worker's own scratch and worker 0.
             let bytes = self.plan.worker_scratch_bytes.next_multiple_of(ALIGNMENT) as i64;
-            let scratch = b.outside(1, |b| b.offset(first, tasks.worker, bytes));
+            let scratch = self.outside(1, |b| b.offset(first, tasks.worker, bytes));
             self.frames[0].indices.insert(key, scratch);
             scratch
         })
@@ -225,90 +250,74 @@ impl<'a> KernelContext<'a> {
     /// Runs `body` for `begin`, `begin + step`, ... below `end`, as a loop, or in place if it runs once.
     pub fn for_range(
         &mut self,
-        b: &mut FunctionBuilder,
         begin: i64,
         end: i64,
         step: i64,
-        mut body: impl FnMut(&mut Self, &mut FunctionBuilder, Index) -> Result<()>,
+        mut body: impl FnMut(&mut Self, Index) -> Result<()>,
     ) -> Result<()> {
-        self.for_range_carrying(b, (begin, end, step), &[], |cx, b, i, _| body(cx, b, i).map(|()| Vec::new()))
+        self.for_range_carrying((begin, end, step), &[], |cx, i, _| body(cx, i).map(|()| Vec::new()))
             .map(|_| ())
     }
 
     /// As [`Self::for_range`] over `(begin, end, step)`, with values from iteration to iteration.
     pub fn for_range_carrying(
         &mut self,
-        b: &mut FunctionBuilder,
         (begin, end, step): (i64, i64, i64),
         initial: &[ValueId],
-        mut body: impl FnMut(&mut Self, &mut FunctionBuilder, Index, &[ValueId]) -> Result<Vec<ValueId>>,
+        mut body: impl FnMut(&mut Self, Index, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Vec<ValueId>> {
         if begin >= end {
             return Ok(initial.to_vec());
         }
         if begin + step >= end {
-            return body(self, b, Index::constant(begin), initial);
+            return body(self, Index::constant(begin), initial);
         }
         let last = begin + (end - 1 - begin) / step * step;
-        let (from, to) = (b.index(begin), b.index(end));
-        b.for_carrying(from, to, step, initial, |b, index, carried| {
+        let (from, to) = (self.index(begin), self.index(end));
+        self.for_carrying(from, to, step, initial, |cx, index, carried| {
             let facts = Facts { min: begin, max: last, multiple: crate::index::gcd(begin, step) };
-            self.facts.insert(index, facts);
-            self.scoped(b, |cx, b| body(cx, b, Index::scalar(index), carried))
+            cx.facts.insert(index, facts);
+            cx.scoped(|cx| body(cx, Index::scalar(index), carried))
         })
     }
 
     /// A loop to a bound that is known at run time only; the index is below `limit`.
     pub(crate) fn for_dynamic(
         &mut self,
-        b: &mut FunctionBuilder,
         begin: ValueId,
         end: ValueId,
         limit: i64,
         initial: &[ValueId],
-        body: impl FnOnce(&mut Self, &mut FunctionBuilder, ValueId, &[ValueId]) -> Result<Vec<ValueId>>,
+        body: impl FnOnce(&mut Self, ValueId, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Vec<ValueId>> {
-        b.for_carrying(begin, end, 1, initial, |b, index, carried| {
-            self.facts.insert(index, Facts::range(0, limit - 1));
-            self.scoped(b, |cx, b| body(cx, b, index, carried))
+        self.for_carrying(begin, end, 1, initial, |cx, index, carried| {
+            cx.facts.insert(index, Facts::range(0, limit - 1));
+            cx.scoped(|cx| body(cx, index, carried))
         })
     }
 
     /// A region that runs only if the condition holds; nothing of it is computed outside.
-    pub(crate) fn if_then(
+    pub(crate) fn when(
         &mut self,
-        b: &mut FunctionBuilder,
         condition: ValueId,
-        then: impl FnOnce(&mut Self, &mut FunctionBuilder) -> Result<()>,
+        then: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
-        b.if_then(condition, |b| {
-            let floor = std::mem::replace(&mut self.floor, b.depth());
-            let result = self.scoped(b, then);
-            self.floor = floor;
-            result
-        })
+        self.if_then(condition, |cx| cx.pinned(|cx| cx.scoped(then)))
     }
 
     /// Builds all of `body` in the region that is open: for reads of memory that the kernel writes too.
-    pub(crate) fn pinned<R>(
-        &mut self,
-        b: &mut FunctionBuilder,
-        body: impl FnOnce(&mut Self, &mut FunctionBuilder) -> R,
-    ) -> R {
-        let floor = std::mem::replace(&mut self.floor, b.depth());
-        let result = body(self, b);
+    pub(crate) fn pinned<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> R {
+        let depth = self.depth();
+        let floor = std::mem::replace(&mut self.floor, depth);
+        let result = body(self);
         self.floor = floor;
         result
     }
 
     /// Runs `body` in the region that has just been opened; what it computes in there is forgotten afterwards.
-    pub fn scoped<R>(
-        &mut self,
-        b: &mut FunctionBuilder,
-        body: impl FnOnce(&mut Self, &mut FunctionBuilder) -> R,
-    ) -> R {
-        self.frames.push(Frame::new(b.depth(), None));
-        let result = body(self, b);
+    pub fn scoped<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> R {
+        self.frames.push(Frame::new(self.depth(), None));
+        let result = body(self);
         self.frames.pop();
         result
     }
@@ -318,15 +327,14 @@ impl<'a> KernelContext<'a> {
     /// What depends on the value is forgotten afterwards.
     pub fn epilogue(
         &mut self,
-        b: &mut FunctionBuilder,
         instruction: InstructionId,
         value: Element,
         position: &Position,
     ) -> Result<Element> {
         self.dependents.entry(instruction).or_insert_with(|| dependents(&self.fusion, instruction));
         let before = self.provided.insert(instruction, value);
-        self.frames.push(Frame::new(b.depth(), Some(instruction)));
-        let result = self.element(b, self.fusion.computed(), position);
+        self.frames.push(Frame::new(self.depth(), Some(instruction)));
+        let result = self.element(self.fusion.computed(), position);
         self.frames.pop();
         match before {
             Some(before) => self.provided.insert(instruction, before),
@@ -336,19 +344,15 @@ impl<'a> KernelContext<'a> {
     }
 
     /// Builds in the region of a depth, or the innermost one if that is further out.
-    pub(crate) fn at<R>(
-        &self,
-        b: &mut FunctionBuilder,
-        depth: usize,
-        build: impl FnOnce(&mut FunctionBuilder) -> R,
-    ) -> R {
+    pub(crate) fn at<R>(&mut self, depth: usize, build: impl FnOnce(&mut FunctionBuilder) -> R) -> R {
         let depth = depth.max(self.floor);
+        let b = &mut self.builder;
         if depth < b.depth() { b.outside(depth, build) } else { build(b) }
     }
 
     /// The depth where a value of these operands can be computed.
-    pub(crate) fn depth_of(&self, b: &FunctionBuilder, operands: impl IntoIterator<Item = ValueId>) -> usize {
-        operands.into_iter().map(|v| b.depth_of(v)).max().unwrap_or(1).max(self.floor)
+    pub(crate) fn depth_of_all(&self, operands: impl IntoIterator<Item = ValueId>) -> usize {
+        operands.into_iter().map(|v| self.depth_of(v)).max().unwrap_or(1).max(self.floor)
     }
 
     pub(crate) fn known_element(&self, id: InstructionId, position: &Position) -> Option<Element> {
@@ -361,17 +365,16 @@ impl<'a> KernelContext<'a> {
 
     pub(crate) fn remember_element(
         &mut self,
-        b: &FunctionBuilder,
         id: InstructionId,
         position: &Position,
         element: Element,
     ) -> Result<()> {
-        if b.value_count() > MAX_VALUES {
+        if self.value_count() > MAX_VALUES {
             let name = self.fusion.caller[self.fusion.instruction].name();
             return Err(Error::internal(format!("the kernel of {name} has more than {MAX_VALUES} values")));
         }
         let key = self.element_key(id, position);
-        let depth = self.depth_of(b, element.values());
+        let depth = self.depth_of_all(element.values());
         self.frame(depth, Some(id))?.elements.insert(key, element);
         Ok(())
     }
@@ -384,13 +387,8 @@ impl<'a> KernelContext<'a> {
         self.frames.iter().rev().find_map(|frame| frame.indices.get(key).copied())
     }
 
-    pub(crate) fn remember_index(
-        &mut self,
-        b: &FunctionBuilder,
-        key: IndexKey,
-        value: ValueId,
-    ) -> Result<ValueId> {
-        let depth = b.depth_of(value);
+    pub(crate) fn remember_index(&mut self, key: IndexKey, value: ValueId) -> Result<ValueId> {
+        let depth = self.depth_of(value);
         self.frame(depth, None)?.indices.insert(key, value);
         Ok(value)
     }

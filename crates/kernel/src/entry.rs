@@ -12,7 +12,8 @@ use buffers::{Allocation, BufferAssignment, CopyPair, Rotation, Schedule, Slice}
 use hlo::custom_call::custom_call;
 use hlo::{ComputationId, InstructionId, Module, Op};
 use nest::{
-    FrameLayout, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, ScalarType, Type, ValueId,
+    FrameLayout, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, RegionBuilder as _, ScalarType,
+    Type, ValueId,
 };
 use profile::{Counter, Profile};
 use regions::{Item, Region};

@@ -17,15 +17,10 @@ use shape::PrimitiveType;
 use support::{Error, Result};
 
 /// Transforms along the dimension of a step.
-pub(crate) fn emit(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &FftPlan,
-    number: usize,
-) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &FftPlan, number: usize) -> Result<()> {
     let step = plan.steps.get(number).ok_or_else(|| Error::internal("a step of the transform"))?;
     let table = *cx.packed.get(number).ok_or_else(|| Error::internal("the table of roots is missing"))?;
-    let (from, to) = (place(b, cx, plan, step.from)?, place(b, cx, plan, step.to)?);
+    let (from, to) = (place(cx, plan, step.from)?, place(cx, plan, step.to)?);
     let scalar = match step.part {
         PrimitiveType::F32 => ScalarType::F32,
         PrimitiveType::F64 => ScalarType::F64,
@@ -33,20 +28,15 @@ pub(crate) fn emit(
     };
     let emitter = Emitter { step, scalar, table, from, to };
     let (units, tasks) = (step.units(), cx.plan.tasks);
-    cx.for_tasks(b, |cx, b, task| {
-        let span = cx.spans(b, &task, &[units], &[tasks])?[0];
-        let scratch = (cx.plan.worker_scratch_bytes > 0).then(|| cx.worker_scratch(b));
-        emitter.units(b, cx, span, scratch)
+    cx.for_tasks(|cx, task| {
+        let span = cx.spans(&task, &[units], &[tasks])?[0];
+        let scratch = (cx.plan.worker_scratch_bytes > 0).then(|| cx.worker_scratch());
+        emitter.units(cx, span, scratch)
     })
 }
 
 /// The first byte of an array.
-fn place(
-    b: &mut FunctionBuilder,
-    cx: &KernelContext<'_>,
-    plan: &FftPlan,
-    place: FftPlace,
-) -> Result<ValueId> {
+fn place(cx: &mut KernelContext<'_>, plan: &FftPlan, place: FftPlace) -> Result<ValueId> {
     Ok(match place {
         FftPlace::Operand => {
             let operand = cx.fusion.body[cx.fusion.root].operands()[0];
@@ -55,7 +45,7 @@ fn place(
         FftPlace::Result => cx.results[0].pointer,
         FftPlace::Scratch(number) => {
             let scratch = cx.scratch.ok_or_else(|| Error::internal("arrays between steps are missing"))?;
-            b.offset_bytes(scratch, number as i64 * plan.array_bytes as i64)
+            cx.offset_bytes(scratch, number as i64 * plan.array_bytes as i64)
         }
     })
 }
@@ -71,13 +61,7 @@ struct Emitter<'a> {
 
 impl Emitter<'_> {
     /// The lines, or groups of lines, of a task.
-    fn units(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        span: Span,
-        scratch: Option<ValueId>,
-    ) -> Result<()> {
+    fn units(&self, cx: &mut KernelContext<'_>, span: Span, scratch: Option<ValueId>) -> Result<()> {
         let FftStep { outer, inner, .. } = *self.step;
         let together = self.step.side_by_side();
         let size = self.scalar.byte_size() as i64;
@@ -91,26 +75,24 @@ impl Emitter<'_> {
             (first(self.from, read), first(self.to, written))
         };
         match self.step.layout {
-            FftLayout::Along => cx.for_span(b, span, 1, |cx, b, row| {
-                let (row, none) = (cx.scalar_value(b, &row)?, b.index(0));
-                let (from, to) = lines(b, row, none);
-                self.line(b, (from, to), scratch)
+            FftLayout::Along => cx.for_span(span, 1, |cx, row| {
+                let (row, none) = (cx.scalar_value(&row)?, cx.index(0));
+                let (from, to) = lines(cx, row, none);
+                self.line(cx, (from, to), scratch)
             }),
-            FftLayout::Across => self.groups(b, cx, span, (outer, together), &mut |b, first| {
+            FftLayout::Across => self.groups(cx, span, (outer, together), &mut |b, first| {
                 let none = b.index(0);
                 let (from, to) = lines(b, first, none);
                 self.line(b, (from, to), scratch)
             }),
-            FftLayout::Columns if outer == 1 => {
-                self.groups(b, cx, span, (inner, together), &mut |b, first| {
-                    let none = b.index(0);
-                    let (from, to) = lines(b, none, first);
-                    self.line(b, (from, to), scratch)
-                })
-            }
-            FftLayout::Columns => cx.for_span(b, span, 1, |cx, b, row| {
-                let row = cx.scalar_value(b, &row)?;
-                self.groups(b, cx, Span::All(inner / together), (inner, together), &mut |b, first| {
+            FftLayout::Columns if outer == 1 => self.groups(cx, span, (inner, together), &mut |b, first| {
+                let none = b.index(0);
+                let (from, to) = lines(b, none, first);
+                self.line(b, (from, to), scratch)
+            }),
+            FftLayout::Columns => cx.for_span(span, 1, |cx, row| {
+                let row = cx.scalar_value(&row)?;
+                self.groups(cx, Span::All(inner / together), (inner, together), &mut |b, first| {
                     let (from, to) = lines(b, row, first);
                     self.line(b, (from, to), scratch)
                 })
@@ -121,7 +103,6 @@ impl Emitter<'_> {
     /// Runs the body for groups of so many neighbors; the last group may begin within the one before it.
     fn groups(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         span: Span,
         (count, together): (i64, i64),
@@ -129,18 +110,18 @@ impl Emitter<'_> {
     ) -> Result<()> {
         let (whole, all) = (count / together, (count + together - 1) / together);
         let (begin, end) = match span {
-            Span::All(_) => (b.index(0), b.index(all)),
+            Span::All(_) => (cx.index(0), cx.index(all)),
             Span::Part { begin, end, .. } => {
                 // What is left belongs to the task of the group that it overlaps.
-                let steps = b.index(whole);
-                let is_last = b.compare(Predicate::Equal, end, steps);
-                let is_some = b.compare(Predicate::Less, begin, end);
-                let is_last = b.and(is_last, is_some);
-                let all = b.index(all);
-                (begin, b.select(is_last, all, end))
+                let steps = cx.index(whole);
+                let is_last = cx.compare(Predicate::Equal, end, steps);
+                let is_some = cx.compare(Predicate::Less, begin, end);
+                let is_last = cx.and(is_last, is_some);
+                let all = cx.index(all);
+                (begin, cx.select(is_last, all, end))
             }
         };
-        cx.for_dynamic(b, begin, end, all, &[], |_, b, group, _| {
+        cx.for_dynamic(begin, end, all, &[], |b, group, _| {
             let first = b.mul_constant(group, together);
             let limit = b.index(count - together);
             let is_less = b.compare(Predicate::Less, first, limit);

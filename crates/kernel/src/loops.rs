@@ -4,7 +4,6 @@ use crate::context::{KernelContext, Square};
 use crate::index::{Index, Position};
 use crate::tasks::Span;
 use hlo::InstructionId;
-use nest::FunctionBuilder;
 use plan::{Loop, LoopPlan};
 use support::Result;
 
@@ -14,14 +13,13 @@ const UNROLL_INSTRUCTIONS: usize = 12;
 const UNROLL_VECTORS: i64 = 4;
 
 /// Writes every element of the result.
-pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &LoopPlan) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &LoopPlan) -> Result<()> {
     let root = cx.fusion.root;
-    emit_at(b, cx, plan, root, &[])
+    emit_at(cx, plan, root, &[])
 }
 
 /// Writes every element of an instruction of the body into the result, moved by a distance in each dimension, or not.
 pub(crate) fn emit_at(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
     id: InstructionId,
@@ -31,23 +29,22 @@ pub(crate) fn emit_at(
     if shape.element_count() == 0 {
         return Ok(());
     }
-    let mut element = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, indices: &mut [Index]| {
+    let mut element = |cx: &mut KernelContext<'_>, indices: &mut [Index]| {
         let position = Position::Multi(indices.to_vec());
-        let value = cx.element(b, id, &position)?;
+        let value = cx.element(id, &position)?;
         let result = cx.results[0].clone();
         if starts.is_empty() {
-            return cx.store(b, &result, &position, value);
+            return cx.store_at(&result, &position, value);
         }
         let moved = indices.iter().zip(starts).map(|(index, start)| index.plus(start)).collect();
-        cx.store(b, &result, &Position::Multi(moved), value)
+        cx.store_at(&result, &Position::Multi(moved), value)
     };
-    for_each(b, cx, plan, shape.rank(), &mut element)
+    for_each(cx, plan, shape.rank(), &mut element)
 }
 
 /// Runs `body` for every index of a nest over so many dimensions, in vectors where there are some, as tasks if there are
 /// several.
 pub(crate) fn for_each(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
     rank: usize,
@@ -56,17 +53,16 @@ pub(crate) fn for_each(
     let (order, steps) = (plan.order(), plan.steps());
     let steps: Vec<i64> = order.iter().map(|&number| steps[number]).collect();
     let cuts: Vec<i64> = order.iter().map(|&number| plan.cuts[number]).collect();
-    cx.for_tasks(b, |cx, b, task| {
-        let spans = cx.spans(b, &task, &steps, &cuts)?;
+    cx.for_tasks(|cx, task| {
+        let spans = cx.spans(&task, &steps, &cuts)?;
         let loops: Vec<(Loop, Span)> =
             order.iter().zip(spans).map(|(&number, span)| (plan.loops[number], span)).collect();
         let mut indices = vec![Index::default(); rank];
-        nest(b, cx, plan, &loops, &mut indices, body)
+        nest(cx, plan, &loops, &mut indices, body)
     })
 }
 
 fn nest(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
     loops: &[(Loop, Span)],
@@ -74,21 +70,20 @@ fn nest(
     element: &mut Body<'_>,
 ) -> Result<()> {
     match loops {
-        [] => element(b, cx, indices),
-        [innermost] => vectors(b, cx, plan, *innermost, indices, element),
+        [] => element(cx, indices),
+        [innermost] => vectors(cx, plan, *innermost, indices, element),
         [across, innermost] if plan.transposed.is_some() => {
-            squares(b, cx, plan, (*across, *innermost), indices, element)
+            squares(cx, plan, (*across, *innermost), indices, element)
         }
-        [(outer, span), inner @ ..] => cx.for_span(b, *span, 1, |cx, b, index| {
+        [(outer, span), inner @ ..] => cx.for_span(*span, 1, |cx, index| {
             indices[outer.dimension] = index;
-            nest(b, cx, plan, inner, indices, element)
+            nest(cx, plan, inner, indices, element)
         }),
     }
 }
 
 /// Squares of two loops: what is contiguous along the outer one is read in its direction and transposed.
 fn squares(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
     ((across, span), innermost): ((Loop, Span), (Loop, Span)),
@@ -97,12 +92,12 @@ fn squares(
 ) -> Result<()> {
     let rows = i64::from(plan.lanes);
     let full = across.extent / rows * rows;
-    cx.for_each_block(b, span, rows, |cx, b, first| {
-        vectors(b, cx, plan, innermost, indices, &mut |b, cx, indices| {
+    cx.for_each_block(span, rows, |cx, first| {
+        vectors(cx, plan, innermost, indices, &mut |cx, indices| {
             for row in 0..rows {
                 indices[across.dimension] = Index::scalar(first).plus_constant(row);
                 cx.square = Some(Square { first, row });
-                let result = element(b, cx, indices);
+                let result = element(cx, indices);
                 cx.square = None;
                 result?;
             }
@@ -112,22 +107,20 @@ fn squares(
     if full == across.extent {
         return Ok(());
     }
-    cx.if_last(b, span, |cx, b| {
-        cx.for_range(b, full, across.extent, 1, |cx, b, index| {
+    cx.if_last(span, |cx| {
+        cx.for_range(full, across.extent, 1, |cx, index| {
             indices[across.dimension] = index;
-            vectors(b, cx, plan, innermost, indices, element)
+            vectors(cx, plan, innermost, indices, element)
         })
     })
 }
 
 /// What a loop runs for the indices.
-pub(crate) type Body<'f> =
-    dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut [Index]) -> Result<()> + 'f;
+pub(crate) type Body<'f> = dyn FnMut(&mut KernelContext<'_>, &mut [Index]) -> Result<()> + 'f;
 
 /// Full vectors, then the rest: by a last vector that overlaps the one before, or one by one where an element that is
 /// written twice would be read in between.
 fn vectors(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
     (innermost, span): (Loop, Span),
@@ -136,10 +129,10 @@ fn vectors(
 ) -> Result<()> {
     let lanes = i64::from(plan.lanes);
     let full = innermost.extent / lanes * lanes;
-    let mut vector = |cx: &mut KernelContext<'_>, b: &mut FunctionBuilder, index: Index| {
+    let mut vector = |cx: &mut KernelContext<'_>, index: Index| {
         cx.lanes = plan.lanes;
         indices[innermost.dimension] = index.plus(&Index::lanes(i64::from(plan.lanes > 1)));
-        let result = body(b, cx, indices);
+        let result = body(cx, indices);
         cx.lanes = 1;
         result
     };
@@ -149,21 +142,21 @@ fn vectors(
         && cx.fusion.instructions().len() <= UNROLL_INSTRUCTIONS;
     if is_short {
         for begin in (0..full).step_by(lanes as usize) {
-            vector(cx, b, Index::constant(begin))?;
+            vector(cx, Index::constant(begin))?;
         }
     } else {
-        cx.for_span(b, span, lanes, &mut vector)?;
+        cx.for_span(span, lanes, &mut vector)?;
     }
     if full == innermost.extent {
         return Ok(());
     }
     if full > 0 && !cx.is_in_place {
-        return cx.if_last(b, span, |cx, b| vector(cx, b, Index::constant(innermost.extent - lanes)));
+        return cx.if_last(span, |cx| vector(cx, Index::constant(innermost.extent - lanes)));
     }
-    cx.if_last(b, span, |cx, b| {
-        cx.for_range(b, full, innermost.extent, 1, |cx, b, index| {
+    cx.if_last(span, |cx| {
+        cx.for_range(full, innermost.extent, 1, |cx, index| {
             indices[innermost.dimension] = index;
-            body(b, cx, indices)
+            body(cx, indices)
         })
     })
 }

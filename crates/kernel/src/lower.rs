@@ -203,11 +203,11 @@ impl Kernel<'_> {
     /// The function, which becomes number `id`, and its call; nothing if there is nothing to do.
     fn lower(&self, name: String, id: FunctionId) -> Result<Option<(Function, Call)>> {
         let fusion = Fusion::of(self.module, &self.module[self.computation], self.instruction)?;
-        let mut b = FunctionBuilder::new(name, Linkage::Internal);
-        let mut cx = KernelContext::new(self.module, self.target, fusion, self.plan);
-        let (arguments, written) = self.parameters(&mut b, &mut cx)?;
-        self.emit(&mut b, &mut cx)?;
-        let mut function = b.finish();
+        let builder = FunctionBuilder::new(name, Linkage::Internal);
+        let mut cx = KernelContext::new(builder, self.module, self.target, fusion, self.plan);
+        let (arguments, written) = self.parameters(&mut cx)?;
+        self.emit(&mut cx)?;
+        let mut function = cx.finish();
         let statements = function.statement_count();
         if statements == 0 {
             return Ok(None);
@@ -232,29 +232,29 @@ impl Kernel<'_> {
         )))
     }
 
-    fn emit(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+    fn emit(&self, cx: &mut KernelContext<'_>) -> Result<()> {
         match &self.plan.strategy {
-            Strategy::Loop(plan) => loops::emit(b, cx, plan),
-            Strategy::Reduce(plan) => reduce::emit(b, cx, plan),
-            Strategy::Rows(plan) => rows::emit(b, cx, plan),
-            Strategy::ReduceWindow(plan) => reduce_window::emit(b, cx, plan),
-            Strategy::Dot(plan) => destination::copy_around(b, cx).and_then(|()| dot::emit(b, cx, plan)),
+            Strategy::Loop(plan) => loops::emit(cx, plan),
+            Strategy::Reduce(plan) => reduce::emit(cx, plan),
+            Strategy::Rows(plan) => rows::emit(cx, plan),
+            Strategy::ReduceWindow(plan) => reduce_window::emit(cx, plan),
+            Strategy::Dot(plan) => destination::copy_around(cx).and_then(|()| dot::emit(cx, plan)),
             Strategy::Convolution(plan) => {
-                destination::copy_around(b, cx).and_then(|()| convolution::emit(b, cx, plan))
+                destination::copy_around(cx).and_then(|()| convolution::emit(cx, plan))
             }
-            Strategy::ConvolutionChain(plan) => chain::emit(b, cx, plan),
+            Strategy::ConvolutionChain(plan) => chain::emit(cx, plan),
             Strategy::Attention(plan) => {
-                destination::copy_around(b, cx).and_then(|()| attention::emit(b, cx, plan))
+                destination::copy_around(cx).and_then(|()| attention::emit(cx, plan))
             }
-            Strategy::Concatenate => concatenate::emit(b, cx, &self.part),
-            Strategy::DynamicUpdateSlice(plan) => update::emit(b, cx, plan.as_ref()),
-            Strategy::MultiOutput(plan) => multi_output::emit(b, cx, plan),
-            Strategy::Scatter => scatter::emit(b, cx),
-            Strategy::Sort(plan) => sort::emit(b, cx, plan.as_deref()),
-            Strategy::TopK(plan) => sort::emit_top_k(b, cx, plan.as_deref()),
-            Strategy::Fft(plan) => fft::emit(b, cx, plan, self.part.start),
-            Strategy::RngBitGenerator => random::emit_bits(b, cx),
-            Strategy::RngGetAndUpdateState => random::emit_state(b, cx),
+            Strategy::Concatenate => concatenate::emit(cx, &self.part),
+            Strategy::DynamicUpdateSlice(plan) => update::emit(cx, plan.as_ref()),
+            Strategy::MultiOutput(plan) => multi_output::emit(cx, plan),
+            Strategy::Scatter => scatter::emit(cx),
+            Strategy::Sort(plan) => sort::emit(cx, plan.as_deref()),
+            Strategy::TopK(plan) => sort::emit_top_k(cx, plan.as_deref()),
+            Strategy::Fft(plan) => fft::emit(cx, plan, self.part.start),
+            Strategy::RngBitGenerator => random::emit_bits(cx),
+            Strategy::RngGetAndUpdateState => random::emit_state(cx),
             Strategy::Alias
             | Strategy::Undefined
             | Strategy::Conditional
@@ -265,7 +265,7 @@ impl Kernel<'_> {
 
     /// Declares the parameters, in the documented order; the slices to call the kernel with, and the number of those that
     /// it only reads, which come first.
-    fn parameters(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<(Vec<Slice>, usize)> {
+    fn parameters(&self, cx: &mut KernelContext<'_>) -> Result<(Vec<Slice>, usize)> {
         let operands = self.operand_leaves(cx);
         let results: Vec<(ShapeIndex, ArrayShape)> =
             cx.fusion.shape().leaves().into_iter().map(|(index, shape)| (index, shape.clone())).collect();
@@ -286,7 +286,7 @@ impl Kernel<'_> {
                 read_only: true,
                 alignment: alignment(self.assignment, &slice, &shape),
             };
-            let pointer = b.parameter(&leaf_name(&format!("operand{number}"), &index), Type::PTR, facts);
+            let pointer = cx.parameter(&leaf_name(&format!("operand{number}"), &index), Type::PTR, facts);
             let memory = Memory { pointer, shape, alignment: facts.alignment, first: Index::default() };
             cx.operands.insert((number, index), Operand::Memory(memory));
             pointers.push((pointer, slice));
@@ -295,7 +295,8 @@ impl Kernel<'_> {
         for (position, packed) in self.plan.packed.iter().enumerate() {
             let slice = self.assignment.packed[&(self.computation, self.instruction, position)];
             let facts = PointerFacts { no_alias: true, read_only: true, alignment: ALIGNMENT as u32 };
-            cx.packed.push(b.parameter(&packed_name(packed), Type::PTR, facts));
+            let pointer = cx.parameter(&packed_name(packed), Type::PTR, facts);
+            cx.packed.push(pointer);
             arguments.push(slice);
         }
         let only_read = arguments.len();
@@ -306,7 +307,7 @@ impl Kernel<'_> {
                 read_only: false,
                 alignment: alignment(self.assignment, &slice, &shape),
             };
-            let pointer = b.parameter(&leaf_name("result", &index), Type::PTR, facts);
+            let pointer = cx.parameter(&leaf_name("result", &index), Type::PTR, facts);
             let same = pointers.iter().filter(|(_, s)| *s == slice);
             cx.same_memory.extend(same.map(|&(operand, _)| (operand, pointer)));
             let first = Index::default();
@@ -315,15 +316,15 @@ impl Kernel<'_> {
         }
         if let Some(slice) = scratch {
             let facts = PointerFacts { no_alias: true, read_only: false, alignment: ALIGNMENT as u32 };
-            cx.scratch = Some(b.parameter("scratch", Type::PTR, facts));
+            cx.scratch = Some(cx.parameter("scratch", Type::PTR, facts));
             arguments.push(slice);
         }
         if self.plan.worker_scratch_bytes > 0 {
             let facts = PointerFacts { no_alias: true, read_only: false, alignment: ALIGNMENT as u32 };
-            cx.workers_scratch = Some(b.parameter("workers_scratch", Type::PTR, facts));
+            cx.workers_scratch = Some(cx.parameter("workers_scratch", Type::PTR, facts));
         }
         if self.plan.tasks > 1 {
-            let mut number = |name| b.parameter(name, Type::I64, PointerFacts::default());
+            let mut number = |name| cx.parameter(name, Type::I64, PointerFacts::default());
             let (begin, end) = (number("task_begin"), number("task_end"));
             cx.tasks = Some(TaskRange { begin, end, worker: number("worker") });
         }

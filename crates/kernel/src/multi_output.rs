@@ -11,53 +11,44 @@ use crate::reduction::reduce::operation::Operation;
 use crate::reindex::same_dimensions;
 use crate::tasks::Span;
 use hlo::{InstructionId, Op};
-use nest::{FunctionBuilder, ValueId};
+use nest::ValueId;
 use plan::{Loop, MultiOutputPlan, Output, OutputReduction, Placement};
 use support::{Error, Result};
 
 /// Writes all results.
-pub(crate) fn emit(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &MultiOutputPlan,
-) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &MultiOutputPlan) -> Result<()> {
     let outputs = plan::outputs(&cx.fusion)?;
     for &(leaf, number) in &plan.updates {
-        copy_operand(b, cx, leaf, number)?;
+        copy_operand(cx, leaf, number)?;
     }
     if plan.sizes.contains(&0) && !plan.reduces() {
         return Ok(());
     }
     let mut placed = Vec::with_capacity(outputs.len());
     for output in &outputs {
-        placed.push(Placed::new(b, cx, output)?);
+        placed.push(Placed::new(cx, output)?);
     }
     if plan.reduces() {
-        return columns(b, cx, plan, &placed);
+        return columns(cx, plan, &placed);
     }
-    loops::for_each(b, cx, &plan.nest, plan.sizes.len(), &mut |b, cx, indices| {
+    loops::for_each(cx, &plan.nest, plan.sizes.len(), &mut |cx, indices| {
         let mut values = Vec::with_capacity(placed.len());
         for output in &placed {
-            values.push(output.element(b, cx, indices)?);
+            values.push(output.element(cx, indices)?);
         }
         for (output, value) in placed.iter().zip(values) {
-            output.store(b, cx, indices, value)?;
+            output.store(cx, indices, value)?;
         }
         Ok(())
     })
 }
 
 /// Copies an operand of which a result replaces a slice, unless it is the result's memory already.
-fn copy_operand(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    leaf: usize,
-    number: usize,
-) -> Result<()> {
+fn copy_operand(cx: &mut KernelContext<'_>, leaf: usize, number: usize) -> Result<()> {
     let (operand, result) = (cx.operand(number)?.clone(), cx.results[leaf].clone());
     if !cx.is_same_memory(operand.pointer, result.pointer) {
-        let bytes = b.index(result.shape.byte_size() as i64);
-        b.copy_bytes(result.pointer, operand.pointer, bytes);
+        let bytes = cx.index(result.shape.byte_size() as i64);
+        cx.copy_bytes(result.pointer, operand.pointer, bytes);
     }
     Ok(())
 }
@@ -81,7 +72,7 @@ enum Step {
 }
 
 impl Placed {
-    fn new(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, output: &Output) -> Result<Self> {
+    fn new(cx: &mut KernelContext<'_>, output: &Output) -> Result<Self> {
         let body = cx.fusion.body;
         let mut steps = Vec::with_capacity(output.path.len());
         let mut at = cx.shape(output.value)?.sizes();
@@ -104,9 +95,9 @@ impl Placed {
                     let mut by = Vec::with_capacity(sizes.len());
                     let starts = cx.start_operands(operands, sizes.len())?;
                     for (d, (start, position)) in starts.into_iter().enumerate() {
-                        let element = cx.element(b, start, &position)?;
+                        let element = cx.element(start, &position)?;
                         let element_type = cx.shape(start)?.element_type;
-                        by.push(cx.start_index(b, element, element_type, sizes[d] - at[d])?);
+                        by.push(cx.start_index(element, element_type, sizes[d] - at[d])?);
                     }
                     steps.push(Step::Move(by));
                     at = sizes;
@@ -127,22 +118,11 @@ impl Placed {
         self.sizes.iter().map(&mut index).collect()
     }
 
-    fn element(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        space: &[Index],
-    ) -> Result<Element> {
-        cx.element(b, self.value, &Position::Multi(self.indices(space)))
+    fn element(&self, cx: &mut KernelContext<'_>, space: &[Index]) -> Result<Element> {
+        cx.element(self.value, &Position::Multi(self.indices(space)))
     }
 
-    fn store(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        space: &[Index],
-        value: Element,
-    ) -> Result<()> {
+    fn store(&self, cx: &mut KernelContext<'_>, space: &[Index], value: Element) -> Result<()> {
         let mut position = Position::Multi(self.indices(space));
         for step in &self.steps {
             position = match (step, position) {
@@ -155,7 +135,7 @@ impl Placed {
             };
         }
         let result = cx.results[self.leaf].clone();
-        cx.store(b, &result, &position, value)
+        cx.store_at(&result, &position, value)
     }
 }
 
@@ -167,12 +147,7 @@ struct Column<'a> {
 }
 
 /// A nest with reductions: loops over what is kept, inside of them those over what is reduced.
-fn columns(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &MultiOutputPlan,
-    outputs: &[Placed],
-) -> Result<()> {
+fn columns(cx: &mut KernelContext<'_>, plan: &MultiOutputPlan, outputs: &[Placed]) -> Result<()> {
     let (reduced, kept): (Vec<usize>, Vec<usize>) =
         (0..plan.nest.loops.len()).partition(|&number| plan.is_reduced[plan.nest.loops[number].dimension]);
     let steps = plan.steps();
@@ -185,17 +160,17 @@ fn columns(
         columns: Vec::new(),
         reduced: reduced.iter().map(|&number| loops[number]).collect(),
     };
-    cx.for_tasks(b, |cx, b, task| {
-        let spans = cx.spans(b, &task, &steps, &cuts)?;
+    cx.for_tasks(|cx, task| {
+        let spans = cx.spans(&task, &steps, &cuts)?;
         let kept: Vec<(Loop, Span)> = kept.iter().zip(spans).map(|(&k, span)| (loops[k], span)).collect();
         for output in outputs {
             let Some(reduction) = output.reduction else { continue };
             let element_type = cx.results[output.leaf].shape.element_type;
             let operation = Operation::of(cx, reduction.to_apply, element_type);
-            let initial = cx.element(b, reduction.initial, &Position::scalar())?.real();
+            let initial = cx.element(reduction.initial, &Position::scalar())?.real();
             blocks.columns.push(Column { operation, initial, output });
         }
-        blocks.emit(b, cx, &kept)
+        blocks.emit(cx, &kept)
     })
 }
 
@@ -209,7 +184,7 @@ struct Blocks<'a> {
 
 impl Blocks<'_> {
     /// All blocks of a task, the last one of which may overlap the one before: its columns are reduced again.
-    fn emit(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, kept: &[(Loop, Span)]) -> Result<()> {
+    fn emit(&self, cx: &mut KernelContext<'_>, kept: &[(Loop, Span)]) -> Result<()> {
         let Some((&(innermost, span), outer)) = kept.split_last() else {
             return Err(Error::internal("a reduction over columns keeps some"));
         };
@@ -217,22 +192,22 @@ impl Blocks<'_> {
         let (vector, extent) = (i64::from(lanes), innermost.extent);
         let (full, vectors) = (extent / (vector * count) * (vector * count), extent / vector * vector);
         let mut indices = vec![Index::default(); self.plan.sizes.len()];
-        nest_parts(b, cx, outer, &mut indices, &mut |b, cx, indices| {
-            cx.for_span(b, span, vector * count, |cx, b, index| {
-                self.block(b, cx, indices, innermost.dimension, (&index, lanes, count))
+        nest_parts(cx, outer, &mut indices, &mut |cx, indices| {
+            cx.for_span(span, vector * count, |cx, index| {
+                self.block(cx, indices, innermost.dimension, (&index, lanes, count))
             })?;
             if full == extent {
                 return Ok(());
             }
-            cx.if_last(b, span, |cx, b| {
+            cx.if_last(span, |cx| {
                 if full < vectors {
                     let rest = Index::constant(full);
                     let count = (vectors - full) / vector;
-                    self.block(b, cx, indices, innermost.dimension, (&rest, lanes, count))?;
+                    self.block(cx, indices, innermost.dimension, (&rest, lanes, count))?;
                 }
                 if vectors < extent {
                     let last = Index::constant(extent - vector);
-                    self.block(b, cx, indices, innermost.dimension, (&last, lanes, 1))?;
+                    self.block(cx, indices, innermost.dimension, (&last, lanes, 1))?;
                 }
                 Ok(())
             })
@@ -242,7 +217,6 @@ impl Blocks<'_> {
     /// Reduces some neighbouring vectors of columns, and stores what is not reduced on the way.
     fn block(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         indices: &mut Vec<Index>,
         dimension: usize,
@@ -254,38 +228,30 @@ impl Blocks<'_> {
         };
         let (mut start, mut operations) = (Vec::new(), Vec::new());
         for reduced in &self.columns {
-            let initial = cx.widen(b, Element::Real(reduced.initial), lanes)?.real();
+            let initial = cx.widen(Element::Real(reduced.initial), lanes)?.real();
             start.extend(std::iter::repeat_n(initial, count as usize));
             operations.extend(std::iter::repeat_n(reduced.operation, count as usize));
         }
         let carried = Carried { operations: &operations, lanes, inside: 1 };
-        let sums =
-            nest_in_blocks(b, cx, &self.reduced, indices, &carried, &start, &mut |b, cx, indices, sums| {
-                let mut next = sums.to_vec();
-                cx.lanes = lanes;
-                for k in 0..count {
-                    indices[dimension] = column(k);
-                    self.elements(
-                        b,
-                        cx,
-                        indices,
-                        lanes,
-                        |number| number * count as usize + k as usize,
-                        &mut next,
-                    )?;
-                }
-                cx.lanes = 1;
-                Ok(next)
-            })?;
+        let sums = nest_in_blocks(cx, &self.reduced, indices, &carried, &start, &mut |cx, indices, sums| {
+            let mut next = sums.to_vec();
+            cx.lanes = lanes;
+            for k in 0..count {
+                indices[dimension] = column(k);
+                self.elements(cx, indices, lanes, |number| number * count as usize + k as usize, &mut next)?;
+            }
+            cx.lanes = 1;
+            Ok(next)
+        })?;
         cx.lanes = lanes;
         for (number, reduced) in self.columns.iter().enumerate() {
             let result = cx.results[reduced.output.leaf].clone();
             for k in 0..count {
                 indices[dimension] = column(k);
                 let sum = sums[number * count as usize + k as usize];
-                let value = normalise(b, result.shape.element_type, sum);
+                let value = normalise(cx, result.shape.element_type, sum);
                 let position = self.result_position(cx, reduced.output, indices)?;
-                cx.store(b, &result, &position, Element::Real(value))?;
+                cx.store_at(&result, &position, Element::Real(value))?;
             }
         }
         cx.lanes = 1;
@@ -295,7 +261,6 @@ impl Blocks<'_> {
     /// One vector of the space: the sums of `next`, numbered by `slot`, take in what is reduced.
     fn elements(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         indices: &[Index],
         lanes: u32,
@@ -305,18 +270,18 @@ impl Blocks<'_> {
         let mut stored = Vec::new();
         let mut number = 0;
         for output in self.outputs {
-            let element = output.element(b, cx, indices)?;
+            let element = output.element(cx, indices)?;
             if output.reduction.is_none() {
                 stored.push((output, element));
                 continue;
             }
-            let element = cx.widen(b, element, lanes)?.real();
+            let element = cx.widen(element, lanes)?.real();
             let sum = &mut next[slot(number)];
-            *sum = self.columns[number].operation.combine(b, cx, *sum, element)?;
+            *sum = self.columns[number].operation.combine(cx, *sum, element)?;
             number += 1;
         }
         for (output, element) in stored {
-            output.store(b, cx, indices, element)?;
+            output.store(cx, indices, element)?;
         }
         Ok(())
     }

@@ -13,23 +13,23 @@ use support::{Error, Result};
 const I32: Type = Type::scalar(ScalarType::I32);
 
 /// The persistent counter's old value is the result; the state is the old value plus `delta`, both of 128 bits.
-pub(crate) fn emit_state(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+pub(crate) fn emit_state(cx: &mut KernelContext<'_>) -> Result<()> {
     let Op::RngGetAndUpdateState { delta } = cx.fusion.root_op() else {
         return Err(Error::internal("the root is rng-get-and-update-state"));
     };
     let state = cx.scratch.ok_or_else(|| Error::internal("random state has a place of its own"))?;
     let result = cx.results[0].pointer;
     let high_at = |b: &mut FunctionBuilder, pointer: ValueId| b.offset_bytes(pointer, 8);
-    let state_high = high_at(b, state);
-    let (low, high) = (b.load(Type::I64, state, 8), b.load(Type::I64, state_high, 8));
-    let result_high = high_at(b, result);
-    b.store(low, result, 8);
-    b.store(high, result_high, 8);
-    let amount = b.index(*delta);
-    let (next_low, next_high) = add_128(b, low, high, amount);
-    let next_high = if *delta < 0 { b.add_constant(next_high, -1) } else { next_high };
-    b.store(next_low, state, 8);
-    b.store(next_high, state_high, 8);
+    let state_high = high_at(cx, state);
+    let (low, high) = (cx.load(Type::I64, state, 8), cx.load(Type::I64, state_high, 8));
+    let result_high = high_at(cx, result);
+    cx.store(low, result, 8);
+    cx.store(high, result_high, 8);
+    let amount = cx.index(*delta);
+    let (next_low, next_high) = add_128(cx, low, high, amount);
+    let next_high = if *delta < 0 { cx.add_constant(next_high, -1) } else { next_high };
+    cx.store(next_low, state, 8);
+    cx.store(next_high, state_high, 8);
     Ok(())
 }
 
@@ -58,7 +58,7 @@ fn joined(b: &mut FunctionBuilder, [low, high]: [ValueId; 2]) -> ValueId {
 }
 
 /// The bits of a state: the key and the counter; the state after is the counter moved on.
-pub(crate) fn emit_bits(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+pub(crate) fn emit_bits(cx: &mut KernelContext<'_>) -> Result<()> {
     let Op::RngBitGenerator { algorithm } = cx.fusion.root_op() else {
         return Err(Error::internal("the root is rng-bit-generator"));
     };
@@ -76,7 +76,7 @@ pub(crate) fn emit_bits(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> 
     }
     let mut words = Vec::with_capacity(3);
     for i in 0..length {
-        words.push(cx.load(b, &state, &Position::Linear(Index::constant(i)))?.real());
+        words.push(cx.load_at(&state, &Position::Linear(Index::constant(i)))?.real());
     }
     match algorithm {
         RandomAlgorithm::Default | RandomAlgorithm::Philox => {
@@ -84,45 +84,38 @@ pub(crate) fn emit_bits(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> 
             let (low, high) = if length == 3 { (words[1], words[2]) } else { (words[1], words[0]) };
             let per_block = if data.shape.element_type.bit_width() == 64 { 2 } else { 4 };
             let blocks = (data.shape.element_count() as u64).div_ceil(per_block) as i64;
-            philox_bits(b, cx, &data, words[0], (low, high))?;
-            let amount = b.index(blocks);
-            let (next_low, next_high) = add_128(b, low, high, amount);
+            philox_bits(cx, &data, words[0], (low, high))?;
+            let amount = cx.index(blocks);
+            let (next_low, next_high) = add_128(cx, low, high, amount);
             words[1] = next_low;
             if length == 3 {
                 words[2] = next_high;
             }
         }
         RandomAlgorithm::ThreeFry if length == 2 => {
-            let counters = three_fry_bits(b, cx, &data, words[0], words[1])?;
-            words[1] = b.add_constant(words[1], counters);
+            let counters = three_fry_bits(cx, &data, words[0], words[1])?;
+            words[1] = cx.add_constant(words[1], counters);
         }
         RandomAlgorithm::ThreeFry => {
             return Err(Error::unsupported("ThreeFry with a state other than u64[2]"));
         }
     }
     for (i, word) in words.into_iter().enumerate() {
-        cx.store(b, &next_state, &Position::Linear(Index::constant(i as i64)), Element::Real(word))?;
+        cx.store_at(&next_state, &Position::Linear(Index::constant(i as i64)), Element::Real(word))?;
     }
     Ok(())
 }
 
 /// Writes a word, or its low bits, as an element.
-fn store_word(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    data: &Memory,
-    at: Index,
-    word: ValueId,
-) -> Result<()> {
+fn store_word(cx: &mut KernelContext<'_>, data: &Memory, at: Index, word: ValueId) -> Result<()> {
     let element_type = data.shape.element_type;
-    let from = if b.ty(word) == Type::I64 { PrimitiveType::U64 } else { PrimitiveType::U32 };
-    let element = crate::elemental::convert(b, from, element_type, Element::Real(word))?;
-    cx.store(b, data, &Position::Linear(at), element)
+    let from = if cx.ty(word) == Type::I64 { PrimitiveType::U64 } else { PrimitiveType::U32 };
+    let element = crate::elemental::convert(cx, from, element_type, Element::Real(word))?;
+    cx.store_at(data, &Position::Linear(at), element)
 }
 
 /// Blocks of four words in order; the counter counts blocks.
 fn philox_bits(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     data: &Memory,
     key: ValueId,
@@ -131,23 +124,23 @@ fn philox_bits(
     let count = data.shape.element_count();
     let is_wide = data.shape.element_type.bit_width() == 64;
     let per_block = if is_wide { 2 } else { 4 };
-    let key = halves(b, key);
-    let block = |cx: &mut KernelContext<'_>, b: &mut FunctionBuilder, number: &Index, elements: i64| {
-        let amount = cx.scalar_value(b, number)?;
-        let (low, high) = add_128(b, low, high, amount);
-        let ([w, x], [y, z]) = (halves(b, low), halves(b, high));
-        let [w, x, y, z] = philox(b, [w, x, y, z], key);
-        let words = if is_wide { vec![joined(b, [w, x]), joined(b, [y, z])] } else { vec![w, x, y, z] };
+    let key = halves(cx, key);
+    let block = |cx: &mut KernelContext<'_>, number: &Index, elements: i64| {
+        let amount = cx.scalar_value(number)?;
+        let (low, high) = add_128(cx, low, high, amount);
+        let ([w, x], [y, z]) = (halves(cx, low), halves(cx, high));
+        let [w, x, y, z] = philox(cx, [w, x, y, z], key);
+        let words = if is_wide { vec![joined(cx, [w, x]), joined(cx, [y, z])] } else { vec![w, x, y, z] };
         for (k, word) in words.into_iter().enumerate().take(elements as usize) {
-            store_word(b, cx, data, number.times(per_block).plus_constant(k as i64), word)?;
+            store_word(cx, data, number.times(per_block).plus_constant(k as i64), word)?;
         }
         Ok(())
     };
     let full = count / per_block;
-    cx.for_range(b, 0, full, 1, |cx, b, number| block(cx, b, &number, per_block))?;
+    cx.for_range(0, full, 1, |cx, number| block(cx, &number, per_block))?;
     match count % per_block {
         0 => Ok(()),
-        rest => block(cx, b, &Index::constant(full), rest),
+        rest => block(cx, &Index::constant(full), rest),
     }
 }
 
@@ -183,53 +176,46 @@ fn multiply(b: &mut FunctionBuilder, x: ValueId, factor: u32) -> [ValueId; 2] {
 
 /// Numbers for an array; returns how many counters they took. Words come in pairs, which lie next to each other along
 /// the first even dimension, or else along the largest; an element of 64 bits is a pair.
-fn three_fry_bits(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    data: &Memory,
-    key: ValueId,
-    counter: ValueId,
-) -> Result<i64> {
+fn three_fry_bits(cx: &mut KernelContext<'_>, data: &Memory, key: ValueId, counter: ValueId) -> Result<i64> {
     let sizes = data.shape.sizes();
     let count = data.shape.element_count();
-    let key = halves(b, key);
-    let pair =
-        |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, number: &Index| -> Result<[ValueId; 2]> {
-            let number = cx.scalar_value(b, number)?;
-            let sum = b.add(counter, number);
-            let input = halves(b, sum);
-            Ok(three_fry(b, input, key))
-        };
+    let key = halves(cx, key);
+    let pair = |cx: &mut KernelContext<'_>, number: &Index| -> Result<[ValueId; 2]> {
+        let number = cx.scalar_value(number)?;
+        let sum = cx.add(counter, number);
+        let input = halves(cx, sum);
+        Ok(three_fry(cx, input, key))
+    };
     if data.shape.element_type.bit_width() == 64 {
-        cx.for_range(b, 0, count, 1, |cx, b, number| {
-            let words = pair(b, cx, &number)?;
-            let word = joined(b, words);
-            store_word(b, cx, data, number, word)
+        cx.for_range(0, count, 1, |cx, number| {
+            let words = pair(cx, &number)?;
+            let word = joined(cx, words);
+            store_word(cx, data, number, word)
         })?;
         return Ok(count);
     }
     let even = sizes.iter().position(|size| size % 2 == 0);
     let largest = || (0..sizes.len()).rev().max_by_key(|&d| sizes[d]);
     let Some(split) = even.or_else(largest) else {
-        let [word, _] = pair(b, cx, &Index::constant(0))?;
-        store_word(b, cx, data, Index::constant(0), word)?;
+        let [word, _] = pair(cx, &Index::constant(0))?;
+        store_word(cx, data, Index::constant(0), word)?;
         return Ok(1);
     };
     let (outer, inner): (i64, i64) = (sizes[..split].iter().product(), sizes[split + 1..].iter().product());
     let (size, half) = (sizes[split], (sizes[split] + 1) / 2);
-    let both = |cx: &mut KernelContext<'_>, b: &mut FunctionBuilder, o: &Index, h: &Index, words: usize| {
-        cx.for_range(b, 0, inner, 1, |cx, b, i| {
+    let both = |cx: &mut KernelContext<'_>, o: &Index, h: &Index, words: usize| {
+        cx.for_range(0, inner, 1, |cx, i| {
             let number = o.times(half).plus(h).times(inner).plus(&i);
             let at = o.times(size).plus(&h.times(2)).times(inner).plus(&i);
-            for (k, word) in pair(b, cx, &number)?.into_iter().enumerate().take(words) {
-                store_word(b, cx, data, at.plus_constant(k as i64 * inner), word)?;
+            for (k, word) in pair(cx, &number)?.into_iter().enumerate().take(words) {
+                store_word(cx, data, at.plus_constant(k as i64 * inner), word)?;
             }
             Ok(())
         })
     };
-    cx.for_range(b, 0, outer, 1, |cx, b, o| {
-        cx.for_range(b, 0, size / 2, 1, |cx, b, h| both(cx, b, &o, &h, 2))?;
-        if size % 2 == 1 { both(cx, b, &o, &Index::constant(half - 1), 1) } else { Ok(()) }
+    cx.for_range(0, outer, 1, |cx, o| {
+        cx.for_range(0, size / 2, 1, |cx, h| both(cx, &o, &h, 2))?;
+        if size % 2 == 1 { both(cx, &o, &Index::constant(half - 1), 1) } else { Ok(()) }
     })?;
     Ok(outer * half * inner)
 }

@@ -7,7 +7,7 @@ use crate::element::{Element, register_type};
 use crate::elemental;
 use crate::index::{Facts, Index, Position};
 use hlo::{GatherDimensionNumbers, InstructionId, Op, PaddingConfig, PaddingDimension};
-use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use nest::{BinaryOp, ConvertOp, Predicate, ScalarType, Type, ValueId};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
@@ -31,12 +31,7 @@ pub(crate) fn same_dimensions(position: &Position, sizes: &[i64], operand: &[i64
 
 impl KernelContext<'_> {
     /// An index for each dimension of an array.
-    pub fn indices(
-        &mut self,
-        b: &mut FunctionBuilder,
-        position: &Position,
-        sizes: &[i64],
-    ) -> Result<Vec<Index>> {
+    pub fn indices(&mut self, position: &Position, sizes: &[i64]) -> Result<Vec<Index>> {
         let linear = match position {
             Position::Multi(indices) => return Ok(indices.clone()),
             Position::Linear(linear) => linear,
@@ -49,7 +44,7 @@ impl KernelContext<'_> {
             if k == 0 {
                 indices[d] = rest.clone();
             } else {
-                let (quotient, remainder) = self.div_rem(b, &rest, sizes[d].max(1))?;
+                let (quotient, remainder) = self.div_rem(&rest, sizes[d].max(1))?;
                 indices[d] = remainder;
                 rest = quotient;
             }
@@ -57,12 +52,7 @@ impl KernelContext<'_> {
         Ok(indices)
     }
 
-    pub(crate) fn reindex(
-        &mut self,
-        b: &mut FunctionBuilder,
-        id: InstructionId,
-        position: &Position,
-    ) -> Result<Step> {
+    pub(crate) fn reindex(&mut self, id: InstructionId, position: &Position) -> Result<Step> {
         let instruction = &self.fusion.body[id];
         let operands = instruction.operands();
         let result = self.shape(id)?;
@@ -79,7 +69,7 @@ impl KernelContext<'_> {
         {
             return self.forward(&[(operands[0], Position::scalar())]);
         }
-        let at = self.indices(b, position, &sizes)?;
+        let at = self.indices(position, &sizes)?;
         let moved = match op {
             Op::Broadcast { dimensions } => dimensions.iter().map(|&d| at[d].clone()).collect(),
             Op::Transpose { dimensions } => {
@@ -98,17 +88,17 @@ impl KernelContext<'_> {
                 at.iter().enumerate().map(flip).collect()
             }
             Op::Iota { iota_dimension } => {
-                return self.iota(b, &at[*iota_dimension], result.element_type).map(Step::Is);
+                return self.iota_at(&at[*iota_dimension], result.element_type).map(Step::Is);
             }
-            Op::Pad { padding } => return self.pad(b, id, padding, &at),
-            Op::Concatenate { dimension } => return self.concatenate(b, id, *dimension, &at),
+            Op::Pad { padding } => return self.pad(id, padding, &at),
+            Op::Concatenate { dimension } => return self.concatenate(id, *dimension, &at),
             Op::DynamicSlice { dynamic_slice_sizes } => {
-                return self.dynamic_slice(b, id, dynamic_slice_sizes, &at);
+                return self.dynamic_slice(id, dynamic_slice_sizes, &at);
             }
             Op::Gather { gather_dimension_numbers, slice_sizes, .. } => {
-                return self.gather(b, id, gather_dimension_numbers, slice_sizes, &at);
+                return self.gather(id, gather_dimension_numbers, slice_sizes, &at);
             }
-            Op::BitcastConvert {} => return self.bitcast_convert(b, id, &at),
+            Op::BitcastConvert {} => return self.bitcast_convert(id, &at),
             other => {
                 return Err(Error::unsupported(format!(
                     "opcode {} inside of a kernel",
@@ -119,24 +109,19 @@ impl KernelContext<'_> {
         self.forward(&[(operands[0], Position::Multi(moved))])
     }
 
-    fn iota(
-        &mut self,
-        b: &mut FunctionBuilder,
-        index: &Index,
-        element_type: PrimitiveType,
-    ) -> Result<Element> {
+    fn iota_at(&mut self, index: &Index, element_type: PrimitiveType) -> Result<Element> {
         let lanes = if index.is_uniform() { 1 } else { self.lanes };
         let (_, max) = self.range(index);
         let value = if max > i64::from(i32::MAX) || !index.vectors().is_empty() {
-            self.vector_value(b, index, lanes)?
+            self.vector_value(index, lanes)?
         } else {
             // 32 bits convert faster, in vectors above all.
-            let base = self.scalar_value(b, &index.uniform_part())?;
-            let depth = b.depth_of(base);
-            let base = self.at(b, depth, |b| b.convert(ConvertOp::Truncate, base, ScalarType::I32));
-            let base = self.widen(b, Element::Real(base), lanes)?.real();
-            let depth = b.depth_of(base);
-            self.at(b, depth, |b| match lanes {
+            let base = self.scalar_value(&index.uniform_part())?;
+            let depth = self.depth_of(base);
+            let base = self.at(depth, |b| b.convert(ConvertOp::Truncate, base, ScalarType::I32));
+            let base = self.widen(Element::Real(base), lanes)?.real();
+            let depth = self.depth_of(base);
+            self.at(depth, |b| match lanes {
                 1 => base,
                 _ => {
                     let lane = b.iota(ScalarType::I32, lanes);
@@ -147,17 +132,11 @@ impl KernelContext<'_> {
             })
         };
         let from =
-            if b.ty(value).scalar == ScalarType::I32 { PrimitiveType::S32 } else { PrimitiveType::S64 };
-        self.compute(b, &Op::Convert {}, &[from], element_type, &[Element::Real(value)])
+            if self.ty(value).scalar == ScalarType::I32 { PrimitiveType::S32 } else { PrimitiveType::S64 };
+        self.compute(&Op::Convert {}, &[from], element_type, &[Element::Real(value)])
     }
 
-    fn pad(
-        &mut self,
-        b: &mut FunctionBuilder,
-        id: InstructionId,
-        padding: &PaddingConfig,
-        at: &[Index],
-    ) -> Result<Step> {
+    fn pad(&mut self, id: InstructionId, padding: &PaddingConfig, at: &[Index]) -> Result<Step> {
         let operands = self.fusion.body[id].operands();
         let operand = self.shape(operands[0])?.clone();
         let value = (operands[1], Position::scalar());
@@ -176,14 +155,14 @@ impl KernelContext<'_> {
             let step = pad.interior_padding + 1;
             let last = (operand.size(d) - 1) * step;
             let index = index.plus_constant(-pad.edge_padding_low);
-            match self.contains(b, &index, 0, last + 1)? {
+            match self.contains(&index, 0, last + 1)? {
                 Containment::Always => {}
                 Containment::Never => is_outside = true,
                 Containment::When(condition) => conditions.push(condition),
             }
-            let within = self.clamp(b, &index, 0, last)?;
-            let (quotient, rest) = self.div_rem(b, &within, step)?;
-            match self.contains(b, &rest, 0, 1)? {
+            let within = self.clamp(&index, 0, last)?;
+            let (quotient, rest) = self.div_rem(&within, step)?;
+            match self.contains(&rest, 0, 1)? {
                 Containment::Always => {}
                 Containment::Never => is_outside = true,
                 Containment::When(condition) => conditions.push(condition),
@@ -203,7 +182,7 @@ impl KernelContext<'_> {
         };
         let mut chosen = values[0];
         for condition in conditions {
-            chosen = self.choose(b, condition, chosen, values[1], operand.element_type)?;
+            chosen = self.choose(condition, chosen, values[1], operand.element_type)?;
         }
         Ok(Step::Is(chosen))
     }
@@ -211,23 +190,16 @@ impl KernelContext<'_> {
     /// The first element where the condition holds, the second elsewhere.
     fn choose(
         &mut self,
-        b: &mut FunctionBuilder,
         condition: ValueId,
         x: Element,
         y: Element,
         element_type: PrimitiveType,
     ) -> Result<Element> {
         let types = [PrimitiveType::Pred, element_type, element_type];
-        self.compute(b, &Op::Select {}, &types, element_type, &[Element::Real(condition), x, y])
+        self.compute(&Op::Select {}, &types, element_type, &[Element::Real(condition), x, y])
     }
 
-    fn concatenate(
-        &mut self,
-        b: &mut FunctionBuilder,
-        id: InstructionId,
-        dimension: usize,
-        at: &[Index],
-    ) -> Result<Step> {
+    fn concatenate(&mut self, id: InstructionId, dimension: usize, at: &[Index]) -> Result<Step> {
         let operands = self.fusion.body[id].operands();
         let element_type = self.shape(id)?.element_type;
         let mut wanted = Vec::new();
@@ -238,10 +210,10 @@ impl KernelContext<'_> {
             let end = begin + size;
             let index = at[dimension].plus_constant(-begin);
             let containment =
-                if size == 0 { Containment::Never } else { self.contains(b, &at[dimension], begin, end)? };
+                if size == 0 { Containment::Never } else { self.contains(&at[dimension], begin, end)? };
             if containment != Containment::Never {
                 let mut moved = at.to_vec();
-                moved[dimension] = self.clamp(b, &index, 0, size - 1)?;
+                moved[dimension] = self.clamp(&index, 0, size - 1)?;
                 wanted.push((operand, Position::Multi(moved)));
                 conditions.push(containment);
             }
@@ -256,7 +228,7 @@ impl KernelContext<'_> {
             pieces.next().ok_or_else(|| Error::internal("an element of an empty concatenation"))?;
         for (value, containment) in pieces {
             chosen = match containment {
-                Containment::When(condition) => self.choose(b, condition, value, chosen, element_type)?,
+                Containment::When(condition) => self.choose(condition, value, chosen, element_type)?,
                 Containment::Always | Containment::Never => value,
             };
         }
@@ -266,19 +238,18 @@ impl KernelContext<'_> {
     /// An element as an index between 0 and `last`.
     pub(crate) fn start_index(
         &mut self,
-        b: &mut FunctionBuilder,
         element: Element,
         element_type: PrimitiveType,
         last: i64,
     ) -> Result<Index> {
         let value = element.real();
         let key = IndexKey::Start(value, last);
-        let wrap = if b.ty(value).lanes == 1 { Index::scalar } else { Index::vector };
+        let wrap = if self.ty(value).lanes == 1 { Index::scalar } else { Index::vector };
         if let Some(known) = self.known_index(&key) {
             return Ok(wrap(known));
         }
-        let depth = self.depth_of(b, [value]);
-        let clamped = self.at(b, depth, |b| {
+        let depth = self.depth_of_all([value]);
+        let clamped = self.at(depth, |b| {
             let is_signed = element_type.is_signed_integer();
             let op = if is_signed { ConvertOp::SignExtend } else { ConvertOp::ZeroExtend };
             let wide = b.convert(op, value, ScalarType::I64);
@@ -290,17 +261,11 @@ impl KernelContext<'_> {
             b.select(is_beyond, last, wide)
         });
         self.facts.insert(clamped, Facts::range(0, last));
-        self.remember_index(b, key, clamped)?;
+        self.remember_index(key, clamped)?;
         Ok(wrap(clamped))
     }
 
-    fn dynamic_slice(
-        &mut self,
-        b: &mut FunctionBuilder,
-        id: InstructionId,
-        slice_sizes: &[i64],
-        at: &[Index],
-    ) -> Result<Step> {
+    fn dynamic_slice(&mut self, id: InstructionId, slice_sizes: &[i64], at: &[Index]) -> Result<Step> {
         let operands = self.fusion.body[id].operands();
         let wanted = self.start_operands(&operands[1..], at.len())?;
         let starts = match self.available(&wanted) {
@@ -311,7 +276,7 @@ impl KernelContext<'_> {
         let mut moved = Vec::with_capacity(at.len());
         for (d, start) in starts.into_iter().enumerate() {
             let element_type = self.shape(wanted[d].0)?.element_type;
-            let start = self.start_index(b, start, element_type, operand.size(d) - slice_sizes[d])?;
+            let start = self.start_index(start, element_type, operand.size(d) - slice_sizes[d])?;
             moved.push(start.plus(&at[d]));
         }
         self.forward(&[(operands[0], Position::Multi(moved))])
@@ -334,7 +299,6 @@ impl KernelContext<'_> {
 
     fn gather(
         &mut self,
-        b: &mut FunctionBuilder,
         id: InstructionId,
         numbers: &GatherDimensionNumbers,
         slice_sizes: &[i64],
@@ -369,7 +333,7 @@ impl KernelContext<'_> {
             moved[d] = batch[number].clone();
         }
         for (&d, start) in numbers.start_index_map.iter().zip(starts) {
-            let start = self.start_index(b, start, indices.element_type, operand.size(d) - slice_sizes[d])?;
+            let start = self.start_index(start, indices.element_type, operand.size(d) - slice_sizes[d])?;
             moved[d] = moved[d].plus(&start);
         }
         self.forward(&[(operands[0], Position::Multi(moved))])
@@ -377,7 +341,7 @@ impl KernelContext<'_> {
 
     /// Equal widths reinterpret the bits; else the parts of the wider element stand along the last dimension of the
     /// narrower side, the least significant first.
-    fn bitcast_convert(&mut self, b: &mut FunctionBuilder, id: InstructionId, at: &[Index]) -> Result<Step> {
+    fn bitcast_convert(&mut self, id: InstructionId, at: &[Index]) -> Result<Step> {
         let operand = self.fusion.body[id].operands()[0];
         let (from, to) = (self.shape(operand)?.element_type, self.shape(id)?.element_type);
         if from == to {
@@ -400,28 +364,22 @@ impl KernelContext<'_> {
             Err(missing) => return Ok(Step::Needs(missing)),
         };
         if to_width == from_width {
-            return self.compute(b, &Op::BitcastConvert {}, &[from], to, &values).map(Step::Is);
+            return self.compute(&Op::BitcastConvert {}, &[from], to, &values).map(Step::Is);
         }
         if to_width > from_width {
-            return self.join_parts(b, from, to, &values).map(Step::Is);
+            return self.join_parts(from, to, &values).map(Step::Is);
         }
-        self.take_part(b, from, to, values[0], &at[at.len() - 1]).map(Step::Is)
+        self.take_part(from, to, values[0], &at[at.len() - 1]).map(Step::Is)
     }
 
-    fn join_parts(
-        &mut self,
-        b: &mut FunctionBuilder,
-        from: PrimitiveType,
-        to: PrimitiveType,
-        parts: &[Element],
-    ) -> Result<Element> {
-        let lanes = parts.iter().map(|p| p.lanes(b)).max().unwrap_or(1);
+    fn join_parts(&mut self, from: PrimitiveType, to: PrimitiveType, parts: &[Element]) -> Result<Element> {
+        let lanes = parts.iter().map(|p| p.lanes(self)).max().unwrap_or(1);
         let mut widened = Vec::with_capacity(parts.len());
         for &part in parts {
-            widened.push(self.widen(b, part, lanes)?);
+            widened.push(self.widen(part, lanes)?);
         }
-        let depth = self.depth_of(b, widened.iter().flat_map(|p| p.values()));
-        Ok(self.at(b, depth, |b| {
+        let depth = self.depth_of_all(widened.iter().flat_map(|p| p.values()));
+        Ok(self.at(depth, |b| {
             let scalar = integer_of_size(to.byte_size());
             let mask = ((1u128 << from.bit_width()) - 1) as i64;
             let mut joined: Option<ValueId> = None;
@@ -441,18 +399,17 @@ impl KernelContext<'_> {
 
     fn take_part(
         &mut self,
-        b: &mut FunctionBuilder,
         from: PrimitiveType,
         to: PrimitiveType,
         whole: Element,
         part: &Index,
     ) -> Result<Element> {
-        let lanes = whole.lanes(b).max(if part.is_uniform() { 1 } else { self.lanes });
-        let whole = self.widen(b, whole, lanes)?.real();
-        let part = self.vector_value(b, &part.times(i64::from(to.bit_width())), lanes)?;
-        let part = self.widen(b, Element::Real(part), lanes)?.real();
-        let depth = self.depth_of(b, [whole, part]);
-        Ok(self.at(b, depth, |b| {
+        let lanes = whole.lanes(self).max(if part.is_uniform() { 1 } else { self.lanes });
+        let whole = self.widen(whole, lanes)?.real();
+        let part = self.vector_value(&part.times(i64::from(to.bit_width())), lanes)?;
+        let part = self.widen(Element::Real(part), lanes)?.real();
+        let depth = self.depth_of_all([whole, part]);
+        Ok(self.at(depth, |b| {
             let bits = elemental::bits_of(b, from, whole);
             let scalar = b.ty(bits).scalar;
             let distance = b.convert(ConvertOp::Truncate, part, scalar);

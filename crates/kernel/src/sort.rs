@@ -21,7 +21,7 @@ use shape::PrimitiveType;
 use support::{Error, Result};
 
 /// What is done for a row, at its indices.
-type Row<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &[Index]) -> Result<()> + 'f;
+type Row<'f> = dyn FnMut(&mut KernelContext<'_>, &[Index]) -> Result<()> + 'f;
 
 /// Narrow floats as the integers that their bits are: what is only moved is not rounded, and a NaN stays the NaN that it is.
 fn as_bits(memory: &Memory) -> Memory {
@@ -36,11 +36,7 @@ fn as_bits(memory: &Memory) -> Memory {
 }
 
 /// Sorts every row along the dimension, all operands by one permutation.
-pub(crate) fn emit(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: Option<&SortPlan>,
-) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Result<()> {
     let Op::Sort { dimension, to_apply, .. } = cx.fusion.root_op() else {
         return Err(Error::internal("the root is a sort"));
     };
@@ -53,13 +49,13 @@ pub(crate) fn emit(
         operands.push(cx.operand(number_of(cx, operand)?)?.clone());
     }
     let results = cx.results.clone();
-    let mut before = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, x: &Position, y: &Position| {
+    let mut before = |cx: &mut KernelContext<'_>, x: &Position, y: &Position| {
         let mut arguments = Vec::with_capacity(2 * operands.len());
         for operand in &operands {
-            arguments.push(cx.load(b, operand, x)?);
-            arguments.push(cx.load(b, operand, y)?);
+            arguments.push(cx.load_at(operand, x)?);
+            arguments.push(cx.load_at(operand, y)?);
         }
-        let verdict = cx.apply(b, *to_apply, &arguments)?;
+        let verdict = cx.apply(*to_apply, &arguments)?;
         verdict.first().map(|v| v.real()).ok_or_else(|| Error::internal("a comparison makes a pred"))
     };
     if let Some(plan) = plan {
@@ -74,24 +70,23 @@ pub(crate) fn emit(
                 job.gathered.push(Gathered { operand: as_bits(operand), result: as_bits(result) });
             }
         }
-        return job.emit(b, cx, &mut before);
+        return job.emit(cx, &mut before);
     }
     let scratch = cx.scratch.ok_or_else(|| Error::internal("a sort has scratch"))?;
     let rows: Vec<usize> = (0..sizes.len()).filter(|d| d != dimension).collect();
     let mut indices = vec![Index::default(); sizes.len()];
-    for_rows(b, cx, &sizes, &rows, &mut indices, &mut |b, cx, indices| {
+    for_rows(cx, &sizes, &rows, &mut indices, &mut |cx, indices| {
         let at = |index: &Index| {
             let mut indices = indices.to_vec();
             indices[*dimension] = index.clone();
             Position::Multi(indices)
         };
-        let order =
-            merge_sort(b, cx, scratch, sizes[*dimension], &mut |b, cx, x, y| before(b, cx, &at(x), &at(y)))?;
-        cx.for_range(b, 0, sizes[*dimension], 1, |cx, b, index| {
-            let from = read_order(b, cx, order, &index, sizes[*dimension])?;
+        let order = merge_sort(cx, scratch, sizes[*dimension], &mut |cx, x, y| before(cx, &at(x), &at(y)))?;
+        cx.for_range(0, sizes[*dimension], 1, |cx, index| {
+            let from = read_order(cx, order, &index, sizes[*dimension])?;
             for (operand, result) in operands.iter().zip(&results) {
-                let element = cx.load(b, &as_bits(operand), &at(&from))?;
-                cx.store(b, &as_bits(result), &at(&index), element)?;
+                let element = cx.load_at(&as_bits(operand), &at(&from))?;
+                cx.store_at(&as_bits(result), &at(&index), element)?;
             }
             Ok(())
         })
@@ -99,11 +94,7 @@ pub(crate) fn emit(
 }
 
 /// The first `k` of every row by total order, the smaller index first among equals; and their indices.
-pub(crate) fn emit_top_k(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: Option<&SortPlan>,
-) -> Result<()> {
+pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Result<()> {
     let Op::TopK { k, largest } = cx.fusion.root_op() else {
         return Err(Error::internal("the root is topk"));
     };
@@ -129,32 +120,32 @@ pub(crate) fn emit_top_k(
             true => job.keys = Some(&values),
             false => job.gathered.push(Gathered { operand: as_bits(&operand), result: as_bits(&values) }),
         }
-        return job.emit(b, cx, &mut |b, cx, x, y| {
-            let (x, y) = (cx.load(b, &operand, x)?, cx.load(b, &operand, y)?);
-            precedes(b, element_type, *largest, x, y)
+        return job.emit(cx, &mut |cx, x, y| {
+            let (x, y) = (cx.load_at(&operand, x)?, cx.load_at(&operand, y)?);
+            precedes(cx, element_type, *largest, x, y)
         });
     }
     let order = cx.scratch.ok_or_else(|| Error::internal("a sort has scratch"))?;
     let rows: Vec<usize> = (0..outer.len()).collect();
     let mut indices = vec![Index::default(); outer.len()];
-    for_rows(b, cx, outer, &rows, &mut indices, &mut |b, cx, indices| {
+    for_rows(cx, outer, &rows, &mut indices, &mut |cx, indices| {
         let at = |index: &Index| Position::Multi(indices.iter().chain([index]).cloned().collect());
-        let before: &mut Before<'_> = &mut |b, cx, x, y| {
-            let (x, y) = (cx.load(b, &operand, &at(x))?, cx.load(b, &operand, &at(y))?);
-            precedes(b, element_type, *largest, x, y)
+        let before: &mut Before<'_> = &mut |cx, x, y| {
+            let (x, y) = (cx.load_at(&operand, &at(x))?, cx.load_at(&operand, &at(y))?);
+            precedes(cx, element_type, *largest, x, y)
         };
         let order = match *k <= plan::FEW && *k <= length / 4 {
-            true => insertion(b, cx, order, (*k, length), before).map(|()| order)?,
-            false => merge_sort(b, cx, order, length, before)?,
+            true => insertion(cx, order, (*k, length), before).map(|()| order)?,
+            false => merge_sort(cx, order, length, before)?,
         };
-        cx.for_range(b, 0, *k, 1, |cx, b, index| {
-            let from = read_order(b, cx, order, &index, length)?;
-            let element = cx.load(b, &as_bits(&operand), &at(&from))?;
-            cx.store(b, &as_bits(&values), &at(&index), element)?;
-            let number = cx.scalar_value(b, &from)?;
+        cx.for_range(0, *k, 1, |cx, index| {
+            let from = read_order(cx, order, &index, length)?;
+            let element = cx.load_at(&as_bits(&operand), &at(&from))?;
+            cx.store_at(&as_bits(&values), &at(&index), element)?;
+            let number = cx.scalar_value(&from)?;
             let to = numbers.shape.element_type;
-            let number = elemental::convert(b, PrimitiveType::S64, to, Element::Real(number))?;
-            cx.store(b, &numbers, &at(&index), number)
+            let number = elemental::convert(cx, PrimitiveType::S64, to, Element::Real(number))?;
+            cx.store_at(&numbers, &at(&index), number)
         })
     })
 }
@@ -176,16 +167,15 @@ fn precedes(
 
 /// Runs the body for each index of some dimensions.
 fn for_rows(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     sizes: &[i64],
     dimensions: &[usize],
     indices: &mut Vec<Index>,
     body: &mut Row<'_>,
 ) -> Result<()> {
-    let Some((&outer, inner)) = dimensions.split_first() else { return body(b, cx, indices) };
-    cx.for_range(b, 0, sizes[outer], 1, |cx, b, index| {
+    let Some((&outer, inner)) = dimensions.split_first() else { return body(cx, indices) };
+    cx.for_range(0, sizes[outer], 1, |cx, index| {
         indices[outer] = index;
-        for_rows(b, cx, sizes, inner, indices, body)
+        for_rows(cx, sizes, inner, indices, body)
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::context::KernelContext;
 use crate::index::{Facts, Index};
-use nest::{BinaryOp, FunctionBuilder, Predicate, ValueId};
+use nest::{BinaryOp, FunctionBuilder, Predicate, RegionBuilder as _, ValueId};
 use support::Result;
 
 /// Steps of a loop that a task does.
@@ -31,20 +31,14 @@ impl Span {
 impl KernelContext<'_> {
     /// Whether a task is the first one that this call of the kernel's function does; nothing if there is one task only.
     /// What a task leaves in the worker's scratch, the next one of the same call finds there.
-    pub(crate) fn is_first_task(&mut self, b: &mut FunctionBuilder, task: &Index) -> Result<Option<ValueId>> {
+    pub(crate) fn is_first_task(&mut self, task: &Index) -> Result<Option<ValueId>> {
         let Some(tasks) = self.tasks else { return Ok(None) };
-        let task = self.scalar_value(b, task)?;
-        Ok(Some(b.compare(Predicate::Equal, task, tasks.begin)))
+        let task = self.scalar_value(task)?;
+        Ok(Some(self.compare(Predicate::Equal, task, tasks.begin)))
     }
 
     /// The spans of a task in loops of so many `steps`, the outermost first, that are cut into so many parts each.
-    pub(crate) fn spans(
-        &mut self,
-        b: &mut FunctionBuilder,
-        task: &Index,
-        steps: &[i64],
-        cuts: &[i64],
-    ) -> Result<Vec<Span>> {
+    pub(crate) fn spans(&mut self, task: &Index, steps: &[i64], cuts: &[i64]) -> Result<Vec<Span>> {
         let mut rest = task.clone();
         let mut spans = Vec::with_capacity(steps.len());
         for (k, &steps) in steps.iter().enumerate().rev() {
@@ -56,32 +50,32 @@ impl KernelContext<'_> {
             let part;
             (rest, part) = match cuts[..k].iter().all(|&parts| parts <= 1) {
                 true => (Index::default(), rest),
-                false => self.div_rem(b, &rest, parts)?,
+                false => self.div_rem(&rest, parts)?,
             };
-            let part = self.scalar_value(b, &part)?;
-            spans.push(self.span(b, part, parts, steps));
+            let part = self.scalar_value(&part)?;
+            spans.push(self.span(part, parts, steps));
         }
         spans.reverse();
         Ok(spans)
     }
 
     /// Part number `part` of `parts` of a loop; they differ by one step at most.
-    pub(crate) fn span(&mut self, b: &mut FunctionBuilder, part: ValueId, parts: i64, steps: i64) -> Span {
-        let next = b.add_constant(part, 1);
-        let begin = self.first_of_part(b, part, parts, steps);
-        let end = self.first_of_part(b, next, parts, steps);
+    pub(crate) fn span(&mut self, part: ValueId, parts: i64, steps: i64) -> Span {
+        let next = self.add_constant(part, 1);
+        let begin = self.first_of_part(part, parts, steps);
+        let end = self.first_of_part(next, parts, steps);
         Span::Part { begin, end, steps }
     }
 
     /// Where a part begins: the first `steps % parts` have a step more than the others.
-    fn first_of_part(&mut self, b: &mut FunctionBuilder, part: ValueId, parts: i64, steps: i64) -> ValueId {
+    fn first_of_part(&mut self, part: ValueId, parts: i64, steps: i64) -> ValueId {
         let (each, more) = (steps / parts, steps % parts);
-        let mut first = b.mul_constant(part, each);
+        let mut first = self.mul_constant(part, each);
         if more > 0 {
-            let limit = b.index(more);
-            let is_early = b.compare(Predicate::Less, part, limit);
-            let longer = b.select(is_early, part, limit);
-            first = b.add(first, longer);
+            let limit = self.index(more);
+            let is_early = self.compare(Predicate::Less, part, limit);
+            let longer = self.select(is_early, part, limit);
+            first = self.add(first, longer);
         }
         self.facts.insert(first, Facts::range(0, steps));
         first
@@ -90,14 +84,13 @@ impl KernelContext<'_> {
     /// As `for_range` over the steps of a span, each of so many indices.
     pub(crate) fn for_span(
         &mut self,
-        b: &mut FunctionBuilder,
         span: Span,
         step: i64,
-        body: impl FnMut(&mut Self, &mut FunctionBuilder, Index) -> Result<()>,
+        body: impl FnMut(&mut Self, Index) -> Result<()>,
     ) -> Result<()> {
         match span {
-            Span::All(steps) => self.for_range(b, 0, steps * step, step, body),
-            Span::Part { .. } => self.for_part(b, span, (0, i64::MAX), step, body),
+            Span::All(steps) => self.for_range(0, steps * step, step, body),
+            Span::Part { .. } => self.for_part(span, (0, i64::MAX), step, body),
         }
     }
 
@@ -105,16 +98,15 @@ impl KernelContext<'_> {
     /// the loop times `step`.
     pub(crate) fn for_part(
         &mut self,
-        b: &mut FunctionBuilder,
         span: Span,
         (low, high): (i64, i64),
         step: i64,
-        mut body: impl FnMut(&mut Self, &mut FunctionBuilder, Index) -> Result<()>,
+        mut body: impl FnMut(&mut Self, Index) -> Result<()>,
     ) -> Result<()> {
         let (begin, end, steps) = match span {
             Span::All(steps) => {
                 let high = high.min(steps);
-                return self.for_range(b, low.min(high) * step, high * step, step, body);
+                return self.for_range(low.min(high) * step, high * step, step, body);
             }
             Span::Part { begin, end, steps } => (begin, end, steps),
         };
@@ -122,12 +114,12 @@ impl KernelContext<'_> {
         if low >= high {
             return Ok(());
         }
-        let begin = if low > 0 { choose(b, Predicate::Greater, begin, low) } else { begin };
-        let end = if high < steps { choose(b, Predicate::Less, end, high) } else { end };
-        let (begin, end) = (b.mul_constant(begin, step), b.mul_constant(end, step));
-        b.for_carrying(begin, end, step, &[], |b, index, _| {
-            self.facts.insert(index, Facts { min: low * step, max: (high - 1) * step, multiple: step });
-            self.scoped(b, |cx, b| body(cx, b, Index::scalar(index))).map(|()| Vec::new())
+        let begin = if low > 0 { choose(self, Predicate::Greater, begin, low) } else { begin };
+        let end = if high < steps { choose(self, Predicate::Less, end, high) } else { end };
+        let (begin, end) = (self.mul_constant(begin, step), self.mul_constant(end, step));
+        self.for_carrying(begin, end, step, &[], |cx, index, _| {
+            cx.facts.insert(index, Facts { min: low * step, max: (high - 1) * step, multiple: step });
+            cx.scoped(|cx| body(cx, Index::scalar(index))).map(|()| Vec::new())
         })
         .map(|_| ())
     }
@@ -135,50 +127,38 @@ impl KernelContext<'_> {
     /// A loop over the span's blocks of `step` indices, even if there is one only: the first index is always a value.
     pub(crate) fn for_each_block(
         &mut self,
-        b: &mut FunctionBuilder,
         span: Span,
         step: i64,
-        mut body: impl FnMut(&mut Self, &mut FunctionBuilder, ValueId) -> Result<()>,
+        mut body: impl FnMut(&mut Self, ValueId) -> Result<()>,
     ) -> Result<()> {
         let (from, to, steps) = match span {
-            Span::All(steps) => (b.index(0), b.index(steps * step), steps),
+            Span::All(steps) => (self.index(0), self.index(steps * step), steps),
             Span::Part { begin, end, steps } => {
-                (b.mul_constant(begin, step), b.mul_constant(end, step), steps)
+                (self.mul_constant(begin, step), self.mul_constant(end, step), steps)
             }
         };
-        b.for_carrying(from, to, step, &[], |b, index, _| {
-            self.facts.insert(index, Facts { min: 0, max: ((steps - 1) * step).max(0), multiple: step });
-            self.scoped(b, |cx, b| body(cx, b, index)).map(|()| Vec::new())
+        self.for_carrying(from, to, step, &[], |cx, index, _| {
+            cx.facts.insert(index, Facts { min: 0, max: ((steps - 1) * step).max(0), multiple: step });
+            cx.scoped(|cx| body(cx, index)).map(|()| Vec::new())
         })
         .map(|_| ())
     }
 
     /// Runs `body` if the span ends where its loop does.
-    pub(crate) fn if_last(
-        &mut self,
-        b: &mut FunctionBuilder,
-        span: Span,
-        body: impl FnOnce(&mut Self, &mut FunctionBuilder) -> Result<()>,
-    ) -> Result<()> {
-        match span.is_last(b) {
-            None => body(self, b),
-            Some(is_last) => self.if_then(b, is_last, body),
+    pub(crate) fn if_last(&mut self, span: Span, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        match span.is_last(self) {
+            None => body(self),
+            Some(is_last) => self.when(is_last, body),
         }
     }
 
     /// The first byte and the number of bytes of a part of so many bytes, cut at whole cache lines.
-    pub(crate) fn bytes_of_part(
-        &mut self,
-        b: &mut FunctionBuilder,
-        part: ValueId,
-        chunk: i64,
-        bytes: i64,
-    ) -> (ValueId, ValueId) {
-        let begin = b.mul_constant(part, chunk);
-        let begin = choose(b, Predicate::Less, begin, bytes);
-        let end = b.add_constant(begin, chunk);
-        let end = choose(b, Predicate::Less, end, bytes);
-        (begin, b.binary(BinaryOp::Subtract, end, begin))
+    pub(crate) fn bytes_of_part(&mut self, part: ValueId, chunk: i64, bytes: i64) -> (ValueId, ValueId) {
+        let begin = self.mul_constant(part, chunk);
+        let begin = choose(self, Predicate::Less, begin, bytes);
+        let end = self.add_constant(begin, chunk);
+        let end = choose(self, Predicate::Less, end, bytes);
+        (begin, self.binary(BinaryOp::Subtract, end, begin))
     }
 }
 

@@ -85,16 +85,6 @@ impl FunctionBuilder {
         self.depths[value.index()]
     }
 
-    /// Builds in the open region of a depth: ahead of the loop or branch that is being built there.
-    pub fn outside<R>(&mut self, depth: usize, build: impl FnOnce(&mut Self) -> R) -> R {
-        assert!(depth >= 1 && depth <= self.open.len(), "an open region");
-        let inner = self.open.split_off(depth);
-        let result = build(self);
-        assert_eq!(self.open.len(), depth, "every region is closed");
-        self.open.extend(inner);
-        result
-    }
-
     fn define(&mut self, ty: Type) -> ValueId {
         self.define_at(ty, self.open.len())
     }
@@ -350,9 +340,36 @@ impl FunctionBuilder {
         self.push(Statement::Prefetch { pointer, cache });
     }
 
+    fn carry(&mut self, initial: &[ValueId]) -> Vec<Carried> {
+        let carry = |&initial: &ValueId| {
+            let ty = self.ty(initial);
+            let inner = self.define_at(ty, self.open.len() + 1);
+            Carried { inner, initial, result: self.define(ty) }
+        };
+        initial.iter().map(carry).collect()
+    }
+}
+
+/// Statements that own regions, for everything that owns a builder: what a region's closure gets is what builds the region.
+pub trait RegionBuilder: Sized {
+    /// The builder.
+    fn builder(&mut self) -> &mut FunctionBuilder;
+
+    /// Builds in the open region of a depth: ahead of the loop or branch that is being built there.
+    fn outside<R>(&mut self, depth: usize, build: impl FnOnce(&mut Self) -> R) -> R {
+        let open = &mut self.builder().open;
+        assert!(depth >= 1 && depth <= open.len(), "an open region");
+        let inner = open.split_off(depth);
+        let result = build(self);
+        let open = &mut self.builder().open;
+        assert_eq!(open.len(), depth, "every region is closed");
+        open.extend(inner);
+        result
+    }
+
     /// `for index in (begin..end).step_by(step)` with carried values: the body gets the index and their current values
     /// and returns the next ones. Returns their last ones.
-    pub fn for_carrying(
+    fn for_carrying(
         &mut self,
         begin: ValueId,
         end: ValueId,
@@ -361,18 +378,19 @@ impl FunctionBuilder {
         body: impl FnOnce(&mut Self, ValueId, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Vec<ValueId>> {
         assert!(step >= 1, "a loop goes forward");
-        let index = self.define_at(Type::I64, self.open.len() + 1);
-        let carried = self.carry(initial);
+        let b = self.builder();
+        let index = b.define_at(Type::I64, b.open.len() + 1);
+        let carried = b.carry(initial);
         let inner: Vec<ValueId> = carried.iter().map(|c| c.inner).collect();
-        let body = self.region(|b| body(b, index, &inner))?;
+        let body = region(self, |b| body(b, index, &inner))?;
         assert_eq!(body.yields.len(), carried.len(), "a loop's body yields every carried value");
         let results = carried.iter().map(|c| c.result).collect();
-        self.push(Statement::For { index, begin, end, step, carried, body });
+        self.builder().push(Statement::For { index, begin, end, step, carried, body });
         Ok(results)
     }
 
     /// A loop that carries nothing.
-    pub fn for_each(
+    fn for_each(
         &mut self,
         begin: ValueId,
         end: ValueId,
@@ -384,56 +402,57 @@ impl FunctionBuilder {
     }
 
     /// Repeats while `condition` gives a true `Bool`. Returns the carried values' last ones.
-    pub fn while_carrying(
+    fn while_carrying(
         &mut self,
         initial: &[ValueId],
         condition: impl FnOnce(&mut Self, &[ValueId]) -> Result<ValueId>,
         body: impl FnOnce(&mut Self, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Vec<ValueId>> {
-        let carried = self.carry(initial);
+        let carried = self.builder().carry(initial);
         let inner: Vec<ValueId> = carried.iter().map(|c| c.inner).collect();
-        let condition = self.region(|b| Ok(vec![condition(b, &inner)?]))?;
-        let body = self.region(|b| body(b, &inner))?;
+        let condition = region(self, |b| Ok(vec![condition(b, &inner)?]))?;
+        let body = region(self, |b| body(b, &inner))?;
         assert_eq!(body.yields.len(), carried.len(), "a loop's body yields every carried value");
         let results = carried.iter().map(|c| c.result).collect();
-        self.push(Statement::While { carried, condition, body });
+        self.builder().push(Statement::While { carried, condition, body });
         Ok(results)
     }
 
     /// One of two regions; both return as many values of the same types. Returns the chosen region's.
-    pub fn if_else(
+    fn if_else(
         &mut self,
         condition: ValueId,
         then: impl FnOnce(&mut Self) -> Result<Vec<ValueId>>,
         otherwise: impl FnOnce(&mut Self) -> Result<Vec<ValueId>>,
     ) -> Result<Vec<ValueId>> {
-        let then = self.region(then)?;
-        let otherwise = self.region(otherwise)?;
+        let then = region(self, then)?;
+        let otherwise = region(self, otherwise)?;
+        let b = self.builder();
         assert_eq!(then.yields.len(), otherwise.yields.len(), "both regions yield alike");
-        let types: Vec<Type> = then.yields.iter().map(|&v| self.ty(v)).collect();
-        let results: Vec<ValueId> = types.into_iter().map(|ty| self.define(ty)).collect();
-        self.push(Statement::If { condition, results: results.clone(), then, otherwise });
+        let types: Vec<Type> = then.yields.iter().map(|&v| b.ty(v)).collect();
+        let results: Vec<ValueId> = types.into_iter().map(|ty| b.define(ty)).collect();
+        b.push(Statement::If { condition, results: results.clone(), then, otherwise });
         Ok(results)
     }
 
     /// A region that runs only if the condition holds.
-    pub fn if_then(&mut self, condition: ValueId, then: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+    fn if_then(&mut self, condition: ValueId, then: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.if_else(condition, |b| then(b).map(|()| Vec::new()), |_| Ok(Vec::new())).map(|_| ())
     }
+}
 
-    fn carry(&mut self, initial: &[ValueId]) -> Vec<Carried> {
-        let carry = |&initial: &ValueId| {
-            let ty = self.ty(initial);
-            let inner = self.define_at(ty, self.open.len() + 1);
-            Carried { inner, initial, result: self.define(ty) }
-        };
-        initial.iter().map(carry).collect()
+impl RegionBuilder for FunctionBuilder {
+    fn builder(&mut self) -> &mut FunctionBuilder {
+        self
     }
+}
 
-    fn region(&mut self, build: impl FnOnce(&mut Self) -> Result<Vec<ValueId>>) -> Result<Block> {
-        self.open.push(Vec::new());
-        let yields = build(self);
-        let statements = self.open.pop().expect("the region just opened");
-        Ok(Block { statements, yields: yields? })
-    }
+fn region<B: RegionBuilder>(
+    builder: &mut B,
+    build: impl FnOnce(&mut B) -> Result<Vec<ValueId>>,
+) -> Result<Block> {
+    builder.builder().open.push(Vec::new());
+    let yields = build(builder);
+    let statements = builder.builder().open.pop().expect("the region just opened");
+    Ok(Block { statements, yields: yields? })
 }

@@ -3,7 +3,7 @@
 //! The value of an elementary function is a chain of dependent instructions, longer than what a processor looks ahead.
 //! Of several such chains one behind another it sees little more than one; in turn, it sees as many as there are.
 
-use crate::builder::FunctionBuilder;
+use crate::builder::{FunctionBuilder, RegionBuilder};
 use crate::language::{Expression, Statement, ValueId};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,27 +12,27 @@ use support::Result;
 /// Pieces with fewer statements are seen as a whole anyway.
 const MIN_STATEMENTS: usize = 24;
 
-impl FunctionBuilder {
-    /// Builds a piece for each item, up to `at_once` of them in turn. No piece may write what another one reads.
-    pub fn in_turn<T>(
-        &mut self,
-        items: impl IntoIterator<Item = T>,
-        at_once: usize,
-        mut build: impl FnMut(&mut Self, T) -> Result<()>,
-    ) -> Result<()> {
-        let mut pieces: Vec<Range<usize>> = Vec::new();
-        for item in items {
-            let begin = self.open_statements().len();
-            build(self, item)?;
-            pieces.push(begin..self.open_statements().len());
-            if pieces.len() == at_once {
-                self.interleave(&std::mem::take(&mut pieces));
-            }
+/// Builds a piece for each item, up to `at_once` of them in turn. No piece may write what another one reads.
+pub fn in_turn<B: RegionBuilder, T>(
+    builder: &mut B,
+    items: impl IntoIterator<Item = T>,
+    at_once: usize,
+    mut build: impl FnMut(&mut B, T) -> Result<()>,
+) -> Result<()> {
+    let mut pieces: Vec<Range<usize>> = Vec::new();
+    for item in items {
+        let begin = builder.builder().open_statements().len();
+        build(builder, item)?;
+        pieces.push(begin..builder.builder().open_statements().len());
+        if pieces.len() == at_once {
+            builder.builder().interleave(&std::mem::take(&mut pieces));
         }
-        self.interleave(&pieces);
-        Ok(())
     }
+    builder.builder().interleave(&pieces);
+    Ok(())
+}
 
+impl FunctionBuilder {
     /// Reorders the last statements of the open region, which are those of the pieces.
     fn interleave(&mut self, pieces: &[Range<usize>]) {
         let Some(begin) = pieces.first().map(|piece| piece.start) else { return };
@@ -121,7 +121,7 @@ mod tests {
             lasts.push(value);
             Ok(())
         };
-        b.in_turn([0.5, 0.25, 2.0], 2, build).expect("no error");
+        in_turn(&mut b, [0.5, 0.25, 2.0], 2, build).expect("no error");
         let function = b.finish();
         let order: Vec<ValueId> = function
             .body

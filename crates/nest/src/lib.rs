@@ -18,9 +18,10 @@ mod text;
 mod verify;
 mod walk;
 
-pub use builder::FunctionBuilder;
+pub use builder::{FunctionBuilder, RegionBuilder};
 pub use dedup::dedup;
 pub use frame::FrameLayout;
+pub use interleave::in_turn;
 pub use language::*;
 pub use text::parse;
 pub use verify::verify;

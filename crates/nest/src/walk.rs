@@ -121,7 +121,7 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FunctionBuilder, Linkage, PointerFacts, Type};
+    use crate::{FunctionBuilder, Linkage, PointerFacts, RegionBuilder as _, Type};
 
     #[test]
     fn statements_come_before_those_of_their_regions() {

@@ -3,7 +3,7 @@
 
 use codegen::{CodegenOptions, Constants};
 use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec};
-use nest::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type, ValueId};
+use nest::{FunctionBuilder, Linkage, PointerFacts, Program, RegionBuilder as _, ScalarType, Type, ValueId};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use support::{Error, Result};

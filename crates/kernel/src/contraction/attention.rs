@@ -11,42 +11,42 @@ use crate::reduction::rows;
 use crate::tasks::Span;
 use buffers::ALIGNMENT;
 use hlo::InstructionId;
-use nest::{BinaryOp, FunctionBuilder, Predicate, ValueId};
+use nest::{BinaryOp, Predicate, ValueId};
 use plan::{AttentionPlan, DotKind, DotPlan};
 use shape::ArrayShape;
 use support::Result;
 
 /// Writes the result; tasks are blocks of rows.
-pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &AttentionPlan) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &AttentionPlan) -> Result<()> {
     if cx.results[0].shape.element_count() == 0 {
         return Ok(());
     }
-    cx.for_tasks(b, |cx, b, task| {
-        let spans = cx.spans(b, &task, &[plan.scores.shape.batch, plan.blocks], &plan.cuts)?;
+    cx.for_tasks(|cx, task| {
+        let spans = cx.spans(&task, &[plan.scores.shape.batch, plan.blocks], &plan.cuts)?;
         let &[products, blocks] = &spans[..] else {
             return Err(support::Error::internal("attention has two loops"));
         };
-        let scratch = cx.worker_scratch(b);
+        let scratch = cx.worker_scratch();
         let is_new = match blocks {
             Span::All(_) => None,
             // What the worker's task before has packed is still there.
             Span::Part { begin, .. } => {
-                let zero = b.index(0);
-                let is_first_block = b.compare(Predicate::Equal, begin, zero);
-                let is_first_task = cx.is_first_task(b, &task)?;
-                is_first_task.map(|first| b.binary(BinaryOp::Or, first, is_first_block))
+                let zero = cx.index(0);
+                let is_first_block = cx.compare(Predicate::Equal, begin, zero);
+                let is_first_task = cx.is_first_task(&task)?;
+                is_first_task.map(|first| cx.binary(BinaryOp::Or, first, is_first_block))
             }
         };
-        cx.for_span(b, products, 1, |cx, b, batch| {
+        cx.for_span(products, 1, |cx, batch| {
             let panels =
-                Panels { plan, keys: scratch, values: b.offset_bytes(scratch, plan.values_offset as i64) };
+                Panels { plan, keys: scratch, values: cx.offset_bytes(scratch, plan.values_offset as i64) };
             match is_new {
-                None => panels.pack(b, cx, &batch)?,
-                Some(is_new) => cx.if_then(b, is_new, |cx, b| panels.pack(b, cx, &batch))?,
+                None => panels.pack(cx, &batch)?,
+                Some(is_new) => cx.when(is_new, |cx| panels.pack(cx, &batch))?,
             }
-            cx.for_span(b, blocks, 1, |cx, b, block| {
-                let block = Block::new(b, cx, plan, (&batch, &block), scratch)?;
-                block.emit(b, cx, &panels)
+            cx.for_span(blocks, 1, |cx, block| {
+                let block = Block::new(cx, plan, (&batch, &block), scratch)?;
+                block.emit(cx, &panels)
             })
         })
     })
@@ -60,11 +60,11 @@ struct Panels<'p> {
 }
 
 impl Panels<'_> {
-    fn pack(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, batch: &Index) -> Result<()> {
+    fn pack(&self, cx: &mut KernelContext<'_>, batch: &Index) -> Result<()> {
         let plan = self.plan;
         for (product, to) in [(&plan.scores, self.keys), (&plan.values, self.values)] {
             if product.keeps_panels {
-                dot::pack_panels(b, cx, product, batch, to)?;
+                dot::pack_panels(cx, product, batch, to)?;
             }
         }
         Ok(())
@@ -85,23 +85,22 @@ struct Block<'p> {
 
 impl<'p> Block<'p> {
     fn new(
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         plan: &'p AttentionPlan,
         (batch, block): (&'p Index, &Index),
         scratch: ValueId,
     ) -> Result<Self> {
         let m = plan.scores.shape.m;
-        let scores = b.offset_bytes(scratch, plan.scores_offset as i64);
-        let all = (b.index(0), b.index(m));
+        let scores = cx.offset_bytes(scratch, plan.scores_offset as i64);
+        let all = (cx.index(0), cx.index(m));
         if plan.blocks <= 1 {
             return Ok(Self { plan, batch, tiles: None, rows: all, scores });
         }
-        let number = cx.scalar_value(b, block)?;
-        let tiles = cx.span(b, number, plan.blocks, plan.scores.steps()[2]);
+        let number = cx.scalar_value(block)?;
+        let tiles = cx.span(number, plan.blocks, plan.scores.steps()[2]);
         let mut rows = all;
         if let Span::Part { begin, end, .. } = tiles {
-            rows = (first_row(b, &plan.scores, begin), first_row(b, &plan.scores, end));
+            rows = (first_row(cx, &plan.scores, begin), first_row(cx, &plan.scores, end));
         }
         for row in [rows.0, rows.1] {
             cx.facts.insert(row, Facts::range(0, m));
@@ -109,35 +108,35 @@ impl<'p> Block<'p> {
         Ok(Self { plan, batch, tiles: Some(tiles), rows, scores })
     }
 
-    fn emit(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, panels: &Panels<'_>) -> Result<()> {
+    fn emit(&self, cx: &mut KernelContext<'_>, panels: &Panels<'_>) -> Result<()> {
         let plan = self.plan;
         let (whole, results) = (cx.fusion, cx.results.clone());
         let scores = self.memory(cx, plan.scores_root)?;
         cx.fusion = whole.part(plan.scores_root, None);
         cx.results = vec![scores.clone()];
         let steps = self.steps(&plan.scores);
-        dot::emit(b, cx, &plan.scores, self.batch, (None, panels.keys), steps)?;
+        dot::emit(cx, &plan.scores, self.batch, (None, panels.keys), steps)?;
         cx.fusion = whole.part(plan.softmax_root, Some((plan.scores_root, plan.handed)));
         cx.operands.insert((plan.handed, Vec::new()), Operand::Memory(scores));
         cx.results = vec![self.memory(cx, plan.softmax_root)?];
         // Scratch holds other scores before and after.
-        cx.pinned(b, |cx, b| cx.scoped(b, |cx, b| self.walk(b, cx)))?;
+        cx.pinned(|cx| cx.scoped(|cx| self.walk(cx)))?;
         cx.fusion = whole.part(whole.root, Some((plan.weights, plan.handed + 1)));
         cx.results = results;
         let weights = dot::Rows { pointer: self.scores, first: self.rows.0, stride: plan.row };
         let steps = self.steps(&plan.values);
-        dot::emit(b, cx, &plan.values, self.batch, (Some(weights), panels.values), steps)?;
+        dot::emit(cx, &plan.values, self.batch, (Some(weights), panels.values), steps)?;
         cx.fusion = whole;
         Ok(())
     }
 
     /// Walks the rows.
-    fn walk(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+    fn walk(&self, cx: &mut KernelContext<'_>) -> Result<()> {
         let (begin, end) = self.rows;
         let m = self.plan.scores.shape.m;
-        cx.for_dynamic(b, begin, end, m, &[], |cx, b, row, _| {
+        cx.for_dynamic(begin, end, m, &[], |cx, row, _| {
             let number = self.batch.times(m).plus(&Index::scalar(row));
-            rows::emit_row(b, cx, &self.plan.softmax, &number).map(|()| Vec::new())
+            rows::emit_row(cx, &self.plan.softmax, &number).map(|()| Vec::new())
         })
         .map(|_| ())
     }

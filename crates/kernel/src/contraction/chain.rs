@@ -7,25 +7,25 @@ use super::convolution::{dense, depthwise};
 use crate::context::{KernelContext, Memory, Operand};
 use crate::index::Index;
 use buffers::ALIGNMENT;
-use nest::{FunctionBuilder, ValueId};
+use nest::ValueId;
 use plan::{ChainPlan, ChainStage, ConvolutionKind};
 use support::{Error, Result};
 
 /// Writes the result of a chain; tasks are bands.
-pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &ChainPlan) -> Result<()> {
-    cx.for_tasks(b, |cx, b, band| {
-        let scratch = cx.worker_scratch(b);
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ChainPlan) -> Result<()> {
+    cx.for_tasks(|cx, band| {
+        let scratch = cx.worker_scratch();
         let mut input: Option<Memory> = None;
         for stage in &plan.stages {
             let output = match stage.band {
-                Some(offset) => Some(band_memory(b, cx, stage, scratch, offset)?),
+                Some(offset) => Some(band_memory(cx, stage, scratch, offset)?),
                 None => None,
             };
             let view = View { stage, input, output: output.clone() };
             view.run(cx, |cx| match &stage.convolution.kind {
-                ConvolutionKind::Dense(dense) => dense::emit(b, cx, &stage.convolution, dense, &band),
+                ConvolutionKind::Dense(dense) => dense::emit(cx, &stage.convolution, dense, &band),
                 ConvolutionKind::Depthwise(depthwise) => {
-                    depthwise::emit(b, cx, &stage.convolution, depthwise, &band)
+                    depthwise::emit(cx, &stage.convolution, depthwise, &band)
                 }
                 ConvolutionKind::Winograd(_)
                 | ConvolutionKind::WinogradGradient(_)
@@ -42,14 +42,13 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &C
 
 /// What a stage hands on: an array whose first elements are those of the band.
 fn band_memory(
-    b: &mut FunctionBuilder,
-    cx: &KernelContext<'_>,
+    cx: &mut KernelContext<'_>,
     stage: &ChainStage,
     scratch: ValueId,
     offset: u64,
 ) -> Result<Memory> {
     let shape = cx.shape(stage.root)?.clone();
-    let pointer = b.offset_bytes(scratch, offset as i64);
+    let pointer = cx.offset_bytes(scratch, offset as i64);
     Ok(Memory { pointer, shape, alignment: ALIGNMENT as u32, first: Index::default() })
 }
 

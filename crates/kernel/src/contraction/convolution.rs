@@ -19,29 +19,22 @@ use shape::PrimitiveType;
 use support::{Error, Result};
 
 /// Emits a register tile at a first feature, of so many vectors of features.
-type PanelBody<'b> =
-    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
+type PanelBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
 
 /// Writes the result of a convolution and of what follows it.
-pub(crate) fn emit(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &ConvolutionPlan,
-) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ConvolutionPlan) -> Result<()> {
     if cx.results[0].shape.element_count() == 0 {
         return Ok(());
     }
     match &plan.kind {
-        ConvolutionKind::Dense(dense) => {
-            cx.for_tasks(b, |cx, b, task| dense::emit(b, cx, plan, dense, &task))
-        }
+        ConvolutionKind::Dense(dense) => cx.for_tasks(|cx, task| dense::emit(cx, plan, dense, &task)),
         ConvolutionKind::Depthwise(depthwise) => {
-            cx.for_tasks(b, |cx, b, task| depthwise::emit(b, cx, plan, depthwise, &task))
+            cx.for_tasks(|cx, task| depthwise::emit(cx, plan, depthwise, &task))
         }
-        ConvolutionKind::Winograd(winograd) => winograd::emit(b, cx, plan, winograd),
-        ConvolutionKind::Gradient(gradient) => gradient::emit(b, cx, plan, gradient),
-        ConvolutionKind::WinogradGradient(gradient) => winograd::emit_gradient(b, cx, plan, gradient),
-        ConvolutionKind::General { lanes, chunks } => general::emit(b, cx, plan, *lanes, *chunks),
+        ConvolutionKind::Winograd(winograd) => winograd::emit(cx, plan, winograd),
+        ConvolutionKind::Gradient(gradient) => gradient::emit(cx, plan, gradient),
+        ConvolutionKind::WinogradGradient(gradient) => winograd::emit_gradient(cx, plan, gradient),
+        ConvolutionKind::General { lanes, chunks } => general::emit(cx, plan, *lanes, *chunks),
     }
 }
 
@@ -52,7 +45,6 @@ fn convolution(cx: &KernelContext<'_>) -> Result<hlo::InstructionId> {
 
 /// Computes what follows the convolution for some neighbouring features and stores the result.
 fn finish(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     position: &Position,
@@ -60,7 +52,7 @@ fn finish(
     value: Element,
 ) -> Result<()> {
     let convolution = convolution(cx)?;
-    tile::finish(b, cx, convolution, plan.accumulator, position, (lanes, value))
+    tile::finish(cx, convolution, plan.accumulator, position, (lanes, value))
 }
 
 /// Loads neighbouring elements (one of a complex type) and converts them to the accumulator's type.

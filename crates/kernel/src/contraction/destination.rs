@@ -5,14 +5,12 @@ use crate::context::KernelContext;
 use crate::index::{Index, Position};
 use crate::movement::concatenate::Copy;
 use hlo::{InstructionId, Op};
-use nest::FunctionBuilder;
 use plan::{Position as Place, RowSlice};
 use support::{Error, Result};
 
 /// Where in what the kernel computes an element of an instruction of the body goes. Reshapes keep its number, transposes
 /// exchange its indices; what else follows works element by element.
 pub(crate) fn of_element(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     instruction: InstructionId,
     position: &Position,
@@ -28,7 +26,7 @@ pub(crate) fn of_element(
                 position = Position::Linear(position.linear(&sizes));
             }
             Op::Transpose { dimensions } => {
-                let indices = cx.indices(b, &position, &sizes)?;
+                let indices = cx.indices(&position, &sizes)?;
                 position = Position::Multi(dimensions.iter().map(|&d| indices[d].clone()).collect());
             }
             _ => {}
@@ -39,14 +37,10 @@ pub(crate) fn of_element(
 }
 
 /// Where in the result an element of what the kernel computes is.
-pub(crate) fn in_result(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    position: Position,
-) -> Result<Position> {
+pub(crate) fn in_result(cx: &mut KernelContext<'_>, position: Position) -> Result<Position> {
     let Some(RowSlice { rows, whole, run, offset }) = slice(cx)? else { return Ok(position) };
     let number = position.linear(&cx.shape(cx.fusion.computed())?.sizes());
-    let (row, within) = if rows == 1 { (Index::default(), number) } else { cx.div_rem(b, &number, run)? };
+    let (row, within) = if rows == 1 { (Index::default(), number) } else { cx.div_rem(&number, run)? };
     Ok(Position::Linear(row.times(whole).plus(&within).plus_constant(offset)))
 }
 
@@ -63,7 +57,7 @@ fn slice(cx: &KernelContext<'_>) -> Result<Option<RowSlice>> {
 
 /// Copies what a slice update leaves as it is, unless the array is taken over. What is computed may be written before or
 /// after.
-pub(crate) fn copy_around(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+pub(crate) fn copy_around(cx: &mut KernelContext<'_>) -> Result<()> {
     let Some(RowSlice { rows, whole, run, offset }) = slice(cx)? else { return Ok(()) };
     let Place::Operand(number) = cx.fusion.position(cx.fusion.body[cx.fusion.root].operands()[0]) else {
         return Err(Error::internal("a slice update of an array in memory"));
@@ -84,5 +78,5 @@ pub(crate) fn copy_around(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -
     };
     let pieces = [piece(0, offset), piece(offset + run, whole - offset - run)];
     let pieces: Vec<Copy> = pieces.into_iter().filter(|piece| piece.bytes > 0).collect();
-    crate::movement::concatenate::copy(b, cx, &pieces, rows)
+    crate::movement::concatenate::copy(cx, &pieces, rows)
 }

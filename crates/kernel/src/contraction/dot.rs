@@ -16,7 +16,7 @@ use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::tasks::Span;
 use hlo::{InstructionId, Op};
-use nest::{FunctionBuilder, ValueId};
+use nest::ValueId;
 use plan::{DotKind, DotPlan, Packing};
 use shape::PrimitiveType;
 use support::{Error, Result};
@@ -37,7 +37,7 @@ struct DotElement {
 }
 
 /// Writes the result of a contraction and of what follows it.
-pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     if cx.results[0].shape.element_count() == 0 {
         return Ok(());
     }
@@ -50,32 +50,32 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &D
         Packing::None | Packing::Scratch => cx.operand(plan.rhs_operand)?.pointer,
     };
     let constant_product = plan.padded_columns() * plan.shape.k * size;
-    cx.for_tasks(b, |cx, b, task| {
+    cx.for_tasks(|cx, task| {
         let (mut steps, mut cuts) = (plan.steps(), plan.cuts);
         if plan.tasks_by_rows {
             steps.swap(1, 2);
             cuts.swap(1, 2);
         }
-        let spans = cx.spans(b, &task, &steps, &cuts)?;
+        let spans = cx.spans(&task, &steps, &cuts)?;
         let &[batches, outer, inner] = &spans[..] else {
             return Err(Error::internal("a dot has three loops"));
         };
         let (columns, rows) = if plan.tasks_by_rows { (inner, outer) } else { (outer, inner) };
         let part = Part { columns, rows };
-        cx.for_span(b, batches, 1, |cx, b, batch| {
-            let lhs = pack::batch_pointer(b, cx, lhs, &batch, &plan.dims.lhs_batch, plan.lhs_type)?;
+        cx.for_span(batches, 1, |cx, batch| {
+            let lhs = pack::batch_pointer(cx, lhs, &batch, &plan.dims.lhs_batch, plan.lhs_type)?;
             let rhs = match plan.rhs_packing {
                 Packing::Constant => {
-                    let number = cx.scalar_value(b, &batch)?;
-                    b.offset(rhs, number, constant_product)
+                    let number = cx.scalar_value(&batch)?;
+                    cx.offset(rhs, number, constant_product)
                 }
-                _ => pack::batch_pointer(b, cx, rhs, &batch, &plan.dims.rhs_batch, plan.rhs_type)?,
+                _ => pack::batch_pointer(cx, rhs, &batch, &plan.dims.rhs_batch, plan.rhs_type)?,
             };
-            let product = pack::product(b, cx, plan, Product::in_place(plan, batch, lhs, rhs), part)?;
+            let product = pack::product(cx, plan, Product::in_place(plan, batch, lhs, rhs), part)?;
             match plan.kind {
-                DotKind::Tiled => tiled::emit(b, cx, plan, &product, part),
-                DotKind::RowDot => row_dot::emit(b, cx, plan, &product, part),
-                DotKind::Complex => complex::emit(b, cx, plan, &product, part),
+                DotKind::Tiled => tiled::emit(cx, plan, &product, part),
+                DotKind::RowDot => row_dot::emit(cx, plan, &product, part),
+                DotKind::Complex => complex::emit(cx, plan, &product, part),
             }
         })
     })
@@ -91,12 +91,7 @@ struct Part {
 }
 
 /// Computes what follows the dot for some elements and stores the result.
-fn finish(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
-    element: DotElement,
-) -> Result<()> {
+fn finish(cx: &mut KernelContext<'_>, plan: &DotPlan, element: DotElement) -> Result<()> {
     let dot = find_dot(cx)?;
     let shape = cx.shape(dot)?;
     let Op::Dot { dot_dimension_numbers: numbers } = cx.fusion.body[dot].op() else {
@@ -108,11 +103,11 @@ fn finish(
     let column_rank = lhs_rank - numbers.lhs_contracting_dims.len();
     cx.lanes = element.lanes;
     let column = element.column.plus(&Index::lanes(i64::from(element.lanes > 1)));
-    let mut position = delinearised(b, cx, &element.batch, &sizes[..batch_rank])?;
-    position.extend(delinearised(b, cx, &element.row, &sizes[batch_rank..column_rank])?);
-    position.extend(delinearised(b, cx, &column, &sizes[column_rank..])?);
+    let mut position = delinearised(cx, &element.batch, &sizes[..batch_rank])?;
+    position.extend(delinearised(cx, &element.row, &sizes[batch_rank..column_rank])?);
+    position.extend(delinearised(cx, &column, &sizes[column_rank..])?);
     let position = Position::Multi(position);
-    tile::finish(b, cx, dot, plan.accumulator, &position, (element.lanes, element.value))
+    tile::finish(cx, dot, plan.accumulator, &position, (element.lanes, element.value))
 }
 
 /// The body's dot.
@@ -121,12 +116,7 @@ fn find_dot(cx: &KernelContext<'_>) -> Result<InstructionId> {
 }
 
 /// A row-major number as an index for each dimension.
-fn delinearised(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    number: &Index,
-    sizes: &[i64],
-) -> Result<Vec<Index>> {
+fn delinearised(cx: &mut KernelContext<'_>, number: &Index, sizes: &[i64]) -> Result<Vec<Index>> {
     let mut indices = vec![Index::default(); sizes.len()];
     let mut rest = number.clone();
     for dimension in (0..sizes.len()).rev() {
@@ -134,7 +124,7 @@ fn delinearised(
             indices[0] = rest;
             break;
         }
-        (rest, indices[dimension]) = cx.div_rem(b, &rest, sizes[dimension])?;
+        (rest, indices[dimension]) = cx.div_rem(&rest, sizes[dimension])?;
     }
     Ok(indices)
 }
@@ -194,24 +184,24 @@ impl Product {
 
 impl Product {
     /// The address of a row of the left operand.
-    fn row(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, row: &Index) -> Result<ValueId> {
-        let mut row = cx.scalar_value(b, row)?;
+    fn row(&self, cx: &mut KernelContext<'_>, row: &Index) -> Result<ValueId> {
+        let mut row = cx.scalar_value(row)?;
         if let Some(first) = self.lhs_first {
-            row = b.sub(row, first);
+            row = cx.sub(row, first);
         }
-        Ok(b.offset(self.lhs, row, self.lhs_row))
+        Ok(cx.offset(self.lhs, row, self.lhs_row))
     }
 
     /// The address of a column of the right operand; of a packed one the first of a panel or of a tile within a panel.
-    fn column(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, column: &Index) -> Result<ValueId> {
+    fn column(&self, cx: &mut KernelContext<'_>, column: &Index) -> Result<ValueId> {
         let Some(panel) = self.panel else {
-            let column = cx.scalar_value(b, column)?;
-            return Ok(b.offset(self.rhs, column, self.rhs_column));
+            let column = cx.scalar_value(column)?;
+            return Ok(cx.offset(self.rhs, column, self.rhs_column));
         };
-        let (number, within) = cx.div_rem(b, column, panel)?;
-        let (number, within) = (cx.scalar_value(b, &number)?, cx.scalar_value(b, &within)?);
-        let first = b.offset(self.rhs, number, self.rhs_column * panel);
-        Ok(b.offset(first, within, self.rhs_k / panel))
+        let (number, within) = cx.div_rem(column, panel)?;
+        let (number, within) = (cx.scalar_value(&number)?, cx.scalar_value(&within)?);
+        let first = cx.offset(self.rhs, number, self.rhs_column * panel);
+        Ok(cx.offset(first, within, self.rhs_k / panel))
     }
 
     /// Bytes from the first column of a tile to another one of it.

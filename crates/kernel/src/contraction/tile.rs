@@ -7,7 +7,7 @@ use crate::element::{Element, decode, memory_type, normalise};
 use crate::elemental::conversion;
 use crate::index::{Index, Position};
 use hlo::InstructionId;
-use nest::{Expression, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use nest::{Expression, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId, in_turn};
 use shape::PrimitiveType;
 use std::collections::BTreeSet;
 use support::{Error, Result};
@@ -95,9 +95,9 @@ impl Columns {
     /// tile's, how many, and their values.
     pub(crate) fn pieces(
         self,
-        b: &mut FunctionBuilder,
+        cx: &mut KernelContext<'_>,
         vector: ValueId,
-        mut body: impl FnMut(&mut FunctionBuilder, i64, u32, ValueId) -> Result<()>,
+        mut body: impl FnMut(&mut KernelContext<'_>, i64, u32, ValueId) -> Result<()>,
     ) -> Result<()> {
         let mut done = 0;
         while done < self.valid {
@@ -105,11 +105,11 @@ impl Columns {
             let value = if lanes == self.lanes {
                 vector
             } else if lanes == 1 {
-                b.extract(vector, done)
+                cx.extract(vector, done)
             } else {
-                b.shuffle(vector, vector, (done..done + lanes).collect())
+                cx.shuffle(vector, vector, (done..done + lanes).collect())
             };
-            body(b, self.offset + i64::from(done), lanes, value)?;
+            body(cx, self.offset + i64::from(done), lanes, value)?;
             done += lanes;
         }
         Ok(())
@@ -118,7 +118,6 @@ impl Columns {
 
 /// Computes what follows a contraction for so many neighbouring elements, and stores the result.
 pub(crate) fn finish(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     contraction: InstructionId,
     accumulator: PrimitiveType,
@@ -129,13 +128,13 @@ pub(crate) fn finish(
     cx.lanes = lanes;
     let value = match accumulator == element_type {
         true => value,
-        false => value.map(|v| normalise(b, element_type, v)),
+        false => value.map(|v| normalise(cx, element_type, v)),
     };
-    let position = destination::of_element(b, cx, contraction, position)?;
-    let value = cx.epilogue(b, contraction, value, &position)?;
-    let position = destination::in_result(b, cx, position)?;
+    let position = destination::of_element(cx, contraction, position)?;
+    let value = cx.epilogue(contraction, value, &position)?;
+    let position = destination::in_result(cx, position)?;
     let result = cx.results[0].clone();
-    let stored = cx.store(b, &result, &position, value);
+    let stored = cx.store_at(&result, &position, value);
     cx.lanes = 1;
     stored
 }
@@ -144,39 +143,38 @@ pub(crate) fn finish(
 /// Where that takes elementary functions, it is a loop over rows: the registers that hold the sums are free then for what
 /// these functions need, and their code is there once for all rows.
 pub(crate) fn finish_rows(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     contraction: InstructionId,
     (sums, per_row): (Vec<ValueId>, usize),
-    mut finish: impl FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, usize, ValueId) -> Result<()>,
+    mut finish: impl FnMut(&mut KernelContext<'_>, &Index, usize, ValueId) -> Result<()>,
 ) -> Result<()> {
     let rows = sums.len() / per_row;
-    let size = sums.iter().map(|&sum| bytes_of(b.ty(sum))).max().unwrap_or(0) as i64;
+    let size = sums.iter().map(|&sum| bytes_of(cx.ty(sum))).max().unwrap_or(0) as i64;
     let fits = sums.len() as i64 * size <= slot_bytes(cx) as i64;
     if rows < 2 || !fits || !has_elementary_functions(cx, contraction) {
         return sums.into_iter().enumerate().try_for_each(|(number, sum)| {
-            finish(b, cx, &Index::constant((number / per_row) as i64), number % per_row, sum)
+            finish(cx, &Index::constant((number / per_row) as i64), number % per_row, sum)
         });
     }
-    let slot = sums_slot(b, cx)?;
-    let types: Vec<Type> = sums[..per_row].iter().map(|&sum| b.ty(sum)).collect();
+    let slot = sums_slot(cx)?;
+    let types: Vec<Type> = sums[..per_row].iter().map(|&sum| cx.ty(sum)).collect();
     for (number, &sum) in sums.iter().enumerate() {
-        let pointer = b.offset_bytes(slot, number as i64 * size);
-        let alignment = alignment_of(b.ty(sum), size);
-        b.store(sum, pointer, alignment);
+        let pointer = cx.offset_bytes(slot, number as i64 * size);
+        let alignment = alignment_of(cx.ty(sum), size);
+        cx.store(sum, pointer, alignment);
     }
     // Some vectors in turn keep the arithmetic units busy, and their values find room in the registers.
     let at_once = if cx.target.vector_registers >= 32 { 4 } else { 2 };
     let fills = |&step: &usize| rows % step == 0 && step * per_row <= at_once;
     let step = [4, 2].into_iter().find(fills).unwrap_or(1);
-    cx.for_range(b, 0, rows as i64, step as i64, |cx, b, row| {
-        let first = cx.scalar_value(b, &row)?;
-        let at = b.offset(slot, first, per_row as i64 * size);
-        b.in_turn(0..step * per_row, at_once, |b, number| {
-            let pointer = b.offset_bytes(at, number as i64 * size);
+    cx.for_range(0, rows as i64, step as i64, |cx, row| {
+        let first = cx.scalar_value(&row)?;
+        let at = cx.offset(slot, first, per_row as i64 * size);
+        in_turn(cx, 0..step * per_row, at_once, |cx, number| {
+            let pointer = cx.offset_bytes(at, number as i64 * size);
             let ty = types[number % per_row];
-            let sum = b.load(ty, pointer, alignment_of(ty, size));
-            finish(b, cx, &row.plus_constant((number / per_row) as i64), number % per_row, sum)
+            let sum = cx.load(ty, pointer, alignment_of(ty, size));
+            finish(cx, &row.plus_constant((number / per_row) as i64), number % per_row, sum)
         })
     })
 }
@@ -197,13 +195,13 @@ fn slot_bytes(cx: &KernelContext<'_>) -> u64 {
 }
 
 /// Room for the sums of a tile, on the stack; the same for all tiles of a kernel.
-fn sums_slot(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<ValueId> {
+fn sums_slot(cx: &mut KernelContext<'_>) -> Result<ValueId> {
     if let Some(slot) = cx.known_index(&IndexKey::Sums) {
         return Ok(slot);
     }
     let bytes = slot_bytes(cx);
-    let slot = b.outside(1, |b| b.value(Type::PTR, Expression::StackSlot { bytes, alignment: 64 }));
-    cx.remember_index(b, IndexKey::Sums, slot)
+    let slot = cx.outside(1, |b| b.value(Type::PTR, Expression::StackSlot { bytes, alignment: 64 }));
+    cx.remember_index(IndexKey::Sums, slot)
 }
 
 /// Whether an elementary function lies between a contraction and the body's root.

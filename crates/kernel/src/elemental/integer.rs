@@ -3,7 +3,9 @@
 use super::undefined;
 use crate::element::normalise;
 use hlo::Op;
-use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
+use nest::{
+    BinaryOp, ConvertOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, UnaryOp, ValueId,
+};
 use shape::PrimitiveType;
 use support::Result;
 

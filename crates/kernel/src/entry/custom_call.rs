@@ -5,7 +5,7 @@
 use super::Entry;
 use hlo::custom_call::{CustomCallKind, custom_call};
 use hlo::{ComputationId, InstructionId, Module};
-use nest::{Expression, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use nest::{Expression, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use shape::{ArrayShape, PrimitiveType, ShapeIndex};
 use support::{Error, Result};
 

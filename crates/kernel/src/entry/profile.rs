@@ -2,7 +2,7 @@
 
 use buffers::Schedule;
 use hlo::{ComputationId, InstructionId, Module, Op};
-use nest::{Constant, Expression, FunctionBuilder, Predicate, Type, ValueId};
+use nest::{Constant, Expression, FunctionBuilder, Predicate, RegionBuilder as _, Type, ValueId};
 use support::{Error, Result};
 
 /// What a counter adds up, in ticks of [`Expression::CycleCounter`], over all runs. Work that is shared out counts as long as the

@@ -6,7 +6,9 @@
 
 use crate::calls::Call;
 use buffers::{Allocation, Slice};
-use nest::{BinaryOp, Function, FunctionBuilder, Linkage, PointerFacts, Predicate, Type, ValueId};
+use nest::{
+    BinaryOp, Function, FunctionBuilder, Linkage, PointerFacts, Predicate, RegionBuilder as _, Type, ValueId,
+};
 
 /// A region's work in parts that are shared out: each part holds the same share of every kernel that is cut into many tasks.
 /// Other kernels come first, each in as many parts as it is worth: the first of them does a kernel that is not cut, and each of

@@ -1,7 +1,7 @@
 //! Where the points of a transform lie, how they are read and written, and roots of unity.
 
 use super::butterfly::Point;
-use nest::{BinaryOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use nest::{BinaryOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use plan::Roots;
 use support::Result;
 

@@ -4,7 +4,9 @@
 //! plain Rust numbers: `1.0 - x * 0.5` has the lanes and the type of `x`.
 
 use super::rounding;
-use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
+use nest::{
+    BinaryOp, ConvertOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, UnaryOp, ValueId,
+};
 use std::cell::RefCell;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 use support::Result;

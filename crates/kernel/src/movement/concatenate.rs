@@ -3,13 +3,13 @@
 use crate::context::KernelContext;
 use crate::index::Index;
 use hlo::Op;
-use nest::{FunctionBuilder, Predicate, ValueId};
+use nest::{Predicate, ValueId};
 use std::ops::Range;
 use support::{Error, Result};
 
 /// Copies operand after operand of a part of the operands; a row is all that lies together: the dimensions from the
 /// concatenated one on.
-pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, part: &Range<usize>) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>, part: &Range<usize>) -> Result<()> {
     let Op::Concatenate { dimension } = cx.fusion.root_op() else {
         return Err(Error::internal("the root is a concatenation"));
     };
@@ -37,29 +37,22 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, part: &R
         }
         offset += bytes;
     }
-    copy(b, cx, &copies, rows)
+    copy(cx, &copies, rows)
 }
 
 /// Copies parts of so many rows, all of them at once.
-pub(crate) fn copy(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    copies: &[Copy],
-    rows: i64,
-) -> Result<()> {
+pub(crate) fn copy(cx: &mut KernelContext<'_>, copies: &[Copy], rows: i64) -> Result<()> {
     if copies.is_empty() || rows == 0 {
         return Ok(());
     }
     let tasks = cx.plan.tasks;
-    cx.for_tasks(b, |cx, b, task| {
+    cx.for_tasks(|cx, task| {
         if rows >= tasks {
-            let span = cx.spans(b, &task, &[rows], &[tasks])?[0];
-            return copies
-                .iter()
-                .try_for_each(|copy| cx.for_span(b, span, 1, |cx, b, row| copy.whole(b, cx, &row)));
+            let span = cx.spans(&task, &[rows], &[tasks])?[0];
+            return copies.iter().try_for_each(|copy| cx.for_span(span, 1, |cx, row| copy.whole(cx, &row)));
         }
         for (number, copy) in copies.iter().enumerate() {
-            copy.part(b, cx, &task, number as i64, rows)?;
+            copy.part(cx, &task, number as i64, rows)?;
         }
         Ok(())
     })
@@ -86,49 +79,35 @@ pub(crate) struct Copy {
 
 impl Copy {
     /// The addresses in the result and in the operand of a row's first byte.
-    fn row(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        row: &Index,
-    ) -> Result<(ValueId, ValueId)> {
+    fn row(&self, cx: &mut KernelContext<'_>, row: &Index) -> Result<(ValueId, ValueId)> {
         let to = row.times(self.stride).plus_constant(self.offset);
         let from = row.times(self.from_stride).plus_constant(self.from_offset);
-        let (to, from) = (cx.scalar_value(b, &to)?, cx.scalar_value(b, &from)?);
-        Ok((b.offset(self.to, to, 1), b.offset(self.from, from, 1)))
+        let (to, from) = (cx.scalar_value(&to)?, cx.scalar_value(&from)?);
+        Ok((cx.offset(self.to, to, 1), cx.offset(self.from, from, 1)))
     }
 
-    fn whole(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, row: &Index) -> Result<()> {
-        let (to, from) = self.row(b, cx, row)?;
-        let bytes = b.index(self.bytes);
-        b.copy_bytes(to, from, bytes);
+    fn whole(&self, cx: &mut KernelContext<'_>, row: &Index) -> Result<()> {
+        let (to, from) = self.row(cx, row)?;
+        let bytes = cx.index(self.bytes);
+        cx.copy_bytes(to, from, bytes);
         Ok(())
     }
 
     /// A task's part of each row; all of it for one of the tasks if it is short.
-    fn part(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        task: &Index,
-        number: i64,
-        rows: i64,
-    ) -> Result<()> {
+    fn part(&self, cx: &mut KernelContext<'_>, task: &Index, number: i64, rows: i64) -> Result<()> {
         let tasks = cx.plan.tasks;
-        let task = cx.scalar_value(b, task)?;
+        let task = cx.scalar_value(task)?;
         if self.bytes <= MIN_PART_BYTES {
-            let owner = b.index(number % tasks);
-            let is_mine = b.compare(Predicate::Equal, task, owner);
-            return cx.if_then(b, is_mine, |cx, b| {
-                cx.for_range(b, 0, rows, 1, |cx, b, row| self.whole(b, cx, &row))
-            });
+            let owner = cx.index(number % tasks);
+            let is_mine = cx.compare(Predicate::Equal, task, owner);
+            return cx.when(is_mine, |cx| cx.for_range(0, rows, 1, |cx, row| self.whole(cx, &row)));
         }
         let chunk = ((self.bytes / tasks).max(MIN_PART_BYTES / 2) / 64 + 1) * 64;
-        let (begin, bytes) = cx.bytes_of_part(b, task, chunk, self.bytes);
-        cx.for_range(b, 0, rows, 1, |cx, b, row| {
-            let (to, from) = self.row(b, cx, &row)?;
-            let (to, from) = (b.offset(to, begin, 1), b.offset(from, begin, 1));
-            b.copy_bytes(to, from, bytes);
+        let (begin, bytes) = cx.bytes_of_part(task, chunk, self.bytes);
+        cx.for_range(0, rows, 1, |cx, row| {
+            let (to, from) = self.row(cx, &row)?;
+            let (to, from) = (cx.offset(to, begin, 1), cx.offset(from, begin, 1));
+            cx.copy_bytes(to, from, bytes);
             Ok(())
         })
     }

@@ -6,7 +6,7 @@ use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::movement::update::{copy_operand, number_of};
 use hlo::{ComputationId, Op, ScatterDimensionNumbers};
-use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, ValueId};
+use nest::{BinaryOp, ConvertOp, Predicate, ScalarType, ValueId};
 use support::{Error, Result};
 
 struct Scatter<'a> {
@@ -26,13 +26,13 @@ struct Scatter<'a> {
 }
 
 /// Writes the result. A window that does not fit is skipped.
-pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>) -> Result<()> {
     let Op::Scatter { scatter_dimension_numbers: numbers, to_apply, .. } = cx.fusion.root_op() else {
         return Err(Error::internal("the root is a scatter"));
     };
     let count = cx.results.len();
     for k in 0..count {
-        copy_operand(b, cx, k)?;
+        copy_operand(cx, k)?;
     }
     let memory = |cx: &KernelContext<'_>, k: usize| -> Result<Memory> {
         let operand = cx.fusion.body[cx.fusion.root].operands()[k];
@@ -62,7 +62,7 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Resul
     let batch: Vec<usize> =
         (0..scatter.update_sizes.len()).filter(|d| !numbers.update_window_dims.contains(d)).collect();
     let mut update = vec![Index::default(); scatter.update_sizes.len()];
-    scatter.for_batch(b, cx, &batch, &mut update)
+    scatter.for_batch(cx, &batch, &mut update)
 }
 
 impl Scatter<'_> {
@@ -88,35 +88,29 @@ impl Scatter<'_> {
 
     fn for_batch(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         dimensions: &[usize],
         update: &mut Vec<Index>,
     ) -> Result<()> {
         if let Some((&outer, inner)) = dimensions.split_first() {
-            return cx.for_range(b, 0, self.update_sizes[outer], 1, |cx, b, index| {
+            return cx.for_range(0, self.update_sizes[outer], 1, |cx, index| {
                 update[outer] = index;
-                self.for_batch(b, cx, inner, update)
+                self.for_batch(cx, inner, update)
             });
         }
-        let (start, fits) = self.start(b, cx, update)?;
+        let (start, fits) = self.start(cx, update)?;
         let mut window = start.clone();
         match fits {
             Containment::Never => Ok(()),
-            Containment::Always => self.for_window(b, cx, 0, update, &start, &mut window),
+            Containment::Always => self.for_window(cx, 0, update, &start, &mut window),
             Containment::When(fits) => {
-                cx.if_then(b, fits, |cx, b| self.for_window(b, cx, 0, update, &start, &mut window))
+                cx.when(fits, |cx| self.for_window(cx, 0, update, &start, &mut window))
             }
         }
     }
 
     /// Where a window begins in the operand, and whether it fits.
-    fn start(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        update: &[Index],
-    ) -> Result<(Vec<Index>, Containment)> {
+    fn start(&self, cx: &mut KernelContext<'_>, update: &[Index]) -> Result<(Vec<Index>, Containment)> {
         let numbers = self.numbers;
         let batch: Vec<Index> = (0..update.len())
             .filter(|d| !numbers.update_window_dims.contains(d))
@@ -133,14 +127,14 @@ impl Scatter<'_> {
             if numbers.index_vector_dim < self.indices.shape.rank() {
                 at.insert(numbers.index_vector_dim, Index::constant(k as i64));
             }
-            let element = cx.load(b, &self.indices, &Position::Multi(at))?.real();
+            let element = cx.load_at(&self.indices, &Position::Multi(at))?.real();
             let is_signed = self.indices.shape.element_type.is_signed_integer();
             let op = if is_signed { ConvertOp::SignExtend } else { ConvertOp::ZeroExtend };
-            let index = b.convert(op, element, ScalarType::I64);
+            let index = cx.convert(op, element, ScalarType::I64);
             // As unsigned numbers, negative indices are beyond the end too.
-            let room = b.index(self.sizes[d] - self.extent(d));
-            let is_within = b.compare(Predicate::BelowEqual, index, room);
-            fits = Some(fits.map_or(is_within, |fits| b.binary(BinaryOp::And, fits, is_within)));
+            let room = cx.index(self.sizes[d] - self.extent(d));
+            let is_within = cx.compare(Predicate::BelowEqual, index, room);
+            fits = Some(fits.map_or(is_within, |fits| cx.binary(BinaryOp::And, fits, is_within)));
             start[d] = start[d].plus(&Index::scalar(index));
         }
         Ok((start, fits.map_or(Containment::Always, Containment::When)))
@@ -154,7 +148,6 @@ impl Scatter<'_> {
 
     fn for_window(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         depth: usize,
         update: &mut Vec<Index>,
@@ -162,20 +155,20 @@ impl Scatter<'_> {
         target: &mut Vec<Index>,
     ) -> Result<()> {
         let Some((&u, &d)) = self.numbers.update_window_dims.get(depth).zip(self.spanned.get(depth)) else {
-            return self.combine(b, cx, update, target);
+            return self.combine(cx, update, target);
         };
         let is_last = depth + 1 == self.spanned.len();
         let lanes = if is_last { self.lanes } else { 1 };
         let extent = self.update_sizes[u];
         let full = extent / i64::from(lanes) * i64::from(lanes);
         for (begin, end, lanes) in [(0, full, lanes), (full, extent, 1)] {
-            cx.for_range(b, begin, end, lanes.into(), |cx, b, index| {
+            cx.for_range(begin, end, lanes.into(), |cx, index| {
                 let index = index.plus(&Index::lanes(i64::from(lanes > 1)));
                 target[d] = start[d].plus(&index);
                 update[u] = index;
                 let before = cx.lanes;
                 cx.lanes = lanes;
-                let result = self.for_window(b, cx, depth + 1, update, start, target);
+                let result = self.for_window(cx, depth + 1, update, start, target);
                 cx.lanes = before;
                 result
             })?;
@@ -184,27 +177,21 @@ impl Scatter<'_> {
     }
 
     /// Combines the updates at a position into the results at another.
-    fn combine(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        update: &[Index],
-        target: &[Index],
-    ) -> Result<()> {
+    fn combine(&self, cx: &mut KernelContext<'_>, update: &[Index], target: &[Index]) -> Result<()> {
         let (from, to) = (Position::Multi(update.to_vec()), Position::Multi(target.to_vec()));
         let mut arguments: Vec<Element> = Vec::with_capacity(2 * self.results.len());
         for result in &self.results {
-            arguments.push(cx.pinned(b, |cx, b| cx.load(b, result, &to))?);
+            arguments.push(cx.pinned(|cx| cx.load_at(result, &to))?);
         }
         for memory in &self.updates {
-            arguments.push(cx.load(b, memory, &from)?);
+            arguments.push(cx.load_at(memory, &from)?);
         }
-        let combined = cx.apply(b, self.to_apply, &arguments)?;
+        let combined = cx.apply(self.to_apply, &arguments)?;
         if combined.len() != self.results.len() {
             return Err(Error::internal("a scatter makes as many values as it has arrays"));
         }
         for (result, value) in self.results.iter().zip(combined) {
-            cx.store(b, result, &to, value)?;
+            cx.store_at(result, &to, value)?;
         }
         Ok(())
     }

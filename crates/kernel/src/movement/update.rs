@@ -4,18 +4,13 @@ use crate::context::{KernelContext, Memory};
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::loops;
-use nest::FunctionBuilder;
 use plan::LoopPlan;
 use support::{Error, Result};
 
 /// Copies what lies before, then writes the update at its clamped start: row by row from memory, or computed in a nest.
-pub(crate) fn emit(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    nest: Option<&LoopPlan>,
-) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>, nest: Option<&LoopPlan>) -> Result<()> {
     let result = cx.results[0].clone();
-    copy_operand(b, cx, 0)?;
+    copy_operand(cx, 0)?;
     let operands = cx.fusion.body[cx.fusion.root].operands();
     let (sizes, update_sizes) = (result.shape.sizes(), cx.shape(operands[1])?.sizes());
     if update_sizes.contains(&0) {
@@ -23,12 +18,12 @@ pub(crate) fn emit(
     }
     let mut starts = Vec::with_capacity(sizes.len());
     for (d, (id, position)) in cx.start_operands(&operands[2..], sizes.len())?.into_iter().enumerate() {
-        let element = cx.element(b, id, &position)?;
+        let element = cx.element(id, &position)?;
         let element_type = cx.shape(id)?.element_type;
-        starts.push(cx.start_index(b, element, element_type, sizes[d] - update_sizes[d])?);
+        starts.push(cx.start_index(element, element_type, sizes[d] - update_sizes[d])?);
     }
     if let Some(plan) = nest {
-        return loops::emit_at(b, cx, plan, operands[1], &starts);
+        return loops::emit_at(cx, plan, operands[1], &starts);
     }
     let update = cx.operand(number_of(cx, operands[1])?)?.clone();
     // The dimensions that the update fills lie together with the next slower one.
@@ -36,7 +31,7 @@ pub(crate) fn emit(
     let rows = sizes.len().saturating_sub(whole + 1);
     let run: i64 = update_sizes[rows..].iter().product();
     let mut indices: Vec<Index> = vec![Index::default(); sizes.len()];
-    copy_rows(b, cx, &Rows { result, update, starts, count: rows, run }, 0, &mut indices)
+    copy_rows(cx, &Rows { result, update, starts, count: rows, run }, 0, &mut indices)
 }
 
 struct Rows {
@@ -50,16 +45,15 @@ struct Rows {
 }
 
 fn copy_rows(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     rows: &Rows,
     dimension: usize,
     indices: &mut Vec<Index>,
 ) -> Result<()> {
     if dimension < rows.count {
-        return cx.for_range(b, 0, rows.update.shape.size(dimension), 1, |cx, b, index| {
+        return cx.for_range(0, rows.update.shape.size(dimension), 1, |cx, index| {
             indices[dimension] = index;
-            copy_rows(b, cx, rows, dimension + 1, indices)
+            copy_rows(cx, rows, dimension + 1, indices)
         });
     }
     let moved = indices.iter().zip(&rows.starts).map(|(i, s)| i.plus(s)).collect();
@@ -67,13 +61,13 @@ fn copy_rows(
     let to = Position::Multi(moved).linear(&rows.result.shape.sizes());
     let from = Position::Multi(indices.clone()).linear(&rows.update.shape.sizes());
     if rows.run == 1 {
-        let element = cx.load(b, &rows.update, &Position::Linear(from))?;
-        return cx.store(b, &rows.result, &Position::Linear(to), element);
+        let element = cx.load_at(&rows.update, &Position::Linear(from))?;
+        return cx.store_at(&rows.result, &Position::Linear(to), element);
     }
-    let (to, from) = (cx.scalar_value(b, &to)?, cx.scalar_value(b, &from)?);
-    let (to, from) = (b.offset(rows.result.pointer, to, size), b.offset(rows.update.pointer, from, size));
-    let bytes = b.index(rows.run * size);
-    b.copy_bytes(to, from, bytes);
+    let (to, from) = (cx.scalar_value(&to)?, cx.scalar_value(&from)?);
+    let (to, from) = (cx.offset(rows.result.pointer, to, size), cx.offset(rows.update.pointer, from, size));
+    let bytes = cx.index(rows.run * size);
+    cx.copy_bytes(to, from, bytes);
     Ok(())
 }
 
@@ -86,15 +80,15 @@ pub(crate) fn number_of(cx: &KernelContext<'_>, id: hlo::InstructionId) -> Resul
 }
 
 /// Copies operand `k` of the root to result `k`, unless that is its memory already.
-pub(crate) fn copy_operand(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, k: usize) -> Result<()> {
+pub(crate) fn copy_operand(cx: &mut KernelContext<'_>, k: usize) -> Result<()> {
     let operand = cx.fusion.body[cx.fusion.root].operands()[k];
     let memory = cx.operand(number_of(cx, operand)?)?.clone();
     let result = cx.results[k].clone();
     if cx.is_same_memory(memory.pointer, result.pointer) {
         return Ok(());
     }
-    let bytes = b.index(result.shape.byte_size() as i64);
-    b.copy_bytes(result.pointer, memory.pointer, bytes);
+    let bytes = cx.index(result.shape.byte_size() as i64);
+    cx.copy_bytes(result.pointer, memory.pointer, bytes);
     Ok(())
 }
 

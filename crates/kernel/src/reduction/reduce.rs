@@ -11,7 +11,7 @@ use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::tasks::Span;
 use hlo::{ComputationId, InstructionId, Op};
-use nest::{FunctionBuilder, ValueId};
+use nest::ValueId;
 use plan::{Loop, ReduceKind, ReducePlan};
 use support::{Error, Result};
 
@@ -34,7 +34,7 @@ struct Reduction<'a> {
 }
 
 /// Writes the result of a reduction.
-pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &ReducePlan) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan) -> Result<()> {
     let Op::Reduce { dimensions, to_apply } = cx.fusion.root_op() else {
         return Err(Error::internal("the root is a reduction"));
     };
@@ -53,15 +53,15 @@ pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &R
     let mut reduction =
         Reduction { inputs, initial, to_apply: *to_apply, kept: Vec::new(), reduced, sizes, is_reduced };
     if reduction.sizes.contains(&0) {
-        return reduction.write_initial(b, cx);
+        return reduction.write_initial(cx);
     }
-    cx.for_tasks(b, |cx, b, task| {
-        let spans = cx.spans(b, &task, &steps, &cuts)?;
+    cx.for_tasks(|cx, task| {
+        let spans = cx.spans(&task, &steps, &cuts)?;
         reduction.kept = kept.iter().zip(spans).map(|(&number, span)| (plan.loops[number], span)).collect();
         match plan.kind {
-            ReduceKind::Row => row::emit(b, cx, plan, &reduction),
-            ReduceKind::Column => column::emit(b, cx, plan, &reduction),
-            ReduceKind::Scalar => scalar::emit(b, cx, &reduction),
+            ReduceKind::Row => row::emit(cx, plan, &reduction),
+            ReduceKind::Column => column::emit(cx, plan, &reduction),
+            ReduceKind::Scalar => scalar::emit(cx, &reduction),
         }
     })
 }
@@ -79,64 +79,55 @@ impl Reduction<'_> {
     }
 
     /// Nothing is reduced: every result is the initial value.
-    fn write_initial(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+    fn write_initial(&self, cx: &mut KernelContext<'_>) -> Result<()> {
         for k in 0..cx.results.len() {
-            let value = cx.element(b, self.initial[k], &Position::scalar())?;
+            let value = cx.element(self.initial[k], &Position::scalar())?;
             let result = cx.results[k].clone();
-            cx.for_range(b, 0, result.shape.element_count(), 1, |cx, b, index| {
-                cx.store(b, &result, &Position::Linear(index), value)
+            cx.for_range(0, result.shape.element_count(), 1, |cx, index| {
+                cx.store_at(&result, &Position::Linear(index), value)
             })?;
         }
         Ok(())
     }
 
     /// The element of an array.
-    fn input(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        k: usize,
-        indices: &[Index],
-    ) -> Result<Element> {
-        cx.element(b, self.inputs[k], &Position::Multi(indices.to_vec()))
+    fn input(&self, cx: &mut KernelContext<'_>, k: usize, indices: &[Index]) -> Result<Element> {
+        cx.element(self.inputs[k], &Position::Multi(indices.to_vec()))
     }
 }
 
 /// What a nest runs: from the carried values, the next ones.
-pub(crate) type Body<'f> = dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut Vec<Index>, &[ValueId]) -> Result<Vec<ValueId>>
-    + 'f;
+pub(crate) type Body<'f> =
+    dyn FnMut(&mut KernelContext<'_>, &mut Vec<Index>, &[ValueId]) -> Result<Vec<ValueId>> + 'f;
 
 /// What a nest runs that carries nothing.
-pub(crate) type PartBody<'f> =
-    dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &mut Vec<Index>) -> Result<()> + 'f;
+pub(crate) type PartBody<'f> = dyn FnMut(&mut KernelContext<'_>, &mut Vec<Index>) -> Result<()> + 'f;
 
 /// Runs a task's part of loops, the outermost first.
 pub(crate) fn nest_parts(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     loops: &[(Loop, Span)],
     indices: &mut Vec<Index>,
     body: &mut PartBody<'_>,
 ) -> Result<()> {
-    let Some(((outer, span), inner)) = loops.split_first() else { return body(b, cx, indices) };
-    cx.for_span(b, *span, 1, |cx, b, index| {
+    let Some(((outer, span), inner)) = loops.split_first() else { return body(cx, indices) };
+    cx.for_span(*span, 1, |cx, index| {
         indices[outer.dimension] = index;
-        nest_parts(b, cx, inner, indices, body)
+        nest_parts(cx, inner, indices, body)
     })
 }
 
 /// Runs loops, the outermost first, handing values through all of them.
 pub(crate) fn nest(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     loops: &[Loop],
     indices: &mut Vec<Index>,
     carried: &[ValueId],
     body: &mut Body<'_>,
 ) -> Result<Vec<ValueId>> {
-    let Some((outer, inner)) = loops.split_first() else { return body(b, cx, indices, carried) };
-    cx.for_range_carrying(b, (0, outer.extent, 1), carried, |cx, b, index, carried| {
+    let Some((outer, inner)) = loops.split_first() else { return body(cx, indices, carried) };
+    cx.for_range_carrying((0, outer.extent, 1), carried, |cx, index, carried| {
         indices[outer.dimension] = index;
-        nest(b, cx, inner, indices, carried, body)
+        nest(cx, inner, indices, carried, body)
     })
 }

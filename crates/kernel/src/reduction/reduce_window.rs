@@ -12,7 +12,7 @@ use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::reduction::reduce::operation::Operation;
 use hlo::{ComputationId, InstructionId, Op, Window};
-use nest::{FunctionBuilder, ValueId};
+use nest::ValueId;
 use plan::{ReduceWindowPlan, WindowSegment, WindowWalk};
 use support::{Error, Result};
 
@@ -60,11 +60,7 @@ struct Place {
 }
 
 /// Writes the result of a windowed reduction.
-pub(crate) fn emit(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &ReduceWindowPlan,
-) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReduceWindowPlan) -> Result<()> {
     let Op::ReduceWindow { window, to_apply } = cx.fusion.root_op() else {
         return Err(Error::internal("the root is a windowed reduction"));
     };
@@ -75,7 +71,7 @@ pub(crate) fn emit(
     let body = cx.fusion.body;
     let (inputs, initial) = body[cx.fusion.root].operands().split_at(cx.results.len());
     let initial: Vec<Element> =
-        initial.iter().map(|&id| cx.element(b, id, &Position::scalar())).collect::<Result<_>>()?;
+        initial.iter().map(|&id| cx.element(id, &Position::scalar())).collect::<Result<_>>()?;
     let reducer = match plan.is_operation {
         true => Reducer::Operation(Operation::of(cx, *to_apply, cx.results[0].shape.element_type)),
         false => Reducer::Computation(*to_apply),
@@ -86,7 +82,7 @@ pub(crate) fn emit(
     let mut place = Place { result: vec![Index::default(); rank], taps: vec![Taps::Known(0, 1); rank] };
     // The running dimension is the innermost loop, whatever its place in memory.
     let order: Vec<usize> = (0..rank).filter(|&d| !windows.is_running(d)).collect();
-    cx.for_tasks(b, |cx, b, task| windows.nest(b, cx, &order, &task, &mut place))
+    cx.for_tasks(|cx, task| windows.nest(cx, &order, &task, &mut place))
 }
 
 impl Windows<'_> {
@@ -97,33 +93,32 @@ impl Windows<'_> {
     /// The loops over some dimensions of the result, the outermost first.
     fn nest(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         dimensions: &[usize],
         task: &Index,
         place: &mut Place,
     ) -> Result<()> {
         let Some((&d, inner)) = dimensions.split_first() else {
-            return self.block(b, cx, &Index::default(), 1, 1, place);
+            return self.block(cx, &Index::default(), 1, 1, place);
         };
         if d + 1 == self.counts.len() {
-            return self.innermost(b, cx, place);
+            return self.innermost(cx, place);
         }
         if self.plan.task_dimension == Some(d) {
             // A cut dimension has one segment.
             let taps = self.segments(d).first().and_then(|segment| segment.taps);
-            let part = cx.scalar_value(b, task)?;
-            let span = cx.span(b, part, cx.plan.tasks, self.counts[d]);
-            return cx.for_span(b, span, 1, |cx, b, index| {
-                self.enter(b, cx, d, index, taps, place)?;
-                self.nest(b, cx, inner, task, place)
+            let part = cx.scalar_value(task)?;
+            let span = cx.span(part, cx.plan.tasks, self.counts[d]);
+            return cx.for_span(span, 1, |cx, index| {
+                self.enter(cx, d, index, taps, place)?;
+                self.nest(cx, inner, task, place)
             });
         }
         for segment in self.segments(d) {
             let taps = segment.taps;
-            cx.for_range(b, segment.begin, segment.end, 1, |cx, b, index| {
-                self.enter(b, cx, d, index, taps, place)?;
-                self.nest(b, cx, inner, task, place)
+            cx.for_range(segment.begin, segment.end, 1, |cx, index| {
+                self.enter(cx, d, index, taps, place)?;
+                self.nest(cx, inner, task, place)
             })?;
         }
         Ok(())
@@ -140,7 +135,6 @@ impl Windows<'_> {
     /// Goes to a result of a dimension, whose taps are given, or found out.
     fn enter(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         dimension: usize,
         index: Index,
@@ -150,64 +144,47 @@ impl Windows<'_> {
         place.taps[dimension] = match known {
             Some((first, end)) => Taps::Known(first, end),
             None if self.plan.dimensions[dimension] == WindowWalk::Masked => Taps::Masked,
-            None => self.computed_taps(b, cx, dimension, &index)?,
+            None => self.computed_taps(cx, dimension, &index)?,
         };
         place.result[dimension] = index;
         Ok(())
     }
 
     /// The taps of one result's window that are within the base.
-    fn computed_taps(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        dimension: usize,
-        index: &Index,
-    ) -> Result<Taps> {
+    fn computed_taps(&self, cx: &mut KernelContext<'_>, dimension: usize, index: &Index) -> Result<Taps> {
         let w = &self.window.dimensions[dimension];
         let start = index.times(w.stride).plus_constant(-w.padding_low);
         // The first tap at or behind an element: as far as the distance divided by the dilation, rounded up.
         let mut first_at = |element: i64| -> Result<ValueId> {
             let distance = start.times(-1).plus_constant(element);
             let reach = (w.size - 1).saturating_mul(w.window_dilation).saturating_add(1);
-            let distance = cx.clamp(b, &distance, 0, reach)?;
+            let distance = cx.clamp(&distance, 0, reach)?;
             let rounded = distance.plus_constant(w.window_dilation - 1);
-            let (tap, _) = cx.div_rem(b, &rounded, w.window_dilation)?;
-            cx.scalar_value(b, &tap)
+            let (tap, _) = cx.div_rem(&rounded, w.window_dilation)?;
+            cx.scalar_value(&tap)
         };
         Ok(Taps::Computed(first_at(0)?, first_at(self.sizes[dimension])?))
     }
 
     /// Results along the innermost dimension, in vectors where their taps are alike.
-    fn innermost(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        place: &mut Place,
-    ) -> Result<()> {
+    fn innermost(&self, cx: &mut KernelContext<'_>, place: &mut Place) -> Result<()> {
         let d = self.counts.len() - 1;
         for segment in self.segments(d) {
             if segment.taps.is_none() && self.plan.dimensions[d] != WindowWalk::Masked {
-                cx.for_range(b, segment.begin, segment.end, 1, |cx, b, index| {
-                    self.enter(b, cx, d, index.clone(), None, place)?;
-                    self.block(b, cx, &index, 1, 1, place)
+                cx.for_range(segment.begin, segment.end, 1, |cx, index| {
+                    self.enter(cx, d, index.clone(), None, place)?;
+                    self.block(cx, &index, 1, 1, place)
                 })?;
                 continue;
             }
-            self.enter(b, cx, d, Index::default(), segment.taps, place)?;
-            self.vectors(b, cx, (segment.begin, segment.end), place)?;
+            self.enter(cx, d, Index::default(), segment.taps, place)?;
+            self.vectors(cx, (segment.begin, segment.end), place)?;
         }
         Ok(())
     }
 
     /// Blocks of several vectors, single vectors, and a last one that overlaps the one before.
-    fn vectors(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        (begin, end): (i64, i64),
-        place: &mut Place,
-    ) -> Result<()> {
+    fn vectors(&self, cx: &mut KernelContext<'_>, (begin, end): (i64, i64), place: &mut Place) -> Result<()> {
         let mut lanes = self.plan.lanes;
         while lanes > 1 && i64::from(lanes) > end - begin {
             lanes /= 2;
@@ -215,15 +192,15 @@ impl Windows<'_> {
         let width = i64::from(lanes);
         let block = width * i64::from(self.plan.vectors);
         let blocks = begin + (end - begin) / block * block;
-        cx.for_range(b, begin, blocks, block, |cx, b, index| {
-            self.block(b, cx, &index, lanes, self.plan.vectors, place)
+        cx.for_range(begin, blocks, block, |cx, index| {
+            self.block(cx, &index, lanes, self.plan.vectors, place)
         })?;
         let rest = ((end - blocks) / width) as u32;
         if rest > 0 {
-            self.block(b, cx, &Index::constant(blocks), lanes, rest, place)?;
+            self.block(cx, &Index::constant(blocks), lanes, rest, place)?;
         }
         match blocks + i64::from(rest) * width < end {
-            true => self.block(b, cx, &Index::constant(end - width), lanes, 1, place),
+            true => self.block(cx, &Index::constant(end - width), lanes, 1, place),
             false => Ok(()),
         }
     }

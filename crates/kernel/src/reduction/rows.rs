@@ -15,28 +15,23 @@ use plan::{Loop, RowValue, RowsPlan, Sweep};
 use support::{Error, Result};
 
 /// Writes the results.
-pub(crate) fn emit(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, plan: &RowsPlan) -> Result<()> {
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &RowsPlan) -> Result<()> {
     let results = match cx.fusion.root_op() {
         Op::Tuple {} => cx.fusion.body[cx.fusion.root].operands().to_vec(),
         _ => vec![cx.fusion.root],
     };
     let row = Row { plan, results: &results };
     let steps: Vec<i64> = plan.rows.iter().map(|l| l.extent).collect();
-    cx.for_tasks(b, |cx, b, task| {
-        let spans = cx.spans(b, &task, &steps, &plan.cuts)?;
+    cx.for_tasks(|cx, task| {
+        let spans = cx.spans(&task, &steps, &plan.cuts)?;
         let loops: Vec<(Loop, Span)> = plan.rows.iter().copied().zip(spans).collect();
         let mut indices = vec![Index::default(); plan.sizes.len()];
-        row.for_rows(b, cx, &loops, &mut indices)
+        row.for_rows(cx, &loops, &mut indices)
     })
 }
 
 /// Makes the one result of a row, whose number among all rows is known.
-pub(crate) fn emit_row(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &RowsPlan,
-    number: &Index,
-) -> Result<()> {
+pub(crate) fn emit_row(cx: &mut KernelContext<'_>, plan: &RowsPlan, number: &Index) -> Result<()> {
     let mut indices = vec![Index::default(); plan.sizes.len()];
     let mut rest = number.clone();
     for (place, outer) in plan.rows.iter().enumerate().rev() {
@@ -44,9 +39,9 @@ pub(crate) fn emit_row(
             indices[outer.dimension] = rest;
             break;
         }
-        (rest, indices[outer.dimension]) = cx.div_rem(b, &rest, outer.extent)?;
+        (rest, indices[outer.dimension]) = cx.div_rem(&rest, outer.extent)?;
     }
-    Row { plan, results: &[cx.fusion.root] }.row(b, cx, &mut indices)
+    Row { plan, results: &[cx.fusion.root] }.row(cx, &mut indices)
 }
 
 /// A row in the making.
@@ -73,30 +68,29 @@ enum Counting {
 impl Row<'_> {
     fn for_rows(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         loops: &[(Loop, Span)],
         indices: &mut Vec<Index>,
     ) -> Result<()> {
-        let Some(((outer, span), inner)) = loops.split_first() else { return self.row(b, cx, indices) };
-        cx.for_span(b, *span, 1, |cx, b, index| {
+        let Some(((outer, span), inner)) = loops.split_first() else { return self.row(cx, indices) };
+        cx.for_span(*span, 1, |cx, index| {
             indices[outer.dimension] = index;
-            self.for_rows(b, cx, inner, indices)
+            self.for_rows(cx, inner, indices)
         })
     }
 
     /// All walks along one row.
-    fn row(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, indices: &mut [Index]) -> Result<()> {
+    fn row(&self, cx: &mut KernelContext<'_>, indices: &mut [Index]) -> Result<()> {
         for sweep in &self.plan.sweeps {
-            self.sweep(b, cx, sweep, indices)?;
+            self.sweep(cx, sweep, indices)?;
         }
         for &number in &self.plan.row_results {
             let result = cx.results[number].clone();
             let follows = self.plan.row_dimensions(&result.shape.sizes());
             let at = follows.iter().map(|d| d.map_or_else(Index::default, |d| indices[d].clone()));
             let position = Position::Multi(at.collect());
-            let element = cx.element(b, self.results[number], &position)?;
-            cx.store(b, &result, &position, element)?;
+            let element = cx.element(self.results[number], &position)?;
+            cx.store_at(&result, &position, element)?;
         }
         for sweep in &self.plan.sweeps {
             for id in &sweep.reductions {
@@ -107,13 +101,7 @@ impl Row<'_> {
     }
 
     /// One walk.
-    fn sweep(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        sweep: &Sweep,
-        indices: &mut [Index],
-    ) -> Result<()> {
+    fn sweep(&self, cx: &mut KernelContext<'_>, sweep: &Sweep, indices: &mut [Index]) -> Result<()> {
         let mut operations = Vec::with_capacity(sweep.reductions.len());
         for &id in &sweep.reductions {
             let Op::Reduce { to_apply, .. } = cx.fusion.body[id].op() else {
@@ -125,10 +113,10 @@ impl Row<'_> {
         let lanes = self.plan.lanes;
         let mut neutral = Vec::with_capacity(operations.len());
         for operation in &operations {
-            neutral.push(cx.at(b, 1, |b| operation.neutral(b, lanes))?);
+            neutral.push(cx.at(1, |b| operation.neutral(b, lanes))?);
         }
         let start: Sums = (0..sweep.vectors).flat_map(|_| neutral.iter().copied()).collect();
-        let sums = walk.nest(b, cx, &self.plan.columns, indices, &start)?;
+        let sums = walk.nest(cx, &self.plan.columns, indices, &start)?;
         for value in &sweep.loaded {
             cx.provided.remove(&value.instruction);
         }
@@ -137,11 +125,12 @@ impl Row<'_> {
         }
         for (k, (&id, operation)) in sweep.reductions.iter().zip(&operations).enumerate() {
             let of_one = sums.iter().skip(k).step_by(operations.len()).copied().collect();
-            let sum = combined(b, cx, operation, of_one, lanes)?;
+            let sum = combined(cx, operation, of_one, lanes)?;
             let initial = cx.fusion.body[id].operands()[1];
-            let initial = cx.element(b, initial, &Position::scalar())?.real();
-            let value = operation.combine(b, cx, initial, sum)?;
-            let value = normalise(b, cx.shape(id)?.element_type, value);
+            let initial = cx.element(initial, &Position::scalar())?.real();
+            let value = operation.combine(cx, initial, sum)?;
+            let element_type = cx.shape(id)?.element_type;
+            let value = normalise(cx, element_type, value);
             cx.provided.insert(id, Element::Real(value));
         }
         Ok(())
@@ -159,7 +148,6 @@ impl Walk<'_> {
     /// The loops over the elements of a row, the outermost first.
     fn nest(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         loops: &[Loop],
         indices: &mut [Index],
@@ -167,20 +155,17 @@ impl Walk<'_> {
     ) -> Result<Sums> {
         match loops {
             [] => Ok(sums.to_vec()),
-            [innermost] => self.line(b, cx, *innermost, indices, sums),
-            [outer, inner @ ..] => {
-                cx.for_range_carrying(b, (0, outer.extent, 1), sums, |cx, b, index, sums| {
-                    indices[outer.dimension] = index;
-                    self.nest(b, cx, inner, indices, sums)
-                })
-            }
+            [innermost] => self.line(cx, *innermost, indices, sums),
+            [outer, inner @ ..] => cx.for_range_carrying((0, outer.extent, 1), sums, |cx, index, sums| {
+                indices[outer.dimension] = index;
+                self.nest(cx, inner, indices, sums)
+            }),
         }
     }
 
     /// Rounds of several vectors, single vectors, and a last one that overlaps the one before.
     fn line(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         innermost: Loop,
         indices: &mut [Index],
@@ -198,36 +183,35 @@ impl Walk<'_> {
             // Where results are written over operands, their last vector is read before anything is written.
             let (last, slot) = (sums.len() - count, Counting::Last(extent - whole));
             let begin = Index::constant(extent - lanes);
-            pending = self.vector(b, cx, (innermost, &begin), indices, &mut sums[last..], slot)?;
+            pending = self.vector(cx, (innermost, &begin), indices, &mut sums[last..], slot)?;
         }
         if rounds > 0 {
-            sums = cx.for_range_carrying(b, (0, rounds, round), &sums, |cx, b, index, sums| {
+            sums = cx.for_range_carrying((0, rounds, round), &sums, |cx, index, sums| {
                 let mut sums = sums.to_vec();
                 let mut written = Pending::new();
                 for k in 0..i64::from(self.sweep.vectors) {
                     let (first, slot) = (index.plus_constant(k * lanes), k as usize * count);
                     let of_vector = &mut sums[slot..slot + count];
                     let place = (innermost, &first);
-                    written.extend(self.vector(b, cx, place, indices, of_vector, Counting::All)?);
+                    written.extend(self.vector(cx, place, indices, of_vector, Counting::All)?);
                 }
-                write(b, cx, plan.lanes, written)?;
+                write(cx, plan.lanes, written)?;
                 Ok(sums)
             })?;
         }
         for (k, begin) in (rounds..whole).step_by(lanes as usize).enumerate() {
             let slot = k % self.sweep.vectors.max(1) as usize * count;
             let (of_vector, place) = (&mut sums[slot..slot + count], (innermost, &Index::constant(begin)));
-            let written = self.vector(b, cx, place, indices, of_vector, Counting::All)?;
-            write(b, cx, plan.lanes, written)?;
+            let written = self.vector(cx, place, indices, of_vector, Counting::All)?;
+            write(cx, plan.lanes, written)?;
         }
-        write(b, cx, plan.lanes, pending)?;
+        write(cx, plan.lanes, pending)?;
         Ok(sums)
     }
 
     /// One vector: accumulates it, keeps what later walks need; the elements of results.
     fn vector(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         (innermost, first): (Loop, &Index),
         indices: &mut [Index],
@@ -237,19 +221,18 @@ impl Walk<'_> {
         let lanes = self.row.plan.lanes;
         let number = self.number_in_row(indices, innermost, first);
         for value in &self.sweep.loaded {
-            let element = self.load(b, cx, value, &number)?;
+            let element = self.load(cx, value, &number)?;
             cx.provided.insert(value.instruction, element);
         }
         indices[innermost.dimension] = first.plus(&Index::lanes(i64::from(lanes > 1)));
         cx.lanes = lanes;
-        let elements = self.evaluate(b, cx, indices, &number, sums, counting);
+        let elements = self.evaluate(cx, indices, &number, sums, counting);
         cx.lanes = 1;
         elements
     }
 
     fn evaluate(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         indices: &[Index],
         number: &Index,
@@ -260,21 +243,21 @@ impl Walk<'_> {
         let position = Position::Multi(indices.to_vec());
         for (k, &id) in self.sweep.reductions.iter().enumerate() {
             let input = cx.fusion.body[id].operands()[0];
-            let element = cx.element(b, input, &position)?;
-            let mut value = cx.widen(b, element, lanes)?.real();
+            let element = cx.element(input, &position)?;
+            let mut value = cx.widen(element, lanes)?.real();
             if let Counting::Last(count) = counting {
-                value = last_lanes(b, &self.operations[k], value, lanes, count)?;
+                value = last_lanes(cx, &self.operations[k], value, lanes, count)?;
             }
-            sums[k] = self.operations[k].combine(b, cx, sums[k], value)?;
+            sums[k] = self.operations[k].combine(cx, sums[k], value)?;
         }
         for value in &self.sweep.stored {
-            let element = cx.element(b, value.instruction, &position)?;
-            let element = cx.widen(b, element, lanes)?;
-            self.store(b, cx, value, number, element)?;
+            let element = cx.element(value.instruction, &position)?;
+            let element = cx.widen(element, lanes)?;
+            self.store(cx, value, number, element)?;
         }
         let mut written = Pending::new();
         for &k in &self.sweep.results {
-            written.push((k, position.clone(), cx.element(b, self.row.results[k], &position)?));
+            written.push((k, position.clone(), cx.element(self.row.results[k], &position)?));
         }
         Ok(written)
     }
@@ -292,7 +275,6 @@ impl Walk<'_> {
     /// Where the elements of a kept value are, from one of them on.
     fn scratch(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         value: &RowValue,
         number: &Index,
@@ -300,46 +282,41 @@ impl Walk<'_> {
         let element_type = cx.shape(value.instruction)?.element_type;
         let ty = Type::vector(memory_type(element_type), self.row.plan.lanes);
         let size = element_type.byte_size() as i64;
-        let first = cx.worker_scratch(b);
-        let first = b.offset_bytes(first, value.offset as i64);
-        let number = cx.scalar_value(b, number)?;
-        Ok((b.offset(first, number, size), ty, size as u32))
+        let first = cx.worker_scratch();
+        let first = cx.offset_bytes(first, value.offset as i64);
+        let number = cx.scalar_value(number)?;
+        Ok((cx.offset(first, number, size), ty, size as u32))
     }
 
     /// Reads a kept value here and now: the scratch is another row's before and after.
-    fn load(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        value: &RowValue,
-        number: &Index,
-    ) -> Result<Element> {
-        let (pointer, ty, alignment) = self.scratch(b, cx, value, number)?;
-        let raw = b.load(ty, pointer, alignment);
-        Ok(Element::Real(decode(b, cx.shape(value.instruction)?.element_type, raw)))
+    fn load(&self, cx: &mut KernelContext<'_>, value: &RowValue, number: &Index) -> Result<Element> {
+        let (pointer, ty, alignment) = self.scratch(cx, value, number)?;
+        let raw = cx.load(ty, pointer, alignment);
+        let element_type = cx.shape(value.instruction)?.element_type;
+        Ok(Element::Real(decode(cx, element_type, raw)))
     }
 
     fn store(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         value: &RowValue,
         number: &Index,
         element: Element,
     ) -> Result<()> {
-        let (pointer, _, alignment) = self.scratch(b, cx, value, number)?;
-        let raw = encode(b, cx.shape(value.instruction)?.element_type, element.real());
-        b.store(raw, pointer, alignment);
+        let (pointer, _, alignment) = self.scratch(cx, value, number)?;
+        let element_type = cx.shape(value.instruction)?.element_type;
+        let raw = encode(cx, element_type, element.real());
+        cx.store(raw, pointer, alignment);
         Ok(())
     }
 }
 
 /// Writes elements of results.
-fn write(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, lanes: u32, elements: Pending) -> Result<()> {
+fn write(cx: &mut KernelContext<'_>, lanes: u32, elements: Pending) -> Result<()> {
     for (k, position, element) in elements {
         let result = cx.results[k].clone();
         cx.lanes = lanes;
-        let stored = cx.store(b, &result, &position, element);
+        let stored = cx.store_at(&result, &position, element);
         cx.lanes = 1;
         stored?;
     }
@@ -363,8 +340,7 @@ fn last_lanes(
 
 /// Accumulators as one scalar.
 fn combined(
-    b: &mut FunctionBuilder,
-    cx: &KernelContext<'_>,
+    cx: &mut KernelContext<'_>,
     operation: &Operation<'_>,
     mut sums: Vec<ValueId>,
     mut lanes: u32,
@@ -373,7 +349,7 @@ fn combined(
         let mut halved = Vec::with_capacity(sums.len().div_ceil(2));
         for pair in sums.chunks(2) {
             halved.push(match *pair {
-                [x, y] => operation.combine(b, cx, x, y)?,
+                [x, y] => operation.combine(cx, x, y)?,
                 [x] => x,
                 _ => return Err(Error::internal("chunks of two")),
             });
@@ -383,9 +359,9 @@ fn combined(
     let mut sum = sums.first().copied().ok_or_else(|| Error::internal("an accumulator"))?;
     while lanes > 1 {
         lanes /= 2;
-        let low = b.shuffle(sum, sum, (0..lanes).collect());
-        let high = b.shuffle(sum, sum, (lanes..2 * lanes).collect());
-        sum = operation.combine(b, cx, low, high)?;
+        let low = cx.shuffle(sum, sum, (0..lanes).collect());
+        let high = cx.shuffle(sum, sum, (lanes..2 * lanes).collect());
+        sum = operation.combine(cx, low, high)?;
     }
-    Ok(b.extract(sum, 0))
+    Ok(cx.extract(sum, 0))
 }

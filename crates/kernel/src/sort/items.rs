@@ -66,47 +66,45 @@ fn is_flipped(key: &SortKey) -> bool {
 /// The keys of the elements at a position: integers that rise in the wanted order. A NaN that has no order has the largest,
 /// which nothing else has.
 pub(super) fn read_keys(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     key: &SortKey,
     memory: &Memory,
     position: &Position,
 ) -> Result<ValueId> {
-    let value = cx.load(b, &as_integers(key, memory), position)?.real();
-    let ty = b.ty(value);
+    let value = cx.load_at(&as_integers(key, memory), position)?.real();
+    let ty = cx.ty(value);
     let mut is_nan = None;
     let mut integer = if ty.scalar.is_float() {
         let value = if key.is_total {
             value
         } else {
-            is_nan = Some(b.compare(Predicate::NotEqual, value, value));
-            let zero = b.float(ty, 0.0);
-            let is_zero = b.compare(Predicate::Equal, value, zero);
-            b.select(is_zero, zero, value)
+            is_nan = Some(cx.compare(Predicate::NotEqual, value, value));
+            let zero = cx.float(ty, 0.0);
+            let is_zero = cx.compare(Predicate::Equal, value, zero);
+            cx.select(is_zero, zero, value)
         };
-        let bits = b.bitcast(value, ty.with_scalar(integer_of(8 * ty.scalar.byte_size() as u32)));
-        flip(b, bits)
+        let bits = cx.bitcast(value, ty.with_scalar(integer_of(8 * ty.scalar.byte_size() as u32)));
+        flip(cx, bits)
     } else if key.element_type.is_floating_point() {
-        flip(b, value)
+        flip(cx, value)
     } else if is_flipped(key) {
-        flip_sign(b, value)
+        flip_sign(cx, value)
     } else {
         value
     };
     if key.is_falling {
-        integer = b.unary(UnaryOp::Not, integer);
+        integer = cx.unary(UnaryOp::Not, integer);
     }
     if let Some(is_nan) = is_nan {
-        let ty = b.ty(integer);
-        let last = largest(b, ty);
-        integer = b.select(is_nan, last, integer);
+        let ty = cx.ty(integer);
+        let last = largest(cx, ty);
+        integer = cx.select(is_nan, last, integer);
     }
     Ok(integer)
 }
 
 /// Writes the elements that have these keys.
 pub(super) fn write_keys(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     key: &SortKey,
     memory: &Memory,
@@ -115,18 +113,19 @@ pub(super) fn write_keys(
 ) -> Result<()> {
     let mut value = keys;
     if key.is_falling {
-        value = b.unary(UnaryOp::Not, value);
+        value = cx.unary(UnaryOp::Not, value);
     }
     if key.element_type.is_floating_point() {
-        value = flip(b, value);
+        value = flip(cx, value);
         if key.element_type.byte_size() >= 4 {
             let scalar = if key.element_type.byte_size() == 8 { ScalarType::F64 } else { ScalarType::F32 };
-            value = b.bitcast(value, b.ty(value).with_scalar(scalar));
+            let ty = cx.ty(value).with_scalar(scalar);
+            value = cx.bitcast(value, ty);
         }
     } else if is_flipped(key) {
-        value = flip_sign(b, value);
+        value = flip_sign(cx, value);
     }
-    cx.store(b, &as_integers(key, memory), position, Element::Real(value))
+    cx.store_at(&as_integers(key, memory), position, Element::Real(value))
 }
 
 /// How far the key of a packed word is from the right.
@@ -187,13 +186,12 @@ pub(super) fn is_nan(b: &mut FunctionBuilder, plan: &SortPlan, item: &[ValueId])
 
 /// Writes places as the type of the array.
 pub(super) fn write_places(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     memory: &Memory,
     position: &Position,
     places: ValueId,
 ) -> Result<()> {
     let to = memory.shape.element_type;
-    let places = elemental::convert(b, PrimitiveType::S64, to, Element::Real(places))?;
-    cx.store(b, memory, position, places)
+    let places = elemental::convert(cx, PrimitiveType::S64, to, Element::Real(places))?;
+    cx.store_at(memory, position, places)
 }

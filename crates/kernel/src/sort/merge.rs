@@ -3,7 +3,7 @@
 
 use super::network::{Item, Rows, exchange, precedes};
 use crate::transpose::transpose;
-use nest::{FunctionBuilder, Predicate, ValueId};
+use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ValueId};
 use support::{Error, Result};
 
 /// Turns blocks of rows into runs: the items of each lane, one behind the other.

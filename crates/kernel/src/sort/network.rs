@@ -5,7 +5,7 @@
 //! these stages are done on eight vectors in registers. Rows beyond the end would hold what comes last, so that a
 //! comparison with one changes nothing: such accesses go to one row that does hold it.
 
-use nest::{BinaryOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use nest::{BinaryOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use support::Result;
 
 /// Rows that are in registers together.

@@ -8,13 +8,12 @@ use crate::context::{KernelContext, Memory};
 use crate::index::{Facts, Index, Position};
 use crate::tasks::Span;
 use crate::transpose::transpose;
-use nest::{FunctionBuilder, Predicate, UnaryOp, ValueId};
+use nest::{FunctionBuilder, Predicate, RegionBuilder as _, UnaryOp, ValueId};
 use plan::{SortLayout, SortPlan};
 use support::Result;
 
 /// Whether what stands at the first of two positions belongs in front of what stands at the second.
-pub(super) type Before<'f> =
-    dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Position, &Position) -> Result<ValueId> + 'f;
+pub(super) type Before<'f> = dyn FnMut(&mut KernelContext<'_>, &Position, &Position) -> Result<ValueId> + 'f;
 
 /// An operand that follows the places, in the form in which it is only moved.
 pub(super) struct Gathered {
@@ -64,43 +63,38 @@ struct Buffers {
 }
 
 impl Job<'_> {
-    pub(super) fn emit(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        before: &mut Before<'_>,
-    ) -> Result<()> {
+    pub(super) fn emit(&self, cx: &mut KernelContext<'_>, before: &mut Before<'_>) -> Result<()> {
         let lanes = std::mem::replace(&mut cx.lanes, self.plan.lanes);
         let (steps, tasks) = (self.plan.steps(), cx.plan.tasks);
-        cx.for_tasks(b, |cx, b, task| {
-            let span = cx.spans(b, &task, &[steps], &[tasks])?[0];
+        cx.for_tasks(|cx, task| {
+            let span = cx.spans(&task, &[steps], &[tasks])?[0];
             let rows = Rows::of(self.plan);
             let scratch = match cx.scratch {
                 Some(scratch) => scratch,
-                None => cx.worker_scratch(b),
+                None => cx.worker_scratch(),
             };
-            let last = rows.last(b);
-            rows.store(b, &last, scratch);
-            let items = b.offset_bytes(scratch, rows.row_bytes());
-            let other = b.offset_bytes(items, self.plan.buffer_bytes());
-            let places = b.offset_bytes(scratch, self.plan.places_offset());
+            let last = rows.last(cx);
+            rows.store(cx, &last, scratch);
+            let items = cx.offset_bytes(scratch, rows.row_bytes());
+            let other = cx.offset_bytes(items, self.plan.buffer_bytes());
+            let places = cx.offset_bytes(scratch, self.plan.places_offset());
             let buffers = Buffers { rows, items, other, places };
             match self.plan.layout {
                 SortLayout::Along { vectors, chunks } => {
                     let [_, length, inner] = self.plan.sizes;
-                    cx.for_span(b, span, 1, |cx, b, row| {
-                        let (block, within) = cx.div_rem(b, &row, inner)?;
+                    cx.for_span(span, 1, |cx, row| {
+                        let (block, within) = cx.div_rem(&row, inner)?;
                         let [from, to] = [length, self.count].map(|length| Elements {
                             first: block.times(length * inner).plus(&within),
                             step: inner,
                             across: 0,
                         });
-                        self.along(b, cx, &buffers, (vectors, chunks), (&from, &to), before)
+                        self.along(cx, &buffers, (vectors, chunks), (&from, &to), before)
                     })
                 }
-                SortLayout::Across => self.groups(b, cx, span, &mut |b, cx, from, to| {
-                    self.across(b, cx, &buffers, (from, to), before)
-                }),
+                SortLayout::Across => {
+                    self.groups(cx, span, &mut |cx, from, to| self.across(cx, &buffers, (from, to), before))
+                }
             }
         })?;
         cx.lanes = lanes;
@@ -110,60 +104,50 @@ impl Job<'_> {
     /// Runs the body for groups of as many sequences as lanes; the last group of neighbors may begin within the one before it.
     fn groups(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         span: Span,
-        body: &mut dyn FnMut(
-            &mut FunctionBuilder,
-            &mut KernelContext<'_>,
-            &Elements,
-            &Elements,
-        ) -> Result<()>,
+        body: &mut dyn FnMut(&mut KernelContext<'_>, &Elements, &Elements) -> Result<()>,
     ) -> Result<()> {
         let [outer, length, inner] = self.plan.sizes;
         let lanes = i64::from(self.plan.lanes);
         let sequences = if inner > 1 { inner } else { outer };
         let whole = sequences / lanes;
         let all = (sequences + lanes - 1) / lanes;
-        let mut of_block = |b: &mut FunctionBuilder,
-                            cx: &mut KernelContext<'_>,
-                            block: &Index,
-                            span: Span| {
+        let mut of_block = |cx: &mut KernelContext<'_>, block: &Index, span: Span| {
             let (begin, end) = match span {
-                Span::All(_) => (b.index(0), b.index(all)),
+                Span::All(_) => (cx.index(0), cx.index(all)),
                 Span::Part { begin, end, .. } => {
                     // What is left belongs to the task of the group that it overlaps.
-                    let steps = b.index(whole);
-                    let is_last = b.compare(Predicate::Equal, end, steps);
-                    let all = b.index(all);
-                    (begin, b.select(is_last, all, end))
+                    let steps = cx.index(whole);
+                    let is_last = cx.compare(Predicate::Equal, end, steps);
+                    let all = cx.index(all);
+                    (begin, cx.select(is_last, all, end))
                 }
             };
-            cx.for_dynamic(b, begin, end, all, &[], |cx, b, group, _| {
-                let first = b.mul_constant(group, lanes);
-                let limit = b.index(sequences - lanes);
-                let is_less = b.compare(Predicate::Less, first, limit);
-                let first = b.select(is_less, first, limit);
+            cx.for_dynamic(begin, end, all, &[], |cx, group, _| {
+                let first = cx.mul_constant(group, lanes);
+                let limit = cx.index(sequences - lanes);
+                let is_less = cx.compare(Predicate::Less, first, limit);
+                let first = cx.select(is_less, first, limit);
                 cx.facts.insert(first, Facts::range(0, sequences - lanes));
                 let first = Index::scalar(first);
                 let [from, to] = [length, self.count].map(|length| match inner {
                     1 => Elements { first: first.times(length), step: 1, across: length },
                     _ => Elements { first: block.times(length * inner).plus(&first), step: inner, across: 1 },
                 });
-                body(b, cx, &from, &to).map(|()| Vec::new())
+                body(cx, &from, &to).map(|()| Vec::new())
             })
             .map(|_| ())
         };
         if inner == 1 || outer == 1 {
-            return of_block(b, cx, &Index::constant(0), span);
+            return of_block(cx, &Index::constant(0), span);
         }
-        cx.for_span(b, span, 1, |cx, b, block| of_block(b, cx, &block, Span::All(whole)))
+        cx.for_span(span, 1, |cx, block| of_block(cx, &block, Span::All(whole)))
     }
 
     /// A sequence in each lane.
     fn across(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         buffers: &Buffers,
         (from, to): (&Elements, &Elements),
@@ -172,122 +156,115 @@ impl Job<'_> {
         let (rows, items_at, length) = (buffers.rows, buffers.items, self.plan.sizes[1]);
         let bytes = rows.row_bytes();
         let lanes = i64::from(self.plan.lanes);
-        let row_at =
-            |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, index: &Index| -> Result<ValueId> {
-                let number = cx.scalar_value(b, index)?;
-                Ok(b.offset(items_at, number, bytes))
-            };
+        let row_at = |cx: &mut KernelContext<'_>, index: &Index| -> Result<ValueId> {
+            let number = cx.scalar_value(index)?;
+            Ok(cx.offset(items_at, number, bytes))
+        };
         if from.across == 1 {
-            cx.for_range(b, 0, length, 1, |cx, b, index| {
-                let keys = read_keys(b, cx, &self.plan.key, self.key, &from.at(&index, &Index::lanes(1)))?;
-                let place = cx.vector_value(b, &index, 1)?;
-                let places = b.splat(place, self.plan.lanes);
-                let item = items(b, self.plan, keys, places);
-                let row = row_at(b, cx, &index)?;
-                rows.store(b, &item, row);
+            cx.for_range(0, length, 1, |cx, index| {
+                let keys = read_keys(cx, &self.plan.key, self.key, &from.at(&index, &Index::lanes(1)))?;
+                let place = cx.vector_value(&index, 1)?;
+                let places = cx.splat(place, self.plan.lanes);
+                let item = items(cx, self.plan, keys, places);
+                let row = row_at(cx, &index)?;
+                rows.store(cx, &item, row);
                 Ok(())
             })?;
         } else {
             let whole = length / lanes * lanes;
-            cx.for_range(b, 0, whole, lanes, |cx, b, first| {
+            cx.for_range(0, whole, lanes, |cx, first| {
                 let mut keys = Vec::new();
                 for sequence in 0..lanes {
                     let position = from.at(&first.plus(&Index::lanes(1)), &Index::constant(sequence));
-                    keys.push(read_keys(b, cx, &self.plan.key, self.key, &position)?);
+                    keys.push(read_keys(cx, &self.plan.key, self.key, &position)?);
                 }
-                for (k, &keys) in transpose(b, &keys).iter().enumerate() {
+                for (k, &keys) in transpose(cx, &keys).iter().enumerate() {
                     let index = first.plus_constant(k as i64);
-                    let place = cx.vector_value(b, &index, 1)?;
-                    let places = b.splat(place, self.plan.lanes);
-                    let item = items(b, self.plan, keys, places);
-                    let row = row_at(b, cx, &index)?;
-                    rows.store(b, &item, row);
+                    let place = cx.vector_value(&index, 1)?;
+                    let places = cx.splat(place, self.plan.lanes);
+                    let item = items(cx, self.plan, keys, places);
+                    let row = row_at(cx, &index)?;
+                    rows.store(cx, &item, row);
                 }
                 Ok(())
             })?;
-            cx.for_range(b, whole, length, 1, |cx, b, index| {
-                cx.for_range(b, 0, lanes, 1, |cx, b, lane| {
-                    let item = self.read_one(b, cx, from.at(&index, &lane), &index)?;
-                    let row = row_at(b, cx, &index)?;
-                    let lane = cx.scalar_value(b, &lane)?;
-                    let at = b.offset(row, lane, rows.word_bytes());
-                    rows.store(b, &item, at);
+            cx.for_range(whole, length, 1, |cx, index| {
+                cx.for_range(0, lanes, 1, |cx, lane| {
+                    let item = self.read_one(cx, from.at(&index, &lane), &index)?;
+                    let row = row_at(cx, &index)?;
+                    let lane = cx.scalar_value(&lane)?;
+                    let at = cx.offset(row, lane, rows.word_bytes());
+                    rows.store(cx, &item, at);
                     Ok(())
                 })
             })?;
         }
         let count = self.plan.rows();
-        self.fill(b, buffers, length, count)?;
-        let spare = b.index(-bytes);
-        Network { rows, base: items_at, spare, count }.sort(b)?;
-        self.write_across(b, cx, buffers, to)?;
+        self.fill(cx, buffers, length, count)?;
+        let spare = cx.index(-bytes);
+        Network { rows, base: items_at, spare, count }.sort(cx)?;
+        self.write_across(cx, buffers, to)?;
         if self.gathered.is_empty() {
             return Ok(());
         }
-        cx.for_range(b, 0, lanes, 1, |cx, b, lane| {
+        cx.for_range(0, lanes, 1, |cx, lane| {
             let (from, to) = (from.clone().sequence(&lane), to.clone().sequence(&lane));
-            let number = cx.scalar_value(b, &lane)?;
-            let at = b.offset(items_at, number, rows.word_bytes());
+            let number = cx.scalar_value(&lane)?;
+            let at = cx.offset(items_at, number, rows.word_bytes());
             let item_at = |b: &mut FunctionBuilder, index: ValueId| b.offset(at, index, bytes);
-            self.gather(b, cx, buffers, (&from, &to), &item_at, before)
+            self.gather(cx, buffers, (&from, &to), &item_at, before)
         })
     }
 
     /// Writes keys and places of sequences in lanes.
-    fn write_across(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        buffers: &Buffers,
-        to: &Elements,
-    ) -> Result<()> {
+    fn write_across(&self, cx: &mut KernelContext<'_>, buffers: &Buffers, to: &Elements) -> Result<()> {
         if self.keys.is_none() && self.places.is_none() {
             return Ok(());
         }
         let (rows, lanes) = (buffers.rows, i64::from(self.plan.lanes));
         let bytes = rows.row_bytes();
         if to.across == 1 {
-            return cx.for_range(b, 0, self.count, 1, |cx, b, index| {
-                let number = cx.scalar_value(b, &index)?;
-                let row = b.offset(buffers.items, number, bytes);
-                let item = rows.load(b, row);
-                self.write(b, cx, &to.at(&index, &Index::lanes(1)), &item)
+            return cx.for_range(0, self.count, 1, |cx, index| {
+                let number = cx.scalar_value(&index)?;
+                let row = cx.offset(buffers.items, number, bytes);
+                let item = rows.load(cx, row);
+                self.write(cx, &to.at(&index, &Index::lanes(1)), &item)
             });
         }
         let whole = self.count / lanes * lanes;
-        cx.for_range(b, 0, whole, lanes, |cx, b, first| {
-            let number = cx.scalar_value(b, &first)?;
-            let row = b.offset(buffers.items, number, bytes);
+        cx.for_range(0, whole, lanes, |cx, first| {
+            let number = cx.scalar_value(&first)?;
+            let row = cx.offset(buffers.items, number, bytes);
             let (mut keys, mut places) = (Vec::new(), Vec::new());
             for k in 0..lanes {
-                let row = b.offset_bytes(row, k * bytes);
-                let item = rows.load(b, row);
+                let row = cx.offset_bytes(row, k * bytes);
+                let item = rows.load(cx, row);
                 if self.keys.is_some() {
-                    keys.push(keys_of(b, self.plan, &item));
+                    keys.push(keys_of(cx, self.plan, &item));
                 }
                 if self.places.is_some() {
-                    places.push(places_of(b, self.plan, &item));
+                    places.push(places_of(cx, self.plan, &item));
                 }
             }
             let index = first.plus(&Index::lanes(1));
-            for (sequence, &keys) in transpose(b, &keys).iter().enumerate() {
+            for (sequence, &keys) in transpose(cx, &keys).iter().enumerate() {
                 let position = to.at(&index, &Index::constant(sequence as i64));
-                self.write_keys(b, cx, &position, keys)?;
+                self.write_keys(cx, &position, keys)?;
             }
-            for (sequence, &places) in transpose(b, &places).iter().enumerate() {
+            for (sequence, &places) in transpose(cx, &places).iter().enumerate() {
                 let position = to.at(&index, &Index::constant(sequence as i64));
-                self.write_places(b, cx, &position, places)?;
+                self.write_places(cx, &position, places)?;
             }
             Ok(())
         })?;
-        cx.for_range(b, whole, self.count, 1, |cx, b, index| {
-            cx.for_range(b, 0, lanes, 1, |cx, b, lane| {
-                let number = cx.scalar_value(b, &index)?;
-                let row = b.offset(buffers.items, number, bytes);
-                let within = cx.scalar_value(b, &lane)?;
-                let at = b.offset(row, within, rows.word_bytes());
-                let item = rows.load_lane(b, at);
-                self.write(b, cx, &to.at(&index, &lane), &item)
+        cx.for_range(whole, self.count, 1, |cx, index| {
+            cx.for_range(0, lanes, 1, |cx, lane| {
+                let number = cx.scalar_value(&index)?;
+                let row = cx.offset(buffers.items, number, bytes);
+                let within = cx.scalar_value(&lane)?;
+                let at = cx.offset(row, within, rows.word_bytes());
+                let item = rows.load_lane(cx, at);
+                self.write(cx, &to.at(&index, &lane), &item)
             })
         })
     }
@@ -295,7 +272,6 @@ impl Job<'_> {
     /// One sequence.
     fn along(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         buffers: &Buffers,
         (vectors, chunks): (i64, i64),
@@ -307,27 +283,27 @@ impl Job<'_> {
         let whole = length / lanes * lanes;
         // A row has as many bytes for each of its items as it has lanes for.
         let each = bytes / lanes;
-        cx.for_range(b, 0, whole, lanes, |cx, b, first| {
+        cx.for_range(0, whole, lanes, |cx, first| {
             let index = first.plus(&Index::lanes(1));
-            let keys = read_keys(b, cx, &self.plan.key, self.key, &from.one(&index))?;
-            let places = cx.vector_value(b, &index, self.plan.lanes)?;
-            let item = items(b, self.plan, keys, places);
-            let number = cx.scalar_value(b, &first)?;
-            let row = b.offset(buffers.items, number, each);
-            rows.store(b, &item, row);
+            let keys = read_keys(cx, &self.plan.key, self.key, &from.one(&index))?;
+            let places = cx.vector_value(&index, self.plan.lanes)?;
+            let item = items(cx, self.plan, keys, places);
+            let number = cx.scalar_value(&first)?;
+            let row = cx.offset(buffers.items, number, each);
+            rows.store(cx, &item, row);
             Ok(())
         })?;
-        self.fill(b, buffers, length / lanes, vectors * chunks)?;
-        let row = b.offset_bytes(buffers.items, length / lanes * bytes);
-        cx.for_range(b, whole, length, 1, |cx, b, index| {
-            let item = self.read_one(b, cx, from.one(&index), &index)?;
-            let number = cx.scalar_value(b, &index.plus_constant(-whole))?;
-            let at = b.offset(row, number, rows.word_bytes());
-            rows.store(b, &item, at);
+        self.fill(cx, buffers, length / lanes, vectors * chunks)?;
+        let row = cx.offset_bytes(buffers.items, length / lanes * bytes);
+        cx.for_range(whole, length, 1, |cx, index| {
+            let item = self.read_one(cx, from.one(&index), &index)?;
+            let number = cx.scalar_value(&index.plus_constant(-whole))?;
+            let at = cx.offset(row, number, rows.word_bytes());
+            rows.store(cx, &item, at);
             Ok(())
         })?;
-        let (zero, end) = (b.index(0), b.index(chunks));
-        b.for_each(zero, end, 1, |b, chunk| {
+        let (zero, end) = (cx.index(0), cx.index(chunks));
+        cx.for_each(zero, end, 1, |b, chunk| {
             let offset = b.mul_constant(chunk, vectors * bytes);
             let base = b.offset(buffers.items, offset, 1);
             let front = b.index(-bytes);
@@ -341,21 +317,21 @@ impl Job<'_> {
         })?;
         let (sorted, other) =
             if lanes == 1 { (buffers.items, buffers.other) } else { (buffers.other, buffers.items) };
-        let sorted = merge_runs(b, rows, (sorted, other), (vectors / lanes, vectors * chunks))?;
+        let sorted = merge_runs(cx, rows, (sorted, other), (vectors / lanes, vectors * chunks))?;
         if self.keys.is_some() || self.places.is_some() {
             let whole = self.count / lanes * lanes;
-            cx.for_range(b, 0, whole, lanes, |cx, b, first| {
-                let number = cx.scalar_value(b, &first)?;
-                let row = b.offset(sorted, number, each);
-                let item = rows.load(b, row);
-                self.write(b, cx, &to.one(&first.plus(&Index::lanes(1))), &item)
+            cx.for_range(0, whole, lanes, |cx, first| {
+                let number = cx.scalar_value(&first)?;
+                let row = cx.offset(sorted, number, each);
+                let item = rows.load(cx, row);
+                self.write(cx, &to.one(&first.plus(&Index::lanes(1))), &item)
             })?;
-            let row = b.offset_bytes(sorted, whole * each);
-            cx.for_range(b, whole, self.count, 1, |cx, b, index| {
-                let number = cx.scalar_value(b, &index.plus_constant(-whole))?;
-                let at = b.offset(row, number, rows.word_bytes());
-                let item = rows.load_lane(b, at);
-                self.write(b, cx, &to.one(&index), &item)
+            let row = cx.offset_bytes(sorted, whole * each);
+            cx.for_range(whole, self.count, 1, |cx, index| {
+                let number = cx.scalar_value(&index.plus_constant(-whole))?;
+                let at = cx.offset(row, number, rows.word_bytes());
+                let item = rows.load_lane(cx, at);
+                self.write(cx, &to.one(&index), &item)
             })?;
         }
         if self.gathered.is_empty() {
@@ -371,20 +347,14 @@ impl Job<'_> {
             let row = b.offset(sorted, first, each);
             b.offset(row, within, rows.word_bytes())
         };
-        self.gather(b, cx, buffers, (from, to), &item_at, before)
+        self.gather(cx, buffers, (from, to), &item_at, before)
     }
 
     /// The item of one element.
-    fn read_one(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        position: Position,
-        index: &Index,
-    ) -> Result<Item> {
-        let key = read_keys(b, cx, &self.plan.key, self.key, &position)?;
-        let place = cx.scalar_value(b, index)?;
-        Ok(items(b, self.plan, key, place))
+    fn read_one(&self, cx: &mut KernelContext<'_>, position: Position, index: &Index) -> Result<Item> {
+        let key = read_keys(cx, &self.plan.key, self.key, &position)?;
+        let place = cx.scalar_value(index)?;
+        Ok(items(cx, self.plan, key, place))
     }
 
     /// Rows of what comes last.
@@ -402,95 +372,75 @@ impl Job<'_> {
         })
     }
 
-    fn write(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        position: &Position,
-        item: &[ValueId],
-    ) -> Result<()> {
+    fn write(&self, cx: &mut KernelContext<'_>, position: &Position, item: &[ValueId]) -> Result<()> {
         if self.keys.is_some() {
-            let keys = keys_of(b, self.plan, item);
-            self.write_keys(b, cx, position, keys)?;
+            let keys = keys_of(cx, self.plan, item);
+            self.write_keys(cx, position, keys)?;
         }
         if self.places.is_some() {
-            let places = places_of(b, self.plan, item);
-            self.write_places(b, cx, position, places)?;
+            let places = places_of(cx, self.plan, item);
+            self.write_places(cx, position, places)?;
         }
         Ok(())
     }
 
-    fn write_keys(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        position: &Position,
-        keys: ValueId,
-    ) -> Result<()> {
-        self.keys.map_or(Ok(()), |result| write_keys(b, cx, &self.plan.key, result, position, keys))
+    fn write_keys(&self, cx: &mut KernelContext<'_>, position: &Position, keys: ValueId) -> Result<()> {
+        self.keys.map_or(Ok(()), |result| write_keys(cx, &self.plan.key, result, position, keys))
     }
 
-    fn write_places(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        position: &Position,
-        places: ValueId,
-    ) -> Result<()> {
-        self.places.map_or(Ok(()), |result| write_places(b, cx, result, position, places))
+    fn write_places(&self, cx: &mut KernelContext<'_>, position: &Position, places: ValueId) -> Result<()> {
+        self.places.map_or(Ok(()), |result| write_places(cx, result, position, places))
     }
 
     /// Moves the elements of a sequence to where their places are, one after the other. If NaN leaves the sequence without an order,
     /// the comparison is called.
     fn gather(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         buffers: &Buffers,
         (from, to): (&Elements, &Elements),
         item_at: &dyn Fn(&mut FunctionBuilder, ValueId) -> ValueId,
         before: &mut Before<'_>,
     ) -> Result<()> {
-        let by_items = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, index: &Index| {
-            let number = cx.scalar_value(b, index)?;
-            let at = item_at(b, number);
-            let item = buffers.rows.load_lane(b, at);
-            let place = places_of(b, self.plan, &item);
+        let by_items = |cx: &mut KernelContext<'_>, index: &Index| {
+            let number = cx.scalar_value(index)?;
+            let at = item_at(cx, number);
+            let item = buffers.rows.load_lane(cx, at);
+            let place = places_of(cx, self.plan, &item);
             cx.facts.insert(place, Facts::range(0, self.plan.sizes[1] - 1));
             Ok(Index::scalar(place))
         };
         if self.plan.key.is_total {
-            return self.gather_by(b, cx, (from, to), &by_items);
+            return self.gather_by(cx, (from, to), &by_items);
         }
-        let last = b.index(self.plan.sizes[1] - 1);
-        let at = item_at(b, last);
-        let item = buffers.rows.load_lane(b, at);
-        let has_nan = is_nan(b, self.plan, &item);
-        cx.if_then(b, has_nan, |cx, b| {
+        let last = cx.index(self.plan.sizes[1] - 1);
+        let at = item_at(cx, last);
+        let item = buffers.rows.load_lane(cx, at);
+        let has_nan = is_nan(cx, self.plan, &item);
+        cx.when(has_nan, |cx| {
             let length = self.plan.sizes[1];
             let lanes = std::mem::replace(&mut cx.lanes, 1);
-            let order = merge_sort(b, cx, buffers.places, length, &mut |b, cx, x, y| {
-                before(b, cx, &from.one(x), &from.one(y))
+            let order = merge_sort(cx, buffers.places, length, &mut |cx, x, y| {
+                before(cx, &from.one(x), &from.one(y))
             })?;
             cx.lanes = lanes;
-            self.gather_by(b, cx, (from, to), &|b, cx, index| read_order(b, cx, order, index, length))
+            self.gather_by(cx, (from, to), &|cx, index| read_order(cx, order, index, length))
         })?;
-        let has_order = b.unary(UnaryOp::Not, has_nan);
-        cx.if_then(b, has_order, |cx, b| self.gather_by(b, cx, (from, to), &by_items))
+        let has_order = cx.unary(UnaryOp::Not, has_nan);
+        cx.when(has_order, |cx| self.gather_by(cx, (from, to), &by_items))
     }
 
     fn gather_by(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         (from, to): (&Elements, &Elements),
-        place: &dyn Fn(&mut FunctionBuilder, &mut KernelContext<'_>, &Index) -> Result<Index>,
+        place: &dyn Fn(&mut KernelContext<'_>, &Index) -> Result<Index>,
     ) -> Result<()> {
-        cx.for_range(b, 0, self.count, 1, |cx, b, index| {
-            let place = place(b, cx, &index)?;
+        cx.for_range(0, self.count, 1, |cx, index| {
+            let place = place(cx, &index)?;
             for Gathered { operand, result } in &self.gathered {
-                let element = cx.load(b, operand, &from.one(&place))?;
-                cx.store(b, result, &to.one(&index), element)?;
+                let element = cx.load_at(operand, &from.one(&place))?;
+                cx.store_at(result, &to.one(&index), element)?;
             }
             Ok(())
         })

@@ -2,24 +2,22 @@
 
 use crate::context::KernelContext;
 use crate::index::{Facts, Index};
-use nest::{FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
+use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, UnaryOp, ValueId};
 use support::{Error, Result};
 
 /// Whether the first of two numbers of a row belongs in front of the second.
-pub(super) type Before<'f> =
-    dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &Index) -> Result<ValueId> + 'f;
+pub(super) type Before<'f> = dyn FnMut(&mut KernelContext<'_>, &Index, &Index) -> Result<ValueId> + 'f;
 
 /// An entry of a permutation, as an index.
 pub(super) fn read_order(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     order: ValueId,
     index: &Index,
     length: i64,
 ) -> Result<Index> {
-    let index = cx.scalar_value(b, index)?;
-    let address = b.offset(order, index, 8);
-    let entry = b.load(Type::I64, address, 8);
+    let index = cx.scalar_value(index)?;
+    let address = cx.offset(order, index, 8);
+    let entry = cx.load(Type::I64, address, 8);
     cx.facts.insert(entry, Facts::range(0, length - 1));
     Ok(Index::scalar(entry))
 }
@@ -27,32 +25,31 @@ pub(super) fn read_order(
 /// The first `k` of the numbers below `length`, in their order: a number that belongs in front of the last one of
 /// those before it pushes back what it belongs in front of.
 pub(super) fn insertion(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     order: ValueId,
     (k, length): (i64, i64),
     before: &mut Before<'_>,
 ) -> Result<()> {
-    let zero = b.index(0);
+    let zero = cx.index(0);
     // What no number has taken yet is read, too.
-    cx.for_range(b, 0, k, 1, |cx, b, index| {
-        let number = cx.scalar_value(b, &index)?;
-        let address = b.offset(order, number, 8);
-        b.store(zero, address, 8);
+    cx.for_range(0, k, 1, |cx, index| {
+        let number = cx.scalar_value(&index)?;
+        let address = cx.offset(order, number, 8);
+        cx.store(zero, address, 8);
         Ok(())
     })?;
-    cx.for_range(b, 0, length, 1, |cx, b, index| {
-        let (number, last, few) = (cx.scalar_value(b, &index)?, b.index(k - 1), b.index(k));
-        let worst = read_order(b, cx, order, &Index::scalar(last), length)?;
-        let overtakes = before(b, cx, &index, &worst)?;
-        let is_early = b.compare(Predicate::Less, number, few);
-        let enters = b.or(is_early, overtakes);
-        b.if_then(enters, |b| {
-            cx.scoped(b, |cx, b| {
-                let end = least(b, number, last);
-                let place = place_of(b, cx, (order, length), (&index, end), before)?;
-                let address = b.offset(order, place, 8);
-                b.store(number, address, 8);
+    cx.for_range(0, length, 1, |cx, index| {
+        let (number, last, few) = (cx.scalar_value(&index)?, cx.index(k - 1), cx.index(k));
+        let worst = read_order(cx, order, &Index::scalar(last), length)?;
+        let overtakes = before(cx, &index, &worst)?;
+        let is_early = cx.compare(Predicate::Less, number, few);
+        let enters = cx.or(is_early, overtakes);
+        cx.if_then(enters, |cx| {
+            cx.scoped(|cx| {
+                let end = least(cx, number, last);
+                let place = place_of(cx, (order, length), (&index, end), before)?;
+                let address = cx.offset(order, place, 8);
+                cx.store(number, address, 8);
                 Ok(())
             })
         })
@@ -61,25 +58,22 @@ pub(super) fn insertion(
 
 /// Where a number belongs among those in order up to `end`; those behind it have moved back.
 fn place_of(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     (order, length): (ValueId, i64),
     (index, end): (&Index, ValueId),
     before: &mut Before<'_>,
 ) -> Result<ValueId> {
-    let zero = b.index(0);
-    let context = std::cell::RefCell::new((cx, before));
-    let places = b.while_carrying(
+    let zero = cx.index(0);
+    let places = cx.while_carrying(
         &[end],
-        |b, carried| {
-            let (cx, before) = &mut *context.borrow_mut();
-            cx.scoped(b, |cx, b| {
-                let has_more = b.compare(Predicate::Less, zero, carried[0]);
-                let next = b.add_constant(carried[0], -1);
-                let next = b.select(has_more, next, zero);
-                let entry = read_order(b, cx, order, &Index::scalar(next), length)?;
-                let overtakes = before(b, cx, index, &entry)?;
-                Ok(b.and(has_more, overtakes))
+        |cx, carried| {
+            cx.scoped(|cx| {
+                let has_more = cx.compare(Predicate::Less, zero, carried[0]);
+                let next = cx.add_constant(carried[0], -1);
+                let next = cx.select(has_more, next, zero);
+                let entry = read_order(cx, order, &Index::scalar(next), length)?;
+                let overtakes = before(cx, index, &entry)?;
+                Ok(cx.and(has_more, overtakes))
             })
         },
         |b, carried| {
@@ -97,38 +91,35 @@ fn place_of(
 /// Sorts the numbers below `length` in scratch, from the bottom up: runs of 1, 2, 4, ... are merged from one half of
 /// the scratch into the other. Returns the address of the permutation.
 pub(super) fn merge_sort(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     scratch: ValueId,
     length: i64,
     before: &mut Before<'_>,
 ) -> Result<ValueId> {
-    let other = b.offset_bytes(scratch, 8 * length);
-    cx.for_range(b, 0, length, 1, |cx, b, index| {
-        let number = cx.scalar_value(b, &index)?;
-        let address = b.offset(scratch, number, 8);
-        b.store(number, address, 8);
+    let other = cx.offset_bytes(scratch, 8 * length);
+    cx.for_range(0, length, 1, |cx, index| {
+        let number = cx.scalar_value(&index)?;
+        let address = cx.offset(scratch, number, 8);
+        cx.store(number, address, 8);
         Ok(())
     })?;
     let passes = i64::from(64 - (length as u64 - 1).leading_zeros());
-    let one = b.index(1);
-    let carried = cx.for_range_carrying(b, (0, passes, 1), &[one, scratch, other], |cx, b, _, carried| {
+    let one = cx.index(1);
+    let carried = cx.for_range_carrying((0, passes, 1), &[one, scratch, other], |cx, _, carried| {
         let [width, from, to] = carried[..] else { return Err(Error::internal("three values are carried")) };
-        let zero = b.index(0);
-        let end = b.index(length);
-        let context = std::cell::RefCell::new((&mut *cx, &mut *before));
-        b.while_carrying(
+        let zero = cx.index(0);
+        let end = cx.index(length);
+        cx.while_carrying(
             &[zero],
             |b, carried| Ok(b.compare(Predicate::Less, carried[0], end)),
-            |b, carried| {
-                let (cx, before) = &mut *context.borrow_mut();
-                cx.scoped(b, |cx, b| {
+            |cx, carried| {
+                cx.scoped(|cx| {
                     let run = Run { from, to, first: carried[0], width, length };
-                    run.merge(b, cx, *before).map(|next| vec![next])
+                    run.merge(cx, before).map(|next| vec![next])
                 })
             },
         )?;
-        let doubled = b.add(width, width);
+        let doubled = cx.add(width, width);
         Ok(vec![doubled, to, from])
     })?;
     Ok(carried[1])
@@ -147,40 +138,35 @@ struct Run {
 
 impl Run {
     /// Merges them; returns where the next two begin.
-    fn merge(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        before: &mut Before<'_>,
-    ) -> Result<ValueId> {
-        let length = b.index(self.length);
-        let middle = b.add(self.first, self.width);
-        let middle = least(b, middle, length);
-        let next = b.add(self.first, self.width);
-        let next = b.add(next, self.width);
-        let end = least(b, next, length);
-        let (last_left, last_right) = (b.add_constant(middle, -1), b.add_constant(end, -1));
+    fn merge(&self, cx: &mut KernelContext<'_>, before: &mut Before<'_>) -> Result<ValueId> {
+        let length = cx.index(self.length);
+        let middle = cx.add(self.first, self.width);
+        let middle = least(cx, middle, length);
+        let next = cx.add(self.first, self.width);
+        let next = cx.add(next, self.width);
+        let end = least(cx, next, length);
+        let (last_left, last_right) = (cx.add_constant(middle, -1), cx.add_constant(end, -1));
         let (limit, start) = (self.length, [self.first, middle]);
-        cx.for_dynamic(b, self.first, end, limit, &start, |cx, b, index, carried| {
+        cx.for_dynamic(self.first, end, limit, &start, |cx, index, carried| {
             let (left, right) = (carried[0], carried[1]);
-            let has_left = b.compare(Predicate::Less, left, middle);
-            let has_right = b.compare(Predicate::Less, right, end);
-            let left_entry = least(b, left, last_left);
-            let right_entry = least(b, right, last_right);
-            let left_number = read_order(b, cx, self.from, &Index::scalar(left_entry), limit)?;
-            let right_number = read_order(b, cx, self.from, &Index::scalar(right_entry), limit)?;
-            let overtakes = before(b, cx, &right_number, &left_number)?;
-            let is_alone = b.unary(UnaryOp::Not, has_left);
-            let is_right = b.or(is_alone, overtakes);
-            let is_right = b.and(has_right, is_right);
-            let (x, y) = (cx.scalar_value(b, &left_number)?, cx.scalar_value(b, &right_number)?);
-            let number = b.select(is_right, y, x);
-            let address = b.offset(self.to, index, 8);
-            b.store(number, address, 8);
-            let step_right = b.convert(nest::ConvertOp::ZeroExtend, is_right, ScalarType::I64);
-            let one = b.index(1);
-            let step_left = b.sub(one, step_right);
-            Ok(vec![b.add(left, step_left), b.add(right, step_right)])
+            let has_left = cx.compare(Predicate::Less, left, middle);
+            let has_right = cx.compare(Predicate::Less, right, end);
+            let left_entry = least(cx, left, last_left);
+            let right_entry = least(cx, right, last_right);
+            let left_number = read_order(cx, self.from, &Index::scalar(left_entry), limit)?;
+            let right_number = read_order(cx, self.from, &Index::scalar(right_entry), limit)?;
+            let overtakes = before(cx, &right_number, &left_number)?;
+            let is_alone = cx.unary(UnaryOp::Not, has_left);
+            let is_right = cx.or(is_alone, overtakes);
+            let is_right = cx.and(has_right, is_right);
+            let (x, y) = (cx.scalar_value(&left_number)?, cx.scalar_value(&right_number)?);
+            let number = cx.select(is_right, y, x);
+            let address = cx.offset(self.to, index, 8);
+            cx.store(number, address, 8);
+            let step_right = cx.convert(nest::ConvertOp::ZeroExtend, is_right, ScalarType::I64);
+            let one = cx.index(1);
+            let step_left = cx.sub(one, step_right);
+            Ok(vec![cx.add(left, step_left), cx.add(right, step_right)])
         })?;
         Ok(next)
     }

@@ -3,7 +3,7 @@
 use codegen::{CodegenOptions, Constants};
 use jit::{BufferSpec, Executable, Interface, ResultSpec};
 use kernel::math;
-use nest::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type, ValueId};
+use nest::{FunctionBuilder, Linkage, PointerFacts, Program, RegionBuilder as _, ScalarType, Type, ValueId};
 use support::Result;
 use target::Target;
 

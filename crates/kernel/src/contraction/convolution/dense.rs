@@ -10,14 +10,13 @@ use crate::contraction::tile::{
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use crate::tasks::Span;
-use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, Packing};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
 /// Emits the loops of one task.
 pub(in crate::contraction) fn emit(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     dense: &DensePlan,
@@ -48,25 +47,23 @@ pub(in crate::contraction) fn emit(
     // Panels that are too large for the caches are used up by one task after another.
     let (chunk, features) = match dense.panels_outside {
         true => {
-            let (features, chunk) = cx.div_rem(b, task, dense.tiling.chunks)?;
+            let (features, chunk) = cx.div_rem(task, dense.tiling.chunks)?;
             (chunk, features)
         }
-        false => cx.div_rem(b, task, dense.feature_chunks)?,
+        false => cx.div_rem(task, dense.feature_chunks)?,
     };
     let is_ahead = dense.tiling.sizes.iter().any(|size| nest.ahead(size.pixels).is_some());
-    let span = walk::span(b, cx, &features, dense.feature_chunks, dense.whole_panels(&plan.dims))?;
-    cx.for_range(b, 0, plan.dims.groups, 1, |cx, b, group| {
+    let span = walk::span(cx, &features, dense.feature_chunks, dense.whole_panels(&plan.dims))?;
+    cx.for_range(0, plan.dims.groups, 1, |cx, group| {
         if dense.panels_outside {
-            nest.panels(b, cx, span, &mut |b, cx, column, parts| {
-                tiles_in_order(b, cx, &dense.tiling, (&chunk, is_ahead), &mut |b, cx, pixels| {
-                    nest.tile(b, cx, &group, pixels, column, parts)
+            nest.panels(cx, span, &mut |cx, column, parts| {
+                tiles_in_order(cx, &dense.tiling, (&chunk, is_ahead), &mut |cx, pixels| {
+                    nest.tile(cx, &group, pixels, column, parts)
                 })
             })
         } else {
-            tiles_in_order(b, cx, &dense.tiling, (&chunk, is_ahead), &mut |b, cx, pixels| {
-                nest.panels(b, cx, span, &mut |b, cx, column, parts| {
-                    nest.tile(b, cx, &group, pixels, column, parts)
-                })
+            tiles_in_order(cx, &dense.tiling, (&chunk, is_ahead), &mut |cx, pixels| {
+                nest.panels(cx, span, &mut |cx, column, parts| nest.tile(cx, &group, pixels, column, parts))
             })
         }
     })
@@ -88,23 +85,17 @@ struct Nest<'p> {
 
 impl Nest<'_> {
     /// Runs `body` for a part of the panels of a group, with the first feature in the group, and the vectors.
-    fn panels(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        span: Span,
-        body: PanelBody<'_>,
-    ) -> Result<()> {
+    fn panels(&self, cx: &mut KernelContext<'_>, span: Span, body: PanelBody<'_>) -> Result<()> {
         let tile = self.dense.tile;
         let columns = tile.columns();
         let full = whole_columns(tile.vectors, tile.lanes);
-        cx.for_span(b, span, 1, |cx, b, panel| body(b, cx, &panel.times(columns), &full))?;
+        cx.for_span(span, 1, |cx, panel| body(cx, &panel.times(columns), &full))?;
         let rest = self.dims.outputs % columns;
         if rest == 0 {
             return Ok(());
         }
         let last = last_columns(rest, tile.lanes, self.reading());
-        cx.if_last(b, span, |cx, b| body(b, cx, &Index::constant(self.dims.outputs - rest), &last))
+        cx.if_last(span, |cx| body(cx, &Index::constant(self.dims.outputs - rest), &last))
     }
 
     fn reading(&self) -> Reading {
@@ -119,7 +110,6 @@ impl Nest<'_> {
     /// One tile: accumulate, hand over.
     fn tile(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         group: &Index,
         pixels: Pixels,
@@ -128,15 +118,15 @@ impl Nest<'_> {
     ) -> Result<()> {
         let (dims, features) = (self.dims, self.dims.groups * self.dims.inputs);
         let input_size = self.input_type.byte_size() as i64;
-        let number = cx.scalar_value(b, group)?;
-        let input = b.offset(self.input, pixels.input, features * input_size);
-        let input = b.offset(input, number, dims.inputs * input_size);
-        let place = self.place(b, cx, group, column, parts)?;
-        let kernel = b.offset(place.pointer, pixels.tap, dims.inputs * place.row);
+        let number = cx.scalar_value(group)?;
+        let input = cx.offset(self.input, pixels.input, features * input_size);
+        let input = cx.offset(input, number, dims.inputs * input_size);
+        let place = self.place(cx, group, column, parts)?;
+        let kernel = cx.offset(place.pointer, pixels.tap, dims.inputs * place.row);
         let rows = (0..i64::from(pixels.count))
-            .map(|row| b.mul_constant(pixels.input_step, row * features * input_size))
+            .map(|row| cx.mul_constant(pixels.input_step, row * features * input_size))
             .collect();
-        let ahead = self.next_panels(b, cx, pixels, column, &place)?;
+        let ahead = self.next_panels(cx, pixels, column, &place)?;
         let first = group.times(dims.outputs).plus(column);
         let reduction = Reduction {
             nest: self,
@@ -149,20 +139,20 @@ impl Nest<'_> {
         };
         let mut sums = Vec::new();
         for _ in 0..pixels.count {
-            sums.extend(parts.iter().map(|part| zero(b, Type::vector(self.scalar, part.lanes))));
+            sums.extend(parts.iter().map(|part| zero(cx, Type::vector(self.scalar, part.lanes))));
         }
         let rounds = i64::from(pixels.count.next_multiple_of(MOST_UNROLLED as u32));
-        let fetched = (!self.streams.is_empty()).then(|| b.index(rounds));
+        let fetched = (!self.streams.is_empty()).then(|| cx.index(rounds));
         let at = At { input, kernel, ahead: ahead.map(|a| a.0), fetched };
-        let sums = reduction.taps(b, cx, 0, at, &sums)?;
+        let sums = reduction.taps(cx, 0, at, &sums)?;
         // The pixel's number stands for all that it was made of.
         cx.facts.insert(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         let convolution = super::convolution(cx)?;
-        tile::finish_rows(b, cx, convolution, (sums, parts.len()), |b, cx, row, number, sum| {
-            let at = pixels.output_index(b, cx, row)?.times(dims.groups * dims.outputs).plus(&first);
-            parts[number].pieces(b, sum, |b, offset, lanes, value| {
+        tile::finish_rows(cx, convolution, (sums, parts.len()), |cx, row, number, sum| {
+            let at = pixels.output_index(cx, row)?.times(dims.groups * dims.outputs).plus(&first);
+            parts[number].pieces(cx, sum, |cx, offset, lanes, value| {
                 let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));
-                finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
+                finish(cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
             })
         })
     }
@@ -175,7 +165,6 @@ impl Nest<'_> {
     /// The part of the next panels that a tile fetches, and how many bytes for each summand.
     fn next_panels(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         pixels: Pixels,
         column: &Index,
@@ -187,19 +176,18 @@ impl Nest<'_> {
         let columns = self.dense.tile.columns();
         let panels = columns * self.dense.summands * self.kernel_type.byte_size() as i64;
         // Behind the last whole panels there are the first ones of another task: these are fetched again.
-        let end = cx.scalar_value(b, &column.plus_constant(2 * columns))?;
-        let outputs = b.index(self.dims.outputs);
-        let exists = b.compare(Predicate::LessEqual, end, outputs);
-        let next = b.offset_bytes(place.pointer, panels);
-        let next = b.select(exists, next, place.pointer);
+        let end = cx.scalar_value(&column.plus_constant(2 * columns))?;
+        let outputs = cx.index(self.dims.outputs);
+        let exists = cx.compare(Predicate::LessEqual, end, outputs);
+        let next = cx.offset_bytes(place.pointer, panels);
+        let next = cx.select(exists, next, place.pointer);
         let share = panels / self.dense.tiling.taps_of_pixels.max(1);
-        Ok(Some((b.offset(next, before, share), bytes)))
+        Ok(Some((cx.offset(next, before, share), bytes)))
     }
 
     /// Where the features of a tile are in the kernel.
     fn place(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         group: &Index,
         column: &Index,
@@ -208,8 +196,8 @@ impl Nest<'_> {
         let dims = self.dims;
         let size = self.kernel_type.byte_size() as i64;
         if self.dense.kernel_packing != Packing::Constant {
-            let first = cx.scalar_value(b, &group.times(dims.outputs).plus(column))?;
-            let pointer = b.offset(self.kernel, first, size);
+            let first = cx.scalar_value(&group.times(dims.outputs).plus(column))?;
+            let pointer = cx.offset(self.kernel, first, size);
             let offsets = parts.iter().map(|part| part.offset * size).collect();
             let row = dims.groups * dims.outputs * size;
             return Ok(Place { pointer, row, offsets, alignment: size as u32 });
@@ -218,11 +206,11 @@ impl Nest<'_> {
         let width = self.dense.panel;
         let panel = self.dense.summands * width * size;
         let panels = (dims.outputs + width - 1) / width;
-        let group = cx.scalar_value(b, group)?;
-        let group = b.offset(self.kernel, group, panels * panel);
-        let (number, within) = cx.div_rem(b, column, width)?;
-        let start = cx.scalar_value(b, &number.times(panel).plus(&within.times(size)))?;
-        let pointer = b.offset(group, start, 1);
+        let group = cx.scalar_value(group)?;
+        let group = cx.offset(self.kernel, group, panels * panel);
+        let (number, within) = cx.div_rem(column, width)?;
+        let start = cx.scalar_value(&number.times(panel).plus(&within.times(size)))?;
+        let pointer = cx.offset(group, start, 1);
         let at = |part: &Columns| part.offset / width * panel + part.offset % width * size;
         let alignment = (i64::from(self.dense.tile.lanes) * size).min(64) as u32;
         Ok(Place { pointer, row: width * size, offsets: parts.iter().map(at).collect(), alignment })
@@ -286,42 +274,39 @@ const MANY_ACCUMULATORS: usize = 12;
 
 impl Reduction<'_> {
     /// Loops over the taps of a dimension and those behind it; over runs of them and of input features at last.
-    fn taps(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        d: usize,
-        at: At,
-        sums: &[ValueId],
-    ) -> Result<Vec<ValueId>> {
+    fn taps(&self, cx: &mut KernelContext<'_>, d: usize, at: At, sums: &[ValueId]) -> Result<Vec<ValueId>> {
         let &Nest { dense, dims, .. } = self.nest;
         if d == 3 || (d == 2 && dense.is_run) {
             let count = if d == 2 {
                 let taps = self.pixels.taps[2];
-                Count { value: b.mul_constant(taps.value, dims.inputs), most: taps.most * dims.inputs }
+                Count { value: cx.mul_constant(taps.value, dims.inputs), most: taps.most * dims.inputs }
             } else {
-                Count::constant(b, dims.inputs)
+                Count::constant(cx, dims.inputs)
             };
-            return self.run(b, cx, count, at, sums);
+            return self.run(cx, count, at, sums);
         }
         let pixel = dims.groups * dims.inputs * self.nest.input_type.byte_size() as i64;
         let input_step = dense.tiling.tap_input_steps[d] * pixel;
         let kernel_step = dense.tiling.tap_steps[d] * dims.inputs * self.place.row;
         let ahead_step = dense.tiling.tap_steps[d] * dims.inputs * self.ahead;
         let is_apart = self.is_summed_apart(d);
-        repeat(b, cx, self.pixels.taps[d], sums, |cx, b, tap, sums| {
+        repeat(cx, self.pixels.taps[d], sums, |cx, tap, sums| {
             let at = At {
-                input: b.offset(at.input, tap, input_step),
-                kernel: b.offset(at.kernel, tap, kernel_step),
-                ahead: at.ahead.map(|ahead| b.offset(ahead, tap, ahead_step)),
-                fetched: at.fetched.map(|pixels| at_first(b, tap, pixels)),
+                input: cx.offset(at.input, tap, input_step),
+                kernel: cx.offset(at.kernel, tap, kernel_step),
+                ahead: at.ahead.map(|ahead| cx.offset(ahead, tap, ahead_step)),
+                fetched: at.fetched.map(|pixels| at_first(cx, tap, pixels)),
             };
             if !is_apart {
-                return self.taps(b, cx, d + 1, at, sums);
+                return self.taps(cx, d + 1, at, sums);
             }
-            let zeros: Vec<ValueId> = sums.iter().map(|&sum| zero(b, b.ty(sum))).collect();
-            let part = self.taps(b, cx, d + 1, at, &zeros)?;
-            Ok(sums.iter().zip(part).map(|(&sum, part)| b.add(sum, part)).collect())
+            let zero_of = |&sum: &ValueId| {
+                let ty = cx.ty(sum);
+                zero(cx, ty)
+            };
+            let zeros: Vec<ValueId> = sums.iter().map(zero_of).collect();
+            let part = self.taps(cx, d + 1, at, &zeros)?;
+            Ok(sums.iter().zip(part).map(|(&sum, part)| cx.add(sum, part)).collect())
         })
     }
 
@@ -336,7 +321,6 @@ impl Reduction<'_> {
     /// Summands one behind another, in the input and in the kernel.
     fn run(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         count: Count,
         at: At,
@@ -357,13 +341,16 @@ impl Reduction<'_> {
         let sets = 1 << sets.ilog2();
         let mut all = sums.to_vec();
         for _ in 1..sets {
-            all.extend(sums.iter().map(|&sum| zero(b, b.ty(sum))).collect::<Vec<_>>());
+            for &sum in sums {
+                let ty = cx.ty(sum);
+                all.push(zero(cx, ty));
+            }
         }
-        let all = self.run_in_sets(b, cx, count, at, (unroll, sums.len()), &all)?;
+        let all = self.run_in_sets(cx, count, at, (unroll, sums.len()), &all)?;
         let (first, others) = all.split_at(sums.len());
         let mut total = first.to_vec();
         for set in others.chunks(sums.len()) {
-            total = total.iter().zip(set).map(|(&sum, &part)| b.add(sum, part)).collect();
+            total = total.iter().zip(set).map(|(&sum, &part)| cx.add(sum, part)).collect();
         }
         Ok(total)
     }
@@ -371,7 +358,6 @@ impl Reduction<'_> {
     /// The same with the sums of every set.
     fn run_in_sets(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         count: Count,
         at: At,
@@ -379,7 +365,7 @@ impl Reduction<'_> {
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let sets = (sums.len() / of_set.max(1)).max(1);
-        let inputs: Vec<ValueId> = self.rows.iter().map(|&row| b.offset(at.input, row, 1)).collect();
+        let inputs: Vec<ValueId> = self.rows.iter().map(|&row| cx.offset(at.input, row, 1)).collect();
         let step = |b: &mut FunctionBuilder, index: ValueId, step: i64, sums: &mut [ValueId]| -> Result<()> {
             let first = step as usize % sets * of_set;
             if let Some(ahead) = at.ahead {
@@ -389,51 +375,48 @@ impl Reduction<'_> {
             }
             self.accumulate(b, (&inputs, at.kernel), (index, step), &mut sums[first..first + of_set])
         };
-        let run = |b: &mut FunctionBuilder,
-                   cx: &mut KernelContext<'_>,
+        let run = |cx: &mut KernelContext<'_>,
                    (begin, end): (ValueId, ValueId),
                    is_fetching: bool,
                    sums: &[ValueId]| {
-            let body = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, index, sums: &[ValueId]| {
+            let body = |cx: &mut KernelContext<'_>, index, sums: &[ValueId]| {
                 let mut sums = sums.to_vec();
                 for k in 0..unroll {
                     if is_fetching {
-                        let pixel = b.add_constant(index, k);
-                        self.fetch(b, cx, pixel)?;
+                        let pixel = cx.add_constant(index, k);
+                        self.fetch(cx, pixel)?;
                     }
-                    step(b, index, k, &mut sums)?;
+                    step(cx, index, k, &mut sums)?;
                 }
                 Ok(sums)
             };
-            if let (Some(begin), Some(end)) = (b.known_integer(begin), b.known_integer(end)) {
-                return cx.for_range_carrying(b, (begin, end, unroll), sums, |cx, b, index, sums| {
-                    let index = cx.scalar_value(b, &index)?;
-                    body(b, cx, index, sums)
+            if let (Some(begin), Some(end)) = (cx.known_integer(begin), cx.known_integer(end)) {
+                return cx.for_range_carrying((begin, end, unroll), sums, |cx, index, sums| {
+                    let index = cx.scalar_value(&index)?;
+                    body(cx, index, sums)
                 });
             }
-            b.for_carrying(begin, end, unroll, sums, |b, index, sums| {
-                cx.scoped(b, |cx, b| body(b, cx, index, sums))
-            })
+            cx.for_carrying(begin, end, unroll, sums, |cx, index, sums| cx.scoped(|cx| body(cx, index, sums)))
         };
-        let zero = b.index(0);
-        let Some(fetched) = at.fetched.filter(|&pixels| b.known_integer(pixels) != Some(0)) else {
-            return run(b, cx, (zero, count.value), false, sums);
+        let zero = cx.index(0);
+        let Some(fetched) = at.fetched.filter(|&pixels| cx.known_integer(pixels) != Some(0)) else {
+            return run(cx, (zero, count.value), false, sums);
         };
-        let is_less = b.compare(Predicate::Less, fetched, count.value);
-        let split = match (b.known_integer(fetched), b.known_integer(count.value)) {
-            (Some(fetched), Some(count)) => b.index(fetched.min(count)),
-            _ => b.select(is_less, fetched, count.value),
+        let is_less = cx.compare(Predicate::Less, fetched, count.value);
+        let split = match (cx.known_integer(fetched), cx.known_integer(count.value)) {
+            (Some(fetched), Some(count)) => cx.index(fetched.min(count)),
+            _ => cx.select(is_less, fetched, count.value),
         };
-        let sums = run(b, cx, (zero, split), true, sums)?;
-        run(b, cx, (split, count.value), false, &sums)
+        let sums = run(cx, (zero, split), true, sums)?;
+        run(cx, (split, count.value), false, &sums)
     }
 
     /// Asks for what follows the sums of a pixel of the tile.
-    fn fetch(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, pixel: ValueId) -> Result<()> {
+    fn fetch(&self, cx: &mut KernelContext<'_>, pixel: ValueId) -> Result<()> {
         let features = self.nest.dims.groups * self.nest.dims.outputs;
-        let pixel = b.known_integer(pixel).map_or_else(|| Index::scalar(pixel), Index::constant);
-        let at = self.pixels.output_index(b, cx, &pixel)?.times(features).plus(&self.first);
-        self.nest.streams.fetch(b, cx, &at, self.parts)
+        let pixel = cx.known_integer(pixel).map_or_else(|| Index::scalar(pixel), Index::constant);
+        let at = self.pixels.output_index(cx, &pixel)?.times(features).plus(&self.first);
+        self.nest.streams.fetch(cx, &at, self.parts)
     }
 
     /// Adds the products of summand `index + step` to the sums, pixel by pixel.

@@ -15,7 +15,6 @@ use support::Result;
 
 /// Emits the loops of one task.
 pub(in crate::contraction) fn emit(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     depthwise: &DepthwisePlan,
@@ -31,16 +30,16 @@ pub(in crate::contraction) fn emit(
         kernel: kernel.pointer,
         kernel_type: kernel.shape.element_type,
     };
-    let (chunk, features) = cx.div_rem(b, task, depthwise.feature_chunks)?;
-    let whole = span(b, cx, &features, depthwise.feature_chunks, depthwise.whole_blocks(&plan.dims))?;
-    let blocks = with_last(b, whole, depthwise.blocks(&plan.dims));
+    let (chunk, features) = cx.div_rem(task, depthwise.feature_chunks)?;
+    let whole = span(cx, &features, depthwise.feature_chunks, depthwise.whole_blocks(&plan.dims))?;
+    let blocks = with_last(cx, whole, depthwise.blocks(&plan.dims));
     if depthwise.blocks_outside {
-        nest.blocks(b, cx, blocks, &mut |b, cx, feature| {
-            tiles(b, cx, &depthwise.tiling, &chunk, &mut |b, cx, pixels| nest.tile(b, cx, pixels, feature))
+        nest.blocks(cx, blocks, &mut |cx, feature| {
+            tiles(cx, &depthwise.tiling, &chunk, &mut |cx, pixels| nest.tile(cx, pixels, feature))
         })
     } else {
-        tiles(b, cx, &depthwise.tiling, &chunk, &mut |b, cx, pixels| {
-            nest.blocks(b, cx, blocks, &mut |b, cx, feature| nest.tile(b, cx, pixels, feature))
+        tiles(cx, &depthwise.tiling, &chunk, &mut |cx, pixels| {
+            nest.blocks(cx, blocks, &mut |cx, feature| nest.tile(cx, pixels, feature))
         })
     }
 }
@@ -67,7 +66,7 @@ struct Nest<'p> {
     kernel_type: PrimitiveType,
 }
 
-type BlockBody<'b> = &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index) -> Result<()>;
+type BlockBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index) -> Result<()>;
 
 /// Windows of more taps in the last dimension are not unrolled.
 const MAX_UNROLLED_TAPS: i64 = 8;
@@ -82,64 +81,52 @@ impl Nest<'_> {
     }
 
     /// Runs `body` for a part of the blocks, with the first feature. The last block ends with the last feature.
-    fn blocks(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        span: Span,
-        body: BlockBody<'_>,
-    ) -> Result<()> {
+    fn blocks(&self, cx: &mut KernelContext<'_>, span: Span, body: BlockBody<'_>) -> Result<()> {
         let (block, features) = (self.depthwise.block(), self.features());
-        cx.for_span(b, span, 1, |cx, b, index| {
+        cx.for_span(span, 1, |cx, index| {
             let first = index.times(block);
             if features % block == 0 {
-                return body(b, cx, &first);
+                return body(cx, &first);
             }
-            let value = cx.scalar_value(b, &first)?;
-            let last = b.index(features - block);
-            let is_less = b.compare(Predicate::Less, value, last);
-            let value = b.select(is_less, value, last);
+            let value = cx.scalar_value(&first)?;
+            let last = cx.index(features - block);
+            let is_less = cx.compare(Predicate::Less, value, last);
+            let value = cx.select(is_less, value, last);
             let multiple = crate::index::gcd(block, features - block);
             cx.facts.insert(value, Facts { min: 0, max: features - block, multiple });
-            body(b, cx, &Index::scalar(value))
+            body(cx, &Index::scalar(value))
         })
     }
 
     /// One tile: accumulate, hand over.
-    fn tile(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        pixels: Pixels,
-        feature: &Index,
-    ) -> Result<()> {
+    fn tile(&self, cx: &mut KernelContext<'_>, pixels: Pixels, feature: &Index) -> Result<()> {
         let dims = self.dims;
         let lanes = self.lanes();
-        let first = cx.scalar_value(b, feature)?;
+        let first = cx.scalar_value(feature)?;
         let input_feature = match dims.outputs {
             1 => first,
             outputs => {
-                let by = b.index(outputs);
-                b.binary(BinaryOp::DivideSigned, first, by)
+                let by = cx.index(outputs);
+                cx.binary(BinaryOp::DivideSigned, first, by)
             }
         };
         let size = self.input_type.byte_size() as i64;
-        let input = b.offset(self.input, input_feature, size);
-        let input = b.offset(input, pixels.input, dims.groups * size);
+        let input = cx.offset(self.input, input_feature, size);
+        let input = cx.offset(input, pixels.input, dims.groups * size);
         let size = self.kernel_type.byte_size() as i64;
-        let kernel = b.offset(self.kernel, first, size);
-        let kernel = b.offset(kernel, pixels.tap, self.features() * size);
+        let kernel = cx.offset(self.kernel, first, size);
+        let kernel = cx.offset(kernel, pixels.tap, self.features() * size);
         let ty = Type::vector(scalar_type(self.plan.accumulator)?, lanes);
         let vectors = self.depthwise.vectors as usize;
-        let sums: Vec<ValueId> = (0..pixels.count as usize * vectors).map(|_| zero(b, ty)).collect();
-        let sums = self.taps(b, cx, 0, &pixels, (input, kernel), &sums)?;
+        let sums: Vec<ValueId> = (0..pixels.count as usize * vectors).map(|_| zero(cx, ty)).collect();
+        let sums = self.taps(cx, 0, &pixels, (input, kernel), &sums)?;
         cx.facts.insert(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         let convolution = super::convolution(cx)?;
-        tile::finish_rows(b, cx, convolution, (sums, vectors), |b, cx, pixel, vector, sum| {
-            let at = pixels.output_index(b, cx, pixel)?.times(self.features()).plus(feature);
+        tile::finish_rows(cx, convolution, (sums, vectors), |cx, pixel, vector, sum| {
+            let at = pixels.output_index(cx, pixel)?.times(self.features()).plus(feature);
             let at =
                 at.plus_constant(vector as i64 * i64::from(lanes)).plus(&Index::lanes(i64::from(lanes > 1)));
-            finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(sum))
+            finish(cx, self.plan, &Position::Linear(at), lanes, Element::Real(sum))
         })
     }
 
@@ -156,7 +143,6 @@ impl Nest<'_> {
     /// Loops over the taps of a dimension and those behind it.
     fn taps(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         d: usize,
         pixels: &Pixels,
@@ -165,28 +151,28 @@ impl Nest<'_> {
     ) -> Result<Vec<ValueId>> {
         let tiling = &self.depthwise.tiling;
         let count = pixels.taps[d];
-        let known = (b.known_integer(count.value), b.known_integer(pixels.input_step));
+        let known = (cx.known_integer(count.value), cx.known_integer(pixels.input_step));
         if let (2, (Some(taps), Some(step))) = (d, known)
             && taps <= MAX_UNROLLED_TAPS
         {
-            return self.line(b, (taps, step), (input, kernel), sums);
+            return self.line(cx, (taps, step), (input, kernel), sums);
         }
         let steps = (tiling.tap_input_steps[d] * self.pixel(), tiling.tap_steps[d] * self.tap());
         let inputs: Vec<ValueId> = (0..i64::from(pixels.count))
-            .map(|pixel| b.mul_constant(pixels.input_step, pixel * self.pixel()))
+            .map(|pixel| cx.mul_constant(pixels.input_step, pixel * self.pixel()))
             .collect();
-        repeat(b, cx, count, sums, |cx, b, tap, sums| {
-            let (input, kernel) = (b.offset(input, tap, steps.0), b.offset(kernel, tap, steps.1));
+        repeat(cx, count, sums, |cx, tap, sums| {
+            let (input, kernel) = (cx.offset(input, tap, steps.0), cx.offset(kernel, tap, steps.1));
             if d < 2 {
-                return self.taps(b, cx, d + 1, pixels, (input, kernel), sums);
+                return self.taps(cx, d + 1, pixels, (input, kernel), sums);
             }
-            let weights = self.weights(b, kernel)?;
+            let weights = self.weights(cx, kernel)?;
             let mut sums = sums.to_vec();
             for (sums, &distance) in sums.chunks_mut(weights.len()).zip(&inputs) {
-                let input = b.offset(input, distance, 1);
-                let input = self.inputs(b, input)?;
+                let input = cx.offset(input, distance, 1);
+                let input = self.inputs(cx, input)?;
                 for ((sum, &weight), input) in sums.iter_mut().zip(&weights).zip(input) {
-                    *sum = multiply_add(b, input, weight, *sum);
+                    *sum = multiply_add(cx, input, weight, *sum);
                 }
             }
             Ok(sums)

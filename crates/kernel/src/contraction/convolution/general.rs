@@ -6,7 +6,7 @@ use crate::context::KernelContext;
 use crate::contraction::tile::{multiply_add, scalar_type, zero};
 use crate::element::{Element, splat};
 use crate::index::{Index, Position};
-use nest::{BinaryOp, FunctionBuilder, Predicate, Type, UnaryOp, ValueId};
+use nest::{BinaryOp, FunctionBuilder, Predicate, RegionBuilder as _, Type, UnaryOp, ValueId};
 use plan::{ConvolutionPlan, SpatialDimension};
 use shape::PrimitiveType;
 use shape::index::row_major_strides;
@@ -14,7 +14,6 @@ use support::Result;
 
 /// Emits the loops.
 pub(super) fn emit(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     lanes: u32,
@@ -32,13 +31,13 @@ pub(super) fn emit(
     let nest = Nest { plan, lanes, input: operand(input), kernel: operand(kernel) };
     let dims = &plan.dims;
     let outputs: Vec<i64> = dims.spatial.iter().map(|d| d.output).collect();
-    cx.for_tasks(b, |cx, b, task| {
-        let lines = span(b, cx, &task, chunks, dims.lines())?;
-        cx.for_span(b, lines, 1, |cx, b, line| match outputs.split_first() {
-            None => nest.pixels(b, cx, &[], &mut vec![line]),
+    cx.for_tasks(|cx, task| {
+        let lines = span(cx, &task, chunks, dims.lines())?;
+        cx.for_span(lines, 1, |cx, line| match outputs.split_first() {
+            None => nest.pixels(cx, &[], &mut vec![line]),
             Some((&first, inner)) => {
-                let (image, line) = cx.div_rem(b, &line, first)?;
-                nest.pixels(b, cx, inner, &mut vec![image, line])
+                let (image, line) = cx.div_rem(&line, first)?;
+                nest.pixels(cx, inner, &mut vec![image, line])
             }
         })
     })
@@ -79,49 +78,38 @@ struct Partial {
 
 impl Nest<'_> {
     /// Loops over the output pixels of the dimensions that are left.
-    fn pixels(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        sizes: &[i64],
-        position: &mut Vec<Index>,
-    ) -> Result<()> {
-        let Some((&size, rest)) = sizes.split_first() else { return self.features(b, cx, position) };
-        cx.for_range(b, 0, size, 1, |cx, b, index| {
+    fn pixels(&self, cx: &mut KernelContext<'_>, sizes: &[i64], position: &mut Vec<Index>) -> Result<()> {
+        let Some((&size, rest)) = sizes.split_first() else { return self.features(cx, position) };
+        cx.for_range(0, size, 1, |cx, index| {
             position.push(index);
-            let result = self.pixels(b, cx, rest, position);
+            let result = self.pixels(cx, rest, position);
             position.pop();
             result
         })
     }
 
     /// Loops over the groups and vectors of one pixel's features.
-    fn features(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        position: &[Index],
-    ) -> Result<()> {
+    fn features(&self, cx: &mut KernelContext<'_>, position: &[Index]) -> Result<()> {
         let mut taps = Vec::new();
         for (d, index) in self.plan.dims.spatial.iter().zip(&position[1..]) {
-            let output = cx.scalar_value(b, index)?;
-            taps.push(taps_inside(b, d, output));
+            let output = cx.scalar_value(index)?;
+            taps.push(taps_inside(cx, d, output));
         }
-        let image = cx.scalar_value(b, &position[0])?;
-        let input = b.offset(self.input.pointer, image, self.input.strides[0]);
+        let image = cx.scalar_value(&position[0])?;
+        let input = cx.offset(self.input.pointer, image, self.input.strides[0]);
         let (outputs, lanes) = (self.plan.dims.outputs, i64::from(self.lanes));
-        cx.for_range(b, 0, self.plan.dims.groups, 1, |cx, b, group| {
-            let number = cx.scalar_value(b, &group)?;
+        cx.for_range(0, self.plan.dims.groups, 1, |cx, group| {
+            let number = cx.scalar_value(&group)?;
             let size = self.input.element_type.byte_size() as i64;
-            let input = b.offset(input, number, self.plan.dims.inputs * size);
+            let input = cx.offset(input, number, self.plan.dims.inputs * size);
             let first = group.times(outputs);
-            let mut vector = |cx: &mut KernelContext<'_>, b: &mut FunctionBuilder, feature: Index| {
-                self.vector(b, cx, position, &taps, input, &first.plus(&feature))
+            let mut vector = |cx: &mut KernelContext<'_>, feature: Index| {
+                self.vector(cx, position, &taps, input, &first.plus(&feature))
             };
-            cx.for_range(b, 0, outputs / lanes * lanes, lanes, &mut vector)?;
+            cx.for_range(0, outputs / lanes * lanes, lanes, &mut vector)?;
             if outputs % lanes != 0 {
                 // The last vector overlaps the one before.
-                vector(cx, b, Index::constant(outputs - lanes))?;
+                vector(cx, Index::constant(outputs - lanes))?;
             }
             Ok(())
         })
@@ -130,60 +118,58 @@ impl Nest<'_> {
     /// One vector of features of one pixel.
     fn vector(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         position: &[Index],
         taps: &[Taps],
         input: ValueId,
         feature: &Index,
     ) -> Result<()> {
-        let first = cx.scalar_value(b, feature)?;
-        let kernel = b.offset(self.kernel.pointer, first, self.kernel.element_type.byte_size() as i64);
+        let first = cx.scalar_value(feature)?;
+        let kernel = cx.offset(self.kernel.pointer, first, self.kernel.element_type.byte_size() as i64);
         let accumulator = self.plan.accumulator;
-        let nothing = zero(b, Type::vector(scalar_type(accumulator)?, self.lanes));
+        let nothing = zero(cx, Type::vector(scalar_type(accumulator)?, self.lanes));
         let parts = if accumulator.is_complex() { 2 } else { 1 };
-        let sums = self.taps(b, cx, 0, taps, Partial { input, kernel, sums: vec![nothing; parts] })?;
+        let sums = self.taps(cx, 0, taps, Partial { input, kernel, sums: vec![nothing; parts] })?;
         let mut position = position.to_vec();
         position.push(feature.plus(&Index::lanes(i64::from(self.lanes > 1))));
         let value = Element::from_values(&sums);
-        finish(b, cx, self.plan, &Position::Multi(position), self.lanes, value)
+        finish(cx, self.plan, &Position::Multi(position), self.lanes, value)
     }
 
     /// Loops over the taps of a dimension and those behind it.
     fn taps(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         d: usize,
         taps: &[Taps],
         partial: Partial,
     ) -> Result<Vec<ValueId>> {
-        let Some(&Taps { begin, end, start }) = taps.get(d) else { return self.inputs(b, cx, partial) };
+        let Some(&Taps { begin, end, start }) = taps.get(d) else { return self.inputs(cx, partial) };
         let window = self.plan.dims.spatial[d].window;
         let Partial { input, kernel, sums } = partial;
-        cx.for_dynamic(b, begin, end, window.size, &sums, |cx, b, tap, sums| {
-            let distance = b.mul_constant(tap, window.window_dilation);
-            let at = b.add(start, distance);
-            let kernel = b.offset(kernel, tap, self.kernel.strides[d]);
+        cx.for_dynamic(begin, end, window.size, &sums, |cx, tap, sums| {
+            let distance = cx.mul_constant(tap, window.window_dilation);
+            let at = cx.add(start, distance);
+            let kernel = cx.offset(kernel, tap, self.kernel.strides[d]);
             let sums = sums.to_vec();
             let stride = self.input.strides[d + 1];
             if window.base_dilation == 1 {
-                let input = b.offset(input, at, stride);
-                return self.taps(b, cx, d + 1, taps, Partial { input, kernel, sums });
+                let input = cx.offset(input, at, stride);
+                return self.taps(cx, d + 1, taps, Partial { input, kernel, sums });
             }
             // A tap between two elements reads nothing.
-            let by = b.index(window.base_dilation);
-            let rest = b.binary(BinaryOp::RemainderSigned, at, by);
-            let nothing = b.index(0);
-            let is_element = b.compare(Predicate::Equal, rest, nothing);
+            let by = cx.index(window.base_dilation);
+            let rest = cx.binary(BinaryOp::RemainderSigned, at, by);
+            let nothing = cx.index(0);
+            let is_element = cx.compare(Predicate::Equal, rest, nothing);
             let kept = sums.clone();
-            b.if_else(
+            cx.if_else(
                 is_element,
-                |b| {
-                    let by = b.index(window.base_dilation);
-                    let at = b.binary(BinaryOp::DivideSigned, at, by);
-                    let input = b.offset(input, at, stride);
-                    cx.scoped(b, |cx, b| self.taps(b, cx, d + 1, taps, Partial { input, kernel, sums }))
+                |cx| {
+                    let by = cx.index(window.base_dilation);
+                    let at = cx.binary(BinaryOp::DivideSigned, at, by);
+                    let input = cx.offset(input, at, stride);
+                    cx.scoped(|cx| self.taps(cx, d + 1, taps, Partial { input, kernel, sums }))
                 },
                 |_| Ok(kept),
             )
@@ -191,30 +177,25 @@ impl Nest<'_> {
     }
 
     /// Adds the products with the input features at one tap.
-    fn inputs(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        partial: Partial,
-    ) -> Result<Vec<ValueId>> {
+    fn inputs(&self, cx: &mut KernelContext<'_>, partial: Partial) -> Result<Vec<ValueId>> {
         let Partial { input, kernel, sums } = partial;
         let rank = self.kernel.strides.len();
         let (from, step) = (self.input.element_type, self.kernel.strides[rank - 2]);
-        cx.for_range_carrying(b, (0, self.plan.dims.inputs, 1), &sums, |cx, b, index, sums| {
-            let number = cx.scalar_value(b, &index)?;
-            let input = b.offset(input, number, from.byte_size() as i64);
-            let kernel = b.offset(kernel, number, step);
-            let left = load(b, self.plan, from, input, 1)?.map(|v| splat(b, v, self.lanes));
-            let right = load(b, self.plan, self.kernel.element_type, kernel, self.lanes)?;
+        cx.for_range_carrying((0, self.plan.dims.inputs, 1), &sums, |cx, index, sums| {
+            let number = cx.scalar_value(&index)?;
+            let input = cx.offset(input, number, from.byte_size() as i64);
+            let kernel = cx.offset(kernel, number, step);
+            let left = load(cx, self.plan, from, input, 1)?.map(|v| splat(cx, v, self.lanes));
+            let right = load(cx, self.plan, self.kernel.element_type, kernel, self.lanes)?;
             Ok(match (left, right) {
                 // (x + y i)(u + v i) = (x u - y v) + (x v + y u) i
                 (Element::Complex(x, y), Element::Complex(u, v)) => {
-                    let minus = b.unary(UnaryOp::Negate, y);
-                    let real = b.multiply_add(x, u, sums[0]);
-                    let imaginary = b.multiply_add(x, v, sums[1]);
-                    vec![b.multiply_add(minus, v, real), b.multiply_add(y, u, imaginary)]
+                    let minus = cx.unary(UnaryOp::Negate, y);
+                    let real = cx.multiply_add(x, u, sums[0]);
+                    let imaginary = cx.multiply_add(x, v, sums[1]);
+                    vec![cx.multiply_add(minus, v, real), cx.multiply_add(y, u, imaginary)]
                 }
-                _ => vec![multiply_add(b, left.real(), right.real(), sums[0])],
+                _ => vec![multiply_add(cx, left.real(), right.real(), sums[0])],
             })
         })
     }

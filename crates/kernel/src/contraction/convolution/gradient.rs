@@ -15,7 +15,6 @@ use support::{Error, Result};
 
 /// Emits the loops.
 pub(super) fn emit(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     gradient: &GradientPlan,
@@ -32,18 +31,18 @@ pub(super) fn emit(
         factor: cx.operand(plan.kernel_operand)?.pointer,
         table: *cx.packed.last().ok_or_else(|| Error::internal("the table of strips is missing"))?,
     };
-    cx.for_tasks(b, |cx, b, task| {
-        let task = cx.scalar_value(b, &task)?;
-        let rows = nest.rows(b, task);
-        let scratch = cx.worker_scratch(b);
-        let bytes = b.sub(rows.1, rows.0);
-        let bytes = b.mul_constant(bytes, nest.row_bytes());
-        let nothing = b.integer(Type::scalar(ScalarType::I8), 0);
-        b.fill_bytes(scratch, nothing, bytes);
+    cx.for_tasks(|cx, task| {
+        let task = cx.scalar_value(&task)?;
+        let rows = nest.rows(cx, task);
+        let scratch = cx.worker_scratch();
+        let bytes = cx.sub(rows.1, rows.0);
+        let bytes = cx.mul_constant(bytes, nest.row_bytes());
+        let nothing = cx.integer(Type::scalar(ScalarType::I8), 0);
+        cx.fill_bytes(scratch, nothing, bytes);
         // As if all rows were in the scratch.
-        let skipped = b.mul_constant(rows.0, -nest.row_bytes());
-        nest.blocks(b, cx, task, (scratch, skipped))?;
-        nest.finish(b, cx, rows, scratch)
+        let skipped = cx.mul_constant(rows.0, -nest.row_bytes());
+        nest.blocks(cx, task, (scratch, skipped))?;
+        nest.finish(cx, rows, scratch)
     })
 }
 
@@ -123,29 +122,23 @@ impl Nest<'_> {
     }
 
     /// Sums up block after block.
-    fn blocks(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        task: ValueId,
-        scratch: (ValueId, ValueId),
-    ) -> Result<()> {
+    fn blocks(&self, cx: &mut KernelContext<'_>, task: ValueId, scratch: (ValueId, ValueId)) -> Result<()> {
         let plan = self.gradient;
         let lines = self.extents.factor[1];
-        cx.for_range(b, 0, self.dims.inputs, plan.images, |cx, b, image| {
-            let image = cx.scalar_value(b, &image)?;
-            cx.for_range(b, 0, lines, plan.lines, |cx, b, line| {
-                let line = cx.scalar_value(b, &line)?;
+        cx.for_range(0, self.dims.inputs, plan.images, |cx, image| {
+            let image = cx.scalar_value(&image)?;
+            cx.for_range(0, lines, plan.lines, |cx, line| {
+                let line = cx.scalar_value(&line)?;
                 for (number, size) in plan.sizes.iter().enumerate() {
                     let (first, starts) = plan.table_positions(number);
-                    let first = b.offset_bytes(self.table, first as i64 * 8);
-                    let start = b.offset_bytes(self.table, starts as i64 * 8);
-                    let start = b.offset(start, task, 8);
-                    let next = b.offset_bytes(start, 8);
-                    let (begin, end) = (b.load(Type::I64, start, 8), b.load(Type::I64, next, 8));
+                    let first = cx.offset_bytes(self.table, first as i64 * 8);
+                    let start = cx.offset_bytes(self.table, starts as i64 * 8);
+                    let start = cx.offset(start, task, 8);
+                    let next = cx.offset_bytes(start, 8);
+                    let (begin, end) = (cx.load(Type::I64, start, 8), cx.load(Type::I64, next, 8));
                     let list = List { size, first };
-                    cx.for_dynamic(b, begin, end, size.strips.len() as i64, &[], |cx, b, strip, _| {
-                        self.strip(b, cx, (&list, strip), (image, line), scratch).map(|()| Vec::new())
+                    cx.for_dynamic(begin, end, size.strips.len() as i64, &[], |cx, strip, _| {
+                        self.strip(cx, (&list, strip), (image, line), scratch).map(|()| Vec::new())
                     })?;
                 }
                 Ok(())
@@ -156,23 +149,22 @@ impl Nest<'_> {
     /// The tiles of a strip, for the pixels of it that are in the block.
     fn strip(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         (list, strip): (&List<'_>, ValueId),
         (image, line): (ValueId, ValueId),
         (scratch, skipped): (ValueId, ValueId),
     ) -> Result<()> {
-        let mut field = |b: &mut FunctionBuilder, field| list.field(b, cx, strip, field);
-        let (input, factor) = (field(b, 0)?, field(b, 1)?);
-        let first_line = field(b, 2)?;
-        let counts = [field(b, 3)?, field(b, 4)?, field(b, 5)?];
-        let (row, tiles) = (field(b, 6)?, field(b, 7)?);
+        let field = |cx: &mut KernelContext<'_>, field| list.field(cx, strip, field);
+        let (input, factor) = (field(cx, 0)?, field(cx, 1)?);
+        let first_line = field(cx, 2)?;
+        let counts = [field(cx, 3)?, field(cx, 4)?, field(cx, 5)?];
+        let (row, tiles) = (field(cx, 6)?, field(cx, 7)?);
         let Extents { input: of_input, factor: of_factor, dilations } = self.extents;
         let (features, outputs) = (self.dims.batch, self.dims.outputs);
         // The lines of the strip that are in the block.
-        let lines = self.cut(b, (first_line, counts[1]), line);
-        let images = self.images(b, image);
-        let skipped_lines = b.sub(lines.0, first_line.value);
+        let lines = self.cut(cx, (first_line, counts[1]), line);
+        let images = self.images(cx, image);
+        let skipped_lines = cx.sub(lines.0, first_line.value);
         let at = |b: &mut FunctionBuilder, base, of_image: i64, first, line_step: i64, size: i64| {
             let at = b.offset(base, image, of_image * size);
             let at = b.offset(at, first, size);
@@ -180,22 +172,23 @@ impl Nest<'_> {
         };
         let line_step = dilations[1] * Extents::unit(of_input, 1) * features;
         let image_size = of_input.iter().product::<i64>() * features;
-        let input = at(b, self.input, image_size, input.value, line_step, self.size);
-        let factor = b.mul_constant(factor.value, outputs);
+        let input = at(cx, self.input, image_size, input.value, line_step, self.size);
+        let factor = cx.mul_constant(factor.value, outputs);
         let image_size = of_factor.iter().product::<i64>() * outputs;
-        let factor = at(b, self.factor, image_size, factor, Extents::unit(of_factor, 1) * outputs, self.size);
+        let factor =
+            at(cx, self.factor, image_size, factor, Extents::unit(of_factor, 1) * outputs, self.size);
         let block = Block { input, factor, counts: [images, counts[0], lines.1, counts[2]] };
         let rows = i64::from(list.size.rows);
-        let scratch = b.offset(scratch, skipped, 1);
-        let scratch = b.offset(scratch, row.value, self.row_bytes());
-        repeat(b, cx, tiles, &[], |cx, b, tile, _| {
-            let block = Block { input: b.offset(block.input, tile, rows * self.size), ..block };
-            let scratch = b.offset(scratch, tile, rows * self.row_bytes());
-            self.panels(b, cx, &mut |b, cx, column, parts| {
-                let column = cx.scalar_value(b, column)?;
-                let block = Block { factor: b.offset(block.factor, column, self.size), ..block };
-                let scratch = b.offset(scratch, column, self.size);
-                self.tile(b, cx, rows, parts, block, scratch)
+        let scratch = cx.offset(scratch, skipped, 1);
+        let scratch = cx.offset(scratch, row.value, self.row_bytes());
+        repeat(cx, tiles, &[], |cx, tile, _| {
+            let block = Block { input: cx.offset(block.input, tile, rows * self.size), ..block };
+            let scratch = cx.offset(scratch, tile, rows * self.row_bytes());
+            self.panels(cx, &mut |cx, column, parts| {
+                let column = cx.scalar_value(column)?;
+                let block = Block { factor: cx.offset(block.factor, column, self.size), ..block };
+                let scratch = cx.offset(scratch, column, self.size);
+                self.tile(cx, rows, parts, block, scratch)
             })?;
             Ok(Vec::new())
         })?;
@@ -232,16 +225,15 @@ impl Nest<'_> {
     }
 
     /// Runs `body` for all panels of output features, with the first feature and the vectors.
-    fn panels(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, body: PanelBody<'_>) -> Result<()> {
+    fn panels(&self, cx: &mut KernelContext<'_>, body: PanelBody<'_>) -> Result<()> {
         let is_wide = i64::from(self.gradient.tile.lanes) * self.size >= 32;
         let reading = if is_wide { Reading::Masked } else { Reading::Narrowing };
-        for_panels(b, cx, (self.gradient.tile, self.dims.outputs), reading, body)
+        for_panels(cx, (self.gradient.tile, self.dims.outputs), reading, body)
     }
 
     /// Sums of a tile over the pixels of a block, added to the scratch.
     fn tile(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         rows: i64,
         parts: &[Columns],
@@ -251,16 +243,17 @@ impl Nest<'_> {
         let types: Vec<Type> = parts.iter().map(|part| Type::vector(self.scalar, part.lanes)).collect();
         let mut sums = Vec::new();
         for _ in 0..rows {
-            sums.extend(types.iter().map(|&ty| zero(b, ty)));
+            sums.extend(types.iter().map(|&ty| zero(cx, ty)));
         }
-        let sums = self.pixels(b, cx, 0, (rows, parts), block, &sums)?;
+        let sums = self.pixels(cx, 0, (rows, parts), block, &sums)?;
         for (number, sum) in sums.into_iter().enumerate() {
             let (row, part) = (number / parts.len(), parts[number % parts.len()]);
-            let at = b.offset_bytes(scratch, row as i64 * self.row_bytes() + part.offset * self.size);
+            let at = cx.offset_bytes(scratch, row as i64 * self.row_bytes() + part.offset * self.size);
             let alignment = self.size as u32;
-            let before = b.load(b.ty(sum), at, alignment);
-            let sum = b.add(before, sum);
-            b.store(sum, at, alignment);
+            let ty = cx.ty(sum);
+            let before = cx.load(ty, at, alignment);
+            let sum = cx.add(before, sum);
+            cx.store(sum, at, alignment);
         }
         Ok(())
     }
@@ -268,7 +261,6 @@ impl Nest<'_> {
     /// Loops over images and pixels.
     fn pixels(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         level: usize,
         (rows, parts): (i64, &[Columns]),
@@ -277,7 +269,7 @@ impl Nest<'_> {
     ) -> Result<Vec<ValueId>> {
         let (features, outputs) = (self.dims.batch, self.dims.outputs);
         let Some(&count) = block.counts.get(level) else {
-            return self.accumulate(b, (rows, parts), block, sums);
+            return self.accumulate(cx, (rows, parts), block, sums);
         };
         let (input, factor) = match level.checked_sub(1) {
             None => (self.extents.input.iter().product(), self.extents.factor.iter().product()),
@@ -287,13 +279,13 @@ impl Nest<'_> {
             }
         };
         let (input, factor): (i64, i64) = (input, factor);
-        repeat(b, cx, count, sums, |cx, b, index, sums| {
+        repeat(cx, count, sums, |cx, index, sums| {
             let block = Block {
-                input: b.offset(block.input, index, input * features * self.size),
-                factor: b.offset(block.factor, index, factor * outputs * self.size),
+                input: cx.offset(block.input, index, input * features * self.size),
+                factor: cx.offset(block.factor, index, factor * outputs * self.size),
                 ..block
             };
-            self.pixels(b, cx, level + 1, (rows, parts), block, sums)
+            self.pixels(cx, level + 1, (rows, parts), block, sums)
         })
     }
 
@@ -330,27 +322,26 @@ impl Nest<'_> {
     /// Hands the sums of a task's rows on.
     fn finish(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         (begin, end): (ValueId, ValueId),
         scratch: ValueId,
     ) -> Result<()> {
         let outputs = self.dims.outputs;
         let all = self.dims.pixels() * self.dims.batch;
-        cx.for_dynamic(b, begin, end, all, &[], |cx, b, row, _| {
-            let done = b.sub(row, begin);
-            let from = b.offset(scratch, done, self.row_bytes());
-            self.panels(b, cx, &mut |b, cx, column, parts| {
-                let first = cx.scalar_value(b, column)?;
-                let from = b.offset(from, first, self.size);
+        cx.for_dynamic(begin, end, all, &[], |cx, row, _| {
+            let done = cx.sub(row, begin);
+            let from = cx.offset(scratch, done, self.row_bytes());
+            self.panels(cx, &mut |cx, column, parts| {
+                let first = cx.scalar_value(column)?;
+                let from = cx.offset(from, first, self.size);
                 let at = Index::scalar(row).times(outputs).plus(column);
                 for part in parts {
                     let ty = Type::vector(self.scalar, part.lanes);
-                    let pointer = b.offset_bytes(from, part.offset * self.size);
-                    let sum = b.load(ty, pointer, self.size as u32);
-                    part.pieces(b, sum, |b, offset, lanes, value| {
+                    let pointer = cx.offset_bytes(from, part.offset * self.size);
+                    let sum = cx.load(ty, pointer, self.size as u32);
+                    part.pieces(cx, sum, |cx, offset, lanes, value| {
                         let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));
-                        finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
+                        finish(cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
                     })?;
                 }
                 Ok(())
@@ -370,20 +361,14 @@ struct List<'p> {
 
 impl List<'_> {
     /// A number of a strip, as in [`Strip::fields`].
-    fn field(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        strip: ValueId,
-        field: usize,
-    ) -> Result<Count> {
+    fn field(&self, cx: &mut KernelContext<'_>, strip: ValueId, field: usize) -> Result<Count> {
         let (min, most) = self.size.range(field);
         if min == most {
-            return Ok(Count::constant(b, most));
+            return Ok(Count::constant(cx, most));
         }
-        let at = b.offset(self.first, strip, Strip::FIELDS as i64 * 8);
-        let at = b.offset_bytes(at, field as i64 * 8);
-        let value = b.load(Type::I64, at, 8);
+        let at = cx.offset(self.first, strip, Strip::FIELDS as i64 * 8);
+        let at = cx.offset_bytes(at, field as i64 * 8);
+        let value = cx.load(Type::I64, at, 8);
         cx.facts.insert(value, Facts::range(min, most));
         Ok(Count { value, most })
     }
@@ -397,7 +382,6 @@ fn choose(b: &mut FunctionBuilder, predicate: Predicate, x: ValueId, y: ValueId)
 
 /// Runs `body` for all panels of so many features, with the first feature and the vectors of a tile; the last panel is narrower.
 pub(super) fn for_panels(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     (tile, features): (Tile, i64),
     reading: Reading,
@@ -405,10 +389,10 @@ pub(super) fn for_panels(
 ) -> Result<()> {
     let columns = tile.columns();
     let full = whole_columns(tile.vectors, tile.lanes);
-    cx.for_range(b, 0, features / columns * columns, columns, |cx, b, column| body(b, cx, &column, &full))?;
+    cx.for_range(0, features / columns * columns, columns, |cx, column| body(cx, &column, &full))?;
     let rest = features % columns;
     if rest == 0 {
         return Ok(());
     }
-    body(b, cx, &Index::constant(features - rest), &last_columns(rest, tile.lanes, reading))
+    body(cx, &Index::constant(features - rest), &last_columns(rest, tile.lanes, reading))
 }

@@ -4,7 +4,7 @@
 use crate::context::KernelContext;
 use crate::contraction::tile::Columns;
 use crate::index::Index;
-use nest::{FunctionBuilder, ValueId};
+use nest::ValueId;
 use plan::ConvolutionPlan;
 use support::Result;
 
@@ -48,21 +48,15 @@ impl Streams {
     }
 
     /// Asks for the lines of some neighbouring features, the first of which is at a position.
-    pub(super) fn fetch(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        first: &Index,
-        parts: &[Columns],
-    ) -> Result<()> {
+    pub(super) fn fetch(&self, cx: &mut KernelContext<'_>, first: &Index, parts: &[Columns]) -> Result<()> {
         let Some(last) = parts.last() else { return Ok(()) };
-        let first = cx.scalar_value(b, first)?;
+        let first = cx.scalar_value(first)?;
         for &(pointer, size) in &self.0 {
-            let pointer = b.offset(pointer, first, size);
+            let pointer = cx.offset(pointer, first, size);
             let bytes = (last.offset + i64::from(last.valid)) * size;
             for line in (0..bytes).step_by(LINE as usize) {
-                let line = b.offset_bytes(pointer, line);
-                b.prefetch(line, 1);
+                let line = cx.offset_bytes(pointer, line);
+                cx.prefetch(line, 1);
             }
         }
         Ok(())

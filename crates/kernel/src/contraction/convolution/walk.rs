@@ -31,21 +31,16 @@ pub(super) struct Pixels {
 
 impl Pixels {
     /// The number of an output pixel of the tile.
-    pub(super) fn output_index(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        pixel: &Index,
-    ) -> Result<Index> {
+    pub(super) fn output_index(&self, cx: &mut KernelContext<'_>, pixel: &Index) -> Result<Index> {
         let index =
             |b: &FunctionBuilder, v| b.known_integer(v).map_or_else(|| Index::scalar(v), Index::constant);
-        let first = index(b, self.output);
-        let distance = match (b.known_integer(self.output_step), pixel.as_constant()) {
+        let first = index(cx, self.output);
+        let distance = match (cx.known_integer(self.output_step), pixel.as_constant()) {
             (Some(step), _) => pixel.times(step),
             (None, Some(pixel)) => Index::scalar(self.output_step).times(pixel),
             (None, None) => {
-                let pixel = cx.scalar_value(b, pixel)?;
-                let distance = b.mul(pixel, self.output_step);
+                let pixel = cx.scalar_value(pixel)?;
+                let distance = cx.mul(pixel, self.output_step);
                 cx.facts.insert(distance, Facts::range(0, MAX_PIXEL));
                 Index::scalar(distance)
             }
@@ -73,59 +68,44 @@ impl Count {
 
 /// Runs `body` so often, with values from iteration to iteration.
 pub(super) fn repeat(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     count: Count,
     initial: &[ValueId],
-    mut body: impl FnMut(
-        &mut KernelContext<'_>,
-        &mut FunctionBuilder,
-        ValueId,
-        &[ValueId],
-    ) -> Result<Vec<ValueId>>,
+    mut body: impl FnMut(&mut KernelContext<'_>, ValueId, &[ValueId]) -> Result<Vec<ValueId>>,
 ) -> Result<Vec<ValueId>> {
-    if let Some(known) = b.known_integer(count.value) {
-        return cx.for_range_carrying(b, (0, known, 1), initial, |cx, b, index, carried| {
-            let index = cx.scalar_value(b, &index)?;
-            body(cx, b, index, carried)
+    if let Some(known) = cx.known_integer(count.value) {
+        return cx.for_range_carrying((0, known, 1), initial, |cx, index, carried| {
+            let index = cx.scalar_value(&index)?;
+            body(cx, index, carried)
         });
     }
-    let begin = b.index(0);
-    cx.for_dynamic(b, begin, count.value, count.most, initial, body)
+    let begin = cx.index(0);
+    cx.for_dynamic(begin, count.value, count.most, initial, body)
 }
 
 /// Part number `part` of `parts` of a loop; all of it if it is not cut.
-pub(super) fn span(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    part: &Index,
-    parts: i64,
-    steps: i64,
-) -> Result<Span> {
+pub(super) fn span(cx: &mut KernelContext<'_>, part: &Index, parts: i64, steps: i64) -> Result<Span> {
     if parts <= 1 {
         return Ok(Span::All(steps));
     }
-    let part = cx.scalar_value(b, part)?;
-    Ok(cx.span(b, part, parts, steps))
+    let part = cx.scalar_value(part)?;
+    Ok(cx.span(part, parts, steps))
 }
 
-pub(super) type TileBody<'b> =
-    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, Pixels) -> Result<()>;
+pub(super) type TileBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, Pixels) -> Result<()>;
 
 /// Runs `body` for every tile of a chunk: code for each size of tiles, one after another.
 pub(super) fn tiles(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     tiling: &Tiling,
     chunk: &Index,
     body: TileBody<'_>,
 ) -> Result<()> {
-    tiles_in_order(b, cx, tiling, (chunk, false), body)
+    tiles_in_order(cx, tiling, (chunk, false), body)
 }
 
 /// The same; the taps of the pixels before each tile are counted if `is_counted`.
 pub(super) fn tiles_in_order(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     tiling: &Tiling,
     (chunk, is_counted): (&Index, bool),
@@ -140,22 +120,22 @@ pub(super) fn tiles_in_order(
         let (first, starts) = tiling.table_positions(number);
         let (begin, end) = match table {
             Some(table) if tiling.chunks > 1 => {
-                let chunk = cx.scalar_value(b, chunk)?;
-                let start = b.offset_bytes(table, starts as i64 * 8);
-                let start = b.offset(start, chunk, 8);
-                let next = b.offset_bytes(start, 8);
-                (b.load(Type::I64, start, 8), b.load(Type::I64, next, 8))
+                let chunk = cx.scalar_value(chunk)?;
+                let start = cx.offset_bytes(table, starts as i64 * 8);
+                let start = cx.offset(start, chunk, 8);
+                let next = cx.offset_bytes(start, 8);
+                (cx.load(Type::I64, start, 8), cx.load(Type::I64, next, 8))
             }
-            _ => (b.index(0), b.index(size.rectangles.len() as i64)),
+            _ => (cx.index(0), cx.index(size.rectangles.len() as i64)),
         };
         let list =
-            List { size, is_counted, first: table.map(|table| b.offset_bytes(table, first as i64 * 8)) };
+            List { size, is_counted, first: table.map(|table| cx.offset_bytes(table, first as i64 * 8)) };
         if size.rectangles.len() == 1 && tiling.chunks == 1 {
-            list.rectangle(b, cx, begin, body)?;
+            list.rectangle(cx, begin, body)?;
             continue;
         }
-        cx.for_dynamic(b, begin, end, size.rectangles.len() as i64, &[], |cx, b, rectangle, _| {
-            list.rectangle(b, cx, rectangle, body).map(|()| Vec::new())
+        cx.for_dynamic(begin, end, size.rectangles.len() as i64, &[], |cx, rectangle, _| {
+            list.rectangle(cx, rectangle, body).map(|()| Vec::new())
         })?;
     }
     Ok(())
@@ -187,59 +167,47 @@ mod field {
 
 impl List<'_> {
     /// A number of a rectangle.
-    fn field(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        rectangle: ValueId,
-        field: usize,
-    ) -> Result<Count> {
+    fn field(&self, cx: &mut KernelContext<'_>, rectangle: ValueId, field: usize) -> Result<Count> {
         let (min, most) = self.size.range(field);
         if min == most {
-            return Ok(Count::constant(b, most));
+            return Ok(Count::constant(cx, most));
         }
         let first = self.first.ok_or_else(|| Error::internal("rectangles that differ have a table"))?;
-        let at = b.offset(first, rectangle, Rectangle::FIELDS as i64 * 8);
-        let at = b.offset_bytes(at, field as i64 * 8);
-        let value = b.load(Type::I64, at, 8);
+        let at = cx.offset(first, rectangle, Rectangle::FIELDS as i64 * 8);
+        let at = cx.offset_bytes(at, field as i64 * 8);
+        let value = cx.load(Type::I64, at, 8);
         cx.facts.insert(value, Facts::range(min, most));
         Ok(Count { value, most })
     }
 
     /// The loops around the tiles of a rectangle, and over them.
-    fn rectangle(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        rectangle: ValueId,
-        body: TileBody<'_>,
-    ) -> Result<()> {
-        let mut get = |b: &mut FunctionBuilder, field| self.field(b, cx, rectangle, field);
-        let mut three = |b: &mut FunctionBuilder, field| -> Result<[Count; 3]> {
-            Ok([get(b, field)?, get(b, field + 1)?, get(b, field + 2)?])
+    fn rectangle(&self, cx: &mut KernelContext<'_>, rectangle: ValueId, body: TileBody<'_>) -> Result<()> {
+        let get = |cx: &mut KernelContext<'_>, field| self.field(cx, rectangle, field);
+        let three = |cx: &mut KernelContext<'_>, field| -> Result<[Count; 3]> {
+            Ok([get(cx, field)?, get(cx, field + 1)?, get(cx, field + 2)?])
         };
-        let taps = three(b, field::TAPS)?;
-        let (counts, inputs) = (three(b, field::COUNTS)?, three(b, field::INPUT_STEPS)?);
-        let outputs = three(b, field::OUTPUT_STEPS)?;
-        let tiles = get(b, field::TILES)?;
+        let taps = three(cx, field::TAPS)?;
+        let (counts, inputs) = (three(cx, field::COUNTS)?, three(cx, field::INPUT_STEPS)?);
+        let outputs = three(cx, field::OUTPUT_STEPS)?;
+        let tiles = get(cx, field::TILES)?;
         let first = Pixels {
             count: self.size.pixels,
-            input: get(b, field::INPUT)?.value,
-            output: get(b, field::OUTPUT)?.value,
-            tap: get(b, field::TAP)?.value,
+            input: get(cx, field::INPUT)?.value,
+            output: get(cx, field::OUTPUT)?.value,
+            tap: get(cx, field::TAP)?.value,
             taps,
-            input_step: get(b, field::PIXEL_INPUT)?.value,
-            output_step: get(b, field::PIXEL_OUTPUT)?.value,
-            before: if self.is_counted { Some(get(b, field::BEFORE)?.value) } else { None },
+            input_step: get(cx, field::PIXEL_INPUT)?.value,
+            output_step: get(cx, field::PIXEL_OUTPUT)?.value,
+            before: if self.is_counted { Some(get(cx, field::BEFORE)?.value) } else { None },
         };
         let tile_steps = [first.input_step, first.output_step]
-            .map(|step| b.mul_constant(step, i64::from(self.size.pixels)));
+            .map(|step| cx.mul_constant(step, i64::from(self.size.pixels)));
         let mut before = [tiles.value; LOOPS];
         if self.is_counted {
-            let of_pixel = taps.iter().fold(b.index(1), |n, count| b.mul(n, count.value));
-            before[3] = b.mul_constant(of_pixel, i64::from(self.size.pixels));
+            let of_pixel = taps.iter().fold(cx.index(1), |n, count| cx.mul(n, count.value));
+            before[3] = cx.mul_constant(of_pixel, i64::from(self.size.pixels));
             for (l, inner) in [(2, tiles), (1, counts[2]), (0, counts[1])] {
-                before[l] = b.mul(before[l + 1], inner.value);
+                before[l] = cx.mul(before[l + 1], inner.value);
             }
         }
         let step = |l: usize, count: Count, [input, output]: [ValueId; 2]| {
@@ -247,7 +215,7 @@ impl List<'_> {
         };
         let around = |l: usize| step(l, counts[l], [inputs[l].value, outputs[l].value]);
         let loops = [around(0), around(1), around(2), step(3, tiles, tile_steps)];
-        nest(b, cx, &loops, first, body)
+        nest(cx, &loops, first, body)
     }
 }
 
@@ -263,25 +231,19 @@ struct Step {
 }
 
 /// Loops that move a tile on.
-fn nest(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    loops: &[(Count, Step)],
-    tile: Pixels,
-    body: TileBody<'_>,
-) -> Result<()> {
+fn nest(cx: &mut KernelContext<'_>, loops: &[(Count, Step)], tile: Pixels, body: TileBody<'_>) -> Result<()> {
     let Some((&(count, step), inner)) = loops.split_first() else {
-        return body(b, cx, tile);
+        return body(cx, tile);
     };
-    repeat(b, cx, count, &[], |cx, b, index, _| {
+    repeat(cx, count, &[], |cx, index, _| {
         let mut moved = |from: ValueId, step: ValueId| {
-            let by = b.mul(index, step);
-            b.add(from, by)
+            let by = cx.mul(index, step);
+            cx.add(from, by)
         };
         let (input, output) = (moved(tile.input, step.input), moved(tile.output, step.output));
         let before = tile.before.map(|before| moved(before, step.before));
         let moved = Pixels { input, output, before, ..tile };
-        nest(b, cx, inner, moved, body).map(|()| Vec::new())
+        nest(cx, inner, moved, body).map(|()| Vec::new())
     })
     .map(|_| ())
 }

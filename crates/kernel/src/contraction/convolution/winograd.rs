@@ -26,19 +26,18 @@ use support::{Error, Result};
 
 /// Emits the loops.
 pub(super) fn emit(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     winograd: &WinogradPlan,
 ) -> Result<()> {
     let input = cx.operand(plan.input_operand)?.clone();
-    cx.for_tasks(b, |cx, b, task| {
-        let scratch = cx.worker_scratch(b);
+    cx.for_tasks(|cx, task| {
+        let scratch = cx.worker_scratch();
         let kernel = match winograd.kernel_packing {
             Packing::Constant => {
                 *cx.packed.first().ok_or_else(|| Error::internal("a packed kernel is missing"))?
             }
-            Packing::None | Packing::Scratch => b.offset_bytes(scratch, winograd.scratch.kernel),
+            Packing::None | Packing::Scratch => cx.offset_bytes(scratch, winograd.scratch.kernel),
         };
         let nest = Nest {
             plan,
@@ -51,27 +50,27 @@ pub(super) fn emit(
             kernel,
             streams: Streams::new(cx, plan)?,
         };
-        let is_first = cx.is_first_task(b, &task)?;
+        let is_first = cx.is_first_task(&task)?;
         match is_first {
-            Some(is_first) => cx.if_then(b, is_first, |cx, b| nest.prepare(b, cx))?,
-            None => nest.prepare(b, cx)?,
+            Some(is_first) => cx.when(is_first, |cx| nest.prepare(cx))?,
+            None => nest.prepare(cx)?,
         }
-        let (chunk, features) = cx.div_rem(b, &task, winograd.feature_chunks)?;
-        let blocks = span(b, cx, &chunk, winograd.chunks, winograd.blocks)?;
-        let panels = span(b, cx, &features, winograd.feature_chunks, winograd.whole_panels(&plan.dims))?;
-        cx.for_span(b, blocks, 1, |cx, b, number| {
-            let block = nest.block(b, cx, &number)?;
+        let (chunk, features) = cx.div_rem(&task, winograd.feature_chunks)?;
+        let blocks = span(cx, &chunk, winograd.chunks, winograd.blocks)?;
+        let panels = span(cx, &features, winograd.feature_chunks, winograd.whole_panels(&plan.dims))?;
+        cx.for_span(blocks, 1, |cx, number| {
+            let block = nest.block(cx, &number)?;
             match is_first.filter(|_| winograd.feature_chunks > 1) {
                 // The task before has transformed the same input, unless this is another worker's.
                 Some(is_first) => {
-                    let (features, zero) = (cx.scalar_value(b, &features)?, b.index(0));
-                    let is_new = b.compare(Predicate::Equal, features, zero);
-                    let is_needed = b.or(is_new, is_first);
-                    cx.if_then(b, is_needed, |cx, b| nest.input(b, cx, block))?;
+                    let (features, zero) = (cx.scalar_value(&features)?, cx.index(0));
+                    let is_new = cx.compare(Predicate::Equal, features, zero);
+                    let is_needed = cx.or(is_new, is_first);
+                    cx.when(is_needed, |cx| nest.input(cx, block))?;
                 }
-                None => nest.input(b, cx, block)?,
+                None => nest.input(cx, block)?,
             }
-            nest.panels(b, cx, panels, &mut |b, cx, column, parts| nest.tiles(b, cx, block, column, parts))
+            nest.panels(cx, panels, &mut |cx, column, parts| nest.tiles(cx, block, column, parts))
         })
     })
 }
@@ -113,26 +112,26 @@ impl Nest<'_> {
     }
 
     /// What each call of the kernel's function starts with: zeros for the padding, and the kernel if it is no constant.
-    fn prepare(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+    fn prepare(&self, cx: &mut KernelContext<'_>) -> Result<()> {
         if self.may_leave_input() {
             let (zero, bytes) =
-                (b.integer(Type::scalar(ScalarType::I8), 0), b.index(self.dims.inputs * self.pixel_size()));
-            b.fill_bytes(self.scratch, zero, bytes);
+                (cx.integer(Type::scalar(ScalarType::I8), 0), cx.index(self.dims.inputs * self.pixel_size()));
+            cx.fill_bytes(self.scratch, zero, bytes);
         }
         if self.reads_ahead() {
             let scratch = self.winograd.scratch;
             let last =
-                b.offset_bytes(self.scratch, scratch.input + (self.winograd.block - 1) * scratch.input_row);
-            let (zero, bytes) = (b.integer(Type::scalar(ScalarType::I8), 0), b.index(scratch.input_row));
-            cx.for_range(b, 0, self.winograd.transform.frequencies(), 1, |cx, b, frequency| {
-                let frequency = cx.scalar_value(b, &frequency)?;
-                let row = b.offset(last, frequency, scratch.input_frequency);
-                b.fill_bytes(row, zero, bytes);
+                cx.offset_bytes(self.scratch, scratch.input + (self.winograd.block - 1) * scratch.input_row);
+            let (zero, bytes) = (cx.integer(Type::scalar(ScalarType::I8), 0), cx.index(scratch.input_row));
+            cx.for_range(0, self.winograd.transform.frequencies(), 1, |cx, frequency| {
+                let frequency = cx.scalar_value(&frequency)?;
+                let row = cx.offset(last, frequency, scratch.input_frequency);
+                cx.fill_bytes(row, zero, bytes);
                 Ok(())
             })?;
         }
         if self.winograd.kernel_packing == Packing::Scratch {
-            self.transform_kernel(b, cx)?;
+            self.transform_kernel(cx)?;
         }
         Ok(())
     }
@@ -149,26 +148,26 @@ impl Nest<'_> {
     }
 
     /// Transforms a kernel that is not known before.
-    fn transform_kernel(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+    fn transform_kernel(&self, cx: &mut KernelContext<'_>) -> Result<()> {
         let memory = cx.operand(self.plan.kernel_operand)?.clone();
         let from = memory.shape.element_type;
         let size = from.byte_size() as i64;
         let (inputs, outputs) = (self.dims.inputs, self.dims.outputs);
         let lanes = i64::from(self.winograd.tile.lanes);
         if outputs % lanes != 0 {
-            let bytes = b.index(self.winograd.kernel_bytes(self.dims, self.size()));
-            let zero = b.integer(Type::scalar(ScalarType::I8), 0);
-            b.fill_bytes(self.kernel, zero, bytes);
+            let bytes = cx.index(self.winograd.kernel_bytes(self.dims, self.size()));
+            let zero = cx.integer(Type::scalar(ScalarType::I8), 0);
+            cx.fill_bytes(self.kernel, zero, bytes);
         }
-        let one = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, column: &Index, lanes: u32| {
-            cx.for_range(b, 0, inputs, 1, |cx, b, input| {
-                let (input, column_value) = (cx.scalar_value(b, &input)?, cx.scalar_value(b, column)?);
-                let source = b.offset(memory.pointer, input, outputs * size);
-                let source = b.offset(source, column_value, size);
-                let (target, frequency) = self.kernel_row(b, cx, column)?;
-                let target = b.offset(target, input, self.winograd.panel * self.size());
+        let one = |cx: &mut KernelContext<'_>, column: &Index, lanes: u32| {
+            cx.for_range(0, inputs, 1, |cx, input| {
+                let (input, column_value) = (cx.scalar_value(&input)?, cx.scalar_value(column)?);
+                let source = cx.offset(memory.pointer, input, outputs * size);
+                let source = cx.offset(source, column_value, size);
+                let (target, frequency) = self.kernel_row(cx, column)?;
+                let target = cx.offset(target, input, self.winograd.panel * self.size());
                 transform::kernel(
-                    b,
+                    cx,
                     self.winograd.transform,
                     &mut |b, row, column| {
                         let tap = (row * 3 + column) as i64;
@@ -185,54 +184,49 @@ impl Nest<'_> {
             })
         };
         let whole = outputs / lanes * lanes;
-        cx.for_range(b, 0, whole, lanes, |cx, b, column| one(b, cx, &column, lanes as u32))?;
+        cx.for_range(0, whole, lanes, |cx, column| one(cx, &column, lanes as u32))?;
         for part in last_columns(outputs - whole, lanes as u32, Reading::Narrowing) {
-            one(b, cx, &Index::constant(whole + part.offset), part.lanes)?;
+            one(cx, &Index::constant(whole + part.offset), part.lanes)?;
         }
         Ok(())
     }
 
     /// Where a feature is in the transformed kernel, at the first frequency and the first input; and the bytes from
     /// frequency to frequency.
-    fn kernel_row(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        column: &Index,
-    ) -> Result<(ValueId, i64)> {
+    fn kernel_row(&self, cx: &mut KernelContext<'_>, column: &Index) -> Result<(ValueId, i64)> {
         let frequency = self.dims.inputs * self.winograd.panel * self.size();
-        let (number, within) = cx.div_rem(b, column, self.winograd.panel)?;
+        let (number, within) = cx.div_rem(column, self.winograd.panel)?;
         let panel = frequency * self.winograd.transform.frequencies();
-        let start = cx.scalar_value(b, &number.times(panel).plus(&within.times(self.size())))?;
-        Ok((b.offset(self.kernel, start, 1), frequency))
+        let start = cx.scalar_value(&number.times(panel).plus(&within.times(self.size())))?;
+        Ok((cx.offset(self.kernel, start, 1), frequency))
     }
 
     /// The patches of a block.
-    fn block(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, number: &Index) -> Result<Block> {
+    fn block(&self, cx: &mut KernelContext<'_>, number: &Index) -> Result<Block> {
         let all = self.winograd.all_patches(self.dims);
-        let number = cx.scalar_value(b, number)?;
+        let number = cx.scalar_value(number)?;
         if self.winograd.blocks == 1 {
-            return Ok(Block { begin: b.index(0), end: b.index(all) });
+            return Ok(Block { begin: cx.index(0), end: cx.index(all) });
         }
         if all % self.winograd.blocks == 0 {
-            let begin = b.mul_constant(number, self.winograd.block);
-            return Ok(Block { begin, end: b.add_constant(begin, self.winograd.block) });
+            let begin = cx.mul_constant(number, self.winograd.block);
+            return Ok(Block { begin, end: cx.add_constant(begin, self.winograd.block) });
         }
-        match cx.span(b, number, self.winograd.blocks, all) {
+        match cx.span(number, self.winograd.blocks, all) {
             Span::Part { begin, end, .. } => Ok(Block { begin, end }),
             Span::All(_) => Err(Error::internal("a part of the patches")),
         }
     }
 
     /// Where a patch is.
-    fn patch(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, number: ValueId) -> Result<Patch> {
+    fn patch(&self, cx: &mut KernelContext<'_>, number: ValueId) -> Result<Patch> {
         let [lines, columns] = self.winograd.patches;
         cx.facts.insert(number, Facts::range(0, self.winograd.all_patches(self.dims) - 1));
-        let (rest, column) = cx.div_rem(b, &Index::scalar(number), columns)?;
-        let (image, line) = cx.div_rem(b, &rest, lines)?;
+        let (rest, column) = cx.div_rem(&Index::scalar(number), columns)?;
+        let (image, line) = cx.div_rem(&rest, lines)?;
         let m = self.winograd.transform.outputs;
-        let outputs = [cx.scalar_value(b, &line.times(m))?, cx.scalar_value(b, &column.times(m))?];
-        Ok(Patch { image: cx.scalar_value(b, &image)?, outputs })
+        let outputs = [cx.scalar_value(&line.times(m))?, cx.scalar_value(&column.times(m))?];
+        Ok(Patch { image: cx.scalar_value(&image)?, outputs })
     }
 
     /// The least padding before, and the input's extent, of each spatial dimension.
@@ -256,26 +250,26 @@ impl Nest<'_> {
     }
 
     /// Transforms the input of a block.
-    fn input(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, block: Block) -> Result<()> {
+    fn input(&self, cx: &mut KernelContext<'_>, block: Block) -> Result<()> {
         let scratch = self.winograd.scratch;
-        let target = b.offset_bytes(self.scratch, scratch.input);
+        let target = cx.offset_bytes(self.scratch, scratch.input);
         let limit = self.winograd.all_patches(self.dims);
-        cx.for_dynamic(b, block.begin, block.end, limit, &[], |cx, b, number, _| {
-            let row = b.sub(number, block.begin);
-            let target = b.offset(target, row, scratch.input_row);
-            let patch = self.patch(b, cx, number)?;
+        cx.for_dynamic(block.begin, block.end, limit, &[], |cx, number, _| {
+            let row = cx.sub(number, block.begin);
+            let target = cx.offset(target, row, scratch.input_row);
+            let patch = self.patch(cx, number)?;
             // The first line and column of the input, which may be outside.
-            let first = [0, 1].map(|d| b.add_constant(patch.outputs[d], -self.low()[d].0));
+            let first = [0, 1].map(|d| cx.add_constant(patch.outputs[d], -self.low()[d].0));
             let place = (patch.image, first);
             if !self.may_leave_input() {
-                self.channels(b, cx, place, target, true)?;
+                self.channels(cx, place, target, true)?;
                 return Ok(Vec::new());
             }
-            let is_inside = self.image().has(b, first, self.winograd.transform.size());
-            cx.if_then(b, is_inside, |cx, b| self.channels(b, cx, place, target, true))?;
-            let no = b.integer(Type::scalar(ScalarType::Bool), 0);
-            let is_outside = b.compare(Predicate::Equal, is_inside, no);
-            cx.if_then(b, is_outside, |cx, b| self.channels(b, cx, place, target, false))?;
+            let is_inside = self.image().has(cx, first, self.winograd.transform.size());
+            cx.when(is_inside, |cx| self.channels(cx, place, target, true))?;
+            let no = cx.integer(Type::scalar(ScalarType::Bool), 0);
+            let is_outside = cx.compare(Predicate::Equal, is_inside, no);
+            cx.when(is_outside, |cx| self.channels(cx, place, target, false))?;
             Ok(Vec::new())
         })
         .map(|_| ())
@@ -285,15 +279,14 @@ impl Nest<'_> {
     /// image counts as zero.
     fn channels(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         place: (ValueId, [ValueId; 2]),
         target: ValueId,
         is_inside: bool,
     ) -> Result<()> {
-        let pixels = self.image().pixels(b, place, self.winograd.transform.size(), is_inside);
-        image::in_vectors(b, cx, self.dims.inputs, self.size(), &mut |b, cx, channel, lanes| {
-            self.channel(b, cx, (&pixels, target), channel, lanes)
+        let pixels = self.image().pixels(cx, place, self.winograd.transform.size(), is_inside);
+        image::in_vectors(cx, self.dims.inputs, self.size(), &mut |cx, channel, lanes| {
+            self.channel(cx, (&pixels, target), channel, lanes)
         })
     }
 
@@ -314,18 +307,18 @@ impl Nest<'_> {
     /// Transforms some channels of a patch.
     fn channel(
         &self,
-        b: &mut FunctionBuilder,
-        cx: &KernelContext<'_>,
+        cx: &mut KernelContext<'_>,
         (pixels, target): (&[ValueId], ValueId),
         channel: ValueId,
         lanes: u32,
     ) -> Result<()> {
         let n = self.winograd.transform.size() as usize;
-        let target = b.offset(target, channel, self.size());
+        let target = cx.offset(target, channel, self.size());
+        let registers = cx.target.vector_registers;
         transform::input(
-            b,
+            cx,
             self.winograd.transform,
-            cx.target.vector_registers,
+            registers,
             &mut |b, row, column| {
                 let pointer = b.offset(pixels[row * n + column], channel, self.pixel_size());
                 Ok(load(b, self.plan, self.input_type, pointer, lanes)?.real())
@@ -340,29 +333,22 @@ impl Nest<'_> {
     }
 
     /// Runs `body` for a part of the panels, with the first feature and the vectors.
-    fn panels(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        span: Span,
-        body: PanelBody<'_>,
-    ) -> Result<()> {
+    fn panels(&self, cx: &mut KernelContext<'_>, span: Span, body: PanelBody<'_>) -> Result<()> {
         let tile = self.winograd.tile;
         let columns = tile.columns();
         let full = whole_columns(tile.vectors, tile.lanes);
-        cx.for_span(b, span, 1, |cx, b, panel| body(b, cx, &panel.times(columns), &full))?;
+        cx.for_span(span, 1, |cx, panel| body(cx, &panel.times(columns), &full))?;
         let rest = self.dims.outputs % columns;
         if rest == 0 {
             return Ok(());
         }
         let last = last_columns(rest, tile.lanes, Reading::Padded);
-        cx.if_last(b, span, |cx, b| body(b, cx, &Index::constant(self.dims.outputs - rest), &last))
+        cx.if_last(span, |cx| body(cx, &Index::constant(self.dims.outputs - rest), &last))
     }
 
     /// The register tiles of a block for some features.
     fn tiles(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         block: Block,
         column: &Index,
@@ -370,25 +356,25 @@ impl Nest<'_> {
     ) -> Result<()> {
         let rows = i64::from(self.winograd.tile.rows);
         let tiles = (self.winograd.block + rows - 1) / rows;
-        let count = b.sub(block.end, block.begin);
-        let (kernel, step) = self.kernel_row(b, cx, column)?;
-        cx.for_range(b, 0, tiles, 1, |cx, b, tile| {
-            let nominal = cx.scalar_value(b, &tile.times(rows))?;
+        let count = cx.sub(block.end, block.begin);
+        let (kernel, step) = self.kernel_row(cx, column)?;
+        cx.for_range(0, tiles, 1, |cx, tile| {
+            let nominal = cx.scalar_value(&tile.times(rows))?;
             // The last tile begins early rather than to end late; what it computes again is not handed over again.
-            let (last, next) = (b.add_constant(count, -rows), b.add_constant(nominal, rows));
-            let first = if tiles == 1 { nominal } else { least(b, nominal, last) };
-            let end = least(b, next, count);
-            self.products(b, cx, first, (kernel, step), parts, &mut |b, cx, row| {
-                let number = b.add(block.begin, first);
-                let number = b.add(number, row);
-                self.fetch(b, cx, number, column, parts)
+            let (last, next) = (cx.add_constant(count, -rows), cx.add_constant(nominal, rows));
+            let first = if tiles == 1 { nominal } else { least(cx, nominal, last) };
+            let end = least(cx, next, count);
+            self.products(cx, first, (kernel, step), parts, &mut |cx, row| {
+                let number = cx.add(block.begin, first);
+                let number = cx.add(number, row);
+                self.fetch(cx, number, column, parts)
             })?;
-            let (begin, end) = (b.add(block.begin, nominal), b.add(block.begin, end));
-            let first = b.add(block.begin, first);
+            let (begin, end) = (cx.add(block.begin, nominal), cx.add(block.begin, end));
+            let first = cx.add(block.begin, first);
             let limit = self.winograd.all_patches(self.dims);
-            cx.for_dynamic(b, begin, end, limit, &[], |cx, b, number, _| {
-                let row = b.sub(number, first);
-                self.output(b, cx, (number, row), column, parts).map(|()| Vec::new())
+            cx.for_dynamic(begin, end, limit, &[], |cx, number, _| {
+                let row = cx.sub(number, first);
+                self.output(cx, (number, row), column, parts).map(|()| Vec::new())
             })
             .map(|_| ())
         })
@@ -397,17 +383,16 @@ impl Nest<'_> {
     /// The products of a register tile, for all frequencies.
     fn products(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         first: ValueId,
         (kernel, step): (ValueId, i64),
         parts: &[Columns],
-        fetch: &mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, ValueId) -> Result<()>,
+        fetch: &mut dyn FnMut(&mut KernelContext<'_>, ValueId) -> Result<()>,
     ) -> Result<()> {
         let (scratch, tile, inputs) = (self.winograd.scratch, self.winograd.tile, self.dims.inputs);
-        let source = b.offset_bytes(self.scratch, scratch.input);
-        let source = b.offset(source, first, scratch.input_row);
-        let target = b.offset_bytes(self.scratch, scratch.products);
+        let source = cx.offset_bytes(self.scratch, scratch.input);
+        let source = cx.offset(source, first, scratch.input_row);
+        let target = cx.offset_bytes(self.scratch, scratch.products);
         let sums = tile.rows * parts.len() as u32;
         // More columns at a time than registers are left for would push sums out.
         let most = i64::from(plan::most_together(sums, parts.len() as u32, cx.target));
@@ -417,31 +402,31 @@ impl Nest<'_> {
             inputs if inputs % 2 == 0 => 2,
             _ => 1,
         };
-        cx.for_range(b, 0, self.winograd.transform.frequencies(), 1, |cx, b, frequency| {
-            let frequency = cx.scalar_value(b, &frequency)?;
+        cx.for_range(0, self.winograd.transform.frequencies(), 1, |cx, frequency| {
+            let frequency = cx.scalar_value(&frequency)?;
             if !self.streams.is_empty() {
-                let last = b.index(i64::from(tile.rows) - 1);
-                let row = least(b, frequency, last);
-                fetch(b, cx, row)?;
+                let last = cx.index(i64::from(tile.rows) - 1);
+                let row = least(cx, frequency, last);
+                fetch(cx, row)?;
             }
-            let source = b.offset(source, frequency, scratch.input_frequency);
-            let kernel = b.offset(kernel, frequency, step);
-            let target = b.offset(target, frequency, scratch.product_frequency);
+            let source = cx.offset(source, frequency, scratch.input_frequency);
+            let kernel = cx.offset(kernel, frequency, step);
+            let target = cx.offset(target, frequency, scratch.product_frequency);
             let mut zeros = Vec::new();
             for _ in 0..tile.rows {
-                zeros.extend(parts.iter().map(|part| zero(b, Type::vector(self.scalar, part.lanes))));
+                zeros.extend(parts.iter().map(|part| zero(cx, Type::vector(self.scalar, part.lanes))));
             }
-            let sums = cx.for_range_carrying(b, (0, inputs, unroll), &zeros, |cx, b, index, sums| {
-                let index = cx.scalar_value(b, &index)?;
+            let sums = cx.for_range_carrying((0, inputs, unroll), &zeros, |cx, index, sums| {
+                let index = cx.scalar_value(&index)?;
                 let mut sums = sums.to_vec();
-                (0..unroll).for_each(|k| self.accumulate(b, (source, kernel), (index, k), parts, &mut sums));
+                (0..unroll).for_each(|k| self.accumulate(cx, (source, kernel), (index, k), parts, &mut sums));
                 Ok(sums)
             })?;
             for (number, sum) in sums.into_iter().enumerate() {
                 let (row, part) = (number / parts.len(), parts[number % parts.len()]);
                 let at = row as i64 * scratch.product_row + part.offset * self.size();
-                let pointer = b.offset_bytes(target, at);
-                b.store(sum, pointer, self.alignment(part));
+                let pointer = cx.offset_bytes(target, at);
+                cx.store(sum, pointer, self.alignment(part));
             }
             Ok(())
         })

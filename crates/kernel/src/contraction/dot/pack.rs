@@ -15,7 +15,6 @@ use support::{Error, Result};
 
 /// The address of a product's operand: the batch number taken apart along the batch dimensions.
 pub(super) fn batch_pointer(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     pointer: ValueId,
     batch: &Index,
@@ -23,11 +22,11 @@ pub(super) fn batch_pointer(
     element_type: PrimitiveType,
 ) -> Result<ValueId> {
     let sizes: Vec<i64> = extents.iter().map(|e| e.size).collect();
-    let indices = super::delinearised(b, cx, batch, &sizes)?;
+    let indices = super::delinearised(cx, batch, &sizes)?;
     let position =
         indices.iter().zip(extents).fold(Index::default(), |sum, (i, e)| sum.plus(&i.times(e.stride)));
-    let position = cx.scalar_value(b, &position)?;
-    Ok(b.offset(pointer, position, element_type.byte_size() as i64))
+    let position = cx.scalar_value(&position)?;
+    Ok(cx.offset(pointer, position, element_type.byte_size() as i64))
 }
 
 /// Loads an element and converts it to the accumulator's type.
@@ -37,7 +36,6 @@ fn load(b: &mut FunctionBuilder, plan: &DotPlan, from: PrimitiveType, pointer: V
 
 /// Packs what the plan says, and describes the product as the loops find it.
 pub(super) fn product(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     mut product: Product,
@@ -45,42 +43,42 @@ pub(super) fn product(
 ) -> Result<Product> {
     let size = plan.accumulator.byte_size() as i64;
     if plan.lhs_packing == Packing::Scratch {
-        let to = scratch(b, cx)?;
+        let to = scratch(cx)?;
         let outer = Dimension { extents: &plan.dims.rows, stride: plan.shape.k * size };
         let inner = Dimension { extents: &plan.dims.lhs_k, stride: size };
         let matrix = Matrix { from: product.lhs, element_type: plan.lhs_type, to, outer, inner };
         match part.rows {
-            Span::All(_) => copy(b, cx, plan, matrix)?,
+            Span::All(_) => copy(cx, plan, matrix)?,
             Span::Part { begin, end, .. } => {
                 let (begin, end) = match plan.kind {
-                    DotKind::Tiled => (first_row(b, plan, begin), first_row(b, plan, end)),
+                    DotKind::Tiled => (first_row(cx, plan, begin), first_row(cx, plan, end)),
                     DotKind::RowDot => {
                         let rows = i64::from(plan.tile.rows);
-                        (b.mul_constant(begin, rows), b.mul_constant(end, rows))
+                        (cx.mul_constant(begin, rows), cx.mul_constant(end, rows))
                     }
                     DotKind::Complex => (begin, end),
                 };
-                copy_rows(b, cx, plan, matrix, (begin, end))?;
+                copy_rows(cx, plan, matrix, (begin, end))?;
                 product.lhs_first = Some(begin);
             }
         }
         (product.lhs, product.lhs_row, product.lhs_k) = (to, plan.shape.k * size, size);
     }
     if plan.rhs_packing == Packing::Scratch && plan.kind != DotKind::Tiled {
-        let to = scratch(b, cx)?;
-        let to = b.offset_bytes(to, plan.lhs_scratch_bytes() as i64);
+        let to = scratch(cx)?;
+        let to = cx.offset_bytes(to, plan.lhs_scratch_bytes() as i64);
         let outer = Dimension { extents: &plan.dims.columns, stride: plan.shape.k * size };
         let inner = Dimension { extents: &plan.dims.rhs_k, stride: size };
-        copy(b, cx, plan, Matrix { from: product.rhs, element_type: plan.rhs_type, to, outer, inner })?;
+        copy(cx, plan, Matrix { from: product.rhs, element_type: plan.rhs_type, to, outer, inner })?;
         (product.rhs, product.rhs_column, product.rhs_k) = (to, plan.shape.k * size, size);
     }
     Ok(product)
 }
 
 /// The scratch that operands are packed into: the worker's if there are several.
-fn scratch(b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<ValueId> {
+fn scratch(cx: &mut KernelContext<'_>) -> Result<ValueId> {
     if cx.plan.worker_scratch_bytes > 0 {
-        return Ok(cx.worker_scratch(b));
+        return Ok(cx.worker_scratch());
     }
     cx.scratch.ok_or_else(|| Error::internal("no scratch for an operand"))
 }
@@ -104,17 +102,12 @@ struct Matrix<'p> {
 }
 
 /// Copies a matrix element by element, converting.
-fn copy(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
-    matrix: Matrix<'_>,
-) -> Result<()> {
+fn copy(cx: &mut KernelContext<'_>, plan: &DotPlan, matrix: Matrix<'_>) -> Result<()> {
     let element_size = matrix.element_type.byte_size() as i64;
     let start = Index::default();
-    walk(b, cx, matrix.outer.extents, matrix.from, &start, element_size, &mut |b, cx, from, position| {
-        let to = b.offset(matrix.to, position, matrix.outer.stride);
-        walk(b, cx, matrix.inner.extents, from, &start, element_size, &mut |b, _, from, position| {
+    walk(cx, matrix.outer.extents, matrix.from, &start, element_size, &mut |cx, from, position| {
+        let to = cx.offset(matrix.to, position, matrix.outer.stride);
+        walk(cx, matrix.inner.extents, from, &start, element_size, &mut |b, from, position| {
             let to = b.offset(to, position, matrix.inner.stride);
             let part = plan.accumulator.real_part().byte_size() as i64;
             let element = load(b, plan, matrix.element_type, from)?;
@@ -129,35 +122,26 @@ fn copy(
 
 /// Copies some rows of a matrix, of which the first becomes the first of the copy.
 fn copy_rows(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     matrix: Matrix<'_>,
     (begin, end): (ValueId, ValueId),
 ) -> Result<()> {
-    cx.for_dynamic(b, begin, end, plan.shape.m, &[], |cx, b, row, _| {
-        let from = batch_pointer(
-            b,
-            cx,
-            matrix.from,
-            &Index::scalar(row),
-            matrix.outer.extents,
-            matrix.element_type,
-        )?;
-        let row = b.sub(row, begin);
-        let to = b.offset(matrix.to, row, matrix.outer.stride);
+    cx.for_dynamic(begin, end, plan.shape.m, &[], |cx, row, _| {
+        let from =
+            batch_pointer(cx, matrix.from, &Index::scalar(row), matrix.outer.extents, matrix.element_type)?;
+        let row = cx.sub(row, begin);
+        let to = cx.offset(matrix.to, row, matrix.outer.stride);
         let none = Dimension { extents: &[], stride: 0 };
-        copy(b, cx, plan, Matrix { from, to, outer: none, ..matrix }).map(|()| Vec::new())
+        copy(cx, plan, Matrix { from, to, outer: none, ..matrix }).map(|()| Vec::new())
     })
     .map(|_| ())
 }
 
-type Visit<'v> =
-    &'v mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, ValueId, ValueId) -> Result<()>;
+type Visit<'v> = &'v mut dyn FnMut(&mut KernelContext<'_>, ValueId, ValueId) -> Result<()>;
 
 /// Visits the elements along some dimensions: their addresses, and their positions in row-major order.
 fn walk(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     extents: &[Extent],
     from: ValueId,
@@ -166,29 +150,28 @@ fn walk(
     visit: Visit<'_>,
 ) -> Result<()> {
     let Some((extent, rest)) = extents.split_first() else {
-        let position = cx.scalar_value(b, position)?;
-        return visit(b, cx, from, position);
+        let position = cx.scalar_value(position)?;
+        return visit(cx, from, position);
     };
     let inner: i64 = rest.iter().map(|e| e.size).product();
-    cx.for_range(b, 0, extent.size, 1, |cx, b, index| {
-        let value = cx.scalar_value(b, &index)?;
-        let from = b.offset(from, value, extent.stride * element_size);
-        walk(b, cx, rest, from, &position.plus(&index.times(inner)), element_size, visit)
+    cx.for_range(0, extent.size, 1, |cx, index| {
+        let value = cx.scalar_value(&index)?;
+        let from = cx.offset(from, value, extent.stride * element_size);
+        walk(cx, rest, from, &position.plus(&index.times(inner)), element_size, visit)
     })
 }
 
 /// Packs the panel that begins at a column: `[k][columns]`, zeros behind the last of the `valid` columns that exist.
 pub(super) fn panel(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     product: &Product,
     column: &Index,
     valid: i64,
 ) -> Result<Product> {
-    let scratch = scratch(b, cx)?;
-    let to = b.offset_bytes(scratch, plan.lhs_scratch_bytes() as i64);
-    panel_to(b, cx, plan, product, (column, valid), to)?;
+    let scratch = scratch(cx)?;
+    let to = cx.offset_bytes(scratch, plan.lhs_scratch_bytes() as i64);
+    panel_to(cx, plan, product, (column, valid), to)?;
     let mut packed = product.clone();
     packed.panels(plan, to);
     Ok(packed)
@@ -196,7 +179,6 @@ pub(super) fn panel(
 
 /// As [`panel`], to an address.
 pub(super) fn panel_to(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     product: &Product,
@@ -210,18 +192,18 @@ pub(super) fn panel_to(
     let is_plain = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
     let vectors = valid - valid % panel.lanes;
     if valid < plan.tile.columns() {
-        panel.fill(b, cx, vectors)?;
+        panel.fill(cx, vectors)?;
     }
     if is_plain && plan.dims.rhs_n_stride() == 1 {
-        let first = cx.scalar_value(b, column)?;
-        let from = b.offset(product.rhs, first, size);
-        panel.copy_rows(b, cx, from, valid)?;
+        let first = cx.scalar_value(column)?;
+        let from = cx.offset(product.rhs, first, size);
+        panel.copy_rows(cx, from, valid)?;
     } else if is_plain && plan.dims.rhs_k_stride() == 1 && panel.lanes > 1 {
-        let first = cx.scalar_value(b, column)?;
-        let from = b.offset(product.rhs, first, plan.dims.rhs_n_stride() * size);
-        panel.transpose(b, cx, from, valid)?;
+        let first = cx.scalar_value(column)?;
+        let from = cx.offset(product.rhs, first, plan.dims.rhs_n_stride() * size);
+        panel.transpose(cx, from, valid)?;
     } else {
-        panel.copy_elements(b, cx, product.rhs, column, valid)?;
+        panel.copy_elements(cx, product.rhs, column, valid)?;
     }
     Ok(())
 }
@@ -245,33 +227,27 @@ impl Panel<'_> {
     }
 
     /// Zeros from a column on, in all rows.
-    fn fill(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, first: i64) -> Result<()> {
-        let nothing = zero(b, Type::vector(self.scalar, self.lanes as u32));
-        cx.for_range(b, 0, self.plan.shape.k, 1, |cx, b, row| {
-            let row = cx.scalar_value(b, &row)?;
-            let to = b.offset(self.to, row, self.row);
+    fn fill(&self, cx: &mut KernelContext<'_>, first: i64) -> Result<()> {
+        let nothing = zero(cx, Type::vector(self.scalar, self.lanes as u32));
+        cx.for_range(0, self.plan.shape.k, 1, |cx, row| {
+            let row = cx.scalar_value(&row)?;
+            let to = cx.offset(self.to, row, self.row);
             for column in (first..self.plan.tile.columns()).step_by(self.lanes as usize) {
-                let to = b.offset_bytes(to, column * self.size);
-                b.store(nothing, to, self.vector_alignment());
+                let to = cx.offset_bytes(to, column * self.size);
+                cx.store(nothing, to, self.vector_alignment());
             }
             Ok(())
         })
     }
 
     /// Copies rows that are contiguous.
-    fn copy_rows(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        from: ValueId,
-        valid: i64,
-    ) -> Result<()> {
+    fn copy_rows(&self, cx: &mut KernelContext<'_>, from: ValueId, valid: i64) -> Result<()> {
         let stride = self.plan.dims.rhs_k_stride() * self.size;
         let vectors = valid - valid % self.lanes;
-        cx.for_range(b, 0, self.plan.shape.k, 1, |cx, b, row| {
-            let row = cx.scalar_value(b, &row)?;
-            let from = b.offset(from, row, stride);
-            let to = b.offset(self.to, row, self.row);
+        cx.for_range(0, self.plan.shape.k, 1, |cx, row| {
+            let row = cx.scalar_value(&row)?;
+            let from = cx.offset(from, row, stride);
+            let to = cx.offset(self.to, row, self.row);
             let copy = |b: &mut FunctionBuilder, column: i64, lanes: i64| {
                 let ty = Type::vector(self.scalar, lanes as u32);
                 let (from, to) =
@@ -283,11 +259,11 @@ impl Panel<'_> {
                     if lanes == self.lanes { self.vector_alignment() } else { self.size as u32 },
                 );
             };
-            (0..vectors).step_by(self.lanes as usize).for_each(|column| copy(b, column, self.lanes));
+            (0..vectors).step_by(self.lanes as usize).for_each(|column| copy(cx, column, self.lanes));
             let mut column = vectors;
             while column < valid {
                 let lanes = 1 << (valid - column).ilog2();
-                copy(b, column, lanes);
+                copy(cx, column, lanes);
                 column += lanes;
             }
             Ok(())
@@ -295,55 +271,49 @@ impl Panel<'_> {
     }
 
     /// Copies columns that are contiguous: squares are read by columns and transposed.
-    fn transpose(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        from: ValueId,
-        valid: i64,
-    ) -> Result<()> {
+    fn transpose(&self, cx: &mut KernelContext<'_>, from: ValueId, valid: i64) -> Result<()> {
         let stride = self.plan.dims.rhs_n_stride() * self.size;
         let (k, lanes) = (self.plan.shape.k, self.lanes);
         let vectors = valid - valid % lanes;
         let ty = Type::vector(self.scalar, lanes as u32);
-        cx.for_range(b, 0, vectors, lanes, |cx, b, column| {
-            let column = cx.scalar_value(b, &column)?;
-            let from = b.offset(from, column, stride);
-            let to = b.offset(self.to, column, self.size);
-            cx.for_range(b, 0, k - k % lanes, lanes, |cx, b, row| {
-                let row = cx.scalar_value(b, &row)?;
-                let from = b.offset(from, row, self.size);
-                let to = b.offset(to, row, self.row);
+        cx.for_range(0, vectors, lanes, |cx, column| {
+            let column = cx.scalar_value(&column)?;
+            let from = cx.offset(from, column, stride);
+            let to = cx.offset(self.to, column, self.size);
+            cx.for_range(0, k - k % lanes, lanes, |cx, row| {
+                let row = cx.scalar_value(&row)?;
+                let from = cx.offset(from, row, self.size);
+                let to = cx.offset(to, row, self.row);
                 let columns: Vec<ValueId> = (0..lanes)
                     .map(|column| {
-                        let from = b.offset_bytes(from, column * stride);
-                        b.load(ty, from, self.size as u32)
+                        let from = cx.offset_bytes(from, column * stride);
+                        cx.load(ty, from, self.size as u32)
                     })
                     .collect();
-                for (row, value) in transpose(b, &columns).into_iter().enumerate() {
-                    let to = b.offset_bytes(to, row as i64 * self.row);
-                    b.store(value, to, self.vector_alignment());
+                for (row, value) in transpose(cx, &columns).into_iter().enumerate() {
+                    let to = cx.offset_bytes(to, row as i64 * self.row);
+                    cx.store(value, to, self.vector_alignment());
                 }
                 Ok(())
             })?;
-            cx.for_range(b, k - k % lanes, k, 1, |cx, b, row| {
-                let row = cx.scalar_value(b, &row)?;
-                let from = b.offset(from, row, self.size);
-                let to = b.offset(to, row, self.row);
+            cx.for_range(k - k % lanes, k, 1, |cx, row| {
+                let row = cx.scalar_value(&row)?;
+                let from = cx.offset(from, row, self.size);
+                let to = cx.offset(to, row, self.row);
                 for column in 0..lanes {
-                    self.copy_element(b, (from, column * stride), (to, column * self.size));
+                    self.copy_element(cx, (from, column * stride), (to, column * self.size));
                 }
                 Ok(())
             })
         })?;
-        cx.for_range(b, vectors, valid, 1, |cx, b, column| {
-            let column = cx.scalar_value(b, &column)?;
-            let from = b.offset(from, column, stride);
-            let to = b.offset(self.to, column, self.size);
-            cx.for_range(b, 0, k, 1, |cx, b, row| {
-                let row = cx.scalar_value(b, &row)?;
-                let (from, to) = (b.offset(from, row, self.size), b.offset(to, row, self.row));
-                self.copy_element(b, (from, 0), (to, 0));
+        cx.for_range(vectors, valid, 1, |cx, column| {
+            let column = cx.scalar_value(&column)?;
+            let from = cx.offset(from, column, stride);
+            let to = cx.offset(self.to, column, self.size);
+            cx.for_range(0, k, 1, |cx, row| {
+                let row = cx.scalar_value(&row)?;
+                let (from, to) = (cx.offset(from, row, self.size), cx.offset(to, row, self.row));
+                self.copy_element(cx, (from, 0), (to, 0));
                 Ok(())
             })
         })
@@ -363,7 +333,6 @@ impl Panel<'_> {
     /// Copies element by element, whatever the dimensions and the type.
     fn copy_elements(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         from: ValueId,
         first: &Index,
@@ -372,11 +341,11 @@ impl Panel<'_> {
         let plan = self.plan;
         let element_size = plan.rhs_type.byte_size() as i64;
         let start = Index::default();
-        cx.for_range(b, 0, valid, 1, |cx, b, column| {
-            let to = cx.scalar_value(b, &column)?;
-            let to = b.offset(self.to, to, self.size);
-            let from = batch_pointer(b, cx, from, &first.plus(&column), &plan.dims.columns, plan.rhs_type)?;
-            walk(b, cx, &plan.dims.rhs_k, from, &start, element_size, &mut |b, _, from, k| {
+        cx.for_range(0, valid, 1, |cx, column| {
+            let to = cx.scalar_value(&column)?;
+            let to = cx.offset(self.to, to, self.size);
+            let from = batch_pointer(cx, from, &first.plus(&column), &plan.dims.columns, plan.rhs_type)?;
+            walk(cx, &plan.dims.rhs_k, from, &start, element_size, &mut |b, from, k| {
                 let to = b.offset(to, k, self.row);
                 let element = load(b, plan, plan.rhs_type, from)?;
                 b.store(element.real(), to, alignment(plan.accumulator));

@@ -5,7 +5,7 @@ use super::{Part, Product, pack, row_dot, tiled};
 use crate::context::KernelContext;
 use crate::index::Index;
 use crate::tasks::Span;
-use nest::{FunctionBuilder, ValueId};
+use nest::ValueId;
 use plan::{DotKind, DotPlan};
 use support::{Error, Result};
 
@@ -22,27 +22,25 @@ pub(crate) struct Rows {
 
 /// Packs all panels of a product's right operand, one behind another.
 pub(crate) fn pack_panels(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     batch: &Index,
     to: ValueId,
 ) -> Result<()> {
     let from = cx.operand(plan.rhs_operand)?.pointer;
-    let from = pack::batch_pointer(b, cx, from, batch, &plan.dims.rhs_batch, plan.rhs_type)?;
+    let from = pack::batch_pointer(cx, from, batch, &plan.dims.rhs_batch, plan.rhs_type)?;
     let product = Product::in_place(plan, batch.clone(), from, from);
     let bytes = plan.shape.k * plan.accumulator.byte_size() as i64;
     let all = Part { columns: Span::All(plan.steps()[1]), rows: Span::All(plan.steps()[2]) };
-    for_panels(b, cx, plan, all, &mut |b, cx, column, parts| {
-        let number = cx.scalar_value(b, column)?;
-        let to = b.offset(to, number, bytes);
-        pack::panel_to(b, cx, plan, &product, (column, parts_end(parts)), to)
+    for_panels(cx, plan, all, &mut |cx, column, parts| {
+        let number = cx.scalar_value(column)?;
+        let to = cx.offset(to, number, bytes);
+        pack::panel_to(cx, plan, &product, (column, parts_end(parts)), to)
     })
 }
 
 /// Computes some rows of a product; `panels` is where [`pack_panels`] has packed its right operand, if it has.
 pub(crate) fn emit(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     batch: &Index,
@@ -53,11 +51,11 @@ pub(crate) fn emit(
         Some(rows) => rows.pointer,
         None => {
             let lhs = cx.operand(plan.lhs_operand)?.pointer;
-            pack::batch_pointer(b, cx, lhs, batch, &plan.dims.lhs_batch, plan.lhs_type)?
+            pack::batch_pointer(cx, lhs, batch, &plan.dims.lhs_batch, plan.lhs_type)?
         }
     };
     let rhs = cx.operand(plan.rhs_operand)?.pointer;
-    let rhs = pack::batch_pointer(b, cx, rhs, batch, &plan.dims.rhs_batch, plan.rhs_type)?;
+    let rhs = pack::batch_pointer(cx, rhs, batch, &plan.dims.rhs_batch, plan.rhs_type)?;
     let mut product = Product::in_place(plan, batch.clone(), lhs, rhs);
     if let Some(rows) = rows {
         product.lhs_first = Some(rows.first);
@@ -68,8 +66,8 @@ pub(crate) fn emit(
     }
     let part = Part { columns: Span::All(plan.steps()[1]), rows: steps };
     match plan.kind {
-        DotKind::Tiled => tiled::emit(b, cx, plan, &product, part),
-        DotKind::RowDot => row_dot::emit(b, cx, plan, &product, part),
+        DotKind::Tiled => tiled::emit(cx, plan, &product, part),
+        DotKind::RowDot => row_dot::emit(cx, plan, &product, part),
         DotKind::Complex => Err(Error::internal("a part's numbers are real")),
     }
 }

@@ -11,31 +11,25 @@ use plan::DotPlan;
 use support::{Error, Result};
 
 /// Emits the loops of one product: a few rows at once or one after another, a few columns at once.
-pub(super) fn emit(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
-    product: &Product,
-    part: Part,
-) -> Result<()> {
+pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, part: Part) -> Result<()> {
     let (m, n) = (plan.shape.m, plan.shape.n);
     let (rows, together) = (i64::from(plan.tile.rows), i64::from(plan.tile.vectors));
     if m % rows != 0 {
         return Err(Error::internal("all rows are computed together, or one after another"));
     }
-    cx.for_span(b, part.rows, 1, |cx, b, step| {
+    cx.for_span(part.rows, 1, |cx, step| {
         let row = step.times(rows);
-        let lhs = product.row(b, cx, &row)?;
+        let lhs = product.row(cx, &row)?;
         let few = Rows { first: &row, count: rows as usize, lhs };
-        cx.for_part(b, part.columns, (0, n / together), together, |cx, b, column| {
-            columns(b, cx, plan, product, Place { rows: few, column: &column, count: together as usize })
+        cx.for_part(part.columns, (0, n / together), together, |cx, column| {
+            columns(cx, plan, product, Place { rows: few, column: &column, count: together as usize })
         })?;
         if n % together == 0 {
             return Ok(());
         }
-        cx.if_last(b, part.columns, |cx, b| {
-            cx.for_range(b, n - n % together, n, 1, |cx, b, column| {
-                columns(b, cx, plan, product, Place { rows: few, column: &column, count: 1 })
+        cx.if_last(part.columns, |cx| {
+            cx.for_range(n - n % together, n, 1, |cx, column| {
+                columns(cx, plan, product, Place { rows: few, column: &column, count: 1 })
             })
         })
     })
@@ -59,31 +53,25 @@ struct Place<'p> {
     count: usize,
 }
 
-fn columns(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
-    product: &Product,
-    place: Place<'_>,
-) -> Result<()> {
+fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place: Place<'_>) -> Result<()> {
     let scalar = scalar_type(plan.accumulator)?;
     let (lanes, sets) = (plan.tile.lanes, plan.tile.k_split as usize);
     let ty = Type::vector(scalar, lanes);
     let size = scalar.byte_size() as i64;
-    let column = cx.scalar_value(b, place.column)?;
-    let rhs = b.offset(product.rhs, column, product.rhs_column);
+    let column = cx.scalar_value(place.column)?;
+    let rhs = cx.offset(product.rhs, column, product.rhs_column);
     let results = place.rows.count * place.count;
     let step = i64::from(lanes) * sets as i64;
     let (k, whole) = (plan.shape.k, plan.shape.k / step * step);
     let inputs = Inputs { product, place, rhs };
-    let zeros: Vec<ValueId> = (0..results * sets).map(|_| zero(b, ty)).collect();
-    let sums = cx.for_range_carrying(b, (0, whole, step), &zeros, |cx, b, index, sums| {
-        let index = cx.scalar_value(b, &index)?;
+    let zeros: Vec<ValueId> = (0..results * sets).map(|_| zero(cx, ty)).collect();
+    let sums = cx.for_range_carrying((0, whole, step), &zeros, |cx, index, sums| {
+        let index = cx.scalar_value(&index)?;
         let mut sums = sums.to_vec();
         for set in 0..sets {
             let skip = set as i64 * i64::from(lanes) * size;
             inputs.accumulate(
-                b,
+                cx,
                 ty,
                 (index, size, size),
                 skip,
@@ -96,21 +84,21 @@ fn columns(
     for result in 0..results {
         let mut sum = sums[result];
         for set in 1..sets {
-            sum = b.add(sum, sums[set * results + result]);
+            sum = cx.add(sum, sums[set * results + result]);
         }
-        totals.push(add_lanes(b, sum));
+        totals.push(add_lanes(cx, sum));
     }
-    let totals = cx.for_range_carrying(b, (whole, k, 1), &totals, |cx, b, index, totals| {
-        let index = cx.scalar_value(b, &index)?;
+    let totals = cx.for_range_carrying((whole, k, 1), &totals, |cx, index, totals| {
+        let index = cx.scalar_value(&index)?;
         let mut totals = totals.to_vec();
-        inputs.accumulate(b, Type::scalar(scalar), (index, product.lhs_k, product.rhs_k), 0, &mut totals);
+        inputs.accumulate(cx, Type::scalar(scalar), (index, product.lhs_k, product.rhs_k), 0, &mut totals);
         Ok(totals)
     })?;
     for (number, total) in totals.into_iter().enumerate() {
         let column = place.column.plus_constant((number % place.count) as i64);
         let row = place.rows.first.plus_constant((number / place.count) as i64);
         let (batch, value) = (product.batch.clone(), Element::Real(total));
-        finish(b, cx, plan, DotElement { batch, row, column, lanes: 1, value })?;
+        finish(cx, plan, DotElement { batch, row, column, lanes: 1, value })?;
     }
     Ok(())
 }

@@ -6,39 +6,33 @@ use crate::context::KernelContext;
 use crate::contraction::tile::{Columns, finish_rows, multiply_add, scalar_type, zero};
 use crate::element::Element;
 use crate::index::{Facts, Index};
-use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
+use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use plan::{DotPlan, Packing};
 use support::Result;
 
 /// Emits the loops over the tiles of one product.
-pub(super) fn emit(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
-    product: &Product,
-    part: Part,
-) -> Result<()> {
+pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, part: Part) -> Result<()> {
     if plan.k_block < plan.shape.k {
-        return passes(b, cx, plan, product, part);
+        return passes(cx, plan, product, part);
     }
     let all = &Pass { first: Index::default(), count: plan.shape.k, is_last: true };
     if plan.panels_outside {
-        return for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
+        return for_panels(cx, plan, part, &mut |cx, column, parts| {
             let source = product;
             let product = &match plan.rhs_packing {
                 Packing::Scratch if !plan.keeps_panels => {
-                    pack::panel(b, cx, plan, product, column, parts_end(parts))?
+                    pack::panel(cx, plan, product, column, parts_end(parts))?
                 }
                 _ => product.clone(),
             };
-            for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
-                tile(b, cx, plan, product, Place { source, number, row, rows, column, parts }, all)
+            for_rows(cx, plan, part, &mut |cx, number, row, rows| {
+                tile(cx, plan, product, Place { source, number, row, rows, column, parts }, all)
             })
         });
     }
-    for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
-        for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
-            tile(b, cx, plan, product, Place { source: product, number, row, rows, column, parts }, all)
+    for_rows(cx, plan, part, &mut |cx, number, row, rows| {
+        for_panels(cx, plan, part, &mut |cx, column, parts| {
+            tile(cx, plan, product, Place { source: product, number, row, rows, column, parts }, all)
         })
     })
 }
@@ -54,27 +48,21 @@ struct Pass {
 }
 
 /// Passes over the tiles, each with some of the summands: a panel's part of them serves all rows from the cache.
-fn passes(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
-    product: &Product,
-    part: Part,
-) -> Result<()> {
+fn passes(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, part: Part) -> Result<()> {
     let (k, block) = (plan.shape.k, plan.k_block.max(1));
     let before = (k - 1) / block;
-    let one = |b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, pass: &Pass| {
-        for_panels(b, cx, plan, part, &mut |b, cx, column, parts| {
-            for_rows(b, cx, plan, part, &mut |b, cx, number, row, rows| {
-                tile(b, cx, plan, product, Place { source: product, number, row, rows, column, parts }, pass)
+    let one = |cx: &mut KernelContext<'_>, pass: &Pass| {
+        for_panels(cx, plan, part, &mut |cx, column, parts| {
+            for_rows(cx, plan, part, &mut |cx, number, row, rows| {
+                tile(cx, plan, product, Place { source: product, number, row, rows, column, parts }, pass)
             })
         })
     };
-    cx.for_range(b, 0, before, 1, |cx, b, number| {
-        one(b, cx, &Pass { first: number.times(block), count: block, is_last: false })
+    cx.for_range(0, before, 1, |cx, number| {
+        one(cx, &Pass { first: number.times(block), count: block, is_last: false })
     })?;
     let first = before * block;
-    one(b, cx, &Pass { first: Index::constant(first), count: k - first, is_last: true })
+    one(cx, &Pass { first: Index::constant(first), count: k - first, is_last: true })
 }
 
 /// Where a tile stands.
@@ -92,7 +80,6 @@ struct Place<'p> {
 
 /// One tile: accumulate, add up, hand over (or keep the sums for the next pass).
 fn tile(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     product: &Product,
@@ -100,62 +87,62 @@ fn tile(
     pass: &Pass,
 ) -> Result<()> {
     let scalar = scalar_type(plan.accumulator)?;
-    let mut lhs = product.row(b, cx, place.row)?;
+    let mut lhs = product.row(cx, place.row)?;
     let mut rhs = match plan.rhs_packing {
         Packing::Scratch if !plan.keeps_panels => product.rhs,
-        _ => product.column(b, cx, place.column)?,
+        _ => product.column(cx, place.column)?,
     };
     if pass.first.as_constant() != Some(0) {
-        let first = cx.scalar_value(b, &pass.first)?;
-        (lhs, rhs) = (b.offset(lhs, first, product.lhs_k), b.offset(rhs, first, product.rhs_k));
+        let first = cx.scalar_value(&pass.first)?;
+        (lhs, rhs) = (cx.offset(lhs, first, product.lhs_k), cx.offset(rhs, first, product.rhs_k));
     }
     let inputs = Inputs { lhs, rhs, product, place, scalar };
     let sets = i64::from(plan.tile.k_split);
-    let mut initial = inputs.before(b, cx, plan, pass)?;
+    let mut initial = inputs.before(cx, plan, pass)?;
     let width = initial.len();
-    (1..sets).for_each(|_| initial.extend(inputs.zeros(b)));
+    (1..sets).for_each(|_| initial.extend(inputs.zeros(cx)));
     // A few summands for each round of the loop; the last ones follow behind it, straight.
     let unroll = plan.unroll.max(1);
     let k = pass.count;
     let whole = k - k % unroll;
     let ahead = match plan.prefetches {
-        true => Ahead::new(b, cx, plan, place, pass, unroll)?,
+        true => Ahead::new(cx, plan, place, pass, unroll)?,
         false => Ahead::default(),
     };
     let rounds = Rounds { plan, inputs: &inputs, ahead: &ahead, width };
     // All blocks but the last are added up on their own.
     let blocks = if plan.sum_block < whole { (whole - 1) / plan.sum_block } else { 0 };
     let begin = blocks * plan.sum_block;
-    let zeros: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(b)).collect();
+    let zeros: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(cx)).collect();
     let steps = (0, begin, plan.sum_block);
-    let totals = cx.for_range_carrying(b, steps, &initial[..width], |cx, b, first, totals| {
-        let sums = rounds.emit(b, cx, &first, (0, plan.sum_block), &zeros)?;
-        let sums = add_sets(b, sums, width);
-        Ok(totals.iter().zip(sums).map(|(&total, sum)| b.add(total, sum)).collect())
+    let totals = cx.for_range_carrying(steps, &initial[..width], |cx, first, totals| {
+        let sums = rounds.emit(cx, &first, (0, plan.sum_block), &zeros)?;
+        let sums = add_sets(cx, sums, width);
+        Ok(totals.iter().zip(sums).map(|(&total, sum)| cx.add(total, sum)).collect())
     })?;
     let start = if blocks > 0 { &zeros } else { &initial };
-    let mut sums = rounds.emit(b, cx, &Index::default(), (begin, whole), start)?;
-    let end = b.index(whole);
+    let mut sums = rounds.emit(cx, &Index::default(), (begin, whole), start)?;
+    let end = cx.index(whole);
     for step in 0..k % unroll {
         let set = (step % sets) as usize;
-        inputs.accumulate(b, (end, step), &[], &mut sums[set * width..(set + 1) * width]);
+        inputs.accumulate(cx, (end, step), &[], &mut sums[set * width..(set + 1) * width]);
     }
-    let mut sums = add_sets(b, sums, width);
+    let mut sums = add_sets(cx, sums, width);
     if blocks > 0 {
-        sums = totals.iter().zip(sums).map(|(&total, sum)| b.add(total, sum)).collect();
+        sums = totals.iter().zip(sums).map(|(&total, sum)| cx.add(total, sum)).collect();
     }
     let per_row = place.parts.len();
     if pass.is_last {
         let dot = find_dot(cx)?;
-        return finish_rows(b, cx, dot, (sums, per_row), |b, cx, row, number, sum| {
+        return finish_rows(cx, dot, (sums, per_row), |cx, row, number, sum| {
             let row = place.row.plus(row);
-            hand_over(b, cx, plan, (product, &row, place.column), place.parts[number], sum)
+            hand_over(cx, plan, (product, &row, place.column), place.parts[number], sum)
         });
     }
     for (number, sum) in sums.into_iter().enumerate() {
         let (row, part) = (number / per_row, place.parts[number % per_row]);
         let row = place.row.plus_constant(row as i64);
-        keep(b, cx, plan, (product, &row, place.column), part, sum)?;
+        keep(cx, plan, (product, &row, place.column), part, sum)?;
     }
     Ok(())
 }
@@ -173,7 +160,6 @@ impl Rounds<'_> {
     /// Adds whole rounds of summands, from `first` on, to all sets of sums.
     fn emit(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         first: &Index,
         (begin, end): (i64, i64),
@@ -181,17 +167,17 @@ impl Rounds<'_> {
     ) -> Result<Vec<ValueId>> {
         let (plan, width) = (self.plan, self.width);
         let unroll = plan.unroll.max(1);
-        cx.for_range_carrying(b, (begin, end, unroll), sums, |cx, b, index, sums| {
-            let index = cx.scalar_value(b, &first.plus(&index))?;
+        cx.for_range_carrying((begin, end, unroll), sums, |cx, index, sums| {
+            let index = cx.scalar_value(&first.plus(&index))?;
             let mut sums = sums.to_vec();
-            self.ahead.prefetch(b, index);
+            self.ahead.prefetch(cx, index);
             let rows = match plan.lhs_by_lane {
-                true => self.inputs.row_vectors(b, index, unroll),
+                true => self.inputs.row_vectors(cx, index, unroll),
                 false => Vec::new(),
             };
             for step in 0..unroll {
                 let set = (step % i64::from(plan.tile.k_split)) as usize;
-                self.inputs.accumulate(b, (index, step), &rows, &mut sums[set * width..(set + 1) * width]);
+                self.inputs.accumulate(cx, (index, step), &rows, &mut sums[set * width..(set + 1) * width]);
             }
             Ok(sums)
         })
@@ -216,7 +202,6 @@ struct Ahead {
 
 impl Ahead {
     fn new(
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         plan: &DotPlan,
         place: Place<'_>,
@@ -235,37 +220,37 @@ impl Ahead {
         if last < 0 {
             return Ok(Self::default());
         }
-        let next = cx.scalar_value(b, &place.column.plus_constant(columns))?;
-        let limit = b.index(last);
-        let is_inside = b.compare(Predicate::Less, next, limit);
-        let next = b.select(is_inside, next, limit);
+        let next = cx.scalar_value(&place.column.plus_constant(columns))?;
+        let limit = cx.index(last);
+        let is_inside = cx.compare(Predicate::Less, next, limit);
+        let next = cx.select(is_inside, next, limit);
         cx.facts.insert(next, Facts { min: 0, max: last, multiple: product.panel.unwrap_or(1) });
-        let first = product.column(b, cx, &Index::scalar(next))?;
+        let first = product.column(cx, &Index::scalar(next))?;
         if product.panel.is_none() && product.rhs_column != size {
-            return Self::of_columns(b, cx, (product, place, first), (columns, plan.shape.k, unroll));
+            return Self::of_columns(cx, (product, place, first), (columns, plan.shape.k, unroll));
         }
         let first = match pass.first.as_constant() {
             Some(0) => first,
             _ => {
-                let summand = cx.scalar_value(b, &pass.first)?;
-                b.offset(first, summand, product.rhs_k)
+                let summand = cx.scalar_value(&pass.first)?;
+                cx.offset(first, summand, product.rhs_k)
             }
         };
         // The tile's part is a stream of lines along the summands. Neighbours in it are neighbours in memory only where
         // the operand is packed; else the tiles take the summands of a round in turns.
         let streams = (columns * size + LINE - 1) / LINE;
-        let (turn, stream) = cx.div_rem(b, place.number, streams)?;
-        let stream = cx.scalar_value(b, &stream)?;
-        let stream = b.offset(first, stream, product.within_tile(LINE / size, size));
+        let (turn, stream) = cx.div_rem(place.number, streams)?;
+        let stream = cx.scalar_value(&stream)?;
+        let stream = cx.offset(first, stream, product.within_tile(LINE / size, size));
         let lines = match product.panel {
             Some(_) => {
                 let steps = (0..unroll).step_by(LINES_TOGETHER as usize);
-                steps.map(|step| b.offset_bytes(stream, step * product.rhs_k)).collect()
+                steps.map(|step| cx.offset_bytes(stream, step * product.rhs_k)).collect()
             }
             None => {
-                let (_, step) = cx.div_rem(b, &turn, unroll)?;
-                let step = cx.scalar_value(b, &step)?;
-                vec![b.offset(stream, step, product.rhs_k)]
+                let (_, step) = cx.div_rem(&turn, unroll)?;
+                let step = cx.scalar_value(&step)?;
+                vec![cx.offset(stream, step, product.rhs_k)]
             }
         };
         Ok(Self { lines, step: product.rhs_k })
@@ -273,7 +258,6 @@ impl Ahead {
 
     /// Where columns lie one behind another: each tile takes a part of their bytes.
     fn of_columns(
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         (product, place, first): (&Product, Place<'_>, ValueId),
         (columns, k, unroll): (i64, i64, i64),
@@ -283,9 +267,9 @@ impl Ahead {
         if product.rhs_column != k * product.rhs_k || LINE % unroll != 0 || bytes < k * step {
             return Ok(Self::default());
         }
-        let (_, part) = cx.div_rem(b, place.number, bytes / (k * step))?;
-        let part = cx.scalar_value(b, &part)?;
-        Ok(Self { lines: vec![b.offset(first, part, k * step)], step })
+        let (_, part) = cx.div_rem(place.number, bytes / (k * step))?;
+        let part = cx.scalar_value(&part)?;
+        Ok(Self { lines: vec![cx.offset(first, part, k * step)], step })
     }
 
     fn prefetch(&self, b: &mut FunctionBuilder, index: ValueId) {
@@ -305,7 +289,6 @@ fn number_of(plan: &DotPlan, (product, row, column): (&Product, &Index, &Index))
 
 /// Stores unfinished sums where the results will be.
 fn keep(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     place: (&Product, &Index, &Index),
@@ -314,9 +297,9 @@ fn keep(
 ) -> Result<()> {
     let first = number_of(plan, place);
     let result = cx.results[0].clone();
-    part.pieces(b, sum, |b, offset, _, value| {
-        let (pointer, alignment) = cx.address(b, &result, &first.plus_constant(offset))?;
-        b.store(value, pointer, alignment);
+    part.pieces(cx, sum, |cx, offset, _, value| {
+        let (pointer, alignment) = cx.address(&result, &first.plus_constant(offset))?;
+        cx.store(value, pointer, alignment);
         Ok(())
     })
 }
@@ -342,48 +325,33 @@ impl Inputs<'_> {
     }
 
     /// The sums of the passes before.
-    fn before(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        plan: &DotPlan,
-        pass: &Pass,
-    ) -> Result<Vec<ValueId>> {
+    fn before(&self, cx: &mut KernelContext<'_>, plan: &DotPlan, pass: &Pass) -> Result<Vec<ValueId>> {
         match pass.first.as_constant() {
-            Some(0) => return Ok(self.zeros(b)),
-            Some(_) => return self.kept(b, cx, plan),
+            Some(0) => return Ok(self.zeros(cx)),
+            Some(_) => return self.kept(cx, plan),
             None => {}
         }
-        let (first, zero) = (cx.scalar_value(b, &pass.first)?, b.index(0));
-        let is_first = b.compare(Predicate::Equal, first, zero);
-        let cx = std::cell::RefCell::new(cx);
-        b.if_else(
+        let (first, zero) = (cx.scalar_value(&pass.first)?, cx.index(0));
+        let is_first = cx.compare(Predicate::Equal, first, zero);
+        cx.if_else(
             is_first,
-            |b| Ok(self.zeros(b)),
-            |b| {
-                let mut cx = cx.borrow_mut();
-                cx.pinned(b, |cx, b| cx.scoped(b, |cx, b| self.kept(b, cx, plan)))
-            },
+            |cx| Ok(self.zeros(cx)),
+            |cx| cx.pinned(|cx| cx.scoped(|cx| self.kept(cx, plan))),
         )
     }
 
     /// Reads unfinished sums, here and now.
-    fn kept(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        plan: &DotPlan,
-    ) -> Result<Vec<ValueId>> {
+    fn kept(&self, cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<Vec<ValueId>> {
         let result = cx.results[0].clone();
         let mut sums = Vec::new();
         for row in 0..self.place.rows {
             let row = self.place.row.plus_constant(i64::from(row));
             for part in self.place.parts {
                 let first = number_of(plan, (self.product, &row, self.place.column));
-                let (pointer, alignment) = cx.address(b, &result, &first.plus_constant(part.offset))?;
+                let (pointer, alignment) = cx.address(&result, &first.plus_constant(part.offset))?;
                 sums.push(match part.valid == part.lanes {
-                    true => b.load(Type::vector(self.scalar, part.lanes), pointer, alignment),
-                    false => part.load_masked(b, self.scalar, pointer, alignment),
+                    true => cx.load(Type::vector(self.scalar, part.lanes), pointer, alignment),
+                    false => part.load_masked(cx, self.scalar, pointer, alignment),
                 });
             }
         }
@@ -457,15 +425,14 @@ fn add_sets(b: &mut FunctionBuilder, mut sums: Vec<ValueId>, width: usize) -> Ve
 
 /// Hands over a vector's valid columns, in pieces whose lanes are powers of two.
 fn hand_over(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     (product, row, column): (&Product, &Index, &Index),
     part: Columns,
     sum: ValueId,
 ) -> Result<()> {
-    part.pieces(b, sum, |b, offset, lanes, value| {
+    part.pieces(cx, sum, |cx, offset, lanes, value| {
         let (batch, row, column) = (product.batch.clone(), row.clone(), column.plus_constant(offset));
-        finish(b, cx, plan, DotElement { batch, row, column, lanes, value: Element::Real(value) })
+        finish(cx, plan, DotElement { batch, row, column, lanes, value: Element::Real(value) })
     })
 }

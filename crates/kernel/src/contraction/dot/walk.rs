@@ -9,13 +9,11 @@ use plan::{DotPlan, Packing};
 use support::Result;
 
 /// Emits tiles of a number, a first row, and so many rows.
-pub(super) type RowsBody<'b> =
-    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &Index, u32) -> Result<()>;
+pub(super) type RowsBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index, &Index, u32) -> Result<()>;
 
 /// Tiles of `tile.rows` rows, then tiles of one row less, so that all rows are covered. The body gets the tile's number,
 /// its first row, and how many.
 pub(super) fn for_rows(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     part: Part,
@@ -24,12 +22,10 @@ pub(super) fn for_rows(
     let (m, most) = (plan.shape.m, i64::from(plan.tile.rows));
     let tiles = (m + most - 1) / most;
     let larger = larger_tiles(plan);
-    cx.for_part(b, part.rows, (0, larger), 1, |cx, b, tile| {
-        body(b, cx, &tile, &tile.times(most), plan.tile.rows)
-    })?;
-    cx.for_part(b, part.rows, (larger, tiles), 1, |cx, b, tile| {
+    cx.for_part(part.rows, (0, larger), 1, |cx, tile| body(cx, &tile, &tile.times(most), plan.tile.rows))?;
+    cx.for_part(part.rows, (larger, tiles), 1, |cx, tile| {
         let row = tile.times(most - 1).plus_constant(larger);
-        body(b, cx, &tile, &row, plan.tile.rows - 1)
+        body(cx, &tile, &row, plan.tile.rows - 1)
     })
 }
 
@@ -50,12 +46,10 @@ pub(in crate::contraction) fn first_row(b: &mut FunctionBuilder, plan: &DotPlan,
 }
 
 /// Emits tiles of a first column and so many vectors of columns.
-pub(super) type PanelBody<'b> =
-    &'b mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
+pub(super) type PanelBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
 
 /// Columns of full tiles, then those that are left. The body gets the first column and the vectors.
 pub(super) fn for_panels(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     part: Part,
@@ -63,14 +57,12 @@ pub(super) fn for_panels(
 ) -> Result<()> {
     let (n, columns) = (plan.shape.n, plan.tile.columns());
     let full = whole_columns(plan.tile.vectors, plan.tile.lanes);
-    cx.for_part(b, part.columns, (0, n / columns), 1, |cx, b, tile| {
-        body(b, cx, &tile.times(columns), &full)
-    })?;
+    cx.for_part(part.columns, (0, n / columns), 1, |cx, tile| body(cx, &tile.times(columns), &full))?;
     let rest = n % columns;
     if rest == 0 {
         return Ok(());
     }
-    cx.if_last(b, part.columns, |cx, b| body(b, cx, &Index::constant(n - rest), &rest_parts(plan, rest)))
+    cx.if_last(part.columns, |cx| body(cx, &Index::constant(n - rest), &rest_parts(plan, rest)))
 }
 
 /// The vectors of the last, narrower panel.

@@ -35,22 +35,20 @@ impl Carried<'_, '_> {
 
     fn combine(
         &self,
-        b: &mut FunctionBuilder,
-        cx: &KernelContext<'_>,
+        cx: &mut KernelContext<'_>,
         totals: &[ValueId],
         block: Vec<ValueId>,
     ) -> Result<Vec<ValueId>> {
         let pairs = totals.iter().zip(block);
         pairs
             .zip(self.operations)
-            .map(|((&total, sum), operation)| operation.combine(b, cx, total, sum))
+            .map(|((&total, sum), operation)| operation.combine(cx, total, sum))
             .collect()
     }
 }
 
 /// As [`nest`], with a long sum cut into blocks, each summed by itself.
 pub(crate) fn nest_in_blocks(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     loops: &[Loop],
     indices: &mut Vec<Index>,
@@ -60,7 +58,7 @@ pub(crate) fn nest_in_blocks(
 ) -> Result<Vec<ValueId>> {
     let steps = loops.iter().map(|l| l.extent).fold(carried.inside, i64::saturating_mul);
     if loops.is_empty() || !carried.is_long(steps) {
-        return nest(b, cx, loops, indices, start, body);
+        return nest(cx, loops, indices, start, body);
     }
     // The loops that a block runs whole, and how much of the one around them.
     let length = steps.isqrt();
@@ -71,21 +69,19 @@ pub(crate) fn nest_in_blocks(
     }
     let cut = loops[number];
     let part = part(cut.extent, length / inside);
-    nest(b, cx, &loops[..number], indices, start, &mut |b, cx, indices, totals| {
-        blocks(b, cx, (cut.extent, 1, part), carried, totals, &mut |cx, b, index, sums| {
+    nest(cx, &loops[..number], indices, start, &mut |cx, indices, totals| {
+        blocks(cx, (cut.extent, 1, part), carried, totals, &mut |cx, index, sums| {
             indices[cut.dimension] = index;
-            nest(b, cx, &loops[number + 1..], indices, sums, body)
+            nest(cx, &loops[number + 1..], indices, sums, body)
         })
     })
 }
 
 /// What a range runs for an index: from the carried values, the next ones.
-type Step<'f> =
-    dyn FnMut(&mut KernelContext<'_>, &mut FunctionBuilder, Index, &[ValueId]) -> Result<Vec<ValueId>> + 'f;
+type Step<'f> = dyn FnMut(&mut KernelContext<'_>, Index, &[ValueId]) -> Result<Vec<ValueId>> + 'f;
 
 /// A loop over the multiples of `step` below `end`, with a long sum cut into blocks, each summed by itself.
 pub(super) fn range_in_blocks(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     (end, step): (i64, i64),
     carried: &Carried<'_, '_>,
@@ -94,9 +90,9 @@ pub(super) fn range_in_blocks(
 ) -> Result<Vec<ValueId>> {
     let steps = end / step;
     if !carried.is_long(steps) {
-        return cx.for_range_carrying(b, (0, end, step), start, body);
+        return cx.for_range_carrying((0, end, step), start, body);
     }
-    blocks(b, cx, (end, step, part(steps, steps.isqrt())), carried, start, body)
+    blocks(cx, (end, step, part(steps, steps.isqrt())), carried, start, body)
 }
 
 /// Steps of a block: about `length`, better a divisor of all, so that there is no shorter block with code of its own.
@@ -109,7 +105,6 @@ fn part(steps: i64, length: i64) -> i64 {
 
 /// Blocks of `part` steps.
 fn blocks(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     (end, step, part): (i64, i64, i64),
     carried: &Carried<'_, '_>,
@@ -117,21 +112,20 @@ fn blocks(
     body: &mut Step<'_>,
 ) -> Result<Vec<ValueId>> {
     let whole = end / (part * step) * (part * step);
-    let mut block =
-        |cx: &mut KernelContext<'_>, b: &mut FunctionBuilder, first: &Index, end: i64, totals: &[ValueId]| {
-            let neutral = carried.neutral(b)?;
-            let sums = cx.for_range_carrying(b, (0, end, step), &neutral, |cx, b, index, sums| {
-                body(cx, b, first.plus(&index), sums)
-            })?;
-            carried.combine(b, cx, totals, sums)
-        };
-    let totals = cx.for_range_carrying(b, (0, whole, part * step), start, |cx, b, first, totals| {
-        block(cx, b, &first, part * step, totals)
+    let mut block = |cx: &mut KernelContext<'_>, first: &Index, end: i64, totals: &[ValueId]| {
+        let neutral = carried.neutral(cx)?;
+        let sums = cx.for_range_carrying((0, end, step), &neutral, |cx, index, sums| {
+            body(cx, first.plus(&index), sums)
+        })?;
+        carried.combine(cx, totals, sums)
+    };
+    let totals = cx.for_range_carrying((0, whole, part * step), start, |cx, first, totals| {
+        block(cx, &first, part * step, totals)
     })?;
     if whole == end {
         return Ok(totals);
     }
-    block(cx, b, &Index::constant(whole), end - whole, &totals)
+    block(cx, &Index::constant(whole), end - whole, &totals)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::{Reduction, nest_parts};
 use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
-use nest::{FunctionBuilder, ValueId};
+use nest::ValueId;
 use plan::{Loop, ReducePlan};
 use support::Result;
 
@@ -18,43 +18,36 @@ struct Columns<'a> {
     initial: ValueId,
 }
 
-pub(super) fn emit(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &ReducePlan,
-    reduction: &Reduction<'_>,
-) -> Result<()> {
+pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Reduction<'_>) -> Result<()> {
     let Some((&(innermost, span), outer)) = reduction.kept.split_last() else {
-        return super::scalar::emit(b, cx, reduction);
+        return super::scalar::emit(cx, reduction);
     };
     let operation = Operation::of(cx, reduction.to_apply, cx.results[0].shape.element_type);
-    let initial = cx.element(b, reduction.initial[0], &Position::scalar())?.real();
+    let initial = cx.element(reduction.initial[0], &Position::scalar())?.real();
     let columns = Columns { operation, reduction, innermost, initial };
     let lanes = i64::from(plan.lanes);
     let block = plan.column_block(innermost.extent);
     let full = innermost.extent / block * block;
     let vectors = innermost.extent / lanes * lanes;
     let mut indices = reduction.origin();
-    nest_parts(b, cx, outer, &mut indices, &mut |b, cx, indices| {
-        cx.for_span(b, span, block, |cx, b, index| {
-            columns.block(b, cx, indices, &index, plan.lanes, block / lanes)
-        })?;
+    nest_parts(cx, outer, &mut indices, &mut |cx, indices| {
+        cx.for_span(span, block, |cx, index| columns.block(cx, indices, &index, plan.lanes, block / lanes))?;
         if full == innermost.extent {
             return Ok(());
         }
-        cx.if_last(b, span, |cx, b| {
+        cx.if_last(span, |cx| {
             if full < vectors {
                 let rest = Index::constant(full);
-                columns.block(b, cx, indices, &rest, plan.lanes, (vectors - full) / lanes)?;
+                columns.block(cx, indices, &rest, plan.lanes, (vectors - full) / lanes)?;
             }
             match vectors < innermost.extent {
                 // The last vector overlaps the one before; its columns are summed again.
                 true if vectors > 0 => {
                     let last = Index::constant(innermost.extent - lanes);
-                    columns.block(b, cx, indices, &last, plan.lanes, 1)
+                    columns.block(cx, indices, &last, plan.lanes, 1)
                 }
-                true => cx.for_range(b, vectors, innermost.extent, 1, |cx, b, index| {
-                    columns.block(b, cx, indices, &index, 1, 1)
+                true => cx.for_range(vectors, innermost.extent, 1, |cx, index| {
+                    columns.block(cx, indices, &index, 1, 1)
                 }),
                 false => Ok(()),
             }
@@ -66,14 +59,13 @@ impl Columns<'_> {
     /// Sums `vectors` neighbouring vectors of columns from `begin` on.
     fn block(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         indices: &mut Vec<Index>,
         begin: &Index,
         lanes: u32,
         vectors: i64,
     ) -> Result<()> {
-        let initial = cx.widen(b, Element::Real(self.initial), lanes)?.real();
+        let initial = cx.widen(Element::Real(self.initial), lanes)?.real();
         let column = |k: i64| {
             let stride = Index::lanes(i64::from(lanes > 1));
             begin.plus(&stride).plus_constant(k * i64::from(lanes))
@@ -82,14 +74,14 @@ impl Columns<'_> {
         let dimension = self.innermost.dimension;
         let carried = Carried { operations: &vec![self.operation; vectors as usize], lanes, inside: 1 };
         let reduced = &self.reduction.reduced;
-        let sums = nest_in_blocks(b, cx, reduced, indices, &carried, &start, &mut |b, cx, indices, sums| {
+        let sums = nest_in_blocks(cx, reduced, indices, &carried, &start, &mut |cx, indices, sums| {
             let mut next = Vec::with_capacity(sums.len());
             cx.lanes = lanes;
             for (k, &sum) in sums.iter().enumerate() {
                 indices[dimension] = column(k as i64);
-                let element = self.reduction.input(b, cx, 0, indices)?;
-                let element = cx.widen(b, element, lanes)?.real();
-                next.push(self.operation.combine(b, cx, sum, element)?);
+                let element = self.reduction.input(cx, 0, indices)?;
+                let element = cx.widen(element, lanes)?.real();
+                next.push(self.operation.combine(cx, sum, element)?);
             }
             cx.lanes = 1;
             Ok(next)
@@ -98,8 +90,8 @@ impl Columns<'_> {
         cx.lanes = lanes;
         for (k, sum) in sums.into_iter().enumerate() {
             indices[dimension] = column(k as i64);
-            let value = normalise(b, result.shape.element_type, sum);
-            cx.store(b, &result, &self.reduction.result_position(indices), Element::Real(value))?;
+            let value = normalise(cx, result.shape.element_type, sum);
+            cx.store_at(&result, &self.reduction.result_position(indices), Element::Real(value))?;
         }
         cx.lanes = 1;
         Ok(())

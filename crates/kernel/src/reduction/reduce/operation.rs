@@ -32,16 +32,11 @@ impl<'a> Operation<'a> {
     }
 
     /// The combination of two accumulators, or of an accumulator and an element.
-    pub(crate) fn combine(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &KernelContext<'_>,
-        x: ValueId,
-        y: ValueId,
-    ) -> Result<ValueId> {
+    pub(crate) fn combine(&self, cx: &mut KernelContext<'_>, x: ValueId, y: ValueId) -> Result<ValueId> {
         let types = [self.accumulator_type; 2];
         let elements = [Element::Real(x), Element::Real(y)];
-        elemental::emit(b, cx.target, self.op, &types, self.accumulator_type, &elements).map(Element::real)
+        let target = cx.target;
+        elemental::emit(cx, target, self.op, &types, self.accumulator_type, &elements).map(Element::real)
     }
 
     /// The element that changes nothing, in so many lanes.

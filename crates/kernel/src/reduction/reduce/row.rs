@@ -6,7 +6,7 @@ use super::{Reduction, nest_parts};
 use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
-use nest::{FunctionBuilder, ScalarType, Type, ValueId};
+use nest::{ScalarType, Type, ValueId};
 use plan::{Loop, ReducePlan};
 use support::{Error, Result};
 
@@ -20,38 +20,33 @@ struct Row<'a> {
     accumulators: u32,
 }
 
-pub(super) fn emit(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    plan: &ReducePlan,
-    reduction: &Reduction<'_>,
-) -> Result<()> {
+pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Reduction<'_>) -> Result<()> {
     let element_type = cx.results[0].shape.element_type;
     let operation = Operation::of(cx, reduction.to_apply, element_type);
     let Some((&innermost, outer)) = reduction.reduced.split_last() else {
-        return super::scalar::emit(b, cx, reduction);
+        return super::scalar::emit(cx, reduction);
     };
     let lanes = largest_power(innermost.extent, plan.lanes);
     let vectors = innermost.extent / i64::from(lanes);
     let accumulators = plan.accumulators.min(u32::try_from(vectors).unwrap_or(u32::MAX)).max(1);
     let row = Row { operation, reduction, innermost, lanes, accumulators };
-    let initial = cx.element(b, reduction.initial[0], &Position::scalar())?.real();
-    let neutral = cx.at(b, 1, |b| operation.neutral(b, lanes))?;
+    let initial = cx.element(reduction.initial[0], &Position::scalar())?.real();
+    let neutral = cx.at(1, |b| operation.neutral(b, lanes))?;
     let result = cx.results[0].clone();
     let mut indices = reduction.origin();
-    nest_parts(b, cx, &reduction.kept, &mut indices, &mut |b, cx, indices| {
+    nest_parts(cx, &reduction.kept, &mut indices, &mut |cx, indices| {
         let start = vec![neutral; accumulators as usize];
         let operations = vec![operation; accumulators as usize];
         let inside = (vectors / i64::from(accumulators)).max(1);
         let carried = Carried { operations: &operations, lanes, inside };
-        let sums = nest_in_blocks(b, cx, outer, indices, &carried, &start, &mut |b, cx, indices, sums| {
-            row.run(b, cx, indices, &carried, sums)
+        let sums = nest_in_blocks(cx, outer, indices, &carried, &start, &mut |cx, indices, sums| {
+            row.run(cx, indices, &carried, sums)
         })?;
-        let sum = row.finish(b, cx, sums)?;
-        let value = operation.combine(b, cx, initial, sum)?;
-        let value = normalise(b, element_type, value);
+        let sum = row.finish(cx, sums)?;
+        let value = operation.combine(cx, initial, sum)?;
+        let value = normalise(cx, element_type, value);
         let position = reduction.result_position(indices);
-        cx.store(b, &result, &position, Element::Real(value))
+        cx.store_at(&result, &position, Element::Real(value))
     })
 }
 
@@ -67,7 +62,6 @@ impl Row<'_> {
     /// Accumulates a row: blocks of one vector for each accumulator, single vectors, and what is left.
     fn run(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         indices: &mut [Index],
         carried: &Carried<'_, '_>,
@@ -78,71 +72,54 @@ impl Row<'_> {
         let extent = self.innermost.extent;
         let (blocks, vectors) = (extent / block * block, extent / lanes * lanes);
         let range = (blocks, block);
-        let mut sums = range_in_blocks(b, cx, range, carried, sums, &mut |cx, b, index, sums| {
+        let mut sums = range_in_blocks(cx, range, carried, sums, &mut |cx, index, sums| {
             let mut next = Vec::with_capacity(sums.len());
             for (k, &sum) in sums.iter().enumerate() {
-                let value = self.vector(b, cx, indices, &index.plus_constant(k as i64 * lanes))?;
-                next.push(self.operation.combine(b, cx, sum, value)?);
+                let value = self.vector(cx, indices, &index.plus_constant(k as i64 * lanes))?;
+                next.push(self.operation.combine(cx, sum, value)?);
             }
             Ok(next)
         })?;
         for (k, begin) in (blocks..vectors).step_by(lanes as usize).enumerate() {
-            let value = self.vector(b, cx, indices, &Index::constant(begin))?;
-            sums[k] = self.operation.combine(b, cx, sums[k], value)?;
+            let value = self.vector(cx, indices, &Index::constant(begin))?;
+            sums[k] = self.operation.combine(cx, sums[k], value)?;
         }
         if vectors < extent {
-            let value = self.last(b, cx, indices, extent - vectors)?;
+            let value = self.last(cx, indices, extent - vectors)?;
             let last = sums.len() - 1;
-            sums[last] = self.operation.combine(b, cx, sums[last], value)?;
+            sums[last] = self.operation.combine(cx, sums[last], value)?;
         }
         Ok(sums)
     }
 
-    fn vector(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        indices: &mut [Index],
-        index: &Index,
-    ) -> Result<ValueId> {
+    fn vector(&self, cx: &mut KernelContext<'_>, indices: &mut [Index], index: &Index) -> Result<ValueId> {
         let stride = Index::lanes(i64::from(self.lanes > 1));
         indices[self.innermost.dimension] = index.plus(&stride);
         cx.lanes = self.lanes;
-        let element = self.reduction.input(b, cx, 0, indices);
-        let element = element.and_then(|e| cx.widen(b, e, self.lanes));
+        let element = self.reduction.input(cx, 0, indices);
+        let element = element.and_then(|e| cx.widen(e, self.lanes));
         cx.lanes = 1;
         Ok(element?.real())
     }
 
     /// The last vector of the row, which overlaps the one before; lanes that were there already are neutral.
-    fn last(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        indices: &mut [Index],
-        count: i64,
-    ) -> Result<ValueId> {
+    fn last(&self, cx: &mut KernelContext<'_>, indices: &mut [Index], count: i64) -> Result<ValueId> {
         let begin = self.innermost.extent - i64::from(self.lanes);
-        let value = self.vector(b, cx, indices, &Index::constant(begin))?;
-        let neutral = self.operation.neutral(b, self.lanes)?;
-        let lane = b.iota(ScalarType::I32, self.lanes);
-        let first = b.integer(Type::vector(ScalarType::I32, self.lanes), i64::from(self.lanes) - count);
-        let is_new = b.compare(nest::Predicate::GreaterEqual, lane, first);
-        Ok(b.select(is_new, value, neutral))
+        let value = self.vector(cx, indices, &Index::constant(begin))?;
+        let neutral = self.operation.neutral(cx, self.lanes)?;
+        let lane = cx.iota(ScalarType::I32, self.lanes);
+        let first = cx.integer(Type::vector(ScalarType::I32, self.lanes), i64::from(self.lanes) - count);
+        let is_new = cx.compare(nest::Predicate::GreaterEqual, lane, first);
+        Ok(cx.select(is_new, value, neutral))
     }
 
     /// All accumulators as one scalar.
-    fn finish(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &KernelContext<'_>,
-        mut sums: Vec<ValueId>,
-    ) -> Result<ValueId> {
+    fn finish(&self, cx: &mut KernelContext<'_>, mut sums: Vec<ValueId>) -> Result<ValueId> {
         while sums.len() > 1 {
             let mut halved = Vec::with_capacity(sums.len().div_ceil(2));
             for pair in sums.chunks(2) {
                 halved.push(match *pair {
-                    [x, y] => self.operation.combine(b, cx, x, y)?,
+                    [x, y] => self.operation.combine(cx, x, y)?,
                     [x] => x,
                     _ => return Err(Error::internal("chunks of two")),
                 });
@@ -153,10 +130,10 @@ impl Row<'_> {
         let mut lanes = self.lanes;
         while lanes > 1 {
             lanes /= 2;
-            let low = b.shuffle(sum, sum, (0..lanes).collect());
-            let high = b.shuffle(sum, sum, (lanes..2 * lanes).collect());
-            sum = self.operation.combine(b, cx, low, high)?;
+            let low = cx.shuffle(sum, sum, (0..lanes).collect());
+            let high = cx.shuffle(sum, sum, (lanes..2 * lanes).collect());
+            sum = self.operation.combine(cx, low, high)?;
         }
-        Ok(b.extract(sum, 0))
+        Ok(cx.extract(sum, 0))
     }
 }

@@ -7,18 +7,14 @@ use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::Position;
 use crate::movement::update::flatten;
-use nest::{FunctionBuilder, ValueId};
+use nest::ValueId;
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-pub(super) fn emit(
-    b: &mut FunctionBuilder,
-    cx: &mut KernelContext<'_>,
-    reduction: &Reduction<'_>,
-) -> Result<()> {
+pub(super) fn emit(cx: &mut KernelContext<'_>, reduction: &Reduction<'_>) -> Result<()> {
     let mut initial = Vec::with_capacity(reduction.initial.len());
     for &id in reduction.initial {
-        initial.push(cx.element(b, id, &Position::scalar())?);
+        initial.push(cx.element(id, &Position::scalar())?);
     }
     let start = flatten(&initial);
     // What is no sum of one array keeps its order.
@@ -28,25 +24,24 @@ pub(super) fn emit(
     let sum = Operation::of(cx, reduction.to_apply, cx.results[0].shape.element_type);
     let carried = Carried { operations: if is_sum { &[sum] } else { &[] }, lanes: 1, inside: 1 };
     let mut indices = reduction.origin();
-    nest_parts(b, cx, &reduction.kept, &mut indices, &mut |b, cx, indices| {
+    nest_parts(cx, &reduction.kept, &mut indices, &mut |cx, indices| {
         let reduced = &reduction.reduced;
-        let totals =
-            nest_in_blocks(b, cx, reduced, indices, &carried, &start, &mut |b, cx, indices, totals| {
-                let mut arguments = unflatten(&initial, totals);
-                for k in 0..reduction.inputs.len() {
-                    let input = reduction.input(b, cx, k, indices)?;
-                    arguments.push(cx.widen(b, input, 1)?);
-                }
-                let next = cx.apply(b, reduction.to_apply, &arguments)?;
-                if next.len() != initial.len() {
-                    return Err(Error::internal("a reduction makes as many accumulators as it takes"));
-                }
-                Ok(flatten(&next))
-            })?;
+        let totals = nest_in_blocks(cx, reduced, indices, &carried, &start, &mut |cx, indices, totals| {
+            let mut arguments = unflatten(&initial, totals);
+            for k in 0..reduction.inputs.len() {
+                let input = reduction.input(cx, k, indices)?;
+                arguments.push(cx.widen(input, 1)?);
+            }
+            let next = cx.apply(reduction.to_apply, &arguments)?;
+            if next.len() != initial.len() {
+                return Err(Error::internal("a reduction makes as many accumulators as it takes"));
+            }
+            Ok(flatten(&next))
+        })?;
         let position = reduction.result_position(indices);
         for (k, total) in unflatten(&initial, &totals).into_iter().enumerate() {
             let result = cx.results[k].clone();
-            cx.store(b, &result, &position, total)?;
+            cx.store_at(&result, &position, total)?;
         }
         Ok(())
     })

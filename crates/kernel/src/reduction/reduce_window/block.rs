@@ -6,7 +6,7 @@ use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
 use crate::movement::update::flatten;
-use nest::{FunctionBuilder, ValueId};
+use nest::ValueId;
 use plan::WindowWalk;
 use support::{Error, Result};
 
@@ -33,7 +33,6 @@ impl Windows<'_> {
     /// Computes and writes some vectors of results from a place of the outer dimensions.
     pub(super) fn block(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         first: &Index,
         lanes: u32,
@@ -44,22 +43,21 @@ impl Windows<'_> {
         let mut start = Vec::new();
         for _ in 0..vectors {
             for &element in &self.initial {
-                start.extend(cx.widen(b, element, lanes)?.values());
+                start.extend(cx.widen(element, lanes)?.values());
             }
         }
         if let Some(running) = (0..self.counts.len()).find(|&d| self.is_running(d)) {
-            return self.running(b, cx, &block, running, &start, place);
+            return self.running(cx, &block, running, &start, place);
         }
         let mut at = vec![Index::default(); self.counts.len()];
-        let totals = self.taps(b, cx, &block, place, &mut at, 0, &start)?;
-        self.store(b, cx, &block, place, &totals)
+        let totals = self.taps(cx, &block, place, &mut at, 0, &start)?;
+        self.store(cx, &block, place, &totals)
     }
 
     /// The loops over the taps of the dimensions from one on. `at` holds the taps of those before.
     #[expect(clippy::too_many_arguments, reason = "where the walk is, in results and in taps")]
     pub(super) fn taps(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         block: &Block<'_>,
         place: &Place,
@@ -68,16 +66,16 @@ impl Windows<'_> {
         totals: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         if dimension == self.counts.len() {
-            return self.accumulate(b, cx, block, place, at, totals);
+            return self.accumulate(cx, block, place, at, totals);
         }
         let (first, end) = match place.taps[dimension] {
             Taps::Known(first, end) => (first, end),
             Taps::Masked => (0, self.window.dimensions[dimension].size),
             Taps::Computed(first, end) => {
                 let limit = self.window.dimensions[dimension].size;
-                return cx.for_dynamic(b, first, end, limit, totals, |cx, b, tap, totals| {
+                return cx.for_dynamic(first, end, limit, totals, |cx, tap, totals| {
                     at[dimension] = Index::scalar(tap);
-                    self.taps(b, cx, block, place, at, dimension + 1, totals)
+                    self.taps(cx, block, place, at, dimension + 1, totals)
                 });
             }
         };
@@ -85,13 +83,13 @@ impl Windows<'_> {
             let mut totals = totals.to_vec();
             for tap in first..end {
                 at[dimension] = Index::constant(tap);
-                totals = self.taps(b, cx, block, place, at, dimension + 1, &totals)?;
+                totals = self.taps(cx, block, place, at, dimension + 1, &totals)?;
             }
             return Ok(totals);
         }
-        cx.for_range_carrying(b, (first, end, 1), totals, |cx, b, tap, totals| {
+        cx.for_range_carrying((first, end, 1), totals, |cx, tap, totals| {
             at[dimension] = tap;
-            self.taps(b, cx, block, place, at, dimension + 1, totals)
+            self.taps(cx, block, place, at, dimension + 1, totals)
         })
     }
 
@@ -108,7 +106,6 @@ impl Windows<'_> {
     /// Combines the totals with the elements of one tap.
     pub(super) fn accumulate(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         block: &Block<'_>,
         place: &Place,
@@ -119,17 +116,17 @@ impl Windows<'_> {
         let mut next = Vec::with_capacity(totals.len());
         cx.lanes = block.lanes;
         for (vector, totals) in totals.chunks(width).enumerate() {
-            let (indices, conditions) = match self.base_indices(b, cx, block, vector as u32, place, at)? {
+            let (indices, conditions) = match self.base_indices(cx, block, vector as u32, place, at)? {
                 Some(found) => found,
                 None => {
                     next.extend(totals);
                     continue;
                 }
             };
-            let mut combined = self.combine(b, cx, totals, &Position::Multi(indices))?;
+            let mut combined = self.combine(cx, totals, &Position::Multi(indices))?;
             for condition in conditions {
                 let kept = combined.iter().zip(totals);
-                combined = kept.map(|(&new, &old)| b.select(condition, new, old)).collect();
+                combined = kept.map(|(&new, &old)| cx.select(condition, new, old)).collect();
             }
             next.extend(combined);
         }
@@ -140,7 +137,6 @@ impl Windows<'_> {
     /// The index of a tap in each dimension of the base, and what must hold for it to be within; `None` if it never is.
     fn base_indices(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         block: &Block<'_>,
         vector: u32,
@@ -165,10 +161,10 @@ impl Windows<'_> {
                 continue;
             }
             let last = (self.sizes[d] - 1).saturating_mul(w.base_dilation);
-            let inside = cx.contains(b, &dilated, 0, last.saturating_add(1))?;
-            let dilated = cx.clamp(b, &dilated, 0, last)?;
-            let (index, rest) = cx.div_rem(b, &dilated, w.base_dilation)?;
-            let on_element = cx.contains(b, &rest, 0, 1)?;
+            let inside = cx.contains(&dilated, 0, last.saturating_add(1))?;
+            let dilated = cx.clamp(&dilated, 0, last)?;
+            let (index, rest) = cx.div_rem(&dilated, w.base_dilation)?;
+            let on_element = cx.contains(&rest, 0, 1)?;
             for containment in [inside, on_element] {
                 match containment {
                     Containment::Always => {}
@@ -184,7 +180,6 @@ impl Windows<'_> {
     /// The next totals of one vector, from the elements at a position of the arrays.
     fn combine(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         totals: &[ValueId],
         position: &Position,
@@ -192,28 +187,24 @@ impl Windows<'_> {
         let lanes = cx.lanes;
         let mut elements = Vec::with_capacity(self.inputs.len());
         for &input in self.inputs {
-            let element = cx.element(b, input, position)?;
-            elements.push(cx.widen(b, element, lanes)?);
+            let element = cx.element(input, position)?;
+            elements.push(cx.widen(element, lanes)?);
         }
         match &self.reducer {
             Reducer::Operation(operation) => {
                 let values = elements.iter().flat_map(|element| element.values());
-                totals
-                    .iter()
-                    .zip(values)
-                    .map(|(&total, value)| operation.combine(b, cx, total, value))
-                    .collect()
+                totals.iter().zip(values).map(|(&total, value)| operation.combine(cx, total, value)).collect()
             }
             Reducer::Computation(to_apply) => {
                 let mut arguments = self.elements(totals);
                 arguments.extend(elements);
-                let next = cx.apply(b, *to_apply, &arguments)?;
+                let next = cx.apply(*to_apply, &arguments)?;
                 if next.len() != self.initial.len() {
                     return Err(Error::internal("a reduction makes as many accumulators as it takes"));
                 }
                 let mut widened = Vec::with_capacity(next.len());
                 for element in next {
-                    widened.push(cx.widen(b, element, lanes)?);
+                    widened.push(cx.widen(element, lanes)?);
                 }
                 Ok(flatten(&widened))
             }
@@ -235,7 +226,6 @@ impl Windows<'_> {
     /// Writes the totals of a block.
     pub(super) fn store(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         block: &Block<'_>,
         place: &Place,
@@ -254,10 +244,10 @@ impl Windows<'_> {
                 let result = cx.results[k].clone();
                 let element_type = result.shape.element_type;
                 let element = match &self.reducer {
-                    Reducer::Operation(_) => element.map(|value| normalise(b, element_type, value)),
+                    Reducer::Operation(_) => element.map(|value| normalise(cx, element_type, value)),
                     Reducer::Computation(_) => element,
                 };
-                cx.store(b, &result, &position, element)?;
+                cx.store_at(&result, &position, element)?;
             }
         }
         cx.lanes = 1;

@@ -25,7 +25,6 @@ impl Windows<'_> {
     /// Computes and writes the results of some numbers. What is carried has one lane.
     pub(super) fn prefixes(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         run: &Run,
         (begin, end): (i64, i64),
@@ -38,28 +37,27 @@ impl Windows<'_> {
         let (mut lanes, mut vectors) = (self.plan.lanes, self.plan.vectors);
         let width = i64::from(lanes * vectors);
         let mut at = begin + (end - begin) / width * width;
-        let all: Vec<ValueId> = carried.iter().map(|&value| splat(b, value, lanes)).collect();
-        let mut carried = cx.for_range_carrying(b, (begin, at, width), &all, |cx, b, first, carried| {
-            self.piece(b, cx, run, operation, &Piece { first: &first, lanes, vectors }, place, carried)
+        let all: Vec<ValueId> = carried.iter().map(|&value| splat(cx, value, lanes)).collect();
+        let mut carried = cx.for_range_carrying((begin, at, width), &all, |cx, first, carried| {
+            self.piece(cx, run, operation, &Piece { first: &first, lanes, vectors }, place, carried)
         })?;
         // The rest in shorter and shorter pieces.
         while at < end {
             while i64::from(lanes * vectors) > end - at {
                 if vectors > 1 { vectors -= 1 } else { lanes /= 2 }
             }
-            carried = carried.iter().map(|&value| first_lanes(b, value, lanes)).collect();
+            carried = carried.iter().map(|&value| first_lanes(cx, value, lanes)).collect();
             let piece = Piece { first: &Index::constant(at), lanes, vectors };
-            carried = self.piece(b, cx, run, operation, &piece, place, &carried)?;
+            carried = self.piece(cx, run, operation, &piece, place, &carried)?;
             at += i64::from(lanes * vectors);
         }
-        Ok(carried.iter().map(|&value| first_lanes(b, value, 1)).collect())
+        Ok(carried.iter().map(|&value| first_lanes(cx, value, 1)).collect())
     }
 
     /// A few vectors, from the totals before them in each lane to those behind.
     #[expect(clippy::too_many_arguments, reason = "where the walk is, and what is done there")]
     fn piece(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         run: &Run,
         operation: &Operation<'_>,
@@ -69,7 +67,7 @@ impl Windows<'_> {
     ) -> Result<Vec<ValueId>> {
         let lanes = piece.lanes;
         let block = Block { first: &Index::default(), lanes, vectors: 1 };
-        let neutral = operation.neutral(b, lanes)?;
+        let neutral = operation.neutral(cx, lanes)?;
         let (totals, errors) = carried.split_at(if run.keeps_errors { carried.len() / 2 } else { 0 });
         let mut sums = errors.to_vec();
         for vector in 0..piece.vectors {
@@ -79,35 +77,34 @@ impl Windows<'_> {
             let neighbours = |index: Index| if lanes > 1 { index.plus(&Index::lanes(1)) } else { index };
             let element = neighbours(run.element(&least.plus_constant(run.held - 1)));
             let start = vec![neutral; sums.len()];
-            let elements = self.add_running(b, cx, &block, run, element, place, &start)?;
+            let elements = self.add_running(cx, &block, run, element, place, &start)?;
             let (mut results, mut next) = (Vec::new(), Vec::new());
             for (&sum, element) in sums.iter().zip(elements) {
-                let prefix = prefix(b, cx, operation, element, neutral, run.is_backward)?;
-                results.push(operation.combine(b, cx, sum, prefix)?);
+                let prefix = prefix(cx, operation, element, neutral, run.is_backward)?;
+                results.push(operation.combine(cx, sum, prefix)?);
                 let last = if run.is_backward { 0 } else { lanes - 1 };
                 let whole =
-                    if lanes > 1 { b.shuffle(prefix, prefix, vec![last; lanes as usize]) } else { prefix };
-                next.push(operation.combine(b, cx, sum, whole)?);
+                    if lanes > 1 { cx.shuffle(prefix, prefix, vec![last; lanes as usize]) } else { prefix };
+                next.push(operation.combine(cx, sum, whole)?);
             }
             sums = next;
-            let results = self.joined(b, cx, totals, &results)?;
+            let results = self.joined(cx, totals, &results)?;
             place.result[run.dimension] = neighbours(run.result(&least));
-            self.store(b, cx, &block, place, &results)?;
+            self.store(cx, &block, place, &results)?;
         }
-        Ok(if run.keeps_errors { with_errors(b, totals, &sums) } else { sums })
+        Ok(if run.keeps_errors { with_errors(cx, totals, &sums) } else { sums })
     }
 }
 
 /// Each lane combined with all lanes before it, backward with all behind.
 fn prefix(
-    b: &mut FunctionBuilder,
-    cx: &KernelContext<'_>,
+    cx: &mut KernelContext<'_>,
     operation: &Operation<'_>,
     mut vector: ValueId,
     neutral: ValueId,
     is_backward: bool,
 ) -> Result<ValueId> {
-    let lanes = b.ty(vector).lanes;
+    let lanes = cx.ty(vector).lanes;
     let mut distance = 1;
     while distance < lanes {
         // Lanes that have no neighbour so far away get the neutral element, which is all of the second vector.
@@ -115,8 +112,8 @@ fn prefix(
             false => lane.checked_sub(distance).unwrap_or(lanes + lane),
             true => lane + distance,
         };
-        let moved = b.shuffle(vector, neutral, (0..lanes).map(neighbour).collect());
-        vector = operation.combine(b, cx, moved, vector)?;
+        let moved = cx.shuffle(vector, neutral, (0..lanes).map(neighbour).collect());
+        vector = operation.combine(cx, moved, vector)?;
         distance *= 2;
     }
     Ok(vector)

@@ -45,7 +45,6 @@ impl Windows<'_> {
     /// Computes and writes all results of a running dimension, for some vectors of the innermost one.
     pub(super) fn running(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         block: &Block<'_>,
         dimension: usize,
@@ -66,18 +65,21 @@ impl Windows<'_> {
             Run { dimension, count, size, held, is_backward, keeps_errors: rounds && size > BLOCK_STEPS };
         let mut carried = start.to_vec();
         if run.keeps_errors {
-            carried.extend(start.iter().map(|&total| b.float(b.ty(total), 0.0)));
+            carried.extend(start.iter().map(|&total| {
+                let ty = cx.ty(total);
+                cx.float(ty, 0.0)
+            }));
         }
-        carried = self.steps(b, cx, block, &run, (0, held.clamp(0, size), None), place, &carried)?;
+        carried = self.steps(cx, block, &run, (0, held.clamp(0, size), None), place, &carried)?;
         // Results up to `first` hold as many elements as result 0, those from `end` on hold all.
         let first = held.saturating_neg().saturating_add(1).clamp(1, count);
         let end = size.saturating_sub(held).saturating_add(1).clamp(first, count);
-        self.store_running(b, cx, block, &run, (0, first), place, &carried[..start.len()])?;
+        self.store_running(cx, block, &run, (0, first), place, &carried[..start.len()])?;
         carried = match dimension + 1 == self.counts.len() && self.plan.lanes > 1 {
-            true => self.prefixes(b, cx, &run, (first, end), place, &carried)?,
-            false => self.steps(b, cx, block, &run, (first, end, Some(held - 1)), place, &carried)?,
+            true => self.prefixes(cx, &run, (first, end), place, &carried)?,
+            false => self.steps(cx, block, &run, (first, end, Some(held - 1)), place, &carried)?,
         };
-        self.store_running(b, cx, block, &run, (end, count), place, &carried[..start.len()])
+        self.store_running(cx, block, &run, (end, count), place, &carried[..start.len()])
     }
 
     /// Adds elements of some numbers, each to what is carried; or for results of some numbers, as which they are
@@ -85,7 +87,6 @@ impl Windows<'_> {
     #[expect(clippy::too_many_arguments, reason = "where the walk is, in results and in elements")]
     fn steps(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         block: &Block<'_>,
         run: &Run,
@@ -93,59 +94,46 @@ impl Windows<'_> {
         place: &mut Place,
         carried: &[ValueId],
     ) -> Result<Vec<ValueId>> {
-        let mut step = |b: &mut FunctionBuilder,
-                        cx: &mut KernelContext<'_>,
-                        number: &Index,
-                        before: &[ValueId],
-                        sums: &[ValueId]| {
+        let mut step = |cx: &mut KernelContext<'_>, number: &Index, before: &[ValueId], sums: &[ValueId]| {
             let element = run.element(&number.plus_constant(stored.unwrap_or(0)));
-            let sums = self.add_running(b, cx, block, run, element, place, sums)?;
+            let sums = self.add_running(cx, block, run, element, place, sums)?;
             if stored.is_some() {
                 place.result[run.dimension] = run.result(number);
-                let totals = self.joined(b, cx, before, &sums)?;
-                self.store(b, cx, block, place, &totals)?;
+                let totals = self.joined(cx, before, &sums)?;
+                self.store(cx, block, place, &totals)?;
             }
             Ok(sums)
         };
         if !run.keeps_errors {
-            return cx.for_range_carrying(b, (begin, end, 1), carried, |cx, b, number, totals| {
-                step(b, cx, &number, &[], totals)
+            return cx.for_range_carrying((begin, end, 1), carried, |cx, number, totals| {
+                step(cx, &number, &[], totals)
             });
         }
-        let mut of_block = |b: &mut FunctionBuilder,
-                            cx: &mut KernelContext<'_>,
-                            first: &Index,
-                            count: i64,
-                            carried: &[ValueId]| {
+        let mut of_block = |cx: &mut KernelContext<'_>, first: &Index, count: i64, carried: &[ValueId]| {
             let (totals, errors) = carried.split_at(carried.len() / 2);
-            let sums = cx.for_range_carrying(b, (0, count, 1), errors, |cx, b, k, sums| {
-                step(b, cx, &first.plus(&k), totals, sums)
+            let sums = cx.for_range_carrying((0, count, 1), errors, |cx, k, sums| {
+                step(cx, &first.plus(&k), totals, sums)
             })?;
-            Ok(with_errors(b, totals, &sums))
+            Ok(with_errors(cx, totals, &sums))
         };
         let whole = begin + (end - begin) / BLOCK_STEPS * BLOCK_STEPS;
         let range = (begin, whole, BLOCK_STEPS);
-        let carried = cx.for_range_carrying(b, range, carried, |cx, b, first, carried| {
-            of_block(b, cx, &first, BLOCK_STEPS, carried)
+        let carried = cx.for_range_carrying(range, carried, |cx, first, carried| {
+            of_block(cx, &first, BLOCK_STEPS, carried)
         })?;
-        if whole == end {
-            Ok(carried)
-        } else {
-            of_block(b, cx, &Index::constant(whole), end - whole, &carried)
-        }
+        if whole == end { Ok(carried) } else { of_block(cx, &Index::constant(whole), end - whole, &carried) }
     }
 
     /// The totals of what is carried and of a block so far; with nothing carried those of the block.
     pub(super) fn joined(
         &self,
-        b: &mut FunctionBuilder,
-        cx: &KernelContext<'_>,
+        cx: &mut KernelContext<'_>,
         before: &[ValueId],
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         match &self.reducer {
             Reducer::Operation(operation) if !before.is_empty() => {
-                before.iter().zip(sums).map(|(&total, &sum)| operation.combine(b, cx, total, sum)).collect()
+                before.iter().zip(sums).map(|(&total, &sum)| operation.combine(cx, total, sum)).collect()
             }
             _ => Ok(sums.to_vec()),
         }
@@ -155,7 +143,6 @@ impl Windows<'_> {
     #[expect(clippy::too_many_arguments, reason = "where the walk is, in results and in elements")]
     pub(super) fn add_running(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         block: &Block<'_>,
         run: &Run,
@@ -165,14 +152,13 @@ impl Windows<'_> {
     ) -> Result<Vec<ValueId>> {
         place.result[run.dimension] = element;
         let mut at = vec![Index::default(); self.counts.len()];
-        self.taps(b, cx, block, place, &mut at, 0, totals)
+        self.taps(cx, block, place, &mut at, 0, totals)
     }
 
     /// Writes the same totals to results of some numbers.
     #[expect(clippy::too_many_arguments, reason = "where the walk is, and which results")]
     fn store_running(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         block: &Block<'_>,
         run: &Run,
@@ -180,9 +166,9 @@ impl Windows<'_> {
         place: &mut Place,
         totals: &[ValueId],
     ) -> Result<()> {
-        cx.for_range(b, begin, end, 1, |cx, b, number| {
+        cx.for_range(begin, end, 1, |cx, number| {
             place.result[run.dimension] = run.result(&number);
-            self.store(b, cx, block, place, totals)
+            self.store(cx, block, place, totals)
         })
     }
 }

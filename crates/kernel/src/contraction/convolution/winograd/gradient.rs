@@ -19,36 +19,34 @@ use support::{Error, Result};
 
 /// Emits the loops: those of all tasks at once, if there are such and one call does all tasks, and those of each task.
 pub(in super::super) fn emit(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     gradient: &WinogradGradientPlan,
 ) -> Result<()> {
     if let (Some(together), Some(range)) = (gradient.together.as_deref(), cx.tasks) {
-        let (first, end) = (b.index(0), b.index(gradient.tasks(&plan.dims)));
+        let (first, end) = (cx.index(0), cx.index(gradient.tasks(&plan.dims)));
         let (begins, ends) =
-            (b.compare(Predicate::Equal, range.begin, first), b.compare(Predicate::Equal, range.end, end));
-        let are_all = b.and(begins, ends);
+            (cx.compare(Predicate::Equal, range.begin, first), cx.compare(Predicate::Equal, range.end, end));
+        let are_all = cx.and(begins, ends);
         // Once or never, as a loop.
-        let once = b.index(1);
-        let times = b.select(are_all, once, first);
-        cx.for_dynamic(b, first, times, 1, &[], |cx, b, _, _| {
-            task(b, cx, plan, together, [Index::default(), Index::default()])?;
+        let once = cx.index(1);
+        let times = cx.select(are_all, once, first);
+        cx.for_dynamic(first, times, 1, &[], |cx, _, _| {
+            task(cx, plan, together, [Index::default(), Index::default()])?;
             Ok(Vec::new())
         })?;
-        let begin = b.select(are_all, range.end, range.begin);
+        let begin = cx.select(are_all, range.end, range.begin);
         cx.tasks = Some(TaskRange { begin, ..range });
     }
-    cx.for_tasks(b, |cx, b, number| {
-        let (part, other) = cx.div_rem(b, &number, gradient.parts(&plan.dims)[1])?;
+    cx.for_tasks(|cx, number| {
+        let (part, other) = cx.div_rem(&number, gradient.parts(&plan.dims)[1])?;
         let first = [part.times(gradient.features[0]), other.times(gradient.features[1])];
-        task(b, cx, plan, gradient, first)
+        task(cx, plan, gradient, first)
     })
 }
 
 /// Emits the loops of a task, from its first input feature and its first output feature on.
 fn task(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
     gradient: &WinogradGradientPlan,
@@ -58,7 +56,7 @@ fn task(
     let size = scalar.byte_size() as i64;
     let [input, factor] =
         [cx.operand(plan.input_operand)?, cx.operand(plan.kernel_operand)?].map(Clone::clone);
-    let [inputs, outputs] = [cx.scalar_value(b, &first[0])?, cx.scalar_value(b, &first[1])?];
+    let [inputs, outputs] = [cx.scalar_value(&first[0])?, cx.scalar_value(&first[1])?];
     let nest = Nest {
         plan,
         gradient,
@@ -66,20 +64,20 @@ fn task(
         scalar,
         size,
         first,
-        input: b.offset(input.pointer, inputs, size),
-        factor: b.offset(factor.pointer, outputs, size),
+        input: cx.offset(input.pointer, inputs, size),
+        factor: cx.offset(factor.pointer, outputs, size),
         types: [input.shape.element_type, factor.shape.element_type],
-        scratch: cx.worker_scratch(b),
+        scratch: cx.worker_scratch(),
     };
-    nest.prepare(b);
-    cx.for_range(b, 0, gradient.blocks, 1, |cx, b, number| {
-        let block = nest.block(b, cx, &number)?;
+    nest.prepare(cx);
+    cx.for_range(0, gradient.blocks, 1, |cx, number| {
+        let block = nest.block(cx, &number)?;
         (0..GradientTransform::SIZE).try_for_each(|row| {
-            nest.transform(b, cx, block, row)?;
-            nest.products(b, cx, block, row)
+            nest.transform(cx, block, row)?;
+            nest.products(cx, block, row)
         })
     })?;
-    nest.taps(b, cx)
+    nest.taps(cx)
 }
 
 /// The loops of a task.
@@ -140,14 +138,14 @@ impl Nest<'_> {
     }
 
     /// The patches of a block.
-    fn block(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, number: &Index) -> Result<Block> {
+    fn block(&self, cx: &mut KernelContext<'_>, number: &Index) -> Result<Block> {
         let all = self.gradient.all_patches(self.dims);
-        let number = cx.scalar_value(b, number)?;
+        let number = cx.scalar_value(number)?;
         if all % self.gradient.blocks == 0 {
-            let begin = b.mul_constant(number, self.gradient.block);
-            return Ok(Block { begin, end: b.add_constant(begin, self.gradient.block) });
+            let begin = cx.mul_constant(number, self.gradient.block);
+            return Ok(Block { begin, end: cx.add_constant(begin, self.gradient.block) });
         }
-        match cx.span(b, number, self.gradient.blocks, all) {
+        match cx.span(number, self.gradient.blocks, all) {
             Span::Part { begin, end, .. } => Ok(Block { begin, end }),
             Span::All(_) => Err(Error::internal("a part of the patches")),
         }
@@ -205,28 +203,22 @@ impl Nest<'_> {
     }
 
     /// Makes a row of frequencies of both arrays' pixels of a block.
-    fn transform(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        block: Block,
-        frequencies: i64,
-    ) -> Result<()> {
+    fn transform(&self, cx: &mut KernelContext<'_>, block: Block, frequencies: i64) -> Result<()> {
         let [lines, columns] = self.gradient.patches;
         let limit = self.gradient.all_patches(self.dims);
         let sources = self.sources();
-        cx.for_dynamic(b, block.begin, block.end, limit, &[], |cx, b, number, _| {
-            let row = b.sub(number, block.begin);
+        cx.for_dynamic(block.begin, block.end, limit, &[], |cx, number, _| {
+            let row = cx.sub(number, block.begin);
             cx.facts.insert(number, Facts::range(0, limit - 1));
-            let (rest, column) = cx.div_rem(b, &Index::scalar(number), columns)?;
-            let (image, line) = cx.div_rem(b, &rest, lines)?;
-            let image = cx.scalar_value(b, &image)?;
+            let (rest, column) = cx.div_rem(&Index::scalar(number), columns)?;
+            let (image, line) = cx.div_rem(&rest, lines)?;
+            let image = cx.scalar_value(&image)?;
             let first = [line, column].map(|at| at.times(GradientTransform::PIXELS));
-            let first = [cx.scalar_value(b, &first[0])?, cx.scalar_value(b, &first[1])?];
+            let first = [cx.scalar_value(&first[0])?, cx.scalar_value(&first[1])?];
             // The first line and column of the input, which may be outside.
-            let low = [0, 1].map(|d| b.add_constant(first[d], -self.dims.spatial[d].window.padding_low));
+            let low = [0, 1].map(|d| cx.add_constant(first[d], -self.dims.spatial[d].window.padding_low));
             for (source, first) in sources.iter().zip([low, first]) {
-                self.patch(b, cx, source, (image, first), (frequencies, row))?;
+                self.patch(cx, source, (image, first), (frequencies, row))?;
             }
             Ok(Vec::new())
         })
@@ -236,26 +228,24 @@ impl Nest<'_> {
     /// Transforms a patch of an array, at a line and a column of an image: a row of its frequencies, into a row of the block.
     fn patch(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         source: &Source,
         place: (ValueId, [ValueId; 2]),
         rows: (i64, ValueId),
     ) -> Result<()> {
         if !source.may_leave {
-            return self.patch_inside(b, cx, source, place, rows, true);
+            return self.patch_inside(cx, source, place, rows, true);
         }
-        let is_inside = source.image.has(b, place.1, source.pixels);
-        cx.if_then(b, is_inside, |cx, b| self.patch_inside(b, cx, source, place, rows, true))?;
-        let no = b.integer(Type::scalar(ScalarType::Bool), 0);
-        let is_outside = b.compare(Predicate::Equal, is_inside, no);
-        cx.if_then(b, is_outside, |cx, b| self.patch_inside(b, cx, source, place, rows, false))
+        let is_inside = source.image.has(cx, place.1, source.pixels);
+        cx.when(is_inside, |cx| self.patch_inside(cx, source, place, rows, true))?;
+        let no = cx.integer(Type::scalar(ScalarType::Bool), 0);
+        let is_outside = cx.compare(Predicate::Equal, is_inside, no);
+        cx.when(is_outside, |cx| self.patch_inside(cx, source, place, rows, false))
     }
 
     /// The same for one that is inside of the image, or is not.
     fn patch_inside(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         source: &Source,
         place: (ValueId, [ValueId; 2]),
@@ -264,11 +254,11 @@ impl Nest<'_> {
     ) -> Result<()> {
         let n = source.pixels as usize;
         let [target, target_row, frequency] = source.target;
-        let target = b.offset_bytes(self.scratch, target);
-        let target = b.offset(target, row, target_row);
-        let pixels = source.image.pixels(b, place, source.pixels, is_inside);
+        let target = cx.offset_bytes(self.scratch, target);
+        let target = cx.offset(target, row, target_row);
+        let pixels = source.image.pixels(cx, place, source.pixels, is_inside);
         let element = source.element_type.byte_size() as i64;
-        in_vectors(b, cx, source.features, self.size, &mut |b, _, channel, lanes| {
+        in_vectors(cx, source.features, self.size, &mut |b, channel, lanes| {
             let target = b.offset(target, channel, self.size);
             transform::row(
                 b,
@@ -288,41 +278,36 @@ impl Nest<'_> {
     }
 
     /// Runs `body` for all panels of the task's output features, with the first feature and the vectors.
-    fn panels(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>, body: PanelBody<'_>) -> Result<()> {
+    fn panels(&self, cx: &mut KernelContext<'_>, body: PanelBody<'_>) -> Result<()> {
         let panels = (self.gradient.tile, self.gradient.features[1]);
-        for_panels(b, cx, panels, Reading::Padded, body)
+        for_panels(cx, panels, Reading::Padded, body)
     }
 
     /// Adds the products of a block at a row of frequencies to the sums.
-    fn products(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        block: Block,
-        frequencies: i64,
-    ) -> Result<()> {
+    fn products(&self, cx: &mut KernelContext<'_>, block: Block, frequencies: i64) -> Result<()> {
         let scratch = self.gradient.scratch;
-        let count = self.count(b, block);
+        let count = self.count(cx, block);
         let sums = scratch.sums + frequencies * GradientTransform::SIZE * scratch.sums_frequency;
         let [input, factor, sums] =
-            [scratch.input, scratch.gradient, sums].map(|at| b.offset_bytes(self.scratch, at));
-        cx.for_range(b, 0, GradientTransform::SIZE, 1, |cx, b, frequency| {
-            let frequency = cx.scalar_value(b, &frequency)?;
-            let input = b.offset(input, frequency, scratch.input_frequency);
-            let factor = b.offset(factor, frequency, scratch.gradient_frequency);
-            let sums = b.offset(sums, frequency, scratch.sums_frequency);
-            self.panels(b, cx, &mut |b, cx, column, parts| {
-                let column = cx.scalar_value(b, column)?;
-                let (factor, sums) = (b.offset(factor, column, self.size), b.offset(sums, column, self.size));
+            [scratch.input, scratch.gradient, sums].map(|at| cx.offset_bytes(self.scratch, at));
+        cx.for_range(0, GradientTransform::SIZE, 1, |cx, frequency| {
+            let frequency = cx.scalar_value(&frequency)?;
+            let input = cx.offset(input, frequency, scratch.input_frequency);
+            let factor = cx.offset(factor, frequency, scratch.gradient_frequency);
+            let sums = cx.offset(sums, frequency, scratch.sums_frequency);
+            self.panels(cx, &mut |cx, column, parts| {
+                let column = cx.scalar_value(column)?;
+                let (factor, sums) =
+                    (cx.offset(factor, column, self.size), cx.offset(sums, column, self.size));
                 let mut first = 0;
                 for &(rows, tiles) in &self.gradient.rows {
-                    let input = b.offset_bytes(input, first * self.size);
-                    let sums = b.offset_bytes(sums, first * scratch.sums_row);
-                    cx.for_range(b, 0, tiles, 1, |cx, b, tile| {
-                        let tile = cx.scalar_value(b, &tile)?;
-                        let input = b.offset(input, tile, rows * self.size);
-                        let sums = b.offset(sums, tile, rows * scratch.sums_row);
-                        self.tile(b, cx, (rows, parts), (input, factor, sums), count)
+                    let input = cx.offset_bytes(input, first * self.size);
+                    let sums = cx.offset_bytes(sums, first * scratch.sums_row);
+                    cx.for_range(0, tiles, 1, |cx, tile| {
+                        let tile = cx.scalar_value(&tile)?;
+                        let input = cx.offset(input, tile, rows * self.size);
+                        let sums = cx.offset(sums, tile, rows * scratch.sums_row);
+                        self.tile(cx, (rows, parts), (input, factor, sums), count)
                     })?;
                     first += rows * tiles;
                 }
@@ -334,7 +319,6 @@ impl Nest<'_> {
     /// Adds the products of so many patches to a register tile's sums.
     fn tile(
         &self,
-        b: &mut FunctionBuilder,
         cx: &mut KernelContext<'_>,
         (rows, parts): (i64, &[Columns]),
         (input, factor, target): (ValueId, ValueId, ValueId),
@@ -344,9 +328,9 @@ impl Nest<'_> {
         let types: Vec<Type> = parts.iter().map(|part| Type::vector(self.scalar, part.lanes)).collect();
         let mut zeros = Vec::new();
         for _ in 0..rows {
-            zeros.extend(types.iter().map(|&ty| zero(b, ty)));
+            zeros.extend(types.iter().map(|&ty| zero(cx, ty)));
         }
-        let sums = repeat(b, cx, count, &zeros, |_, b, patch, sums| {
+        let sums = repeat(cx, count, &zeros, |b, patch, sums| {
             let input = b.offset(input, patch, scratch.input_row);
             let factor = b.offset(factor, patch, scratch.gradient_row);
             let mut vectors = Vec::new();
@@ -368,10 +352,11 @@ impl Nest<'_> {
         for (number, sum) in sums.into_iter().enumerate() {
             let (row, part) = (number / parts.len(), parts[number % parts.len()]);
             let at = row as i64 * scratch.sums_row + part.offset * self.size;
-            let pointer = b.offset_bytes(target, at);
-            let before = b.load(b.ty(sum), pointer, self.alignment(part));
-            let sum = b.add(before, sum);
-            b.store(sum, pointer, self.alignment(part));
+            let pointer = cx.offset_bytes(target, at);
+            let ty = cx.ty(sum);
+            let before = cx.load(ty, pointer, self.alignment(part));
+            let sum = cx.add(before, sum);
+            cx.store(sum, pointer, self.alignment(part));
         }
         Ok(())
     }
@@ -382,33 +367,26 @@ impl Nest<'_> {
     }
 
     /// Makes taps of the sums and hands them over.
-    fn taps(&self, b: &mut FunctionBuilder, cx: &mut KernelContext<'_>) -> Result<()> {
+    fn taps(&self, cx: &mut KernelContext<'_>) -> Result<()> {
         let scratch = self.gradient.scratch;
-        let sums = b.offset_bytes(self.scratch, scratch.sums);
-        cx.for_range(b, 0, self.gradient.features[0], 1, |cx, b, row| {
-            let number = cx.scalar_value(b, &row)?;
-            let sums = b.offset(sums, number, scratch.sums_row);
+        let sums = cx.offset_bytes(self.scratch, scratch.sums);
+        cx.for_range(0, self.gradient.features[0], 1, |cx, row| {
+            let number = cx.scalar_value(&row)?;
+            let sums = cx.offset(sums, number, scratch.sums_row);
             let at = self.first[0].plus(&row).times(self.dims.outputs).plus(&self.first[1]);
-            self.panels(b, cx, &mut |b, cx, column, parts| {
-                let first = cx.scalar_value(b, column)?;
-                let sums = b.offset(sums, first, self.size);
+            self.panels(cx, &mut |cx, column, parts| {
+                let first = cx.scalar_value(column)?;
+                let sums = cx.offset(sums, first, self.size);
                 let at = at.plus(column);
-                parts.iter().try_for_each(|&part| self.taps_of(b, cx, sums, &at, part))
+                parts.iter().try_for_each(|&part| self.taps_of(cx, sums, &at, part))
             })
         })
     }
 
     /// The taps of a vector of sums; the first of them goes to an element of the result.
-    fn taps_of(
-        &self,
-        b: &mut FunctionBuilder,
-        cx: &mut KernelContext<'_>,
-        sums: ValueId,
-        at: &Index,
-        part: Columns,
-    ) -> Result<()> {
+    fn taps_of(&self, cx: &mut KernelContext<'_>, sums: ValueId, at: &Index, part: Columns) -> Result<()> {
         let frequency = self.gradient.scratch.sums_frequency;
-        let taps = transform::output(b, GradientTransform::OUTPUT, &mut |b, row, column| {
+        let taps = transform::output(cx, GradientTransform::OUTPUT, &mut |b, row, column| {
             let number = row as i64 * GradientTransform::SIZE + column as i64;
             let pointer = b.offset_bytes(sums, number * frequency + part.offset * self.size);
             Ok(b.load(Type::vector(self.scalar, part.lanes), pointer, self.alignment(part)))
@@ -416,9 +394,9 @@ impl Nest<'_> {
         let distance = self.dims.batch * self.dims.outputs;
         for (tap, value) in taps.into_iter().flatten().enumerate() {
             let at = at.plus_constant(tap as i64 * distance);
-            part.pieces(b, value, |b, offset, lanes, value| {
+            part.pieces(cx, value, |cx, offset, lanes, value| {
                 let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));
-                finish(b, cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
+                finish(cx, self.plan, &Position::Linear(at), lanes, Element::Real(value))
             })?;
         }
         Ok(())

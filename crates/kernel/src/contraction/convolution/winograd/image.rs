@@ -113,21 +113,20 @@ pub(super) fn inside(b: &mut FunctionBuilder, first: ValueId, end: i64, count: i
 
 /// Runs `body` for vectors of channels, with the first one of each and how many they are; the last vector repeats some.
 pub(super) fn in_vectors(
-    b: &mut FunctionBuilder,
     cx: &mut KernelContext<'_>,
     channels: i64,
     element_bytes: i64,
-    body: &mut dyn FnMut(&mut FunctionBuilder, &mut KernelContext<'_>, ValueId, u32) -> Result<()>,
+    body: &mut dyn FnMut(&mut KernelContext<'_>, ValueId, u32) -> Result<()>,
 ) -> Result<()> {
     let lanes = 1u32 << i64::from(cx.target.lanes(element_bytes as usize)).min(channels).ilog2();
     let whole = channels / i64::from(lanes) * i64::from(lanes);
-    cx.for_range(b, 0, whole, i64::from(lanes), |cx, b, channel| {
-        let channel = cx.scalar_value(b, &channel)?;
-        body(b, cx, channel, lanes)
+    cx.for_range(0, whole, i64::from(lanes), |cx, channel| {
+        let channel = cx.scalar_value(&channel)?;
+        body(cx, channel, lanes)
     })?;
     if whole == channels {
         return Ok(());
     }
-    let channel = b.index(channels - i64::from(lanes));
-    body(b, cx, channel, lanes)
+    let channel = cx.index(channels - i64::from(lanes));
+    body(cx, channel, lanes)
 }
