@@ -3,13 +3,21 @@
 //! Values are computed in the outermost region where their operands exist, and once in each region: loop-invariant
 //! work leaves its loops here, for nothing behind this crate moves it.
 
+pub(crate) mod addressing;
+mod apply;
+mod body_value;
+pub(crate) mod parameters;
+pub(crate) mod reindex;
+pub(crate) mod tasks;
+
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use buffers::ALIGNMENT;
 use hlo::{InstructionId, Module};
 use nest::{Function, FunctionBuilder, RegionBuilder, ValueId};
+use parameters::{Memory, Operand, Parameters, TaskRange};
 use plan::{Fusion, InstructionPlan};
-use shape::{ArrayShape, Literal, ShapeIndex};
+use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use support::{Error, Result};
@@ -17,19 +25,6 @@ use target::Target;
 
 /// A kernel larger than this many values is refused: what a fusion duplicates has no other bound.
 const MAX_VALUES: usize = 400_000;
-
-/// An array in memory.
-#[derive(Clone, Debug)]
-pub struct Memory {
-    /// Its first byte.
-    pub pointer: ValueId,
-    /// Element type and dimensions, row-major.
-    pub shape: ArrayShape,
-    /// Bytes; a power of two that divides the address.
-    pub alignment: u32,
-    /// The number of the element at the first byte: only what lies behind is there.
-    pub(crate) first: Index,
-}
 
 /// A row of a square of a result: as many rows as lanes, computed one after another from operands that are contiguous
 /// across the rows.
@@ -41,59 +36,32 @@ pub(crate) struct Square {
     pub(crate) row: i64,
 }
 
-/// The parameters that stand last in a kernel of several tasks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TaskRange {
-    /// The first task to do.
-    pub(crate) begin: ValueId,
-    /// One past the last.
-    pub(crate) end: ValueId,
-    /// The number of the worker that does them.
-    pub(crate) worker: ValueId,
-}
-
-/// What an operand of the kernel is.
+/// A part of a kernel that is emitted as if it stood alone.
 #[derive(Clone, Debug)]
-pub(crate) enum Operand {
-    /// An array in memory.
-    Memory(Memory),
-    /// A constant with the same element everywhere: an immediate.
-    Splat(Literal),
+pub(crate) struct Part<'a> {
+    /// What it computes.
+    pub(crate) fusion: Fusion<'a>,
+    /// The leaves of its result.
+    pub(crate) results: Vec<Memory>,
+    /// Its packed constants.
+    pub(crate) packed: Vec<ValueId>,
 }
 
 /// A kernel in translation. It owns the builder of the kernel's function, whose methods are its own.
 pub struct KernelContext<'a> {
     builder: FunctionBuilder,
-    /// The module.
-    pub module: &'a Module,
-    /// The machine.
-    pub target: &'a Target,
-    /// What the kernel computes.
-    pub fusion: Fusion<'a>,
-    /// How.
-    pub plan: &'a InstructionPlan,
-    /// The leaves of the result.
-    pub results: Vec<Memory>,
-    /// Packed constants: their first bytes, 64-byte aligned, in the plan's order.
-    pub packed: Vec<ValueId>,
-    /// The scratch's first byte, 64-byte aligned, if the plan asks for some.
-    pub scratch: Option<ValueId>,
-    /// The scratch of worker 0, 64-byte aligned, if the plan asks for some; see [`Self::worker_scratch`].
-    pub(crate) workers_scratch: Option<ValueId>,
-    /// The part of the tasks that a call of the kernel does, if it has several.
-    pub(crate) tasks: Option<TaskRange>,
-    /// Whether a result shares memory with an operand.
-    pub is_in_place: bool,
-    /// How many lanes an index with a stride has.
-    pub lanes: u32,
+    module: &'a Module,
+    target: &'a Target,
+    plan: &'a InstructionPlan,
+    fusion: Fusion<'a>,
+    parameters: Parameters,
+    /// Lanes of an index with a stride.
+    lanes: u32,
     /// The square that is computed, if one is.
-    pub(crate) square: Option<Square>,
-    pub(crate) operands: BTreeMap<(usize, ShapeIndex), Operand>,
-    /// Parameters that are called with one and the same address.
-    pub(crate) same_memory: BTreeSet<(ValueId, ValueId)>,
-    pub(crate) facts: BTreeMap<ValueId, Facts>,
+    square: Option<Square>,
+    facts: BTreeMap<ValueId, Facts>,
     /// Values that stand for instructions, whatever the position.
-    pub(crate) provided: BTreeMap<InstructionId, Element>,
+    provided: BTreeMap<InstructionId, Element>,
     frames: Vec<Frame>,
     /// What depends on a provided instruction.
     dependents: BTreeMap<InstructionId, BTreeSet<InstructionId>>,
@@ -163,31 +131,95 @@ impl<'a> KernelContext<'a> {
         builder: FunctionBuilder,
         module: &'a Module,
         target: &'a Target,
-        fusion: Fusion<'a>,
         plan: &'a InstructionPlan,
+        fusion: Fusion<'a>,
+        parameters: Parameters,
     ) -> Self {
         Self {
             builder,
             module,
             target,
-            fusion,
             plan,
-            results: Vec::new(),
-            packed: Vec::new(),
-            scratch: None,
-            workers_scratch: None,
-            tasks: None,
-            is_in_place: false,
+            fusion,
+            parameters,
             lanes: 1,
             square: None,
-            operands: BTreeMap::new(),
-            same_memory: BTreeSet::new(),
             facts: BTreeMap::new(),
             provided: BTreeMap::new(),
             frames: vec![Frame::new(1, None)],
             dependents: BTreeMap::new(),
             floor: 1,
         }
+    }
+
+    /// The module.
+    pub fn module(&self) -> &'a Module {
+        self.module
+    }
+
+    /// The machine.
+    pub fn target(&self) -> &'a Target {
+        self.target
+    }
+
+    /// How the kernel computes it.
+    pub fn plan(&self) -> &'a InstructionPlan {
+        self.plan
+    }
+
+    /// What the kernel computes.
+    pub fn fusion(&self) -> Fusion<'a> {
+        self.fusion
+    }
+
+    /// The leaves of the result.
+    pub fn results(&self) -> &[Memory] {
+        &self.parameters.results
+    }
+
+    /// Packed constants: their first bytes, 64-byte aligned, in the plan's order.
+    pub fn packed(&self) -> &[ValueId] {
+        &self.parameters.packed
+    }
+
+    /// The scratch's first byte, 64-byte aligned, if the plan asks for some.
+    pub fn scratch(&self) -> Option<ValueId> {
+        self.parameters.scratch
+    }
+
+    /// The part of the tasks that a call of the kernel does, if it has several.
+    pub(crate) fn tasks(&self) -> Option<TaskRange> {
+        self.parameters.tasks
+    }
+
+    /// True if a result shares memory with an operand.
+    pub fn is_in_place(&self) -> bool {
+        self.parameters.is_in_place
+    }
+
+    /// Lanes of an index with a stride.
+    pub fn lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    /// Notes facts about an index.
+    pub(crate) fn learn(&mut self, index: ValueId, facts: Facts) {
+        self.facts.insert(index, facts);
+    }
+
+    /// Lets a value stand for an instruction, whatever the position.
+    pub(crate) fn provide(&mut self, id: InstructionId, value: Element) {
+        self.provided.insert(id, value);
+    }
+
+    /// Lets no value stand for an instruction any more.
+    pub(crate) fn withdraw(&mut self, id: InstructionId) {
+        self.provided.remove(&id);
+    }
+
+    /// Sets the memory of an array operand that the kernel itself computes.
+    pub(crate) fn set_operand(&mut self, number: usize, memory: Memory) {
+        self.parameters.operands.insert((number, Vec::new()), Operand::Memory(memory));
     }
 
     /// The finished function.
@@ -197,7 +229,7 @@ impl<'a> KernelContext<'a> {
 
     /// The memory of an array operand. An error if it has none: it is an immediate, or packed.
     pub fn operand(&self, number: usize) -> Result<&Memory> {
-        match self.operands.get(&(number, Vec::new())) {
+        match self.parameters.operands.get(&(number, Vec::new())) {
             Some(Operand::Memory(memory)) => Ok(memory),
             _ => Err(Error::internal(format!("operand {number} is no array in memory"))),
         }
@@ -205,7 +237,7 @@ impl<'a> KernelContext<'a> {
 
     /// Whether an operand's memory is a result's.
     pub(crate) fn is_same_memory(&self, operand: ValueId, result: ValueId) -> bool {
-        self.same_memory.contains(&(operand, result))
+        self.parameters.same_memory.contains(&(operand, result))
     }
 
     /// The shape of an array instruction of the body.
@@ -218,7 +250,7 @@ impl<'a> KernelContext<'a> {
     /// The kernel's outermost loop, over the tasks that this call of it does; once with task 0 if the plan has one task
     /// only. Everything that writes memory must be inside, and no two tasks may touch what one of them writes.
     pub fn for_tasks(&mut self, body: impl FnOnce(&mut Self, Index) -> Result<()>) -> Result<()> {
-        let Some(TaskRange { begin, end, .. }) = self.tasks else {
+        let Some(TaskRange { begin, end, .. }) = self.parameters.tasks else {
             return body(self, Index::constant(0));
         };
         if self.depth() != 1 {
@@ -234,8 +266,8 @@ impl<'a> KernelContext<'a> {
     /// The address of the scratch of the worker that runs this call: `worker_scratch_bytes` of the plan, 64-byte aligned,
     /// of no known content at the start of a task. Panics if the plan asks for none.
     pub fn worker_scratch(&mut self) -> ValueId {
-        let first = self.workers_scratch.expect("the plan asks for scratch of the workers");
-        let Some(tasks) = self.tasks else { return first };
+        let first = self.parameters.workers_scratch.expect("the plan asks for scratch of the workers");
+        let Some(tasks) = self.parameters.tasks else { return first };
         let key = IndexKey::WorkerScratch;
         self.known_index(&key).unwrap_or_else(|| {
             // The kernel's own size will do: it is at most what the frame's scratch has for each worker, and all workers are
@@ -311,6 +343,41 @@ impl<'a> KernelContext<'a> {
         let floor = std::mem::replace(&mut self.floor, depth);
         let result = body(self);
         self.floor = floor;
+        result
+    }
+
+    /// Runs `body` with so many lanes of an index with a stride.
+    pub(crate) fn with_lanes<R>(&mut self, lanes: u32, body: impl FnOnce(&mut Self) -> R) -> R {
+        let before = std::mem::replace(&mut self.lanes, lanes);
+        let result = body(self);
+        self.lanes = before;
+        result
+    }
+
+    /// Runs `body` for a row of a square.
+    pub(crate) fn with_square<R>(&mut self, square: Square, body: impl FnOnce(&mut Self) -> R) -> R {
+        let before = self.square.replace(square);
+        let result = body(self);
+        self.square = before;
+        result
+    }
+
+    /// Runs `body` with other tasks to do.
+    pub(crate) fn with_tasks<R>(&mut self, tasks: Option<TaskRange>, body: impl FnOnce(&mut Self) -> R) -> R {
+        let before = std::mem::replace(&mut self.parameters.tasks, tasks);
+        let result = body(self);
+        self.parameters.tasks = before;
+        result
+    }
+
+    /// Runs `body` as if the kernel were this part of it.
+    pub(crate) fn with_part<R>(&mut self, part: Part<'a>, body: impl FnOnce(&mut Self) -> R) -> R {
+        let Part { fusion, results, packed } = part;
+        let fusion = std::mem::replace(&mut self.fusion, fusion);
+        let results = std::mem::replace(&mut self.parameters.results, results);
+        let packed = std::mem::replace(&mut self.parameters.packed, packed);
+        let result = body(self);
+        (self.fusion, self.parameters.results, self.parameters.packed) = (fusion, results, packed);
         result
     }
 

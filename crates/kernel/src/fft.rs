@@ -7,7 +7,7 @@ mod pass;
 mod real;
 
 use crate::context::KernelContext;
-use crate::tasks::Span;
+use crate::context::tasks::Span;
 use lines::{Line, Parts, RootTable};
 use nest::{FunctionBuilder, Predicate, ScalarType, ValueId};
 use pass::{Pass, into_lines, out_of_lines};
@@ -19,7 +19,7 @@ use support::{Error, Result};
 /// Transforms along the dimension of a step.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &FftPlan, number: usize) -> Result<()> {
     let step = plan.steps.get(number).ok_or_else(|| Error::internal("a step of the transform"))?;
-    let table = *cx.packed.get(number).ok_or_else(|| Error::internal("the table of roots is missing"))?;
+    let table = *cx.packed().get(number).ok_or_else(|| Error::internal("the table of roots is missing"))?;
     let (from, to) = (place(cx, plan, step.from)?, place(cx, plan, step.to)?);
     let scalar = match step.part {
         PrimitiveType::F32 => ScalarType::F32,
@@ -27,10 +27,10 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &FftPlan, number: usize) ->
         other => return Err(Error::internal(format!("a transform of {other:?}"))),
     };
     let emitter = Emitter { step, scalar, table, from, to };
-    let (units, tasks) = (step.units(), cx.plan.tasks);
+    let (units, tasks) = (step.units(), cx.plan().tasks);
     cx.for_tasks(|cx, task| {
         let span = cx.spans(&task, &[units], &[tasks])?[0];
-        let scratch = (cx.plan.worker_scratch_bytes > 0).then(|| cx.worker_scratch());
+        let scratch = (cx.plan().worker_scratch_bytes > 0).then(|| cx.worker_scratch());
         emitter.units(cx, span, scratch)
     })
 }
@@ -39,12 +39,12 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &FftPlan, number: usize) ->
 fn place(cx: &mut KernelContext<'_>, plan: &FftPlan, place: FftPlace) -> Result<ValueId> {
     Ok(match place {
         FftPlace::Operand => {
-            let operand = cx.fusion.body[cx.fusion.root].operands()[0];
+            let operand = cx.fusion().body[cx.fusion().root].operands()[0];
             cx.operand(crate::movement::update::number_of(cx, operand)?)?.pointer
         }
-        FftPlace::Result => cx.results[0].pointer,
+        FftPlace::Result => cx.results()[0].pointer,
         FftPlace::Scratch(number) => {
-            let scratch = cx.scratch.ok_or_else(|| Error::internal("arrays between steps are missing"))?;
+            let scratch = cx.scratch().ok_or_else(|| Error::internal("arrays between steps are missing"))?;
             cx.offset_bytes(scratch, number as i64 * plan.array_bytes as i64)
         }
     })

@@ -8,9 +8,6 @@
 //! `reindex` turn a position into operand positions; [`elemental`] computes one opcode. The families have the layout that
 //! they have in `plan`.
 
-mod addressing;
-mod apply;
-mod body_value;
 mod calls;
 mod context;
 mod contraction;
@@ -27,12 +24,11 @@ mod multi_output;
 pub mod narrow;
 mod random;
 mod reduction;
-mod reindex;
 mod sort;
-mod tasks;
 mod transpose;
 
-pub use context::{KernelContext, Memory};
+pub use context::KernelContext;
+pub use context::parameters::Memory;
 pub use element::{Element, decode, encode, memory_type, normalise, register_type, splat};
 pub use entry::custom_call::ABORT_STATUS;
 pub use entry::profile::Counter;

@@ -1,8 +1,8 @@
 //! Loop nests over a result: each element computed from the operands, vectors along the innermost loop.
 
+use crate::context::tasks::Span;
 use crate::context::{KernelContext, Square};
 use crate::index::{Index, Position};
-use crate::tasks::Span;
 use hlo::InstructionId;
 use plan::{Loop, LoopPlan};
 use support::Result;
@@ -14,7 +14,7 @@ const UNROLL_VECTORS: i64 = 4;
 
 /// Writes every element of the result.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &LoopPlan) -> Result<()> {
-    let root = cx.fusion.root;
+    let root = cx.fusion().root;
     emit_at(cx, plan, root, &[])
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn emit_at(
     let mut element = |cx: &mut KernelContext<'_>, indices: &mut [Index]| {
         let position = Position::Multi(indices.to_vec());
         let value = cx.element(id, &position)?;
-        let result = cx.results[0].clone();
+        let result = cx.results()[0].clone();
         if starts.is_empty() {
             return cx.store_at(&result, &position, value);
         }
@@ -96,10 +96,7 @@ fn squares(
         vectors(cx, plan, innermost, indices, &mut |cx, indices| {
             for row in 0..rows {
                 indices[across.dimension] = Index::scalar(first).plus_constant(row);
-                cx.square = Some(Square { first, row });
-                let result = element(cx, indices);
-                cx.square = None;
-                result?;
+                cx.with_square(Square { first, row }, |cx| element(cx, indices))?;
             }
             Ok(())
         })
@@ -130,16 +127,13 @@ fn vectors(
     let lanes = i64::from(plan.lanes);
     let full = innermost.extent / lanes * lanes;
     let mut vector = |cx: &mut KernelContext<'_>, index: Index| {
-        cx.lanes = plan.lanes;
         indices[innermost.dimension] = index.plus(&Index::lanes(i64::from(plan.lanes > 1)));
-        let result = body(cx, indices);
-        cx.lanes = 1;
-        result
+        cx.with_lanes(plan.lanes, |cx| body(cx, indices))
     };
     let is_short = matches!(span, Span::All(_))
         && plan.transposed.is_none()
         && full / lanes <= UNROLL_VECTORS
-        && cx.fusion.instructions().len() <= UNROLL_INSTRUCTIONS;
+        && cx.fusion().instructions().len() <= UNROLL_INSTRUCTIONS;
     if is_short {
         for begin in (0..full).step_by(lanes as usize) {
             vector(cx, Index::constant(begin))?;
@@ -150,7 +144,7 @@ fn vectors(
     if full == innermost.extent {
         return Ok(());
     }
-    if full > 0 && !cx.is_in_place {
+    if full > 0 && !cx.is_in_place() {
         return cx.if_last(span, |cx| vector(cx, Index::constant(innermost.extent - lanes)));
     }
     cx.if_last(span, |cx| {

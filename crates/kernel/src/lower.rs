@@ -1,7 +1,8 @@
 //! Lowers a module: one function for each kernel, and the entry that calls them.
 
 use crate::calls::{Call, Kernels};
-use crate::context::{KernelContext, Memory, Operand, TaskRange};
+use crate::context::KernelContext;
+use crate::context::parameters::{Memory, Operand, Parameters, TaskRange};
 use crate::contraction::{attention, chain, convolution, destination, dot};
 use crate::entry;
 use crate::entry::profile::{self, Counter};
@@ -203,9 +204,9 @@ impl Kernel<'_> {
     /// The function, which becomes number `id`, and its call; nothing if there is nothing to do.
     fn lower(&self, name: String, id: FunctionId) -> Result<Option<(Function, Call)>> {
         let fusion = Fusion::of(self.module, &self.module[self.computation], self.instruction)?;
-        let builder = FunctionBuilder::new(name, Linkage::Internal);
-        let mut cx = KernelContext::new(builder, self.module, self.target, fusion, self.plan);
-        let (arguments, written) = self.parameters(&mut cx)?;
+        let mut builder = FunctionBuilder::new(name, Linkage::Internal);
+        let (parameters, arguments, written) = self.parameters(&mut builder, &fusion);
+        let mut cx = KernelContext::new(builder, self.module, self.target, self.plan, fusion, parameters);
         self.emit(&mut cx)?;
         let mut function = cx.finish();
         let statements = function.statement_count();
@@ -265,10 +266,11 @@ impl Kernel<'_> {
 
     /// Declares the parameters, in the documented order; the slices to call the kernel with, and the number of those that
     /// it only reads, which come first.
-    fn parameters(&self, cx: &mut KernelContext<'_>) -> Result<(Vec<Slice>, usize)> {
-        let operands = self.operand_leaves(cx);
+    fn parameters(&self, b: &mut FunctionBuilder, fusion: &Fusion<'_>) -> (Parameters, Vec<Slice>, usize) {
+        let mut parameters = Parameters::default();
+        let operands = self.operand_leaves(fusion, &mut parameters);
         let results: Vec<(ShapeIndex, ArrayShape)> =
-            cx.fusion.shape().leaves().into_iter().map(|(index, shape)| (index, shape.clone())).collect();
+            fusion.shape().leaves().into_iter().map(|(index, shape)| (index, shape.clone())).collect();
         let scratch = self.assignment.scratch.get(&(self.computation, self.instruction)).copied();
         let written: Vec<Slice> = results
             .iter()
@@ -278,25 +280,25 @@ impl Kernel<'_> {
         let mut arguments = Vec::new();
         let mut pointers = Vec::new();
         for (number, index, shape) in operands {
-            let slice = self.assignment.slice(self.computation, cx.fusion.operand(number), &index);
+            let slice = self.assignment.slice(self.computation, fusion.operand(number), &index);
             let is_shared = written.iter().any(|w| w.overlaps(&slice));
-            cx.is_in_place |= is_shared;
+            parameters.is_in_place |= is_shared;
             let facts = PointerFacts {
                 no_alias: !is_shared,
                 read_only: true,
                 alignment: alignment(self.assignment, &slice, &shape),
             };
-            let pointer = cx.parameter(&leaf_name(&format!("operand{number}"), &index), Type::PTR, facts);
+            let pointer = b.parameter(&leaf_name(&format!("operand{number}"), &index), Type::PTR, facts);
             let memory = Memory { pointer, shape, alignment: facts.alignment, first: Index::default() };
-            cx.operands.insert((number, index), Operand::Memory(memory));
+            parameters.operands.insert((number, index), Operand::Memory(memory));
             pointers.push((pointer, slice));
             arguments.push(slice);
         }
         for (position, packed) in self.plan.packed.iter().enumerate() {
             let slice = self.assignment.packed[&(self.computation, self.instruction, position)];
             let facts = PointerFacts { no_alias: true, read_only: true, alignment: ALIGNMENT as u32 };
-            let pointer = cx.parameter(&packed_name(packed), Type::PTR, facts);
-            cx.packed.push(pointer);
+            let pointer = b.parameter(&packed_name(packed), Type::PTR, facts);
+            parameters.packed.push(pointer);
             arguments.push(slice);
         }
         let only_read = arguments.len();
@@ -307,34 +309,37 @@ impl Kernel<'_> {
                 read_only: false,
                 alignment: alignment(self.assignment, &slice, &shape),
             };
-            let pointer = cx.parameter(&leaf_name("result", &index), Type::PTR, facts);
+            let pointer = b.parameter(&leaf_name("result", &index), Type::PTR, facts);
             let same = pointers.iter().filter(|(_, s)| *s == slice);
-            cx.same_memory.extend(same.map(|&(operand, _)| (operand, pointer)));
+            parameters.same_memory.extend(same.map(|&(operand, _)| (operand, pointer)));
             let first = Index::default();
-            cx.results.push(Memory { pointer, shape, alignment: facts.alignment, first });
+            parameters.results.push(Memory { pointer, shape, alignment: facts.alignment, first });
             arguments.push(slice);
         }
         if let Some(slice) = scratch {
             let facts = PointerFacts { no_alias: true, read_only: false, alignment: ALIGNMENT as u32 };
-            cx.scratch = Some(cx.parameter("scratch", Type::PTR, facts));
+            parameters.scratch = Some(b.parameter("scratch", Type::PTR, facts));
             arguments.push(slice);
         }
         if self.plan.worker_scratch_bytes > 0 {
             let facts = PointerFacts { no_alias: true, read_only: false, alignment: ALIGNMENT as u32 };
-            cx.workers_scratch = Some(cx.parameter("workers_scratch", Type::PTR, facts));
+            parameters.workers_scratch = Some(b.parameter("workers_scratch", Type::PTR, facts));
         }
         if self.plan.tasks > 1 {
-            let mut number = |name| cx.parameter(name, Type::I64, PointerFacts::default());
+            let mut number = |name| b.parameter(name, Type::I64, PointerFacts::default());
             let (begin, end) = (number("task_begin"), number("task_end"));
-            cx.tasks = Some(TaskRange { begin, end, worker: number("worker") });
+            parameters.tasks = Some(TaskRange { begin, end, worker: number("worker") });
         }
-        Ok((arguments, only_read))
+        (parameters, arguments, only_read)
     }
 
     /// The array leaves of operands that the body reads from memory. Constants with one element everywhere become
     /// immediates.
-    fn operand_leaves(&self, cx: &mut KernelContext<'_>) -> Vec<(usize, ShapeIndex, ArrayShape)> {
-        let fusion = cx.fusion;
+    fn operand_leaves(
+        &self,
+        fusion: &Fusion<'_>,
+        parameters: &mut Parameters,
+    ) -> Vec<(usize, ShapeIndex, ArrayShape)> {
         let mut read = BTreeSet::new();
         for id in fusion.instructions() {
             for (position, &operand) in fusion.body[id].operands().iter().enumerate() {
@@ -361,7 +366,7 @@ impl Kernel<'_> {
                 && shape.element_count() > 0
                 && literal.is_splat()
             {
-                cx.operands.insert((number, Vec::new()), Operand::Splat(literal.clone()));
+                parameters.operands.insert((number, Vec::new()), Operand::Splat(literal.clone()));
                 continue;
             }
             let shapes = operand.shape().leaves();

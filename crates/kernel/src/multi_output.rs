@@ -2,14 +2,14 @@
 //! added to the columns that they are reduced to.
 
 use crate::context::KernelContext;
+use crate::context::reindex::same_dimensions;
+use crate::context::tasks::Span;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
 use crate::loops;
 use crate::reduction::reduce::blocks::{Carried, nest_in_blocks};
 use crate::reduction::reduce::nest_parts;
 use crate::reduction::reduce::operation::Operation;
-use crate::reindex::same_dimensions;
-use crate::tasks::Span;
 use hlo::{InstructionId, Op};
 use nest::ValueId;
 use plan::{Loop, MultiOutputPlan, Output, OutputReduction, Placement};
@@ -17,7 +17,7 @@ use support::{Error, Result};
 
 /// Writes all results.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &MultiOutputPlan) -> Result<()> {
-    let outputs = plan::outputs(&cx.fusion)?;
+    let outputs = plan::outputs(&cx.fusion())?;
     for &(leaf, number) in &plan.updates {
         copy_operand(cx, leaf, number)?;
     }
@@ -45,7 +45,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &MultiOutputPlan) -> Result
 
 /// Copies an operand of which a result replaces a slice, unless it is the result's memory already.
 fn copy_operand(cx: &mut KernelContext<'_>, leaf: usize, number: usize) -> Result<()> {
-    let (operand, result) = (cx.operand(number)?.clone(), cx.results[leaf].clone());
+    let (operand, result) = (cx.operand(number)?.clone(), cx.results()[leaf].clone());
     if !cx.is_same_memory(operand.pointer, result.pointer) {
         let bytes = cx.index(result.shape.byte_size() as i64);
         cx.copy_bytes(result.pointer, operand.pointer, bytes);
@@ -73,7 +73,7 @@ enum Step {
 
 impl Placed {
     fn new(cx: &mut KernelContext<'_>, output: &Output) -> Result<Self> {
-        let body = cx.fusion.body;
+        let body = cx.fusion().body;
         let mut steps = Vec::with_capacity(output.path.len());
         let mut at = cx.shape(output.value)?.sizes();
         for step in &output.path {
@@ -134,7 +134,7 @@ impl Placed {
                 (Step::Move(_), position @ Position::Linear(_)) => position,
             };
         }
-        let result = cx.results[self.leaf].clone();
+        let result = cx.results()[self.leaf].clone();
         cx.store_at(&result, &position, value)
     }
 }
@@ -165,7 +165,7 @@ fn columns(cx: &mut KernelContext<'_>, plan: &MultiOutputPlan, outputs: &[Placed
         let kept: Vec<(Loop, Span)> = kept.iter().zip(spans).map(|(&k, span)| (loops[k], span)).collect();
         for output in outputs {
             let Some(reduction) = output.reduction else { continue };
-            let element_type = cx.results[output.leaf].shape.element_type;
+            let element_type = cx.results()[output.leaf].shape.element_type;
             let operation = Operation::of(cx, reduction.to_apply, element_type);
             let initial = cx.element(reduction.initial, &Position::scalar())?.real();
             blocks.columns.push(Column { operation, initial, output });
@@ -235,27 +235,33 @@ impl Blocks<'_> {
         let carried = Carried { operations: &operations, lanes, inside: 1 };
         let sums = nest_in_blocks(cx, &self.reduced, indices, &carried, &start, &mut |cx, indices, sums| {
             let mut next = sums.to_vec();
-            cx.lanes = lanes;
-            for k in 0..count {
-                indices[dimension] = column(k);
-                self.elements(cx, indices, lanes, |number| number * count as usize + k as usize, &mut next)?;
-            }
-            cx.lanes = 1;
-            Ok(next)
+            cx.with_lanes(lanes, |cx| {
+                for k in 0..count {
+                    indices[dimension] = column(k);
+                    self.elements(
+                        cx,
+                        indices,
+                        lanes,
+                        |number| number * count as usize + k as usize,
+                        &mut next,
+                    )?;
+                }
+                Ok(next)
+            })
         })?;
-        cx.lanes = lanes;
-        for (number, reduced) in self.columns.iter().enumerate() {
-            let result = cx.results[reduced.output.leaf].clone();
-            for k in 0..count {
-                indices[dimension] = column(k);
-                let sum = sums[number * count as usize + k as usize];
-                let value = normalise(cx, result.shape.element_type, sum);
-                let position = self.result_position(cx, reduced.output, indices)?;
-                cx.store_at(&result, &position, Element::Real(value))?;
+        cx.with_lanes(lanes, |cx| {
+            for (number, reduced) in self.columns.iter().enumerate() {
+                let result = cx.results()[reduced.output.leaf].clone();
+                for k in 0..count {
+                    indices[dimension] = column(k);
+                    let sum = sums[number * count as usize + k as usize];
+                    let value = normalise(cx, result.shape.element_type, sum);
+                    let position = self.result_position(cx, reduced.output, indices)?;
+                    cx.store_at(&result, &position, Element::Real(value))?;
+                }
             }
-        }
-        cx.lanes = 1;
-        Ok(())
+            Ok(())
+        })
     }
 
     /// One vector of the space: the sums of `next`, numbered by `slot`, take in what is reduced.
@@ -296,7 +302,7 @@ impl Blocks<'_> {
         let Some(OutputReduction { instruction, .. }) = output.reduction else {
             return Err(Error::internal("a reduction"));
         };
-        let Op::Reduce { dimensions, .. } = cx.fusion.body[instruction].op() else {
+        let Op::Reduce { dimensions, .. } = cx.fusion().body[instruction].op() else {
             return Err(Error::internal("a reduction is a reduce instruction"));
         };
         let own = output.indices(indices);

@@ -1,7 +1,8 @@
 //! Random bits: Philox 4x32-10 and ThreeFry 2x32-20 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
 //! SC 2011), laid out in the result as XLA lays them out; and the instance's own random state.
 
-use crate::context::{KernelContext, Memory};
+use crate::context::KernelContext;
+use crate::context::parameters::Memory;
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::movement::update::number_of;
@@ -14,11 +15,11 @@ const I32: Type = Type::scalar(ScalarType::I32);
 
 /// The persistent counter's old value is the result; the state is the old value plus `delta`, both of 128 bits.
 pub(crate) fn emit_state(cx: &mut KernelContext<'_>) -> Result<()> {
-    let Op::RngGetAndUpdateState { delta } = cx.fusion.root_op() else {
+    let Op::RngGetAndUpdateState { delta } = cx.fusion().root_op() else {
         return Err(Error::internal("the root is rng-get-and-update-state"));
     };
-    let state = cx.scratch.ok_or_else(|| Error::internal("random state has a place of its own"))?;
-    let result = cx.results[0].pointer;
+    let state = cx.scratch().ok_or_else(|| Error::internal("random state has a place of its own"))?;
+    let result = cx.results()[0].pointer;
     let high_at = |b: &mut FunctionBuilder, pointer: ValueId| b.offset_bytes(pointer, 8);
     let state_high = high_at(cx, state);
     let (low, high) = (cx.load(Type::I64, state, 8), cx.load(Type::I64, state_high, 8));
@@ -59,14 +60,14 @@ fn joined(b: &mut FunctionBuilder, [low, high]: [ValueId; 2]) -> ValueId {
 
 /// The bits of a state: the key and the counter; the state after is the counter moved on.
 pub(crate) fn emit_bits(cx: &mut KernelContext<'_>) -> Result<()> {
-    let Op::RngBitGenerator { algorithm } = cx.fusion.root_op() else {
+    let Op::RngBitGenerator { algorithm } = cx.fusion().root_op() else {
         return Err(Error::internal("the root is rng-bit-generator"));
     };
-    let [next_state, data] = &cx.results[..] else {
+    let [next_state, data] = cx.results() else {
         return Err(Error::internal("rng-bit-generator makes the state and the bits"));
     };
     let (next_state, data) = (next_state.clone(), data.clone());
-    let state = cx.operand(number_of(cx, cx.fusion.body[cx.fusion.root].operands()[0])?)?.clone();
+    let state = cx.operand(number_of(cx, cx.fusion().body[cx.fusion().root].operands()[0])?)?.clone();
     let length = state.shape.element_count();
     if state.shape.element_type != PrimitiveType::U64 || !(2..=3).contains(&length) {
         return Err(Error::unsupported(format!(

@@ -7,7 +7,8 @@ mod network;
 mod numbers;
 mod permutation;
 
-use crate::context::{KernelContext, Memory};
+use crate::context::KernelContext;
+use crate::context::parameters::Memory;
 use crate::element::{Element, memory_type, register_type};
 use crate::elemental;
 use crate::index::{Index, Position};
@@ -37,18 +38,18 @@ fn as_bits(memory: &Memory) -> Memory {
 
 /// Sorts every row along the dimension, all operands by one permutation.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Result<()> {
-    let Op::Sort { dimension, to_apply, .. } = cx.fusion.root_op() else {
+    let Op::Sort { dimension, to_apply, .. } = cx.fusion().root_op() else {
         return Err(Error::internal("the root is a sort"));
     };
-    let sizes = cx.results[0].shape.sizes();
+    let sizes = cx.results()[0].shape.sizes();
     if sizes.contains(&0) {
         return Ok(());
     }
     let mut operands = Vec::new();
-    for &operand in cx.fusion.body[cx.fusion.root].operands() {
+    for &operand in cx.fusion().body[cx.fusion().root].operands() {
         operands.push(cx.operand(number_of(cx, operand)?)?.clone());
     }
-    let results = cx.results.clone();
+    let results = cx.results().to_vec();
     let mut before = |cx: &mut KernelContext<'_>, x: &Position, y: &Position| {
         let mut arguments = Vec::with_capacity(2 * operands.len());
         for operand in &operands {
@@ -72,7 +73,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Resul
         }
         return job.emit(cx, &mut before);
     }
-    let scratch = cx.scratch.ok_or_else(|| Error::internal("a sort has scratch"))?;
+    let scratch = cx.scratch().ok_or_else(|| Error::internal("a sort has scratch"))?;
     let rows: Vec<usize> = (0..sizes.len()).filter(|d| d != dimension).collect();
     let mut indices = vec![Index::default(); sizes.len()];
     for_rows(cx, &sizes, &rows, &mut indices, &mut |cx, indices| {
@@ -95,11 +96,11 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Resul
 
 /// The first `k` of every row by total order, the smaller index first among equals; and their indices.
 pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Result<()> {
-    let Op::TopK { k, largest } = cx.fusion.root_op() else {
+    let Op::TopK { k, largest } = cx.fusion().root_op() else {
         return Err(Error::internal("the root is topk"));
     };
-    let operand = cx.operand(number_of(cx, cx.fusion.body[cx.fusion.root].operands()[0])?)?.clone();
-    let [values, numbers] = &cx.results[..] else {
+    let operand = cx.operand(number_of(cx, cx.fusion().body[cx.fusion().root].operands()[0])?)?.clone();
+    let [values, numbers] = cx.results() else {
         return Err(Error::internal("topk makes values and indices"));
     };
     let (values, numbers) = (values.clone(), numbers.clone());
@@ -125,7 +126,7 @@ pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) ->
             precedes(cx, element_type, *largest, x, y)
         });
     }
-    let order = cx.scratch.ok_or_else(|| Error::internal("a sort has scratch"))?;
+    let order = cx.scratch().ok_or_else(|| Error::internal("a sort has scratch"))?;
     let rows: Vec<usize> = (0..outer.len()).collect();
     let mut indices = vec![Index::default(); outer.len()];
     for_rows(cx, outer, &rows, &mut indices, &mut |cx, indices| {

@@ -5,10 +5,11 @@
 
 use super::dot::part as dot;
 use super::dot::walk::first_row;
-use crate::context::{KernelContext, Memory, Operand};
+use crate::context::parameters::Memory;
+use crate::context::tasks::Span;
+use crate::context::{KernelContext, Part};
 use crate::index::{Facts, Index};
 use crate::reduction::rows;
-use crate::tasks::Span;
 use buffers::ALIGNMENT;
 use hlo::InstructionId;
 use nest::{BinaryOp, Predicate, ValueId};
@@ -18,7 +19,7 @@ use support::Result;
 
 /// Writes the result; tasks are blocks of rows.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &AttentionPlan) -> Result<()> {
-    if cx.results[0].shape.element_count() == 0 {
+    if cx.results()[0].shape.element_count() == 0 {
         return Ok(());
     }
     cx.for_tasks(|cx, task| {
@@ -103,31 +104,31 @@ impl<'p> Block<'p> {
             rows = (first_row(cx, &plan.scores, begin), first_row(cx, &plan.scores, end));
         }
         for row in [rows.0, rows.1] {
-            cx.facts.insert(row, Facts::range(0, m));
+            cx.learn(row, Facts::range(0, m));
         }
         Ok(Self { plan, batch, tiles: Some(tiles), rows, scores })
     }
 
     fn emit(&self, cx: &mut KernelContext<'_>, panels: &Panels<'_>) -> Result<()> {
         let plan = self.plan;
-        let (whole, results) = (cx.fusion, cx.results.clone());
+        let (whole, packed) = (cx.fusion(), cx.packed().to_vec());
+        let part = |fusion, results| Part { fusion, results, packed: packed.to_vec() };
         let scores = self.memory(cx, plan.scores_root)?;
-        cx.fusion = whole.part(plan.scores_root, None);
-        cx.results = vec![scores.clone()];
+        let products = part(whole.part(plan.scores_root, None), vec![scores.clone()]);
         let steps = self.steps(&plan.scores);
-        dot::emit(cx, &plan.scores, self.batch, (None, panels.keys), steps)?;
-        cx.fusion = whole.part(plan.softmax_root, Some((plan.scores_root, plan.handed)));
-        cx.operands.insert((plan.handed, Vec::new()), Operand::Memory(scores));
-        cx.results = vec![self.memory(cx, plan.softmax_root)?];
+        cx.with_part(products, |cx| dot::emit(cx, &plan.scores, self.batch, (None, panels.keys), steps))?;
+        cx.set_operand(plan.handed, scores);
+        let softmax = whole.part(plan.softmax_root, Some((plan.scores_root, plan.handed)));
+        let softmax = part(softmax, vec![self.memory(cx, plan.softmax_root)?]);
         // Scratch holds other scores before and after.
-        cx.pinned(|cx| cx.scoped(|cx| self.walk(cx)))?;
-        cx.fusion = whole.part(whole.root, Some((plan.weights, plan.handed + 1)));
-        cx.results = results;
+        cx.with_part(softmax, |cx| cx.pinned(|cx| cx.scoped(|cx| self.walk(cx))))?;
+        let values =
+            part(whole.part(whole.root, Some((plan.weights, plan.handed + 1))), cx.results().to_vec());
         let weights = dot::Rows { pointer: self.scores, first: self.rows.0, stride: plan.row };
         let steps = self.steps(&plan.values);
-        dot::emit(cx, &plan.values, self.batch, (Some(weights), panels.values), steps)?;
-        cx.fusion = whole;
-        Ok(())
+        cx.with_part(values, |cx| {
+            dot::emit(cx, &plan.values, self.batch, (Some(weights), panels.values), steps)
+        })
     }
 
     /// Walks the rows.

@@ -23,7 +23,7 @@ type PanelBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index, &[Columns
 
 /// Writes the result of a convolution and of what follows it.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ConvolutionPlan) -> Result<()> {
-    if cx.results[0].shape.element_count() == 0 {
+    if cx.results()[0].shape.element_count() == 0 {
         return Ok(());
     }
     match &plan.kind {
@@ -40,7 +40,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ConvolutionPlan) -> Result
 
 /// The convolution in front of the root.
 fn convolution(cx: &KernelContext<'_>) -> Result<hlo::InstructionId> {
-    cx.fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))
+    cx.fusion().find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))
 }
 
 /// Computes what follows the convolution for some neighbouring features and stores the result.

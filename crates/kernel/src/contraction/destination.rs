@@ -15,7 +15,7 @@ pub(crate) fn of_element(
     instruction: InstructionId,
     position: &Position,
 ) -> Result<Position> {
-    let (body, computed) = (cx.fusion.body, cx.fusion.computed());
+    let (body, computed) = (cx.fusion().body, cx.fusion().computed());
     let (mut id, mut position) = (instruction, position.clone());
     while id != computed {
         let user = body[id].users().first().copied();
@@ -39,17 +39,17 @@ pub(crate) fn of_element(
 /// Where in the result an element of what the kernel computes is.
 pub(crate) fn in_result(cx: &mut KernelContext<'_>, position: Position) -> Result<Position> {
     let Some(RowSlice { rows, whole, run, offset }) = slice(cx)? else { return Ok(position) };
-    let number = position.linear(&cx.shape(cx.fusion.computed())?.sizes());
+    let number = position.linear(&cx.shape(cx.fusion().computed())?.sizes());
     let (row, within) = if rows == 1 { (Index::default(), number) } else { cx.div_rem(&number, run)? };
     Ok(Position::Linear(row.times(whole).plus(&within).plus_constant(offset)))
 }
 
 /// The slice of the result that the kernel computes; nothing if that is all of it.
 fn slice(cx: &KernelContext<'_>) -> Result<Option<RowSlice>> {
-    if cx.fusion.computed() == cx.fusion.root {
+    if cx.fusion().computed() == cx.fusion().root {
         return Ok(None);
     }
-    let slice = cx.fusion.row_slice();
+    let slice = cx.fusion().row_slice();
     slice
         .map(Some)
         .ok_or_else(|| Error::internal("a contraction writes slices of one dimension at known places"))
@@ -59,10 +59,11 @@ fn slice(cx: &KernelContext<'_>) -> Result<Option<RowSlice>> {
 /// after.
 pub(crate) fn copy_around(cx: &mut KernelContext<'_>) -> Result<()> {
     let Some(RowSlice { rows, whole, run, offset }) = slice(cx)? else { return Ok(()) };
-    let Place::Operand(number) = cx.fusion.position(cx.fusion.body[cx.fusion.root].operands()[0]) else {
+    let Place::Operand(number) = cx.fusion().position(cx.fusion().body[cx.fusion().root].operands()[0])
+    else {
         return Err(Error::internal("a slice update of an array in memory"));
     };
-    let (from, result) = (cx.operand(number)?.pointer, cx.results[0].clone());
+    let (from, result) = (cx.operand(number)?.pointer, cx.results()[0].clone());
     if cx.is_same_memory(from, result.pointer) {
         return Ok(());
     }

@@ -11,10 +11,10 @@ mod tiled;
 pub(super) mod walk;
 
 use crate::context::KernelContext;
+use crate::context::tasks::Span;
 use crate::contraction::tile;
 use crate::element::Element;
 use crate::index::{Index, Position};
-use crate::tasks::Span;
 use hlo::{InstructionId, Op};
 use nest::ValueId;
 use plan::{DotKind, DotPlan, Packing};
@@ -38,14 +38,14 @@ struct DotElement {
 
 /// Writes the result of a contraction and of what follows it.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
-    if cx.results[0].shape.element_count() == 0 {
+    if cx.results()[0].shape.element_count() == 0 {
         return Ok(());
     }
     let size = plan.accumulator.byte_size() as i64;
     let lhs = cx.operand(plan.lhs_operand)?.pointer;
     let rhs = match plan.rhs_packing {
         Packing::Constant => {
-            *cx.packed.first().ok_or_else(|| Error::internal("a packed operand is missing"))?
+            *cx.packed().first().ok_or_else(|| Error::internal("a packed operand is missing"))?
         }
         Packing::None | Packing::Scratch => cx.operand(plan.rhs_operand)?.pointer,
     };
@@ -94,25 +94,26 @@ struct Part {
 fn finish(cx: &mut KernelContext<'_>, plan: &DotPlan, element: DotElement) -> Result<()> {
     let dot = find_dot(cx)?;
     let shape = cx.shape(dot)?;
-    let Op::Dot { dot_dimension_numbers: numbers } = cx.fusion.body[dot].op() else {
+    let Op::Dot { dot_dimension_numbers: numbers } = cx.fusion().body[dot].op() else {
         return Err(Error::internal("the dot is a dot"));
     };
     let sizes = shape.sizes();
     let batch_rank = numbers.lhs_batch_dims.len();
-    let lhs_rank = cx.shape(cx.fusion.body[dot].operands()[0])?.rank();
+    let lhs_rank = cx.shape(cx.fusion().body[dot].operands()[0])?.rank();
     let column_rank = lhs_rank - numbers.lhs_contracting_dims.len();
-    cx.lanes = element.lanes;
     let column = element.column.plus(&Index::lanes(i64::from(element.lanes > 1)));
-    let mut position = delinearised(cx, &element.batch, &sizes[..batch_rank])?;
-    position.extend(delinearised(cx, &element.row, &sizes[batch_rank..column_rank])?);
-    position.extend(delinearised(cx, &column, &sizes[column_rank..])?);
-    let position = Position::Multi(position);
+    let position = cx.with_lanes(element.lanes, |cx| {
+        let mut position = delinearised(cx, &element.batch, &sizes[..batch_rank])?;
+        position.extend(delinearised(cx, &element.row, &sizes[batch_rank..column_rank])?);
+        position.extend(delinearised(cx, &column, &sizes[column_rank..])?);
+        Ok(Position::Multi(position))
+    })?;
     tile::finish(cx, dot, plan.accumulator, &position, (element.lanes, element.value))
 }
 
 /// The body's dot.
 fn find_dot(cx: &KernelContext<'_>) -> Result<InstructionId> {
-    cx.fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))
+    cx.fusion().find_dot().ok_or_else(|| Error::internal("the body has a dot"))
 }
 
 /// A row-major number as an index for each dimension.

@@ -125,18 +125,15 @@ pub(crate) fn finish(
     (lanes, value): (u32, Element),
 ) -> Result<()> {
     let element_type = cx.shape(contraction)?.element_type;
-    cx.lanes = lanes;
-    let value = match accumulator == element_type {
-        true => value,
-        false => value.map(|v| normalise(cx, element_type, v)),
-    };
-    let position = destination::of_element(cx, contraction, position)?;
-    let value = cx.epilogue(contraction, value, &position)?;
-    let position = destination::in_result(cx, position)?;
-    let result = cx.results[0].clone();
-    let stored = cx.store_at(&result, &position, value);
-    cx.lanes = 1;
-    stored
+    cx.with_lanes(lanes, |cx| {
+        let value =
+            if accumulator == element_type { value } else { value.map(|v| normalise(cx, element_type, v)) };
+        let position = destination::of_element(cx, contraction, position)?;
+        let value = cx.epilogue(contraction, value, &position)?;
+        let position = destination::in_result(cx, position)?;
+        let result = cx.results()[0].clone();
+        cx.store_at(&result, &position, value)
+    })
 }
 
 /// Hands over the sums of a tile, `per_row` of each row: `finish` gets the row, the number of the sum in it, and the sum.
@@ -164,7 +161,7 @@ pub(crate) fn finish_rows(
         cx.store(sum, pointer, alignment);
     }
     // Some vectors in turn keep the arithmetic units busy, and their values find room in the registers.
-    let at_once = if cx.target.vector_registers >= 32 { 4 } else { 2 };
+    let at_once = if cx.target().vector_registers >= 32 { 4 } else { 2 };
     let fills = |&step: &usize| rows % step == 0 && step * per_row <= at_once;
     let step = [4, 2].into_iter().find(fills).unwrap_or(1);
     cx.for_range(0, rows as i64, step as i64, |cx, row| {
@@ -191,7 +188,7 @@ fn alignment_of(ty: Type, size: i64) -> u32 {
 
 /// As many bytes as all vector registers have.
 fn slot_bytes(cx: &KernelContext<'_>) -> u64 {
-    u64::from(cx.target.vector_registers) * u64::from(cx.target.vector_bytes)
+    u64::from(cx.target().vector_registers) * u64::from(cx.target().vector_bytes)
 }
 
 /// Room for the sums of a tile, on the stack; the same for all tiles of a kernel.
@@ -206,10 +203,10 @@ fn sums_slot(cx: &mut KernelContext<'_>) -> Result<ValueId> {
 
 /// Whether an elementary function lies between a contraction and the body's root.
 fn has_elementary_functions(cx: &KernelContext<'_>, contraction: InstructionId) -> bool {
-    let body = cx.fusion.body;
-    let (mut pending, mut seen) = (vec![cx.fusion.root], BTreeSet::from([contraction]));
+    let body = cx.fusion().body;
+    let (mut pending, mut seen) = (vec![cx.fusion().root], BTreeSet::from([contraction]));
     while let Some(id) = pending.pop() {
-        if !seen.insert(id) || cx.fusion.position(id) != plan::Position::Inside {
+        if !seen.insert(id) || cx.fusion().position(id) != plan::Position::Inside {
             continue;
         }
         if plan::is_transcendental(body[id].op()) {

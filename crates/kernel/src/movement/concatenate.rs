@@ -10,10 +10,10 @@ use support::{Error, Result};
 /// Copies operand after operand of a part of the operands; a row is all that lies together: the dimensions from the
 /// concatenated one on.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, part: &Range<usize>) -> Result<()> {
-    let Op::Concatenate { dimension } = cx.fusion.root_op() else {
+    let Op::Concatenate { dimension } = cx.fusion().root_op() else {
         return Err(Error::internal("the root is a concatenation"));
     };
-    let result = cx.results[0].clone();
+    let result = cx.results()[0].clone();
     let size = result.shape.element_type.byte_size() as i64;
     let sizes = result.shape.sizes();
     let rows: i64 = sizes[..*dimension].iter().product();
@@ -22,7 +22,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, part: &Range<usize>) -> Result<()
     let inner_bytes = sizes[*dimension + 1..].iter().product::<i64>() * size;
     let mut copies = Vec::new();
     let mut offset = 0;
-    for (position, &operand) in cx.fusion.body[cx.fusion.root].operands().iter().enumerate() {
+    for (position, &operand) in cx.fusion().body[cx.fusion().root].operands().iter().enumerate() {
         let bytes = cx.shape(operand)?.size(*dimension) * inner_bytes;
         if part.contains(&position) && bytes > 0 {
             copies.push(Copy {
@@ -45,7 +45,7 @@ pub(crate) fn copy(cx: &mut KernelContext<'_>, copies: &[Copy], rows: i64) -> Re
     if copies.is_empty() || rows == 0 {
         return Ok(());
     }
-    let tasks = cx.plan.tasks;
+    let tasks = cx.plan().tasks;
     cx.for_tasks(|cx, task| {
         if rows >= tasks {
             let span = cx.spans(&task, &[rows], &[tasks])?[0];
@@ -95,7 +95,7 @@ impl Copy {
 
     /// A task's part of each row; all of it for one of the tasks if it is short.
     fn part(&self, cx: &mut KernelContext<'_>, task: &Index, number: i64, rows: i64) -> Result<()> {
-        let tasks = cx.plan.tasks;
+        let tasks = cx.plan().tasks;
         let task = cx.scalar_value(task)?;
         if self.bytes <= MIN_PART_BYTES {
             let owner = cx.index(number % tasks);

@@ -1,7 +1,8 @@
 //! Scatter: the operands copied or taken over, then each window of the updates combined into them, in order.
 
-use crate::addressing::Containment;
-use crate::context::{KernelContext, Memory};
+use crate::context::KernelContext;
+use crate::context::addressing::Containment;
+use crate::context::parameters::Memory;
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::movement::update::{copy_operand, number_of};
@@ -27,20 +28,20 @@ struct Scatter<'a> {
 
 /// Writes the result. A window that does not fit is skipped.
 pub(crate) fn emit(cx: &mut KernelContext<'_>) -> Result<()> {
-    let Op::Scatter { scatter_dimension_numbers: numbers, to_apply, .. } = cx.fusion.root_op() else {
+    let Op::Scatter { scatter_dimension_numbers: numbers, to_apply, .. } = cx.fusion().root_op() else {
         return Err(Error::internal("the root is a scatter"));
     };
-    let count = cx.results.len();
+    let count = cx.results().len();
     for k in 0..count {
         copy_operand(cx, k)?;
     }
     let memory = |cx: &KernelContext<'_>, k: usize| -> Result<Memory> {
-        let operand = cx.fusion.body[cx.fusion.root].operands()[k];
+        let operand = cx.fusion().body[cx.fusion().root].operands()[k];
         Ok(cx.operand(number_of(cx, operand)?)?.clone())
     };
     let indices = memory(cx, count)?;
     let updates: Vec<Memory> = (0..count).map(|k| memory(cx, count + 1 + k)).collect::<Result<_>>()?;
-    let (sizes, update_sizes) = (cx.results[0].shape.sizes(), updates[0].shape.sizes());
+    let (sizes, update_sizes) = (cx.results()[0].shape.sizes(), updates[0].shape.sizes());
     if update_sizes.contains(&0) || sizes.contains(&0) {
         return Ok(());
     }
@@ -52,7 +53,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>) -> Result<()> {
         to_apply: *to_apply,
         indices,
         updates,
-        results: cx.results.clone(),
+        results: cx.results().to_vec(),
         sizes,
         update_sizes,
         spanned,
@@ -79,7 +80,7 @@ impl Scatter<'_> {
         if !is_innermost || is_complex {
             return 1;
         }
-        let mut lanes = cx.target.lanes(widest);
+        let mut lanes = cx.target().lanes(widest);
         while lanes > 1 && i64::from(lanes) > self.update_sizes[window] {
             lanes /= 2;
         }
@@ -166,11 +167,7 @@ impl Scatter<'_> {
                 let index = index.plus(&Index::lanes(i64::from(lanes > 1)));
                 target[d] = start[d].plus(&index);
                 update[u] = index;
-                let before = cx.lanes;
-                cx.lanes = lanes;
-                let result = self.for_window(cx, depth + 1, update, start, target);
-                cx.lanes = before;
-                result
+                cx.with_lanes(lanes, |cx| self.for_window(cx, depth + 1, update, start, target))
             })?;
         }
         Ok(())

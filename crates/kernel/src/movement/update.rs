@@ -1,6 +1,7 @@
 //! Dynamic update of a slice: the operand copied or taken over, then the update written into it.
 
-use crate::context::{KernelContext, Memory};
+use crate::context::KernelContext;
+use crate::context::parameters::Memory;
 use crate::element::Element;
 use crate::index::{Index, Position};
 use crate::loops;
@@ -9,9 +10,9 @@ use support::{Error, Result};
 
 /// Copies what lies before, then writes the update at its clamped start: row by row from memory, or computed in a nest.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, nest: Option<&LoopPlan>) -> Result<()> {
-    let result = cx.results[0].clone();
+    let result = cx.results()[0].clone();
     copy_operand(cx, 0)?;
-    let operands = cx.fusion.body[cx.fusion.root].operands();
+    let operands = cx.fusion().body[cx.fusion().root].operands();
     let (sizes, update_sizes) = (result.shape.sizes(), cx.shape(operands[1])?.sizes());
     if update_sizes.contains(&0) {
         return Ok(());
@@ -73,7 +74,7 @@ fn copy_rows(
 
 /// The number of the kernel's operand that an operand of the root is.
 pub(crate) fn number_of(cx: &KernelContext<'_>, id: hlo::InstructionId) -> Result<usize> {
-    match cx.fusion.position(id) {
+    match cx.fusion().position(id) {
         plan::Position::Operand(number) => Ok(number),
         plan::Position::Inside => Err(Error::internal("an operand that the kernel computes itself")),
     }
@@ -81,9 +82,9 @@ pub(crate) fn number_of(cx: &KernelContext<'_>, id: hlo::InstructionId) -> Resul
 
 /// Copies operand `k` of the root to result `k`, unless that is its memory already.
 pub(crate) fn copy_operand(cx: &mut KernelContext<'_>, k: usize) -> Result<()> {
-    let operand = cx.fusion.body[cx.fusion.root].operands()[k];
+    let operand = cx.fusion().body[cx.fusion().root].operands()[k];
     let memory = cx.operand(number_of(cx, operand)?)?.clone();
-    let result = cx.results[k].clone();
+    let result = cx.results()[k].clone();
     if cx.is_same_memory(memory.pointer, result.pointer) {
         return Ok(());
     }

@@ -7,9 +7,9 @@ mod row;
 mod scalar;
 
 use crate::context::KernelContext;
+use crate::context::tasks::Span;
 use crate::element::Element;
 use crate::index::{Index, Position};
-use crate::tasks::Span;
 use hlo::{ComputationId, InstructionId, Op};
 use nest::ValueId;
 use plan::{Loop, ReduceKind, ReducePlan};
@@ -35,14 +35,14 @@ struct Reduction<'a> {
 
 /// Writes the result of a reduction.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan) -> Result<()> {
-    let Op::Reduce { dimensions, to_apply } = cx.fusion.root_op() else {
+    let Op::Reduce { dimensions, to_apply } = cx.fusion().root_op() else {
         return Err(Error::internal("the root is a reduction"));
     };
-    if cx.results.iter().any(|result| result.shape.element_count() == 0) {
+    if cx.results().iter().any(|result| result.shape.element_count() == 0) {
         return Ok(());
     }
-    let body = cx.fusion.body;
-    let (inputs, initial) = body[cx.fusion.root].operands().split_at(cx.results.len());
+    let body = cx.fusion().body;
+    let (inputs, initial) = body[cx.fusion().root].operands().split_at(cx.results().len());
     let sizes = cx.shape(inputs[0])?.sizes();
     let is_reduced: Vec<bool> = (0..sizes.len()).map(|d| dimensions.contains(&d)).collect();
     let (reduced, kept): (Vec<usize>, Vec<usize>) =
@@ -80,9 +80,9 @@ impl Reduction<'_> {
 
     /// Nothing is reduced: every result is the initial value.
     fn write_initial(&self, cx: &mut KernelContext<'_>) -> Result<()> {
-        for k in 0..cx.results.len() {
+        for k in 0..cx.results().len() {
             let value = cx.element(self.initial[k], &Position::scalar())?;
-            let result = cx.results[k].clone();
+            let result = cx.results()[k].clone();
             cx.for_range(0, result.shape.element_count(), 1, |cx, index| {
                 cx.store_at(&result, &Position::Linear(index), value)
             })?;

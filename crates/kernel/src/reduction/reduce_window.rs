@@ -61,19 +61,19 @@ struct Place {
 
 /// Writes the result of a windowed reduction.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReduceWindowPlan) -> Result<()> {
-    let Op::ReduceWindow { window, to_apply } = cx.fusion.root_op() else {
+    let Op::ReduceWindow { window, to_apply } = cx.fusion().root_op() else {
         return Err(Error::internal("the root is a windowed reduction"));
     };
-    let counts = cx.results[0].shape.sizes();
+    let counts = cx.results()[0].shape.sizes();
     if counts.contains(&0) {
         return Ok(());
     }
-    let body = cx.fusion.body;
-    let (inputs, initial) = body[cx.fusion.root].operands().split_at(cx.results.len());
+    let body = cx.fusion().body;
+    let (inputs, initial) = body[cx.fusion().root].operands().split_at(cx.results().len());
     let initial: Vec<Element> =
         initial.iter().map(|&id| cx.element(id, &Position::scalar())).collect::<Result<_>>()?;
     let reducer = match plan.is_operation {
-        true => Reducer::Operation(Operation::of(cx, *to_apply, cx.results[0].shape.element_type)),
+        true => Reducer::Operation(Operation::of(cx, *to_apply, cx.results()[0].shape.element_type)),
         false => Reducer::Computation(*to_apply),
     };
     let sizes = cx.shape(inputs[0])?.sizes();
@@ -108,7 +108,7 @@ impl Windows<'_> {
             // A cut dimension has one segment.
             let taps = self.segments(d).first().and_then(|segment| segment.taps);
             let part = cx.scalar_value(task)?;
-            let span = cx.span(part, cx.plan.tasks, self.counts[d]);
+            let span = cx.span(part, cx.plan().tasks, self.counts[d]);
             return cx.for_span(span, 1, |cx, index| {
                 self.enter(cx, d, index, taps, place)?;
                 self.nest(cx, inner, task, place)

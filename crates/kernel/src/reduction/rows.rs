@@ -5,10 +5,10 @@
 //! still in registers if the row is short.
 
 use crate::context::KernelContext;
+use crate::context::tasks::Span;
 use crate::element::{Element, decode, encode, memory_type, normalise};
 use crate::index::{Index, Position};
 use crate::reduction::reduce::operation::Operation;
-use crate::tasks::Span;
 use hlo::{InstructionId, Op};
 use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use plan::{Loop, RowValue, RowsPlan, Sweep};
@@ -16,9 +16,9 @@ use support::{Error, Result};
 
 /// Writes the results.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &RowsPlan) -> Result<()> {
-    let results = match cx.fusion.root_op() {
-        Op::Tuple {} => cx.fusion.body[cx.fusion.root].operands().to_vec(),
-        _ => vec![cx.fusion.root],
+    let results = match cx.fusion().root_op() {
+        Op::Tuple {} => cx.fusion().body[cx.fusion().root].operands().to_vec(),
+        _ => vec![cx.fusion().root],
     };
     let row = Row { plan, results: &results };
     let steps: Vec<i64> = plan.rows.iter().map(|l| l.extent).collect();
@@ -41,7 +41,7 @@ pub(crate) fn emit_row(cx: &mut KernelContext<'_>, plan: &RowsPlan, number: &Ind
         }
         (rest, indices[outer.dimension]) = cx.div_rem(&rest, outer.extent)?;
     }
-    Row { plan, results: &[cx.fusion.root] }.row(cx, &mut indices)
+    Row { plan, results: &[cx.fusion().root] }.row(cx, &mut indices)
 }
 
 /// A row in the making.
@@ -85,7 +85,7 @@ impl Row<'_> {
             self.sweep(cx, sweep, indices)?;
         }
         for &number in &self.plan.row_results {
-            let result = cx.results[number].clone();
+            let result = cx.results()[number].clone();
             let follows = self.plan.row_dimensions(&result.shape.sizes());
             let at = follows.iter().map(|d| d.map_or_else(Index::default, |d| indices[d].clone()));
             let position = Position::Multi(at.collect());
@@ -94,7 +94,7 @@ impl Row<'_> {
         }
         for sweep in &self.plan.sweeps {
             for id in &sweep.reductions {
-                cx.provided.remove(id);
+                cx.withdraw(*id);
             }
         }
         Ok(())
@@ -104,7 +104,7 @@ impl Row<'_> {
     fn sweep(&self, cx: &mut KernelContext<'_>, sweep: &Sweep, indices: &mut [Index]) -> Result<()> {
         let mut operations = Vec::with_capacity(sweep.reductions.len());
         for &id in &sweep.reductions {
-            let Op::Reduce { to_apply, .. } = cx.fusion.body[id].op() else {
+            let Op::Reduce { to_apply, .. } = cx.fusion().body[id].op() else {
                 return Err(Error::internal("a walk finishes reductions"));
             };
             operations.push(Operation::of(cx, *to_apply, cx.shape(id)?.element_type));
@@ -118,7 +118,7 @@ impl Row<'_> {
         let start: Sums = (0..sweep.vectors).flat_map(|_| neutral.iter().copied()).collect();
         let sums = walk.nest(cx, &self.plan.columns, indices, &start)?;
         for value in &sweep.loaded {
-            cx.provided.remove(&value.instruction);
+            cx.withdraw(value.instruction);
         }
         for column in &self.plan.columns {
             indices[column.dimension] = Index::default();
@@ -126,12 +126,12 @@ impl Row<'_> {
         for (k, (&id, operation)) in sweep.reductions.iter().zip(&operations).enumerate() {
             let of_one = sums.iter().skip(k).step_by(operations.len()).copied().collect();
             let sum = combined(cx, operation, of_one, lanes)?;
-            let initial = cx.fusion.body[id].operands()[1];
+            let initial = cx.fusion().body[id].operands()[1];
             let initial = cx.element(initial, &Position::scalar())?.real();
             let value = operation.combine(cx, initial, sum)?;
             let element_type = cx.shape(id)?.element_type;
             let value = normalise(cx, element_type, value);
-            cx.provided.insert(id, Element::Real(value));
+            cx.provide(id, Element::Real(value));
         }
         Ok(())
     }
@@ -222,13 +222,10 @@ impl Walk<'_> {
         let number = self.number_in_row(indices, innermost, first);
         for value in &self.sweep.loaded {
             let element = self.load(cx, value, &number)?;
-            cx.provided.insert(value.instruction, element);
+            cx.provide(value.instruction, element);
         }
         indices[innermost.dimension] = first.plus(&Index::lanes(i64::from(lanes > 1)));
-        cx.lanes = lanes;
-        let elements = self.evaluate(cx, indices, &number, sums, counting);
-        cx.lanes = 1;
-        elements
+        cx.with_lanes(lanes, |cx| self.evaluate(cx, indices, &number, sums, counting))
     }
 
     fn evaluate(
@@ -242,7 +239,7 @@ impl Walk<'_> {
         let lanes = self.row.plan.lanes;
         let position = Position::Multi(indices.to_vec());
         for (k, &id) in self.sweep.reductions.iter().enumerate() {
-            let input = cx.fusion.body[id].operands()[0];
+            let input = cx.fusion().body[id].operands()[0];
             let element = cx.element(input, &position)?;
             let mut value = cx.widen(element, lanes)?.real();
             if let Counting::Last(count) = counting {
@@ -314,11 +311,8 @@ impl Walk<'_> {
 /// Writes elements of results.
 fn write(cx: &mut KernelContext<'_>, lanes: u32, elements: Pending) -> Result<()> {
     for (k, position, element) in elements {
-        let result = cx.results[k].clone();
-        cx.lanes = lanes;
-        let stored = cx.store_at(&result, &position, element);
-        cx.lanes = 1;
-        stored?;
+        let result = cx.results()[k].clone();
+        cx.with_lanes(lanes, |cx| cx.store_at(&result, &position, element))?;
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Items of a sort: words made of elements, and elements and places made of words.
 
 use super::network::{Item, Rows};
-use crate::context::{KernelContext, Memory};
+use crate::context::KernelContext;
+use crate::context::parameters::Memory;
 use crate::element::Element;
 use crate::elemental;
 use crate::index::Position;

@@ -4,9 +4,10 @@ use super::items::{is_nan, items, keys_of, places_of, read_keys, write_keys, wri
 use super::merge::{lanes_to_runs, merge_runs};
 use super::network::{Item, Network, Rows};
 use super::permutation::{merge_sort, read_order};
-use crate::context::{KernelContext, Memory};
+use crate::context::KernelContext;
+use crate::context::parameters::Memory;
+use crate::context::tasks::Span;
 use crate::index::{Facts, Index, Position};
-use crate::tasks::Span;
 use crate::transpose::transpose;
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, UnaryOp, ValueId};
 use plan::{SortLayout, SortPlan};
@@ -64,12 +65,15 @@ struct Buffers {
 
 impl Job<'_> {
     pub(super) fn emit(&self, cx: &mut KernelContext<'_>, before: &mut Before<'_>) -> Result<()> {
-        let lanes = std::mem::replace(&mut cx.lanes, self.plan.lanes);
-        let (steps, tasks) = (self.plan.steps(), cx.plan.tasks);
+        cx.with_lanes(self.plan.lanes, |cx| self.emit_tasks(cx, before))
+    }
+
+    fn emit_tasks(&self, cx: &mut KernelContext<'_>, before: &mut Before<'_>) -> Result<()> {
+        let (steps, tasks) = (self.plan.steps(), cx.plan().tasks);
         cx.for_tasks(|cx, task| {
             let span = cx.spans(&task, &[steps], &[tasks])?[0];
             let rows = Rows::of(self.plan);
-            let scratch = match cx.scratch {
+            let scratch = match cx.scratch() {
                 Some(scratch) => scratch,
                 None => cx.worker_scratch(),
             };
@@ -96,9 +100,7 @@ impl Job<'_> {
                     self.groups(cx, span, &mut |cx, from, to| self.across(cx, &buffers, (from, to), before))
                 }
             }
-        })?;
-        cx.lanes = lanes;
-        Ok(())
+        })
     }
 
     /// Runs the body for groups of as many sequences as lanes; the last group of neighbors may begin within the one before it.
@@ -129,7 +131,7 @@ impl Job<'_> {
                 let limit = cx.index(sequences - lanes);
                 let is_less = cx.compare(Predicate::Less, first, limit);
                 let first = cx.select(is_less, first, limit);
-                cx.facts.insert(first, Facts::range(0, sequences - lanes));
+                cx.learn(first, Facts::range(0, sequences - lanes));
                 let first = Index::scalar(first);
                 let [from, to] = [length, self.count].map(|length| match inner {
                     1 => Elements { first: first.times(length), step: 1, across: length },
@@ -407,7 +409,7 @@ impl Job<'_> {
             let at = item_at(cx, number);
             let item = buffers.rows.load_lane(cx, at);
             let place = places_of(cx, self.plan, &item);
-            cx.facts.insert(place, Facts::range(0, self.plan.sizes[1] - 1));
+            cx.learn(place, Facts::range(0, self.plan.sizes[1] - 1));
             Ok(Index::scalar(place))
         };
         if self.plan.key.is_total {
@@ -419,11 +421,9 @@ impl Job<'_> {
         let has_nan = is_nan(cx, self.plan, &item);
         cx.when(has_nan, |cx| {
             let length = self.plan.sizes[1];
-            let lanes = std::mem::replace(&mut cx.lanes, 1);
-            let order = merge_sort(cx, buffers.places, length, &mut |cx, x, y| {
-                before(cx, &from.one(x), &from.one(y))
+            let order = cx.with_lanes(1, |cx| {
+                merge_sort(cx, buffers.places, length, &mut |cx, x, y| before(cx, &from.one(x), &from.one(y)))
             })?;
-            cx.lanes = lanes;
             self.gather_by(cx, (from, to), &|cx, index| read_order(cx, order, index, length))
         })?;
         let has_order = cx.unary(UnaryOp::Not, has_nan);

@@ -18,7 +18,7 @@ pub(super) fn read_order(
     let index = cx.scalar_value(index)?;
     let address = cx.offset(order, index, 8);
     let entry = cx.load(Type::I64, address, 8);
-    cx.facts.insert(entry, Facts::range(0, length - 1));
+    cx.learn(entry, Facts::range(0, length - 1));
     Ok(Index::scalar(entry))
 }
 

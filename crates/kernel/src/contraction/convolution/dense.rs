@@ -4,12 +4,12 @@ use super::streams::Streams;
 use super::walk::{self, Count, Pixels, repeat, tiles_in_order};
 use super::{PanelBody, finish, load};
 use crate::context::KernelContext;
+use crate::context::tasks::Span;
 use crate::contraction::tile::{
     self, Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero,
 };
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
-use crate::tasks::Span;
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, Packing};
 use shape::PrimitiveType;
@@ -25,7 +25,7 @@ pub(in crate::contraction) fn emit(
     let input = cx.operand(plan.input_operand)?.clone();
     let (kernel, kernel_type) = match dense.kernel_packing {
         Packing::Constant => {
-            let packed = *cx.packed.first().ok_or_else(|| Error::internal("a packed kernel is missing"))?;
+            let packed = *cx.packed().first().ok_or_else(|| Error::internal("a packed kernel is missing"))?;
             (packed, plan.accumulator)
         }
         Packing::None | Packing::Scratch => {
@@ -146,7 +146,7 @@ impl Nest<'_> {
         let at = At { input, kernel, ahead: ahead.map(|a| a.0), fetched };
         let sums = reduction.taps(cx, 0, at, &sums)?;
         // The pixel's number stands for all that it was made of.
-        cx.facts.insert(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
+        cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         let convolution = super::convolution(cx)?;
         tile::finish_rows(cx, convolution, (sums, parts.len()), |cx, row, number, sum| {
             let at = pixels.output_index(cx, row)?.times(dims.groups * dims.outputs).plus(&first);
@@ -334,7 +334,7 @@ impl Reduction<'_> {
             _ => 1,
         };
         let vectors = (sums.len() / self.rows.len().max(1)) as u32;
-        let unroll = i64::from(plan::most_together(sums.len() as u32, vectors, cx.target)).min(unroll);
+        let unroll = i64::from(plan::most_together(sums.len() as u32, vectors, cx.target())).min(unroll);
         // Few sums wait for one another: summands take turns in several sets of them.
         let sets = if count.most < LONG_RUN { 1 } else { ENOUGH_SUMS / sums.len().max(1) };
         let sets = sets.clamp(1, unroll as usize);

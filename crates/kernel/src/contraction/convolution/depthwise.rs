@@ -3,10 +3,10 @@
 use super::walk::{Pixels, repeat, span, tiles};
 use super::{finish, load};
 use crate::context::KernelContext;
+use crate::context::tasks::Span;
 use crate::contraction::tile::{self, multiply_add, scalar_type, zero};
 use crate::element::{Element, splat};
 use crate::index::{Facts, Index, Position};
-use crate::tasks::Span;
 use nest::{BinaryOp, FunctionBuilder, Predicate, Type, ValueId};
 use plan::{ConvolutionDims, ConvolutionPlan, DepthwisePlan};
 use shape::PrimitiveType;
@@ -93,7 +93,7 @@ impl Nest<'_> {
             let is_less = cx.compare(Predicate::Less, value, last);
             let value = cx.select(is_less, value, last);
             let multiple = crate::index::gcd(block, features - block);
-            cx.facts.insert(value, Facts { min: 0, max: features - block, multiple });
+            cx.learn(value, Facts { min: 0, max: features - block, multiple });
             body(cx, &Index::scalar(value))
         })
     }
@@ -120,7 +120,7 @@ impl Nest<'_> {
         let vectors = self.depthwise.vectors as usize;
         let sums: Vec<ValueId> = (0..pixels.count as usize * vectors).map(|_| zero(cx, ty)).collect();
         let sums = self.taps(cx, 0, &pixels, (input, kernel), &sums)?;
-        cx.facts.insert(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
+        cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         let convolution = super::convolution(cx)?;
         tile::finish_rows(cx, convolution, (sums, vectors), |cx, pixel, vector, sum| {
             let at = pixels.output_index(cx, pixel)?.times(self.features()).plus(feature);

@@ -29,7 +29,7 @@ pub(super) fn emit(
         extents: Extents::new(&plan.dims)?,
         input: cx.operand(plan.input_operand)?.pointer,
         factor: cx.operand(plan.kernel_operand)?.pointer,
-        table: *cx.packed.last().ok_or_else(|| Error::internal("the table of strips is missing"))?,
+        table: *cx.packed().last().ok_or_else(|| Error::internal("the table of strips is missing"))?,
     };
     cx.for_tasks(|cx, task| {
         let task = cx.scalar_value(&task)?;
@@ -369,7 +369,7 @@ impl List<'_> {
         let at = cx.offset(self.first, strip, Strip::FIELDS as i64 * 8);
         let at = cx.offset_bytes(at, field as i64 * 8);
         let value = cx.load(Type::I64, at, 8);
-        cx.facts.insert(value, Facts::range(min, most));
+        cx.learn(value, Facts::range(min, most));
         Ok(Count { value, most })
     }
 }

@@ -23,14 +23,14 @@ impl Streams {
     /// convolution's own positions is asked for in vain, which does no harm.
     pub(super) fn new(cx: &KernelContext<'_>, plan: &ConvolutionPlan) -> Result<Self> {
         let shape = cx.shape(super::convolution(cx)?)?;
-        let result = &cx.results[0];
+        let result = &cx.results()[0];
         if plan.dims.taps().saturating_mul(plan.dims.inputs) < ENOUGH_SUMMANDS
             || result.shape.sizes() != shape.sizes()
         {
             return Ok(Self::default());
         }
         let mut arrays = vec![(result.pointer, result.shape.element_type.byte_size() as i64)];
-        for number in 0..cx.fusion.caller[cx.fusion.instruction].operands().len() {
+        for number in 0..cx.fusion().caller[cx.fusion().instruction].operands().len() {
             let is_own = number == plan.input_operand || number == plan.kernel_operand;
             let Some(memory) = cx.operand(number).ok().filter(|_| !is_own) else { continue };
             let is_read = memory.shape.sizes() == shape.sizes();
@@ -39,7 +39,7 @@ impl Streams {
             }
         }
         let bytes = arrays.iter().map(|a| a.1).sum::<i64>().saturating_mul(shape.element_count() as i64);
-        let leaves = bytes as u64 > cx.target.l2_bytes / 2;
+        let leaves = bytes as u64 > cx.target().l2_bytes / 2;
         Ok(if leaves { Self(arrays) } else { Self::default() })
     }
 

@@ -2,8 +2,8 @@
 //! constants where all rectangles have the same.
 
 use crate::context::KernelContext;
+use crate::context::tasks::Span;
 use crate::index::{Facts, Index};
-use crate::tasks::Span;
 use nest::{FunctionBuilder, Type, ValueId};
 use plan::{Rectangle, TileSize, Tiling};
 use support::{Error, Result};
@@ -41,7 +41,7 @@ impl Pixels {
             (None, None) => {
                 let pixel = cx.scalar_value(pixel)?;
                 let distance = cx.mul(pixel, self.output_step);
-                cx.facts.insert(distance, Facts::range(0, MAX_PIXEL));
+                cx.learn(distance, Facts::range(0, MAX_PIXEL));
                 Index::scalar(distance)
             }
         };
@@ -112,7 +112,7 @@ pub(super) fn tiles_in_order(
     body: TileBody<'_>,
 ) -> Result<()> {
     let table = if tiling.needs_table() {
-        Some(*cx.packed.last().ok_or_else(|| Error::internal("the table of tiles is missing"))?)
+        Some(*cx.packed().last().ok_or_else(|| Error::internal("the table of tiles is missing"))?)
     } else {
         None
     };
@@ -176,7 +176,7 @@ impl List<'_> {
         let at = cx.offset(first, rectangle, Rectangle::FIELDS as i64 * 8);
         let at = cx.offset_bytes(at, field as i64 * 8);
         let value = cx.load(Type::I64, at, 8);
-        cx.facts.insert(value, Facts::range(min, most));
+        cx.learn(value, Facts::range(min, most));
         Ok(Count { value, most })
     }
 

@@ -13,11 +13,11 @@ use super::streams::Streams;
 use super::walk::span;
 use super::{PanelBody, load};
 use crate::context::KernelContext;
+use crate::context::tasks::Span;
 use crate::contraction::tile::{
     Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero,
 };
 use crate::index::{Facts, Index};
-use crate::tasks::Span;
 use image::Image;
 use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use plan::{ConvolutionDims, ConvolutionPlan, Packing, WinogradPlan};
@@ -35,7 +35,7 @@ pub(super) fn emit(
         let scratch = cx.worker_scratch();
         let kernel = match winograd.kernel_packing {
             Packing::Constant => {
-                *cx.packed.first().ok_or_else(|| Error::internal("a packed kernel is missing"))?
+                *cx.packed().first().ok_or_else(|| Error::internal("a packed kernel is missing"))?
             }
             Packing::None | Packing::Scratch => cx.offset_bytes(scratch, winograd.scratch.kernel),
         };
@@ -221,7 +221,7 @@ impl Nest<'_> {
     /// Where a patch is.
     fn patch(&self, cx: &mut KernelContext<'_>, number: ValueId) -> Result<Patch> {
         let [lines, columns] = self.winograd.patches;
-        cx.facts.insert(number, Facts::range(0, self.winograd.all_patches(self.dims) - 1));
+        cx.learn(number, Facts::range(0, self.winograd.all_patches(self.dims) - 1));
         let (rest, column) = cx.div_rem(&Index::scalar(number), columns)?;
         let (image, line) = cx.div_rem(&rest, lines)?;
         let m = self.winograd.transform.outputs;
@@ -314,7 +314,7 @@ impl Nest<'_> {
     ) -> Result<()> {
         let n = self.winograd.transform.size() as usize;
         let target = cx.offset(target, channel, self.size());
-        let registers = cx.target.vector_registers;
+        let registers = cx.target().vector_registers;
         transform::input(
             cx,
             self.winograd.transform,
@@ -395,7 +395,7 @@ impl Nest<'_> {
         let target = cx.offset_bytes(self.scratch, scratch.products);
         let sums = tile.rows * parts.len() as u32;
         // More columns at a time than registers are left for would push sums out.
-        let most = i64::from(plan::most_together(sums, parts.len() as u32, cx.target));
+        let most = i64::from(plan::most_together(sums, parts.len() as u32, cx.target()));
         let unroll = match inputs {
             _ if sums >= 12 || most < 2 => 1,
             inputs if inputs % 4 == 0 && most >= 4 => 4,

@@ -3,10 +3,10 @@
 use super::walk::first_row;
 use super::{Part, Product, alignment};
 use crate::context::KernelContext;
+use crate::context::tasks::Span;
 use crate::contraction::tile::{self, scalar_type, zero};
 use crate::element::Element;
 use crate::index::Index;
-use crate::tasks::Span;
 use crate::transpose::transpose;
 use nest::{FunctionBuilder, ScalarType, Type, ValueId};
 use plan::{DotKind, DotPlan, Extent, Packing};
@@ -77,10 +77,10 @@ pub(super) fn product(
 
 /// The scratch that operands are packed into: the worker's if there are several.
 fn scratch(cx: &mut KernelContext<'_>) -> Result<ValueId> {
-    if cx.plan.worker_scratch_bytes > 0 {
+    if cx.plan().worker_scratch_bytes > 0 {
         return Ok(cx.worker_scratch());
     }
-    cx.scratch.ok_or_else(|| Error::internal("no scratch for an operand"))
+    cx.scratch().ok_or_else(|| Error::internal("no scratch for an operand"))
 }
 
 /// Dimensions of the source that become one dimension of the copy.

@@ -3,8 +3,8 @@
 use super::walk::{for_panels, parts_end};
 use super::{Part, Product, pack, row_dot, tiled};
 use crate::context::KernelContext;
+use crate::context::tasks::Span;
 use crate::index::Index;
-use crate::tasks::Span;
 use nest::ValueId;
 use plan::{DotKind, DotPlan};
 use support::{Error, Result};

@@ -224,7 +224,7 @@ impl Ahead {
         let limit = cx.index(last);
         let is_inside = cx.compare(Predicate::Less, next, limit);
         let next = cx.select(is_inside, next, limit);
-        cx.facts.insert(next, Facts { min: 0, max: last, multiple: product.panel.unwrap_or(1) });
+        cx.learn(next, Facts { min: 0, max: last, multiple: product.panel.unwrap_or(1) });
         let first = product.column(cx, &Index::scalar(next))?;
         if product.panel.is_none() && product.rhs_column != size {
             return Self::of_columns(cx, (product, place, first), (columns, plan.shape.k, unroll));
@@ -296,7 +296,7 @@ fn keep(
     sum: ValueId,
 ) -> Result<()> {
     let first = number_of(plan, place);
-    let result = cx.results[0].clone();
+    let result = cx.results()[0].clone();
     part.pieces(cx, sum, |cx, offset, _, value| {
         let (pointer, alignment) = cx.address(&result, &first.plus_constant(offset))?;
         cx.store(value, pointer, alignment);
@@ -342,7 +342,7 @@ impl Inputs<'_> {
 
     /// Reads unfinished sums, here and now.
     fn kept(&self, cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<Vec<ValueId>> {
-        let result = cx.results[0].clone();
+        let result = cx.results()[0].clone();
         let mut sums = Vec::new();
         for row in 0..self.place.rows {
             let row = self.place.row.plus_constant(i64::from(row));

@@ -22,7 +22,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Re
     let Some((&(innermost, span), outer)) = reduction.kept.split_last() else {
         return super::scalar::emit(cx, reduction);
     };
-    let operation = Operation::of(cx, reduction.to_apply, cx.results[0].shape.element_type);
+    let operation = Operation::of(cx, reduction.to_apply, cx.results()[0].shape.element_type);
     let initial = cx.element(reduction.initial[0], &Position::scalar())?.real();
     let columns = Columns { operation, reduction, innermost, initial };
     let lanes = i64::from(plan.lanes);
@@ -76,24 +76,24 @@ impl Columns<'_> {
         let reduced = &self.reduction.reduced;
         let sums = nest_in_blocks(cx, reduced, indices, &carried, &start, &mut |cx, indices, sums| {
             let mut next = Vec::with_capacity(sums.len());
-            cx.lanes = lanes;
-            for (k, &sum) in sums.iter().enumerate() {
-                indices[dimension] = column(k as i64);
-                let element = self.reduction.input(cx, 0, indices)?;
-                let element = cx.widen(element, lanes)?.real();
-                next.push(self.operation.combine(cx, sum, element)?);
-            }
-            cx.lanes = 1;
-            Ok(next)
+            cx.with_lanes(lanes, |cx| {
+                for (k, &sum) in sums.iter().enumerate() {
+                    indices[dimension] = column(k as i64);
+                    let element = self.reduction.input(cx, 0, indices)?;
+                    let element = cx.widen(element, lanes)?.real();
+                    next.push(self.operation.combine(cx, sum, element)?);
+                }
+                Ok(next)
+            })
         })?;
-        let result = cx.results[0].clone();
-        cx.lanes = lanes;
-        for (k, sum) in sums.into_iter().enumerate() {
-            indices[dimension] = column(k as i64);
-            let value = normalise(cx, result.shape.element_type, sum);
-            cx.store_at(&result, &self.reduction.result_position(indices), Element::Real(value))?;
-        }
-        cx.lanes = 1;
-        Ok(())
+        let result = cx.results()[0].clone();
+        cx.with_lanes(lanes, |cx| {
+            for (k, sum) in sums.into_iter().enumerate() {
+                indices[dimension] = column(k as i64);
+                let value = normalise(cx, result.shape.element_type, sum);
+                cx.store_at(&result, &self.reduction.result_position(indices), Element::Real(value))?;
+            }
+            Ok(())
+        })
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Operation<'a> {
 impl<'a> Operation<'a> {
     /// What a computation applies to its two parameters, or to each part of complex ones.
     pub(crate) fn of(cx: &KernelContext<'a>, to_apply: ComputationId, element_type: PrimitiveType) -> Self {
-        let computation = &cx.module[to_apply];
+        let computation = &cx.module()[to_apply];
         let part = element_type.real_part();
         let is_narrow = part.is_floating_point() && part.byte_size() < 4;
         let accumulator_type = if is_narrow { PrimitiveType::F32 } else { part };
@@ -35,7 +35,7 @@ impl<'a> Operation<'a> {
     pub(crate) fn combine(&self, cx: &mut KernelContext<'_>, x: ValueId, y: ValueId) -> Result<ValueId> {
         let types = [self.accumulator_type; 2];
         let elements = [Element::Real(x), Element::Real(y)];
-        let target = cx.target;
+        let target = cx.target();
         elemental::emit(cx, target, self.op, &types, self.accumulator_type, &elements).map(Element::real)
     }
 

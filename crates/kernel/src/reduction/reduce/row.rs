@@ -21,7 +21,7 @@ struct Row<'a> {
 }
 
 pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Reduction<'_>) -> Result<()> {
-    let element_type = cx.results[0].shape.element_type;
+    let element_type = cx.results()[0].shape.element_type;
     let operation = Operation::of(cx, reduction.to_apply, element_type);
     let Some((&innermost, outer)) = reduction.reduced.split_last() else {
         return super::scalar::emit(cx, reduction);
@@ -32,7 +32,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Re
     let row = Row { operation, reduction, innermost, lanes, accumulators };
     let initial = cx.element(reduction.initial[0], &Position::scalar())?.real();
     let neutral = cx.at(1, |b| operation.neutral(b, lanes))?;
-    let result = cx.results[0].clone();
+    let result = cx.results()[0].clone();
     let mut indices = reduction.origin();
     nest_parts(cx, &reduction.kept, &mut indices, &mut |cx, indices| {
         let start = vec![neutral; accumulators as usize];
@@ -95,11 +95,10 @@ impl Row<'_> {
     fn vector(&self, cx: &mut KernelContext<'_>, indices: &mut [Index], index: &Index) -> Result<ValueId> {
         let stride = Index::lanes(i64::from(self.lanes > 1));
         indices[self.innermost.dimension] = index.plus(&stride);
-        cx.lanes = self.lanes;
-        let element = self.reduction.input(cx, 0, indices);
-        let element = element.and_then(|e| cx.widen(e, self.lanes));
-        cx.lanes = 1;
-        Ok(element?.real())
+        cx.with_lanes(self.lanes, |cx| {
+            let element = self.reduction.input(cx, 0, indices)?;
+            Ok(cx.widen(element, self.lanes)?.real())
+        })
     }
 
     /// The last vector of the row, which overlaps the one before; lanes that were there already are neutral.

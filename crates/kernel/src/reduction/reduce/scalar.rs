@@ -18,10 +18,10 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, reduction: &Reduction<'_>) -> Res
     }
     let start = flatten(&initial);
     // What is no sum of one array keeps its order.
-    let is_sum = cx.results.len() == 1
-        && matches!(cx.results[0].shape.element_type, PrimitiveType::F32 | PrimitiveType::F64)
-        && plan::is_associative(&cx.module[reduction.to_apply]);
-    let sum = Operation::of(cx, reduction.to_apply, cx.results[0].shape.element_type);
+    let is_sum = cx.results().len() == 1
+        && matches!(cx.results()[0].shape.element_type, PrimitiveType::F32 | PrimitiveType::F64)
+        && plan::is_associative(&cx.module()[reduction.to_apply]);
+    let sum = Operation::of(cx, reduction.to_apply, cx.results()[0].shape.element_type);
     let carried = Carried { operations: if is_sum { &[sum] } else { &[] }, lanes: 1, inside: 1 };
     let mut indices = reduction.origin();
     nest_parts(cx, &reduction.kept, &mut indices, &mut |cx, indices| {
@@ -40,7 +40,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, reduction: &Reduction<'_>) -> Res
         })?;
         let position = reduction.result_position(indices);
         for (k, total) in unflatten(&initial, &totals).into_iter().enumerate() {
-            let result = cx.results[k].clone();
+            let result = cx.results()[k].clone();
             cx.store_at(&result, &position, total)?;
         }
         Ok(())

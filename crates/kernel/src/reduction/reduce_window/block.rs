@@ -1,8 +1,8 @@
 //! A few neighbouring results of a windowed reduction: the loops over their taps.
 
 use super::{Place, Reducer, Taps, Windows};
-use crate::addressing::Containment;
 use crate::context::KernelContext;
+use crate::context::addressing::Containment;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
 use crate::movement::update::flatten;
@@ -55,7 +55,6 @@ impl Windows<'_> {
     }
 
     /// The loops over the taps of the dimensions from one on. `at` holds the taps of those before.
-    #[expect(clippy::too_many_arguments, reason = "where the walk is, in results and in taps")]
     pub(super) fn taps(
         &self,
         cx: &mut KernelContext<'_>,
@@ -114,24 +113,24 @@ impl Windows<'_> {
     ) -> Result<Vec<ValueId>> {
         let width = totals.len() / block.vectors as usize;
         let mut next = Vec::with_capacity(totals.len());
-        cx.lanes = block.lanes;
-        for (vector, totals) in totals.chunks(width).enumerate() {
-            let (indices, conditions) = match self.base_indices(cx, block, vector as u32, place, at)? {
-                Some(found) => found,
-                None => {
-                    next.extend(totals);
-                    continue;
+        cx.with_lanes(block.lanes, |cx| {
+            for (vector, totals) in totals.chunks(width).enumerate() {
+                let (indices, conditions) = match self.base_indices(cx, block, vector as u32, place, at)? {
+                    Some(found) => found,
+                    None => {
+                        next.extend(totals);
+                        continue;
+                    }
+                };
+                let mut combined = self.combine(cx, totals, &Position::Multi(indices))?;
+                for condition in conditions {
+                    let kept = combined.iter().zip(totals);
+                    combined = kept.map(|(&new, &old)| cx.select(condition, new, old)).collect();
                 }
-            };
-            let mut combined = self.combine(cx, totals, &Position::Multi(indices))?;
-            for condition in conditions {
-                let kept = combined.iter().zip(totals);
-                combined = kept.map(|(&new, &old)| cx.select(condition, new, old)).collect();
+                next.extend(combined);
             }
-            next.extend(combined);
-        }
-        cx.lanes = 1;
-        Ok(next)
+            Ok(next)
+        })
     }
 
     /// The index of a tap in each dimension of the base, and what must hold for it to be within; `None` if it never is.
@@ -184,7 +183,7 @@ impl Windows<'_> {
         totals: &[ValueId],
         position: &Position,
     ) -> Result<Vec<ValueId>> {
-        let lanes = cx.lanes;
+        let lanes = cx.lanes();
         let mut elements = Vec::with_capacity(self.inputs.len());
         for &input in self.inputs {
             let element = cx.element(input, position)?;
@@ -233,24 +232,24 @@ impl Windows<'_> {
     ) -> Result<()> {
         let width = totals.len() / block.vectors as usize;
         let rank = self.counts.len();
-        cx.lanes = block.lanes;
-        for (vector, totals) in totals.chunks(width).enumerate() {
-            let mut indices = place.result.clone();
-            if rank > 0 && !self.is_running(rank - 1) {
-                indices[rank - 1] = block.index(vector as u32);
+        cx.with_lanes(block.lanes, |cx| {
+            for (vector, totals) in totals.chunks(width).enumerate() {
+                let mut indices = place.result.clone();
+                if rank > 0 && !self.is_running(rank - 1) {
+                    indices[rank - 1] = block.index(vector as u32);
+                }
+                let position = Position::Multi(indices);
+                for (k, element) in self.elements(totals).into_iter().enumerate() {
+                    let result = cx.results()[k].clone();
+                    let element_type = result.shape.element_type;
+                    let element = match &self.reducer {
+                        Reducer::Operation(_) => element.map(|value| normalise(cx, element_type, value)),
+                        Reducer::Computation(_) => element,
+                    };
+                    cx.store_at(&result, &position, element)?;
+                }
             }
-            let position = Position::Multi(indices);
-            for (k, element) in self.elements(totals).into_iter().enumerate() {
-                let result = cx.results[k].clone();
-                let element_type = result.shape.element_type;
-                let element = match &self.reducer {
-                    Reducer::Operation(_) => element.map(|value| normalise(cx, element_type, value)),
-                    Reducer::Computation(_) => element,
-                };
-                cx.store_at(&result, &position, element)?;
-            }
-        }
-        cx.lanes = 1;
-        Ok(())
+            Ok(())
+        })
     }
 }

@@ -55,7 +55,6 @@ impl Windows<'_> {
     }
 
     /// A few vectors, from the totals before them in each lane to those behind.
-    #[expect(clippy::too_many_arguments, reason = "where the walk is, and what is done there")]
     fn piece(
         &self,
         cx: &mut KernelContext<'_>,

@@ -84,7 +84,6 @@ impl Windows<'_> {
 
     /// Adds elements of some numbers, each to what is carried; or for results of some numbers, as which they are
     /// stored, the elements that lie a distance behind.
-    #[expect(clippy::too_many_arguments, reason = "where the walk is, in results and in elements")]
     fn steps(
         &self,
         cx: &mut KernelContext<'_>,
@@ -140,7 +139,6 @@ impl Windows<'_> {
     }
 
     /// The totals with one element more, for every tap of the other dimensions.
-    #[expect(clippy::too_many_arguments, reason = "where the walk is, in results and in elements")]
     pub(super) fn add_running(
         &self,
         cx: &mut KernelContext<'_>,
@@ -156,7 +154,6 @@ impl Windows<'_> {
     }
 
     /// Writes the same totals to results of some numbers.
-    #[expect(clippy::too_many_arguments, reason = "where the walk is, and which results")]
     fn store_running(
         &self,
         cx: &mut KernelContext<'_>,

@@ -7,11 +7,12 @@ use super::super::walk::{Count, repeat};
 use super::super::{PanelBody, finish, load};
 use super::image::{Image, in_vectors};
 use super::transform;
-use crate::context::{KernelContext, TaskRange};
+use crate::context::KernelContext;
+use crate::context::parameters::TaskRange;
+use crate::context::tasks::Span;
 use crate::contraction::tile::{Columns, Reading, multiply_add, scalar_type, zero};
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
-use crate::tasks::Span;
 use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use plan::{ConvolutionDims, ConvolutionPlan, GradientTransform, WinogradGradientPlan};
 use shape::PrimitiveType;
@@ -23,7 +24,8 @@ pub(in super::super) fn emit(
     plan: &ConvolutionPlan,
     gradient: &WinogradGradientPlan,
 ) -> Result<()> {
-    if let (Some(together), Some(range)) = (gradient.together.as_deref(), cx.tasks) {
+    let mut tasks = cx.tasks();
+    if let (Some(together), Some(range)) = (gradient.together.as_deref(), tasks) {
         let (first, end) = (cx.index(0), cx.index(gradient.tasks(&plan.dims)));
         let (begins, ends) =
             (cx.compare(Predicate::Equal, range.begin, first), cx.compare(Predicate::Equal, range.end, end));
@@ -36,13 +38,14 @@ pub(in super::super) fn emit(
             Ok(Vec::new())
         })?;
         let begin = cx.select(are_all, range.end, range.begin);
-        cx.tasks = Some(TaskRange { begin, ..range });
+        tasks = Some(TaskRange { begin, ..range });
     }
-    cx.for_tasks(|cx, number| {
+    let each = |cx: &mut KernelContext<'_>, number: Index| {
         let (part, other) = cx.div_rem(&number, gradient.parts(&plan.dims)[1])?;
         let first = [part.times(gradient.features[0]), other.times(gradient.features[1])];
         task(cx, plan, gradient, first)
-    })
+    };
+    cx.with_tasks(tasks, |cx| cx.for_tasks(each))
 }
 
 /// Emits the loops of a task, from its first input feature and its first output feature on.
@@ -209,7 +212,7 @@ impl Nest<'_> {
         let sources = self.sources();
         cx.for_dynamic(block.begin, block.end, limit, &[], |cx, number, _| {
             let row = cx.sub(number, block.begin);
-            cx.facts.insert(number, Facts::range(0, limit - 1));
+            cx.learn(number, Facts::range(0, limit - 1));
             let (rest, column) = cx.div_rem(&Index::scalar(number), columns)?;
             let (image, line) = cx.div_rem(&rest, lines)?;
             let image = cx.scalar_value(&image)?;

@@ -118,7 +118,7 @@ pub(super) fn in_vectors(
     element_bytes: i64,
     body: &mut dyn FnMut(&mut KernelContext<'_>, ValueId, u32) -> Result<()>,
 ) -> Result<()> {
-    let lanes = 1u32 << i64::from(cx.target.lanes(element_bytes as usize)).min(channels).ilog2();
+    let lanes = 1u32 << i64::from(cx.target().lanes(element_bytes as usize)).min(channels).ilog2();
     let whole = channels / i64::from(lanes) * i64::from(lanes);
     cx.for_range(0, whole, i64::from(lanes), |cx, channel| {
         let channel = cx.scalar_value(&channel)?;

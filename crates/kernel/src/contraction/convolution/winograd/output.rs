@@ -55,7 +55,7 @@ impl Nest<'_> {
         let line = cx.add(line, patch.outputs[0]);
         let pixel = cx.mul_constant(line, columns);
         let pixel = cx.add(pixel, patch.outputs[1]);
-        cx.facts.insert(pixel, Facts::range(0, self.dims.batch * lines * columns - 1));
+        cx.learn(pixel, Facts::range(0, self.dims.batch * lines * columns - 1));
         pixel
     }
 
@@ -123,7 +123,7 @@ impl Nest<'_> {
                 let (line, number) = (cx.mul_constant(row, columns), cx.mul_constant(row, m));
                 let (at, number) = (cx.add(line, k), cx.add(number, k));
                 let at = cx.add(pixel, at);
-                cx.facts.insert(at, Facts::range(0, self.dims.batch * lines * columns - 1));
+                cx.learn(at, Facts::range(0, self.dims.batch * lines * columns - 1));
                 let pointer = cx.offset(border, number, vector);
                 let value = cx.load(Type::vector(self.scalar, part.lanes), pointer, self.alignment(part));
                 self.hand_over(cx, &Index::scalar(at), column, part, value).map(|()| Vec::new())

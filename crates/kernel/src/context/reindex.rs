@@ -1,7 +1,7 @@
 //! Opcodes that move elements: each result position is turned into operand positions.
 
-use crate::addressing::Containment;
-use crate::body_value::Step;
+use crate::context::addressing::Containment;
+use crate::context::body_value::Step;
 use crate::context::{IndexKey, KernelContext};
 use crate::element::{Element, register_type};
 use crate::elemental;
@@ -254,7 +254,7 @@ impl KernelContext<'_> {
             let op = if is_signed { ConvertOp::SignExtend } else { ConvertOp::ZeroExtend };
             let wide = b.convert(op, value, ScalarType::I64);
             if is_signed {
-                return crate::addressing::clamp_value(b, wide, 0, last);
+                return crate::context::addressing::clamp_value(b, wide, 0, last);
             }
             let last = b.integer(b.ty(wide), last);
             let is_beyond = b.compare(Predicate::Above, wide, last);

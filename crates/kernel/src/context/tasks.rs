@@ -32,7 +32,7 @@ impl KernelContext<'_> {
     /// Whether a task is the first one that this call of the kernel's function does; nothing if there is one task only.
     /// What a task leaves in the worker's scratch, the next one of the same call finds there.
     pub(crate) fn is_first_task(&mut self, task: &Index) -> Result<Option<ValueId>> {
-        let Some(tasks) = self.tasks else { return Ok(None) };
+        let Some(tasks) = self.parameters.tasks else { return Ok(None) };
         let task = self.scalar_value(task)?;
         Ok(Some(self.compare(Predicate::Equal, task, tasks.begin)))
     }

@@ -1,6 +1,7 @@
 //! From symbolic indices to values, addresses, loads and stores.
 
-use crate::context::{IndexKey, KernelContext, Memory};
+use crate::context::parameters::Memory;
+use crate::context::{IndexKey, KernelContext};
 use crate::element::{Element, decode, encode, memory_type, splat};
 use crate::index::{Facts, Index, Position, gcd};
 use crate::transpose::transpose;
@@ -250,7 +251,9 @@ impl KernelContext<'_> {
                 self.load_transposed(memory, &index, lanes)
             }
             // What is in between may be written by others if the kernel works in place.
-            Some(2) if !is_complex && !self.is_in_place => self.load_every_other(memory, &index, lanes),
+            Some(2) if !is_complex && !self.parameters.is_in_place => {
+                self.load_every_other(memory, &index, lanes)
+            }
             _ => self.load_lanes(memory, &index, lanes),
         }
     }

@@ -3,7 +3,8 @@
 //! Reindexing opcodes only change positions, elementwise ones compute, operands are read from memory. A value is
 //! computed once for each position; the walk keeps its own stack, for bodies may be deep.
 
-use crate::context::{KernelContext, Operand};
+use crate::context::KernelContext;
+use crate::context::parameters::Operand;
 use crate::element::Element;
 use crate::elemental;
 use crate::index::Position;
@@ -77,7 +78,7 @@ impl KernelContext<'_> {
 
     fn step(&mut self, id: InstructionId, position: &Position) -> Result<Step> {
         if let Some(leaf) = self.operand_leaf(id) {
-            return match self.operands.get(&leaf).cloned() {
+            return match self.parameters.operands.get(&leaf).cloned() {
                 Some(Operand::Memory(memory)) => self.load_at(&memory, position).map(Step::Is),
                 Some(Operand::Splat(literal)) => {
                     self.at(1, |b| elemental::constant(b, &literal, 0, 1)).map(Step::Is)
@@ -184,7 +185,7 @@ impl KernelContext<'_> {
         };
         loop {
             if let Some(leaf) = self.operand_leaf(id) {
-                return matches!(self.operands.get(&leaf), Some(Operand::Splat(literal)) if is_one(literal));
+                return matches!(self.parameters.operands.get(&leaf), Some(Operand::Splat(literal)) if is_one(literal));
             }
             match self.fusion.body[id].op() {
                 Op::Constant { literal } => return is_one(literal),
