@@ -185,10 +185,10 @@ pub(crate) fn hlo<'py>(
                     )));
                 }
             };
-            let front = wanted.read_whole()?.input.without_checks()?.import(&mut NoObserver)?;
-            let result_names = front.result_names();
+            let program = wanted.read_whole()?.input.without_checks()?.import(&mut NoObserver)?;
+            let result_names = program.interface.result_names();
             let options = BackOptions::new(wanted.targets()?.0, "entry");
-            let module = at_stage(front.import.module, stage, &options, &mut NoObserver)?;
+            let module = at_stage(program.module, stage, &options, &mut NoObserver)?;
             let module = &*compiler::portable(&module);
             Ok(match format {
                 "text" => module.to_text().into_bytes(),

@@ -1,30 +1,17 @@
 //! Artefacts that run in this process.
 
 use crate::failure::failed;
-use jit::{AlignedBytes, BufferSpec, Call, Executable, Interface, Operand, ResultSpec, Workers};
+use hlo::{Argument, Identifier, Output, Role};
+use jit::{AlignedBytes, Call, Executable, Memory, Operand, Workers};
 use memmap2::Mmap;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
-use serde_json::Value;
-use shape::PrimitiveType;
+use shape::ArrayShape;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use support::{Error, Result};
 
-/// An argument or a result of a program.
-struct Entry {
-    /// `feed`, `fetch`, `variable` or `readonly variable`.
-    kind: String,
-    name: String,
-    node: String,
-    element_type: PrimitiveType,
-    /// Sizes, or their bounds.
-    sizes: Vec<i64>,
-    bounded: Vec<bool>,
-    bytes: usize,
-}
-
-/// What Python sees of one: kind, name, node, type, sizes, which of these are bounds.
+/// An argument or a result as Python sees it: kind, name, node, type, sizes, which of these are bounds.
 type Told = (String, String, String, &'static str, Vec<i64>, Vec<bool>);
 
 /// Memory from run to run.
@@ -38,8 +25,6 @@ struct State {
 #[pyclass(frozen, module = "tfcompile._native")]
 pub(crate) struct Program {
     code: Executable,
-    arguments: Vec<Entry>,
-    results: Vec<Entry>,
     state: Mutex<State>,
 }
 
@@ -84,13 +69,25 @@ impl Program {
     /// Feeds, then variables.
     #[getter]
     fn arguments(&self) -> Vec<Told> {
-        self.arguments.iter().map(Entry::told).collect()
+        let interface = self.code.interface();
+        let told = |(k, argument): (usize, &Argument)| {
+            let kind = match argument.role {
+                Role::Variable if interface.new_value(k).is_none() => "readonly variable",
+                role => role.name(),
+            };
+            told(kind, argument.label(), &argument.id, &argument.shape)
+        };
+        interface.arguments().iter().enumerate().map(told).collect()
     }
 
     /// Fetches, then variables that are written.
     #[getter]
     fn results(&self) -> Vec<Told> {
-        self.results.iter().map(Entry::told).collect()
+        let told = |result: &Output| {
+            let kind = if result.alias.is_some() { "variable" } else { "fetch" };
+            told(kind, result.label(), &result.id, &result.shape)
+        };
+        self.code.interface().results().iter().map(told).collect()
     }
 
     /// Shares the work of later runs among so many threads. The results stay the same.
@@ -100,7 +97,7 @@ impl Program {
                 1 => None,
                 _ => Some(Arc::new(jit::thread_pool(count)?)),
             };
-            let bytes = self.code.interface().scratch_bytes.saturating_mul(count);
+            let bytes = self.code.memory().scratch_bytes.saturating_mul(count);
             let scratch = AlignedBytes::zeroed(bytes)?;
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             (state.scratch, state.workers) = (scratch, workers);
@@ -128,55 +125,35 @@ impl Program {
         let damaged = || Error::invalid("the object's metadata is damaged");
         let text = |key: &str| metadata[key].as_str().ok_or_else(damaged);
         let number = |key: &str| metadata["memory"][key].as_u64().map(|n| n as usize).ok_or_else(damaged);
-        let entries = |key: &str| -> Result<Vec<Entry>> {
-            metadata[key].as_array().ok_or_else(damaged)?.iter().map(Entry::read).collect()
-        };
-        let (arguments, results) = (entries("arguments")?, entries("results")?);
-        let alias = |result: &Entry| {
-            let is_variable = result.kind != "fetch";
-            is_variable.then(|| arguments.iter().position(|a| a.kind == result.kind && a.node == result.node))
-        };
-        let result = |entry: &Entry| match alias(entry) {
-            Some(None) => Err(damaged()),
-            Some(alias) => Ok(ResultSpec { bytes: entry.bytes, alias }),
-            None => Ok(ResultSpec { bytes: entry.bytes, alias: None }),
-        };
-        let argument = |entry: &Entry| BufferSpec {
-            bytes: entry.bytes,
-            alignment: entry.element_type.real_part().byte_size(),
-        };
-        let interface = Interface {
-            arguments: arguments.iter().map(argument).collect(),
-            results: results.iter().map(result).collect::<Result<_>>()?,
+        let interface = aot::read_interface(metadata)?;
+        let memory = Memory {
             temps_bytes: number("temps")?,
             scratch_bytes: number("scratch_per_worker")?,
             profile_counters: 0,
-            dynamic_sizes: results.iter().map(|r| r.bounded.iter().filter(|b| **b).count()).sum(),
         };
         let state = State {
-            temps: AlignedBytes::zeroed(interface.temps_bytes)?,
-            scratch: AlignedBytes::zeroed(interface.scratch_bytes)?,
+            temps: AlignedBytes::zeroed(memory.temps_bytes)?,
+            scratch: AlignedBytes::zeroed(memory.scratch_bytes)?,
             workers: None,
         };
         let layout = metadata["memory"]["constants_file"].as_str().ok_or_else(damaged)?;
         let constants = Mapped::open(constants, layout)?;
         let entry_point = text("entry_point")?;
-        let code = Executable::load_with(object, entry_point, interface, Some(Box::new(constants)))?;
-        Ok(Self { code, arguments, results, state: Mutex::new(state) })
+        let code = Executable::load_with(object, entry_point, interface, memory, Some(Box::new(constants)))?;
+        Ok(Self { code, state: Mutex::new(state) })
     }
 
     fn call(&self, arguments: &[PyBuffer<u8>], results: &[PyBuffer<u8>]) -> Result<Vec<i64>> {
         let interface = self.code.interface();
-        let fetches = interface.results.iter().filter(|result| result.alias.is_none()).count();
-        if arguments.len() != self.arguments.len() || results.len() != fetches {
+        if arguments.len() != interface.arguments().len() || results.len() != interface.own_results().count()
+        {
             return Err(Error::internal("a run with another number of arrays than the program has"));
         }
-        let written: Vec<usize> = interface.results.iter().filter_map(|result| result.alias).collect();
-        let is_written = |k: &usize| written.contains(k);
+        let is_written = |k: &usize| interface.new_value(*k).is_some();
         check_apart(arguments, results, is_written)?;
         let mut operands = Vec::new();
-        for (k, (buffer, entry)) in arguments.iter().zip(&self.arguments).enumerate() {
-            let (address, bytes) = whole(buffer, &entry.name, entry.bytes, is_written(&k))?;
+        for (k, (buffer, argument)) in arguments.iter().zip(interface.arguments()).enumerate() {
+            let (address, bytes) = whole(buffer, &argument.label(), &argument.shape, is_written(&k))?;
             // SAFETY: a contiguous buffer that Python keeps while `arguments` lives; what is written overlaps nothing else, as was
             // checked, and Python code that changes an array during a run does so against the package's word.
             #[expect(unsafe_code, reason = "memory of Python's")]
@@ -186,15 +163,14 @@ impl Program {
             });
         }
         let mut outputs = Vec::new();
-        let fetched = self.results.iter().filter(|entry| entry.kind == "fetch");
-        for (buffer, entry) in results.iter().zip(fetched) {
-            let (address, bytes) = whole(buffer, &entry.name, entry.bytes, true)?;
+        for (buffer, result) in results.iter().zip(interface.own_results()) {
+            let (address, bytes) = whole(buffer, &result.label(), &result.shape, true)?;
             // SAFETY: as above.
             #[expect(unsafe_code, reason = "memory of Python's")]
             outputs.push(unsafe { std::slice::from_raw_parts_mut(address, bytes) });
         }
-        let mut sizes = vec![0; interface.dynamic_sizes];
-        let mut ticks = vec![0; interface.profile_counters];
+        let mut sizes = vec![0; interface.size_count()];
+        let mut ticks = vec![0; self.code.memory().profile_counters];
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { temps, scratch, workers } = &mut *state;
         self.code.run(&mut Call {
@@ -211,7 +187,13 @@ impl Program {
 }
 
 /// Where a buffer's bytes are.
-fn whole(buffer: &PyBuffer<u8>, name: &str, bytes: usize, is_written: bool) -> Result<(*mut u8, usize)> {
+fn whole(
+    buffer: &PyBuffer<u8>,
+    name: &str,
+    shape: &ArrayShape,
+    is_written: bool,
+) -> Result<(*mut u8, usize)> {
+    let bytes = shape.byte_size() as usize;
     if !buffer.is_c_contiguous() || buffer.len_bytes() != bytes || is_written && buffer.readonly() {
         return Err(Error::invalid(format!(
             "'{name}': {} bytes in one piece{} are wanted",
@@ -256,37 +238,7 @@ fn check_apart(
     Ok(())
 }
 
-impl Entry {
-    /// From the metadata's words.
-    fn read(entry: &Value) -> Result<Self> {
-        let damaged = || Error::invalid("the object's metadata is damaged: an argument or a result");
-        let text = |key: &str| entry[key].as_str().map(str::to_owned).ok_or_else(damaged);
-        let shape = text("shape")?;
-        let (element, sizes) =
-            shape.strip_suffix(']').and_then(|shape| shape.split_once('[')).ok_or_else(damaged)?;
-        let element_type = PrimitiveType::ALL.into_iter().find(|known| known.name() == element);
-        let words: Vec<&str> = sizes.split(',').filter(|word| !word.is_empty()).collect();
-        let size = |word: &&str| word.trim_start_matches("<=").parse::<i64>().map_err(|_| damaged());
-        let node = text("node")?;
-        Ok(Self {
-            kind: text("kind")?,
-            name: entry["name"].as_str().map_or_else(|| node.clone(), str::to_owned),
-            node,
-            element_type: element_type.ok_or_else(damaged)?,
-            sizes: words.iter().map(size).collect::<Result<_>>()?,
-            bounded: words.iter().map(|word| word.starts_with("<=")).collect(),
-            bytes: entry["bytes"].as_u64().ok_or_else(damaged)? as usize,
-        })
-    }
-
-    fn told(&self) -> Told {
-        (
-            self.kind.clone(),
-            self.name.clone(),
-            self.node.clone(),
-            self.element_type.name(),
-            self.sizes.clone(),
-            self.bounded.clone(),
-        )
-    }
+fn told(kind: &str, name: String, id: &Identifier, shape: &ArrayShape) -> Told {
+    let bounded = shape.dimensions.iter().map(|dimension| dimension.is_dynamic).collect();
+    (kind.to_owned(), name, id.to_string(), shape.element_type.name(), shape.sizes(), bounded)
 }

@@ -6,10 +6,10 @@
 mod functions;
 mod interface;
 
+use crate::Artifact;
 use crate::cpp_name::is_identifier;
 use crate::cpp_type::c_type;
 use crate::header::{ALIGNMENT, Arena, Constants, CppNames, Text, cpp_names, embed_one};
-use crate::{ArgumentKind, Artifact};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
@@ -85,21 +85,21 @@ pub fn c_header(artifact: &Artifact, options: &CHeaderOptions) -> Result<String>
 fn arguments<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Buffer<'a>> {
     let names =
         names.feeds.iter().map(|name| ("arg", name)).chain(names.variables.iter().map(|name| ("var", name)));
-    let all = artifact.arguments.iter().zip(names).enumerate();
+    let all = artifact.interface.arguments().iter().zip(names).enumerate();
     all.map(|(index, (argument, (kind, name)))| Buffer {
         stem: stem(kind, index, name.as_deref()),
         index,
         shape: &argument.shape,
-        access: match argument.kind {
-            ArgumentKind::Variable { readonly: false } => Access::Variable,
-            _ => Access::Argument,
+        access: match artifact.interface.new_value(index) {
+            Some(_) => Access::Variable,
+            None => Access::Argument,
         },
     })
     .collect()
 }
 
 fn results<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Buffer<'a>> {
-    let all = artifact.fetches().iter().zip(&names.fetches).enumerate();
+    let all = artifact.interface.fetches().iter().zip(&names.fetches).enumerate();
     all.map(|(index, (result, name))| Buffer {
         stem: stem("result", index, name.as_deref()),
         index,
@@ -120,8 +120,9 @@ pub(crate) fn stem(kind: &str, index: usize, name: Option<&str>) -> String {
 /// The most bytes that the state takes on any machine: the frame, the tables of pointers, the caller's pointer.
 fn state_bytes(artifact: &Artifact) -> u64 {
     const FRAME: u64 = 104;
-    let pointers = artifact.arguments.len().max(1) + artifact.results.len().max(1) + 1;
-    FRAME + 8 * (pointers + artifact.dynamic_size_count()) as u64
+    let pointers =
+        artifact.interface.arguments().len().max(1) + artifact.interface.results().len().max(1) + 1;
+    FRAME + 8 * (pointers + artifact.interface.size_count()) as u64
 }
 
 fn guard(artifact: &Artifact) -> String {

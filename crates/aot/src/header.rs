@@ -13,8 +13,9 @@ mod text;
 mod variables;
 
 use crate::Artifact;
-use crate::artifact::{Argument, ArgumentKind, ResultEntry};
 use crate::mangle::{self, Group, Named};
+use hlo::{Argument, Role};
+use shape::ArrayShape;
 use support::Result;
 
 pub(crate) use arena::{ALIGNMENT, Arena, literal};
@@ -95,47 +96,36 @@ fn end(out: &mut Text, artifact: &Artifact) {
 /// Mangles all names; fails on those that the user has to mend.
 pub(crate) fn cpp_names(artifact: &Artifact) -> Result<CppNames> {
     let group = |prefix, noun, settable| Group { prefix, noun, settable };
-    let feed = |a: &'_ Argument| named(a.name.clone(), &a.node, a.shape_parameters(), false);
-    let fetch = |r: &'_ ResultEntry| named(r.name.clone(), &r.node, accessors::parameters(&r.shape), false);
-    let variable = |a: &'_ Argument| named(a.name.clone(), &a.node, a.shape_parameters(), true);
+    let interface = &artifact.interface;
+    let feeds: Vec<_> = interface.feeds().iter().map(|a| chosen_name(&a.name, &a.shape)).collect();
+    let fetches: Vec<_> = interface.fetches().iter().map(|r| chosen_name(&r.name, &r.shape)).collect();
+    let variables: Vec<_> = interface.variables().iter().map(variable_name).collect();
     Ok(CppNames {
-        feeds: mangle_all(group("arg", "feed", true), artifact.feeds().iter().map(feed))?,
-        fetches: mangle_all(group("result", "fetch", false), artifact.fetches().iter().map(fetch))?,
-        variables: mangle_all(group("var", "variable", true), artifact.variables().iter().map(variable))?,
+        feeds: mangle::mangle(group("arg", "feed", true), &feeds)?,
+        fetches: mangle::mangle(group("result", "fetch", false), &fetches)?,
+        variables: mangle::mangle(group("var", "variable", true), &variables)?,
     })
 }
 
-/// A name with whether the user chose it and the parameters of its element accessor.
-type OwnedName = Option<(String, bool, usize)>;
-
-fn named(name: Option<String>, node: &str, parameters: usize, fall_back: bool) -> OwnedName {
-    match name.filter(|name| !name.is_empty()) {
-        Some(name) => Some((name, true, parameters)),
-        None => fall_back.then(|| (node.to_string(), false, parameters)),
-    }
+/// The name that the user chose, if any, with the number of parameters of its element accessor.
+fn chosen_name<'a>(name: &'a Option<String>, shape: &ArrayShape) -> Option<Named<'a>> {
+    let name = name.as_deref().filter(|name| !name.is_empty())?;
+    Some(Named { name, chosen: true, parameters: accessors::parameters(shape) })
 }
 
-fn mangle_all(group: Group, names: impl Iterator<Item = OwnedName>) -> Result<Vec<Option<String>>> {
-    let names: Vec<OwnedName> = names.collect();
-    let entries: Vec<Option<Named<'_>>> = names
-        .iter()
-        .map(|name| name.as_ref().map(|&(ref name, chosen, parameters)| Named { name, chosen, parameters }))
-        .collect();
-    mangle::mangle(group, &entries)
+/// The name that the user chose for a variable, or else that of its node.
+fn variable_name(variable: &Argument) -> Option<Named<'_>> {
+    let parameters = accessors::parameters(&variable.shape);
+    let of_node = Named { name: variable.id.node(), chosen: false, parameters };
+    Some(chosen_name(&variable.name, &variable.shape).unwrap_or(of_node))
 }
 
-impl Argument {
-    fn shape_parameters(&self) -> usize {
-        accessors::parameters(&self.shape)
-    }
-
-    /// The name by which programs look a feed or variable up: the config's, or a variable's node.
-    pub(crate) fn lookup_name(&self) -> &str {
-        match (&self.name, self.kind) {
-            (Some(name), _) if !name.is_empty() => name,
-            (_, ArgumentKind::Variable { .. }) => &self.node,
-            (_, ArgumentKind::Feed) => "",
-        }
+/// The name by which programs look a feed or variable up: the config's, or a variable's node.
+pub(crate) fn lookup_name(argument: &Argument) -> &str {
+    match (&argument.name, argument.role) {
+        (Some(name), _) if !name.is_empty() => name,
+        (_, Role::Variable) => argument.id.node(),
+        (_, Role::Feed) => "",
     }
 }
 
@@ -166,7 +156,7 @@ fn includes(out: &mut Text, artifact: &Artifact, options: &HeaderOptions) -> Res
     if artifact.constants_file.is_some() {
         runtime.insert(0, "tfcompile/constants_file.h");
     }
-    if !artifact.variables().is_empty() {
+    if !artifact.interface.variables().is_empty() {
         runtime.insert(0, variables::HEADER);
         runtime.sort_unstable();
     }
@@ -221,9 +211,14 @@ impl Constants {
 
 fn class_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     let class = artifact.cpp_class.class_name();
-    let parameters: Vec<String> =
-        artifact.arguments.iter().enumerate().map(|(i, a)| format!("arg{i}: {}", a.shape)).collect();
-    let results: Vec<String> = artifact.results.iter().map(|r| r.shape.to_string()).collect();
+    let parameters: Vec<String> = artifact
+        .interface
+        .arguments()
+        .iter()
+        .enumerate()
+        .map(|(i, a)| format!("arg{i}: {}", a.shape))
+        .collect();
+    let results: Vec<String> = artifact.interface.results().iter().map(|r| r.shape.to_string()).collect();
     for line in [
         &format!("{class} is a compiled TensorFlow graph:"),
         "",
@@ -249,8 +244,8 @@ fn class_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
 fn memory_comment(out: &mut Text, artifact: &Artifact) {
     let aligned = |size: u64| size.div_ceil(64).saturating_mul(64);
     let total = |sizes: &[u64]| sizes.iter().fold(0u64, |sum, &size| sum.saturating_add(size));
-    let arguments: Vec<u64> = artifact.arguments.iter().map(|a| a.shape.byte_size()).collect();
-    let results: Vec<u64> = artifact.fetches().iter().map(|r| r.shape.byte_size()).collect();
+    let arguments: Vec<u64> = artifact.interface.arguments().iter().map(|a| a.shape.byte_size()).collect();
+    let results: Vec<u64> = artifact.interface.fetches().iter().map(|r| r.shape.byte_size()).collect();
     out.comment("Memory stats:");
     for (what, sizes) in [("arg", &arguments), ("result", &results), ("temp", &vec![artifact.memory.temps])] {
         let rounded: Vec<u64> = sizes.iter().map(|&size| aligned(size)).collect();
@@ -276,9 +271,10 @@ fn names_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
 
 /// Accessor and original name of every entry whose name had to change.
 pub(crate) fn mangled_names(artifact: &Artifact, names: &CppNames) -> Vec<(String, String)> {
-    let feeds = artifact.feeds().iter().map(Argument::lookup_name).zip(&names.feeds);
-    let fetches = artifact.fetches().iter().map(|r| r.name.as_deref().unwrap_or("")).zip(&names.fetches);
-    let variables = artifact.variables().iter().map(Argument::lookup_name).zip(&names.variables);
+    let feeds = artifact.interface.feeds().iter().map(lookup_name).zip(&names.feeds);
+    let fetches =
+        artifact.interface.fetches().iter().map(|r| r.name.as_deref().unwrap_or("")).zip(&names.fetches);
+    let variables = artifact.interface.variables().iter().map(lookup_name).zip(&names.variables);
     let with_prefix = |prefix: &'static str| {
         move |(name, cpp): (&str, &Option<String>)| {
             let cpp = cpp.as_deref().filter(|cpp| *cpp != name)?;
@@ -317,13 +313,19 @@ fn class(out: &mut Text, artifact: &Artifact, options: &HeaderOptions, names: &C
 
 fn counts(out: &mut Text, artifact: &Artifact, size: &str) {
     out.comment("Feeds and variables.");
-    out.line(&format!("static constexpr ::std::size_t kNumArgs = {};", artifact.arguments.len()));
+    out.line(&format!("static constexpr ::std::size_t kNumArgs = {};", artifact.interface.arguments().len()));
     out.comment("Fetches and written variables.");
-    out.line(&format!("static constexpr ::std::size_t kNumResults = {};", artifact.results.len()));
-    out.line(&format!("static constexpr ::std::size_t kNumVariables = {};", artifact.variables().len()));
+    out.line(&format!(
+        "static constexpr ::std::size_t kNumResults = {};",
+        artifact.interface.results().len()
+    ));
+    out.line(&format!(
+        "static constexpr ::std::size_t kNumVariables = {};",
+        artifact.interface.variables().len()
+    ));
     out.blank();
     out.comment("Bytes of an argument's buffer; index < kNumArgs.");
-    if artifact.arguments.is_empty() {
+    if artifact.interface.arguments().is_empty() {
         out.line("static constexpr ::std::int64_t ArgSize(::std::int32_t) { return 0; }");
     } else {
         out.line("static constexpr ::std::int64_t ArgSize(::std::int32_t index) {");

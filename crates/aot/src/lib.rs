@@ -22,9 +22,7 @@ mod rust_module;
 mod shared;
 
 pub use archive::{Member, archive};
-pub use artifact::{
-    Argument, ArgumentKind, Artifact, MemorySizes, ProfileCounter, Provenance, ResultEntry, ResultKind,
-};
+pub use artifact::{Artifact, MemorySizes, ProfileCounter, Provenance};
 pub use c_header::{CHeaderOptions, c_header};
 pub use constants_file::{
     CONSTANTS_FILE_HEADER, CONSTANTS_FILE_MAGIC, CONSTANTS_FILE_VERSION, ConstantsFileHeader, ConstantsMode,
@@ -35,7 +33,7 @@ pub use header::{HeaderOptions, header};
 pub use inspect::{Found, function_sizes, read_metadata};
 pub use metadata::{
     Accessor, METADATA_MAGIC, METADATA_VERSION, MetadataOptions, accessors, metadata_object,
-    program_shape_symbol, with_metadata,
+    program_shape_symbol, read_interface, with_metadata,
 };
 pub use object_file::empty_object;
 pub use programs::{benchmark_program, test_program};

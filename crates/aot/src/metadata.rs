@@ -19,11 +19,12 @@
 //! `functions` of the object with their bytes of code. New keys may come
 //! within a version.
 
-use crate::artifact::{ArgumentKind, Artifact, ResultKind};
+use crate::artifact::Artifact;
 use crate::header::{CppNames, cpp_names};
 use crate::{embed, object_file, program_shape_proto};
+use hlo::{Argument, Identifier, Interface, Origin, Output, Role};
 use serde_json::{Map, Value, json};
-use shape::ArrayShape;
+use shape::{ArrayShape, PrimitiveType};
 use support::{Error, Result};
 
 /// Begins every record.
@@ -52,7 +53,10 @@ pub fn metadata_object(artifact: &Artifact, options: &MetadataOptions) -> Result
     let record = record(artifact)?;
     let mut symbols = Vec::new();
     if options.gen_program_shape {
-        symbols.push((program_shape_symbol(artifact), program_shape_proto::encode(&artifact.program_shape)));
+        symbols.push((
+            program_shape_symbol(artifact),
+            program_shape_proto::encode(&artifact.interface.program_shape()),
+        ));
     }
     object_file::write(&artifact.provenance.target_triple, &record, &symbols)
 }
@@ -96,7 +100,7 @@ fn json(artifact: &Artifact) -> Result<Value> {
             "features": provenance.target_features,
             "versions": provenance.versions,
         },
-        "signature": artifact.program_shape.to_string(),
+        "signature": artifact.interface.program_shape().to_string(),
         "arguments": entries(arguments(artifact, &names)),
         "results": entries(results(artifact, &names)),
         "memory": {
@@ -158,33 +162,83 @@ fn arguments(artifact: &Artifact, names: &CppNames) -> Vec<Accessor> {
         None => accessor("arg", Some(index), names.feeds[index].as_deref()),
         Some(variable) => accessor("var", None, names.variables[variable].as_deref()),
     };
-    let entry = |(index, argument): (usize, &crate::artifact::Argument)| Accessor {
-        kind: match argument.kind {
-            ArgumentKind::Feed => "feed",
-            ArgumentKind::Variable { readonly: true } => "readonly variable",
-            ArgumentKind::Variable { readonly: false } => "variable",
+    let entry = |(index, argument): (usize, &Argument)| Accessor {
+        kind: match argument.role {
+            Role::Variable if artifact.interface.new_value(index).is_none() => "readonly variable",
+            role => role.name(),
         },
         name: argument.name.clone(),
-        node: argument.node.clone(),
+        node: argument.id.to_string(),
         shape: argument.shape.clone(),
         accessor: accessor(index),
     };
-    artifact.arguments.iter().enumerate().map(entry).collect()
+    artifact.interface.arguments().iter().enumerate().map(entry).collect()
 }
 
 fn results(artifact: &Artifact, names: &CppNames) -> Vec<Accessor> {
-    let entry = |(index, result): (usize, &crate::artifact::ResultEntry)| {
-        let (kind, accessor) = match result.kind {
-            ResultKind::Fetch => ("fetch", accessor("result", Some(index), names.fetches[index].as_deref())),
-            ResultKind::Variable { argument } => {
+    let entry = |(index, result): (usize, &Output)| {
+        let (kind, accessor) = match result.alias {
+            None => ("fetch", accessor("result", Some(index), names.fetches[index].as_deref())),
+            Some(argument) => {
                 let variable = argument - names.feeds.len();
                 ("variable", accessor("var", None, names.variables[variable].as_deref()))
             }
         };
-        let (name, node, shape) = (result.name.clone(), result.node.clone(), result.shape.clone());
+        let (name, node, shape) = (result.name.clone(), result.id.to_string(), result.shape.clone());
         Accessor { kind, name, node, shape, accessor }
     };
-    artifact.results.iter().enumerate().map(entry).collect()
+    artifact.interface.results().iter().enumerate().map(entry).collect()
+}
+
+/// The interface that the JSON of a record describes.
+pub fn read_interface(metadata: &Value) -> Result<Interface> {
+    let damaged = || Error::invalid("the object's metadata is damaged: an argument or a result");
+    let entries = |key: &str| metadata[key].as_array().ok_or_else(damaged);
+    let text = |entry: &Value, key: &str| entry[key].as_str().map(str::to_owned).ok_or_else(damaged);
+    let identifier = |entry: &Value, is_variable: bool| -> Result<Identifier> {
+        let node = text(entry, "node")?;
+        if is_variable {
+            return Ok(Identifier::Variable(node));
+        }
+        let (node, index) = node.rsplit_once(':').ok_or_else(damaged)?;
+        Ok(Identifier::Output { node: node.to_owned(), index: index.parse().map_err(|_| damaged())? })
+    };
+    let mut arguments = Vec::new();
+    for entry in entries("arguments")? {
+        let role = if text(entry, "kind")? == Role::Feed.name() { Role::Feed } else { Role::Variable };
+        arguments.push(Argument {
+            name: entry["name"].as_str().map(str::to_owned),
+            id: identifier(entry, role == Role::Variable)?,
+            shape: parse_shape(&text(entry, "shape")?).ok_or_else(damaged)?,
+            role,
+        });
+    }
+    let mut results = Vec::new();
+    for entry in entries("results")? {
+        let origin = if text(entry, "kind")? == "fetch" { Origin::Fetch } else { Origin::Variable };
+        let id = identifier(entry, origin == Origin::Variable)?;
+        let alias = arguments.iter().position(|argument| argument.id == id);
+        if origin == Origin::Variable && alias.is_none() {
+            return Err(damaged());
+        }
+        let shape = parse_shape(&text(entry, "shape")?).ok_or_else(damaged)?;
+        let result = Output::new(entry["name"].as_str().map(str::to_owned), id, shape, origin);
+        results.push(result.with_alias(alias.filter(|_| origin == Origin::Variable)));
+    }
+    Ok(Interface::new(arguments, results))
+}
+
+/// `f32[2,<=3]`.
+fn parse_shape(text: &str) -> Option<ArrayShape> {
+    let (element, sizes) = text.strip_suffix(']')?.split_once('[')?;
+    let element_type = PrimitiveType::ALL.into_iter().find(|known| known.name() == element)?;
+    let words: Vec<&str> = sizes.split(',').filter(|word| !word.is_empty()).collect();
+    let size = |word: &&str| word.trim_start_matches("<=").parse::<i64>().ok();
+    let mut shape = ArrayShape::new(element_type, &words.iter().map(size).collect::<Option<Vec<_>>>()?);
+    for (dimension, word) in shape.dimensions.iter_mut().zip(words) {
+        dimension.is_dynamic = word.starts_with("<=");
+    }
+    Some(shape)
 }
 
 /// The header's name of an element accessor: by name if there is one, else by position.

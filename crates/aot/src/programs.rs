@@ -5,7 +5,7 @@
 
 use crate::c_header::stem;
 use crate::header::{Text, cpp_names, literal, quoted};
-use crate::{Artifact, CHeaderOptions, ResultKind, c_header};
+use crate::{Artifact, CHeaderOptions, c_header};
 use shape::{ArrayShape, PrimitiveType, Specials};
 use support::Result;
 
@@ -64,9 +64,9 @@ fn program(artifact: &Artifact, suffix: &str, about: &str, tables: &str, main: &
     header.lines().for_each(|line| out.line(line));
     out.blank();
     out.line(&format!("#define PROGRAM_NAME {}", quoted(entry)));
-    out.line(&format!("#define PROGRAM_ARGS {}", artifact.arguments.len()));
-    out.line(&format!("#define PROGRAM_RESULTS {}", artifact.results.len()));
-    if artifact.dynamic_size_count() > 0 {
+    out.line(&format!("#define PROGRAM_ARGS {}", artifact.interface.arguments().len()));
+    out.line(&format!("#define PROGRAM_RESULTS {}", artifact.interface.results().len()));
+    if artifact.interface.size_count() > 0 {
         out.line("#define PROGRAM_DYNAMIC_SIZES");
     }
     if artifact.constants_file.is_some() {
@@ -85,11 +85,11 @@ enum Side {
     Results,
 }
 
-/// A buffer, its accessor's name, and for each bounded dimension where a run says how large it is.
+/// A buffer, its accessor's name, and for each dimension the position of its true size among those that a run reports.
 struct Row<'a> {
     name: String,
     shape: &'a ArrayShape,
-    first_dynamic_size: usize,
+    size_indices: Vec<Option<usize>>,
 }
 
 /// The table of the arguments or results, and the arrays that it refers to.
@@ -111,15 +111,9 @@ fn table(artifact: &Artifact, side: Side) -> Result<String> {
         let mut places_name = "NULL".to_owned();
         if !row.shape.is_static() {
             places_name = format!("program_{name}_{index}_size_index");
-            let mut next = row.first_dynamic_size;
-            let places = row.shape.dimensions.iter().map(|dimension| match dimension.is_dynamic {
-                true => {
-                    next += 1;
-                    (next - 1).to_string()
-                }
-                false => "-1".to_owned(),
-            });
-            let places = places.collect::<Vec<_>>().join(", ");
+            let place =
+                |index: &Option<usize>| index.map_or_else(|| "-1".to_owned(), |index| index.to_string());
+            let places = row.size_indices.iter().map(place).collect::<Vec<_>>().join(", ");
             out.line(&format!("static const int {places_name}[] = {{{places}}};"));
         }
         table.push(format!(
@@ -144,11 +138,11 @@ fn arguments(artifact: &Artifact) -> Result<Vec<Row<'_>>> {
     let names = cpp_names(artifact)?;
     let feeds = names.feeds.iter().map(|name| ("arg", name));
     let names = feeds.chain(names.variables.iter().map(|name| ("var", name)));
-    let rows = artifact.arguments.iter().zip(names).enumerate();
+    let rows = artifact.interface.arguments().iter().zip(names).enumerate();
     let rows = rows.map(|(index, (argument, (kind, name)))| Row {
         name: stem(kind, index, name.as_deref()),
         shape: &argument.shape,
-        first_dynamic_size: 0,
+        size_indices: vec![None; argument.shape.rank()],
     });
     Ok(rows.collect())
 }
@@ -157,15 +151,13 @@ fn arguments(artifact: &Artifact) -> Result<Vec<Row<'_>>> {
 fn results(artifact: &Artifact) -> Result<Vec<Row<'_>>> {
     let names = cpp_names(artifact)?;
     let arguments = arguments(artifact)?;
-    let rows = artifact.results.iter().enumerate().map(|(index, result)| match result.kind {
-        ResultKind::Fetch => Row {
-            name: stem("result", index, names.fetches[index].as_deref()),
-            shape: &result.shape,
-            first_dynamic_size: artifact.first_dynamic_size(index),
+    let rows = artifact.interface.results().iter().enumerate().map(|(index, result)| Row {
+        name: match result.alias {
+            Some(argument) => arguments[argument].name.clone(),
+            None => stem("result", index, names.fetches[index].as_deref()),
         },
-        ResultKind::Variable { argument } => {
-            Row { name: arguments[argument].name.clone(), shape: &result.shape, first_dynamic_size: 0 }
-        }
+        shape: &result.shape,
+        size_indices: result.size_indices(),
     });
     Ok(rows.collect())
 }

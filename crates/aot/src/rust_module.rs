@@ -7,8 +7,8 @@ mod methods;
 mod types;
 
 use crate::Artifact;
-use crate::artifact::ResultEntry;
 use crate::header::{CppNames, Text, cpp_names};
+use hlo::Identifier;
 use shape::ArrayShape;
 use std::collections::BTreeMap;
 use support::{Error, Result};
@@ -40,8 +40,8 @@ struct Field<'a> {
     /// `arg_x`, `arg0`, `var_w`, `result_y`.
     name: String,
     shape: &'a ArrayShape,
-    /// The graph's name of it.
-    node: &'a str,
+    /// Its identifier in the graph.
+    id: &'a Identifier,
     /// `[[f32; 3]; 2]`.
     rust_type: String,
 }
@@ -75,14 +75,14 @@ pub fn rust_module(artifact: &Artifact, options: &RustOptions) -> Result<String>
 fn arguments<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Field<'a>> {
     let names =
         names.feeds.iter().map(|name| ("arg", name)).chain(names.variables.iter().map(|name| ("var", name)));
-    let all = artifact.arguments.iter().zip(names).enumerate();
-    all.map(|(index, (argument, (kind, name)))| field(kind, index, name, &argument.shape, &argument.node))
+    let all = artifact.interface.arguments().iter().zip(names).enumerate();
+    all.map(|(index, (argument, (kind, name)))| field(kind, index, name, &argument.shape, &argument.id))
         .collect()
 }
 
 fn fetches<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Field<'a>> {
-    let all = artifact.fetches().iter().zip(&names.fetches).enumerate();
-    all.map(|(index, (fetch, name))| field("result", index, name, &fetch.shape, &fetch.node)).collect()
+    let all = artifact.interface.fetches().iter().zip(&names.fetches).enumerate();
+    all.map(|(index, (fetch, name))| field("result", index, name, &fetch.shape, &fetch.id)).collect()
 }
 
 fn field<'a>(
@@ -90,22 +90,22 @@ fn field<'a>(
     index: usize,
     name: &Option<String>,
     shape: &'a ArrayShape,
-    node: &'a str,
+    id: &'a Identifier,
 ) -> Field<'a> {
     let name = match name {
         Some(name) => format!("{kind}_{name}"),
         None => format!("{kind}{index}"),
     };
-    Field { name, shape, node, rust_type: types::rust_type(shape) }
+    Field { name, shape, id, rust_type: types::rust_type(shape) }
 }
 
 impl Source<'_> {
     fn feeds(&self) -> &[Field<'_>] {
-        &self.arguments[..self.artifact.feed_count()]
+        &self.arguments[..self.artifact.interface.feed_count()]
     }
 
     fn variables(&self) -> &[Field<'_>] {
-        &self.arguments[self.artifact.feed_count()..]
+        &self.arguments[self.artifact.interface.feed_count()..]
     }
 
     /// An accessor that writes, or tells sizes, may be called as another array's.
@@ -114,11 +114,11 @@ impl Source<'_> {
         let arguments = self.arguments.iter().flat_map(|a| [(a, ""), (a, "_mut")]);
         let fetches = self.fetches.iter().flat_map(|f| [(f, ""), (f, "_sizes")]);
         for (field, suffix) in arguments.chain(fetches) {
-            if let Some(other) = methods.insert(format!("{}{suffix}", field.name), field.node) {
+            if let Some(other) = methods.insert(format!("{}{suffix}", field.name), field.id) {
                 return Err(Error::invalid(format!(
                     "'{}' and '{other}' would both have the method {}{suffix} in Rust; give one of them another name in the \
                      config",
-                    field.node, field.name
+                    field.id, field.name
                 )));
             }
         }
@@ -132,16 +132,12 @@ impl Source<'_> {
 
     /// The size of each dimension of a fetch, in Rust; `dynamic_sizes` is what the run reports.
     fn true_sizes(&self, fetch: usize, dynamic_sizes: &str) -> Vec<String> {
-        let entry: &ResultEntry = &self.artifact.fetches()[fetch];
-        let mut next = self.artifact.first_dynamic_size(fetch);
-        let sizes = entry.shape.dimensions.iter().map(|dimension| match dimension.is_dynamic {
-            true => {
-                next += 1;
-                format!("{dynamic_sizes}[{}] as usize", next - 1)
-            }
-            false => dimension.size.to_string(),
-        });
-        sizes.collect()
+        let fetch = &self.artifact.interface.fetches()[fetch];
+        let size = |(index, size): (Option<usize>, i64)| match index {
+            Some(index) => format!("{dynamic_sizes}[{index}] as usize"),
+            None => size.to_string(),
+        };
+        fetch.size_indices().into_iter().zip(fetch.shape.sizes()).map(size).collect()
     }
 }
 

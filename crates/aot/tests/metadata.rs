@@ -4,9 +4,10 @@
 
 mod fixtures;
 
-use aot::{METADATA_MAGIC, MetadataOptions, header, metadata_object, program_shape_symbol};
+use aot::{METADATA_MAGIC, MetadataOptions, header, metadata_object, program_shape_symbol, read_interface};
 use object::{Object, ObjectSection, ObjectSymbol};
 use serde_json::json;
+use shape::{ArrayShape, PrimitiveType};
 
 /// Splits a section into its records, as a tool that inspects a linked program does.
 fn records(mut section: &[u8]) -> Vec<serde_json::Value> {
@@ -40,7 +41,7 @@ fn the_record_says_what_was_compiled() {
     assert_eq!(record["inputs"], json!({"config": "ab12", "graph": "00ff"}));
     assert_eq!(
         record["signature"],
-        "(arg0: f32[], arg1: f32[3], arg2: f32[3], arg3: f32[1]) -> (f32[], f32[3], f32[1])"
+        "(step/size: f32[], layer/kernel: f32[3], layer_kernel: f32[3], layer:kernel: f32[1]) -> (f32[], f32[3], f32[1])"
     );
     assert_eq!(
         record["arguments"][1],
@@ -51,6 +52,23 @@ fn the_record_says_what_was_compiled() {
     assert_eq!(record["results"][0]["accessor"], "result_class");
     assert_eq!(record["results"][2]["accessor"], "var_layer_kernel_3");
     assert_eq!(record["memory"]["persistent_temps"], 8);
+}
+
+#[test]
+fn the_interface_reads_back() {
+    let mut bounded = fixtures::train();
+    fixtures::rewrite(&mut bounded, |_, results| {
+        results[0].shape = ArrayShape::new(PrimitiveType::F32, &[2, 3]);
+        results[0].shape.dimensions[1].is_dynamic = true;
+    });
+    for artifact in [fixtures::train(), fixtures::types(), bounded] {
+        let bytes = metadata_object(&artifact, &PLAIN).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let section = file.section_by_name(".tfcompile").unwrap();
+        let [record] = <[_; 1]>::try_from(records(section.data().unwrap())).unwrap();
+        assert_eq!(read_interface(&record).unwrap(), artifact.interface);
+    }
+    assert!(read_interface(&json!({"arguments": [{"kind": "feed"}], "results": []})).is_err());
 }
 
 #[test]
@@ -67,8 +85,8 @@ fn the_program_shape_is_a_message_of_xla() {
     let section = file.section_by_index(symbol.section_index().unwrap()).unwrap();
     let start = symbol.address() as usize;
     let message = &section.data().unwrap()[start..start + symbol.size() as usize];
-    // Serialised by protobuf from TensorFlow's xla_data_pb2: two parameters f32[2,2] with layout {1,0}, names arg0 and
-    // arg1, a tuple of two such.
+    // Serialised by protobuf from TensorFlow's xla_data_pb2: two parameters f32[2,2] with layout {1,0}, names x and
+    // y, a tuple of two such.
     let array = b"\x10\x0b\x1a\x02\x02\x02\x2a\x04\x0a\x02\x01\x00\x32\x02\x00\x00";
     let mut expected = Vec::new();
     for _ in 0..2 {
@@ -79,7 +97,7 @@ fn the_program_shape_is_a_message_of_xla() {
     expected.extend_from_slice(array);
     expected.extend_from_slice(b"\x22\x10");
     expected.extend_from_slice(array);
-    expected.extend_from_slice(b"\x1a\x04arg0\x1a\x04arg1");
+    expected.extend_from_slice(b"\x1a\x01x\x1a\x01y");
     assert_eq!(message, expected);
 }
 

@@ -282,12 +282,12 @@ fn variables_in_files() {
     // What the program wrote, read by another hand.
     let file = std::fs::read(Path::new(env!("CARGO_TARGET_TMPDIR")).join("state/state.npz")).unwrap();
     let mut archive = npz::Archive::open(file.into(), 1 << 20).unwrap();
-    for argument in fixtures::state().arguments {
-        let literal = archive.require(&argument.node).unwrap();
-        assert_eq!(literal.array_shape().sizes(), argument.shape.sizes(), "{}", argument.node);
-        assert_eq!(literal.bytes().len() as u64, argument.shape.byte_size(), "{}", argument.node);
+    for argument in fixtures::state().interface.arguments() {
+        let literal = archive.require(argument.id.node()).unwrap();
+        assert_eq!(literal.array_shape().sizes(), argument.shape.sizes(), "{}", argument.id);
+        assert_eq!(literal.bytes().len() as u64, argument.shape.byte_size(), "{}", argument.id);
     }
-    assert_eq!(archive.names().count(), fixtures::state().arguments.len());
+    assert_eq!(archive.names().count(), fixtures::state().interface.arguments().len());
 }
 
 #[test]

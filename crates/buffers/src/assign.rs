@@ -34,10 +34,7 @@ pub fn assign_sharing(
     let values = Values::new(module, plan);
     called_once(module, plan)?;
     let timeline = Timeline::new(module, &values, schedule);
-    let results = module.entry_computation();
-    let results = results[results.root()].shape().as_tuple().map_or(1, <[_]>::len);
-    let result_count = results - module.bounded_dimensions().len();
-    let mut out = BufferAssignment { result_count, ..BufferAssignment::default() };
+    let mut out = BufferAssignment { result_count: module.result_count(), ..BufferAssignment::default() };
     callers_memory(module, &values, &mut out);
     constants::place(module, plan, &values, pool, &mut out);
     let sharing = Sharing::new(module, plan, &values, &timeline, &out.slices);

@@ -166,10 +166,7 @@ pub(crate) fn in_place_target(
     index: &[usize],
 ) -> Option<Leaf> {
     if id == module.entry() {
-        let alias = module
-            .input_output_alias()
-            .iter()
-            .find(|alias| alias.output_index == index && alias.kind == AliasKind::Must)?;
+        let alias = module.alias_of(index).filter(|alias| alias.kind == AliasKind::Must)?;
         let parameter = module[id].parameters()[alias.parameter_number];
         return Some((id, parameter, alias.parameter_index.clone()));
     }

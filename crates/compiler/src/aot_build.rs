@@ -1,15 +1,14 @@
 //! From graph and config to the files of an ahead-of-time build.
 
 use crate::back::{Made, compile_object};
-use crate::{BackOptions, Front, Input, Observer};
+use crate::{BackOptions, Input, Observer};
 use aot::{
-    Argument, ArgumentKind, Artifact, CHeaderOptions, ConstantsMode, HeaderOptions, LayoutHash, MemorySizes,
-    MetadataOptions, Provenance, ResultEntry, ResultKind, RustOptions,
+    Artifact, CHeaderOptions, ConstantsMode, HeaderOptions, LayoutHash, MemorySizes, MetadataOptions,
+    Provenance, RustOptions,
 };
 use bytes::Bytes;
-use import::ResultOrigin;
+use hlo::{Interface, Program};
 use sha2::{Digest, Sha256};
-use shape::ArrayShape;
 use std::borrow::Cow;
 use support::{Code, Coded as _, Error, Result};
 
@@ -122,9 +121,10 @@ fn build_with(
 ) -> Result<Outputs> {
     let cpp_class = aot::parse_cpp_class(&options.cpp_class).coded(Code::OutputName)?;
     aot::validate_entry_point(&options.back.entry_point).coded(Code::OutputName)?;
-    let mut front = Input { config_text: String::new(), files: Vec::new(), source: input.source }
-        .without_checks()?
-        .import(observer)?;
+    let Program { module, interface } =
+        Input { config_text: String::new(), files: Vec::new(), source: input.source }
+            .without_checks()?
+            .import(observer)?;
     let target = &options.back.target;
     let mut artifact = Artifact {
         provenance: Provenance {
@@ -136,23 +136,20 @@ fn build_with(
             config: input.config_text,
             ..Provenance::default()
         },
-        ..artifact(&front, cpp_class, &options.back.entry_point).coded(Code::OutputName)?
+        ..artifact(interface, cpp_class, &options.back.entry_point).coded(Code::OutputName)?
     };
     if options.constants == ConstantsMode::File {
         // The headers differ by whether there is a file; which one follows when the code is made.
         artifact.constants_file = Some(LayoutHash([0; 32]));
     }
     interfaces(&artifact, options).coded(Code::OutputName)?;
-    let snapshot = || hlo::proto::to_hlo_snapshot_bytes(front.module());
+    let snapshot = || hlo::proto::to_hlo_snapshot_bytes(&module);
     let session_module = options.session_module.then(snapshot).transpose()?;
-    let result_names = front.result_names();
+    let result_names = artifact.interface.result_names();
     let back =
         BackOptions { embed_constants: options.constants == ConstantsMode::Embed, ..options.back.clone() };
-    // Its tensors' bytes are the module's now, which drops those that it does not keep.
-    front.program.graph = tf::Graph::default();
-    front.program.library = tf::FunctionLibrary::default();
     let Made { assignment, kernels, counters, code, plan, variants, .. } =
-        compile_object(front.import.module, &back, observer)?;
+        compile_object(module, &back, observer)?;
     artifact.memory = MemorySizes {
         temps: assignment.temps_size,
         persistent_temps: assignment.persistent_size,
@@ -226,64 +223,21 @@ fn interfaces(artifact: &Artifact, options: &AotOptions) -> Result<Interfaces> {
 }
 
 /// What is known of an artifact when its graph is imported: names and shapes.
-pub(crate) fn artifact(front: &Front, cpp_class: aot::CppClass, entry_point: &str) -> Result<Artifact> {
-    let mut artifact = Artifact {
+pub(crate) fn artifact(
+    interface: Interface,
+    cpp_class: aot::CppClass,
+    entry_point: &str,
+) -> Result<Artifact> {
+    let artifact = Artifact {
         entry_point: entry_point.to_owned(),
         cpp_class,
-        arguments: arguments(front),
-        results: results(front)?,
+        interface,
         memory: MemorySizes::default(),
         constants_file: None,
         constants_pointer: false,
-        program_shape: front.module().entry_computation().program_shape(),
         profile_counters: Vec::new(),
         provenance: Provenance::default(),
     };
-    artifact.program_shape.parameter_names.clone_from(&front.import.parameter_names);
     artifact.validate()?;
     Ok(artifact)
-}
-
-fn named(name: &str) -> Option<String> {
-    (!name.is_empty()).then(|| name.to_owned())
-}
-
-fn arguments(front: &Front) -> Vec<Argument> {
-    let entry = front.module().entry_computation();
-    let shapes: Vec<ArrayShape> =
-        entry.parameters().iter().map(|&p| entry[p].shape().expect_array().clone()).collect();
-    let feeds = front.program.feeds.iter().map(|feed| {
-        let node = format!("{}:{}", feed.id.0, feed.id.1);
-        (named(&feed.name), node, ArgumentKind::Feed)
-    });
-    let variables = front.program.variables.iter().map(|variable| {
-        let kind = ArgumentKind::Variable { readonly: variable.readonly };
-        (named(&variable.name), variable.node_name.clone(), kind)
-    });
-    let all = feeds.chain(variables).zip(shapes);
-    all.map(|((name, node, kind), shape)| Argument { name, node, shape, kind }).collect()
-}
-
-fn results(front: &Front) -> Result<Vec<ResultEntry>> {
-    let entry = front.module().entry_computation();
-    let shape = entry[entry.root()].shape();
-    let elements = shape.as_tuple().ok_or_else(|| Error::internal("the entry's result is a tuple"))?;
-    let mut results = Vec::new();
-    for (origin, element) in front.import.results.iter().zip(elements) {
-        let shape = element.as_array().cloned();
-        let shape = shape.ok_or_else(|| Error::internal("every result is an array"))?;
-        results.push(match *origin {
-            ResultOrigin::Fetch(k) => {
-                let fetch = &front.program.fetches[k];
-                let node = format!("{}:{}", fetch.id.0, fetch.id.1);
-                ResultEntry { name: named(&fetch.name), node, shape, kind: ResultKind::Fetch }
-            }
-            ResultOrigin::Variable(k) => {
-                let variable = &front.program.variables[k];
-                let kind = ResultKind::Variable { argument: front.program.feeds.len() + k };
-                ResultEntry { name: named(&variable.name), node: variable.node_name.clone(), shape, kind }
-            }
-        });
-    }
-    Ok(results)
 }

@@ -1,7 +1,8 @@
 //! What keeps a model from being compiled, all of it.
 
-use crate::{BackOptions, Front, HloProgram, LoopBounds, Observer, aot_build, front, pipeline_for};
+use crate::{BackOptions, HloProgram, LoopBounds, Observer, aot_build, front, pipeline_for};
 use aot::Accessor;
+use hlo::Program;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Code, Error, Result};
 use tf::Problem;
@@ -56,7 +57,7 @@ pub fn check(
         checked.problems = import::problems(&program);
         if checked.problems.is_empty()
             && let Err(error) = front::import_program(program, observer)
-                .and_then(|front| compile(front, options, observer, &mut checked))
+                .and_then(|program| compile(program, options, observer, &mut checked))
         {
             checked.problems.push(Problem::of_graph(error));
         }
@@ -81,14 +82,14 @@ fn add_unsupported_nodes(checked: &mut Checked, ops: &BTreeMap<String, Vec<Strin
 /// Examines a program of HLO; its opcodes stand for ops.
 pub fn check_program(program: HloProgram, options: &BackOptions, observer: &mut dyn Observer) -> Checked {
     let mut checked = Checked::default();
-    for (_, computation) in program.module.computations() {
+    for (_, computation) in program.program.module.computations() {
         for (_, instruction) in computation.instructions() {
             let counted = checked.ops.entry(instruction.opcode().name().to_owned()).or_insert((0, true));
             counted.0 += 1;
         }
     }
-    let front = program.without_checks().and_then(HloProgram::front);
-    if let Err(error) = front.and_then(|front| compile(front, options, observer, &mut checked)) {
+    let program = program.without_checks().map(|given| given.program);
+    if let Err(error) = program.and_then(|program| compile(program, options, observer, &mut checked)) {
         checked.problems.push(Problem::of_graph(error));
     }
     checked
@@ -96,15 +97,15 @@ pub fn check_program(program: HloProgram, options: &BackOptions, observer: &mut 
 
 /// Everything but machine code: names, passes, plan, buffers, kernels.
 fn compile(
-    front: Front,
+    program: Program,
     options: &BackOptions,
     observer: &mut dyn Observer,
     checked: &mut Checked,
 ) -> Result<()> {
     let class = aot::parse_cpp_class("Model")?;
-    let artifact = aot_build::artifact(&front, class, &options.entry_point)?;
+    let Program { mut module, interface } = program;
+    let artifact = aot_build::artifact(interface, class, &options.entry_point)?;
     checked.accessors = aot::accessors(&artifact)?;
-    let mut module = front.import.module;
     pipeline_for(options.targets(), options.plan.clone()).run(
         &mut module,
         &options.disabled_passes,

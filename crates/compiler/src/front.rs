@@ -2,8 +2,7 @@
 
 use crate::{HloProgram, Observer, Point};
 use bytes::Bytes;
-use hlo::Module;
-use import::{ImportResult, ResultOrigin};
+use hlo::Program;
 use std::collections::BTreeMap;
 use support::Result;
 use tf::proto::{Config, GraphDef};
@@ -74,16 +73,15 @@ impl Input {
     }
 
     /// Makes HLO of it.
-    pub fn import(self, observer: &mut dyn Observer) -> Result<Front> {
+    pub fn import(self, observer: &mut dyn Observer) -> Result<Program> {
         match self.source {
             Source::Graph { graph, config, loop_bounds } => {
                 import_bounded(graph, config, loop_bounds, observer)
             }
-            Source::Hlo(program) => {
-                let front = program.front()?;
-                observer.ended("import", &|| front.import.module.to_text());
-                observer.module(Point::Imported, front.module());
-                Ok(front)
+            Source::Hlo(HloProgram { program, .. }) => {
+                observer.ended("import", &|| program.module.to_text());
+                observer.module(Point::Imported, &program.module);
+                Ok(program)
             }
         }
     }
@@ -115,45 +113,8 @@ fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
-/// An imported program.
-#[derive(Debug)]
-pub struct Front {
-    /// Feeds, fetches and variables.
-    pub program: tf::Program,
-    /// The HLO and what its parameters and results are.
-    pub import: ImportResult,
-}
-
-impl Front {
-    /// The unoptimised HLO.
-    pub fn module(&self) -> &Module {
-        &self.import.module
-    }
-
-    /// What the results are called: the config's names, else those of the nodes' outputs, then the variables that are
-    /// written.
-    pub fn result_names(&self) -> Vec<String> {
-        let named = |name: &str, node: &str, index: i64| match (name, index) {
-            ("", 0) => node.to_owned(),
-            ("", _) => format!("{node}:{index}"),
-            (name, _) => name.to_owned(),
-        };
-        let name = |origin: &ResultOrigin| match *origin {
-            ResultOrigin::Fetch(k) => {
-                let fetch = &self.program.fetches[k];
-                named(&fetch.name, &fetch.id.0, fetch.id.1)
-            }
-            ResultOrigin::Variable(k) => {
-                let variable = &self.program.variables[k];
-                named(&variable.name, &variable.node_name, 0)
-            }
-        };
-        self.import.results.iter().map(name).collect()
-    }
-}
-
 /// Imports what the fetches of a config need of a graph.
-pub fn import(graph: GraphDef, config: Config, observer: &mut dyn Observer) -> Result<Front> {
+pub fn import(graph: GraphDef, config: Config, observer: &mut dyn Observer) -> Result<Program> {
     import_bounded(graph, config, LoopBounds::new(), observer)
 }
 
@@ -163,18 +124,18 @@ pub fn import_bounded(
     config: Config,
     loop_bounds: LoopBounds,
     observer: &mut dyn Observer,
-) -> Result<Front> {
+) -> Result<Program> {
     let mut program = tf::prepare(graph, config)?;
     program.loop_bounds = loop_bounds;
     import_program(program, observer)
 }
 
 /// Imports a program that is prepared.
-pub(crate) fn import_program(program: tf::Program, observer: &mut dyn Observer) -> Result<Front> {
+pub(crate) fn import_program(program: tf::Program, observer: &mut dyn Observer) -> Result<Program> {
     observer.ended("prepare", &|| format!("{} nodes", program.graph.nodes.len()));
-    let import = import::import_program(&program)?;
-    hlo::verify(&import.module)?;
-    observer.ended("import", &|| import.module.to_text());
-    observer.module(Point::Imported, &import.module);
-    Ok(Front { program, import })
+    let imported = import::import_program(&program)?;
+    hlo::verify(&imported.module)?;
+    observer.ended("import", &|| imported.module.to_text());
+    observer.module(Point::Imported, &imported.module);
+    Ok(imported)
 }

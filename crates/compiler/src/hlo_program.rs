@@ -1,26 +1,21 @@
 //! Programs that are HLO from the start: HLO as text and as messages, StableHLO as text and as artefacts.
 
-use crate::Front;
-use hlo::{Computation, ComputationBuilder, ComputationId, InstructionId, Module, Op, OpMetadata};
-use import::{ImportResult, ResultOrigin};
+use hlo::{
+    Computation, ComputationBuilder, ComputationId, InstructionId, Interface, Module, Op, OpMetadata, Program,
+};
 use passes::{
     CallInliner, DecompositionExpander, Defuser, FlattenCallGraph, LayoutNormalization, Pass,
     ReductionNormalization, SingleDevice,
 };
-use shape::{ArrayShape, Literal, PrimitiveType, Shape};
-use std::collections::BTreeSet;
-use support::{Error, Id, Result};
+use shape::{Literal, Shape};
+use support::{Error, Result};
 
-/// A module with names for what it takes and makes.
+/// A program that is HLO, with the checks that it states.
 #[derive(Clone, Debug)]
 pub struct HloProgram {
-    /// The module; its entry takes arrays and returns a tuple of arrays.
-    pub module: Module,
-    /// The names of the parameters, each a C++ identifier, none twice.
-    pub arguments: Vec<String>,
-    /// The names of the results, likewise.
-    pub results: Vec<String>,
-    /// What the program states of its own values; the values are results behind those that are named.
+    /// The program: its entry takes arrays and returns a tuple of arrays.
+    pub program: Program,
+    /// Statements of the program about its own values, which are its last results: two for each.
     pub checks: Vec<stablehlo::Check>,
 }
 
@@ -41,7 +36,7 @@ impl HloProgram {
         let program = Self::of_module(module)?;
         let mut leaves = Vec::new();
         arguments.into_iter().for_each(|argument| flat(argument, &mut leaves));
-        let signature = program.module.entry_computation().program_shape();
+        let signature = program.program.module.entry_computation().program_shape();
         let shapes = leaves.iter().map(Literal::shape);
         if !leaves.is_empty() && shapes.ne(signature.parameters.iter().cloned()) {
             return Err(Error::invalid(
@@ -76,16 +71,9 @@ impl HloProgram {
 
     /// A program of StableHLO, however it was written.
     pub fn of_stablehlo(source: &mlir::Module) -> Result<Self> {
-        let imported = stablehlo::import(source)?;
-        hlo::verify(&imported.module)?;
-        let names =
-            |list: &[stablehlo::Argument]| identifiers(list.iter().map(|argument| argument.name.as_str()));
-        Ok(Self {
-            arguments: names(&imported.arguments),
-            results: names(&imported.results),
-            checks: imported.checks,
-            module: imported.module,
-        })
+        let stablehlo::Imported { module, interface, checks } = stablehlo::import(source)?;
+        hlo::verify(&module)?;
+        Ok(Self { program: Program { module, interface }, checks })
     }
 
     /// Gives a module an entry that takes arrays and returns a tuple of arrays: parameters and results that are tuples
@@ -124,15 +112,9 @@ impl HloProgram {
             let id = module.add_computation(wrapped);
             module.set_entry(id);
         }
-        let entry = module.entry_computation();
-        let count = entry[entry.root()].shape().as_tuple().map_or(0, <[Shape]>::len);
-        let results: Vec<String> = (0..count).map(|k| format!("result{k}")).collect();
-        Ok(Self {
-            arguments: identifiers(arguments.iter().map(String::as_str)),
-            results,
-            module,
-            checks: Vec::new(),
-        })
+        let results: Vec<String> = (0..module.result_count()).map(|k| format!("result{k}")).collect();
+        let interface = Interface::named(&module, &arguments, &results)?;
+        Ok(Self { program: Program { module, interface }, checks: Vec::new() })
     }
 
     /// The same without its checks, as a program that is given away.
@@ -140,58 +122,18 @@ impl HloProgram {
         if self.checks.is_empty() {
             return Ok(self);
         }
-        let entry_id = self.module.entry();
-        let mut entry = self.module.entry_computation().clone();
+        let Program { module, interface } = &mut self.program;
+        let entry_id = module.entry();
+        let mut entry = module.entry_computation().clone();
         let root = entry.root();
-        let kept: Vec<InstructionId> = entry[root].operands()[..self.results.len()].to_vec();
+        let kept: Vec<InstructionId> = entry[root].operands()[..interface.fetches().len()].to_vec();
         let shape = Shape::Tuple(kept.iter().map(|&id| entry[id].shape().clone()).collect());
         let root = entry.add("", Op::Tuple {}, shape, &kept, hlo::OpMetadata::default());
         entry.set_root(root);
-        *self.module.computation_mut(entry_id) = entry;
+        *module.computation_mut(entry_id) = entry;
+        *interface = Interface::new(interface.arguments().to_vec(), interface.fetches().to_vec());
         self.checks.clear();
         Ok(self)
-    }
-
-    /// The program as one that was imported.
-    pub(crate) fn front(self) -> Result<Front> {
-        let signature = self.module.entry_computation().program_shape();
-        let node = tf::NodeId::from_index(0);
-        let feed = |(name, shape): (&String, &Shape)| {
-            let array = array_of(shape)?;
-            Ok(tf::Feed {
-                tensor: tf::OutputId { node, index: 0 },
-                id: (name.clone(), 0),
-                name: name.clone(),
-                shape: array.sizes(),
-                data_type: data_type_of(array)?,
-            })
-        };
-        let feeds = self.arguments.iter().zip(&signature.parameters).map(feed).collect::<Result<Vec<_>>>()?;
-        let compared =
-            (0..2 * self.checks.len()).map(|k| format!("check{}_{}", k / 2, ["actual", "expected"][k % 2]));
-        let fetches: Vec<tf::Fetch> = self
-            .results
-            .iter()
-            .cloned()
-            .chain(compared)
-            .map(|name| tf::Fetch { tensor: tf::OutputId { node, index: 0 }, id: (name.clone(), 0), name })
-            .collect();
-        let results = (0..fetches.len()).map(ResultOrigin::Fetch).collect();
-        let program = tf::Program {
-            graph: tf::Graph::default(),
-            library: tf::FunctionLibrary::default(),
-            feeds,
-            fetches,
-            variables: Vec::new(),
-            loop_bounds: crate::LoopBounds::new(),
-        };
-        let import = ImportResult {
-            parameter_names: self.arguments,
-            module: self.module,
-            written_variables: Vec::new(),
-            results,
-        };
-        Ok(Front { program, import })
     }
 }
 
@@ -227,26 +169,6 @@ fn flat(value: Literal, leaves: &mut Vec<Literal>) {
         Literal::Tuple(elements) => elements.into_iter().for_each(|element| flat(element, leaves)),
         array => leaves.push(array),
     }
-}
-
-fn array_of(shape: &Shape) -> Result<&ArrayShape> {
-    shape
-        .as_array()
-        .ok_or_else(|| Error::unsupported(format!("the program's arguments are arrays, not {shape}")))
-}
-
-/// TensorFlow's type of an array's elements; where it has none, that of the bytes that hold them.
-fn data_type_of(array: &ArrayShape) -> Result<tf::DataType> {
-    let of = |element_type: PrimitiveType| {
-        tf::DataType::ALL.iter().find(|data_type| data_type.primitive_type() == Some(element_type)).copied()
-    };
-    let element_type = array.element_type;
-    let byte = match element_type {
-        _ if element_type.byte_size() > 1 => None,
-        _ if element_type.is_signed_integer() => of(PrimitiveType::S8),
-        _ => of(PrimitiveType::U8),
-    };
-    of(element_type).or(byte).ok_or_else(|| Error::unsupported(format!("an argument of type {element_type}")))
 }
 
 /// An entry around the module's: its parameters are the arrays in those of the old one, its result is a tuple of the
@@ -297,23 +219,4 @@ fn gather(
         }
         Shape::Token => builder.op(module, Op::AfterAll {}, &[]),
     }
-}
-
-/// Names as C++ identifiers, none twice.
-fn identifiers<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
-    let mut taken = BTreeSet::new();
-    let mut list = Vec::new();
-    for name in names {
-        let kept: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        let kept = kept.trim_matches('_');
-        let mut name = match kept.chars().next() {
-            Some(first) if first.is_ascii_alphabetic() => kept.to_owned(),
-            _ => format!("arg{kept}"),
-        };
-        while !taken.insert(name.clone()) {
-            name.push_str("_1");
-        }
-        list.push(name);
-    }
-    list
 }

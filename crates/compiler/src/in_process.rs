@@ -2,9 +2,9 @@
 
 use crate::loadable::Loadable;
 use crate::{BackOptions, Compiled, NoObserver, ProfileCounter, compile_module, front, guarded};
-use hlo::BoundedDimension;
-use jit::{AlignedBytes, BufferSpec, Instance, Interface, ResultSpec};
-use shape::{ArrayShape, Literal};
+use hlo::{Argument, Interface, Output};
+use jit::{AlignedBytes, Instance};
+use shape::Literal;
 use support::{Error, Result};
 use target::Target;
 use tf::proto::{Config, GraphDef};
@@ -13,10 +13,6 @@ use tf::proto::{Config, GraphDef};
 #[derive(Debug)]
 pub struct Executable {
     code: jit::Executable,
-    arguments: Vec<ArrayShape>,
-    results: Vec<(ArrayShape, Option<usize>)>,
-    /// The dimensions whose sizes each run finds out.
-    bounded: Vec<BoundedDimension>,
     /// What the code counts.
     counters: Vec<ProfileCounter>,
 }
@@ -28,7 +24,7 @@ pub fn compile_in_process(graph: GraphDef, config: Config, cpu: &str) -> Result<
         let front = front::import(graph, config, &mut NoObserver)?;
         let target = host(cpu)?;
         let options = in_process_options(target);
-        Executable::load(&compile_module(front.import.module, &options, &mut NoObserver)?)
+        Executable::load(&compile_module(front.module, &options, &mut NoObserver)?)
     })
 }
 
@@ -58,41 +54,19 @@ impl Executable {
 
     /// Loads what was kept of one.
     pub(crate) fn of(loadable: Loadable) -> Result<Self> {
-        let Loadable { object, constants, arguments, results, bounded, counters, .. } = loadable;
-        let bytes = |shape: &ArrayShape| shape.byte_size() as usize;
-        let interface = Interface {
-            arguments: arguments
-                .iter()
-                .map(|s| BufferSpec { bytes: bytes(s), alignment: s.element_type.real_part().byte_size() })
-                .collect(),
-            results: results.iter().map(|(s, alias)| ResultSpec { bytes: bytes(s), alias: *alias }).collect(),
-            temps_bytes: loadable.temps_bytes as usize,
-            scratch_bytes: loadable.scratch_bytes as usize,
-            dynamic_sizes: bounded.len(),
-            profile_counters: counters.len(),
-        };
-        let code = jit::Executable::load(&object, ENTRY_POINT, interface, Some(constants))?;
-        Ok(Self { code, arguments, results, bounded, counters })
+        let Loadable { object, constants, interface, counters, memory, .. } = loadable;
+        let code = jit::Executable::load(&object, ENTRY_POINT, interface, memory, Some(constants))?;
+        Ok(Self { code, counters })
     }
 
-    /// The arguments' shapes: feeds, then variables.
-    pub fn arguments(&self) -> &[ArrayShape] {
-        &self.arguments
+    /// The arguments and results.
+    pub fn interface(&self) -> &Interface {
+        self.code.interface()
     }
 
     /// What [`Session::profile_counters`] are about; empty unless the module was compiled with `is_profiled`.
     pub fn counters(&self) -> &[ProfileCounter] {
         &self.counters
-    }
-
-    /// The results' shapes: fetches, then written variables, each of these with the argument that it lives in.
-    pub fn results(&self) -> &[(ArrayShape, Option<usize>)] {
-        &self.results
-    }
-
-    /// The dimensions of results whose sizes each run finds out.
-    pub fn bounded_dimensions(&self) -> &[BoundedDimension] {
-        &self.bounded
     }
 
     /// The code itself, for whoever brings the memory.
@@ -119,15 +93,16 @@ impl Executable {
 
     /// Memory for runs one after another, on arguments to begin with.
     pub fn session(&self, arguments: &[Literal]) -> Result<Session<'_>> {
-        if arguments.len() != self.arguments.len() {
+        let expected = self.interface().arguments();
+        if arguments.len() != expected.len() {
             return Err(Error::invalid(format!(
                 "{} arguments for a program that takes {}",
                 arguments.len(),
-                self.arguments.len()
+                expected.len()
             )));
         }
         let mut buffers = Vec::new();
-        for (k, (argument, shape)) in arguments.iter().zip(&self.arguments).enumerate() {
+        for (k, (argument, Argument { shape, .. })) in arguments.iter().zip(expected).enumerate() {
             if argument.shape().as_array() != Some(shape) {
                 return Err(Error::invalid(format!("argument {k} is {}, not {shape}", argument.shape())));
             }
@@ -153,8 +128,8 @@ impl Session<'_> {
 
     /// Puts other elements into an argument.
     pub fn set_argument(&mut self, index: usize, argument: &Literal) -> Result<()> {
-        let (Some(buffer), Some(shape)) =
-            (self.arguments.get_mut(index), self.executable.arguments.get(index))
+        let (Some(buffer), Some(Argument { shape, .. })) =
+            (self.arguments.get_mut(index), self.executable.interface().arguments().get(index))
         else {
             return Err(Error::invalid(format!("there is no argument {index}")));
         };
@@ -178,45 +153,39 @@ impl Session<'_> {
 
     /// The last run's results: fetches, then written variables.
     pub fn results(&self) -> Result<Vec<Literal>> {
-        (0..self.executable.results.len()).map(|index| self.result(index)).collect()
-    }
-
-    /// The true size of a result: within the bounds of its shape.
-    fn true_sizes(&self, index: usize, shape: &ArrayShape) -> Vec<i64> {
-        let mut sizes = shape.sizes();
-        for (bounded, &size) in self.executable.bounded.iter().zip(self.instance.dynamic_sizes()) {
-            if bounded.result == index {
-                sizes[bounded.dimension] = size;
-            }
-        }
-        sizes
+        (0..self.executable.interface().results().len()).map(|index| self.result(index)).collect()
     }
 
     /// One of them, with the size that the last run gave it.
     pub fn result(&self, index: usize) -> Result<Literal> {
         let whole = self.whole_result(index)?;
-        let shape = whole.array_shape();
-        let sizes = self.true_sizes(index, shape);
+        let sizes = self.executable.interface().results()[index].true_sizes(self.instance.dynamic_sizes());
         whole.corner(&sizes).ok_or_else(|| {
+            let shape = whole.array_shape();
             Error::internal(format!("result {index}, {shape}, came out with the sizes {sizes:?}"))
         })
     }
 
     /// All of them, as large as their bounds.
     pub fn whole_results(&self) -> Result<Vec<Literal>> {
-        (0..self.executable.results.len()).map(|index| self.whole_result(index)).collect()
+        (0..self.executable.interface().results().len()).map(|index| self.whole_result(index)).collect()
     }
 
     /// One of them, as large as its bounds.
     fn whole_result(&self, index: usize) -> Result<Literal> {
-        let result = self.executable.results.get(index);
-        let (shape, alias) = result.ok_or_else(|| Error::invalid(format!("there is no result {index}")))?;
-        let bytes = match alias {
-            Some(argument) => &self.arguments[*argument][..],
-            None => self.instance.result(index),
-        };
+        let result = self.executable.interface().results().get(index);
+        let result = result.ok_or_else(|| Error::invalid(format!("there is no result {index}")))?;
+        let (shape, bytes) = (result.whole(), self.memory_of(index, result));
         support::check_memory(bytes.len() as u64, format_args!("result {index}, {shape}, wants memory"))?;
         Literal::from_bytes(shape.clone(), bytes.to_vec().into())
             .ok_or_else(|| Error::internal(format!("result {index} has not the bytes of {shape}")))
+    }
+
+    /// The bytes of a result: an argument's, or its own.
+    fn memory_of(&self, index: usize, result: &Output) -> &[u8] {
+        match result.alias {
+            Some(argument) => &self.arguments[argument],
+            None => self.instance.result(index),
+        }
     }
 }

@@ -10,15 +10,14 @@ use codegen::{llvm_version, seal, unseal};
 use hlo::analysis::Cost;
 use hlo::custom_call::{CustomCallKind, custom_call};
 use hlo::text::{PrintOptions, print};
-use hlo::{BoundedDimension, Module, Op};
-use jit::AlignedBytes;
+use hlo::{Interface, Module, Op};
+use jit::{AlignedBytes, Memory};
 use prost::Message;
 use sha2::{Digest, Sha256};
-use shape::{ArrayShape, PrimitiveType, Shape};
 use support::{Error, Result};
 
 /// What entries begin with: the kind and version of their contents.
-const MAGIC: &[u8; 8] = b"tfcprog1";
+const MAGIC: &[u8; 8] = b"tfcprog2";
 
 /// Constants of more elements go into keys as bytes, not as text.
 const PRINTED_ELEMENTS: usize = 16;
@@ -28,12 +27,9 @@ const PRINTED_ELEMENTS: usize = 16;
 pub struct Loadable {
     pub(crate) object: Vec<u8>,
     pub(crate) constants: AlignedBytes,
-    pub(crate) arguments: Vec<ArrayShape>,
-    pub(crate) results: Vec<(ArrayShape, Option<usize>)>,
-    pub(crate) bounded: Vec<BoundedDimension>,
+    pub(crate) interface: Interface,
     pub(crate) counters: Vec<ProfileCounter>,
-    pub(crate) temps_bytes: u64,
-    pub(crate) scratch_bytes: u64,
+    pub(crate) memory: Memory,
     persistent_bytes: u64,
     cost: Cost,
     is_kept: bool,
@@ -48,13 +44,12 @@ pub fn compile_loadable(module: Module, options: &BackOptions) -> Result<Loadabl
     // The whole is kept; its parts need not be.
     let inner = BackOptions { cache: None, ..options.clone() };
     let key = key(&module, &inner, compiler);
-    if let Some(kept) = cache.get(&key).and_then(|entry| Loadable::decode(&key, &entry)) {
+    let interface = Interface::of_module(&module)?;
+    if let Some(kept) = cache.get(&key).and_then(|entry| Loadable::decode(&key, &entry, interface)) {
         return Ok(kept);
     }
     let made = Loadable::of(&compile_module(module, &inner, &mut NoObserver)?)?;
-    if made.is_plain() {
-        cache.put(&key, &made.encode(&key));
-    }
+    cache.put(&key, &made.encode(&key));
     Ok(made)
 }
 
@@ -95,33 +90,18 @@ impl Loadable {
     /// What a compiled module needs to be loaded. An error if it calls functions that only linking brings.
     pub fn of(compiled: &Compiled) -> Result<Self> {
         refuse_functions(&compiled.module)?;
-        let entry = compiled.module.entry_computation().program_shape();
-        let array = |shape: &Shape| {
-            let array = shape.as_array().cloned();
-            array.ok_or_else(|| Error::unsupported(format!("{shape} as an argument or result")))
-        };
-        let elements =
-            entry.result.as_tuple().ok_or_else(|| Error::internal("the entry's result is a tuple"))?;
-        let alias_of = |index: usize| {
-            let aliases = compiled.module.input_output_alias().iter();
-            aliases.filter(|a| a.output_index == [index]).map(|a| a.parameter_number).next()
-        };
-        let results = elements.iter().enumerate().map(|(k, shape)| Ok((array(shape)?, alias_of(k))));
-        let mut results: Vec<(ArrayShape, Option<usize>)> = results.collect::<Result<_>>()?;
-        // Behind them stand the sizes of bounded dimensions.
-        let bounded = compiled.module.bounded_dimensions().to_vec();
-        results.truncate(results.len() - bounded.len());
         let root = compiled.module.entry();
         let instructions = compiled.module.entry_computation().instructions();
         Ok(Self {
             object: compiled.code.object.clone(),
             constants: constants(&compiled.assignment)?,
-            arguments: entry.parameters.iter().map(array).collect::<Result<_>>()?,
-            results,
-            bounded,
+            interface: Interface::of_module(&compiled.module)?,
             counters: compiled.counters.clone(),
-            temps_bytes: compiled.assignment.temps_size,
-            scratch_bytes: compiled.assignment.worker_scratch_size,
+            memory: Memory {
+                temps_bytes: compiled.assignment.temps_size as usize,
+                scratch_bytes: compiled.assignment.worker_scratch_size as usize,
+                profile_counters: compiled.counters.len(),
+            },
             persistent_bytes: compiled.assignment.persistent_size,
             cost: instructions.map(|(id, _)| Cost::of_instruction(&compiled.module, root, id)).sum(),
             is_kept: false,
@@ -148,28 +128,13 @@ impl Loadable {
         self.is_kept
     }
 
-    /// Whether type and sizes are all there is to say of its arrays: entries hold nothing else.
-    fn is_plain(&self) -> bool {
-        let shapes = self.arguments.iter().chain(self.results.iter().map(|(shape, _)| shape));
-        shapes.into_iter().all(|shape| *shape == ArrayShape::new(shape.element_type, &shape.sizes()))
-    }
-
     fn encode(&self, key: &str) -> Vec<u8> {
-        let array = |shape: &ArrayShape| Array {
-            element_type: shape.element_type.name().to_owned(),
-            sizes: shape.sizes(),
-        };
-        let alias = |alias: Option<usize>| alias.map_or(0, |alias| alias as u64 + 1);
         let message = Kept {
             object: self.object.clone(),
             constants: self.constants.to_vec(),
-            arguments: self.arguments.iter().map(array).collect(),
-            results: self.results.iter().map(|(shape, _)| array(shape)).collect(),
-            aliases: self.results.iter().map(|(_, of)| alias(*of)).collect(),
-            bounded: self.bounded.iter().flat_map(|b| [b.result as u64, b.dimension as u64]).collect(),
             counters: self.counters.iter().map(Counted::of).collect(),
-            temps_bytes: self.temps_bytes,
-            scratch_bytes: self.scratch_bytes,
+            temps_bytes: self.memory.temps_bytes as u64,
+            scratch_bytes: self.memory.scratch_bytes as u64,
             persistent_bytes: self.persistent_bytes,
             cost: vec![
                 self.cost.flops,
@@ -181,29 +146,18 @@ impl Loadable {
         seal(MAGIC, key, &message.encode_to_vec())
     }
 
-    fn decode(key: &str, entry: &[u8]) -> Option<Self> {
+    fn decode(key: &str, entry: &[u8], interface: Interface) -> Option<Self> {
         let kept = Kept::decode(unseal(MAGIC, key, entry)?).ok()?;
-        let array = |array: &Array| {
-            let of = PrimitiveType::ALL.into_iter().find(|t| t.name() == array.element_type)?;
-            Some(ArrayShape::new(of, &array.sizes))
-        };
-        let results = kept.results.iter().zip(&kept.aliases).map(|(shape, &alias)| {
-            let alias = alias.checked_sub(1).map(usize::try_from).transpose().ok()?;
-            Some((array(shape)?, alias))
-        });
         let [flops, transcendentals, bytes_read, bytes_written] = kept.cost[..] else { return None };
-        let bounded = kept.bounded.as_chunks::<2>().0.iter().map(|&[result, dimension]| BoundedDimension {
-            result: result as usize,
-            dimension: dimension as usize,
-        });
         Some(Self {
             constants: AlignedBytes::from_bytes(&kept.constants).ok()?,
-            arguments: kept.arguments.iter().map(array).collect::<Option<_>>()?,
-            results: results.collect::<Option<_>>()?,
-            bounded: bounded.collect(),
+            interface,
+            memory: Memory {
+                temps_bytes: kept.temps_bytes as usize,
+                scratch_bytes: kept.scratch_bytes as usize,
+                profile_counters: kept.counters.len(),
+            },
             counters: kept.counters.into_iter().map(Counted::counter).collect(),
-            temps_bytes: kept.temps_bytes,
-            scratch_bytes: kept.scratch_bytes,
             persistent_bytes: kept.persistent_bytes,
             cost: Cost { flops, transcendentals, bytes_read, bytes_written },
             object: kept.object,
@@ -247,34 +201,16 @@ struct Kept {
     #[prost(bytes = "vec", tag = "2")]
     constants: Vec<u8>,
     #[prost(message, repeated, tag = "3")]
-    arguments: Vec<Array>,
-    #[prost(message, repeated, tag = "4")]
-    results: Vec<Array>,
-    /// For each result 0, or one more than the argument that it lives in.
-    #[prost(uint64, repeated, tag = "5")]
-    aliases: Vec<u64>,
-    /// Pairs of results and dimensions.
-    #[prost(uint64, repeated, tag = "6")]
-    bounded: Vec<u64>,
-    #[prost(message, repeated, tag = "7")]
     counters: Vec<Counted>,
-    #[prost(uint64, tag = "8")]
+    #[prost(uint64, tag = "4")]
     temps_bytes: u64,
-    #[prost(uint64, tag = "9")]
+    #[prost(uint64, tag = "5")]
     scratch_bytes: u64,
-    #[prost(uint64, tag = "10")]
+    #[prost(uint64, tag = "6")]
     persistent_bytes: u64,
     /// The fields of [`Cost`], in their order.
-    #[prost(uint64, repeated, tag = "11")]
+    #[prost(uint64, repeated, tag = "7")]
     cost: Vec<u64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Array {
-    #[prost(string, tag = "1")]
-    element_type: String,
-    #[prost(int64, repeated, tag = "2")]
-    sizes: Vec<i64>,
 }
 
 /// A [`ProfileCounter`].
@@ -368,7 +304,8 @@ mod tests {
         let kept = compile_loadable(module(2.0), &options(&cache)).expect("kept");
         assert!(kept.is_kept());
         assert_eq!((kept.cost(), kept.persistent_bytes()), (made.cost(), made.persistent_bytes()));
-        assert_eq!(kept.results[0].1, Some(1), "it lives in the second argument");
+        assert_eq!(kept.interface, made.interface);
+        assert_eq!(kept.interface.results()[0].alias, Some(1), "it lives in the second argument");
         let wanted: Vec<f32> = (0..20u8).map(|k| 2.0 * f32::from(k) + 1.0).collect();
         assert_eq!((run(kept), run(made)), (wanted.clone(), wanted));
         assert_eq!(cache.entries.lock().expect("whole").len(), 1, "nothing but the whole");
@@ -397,12 +334,13 @@ mod tests {
         let cache = Arc::new(Memory::default());
         let made = compile_loadable(module(2.0), &options(&cache)).expect("compiled");
         let entry = made.encode("k");
-        assert!(Loadable::decode("k", &entry).is_some() && Loadable::decode("l", &entry).is_none());
+        let decode = |key: &str, entry: &[u8]| Loadable::decode(key, entry, made.interface.clone());
+        assert!(decode("k", &entry).is_some() && decode("l", &entry).is_none());
         for at in (0..entry.len()).step_by(7) {
-            assert!(Loadable::decode("k", &entry[..at]).is_none(), "the first {at} bytes");
+            assert!(decode("k", &entry[..at]).is_none(), "the first {at} bytes");
             let mut changed = entry.clone();
             changed[at] ^= 0x10;
-            assert!(Loadable::decode("k", &changed).is_none(), "byte {at}");
+            assert!(decode("k", &changed).is_none(), "byte {at}");
         }
         for entry in cache.entries.lock().expect("whole").values_mut() {
             entry.truncate(entry.len() / 2);

@@ -6,7 +6,7 @@ use support::Result;
 
 fn run(text: &str, arguments: &[Literal]) -> Result<Vec<Literal>> {
     let program = HloProgram::parse_hlo(text)?;
-    let compiled = compile_module(program.module, &in_process_options(host("")?), &mut NoObserver)?;
+    let compiled = compile_module(program.program.module, &in_process_options(host("")?), &mut NoObserver)?;
     Executable::load(&compiled)?.run(arguments)
 }
 

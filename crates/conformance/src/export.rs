@@ -39,7 +39,7 @@ pub fn modules_of_test(test: &str) -> Vec<&str> {
 /// The module that a graph becomes.
 pub fn module_of_graph(graph: &Path, config: &Path) -> Result<Module> {
     let (graph, config) = (tf::source::read_graph_def(graph)?, tf::source::read_config(config)?);
-    Ok(compiler::import(graph, config, &mut NoObserver)?.import.module)
+    Ok(compiler::import(graph, config, &mut NoObserver)?.module)
 }
 
 /// The module that a model without a config becomes, if this node is fetched.
@@ -48,7 +48,7 @@ pub fn module_of_model(path: &Path, fetch: &str) -> Result<Module> {
     let options = tf::model::LoadOptions { infer: infer.clone(), ..tf::model::LoadOptions::default() };
     let model = tf::model::load(path, &options)?;
     let config = model.infer(&infer)?.config;
-    Ok(compiler::import(model.graph, config, &mut NoObserver)?.import.module)
+    Ok(compiler::import(model.graph, config, &mut NoObserver)?.module)
 }
 
 /// Seeded arguments and our results, as members of an archive; `None` where results cannot be compared.

@@ -169,7 +169,7 @@ pub fn write_case(directory: &Path, name: &str, path: &Path) -> Result<()> {
     let case = crate::case::read_case(path)?;
     let graph = tf::source::parse_graph_def(case.graph, "graph")?;
     let config = tf::source::parse_config(case.config, "config")?;
-    let module = compiler::import(graph, config, &mut NoObserver)?.import.module;
+    let module = compiler::import(graph, config, &mut NoObserver)?.module;
     let parameters = module.entry_computation().parameters().len();
     if parameters != case.arguments.len() {
         return Err(Error::internal(format!("{parameters} parameters, {} arguments", case.arguments.len())));

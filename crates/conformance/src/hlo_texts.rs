@@ -45,7 +45,7 @@ fn run(text: &Path, answers: &Path, largest: &mut f64) -> Result<Option<String>>
     }
     hlo::verify(&module)?;
     let is_random = has_open_random_numbers(&module);
-    let module = HloProgram::of_module(module)?.module;
+    let module = HloProgram::of_module(module)?.program.module;
     let signature = module.entry_computation().program_shape();
     let mut archive = npz::Archive::open(read(answers)?.into(), 1 << 32)?;
     let mut arguments = Vec::new();

@@ -63,10 +63,11 @@ impl Run {
             std::fs::read(answers).map_err(|e| Error::invalid(format!("{}: {e}", answers.display())))?;
         let mut archive = npz::Archive::open(bytes.into(), 1 << 30)?;
         let mut given = Vec::new();
-        for (k, argument) in program.arguments.iter().enumerate() {
+        for (k, argument) in program.interface.arguments().iter().enumerate() {
             given.push(with_type(&archive.require(&format!("in{k}"))?, &argument.shape)?);
         }
-        let shapes: Vec<ArrayShape> = program.results.iter().map(|result| result.shape.clone()).collect();
+        let shapes: Vec<ArrayShape> =
+            program.interface.fetches().iter().map(|result| result.shape.clone()).collect();
         let results = self.execute(program, &given)?;
         for (k, (result, shape)) in results.iter().zip(shapes).enumerate() {
             let wanted = with_type(&archive.require(&format!("out{k}"))?, &shape)?;
@@ -85,7 +86,7 @@ impl Run {
         if module.operations.is_empty() {
             return Vec::new();
         }
-        if let Some(main) = import(&module).ok().filter(|main| main.arguments.is_empty()) {
+        if let Some(main) = import(&module).ok().filter(|main| main.interface.arguments().is_empty()) {
             return one(self.checked(main));
         }
         match import_each(&module) {
@@ -103,7 +104,7 @@ impl Run {
     /// A program without arguments that checks itself.
     fn checked(&self, program: Imported) -> Result<()> {
         let checks = program.checks.clone();
-        let count = program.results.len();
+        let count = program.interface.fetches().len();
         let results = self.execute(program, &[])?;
         let pairs = results[count..].chunks_exact(2);
         checks.iter().zip(pairs).try_for_each(|(check, pair)| check.verify(&pair[0], &pair[1]))

@@ -1,7 +1,7 @@
 //! The evaluator's state: what is left of its budget, and the random number generator's counter.
 
 use crate::computation::scalar;
-use hlo::{ComputationId, Module, Op};
+use hlo::{ComputationId, Interface, Module, Op, TrueSize};
 use shape::{ArrayShape, Literal, Shape, ShapeIndex};
 use support::{Error, Result};
 
@@ -79,27 +79,29 @@ impl<'m> Evaluator<'m> {
         self.in_reported_sizes(result)
     }
 
-    /// The results of a module whose last ones are the sizes of others.
+    /// The results, cut to the true sizes if the module returns these.
     fn in_reported_sizes(&self, result: Literal) -> Result<Literal> {
-        let bounded = self.module.bounded_dimensions();
-        let (Literal::Tuple(mut results), false) = (result.clone(), bounded.is_empty()) else {
+        let (Literal::Tuple(mut results), false) =
+            (result.clone(), self.module.bounded_dimensions().is_empty())
+        else {
             return Ok(result);
         };
-        let sizes = results.split_off(results.len().saturating_sub(bounded.len()));
-        for (bounded, size) in bounded.iter().zip(&sizes) {
-            let whole = results.get(bounded.result);
-            let cut = whole.zip(scalar(size)?.as_i64()).and_then(|(whole, size)| {
-                let mut sizes = whole.array_shape().sizes();
-                *sizes.get_mut(bounded.dimension)? = size;
-                whole.corner(&sizes)
-            });
-            let cut = cut.ok_or_else(|| {
-                Error::invalid(format!(
-                    "dimension {} of result {} cannot have the size {size:?}",
-                    bounded.dimension, bounded.result
-                ))
-            })?;
-            results[bounded.result] = cut;
+        let interface = Interface::of_module(self.module)?;
+        let reported = results.split_off(interface.results().len());
+        for (number, (result, output)) in results.iter_mut().zip(interface.results()).enumerate() {
+            for &TrueSize { dimension, index } in output.sizes() {
+                let size = &reported[index];
+                let cut = scalar(size)?.as_i64().and_then(|size| {
+                    let mut sizes = result.array_shape().sizes();
+                    sizes[dimension] = size;
+                    result.corner(&sizes)
+                });
+                *result = cut.ok_or_else(|| {
+                    Error::invalid(format!(
+                        "dimension {dimension} of result {number} cannot have the size {size:?}"
+                    ))
+                })?;
+            }
         }
         Ok(Literal::Tuple(results))
     }

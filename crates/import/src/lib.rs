@@ -32,35 +32,12 @@ use crate::ops::training::variables;
 use crate::values::value::{Value, VariableId};
 use crate::walk::importer::{Importer, parameter_shape};
 use crate::walk::{rounds, unsupported, writers};
-use hlo::{AliasKind, InputOutputAlias, InstructionId, Module, Op, OpMetadata};
-use shape::Literal;
+use hlo::{Argument, Identifier, InstructionId, Interface, Module, Op, OpMetadata, Origin, Output, Role};
+use shape::{Literal, Shape};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Code, Coded as _, Error, Id, Result};
 use tf::{NodeId, Program, VariableState};
-
-/// An imported program.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ImportResult {
-    /// The program as HLO.
-    pub module: Module,
-    /// The name of each entry parameter: the config's, or the node's.
-    pub parameter_names: Vec<String>,
-    /// The variables that the program writes, as positions in `Program::variables`, in order. Their new values follow
-    /// the fetches in the result tuple.
-    pub written_variables: Vec<usize>,
-    /// What each element of the result tuple is, in order.
-    pub results: Vec<ResultOrigin>,
-}
-
-/// What an element of the entry's result tuple is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResultOrigin {
-    /// A fetch, by its position in `Program::fetches`.
-    Fetch(usize),
-    /// The new value of a variable, by its position in `Program::variables`.
-    Variable(usize),
-}
 
 /// The HLO of a program.
 ///
@@ -70,8 +47,8 @@ pub fn import(program: &Program) -> Result<Module> {
     Ok(import_program(program)?.module)
 }
 
-/// The HLO of a program, with what its parameters and results are.
-pub fn import_program(program: &Program) -> Result<ImportResult> {
+/// The HLO of a program, with its interface.
+pub fn import_program(program: &Program) -> Result<hlo::Program> {
     unsupported::check(program)?;
     loop_bounds::check_promises(program).coded(Code::LoopBound)?;
     rounds::import_in_rounds(program, |mut importer| {
@@ -84,7 +61,7 @@ pub fn import_program(program: &Program) -> Result<ImportResult> {
 /// Whoever knows them may put constants there and ask again.
 pub fn import_or_wanted(
     program: &Program,
-) -> std::result::Result<ImportResult, (Error, BTreeSet<(String, usize)>)> {
+) -> std::result::Result<hlo::Program, (Error, BTreeSet<(String, usize)>)> {
     let check = unsupported::check(program)
         .and_then(|()| loop_bounds::check_promises(program).coded(Code::LoopBound));
     check.map_err(|error| (error, BTreeSet::new()))?;
@@ -107,9 +84,9 @@ pub fn unsupported_node(node: &tf::Node) -> Option<String> {
     unsupported::reason_of_op(node)
 }
 
-fn import_once(importer: &mut Importer<'_>) -> Result<ImportResult> {
+fn import_once(importer: &mut Importer<'_>) -> Result<hlo::Program> {
     let program = importer.program;
-    let parameter_names = add_variables_and_feeds(importer)?;
+    let arguments = add_variables_and_feeds(importer)?;
     let given: BTreeMap<NodeId, Vec<Value>> = program
         .feeds
         .iter()
@@ -122,51 +99,63 @@ fn import_once(importer: &mut Importer<'_>) -> Result<ImportResult> {
     variables::check_written(importer).coded(Code::Variable)?;
 
     let mut elements = Vec::new();
-    let mut results = Vec::new();
-    for (i, fetch) in program.fetches.iter().enumerate() {
+    for fetch in &program.fetches {
         elements.push(fetched(importer, fetch, &values)?);
-        results.push(ResultOrigin::Fetch(i));
     }
-    let written: Vec<usize> =
-        (0..program.variables.len()).filter(|&v| !program.variables[v].readonly).collect();
-    let mut alias = Vec::new();
-    for &v in &written {
-        if program.variables[v].state == VariableState::Kept {
-            let before = program.variables[..v].iter();
-            let given = before.filter(|variable| variable.state != VariableState::Unset).count();
-            alias.push(InputOutputAlias {
-                output_index: vec![elements.len()],
-                parameter_number: program.feeds.len() + given,
-                parameter_index: Vec::new(),
-                kind: AliasKind::Must,
-            });
-        }
+    for v in (0..program.variables.len()).filter(|&v| !program.variables[v].readonly) {
         elements.push(importer.read_variable(VariableId::from_index(v)));
-        results.push(ResultOrigin::Variable(v));
     }
     if let Some(error) = variables::uninitialized(importer) {
         return Err(error);
     }
     let scope = importer.scopes.pop().expect("the entry is open until here");
     let (computation, _) = scope.finish(&elements);
+    let shapes = computation[computation.root()].shape().as_tuple().unwrap_or_default();
+    let results = results(program, &arguments, shapes);
+    let interface = Interface::new(arguments, results);
     let mut module = std::mem::replace(&mut importer.module, Module::new(""));
     let entry = module.add_computation(computation);
     module.set_entry(entry);
-    module.set_input_output_alias(alias);
+    module.set_input_output_alias(interface.input_output_alias());
     // Reducers and branches that were built for what nobody needs.
     module.remove_unreachable_computations();
-    Ok(ImportResult { module, parameter_names, written_variables: written, results })
+    Ok(hlo::Program { module, interface })
 }
 
-/// Adds the entry's parameters; their names.
-fn add_variables_and_feeds(importer: &mut Importer<'_>) -> Result<Vec<String>> {
+/// The results of a program, fetches before new values of variables. A variable that is kept where it is takes the memory of
+/// its argument.
+fn results(program: &Program, arguments: &[Argument], shapes: &[Shape]) -> Vec<Output> {
+    let mut shapes = shapes.iter().map(|shape| shape.expect_array().clone());
+    let fetches = program.fetches.iter().zip(shapes.by_ref()).map(|(fetch, shape)| {
+        let id = Identifier::Output { node: fetch.id.0.clone(), index: fetch.id.1 };
+        Output::new(chosen(&fetch.name), id, shape, Origin::Fetch)
+    });
+    let mut results: Vec<Output> = fetches.collect();
+    let written = program.variables.iter().filter(|variable| !variable.readonly);
+    results.extend(written.zip(shapes).map(|(variable, shape)| {
+        let id = Identifier::Variable(variable.node_name.clone());
+        let is_kept = variable.state == VariableState::Kept;
+        let alias = if is_kept { arguments.iter().position(|argument| argument.id == id) } else { None };
+        Output::new(chosen(&variable.name), id, shape, Origin::Variable).with_alias(alias)
+    }));
+    results
+}
+
+/// A name that the config gives, if it gives one.
+fn chosen(name: &str) -> Option<String> {
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Adds the entry's parameters.
+fn add_variables_and_feeds(importer: &mut Importer<'_>) -> Result<Vec<Argument>> {
     let program = importer.program;
-    let mut names = Vec::new();
+    let mut arguments = Vec::new();
     for feed in &program.feeds {
         let name = if feed.name.is_empty() { &feed.id.0 } else { &feed.name };
         let shape = parameter_shape("feed", name, feed.data_type, &feed.shape)?;
-        add_parameter(importer, name, shape, &feed.id.0, "Placeholder");
-        names.push(name.clone());
+        add_parameter(importer, name, shape.clone().into(), &feed.id.0, "Placeholder");
+        let id = Identifier::Output { node: feed.id.0.clone(), index: feed.id.1 };
+        arguments.push(Argument { name: chosen(&feed.name), id, shape, role: Role::Feed });
     }
     for (v, variable) in program.variables.iter().enumerate() {
         let name = if variable.name.is_empty() { &variable.node_name } else { &variable.name };
@@ -177,17 +166,18 @@ fn add_variables_and_feeds(importer: &mut Importer<'_>) -> Result<Vec<String>> {
             continue;
         }
         let shape = parameter_shape("variable", name, variable.data_type, &variable.shape)?;
-        let id = add_parameter(importer, name, shape, &variable.node_name, "VarHandleOp");
+        let id = add_parameter(importer, name, shape.clone().into(), &variable.node_name, "VarHandleOp");
         importer.scope().variables.insert(VariableId::from_index(v), id);
-        names.push(name.clone());
+        let id = Identifier::Variable(variable.node_name.clone());
+        arguments.push(Argument { name: chosen(&variable.name), id, shape, role: Role::Variable });
     }
-    Ok(names)
+    Ok(arguments)
 }
 
 fn add_parameter(
     importer: &mut Importer<'_>,
     name: &str,
-    shape: shape::Shape,
+    shape: Shape,
     op_name: &str,
     op_type: &str,
 ) -> InstructionId {

@@ -1,6 +1,6 @@
 //! One call of loaded code on buffers that the caller chooses.
 
-use crate::instance::Executable;
+use crate::instance::{Executable, alignment, bytes};
 use crate::{ALIGNMENT, Frame, Workers};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -58,40 +58,40 @@ impl Executable {
     /// Runs the code once on these buffers. Errors: buffers that are too few, too small or misaligned, or the code's own
     /// message.
     pub fn run(&self, call: &mut Call<'_, '_>) -> Result<()> {
-        let interface = self.interface();
+        let (interface, memory) = (self.interface(), self.memory());
         let workers = call.workers.map_or(1, |workers| workers.count().max(1));
-        let aliased = interface.results.iter().filter(|result| result.alias.is_some()).count();
-        let fits = call.arguments.len() == interface.arguments.len()
-            && call.results.len() + aliased == interface.results.len()
-            && fits(call.temps, interface.temps_bytes)
-            && interface.scratch_bytes.checked_mul(workers).is_some_and(|bytes| call.scratch.len() >= bytes)
-            && call.dynamic_sizes.len() >= interface.dynamic_sizes
-            && call.profile_counters.len() >= interface.profile_counters;
+        let fits = call.arguments.len() == interface.arguments().len()
+            && call.results.len() == interface.own_results().count()
+            && fits(call.temps, memory.temps_bytes)
+            && memory.scratch_bytes.checked_mul(workers).is_some_and(|bytes| call.scratch.len() >= bytes)
+            && call.dynamic_sizes.len() >= interface.size_count()
+            && call.profile_counters.len() >= memory.profile_counters;
         if !fits {
             return Err(Error::internal("the buffers of a call are not what the code's interface says"));
         }
-        let mut arguments = Addresses::new(interface.arguments.len());
-        for (k, (operand, spec)) in call.arguments.iter_mut().zip(&interface.arguments).enumerate() {
+        let mut arguments = Addresses::new(interface.arguments().len());
+        for (k, (operand, argument)) in call.arguments.iter_mut().zip(interface.arguments()).enumerate() {
             let (address, len) = match operand {
                 Operand::Read(bytes) => (bytes.as_ptr().cast_mut(), bytes.len()),
                 Operand::Write(bytes) => (bytes.as_mut_ptr(), bytes.len()),
             };
-            if len < spec.bytes || (spec.bytes > 0 && !address.addr().is_multiple_of(spec.alignment)) {
+            let bytes = bytes(&argument.shape);
+            if len < bytes || (bytes > 0 && !address.addr().is_multiple_of(alignment(argument))) {
                 return Err(Error::internal(format!("argument {k} is too small or misaligned")));
             }
             arguments.slice()[k] = address.cast();
         }
-        let mut results = Addresses::new(interface.results.len());
+        let mut results = Addresses::new(interface.results().len());
         let mut own = call.results.iter_mut();
-        for (k, spec) in interface.results.iter().enumerate() {
-            results.slice()[k] = match spec.alias {
+        for (k, result) in interface.results().iter().enumerate() {
+            results.slice()[k] = match result.alias {
                 Some(argument) => match &mut call.arguments[argument] {
                     Operand::Write(bytes) => bytes.as_mut_ptr().cast(),
                     Operand::Read(_) => {
                         return Err(Error::internal(format!("argument {argument} must be writable")));
                     }
                 },
-                None => match own.next().filter(|bytes| fits_result(bytes, spec.bytes)) {
+                None => match own.next().filter(|given| fits_result(given, bytes(&result.shape))) {
                     Some(bytes) => bytes.as_mut_ptr().cast(),
                     None => return Err(Error::internal(format!("result {k} is too small or misaligned"))),
                 },

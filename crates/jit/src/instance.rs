@@ -4,50 +4,39 @@ use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
 use codegen::LoadedObject;
+use hlo::{Argument, Interface, Output};
+use shape::ArrayShape;
 use support::{Code, Error, Result};
 
 use crate::{ALIGNMENT, AlignedBytes, Frame, Workers, thread_pool};
 use tfcompile_runtime::{ParallelFor, parallel_for};
 
-/// An argument's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BufferSpec {
-    /// How large it is.
-    pub bytes: usize,
-    /// What its address is a multiple of: the element type's alignment.
-    pub alignment: usize,
-}
-
-/// A result's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResultSpec {
-    /// How large it is.
-    pub bytes: usize,
-    /// The argument that it is written to, for the new value of a variable.
-    pub alias: Option<usize>,
-}
-
-/// What an entry function expects in its frame.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Interface {
-    /// Feeds, then variables.
-    pub arguments: Vec<BufferSpec>,
-    /// Fetches, then new values of variables.
-    pub results: Vec<ResultSpec>,
+/// The memory that an entry function expects in its frame beside arguments, results and their true sizes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
     /// Bytes of temps.
     pub temps_bytes: usize,
     /// Bytes of scratch for each worker.
     pub scratch_bytes: usize,
-    /// How many profile counters there are.
+    /// Number of profile counters.
     pub profile_counters: usize,
-    /// How many dynamic sizes there are.
-    pub dynamic_sizes: usize,
+}
+
+/// The size in bytes of an array.
+pub(crate) fn bytes(shape: &ArrayShape) -> usize {
+    shape.byte_size() as usize
+}
+
+/// The divisor of an argument's address: the element type's alignment.
+pub(crate) fn alignment(argument: &Argument) -> usize {
+    argument.shape.element_type.real_part().byte_size()
 }
 
 /// A loaded object.
 pub struct Executable {
     object: LoadedObject,
     interface: Interface,
+    memory: Memory,
     /// Constants that the object does not carry.
     constants: Option<Constants>,
 }
@@ -63,15 +52,17 @@ impl std::fmt::Debug for Executable {
 }
 
 impl Executable {
-    /// Loads an object for this machine. The code is trusted: it must be the compiler's, and `interface` what it was
-    /// compiled for. Constants that are not embedded in the object are given beside it.
+    /// Loads an object for this machine. The code is trusted: it must be the compiler's, and `interface` and `memory` what
+    /// it was compiled for. Constants that are not embedded in the object are given beside it.
     pub fn load(
         object: &[u8],
         entry_point: &str,
         interface: Interface,
+        memory: Memory,
         constants: Option<AlignedBytes>,
     ) -> Result<Self> {
-        Self::load_with(object, entry_point, interface, constants.map(|block| Box::new(block) as Constants))
+        let constants = constants.map(|block| Box::new(block) as Constants);
+        Self::load_with(object, entry_point, interface, memory, constants)
     }
 
     /// The same with constants in whoever's memory.
@@ -79,6 +70,7 @@ impl Executable {
         object: &[u8],
         entry_point: &str,
         interface: Interface,
+        memory: Memory,
         constants: Option<Constants>,
     ) -> Result<Self> {
         if let Some(block) = &constants
@@ -86,40 +78,40 @@ impl Executable {
         {
             return Err(Error::internal("the constants do not begin at a multiple of 64 bytes"));
         }
-        let arguments = &interface.arguments;
-        for (k, result) in interface.results.iter().enumerate() {
+        for (k, result) in interface.results().iter().enumerate() {
             if let Some(alias) = result.alias
-                && arguments.get(alias).is_none_or(|argument| argument.bytes < result.bytes)
+                && interface.arguments().get(alias).is_none_or(|a| bytes(&a.shape) < bytes(&result.shape))
             {
                 return Err(Error::internal(format!("result {k} does not fit into argument {alias}")));
             }
         }
-        if arguments.iter().any(|argument| !argument.alignment.is_power_of_two()) {
-            return Err(Error::internal("the alignment of an argument is a power of two"));
-        }
-        Ok(Self { object: LoadedObject::load(object, entry_point)?, interface, constants })
+        Ok(Self { object: LoadedObject::load(object, entry_point)?, interface, memory, constants })
     }
 
-    /// What the entry function expects.
+    /// The arguments and results of the entry function.
     pub fn interface(&self) -> &Interface {
         &self.interface
     }
 
+    /// The other memory that the entry function expects.
+    pub fn memory(&self) -> Memory {
+        self.memory
+    }
+
     /// Buffers of its own for one user of the code.
     pub fn instance(&self) -> Result<Instance<'_>> {
-        let interface = &self.interface;
-        let buffer = |result: &ResultSpec| match result.alias {
+        let buffer = |result: &Output| match result.alias {
             Some(_) => AlignedBytes::zeroed(0),
-            None => AlignedBytes::zeroed(result.bytes),
+            None => AlignedBytes::zeroed(bytes(&result.shape)),
         };
         Ok(Instance {
             executable: self,
-            results: interface.results.iter().map(buffer).collect::<Result<_>>()?,
-            temps: AlignedBytes::zeroed(interface.temps_bytes)?,
-            scratch: AlignedBytes::zeroed(interface.scratch_bytes)?,
+            results: self.interface.results().iter().map(buffer).collect::<Result<_>>()?,
+            temps: AlignedBytes::zeroed(self.memory.temps_bytes)?,
+            scratch: AlignedBytes::zeroed(self.memory.scratch_bytes)?,
             workers: None,
-            profile_counters: vec![0; interface.profile_counters],
-            dynamic_sizes: vec![0; interface.dynamic_sizes],
+            profile_counters: vec![0; self.memory.profile_counters],
+            dynamic_sizes: vec![0; self.interface.size_count()],
         })
     }
 
@@ -190,7 +182,7 @@ impl Instance<'_> {
     /// Shares parallel loops out to these workers from now on, which other instances may use as well; none is serial.
     pub fn set_workers(&mut self, workers: Option<Arc<dyn Workers>>) -> Result<()> {
         let count = workers.as_ref().map_or(1, |workers| workers.count().max(1));
-        let bytes = self.executable.interface.scratch_bytes.checked_mul(count);
+        let bytes = self.executable.memory.scratch_bytes.checked_mul(count);
         self.scratch = AlignedBytes::zeroed(bytes.unwrap_or(usize::MAX))?;
         self.workers = workers;
         Ok(())
@@ -200,34 +192,33 @@ impl Instance<'_> {
     /// or alignment, or the code's own message.
     pub fn run(&mut self, arguments: &mut [&mut [u8]]) -> Result<()> {
         let interface = &self.executable.interface;
-        if arguments.len() != interface.arguments.len() {
+        if arguments.len() != interface.arguments().len() {
             return Err(Error::invalid(format!(
                 "{} arguments, but the code takes {}",
                 arguments.len(),
-                interface.arguments.len()
+                interface.arguments().len()
             )));
         }
-        for (k, (argument, spec)) in arguments.iter().zip(&interface.arguments).enumerate() {
-            if argument.len() != spec.bytes {
+        for (k, (given, argument)) in arguments.iter().zip(interface.arguments()).enumerate() {
+            let (bytes, alignment) = (bytes(&argument.shape), alignment(argument));
+            if given.len() != bytes {
                 return Err(Error::invalid(format!(
-                    "argument {k} has {} bytes, but the code takes {}",
-                    argument.len(),
-                    spec.bytes
+                    "argument {k} has {} bytes, but the code takes {bytes}",
+                    given.len()
                 )));
             }
-            if spec.bytes > 0 && !argument.as_ptr().addr().is_multiple_of(spec.alignment) {
+            if bytes > 0 && !given.as_ptr().addr().is_multiple_of(alignment) {
                 return Err(Error::invalid(format!(
-                    "argument {k} does not begin at a multiple of {} bytes",
-                    spec.alignment
+                    "argument {k} does not begin at a multiple of {alignment} bytes"
                 )));
             }
         }
         let arguments: Vec<*mut c_void> = arguments.iter_mut().map(|a| a.as_mut_ptr().cast()).collect();
         let results: Vec<*mut c_void> = interface
-            .results
+            .results()
             .iter()
             .zip(&mut self.results)
-            .map(|(spec, buffer)| match spec.alias {
+            .map(|(result, buffer)| match result.alias {
                 Some(argument) => arguments[argument],
                 None => buffer.as_mut_ptr().cast(),
             })

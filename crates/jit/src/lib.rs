@@ -1,6 +1,6 @@
 //! Runs compiled code in this process.
 //!
-//! An [`Executable`] is a loaded object with its [`Interface`]; an [`Instance`] owns what one user of it needs: results,
+//! An [`Executable`] is a loaded object with its [`Interface`](hlo::Interface); an [`Instance`] owns what one user of it needs: results,
 //! temps and the frame, like the generated C++ class.
 
 mod aligned;
@@ -9,7 +9,7 @@ mod instance;
 
 pub use aligned::{ALIGNMENT, AlignedBytes};
 pub use call::{Call, Operand};
-pub use instance::{BufferSpec, Constants, Executable, Instance, Interface, ResultSpec};
+pub use instance::{Constants, Executable, Instance, Memory};
 pub use tfcompile_runtime::{Frame, Part, ThreadPool, Workers};
 
 use support::{Error, Result};

@@ -4,11 +4,13 @@ mod harness;
 
 use codegen::{CodegenOptions, Constants};
 use harness::{CONSTANTS, bytes_of, entry_program, field, run, targets, values_of};
-use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec};
+use hlo::Interface;
+use jit::{AlignedBytes, Executable, Memory};
 use nest::{
     ConvertOp, Expression, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, RegionBuilder as _,
     ScalarType, Type,
 };
+use shape::{ArrayShape, PrimitiveType};
 
 /// `out = a` in the lanes below a count, for every count; bytes beyond must not be touched.
 #[test]
@@ -224,14 +226,20 @@ fn constants_program(offset: i64) -> Program {
     program
 }
 
+/// What [`constants_program`] takes and returns; the variable's new value takes the memory of this argument.
+fn constants_interface(alias: usize) -> Interface {
+    let variable = ArrayShape::new(PrimitiveType::S64, &[]);
+    let interface =
+        Interface::of_arrays([variable.clone()], [ArrayShape::new(PrimitiveType::U8, &[16]), variable]);
+    let mut results = interface.results().to_vec();
+    results[1].alias = Some(alias);
+    Interface::new(interface.arguments().to_vec(), results)
+}
+
 #[test]
 fn constants_in_the_object_and_beside_it() {
     let block: Vec<u8> = (0..200_000u64).map(|i| ((i * i) >> 3) as u8).collect();
-    let interface = Interface {
-        arguments: vec![BufferSpec { bytes: 8, alignment: 8 }],
-        results: vec![ResultSpec { bytes: 16, alias: None }, ResultSpec { bytes: 8, alias: Some(0) }],
-        ..Interface::default()
-    };
+    let interface = constants_interface(0);
     let options = CodegenOptions::new("weights");
     for offset in [0usize, 64, 199_984] {
         let program = constants_program(offset as i64);
@@ -243,7 +251,8 @@ fn constants_in_the_object_and_beside_it() {
             let compiled = codegen::compile(&program, &targets()[0], &options, &constants).expect("compiles");
             let given = beside.then(|| AlignedBytes::from_bytes(&block).expect("a buffer"));
             let executable =
-                Executable::load(&compiled.object, "weights", interface.clone(), given).expect("loads");
+                Executable::load(&compiled.object, "weights", interface.clone(), Memory::default(), given)
+                    .expect("loads");
             let mut instance = executable.instance().expect("buffers");
             let mut variable = AlignedBytes::from_bytes(&bytes_of(&[41i64])).expect("a buffer");
             instance.run(&mut [&mut variable]).expect("runs");
@@ -260,23 +269,19 @@ fn wrong_arguments_are_refused() {
     let compiled =
         codegen::compile(&program, &targets()[0], &CodegenOptions::new("e"), &Constants::default())
             .expect("compiles");
-    let interface = Interface {
-        arguments: vec![BufferSpec { bytes: 8, alignment: 8 }],
-        results: vec![ResultSpec { bytes: 16, alias: None }, ResultSpec { bytes: 8, alias: Some(0) }],
-        ..Interface::default()
+    let load = |object: &[u8], entry: &str, alias: usize| {
+        Executable::load(object, entry, constants_interface(alias), Memory::default(), None)
     };
-    let executable = Executable::load(&compiled.object, "e", interface.clone(), None).expect("loads");
+    let executable = load(&compiled.object, "e", 0).expect("loads");
     let mut instance = executable.instance().expect("buffers");
     assert!(instance.run(&mut []).is_err());
     let mut buffer = AlignedBytes::zeroed(64).expect("a buffer");
     assert!(instance.run(&mut [&mut buffer[..7]]).is_err());
     assert!(instance.run(&mut [&mut buffer[1..9]]).is_err());
     instance.run(&mut [&mut buffer[8..16]]).expect("the right size and alignment");
-    let mut wrong = interface.clone();
-    wrong.results[1].alias = Some(1);
-    assert!(Executable::load(&compiled.object, "e", wrong, None).is_err());
-    assert!(Executable::load(b"no object", "e", interface.clone(), None).is_err());
-    assert!(Executable::load(&compiled.object, "other", interface, None).is_err());
+    assert!(load(&compiled.object, "e", 1).is_err());
+    assert!(load(b"no object", "e", 0).is_err());
+    assert!(load(&compiled.object, "other", 0).is_err());
 }
 
 /// Conversions in the middle of a vector's life keep lanes apart.

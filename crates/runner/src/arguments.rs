@@ -1,7 +1,8 @@
 //! What is given for a program's arguments, matched by name and checked.
 
+use crate::Signature;
 use crate::fill::{Fill, Random};
-use crate::signature::{Argument, Role, Signature};
+use hlo::{Argument, Role};
 use shape::{ArrayShape, Literal, PrimitiveType};
 use support::{Error, Result};
 
@@ -37,17 +38,15 @@ pub fn assign(
     missing: Option<Fill>,
     random: &Random,
 ) -> Result<Vec<Literal>> {
-    let mut sources: Vec<Option<&Given>> = vec![None; signature.arguments.len()];
+    let mut sources: Vec<Option<&Given>> = vec![None; signature.arguments().len()];
     for source in given {
-        let position =
-            signature.arguments.iter().position(|a| a.role == source.role && a.is_called(&source.name));
-        match position {
+        match signature.find(source.role, &source.name) {
             Some(at) => match sources[at] {
                 Some(first) => {
                     return Err(Error::invalid(format!(
                         "{} '{}' is given twice: by {} and by {}",
                         source.role.name(),
-                        signature.arguments[at].name,
+                        signature.arguments()[at].label(),
                         first.origin,
                         source.origin
                     )));
@@ -59,10 +58,10 @@ pub fn assign(
         }
     }
     let made = |fill: Fill, argument: &Argument, number: usize| {
-        let array = fill.array_below(&argument.shape, argument.limit, &mut random.fork(number));
-        array.map_err(|e| e.context(format!("{} '{}'", argument.role.name(), argument.name)))
+        let array = fill.array_below(&argument.shape, signature.limits[number], &mut random.fork(number));
+        array.map_err(|e| e.context(format!("{} '{}'", argument.role.name(), argument.label())))
     };
-    let all = signature.arguments.iter().zip(sources).enumerate();
+    let all = signature.arguments().iter().zip(sources).enumerate();
     all.map(|(number, (argument, source))| match source {
         Some(Given { source: Source::Array(array), origin, .. }) => fit(argument, array, origin),
         Some(Given { source: Source::Fill(fill), .. }) => {
@@ -75,7 +74,7 @@ pub fn assign(
             }
             None => Err(Error::invalid(format!(
                 "nothing is given for feed '{}' of {}; give --feed {}=FILE.npy, or --random SEED for all that are missing",
-                argument.name, argument.shape, argument.name
+                argument.label(), argument.shape, argument.label()
             ))),
         },
     })
@@ -113,12 +112,11 @@ pub fn assign_steps(
     random: &Random,
 ) -> Result<Inputs> {
     let mut given = given.to_vec();
-    let mut batches: Vec<Vec<Literal>> = vec![Vec::new(); signature.arguments.len()];
+    let mut batches: Vec<Vec<Literal>> = vec![Vec::new(); signature.arguments().len()];
     let mut count: Option<(usize, String)> = None;
     for source in given.iter_mut().filter(|source| source.role == Role::Feed) {
-        let known = |argument: &Argument| argument.role == Role::Feed && argument.is_called(&source.name);
-        let Some(at) = signature.arguments.iter().position(known) else { continue };
-        let argument = &signature.arguments[at];
+        let Some(at) = signature.find(Role::Feed, &source.name) else { continue };
+        let argument = &signature.arguments()[at];
         let Source::Array(array) = &source.source else { continue };
         let sizes = array.array_shape().sizes();
         let Some((&steps, batch)) =
@@ -127,17 +125,22 @@ pub fn assign_steps(
             continue;
         };
         if steps == 0 {
-            return Err(Error::invalid(format!("{}: feed '{}' has no batch", source.origin, argument.name)));
+            return Err(Error::invalid(format!(
+                "{}: feed '{}' has no batch",
+                source.origin,
+                argument.label()
+            )));
         }
         let steps = steps as usize;
         match &count {
             Some((others, name)) if *others != steps => {
                 return Err(Error::invalid(format!(
                     "{}: feed '{}' has {steps} batches, feed '{name}' has {others}",
-                    source.origin, argument.name
+                    source.origin,
+                    argument.label()
                 )));
             }
-            _ => count = Some((steps, argument.name.clone())),
+            _ => count = Some((steps, argument.label())),
         }
         let shape = ArrayShape::new(array.array_shape().element_type, batch);
         let size = shape.byte_size() as usize;
@@ -159,10 +162,10 @@ pub fn assign_steps(
 
 fn unknown(signature: &Signature, source: &Given) -> Error {
     let names: Vec<String> = signature
-        .arguments
+        .arguments()
         .iter()
         .filter(|a| a.role == source.role)
-        .map(|a| format!("'{}' of {}", a.name, a.shape))
+        .map(|a| format!("'{}' of {}", a.label(), a.shape))
         .collect();
     let role = source.role.name();
     let known = match names.as_slice() {
@@ -180,7 +183,7 @@ fn fit(argument: &Argument, array: &Literal, origin: &str) -> Result<Literal> {
         let reshaped = if given.element_count() == wanted.element_count() { "; reshape it" } else { "" };
         return Err(Error::invalid(format!(
             "{origin}: {role} '{}' has shape {:?}, the array has {:?}{reshaped}",
-            argument.name,
+            argument.label(),
             wanted.sizes(),
             given.sizes()
         )));
@@ -188,7 +191,7 @@ fn fit(argument: &Argument, array: &Literal, origin: &str) -> Result<Literal> {
     if !represents(given.element_type, wanted.element_type) {
         return Err(Error::invalid(format!(
             "{origin}: {role} '{}' has elements of {}, the array has {}; convert it{}",
-            argument.name,
+            argument.label(),
             wanted.element_type,
             given.element_type,
             hint(wanted.element_type)
@@ -235,30 +238,28 @@ fn check_narrow(argument: &Argument, array: &Literal, origin: &str) -> Result<()
     Err(Error::invalid(format!(
         "{origin}: {} '{}' has elements of {element_type}, and the array has numbers beyond it",
         argument.role.name(),
-        argument.name
+        argument.label()
     )))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hlo::{Identifier, Interface};
 
     fn signature() -> Signature {
         let argument = |name: &str, role, element_type, sizes: &[i64]| Argument {
-            name: name.to_owned(),
-            aliases: vec![format!("node_{name}:0"), format!("node_{name}")],
+            name: Some(name.to_owned()),
+            id: Identifier::first_of(format!("node_{name}")),
             role,
             shape: ArrayShape::new(element_type, sizes),
-            limit: None,
         };
-        Signature {
-            arguments: vec![
-                argument("x", Role::Feed, PrimitiveType::F32, &[2, 2]),
-                argument("b", Role::Feed, PrimitiveType::Bf16, &[1]),
-                argument("v", Role::Variable, PrimitiveType::S32, &[]),
-            ],
-            results: Vec::new(),
-        }
+        let arguments = vec![
+            argument("x", Role::Feed, PrimitiveType::F32, &[2, 2]),
+            argument("b", Role::Feed, PrimitiveType::Bf16, &[1]),
+            argument("v", Role::Variable, PrimitiveType::S32, &[]),
+        ];
+        Signature::unlimited(Interface::new(arguments, Vec::new()))
     }
 
     fn given(role: Role, name: &str, array: Literal) -> Given {

@@ -222,8 +222,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 fn random_arguments(program: &Executable) -> Result<Vec<Literal>> {
     let random = Random::new(0);
-    let array = |(k, shape): (usize, &shape::ArrayShape)| Fill::Random.array(shape, &mut random.fork(k));
-    program.arguments().iter().enumerate().map(array).collect()
+    let array =
+        |(k, argument): (usize, &hlo::Argument)| Fill::Random.array(&argument.shape, &mut random.fork(k));
+    program.interface().arguments().iter().enumerate().map(array).collect()
 }
 
 /// Measures the candidates of one kernel; nothing if it has none, or cannot run alone.

@@ -136,9 +136,10 @@ fn time_alone(module: Module, target: &Target, plan: PlanOptions, seconds: f64) 
     let compiled = compiler::guarded(|| compile_optimized(module, &options, &mut NoObserver))?;
     let executable = Executable::load(&compiled)?;
     let random = Random::new(0);
-    let array = |(k, shape): (usize, &shape::ArrayShape)| Fill::Random.array(shape, &mut random.fork(k));
+    let array =
+        |(k, argument): (usize, &hlo::Argument)| Fill::Random.array(&argument.shape, &mut random.fork(k));
     let arguments: Vec<Literal> =
-        executable.arguments().iter().enumerate().map(array).collect::<Result<_>>()?;
+        executable.interface().arguments().iter().enumerate().map(array).collect::<Result<_>>()?;
     let mut session = executable.session(&arguments)?;
     Latency::measure(seconds, || session.run())
 }

@@ -33,7 +33,7 @@ pub use latency::Latency;
 pub use limits::index_limits;
 pub use peak::{Peak, Probe, measure_peak};
 pub use profile::{ProfileOptions, profile};
-pub use signature::{Argument, Role, Signature};
+pub use signature::Signature;
 pub use verify::{
     Comparison, Compile, KernelCheck, Mismatch, ProgramCheck, Subject, VerifyOptions, VerifyReport,
     compare_run, verify,

@@ -2,8 +2,10 @@
 //! but registers, and a sum over more memory than caches hold.
 
 use codegen::{CodegenOptions, Constants};
-use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec};
+use hlo::Interface;
+use jit::{AlignedBytes, Executable, Memory};
 use nest::{FunctionBuilder, Linkage, PointerFacts, Program, RegionBuilder as _, ScalarType, Type, ValueId};
+use shape::{ArrayShape, PrimitiveType};
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 use support::{Error, Result};
@@ -64,7 +66,7 @@ impl Probe {
         let lanes = target.lanes(4);
         // Enough chains to hide the latency of one, few enough to stay in registers.
         let chains = (target.vector_registers.saturating_sub(4)).clamp(8, 24);
-        let code = load(&multiply_adds(target, lanes, chains)?, target, 4 * lanes as usize)?;
+        let code = load(&multiply_adds(target, lanes, chains)?, target, lanes.into())?;
         Ok(Self { code, of_call: (ITERATIONS * i64::from(lanes) * i64::from(chains) * 2) as f64 })
     }
 
@@ -74,7 +76,7 @@ impl Probe {
         let together = i64::from(lanes * CHAINS);
         let elements = (bytes.min(MAX_STREAM_BYTES) / 4) as i64;
         let elements = (elements / together).max(8) * together;
-        let code = load(&sum(lanes, elements)?, target, 4 * elements as usize)?;
+        let code = load(&sum(lanes, elements)?, target, elements)?;
         Ok(Self { code, of_call: (elements * 4) as f64 })
     }
 
@@ -154,22 +156,19 @@ fn store_sum(b: &mut FunctionBuilder, sums: &[ValueId], result: ValueId) {
     b.store(total, result, 4);
 }
 
-fn load(program: &Program, target: &Target, argument_bytes: usize) -> Result<Executable> {
+fn load(program: &Program, target: &Target, argument_elements: i64) -> Result<Executable> {
     let options = CodegenOptions::new(ENTRY_POINT);
     let code = codegen::compile(program, target, &options, &Constants::default())?;
-    let interface = Interface {
-        arguments: vec![BufferSpec { bytes: argument_bytes, alignment: 4 }],
-        results: vec![ResultSpec { bytes: 4 * target.lanes(4) as usize, alias: None }],
-        ..Interface::default()
-    };
-    Executable::load(&code.object, ENTRY_POINT, interface, None)
+    let array = |elements| [ArrayShape::new(PrimitiveType::F32, &[elements])];
+    let interface = Interface::of_arrays(array(argument_elements), array(target.lanes(4).into()));
+    Executable::load(&code.object, ENTRY_POINT, interface, Memory::default(), None)
 }
 
 /// Calls in a second, of all threads together: the best of so many parts of the measurement.
 fn rate(code: &Executable, threads: usize, parts: usize) -> Result<f64> {
     let barrier = Barrier::new(threads);
     let measure = || -> Result<Vec<f64>> {
-        let mut argument = AlignedBytes::zeroed(code.interface().arguments[0].bytes)?;
+        let mut argument = AlignedBytes::zeroed(code.interface().arguments()[0].shape.byte_size() as usize)?;
         // Pages that were never written may all be the same one.
         argument.fill(0x3c);
         let mut instance = code.instance()?;
@@ -207,8 +206,7 @@ mod tests {
     fn the_measured_code_computes_what_it_says() {
         let target = compiler::host("native").unwrap();
         let lanes = target.lanes(4);
-        let arithmetic =
-            load(&multiply_adds(&target, lanes, 8).unwrap(), &target, 4 * lanes as usize).unwrap();
+        let arithmetic = load(&multiply_adds(&target, lanes, 8).unwrap(), &target, lanes.into()).unwrap();
         let ones: Vec<u8> = (0..lanes).flat_map(|_| 1f32.to_le_bytes()).collect();
         let mut argument = AlignedBytes::from_bytes(&ones).unwrap();
         let mut instance = arithmetic.instance().unwrap();

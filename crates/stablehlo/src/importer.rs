@@ -4,35 +4,23 @@ use crate::block::{Context, Scope};
 use crate::checks::Check;
 use crate::ops;
 use crate::types::shape_of;
-use hlo::{Computation, ComputationId, InstructionId, Module, Op};
+use hlo::{Computation, ComputationId, InstructionId, Interface, Module, Op};
 use mlir::{Attribute, Block, Elements, Operation, Type, ValueId};
-use shape::{ArrayShape, Shape};
+use shape::Shape;
 use std::collections::{BTreeMap, HashMap};
 use support::{Error, Result};
 
 /// How deep functions may call each other and regions nest.
 const MAX_DEPTH: usize = 200;
 
-/// A program's argument or result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Argument {
-    /// The name that the exporter gave it, or else `arg0`, `result0` and so on. Unique among its like.
-    pub name: String,
-    /// Its shape.
-    pub shape: ArrayShape,
-}
-
 /// A program as HLO.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// The module; its entry's parameters are the arguments, its root is a tuple of the results and, behind them, of
-    /// what the checks compare.
+    /// The module; its entry's root is a tuple of the results, those that the checks compare last.
     pub module: Module,
-    /// The arguments, in order.
-    pub arguments: Vec<Argument>,
-    /// The results, in order.
-    pub results: Vec<Argument>,
-    /// What the program states about its own values.
+    /// Arguments and results have the names that the exporter gave them, or else `arg0`, `result0` and so on.
+    pub interface: Interface,
+    /// Statements of the program about its own values.
     pub checks: Vec<Check>,
 }
 
@@ -131,31 +119,29 @@ fn import_function(
         Some(Attribute::Array(list)) => list.clone(),
         _ => Vec::new(),
     };
-    Ok(Imported {
-        arguments: named(arguments, &attributes("arg_attrs"), "jax.arg_info", |k| {
-            match source[body.arguments[k]].name.as_str() {
-                name if path_name(name).is_empty() => format!("arg{k}"),
-                name if name.starts_with(|c: char| c.is_ascii_digit()) => format!("arg{name}"),
-                name => name.to_owned(),
-            }
-        })?,
-        results: named(results, &attributes("res_attrs"), "jax.result_info", |k| format!("result{k}"))?,
-        checks: importer.checks,
-        module: importer.module,
-    })
+    let arguments = names(arguments, &attributes("arg_attrs"), "jax.arg_info", |k| {
+        match source[body.arguments[k]].name.as_str() {
+            name if path_name(name).is_empty() => format!("arg{k}"),
+            name if name.starts_with(|c: char| c.is_ascii_digit()) => format!("arg{name}"),
+            name => name.to_owned(),
+        }
+    })?;
+    let results = names(results, &attributes("res_attrs"), "jax.result_info", |k| format!("result{k}"))?;
+    let interface = Interface::named(&importer.module, &arguments, &results)?;
+    Ok(Imported { module: importer.module, interface, checks: importer.checks })
 }
 
-/// Shapes with names: those that JAX stored where it did, without the word `result` and brackets that it puts around.
-fn named(
+/// The names of arrays: those that JAX stored where it did, without the word `result` and brackets that it puts around.
+fn names(
     shapes: Vec<Shape>,
     attributes: &[Attribute],
     key: &str,
     default: impl Fn(usize) -> String,
-) -> Result<Vec<Argument>> {
+) -> Result<Vec<String>> {
     let mut taken = std::collections::BTreeSet::new();
     let mut list = Vec::new();
     for (k, shape) in shapes.into_iter().enumerate() {
-        let Shape::Array(shape) = shape else {
+        let Shape::Array(_) = shape else {
             return Err(Error::unsupported(format!(
                 "argument or result {k} of the program is {shape}, no array"
             )));
@@ -166,7 +152,7 @@ fn named(
         while !taken.insert(name.clone()) {
             name.push('_');
         }
-        list.push(Argument { name, shape });
+        list.push(name);
     }
     Ok(list)
 }

@@ -18,6 +18,6 @@ mod types;
 mod writer;
 
 pub use checks::{Check, CheckKind};
-pub use importer::{Argument, Imported, import, import_each};
+pub use importer::{Imported, import, import_each};
 pub use jax_export::{is_export, read_export};
 pub use writer::{Version, WriteOptions, write};

@@ -71,13 +71,12 @@ fn artefacts_are_the_programs_of_their_texts() {
             compared += 1;
         }
         let shapes = |imported: &Imported| {
-            let all = imported.arguments.iter().chain(&imported.results);
-            all.map(|argument| argument.shape.clone()).collect::<Vec<_>>()
+            let shape = imported.interface.program_shape();
+            (shape.parameters, shape.result)
         };
         assert_eq!(shapes(&exported), shapes(&of_text));
-        let names: Vec<&str> = exported.results.iter().map(|result| result.name.as_str()).collect();
-        let text_names: Vec<&str> = of_text.results.iter().map(|result| result.name.as_str()).collect();
-        assert_eq!(names, text_names, "{}", path.display());
+        let names = |imported: &Imported| imported.interface.result_names();
+        assert_eq!(names(&exported), names(&of_text), "{}", path.display());
     }
     assert!(compared > 45, "{compared} programs compared");
 }
@@ -87,7 +86,7 @@ fn arguments_are_called_as_in_python() {
     let (_, bytes, _) =
         artefacts().into_iter().find(|(path, ..)| path.ends_with("mlp.jax")).expect("mlp.jax");
     let exported = import(&read_export(&bytes).expect("an artefact")).expect("a program");
-    let names: Vec<&str> = exported.arguments.iter().map(|argument| argument.name.as_str()).collect();
+    let names = exported.interface.program_shape().parameter_names;
     assert_eq!(names, ["x", "w1", "b1", "w2", "b2"]);
 }
 

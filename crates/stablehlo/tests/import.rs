@@ -25,9 +25,8 @@ fn the_program_is_main_and_its_arguments_have_the_exporters_names() {
   }
 }"#,
     );
-    let names = |list: &[stablehlo::Argument]| list.iter().map(|a| a.name.clone()).collect::<Vec<_>>();
-    assert_eq!(names(&program.arguments), ["arg0", "weight"]);
-    assert_eq!(names(&program.results), ["y_0", "result1"]);
+    assert_eq!(program.interface.program_shape().parameter_names, ["arg0", "weight"]);
+    assert_eq!(program.interface.result_names(), ["y_0", "result1"]);
     assert_eq!(program.module.name(), "jit_f");
     assert_eq!(program.module.computations().count(), 2, "the entry and what it calls");
 }

@@ -25,8 +25,8 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ("nest", &["support"]),
     ("kernel", &["support", "shape", "hlo", "target", "plan", "buffers", "nest"]),
     ("codegen", &["support", "target", "nest"]),
-    ("aot", &["support", "shape", "codegen"]),
-    ("jit", &["support", "shape", "codegen", "tfcompile-runtime"]),
+    ("aot", &["support", "shape", "hlo", "codegen"]),
+    ("jit", &["support", "shape", "hlo", "codegen", "tfcompile-runtime"]),
     (
         "compiler",
         &[

@@ -203,7 +203,7 @@ impl Writer {
         let text = format!("{}: {:?}", op.name, self.nodes.last());
         let imported = guarded(|| compiler::import(graph, config, &mut NoObserver));
         let module = match imported {
-            Ok(front) => front.import.module,
+            Ok(program) => program.module,
             Err(error) if error.kind() == ErrorKind::Internal => {
                 return Err(Outcome::Failed(format!("importing: {error}\n{text}")));
             }

@@ -1,7 +1,6 @@
 //! The functions, all of them `static inline`.
 
 use super::{Access, Buffer, Source};
-use crate::artifact::ResultKind;
 use crate::header::{ALIGNMENT, Constants, Text, literal};
 
 pub(super) fn functions(out: &mut Text, source: &Source<'_>) {
@@ -61,7 +60,7 @@ fn set_up(out: &mut Text, source: &Source<'_>) {
         Constants::File => {}
     }
     out.line("  state->frame.max_workers = 1;");
-    if source.artifact.dynamic_size_count() > 0 {
+    if source.artifact.interface.size_count() > 0 {
         out.line("  state->frame.dynamic_sizes = state->dynamic_sizes;");
     }
     let at = |offset: u64| format!("start + (size_t){}", literal(offset));
@@ -75,12 +74,10 @@ fn set_up(out: &mut Text, source: &Source<'_>) {
     for (index, &offset) in arena.arguments.iter().enumerate() {
         out.line(&format!("  state->args[{index}] = {};", at(offset)));
     }
-    for (index, result) in source.artifact.results.iter().enumerate() {
-        match result.kind {
-            ResultKind::Fetch => {
-                out.line(&format!("  state->results[{index}] = {};", at(arena.results[index])))
-            }
-            ResultKind::Variable { argument } => {
+    for (index, result) in source.artifact.interface.results().iter().enumerate() {
+        match result.alias {
+            None => out.line(&format!("  state->results[{index}] = {};", at(arena.results[index]))),
+            Some(argument) => {
                 out.line(&format!("  state->results[{index}] = state->args[{argument}];"));
             }
         }
@@ -108,9 +105,8 @@ fn argument(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
     let own = format!("(unsigned char*)(void*)state + (size_t){}", literal(source.arena.arguments[index]));
     out.line(&format!("  state->args[{index}] = data != NULL ? (void*)data : (void*)({own});"));
     if buffer.access == Access::Variable {
-        let is_its_result = |kind| kind == ResultKind::Variable { argument: index };
-        let result = source.artifact.results.iter().position(|result| is_its_result(result.kind));
-        let result = result.expect("a written variable has a result: the artifact is valid");
+        let result = source.artifact.interface.new_value(index);
+        let result = result.expect("a variable that is written has a result");
         out.line(&format!("  state->results[{result}] = state->args[{index}];"));
     }
     out.line("}");
@@ -130,15 +126,10 @@ fn result(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
         out.line(&format!(
             "static inline int64_t {prefix}_{stem}_dim_size(const {prefix}_state* state, size_t dim) {{"
         ));
-        let mut next = source.artifact.first_dynamic_size(index);
-        for (d, dimension) in buffer.shape.dimensions.iter().enumerate() {
-            let size = match dimension.is_dynamic {
-                true => {
-                    next += 1;
-                    format!("state->dynamic_sizes[{}]", next - 1)
-                }
-                false => dimension.size.to_string(),
-            };
+        let indices = source.artifact.interface.fetches()[index].size_indices();
+        for (d, (place, size)) in indices.into_iter().zip(buffer.shape.sizes()).enumerate() {
+            let size =
+                place.map_or_else(|| size.to_string(), |place| format!("state->dynamic_sizes[{place}]"));
             out.line(&format!("  if (dim == {d}u) return {size};"));
         }
         out.line("  (void)state;");

@@ -9,9 +9,9 @@ pub(super) fn constants(out: &mut Text, source: &Source<'_>) {
     let artifact = source.artifact;
     let memory = &artifact.memory;
     let counts: [(&str, u64, &str); 8] = [
-        ("NUM_ARGS", artifact.arguments.len() as u64, "Feeds and variables."),
-        ("NUM_RESULTS", artifact.results.len() as u64, "Fetches and written variables."),
-        ("NUM_VARIABLES", artifact.variables().len() as u64, ""),
+        ("NUM_ARGS", artifact.interface.arguments().len() as u64, "Feeds and variables."),
+        ("NUM_RESULTS", artifact.interface.results().len() as u64, "Fetches and written variables."),
+        ("NUM_VARIABLES", artifact.interface.variables().len() as u64, ""),
         ("NUM_PROFILE_COUNTERS", artifact.profile_counters.len() as u64, ""),
         (
             "ARENA_BYTES",
@@ -80,10 +80,10 @@ pub(super) fn types(out: &mut Text, source: &Source<'_>) {
     out.comment("One computation with its memory. Only for the functions below.");
     out.line(&format!("typedef struct {prefix}_state {{"));
     out.line("  struct tfcompile_frame frame;");
-    out.line(&format!("  void* args[{}];", source.artifact.arguments.len().max(1)));
-    out.line(&format!("  void* results[{}];", source.artifact.results.len().max(1)));
-    if source.artifact.dynamic_size_count() > 0 {
-        out.line(&format!("  int64_t dynamic_sizes[{}];", source.artifact.dynamic_size_count()));
+    out.line(&format!("  void* args[{}];", source.artifact.interface.arguments().len().max(1)));
+    out.line(&format!("  void* results[{}];", source.artifact.interface.results().len().max(1)));
+    if source.artifact.interface.size_count() > 0 {
+        out.line(&format!("  int64_t dynamic_sizes[{}];", source.artifact.interface.size_count()));
     }
     out.line(&format!("  void* memory;  // What {prefix}_init was given."));
     out.line(&format!("}} {prefix}_state;"));

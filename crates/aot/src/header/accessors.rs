@@ -3,8 +3,8 @@
 use super::CppNames;
 use super::text::Text;
 use crate::Artifact;
-use crate::artifact::ArgumentKind;
 use crate::cpp_type::{cpp_type, remark};
+use hlo::Output;
 use shape::ArrayShape;
 
 /// Who may write through the accessors of a buffer.
@@ -48,7 +48,7 @@ pub(super) fn arguments(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         out.comment(line);
     }
     out.blank();
-    for (index, (argument, name)) in artifact.feeds().iter().zip(&names.feeds).enumerate() {
+    for (index, (argument, name)) in artifact.interface.feeds().iter().zip(&names.feeds).enumerate() {
         let buffer = Buffer { table: "arg_data", index, shape: &argument.shape, access: Access::Feed };
         methods(out, &buffer, &format!("arg{index}"));
         if let Some(name) = name {
@@ -64,7 +64,7 @@ pub(super) fn results(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     );
     out.comment("arguments, but for the setter: results are in memory of the object.");
     out.blank();
-    if artifact.dynamic_size_count() > 0 {
+    if artifact.interface.size_count() > 0 {
         for line in [
             "Of a result whose shape only a run knows, the above say how large it may be, and",
             "",
@@ -76,31 +76,24 @@ pub(super) fn results(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         }
         out.blank();
     }
-    for (index, (result, name)) in artifact.fetches().iter().zip(&names.fetches).enumerate() {
+    for (index, (result, name)) in artifact.interface.fetches().iter().zip(&names.fetches).enumerate() {
         let buffer = Buffer { table: "result_data", index, shape: &result.shape, access: Access::Result };
         for name in std::iter::once(format!("result{index}"))
             .chain(name.as_ref().map(|name| format!("result_{name}")))
         {
             methods(out, &buffer, &name);
             if !result.shape.is_static() {
-                dim_size(out, &result.shape, artifact.first_dynamic_size(index), &name);
+                dim_size(out, result, &name);
             }
         }
     }
 }
 
 /// The true size of a dimension: of a bounded one what the run reported.
-fn dim_size(out: &mut Text, shape: &ArrayShape, first: usize, name: &str) {
+fn dim_size(out: &mut Text, result: &Output, name: &str) {
     out.line(&format!("::std::int64_t {name}_dim_size(::std::size_t dim) const {{"));
-    let mut next = first;
-    for (d, dimension) in shape.dimensions.iter().enumerate() {
-        let size = match dimension.is_dynamic {
-            true => {
-                next += 1;
-                format!("dynamic_sizes()[{}]", next - 1)
-            }
-            false => dimension.size.to_string(),
-        };
+    for (d, (index, size)) in result.size_indices().into_iter().zip(result.shape.sizes()).enumerate() {
+        let size = index.map_or_else(|| size.to_string(), |index| format!("dynamic_sizes()[{index}]"));
         out.line(&format!("  if (dim == {d}u) return {size};"));
     }
     out.line("  return 0;");
@@ -118,9 +111,11 @@ pub(super) fn variables(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         out.comment(line);
     }
     out.blank();
-    let first = artifact.feed_count();
-    for (position, (variable, name)) in artifact.variables().iter().zip(&names.variables).enumerate() {
-        let readonly = variable.kind == ArgumentKind::Variable { readonly: true };
+    let first = artifact.interface.feed_count();
+    for (position, (variable, name)) in
+        artifact.interface.variables().iter().zip(&names.variables).enumerate()
+    {
+        let readonly = artifact.interface.new_value(first + position).is_none();
         let access = if readonly { Access::ReadonlyVariable } else { Access::Variable };
         let buffer = Buffer { table: "arg_data", index: first + position, shape: &variable.shape, access };
         if let Some(name) = name {

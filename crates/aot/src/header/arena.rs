@@ -41,12 +41,17 @@ impl Arena {
             Ok(place)
         };
         take(head)?;
-        let arguments =
-            artifact.arguments.iter().map(|a| take(a.shape.byte_size())).collect::<Result<_>>()?;
+        let arguments = artifact
+            .interface
+            .arguments()
+            .iter()
+            .map(|a| take(a.shape.byte_size()))
+            .collect::<Result<_>>()?;
         let counters = take(8 * artifact.profile_counters.len() as u64)?;
         let temps = take(artifact.memory.temps)?;
         let scratch = take(artifact.memory.scratch)?;
-        let results = artifact.fetches().iter().map(|r| take(r.shape.byte_size())).collect::<Result<_>>()?;
+        let results =
+            artifact.interface.fetches().iter().map(|r| take(r.shape.byte_size())).collect::<Result<_>>()?;
         let zeroed = temps + artifact.memory.persistent_temps;
         Ok(Self { arguments, results, counters, temps, scratch, zeroed, size: used.max(ALIGNMENT) })
     }

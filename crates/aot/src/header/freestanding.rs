@@ -7,7 +7,6 @@
 use super::text::Text;
 use super::{Constants, CppNames, HeaderOptions, accessors, arena, variables};
 use crate::Artifact;
-use crate::artifact::ResultKind;
 use crate::header::{Arena, literal, standalone};
 use std::collections::BTreeSet;
 use support::{Error, Result};
@@ -28,12 +27,16 @@ pub(super) fn header(artifact: &Artifact, options: &HeaderOptions, names: &CppNa
     if artifact.constants_file.is_some() {
         standalone::embed_one(&mut out, "tfcompile/constants_format.h", &mut done)?;
     }
-    let mut shapes =
-        artifact.arguments.iter().map(|a| &a.shape).chain(artifact.fetches().iter().map(|r| &r.shape));
+    let mut shapes = artifact
+        .interface
+        .arguments()
+        .iter()
+        .map(|a| &a.shape)
+        .chain(artifact.interface.fetches().iter().map(|r| &r.shape));
     if shapes.any(|shape| shape.element_type.is_complex()) {
         standalone::embed_one(&mut out, "tfcompile/complex.h", &mut done)?;
     }
-    if !artifact.variables().is_empty() {
+    if !artifact.interface.variables().is_empty() {
         standalone::embed_one(&mut out, variables::HEADER, &mut done)?;
     }
     super::declarations(&mut out, artifact);
@@ -53,7 +56,7 @@ pub(super) fn header(artifact: &Artifact, options: &HeaderOptions, names: &CppNa
         set_parallel_for(out, artifact);
         tables(out, artifact);
         variables::method(out, artifact);
-        if artifact.dynamic_size_count() > 0 {
+        if artifact.interface.size_count() > 0 {
             out.comment("The true sizes of all bounded dimensions, those of each result in turn.");
             out.line("const ::std::int64_t* dynamic_sizes() const { return dynamic_sizes_; }");
             out.blank();
@@ -71,9 +74,14 @@ pub(super) fn header(artifact: &Artifact, options: &HeaderOptions, names: &CppNa
 
 fn comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     let class = artifact.cpp_class.class_name();
-    let parameters: Vec<String> =
-        artifact.arguments.iter().enumerate().map(|(i, a)| format!("arg{i}: {}", a.shape)).collect();
-    let results: Vec<String> = artifact.results.iter().map(|r| r.shape.to_string()).collect();
+    let parameters: Vec<String> = artifact
+        .interface
+        .arguments()
+        .iter()
+        .enumerate()
+        .map(|(i, a)| format!("arg{i}: {}", a.shape))
+        .collect();
+    let results: Vec<String> = artifact.interface.results().iter().map(|r| r.shape.to_string()).collect();
     for line in [
         &format!("{class} is a compiled TensorFlow graph, for programs without any library:"),
         "",
@@ -126,7 +134,10 @@ fn run(out: &mut Text, artifact: &Artifact) {
             "constants_".to_string()
         }
     };
-    let tables = [("args", artifact.arguments.len(), "arg"), ("results", artifact.results.len(), "result")];
+    let tables = [
+        ("args", artifact.interface.arguments().len(), "arg"),
+        ("results", artifact.interface.results().len(), "result"),
+    ];
     for (table, count, accessor) in tables {
         out.line(&format!("  void* {table}[{}];", count.max(1)));
         if count == 0 {
@@ -159,7 +170,7 @@ fn run(out: &mut Text, artifact: &Artifact) {
         ),
         ("profile_counters", counters),
         ("error", "nullptr"),
-        ("dynamic_sizes", if artifact.dynamic_size_count() > 0 { "dynamic_sizes_" } else { "nullptr" }),
+        ("dynamic_sizes", if artifact.interface.size_count() > 0 { "dynamic_sizes_" } else { "nullptr" }),
     ] {
         out.line(&format!("  frame.{field} = {value};"));
     }
@@ -229,7 +240,7 @@ fn set_parallel_for(out: &mut Text, artifact: &Artifact) {
 /// The buffers by index, which the accessors use.
 fn tables(out: &mut Text, artifact: &Artifact) {
     out.comment("Arguments by index: feeds, then variables. A setter's null means memory of the object.");
-    if artifact.arguments.is_empty() {
+    if artifact.interface.arguments().is_empty() {
         out.line("void* arg_data(::std::size_t) { return nullptr; }");
     } else {
         out.line("void* arg_data(::std::size_t index) {");
@@ -244,13 +255,13 @@ fn tables(out: &mut Text, artifact: &Artifact) {
     out.comment("Results by index: fetches, then written variables.");
     for constness in ["", "const "] {
         let behind = if constness.is_empty() { "" } else { " const" };
-        if artifact.results.is_empty() {
+        if artifact.interface.results().is_empty() {
             out.line(&format!("{constness}void* result_data(::std::size_t){behind} {{ return nullptr; }}"));
             continue;
         }
         out.line(&format!("{constness}void* result_data(::std::size_t index){behind} {{"));
-        let fetches = artifact.fetch_count();
-        if fetches < artifact.results.len() {
+        let fetches = artifact.interface.fetches().len();
+        if fetches < artifact.interface.results().len() {
             let guard = if fetches == 0 { String::new() } else { format!("if (index >= {fetches}u) ") };
             out.line(&format!("  {guard}return arg_data(kVariables[index - {fetches}u]);"));
         }
@@ -273,11 +284,8 @@ fn members(out: &mut Text, artifact: &Artifact, arena: &Arena) {
             out.line(&format!("static constexpr ::std::size_t {name} = {};", literal(offset)));
         }
     }
-    let variables = artifact.results.iter().filter_map(|result| match result.kind {
-        ResultKind::Variable { argument } => Some(argument as u64),
-        ResultKind::Fetch => None,
-    });
-    let sizes = artifact.arguments.iter().map(|argument| argument.shape.byte_size());
+    let variables = artifact.interface.results().iter().filter_map(|result| Some(result.alias? as u64));
+    let sizes = artifact.interface.arguments().iter().map(|argument| argument.shape.byte_size());
     for (name, entries) in [
         ("kArgSizes", sizes.collect::<Vec<_>>()),
         ("kArgOffsets", arena.arguments.clone()),
@@ -292,7 +300,7 @@ fn members(out: &mut Text, artifact: &Artifact, arena: &Arena) {
     out.blank();
     out.comment("All members start as zeros, so that an object of static storage takes no room in the program's file.");
     out.line(&format!("alignas({}) unsigned char arena_[kArenaBytes] = {{}};", arena::ALIGNMENT));
-    if !artifact.arguments.is_empty() {
+    if !artifact.interface.arguments().is_empty() {
         out.comment("Of the caller, or null.");
         out.line("void* args_[kNumArgs] = {};");
     }
@@ -306,7 +314,7 @@ fn members(out: &mut Text, artifact: &Artifact, arena: &Arena) {
         out.line("void* scratch_ = nullptr;");
     }
     out.line("const char* error_ = nullptr;");
-    if artifact.dynamic_size_count() > 0 {
-        out.line(&format!("::std::int64_t dynamic_sizes_[{}] = {{}};", artifact.dynamic_size_count()));
+    if artifact.interface.size_count() > 0 {
+        out.line(&format!("::std::int64_t dynamic_sizes_[{}] = {{}};", artifact.interface.size_count()));
     }
 }

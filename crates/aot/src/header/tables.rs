@@ -1,9 +1,9 @@
 //! The constant tables behind `StaticData()`: sizes, aliases, names, shapes.
 
 use super::text::{Text, quoted};
-use super::{BASE, Constants, HeaderOptions};
+use super::{BASE, Constants, HeaderOptions, lookup_name};
 use crate::Artifact;
-use crate::artifact::{Argument, ProfileCounter};
+use crate::artifact::ProfileCounter;
 use crate::cpp_type::{alignment, enumerator};
 use shape::{ArrayShape, ProgramShape, Shape};
 
@@ -24,12 +24,15 @@ pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderO
         ("function", format!("&::{entry}")),
         ("constants", near),
         ("constants_pointer", far),
-        ("args", choose("kArgs", !artifact.arguments.is_empty()).to_string()),
-        ("results", choose("kResults", !artifact.results.is_empty()).to_string()),
-        ("variable_results", choose("kVariableResults", !artifact.variables().is_empty()).to_string()),
-        ("num_args", artifact.arguments.len().to_string()),
-        ("num_results", artifact.results.len().to_string()),
-        ("num_variables", artifact.variables().len().to_string()),
+        ("args", choose("kArgs", !artifact.interface.arguments().is_empty()).to_string()),
+        ("results", choose("kResults", !artifact.interface.results().is_empty()).to_string()),
+        (
+            "variable_results",
+            choose("kVariableResults", !artifact.interface.variables().is_empty()).to_string(),
+        ),
+        ("num_args", artifact.interface.arguments().len().to_string()),
+        ("num_results", artifact.interface.results().len().to_string()),
+        ("num_variables", artifact.interface.variables().len().to_string()),
         ("temps_size", format!("{}u", memory.temps)),
         ("persistent_temps_size", format!("{}u", memory.persistent_temps)),
         ("scratch_size", format!("{}u", memory.scratch)),
@@ -41,8 +44,8 @@ pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderO
         ("hlo_profile_printer_data", choose("&kProfilePrinterData", profiled).to_string()),
     ];
     // Last and left out where it is 0.
-    if artifact.dynamic_size_count() > 0 {
-        fields.push(("num_dynamic_sizes", artifact.dynamic_size_count().to_string()));
+    if artifact.interface.size_count() > 0 {
+        fields.push(("num_dynamic_sizes", artifact.interface.size_count().to_string()));
     }
     out.comment("What the base class has to know about this computation.");
     out.line(&format!("static const {BASE}::StaticData& StaticData() {{"));
@@ -64,11 +67,21 @@ pub(super) fn tables(out: &mut Text, artifact: &Artifact, options: &HeaderOption
     };
     let buffer_info = format!("{BASE}::BufferInfo");
     out.comment("Bytes, and alignment of an element.");
-    table(out, &buffer_info, "kArgs", &infos(artifact.arguments.iter().map(|a| &a.shape).collect()));
-    table(out, &buffer_info, "kResults", &infos(artifact.results.iter().map(|r| &r.shape).collect()));
-    let aliases: Vec<String> = artifact
-        .variable_results()
-        .into_iter()
+    table(
+        out,
+        &buffer_info,
+        "kArgs",
+        &infos(artifact.interface.arguments().iter().map(|a| &a.shape).collect()),
+    );
+    table(
+        out,
+        &buffer_info,
+        "kResults",
+        &infos(artifact.interface.results().iter().map(|r| &r.shape).collect()),
+    );
+    let variables = artifact.interface.feed_count()..artifact.interface.arguments().len();
+    let aliases: Vec<String> = variables
+        .map(|argument| artifact.interface.new_value(argument))
         .map(|result| result.map_or("-1".to_string(), |index| index.to_string()))
         .collect();
     table(out, "::std::int32_t", "kVariableResults", &aliases);
@@ -76,7 +89,7 @@ pub(super) fn tables(out: &mut Text, artifact: &Artifact, options: &HeaderOption
         names(out, artifact);
     }
     if options.gen_program_shape {
-        program_shape(out, &artifact.program_shape);
+        program_shape(out, &artifact.interface.program_shape());
     }
     if !artifact.profile_counters.is_empty() {
         profile_printer_data(out, &artifact.profile_counters);
@@ -99,9 +112,9 @@ fn names(out: &mut Text, artifact: &Artifact) {
     let closed = |names: Vec<&str>| -> Vec<String> {
         names.into_iter().map(quoted).chain(["nullptr".to_string()]).collect()
     };
-    let feeds = artifact.feeds().iter().map(Argument::lookup_name).collect();
-    let variables = artifact.variables().iter().map(Argument::lookup_name).collect();
-    let fetches = artifact.fetches().iter().map(|r| r.name.as_deref().unwrap_or("")).collect();
+    let feeds = artifact.interface.feeds().iter().map(lookup_name).collect();
+    let variables = artifact.interface.variables().iter().map(lookup_name).collect();
+    let fetches = artifact.interface.fetches().iter().map(|r| r.name.as_deref().unwrap_or("")).collect();
     for (name, entries) in [("kArgNames", feeds), ("kVariableNames", variables), ("kResultNames", fetches)] {
         table(out, "const char*", name, &closed(entries));
     }

@@ -1,8 +1,8 @@
 //! What a class says of its variables: the table behind `Variables()`, for `tfcompile/state.h`.
 
+use super::lookup_name;
 use super::text::{Text, quoted};
 use crate::Artifact;
-use crate::artifact::ArgumentKind;
 use shape::PrimitiveType;
 
 /// The header with the type of the table's rows.
@@ -10,7 +10,7 @@ pub(super) const HEADER: &str = "tfcompile/variable.h";
 
 /// The public method, if there are variables.
 pub(super) fn method(out: &mut Text, artifact: &Artifact) {
-    if artifact.variables().is_empty() {
+    if artifact.interface.variables().is_empty() {
         return;
     }
     out.comment("Names, types and shapes of the variables, kNumVariables of them: what SaveVariables and LoadVariables of");
@@ -18,16 +18,16 @@ pub(super) fn method(out: &mut Text, artifact: &Artifact) {
     out.line("static const ::tfcompile::VariableInfo* Variables() {");
     let mut dims = Vec::new();
     let mut rows = Vec::new();
-    let first = artifact.feeds().len();
-    for (k, variable) in artifact.variables().iter().enumerate() {
+    let first = artifact.interface.feeds().len();
+    for (k, variable) in artifact.interface.variables().iter().enumerate() {
         let sizes = variable.shape.sizes();
         let place = if sizes.is_empty() { "nullptr".to_owned() } else { format!("kDims + {}", dims.len()) };
         dims.extend(sizes.iter().map(|size| format!("{size}")));
-        let readonly = variable.kind == (ArgumentKind::Variable { readonly: true });
+        let readonly = artifact.interface.new_value(first + k).is_none();
         rows.push(format!(
             "{{{}, {}, \"{}\", {place}, {}, {readonly}, {}u, {}u}}",
-            quoted(&variable.node),
-            quoted(variable.lookup_name()),
+            quoted(variable.id.node()),
+            quoted(lookup_name(variable)),
             numpy_type(variable.shape.element_type),
             sizes.len(),
             variable.shape.byte_size(),

@@ -2,7 +2,6 @@
 
 use super::types::{ALLOW, about};
 use super::{Field, RUNTIME, Source};
-use crate::artifact::ResultKind;
 use crate::header::{Constants, Text};
 
 pub(super) fn methods(out: &mut Text, source: &Source<'_>) {
@@ -237,15 +236,18 @@ fn enter(out: &mut Text, source: &Source<'_>) {
         }
     }
     out.line("        ];");
-    out.line(&format!("        let results: [*mut ::core::ffi::c_void; {}] = [", artifact.results.len()));
+    out.line(&format!(
+        "        let results: [*mut ::core::ffi::c_void; {}] = [",
+        artifact.interface.results().len()
+    ));
     let mut fetches = source.fetches.iter();
-    for result in &artifact.results {
-        match result.kind {
-            ResultKind::Fetch => {
+    for result in artifact.interface.results() {
+        match result.alias {
+            None => {
                 let fetch = fetches.next().expect("a field for each fetch");
                 out.line(&format!("            (&raw mut memory.{}).cast(),", fetch.name));
             }
-            ResultKind::Variable { argument } => out.line(&format!("            args[{argument}],")),
+            Some(argument) => out.line(&format!("            args[{argument}],")),
         }
     }
     out.line("        ];");

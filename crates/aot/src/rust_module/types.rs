@@ -42,7 +42,7 @@ fn remark(element_type: PrimitiveType) -> Option<&'static str> {
 /// A line of documentation about an array.
 pub(super) fn about(what: &str, field: &Field<'_>) -> String {
     let remark = remark(field.shape.element_type).map_or(String::new(), |remark| format!(" {remark}"));
-    format!("/// {what} {}: `{}`.{remark}", quoted(field.node), field.shape)
+    format!("/// {what} {}: `{}`.{remark}", quoted(&field.id.to_string()), field.shape)
 }
 
 /// What lints would say about names that come from the graph, and about what a program leaves unused.
@@ -147,7 +147,7 @@ fn memory(out: &mut Text, source: &Source<'_>) {
         aligned("scratch", &format!("[u8; {}]", memory.scratch));
     }
     aligned("profile_counters", &format!("[i64; {}]", source.artifact.profile_counters.len()));
-    aligned("dynamic_sizes", &format!("[i64; {}]", source.artifact.dynamic_size_count()));
+    aligned("dynamic_sizes", &format!("[i64; {}]", source.artifact.interface.size_count()));
     out.line("}");
     out.blank();
     out.line("// SAFETY: arrays of numbers alone.");

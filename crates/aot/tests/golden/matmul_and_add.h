@@ -191,7 +191,7 @@ class MatMulAndAddComp final : public ::tensorflow::tfcompile_v1::XlaCompiledCpu
   static constexpr ::std::int64_t kDimensions0[] = {2, 2};
   static constexpr ::std::int64_t kDimensions1[] = {2, 2};
   static constexpr ::xla::tfcompile_v1::ShapeProto kShapes2[] = {::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions0, 2), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions1, 2)};
-  static constexpr const char* kParameterNames3[] = {"arg0", "arg1"};
+  static constexpr const char* kParameterNames3[] = {"x", "y"};
   static constexpr ::std::int64_t kDimensions4[] = {2, 2};
   static constexpr ::std::int64_t kDimensions5[] = {2, 2};
   static constexpr ::xla::tfcompile_v1::ShapeProto kShapes6[] = {::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions4, 2), ::xla::tfcompile_v1::ShapeProto(::xla::tfcompile_v1::F32, kDimensions5, 2)};

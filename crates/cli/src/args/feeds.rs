@@ -1,7 +1,7 @@
 //! Flags that give values to feeds and variables.
 
 use clap::Args;
-use runner::Argument;
+use hlo::Argument;
 use std::path::PathBuf;
 
 /// Inputs of a run.

@@ -65,19 +65,18 @@ pub(crate) fn run(arguments: &Hlo, xla: &XlaFlags) -> Result<()> {
         .options(BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "entry") });
     let bytes = compiler::guarded(|| {
         let mut watch = Watch::new(&mut progress, &mut dumper);
-        let front = input.without_checks()?.import(&mut watch)?;
+        let program = input.without_checks()?.import(&mut watch)?;
         let values = match has_values {
-            true => Arguments::read(&arguments.feeds, &Signature::of(&front)?, &initial, None)?.inputs.first,
+            true => Arguments::read(&arguments.feeds, &Signature::of(&program), &initial, None)?.inputs.first,
             false => Vec::new(),
         };
         let with = Surroundings {
             is_scheduled: arguments.stage == StageName::Scheduled,
             arguments: values,
-            result_names: front.result_names(),
+            result_names: program.interface.result_names(),
             stablehlo_version: arguments.stablehlo_version,
         };
-        let module = front.import.module;
-        let module = compiler::at_stage(module, arguments.stage.stage(), &options, &mut watch)?;
+        let module = compiler::at_stage(program.module, arguments.stage.stage(), &options, &mut watch)?;
         render(&module, format, &with)
     })?;
     dumper.finish()?;

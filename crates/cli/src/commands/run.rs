@@ -13,7 +13,8 @@ use crate::program::in_process::Program;
 use crate::report::steps::{Steps, told};
 use clap::Args;
 use compiler::{Executable, Session};
-use runner::{Argument, Inputs, Role, Signature, summary};
+use hlo::{Origin, Output, Role};
+use runner::{Inputs, Signature, summary};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -79,9 +80,9 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     let _ = std::io::stderr().write_all(profile.as_bytes());
     let results = session.results()?;
     let mut text = String::new();
-    for (result, array) in program.signature.results.iter().zip(&results) {
-        if result.role == Role::Variable {
-            let _ = write!(text, "variable {}: {}", result.name, summary::describe(array));
+    for (result, array) in named_results(&program.signature, &results) {
+        if result.origin == Origin::Variable {
+            let _ = write!(text, "variable {}: {}", result.label(), summary::describe(array));
         }
     }
     let mut files = Vec::new();
@@ -89,13 +90,13 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
         files.extend(state::outputs(path, &variables(&program.signature, &inputs, &results))?);
     }
     if let Some(path) = &arguments.out {
-        let names = program.signature.results.iter().map(|result| result.name.clone());
-        let archive = state::archive(names.zip(results.iter().cloned()))?;
+        let named = named_results(&program.signature, &results);
+        let archive = state::archive(named.map(|(result, array)| (result.label(), array.clone())))?;
         files.push(outputs::Output { path: path.clone(), parts: vec![archive.into()] });
     }
     outputs::write(&files)?;
     outputs::print(&text)?;
-    let compared = results.get(program.signature.results.len()..).unwrap_or(&[]);
+    let compared = results.get(program.signature.interface.fetches().len()..).unwrap_or(&[]);
     let checks = program.checks.iter().zip(compared.chunks_exact(2));
     checks.into_iter().try_for_each(|(check, pair)| {
         let checked = check.verify(&pair[0], &pair[1]).coded(Code::CheckFailed);
@@ -133,8 +134,7 @@ fn run_steps(
 ) -> Result<Duration> {
     let mut time = Duration::ZERO;
     let mut progress = Steps::new(steps, quiet);
-    let fetches: Vec<usize> =
-        (0..signature.results.len()).filter(|&k| signature.results[k].role != Role::Variable).collect();
+    let fetches = signature.interface.fetches();
     for step in 0..steps {
         if step > 0 {
             for (argument, batch) in inputs.at(step) {
@@ -144,19 +144,30 @@ fn run_steps(
         let start = Instant::now();
         session.run()?;
         time += start.elapsed();
-        let arrays = fetches.iter().map(|&k| session.result(k)).collect::<Result<Vec<_>>>()?;
-        let names = fetches.iter().map(|&k| signature.results[k].name.as_str());
-        progress.ended(step, &told(names.zip(&arrays), step, steps))?;
+        let arrays = (0..fetches.len()).map(|k| session.result(k)).collect::<Result<Vec<_>>>()?;
+        let names: Vec<String> = fetches.iter().map(Output::label).collect();
+        progress.ended(step, &told(names.iter().map(String::as_str).zip(&arrays), step, steps))?;
     }
     progress.finish()?;
     Ok(time)
 }
 
+/// The results of a run with their arrays, without those that only checks compare.
+fn named_results<'a>(
+    signature: &'a Signature,
+    arrays: &'a [Literal],
+) -> impl Iterator<Item = (&'a Output, &'a Literal)> {
+    let all = signature.interface.results().iter().zip(arrays);
+    all.filter(|(result, _)| result.origin != Origin::Check)
+}
+
 /// All variables after the last run, by their names in the graph: what was written, else what was given.
 fn variables(signature: &Signature, inputs: &Inputs, results: &[Literal]) -> BTreeMap<String, Literal> {
-    let is_variable = |argument: &Argument| argument.role == Role::Variable;
-    let given = signature.arguments.iter().zip(&inputs.first);
-    let written = signature.results.iter().zip(results);
-    let all = given.chain(written).filter(|(argument, _)| is_variable(argument));
-    all.map(|(argument, array)| (argument.graph_name().to_owned(), array.clone())).collect()
+    let given = signature.arguments().iter().zip(&inputs.first);
+    let given = given.filter(|(argument, _)| argument.role == Role::Variable);
+    let written = signature.interface.results().iter().zip(results);
+    let written = written.filter(|(result, _)| result.origin == Origin::Variable);
+    let all = given.map(|(argument, array)| (&argument.id, array));
+    let all = all.chain(written.map(|(result, array)| (&result.id, array)));
+    all.map(|(id, array)| (id.short(), array.clone())).collect()
 }

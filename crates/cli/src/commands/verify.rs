@@ -6,8 +6,9 @@ use crate::files::outputs;
 use crate::program::in_process::{Program, compile_kernel};
 use clap::Args;
 use compiler::Executable;
+use hlo::{Origin, Output, Role};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use runner::{Role, Subject, VerifyOptions};
+use runner::{Subject, VerifyOptions};
 use support::{Error, Result};
 
 /// `tfcompile verify`.
@@ -31,18 +32,20 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
     let program = Program::compile(&arguments.model, xla, |_, _| Ok(()))?;
     let executable = Executable::load(&program.compiled)?;
     let signature = &program.signature;
-    let imported = compiler::with_size_results(program.front.module())?;
-    let mut results: Vec<String> = signature.results.iter().map(|result| result.name.clone()).collect();
-    for bounded in imported.bounded_dimensions() {
-        let name = &results[bounded.result];
-        results.push(format!("{name} (size of dimension {})", bounded.dimension));
+    let imported = compiler::with_size_results(&program.imported)?;
+    let outputs = || signature.interface.results().iter().filter(|result| result.origin != Origin::Check);
+    let mut results: Vec<String> = outputs().map(Output::label).collect();
+    for result in outputs() {
+        let name = result.label();
+        let sizes = result.sizes().iter();
+        results.extend(sizes.map(|size| format!("{name} (size of dimension {})", size.dimension)));
     }
     let compile = |module| compile_kernel(module, &program.target, program.compiled.plan_options.clone());
     let subject = Subject {
         imported: &imported,
         optimized: &program.compiled.module,
         results: &results,
-        feeds: signature.arguments.iter().filter(|a| a.role == Role::Feed).count(),
+        feeds: signature.arguments().iter().filter(|a| a.role == Role::Feed).count(),
         program: &executable,
         compile: &compile,
     };

@@ -1,8 +1,8 @@
 //! The variables of a program in a file: a NumPy archive, safetensors, or a checkpoint of TensorFlow's.
 
 use crate::files::outputs::Output;
+use hlo::Argument;
 use npz::{Archive, Safetensors};
-use runner::Argument;
 use shape::Literal;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -78,15 +78,13 @@ impl StateFile {
 
     /// Which of the file's names is an argument's: one that it is called, or what the checkpoint's objects say of it.
     pub(crate) fn name_of(&self, argument: &Argument) -> Option<String> {
-        let names = std::iter::once(argument.graph_name()).chain([argument.name.as_str()]);
-        let mut names = names.chain(argument.aliases.iter().map(String::as_str));
+        let mut names = [argument.id.short(), argument.label(), argument.id.long()].into_iter();
         match self {
-            Self::Npz(archive) => names.find(|name| archive.contains(name)).map(str::to_owned),
-            Self::Safetensors(file) => names.find(|name| file.contains(name)).map(str::to_owned),
+            Self::Npz(archive) => names.find(|name| archive.contains(name)),
+            Self::Safetensors(file) => names.find(|name| file.contains(name)),
             Self::Checkpoint(checkpoint, keys) => {
-                let key = |name: &str| match checkpoint.contains(name) {
-                    true => Some(name.to_owned()),
-                    false => keys.get(name).cloned(),
+                let key = |name: String| {
+                    if checkpoint.contains(&name) { Some(name) } else { keys.get(&name).cloned() }
                 };
                 names.find_map(key)
             }

@@ -3,7 +3,8 @@
 use crate::args::feeds::FeedArgs;
 use crate::files::state::{self, StateFile, listed};
 use crate::program::in_process::Initial;
-use runner::{Argument, Fill, Given, Inputs, Random, Role, Signature, Source};
+use hlo::{Argument, Role};
+use runner::{Fill, Given, Inputs, Random, Signature, Source};
 use std::collections::BTreeSet;
 use std::path::Path;
 use support::{Error, Result};
@@ -42,7 +43,7 @@ impl Arguments {
 }
 
 fn variables(signature: &Signature) -> impl Iterator<Item = &Argument> + Clone {
-    signature.arguments.iter().filter(|argument| argument.role == Role::Variable)
+    signature.arguments().iter().filter(|argument| argument.role == Role::Variable)
 }
 
 fn is_given(argument: &Argument, given: &[Given]) -> bool {
@@ -66,14 +67,14 @@ fn restore(
             continue;
         }
         let Some(name) = name else {
-            missing.push(argument.graph_name());
+            missing.push(argument.id.short());
             continue;
         };
         let array = file.get(&name).map_err(|e| e.context(&origin))?;
         let array = array.ok_or_else(|| Error::internal(format!("'{name}' is listed, but not there")))?;
         given.push(Given {
             role: Role::Variable,
-            name: argument.name.clone(),
+            name: argument.label(),
             source: Source::Array(array),
             origin: format!("{origin}, '{name}'"),
             required: true,
@@ -99,7 +100,7 @@ fn restore(
 
 /// The values that a model comes with, of variables for which nothing is given, and of the arguments of a snapshot.
 fn defaults(signature: &Signature, initial: &Initial, given: &[Given]) -> Vec<Given> {
-    let left = signature.arguments.iter().filter(|argument| !is_given(argument, given));
+    let left = signature.arguments().iter().filter(|argument| !is_given(argument, given));
     let value = |argument: &Argument| {
         let value = initial.iter().find(|(node, _)| argument.is_called(node));
         value.map(|(node, value)| Given {
@@ -134,11 +135,11 @@ fn parse(role: Role, flag: &str, word: &str, signature: &Signature) -> Result<Ve
 /// The members of a file that the program has a name for.
 fn members(role: Role, origin: &str, path: &Path, signature: &Signature) -> Result<Vec<Given>> {
     let mut file = StateFile::open(path).map_err(|e| e.context(origin))?;
-    let wanted = signature.arguments.iter().filter(|argument| argument.role == role);
+    let wanted = signature.arguments().iter().filter(|argument| argument.role == role);
     let known = wanted.clone().filter_map(|argument| Some((argument, file.name_of(argument)?)));
     let known: Vec<(&Argument, String)> = known.collect();
     if known.is_empty() {
-        let wanted: Vec<&str> = wanted.map(|argument| argument.name.as_str()).collect();
+        let wanted: Vec<String> = wanted.map(Argument::label).collect();
         return Err(Error::invalid(format!(
             "{origin}: no member is a {} of the program: it has {}, the archive has {}",
             role.name(),
@@ -152,13 +153,7 @@ fn members(role: Role, origin: &str, path: &Path, signature: &Signature) -> Resu
             let array = file.get(&name).map_err(|e| e.context(origin))?;
             let array = array.ok_or_else(|| Error::internal(format!("'{name}' is listed, but not there")))?;
             let origin = format!("{origin}, member '{name}'");
-            Ok(Given {
-                role,
-                name: argument.name.clone(),
-                source: Source::Array(array),
-                origin,
-                required: false,
-            })
+            Ok(Given { role, name: argument.label(), source: Source::Array(array), origin, required: false })
         })
         .collect()
 }
@@ -171,7 +166,7 @@ fn array(name: &str, path: &Path, signature: &Signature) -> Result<shape::Litera
     }
     let mut file = StateFile::open(path)?;
     let names = file.names();
-    let argument = signature.arguments.iter().find(|argument| argument.is_called(name));
+    let argument = signature.arguments().iter().find(|argument| argument.is_called(name));
     let named = || argument.and_then(|argument| file.name_of(argument));
     let found = match names.as_slice() {
         [only] => Some(only.clone()),

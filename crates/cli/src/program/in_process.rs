@@ -6,7 +6,7 @@ use crate::program::model::Read;
 use crate::program::model::read;
 use crate::report::dump::{Dumper, Watch};
 use crate::report::progress::Progress;
-use compiler::{BackOptions, Compiled, Front, NoObserver, Source};
+use compiler::{BackOptions, Compiled, NoObserver, Source};
 use runner::Signature;
 use shape::Literal;
 use std::collections::BTreeMap;
@@ -18,11 +18,12 @@ pub(crate) type Initial = BTreeMap<String, Literal>;
 
 /// A model and its code.
 pub(crate) struct Program {
-    pub(crate) front: Front,
+    /// As it was imported.
+    pub(crate) imported: hlo::Module,
     pub(crate) signature: Signature,
     pub(crate) target: Target,
     pub(crate) compiled: Compiled,
-    /// What the program states of its own values: pairs of results behind those of the signature.
+    /// Statements of the program about its own values.
     pub(crate) checks: Vec<stablehlo::Check>,
 }
 
@@ -47,20 +48,19 @@ impl Program {
                 Source::Hlo(program) => program.checks.clone(),
                 Source::Graph { .. } => Vec::new(),
             };
-            let front = input.import(&mut Watch::new(&mut progress, &mut dumper))?;
-            let mut signature = Signature::of(&front)?;
-            signature.results.truncate(signature.results.len() - 2 * checks.len());
+            let program = input.import(&mut Watch::new(&mut progress, &mut dumper))?;
+            let signature = Signature::of(&program);
             check(&signature, &initial)?;
             let options = xla.options(BackOptions {
                 plan: flags.plan_options()?,
                 ..compiler::in_process_options(target.clone())
             });
             let mut watch = Watch::new(&mut progress, &mut dumper);
-            let compiled = compiler::compile_module(front.module().clone(), &options, &mut watch)?;
+            let compiled = compiler::compile_module(program.module.clone(), &options, &mut watch)?;
             if let Some(note) = crate::program::autotune::ignored(&compiled.plan.ignored_choices) {
                 progress.note(&note);
             }
-            Ok(Self { front, signature, target, compiled, checks })
+            Ok(Self { imported: program.module, signature, target, compiled, checks })
         })?;
         dumper.finish()?;
         progress.finish();

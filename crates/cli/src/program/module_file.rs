@@ -17,7 +17,8 @@ pub(crate) fn read(flags: &ModelArgs) -> Result<Option<(Input, BTreeMap<String, 
     let bytes = tf::source::read_bytes(path)?;
     let Some((program, arguments)) = HloProgram::of_file(path, &bytes)? else { return Ok(None) };
     refuse_flags(flags)?;
-    let values = program.arguments.iter().cloned().zip(arguments).collect();
+    let names = program.program.interface.program_shape().parameter_names;
+    let values = names.into_iter().zip(arguments).collect();
     Ok(Some((Input::of_hlo(program, bytes), values)))
 }
 

@@ -3,7 +3,8 @@
 use crate::args::session::BatchArgs;
 use crate::session::mnist::{Digits, Mnist};
 use bytes::Bytes;
-use runner::{Argument, Role, Signature};
+use hlo::{Argument, Role};
+use runner::Signature;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::path::Path;
 use support::{Error, Result};
@@ -221,7 +222,7 @@ fn row_bytes(rows: &Literal) -> usize {
 }
 
 fn feeds(signature: &Signature) -> impl Iterator<Item = (usize, &Argument)> {
-    signature.arguments.iter().enumerate().filter(|(_, argument)| argument.role == Role::Feed)
+    signature.arguments().iter().enumerate().filter(|(_, argument)| argument.role == Role::Feed)
 }
 
 /// The members of an archive that feeds are called like.
@@ -270,7 +271,7 @@ fn mnist(directory: &Path, signature: &Signature) -> Result<Batches> {
     let labels = only(signature, &takes_labels, "labels: integers (batch), or one-hot (batch, classes)")?;
     let columns = |digits: &Digits| -> Result<Vec<Column>> {
         let feed = |at: usize, content: Content| {
-            let shape = signature.arguments[at].shape.clone();
+            let shape = signature.arguments()[at].shape.clone();
             Column { argument: at, content, shape }
         };
         let columns = vec![
@@ -282,7 +283,7 @@ fn mnist(directory: &Path, signature: &Signature) -> Result<Batches> {
             Some(&label) if shape.rank() == 2 && i64::from(label) >= shape.size(1) => {
                 Err(Error::invalid(format!(
                     "there is a label {label}, and feed '{}' of {shape} has {} classes",
-                    signature.arguments[labels].name,
+                    signature.arguments()[labels].label(),
                     shape.size(1)
                 )))
             }
@@ -294,7 +295,7 @@ fn mnist(directory: &Path, signature: &Signature) -> Result<Batches> {
         if !(1..=train.labels.len()).contains(&column.batch()) {
             return Err(Error::invalid(format!(
                 "feed '{}' takes {} images at once, and there are {} to train on",
-                signature.arguments[column.argument].name,
+                signature.arguments()[column.argument].label(),
                 column.batch(),
                 train.labels.len()
             )));
@@ -303,9 +304,9 @@ fn mnist(directory: &Path, signature: &Signature) -> Result<Batches> {
     if batches[0].batch() != batches[1].batch() {
         return Err(Error::invalid(format!(
             "feed '{}' takes {} images, feed '{}' {} labels: give both the same batch, by --batch or the config",
-            signature.arguments[images].name,
+            signature.arguments()[images].label(),
             batches[0].batch(),
-            signature.arguments[labels].name,
+            signature.arguments()[labels].label(),
             batches[1].batch()
         )));
     }
@@ -316,7 +317,7 @@ fn mnist(directory: &Path, signature: &Signature) -> Result<Batches> {
 fn only(signature: &Signature, takes: &dyn Fn(&ArrayShape) -> bool, what: &str) -> Result<usize> {
     let found: Vec<(usize, &Argument)> = feeds(signature).filter(|(_, feed)| takes(&feed.shape)).collect();
     let listed = |feeds: &mut dyn Iterator<Item = &Argument>| {
-        feeds.map(|feed| format!("'{}' of {}", feed.name, feed.shape)).collect::<Vec<_>>().join(", ")
+        feeds.map(|feed| format!("'{}' of {}", feed.label(), feed.shape)).collect::<Vec<_>>().join(", ")
     };
     match found.as_slice() {
         [(at, _)] => Ok(*at),

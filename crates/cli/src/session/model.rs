@@ -6,7 +6,8 @@ use crate::args::session::SessionArgs;
 use crate::args::xla_flags::XlaFlags;
 use crate::program::arguments::Arguments;
 use crate::session::batches::Batches;
-use runner::{Argument, Fill, Inputs, Role, Signature};
+use hlo::{Argument, Identifier, Interface, Role};
+use runner::{Fill, Inputs, Signature};
 use session::{Options, Session};
 use shape::{ArrayShape, Literal};
 use std::collections::BTreeMap;
@@ -217,7 +218,7 @@ impl Read {
 fn made_up_indices(signature: &Signature, is_given: impl Fn(usize, &Argument) -> bool) -> Vec<usize> {
     let is_index =
         |argument: &Argument| argument.role == Role::Feed && argument.shape.element_type.is_integer();
-    let arguments = signature.arguments.iter().enumerate();
+    let arguments = signature.arguments().iter().enumerate();
     arguments
         .filter(|(at, argument)| is_index(argument) && !is_given(*at, argument))
         .map(|(at, _)| at)
@@ -230,8 +231,8 @@ fn limit_indices(graph: &GraphDef, config: &Config, signature: &mut Signature) {
     let front =
         compiler::guarded(|| compiler::import(graph.clone(), config.clone(), &mut compiler::NoObserver));
     if let Ok(front) = front {
-        for (argument, limit) in signature.arguments.iter_mut().zip(runner::index_limits(front.module())) {
-            argument.limit = limit;
+        for (known, limit) in signature.limits.iter_mut().zip(runner::index_limits(&front.module)) {
+            *known = limit;
         }
     }
 }
@@ -264,7 +265,8 @@ fn signature(graph: &GraphDef, config: &Config) -> Result<(Signature, Wanted)> {
         let element_type = element_type.ok_or_else(|| {
             Error::unsupported(format!("feed '{}:{}' is of no numbers: feed it from a program", fed.0, fed.1))
         })?;
-        arguments.push(argument(Role::Feed, &feed.name, fed, ArrayShape::new(element_type, &sizes)));
+        let id = Identifier::Output { node: fed.0.clone(), index: fed.1 };
+        arguments.push(argument(id, &feed.name, Role::Feed, ArrayShape::new(element_type, &sizes)));
     }
     for variable in &config.variable {
         let shape = variable.shape.as_ref().map(tf::PartialShape::from_proto).transpose()?;
@@ -272,24 +274,17 @@ fn signature(graph: &GraphDef, config: &Config) -> Result<(Signature, Wanted)> {
         let (Some(sizes), Some(element_type)) = (shape.and_then(|shape| shape.sizes()), data_type) else {
             continue;
         };
-        let node = (variable.node_name.clone(), 0);
-        arguments.push(argument(
-            Role::Variable,
-            &variable.name,
-            &node,
-            ArrayShape::new(element_type, &sizes),
-        ));
+        let (id, shape) =
+            (Identifier::Variable(variable.node_name.clone()), ArrayShape::new(element_type, &sizes));
+        arguments.push(argument(id, &variable.name, Role::Variable, shape));
     }
-    Ok((Signature { arguments, results: Vec::new() }, wanted))
+    Ok((Signature::unlimited(Interface::new(arguments, Vec::new())), wanted))
 }
 
-fn argument(role: Role, name: &str, (node, output): &(String, i64), shape: ArrayShape) -> Argument {
-    let mut aliases = vec![format!("{node}:{output}")];
-    if *output == 0 {
-        aliases.push(node.clone());
-    }
-    let name = if name.is_empty() { aliases.last().cloned().unwrap_or_default() } else { name.to_owned() };
-    Argument { name, aliases, role, shape, limit: None }
+/// An argument that has a name in any case: the shortest identifier for want of one in the config.
+fn argument(id: Identifier, name: &str, role: Role, shape: ArrayShape) -> Argument {
+    let name = if name.is_empty() { id.short() } else { name.to_owned() };
+    Argument { name: Some(name), id, shape, role }
 }
 
 /// Gives variables their first values: those that are given, those of the model, else those of its initialisers.
@@ -305,9 +300,9 @@ fn initialize(
         given.var.iter().any(named) || !given.variables.is_empty()
     };
     let from_file = given.var.iter().any(|word| word.starts_with('@'));
-    for (argument, value) in signature.arguments.iter().zip(arguments) {
+    for (argument, value) in signature.arguments().iter().zip(arguments) {
         if argument.role == Role::Variable && (from_file || is_given(argument)) {
-            session.set_variable(argument.graph_name(), value)?;
+            session.set_variable(argument.id.node(), value)?;
         }
     }
     for (name, value) in initial {
@@ -316,9 +311,9 @@ fn initialize(
         }
     }
     let left = session.initialize()?;
-    for (argument, value) in signature.arguments.iter().zip(arguments) {
-        if argument.role == Role::Variable && left.iter().any(|name| name == argument.graph_name()) {
-            session.set_variable(argument.graph_name(), value)?;
+    for (argument, value) in signature.arguments().iter().zip(arguments) {
+        if argument.role == Role::Variable && left.iter().any(|name| name == argument.id.node()) {
+            session.set_variable(argument.id.node(), value)?;
         }
     }
     Ok(())
@@ -332,7 +327,7 @@ mod tests {
     #[test]
     fn only_integers_that_nobody_gives_are_made_up() {
         let feed = |name: &str, element_type, role| {
-            argument(role, name, &(name.to_owned(), 0), ArrayShape::new(element_type, &[2]))
+            argument(Identifier::first_of(name), name, role, ArrayShape::new(element_type, &[2]))
         };
         let arguments = vec![
             feed("x", PrimitiveType::F32, Role::Feed),
@@ -340,7 +335,7 @@ mod tests {
             feed("ids", PrimitiveType::S32, Role::Feed),
             feed("step", PrimitiveType::S64, Role::Variable),
         ];
-        let signature = Signature { arguments, results: Vec::new() };
+        let signature = Signature::unlimited(Interface::new(arguments, Vec::new()));
         let made_up = |words: &[&str], batches: &[usize]| {
             let feed = words.iter().map(|&word| word.to_owned()).collect();
             let given = FeedArgs { feed, var: Vec::new(), variables: Vec::new(), random: None };

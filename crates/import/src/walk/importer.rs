@@ -15,7 +15,7 @@ use crate::values::value::{ListId, StackId, TensorArrayId, Value, VariableId};
 use crate::walk::problems::Collected;
 use crate::walk::rounds::Lessons;
 use hlo::{ComputationId, InstructionId, Module, Op, OpMetadata};
-use shape::{PrimitiveType, Shape};
+use shape::{ArrayShape, PrimitiveType};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Code, Coded as _, Error, ErrorKind, Id, IdVec, Result};
@@ -459,7 +459,7 @@ pub(crate) fn parameter_shape(
     name: &str,
     data_type: tf::DataType,
     sizes: &[i64],
-) -> Result<Shape> {
+) -> Result<ArrayShape> {
     let Some(element_type) = data_type.base().primitive_type() else {
         return Err(Error::unsupported(format!(
             "{what} '{name}' has type {data_type}; only numbers and bool can be compiled"
@@ -471,7 +471,8 @@ pub(crate) fn parameter_shape(
             Error::invalid(format!("{what} '{name}' has no valid shape: {sizes:?}")).coded(Code::Feed)
         );
     }
-    let shape = Shape::array(element_type, sizes);
-    crate::builder::scope::check_size(&shape).map_err(|e| e.context(format!("{what} '{name}'")))?;
+    let shape = ArrayShape::new(element_type, sizes);
+    crate::builder::scope::check_size(&shape.clone().into())
+        .map_err(|e| e.context(format!("{what} '{name}'")))?;
     Ok(shape)
 }

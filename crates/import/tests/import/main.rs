@@ -4,7 +4,8 @@ mod element_functions;
 mod neural_networks;
 
 use hlo::Op;
-use import::{ResultOrigin, import_program, supported_ops};
+use hlo::{Identifier, Origin};
+use import::{import_program, supported_ops};
 use shape::{Literal, NativeType};
 use support::{ErrorKind, Result};
 
@@ -199,9 +200,11 @@ fn counter_graph() -> String {
 fn variables_are_updated_in_execution_order_and_returned_in_place() {
     let config = feed("x", &[2]) + &fetch("read") + &variable("v", &[2], false);
     let result = import_program(&program(&counter_graph(), &config)).unwrap();
-    assert_eq!(result.parameter_names, ["x", "v"]);
-    assert_eq!(result.written_variables, [0]);
-    assert_eq!(result.results, [ResultOrigin::Fetch(0), ResultOrigin::Variable(0)]);
+    assert_eq!(result.interface.program_shape().parameter_names, ["x", "v"]);
+    let results = result.interface.results();
+    let origins: Vec<_> = results.iter().map(|result| (&result.id, result.origin, result.alias)).collect();
+    let (read, v) = (Identifier::first_of("read"), Identifier::Variable("v".to_owned()));
+    assert_eq!(origins, [(&read, Origin::Fetch, None), (&v, Origin::Variable, Some(1))]);
     let alias = &result.module.input_output_alias()[0];
     assert_eq!((alias.output_index.as_slice(), alias.parameter_number), (&[1][..], 1));
 

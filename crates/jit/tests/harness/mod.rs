@@ -2,8 +2,10 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use codegen::{CodegenOptions, Constants};
-use jit::{AlignedBytes, BufferSpec, Executable, Interface, ResultSpec};
+use hlo::Interface;
+use jit::{AlignedBytes, Executable, Memory};
 use nest::{FunctionBuilder, Linkage, PointerFacts, Program, RegionBuilder as _, ScalarType, Type, ValueId};
+use shape::{ArrayShape, PrimitiveType};
 use support::Result;
 use target::Target;
 
@@ -61,13 +63,12 @@ pub fn run(program: &Program, target: &Target, arguments: &[&[u8]], results: &[u
     let compiled =
         codegen::compile(program, target, &CodegenOptions::new("test_entry"), &Constants::default())
             .unwrap_or_else(|e| panic!("{e}\n{program}"));
-    let interface = Interface {
-        arguments: arguments.iter().map(|a| BufferSpec { bytes: a.len(), alignment: 64 }).collect(),
-        results: results.iter().map(|&bytes| ResultSpec { bytes, alias: None }).collect(),
-        ..Interface::default()
-    };
-    let executable =
-        Executable::load(&compiled.object, "test_entry", interface, None).expect("the object loads");
+    let shapes =
+        |sizes: Vec<usize>| sizes.into_iter().map(|n| ArrayShape::new(PrimitiveType::U8, &[n as i64]));
+    let interface =
+        Interface::of_arrays(shapes(arguments.iter().map(|a| a.len()).collect()), shapes(results.to_vec()));
+    let executable = Executable::load(&compiled.object, "test_entry", interface, Memory::default(), None)
+        .expect("the object loads");
     let mut instance = executable.instance().expect("small buffers");
     let mut owned: Vec<AlignedBytes> =
         arguments.iter().map(|a| AlignedBytes::from_bytes(a).expect("a small buffer")).collect();

@@ -1,9 +1,11 @@
 //! The elementary functions that are tested, their values with more digits, and code that applies them to arrays.
 
 use codegen::{CodegenOptions, Constants};
-use jit::{BufferSpec, Executable, Interface, ResultSpec};
+use hlo::Interface;
+use jit::{Executable, Memory};
 use kernel::math;
 use nest::{FunctionBuilder, Linkage, PointerFacts, Program, RegionBuilder as _, ScalarType, Type, ValueId};
+use shape::{ArrayShape, PrimitiveType};
 use support::Result;
 use target::Target;
 
@@ -119,12 +121,9 @@ pub fn compile(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, cou
 /// A function of arrays of so many bytes.
 pub fn executable(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, bytes: usize) -> Executable {
     let object = compile(case, target, scalar, lanes, bytes / scalar.byte_size());
-    let interface = Interface {
-        arguments: (0..case.operands).map(|_| BufferSpec { bytes, alignment: 64 }).collect(),
-        results: vec![ResultSpec { bytes, alias: None }],
-        ..Interface::default()
-    };
-    Executable::load(&object, "test_entry", interface, None).expect("the object loads")
+    let array = ArrayShape::new(PrimitiveType::U8, &[bytes as i64]);
+    let interface = Interface::of_arrays(vec![array.clone(); case.operands], [array]);
+    Executable::load(&object, "test_entry", interface, Memory::default(), None).expect("the object loads")
 }
 
 /// How far a result of `F32` is from the value, in units of the value's last place. Special values are exact.

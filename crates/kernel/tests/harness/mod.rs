@@ -2,8 +2,9 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use codegen::{CodegenOptions, Constants};
-use jit::{AlignedBytes, BufferSpec, Executable, Interface, Part, ResultSpec, Workers};
-use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
+use hlo::{Interface, Output};
+use jit::{AlignedBytes, Executable, Memory, Part, Workers};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::sync::Arc;
 use support::Result;
 use target::Target;
@@ -31,7 +32,6 @@ pub fn run(
 /// A compiled module.
 pub struct Loaded {
     executable: Executable,
-    results: Vec<(ArrayShape, Option<usize>)>,
     /// How many kernels there are.
     pub kernels: usize,
     /// How many of its kernels are cut into tasks.
@@ -55,33 +55,17 @@ impl Loaded {
         let chunks = assignment.constants.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
         let constants = Constants { size: assignment.constants_size, chunks };
         let compiled = codegen::compile(&program, target, &CodegenOptions::new("test_entry"), &constants)?;
-        let alias = |k: usize| {
-            let aliases = module.input_output_alias().iter();
-            aliases.filter(|a| a.output_index == [k]).map(|a| a.parameter_number).next()
-        };
-        let results: Vec<(ArrayShape, Option<usize>)> =
-            results_of(module).into_iter().enumerate().map(|(k, shape)| (shape, alias(k))).collect();
-        let entry = module.entry_computation();
-        let bytes = |id: &hlo::InstructionId| entry[*id].shape().byte_size() as usize;
-        let interface = Interface {
-            arguments: entry
-                .parameters()
-                .iter()
-                .map(|id| BufferSpec { bytes: bytes(id), alignment: 64 })
-                .collect(),
-            results: results
-                .iter()
-                .map(|(shape, alias)| ResultSpec { bytes: shape.byte_size() as usize, alias: *alias })
-                .collect(),
+        let memory = Memory {
             temps_bytes: assignment.temps_size as usize,
             scratch_bytes: assignment.worker_scratch_size as usize,
-            ..Interface::default()
+            ..Memory::default()
         };
-        let executable = Executable::load(&compiled.object, "test_entry", interface, None)?;
+        let interface = Interface::of_module(module)?;
+        let executable = Executable::load(&compiled.object, "test_entry", interface, memory, None)?;
         let plans = || plan.computations.values().flat_map(|c| c.instructions.values());
         let kernels = plans().filter(|plan| plan.strategy != plan::Strategy::Alias).count();
         let parallel_kernels = plans().filter(|plan| plan.tasks > 1).count();
-        Ok(Self { executable, results, kernels, parallel_kernels })
+        Ok(Self { executable, kernels, parallel_kernels })
     }
 
     /// Runs it `runs` times with the same arguments, on these workers; the results of the last run.
@@ -102,7 +86,8 @@ impl Loaded {
         workers: impl FnOnce(&[&[u8]]) -> Option<Arc<dyn Workers>>,
     ) -> Result<Vec<Literal>> {
         let mut instance = self.executable.instance()?;
-        let results: Vec<&[u8]> = (0..self.results.len()).map(|k| instance.result(k)).collect();
+        let outputs = self.executable.interface().results();
+        let results: Vec<&[u8]> = (0..outputs.len()).map(|k| instance.result(k)).collect();
         let workers = workers(&results);
         instance.set_workers(workers)?;
         let mut in_out: Vec<AlignedBytes> = Vec::new();
@@ -113,14 +98,15 @@ impl Loaded {
             instance.run(&mut views)?;
             in_out = owned;
         }
-        let literal = |(k, (shape, alias)): (usize, &(ArrayShape, Option<usize>))| {
-            let bytes = match alias {
-                Some(argument) => in_out[*argument].to_vec(),
+        let literal = |(k, output): (usize, &Output)| {
+            let bytes = match output.alias {
+                Some(argument) => in_out[argument].to_vec(),
                 None => instance.result(k).to_vec(),
             };
-            Literal::from_bytes(shape.clone(), bytes.into()).expect("the result's size")
+            let shape = ArrayShape::new(output.shape.element_type, &output.shape.sizes());
+            Literal::from_bytes(shape, bytes.into()).expect("the result's size")
         };
-        Ok(self.results.iter().enumerate().map(literal).collect())
+        Ok(outputs.iter().enumerate().map(literal).collect())
     }
 }
 
@@ -136,15 +122,6 @@ unsafe impl Workers for Backwards {
 
     fn run(&self, count: i64, part: &Part<'_>) -> i32 {
         (0..count).rev().map(|task| part(task, task + 1, task % self.0 as i64)).find(|&s| s != 0).unwrap_or(0)
-    }
-}
-
-fn results_of(module: &hlo::Module) -> Vec<ArrayShape> {
-    let entry = module.entry_computation();
-    let strip = |s: &ArrayShape| ArrayShape::new(s.element_type, &s.sizes());
-    match entry[entry.root()].shape() {
-        Shape::Tuple(elements) => elements.iter().map(|e| strip(e.expect_array())).collect(),
-        array => vec![strip(array.expect_array())],
     }
 }
 

@@ -1,9 +1,11 @@
 //! The true sizes of results whose dimensions are bounded.
 
 use crate::pass::{Changed, Pass};
-use hlo::{BoundedDimension, Computation, InstructionId, Module, Op, OpMetadata};
+use hlo::interface::bounded_dimensions;
+use hlo::{Computation, InstructionId, Module, Op, OpMetadata};
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use support::{Error, Result};
 
 /// Takes bounded results apart into arrays of their bounds, and sizes as further results.
@@ -26,20 +28,23 @@ impl Pass for DynamicDimensionResults {
             return Ok(Changed::No);
         }
         let mut elements = computation[root].operands().to_vec();
-        let (mut bounded, mut sizes) = (Vec::new(), Vec::new());
-        for (result, element) in elements.iter_mut().enumerate() {
-            let Some(shape) = computation[*element].shape().as_array().cloned() else { continue };
-            if shape.is_static() {
-                continue;
+        let shapes: Vec<_> =
+            elements.iter().map(|&element| computation[element].shape().as_array()).collect();
+        let bounded = bounded_dimensions(&shapes);
+        let bounds: Vec<i64> =
+            bounded.iter().filter_map(|b| Some(shapes[b.result]?.size(b.dimension))).collect();
+        let mut known = BTreeMap::new();
+        for result in bounded.iter().map(|bounded| bounded.result) {
+            if let Entry::Vacant(entry) = known.entry(result) {
+                let sizes;
+                (elements[result], sizes) = whole(computation, elements[result])?;
+                entry.insert(sizes);
             }
-            let (whole, known) = whole(computation, *element)?;
-            for dimension in (0..shape.rank()).filter(|&d| shape.dimensions[d].is_dynamic) {
-                bounded.push(BoundedDimension { result, dimension });
-                sizes.push(size(computation, known.get(&dimension).copied(), shape.size(dimension)));
-            }
-            *element = whole;
         }
-        elements.extend(sizes);
+        for (bounded, bound) in bounded.iter().zip(bounds) {
+            let known = known[&bounded.result].get(&bounded.dimension).copied();
+            elements.push(size(computation, known, bound));
+        }
         let shape = Shape::Tuple(elements.iter().map(|&e| computation[e].shape().clone()).collect());
         let metadata = computation[root].metadata().clone();
         let tuple = computation.add("", Op::Tuple {}, shape, &elements, metadata);

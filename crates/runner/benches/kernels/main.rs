@@ -12,7 +12,7 @@ mod cases;
 use cases::{Case, Work, cases};
 use compiler::{Executable, NoObserver, compile_module, in_process_options};
 use runner::{Latency, Probe, Random};
-use shape::{ArrayShape, Literal};
+use shape::Literal;
 use target::Target;
 
 /// What was measured of a case.
@@ -56,13 +56,13 @@ fn measure(case: &Case, target: &Target, seconds: f64) -> Row {
     let compiled = compiler::guarded(|| compile_module(module, &options, &mut NoObserver)).unwrap();
     let executable = Executable::load(&compiled).unwrap();
     let random = Random::new(0);
-    let array = |(k, shape): (usize, &ArrayShape)| {
+    let array = |(k, hlo::Argument { shape, .. }): (usize, &hlo::Argument)| {
         let (least, most) = if k == 0 { case.range } else { (-1.0, 1.0) };
         let mut source = random.fork(k);
         let count = shape.element_count();
         Literal::from_floats(shape.clone(), (0..count).map(|_| least + (most - least) * source.uniform()))
     };
-    let arguments: Vec<Literal> = executable.arguments().iter().enumerate().map(array).collect();
+    let arguments: Vec<Literal> = executable.interface().arguments().iter().enumerate().map(array).collect();
     let mut session = executable.session(&arguments).unwrap();
     let probe = match case.work {
         Work::Flops(_) => Some(Probe::arithmetic(target).unwrap()),

@@ -6,6 +6,7 @@ use crate::device::Device;
 use crate::op_kind::must_compile;
 use crate::profile::{ClusterProfile, KernelCounts, Profile};
 use compiler::{BackOptions, Executable, Loadable};
+use hlo::{Identifier, Interface};
 use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -126,13 +127,14 @@ impl Kernels {
             let of_site = wanted.into_iter().filter(|(node, _)| *node == site.node.name);
             (error, of_site.map(|(_, input)| input).collect())
         })?;
-        hlo::verify(&imported.module).map_err(none)?;
+        let hlo::Program { module, interface } = imported;
+        hlo::verify(&module).map_err(none)?;
         let is_profiled = self.profiles_clusters && must_compile(&site.node);
         let (code, profile) = if !is_profiled {
-            (device.compile(imported.module, &self.options).map_err(none)?, None)
+            (device.compile(module, &self.options).map_err(none)?, None)
         } else {
             let options = BackOptions { is_profiled, ..self.options.clone() };
-            let compiled = device.compile_counting(imported.module, &options).map_err(none)?;
+            let compiled = device.compile_counting(module, &options).map_err(none)?;
             let code = Loadable::of(&compiled).map_err(none)?;
             (code, Some(Profile::new(&site.node.name, compiled)))
         };
@@ -141,10 +143,10 @@ impl Kernels {
         }
         let (cost, persistent_bytes) = (code.cost(), code.persistent_bytes() as usize);
         let executable = code.load().map_err(none)?;
-        let results = executable.results().iter().filter(|(_, alias)| alias.is_none());
-        let results = results.map(|(shape, _)| Arc::new(shape.clone())).collect();
+        let own = executable.interface().own_results();
+        let results = own.map(|result| Arc::new(result.whole())).collect();
         Ok(Arc::new(Kernel {
-            variables: uses(&one),
+            variables: uses(&one.program, &interface),
             feeds: one.feeds,
             results,
             outputs: one.outputs,
@@ -157,17 +159,17 @@ impl Kernels {
     }
 }
 
-/// What a program of one node does with each of its variables; new values are results behind those that it fetches.
-fn uses(one: &build::OneNode) -> Vec<Use> {
-    let mut result = one.program.fetches.len();
-    let uses = one.program.variables.iter().map(|variable| match (variable.readonly, variable.state) {
-        (true, VariableState::Unset) => Use::Leaves,
-        (true, _) => Use::Reads,
-        (false, VariableState::Kept) => Use::Updates,
-        (false, state) => {
-            result += 1;
-            Use::Makes { is_read: state == VariableState::Replaced, result: result - 1 }
+/// How a program of one node uses each of its variables.
+fn uses(program: &tf::Program, interface: &Interface) -> Vec<Use> {
+    let use_of = |variable: &tf::Variable| {
+        let id = Identifier::Variable(variable.node_name.clone());
+        let new_value = interface.own_results().position(|result| result.id == id);
+        match (variable.readonly, variable.state, new_value) {
+            (true, VariableState::Unset, _) => Use::Leaves,
+            (true, ..) => Use::Reads,
+            (false, state, Some(result)) => Use::Makes { is_read: state == VariableState::Replaced, result },
+            (false, _, None) => Use::Updates,
         }
-    });
-    uses.collect()
+    };
+    program.variables.iter().map(use_of).collect()
 }

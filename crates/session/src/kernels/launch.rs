@@ -146,8 +146,8 @@ fn call(
     let shared = cx.shared;
     let device = &*shared.devices[cx.device];
     let code = kernel.executable.code();
-    let interface = code.interface();
-    let mut arguments: Vec<Operand<'_>> = Vec::with_capacity(interface.arguments.len());
+    let (interface, memory) = (code.interface(), code.memory());
+    let mut arguments: Vec<Operand<'_>> = Vec::with_capacity(interface.arguments().len());
     for &k in &kernel.feeds {
         match &cx.inputs[k] {
             Value::Tensor(tensor) => arguments.push(Operand::Read(tensor.bytes())),
@@ -166,9 +166,9 @@ fn call(
     let mut results: Vec<&mut [u8]> = buffers.iter_mut().map(|buffer| &mut buffer[..]).collect();
     let workers = shared.workers.as_ref().filter(|_| kernel.is_expensive);
     let count = workers.map_or(1, |workers| workers.count());
-    let mut scratch = device.allocate(interface.scratch_bytes.saturating_mul(count))?;
-    let mut dynamic_sizes = vec![0; interface.dynamic_sizes];
-    let mut ticks = vec![0; interface.profile_counters];
+    let mut scratch = device.allocate(memory.scratch_bytes.saturating_mul(count))?;
+    let mut dynamic_sizes = vec![0; interface.size_count()];
+    let mut ticks = vec![0; memory.profile_counters];
     let mut watch = Stopwatch::new(kernel, recorder);
     let mut run = |temps: &mut [u8]| {
         let call = &mut Call {
@@ -186,10 +186,10 @@ fn call(
         Ok(())
     };
     match kernel.persistent_bytes {
-        0 => run(&mut device.allocate(interface.temps_bytes)?)?,
+        0 => run(&mut device.allocate(memory.temps_bytes)?)?,
         // What a node keeps from run to run is its own.
         _ => {
-            let state = shared.resources.state(&site.node.name, interface.temps_bytes)?;
+            let state = shared.resources.state(&site.node.name, memory.temps_bytes)?;
             run(&mut lock(&state))?;
         }
     }
@@ -237,19 +237,14 @@ impl<'c> Stopwatch<'c> {
 /// Makes the node's outputs and new values of variables of a kernel's results, as large as the run says.
 fn deliver(kernel: &Kernel, made: Results, held: &mut Held<'_>, cx: &mut Context<'_>) -> Result<()> {
     let mut results: Vec<Option<Tensor>> = Vec::with_capacity(made.buffers.len());
-    for (k, (shape, buffer)) in kernel.results.iter().zip(made.buffers).enumerate() {
-        let bounded = kernel.executable.bounded_dimensions();
+    let outputs = kernel.executable.interface().own_results();
+    for (k, ((output, shape), buffer)) in outputs.zip(&kernel.results).zip(made.buffers).enumerate() {
         let tensor = Tensor::new(shape.clone(), buffer);
-        if !bounded.iter().any(|dimension| dimension.result == k) {
+        if output.sizes().is_empty() {
             results.push(Some(tensor));
             continue;
         }
-        let mut corner = shape.sizes();
-        for (dimension, &size) in bounded.iter().zip(&made.dynamic_sizes) {
-            if dimension.result == k {
-                corner[dimension.dimension] = size;
-            }
-        }
+        let corner = output.true_sizes(&made.dynamic_sizes);
         let cut = tensor.to_literal().corner(&corner);
         let cut = cut.ok_or_else(|| Error::internal(format!("result {k} came out with sizes {corner:?}")))?;
         results.push(Some(Tensor::from_literal(&cut)?));

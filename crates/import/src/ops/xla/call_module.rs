@@ -24,7 +24,7 @@ fn call_module(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let entry = adopt(&mut cx.importer.module, &program.module);
     let result = cx.op(Op::Call { to_apply: entry }, &operands)?;
     // What stands behind the results are values that checks of the program compare.
-    (0..program.results.len()).map(|k| cx.tuple_element(result, k)).collect()
+    (0..program.interface.fetches().len()).map(|k| cx.tuple_element(result, k)).collect()
 }
 
 /// Where the processor stands among several platforms; nothing if there is only one.
@@ -72,14 +72,15 @@ fn check_operands(
     program: &stablehlo::Imported,
     operands: &[InstructionId],
 ) -> Result<()> {
-    let (wanted, given) = (program.arguments.len(), operands.len());
+    let arguments = program.interface.arguments();
+    let (wanted, given) = (arguments.len(), operands.len());
     cx.check(wanted == given, || format!("the module takes {wanted} arguments, but there are {given}"))?;
-    for (argument, &operand) in program.arguments.iter().zip(operands) {
+    for (argument, &operand) in arguments.iter().zip(operands) {
         let given = cx.array(operand);
         let fits =
             argument.shape.element_type == given.element_type && argument.shape.sizes() == given.sizes();
         cx.check(fits, || {
-            let [name, sizes] = [&argument.name, &list(&given.sizes())];
+            let [name, sizes] = [argument.label(), list(&given.sizes())];
             format!(
                 "the module's argument {name} is {}, but is given {} of {sizes}",
                 argument.shape, given.element_type

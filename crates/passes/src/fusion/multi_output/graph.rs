@@ -140,13 +140,11 @@ fn homes(module: &Module, id: ComputationId) -> BTreeMap<InstructionId, Vec<Inst
     for (element, &made) in root.operands().iter().enumerate() {
         let made = memory(computation, made);
         if id == module.entry() {
-            for alias in module.input_output_alias() {
-                if alias.output_index == [element]
-                    && alias.kind == AliasKind::Must
-                    && alias.parameter_index.is_empty()
-                {
-                    homes.entry(made).or_default().push(computation.parameters()[alias.parameter_number]);
-                }
+            if let Some(alias) = module.alias_of(&[element])
+                && alias.kind == AliasKind::Must
+                && alias.parameter_index.is_empty()
+            {
+                homes.entry(made).or_default().push(computation.parameters()[alias.parameter_number]);
             }
             continue;
         }

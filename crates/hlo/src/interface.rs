@@ -1,0 +1,486 @@
+//! The interface of a program: the arrays that it takes and returns, whichever front end it comes from.
+//!
+//! Two rules about results are decided here and asked for everywhere else: which argument's memory a result takes, and which
+//! further results hold the true sizes of bounded dimensions.
+
+use crate::module::{AliasKind, BoundedDimension, InputOutputAlias, Module};
+use shape::{ArrayShape, ProgramShape, Shape};
+use std::collections::BTreeSet;
+use std::fmt;
+use support::{Error, Result};
+
+/// A program: its HLO, and its interface.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// The HLO. The entry takes the interface's arguments and returns a tuple that begins with its results.
+    pub module: Module,
+    /// The arguments and results.
+    pub interface: Interface,
+}
+
+/// The identifier of an array in the source of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Identifier {
+    /// An output of a node. What has one output only, such as an argument of an HLO program, is output 0.
+    Output {
+        /// The node's name.
+        node: String,
+        /// The number of the output.
+        index: i64,
+    },
+    /// A variable, by its node's name.
+    Variable(String),
+}
+
+/// What an argument is to the caller of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// An array that the caller supplies.
+    Feed,
+    /// State that outlives a call. It is written if a result takes its memory.
+    Variable,
+}
+
+/// An argument: a parameter of the entry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Argument {
+    /// The name that the user gave it, if any: any text.
+    pub name: Option<String>,
+    /// Its identifier in the source.
+    pub id: Identifier,
+    /// Its type and sizes.
+    pub shape: ArrayShape,
+    /// Feed or variable.
+    pub role: Role,
+}
+
+/// Where a result comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The user asked for it.
+    Fetch,
+    /// A check that the program states about its own values compares it.
+    Check,
+    /// The new value of a variable.
+    Variable,
+}
+
+/// The true size of a bounded dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrueSize {
+    /// The dimension.
+    pub dimension: usize,
+    /// The position of the size among all sizes that a run reports: those are the results after the interface's own.
+    pub index: usize,
+}
+
+/// A result: an element of the tuple that the entry returns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    /// The name that the user gave it, if any.
+    pub name: Option<String>,
+    /// Its identifier in the source.
+    pub id: Identifier,
+    /// Its type and sizes; bounded dimensions have their bounds.
+    pub shape: ArrayShape,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The argument whose memory it takes, if it has none of its own.
+    pub alias: Option<usize>,
+    sizes: Vec<TrueSize>,
+}
+
+/// The arguments and results of a program, in the order of the entry's parameters and results.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Interface {
+    arguments: Vec<Argument>,
+    results: Vec<Output>,
+}
+
+impl Identifier {
+    /// The only or first output of a node.
+    pub fn first_of(node: impl Into<String>) -> Self {
+        Self::Output { node: node.into(), index: 0 }
+    }
+
+    /// The node's name.
+    pub fn node(&self) -> &str {
+        match self {
+            Self::Output { node, .. } | Self::Variable(node) => node,
+        }
+    }
+
+    /// The shortest text that identifies it: the node's name, with the number of the output unless it is 0.
+    pub fn short(&self) -> String {
+        match self {
+            Self::Output { node, index } if *index != 0 => format!("{node}:{index}"),
+            _ => self.node().to_owned(),
+        }
+    }
+
+    /// The node's name with the number of the output; a variable counts as output 0.
+    pub fn long(&self) -> String {
+        let index = if let Self::Output { index, .. } = self { *index } else { 0 };
+        format!("{}:{index}", self.node())
+    }
+}
+
+impl fmt::Display for Identifier {
+    /// `node:0`; a variable's node alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Output { node, index } => write!(f, "{node}:{index}"),
+            Self::Variable(node) => f.write_str(node),
+        }
+    }
+}
+
+impl Role {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Feed => "feed",
+            Self::Variable => "variable",
+        }
+    }
+}
+
+impl Argument {
+    /// The user's name for it, or else its identifier.
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.id.to_string())
+    }
+
+    /// True if a text is the user's name for it or identifies it.
+    pub fn is_called(&self, text: &str) -> bool {
+        self.name.as_deref() == Some(text) || self.id.short() == text || self.id.long() == text
+    }
+}
+
+impl Output {
+    /// Returns a result with memory of its own.
+    pub fn new(name: Option<String>, id: Identifier, shape: ArrayShape, origin: Origin) -> Self {
+        Self { name, id, shape, origin, alias: None, sizes: Vec::new() }
+    }
+
+    /// The same in the memory of an argument, if any.
+    #[must_use]
+    pub fn with_alias(self, alias: Option<usize>) -> Self {
+        Self { alias, ..self }
+    }
+
+    /// The user's name for it, or else its identifier.
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.id.to_string())
+    }
+
+    /// The true sizes of its bounded dimensions, in the order of the dimensions.
+    pub fn sizes(&self) -> &[TrueSize] {
+        &self.sizes
+    }
+
+    /// For each dimension the position of its true size among those that a run reports; `None` for a static dimension.
+    pub fn size_indices(&self) -> Vec<Option<usize>> {
+        let index = |d: usize| self.sizes.iter().find(|size| size.dimension == d).map(|size| size.index);
+        (0..self.shape.rank()).map(index).collect()
+    }
+
+    /// Its sizes in a run that reported these true sizes.
+    pub fn true_sizes(&self, reported: &[i64]) -> Vec<i64> {
+        let mut sizes = self.shape.sizes();
+        self.sizes.iter().for_each(|size| sizes[size.dimension] = reported[size.index]);
+        sizes
+    }
+
+    /// The shape of its memory: every dimension is as large as its bound.
+    pub fn whole(&self) -> ArrayShape {
+        let mut whole = self.shape.clone();
+        whole.dimensions.iter_mut().for_each(|dimension| dimension.is_dynamic = false);
+        whole
+    }
+}
+
+impl Interface {
+    /// Returns the interface with these arguments and results. A run reports the true sizes of all bounded dimensions in
+    /// the order of the results.
+    pub fn new(arguments: Vec<Argument>, mut results: Vec<Output>) -> Self {
+        let shapes: Vec<Option<&ArrayShape>> = results.iter().map(|result| Some(&result.shape)).collect();
+        let bounded = bounded_dimensions(&shapes);
+        results.iter_mut().for_each(|result| result.sizes.clear());
+        for (index, BoundedDimension { result, dimension }) in bounded.into_iter().enumerate() {
+            results[result].sizes.push(TrueSize { dimension, index });
+        }
+        Self { arguments, results }
+    }
+
+    /// The interface of a module alone, imported or optimized: arguments have the names of the parameters, and those whose
+    /// memory a result takes are variables. An error if an argument or result is not an array.
+    pub fn of_module(module: &Module) -> Result<Self> {
+        let signature = module.entry_computation().program_shape();
+        let array = |shape: &Shape| {
+            let array = shape.as_array().cloned();
+            array.ok_or_else(|| Error::unsupported(format!("{shape} as an argument or result")))
+        };
+        let elements = signature.result.as_tuple().unwrap_or(std::slice::from_ref(&signature.result));
+        let alias = |k: usize| Some(module.alias_of(&[k])?.parameter_number);
+        let aliases: Vec<Option<usize>> = (0..module.result_count()).map(alias).collect();
+        let identifier = |argument: usize| {
+            let name = signature.parameter_names[argument].clone();
+            if aliases.contains(&Some(argument)) {
+                Identifier::Variable(name)
+            } else {
+                Identifier::first_of(name)
+            }
+        };
+        let mut arguments = Vec::with_capacity(signature.parameters.len());
+        for (k, shape) in signature.parameters.iter().enumerate() {
+            let id = identifier(k);
+            let role = if matches!(id, Identifier::Variable(_)) { Role::Variable } else { Role::Feed };
+            arguments.push(Argument { name: None, id, shape: array(shape)?, role });
+        }
+        let mut results = Vec::with_capacity(aliases.len());
+        for (k, (shape, alias)) in elements.iter().zip(&aliases).enumerate() {
+            let (id, origin) = match alias {
+                Some(argument) => (identifier(*argument), Origin::Variable),
+                None => (Identifier::first_of(format!("result{k}")), Origin::Fetch),
+            };
+            results.push(Output::new(None, id, array(shape)?, origin).with_alias(*alias));
+        }
+        if module.bounded_dimensions().is_empty() {
+            return Ok(Self::new(arguments, results));
+        }
+        for (index, &BoundedDimension { result, dimension }) in module.bounded_dimensions().iter().enumerate()
+        {
+            results[result].shape.dimensions[dimension].is_dynamic = true;
+            results[result].sizes.push(TrueSize { dimension, index });
+        }
+        Ok(Self { arguments, results })
+    }
+
+    /// The interface of a function of arrays that have no names.
+    pub fn of_arrays(
+        arguments: impl IntoIterator<Item = ArrayShape>,
+        results: impl IntoIterator<Item = ArrayShape>,
+    ) -> Self {
+        let argument = |(k, shape): (usize, ArrayShape)| {
+            let id = Identifier::first_of(format!("arg{k}"));
+            Argument { name: None, id, shape, role: Role::Feed }
+        };
+        let result = |(k, shape): (usize, ArrayShape)| {
+            Output::new(None, Identifier::first_of(format!("result{k}")), shape, Origin::Fetch)
+        };
+        Self::new(
+            arguments.into_iter().enumerate().map(argument).collect(),
+            results.into_iter().enumerate().map(result).collect(),
+        )
+    }
+
+    /// The interface of a module that is a program itself, with names for its arguments and results, each made a C identifier
+    /// and unique among its like. Results after those are compared by checks, two by each.
+    pub fn named(module: &Module, arguments: &[String], results: &[String]) -> Result<Self> {
+        let mut interface = Self::of_module(module)?;
+        for (argument, name) in interface.arguments.iter_mut().zip(identifiers(arguments)) {
+            argument.id = Identifier::first_of(name.as_str());
+            argument.name = Some(name);
+        }
+        let sides = ["actual", "expected"];
+        let compared = (0..).flat_map(|check| sides.map(|side| format!("check{check}_{side}")));
+        let names = identifiers(results).into_iter().chain(compared);
+        for (k, (result, name)) in interface.results.iter_mut().zip(names).enumerate() {
+            result.id = Identifier::first_of(name.as_str());
+            result.name = Some(name);
+            result.origin = if k < results.len() { Origin::Fetch } else { Origin::Check };
+        }
+        Ok(interface)
+    }
+
+    /// The arguments: feeds, then variables.
+    pub fn arguments(&self) -> &[Argument] {
+        &self.arguments
+    }
+
+    /// The results: fetches, then what checks compare, then new values of variables.
+    pub fn results(&self) -> &[Output] {
+        &self.results
+    }
+
+    /// The arguments before the first variable.
+    pub fn feeds(&self) -> &[Argument] {
+        &self.arguments[..self.feed_count()]
+    }
+
+    /// The arguments from the first variable on.
+    pub fn variables(&self) -> &[Argument] {
+        &self.arguments[self.feed_count()..]
+    }
+
+    /// The results that the user asked for.
+    pub fn fetches(&self) -> &[Output] {
+        let count = self.results.iter().take_while(|result| result.origin == Origin::Fetch).count();
+        &self.results[..count]
+    }
+
+    /// The number of feeds, which is the position of the first variable.
+    pub fn feed_count(&self) -> usize {
+        self.arguments.iter().take_while(|argument| argument.role == Role::Feed).count()
+    }
+
+    /// The results with memory of their own.
+    pub fn own_results(&self) -> impl Iterator<Item = &Output> {
+        self.results.iter().filter(|result| result.alias.is_none())
+    }
+
+    /// The result that takes an argument's memory: its new value.
+    pub fn new_value(&self, argument: usize) -> Option<usize> {
+        self.results.iter().position(|result| result.alias == Some(argument))
+    }
+
+    /// The number of true sizes that a run reports.
+    pub fn size_count(&self) -> usize {
+        self.results.iter().map(|result| result.sizes.len()).sum()
+    }
+
+    /// Which results take the memory of which parameters, as a module states it.
+    pub fn input_output_alias(&self) -> Vec<InputOutputAlias> {
+        let alias = |(k, result): (usize, &Output)| {
+            Some(InputOutputAlias {
+                output_index: vec![k],
+                parameter_number: result.alias?,
+                parameter_index: Vec::new(),
+                kind: AliasKind::Must,
+            })
+        };
+        self.results.iter().enumerate().filter_map(alias).collect()
+    }
+
+    /// The shape of the program, without the sizes that a run reports. Parameters have the user's names, or else those of
+    /// their nodes.
+    pub fn program_shape(&self) -> ProgramShape {
+        let name = |argument: &Argument| argument.name.as_deref().unwrap_or(argument.id.node()).to_owned();
+        ProgramShape {
+            parameters: self.arguments.iter().map(|argument| argument.shape.clone().into()).collect(),
+            parameter_names: self.arguments.iter().map(name).collect(),
+            result: Shape::Tuple(self.results.iter().map(|result| result.shape.clone().into()).collect()),
+        }
+    }
+
+    /// The names of the results: the user's, or else the shortest identifiers.
+    pub fn result_names(&self) -> Vec<String> {
+        let name = |result: &Output| result.name.clone().unwrap_or_else(|| result.id.short());
+        self.results.iter().map(name).collect()
+    }
+}
+
+impl Module {
+    /// The number of the entry's results. The elements of its tuple after them are the true sizes of bounded dimensions.
+    pub fn result_count(&self) -> usize {
+        let entry = self.entry_computation();
+        let elements = entry[entry.root()].shape().as_tuple().map_or(1, <[Shape]>::len);
+        elements.saturating_sub(self.bounded_dimensions().len())
+    }
+
+    /// The alias of the array at a path of the entry's result.
+    pub fn alias_of(&self, output_index: &[usize]) -> Option<&InputOutputAlias> {
+        self.input_output_alias().iter().find(|alias| alias.output_index == output_index)
+    }
+}
+
+/// The bounded dimensions of results, in the order in which a run reports their true sizes. `None` is a result that is not an
+/// array.
+pub fn bounded_dimensions(results: &[Option<&ArrayShape>]) -> Vec<BoundedDimension> {
+    let of_result = |(result, shape): (usize, &Option<&ArrayShape>)| {
+        let dimensions = shape.iter().flat_map(|shape| shape.dimensions.iter().enumerate());
+        let dynamic = dimensions.filter(|(_, dimension)| dimension.is_dynamic);
+        dynamic.map(|(dimension, _)| BoundedDimension { result, dimension }).collect::<Vec<_>>()
+    };
+    results.iter().enumerate().flat_map(of_result).collect()
+}
+
+/// Names as C identifiers, each of them unique.
+fn identifiers(names: &[String]) -> Vec<String> {
+    let mut taken = BTreeSet::new();
+    let mut list = Vec::new();
+    for name in names {
+        let kept: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let kept = kept.trim_matches('_');
+        let mut name = match kept.chars().next() {
+            Some(first) if first.is_ascii_alphabetic() => kept.to_owned(),
+            _ => format!("arg{kept}"),
+        };
+        while !taken.insert(name.clone()) {
+            name.push_str("_1");
+        }
+        list.push(name);
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shape::PrimitiveType;
+
+    /// A result of bounded rows that lives in no argument, and one that replaces the second argument.
+    const TEXT: &str = "HloModule m, input_output_alias={ {1}: (1, {}, must-alias) }\n\n\
+        ENTRY e {\n  x = f32[4,2] parameter(0)\n  v = s32[] parameter(1)\n  \
+        rows = f32[<=4,2] set-dimension-size(x, v), dimensions={0}\n  ROOT r = (f32[<=4,2], s32[]) tuple(rows, v)\n}\n";
+
+    #[test]
+    fn modules_before_and_after_sizes_are_results_have_one_interface() {
+        let module = crate::parse(TEXT).expect("a module");
+        let interface = Interface::of_module(&module).expect("arrays");
+        let optimized = TEXT
+            .replace("must-alias) }", "must-alias) }, bounded_dimensions={ (0, 0) }")
+            .replace(
+                "ROOT r = (f32[<=4,2], s32[]) tuple(rows, v)",
+                "n = s64[] convert(v)\n  ROOT r = (f32[4,2], s32[], s64[]) tuple(x, v, n)",
+            )
+            .replace("rows = f32[<=4,2] set-dimension-size(x, v), dimensions={0}\n  ", "");
+        let Ok(optimized) = crate::parse(&optimized) else { panic!("{optimized}") };
+        assert_eq!(Interface::of_module(&optimized).expect("arrays"), interface);
+        assert_eq!(optimized.result_count(), 2);
+        assert_eq!(interface.results()[0].sizes(), [TrueSize { dimension: 0, index: 0 }]);
+        assert_eq!(interface.results()[0].true_sizes(&[3]), [3, 2]);
+        assert_eq!((interface.new_value(0), interface.new_value(1)), (None, Some(1)));
+        assert_eq!(interface.arguments()[1].role, Role::Variable);
+        assert_eq!(interface.input_output_alias(), module.input_output_alias());
+    }
+
+    #[test]
+    fn true_sizes_are_numbered_in_the_order_of_the_results() {
+        let bounded = |sizes: &[i64], dynamic: &[usize]| {
+            let mut shape = ArrayShape::new(PrimitiveType::F32, sizes);
+            dynamic.iter().for_each(|&d| shape.dimensions[d].is_dynamic = true);
+            Output::new(None, Identifier::first_of("y"), shape, Origin::Fetch)
+        };
+        let results = vec![bounded(&[2, 3], &[1]), bounded(&[5], &[]), bounded(&[4, 4], &[0, 1])];
+        let interface = Interface::new(Vec::new(), results);
+        let indices: Vec<_> = interface.results().iter().map(Output::size_indices).collect();
+        assert_eq!(indices, [vec![None, Some(0)], vec![None], vec![Some(1), Some(2)]]);
+        assert_eq!(interface.size_count(), 3);
+        assert!(interface.results()[2].whole().is_static());
+    }
+
+    #[test]
+    fn identifiers_are_found_with_and_without_their_output() {
+        let [first, second] = [0, 1].map(|index| Identifier::Output { node: "x".to_owned(), index });
+        let called = |id: &Identifier, text: &str| {
+            let shape = ArrayShape::new(PrimitiveType::F32, &[]);
+            Argument { name: Some("mine".to_owned()), id: id.clone(), shape, role: Role::Feed }
+                .is_called(text)
+        };
+        assert!(called(&first, "x") && called(&first, "x:0") && called(&first, "mine"));
+        assert!(!called(&first, "x:1") && !called(&first, "xy"));
+        assert!(!called(&second, "x") && called(&second, "x:1"));
+        assert_eq!((first.short(), second.short()), ("x".to_owned(), "x:1".to_owned()));
+        let variable = Identifier::Variable("v".to_owned());
+        assert!(called(&variable, "v") && called(&variable, "v:0"));
+        assert_eq!(variable.to_string(), "v");
+    }
+
+    #[test]
+    fn names_become_identifiers_of_their_own() {
+        let names = ["x", "x", "1", "a.b", "_c_"].map(str::to_owned);
+        assert_eq!(identifiers(&names), ["x", "x_1", "arg1", "a_b", "c"]);
+    }
+}
