@@ -91,7 +91,7 @@ pub fn emit(
         Op::Convert {} => convert(b, types[0], result, operands[0]),
         Op::StochasticConvert {} => {
             let (x, random) = (operands[0].real(), operands[1].real());
-            conversion::stochastic(b, target, types[0], result, (x, random)).map(Element::Real)
+            conversion::stochastic(b, target, types[0], result, x, random).map(Element::Real)
         }
         Op::Copy {} | Op::AddDependency {} | Op::Bitcast {} | Op::OptimizationBarrier {} | Op::Reshape {} => {
             Ok(operands[0])

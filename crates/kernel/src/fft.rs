@@ -78,23 +78,23 @@ impl Emitter<'_> {
             FftLayout::Along => cx.for_span(span, 1, |cx, row| {
                 let (row, none) = (cx.scalar_value(&row)?, cx.index(0));
                 let (from, to) = lines(cx, row, none);
-                self.line(cx, (from, to), scratch)
+                self.line(cx, from, to, scratch)
             }),
-            FftLayout::Across => self.groups(cx, span, (outer, together), &mut |b, first| {
+            FftLayout::Across => self.groups(cx, span, outer, together, &mut |b, first| {
                 let none = b.index(0);
                 let (from, to) = lines(b, first, none);
-                self.line(b, (from, to), scratch)
+                self.line(b, from, to, scratch)
             }),
-            FftLayout::Columns if outer == 1 => self.groups(cx, span, (inner, together), &mut |b, first| {
+            FftLayout::Columns if outer == 1 => self.groups(cx, span, inner, together, &mut |b, first| {
                 let none = b.index(0);
                 let (from, to) = lines(b, none, first);
-                self.line(b, (from, to), scratch)
+                self.line(b, from, to, scratch)
             }),
             FftLayout::Columns => cx.for_span(span, 1, |cx, row| {
                 let row = cx.scalar_value(&row)?;
-                self.groups(cx, Span::All(inner / together), (inner, together), &mut |b, first| {
+                self.groups(cx, Span::All(inner / together), inner, together, &mut |b, first| {
                     let (from, to) = lines(b, row, first);
-                    self.line(b, (from, to), scratch)
+                    self.line(b, from, to, scratch)
                 })
             }),
         }
@@ -105,7 +105,8 @@ impl Emitter<'_> {
         &self,
         cx: &mut KernelContext<'_>,
         span: Span,
-        (count, together): (i64, i64),
+        count: i64,
+        together: i64,
         body: &mut dyn FnMut(&mut FunctionBuilder, ValueId) -> Result<()>,
     ) -> Result<()> {
         let (whole, all) = (count / together, (count + together - 1) / together);
@@ -135,7 +136,8 @@ impl Emitter<'_> {
     fn line(
         &self,
         b: &mut FunctionBuilder,
-        (from, to): (ValueId, ValueId),
+        from: ValueId,
+        to: ValueId,
         scratch: Option<ValueId>,
     ) -> Result<()> {
         let step = self.step;
@@ -187,8 +189,8 @@ impl Emitter<'_> {
         if step.kind == FftKind::FromSpectrum {
             let (from, to) = next(&mut current);
             match &real_roots {
-                Some(roots) => walk.pairs_of_spectrum(b, roots, step.points, (&from, &to))?,
-                None => walk.whole_spectrum(b, step.length, (&from, &to))?,
+                Some(roots) => walk.pairs_of_spectrum(b, roots, step.points, &from, &to)?,
+                None => walk.whole_spectrum(b, step.length, &from, &to)?,
             }
         }
         let mut done = 1;
@@ -216,7 +218,7 @@ impl Emitter<'_> {
         if step.kind == FftKind::ToSpectrum {
             if let Some(roots) = &real_roots {
                 let (from, to) = next(&mut current);
-                walk.spectrum_of_pairs(b, roots, step.points, (&from, &to))?;
+                walk.spectrum_of_pairs(b, roots, step.points, &from, &to)?;
             } else if is_along {
                 let (from, to) = next(&mut current);
                 walk.copy(b, step.written_points(), (&from, &to))?;

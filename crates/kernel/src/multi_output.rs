@@ -194,7 +194,7 @@ impl Blocks<'_> {
         let mut indices = vec![Index::default(); self.plan.sizes.len()];
         nest_parts(cx, outer, &mut indices, &mut |cx, indices| {
             cx.for_span(span, vector * count, |cx, index| {
-                self.block(cx, indices, innermost.dimension, (&index, lanes, count))
+                self.block(cx, indices, innermost.dimension, &index, lanes, count)
             })?;
             if full == extent {
                 return Ok(());
@@ -203,11 +203,11 @@ impl Blocks<'_> {
                 if full < vectors {
                     let rest = Index::constant(full);
                     let count = (vectors - full) / vector;
-                    self.block(cx, indices, innermost.dimension, (&rest, lanes, count))?;
+                    self.block(cx, indices, innermost.dimension, &rest, lanes, count)?;
                 }
                 if vectors < extent {
                     let last = Index::constant(extent - vector);
-                    self.block(cx, indices, innermost.dimension, (&last, lanes, 1))?;
+                    self.block(cx, indices, innermost.dimension, &last, lanes, 1)?;
                 }
                 Ok(())
             })
@@ -220,7 +220,9 @@ impl Blocks<'_> {
         cx: &mut KernelContext<'_>,
         indices: &mut Vec<Index>,
         dimension: usize,
-        (begin, lanes, count): (&Index, u32, i64),
+        begin: &Index,
+        lanes: u32,
+        count: i64,
     ) -> Result<()> {
         let column = |k: i64| {
             let stride = Index::lanes(i64::from(lanes > 1));

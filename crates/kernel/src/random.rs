@@ -85,7 +85,7 @@ pub(crate) fn emit_bits(cx: &mut KernelContext<'_>) -> Result<()> {
             let (low, high) = if length == 3 { (words[1], words[2]) } else { (words[1], words[0]) };
             let per_block = if data.shape.element_type.bit_width() == 64 { 2 } else { 4 };
             let blocks = (data.shape.element_count() as u64).div_ceil(per_block) as i64;
-            philox_bits(cx, &data, words[0], (low, high))?;
+            philox_bits(cx, &data, words[0], low, high)?;
             let amount = cx.index(blocks);
             let (next_low, next_high) = add_128(cx, low, high, amount);
             words[1] = next_low;
@@ -120,7 +120,8 @@ fn philox_bits(
     cx: &mut KernelContext<'_>,
     data: &Memory,
     key: ValueId,
-    (low, high): (ValueId, ValueId),
+    low: ValueId,
+    high: ValueId,
 ) -> Result<()> {
     let count = data.shape.element_count();
     let is_wide = data.shape.element_type.bit_width() == 64;

@@ -90,7 +90,7 @@ impl KernelContext<'_> {
     ) -> Result<()> {
         match span {
             Span::All(steps) => self.for_range(0, steps * step, step, body),
-            Span::Part { .. } => self.for_part(span, (0, i64::MAX), step, body),
+            Span::Part { .. } => self.for_part(span, 0, i64::MAX, step, body),
         }
     }
 
@@ -99,7 +99,8 @@ impl KernelContext<'_> {
     pub(crate) fn for_part(
         &mut self,
         span: Span,
-        (low, high): (i64, i64),
+        low: i64,
+        high: i64,
         step: i64,
         mut body: impl FnMut(&mut Self, Index) -> Result<()>,
     ) -> Result<()> {

@@ -116,7 +116,8 @@ pub fn stochastic(
     target: &Target,
     from: PrimitiveType,
     to: PrimitiveType,
-    (x, random): (ValueId, ValueId),
+    x: ValueId,
+    random: ValueId,
 ) -> Result<ValueId> {
     if !from.is_floating_point() || !to.is_signed_integer() {
         return Err(Error::unsupported(format!("stochastic-convert from {} to {}", from.name(), to.name())));

@@ -142,9 +142,11 @@ pub(super) fn copy_sign(b: &mut FunctionBuilder, magnitude: ValueId, sign: Value
 /// many digits is there: it has fewer.
 fn round_subnormal(
     b: &mut FunctionBuilder,
-    (x, rounded): (ValueId, ValueId),
+    x: ValueId,
+    rounded: ValueId,
     int: Type,
-    (least, digits): (i32, i32),
+    least: i32,
+    digits: i32,
 ) -> ValueId {
     let ty = b.ty(x);
     let size = b.unary(UnaryOp::Abs, x);
@@ -190,7 +192,7 @@ pub(super) fn reduce_precision(
         bits = b.and(sum, mask);
     }
     if source.exponent_bits < 8 && mantissa_bits < source.mantissa_bits {
-        bits = round_subnormal(b, (x, bits), int, (source.least_exponent(), mantissa_bits as i32));
+        bits = round_subnormal(b, x, bits, int, source.least_exponent(), mantissa_bits as i32);
     }
     let exponent_mask = b.integer(int, ((1i64 << (width - 1 - register_mantissa)) - 1) << register_mantissa);
     let sign_bit = b.integer(int, i64::MIN >> (64 - width));

@@ -38,7 +38,7 @@ impl Walk {
     }
 
     /// The points whose numbers and those of the points from here make `sum`.
-    fn mirrored(b: &mut FunctionBuilder, from: &Line, (sum, point): (i64, ValueId), lanes: u32) -> Point {
+    fn mirrored(b: &mut FunctionBuilder, from: &Line, sum: i64, point: ValueId, lanes: u32) -> Point {
         let sum = b.index(sum);
         let there = b.sub(sum, point);
         from.load_backward(b, there, lanes)
@@ -66,7 +66,8 @@ impl Walk {
         b: &mut FunctionBuilder,
         roots: &RootTable,
         half: i64,
-        (from, to): (&Line, &Line),
+        from: &Line,
+        to: &Line,
     ) -> Result<()> {
         // Frequency `half` is frequency 0 again.
         let (zero, last) = (b.index(0), b.index(half));
@@ -74,7 +75,7 @@ impl Walk {
         from.store(b, last, first);
         self.for_points(b, half + 1, |b, point, lanes| {
             let here = from.load(b, point, lanes);
-            let there = Self::mirrored(b, from, (half, point), lanes);
+            let there = Self::mirrored(b, from, half, point, lanes);
             let even = Point { re: b.add(here.re, there.re), im: b.sub(here.im, there.im) };
             let odd = Point { re: b.add(here.im, there.im), im: b.sub(there.re, here.re) };
             let root = self.root(b, roots, point, lanes);
@@ -94,11 +95,12 @@ impl Walk {
         b: &mut FunctionBuilder,
         roots: &RootTable,
         half: i64,
-        (from, to): (&Line, &Line),
+        from: &Line,
+        to: &Line,
     ) -> Result<()> {
         self.for_points(b, half, |b, point, lanes| {
             let mut here = from.load(b, point, lanes);
-            let mut there = Self::mirrored(b, from, (half, point), lanes);
+            let mut there = Self::mirrored(b, from, half, point, lanes);
             here.im = self.zero_below(b, point, 1, here.im);
             there.im = self.zero_below(b, point, 1, there.im);
             let even = Point { re: b.add(here.re, there.re), im: b.sub(here.im, there.im) };
@@ -118,7 +120,8 @@ impl Walk {
         self,
         b: &mut FunctionBuilder,
         length: i64,
-        (from, to): (&Line, &Line),
+        from: &Line,
+        to: &Line,
     ) -> Result<()> {
         let half = length / 2 + 1;
         self.for_points(b, half, |b, point, lanes| {
@@ -129,7 +132,7 @@ impl Walk {
             Ok(())
         })?;
         self.for_points(b, length - half, |b, point, lanes| {
-            let mut there = Self::mirrored(b, from, (length - half, point), lanes);
+            let mut there = Self::mirrored(b, from, length - half, point, lanes);
             there.im = b.unary(nest::UnaryOp::Negate, there.im);
             let point = b.add_constant(point, half);
             to.store(b, point, there);

@@ -39,8 +39,10 @@ pub(super) fn lanes_to_runs(
 pub(super) fn merge_runs(
     b: &mut FunctionBuilder,
     rows: Rows,
-    (from, to): (ValueId, ValueId),
-    (length, count): (i64, i64),
+    from: ValueId,
+    to: ValueId,
+    length: i64,
+    count: i64,
 ) -> Result<ValueId> {
     let runs = (count + length - 1) / length;
     let passes = i64::from(64 - (runs - 1).leading_zeros());
@@ -68,7 +70,7 @@ pub(super) fn merge_runs(
                         b.copy_bytes(to, from, bytes);
                         Ok(Vec::new())
                     },
-                    |b| merge(b, rows, (from, to), bounds).map(|()| Vec::new()),
+                    |b| merge(b, rows, from, to, bounds).map(|()| Vec::new()),
                 )?;
                 Ok(vec![next])
             },
@@ -129,7 +131,8 @@ impl End {
 fn merge(
     b: &mut FunctionBuilder,
     rows: Rows,
-    (from, to): (ValueId, ValueId),
+    from: ValueId,
+    to: ValueId,
     [first, middle, end]: [ValueId; 3],
 ) -> Result<()> {
     let bytes = rows.row_bytes();

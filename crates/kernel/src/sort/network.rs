@@ -227,15 +227,16 @@ impl Network {
         let all = b.add(whole, more);
         let zero = b.index(0);
         let step = GROUP >> pass.stages;
-        b.for_each(zero, whole, step, |b, group| self.groups(b, pass, (group, stride), false))?;
-        b.for_each(whole, all, step, |b, group| self.groups(b, pass, (group, stride), true))
+        b.for_each(zero, whole, step, |b, group| self.groups(b, pass, group, stride, false))?;
+        b.for_each(whole, all, step, |b, group| self.groups(b, pass, group, stride, true))
     }
 
     fn groups(
         &self,
         b: &mut FunctionBuilder,
         pass: Pass,
-        (first, stride): (ValueId, ValueId),
+        first: ValueId,
+        stride: ValueId,
         is_checked: bool,
     ) -> Result<()> {
         let size = 1usize << pass.stages;

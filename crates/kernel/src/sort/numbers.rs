@@ -214,7 +214,7 @@ impl Job<'_> {
             let number = cx.scalar_value(&lane)?;
             let at = cx.offset(items_at, number, rows.word_bytes());
             let item_at = |b: &mut FunctionBuilder, index: ValueId| b.offset(at, index, bytes);
-            self.gather(cx, buffers, (&from, &to), &item_at, before)
+            self.gather(cx, buffers, &from, &to, &item_at, before)
         })
     }
 
@@ -319,7 +319,7 @@ impl Job<'_> {
         })?;
         let (sorted, other) =
             if lanes == 1 { (buffers.items, buffers.other) } else { (buffers.other, buffers.items) };
-        let sorted = merge_runs(cx, rows, (sorted, other), (vectors / lanes, vectors * chunks))?;
+        let sorted = merge_runs(cx, rows, sorted, other, vectors / lanes, vectors * chunks)?;
         if self.keys.is_some() || self.places.is_some() {
             let whole = self.count / lanes * lanes;
             cx.for_range(0, whole, lanes, |cx, first| {
@@ -349,7 +349,7 @@ impl Job<'_> {
             let row = b.offset(sorted, first, each);
             b.offset(row, within, rows.word_bytes())
         };
-        self.gather(cx, buffers, (from, to), &item_at, before)
+        self.gather(cx, buffers, from, to, &item_at, before)
     }
 
     /// The item of one element.
@@ -400,7 +400,8 @@ impl Job<'_> {
         &self,
         cx: &mut KernelContext<'_>,
         buffers: &Buffers,
-        (from, to): (&Elements, &Elements),
+        from: &Elements,
+        to: &Elements,
         item_at: &dyn Fn(&mut FunctionBuilder, ValueId) -> ValueId,
         before: &mut Before<'_>,
     ) -> Result<()> {
@@ -413,7 +414,7 @@ impl Job<'_> {
             Ok(Index::scalar(place))
         };
         if self.plan.key.is_total {
-            return self.gather_by(cx, (from, to), &by_items);
+            return self.gather_by(cx, from, to, &by_items);
         }
         let last = cx.index(self.plan.sizes[1] - 1);
         let at = item_at(cx, last);
@@ -424,16 +425,17 @@ impl Job<'_> {
             let order = cx.with_lanes(1, |cx| {
                 merge_sort(cx, buffers.places, length, &mut |cx, x, y| before(cx, &from.one(x), &from.one(y)))
             })?;
-            self.gather_by(cx, (from, to), &|cx, index| read_order(cx, order, index, length))
+            self.gather_by(cx, from, to, &|cx, index| read_order(cx, order, index, length))
         })?;
         let has_order = cx.unary(UnaryOp::Not, has_nan);
-        cx.when(has_order, |cx| self.gather_by(cx, (from, to), &by_items))
+        cx.when(has_order, |cx| self.gather_by(cx, from, to, &by_items))
     }
 
     fn gather_by(
         &self,
         cx: &mut KernelContext<'_>,
-        (from, to): (&Elements, &Elements),
+        from: &Elements,
+        to: &Elements,
         place: &dyn Fn(&mut KernelContext<'_>, &Index) -> Result<Index>,
     ) -> Result<()> {
         cx.for_range(0, self.count, 1, |cx, index| {

@@ -47,7 +47,7 @@ pub(super) fn insertion(
         cx.if_then(enters, |cx| {
             cx.scoped(|cx| {
                 let end = least(cx, number, last);
-                let place = place_of(cx, (order, length), (&index, end), before)?;
+                let place = place_of(cx, order, length, &index, end, before)?;
                 let address = cx.offset(order, place, 8);
                 cx.store(number, address, 8);
                 Ok(())
@@ -59,8 +59,10 @@ pub(super) fn insertion(
 /// Where a number belongs among those in order up to `end`; those behind it have moved back.
 fn place_of(
     cx: &mut KernelContext<'_>,
-    (order, length): (ValueId, i64),
-    (index, end): (&Index, ValueId),
+    order: ValueId,
+    length: i64,
+    index: &Index,
+    end: ValueId,
     before: &mut Before<'_>,
 ) -> Result<ValueId> {
     let zero = cx.index(0);

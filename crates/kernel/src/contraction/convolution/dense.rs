@@ -57,12 +57,12 @@ pub(in crate::contraction) fn emit(
     cx.for_range(0, plan.dims.groups, 1, |cx, group| {
         if dense.panels_outside {
             nest.panels(cx, span, &mut |cx, column, parts| {
-                tiles_in_order(cx, &dense.tiling, (&chunk, is_ahead), &mut |cx, pixels| {
+                tiles_in_order(cx, &dense.tiling, &chunk, is_ahead, &mut |cx, pixels| {
                     nest.tile(cx, &group, pixels, column, parts)
                 })
             })
         } else {
-            tiles_in_order(cx, &dense.tiling, (&chunk, is_ahead), &mut |cx, pixels| {
+            tiles_in_order(cx, &dense.tiling, &chunk, is_ahead, &mut |cx, pixels| {
                 nest.panels(cx, span, &mut |cx, column, parts| nest.tile(cx, &group, pixels, column, parts))
             })
         }
@@ -346,7 +346,7 @@ impl Reduction<'_> {
                 all.push(zero(cx, ty));
             }
         }
-        let all = self.run_in_sets(cx, count, at, (unroll, sums.len()), &all)?;
+        let all = self.run_in_sets(cx, count, at, unroll, sums.len(), &all)?;
         let (first, others) = all.split_at(sums.len());
         let mut total = first.to_vec();
         for set in others.chunks(sums.len()) {
@@ -361,7 +361,8 @@ impl Reduction<'_> {
         cx: &mut KernelContext<'_>,
         count: Count,
         at: At,
-        (unroll, of_set): (i64, usize),
+        unroll: i64,
+        of_set: usize,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let sets = (sums.len() / of_set.max(1)).max(1);
@@ -373,7 +374,7 @@ impl Reduction<'_> {
                 let ahead = b.offset_bytes(ahead, step * self.ahead);
                 b.prefetch(ahead, 2);
             }
-            self.accumulate(b, (&inputs, at.kernel), (index, step), &mut sums[first..first + of_set])
+            self.accumulate(b, &inputs, at.kernel, index, step, &mut sums[first..first + of_set])
         };
         let run = |cx: &mut KernelContext<'_>,
                    (begin, end): (ValueId, ValueId),
@@ -423,8 +424,10 @@ impl Reduction<'_> {
     fn accumulate(
         &self,
         b: &mut FunctionBuilder,
-        (inputs, kernel): (&[ValueId], ValueId),
-        (index, step): (ValueId, i64),
+        inputs: &[ValueId],
+        kernel: ValueId,
+        index: ValueId,
+        step: i64,
         sums: &mut [ValueId],
     ) -> Result<()> {
         let nest = self.nest;

@@ -155,7 +155,7 @@ impl Nest<'_> {
         if let (2, (Some(taps), Some(step))) = (d, known)
             && taps <= MAX_UNROLLED_TAPS
         {
-            return self.line(cx, (taps, step), (input, kernel), sums);
+            return self.line(cx, taps, step, input, kernel, sums);
         }
         let steps = (tiling.tap_input_steps[d] * self.pixel(), tiling.tap_steps[d] * self.tap());
         let inputs: Vec<ValueId> = (0..i64::from(pixels.count))
@@ -183,8 +183,10 @@ impl Nest<'_> {
     fn line(
         &self,
         b: &mut FunctionBuilder,
-        (taps, step): (i64, i64),
-        (input, kernel): (ValueId, ValueId),
+        taps: i64,
+        step: i64,
+        input: ValueId,
+        kernel: ValueId,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let tiling = &self.depthwise.tiling;

@@ -269,7 +269,7 @@ impl Nest<'_> {
     ) -> Result<Vec<ValueId>> {
         let (features, outputs) = (self.dims.batch, self.dims.outputs);
         let Some(&count) = block.counts.get(level) else {
-            return self.accumulate(cx, (rows, parts), block, sums);
+            return self.accumulate(cx, rows, parts, block, sums);
         };
         let (input, factor) = match level.checked_sub(1) {
             None => (self.extents.input.iter().product(), self.extents.factor.iter().product()),
@@ -293,7 +293,8 @@ impl Nest<'_> {
     fn accumulate(
         &self,
         b: &mut FunctionBuilder,
-        (rows, parts): (i64, &[Columns]),
+        rows: i64,
+        parts: &[Columns],
         block: Block,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {

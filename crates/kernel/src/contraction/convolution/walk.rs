@@ -101,14 +101,15 @@ pub(super) fn tiles(
     chunk: &Index,
     body: TileBody<'_>,
 ) -> Result<()> {
-    tiles_in_order(cx, tiling, (chunk, false), body)
+    tiles_in_order(cx, tiling, chunk, false, body)
 }
 
 /// The same; the taps of the pixels before each tile are counted if `is_counted`.
 pub(super) fn tiles_in_order(
     cx: &mut KernelContext<'_>,
     tiling: &Tiling,
-    (chunk, is_counted): (&Index, bool),
+    chunk: &Index,
+    is_counted: bool,
     body: TileBody<'_>,
 ) -> Result<()> {
     let table = if tiling.needs_table() {

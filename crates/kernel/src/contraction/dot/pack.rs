@@ -171,7 +171,7 @@ pub(super) fn panel(
 ) -> Result<Product> {
     let scratch = scratch(cx)?;
     let to = cx.offset_bytes(scratch, plan.lhs_scratch_bytes() as i64);
-    panel_to(cx, plan, product, (column, valid), to)?;
+    panel_to(cx, plan, product, column, valid, to)?;
     let mut packed = product.clone();
     packed.panels(plan, to);
     Ok(packed)
@@ -182,7 +182,8 @@ pub(super) fn panel_to(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     product: &Product,
-    (column, valid): (&Index, i64),
+    column: &Index,
+    valid: i64,
     to: ValueId,
 ) -> Result<()> {
     let scalar = scalar_type(plan.accumulator)?;
@@ -301,7 +302,7 @@ impl Panel<'_> {
                 let from = cx.offset(from, row, self.size);
                 let to = cx.offset(to, row, self.row);
                 for column in 0..lanes {
-                    self.copy_element(cx, (from, column * stride), (to, column * self.size));
+                    self.copy_element(cx, from, column * stride, to, column * self.size);
                 }
                 Ok(())
             })
@@ -313,18 +314,13 @@ impl Panel<'_> {
             cx.for_range(0, k, 1, |cx, row| {
                 let row = cx.scalar_value(&row)?;
                 let (from, to) = (cx.offset(from, row, self.size), cx.offset(to, row, self.row));
-                self.copy_element(cx, (from, 0), (to, 0));
+                self.copy_element(cx, from, 0, to, 0);
                 Ok(())
             })
         })
     }
 
-    fn copy_element(
-        &self,
-        b: &mut FunctionBuilder,
-        (from, skip): (ValueId, i64),
-        (to, onward): (ValueId, i64),
-    ) {
+    fn copy_element(&self, b: &mut FunctionBuilder, from: ValueId, skip: i64, to: ValueId, onward: i64) {
         let (from, to) = (b.offset_bytes(from, skip), b.offset_bytes(to, onward));
         let value = b.load(Type::scalar(self.scalar), from, self.size as u32);
         b.store(value, to, self.size as u32);

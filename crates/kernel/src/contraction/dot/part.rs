@@ -35,7 +35,7 @@ pub(crate) fn pack_panels(
     for_panels(cx, plan, all, &mut |cx, column, parts| {
         let number = cx.scalar_value(column)?;
         let to = cx.offset(to, number, bytes);
-        pack::panel_to(cx, plan, &product, (column, parts_end(parts)), to)
+        pack::panel_to(cx, plan, &product, column, parts_end(parts), to)
     })
 }
 

@@ -21,7 +21,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product
         let row = step.times(rows);
         let lhs = product.row(cx, &row)?;
         let few = Rows { first: &row, count: rows as usize, lhs };
-        cx.for_part(part.columns, (0, n / together), together, |cx, column| {
+        cx.for_part(part.columns, 0, n / together, together, |cx, column| {
             columns(cx, plan, product, Place { rows: few, column: &column, count: together as usize })
         })?;
         if n % together == 0 {

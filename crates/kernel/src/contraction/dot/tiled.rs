@@ -125,7 +125,7 @@ fn tile(
     let end = cx.index(whole);
     for step in 0..k % unroll {
         let set = (step % sets) as usize;
-        inputs.accumulate(cx, (end, step), &[], &mut sums[set * width..(set + 1) * width]);
+        inputs.accumulate(cx, end, step, &[], &mut sums[set * width..(set + 1) * width]);
     }
     let mut sums = add_sets(cx, sums, width);
     if blocks > 0 {
@@ -136,7 +136,7 @@ fn tile(
         let dot = find_dot(cx)?;
         return finish_rows(cx, dot, (sums, per_row), |cx, row, number, sum| {
             let row = place.row.plus(row);
-            hand_over(cx, plan, (product, &row, place.column), place.parts[number], sum)
+            hand_over(cx, plan, product, &row, place.column, place.parts[number], sum)
         });
     }
     for (number, sum) in sums.into_iter().enumerate() {
@@ -177,7 +177,7 @@ impl Rounds<'_> {
             };
             for step in 0..unroll {
                 let set = (step % i64::from(plan.tile.k_split)) as usize;
-                self.inputs.accumulate(cx, (index, step), &rows, &mut sums[set * width..(set + 1) * width]);
+                self.inputs.accumulate(cx, index, step, &rows, &mut sums[set * width..(set + 1) * width]);
             }
             Ok(sums)
         })
@@ -227,7 +227,7 @@ impl Ahead {
         cx.learn(next, Facts { min: 0, max: last, multiple: product.panel.unwrap_or(1) });
         let first = product.column(cx, &Index::scalar(next))?;
         if product.panel.is_none() && product.rhs_column != size {
-            return Self::of_columns(cx, (product, place, first), (columns, plan.shape.k, unroll));
+            return Self::of_columns(cx, product, place, first, columns, plan.shape.k, unroll);
         }
         let first = match pass.first.as_constant() {
             Some(0) => first,
@@ -259,8 +259,12 @@ impl Ahead {
     /// Where columns lie one behind another: each tile takes a part of their bytes.
     fn of_columns(
         cx: &mut KernelContext<'_>,
-        (product, place, first): (&Product, Place<'_>, ValueId),
-        (columns, k, unroll): (i64, i64, i64),
+        product: &Product,
+        place: Place<'_>,
+        first: ValueId,
+        columns: i64,
+        k: i64,
+        unroll: i64,
     ) -> Result<Self> {
         let step = LINE / unroll;
         let bytes = columns * product.rhs_column;
@@ -374,7 +378,8 @@ impl Inputs<'_> {
     fn accumulate(
         &self,
         b: &mut FunctionBuilder,
-        (index, step): (ValueId, i64),
+        index: ValueId,
+        step: i64,
         rows: &[ValueId],
         sums: &mut [ValueId],
     ) {
@@ -427,7 +432,9 @@ fn add_sets(b: &mut FunctionBuilder, mut sums: Vec<ValueId>, width: usize) -> Ve
 fn hand_over(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
-    (product, row, column): (&Product, &Index, &Index),
+    product: &Product,
+    row: &Index,
+    column: &Index,
     part: Columns,
     sum: ValueId,
 ) -> Result<()> {

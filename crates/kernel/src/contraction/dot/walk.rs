@@ -22,8 +22,8 @@ pub(super) fn for_rows(
     let (m, most) = (plan.shape.m, i64::from(plan.tile.rows));
     let tiles = (m + most - 1) / most;
     let larger = larger_tiles(plan);
-    cx.for_part(part.rows, (0, larger), 1, |cx, tile| body(cx, &tile, &tile.times(most), plan.tile.rows))?;
-    cx.for_part(part.rows, (larger, tiles), 1, |cx, tile| {
+    cx.for_part(part.rows, 0, larger, 1, |cx, tile| body(cx, &tile, &tile.times(most), plan.tile.rows))?;
+    cx.for_part(part.rows, larger, tiles, 1, |cx, tile| {
         let row = tile.times(most - 1).plus_constant(larger);
         body(cx, &tile, &row, plan.tile.rows - 1)
     })
@@ -57,7 +57,7 @@ pub(super) fn for_panels(
 ) -> Result<()> {
     let (n, columns) = (plan.shape.n, plan.tile.columns());
     let full = whole_columns(plan.tile.vectors, plan.tile.lanes);
-    cx.for_part(part.columns, (0, n / columns), 1, |cx, tile| body(cx, &tile.times(columns), &full))?;
+    cx.for_part(part.columns, 0, n / columns, 1, |cx, tile| body(cx, &tile.times(columns), &full))?;
     let rest = n % columns;
     if rest == 0 {
         return Ok(());

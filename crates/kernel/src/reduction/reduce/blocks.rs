@@ -70,7 +70,7 @@ pub(crate) fn nest_in_blocks(
     let cut = loops[number];
     let part = part(cut.extent, length / inside);
     nest(cx, &loops[..number], indices, start, &mut |cx, indices, totals| {
-        blocks(cx, (cut.extent, 1, part), carried, totals, &mut |cx, index, sums| {
+        blocks(cx, cut.extent, 1, part, carried, totals, &mut |cx, index, sums| {
             indices[cut.dimension] = index;
             nest(cx, &loops[number + 1..], indices, sums, body)
         })
@@ -92,7 +92,7 @@ pub(super) fn range_in_blocks(
     if !carried.is_long(steps) {
         return cx.for_range_carrying((0, end, step), start, body);
     }
-    blocks(cx, (end, step, part(steps, steps.isqrt())), carried, start, body)
+    blocks(cx, end, step, part(steps, steps.isqrt()), carried, start, body)
 }
 
 /// Steps of a block: about `length`, better a divisor of all, so that there is no shorter block with code of its own.
@@ -106,7 +106,9 @@ fn part(steps: i64, length: i64) -> i64 {
 /// Blocks of `part` steps.
 fn blocks(
     cx: &mut KernelContext<'_>,
-    (end, step, part): (i64, i64, i64),
+    end: i64,
+    step: i64,
+    part: i64,
     carried: &Carried<'_, '_>,
     start: &[ValueId],
     body: &mut Step<'_>,

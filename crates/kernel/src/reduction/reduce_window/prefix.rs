@@ -27,7 +27,8 @@ impl Windows<'_> {
         &self,
         cx: &mut KernelContext<'_>,
         run: &Run,
-        (begin, end): (i64, i64),
+        begin: i64,
+        end: i64,
         place: &mut Place,
         carried: &[ValueId],
     ) -> Result<Vec<ValueId>> {

@@ -76,7 +76,7 @@ impl Windows<'_> {
         let end = size.saturating_sub(held).saturating_add(1).clamp(first, count);
         self.store_running(cx, block, &run, (0, first), place, &carried[..start.len()])?;
         carried = match dimension + 1 == self.counts.len() && self.plan.lanes > 1 {
-            true => self.prefixes(cx, &run, (first, end), place, &carried)?,
+            true => self.prefixes(cx, &run, first, end, place, &carried)?,
             false => self.steps(cx, block, &run, (first, end, Some(held - 1)), place, &carried)?,
         };
         self.store_running(cx, block, &run, (end, count), place, &carried[..start.len()])

@@ -43,7 +43,7 @@ impl Nest<'_> {
             cx.when(is_inside, |cx| self.hand_over_all(cx, pixel, column, part, &values))?;
             let no = cx.integer(Type::scalar(ScalarType::Bool), 0);
             let is_outside = cx.compare(Predicate::Equal, is_inside, no);
-            cx.when(is_outside, |cx| self.hand_over_some(cx, (pixel, patch.outputs), column, part, &values))?;
+            cx.when(is_outside, |cx| self.hand_over_some(cx, pixel, patch.outputs, column, part, &values))?;
         }
         Ok(())
     }
@@ -99,7 +99,8 @@ impl Nest<'_> {
     fn hand_over_some(
         &self,
         cx: &mut KernelContext<'_>,
-        (pixel, first): (ValueId, [ValueId; 2]),
+        pixel: ValueId,
+        first: [ValueId; 2],
         column: &Index,
         part: Columns,
         values: &[Vec<ValueId>],

@@ -118,14 +118,15 @@ fn both_sides(
         true => vec![groups.clone()],
         false => groups.iter().map(|group| vec![group.clone()]).collect(),
     };
-    passes.iter().try_for_each(|pass| rows_of_both_sides(b, matrix, (pass, &groups), read, write))
+    passes.iter().try_for_each(|pass| rows_of_both_sides(b, matrix, pass, &groups, read, write))
 }
 
 /// Some rows, in groups, of `M X M'`.
 fn rows_of_both_sides(
     b: &mut FunctionBuilder,
     matrix: &[&[f64]],
-    (pass, groups): (&[Group], &[Group]),
+    pass: &[Group],
+    groups: &[Group],
     read: Read<'_>,
     write: Write<'_>,
 ) -> Result<()> {
@@ -162,7 +163,7 @@ pub(super) fn row(
     read: Read<'_>,
     write: Write<'_>,
 ) -> Result<()> {
-    rows_of_both_sides(b, matrix, (&[vec![row]], &groups(matrix)), read, write)
+    rows_of_both_sides(b, matrix, &[vec![row]], &groups(matrix), read, write)
 }
 
 /// From the pixels of a patch to frequencies.
