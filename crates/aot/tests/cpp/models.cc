@@ -88,7 +88,7 @@ void NamesAndShapes() {
   CHECK(muladd.LookupResultIndex("x_y_sum") == 1 && std::string(muladd.GetResultName(0)) == "x_y_prod");
   CHECK(muladd.GetResultName(2) == nullptr && muladd.GetArgName(-1) == nullptr);
   const xla::ProgramShapeProto* shape = muladd.ProgramShape();
-  CHECK(shape != nullptr && shape->parameters_size() == 2 && shape->parameter_names(1) == "arg1");
+  CHECK(shape != nullptr && shape->parameters_size() == 2 && shape->parameter_names(1) == "y");
   CHECK(shape->parameters(0).element_type() == xla::F32 && shape->parameters(0).dimensions_size() == 2);
   CHECK(shape->result().element_type() == xla::TUPLE && shape->result().tuple_shapes_size() == 2);
   std::int64_t elements = 1;
