@@ -3,7 +3,7 @@
 use crate::failure::failed;
 use bytes::Bytes;
 use compiler::{
-    AotOptions, BackOptions, HloProgram, Input, LoopBounds, NoObserver, Source, Stage, at_stage, guarded,
+    AotOptions, BackOptions, HloProgram, Input, LoopBounds, NoObserver, PassRun, Source, Stage, at_stage, guarded,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -72,7 +72,11 @@ impl Wanted {
     fn read(&self) -> Result<Model> {
         if !self.path.is_dir() {
             let bytes = tf::source::read_bytes(&self.path)?;
-            if let Some((program, _)) = HloProgram::of_file(&self.path, &bytes)? {
+            let read = || {
+                let mut passes = PassRun { disabled: &[], observer: &mut NoObserver };
+                HloProgram::of_file(&self.path, &bytes, &mut passes)
+            };
+            if let Some((program, _)) = guarded(read)? {
                 let input = Input::of_hlo(program, bytes);
                 return Ok(Model { input, problems: Vec::new(), notes: Vec::new() });
             }

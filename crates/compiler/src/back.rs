@@ -1,6 +1,6 @@
 //! From HLO to object code.
 
-use crate::{Observer, Point, pipeline_for};
+use crate::{Observer, PassRun, Point, pipeline_for};
 use aot::ProfileCounter;
 use buffers::{BufferAssignment, ConstantsPool};
 use bytes::Bytes;
@@ -8,7 +8,6 @@ use codegen::{CodegenOptions, CompiledModule, Sanitizer, UnitCache, Version};
 use hlo::Module;
 use kernel::{Counter, EntryOptions};
 use nest::Program;
-use passes::PassRecord;
 use plan::ModulePlan;
 use std::sync::Arc;
 use support::{Code, Coded as _, Error, Result};
@@ -119,12 +118,9 @@ pub fn compile_module(
 
 /// Runs the passes.
 pub fn optimize(module: &mut Module, options: &BackOptions, observer: &mut dyn Observer) -> Result<()> {
-    let told = |record: &PassRecord, module: &Module| {
-        observer.ended(record.name, &|| if record.changed { module.to_text() } else { String::new() });
-        observer.module(Point::AfterPass { name: record.name, changed: record.changed }, module);
-    };
     let pipeline = pipeline_for(options.targets(), options.plan.clone());
-    pipeline.run(module, &options.disabled_passes, told).coded(Code::UnsupportedHlo)?;
+    let mut run = PassRun { disabled: &options.disabled_passes, observer: &mut *observer };
+    run.run(&pipeline, module).coded(Code::UnsupportedHlo)?;
     observer.module(Point::Optimized, module);
     Ok(())
 }

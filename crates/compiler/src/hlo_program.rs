@@ -1,11 +1,8 @@
 //! Programs that are HLO from the start: HLO as text and as messages, StableHLO as text and as artefacts.
 
+use crate::{PassRun, normalization_pipeline};
 use hlo::{
     Computation, ComputationBuilder, ComputationId, InstructionId, Interface, Module, Op, OpMetadata, Program,
-};
-use passes::{
-    CallInliner, DecompositionExpander, Defuser, FlattenCallGraph, LayoutNormalization, Pass,
-    ReductionNormalization, SingleDevice,
 };
 use shape::{Literal, Shape};
 use support::{Error, Result};
@@ -21,19 +18,19 @@ pub struct HloProgram {
 
 impl HloProgram {
     /// A program of HLO text. An error begins with the line.
-    pub fn parse_hlo(text: &str) -> Result<Self> {
+    pub fn parse_hlo(text: &str, passes: &mut PassRun<'_>) -> Result<Self> {
         let module = hlo::parse(text)?;
         refuse_elided(&module)?;
         check_given(&module)?;
-        Self::of_module(module)
+        Self::of_module(module, passes)
     }
 
     /// A program of a serialized `xla.HloModuleProto`, `xla.HloProto` or `xla.HloSnapshot`, and the arguments that a
     /// snapshot holds, one for each of the program's.
-    pub fn parse_proto(bytes: &[u8]) -> Result<(Self, Vec<Literal>)> {
+    pub fn parse_proto(bytes: &[u8], passes: &mut PassRun<'_>) -> Result<(Self, Vec<Literal>)> {
         let (module, arguments) = hlo::proto::read_hlo_proto(bytes)?;
         check_given(&module)?;
-        let program = Self::of_module(module)?;
+        let program = Self::of_module(module, passes)?;
         let mut leaves = Vec::new();
         arguments.into_iter().for_each(|argument| flat(argument, &mut leaves));
         let signature = program.program.module.entry_computation().program_shape();
@@ -80,18 +77,9 @@ impl HloProgram {
     /// are taken apart, and so are fusions, which are another compiler's. Callers hand over arrays row by row, whatever their layouts in the module, and there is one device.
     /// Parameters keep their names where these can be; which results live in their memory is left to the caller of the
     /// program, who owns both.
-    pub fn of_module(mut module: Module) -> Result<Self> {
+    pub fn of_module(mut module: Module, passes: &mut PassRun<'_>) -> Result<Self> {
         module.set_input_output_alias(Vec::new());
-        let _ = LayoutNormalization.run(&mut module)?;
-        let _ = Defuser.run(&mut module)?;
-        let _ = SingleDevice.run(&mut module)?;
-        let _ = DecompositionExpander.run(&mut module)?;
-        let _ = ReductionNormalization.run(&mut module)?;
-        if import::has_bounded_shapes(&module) {
-            let _ = CallInliner.run(&mut module)?;
-            module = import::settle_bounded_shapes(&module)?;
-        }
-        let _ = FlattenCallGraph.run(&mut module)?;
+        passes.run(&normalization_pipeline(), &mut module)?;
         let signature = module.entry_computation().program_shape();
         let entry = module.entry_computation();
         let names: Vec<String> = entry.parameters().iter().map(|&id| entry[id].name().to_owned()).collect();

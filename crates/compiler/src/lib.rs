@@ -27,7 +27,9 @@ pub use import::op_table;
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
 pub use kernel::Counter;
 pub use loadable::{Loadable, compile_loadable};
-pub use pipeline::{extraction_pipeline, pipeline, pipeline_for, with_size_results};
+pub use pipeline::{
+    PassRun, extraction_pipeline, normalization_pipeline, pipeline, pipeline_for, with_size_results,
+};
 pub use plan::{Candidate, Choices, Options as PlanOptions, Winograd};
 pub use profile::{Span, kind};
 pub use stage::{Stage, at_stage, portable, scheduled};

@@ -1,21 +1,77 @@
 //! The passes, in their order.
 
+use crate::{Observer, Point};
 use hlo::Module;
-use passes::Pass;
 use passes::{
-    AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, CallInliner, CholeskyExpander,
-    CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier, ConstantFolding,
-    ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination, DotOperandLayout,
-    DynamicDimensionResults, FftExpander, InstructionFusion, MapExpander, MultiOutputFusion, Pipeline,
-    PowerExpander, PredContractionExpander, ProducerDuplication, RngExpander, RowFusion,
-    SelectAndScatterExpander, SoftmaxReciprocal, TreeReductionRewriter, TriangularSolveExpander,
-    TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking, WhileLoopDotOperandLayout,
-    WhileLoopInductionVariableUnification, WhileLoopInputHoisting, WhileLoopInvariantCodeMotion,
-    WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
+    AlgebraicSimplifier, AttentionFusion, BatchNormExpander, BatchNormFolding, CallInliner, Changed,
+    CholeskyExpander, CommonSubexpressionElimination, ConcatenateInPlace, ConditionalSimplifier,
+    ConstantFolding, ConvolutionCanonicalization, ConvolutionChaining, DeadCodeElimination,
+    DecompositionExpander, Defuser, DotOperandLayout, DynamicDimensionResults, FftExpander, FlattenCallGraph,
+    InstructionFusion, LayoutNormalization, MapExpander, MultiOutputFusion, Pass, PassRecord, Pipeline,
+    PowerExpander, PredContractionExpander, ProducerDuplication, ReductionNormalization, RngExpander,
+    RowFusion, SelectAndScatterExpander, SingleDevice, SoftmaxReciprocal, TreeReductionRewriter,
+    TriangularSolveExpander, TupleSimplifier, WhileLoopAccumulationSinking, WhileLoopConstantSinking,
+    WhileLoopDotOperandLayout, WhileLoopInductionVariableUnification, WhileLoopInputHoisting,
+    WhileLoopInvariantCodeMotion, WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
 use std::borrow::Cow;
 use support::Result;
 use target::Target;
+
+/// How passes run: those that do not, and who sees the others.
+pub struct PassRun<'a> {
+    /// Names of passes that do not run (`--xla_disable_hlo_passes`).
+    pub disabled: &'a [String],
+    /// Sees the module after each pass.
+    pub observer: &'a mut dyn Observer,
+}
+
+impl PassRun<'_> {
+    /// Runs a pipeline: every pass that changes the module is followed by the verifier.
+    pub fn run(&mut self, pipeline: &Pipeline, module: &mut Module) -> Result<()> {
+        let observer = &mut *self.observer;
+        let seen = |record: &PassRecord, module: &Module| {
+            observer.ended(record.name, &|| if record.changed { module.to_text() } else { String::new() });
+            observer.module(Point::AfterPass { name: record.name, changed: record.changed }, module);
+        };
+        pipeline.run(module, self.disabled, seen).map(drop)
+    }
+}
+
+/// Turns HLO of others into HLO as it is imported: without layouts, fusions, devices, and bounded shapes, all of which are
+/// another compiler's.
+pub fn normalization_pipeline() -> Pipeline {
+    Pipeline::of_input(vec![
+        // Bitcasts have a meaning only as long as layouts are known.
+        Box::new(LayoutNormalization),
+        // Everything after sees what was in fusions.
+        Box::new(Defuser),
+        Box::new(SingleDevice),
+        Box::new(DecompositionExpander),
+        Box::new(ReductionNormalization),
+        Box::new(BoundedShapes),
+        // Last: the passes before may share computations.
+        Box::new(FlattenCallGraph),
+    ])
+}
+
+/// Makes the entry compute on arrays of static shapes, and sets the sizes of its results.
+struct BoundedShapes;
+
+impl Pass for BoundedShapes {
+    fn name(&self) -> &'static str {
+        "bounded-shapes"
+    }
+
+    fn run(&self, module: &mut Module) -> Result<Changed> {
+        if !import::has_bounded_shapes(module) {
+            return Ok(Changed::No);
+        }
+        let inlined = CallInliner.run(module)?;
+        *module = import::settle_bounded_shapes(module)?;
+        Ok(inlined.or(Changed::Yes))
+    }
+}
 
 /// The way from imported to optimised HLO.
 pub fn pipeline() -> Pipeline {

@@ -1,6 +1,6 @@
 //! Which files are programs already: HLO as text and as XLA's messages, StableHLO as text and as portable artefacts, `jax.export`.
 
-use crate::HloProgram;
+use crate::{HloProgram, PassRun};
 use shape::Literal;
 use std::path::Path;
 use support::{Code, Error, ErrorKind, Result};
@@ -19,26 +19,28 @@ enum Format {
 impl HloProgram {
     /// The program that a file of this name holds, and the values of its arguments that the file has; `None` if it is no such
     /// file. The program's checks stay.
-    pub fn of_file(path: &Path, bytes: &[u8]) -> Result<Option<(Self, Vec<Literal>)>> {
+    pub fn of_file(
+        path: &Path,
+        bytes: &[u8],
+        passes: &mut PassRun<'_>,
+    ) -> Result<Option<(Self, Vec<Literal>)>> {
         let Some(format) = format_of(path, bytes) else { return Ok(None) };
         let name = path.display();
         let text =
             || std::str::from_utf8(bytes).map_err(|e| Error::invalid(format!("{name}: not UTF-8: {e}")));
         let alone = |program: Self| (program, Vec::new());
-        crate::guarded(|| {
-            let program = match format {
-                Format::HloText => Self::parse_hlo(text()?).map(alone),
-                Format::HloProto => Self::parse_proto(bytes),
-                Format::StablehloText => Self::parse_stablehlo(text()?).map(alone),
-                Format::Artefact => Self::parse_artefact(bytes).map(alone),
+        let program = match format {
+            Format::HloText => Self::parse_hlo(text()?, passes).map(alone),
+            Format::HloProto => Self::parse_proto(bytes, passes),
+            Format::StablehloText => Self::parse_stablehlo(text()?).map(alone),
+            Format::Artefact => Self::parse_artefact(bytes).map(alone),
+        };
+        program.map(Some).map_err(|error| {
+            let code = match error.kind() {
+                ErrorKind::Unsupported => Code::UnsupportedHlo,
+                _ => Code::Hlo,
             };
-            program.map(Some).map_err(|error| {
-                let code = match error.kind() {
-                    ErrorKind::Unsupported => Code::UnsupportedHlo,
-                    _ => Code::Hlo,
-                };
-                error.coded(code).context(&name)
-            })
+            error.coded(code).context(&name)
         })
     }
 }

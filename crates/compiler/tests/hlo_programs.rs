@@ -1,11 +1,15 @@
 //! HLO of others: arrays whose sizes only a run knows, fusions, custom calls; compiled, and what is refused.
 
-use compiler::{Executable, HloProgram, NoObserver, compile_module, host, in_process_options};
+use compiler::{Executable, HloProgram, NoObserver, PassRun, compile_module, host, in_process_options};
 use shape::Literal;
 use support::Result;
 
+fn parse(text: &str) -> Result<HloProgram> {
+    HloProgram::parse_hlo(text, &mut PassRun { disabled: &[], observer: &mut NoObserver })
+}
+
 fn run(text: &str, arguments: &[Literal]) -> Result<Vec<Literal>> {
-    let program = HloProgram::parse_hlo(text)?;
+    let program = parse(text)?;
     let compiled = compile_module(program.program.module, &in_process_options(host("")?), &mut NoObserver)?;
     Executable::load(&compiled)?.run(arguments)
 }
@@ -414,7 +418,7 @@ fn what_is_wrong_with_a_text_is_its_writers_to_mend() {
           x = f32[4] parameter(0)
           ROOT y = f32[3] negate(x)
         }";
-    assert_eq!(HloProgram::parse_hlo(text).unwrap_err().kind(), support::ErrorKind::Invalid);
+    assert_eq!(parse(text).unwrap_err().kind(), support::ErrorKind::Invalid);
 }
 
 #[test]
@@ -432,7 +436,7 @@ fn what_cannot_leave_out_what_is_not_there_is_named() {
           some = s32[<=4] set-dimension-size(x, n), dimensions={0}
           ROOT sums = s32[<=6] reduce-window(some, zero), window={size=2 lhs_dilate=2}, to_apply=add
         }";
-    let error = HloProgram::parse_hlo(text).unwrap_err();
+    let error = parse(text).unwrap_err();
     assert!(error.message().contains("instruction 'sums' (reduce-window)"), "{error}");
 }
 

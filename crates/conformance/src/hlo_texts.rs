@@ -1,7 +1,7 @@
 //! HLO texts that others wrote, with XLA's answers beside them: read, printed, compiled, evaluated.
 
 use crate::worker::Outcome;
-use compiler::{Executable, HloProgram, NoObserver, host, in_process_options};
+use compiler::{Executable, HloProgram, NoObserver, PassRun, host, in_process_options};
 use evaluator::{Evaluator, Limits};
 use hlo::{Module, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
@@ -45,7 +45,9 @@ fn run(text: &Path, answers: &Path, largest: &mut f64) -> Result<Option<String>>
     }
     hlo::verify(&module)?;
     let is_random = has_open_random_numbers(&module);
-    let module = HloProgram::of_module(module)?.program.module;
+    let module = HloProgram::of_module(module, &mut PassRun { disabled: &[], observer: &mut NoObserver })?
+        .program
+        .module;
     let signature = module.entry_computation().program_shape();
     let mut archive = npz::Archive::open(read(answers)?.into(), 1 << 32)?;
     let mut arguments = Vec::new();

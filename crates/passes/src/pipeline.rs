@@ -19,12 +19,19 @@ pub struct PassRecord {
 #[derive(Default)]
 pub struct Pipeline {
     passes: Vec<Box<dyn Pass>>,
+    /// True if an error is about the module that the user gave, so that the pass that found it is no help.
+    is_of_input: bool,
 }
 
 impl Pipeline {
     /// These passes, once each.
     pub fn new(passes: Vec<Box<dyn Pass>>) -> Self {
-        Self { passes }
+        Self { passes, is_of_input: false }
+    }
+
+    /// Passes over a module that the user gave: their errors do not name the pass.
+    pub fn of_input(passes: Vec<Box<dyn Pass>>) -> Self {
+        Self { passes, is_of_input: true }
     }
 
     /// Adds a pass behind all others.
@@ -46,7 +53,9 @@ impl Pipeline {
                 continue;
             }
             let before = cfg!(debug_assertions).then(|| module.clone());
-            let changed = pass.run(module).map_err(|e| e.context(format_args!("pass {}", pass.name())))?;
+            let changed = pass.run(module).map_err(|error| {
+                if self.is_of_input { error } else { error.context(format_args!("pass {}", pass.name())) }
+            })?;
             if let Some(before) = before {
                 let claims_right = changed == Changed::Yes || before == *module;
                 assert!(claims_right, "pass {} changed the module and says it did not", pass.name());

@@ -178,7 +178,7 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
         false => None,
     };
     let mut progress = Progress::new(&arguments.model, &name);
-    let input = read(&arguments.model, &mut progress)?.input;
+    let input = read(&arguments.model, &xla.disabled_passes, &mut progress)?.input;
     let tuning =
         autotune::measure(&arguments.autotune, &input, &options.back, &mut |doing| progress.doing(doing))?;
     let mut options = options;

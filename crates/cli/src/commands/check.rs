@@ -28,8 +28,9 @@ const LISTED: usize = 5;
 /// Examines a model and prints what is found; an error if it cannot be compiled.
 pub(crate) fn run(arguments: &Check) -> Result<()> {
     let model = &arguments.model;
-    if let Some((input, _)) = crate::program::module_file::read(model)? {
-        return check_program(arguments, input);
+    let mut progress = Progress::new(model, "check");
+    if let Some((input, _)) = crate::program::module_file::read(model, &[], &mut progress)? {
+        return check_program(arguments, input, progress);
     }
     let (loaded, file) = load(model)?;
     let (config, missing, notes) = match file {
@@ -41,7 +42,6 @@ pub(crate) fn run(arguments: &Check) -> Result<()> {
     };
     let (name, graph) = (loaded.name, loaded.graph);
     let options = BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "model") };
-    let mut progress = Progress::new(model, "check");
     let bounds = crate::args::parse::loop_bounds(&model.loop_bound)?;
     let checked =
         compiler::guarded(|| compiler::check(graph, &config, &missing, &bounds, &options, &mut progress))?;
@@ -50,13 +50,12 @@ pub(crate) fn run(arguments: &Check) -> Result<()> {
 }
 
 /// Examines a program of HLO or StableHLO.
-fn check_program(arguments: &Check, input: Input) -> Result<()> {
+fn check_program(arguments: &Check, input: Input, mut progress: Progress) -> Result<()> {
     let model = &arguments.model;
     let Source::Hlo(program) = input.source else {
         return Err(Error::internal("a program that was read from a file is one of HLO"));
     };
     let options = BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "model") };
-    let mut progress = Progress::new(model, "check");
     let checked = compiler::guarded(|| Ok(compiler::check_program(program, &options, &mut progress)))?;
     progress.finish();
     let name = model.model.display().to_string();

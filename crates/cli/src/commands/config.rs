@@ -11,7 +11,7 @@ use support::Result;
 /// Prints the config of a model, inferred or as it is, as text proto.
 pub(crate) fn run(arguments: &ModelArgs) -> Result<()> {
     let mut progress = Progress::new(arguments, "config");
-    let read = read(arguments, &mut progress)?;
+    let read = read(arguments, &[], &mut progress)?;
     drop(progress);
     match &read.input.source {
         Source::Graph { config, .. } => outputs::print(&tf::source::config_to_text(config)),

@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: &Init) -> Result<()> {
     let prefix = prefix(arguments)?;
     let reading = reading(arguments)?;
     let progress = &mut Progress::new(&reading, "init");
-    let read = read(&reading, progress)?;
+    let read = read(&reading, &[], progress)?;
     let config = match &read.input.source {
         Source::Graph { config, .. } => Some(config),
         Source::Hlo(_) => None,

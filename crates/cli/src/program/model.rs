@@ -23,9 +23,9 @@ pub(crate) struct Read {
 }
 
 /// The model and its config, inferred if no file is given. What the user may want to know of it is printed to
-/// standard error.
-pub(crate) fn read(flags: &ModelArgs, progress: &mut Progress) -> Result<Read> {
-    if let Some((input, initial)) = module_file::read(flags)? {
+/// standard error. `disabled` are the passes over HLO that do not run.
+pub(crate) fn read(flags: &ModelArgs, disabled: &[String], progress: &mut Progress) -> Result<Read> {
+    if let Some((input, initial)) = module_file::read(flags, disabled, progress)? {
         progress.ended("read", &String::new);
         return Ok(Read { input, initial });
     }

@@ -1,21 +1,29 @@
 //! Models that are programs already: HLO as text and as XLA's messages, StableHLO as text and as portable artefacts, `jax.export`.
 
 use crate::args::model::ModelArgs;
-use compiler::{HloProgram, Input};
+use crate::report::progress::Progress;
+use compiler::{HloProgram, Input, PassRun};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::path::Path;
 use support::{Error, Result};
 
 /// The program in a file, and the values of its arguments that the file holds, by name; `None` if it is no such file. The
-/// program's checks stay.
-pub(crate) fn read(flags: &ModelArgs) -> Result<Option<(Input, BTreeMap<String, Literal>)>> {
+/// program's checks stay. `disabled` are the passes that do not run.
+pub(crate) fn read(
+    flags: &ModelArgs,
+    disabled: &[String],
+    progress: &mut Progress,
+) -> Result<Option<(Input, BTreeMap<String, Literal>)>> {
     let path = &flags.model;
     if path.is_dir() {
         return Ok(None);
     }
     let bytes = tf::source::read_bytes(path)?;
-    let Some((program, arguments)) = HloProgram::of_file(path, &bytes)? else { return Ok(None) };
+    let found = compiler::guarded(|| {
+        HloProgram::of_file(path, &bytes, &mut PassRun { disabled, observer: progress })
+    })?;
+    let Some((program, arguments)) = found else { return Ok(None) };
     refuse_flags(flags)?;
     let names = program.program.interface.program_shape().parameter_names;
     let values = names.into_iter().zip(arguments).collect();
