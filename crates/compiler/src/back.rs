@@ -67,10 +67,60 @@ impl BackOptions {
         }
     }
 
+    /// A text that is the same for options that make the same code of a module: what is only shown or kept is left out.
+    pub fn cache_key(&self) -> String {
+        let plan::Options { winograd, choices } = &self.plan;
+        let winograd = match winograd {
+            plan::Winograd::Never => "never".to_owned(),
+            plan::Winograd::Small => "small".to_owned(),
+            plan::Winograd::Large => "large".to_owned(),
+            plan::Winograd::Forced(side) => format!("forced {side}"),
+        };
+        let sanitizer = self.sanitize.map_or("none", |sanitizer| match sanitizer {
+            Sanitizer::Address => "address",
+            Sanitizer::Thread => "thread",
+        });
+        let mut lines: Vec<String> = self.targets().iter().map(target_key).collect();
+        lines.extend([
+            format!("entry_point {}", self.entry_point),
+            format!("disabled_passes {}", self.disabled_passes.join(",")),
+            format!("winograd {winograd}"),
+            format!("embed_constants {}", self.embed_constants),
+            format!("freestanding {}", self.freestanding),
+            format!("sanitize {sanitizer}"),
+            format!("is_profiled {}", self.is_profiled),
+            format!("choices {}", choices.to_text()),
+        ]);
+        #[cfg(debug_assertions)]
+        lines.push(format!("planted {:?}", self.planted));
+        lines.join("\n")
+    }
+
     /// Every machine that there is a version for.
     pub fn targets(&self) -> Vec<Target> {
         std::iter::once(&self.target).chain(&self.variants).cloned().collect()
     }
+}
+
+/// A text that tells targets apart.
+fn target_key(target: &Target) -> String {
+    format!(
+        "target {} cpu {} features {} pointer_bytes {} vector_bytes {} vector_registers {} fma {} rounding {} float_parts {} \
+         f16_conversion {} popcnt {} l1_bytes {} l2_bytes {}",
+        target.triple.as_str(),
+        target.cpu,
+        target.features,
+        target.pointer_bytes,
+        target.vector_bytes,
+        target.vector_registers,
+        target.has_fma,
+        target.has_rounding,
+        target.has_float_parts,
+        target.has_f16_conversion,
+        target.has_popcnt,
+        target.l1_bytes,
+        target.l2_bytes
+    )
 }
 
 /// A compiled module.

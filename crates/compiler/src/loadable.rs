@@ -64,7 +64,7 @@ fn key(module: &Module, options: &BackOptions, compiler: &str) -> String {
     add(env!("CARGO_PKG_VERSION").as_bytes());
     add(compiler.as_bytes());
     add(llvm_version().as_bytes());
-    add(format!("{options:?}").as_bytes());
+    add(options.cache_key().as_bytes());
     // Who asked for an instruction is part of what a profile says of it.
     let print_options = PrintOptions {
         layouts: true,
