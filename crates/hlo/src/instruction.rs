@@ -41,6 +41,14 @@ impl Instruction {
         &self.op
     }
 
+    /// Name, shape, opcode, and source node, for messages: `add.1 = f32[4] add (node 'a/Add', op AddV2)`.
+    pub fn described(&self) -> String {
+        let OpMetadata { op_type, op_name, .. } = &self.metadata;
+        let node =
+            if op_name.is_empty() { String::new() } else { format!(" (node '{op_name}', op {op_type})") };
+        format!("{} = {} {}{node}", self.name, self.shape, self.opcode().name())
+    }
+
     /// The opcode.
     pub fn opcode(&self) -> Opcode {
         self.op.opcode()

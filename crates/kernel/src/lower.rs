@@ -92,7 +92,7 @@ pub fn lower_with(
                 let kernel = Kernel { module, assignment, target, plan, computation, instruction, part };
                 let lowered = kernel
                     .lower(names.unique(&name), id)
-                    .map_err(|error| describe(module, computation, instruction, error))?;
+                    .map_err(|error| error.context(module[computation][instruction].described()))?;
                 if let Some((mut function, call)) = lowered {
                     if options.is_profiled {
                         function.linkage = Linkage::Internal;
@@ -101,7 +101,7 @@ pub fn lower_with(
                         let error = Error::unsupported(format!(
                             "the graph needs more than {MAX_KERNELS} kernels; split it into several programs"
                         ));
-                        return Err(describe(module, computation, instruction, error));
+                        return Err(error.context(module[computation][instruction].described()));
                     }
                     program.functions.push(function);
                     kernels.calls.entry((computation, instruction)).or_default().push(call);
@@ -171,21 +171,6 @@ impl Names {
         }
         name
     }
-}
-
-fn describe(module: &Module, computation: ComputationId, id: InstructionId, error: Error) -> Error {
-    let instruction = &module[computation][id];
-    let metadata = instruction.metadata();
-    let node = match metadata.op_name.as_str() {
-        "" => String::new(),
-        name => format!(" (node '{name}', op {})", metadata.op_type),
-    };
-    error.context(format!(
-        "{} = {} {}{node}",
-        instruction.name(),
-        instruction.shape(),
-        instruction.opcode().name()
-    ))
 }
 
 /// One instruction that needs code.

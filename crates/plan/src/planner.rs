@@ -42,7 +42,7 @@ pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<
                     plan.tuned = candidate;
                     instructions.insert(instruction, plan);
                 }
-                Err(error) => unsupported.push(describe(computation, instruction, &error)),
+                Err(error) => unsupported.push(format!("{}: {error}", computation[instruction].described())),
             }
             match computation[instruction].op() {
                 Op::Conditional { branch_computations } => pending.extend(branch_computations),
@@ -89,17 +89,6 @@ pub fn attention_pays(
 ) -> bool {
     let pays = |fusion: &Fusion<'_>| targets.iter().all(|target| attention::plan(fusion, target).is_ok());
     Fusion::of(module, computation, id).is_ok_and(|fusion| attention::is_attention(&fusion) && pays(&fusion))
-}
-
-fn describe(computation: &Computation, id: InstructionId, error: &Error) -> String {
-    let instruction = &computation[id];
-    let metadata = instruction.metadata();
-    let node = if metadata.op_name.is_empty() {
-        String::new()
-    } else {
-        format!(" (node '{}', op {})", metadata.op_name, metadata.op_type)
-    };
-    format!("{} = {} {}{node}: {error}", instruction.name(), instruction.shape(), instruction.opcode().name())
 }
 
 /// The strategy of one instruction.
