@@ -109,9 +109,10 @@ impl Merged<'_> {
             }
             let SymbolFlags::Elf { st_info, st_other } = symbol.flags() else { continue };
             let is_visible = symbol.is_global() && symbol.scope() == SymbolScope::Dynamic;
-            let (scope, st_info) = match is_visible {
-                true => (SymbolScope::Dynamic, st_info),
-                false => (SymbolScope::Compilation, elf::STB_LOCAL | st_info.st_type()),
+            let (scope, st_info) = if is_visible {
+                (SymbolScope::Dynamic, st_info)
+            } else {
+                (SymbolScope::Compilation, elf::STB_LOCAL | st_info.st_type())
             };
             // Nobody asks for the visibility of what is local; the rest tells linkers how to call it.
             let st_other = if is_visible { st_other } else { st_other.with_visibility(elf::STV_DEFAULT) };

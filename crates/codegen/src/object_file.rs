@@ -147,12 +147,13 @@ pub(crate) fn check_undefined_symbols(
             allowed.join(", ")
         );
         // Functions that stand in for instructions, such as `__mulsf3` and `__aeabi_fmul`, are named so.
-        return Err(match name.starts_with("__") {
-            true => Error::unsupported(format!(
+        return Err(if name.starts_with("__") {
+            Error::unsupported(format!(
                 "{message}; the processor has no instruction for it: choose one that has floating point and \
                  multiplication, by its name (--target-cpu) or its features (--target-features)"
-            )),
-            false => Error::internal(message),
+            ))
+        } else {
+            Error::internal(message)
         });
     }
     Ok(())

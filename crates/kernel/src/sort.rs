@@ -117,9 +117,10 @@ pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) ->
         if plan.items != plan::SortItems::Keys(plan.items.bits()) {
             job.places = Some(&numbers);
         }
-        match plan.key.is_element() {
-            true => job.keys = Some(&values),
-            false => job.gathered.push(Gathered { operand: as_bits(&operand), result: as_bits(&values) }),
+        if plan.key.is_element() {
+            job.keys = Some(&values)
+        } else {
+            job.gathered.push(Gathered { operand: as_bits(&operand), result: as_bits(&values) })
         }
         return job.emit(cx, &mut |cx, x, y| {
             let (x, y) = (cx.load_at(&operand, x)?, cx.load_at(&operand, y)?);
@@ -135,9 +136,10 @@ pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) ->
             let (x, y) = (cx.load_at(&operand, &at(x))?, cx.load_at(&operand, &at(y))?);
             precedes(cx, element_type, *largest, x, y)
         };
-        let order = match *k <= plan::FEW && *k <= length / 4 {
-            true => insertion(cx, order, (*k, length), before).map(|()| order)?,
-            false => merge_sort(cx, order, length, before)?,
+        let order = if *k <= plan::FEW && *k <= length / 4 {
+            insertion(cx, order, (*k, length), before).map(|()| order)?
+        } else {
+            merge_sort(cx, order, length, before)?
         };
         cx.for_range(0, *k, 1, |cx, index| {
             let from = read_order(cx, order, &index, length)?;
@@ -159,10 +161,8 @@ fn precedes(
     y: Element,
 ) -> Result<ValueId> {
     let direction = if largest { ComparisonDirection::Gt } else { ComparisonDirection::Lt };
-    let order = match element_type.is_floating_point() {
-        true => ComparisonType::TotalOrder,
-        false => ComparisonType::Default,
-    };
+    let order =
+        if element_type.is_floating_point() { ComparisonType::TotalOrder } else { ComparisonType::Default };
     elemental::compare(b, direction, order, element_type, x, y)
 }
 

@@ -160,9 +160,10 @@ impl<'c> FunctionTranslator<'_, 'c> {
         // SAFETY: one index into bytes fits the element type, whatever the pointer.
         #[expect(unsafe_code, reason = "inkwell cannot check indices against the element type")]
         let address = unsafe {
-            match is_in_bounds {
-                true => builder.build_in_bounds_gep(byte, base, &[bytes], ""),
-                false => builder.build_gep(byte, base, &[bytes], ""),
+            if is_in_bounds {
+                builder.build_in_bounds_gep(byte, base, &[bytes], "")
+            } else {
+                builder.build_gep(byte, base, &[bytes], "")
             }
         };
         address.built()
@@ -207,9 +208,10 @@ impl<'c> FunctionTranslator<'_, 'c> {
             let at_begin = self.module.context.create_builder();
             at_begin.position_at_end(before);
             let distance = scaled(&at_begin, begin, scale)?;
-            let (ty, initial): (_, BasicValueEnum<'c>) = match is_moved {
-                true => (base.get_type().into(), self.plus(&at_begin, base, distance, false)?.into()),
-                false => (distance.get_type().into(), distance.into()),
+            let (ty, initial): (_, BasicValueEnum<'c>) = if is_moved {
+                (base.get_type().into(), self.plus(&at_begin, base, distance, false)?.into())
+            } else {
+                (distance.get_type().into(), distance.into())
             };
             let ty: inkwell::types::BasicTypeEnum<'c> = ty;
             let phi = self.builder.build_phi(ty, "").built()?;

@@ -81,9 +81,8 @@ impl KernelContext<'_> {
                 slice.iter().zip(&at).map(|(s, i)| i.times(s.stride).plus_constant(s.start)).collect()
             }
             Op::Reverse { dimensions } => {
-                let flip = |(d, i): (usize, &Index)| match dimensions.contains(&d) {
-                    true => i.times(-1).plus_constant(sizes[d] - 1),
-                    false => i.clone(),
+                let flip = |(d, i): (usize, &Index)| {
+                    if dimensions.contains(&d) { i.times(-1).plus_constant(sizes[d] - 1) } else { i.clone() }
                 };
                 at.iter().enumerate().map(flip).collect()
             }

@@ -48,9 +48,10 @@ impl KernelContext<'_> {
                 continue;
             }
             let part;
-            (rest, part) = match cuts[..k].iter().all(|&parts| parts <= 1) {
-                true => (Index::default(), rest),
-                false => self.div_rem(&rest, parts)?,
+            (rest, part) = if cuts[..k].iter().all(|&parts| parts <= 1) {
+                (Index::default(), rest)
+            } else {
+                self.div_rem(&rest, parts)?
             };
             let part = self.scalar_value(&part)?;
             spans.push(self.span(part, parts, steps));

@@ -51,9 +51,10 @@ impl Point {
             // Both parts of the root have one magnitude.
             let (sum, difference) = (b.add(self.re, self.im), b.sub(self.im, self.re));
             let (magnitude, minus) = (b.float(ty, -im), b.float(ty, im));
-            return match 8 * p == n {
-                true => Self { re: b.mul(sum, magnitude), im: b.mul(difference, magnitude) },
-                false => Self { re: b.mul(difference, magnitude), im: b.mul(sum, minus) },
+            return if 8 * p == n {
+                Self { re: b.mul(sum, magnitude), im: b.mul(difference, magnitude) }
+            } else {
+                Self { re: b.mul(difference, magnitude), im: b.mul(sum, minus) }
             };
         }
         let root = Self { re: b.float(ty, re), im: b.float(ty, im) };

@@ -72,9 +72,10 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReduceWindowPlan) -> Resul
     let (inputs, initial) = body[cx.fusion().root].operands().split_at(cx.results().len());
     let initial: Vec<Element> =
         initial.iter().map(|&id| cx.element(id, &Position::scalar())).collect::<Result<_>>()?;
-    let reducer = match plan.is_operation {
-        true => Reducer::Operation(Operation::of(cx, *to_apply, cx.results()[0].shape.element_type)),
-        false => Reducer::Computation(*to_apply),
+    let reducer = if plan.is_operation {
+        Reducer::Operation(Operation::of(cx, *to_apply, cx.results()[0].shape.element_type))
+    } else {
+        Reducer::Computation(*to_apply)
     };
     let sizes = cx.shape(inputs[0])?.sizes();
     let windows = Windows { plan, window, inputs, initial, reducer, sizes, counts };
@@ -199,9 +200,10 @@ impl Windows<'_> {
         if rest > 0 {
             self.block(cx, &Index::constant(blocks), lanes, rest, place)?;
         }
-        match blocks + i64::from(rest) * width < end {
-            true => self.block(cx, &Index::constant(end - width), lanes, 1, place),
-            false => Ok(()),
+        if blocks + i64::from(rest) * width < end {
+            self.block(cx, &Index::constant(end - width), lanes, 1, place)
+        } else {
+            Ok(())
         }
     }
 }

@@ -109,10 +109,8 @@ impl End {
             let predicate = if self.is_back { Predicate::Greater } else { Predicate::Less };
             is_there.push(b.compare(predicate, place, limit));
         }
-        let is_second = match self.is_back {
-            true => precedes(b, &heads[0], &heads[1]),
-            false => precedes(b, &heads[1], &heads[0]),
-        };
+        let is_second =
+            if self.is_back { precedes(b, &heads[0], &heads[1]) } else { precedes(b, &heads[1], &heads[0]) };
         let no_first = b.unary(nest::UnaryOp::Not, is_there[0]);
         let is_second = b.or(no_first, is_second);
         let is_second = b.and(is_there[1], is_second);

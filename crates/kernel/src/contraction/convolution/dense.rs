@@ -45,12 +45,11 @@ pub(in crate::contraction) fn emit(
         streams: Streams::new(cx, plan)?,
     };
     // Panels that are too large for the caches are used up by one task after another.
-    let (chunk, features) = match dense.panels_outside {
-        true => {
-            let (features, chunk) = cx.div_rem(task, dense.tiling.chunks)?;
-            (chunk, features)
-        }
-        false => cx.div_rem(task, dense.feature_chunks)?,
+    let (chunk, features) = if dense.panels_outside {
+        let (features, chunk) = cx.div_rem(task, dense.tiling.chunks)?;
+        (chunk, features)
+    } else {
+        cx.div_rem(task, dense.feature_chunks)?
     };
     let is_ahead = dense.tiling.sizes.iter().any(|size| nest.ahead(size.pixels).is_some());
     let span = walk::span(cx, &features, dense.feature_chunks, dense.whole_panels(&plan.dims))?;

@@ -105,10 +105,7 @@ fn tile(
     let unroll = plan.unroll.max(1);
     let k = pass.count;
     let whole = k - k % unroll;
-    let ahead = match plan.prefetches {
-        true => Ahead::new(cx, plan, place, pass, unroll)?,
-        false => Ahead::default(),
-    };
+    let ahead = if plan.prefetches { Ahead::new(cx, plan, place, pass, unroll)? } else { Ahead::default() };
     let rounds = Rounds { plan, inputs: &inputs, ahead: &ahead, width };
     // All blocks but the last are added up on their own.
     let blocks = if plan.sum_block < whole { (whole - 1) / plan.sum_block } else { 0 };
@@ -171,10 +168,7 @@ impl Rounds<'_> {
             let index = cx.scalar_value(&first.plus(&index))?;
             let mut sums = sums.to_vec();
             self.ahead.prefetch(cx, index);
-            let rows = match plan.lhs_by_lane {
-                true => self.inputs.row_vectors(cx, index, unroll),
-                false => Vec::new(),
-            };
+            let rows = if plan.lhs_by_lane { self.inputs.row_vectors(cx, index, unroll) } else { Vec::new() };
             for step in 0..unroll {
                 let set = (step % i64::from(plan.tile.k_split)) as usize;
                 self.inputs.accumulate(cx, index, step, &rows, &mut sums[set * width..(set + 1) * width]);
@@ -353,9 +347,10 @@ impl Inputs<'_> {
             for part in self.place.parts {
                 let first = number_of(plan, (self.product, &row, self.place.column));
                 let (pointer, alignment) = cx.address(&result, &first.plus_constant(part.offset))?;
-                sums.push(match part.valid == part.lanes {
-                    true => cx.load(Type::vector(self.scalar, part.lanes), pointer, alignment),
-                    false => part.load_masked(cx, self.scalar, pointer, alignment),
+                sums.push(if part.valid == part.lanes {
+                    cx.load(Type::vector(self.scalar, part.lanes), pointer, alignment)
+                } else {
+                    part.load_masked(cx, self.scalar, pointer, alignment)
                 });
             }
         }

@@ -108,9 +108,8 @@ fn prefix(
     let mut distance = 1;
     while distance < lanes {
         // Lanes that have no neighbour so far away get the neutral element, which is all of the second vector.
-        let neighbour = |lane: u32| match is_backward {
-            false => lane.checked_sub(distance).unwrap_or(lanes + lane),
-            true => lane + distance,
+        let neighbour = |lane: u32| {
+            if is_backward { lane + distance } else { lane.checked_sub(distance).unwrap_or(lanes + lane) }
         };
         let moved = cx.shuffle(vector, neutral, (0..lanes).map(neighbour).collect());
         vector = operation.combine(cx, moved, vector)?;

@@ -56,9 +56,10 @@ impl Windows<'_> {
         let is_backward = self.plan.dimensions[dimension] == WindowWalk::Running { is_backward: true };
         // Forward, result 0 holds the elements below its window's end. Backward, the last result holds those from its
         // window's start on.
-        let held = match is_backward {
-            false => w.size.saturating_sub(w.padding_low),
-            true => size.saturating_add(w.padding_low).saturating_sub(count - 1),
+        let held = if is_backward {
+            size.saturating_add(w.padding_low).saturating_sub(count - 1)
+        } else {
+            w.size.saturating_sub(w.padding_low)
         };
         let rounds = matches!(&self.reducer, Reducer::Operation(operation) if operation.rounds());
         let run =
@@ -75,9 +76,10 @@ impl Windows<'_> {
         let first = held.saturating_neg().saturating_add(1).clamp(1, count);
         let end = size.saturating_sub(held).saturating_add(1).clamp(first, count);
         self.store_running(cx, block, &run, (0, first), place, &carried[..start.len()])?;
-        carried = match dimension + 1 == self.counts.len() && self.plan.lanes > 1 {
-            true => self.prefixes(cx, &run, first, end, place, &carried)?,
-            false => self.steps(cx, block, &run, (first, end, Some(held - 1)), place, &carried)?,
+        carried = if dimension + 1 == self.counts.len() && self.plan.lanes > 1 {
+            self.prefixes(cx, &run, first, end, place, &carried)?
+        } else {
+            self.steps(cx, block, &run, (first, end, Some(held - 1)), place, &carried)?
         };
         self.store_running(cx, block, &run, (end, count), place, &carried[..start.len()])
     }

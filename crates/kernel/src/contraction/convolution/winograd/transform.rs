@@ -114,9 +114,10 @@ fn both_sides(
     const SPARE: usize = 6;
     let (rows, columns) = (matrix.len(), matrix[0].len());
     let groups = groups(matrix);
-    let passes = match rows * columns + SPARE <= registers as usize {
-        true => vec![groups.clone()],
-        false => groups.iter().map(|group| vec![group.clone()]).collect(),
+    let passes = if rows * columns + SPARE <= registers as usize {
+        vec![groups.clone()]
+    } else {
+        groups.iter().map(|group| vec![group.clone()]).collect()
     };
     passes.iter().try_for_each(|pass| rows_of_both_sides(b, matrix, pass, &groups, read, write))
 }
