@@ -287,14 +287,16 @@ impl<'a> KernelContext<'a> {
         step: i64,
         mut body: impl FnMut(&mut Self, Index) -> Result<()>,
     ) -> Result<()> {
-        self.for_range_carrying((begin, end, step), &[], |cx, i, _| body(cx, i).map(|()| Vec::new()))
+        self.for_range_carrying(begin, end, step, &[], |cx, i, _| body(cx, i).map(|()| Vec::new()))
             .map(|_| ())
     }
 
-    /// As [`Self::for_range`] over `(begin, end, step)`, with values from iteration to iteration.
+    /// As [`Self::for_range`], with values from iteration to iteration.
     pub fn for_range_carrying(
         &mut self,
-        (begin, end, step): (i64, i64, i64),
+        begin: i64,
+        end: i64,
+        step: i64,
         initial: &[ValueId],
         mut body: impl FnMut(&mut Self, Index, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Vec<ValueId>> {

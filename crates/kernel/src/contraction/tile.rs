@@ -142,7 +142,8 @@ pub(crate) fn finish(
 pub(crate) fn finish_rows(
     cx: &mut KernelContext<'_>,
     contraction: InstructionId,
-    (sums, per_row): (Vec<ValueId>, usize),
+    sums: Vec<ValueId>,
+    per_row: usize,
     mut finish: impl FnMut(&mut KernelContext<'_>, &Index, usize, ValueId) -> Result<()>,
 ) -> Result<()> {
     let rows = sums.len() / per_row;
@@ -162,7 +163,7 @@ pub(crate) fn finish_rows(
     }
     // Some vectors in turn keep the arithmetic units busy, and their values find room in the registers.
     let at_once = if cx.target().vector_registers >= 32 { 4 } else { 2 };
-    let fills = |&step: &usize| rows % step == 0 && step * per_row <= at_once;
+    let fills = |&step: &usize| rows.is_multiple_of(step) && step * per_row <= at_once;
     let step = [4, 2].into_iter().find(fills).unwrap_or(1);
     cx.for_range(0, rows as i64, step as i64, |cx, row| {
         let first = cx.scalar_value(&row)?;

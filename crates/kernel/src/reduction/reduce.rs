@@ -126,7 +126,7 @@ pub(crate) fn nest(
     body: &mut Body<'_>,
 ) -> Result<Vec<ValueId>> {
     let Some((outer, inner)) = loops.split_first() else { return body(cx, indices, carried) };
-    cx.for_range_carrying((0, outer.extent, 1), carried, |cx, index, carried| {
+    cx.for_range_carrying(0, outer.extent, 1, carried, |cx, index, carried| {
         indices[outer.dimension] = index;
         nest(cx, inner, indices, carried, body)
     })

@@ -156,7 +156,7 @@ impl Walk<'_> {
         match loops {
             [] => Ok(sums.to_vec()),
             [innermost] => self.line(cx, *innermost, indices, sums),
-            [outer, inner @ ..] => cx.for_range_carrying((0, outer.extent, 1), sums, |cx, index, sums| {
+            [outer, inner @ ..] => cx.for_range_carrying(0, outer.extent, 1, sums, |cx, index, sums| {
                 indices[outer.dimension] = index;
                 self.nest(cx, inner, indices, sums)
             }),
@@ -186,7 +186,7 @@ impl Walk<'_> {
             pending = self.vector(cx, (innermost, &begin), indices, &mut sums[last..], slot)?;
         }
         if rounds > 0 {
-            sums = cx.for_range_carrying((0, rounds, round), &sums, |cx, index, sums| {
+            sums = cx.for_range_carrying(0, rounds, round, &sums, |cx, index, sums| {
                 let mut sums = sums.to_vec();
                 let mut written = Pending::new();
                 for k in 0..i64::from(self.sweep.vectors) {

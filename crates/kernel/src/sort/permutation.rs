@@ -107,7 +107,7 @@ pub(super) fn merge_sort(
     })?;
     let passes = i64::from(64 - (length as u64 - 1).leading_zeros());
     let one = cx.index(1);
-    let carried = cx.for_range_carrying((0, passes, 1), &[one, scratch, other], |cx, _, carried| {
+    let carried = cx.for_range_carrying(0, passes, 1, &[one, scratch, other], |cx, _, carried| {
         let [width, from, to] = carried[..] else { return Err(Error::internal("three values are carried")) };
         let zero = cx.index(0);
         let end = cx.index(length);

@@ -147,7 +147,7 @@ impl Nest<'_> {
         // The pixel's number stands for all that it was made of.
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         let convolution = super::convolution(cx)?;
-        tile::finish_rows(cx, convolution, (sums, parts.len()), |cx, row, number, sum| {
+        tile::finish_rows(cx, convolution, sums, parts.len(), |cx, row, number, sum| {
             let at = pixels.output_index(cx, row)?.times(dims.groups * dims.outputs).plus(&first);
             parts[number].pieces(cx, sum, |cx, offset, lanes, value| {
                 let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));
@@ -391,7 +391,7 @@ impl Reduction<'_> {
                 Ok(sums)
             };
             if let (Some(begin), Some(end)) = (cx.known_integer(begin), cx.known_integer(end)) {
-                return cx.for_range_carrying((begin, end, unroll), sums, |cx, index, sums| {
+                return cx.for_range_carrying(begin, end, unroll, sums, |cx, index, sums| {
                     let index = cx.scalar_value(&index)?;
                     body(cx, index, sums)
                 });

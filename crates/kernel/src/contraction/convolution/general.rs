@@ -181,7 +181,7 @@ impl Nest<'_> {
         let Partial { input, kernel, sums } = partial;
         let rank = self.kernel.strides.len();
         let (from, step) = (self.input.element_type, self.kernel.strides[rank - 2]);
-        cx.for_range_carrying((0, self.plan.dims.inputs, 1), &sums, |cx, index, sums| {
+        cx.for_range_carrying(0, self.plan.dims.inputs, 1, &sums, |cx, index, sums| {
             let number = cx.scalar_value(&index)?;
             let input = cx.offset(input, number, from.byte_size() as i64);
             let kernel = cx.offset(kernel, number, step);

@@ -74,7 +74,7 @@ pub(super) fn repeat(
     mut body: impl FnMut(&mut KernelContext<'_>, ValueId, &[ValueId]) -> Result<Vec<ValueId>>,
 ) -> Result<Vec<ValueId>> {
     if let Some(known) = cx.known_integer(count.value) {
-        return cx.for_range_carrying((0, known, 1), initial, |cx, index, carried| {
+        return cx.for_range_carrying(0, known, 1, initial, |cx, index, carried| {
             let index = cx.scalar_value(&index)?;
             body(cx, index, carried)
         });

@@ -416,7 +416,7 @@ impl Nest<'_> {
             for _ in 0..tile.rows {
                 zeros.extend(parts.iter().map(|part| zero(cx, Type::vector(self.scalar, part.lanes))));
             }
-            let sums = cx.for_range_carrying((0, inputs, unroll), &zeros, |cx, index, sums| {
+            let sums = cx.for_range_carrying(0, inputs, unroll, &zeros, |cx, index, sums| {
                 let index = cx.scalar_value(&index)?;
                 let mut sums = sums.to_vec();
                 (0..unroll).for_each(|k| self.accumulate(cx, (source, kernel), (index, k), parts, &mut sums));

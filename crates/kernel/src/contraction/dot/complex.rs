@@ -19,7 +19,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product
             let rhs = cx.offset(product.rhs, number, product.rhs_column);
             let nothing = zero(cx, ty);
             let sums =
-                cx.for_range_carrying((0, plan.shape.k, 1), &[nothing, nothing], |cx, index, sums| {
+                cx.for_range_carrying(0, plan.shape.k, 1, &[nothing, nothing], |cx, index, sums| {
                     let index = cx.scalar_value(&index)?;
                     let left = cx.offset(lhs, index, product.lhs_k);
                     let right = cx.offset(rhs, index, product.rhs_k);

@@ -65,7 +65,7 @@ fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place:
     let (k, whole) = (plan.shape.k, plan.shape.k / step * step);
     let inputs = Inputs { product, place, rhs };
     let zeros: Vec<ValueId> = (0..results * sets).map(|_| zero(cx, ty)).collect();
-    let sums = cx.for_range_carrying((0, whole, step), &zeros, |cx, index, sums| {
+    let sums = cx.for_range_carrying(0, whole, step, &zeros, |cx, index, sums| {
         let index = cx.scalar_value(&index)?;
         let mut sums = sums.to_vec();
         for set in 0..sets {
@@ -88,7 +88,7 @@ fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place:
         }
         totals.push(add_lanes(cx, sum));
     }
-    let totals = cx.for_range_carrying((whole, k, 1), &totals, |cx, index, totals| {
+    let totals = cx.for_range_carrying(whole, k, 1, &totals, |cx, index, totals| {
         let index = cx.scalar_value(&index)?;
         let mut totals = totals.to_vec();
         inputs.accumulate(cx, Type::scalar(scalar), (index, product.lhs_k, product.rhs_k), 0, &mut totals);

@@ -111,12 +111,12 @@ fn tile(
     let blocks = if plan.sum_block < whole { (whole - 1) / plan.sum_block } else { 0 };
     let begin = blocks * plan.sum_block;
     let zeros: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(cx)).collect();
-    let steps = (0, begin, plan.sum_block);
-    let totals = cx.for_range_carrying(steps, &initial[..width], |cx, first, totals| {
-        let sums = rounds.emit(cx, &first, (0, plan.sum_block), &zeros)?;
-        let sums = add_sets(cx, sums, width);
-        Ok(totals.iter().zip(sums).map(|(&total, sum)| cx.add(total, sum)).collect())
-    })?;
+    let totals =
+        cx.for_range_carrying(0, begin, plan.sum_block, &initial[..width], |cx, first, totals| {
+            let sums = rounds.emit(cx, &first, (0, plan.sum_block), &zeros)?;
+            let sums = add_sets(cx, sums, width);
+            Ok(totals.iter().zip(sums).map(|(&total, sum)| cx.add(total, sum)).collect())
+        })?;
     let start = if blocks > 0 { &zeros } else { &initial };
     let mut sums = rounds.emit(cx, &Index::default(), (begin, whole), start)?;
     let end = cx.index(whole);
@@ -131,7 +131,7 @@ fn tile(
     let per_row = place.parts.len();
     if pass.is_last {
         let dot = find_dot(cx)?;
-        return finish_rows(cx, dot, (sums, per_row), |cx, row, number, sum| {
+        return finish_rows(cx, dot, sums, per_row, |cx, row, number, sum| {
             let row = place.row.plus(row);
             hand_over(cx, plan, product, &row, place.column, place.parts[number], sum)
         });
@@ -164,7 +164,7 @@ impl Rounds<'_> {
     ) -> Result<Vec<ValueId>> {
         let (plan, width) = (self.plan, self.width);
         let unroll = plan.unroll.max(1);
-        cx.for_range_carrying((begin, end, unroll), sums, |cx, index, sums| {
+        cx.for_range_carrying(begin, end, unroll, sums, |cx, index, sums| {
             let index = cx.scalar_value(&first.plus(&index))?;
             let mut sums = sums.to_vec();
             self.ahead.prefetch(cx, index);

@@ -90,7 +90,7 @@ pub(super) fn range_in_blocks(
 ) -> Result<Vec<ValueId>> {
     let steps = end / step;
     if !carried.is_long(steps) {
-        return cx.for_range_carrying((0, end, step), start, body);
+        return cx.for_range_carrying(0, end, step, start, body);
     }
     blocks(cx, end, step, part(steps, steps.isqrt()), carried, start, body)
 }
@@ -116,12 +116,12 @@ fn blocks(
     let whole = end / (part * step) * (part * step);
     let mut block = |cx: &mut KernelContext<'_>, first: &Index, end: i64, totals: &[ValueId]| {
         let neutral = carried.neutral(cx)?;
-        let sums = cx.for_range_carrying((0, end, step), &neutral, |cx, index, sums| {
+        let sums = cx.for_range_carrying(0, end, step, &neutral, |cx, index, sums| {
             body(cx, first.plus(&index), sums)
         })?;
         carried.combine(cx, totals, sums)
     };
-    let totals = cx.for_range_carrying((0, whole, part * step), start, |cx, first, totals| {
+    let totals = cx.for_range_carrying(0, whole, part * step, start, |cx, first, totals| {
         block(cx, &first, part * step, totals)
     })?;
     if whole == end {

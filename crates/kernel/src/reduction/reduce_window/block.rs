@@ -86,7 +86,7 @@ impl Windows<'_> {
             }
             return Ok(totals);
         }
-        cx.for_range_carrying((first, end, 1), totals, |cx, tap, totals| {
+        cx.for_range_carrying(first, end, 1, totals, |cx, tap, totals| {
             at[dimension] = tap;
             self.taps(cx, block, place, at, dimension + 1, totals)
         })

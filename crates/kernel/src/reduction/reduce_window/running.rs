@@ -106,20 +106,19 @@ impl Windows<'_> {
             Ok(sums)
         };
         if !run.keeps_errors {
-            return cx.for_range_carrying((begin, end, 1), carried, |cx, number, totals| {
+            return cx.for_range_carrying(begin, end, 1, carried, |cx, number, totals| {
                 step(cx, &number, &[], totals)
             });
         }
         let mut of_block = |cx: &mut KernelContext<'_>, first: &Index, count: i64, carried: &[ValueId]| {
             let (totals, errors) = carried.split_at(carried.len() / 2);
-            let sums = cx.for_range_carrying((0, count, 1), errors, |cx, k, sums| {
+            let sums = cx.for_range_carrying(0, count, 1, errors, |cx, k, sums| {
                 step(cx, &first.plus(&k), totals, sums)
             })?;
             Ok(with_errors(cx, totals, &sums))
         };
         let whole = begin + (end - begin) / BLOCK_STEPS * BLOCK_STEPS;
-        let range = (begin, whole, BLOCK_STEPS);
-        let carried = cx.for_range_carrying(range, carried, |cx, first, carried| {
+        let carried = cx.for_range_carrying(begin, whole, BLOCK_STEPS, carried, |cx, first, carried| {
             of_block(cx, &first, BLOCK_STEPS, carried)
         })?;
         if whole == end { Ok(carried) } else { of_block(cx, &Index::constant(whole), end - whole, &carried) }
